@@ -68,11 +68,14 @@ const states = Object.keys(agent.states);
 const events = Object.keys(agent.events);
 
 /** A rule about every state or every event says nothing about a particular one. */
-const namesIn = (names: DocumentedRule['states']): readonly string[] => (names === 'every' ? [] : names);
+const namesIn = (names: DocumentedRule['states']): readonly string[] =>
+  names === 'every' ? [] : names;
 
 /** States and events that no rule names. */
 const ungoverned = (rules: Rules): readonly string[] => {
-  const named = new Set(rules.flatMap((rule) => [...namesIn(rule.states), ...namesIn(rule.events)]));
+  const named = new Set(
+    rules.flatMap((rule) => [...namesIn(rule.states), ...namesIn(rule.events)]),
+  );
   return [...states, ...events].filter((name) => !named.has(name));
 };
 
@@ -108,7 +111,8 @@ test('no anchor stands twice, and anchors are words', () => {
 // ---- The page ----
 
 test('an entry without a text, states or tests, or with more than these, is named', () => {
-  const entry = '### it-holds\n\nIt holds.\n\n- States: every state\n- Tests: [it](../test/it.test.ts)';
+  const entry =
+    '### it-holds\n\nIt holds.\n\n- States: every state\n- Tests: [it](../test/it.test.ts)';
   assert.deepEqual(readRules(`# Rules\n\n## A subject\n\n${entry}\n`), [
     {
       anchor: 'it-holds',
@@ -118,7 +122,11 @@ test('an entry without a text, states or tests, or with more than these, is name
       tests: { 'test/it.test.ts': ['it'] },
     },
   ]);
-  for (const line of ['It holds.\n\n', '- States: every state\n', '- Tests: [it](../test/it.test.ts)'])
+  for (const line of [
+    'It holds.\n\n',
+    '- States: every state\n',
+    '- Tests: [it](../test/it.test.ts)',
+  ])
     assert.throws(() => readRules(entry.replace(line, '')), /this entry is no rule:\nit-holds/);
   assert.throws(() => readRules(`${entry}\n- More: this`), /this entry is no rule/);
 });
@@ -130,7 +138,9 @@ const citingFiles = [
   ...['README.md', 'AGENTS.md', 'CHANGELOG.md'],
   ...['packages', 'test', 'scripts', 'bench', 'docs', 'examples'].flatMap((folder) =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => CITING.test(file) && !/node_modules|^pawl\/(dist|docs|[A-Z]+\.md)/.test(file))
+      .filter(
+        (file) => CITING.test(file) && !/node_modules|^pawl\/(dist|docs|[A-Z]+\.md)/.test(file),
+      )
       .map((file) => path.join(folder, file)),
   ),
 ].filter((file) => existsSync(path.join(root, file)));

@@ -51,7 +51,11 @@ const guess = (must: string): unknown => {
 /** A bundler may number functions of the same name. */
 const unnumbered = (name: string): string => name.replace(/\d+$/, '');
 const edgesOf = (edges: typeof agent.edges): unknown =>
-  edges.map(({ when, then, ...edge }) => ({ ...edge, when: unnumbered(when), then: unnumbered(then) }));
+  edges.map(({ when, then, ...edge }) => ({
+    ...edge,
+    when: unnumbered(when),
+    then: unnumbered(then),
+  }));
 
 const hash = (value: unknown): string =>
   createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
@@ -63,7 +67,11 @@ const agentFingerprint = hash([
   Object.keys(agent.states),
   initialState({ ...defaultSettings, model: 'm', workspace: '/w' }),
 ]);
-const askFingerprint = hash([edgesOf(codeMode.edges), codeMode.ignored, Object.keys(codeMode.states)]);
+const askFingerprint = hash([
+  edgesOf(codeMode.edges),
+  codeMode.ignored,
+  Object.keys(codeMode.states),
+]);
 
 const assertKnown = (known: readonly Known[], fingerprint: string): void => {
   const last = known.at(-1);

@@ -28,7 +28,9 @@ describe('seed 004, code mode', () => {
   it('has the eight rows of the seed, the guard and the actions of the seed at the same ones', () => {
     assert.deepEqual(arrows(codeMode.edges), arrows(seedEdges));
     for (const { from, event, to, when, then } of codeMode.edges) {
-      const row = seedEdges.find((one) => one.from === from && one.event === event && one.to === to);
+      const row = seedEdges.find(
+        (one) => one.from === from && one.event === event && one.to === to,
+      );
       assert.deepEqual([when !== '', then !== ''], [row?.when !== '', row?.action !== '']);
     }
   });
@@ -117,7 +119,13 @@ describe('seed 004, tools mode', () => {
   const call = { calls: 1, text: '' };
   const text = { calls: 0, text: 'done' };
   const rows = [
-    { title: '#226 text only', replies: [text], path: ['INIT', 'PROMPTING', 'DONE'], calls: 1, stop: false },
+    {
+      title: '#226 text only',
+      replies: [text],
+      path: ['INIT', 'PROMPTING', 'DONE'],
+      calls: 1,
+      stop: false,
+    },
     {
       title: '#227 one round of tools',
       replies: [call, text],
@@ -154,7 +162,9 @@ describe('seed 004, tools mode', () => {
     it(row.title, () => {
       const seen: ToolsState[] = [];
       const { source, calls } = toolsSource(row.replies, 'stopAt' in row ? row.stopAt : undefined);
-      const context = toolsContext('maxIterations' in row ? { maxIterations: row.maxIterations } : {});
+      const context = toolsContext(
+        'maxIterations' in row ? { maxIterations: row.maxIterations } : {},
+      );
       const ended = run(toolsMode, context, (state, held) => {
         seen.push(state);
         return source(state, held);

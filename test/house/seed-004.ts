@@ -70,12 +70,15 @@ export const codeSource = (replies: readonly string[]) => {
   };
   const source = (state: CodeState, context: CodeContext): CodeEvent | null => {
     if (state === 'INIT' && context.depth >= context.maxDepth) return { type: 'DepthExceeded' };
-    if (state === 'INIT' || state === 'SHALLOW_CALL') return { type: 'LLMResponseReceived', text: ask() };
+    if (state === 'INIT' || state === 'SHALLOW_CALL')
+      return { type: 'LLMResponseReceived', text: ask() };
     if (state === 'EXECUTING') return execute(context);
     const reply = context.lastCompletion ?? '';
     const blocks = blocksOf(reply);
     const answer = blocks.length === 0 ? finalOf(reply) : null;
-    return answer === null ? { type: 'CodeBlocksFound', blocks } : { type: 'FinalAnswerFound', answer };
+    return answer === null
+      ? { type: 'CodeBlocksFound', blocks }
+      : { type: 'FinalAnswerFound', answer };
   };
   return { source, calls: () => calls };
 };
@@ -147,11 +150,14 @@ export const toolsSource = (replies: readonly Reply[], stopAt = Number.POSITIVE_
   const source = (state: ToolsState, context: ToolsContext): ToolsEvent => {
     if (state === 'INIT') return { type: 'LLMResponseReceived', ...next() };
     if (isStopped()) return { type: 'PolicyStop' };
-    if (state === 'PROMPTING') return { type: context.openCalls === 0 ? 'NoToolCalls' : 'ToolCallsFound' };
+    if (state === 'PROMPTING')
+      return { type: context.openCalls === 0 ? 'NoToolCalls' : 'ToolCallsFound' };
     context.iteration += 1;
     const reply = next();
     [context.openCalls, context.lastResponse] = [reply.calls, reply.text];
-    return { type: context.iteration >= context.maxIterations ? 'MaxIterationsReached' : 'ToolsExecuted' };
+    return {
+      type: context.iteration >= context.maxIterations ? 'MaxIterationsReached' : 'ToolsExecuted',
+    };
   };
   return { source, calls: () => calls };
 };

@@ -12,7 +12,8 @@ import { removeFolderSync } from '../temporary-folder.js';
 
 /** Real test files, compiled and run as `npm test` does it. */
 
-const IMPORTS = "import assert from 'node:assert/strict';\nimport { describe, it, test } from 'node:test';\n";
+const IMPORTS =
+  "import assert from 'node:assert/strict';\nimport { describe, it, test } from 'node:test';\n";
 
 /** How long the file that never ends may run. */
 const HANGS_MS = 3_000;
@@ -34,7 +35,8 @@ const rows: Readonly<Record<string, Row>> = {
     says: [/^✔ test\/passes\.test\.ts: 2 tests, \d+\.\d s, CPU \d+\.\d s\n$/],
   },
   fails: {
-    title: 'a failure is told with the names around it, what was thrown, and the line of the source',
+    title:
+      'a failure is told with the names around it, what was thrown, and the line of the source',
     text: "describe('outer', () => { it('inner', () => {\n  assert.equal(1, 2, 'not the same');\n}); it('other', () => {}); });",
     counts: [1, 1],
     says: [
@@ -204,10 +206,13 @@ describe('test files that npm test runs', () => {
     const words = (...names: readonly string[]) => names.map((name) => path.join(root, name));
     writeFileSync(path.join(root, 'test', 'deep', 'a.test.ts'), '');
     mkdirSync(path.join(root, 'test', 'empty'));
-    assert.deepEqual(chooseTests(root, words('test/deep', 'test/none.test.ts', 'test/deep/a.test.ts')), {
-      kind: 'files',
-      files: ['test/deep/a.test.ts', 'test/none.test.ts'],
-    });
+    assert.deepEqual(
+      chooseTests(root, words('test/deep', 'test/none.test.ts', 'test/deep/a.test.ts')),
+      {
+        kind: 'files',
+        files: ['test/deep/a.test.ts', 'test/none.test.ts'],
+      },
+    );
     mkdirSync(path.join(root, 'packages/one/test/room'), { recursive: true });
     writeFileSync(path.join(root, 'packages/one/test/room/b.test.ts'), '');
     assert.deepEqual(chooseTests(root, words('packages/one/test')), {

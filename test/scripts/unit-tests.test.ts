@@ -27,7 +27,10 @@ const sources: Readonly<Record<string, string>> = {
   'packages/p/test/starts.ts': "export { spawn as start } from 'node:child_process';\n",
   'test/starts.ts': "export { spawn as start } from 'node:child_process';\n",
   'test/own-process.ts': 'export {};\n',
-  'test/starts-no-program.ts': readFileSync(new URL('../starts-no-program.ts', import.meta.url), 'utf8'),
+  'test/starts-no-program.ts': readFileSync(
+    new URL('../starts-no-program.ts', import.meta.url),
+    'utf8',
+  ),
   'packages/p/src/deep.ts': "export { start } from './deeper.js';\n",
   'packages/p/src/deeper.ts':
     "import { spawn } from 'node:child_process';\nexport const start = (): void => void spawn('true');\n",

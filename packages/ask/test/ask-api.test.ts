@@ -19,7 +19,10 @@ import { EnvironmentUnavailable } from '../src/run/eager-values.js';
 
 /** Code mode as a library: what is chosen, what is refused, what a run says of itself. */
 
-const absent = (kind: EnvironmentKind): EnvironmentKind => ({ ...kind, probe: async () => 'it is not here' });
+const absent = (kind: EnvironmentKind): EnvironmentKind => ({
+  ...kind,
+  probe: async () => 'it is not here',
+});
 const script = { replies: [{ text: answers('context') }] };
 
 test('a run says what it is set to; defaults are those of code mode', async (context) => {
@@ -41,7 +44,10 @@ test('sub-calls go to the sub-model, and the root to its own', async (context) =
     { replies: [{ text: program('a = llm_query("leaf")') }, { text: answers('a') }] },
     'scripted/root',
   );
-  const subModel = notingModel({ replies: [], rules: [{ when: '^leaf', text: 'small' }] }, 'scripted/leaf');
+  const subModel = notingModel(
+    { replies: [], rules: [{ when: '^leaf', text: 'small' }] },
+    'scripted/leaf',
+  );
   const asker = createAsker({ model, subModel, journals: memoryRuns(), environments });
   const run = await asker.ask({ question: 'q', contexts: [], workspace: folder });
   const outcome = await run.outcome;
@@ -55,7 +61,9 @@ test('where the first choice does not work the note says why; where none works i
   const asking = { question: 'q', contexts: [], workspace: folder };
   const parts = { model: notingModel(script), journals: memoryRuns() };
   const javascript = absent(environments.javascript);
-  const run = await createAsker({ ...parts, environments: { ...environments, javascript } }).ask(asking);
+  const run = await createAsker({ ...parts, environments: { ...environments, javascript } }).ask(
+    asking,
+  );
   assert.equal(run.settings.environment, 'quickjs');
   assert.match(run.note ?? '', /it is not here/);
   await run.outcome;
@@ -73,7 +81,11 @@ test('a limit in dollars is refused without prices, in a new run and in one that
   const asker = createAsker({ model: unpriced, journals, environments });
   const asking = { question: 'q', contexts: [], workspace: folder, settings: { limits } };
   await assert.rejects(asker.ask(asking), /the price of scripted\/script is not known/);
-  const priced = await askAbout(context, 'x', { journals, script, options: { settings: { limits } } });
+  const priced = await askAbout(context, 'x', {
+    journals,
+    script,
+    options: { settings: { limits } },
+  });
   await priced.run.close();
   await assert.rejects(asker.resume(priced.run.id), /is not known/);
   const again = await createAsker({ model: notingModel(script), journals, environments }).resume(
@@ -111,7 +123,9 @@ test('a faulty input is reported before anything is written', async (context) =>
   const journals = memoryRuns();
   const asker = createAsker({ model: notingModel(script), journals, environments });
   const contexts = [{ path: path.join(folder, 'none') }];
-  await assert.rejects(asker.ask({ question: 'q', contexts, workspace: folder }), { kind: 'notFound' });
+  await assert.rejects(asker.ask({ question: 'q', contexts, workspace: folder }), {
+    kind: 'notFound',
+  });
   for await (const info of journals.list()) assert.fail(`${info.sessionId} was made`);
 });
 
@@ -121,7 +135,11 @@ test('a program names the model of a call, by its whole name or without the prov
   const model = notingModel(
     {
       replies: [
-        { text: program('a = [llm_query("leaf"), llm_query("leaf", "other"), llm_query("leaf", "none")]') },
+        {
+          text: program(
+            'a = [llm_query("leaf"), llm_query("leaf", "other"), llm_query("leaf", "none")]',
+          ),
+        },
         { text: answers('a.join("|")') },
       ],
     },
@@ -138,5 +156,8 @@ test('a program names the model of a call, by its whole name or without the prov
     outcome.answer,
     /^usual\|named\|Error: there is no model none here: name one of scripted\/root/,
   );
-  assert.match(model.requests[0]?.instructions ?? '', /scripted\/root, scripted\/leaf, scripted\/other/);
+  assert.match(
+    model.requests[0]?.instructions ?? '',
+    /scripted\/root, scripted\/leaf, scripted\/other/,
+  );
 });

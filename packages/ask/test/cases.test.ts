@@ -18,7 +18,9 @@ import {
 
 const answerOf = (walker: Walker): string => {
   const ended = outcome(walker);
-  return ended.status === 'answered' ? ended.answer : assert.fail(`not answered but ${ended.status}`);
+  return ended.status === 'answered'
+    ? ended.answer
+    : assert.fail(`not answered but ${ended.status}`);
 };
 
 test('at the maximal depth there is one plain call, and no environment is ever started', () => {
@@ -31,7 +33,12 @@ test('at the maximal depth there is one plain call, and no environment is ever s
   );
   assert.equal(allOf(walker, 'CallModel').length, 1);
   assert.equal(allOf(walker, 'StartEnvironment').length, 0);
-  assert.deepEqual(outcome(walker), { status: 'answered', answer: '42', by: 'reply', closing: null });
+  assert.deepEqual(outcome(walker), {
+    status: 'answered',
+    answer: '42',
+    by: 'reply',
+    closing: null,
+  });
 });
 
 test('a reply with FINAL ends the run after one call', () => {
@@ -59,7 +66,12 @@ test('code and FINAL_VAR in one reply: the code runs first, and the answer is wh
     seedTrace(walker),
     'INIT -LLMResponseReceived-> PROMPTING; PROMPTING -CodeBlocksFound-> EXECUTING; EXECUTING -FinalAnswerFound-> DONE',
   );
-  assert.deepEqual(outcome(walker), { status: 'answered', answer: '42', by: 'variable', closing: null });
+  assert.deepEqual(outcome(walker), {
+    status: 'answered',
+    answer: '42',
+    by: 'variable',
+    closing: null,
+  });
 });
 
 test('a reply with neither code nor FINAL burns an iteration', () => {
@@ -139,7 +151,12 @@ test('an answer that became ready is taken after its cell, also if the cell rais
     for (const answer of ['42', '']) {
       const walker = running();
       walker.send(g.ends({ answer, status }));
-      assert.deepEqual(outcome(walker), { status: 'answered', answer, by: 'record', closing: null });
+      assert.deepEqual(outcome(walker), {
+        status: 'answered',
+        answer,
+        by: 'record',
+        closing: null,
+      });
       assert.match(seedTrace(walker), /EXECUTING -FinalAnswerFound-> DONE$/);
     }
   }
@@ -192,7 +209,15 @@ test('if the third call of a batch of five fails, its slot has the error and the
   walker.send(g.breaks({ who: g.child(3) }));
   assert.deepEqual(
     lastOf(walker, 'AnswerSubcall').map(({ texts }) => texts),
-    [['answer 1', 'answer 2', 'Error: the provider refused the request: bad field', 'answer 4', 'answer 5']],
+    [
+      [
+        'answer 1',
+        'answer 2',
+        'Error: the provider refused the request: bad field',
+        'answer 4',
+        'answer 5',
+      ],
+    ],
   );
 });
 

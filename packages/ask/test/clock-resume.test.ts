@@ -20,7 +20,8 @@ for (const [title, jumpMs] of [
       ({ timerId, dueAt }) => [timerId, dueAt - now] as const,
     );
     assert.equal(waits.length, 2, 'the time limit and the retry');
-    for (const [timerId, waitMs] of waits) assert.ok(waitMs <= 300_000, `${timerId} waits ${waitMs} ms`);
+    for (const [timerId, waitMs] of waits)
+      assert.ok(waitMs <= 300_000, `${timerId} waits ${waitMs} ms`);
     assert.ok(
       waits.some(([, waitMs]) => waitMs <= 60_000),
       'the time limit is not longer than it was',
@@ -43,7 +44,8 @@ for (const [title, jumpMs] of [
         ['n0.c1.1.1', (retry?.delayMs ?? 0) - 400],
       ],
     );
-    for (const { run } of Object.values(walker.tree().nodes)) assert.equal(run.deadline?.dueAt, now + 59_600);
+    for (const { run } of Object.values(walker.tree().nodes))
+      assert.equal(run.deadline?.dueAt, now + 59_600);
   });
 
   test(`new limits of a resumed tree leave out the time in which nobody ran, with a clock set ${title}`, () => {

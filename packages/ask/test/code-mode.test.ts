@@ -39,7 +39,9 @@ for (const language of languages) {
 }
 
 test('the prompt names the language, the limits, and whether calls can recurse', () => {
-  const [javascript, python] = languages.map((language) => codeModeInstructions({ ...facts, language }));
+  const [javascript, python] = languages.map((language) =>
+    codeModeInstructions({ ...facts, language }),
+  );
   assert.match(javascript ?? '', /JavaScript environment[\s\S]*answer\.ready = true/);
   assert.match(python ?? '', /Python environment[\s\S]*answer\["ready"\] = True/);
   assert.match(python ?? '', /60 s of its own/);

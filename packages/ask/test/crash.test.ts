@@ -39,7 +39,8 @@ const live = (rolls: readonly number[], crashing: number): Story => {
     const roll = rolls[index % rolls.length] ?? 0;
     const names = world.pending();
     const name =
-      names[Math.floor(((roll * 7_919) % 1) * names.length)] ?? assert.fail('nothing happens any more');
+      names[Math.floor(((roll * 7_919) % 1) * names.length)] ??
+      assert.fail('nothing happens any more');
     const { actions } = walker.send(world.happen(name, walker.tree()));
     // a crash between the event and its actions
     if (roll < crashing && crashes < 10) {
@@ -83,12 +84,20 @@ test('killed at any moment and resumed, the answer is the same', (t) => {
 
 test('the environment is built again from the cells since variables were lost, with what models answered them', () => {
   const walker = running();
-  walker.send(g.ends({ status: 'died', variablesLost: 'yes' }), g.writes('two()'), g.asks(['a', 'b']));
+  walker.send(
+    g.ends({ status: 'died', variablesLost: 'yes' }),
+    g.writes('two()'),
+    g.asks(['a', 'b']),
+  );
   walker.send(g.says('A', { who: g.child(1) }), g.says('B', { who: g.child(2) }), g.prints('AB'));
   walker.send(g.writes('three()'), g.resumed());
   const [start] = lastOf(walker, 'StartEnvironment');
   assert.deepEqual(
-    start?.past.map(({ code, status, subcalls }) => [code, status, subcalls.map(({ texts }) => texts)]),
+    start?.past.map(({ code, status, subcalls }) => [
+      code,
+      status,
+      subcalls.map(({ texts }) => texts),
+    ]),
     [['two()', 'ok', [['A', 'B']]]],
   );
   assert.deepEqual(start?.material, { kind: 'inputs' });
@@ -105,7 +114,11 @@ test('the interrupted cell asks again: what was answered comes from the record, 
   walker.send(g.asks(['one']), g.says('ONE', { who: g.child(1) }));
   walker.send(g.asks(['two'], { ordinal: 2 }), g.resumed());
   const call = lastOf(walker, 'CallModel').map(({ node, requestId }) => [node, requestId]);
-  assert.deepEqual(call, [['n0.c1.2.1', 'n0.c1.2.1.r1']], 'the open call is sent again under its id');
+  assert.deepEqual(
+    call,
+    [['n0.c1.2.1', 'n0.c1.2.1.r1']],
+    'the open call is sent again under its id',
+  );
   walker.send(g.ready, g.asks(['one']));
   assert.deepEqual(
     lastOf(walker, 'AnswerSubcall').map(({ texts }) => texts),
@@ -175,7 +188,12 @@ test('results that arrive before the environment is rebuilt are from before the 
   walker.send(g.ready, g.prints('new'), g.says('FINAL_VAR(x)'), g.resumed(2), g.holds('old'));
   assert.equal(walker.last().diagnostics.length, 1);
   walker.send(g.ready, g.holds('new'));
-  assert.deepEqual(outcome(walker), { status: 'answered', answer: 'new', by: 'variable', closing: null });
+  assert.deepEqual(outcome(walker), {
+    status: 'answered',
+    answer: 'new',
+    by: 'variable',
+    closing: null,
+  });
 });
 
 test('a retry that waited, waits on; a call that waited for its turn still does', () => {
@@ -196,7 +214,10 @@ test('a retry that waited, waits on; a call that waited for its turn still does'
 test('a shutdown stops everything, deepest first, and can be resumed', () => {
   const walker = running({ depthMax: 2, limits: { usd: 0, tokens: 0, timeMs: 60_000 } });
   walker.send(g.asks(['hard'], { kind: 'rlm' }), g.environmentIs('kept', g.child(1)));
-  walker.send(g.says(g.program('ask'), { who: g.child(1) }), g.asks(['a', 'b'], { who: g.child(1) }));
+  walker.send(
+    g.says(g.program('ask'), { who: g.child(1) }),
+    g.asks(['a', 'b'], { who: g.child(1) }),
+  );
   walker.send(g.shutdown);
   const inner = 'n0.c1.1.1.c1.1';
   assert.deepEqual(

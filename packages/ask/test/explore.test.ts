@@ -62,7 +62,11 @@ const askingOptions = (
   return differed > 0 ? [first] : [first, g.asks(['other'], { who: node })];
 };
 
-const cellOptions = (node: string, work: RunningCell, prompts: readonly string[]): readonly g.Given[] => {
+const cellOptions = (
+  node: string,
+  work: RunningCell,
+  prompts: readonly string[],
+): readonly g.Given[] => {
   const few = [g.ends({}, node), g.ends({ answer: '42' }, node)];
   if (node !== 'n0')
     return prompts.length === 0 || work.asked > 0 ? few : [...few, g.asks(['one'], { who: node })];
@@ -74,7 +78,11 @@ const cellOptions = (node: string, work: RunningCell, prompts: readonly string[]
   ];
 };
 
-const ownOptions = (node: string, state: CodeState, { prompts, settings }: Bounds): readonly g.Given[] => {
+const ownOptions = (
+  node: string,
+  state: CodeState,
+  { prompts, settings }: Bounds,
+): readonly g.Given[] => {
   if (state.name === 'DONE') return [];
   const { work } = state;
   switch (work.kind) {
@@ -175,7 +183,8 @@ const search = (bounds: Bounds, edges: Set<string>) => {
       for (const one of steps)
         if (one.edge === null) faults.push(`illegal: ${one.from} ${one.event} ${one.to}`);
     }
-    for (const node of Object.keys(stood)) if (step.state.nodes[node] === undefined) delete stood[node];
+    for (const node of Object.keys(stood))
+      if (step.state.nodes[node] === undefined) delete stood[node];
     return { node: { tree: step.state, cursors: stood }, faults };
   };
   return explore<Node, TreeEvent>(
@@ -202,7 +211,12 @@ const search = (bounds: Bounds, edges: Set<string>) => {
   );
 };
 
-const small: g.SettingsPatch = { maxRetries: 1, iterationsMax: 1, childIterationsMax: 1, openCallsMax: 1 };
+const small: g.SettingsPatch = {
+  maxRetries: 1,
+  iterationsMax: 1,
+  childIterationsMax: 1,
+  openCallsMax: 1,
+};
 
 const timed = { limits: { usd: 0, tokens: 0, timeMs: 60_000 } };
 const poor = (tokens: number): g.SettingsPatch => ({ limits: { usd: 0, tokens, timeMs: 0 } });
@@ -214,7 +228,12 @@ const configurations: readonly (Bounds & { readonly title: string })[] = [
     prompts: [],
     settings: { ...small, ...g.asSeed, ...timed, iterationsMax: 2 },
   },
-  { title: 'sub-calls, one call at a time, a crash', epochs: 1, prompts: ['one', 'two'], settings: small },
+  {
+    title: 'sub-calls, one call at a time, a crash',
+    epochs: 1,
+    prompts: ['one', 'two'],
+    settings: small,
+  },
   {
     title: 'the user’s policy',
     epochs: 0,
@@ -233,14 +252,24 @@ const configurations: readonly (Bounds & { readonly title: string })[] = [
     prompts: [],
     settings: { ...small, ...timed, depthMax: 0, userPolicy: 'yes' },
   },
-  { title: 'no money for the first call', epochs: 0, prompts: [], settings: { ...small, ...poor(1) } },
+  {
+    title: 'no money for the first call',
+    epochs: 0,
+    prompts: [],
+    settings: { ...small, ...poor(1) },
+  },
   {
     title: 'no money for a plain call',
     epochs: 0,
     prompts: [],
     settings: { ...small, ...poor(1), depthMax: 0 },
   },
-  { title: 'no money for the second call', epochs: 0, prompts: ['one'], settings: { ...small, ...poor(40) } },
+  {
+    title: 'no money for the second call',
+    epochs: 0,
+    prompts: ['one'],
+    settings: { ...small, ...poor(40) },
+  },
 ];
 
 const taken = new Set<string>();

@@ -20,7 +20,9 @@ import type { Tree } from '../src/tree/tree-state.js';
 /** The clock of all tests stands still here. */
 export const NOW = 1_700_000_000_000;
 
-export type SettingsPatch = Partial<Omit<CodeSettings, 'parity' | 'limits' | 'childLimits' | 'reserve'>> & {
+export type SettingsPatch = Partial<
+  Omit<CodeSettings, 'parity' | 'limits' | 'childLimits' | 'reserve'>
+> & {
   readonly parity?: Partial<Parity>;
   readonly limits?: Partial<RunLimits>;
   readonly childLimits?: Partial<RunLimits>;
@@ -45,7 +47,12 @@ export const settingsOf = (patch: SettingsPatch = {}): CodeSettings => ({
 });
 
 /** As seed 004 is set: its rules, and none of our policies. */
-export const asSeed: SettingsPatch = { parity: seedParity, errorsMax: 0, repeatedMax: 0, sameOutputMax: 0 };
+export const asSeed: SettingsPatch = {
+  parity: seedParity,
+  errorsMax: 0,
+  repeatedMax: 0,
+  sameOutputMax: 0,
+};
 /** Our rules, with the seed's forms of an answer allowed. */
 export const withForms: SettingsPatch = { parity: { finalForms: 'on' } };
 
@@ -219,7 +226,10 @@ type Asking = {
   readonly cellId?: string;
 };
 export const asks =
-  (prompts: readonly string[], { kind = 'llm', ordinal = 1, who = 'n0', cellId }: Asking = {}): Given =>
+  (
+    prompts: readonly string[],
+    { kind = 'llm', ordinal = 1, who = 'n0', cellId }: Asking = {},
+  ): Given =>
   (tree) => {
     const node = nameOf(who, tree);
     return {

@@ -61,7 +61,10 @@ test('the tree is total: whatever comes, it returns, and what it refuses changes
   let tree = initialTree(g.settingsOf());
   for (let index = 0; index < COUNT; index++) {
     if (index % 30 === 0) tree = initialTree(g.settingsOf());
-    const event = eventOf(index % 30 < 4 ? (usual[index % 30] ?? g.started) : pick(random, usual), tree);
+    const event = eventOf(
+      index % 30 < 4 ? (usual[index % 30] ?? g.started) : pick(random, usual),
+      tree,
+    );
     const wrong = random() < 0.03 ? rubbish(random) : mutate(random, event);
     if (check(tree, wrong) === 'refused') refused += 1;
     tree = stepTree(tree, event).state;

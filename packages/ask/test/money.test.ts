@@ -7,7 +7,8 @@ import { lastOf, running, state, type Walker } from './walker.js';
 
 /** What sub-calls may spend, who waits for money, and what became of the pieces. */
 
-const answered = (walker: Walker): readonly string[] | undefined => lastOf(walker, 'AnswerSubcall')[0]?.texts;
+const answered = (walker: Walker): readonly string[] | undefined =>
+  lastOf(walker, 'AnswerSubcall')[0]?.texts;
 const spent = (walker: Walker, node = 'n0'): number | undefined =>
   walker.tree().ledger.accounts[node]?.spent.costUsd;
 
@@ -74,7 +75,12 @@ test('a call is refused only where nothing is open and it still does not fit', (
 });
 
 test('a call starts alone although its worst case is more than is left', () => {
-  const rate = (callUsd: number) => ({ callUsd, callTokens: 0, characterUsd: 0, characterTokens: 0 });
+  const rate = (callUsd: number) => ({
+    callUsd,
+    callTokens: 0,
+    characterUsd: 0,
+    characterTokens: 0,
+  });
   const reserve = { expected: rate(0.01), worst: rate(9), basis: 'stated' } as const;
   const walker = running({ ...poor, reserve, limits: { usd: 0.2, tokens: 0, timeMs: 0 } });
   walker.send(g.asks(g.promptsOf(40)));
@@ -153,7 +159,11 @@ test('calls that wait have set nothing aside: a cell that is stopped leaves only
 
 test('pieces that failed are counted, and not any more once the same prompt was answered', () => {
   const walker = running();
-  walker.send(g.asks(['a', '', 'b']), g.breaks({ who: g.child(1) }), g.says('B', { who: g.child(3) }));
+  walker.send(
+    g.asks(['a', '', 'b']),
+    g.breaks({ who: g.child(1) }),
+    g.says('B', { who: g.child(3) }),
+  );
   const first = piecesOf(walker.tree().pieces);
   assert.deepEqual([first.asked, first.answered, first.failed, first.refused], [3, 1, 2, 0]);
   assert.match(JSON.stringify(first.reasons), /the prompt is empty.*bad field/);
@@ -185,10 +195,13 @@ const spendings: fc.Arbitrary<Spending> = fc.record({
   depthMax: fc.integer({ min: 1, max: 2 }),
   openCallsMax: fc.integer({ min: 1, max: 16 }),
   prompts: fc.integer({ min: 1, max: 40 }),
-  answers: fc.array(fc.tuple(fc.integer({ min: 0, max: 15 }), fc.double({ min: 0, max: 1, noNaN: true })), {
-    minLength: 80,
-    maxLength: 80,
-  }),
+  answers: fc.array(
+    fc.tuple(fc.integer({ min: 0, max: 15 }), fc.double({ min: 0, max: 1, noNaN: true })),
+    {
+      minLength: 80,
+      maxLength: 80,
+    },
+  ),
 });
 
 const WORST_USD = 0.25;
@@ -215,19 +228,34 @@ const spend = (walker: Walker, { answers, limit }: Spending): number => {
 test('with random costs and orders a run spends at most its limit and one reply', (t) => {
   const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
   t.diagnostic(`PAWL_SEED=${seed}`);
-  const rate = (callUsd: number) => ({ callUsd, callTokens: 0, characterUsd: 0, characterTokens: 0 });
+  const rate = (callUsd: number) => ({
+    callUsd,
+    callTokens: 0,
+    characterUsd: 0,
+    characterTokens: 0,
+  });
   fc.assert(
-    fc.property(spendings, fc.constantFrom('estimated' as const, 'stated' as const), (spending, basis) => {
-      const { limit, depthMax, openCallsMax } = spending;
-      const reserve = { expected: rate(0.01), worst: rate(WORST_USD), basis };
-      const walker = running({ reserve, limits: { usd: limit }, depthMax, openCallsMax, maxRetries: 0 });
-      walker.send(g.asks(g.promptsOf(spending.prompts), { kind: 'rlm' }));
-      const dearest = spend(walker, spending);
-      assert.ok(
-        (spent(walker) ?? 0) <= limit + dearest + 1e-9,
-        `${spent(walker)} of ${limit} and ${dearest}`,
-      );
-    }),
+    fc.property(
+      spendings,
+      fc.constantFrom('estimated' as const, 'stated' as const),
+      (spending, basis) => {
+        const { limit, depthMax, openCallsMax } = spending;
+        const reserve = { expected: rate(0.01), worst: rate(WORST_USD), basis };
+        const walker = running({
+          reserve,
+          limits: { usd: limit },
+          depthMax,
+          openCallsMax,
+          maxRetries: 0,
+        });
+        walker.send(g.asks(g.promptsOf(spending.prompts), { kind: 'rlm' }));
+        const dearest = spend(walker, spending);
+        assert.ok(
+          (spent(walker) ?? 0) <= limit + dearest + 1e-9,
+          `${spent(walker)} of ${limit} and ${dearest}`,
+        );
+      },
+    ),
     { seed, numRuns: Number(process.env.PAWL_ASK_MONEY_RUNS ?? 60) },
   );
 });

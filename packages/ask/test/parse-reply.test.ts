@@ -6,7 +6,8 @@ import { digestTexts } from '../src/run/text-hash.js';
 
 const ours = { finalForms: 'on', fences: 'ignored' } as const;
 const seeds = { finalForms: 'on', fences: 'searched' } as const;
-const blocksOf = (text: string): readonly string[] => parseReply(text, ours).blocks.map(({ code }) => code);
+const blocksOf = (text: string): readonly string[] =>
+  parseReply(text, ours).blocks.map(({ code }) => code);
 const finalOf = (text: string, rules: typeof ours | typeof seeds = ours): string | null => {
   const { final } = parseReply(text, rules);
   if (final === null) return null;
@@ -29,7 +30,11 @@ const programs: readonly (readonly [title: string, text: string, blocks: readonl
   ['a longer fence holds a shorter one', '````repl\n```js\na\n```\n````', ['```js\na\n```']],
   ['an example in a longer fence is no program', '````md\n```repl\na\n```\n````', []],
   ['an example in tildes is no program', '~~~\n```repl\na\n```\n~~~', []],
-  ['an indented block loses its indent', '1. So:\n   ```repl\n   if x:\n     y\n   ```', ['if x:\n  y']],
+  [
+    'an indented block loses its indent',
+    '1. So:\n   ```repl\n   if x:\n     y\n   ```',
+    ['if x:\n  y'],
+  ],
   ['tabs count as one', '\t```repl\n\ta\n\t```', ['a']],
   ['a line that is indented less keeps what it has', '  ```repl\n a\n   b\n  ```', ['a\n b']],
   ['the closing fence may be indented otherwise', '```repl\na\n    ```', ['a']],
@@ -198,7 +203,10 @@ test('a digest tells lists of texts apart', () => {
   const texts = fc.array(fc.string({ maxLength: 6 }), { maxLength: 4 });
   fc.assert(
     fc.property(texts, texts, (one, other) => {
-      assert.equal(digestTexts(one) === digestTexts(other), JSON.stringify(one) === JSON.stringify(other));
+      assert.equal(
+        digestTexts(one) === digestTexts(other),
+        JSON.stringify(one) === JSON.stringify(other),
+      );
     }),
     { numRuns: 2_000 },
   );

@@ -51,7 +51,8 @@ export class Promises {
     this.#checkSpending(step.state, where);
     assert.deepEqual(treeFaults(step.state, this.#openCallsMax), [], where);
     this.#checkEnds(before, step.state, where);
-    const silent = step.path.length === 0 && step.diagnostics.length === 0 && step.actions.length === 0;
+    const silent =
+      step.path.length === 0 && step.diagnostics.length === 0 && step.actions.length === 0;
     const changed = before.name !== step.state.name || event.type === 'LimitsChanged';
     assert.ok(!silent || changed, `${where}: silent`);
   }
@@ -106,7 +107,8 @@ export class Promises {
     this.#readings.clear();
     this.#asked.clear();
     this.#unbooked.clear();
-    for (const [requestId, node] of Object.entries(before.calls)) this.#unbooked.set(requestId, node);
+    for (const [requestId, node] of Object.entries(before.calls))
+      this.#unbooked.set(requestId, node);
   }
 
   #book(requestId: string, usage: Usage | null): void {
@@ -120,7 +122,10 @@ export class Promises {
     const { node } = action;
     switch (action.type) {
       case 'CallModel':
-        assert.ok(!this.#openCalls.has(action.requestId), `${where}: ${action.requestId} is open already`);
+        assert.ok(
+          !this.#openCalls.has(action.requestId),
+          `${where}: ${action.requestId} is open already`,
+        );
         this.#openCalls.set(action.requestId, node);
         this.#unbooked.set(action.requestId, node);
         assert.ok(this.#openCalls.size <= this.#openCallsMax, `${where}: too many open calls`);
@@ -154,8 +159,16 @@ export class Promises {
         break;
       case 'AnswerSubcall': {
         const key = `${action.cellId}.${action.ordinal}`;
-        assert.equal(this.#cells.get(node)?.cellId, action.cellId, `${where}: answers another cell`);
-        assert.equal(this.#asked.get(key), action.texts.length, `${where}: ${key} was not asked, or not so`);
+        assert.equal(
+          this.#cells.get(node)?.cellId,
+          action.cellId,
+          `${where}: answers another cell`,
+        );
+        assert.equal(
+          this.#asked.get(key),
+          action.texts.length,
+          `${where}: ${key} was not asked, or not so`,
+        );
         this.#asked.delete(key);
         break;
       }
@@ -213,11 +226,17 @@ export class Promises {
     ] as const) {
       for (const [id, node] of things) {
         const state = tree.nodes[node];
-        assert.ok(state !== undefined && state.name !== 'DONE', `${where}: ${kind} ${id} outlives its run`);
+        assert.ok(
+          state !== undefined && state.name !== 'DONE',
+          `${where}: ${kind} ${id} outlives its run`,
+        );
       }
     }
     for (const node of this.#environments.keys()) {
-      assert.ok(tree.nodes[node]?.name !== 'DONE' && tree.nodes[node] !== undefined, `${where}: ${node}`);
+      assert.ok(
+        tree.nodes[node]?.name !== 'DONE' && tree.nodes[node] !== undefined,
+        `${where}: ${node}`,
+      );
     }
     if (tree.name === 'ShutDown') {
       assert.equal(

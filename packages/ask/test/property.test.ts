@@ -25,7 +25,9 @@ const bringToEnd = (walker: Walker): void => {
   for (let round = 0; round < 300 && walker.tree().name !== 'Ended'; round++) {
     const requestId = abortedCall(walker);
     if (requestId !== undefined) {
-      walker.send(g.fails({ who: walker.tree().ledger.open[requestId]?.node ?? assert.fail(), requestId }));
+      walker.send(
+        g.fails({ who: walker.tree().ledger.open[requestId]?.node ?? assert.fail(), requestId }),
+      );
       continue;
     }
     const [node] =
@@ -33,7 +35,8 @@ const bringToEnd = (walker: Walker): void => {
         .filter(([, state]) => state.name !== 'DONE')
         .filter(([name, state]) => {
           const work = state.name === 'DONE' ? null : state.work;
-          const waits = work?.kind === 'calling' && walker.tree().calls[work.requestId] === undefined;
+          const waits =
+            work?.kind === 'calling' && walker.tree().calls[work.requestId] === undefined;
           const asks = work?.kind === 'running' && work.open.length > 0;
           return !waits && (!asks || state.run.environment === 'starting') && name !== '';
         })
@@ -78,7 +81,8 @@ test('random runs take every row of the seed’s table', (t) => {
     t,
     300,
     (walked) => {
-      for (const row of seedTraces(roam(walked)).flatMap((trace) => trace.split('; '))) rows.add(row);
+      for (const row of seedTraces(roam(walked)).flatMap((trace) => trace.split('; ')))
+        rows.add(row);
     },
     KNOWN,
   );

@@ -49,7 +49,8 @@ const doings = (who: string, ordinals: number): readonly Label[] => [
 const fitting = (node: string, state: CodeState): readonly Label[] => {
   if (state.name === 'DONE') return [];
   const { work, run } = state;
-  const environment = run.environment === 'starting' ? [label(6, g.environmentIs('kept', node))] : [];
+  const environment =
+    run.environment === 'starting' ? [label(6, g.environmentIs('kept', node))] : [];
   const lost = [
     ...(run.environment === 'starting' ? [label(1, g.environmentIs('lost', node))] : []),
     ...(run.deadline?.timerId ? [label(0.5, g.timeIsUp(node))] : []),
@@ -64,7 +65,14 @@ const fitting = (node: string, state: CodeState): readonly Label[] => {
         ...environment,
         ...lost,
         ...doings(node, work.asked),
-        label(0.2, { type: 'SubcallAnswered', at: g.NOW, node, cellId: 'stale', ordinal: 1, texts: [] }),
+        label(0.2, {
+          type: 'SubcallAnswered',
+          at: g.NOW,
+          node,
+          cellId: 'stale',
+          ordinal: 1,
+          texts: [],
+        }),
       ];
     case 'reading':
       return [
@@ -134,7 +142,12 @@ const VARIANTS: readonly g.SettingsPatch[] = [
   { ...g.asSeed, iterationsMax: 2, maxRetries: 1 },
   { limits: { usd: 0, tokens: 12, timeMs: 0 } },
   { depthMax: 0, userPolicy: 'yes', limits: { usd: 0, tokens: 0, timeMs: 2_000 } },
-  { depthMax: 2, userPolicy: 'yes', limits: { usd: 0.2, tokens: 0, timeMs: 60_000 }, subcallsMax: 6 },
+  {
+    depthMax: 2,
+    userPolicy: 'yes',
+    limits: { usd: 0.2, tokens: 0, timeMs: 60_000 },
+    subcallsMax: 6,
+  },
   {
     depthMax: 2,
     limits: { usd: 0, tokens: 400, timeMs: 0 },

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as g from './given.js';
-import { allOf, begin, lastOf, lastTold, outcome, running, seedTrace, state, talk } from './walker.js';
+import {
+  allOf,
+  begin,
+  lastOf,
+  lastTold,
+  outcome,
+  running,
+  seedTrace,
+  state,
+  talk,
+} from './walker.js';
 
 /** One run: what it asks of the world, what its model is told, how it ends. */
 
@@ -15,7 +25,14 @@ test('the environment starts while the model is called', () => {
     { type: 'StartEnvironment', material: { kind: 'inputs' }, past: [], node: 'n0' },
   ]);
   assert.deepEqual(lastOf(walker, 'CallModel'), [
-    { type: 'CallModel', requestId: 'n0.r1', purpose: 'iteration', length: 1, depth: 0, node: 'n0' },
+    {
+      type: 'CallModel',
+      requestId: 'n0.r1',
+      purpose: 'iteration',
+      length: 1,
+      depth: 0,
+      node: 'n0',
+    },
   ]);
 });
 
@@ -87,7 +104,9 @@ test('only the first of very many inputs are listed', () => {
 test('after an iteration the model gets its reply back, and one message with the output of all cells', () => {
   const walker = begin();
   walker.send(g.writes('one()', 'two()'));
-  walker.send(g.ends({ stdout: 'first', variables: [{ name: 'lines', type: 'list', size: 12_345 }] }));
+  walker.send(
+    g.ends({ stdout: 'first', variables: [{ name: 'lines', type: 'list', size: 12_345 }] }),
+  );
   walker.send(g.ends({ status: 'raised', stderr: 'NameError: x, line 1' }));
   assert.deepEqual(talk(state(walker).run.conversation).slice(1), [
     `assistant: ${g.program('one()', 'two()')}`,
@@ -106,7 +125,10 @@ test('a cell that printed nothing, was stopped or died is told so', () => {
       { status: 'stopped', stderr: 'deadline' },
       'The cell was stopped before its end. Its variables are kept.',
     ],
-    [{ status: 'died', variablesLost: 'yes' }, 'The process of the cell ended.\nAll variables were lost'],
+    [
+      { status: 'died', variablesLost: 'yes' },
+      'The process of the cell ended.\nAll variables were lost',
+    ],
   ] as const;
   for (const [patch, words] of rows) {
     const walker = running();
@@ -173,7 +195,12 @@ test('the whole conversation stays, also the last reply', () => {
 test('where the conversation has become too long, the output of earlier iterations is cut, once', () => {
   const walker = begin();
   const overflow = g.fails({ kind: 'contextOverflow', retryable: false });
-  walker.send(g.writes('a'), g.prints('a'.repeat(15_000)), g.writes('b'), g.prints('b'.repeat(15_000)));
+  walker.send(
+    g.writes('a'),
+    g.prints('a'.repeat(15_000)),
+    g.writes('b'),
+    g.prints('b'.repeat(15_000)),
+  );
   walker.send(overflow);
   assert.equal(lastOf(walker, 'CallModel').length, 1);
   const told = talk(state(walker).run.conversation);
@@ -216,7 +243,11 @@ test('the retries of one call do not count for the next', () => {
 });
 
 test('a call is not retried if a retry can’t help or the wait is too long', () => {
-  for (const failure of [g.breaks(), g.fails({ kind: 'auth' }), g.fails({ retryAfterMs: 90_000 })]) {
+  for (const failure of [
+    g.breaks(),
+    g.fails({ kind: 'auth' }),
+    g.fails({ retryAfterMs: 90_000 }),
+  ]) {
     const walker = begin();
     walker.send(failure);
     assert.equal(outcome(walker).status, 'failed');
@@ -278,7 +309,12 @@ test('late and repeated events and those of another cell change nothing and are 
 test('the seed’s FINAL in the limit reply is its answer', () => {
   const walker = begin({ ...g.asSeed, iterationsMax: 1 });
   walker.send(g.writes('x'), g.prints(''), g.says('FINAL(42)'));
-  assert.deepEqual(outcome(walker), { status: 'answered', answer: '42', by: 'final', closing: 'iterations' });
+  assert.deepEqual(outcome(walker), {
+    status: 'answered',
+    answer: '42',
+    by: 'final',
+    closing: 'iterations',
+  });
   assert.match(seedTrace(walker), /EXECUTING -MaxIterationsReached-> DONE$/);
 });
 

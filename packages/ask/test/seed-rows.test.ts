@@ -57,7 +57,8 @@ const rows: readonly Row[] = [
   },
   {
     row: 'EXECUTING -CodeExecuted-> PROMPTING',
-    title: 'the next reply, which the seed asks for before it leaves EXECUTING, begins the next iteration',
+    title:
+      'the next reply, which the seed asks for before it leaves EXECUTING, begins the next iteration',
     given: () => {
       const walker = begin(g.asSeed);
       walker.send(g.writes('x = 1'), g.prints('1'), g.says('FINAL_VAR(x)'));
@@ -106,7 +107,8 @@ test('every edge of ours between two states has a name of the seed, or ends its 
 });
 
 test('a step that the table of the seed does not have is seen', () => {
-  const illegal = codeMode.edges.find(({ as }) => as === 'CodeExecuted') ?? assert.fail('no such edge');
+  const illegal =
+    codeMode.edges.find(({ as }) => as === 'CodeExecuted') ?? assert.fail('no such edge');
   const { cursor, steps } = projectEdges('INIT', [illegal, illegal]);
   assert.equal(cursor, 'ended');
   assert.deepEqual(steps, [{ from: 'INIT', event: 'CodeExecuted', to: 'PROMPTING', edge: null }]);

@@ -20,41 +20,50 @@ const facts: StopFacts = {
   sameOutputMax: 3,
 };
 
-const verdicts: readonly (readonly [title: string, patch: Partial<StopFacts>, verdict: string])[] = [
-  ['nothing speaks against it', {}, 'go'],
-  ['dollars that just suffice', { left: { usd: 0.05, tokens: null } }, 'go'],
-  ['dollars that suffice but for the sum of cents', { left: { usd: 0.5 - 0.45, tokens: null } }, 'go'],
-  ['too few dollars', { left: { usd: 0.04, tokens: null } }, 'stop usd'],
+const verdicts: readonly (readonly [title: string, patch: Partial<StopFacts>, verdict: string])[] =
   [
-    'no dollars, and nothing is expected to cost',
-    { left: { usd: 0, tokens: null }, needed: { usd: 0, tokens: 0 } },
-    'stop usd',
-  ],
-  ['overspent', { left: { usd: -1, tokens: null } }, 'stop usd'],
-  ['tokens that just suffice', { left: { usd: null, tokens: 100 } }, 'go'],
-  ['too few tokens', { left: { usd: null, tokens: 99 } }, 'stop tokens'],
-  [
-    'a call of unknown price with a limit in dollars',
-    { left: { usd: 9, tokens: null }, unpriced: 1 },
-    'stop unpriced',
-  ],
-  ['a call of unknown price without one', { unpriced: 1 }, 'go'],
-  ['a moment before the deadline', { deadlineAt: 1_001 }, 'go'],
-  ['at the deadline', { deadlineAt: 1_000 }, 'stop time'],
-  ['one iteration is left', { iterations: 29 }, 'go'],
-  ['no iteration is left', { iterations: 30 }, 'finish iterations'],
-  ['no limit of iterations', { iterations: 1_000, iterationsMax: 0 }, 'go'],
-  ['the same twice', { repeated: 2 }, 'go'],
-  ['the same three times', { repeated: 3 }, 'finish repeated'],
-  ['no limit of repetitions', { repeated: 1_000, repeatedMax: 0 }, 'go'],
-  ['two errors in a row', { errors: 2 }, 'go'],
-  ['three errors in a row', { errors: 3 }, 'finish errors'],
-  ['no limit of errors', { errors: 1_000, errorsMax: 0 }, 'go'],
-  ['the same output three times', { sameOutput: 3 }, 'finish noProgress'],
-  ['no limit of the same output', { sameOutput: 1_000, sameOutputMax: 0 }, 'go'],
-  ['stop is stronger than finish', { iterations: 30, deadlineAt: 0 }, 'stop time'],
-  ['the first of two that stop speaks', { left: { usd: 0, tokens: null }, deadlineAt: 0 }, 'stop usd'],
-];
+    ['nothing speaks against it', {}, 'go'],
+    ['dollars that just suffice', { left: { usd: 0.05, tokens: null } }, 'go'],
+    [
+      'dollars that suffice but for the sum of cents',
+      { left: { usd: 0.5 - 0.45, tokens: null } },
+      'go',
+    ],
+    ['too few dollars', { left: { usd: 0.04, tokens: null } }, 'stop usd'],
+    [
+      'no dollars, and nothing is expected to cost',
+      { left: { usd: 0, tokens: null }, needed: { usd: 0, tokens: 0 } },
+      'stop usd',
+    ],
+    ['overspent', { left: { usd: -1, tokens: null } }, 'stop usd'],
+    ['tokens that just suffice', { left: { usd: null, tokens: 100 } }, 'go'],
+    ['too few tokens', { left: { usd: null, tokens: 99 } }, 'stop tokens'],
+    [
+      'a call of unknown price with a limit in dollars',
+      { left: { usd: 9, tokens: null }, unpriced: 1 },
+      'stop unpriced',
+    ],
+    ['a call of unknown price without one', { unpriced: 1 }, 'go'],
+    ['a moment before the deadline', { deadlineAt: 1_001 }, 'go'],
+    ['at the deadline', { deadlineAt: 1_000 }, 'stop time'],
+    ['one iteration is left', { iterations: 29 }, 'go'],
+    ['no iteration is left', { iterations: 30 }, 'finish iterations'],
+    ['no limit of iterations', { iterations: 1_000, iterationsMax: 0 }, 'go'],
+    ['the same twice', { repeated: 2 }, 'go'],
+    ['the same three times', { repeated: 3 }, 'finish repeated'],
+    ['no limit of repetitions', { repeated: 1_000, repeatedMax: 0 }, 'go'],
+    ['two errors in a row', { errors: 2 }, 'go'],
+    ['three errors in a row', { errors: 3 }, 'finish errors'],
+    ['no limit of errors', { errors: 1_000, errorsMax: 0 }, 'go'],
+    ['the same output three times', { sameOutput: 3 }, 'finish noProgress'],
+    ['no limit of the same output', { sameOutput: 1_000, sameOutputMax: 0 }, 'go'],
+    ['stop is stronger than finish', { iterations: 30, deadlineAt: 0 }, 'stop time'],
+    [
+      'the first of two that stop speaks',
+      { left: { usd: 0, tokens: null }, deadlineAt: 0 },
+      'stop usd',
+    ],
+  ];
 
 for (const [title, patch, expected] of verdicts) {
   test(`a policy judges: ${title}`, () => {
@@ -102,7 +111,8 @@ test('the same code three times in a row: the answer is asked for', () => {
 
 test('the same output five times in a row: the answer is asked for; other variables are another output', () => {
   const walker = begin();
-  const bound = (count: number) => g.ends({ variables: [{ name: `x${count}`, type: 'number', size: null }] });
+  const bound = (count: number) =>
+    g.ends({ variables: [{ name: `x${count}`, type: 'number', size: null }] });
   for (let count = 0; count < 8; count++) iterate(walker, `x${count} = 1`, bound(count));
   assert.equal(purpose(walker), 'iteration');
   for (let count = 0; count < 4; count++) iterate(walker, `y(${count})`, bound(7));
@@ -143,7 +153,12 @@ test('a last reply whose program answers nothing is the answer as it stands', ()
   iterate(walker, 'x = 1', g.prints(''));
   const last = `About 42.\n${g.program('more()')}`;
   walker.send(g.says(last), g.prints('x'));
-  assert.deepEqual(outcome(walker), { status: 'answered', answer: last, by: 'limit', closing: 'iterations' });
+  assert.deepEqual(outcome(walker), {
+    status: 'answered',
+    answer: last,
+    by: 'limit',
+    closing: 'iterations',
+  });
 });
 
 test('a reply of unknown price ends a run that has a limit in dollars, and no other', () => {
@@ -214,7 +229,12 @@ test('the user’s policy stops the run, or lets it finish', () => {
   finished.send(g.judges({ kind: 'finish', reason: 'policy', why: 'be quick' }));
   assert.equal(purpose(finished), 'answer');
   finished.send(g.says('42'));
-  assert.deepEqual(outcome(finished), { status: 'answered', answer: '42', by: 'limit', closing: 'policy' });
+  assert.deepEqual(outcome(finished), {
+    status: 'answered',
+    answer: '42',
+    by: 'limit',
+    closing: 'policy',
+  });
 });
 
 test('a retry asks the user’s policy again, and the budget', () => {
@@ -230,6 +250,8 @@ test('an answer of a policy that nobody waits for changes nothing', () => {
   const walker = begin({ userPolicy: 'yes' });
   walker.send(g.judges({ kind: 'go' }));
   const before = state(walker);
-  const { actions, diagnostics } = walker.send(g.judges({ kind: 'stop', reason: 'policy', why: '' }));
+  const { actions, diagnostics } = walker.send(
+    g.judges({ kind: 'stop', reason: 'policy', why: '' }),
+  );
   assert.deepEqual([state(walker), actions, diagnostics.length], [before, [], 1]);
 });

@@ -8,7 +8,8 @@ import { lastOf, lastTold, outcome, running, state, talk, type Walker } from './
 
 const performed = (walker: Walker): readonly string[] =>
   walker.last().actions.map(({ type, node }) => `${node} ${type}`);
-const answered = (walker: Walker): readonly string[] | undefined => lastOf(walker, 'AnswerSubcall')[0]?.texts;
+const answered = (walker: Walker): readonly string[] | undefined =>
+  lastOf(walker, 'AnswerSubcall')[0]?.texts;
 
 test('a plain sub-call sends its prompt and nothing else', () => {
   const walker = running();
@@ -23,10 +24,16 @@ test('a plain sub-call sends its prompt and nothing else', () => {
       node: 'n0.c1.1.1',
     },
   ]);
-  assert.deepEqual(talk(state(walker, 'n0.c1.1.1').run.conversation), ['user: Which of these?\n1\n2']);
+  assert.deepEqual(talk(state(walker, 'n0.c1.1.1').run.conversation), [
+    'user: Which of these?\n1\n2',
+  ]);
   walker.send(g.says('2', { who: g.child(1) }));
   assert.deepEqual(answered(walker), ['2']);
-  assert.deepEqual(Object.keys(walker.tree().nodes), ['n0'], 'a child that is done leaves the tree');
+  assert.deepEqual(
+    Object.keys(walker.tree().nodes),
+    ['n0'],
+    'a child that is done leaves the tree',
+  );
 });
 
 test('at depth 1 a recursive sub-call is a plain one; deeper it has an environment with its prompt as context', () => {
@@ -43,7 +50,11 @@ test('at depth 1 a recursive sub-call is a plain one; deeper it has an environme
   );
   deep.send(g.environmentIs('kept', g.child(1)), g.says(g.program('sub()'), { who: g.child(1) }));
   deep.send(g.asks(['harder'], { kind: 'rlm', who: g.child(1) }));
-  assert.deepEqual(performed(deep), ['n0.c1.1.1.c1.1.1 CallModel'], 'at the maximal depth it is plain again');
+  assert.deepEqual(
+    performed(deep),
+    ['n0.c1.1.1.c1.1.1 CallModel'],
+    'at the maximal depth it is plain again',
+  );
 });
 
 test('a plain sub-call is plain at any depth', () => {
@@ -70,21 +81,35 @@ test('a batch of nothing is answered at once, an empty prompt not asked', () => 
   walker.send(g.asks([]));
   assert.deepEqual(answered(walker), []);
   walker.send(g.asks(['', 'x', ' \n'], { ordinal: 2 }), g.says('X', { who: g.child(2, 2) }));
-  assert.deepEqual(answered(walker), ['Error: the prompt is empty', 'X', 'Error: the prompt is empty']);
+  assert.deepEqual(answered(walker), [
+    'Error: the prompt is empty',
+    'X',
+    'Error: the prompt is empty',
+  ]);
 });
 
 test('a batch that is too long is refused as a whole, and nothing of it is paid for', () => {
   const walker = running({ batchMax: 3 });
   walker.send(g.asks(g.promptsOf(4)));
   assert.deepEqual(performed(walker), ['n0 AnswerSubcall']);
-  assert.match(answered(walker)?.[3] ?? '', /^Error: 4 prompts in one call, and at most 3 are allowed/);
+  assert.match(
+    answered(walker)?.[3] ?? '',
+    /^Error: 4 prompts in one call, and at most 3 are allowed/,
+  );
 });
 
 test('prompts over the limit of the whole tree are refused one by one', () => {
   const walker = running({ subcallsMax: 3 });
-  walker.send(g.asks(g.promptsOf(2)), g.says('1', { who: g.child(1) }), g.says('2', { who: g.child(2) }));
+  walker.send(
+    g.asks(g.promptsOf(2)),
+    g.says('1', { who: g.child(1) }),
+    g.says('2', { who: g.child(2) }),
+  );
   walker.send(g.asks(g.promptsOf(2), { ordinal: 2 }), g.says('3', { who: g.child(1, 2) }));
-  assert.deepEqual(answered(walker), ['3', 'Error: 3 sub-calls were made, and no more are allowed']);
+  assert.deepEqual(answered(walker), [
+    '3',
+    'Error: 3 sub-calls were made, and no more are allowed',
+  ]);
 });
 
 test('calls of several sub-calls wait in one line; a long batch does not hold up a short one', () => {
@@ -141,7 +166,11 @@ test('a child has no more time than its parent, and its own timer only if it end
     lastOf(own, 'ScheduleTimer').map(({ dueAt }) => dueAt - g.NOW),
     [5_000],
   );
-  const parents = running({ depthMax: 2, limits, childLimits: { usd: 0, tokens: 0, timeMs: 90_000 } });
+  const parents = running({
+    depthMax: 2,
+    limits,
+    childLimits: { usd: 0, tokens: 0, timeMs: 90_000 },
+  });
   parents.send(g.later(1_000, g.asks(['hard'], { kind: 'rlm' })));
   assert.deepEqual(lastOf(parents, 'ScheduleTimer'), []);
   assert.equal(state(parents, 'n0.c1.1.1').run.deadline?.dueAt, g.NOW + 60_000);
@@ -152,7 +181,10 @@ test('a child has no more time than its parent, and its own timer only if it end
 test('a cancel ends the tree deepest first, and answers every cell that waits', () => {
   const walker = running({ depthMax: 2, limits: { usd: 0, tokens: 0, timeMs: 60_000 } });
   walker.send(g.asks(['hard', 'plain'], { kind: 'rlm' }), g.environmentIs('kept', g.child(1)));
-  walker.send(g.says(g.program('sub()'), { who: g.child(1) }), g.asks(['a', 'b'], { who: g.child(1) }));
+  walker.send(
+    g.says(g.program('sub()'), { who: g.child(1) }),
+    g.asks(['a', 'b'], { who: g.child(1) }),
+  );
   walker.send(g.fails({ who: 'n0.c1.1.1.c1.1.2' }), g.cancels());
   assert.deepEqual(
     performed(walker).filter((line) => !line.endsWith('ReportOutcome')),
@@ -190,7 +222,9 @@ test('batches of a thousand prompts, thirty iterations: everything is answered, 
   const answersOf = (given: g.Given): readonly number[] => {
     const { state: next, actions } = stepTree(tree, g.eventOf(given, tree));
     tree = next;
-    return actions.flatMap((action) => (action.type === 'AnswerSubcall' ? [action.texts.length] : []));
+    return actions.flatMap((action) =>
+      action.type === 'AnswerSubcall' ? [action.texts.length] : [],
+    );
   };
   for (let iteration = 1; iteration <= 30; iteration++) {
     const count = iteration <= 3 ? 1_000 : 50;

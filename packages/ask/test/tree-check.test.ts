@@ -20,7 +20,11 @@ const counted = (text: string, reads: { count: number }) => ({
 test('the same state has the same check, whether its parts were summed before or not', () => {
   const check = createTreeCheck();
   const shared = { long: 'x'.repeat(1_000), list: [1, 2, { deep: 'y'.repeat(1_000) }] };
-  const states = [1, 2, 3].map((number) => ({ shared, number, log: AppendList.from([shared, number]) }));
+  const states = [1, 2, 3].map((number) => ({
+    shared,
+    number,
+    log: AppendList.from([shared, number]),
+  }));
   for (const state of states) assert.equal(check(treeOf(state)), fresh(state));
   assert.equal(new Set(states.map(fresh)).size, 3);
 });
@@ -41,7 +45,10 @@ for (const [what, one, other] of differing) {
 }
 
 test('the order of fields and fields that are undefined do not count', () => {
-  assert.equal(fresh({ a: 1, b: { c: 2, d: 3 } }), fresh({ b: { d: 3, c: 2, e: undefined }, a: 1 }));
+  assert.equal(
+    fresh({ a: 1, b: { c: 2, d: 3 } }),
+    fresh({ b: { d: 3, c: 2, e: undefined }, a: 1 }),
+  );
 });
 
 test('what did not change is written out once, however many states hold it', () => {

@@ -17,7 +17,8 @@ const heldBy = (tree: Tree, id: string): number => {
 const callFaults = (tree: Tree, node: string, state: CodeState): readonly string[] => {
   const work = state.name === 'DONE' ? null : state.work;
   // With other limits a tree stands ready to decide as soon as it is resumed.
-  if (work?.kind === 'deciding') return tree.name === 'ShutDown' ? [] : [`${node} rests while it decides`];
+  if (work?.kind === 'deciding')
+    return tree.name === 'ShutDown' ? [] : [`${node} rests while it decides`];
   if (work?.kind !== 'calling') return [];
   const open = tree.calls[work.requestId] === node;
   const waits = tree.waiting.some(({ call }) => call.requestId === work.requestId);
@@ -41,9 +42,15 @@ const batchFaults = (tree: Tree): readonly string[] =>
       ...(texts.filter((text) => text === null).length === missing
         ? []
         : [`${key}: ${missing} are not missing`]),
-      ...(children.length === working ? [] : [`${key}: ${children.length} children, not ${working}`]),
-      ...(missing > 0 && (working > 0 || texts.indexOf(null, next) >= 0) ? [] : [`${key} never ends`]),
-      ...(work?.kind === 'running' && work.cellId === cellId ? [] : [`${key}: its cell does not run`]),
+      ...(children.length === working
+        ? []
+        : [`${key}: ${children.length} children, not ${working}`]),
+      ...(missing > 0 && (working > 0 || texts.indexOf(null, next) >= 0)
+        ? []
+        : [`${key} never ends`]),
+      ...(work?.kind === 'running' && work.cellId === cellId
+        ? []
+        : [`${key}: its cell does not run`]),
     ];
   });
 
@@ -60,7 +67,8 @@ export const treeFaults = (tree: Tree, openCallsMax: number): readonly string[] 
   const nodes = Object.keys(tree.nodes);
   const accounts = Object.keys(tree.ledger.accounts);
   const isClean =
-    nodes.length === 1 && Object.keys({ ...tree.batches, ...tree.calls }).length + tree.waiting.length === 0;
+    nodes.length === 1 &&
+    Object.keys({ ...tree.batches, ...tree.calls }).length + tree.waiting.length === 0;
   return [
     ...(Object.keys(tree.calls).length > openCallsMax ? ['too many calls are open'] : []),
     ...(JSON.stringify(nodes.toSorted()) === JSON.stringify(accounts.toSorted())
@@ -70,7 +78,9 @@ export const treeFaults = (tree: Tree, openCallsMax: number): readonly string[] 
       .filter((node) => getParent(node) !== null && tree.nodes[getParent(node) ?? ''] === undefined)
       .map((node) => `${node} has lost its parent`),
     ...nodes
-      .filter((node) => tree.nodes[node]?.name === 'DONE' && (node !== 'n0' || tree.name !== 'Ended'))
+      .filter(
+        (node) => tree.nodes[node]?.name === 'DONE' && (node !== 'n0' || tree.name !== 'Ended'),
+      )
       .map((node) => `${node} is done, and still there`),
     ...Object.entries(tree.ledger.accounts)
       .filter(([id, { held }]) => held.tokens !== heldBy(tree, id))

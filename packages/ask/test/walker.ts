@@ -23,7 +23,8 @@ export type Walker = {
 const freeze = (value: unknown): void => {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);
-  for (const inner of value instanceof AppendList ? value.toArray() : Object.values(value)) freeze(inner);
+  for (const inner of value instanceof AppendList ? value.toArray() : Object.values(value))
+    freeze(inner);
 };
 
 const take = (before: Tree, event: TreeEvent): TreeStep => {
@@ -59,7 +60,10 @@ export const walk = (settings: CodeSettings): Walker => {
 };
 
 /** A root that has begun; its environment stands unless told otherwise. */
-export const begin = (patch: g.SettingsPatch = {}, environment: 'ready' | 'starting' = 'ready'): Walker => {
+export const begin = (
+  patch: g.SettingsPatch = {},
+  environment: 'ready' | 'starting' = 'ready',
+): Walker => {
   const walker = walk(g.settingsOf(patch));
   walker.send(g.started);
   const root = g.rootOf(walker.tree());
@@ -110,7 +114,8 @@ export const seedTraces = (walker: Walker): readonly string[] => {
 /** The conversation as lines of `role: text`. */
 export const talk = (conversation: Conversation): readonly string[] =>
   messagesOf(conversation).map(
-    ({ role, parts }) => `${role}: ${parts.map((part) => ('text' in part ? part.text : '')).join('')}`,
+    ({ role, parts }) =>
+      `${role}: ${parts.map((part) => ('text' in part ? part.text : '')).join('')}`,
   );
 /** What the model was told last. */
 export const lastTold = (walker: Walker, node = 'n0'): string =>

@@ -146,7 +146,8 @@ export class World {
       }
       case 'CloseEnvironment':
         this.#spaces.delete(node);
-        for (const name of this.pending()) if (name.startsWith(`${node} `)) this.#coming.delete(name);
+        for (const name of this.pending())
+          if (name.startsWith(`${node} `)) this.#coming.delete(name);
         break;
       case 'ScheduleTimer':
         this.#coming.set(action.timerId, () => ({
@@ -175,7 +176,14 @@ export class World {
       if ('status' in came)
         return { type: 'CellFinished', at: g.NOW, node, cellId: cell.cellId, report: came };
       cell.ordinal += 1;
-      return { type: 'SubcallAsked', at: g.NOW, node, cellId: cell.cellId, ordinal: cell.ordinal, ...came };
+      return {
+        type: 'SubcallAsked',
+        at: g.NOW,
+        node,
+        cellId: cell.cellId,
+        ordinal: cell.ordinal,
+        ...came,
+      };
     });
   }
 

@@ -27,7 +27,8 @@ const FLAGS = [
 /** Started once for all tests of a file. */
 export const startBrowser = async (scope: TestScope): Promise<BrowserContext> => {
   const executablePath = PLACES.find((place) => existsSync(place));
-  if (executablePath === undefined) throw new Error('there is no Chromium: apt-get install chromium');
+  if (executablePath === undefined)
+    throw new Error('there is no Chromium: apt-get install chromium');
   const folder = temporaryFolder(scope, 'browser');
   const context = await chromium.launchPersistentContext(folder, {
     executablePath,

@@ -25,7 +25,12 @@ export type Inspected = {
 export const inspect = async (scope: TestScope): Promise<Inspected> => {
   const folder = temporaryFolder(scope, 'inspected');
   const built = Buffer.from((await inspectorPage(root))[0]?.contents ?? []).toString();
-  const inspector = await startInspector({ folder, version: '1', redactor: createRedactor([]), page: built });
+  const inspector = await startInspector({
+    folder,
+    version: '1',
+    redactor: createRedactor([]),
+    page: built,
+  });
   atEnd(scope, () => inspector.close());
   const browser = await startBrowser(scope);
   const watched = await openPage(browser);
@@ -56,7 +61,16 @@ export const textOf = ({ page }: Watched, selector: string): Promise<string> =>
   // biome-ignore lint/performance/useDomNodeTextContent: the text as it is seen, from a locator
   page.locator(selector).innerText();
 
-export const PANELS = ['machine', 'conversation', 'step', 'state', 'changes', 'request', 'time', 'events'];
+export const PANELS = [
+  'machine',
+  'conversation',
+  'step',
+  'state',
+  'changes',
+  'request',
+  'time',
+  'events',
+];
 
 /** With PAWL_PICTURES=FOLDER: pictures of each panel at an entry, wide and narrow, dark and light. */
 export const keepPictures = async (watched: Watched, name: string, seq: number): Promise<void> => {
@@ -74,7 +88,9 @@ export const keepPictures = async (watched: Watched, name: string, seq: number):
         if (panel === 'machine' && width > 1_000) continue;
         await page.keyboard.press(String(index + 1));
         await waitUntil(page, `document.querySelector('#tab-${panel}')?.ariaSelected === 'true'`);
-        await page.screenshot({ path: path.join(folder, `${name}-${colorScheme}-${width}-${panel}.png`) });
+        await page.screenshot({
+          path: path.join(folder, `${name}-${colorScheme}-${width}-${panel}.png`),
+        });
       }
     }
 };

@@ -11,7 +11,12 @@ import { eventsOf, STORY } from '../../../test/kit/inspector/stored-session.js';
 import { ChartTrace } from '../src/model/chart.js';
 import { explainArrow, explainState } from '../src/model/explain-state-and-arrow.js';
 import { requestAt, sharedPrefix } from '../src/model/sent-request.js';
-import { findEntries, nextMarker, SessionHistory, valueDifferences } from '../src/model/session-history.js';
+import {
+  findEntries,
+  nextMarker,
+  SessionHistory,
+  valueDifferences,
+} from '../src/model/session-history.js';
 import { timeAxis } from '../src/model/time-axis.js';
 
 /** What the page computes, without the page. */
@@ -115,7 +120,9 @@ describe('what the inspector computes', () => {
       const counts = [...trace.countsAt(seq).values()].reduce((sum, one) => sum + one, 0);
       assert.equal(counts, steps.slice(0, seq).flatMap(hopsOf).length, `up to ${seq}`);
       const retries = steps.slice(0, seq).flatMap(hopsOf);
-      const again = retries.filter(({ from, to }) => from === 'Error' && to === 'CallingLlm').length;
+      const again = retries.filter(
+        ({ from, to }) => from === 'Error' && to === 'CallingLlm',
+      ).length;
       assert.equal(trace.countsAt(seq).get('Error CallingLlm') ?? 0, again, `retries up to ${seq}`);
     }
   });
@@ -147,7 +154,10 @@ describe('what the inspector computes', () => {
 
   it('shortens waits on the axis and keeps the order of time', () => {
     const { spans, elapsedMs } = story.figures;
-    const [real, shortened] = [timeAxis(spans, elapsedMs, 'real'), timeAxis(spans, elapsedMs, 'shortened')];
+    const [real, shortened] = [
+      timeAxis(spans, elapsedMs, 'real'),
+      timeAxis(spans, elapsedMs, 'shortened'),
+    ];
     let last = -1;
     for (let ms = 0; ms <= elapsedMs; ms += 997) {
       const place = shortened.position(ms);

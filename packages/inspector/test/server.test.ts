@@ -33,7 +33,11 @@ const serve = async (context: TestContext): Promise<{ inspector: Inspector; fold
   return { inspector, folder };
 };
 
-type Got = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string };
+type Got = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+};
 
 const get = (
   address: string,
@@ -68,7 +72,8 @@ const feed = (
       response.setEncoding('utf8').on('data', (part: string) => {
         const messages = (text + part).split('\n\n');
         text = messages.pop() ?? '';
-        for (const message of messages) pieces.push(JSON.parse(message.slice(message.indexOf('data: ') + 6)));
+        for (const message of messages)
+          pieces.push(JSON.parse(message.slice(message.indexOf('data: ') + 6)));
         if (!enough(pieces)) return;
         asked.destroy();
         resolve(pieces);
@@ -92,7 +97,10 @@ describe('the server of the inspector', () => {
     const { port, pathname, host } = new URL(inspector.address);
     const good = await get(inspector.address);
     assert.equal(good.status, 200);
-    assert.equal(good.headers['content-security-policy'], "default-src 'none'; frame-ancestors 'none'");
+    assert.equal(
+      good.headers['content-security-policy'],
+      "default-src 'none'; frame-ancestors 'none'",
+    );
     assert.equal(good.headers['cache-control'], 'no-store');
     assert.equal(good.headers['access-control-allow-origin'], undefined);
     const token = pathname.slice(1, -1);
@@ -116,14 +124,21 @@ describe('the server of the inspector', () => {
     ];
     for (const [address, options, status] of refused) {
       const got = await get(address, options);
-      assert.equal(got.status, status, `${options?.method ?? 'GET'} ${address} ${JSON.stringify(options)}`);
+      assert.equal(
+        got.status,
+        status,
+        `${options?.method ?? 'GET'} ${address} ${JSON.stringify(options)}`,
+      );
       assert.ok(!got.text.includes('page'), got.text);
     }
     assert.equal(
       (await get(inspector.address, { headers: { origin: `http://localhost:${port}` } })).status,
       200,
     );
-    assert.equal((await get(inspector.address, { headers: { host: `localhost:${port}` } })).status, 200);
+    assert.equal(
+      (await get(inspector.address, { headers: { host: `localhost:${port}` } })).status,
+      200,
+    );
   });
 
   it('lists sessions, tells their figures, and replaces secrets everywhere', async (context) => {
@@ -183,7 +198,9 @@ describe('the server of the inspector', () => {
     const following = feed(dataOf(inspector, 'torn', 'feed'), (pieces) => {
       if (restarted === 0 && entriesOf(pieces).length === 4) {
         restarted = 1;
-        copyFile(journalPath(folder, 'whole'), `${file}.new`).then(() => renameSync(`${file}.new`, file));
+        copyFile(journalPath(folder, 'whole'), `${file}.new`).then(() =>
+          renameSync(`${file}.new`, file),
+        );
       }
       return pieces.some(({ kind }) => kind === 'restart') && entriesOf(pieces).at(-1)?.seq === 7;
     });
@@ -225,7 +242,9 @@ describe('the server of the inspector', () => {
           return false; // closed meanwhile
         }
       });
-    const leaving = Array.from({ length: 8 }, () => feed(dataOf(inspector, 'long', 'feed'), () => true));
+    const leaving = Array.from({ length: 8 }, () =>
+      feed(dataOf(inspector, 'long', 'feed'), () => true),
+    );
     await Promise.all(leaving);
     for (let looks = 0; isOpen(); looks++) {
       assert.ok(looks < 500, 'the journal stays open for readers that have left');

@@ -90,7 +90,10 @@ export const checkSessions = (inspected: () => Inspected): void => {
       `/write[\\s\\S]*awaitingApproval/.test(document.querySelector('.state-panel')?.innerText)`,
     );
     allow();
-    await waitUntil(page, `/bash[\\s\\S]*running/.test(document.querySelector('.state-panel')?.innerText)`);
+    await waitUntil(
+      page,
+      `/bash[\\s\\S]*running/.test(document.querySelector('.state-panel')?.innerText)`,
+    );
     await session.send({ type: 'CancelTurn' });
     await ended;
     await inState(watched, 'WaitingForUserInput');
@@ -114,7 +117,13 @@ export const checkSessions = (inspected: () => Inspected): void => {
       workspace: evil[0] ?? '',
     });
     const of = (index: number): string => evil[index % evil.length] ?? '';
-    const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: null };
+    const usage = {
+      inputTokens: 1,
+      outputTokens: 1,
+      cacheReadTokens: 0,
+      cacheWriteTokens: 0,
+      costUsd: null,
+    };
     const reply = {
       role: 'assistant',
       model: of(1),
@@ -187,8 +196,15 @@ export const checkSessions = (inspected: () => Inspected): void => {
     const rolls = Array.from({ length: 150 }, random);
     const journaled = roam({ settings: {}, rolls })
       .events()
-      .filter(({ type }) => !['TextDelta', 'ReasoningDelta', 'ToolCallDelta', 'ToolProgress'].includes(type));
-    const stored = await StoredSession.create(inspected().folder, 'random', begun({}).session.settings);
+      .filter(
+        ({ type }) =>
+          !['TextDelta', 'ReasoningDelta', 'ToolCallDelta', 'ToolProgress'].includes(type),
+      );
+    const stored = await StoredSession.create(
+      inspected().folder,
+      'random',
+      begun({}).session.settings,
+    );
     await stored.add(journaled);
     await stored.journal.close();
     const count = journaled.length;
@@ -234,8 +250,10 @@ export const checkSessions = (inspected: () => Inspected): void => {
         messagesOf(conversation).slice(-40).map(expected),
         `conversation at ${seq}`,
       );
-      const tokens = usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
-      const short = tokens < 1_000 ? String(tokens) : `${(tokens / 1_000).toFixed(tokens < 10_000 ? 1 : 0)}k`;
+      const tokens =
+        usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+      const short =
+        tokens < 1_000 ? String(tokens) : `${(tokens / 1_000).toFixed(tokens < 10_000 ? 1 : 0)}k`;
       assert.ok(
         shown[index].facts.endsWith(` · ${short} tokens`),
         `${shown[index].facts} at ${seq}: ${tokens}`,

@@ -35,12 +35,18 @@ export const checkStory = (inspected: () => Inspected): void => {
     await at(watched, 3);
     await inState(watched, 'Error');
     await press('3');
-    assert.match(await textOf(watched, '.step'), /\[\w+\][\s\S]*DisplayWarning[\s\S]*pawl fork story --at 3/);
+    assert.match(
+      await textOf(watched, '.step'),
+      /\[\w+\][\s\S]*DisplayWarning[\s\S]*pawl fork story --at 3/,
+    );
     await press('Shift+ArrowRight', 'p');
     await at(watched, 11);
     await press('d', 'End');
     await at(watched, STORY_SEQ);
-    assert.match(await textOf(watched, '.changes'), /From\s+#11\s+to\s+#36[\s\S]*session\.usage\.costUsd/);
+    assert.match(
+      await textOf(watched, '.changes'),
+      /From\s+#11\s+to\s+#36[\s\S]*session\.usage\.costUsd/,
+    );
     await press('/');
     await page.keyboard.type('19.99');
     await press('Enter'); // at once: it goes to a hit of all that was typed
@@ -72,7 +78,10 @@ export const checkStory = (inspected: () => Inspected): void => {
       'ToolUseRequested CheckingForCancellation',
     ]);
     assert.equal(await page.locator('[data-arrow="Error CallingLlm"] .count').textContent(), '1');
-    assert.match(await textOf(watched, '.explained'), /ExecutingTools[\s\S]*a batch of tool calls runs/);
+    assert.match(
+      await textOf(watched, '.explained'),
+      /ExecutingTools[\s\S]*a batch of tool calls runs/,
+    );
     await page.locator('[data-arrow="CallingLlm Error"] .hit').hover({ force: true });
     assert.match(
       await textOf(watched, '.explained'),
@@ -102,10 +111,15 @@ export const checkStory = (inspected: () => Inspected): void => {
           const wide = await page.evaluate('document.documentElement.scrollWidth');
           assert.ok(Number(wide) <= width, `${name} is ${wide} wide in a window of ${width}`);
           // A check of the whole page takes a second: in light only colours differ, in a narrow window only the machine.
-          const isNew = width > 1_000 ? colorScheme === 'dark' || '2578'.includes(key) : key === '1';
+          const isNew =
+            width > 1_000 ? colorScheme === 'dark' || '2578'.includes(key) : key === '1';
           if (!isNew) continue;
           const part = key === '1' ? 'html' : '.panels';
-          const findings = await seriousFindings(watched, part, colorScheme === 'dark' ? 'all' : 'contrast');
+          const findings = await seriousFindings(
+            watched,
+            part,
+            colorScheme === 'dark' ? 'all' : 'contrast',
+          );
           assert.deepEqual(findings, [], `${name}, ${colorScheme}, ${width}`);
         }
       }
@@ -113,7 +127,10 @@ export const checkStory = (inspected: () => Inspected): void => {
     await page.setViewportSize({ width: 1000, height: 700 });
     await page.goto(inspected().inspector.address);
     await waitUntil(page, `document.body.dataset.loaded === 'yes'`);
-    assert.match(await textOf(watched, '.sessions'), /The totals on the invoice[\s\S]*ShuttingDown\s+36/);
+    assert.match(
+      await textOf(watched, '.sessions'),
+      /The totals on the invoice[\s\S]*ShuttingDown\s+36/,
+    );
     assert.deepEqual(await seriousFindings(watched, 'html', 'all'), []);
     assert.deepEqual(watched.faults, []);
   });

@@ -78,10 +78,18 @@ export const checkTrial = (inspected: () => Inspected): void => {
     await page.evaluate(`document.querySelector('.body').scrollTop = 300`);
     await page.keyboard.press('6');
     await page.locator('section.request').waitFor();
-    assert.equal(await page.evaluate(`document.querySelector('.body').scrollTop`), 0, 'it begins at its top');
+    assert.equal(
+      await page.evaluate(`document.querySelector('.body').scrollTop`),
+      0,
+      'it begins at its top',
+    );
     await page.keyboard.press('7');
     await page.locator('section.time').waitFor();
-    assert.equal(await page.evaluate(`document.querySelector('.body').scrollTop`), 300, 'where it was left');
+    assert.equal(
+      await page.evaluate(`document.querySelector('.body').scrollTop`),
+      300,
+      'where it was left',
+    );
     for (const [index, panel] of PANELS.entries()) {
       await page.locator('body').press(String(index + 1));
       await waitUntil(page, `document.querySelector('#tab-${panel}')?.ariaSelected === 'true'`);

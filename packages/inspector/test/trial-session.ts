@@ -71,7 +71,9 @@ const withCache = (requestId: string, usage: Usage): Usage => {
 };
 
 /** The input of a call as its tool has it. */
-const withCommand = <T extends { readonly tool: string; readonly input: Readonly<Record<string, unknown>> }>(
+const withCommand = <
+  T extends { readonly tool: string; readonly input: Readonly<Record<string, unknown>> },
+>(
   call: T,
 ): T => (call.tool === 'bash' ? { ...call, input: { command: call.input.path } } : call);
 
@@ -83,7 +85,10 @@ const asRecorded = (event: Event, sentAt: number): Event => {
   return {
     ...event,
     message: { ...message, parts },
-    calls: calls.map((call) => ({ ...withCommand(call), title: call.facts.shape.replace(/^\w+ /, '') })),
+    calls: calls.map((call) => ({
+      ...withCommand(call),
+      title: call.facts.shape.replace(/^\w+ /, ''),
+    })),
     usage: withCache(requestId, usage),
     firstPieceAt: Math.min(event.at, sentAt + FIRST_PIECE_MS),
   };

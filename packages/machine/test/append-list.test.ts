@@ -30,12 +30,14 @@ const someChoices = fc.array(
     maxLength: 60,
   },
 );
-const someTree = fc.tuple(fc.array(fc.integer(), { maxLength: 5 }), someChoices).map(([first, choices]) =>
-  grow(
-    first,
-    choices.map((choice, index) => (choice < 0 ? index : choice)),
-  ),
-);
+const someTree = fc
+  .tuple(fc.array(fc.integer(), { maxLength: 5 }), someChoices)
+  .map(([first, choices]) =>
+    grow(
+      first,
+      choices.map((choice, index) => (choice < 0 ? index : choice)),
+    ),
+  );
 
 test('every view holds its own items, in order, whatever was appended elsewhere', () => {
   fc.assert(
@@ -52,7 +54,8 @@ test('every view holds its own items, in order, whatever was appended elsewhere'
 test('at gives the item at an index, and nothing outside', () => {
   fc.assert(
     fc.property(someTree, fc.integer({ min: -3, max: 70 }), (views, index) => {
-      for (const { log, items } of views) assert.equal(log.at(index), index < 0 ? undefined : items[index]);
+      for (const { log, items } of views)
+        assert.equal(log.at(index), index < 0 ? undefined : items[index]);
     }),
   );
 });

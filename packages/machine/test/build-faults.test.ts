@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CallbackFailed, EndlessTransitions } from '../src/builder/builder.js';
-import { door, mutableDoor, type Notes, notes, type Pad, pull, push, say, turn, write } from './door.js';
+import {
+  door,
+  mutableDoor,
+  type Notes,
+  notes,
+  type Pad,
+  pull,
+  push,
+  say,
+  turn,
+  write,
+} from './door.js';
 
 /** What a step of a built machine does without an event, and what it does where a callback throws. */
 
@@ -83,11 +94,18 @@ describe('a callback that throws', () => {
     ['action', door().transition('Closed', 'Push', 'Open', { action: fail }), 'fail', 'Closed'],
     [
       'onExit',
-      door().state('Closed', { onExit: fail }).transition('Closed', 'Push', 'Open', { label: 'gently' }),
+      door()
+        .state('Closed', { onExit: fail })
+        .transition('Closed', 'Push', 'Open', { label: 'gently' }),
       'gently',
       'Closed',
     ],
-    ['onEnter', door().state('Open', { onEnter: fail }).transition('Closed', 'Push', 'Open'), '', 'Open'],
+    [
+      'onEnter',
+      door().state('Open', { onEnter: fail }).transition('Closed', 'Push', 'Open'),
+      '',
+      'Open',
+    ],
   ] as const;
   for (const [callback, builder, label, state] of rows) {
     it(`as ${callback} is reported with state, event and label`, () => {

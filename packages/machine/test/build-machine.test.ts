@@ -49,16 +49,22 @@ describe('registering', () => {
   });
 
   it('of several sources and events registers each pair', () => {
-    const machine = door().transition(['Closed', 'Locked'], ['Push', 'Kick'], 'Open').build('Closed');
+    const machine = door()
+      .transition(['Closed', 'Locked'], ['Push', 'Kick'], 'Open')
+      .build('Closed');
     for (const state of ['Closed', 'Locked'] as const) {
-      for (const event of [push(), kick]) assert.equal(machine.step(state, notes, event).state, 'Open');
+      for (const event of [push(), kick])
+        assert.equal(machine.step(state, notes, event).state, 'Open');
     }
     assert.equal(machine.edges.length, 4);
   });
 
   it('of an internal transition that would lead elsewhere is refused', () => {
     for (const from of ['Closed', ['Open', 'Closed'], '*'] as const) {
-      assert.throws(() => door().transition(from, 'Push', 'Open', { internal: true }), BadRegistration);
+      assert.throws(
+        () => door().transition(from, 'Push', 'Open', { internal: true }),
+        BadRegistration,
+      );
     }
     door().transition(['Open'], 'Push', 'Open', { internal: true });
     door().transition('*', 'Push', '*', { internal: true });
@@ -67,7 +73,9 @@ describe('registering', () => {
   it('gives a machine that is frozen', () => {
     const machine = door().transition('Closed', 'Push', 'Open').build('Closed');
     assert.ok(
-      Object.isFrozen(machine) && Object.isFrozen(machine.edges) && Object.isFrozen(machine.edges[0]),
+      Object.isFrozen(machine) &&
+        Object.isFrozen(machine.edges) &&
+        Object.isFrozen(machine.edges[0]),
     );
   });
 
@@ -107,9 +115,17 @@ describe('a step', () => {
       .transition('Open', 'Pull', 'Open', { action: say('action'), internal: true })
       .transition('*', 'Kick', '*', { action: say('kicked') })
       .build('Open');
-    assert.deepEqual(machine.step('Open', notes, push()).context.said, ['exit Open', 'action', 'enter Open']);
+    assert.deepEqual(machine.step('Open', notes, push()).context.said, [
+      'exit Open',
+      'action',
+      'enter Open',
+    ]);
     assert.deepEqual(machine.step('Open', notes, pull).context.said, ['action']);
-    assert.deepEqual(machine.step('Open', notes, kick).context.said, ['exit Open', 'kicked', 'enter Open']);
+    assert.deepEqual(machine.step('Open', notes, kick).context.said, [
+      'exit Open',
+      'kicked',
+      'enter Open',
+    ]);
     assert.deepEqual(
       machine.edges.filter(({ from }) => from === 'Open').map(({ kind, to }) => `${kind} ${to}`),
       ['go Open', 'stay Open', 'go Open'],

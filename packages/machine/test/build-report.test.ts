@@ -52,7 +52,10 @@ describe('what is known of a built machine', () => {
       ].join('\n'),
     );
     assert.deepEqual(machine.ignored, []);
-    assert.match(markdownTable(machine), /^\| Closed \| Push \| isStrong \| Open \(hard\) \| bend \|$/m);
+    assert.match(
+      markdownTable(machine),
+      /^\| Closed \| Push \| isStrong \| Open \(hard\) \| bend \|$/m,
+    );
     assert.doesNotMatch(markdownTable(machine), /\0/);
   });
 
@@ -105,7 +108,10 @@ describe('what is known of a built machine', () => {
     const { edges } = door()
       .transition('Closed', 'Push', 'Open', { guard: guardian, action: reaction })
       .transition('Closed', 'Pull', 'Open', { guard: lifeguard, action: actionable })
-      .transition('Closed', 'Turn', 'Open', { guard: () => true, action: (_event, context) => context })
+      .transition('Closed', 'Turn', 'Open', {
+        guard: () => true,
+        action: (_event, context) => context,
+      })
       .build('Closed');
     assert.deepEqual(
       edges.map(({ when, then }) => [when, then]),
@@ -118,7 +124,9 @@ describe('what is known of a built machine', () => {
   });
 
   it('knows a state by whatever name it has, even none', () => {
-    const unnamed = stateMachine<'' | 'Open', Push, Notes>().transition('*', 'Push', 'Open').build('');
+    const unnamed = stateMachine<'' | 'Open', Push, Notes>()
+      .transition('*', 'Push', 'Open')
+      .build('');
     assert.deepEqual(
       unnamed.edges.map(({ id }) => id),
       ['/Push/0', 'Open/Push/0'],

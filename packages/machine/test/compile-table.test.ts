@@ -11,7 +11,10 @@ type Said = { readonly type: 'Said'; readonly text: string };
 type To<N extends Place['name']> = MoveResult<Extract<Place, { readonly name: N }>, Said>;
 
 const said = (text: string): Said => ({ type: 'Said', text });
-const right = (text: string) => (): To<'Right'> => ({ state: { name: 'Right' }, actions: [said(text)] });
+const right = (text: string) => (): To<'Right'> => ({
+  state: { name: 'Right' },
+  actions: [said(text)],
+});
 const make = machine<Place, Go, Said>()({
   initial: 'Left',
   transient: [],
@@ -27,8 +30,16 @@ const build = (states: Parameters<typeof make>[0]['states']) => make({ states, d
 
 const rows = [
   ['nothing', build(plain), ['moved']],
-  ['an exit', build({ ...plain, Left: { ...left, exit: () => [said('left')] } }), ['left', 'moved']],
-  ['an entry', build({ ...plain, Right: { ...other, entry: right('entered') } }), ['moved', 'entered']],
+  [
+    'an exit',
+    build({ ...plain, Left: { ...left, exit: () => [said('left')] } }),
+    ['left', 'moved'],
+  ],
+  [
+    'an entry',
+    build({ ...plain, Right: { ...other, entry: right('entered') } }),
+    ['moved', 'entered'],
+  ],
   ['a rest', build({ ...plain, Right: { ...other, rest: right('rested') } }), ['moved', 'rested']],
 ] as const;
 

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BadSetting, type BuiltMachine, CallbackFailed, UnmatchedEvents } from '../src/builder/builder.js';
+import {
+  BadSetting,
+  type BuiltMachine,
+  CallbackFailed,
+  UnmatchedEvents,
+} from '../src/builder/builder.js';
 import { type RunOptions, run, runAsync } from '../src/builder/drive.js';
 import {
   door,
@@ -151,7 +156,10 @@ for (const [name, drive] of drives) {
       await assert.rejects(spinning, (error) => {
         assert.ok(error instanceof UnmatchedEvents);
         assert.deepEqual([error.state, error.event, error.times], ['Closed', 'Pull', 100]);
-        assert.match(error.message, /100 events in a row had no transition, the last was Pull in Closed/);
+        assert.match(
+          error.message,
+          /100 events in a row had no transition, the last was Pull in Closed/,
+        );
         return true;
       });
       assert.equal(asked, 100);
@@ -159,7 +167,9 @@ for (const [name, drive] of drives) {
 
     it('counts only events in a row: one transition in between begins anew', async () => {
       let asked = 0;
-      const machine = simple().transition('Closed', 'Turn', '*', { internal: true }).build('Closed');
+      const machine = simple()
+        .transition('Closed', 'Turn', '*', { internal: true })
+        .build('Closed');
       const { state } = await drive(machine, notes, () => {
         asked += 1;
         if (asked > 500) return null;

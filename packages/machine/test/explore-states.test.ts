@@ -12,7 +12,8 @@ const toy = (initial: string, arcs: readonly string[], own: Partial<Toy> = {}): 
     initial,
     labels: (node) => known.filter(([from]) => from === node).map(([, label = '']) => label),
     next: (node, label) => {
-      const [, , to = ''] = known.find(([from, by]) => from === node && by === label) ?? assert.fail();
+      const [, , to = ''] =
+        known.find(([from, by]) => from === node && by === label) ?? assert.fail();
       return { node: to, faults: to === 'bad' ? ['it is bad'] : [] };
     },
     key: (node) => node,
@@ -40,7 +41,14 @@ test('the depth is the length of the longest of the shortest ways', () => {
 });
 
 test('a violation is found by a shortest way, and what it says is told', () => {
-  const arcs = ['a-slow->b', 'b-slow->c', 'c-slow->bad', 'a-quick->d', 'd-quick->bad', 'b-other->a'];
+  const arcs = [
+    'a-slow->b',
+    'b-slow->c',
+    'c-slow->bad',
+    'a-quick->d',
+    'd-quick->bad',
+    'b-other->a',
+  ];
   const { violation, complete, depth } = explore(toy('a', arcs), ALL);
   assert.deepEqual(violation, { faults: ['it is bad'], path: ['quick', 'quick'] });
   assert.deepEqual([complete, depth], [false, 2]);
@@ -102,7 +110,13 @@ test('a node is checked once, by the step that found it', () => {
 });
 
 test('a dead end is found, with a shortest way into it', () => {
-  const arcs = ['home-out->wood', 'wood-back->home', 'wood-fall->pit', 'pit-dig->hole', 'hole-up->pit'];
+  const arcs = [
+    'home-out->wood',
+    'wood-back->home',
+    'wood-fall->pit',
+    'pit-dig->hole',
+    'hole-up->pit',
+  ];
   const { violation, complete } = explore(toy('home', arcs, { goals: [goal('home')] }), ALL);
   assert.deepEqual(violation, { faults: ['out of reach: to home'], path: ['out', 'fall'] });
   assert.equal(complete, true);
@@ -153,7 +167,10 @@ test('a large model is told of on the way', () => {
 
 const LONG = 12_000;
 /** A way of as many nodes, one behind the other; `last` is where it leads from its end. */
-const way = (last: number, own: Partial<FiniteModel<number, number>> = {}): FiniteModel<number, number> => ({
+const way = (
+  last: number,
+  own: Partial<FiniteModel<number, number>> = {},
+): FiniteModel<number, number> => ({
   initial: 0,
   labels: (node) => [node],
   next: (node) => ({ node: node + 1 < LONG ? node + 1 : last, faults: [] }),
@@ -176,9 +193,12 @@ test('where a goal holds is known, however far it is, and nobody needs to watch'
 });
 
 test('a goal is out of reach exactly where a search from every node says so', () => {
-  const arcs = fc.array(fc.record({ from: fc.nat(12), to: fc.nat(12), by: fc.constantFrom('x', 'y') }), {
-    maxLength: 40,
-  });
+  const arcs = fc.array(
+    fc.record({ from: fc.nat(12), to: fc.nat(12), by: fc.constantFrom('x', 'y') }),
+    {
+      maxLength: 40,
+    },
+  );
   fc.assert(
     fc.property(arcs, (list) => {
       const model: FiniteModel<number, number> = {
@@ -187,7 +207,9 @@ test('a goal is out of reach exactly where a search from every node says so', ()
         next: (_, label) => ({ node: list[label]?.to ?? 0, faults: [] }),
         key: String,
         findFaults: () => [],
-        goals: [{ name: 'three', holds: (node) => node === 3, via: (label) => list[label]?.by === 'x' }],
+        goals: [
+          { name: 'three', holds: (node) => node === 3, via: (label) => list[label]?.by === 'x' },
+        ],
       };
       const reach = (start: number, by: RegExp): ReadonlySet<number> => {
         const found = new Set([start]);

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { BadSetting, CallbackFailed, IllegalTransition, MachineBusy } from '../src/builder/builder.js';
+import {
+  BadSetting,
+  CallbackFailed,
+  IllegalTransition,
+  MachineBusy,
+} from '../src/builder/builder.js';
 import { type HistoryEntry, startMachine } from '../src/builder/drive.js';
 import { door, kick, mutableDoor, notes, type Place, pull, push, say, turn } from './door.js';
 
@@ -32,7 +37,8 @@ const newClock = () => {
 
 const shown = (entries: readonly HistoryEntry<Place>[]): readonly string[] =>
   entries.map(
-    ({ from, to, event, forced }) => `${from} ${event ?? '-'} ${to}${forced === 'yes' ? ' forced' : ''}`,
+    ({ from, to, event, forced }) =>
+      `${from} ${event ?? '-'} ${to}${forced === 'yes' ? ' forced' : ''}`,
   );
 
 describe('a running machine', () => {
@@ -95,7 +101,15 @@ describe('transitions without an event of their own', () => {
     assert.deepEqual(running.context.said, ['enter Closed', 'exit Closed', 'enter Open']);
     assert.deepEqual(running.history(), [
       ...[
-        { from: 'Closed', to: 'Open', event: null, label: '', atMs: 1_000, forced: 'no', reason: 'by hand' },
+        {
+          from: 'Closed',
+          to: 'Open',
+          event: null,
+          label: '',
+          atMs: 1_000,
+          forced: 'no',
+          reason: 'by hand',
+        },
       ],
     ]);
   });
@@ -106,7 +120,10 @@ describe('transitions without an event of their own', () => {
       () => running.transitionTo('Broken'),
       (error) => {
         assert.ok(error instanceof IllegalTransition);
-        assert.deepEqual([error.from, error.to, error.legal], ['Closed', 'Broken', ['Closed', 'Open']]);
+        assert.deepEqual(
+          [error.from, error.to, error.legal],
+          ['Closed', 'Broken', ['Closed', 'Open']],
+        );
         assert.match(error.message, /from Closed to Broken; from there one goes to Closed, Open$/);
         return true;
       },
@@ -174,7 +191,10 @@ describe('the history', () => {
       const history = running.history();
       assert.equal(history.length, kept);
       assert.equal(history.at(-1)?.event, 'Pull');
-      assert.deepEqual(history.map(({ event }) => event).slice(-3), ['Pull', 'Push', 'Pull'].slice(-kept));
+      assert.deepEqual(
+        history.map(({ event }) => event).slice(-3),
+        ['Pull', 'Push', 'Pull'].slice(-kept),
+      );
     }
   });
 

@@ -51,17 +51,28 @@ test('a fault names the place, what is there, and what must be', () => {
       { kind: 'pets', all: [{ name: 'a', legs: 1 }, {}] },
     ],
     ['kind is "__proto__"; it must be one of pets, none', thing as never, { kind: '__proto__' }],
-    ['all is an object; it must be a list', thing as never, { kind: 'pets', all: { length: 1, 0: {} } }],
+    [
+      'all is an object; it must be a list',
+      thing as never,
+      { kind: 'pets', all: { length: 1, 0: {} } },
+    ],
     ['it is a symbol; it must be a finite number', finite as never, Symbol('x')],
     [null, nullable(finite) as never, null],
-    [`it is "${'x'.repeat(40)}"…; it must be a finite number`, finite as never, 'x'.repeat(1_000_000)],
+    [
+      `it is "${'x'.repeat(40)}"…; it must be a finite number`,
+      finite as never,
+      'x'.repeat(1_000_000),
+    ],
   ];
   for (const [expected, shape, value] of rows) assert.equal(faultIn(shape, value, 'it'), expected);
 });
 
 test('unknown and undefined fields are refused', () => {
   const rex = { name: 'Rex', legs: 4 };
-  assert.match(faultIn(pet, { ...rex, tail: 1 }, 'it') ?? '', /^tail is not known; it must be left out/);
+  assert.match(
+    faultIn(pet, { ...rex, tail: 1 }, 'it') ?? '',
+    /^tail is not known; it must be left out/,
+  );
   assert.match(faultIn(pet, { ...rex, owner: undefined }, 'it') ?? '', /^owner is undefined/);
   assert.match(faultIn(thing, { kind: 'none', all: [] }, 'it') ?? '', /^all is not known/);
   assert.match(faultIn(pet, Object.create({ ...rex, tail: 1 }), 'it') ?? '', /^tail is not known/);

@@ -180,7 +180,12 @@ test('an event that nobody knows, or a state that never rests, is a diagnostic a
     actions: [],
     path: [],
     diagnostics: [
-      { kind: 'malformed', state: 'Off', event: 'Sing', why: 'it is none of the events of this machine' },
+      {
+        kind: 'malformed',
+        state: 'Off',
+        event: 'Sing',
+        why: 'it is none of the events of this machine',
+      },
     ],
   });
   assert.equal(lamp.step({ name: 'Checking', lit: 1 }, press).diagnostics[0]?.kind, 'fault');
@@ -195,7 +200,11 @@ test('edges are frozen, and the same objects in every step', () => {
     assert.ok(lamp.edges.includes(edge));
     assert.ok(Object.isFrozen(edge));
   });
-  assert.equal(lamp.step(off(), drop).path, lamp.step(off(1), drop).path, 'a plain step makes no new path');
+  assert.equal(
+    lamp.step(off(), drop).path,
+    lamp.step(off(1), drop).path,
+    'a plain step makes no new path',
+  );
   assert.ok(Object.isFrozen(lamp.step(off(), drop).path) && Object.isFrozen(lamp.edges));
 });
 
@@ -233,6 +242,8 @@ test('every pair of a resting state and an event is an edge or ignored for a rea
       assert.equal(edges.length > 0 ? 1 : 0, 1 - ignored.length, `${state} on ${event}`);
     }
   }
-  assert.ok(lamp.ignored.every(({ state, event }) => resting.includes(state) && event in lamp.events));
+  assert.ok(
+    lamp.ignored.every(({ state, event }) => resting.includes(state) && event in lamp.events),
+  );
   assert.equal(new Set(lamp.edges.map((edge) => edge.id)).size, lamp.edges.length);
 });

@@ -40,7 +40,10 @@ const rest = (_state: Busy): MoveResult<Idle, Log> => ({
   actions: [{ type: 'Log', text: 'rested' }],
 });
 const relax = (): MoveResult<Idle, Log> => ({ state: { name: 'Idle' }, actions: [] });
-const work = ({ count }: Pick): MoveResult<Busy, Log> => ({ state: { name: 'Busy', count }, actions: [] });
+const work = ({ count }: Pick): MoveResult<Busy, Log> => ({
+  state: { name: 'Busy', count },
+  actions: [],
+});
 const end = (): MoveResult<End, Log> => ({ state: { name: 'End' }, actions: [] });
 const isMany = ({ count }: Pick): boolean => count > 1;
 const isBig = (_state: Idle, event: Go): boolean => event.count > 9;
@@ -68,13 +71,22 @@ const good = make({ states: rows, defaults });
 
 // ---- Functions that are wrong in one way each ----
 const forget = () => ({ state: { name: 'Busy' } as const, actions: [] });
-const shout = () => ({ state: { name: 'Idle' } as const, actions: [{ type: 'Shout' as const, text: 'a' }] });
+const shout = () => ({
+  state: { name: 'Idle' } as const,
+  actions: [{ type: 'Shout' as const, text: 'a' }],
+});
 const later = async (): Promise<MoveResult<Idle, Log>> => relax();
-const onStop = (_state: Idle, event: Stop & { readonly reason: string }): MoveResult<Idle, Log> => ({
+const onStop = (
+  _state: Idle,
+  event: Stop & { readonly reason: string },
+): MoveResult<Idle, Log> => ({
   state: { name: 'Idle' },
   actions: [{ type: 'Log', text: event.reason }],
 });
-const stayElsewhere = (): MoveResult<Busy, Log> => ({ state: { name: 'Busy', count: 0 }, actions: [] });
+const stayElsewhere = (): MoveResult<Busy, Log> => ({
+  state: { name: 'Busy', count: 0 },
+  actions: [],
+});
 const maybe = (): Promise<boolean> => Promise.resolve(true);
 
 export const wrong: readonly (() => unknown)[] = [

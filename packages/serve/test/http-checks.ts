@@ -20,7 +20,10 @@ const codeOf = (answer: {
 const MEGABYTE = 1024 * 1024;
 
 const approvalScript: Script = {
-  replies: [{ calls: [{ tool: 'change', callId: 'c1', input: { text: 'x' } }] }, { text: 'It is done.' }],
+  replies: [
+    { calls: [{ tool: 'change', callId: 'c1', input: { text: 'x' } }] },
+    { text: 'It is done.' },
+  ],
 };
 
 const admission: readonly HttpCheck[] = [
@@ -47,7 +50,11 @@ const admission: readonly HttpCheck[] = [
     async run(context, make) {
       const { client, node } = await startTestNode(context, make, { names: ['agents.example'] });
       const { port } = new URL(node.address);
-      for (const host of ['evil.example', `evil.example:${port}`, `127.0.0.1:${Number(port) - 1}`]) {
+      for (const host of [
+        'evil.example',
+        `evil.example:${port}`,
+        `127.0.0.1:${Number(port) - 1}`,
+      ]) {
         assert.deepEqual(codeOf(await client.ask('GET', '/v1/sessions', undefined, { host })), [
           403,
           'notAllowed',
@@ -123,12 +130,22 @@ const inputs: readonly HttpCheck[] = [
         [inputsPath, { type: 'constructor' }, 400, /type: must be one of/],
         [inputsPath, { text: 5 }, 400, /text is 5; it must be a text/],
         [inputsPath, { text: 'x', more: 1 }, 400, /more/],
-        [inputsPath, { type: 'SettingsChanged', patch: { sandbox: 'off' } }, 403, /choice of the operator/],
+        [
+          inputsPath,
+          { type: 'SettingsChanged', patch: { sandbox: 'off' } },
+          403,
+          /choice of the operator/,
+        ],
         [inputsPath, { type: 'ApproveBudget', dimension: 'usd', limit: 99 }, 403, /Limits are set/],
         [inputsPath, { type: 'ShutdownRequested' }, 403, /close/],
         ['/v1/sessions', {}, 400, /workspace/],
         ['/v1/sessions', { workspace: { folder: workspace }, sandbox: 'off' }, 400, /sandbox/],
-        ['/v1/sessions', { workspace: { folder: workspace }, preset: 'auto' }, 400, /can only be "plan"/],
+        [
+          '/v1/sessions',
+          { workspace: { folder: workspace }, preset: 'auto' },
+          400,
+          /can only be "plan"/,
+        ],
         [
           '/v1/sessions',
           { workspace: { folder: workspace }, limits: { usd: -1 } },
@@ -138,7 +155,12 @@ const inputs: readonly HttpCheck[] = [
         ['/v1/sessions', { workspace: { folder: '/' } }, 403, /has not allowed the folder/],
         ['/v1/sessions', { workspace: { folder: `${workspace}/../..` } }, 403, /has not allowed/],
         ['/v1/sessions', { workspace: { folder: 'work' } }, 403, /has not allowed/],
-        ['/v1/sessions', { workspace: { repository: 'api', commit: 'main' } }, 403, /does not offer/],
+        [
+          '/v1/sessions',
+          { workspace: { repository: 'api', commit: 'main' } },
+          403,
+          /does not offer/,
+        ],
         [`/v1/sessions/${id}/fork`, { seq: 'x' }, 400, /seq/],
         [`/v1/sessions/${id}/fork`, { seq: 1_000 }, 400, /no entry 1000/],
       ];
@@ -147,7 +169,9 @@ const inputs: readonly HttpCheck[] = [
         assert.equal(answer.status, status, answer.text);
         assert.match(answer.body.error?.message ?? '', message);
       }
-      const asText = await client.ask('POST', inputsPath, '{"text":"x"}', { 'content-type': 'text/plain' });
+      const asText = await client.ask('POST', inputsPath, '{"text":"x"}', {
+        'content-type': 'text/plain',
+      });
       assert.deepEqual(codeOf(asText), [415, 'wrongType']);
       const streamed = await client.ask('GET', `/v1/sessions/${id}/events?after=7`);
       assert.deepEqual(codeOf(streamed), [400, 'badRequest']);
@@ -169,7 +193,10 @@ const inputs: readonly HttpCheck[] = [
         text: 'x'.repeat(17 * MEGABYTE),
       });
       assert.deepEqual(codeOf(refused), [413, 'tooLarge']);
-      assert.match(refused.body.error?.message ?? '', /larger than 16 MB.*Put the text into a file/);
+      assert.match(
+        refused.body.error?.message ?? '',
+        /larger than 16 MB.*Put the text into a file/,
+      );
       // without a length the limit counts what has come
       const small = clientOf('two');
       const other = await small.create(workspace);
@@ -186,12 +213,17 @@ const inputs: readonly HttpCheck[] = [
     async run(context, make) {
       const { presetRules } = await import('@pawl/agent/policy/presets');
       const settings = { rules: presetRules.careful };
-      const { client, workspace } = await startTestNode(context, make, { script: approvalScript, settings });
+      const { client, workspace } = await startTestNode(context, make, {
+        script: approvalScript,
+        settings,
+      });
       const id = await client.create(workspace);
       const reader = await client.events(id);
       await client.send(id, { text: 'change it' });
       const { content } = await reader.until('the question', (message) =>
-        message.event === 'state' ? (message.content.approvals as readonly unknown[]).length === 1 : false,
+        message.event === 'state'
+          ? (message.content.approvals as readonly unknown[]).length === 1
+          : false,
       );
       assert.deepEqual(content.state, 'ExecutingTools');
       const { approvals = [], state } = await client.describe(id);
@@ -287,7 +319,9 @@ const lives: readonly HttpCheck[] = [
       const [first] = (await client.ask('GET', '/v1/sessions')).body.sessions ?? [];
       await client.ask('POST', `/v1/sessions/${first?.sessionId}/close`);
       assert.equal((await create()).status, 201);
-      const reopened = await client.ask('POST', `/v1/sessions/${first?.sessionId}/inputs`, { text: 'hi' });
+      const reopened = await client.ask('POST', `/v1/sessions/${first?.sessionId}/inputs`, {
+        text: 'hi',
+      });
       assert.deepEqual(codeOf(reopened), [429, 'tooManySessions']);
     },
   },

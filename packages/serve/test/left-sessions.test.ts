@@ -23,7 +23,10 @@ test('a session that rests and that nobody reads is left, and followed again whe
     { when: '', text: 'Fine.' },
   ];
   const model = scriptedModel({ replies: [], rules }, { id: MODEL_ID });
-  const made = await makeLocalNode({ model, tools: [], hooks: null, settingsFor: storySettings }, folder);
+  const made = await makeLocalNode(
+    { model, tools: [], hooks: null, settingsFor: storySettings },
+    folder,
+  );
   const watching = new Set<string>();
   const runtime: typeof made.runtime = {
     ...made.runtime,

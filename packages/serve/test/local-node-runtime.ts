@@ -11,7 +11,10 @@ import type { MakeNodeRuntime } from './node-under-test.js';
 
 /** The runtime inside one process, with journals on disk, as the runtime of a node. */
 
-export const makeLocalNode: MakeNodeRuntime = async ({ model, tools, hooks, settingsFor }, folder) => {
+export const makeLocalNode: MakeNodeRuntime = async (
+  { model, tools, hooks, settingsFor },
+  folder,
+) => {
   const runtime = createRuntime({
     journals: fileJournals({ folder: path.join(folder, 'journals') }),
     clock: systemClock,
@@ -33,7 +36,11 @@ export const makeLocalNode: MakeNodeRuntime = async ({ model, tools, hooks, sett
     instructions: 'Be brief.',
   }));
   return {
-    runtime: { ...node, endsWithNode: true, open: async (sessionId) => void (await runtime.open(sessionId)) },
+    runtime: {
+      ...node,
+      endsWithNode: true,
+      open: async (sessionId) => void (await runtime.open(sessionId)),
+    },
     stop: async () => undefined, // the node has closed its sessions
   };
 };

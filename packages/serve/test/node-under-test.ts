@@ -71,7 +71,11 @@ export type NodeWishes = Partial<
   readonly settings?: Partial<Settings>;
 };
 
-const startIn = async (folder: string, make: MakeNodeRuntime, wishes: NodeWishes): Promise<NodeUnderTest> => {
+const startIn = async (
+  folder: string,
+  make: MakeNodeRuntime,
+  wishes: NodeWishes,
+): Promise<NodeUnderTest> => {
   const { script: given = readyScript, tools = [], settings = {}, ...nodeWishes } = wishes;
   const workspace = path.join(folder, 'work');
   mkdirSync(workspace, { recursive: true });

@@ -13,7 +13,9 @@ const from = (first: number, last: number): readonly number[] =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
 const bufferedIn = async (client: NodeClient): Promise<number> =>
-  Number(/^pawl_stream_buffered_bytes (\d+)$/m.exec((await client.ask('GET', '/metrics')).text)?.[1]);
+  Number(
+    /^pawl_stream_buffered_bytes (\d+)$/m.exec((await client.ask('GET', '/metrics')).text)?.[1],
+  );
 
 const turnOf = async (client: NodeClient, id: string, text: string): Promise<number> => {
   const reader = await client.events(id, (await client.describe(id)).seq ?? 0);
@@ -86,7 +88,8 @@ export const streamChecks: readonly HttpCheck[] = [
         const readers = await Promise.all(Array.from({ length: 20 }, () => client.events(id)));
         for (const reader of readers) reader.close();
       }
-      const open = async () => /^pawl_streams (\d+)$/m.exec((await client.ask('GET', '/metrics')).text)?.[1];
+      const open = async () =>
+        /^pawl_streams (\d+)$/m.exec((await client.ask('GET', '/metrics')).text)?.[1];
       const endsAt = performance.now() + 60_000;
       while ((await open()) !== '0') {
         assert.ok(performance.now() < endsAt, `${await open()} streams are left`);
@@ -104,7 +107,9 @@ export const streamChecks: readonly HttpCheck[] = [
       const accepted = new Map<string, number[]>(ids.map((id) => [id, []]));
       let refused = 0;
       const say = async (id: string, text: string): Promise<void> => {
-        const answer = await client.ask('POST', `/v1/sessions/${id}/inputs`, { text }).catch(() => null); // cut off: unknown
+        const answer = await client
+          .ask('POST', `/v1/sessions/${id}/inputs`, { text })
+          .catch(() => null); // cut off: unknown
         if (answer?.status === 202) accepted.get(id)?.push(answer.body.seq ?? 0);
         else if (answer !== null) {
           assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '5']);
@@ -115,7 +120,9 @@ export const streamChecks: readonly HttpCheck[] = [
         for (let round = 0; round < 1_000 && refused < 12; round++)
           await say(id, index === 0 ? 'wait' : `slow ${round}`);
       });
-      await Promise.all(readers.map((reader) => reader.until('a reply', ({ event }) => event === 'delta')));
+      await Promise.all(
+        readers.map((reader) => reader.until('a reply', ({ event }) => event === 'delta')),
+      );
       const draining = node.drain(300);
       await Promise.all([draining, ...load]);
       for (const reader of readers) {
@@ -129,9 +136,12 @@ export const streamChecks: readonly HttpCheck[] = [
         const stored = await again.client.events(id);
         // A stream of a session that runs on an engine goes on; that of a closed one ends.
         const last = Math.max(0, ...numbers);
-        if (last > 0) await stored.until('the last input', ({ id: eventId }) => eventId === String(last));
+        if (last > 0)
+          await stored.until('the last input', ({ id: eventId }) => eventId === String(last));
         stored.close();
-        const inputs = stored.entries.flatMap(({ seq, event }) => (event.type === 'UserInput' ? [seq] : []));
+        const inputs = stored.entries.flatMap(({ seq, event }) =>
+          event.type === 'UserInput' ? [seq] : [],
+        );
         for (const seq of numbers) assert.ok(inputs.includes(seq), `input ${seq} of ${id} is lost`);
       }
       const [, second = ''] = ids;

@@ -23,8 +23,18 @@ import { keyNamed, startTestNode } from './node-under-test.js';
 /** Sessions of a node in worktrees: with real git, and a repository that would run programs if it could. */
 
 const git = (folder: string, ...words: readonly string[]): string => {
-  const own = ['-c', 'user.name=Test', '-c', 'user.email=test@example.com', '-c', 'init.defaultBranch=main'];
-  const { status, stdout, stderr } = spawnSync('git', [...own, ...words], { cwd: folder, encoding: 'utf8' });
+  const own = [
+    '-c',
+    'user.name=Test',
+    '-c',
+    'user.email=test@example.com',
+    '-c',
+    'init.defaultBranch=main',
+  ];
+  const { status, stdout, stderr } = spawnSync('git', [...own, ...words], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
   assert.equal(status, 0, `git ${words.join(' ')}: ${stderr}`);
   return stdout.trim();
 };
@@ -88,7 +98,10 @@ const start = async (context: TestContext, script?: Script) => {
   const folder = temporaryFolder(context, 'worktrees');
   const mark = path.join(folder, 'mark');
   const repository = hostileRepository(folder, mark);
-  const commit = readFileSync(path.join(repository, '.git', 'refs', 'heads', 'main'), 'utf8').trim();
+  const commit = readFileSync(
+    path.join(repository, '.git', 'refs', 'heads', 'main'),
+    'utf8',
+  ).trim();
   const { signal } = new AbortController();
   const started = await startTestNode(context, makeLocalNode, {
     keys: [keyNamed('one')],
@@ -174,7 +187,8 @@ test('sessions that share a worktree keep it until the last one is closed', asyn
   const seq = await client.send(id, { text: 'hi' });
   await reader.until('the reply', isEntry('LlmCompleted'));
   reader.close();
-  const forked = (await client.ask('POST', `/v1/sessions/${id}/fork`, { seq })).body.sessionId ?? '';
+  const forked =
+    (await client.ask('POST', `/v1/sessions/${id}/fork`, { seq })).body.sessionId ?? '';
   await client.send(forked, { text: 'hi too' });
   assert.match(String((await close(client, id))?.why), /another open session/);
   assert.deepEqual(await close(client, forked), { kind: 'removed' });
@@ -187,7 +201,10 @@ test('a lost worktree stops the session with words, and a move lists what is los
     replies: [
       { calls: [{ tool: 'edit', callId: 'c1', input: { path: 'a.txt', text: 'two\n' } }] },
       { text: 'It is changed.' },
-      { text: 'I know.', expect: { last: { contains: ['The workspace was lost', '- a.txt', 'go on'] } } },
+      {
+        text: 'I know.',
+        expect: { last: { contains: ['The workspace was lost', '- a.txt', 'go on'] } },
+      },
     ],
   };
   const { client, create, linked } = await start(context, script);
@@ -195,7 +212,9 @@ test('a lost worktree stops the session with words, and a move lists what is los
   const reader = await client.events(id);
   await client.send(id, { text: 'change it' });
   const told = await reader.until('the second reply', (message) =>
-    isEntry('LlmCompleted')(message) ? JSON.stringify(message.content).includes('It is changed') : false,
+    isEntry('LlmCompleted')(message)
+      ? JSON.stringify(message.content).includes('It is changed')
+      : false,
   );
   assert.equal(readFileSync(path.join(place, 'a.txt'), 'utf8'), 'two\n');
   assert.equal((await client.ask('POST', `/v1/sessions/${id}/move`)).status, 409);

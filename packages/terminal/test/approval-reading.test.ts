@@ -22,7 +22,11 @@ const RUNS = Number(process.env.PAWL_APPROVAL_RUNS ?? 60);
 const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const COMMAND_MAX = 20_000;
 
-const callOf = (facts: Partial<CallFacts>, input: JudgedCall['input'] = {}, tool = 'bash'): JudgedCall => ({
+const callOf = (
+  facts: Partial<CallFacts>,
+  input: JudgedCall['input'] = {},
+  tool = 'bash',
+): JudgedCall => ({
   callId: 'a',
   tool,
   input,
@@ -31,10 +35,16 @@ const callOf = (facts: Partial<CallFacts>, input: JudgedCall['input'] = {}, tool
   facts: { argv: [], paths: ['/w'], hosts: [], shape: 'x', ...facts },
 });
 
-const commandCall = (command: string): JudgedCall => callOf({ argv: [command], shape: command }, { command });
+const commandCall = (command: string): JudgedCall =>
+  callOf({ argv: [command], shape: command }, { command });
 
 /** A window with one question in it. */
-const openWindow = (call: JudgedCall, columns: number, rows: number, guard: ReadingGuard = 'on') => {
+const openWindow = (
+  call: JudgedCall,
+  columns: number,
+  rows: number,
+  guard: ReadingGuard = 'on',
+) => {
   const clock = fakeClock();
   const screen = createEmulator(columns, rows);
   const answers: string[] = [];
@@ -55,7 +65,12 @@ const openWindow = (call: JudgedCall, columns: number, rows: number, guard: Read
       return screen.size().columns;
     },
   };
-  const area = createLiveArea({ write: screen.write, size: screen.size, clock, reflow: 'aboveCursor' });
+  const area = createLiveArea({
+    write: screen.write,
+    size: screen.size,
+    clock,
+    reflow: 'aboveCursor',
+  });
   const above = [makeSafe('some output'), safe`status`];
   const draw = (): void => {
     area.draw(() =>
@@ -65,19 +80,26 @@ const openWindow = (call: JudgedCall, columns: number, rows: number, guard: Read
     );
     clock.advance(40);
   };
-  const asked: ApprovalRequest = { type: 'RequestApproval', batchId: 'batch-1', call, why: 'careful asks' };
+  const asked: ApprovalRequest = {
+    type: 'RequestApproval',
+    batchId: 'batch-1',
+    call,
+    why: 'careful asks',
+  };
   const session = { settings: { workspace: '/w' } };
   const calls = [{ judged: call, status: 'awaitingApproval' }];
   const state = { name: 'ExecutingTools', calls, session };
   questions.see({ actions: [asked], state } as unknown as Stepped); // it reads nothing else
   clock.advance(1_000);
   draw();
-  const press = (key: string): void => questions.take({ kind: 'key', key: keyOf(key) }, screen.size());
+  const press = (key: string): void =>
+    questions.take({ kind: 'key', key: keyOf(key) }, screen.size());
   return { screen, questions, answers, draw, press, settle: () => screen.text() };
 };
 
 /** The rows of what would run. */
-const barsOf = (rows: readonly string[]): readonly string[] => rows.filter((row) => /^[│┆]( |$)/.test(row));
+const barsOf = (rows: readonly string[]): readonly string[] =>
+  rows.filter((row) => /^[│┆]( |$)/.test(row));
 
 /** The rows of the question that stand on the screen: between its head and the keys. */
 const bodyOf = (shown: string): readonly string[] => {
@@ -97,9 +119,13 @@ const decode = (rows: readonly string[]): string => {
   });
   return text
     .replace(/⟨(\d+) blanks?⟩/g, (_, count: string) => ' '.repeat(Number(count)))
-    .replace(/[\u2400-\u2420]/g, (picture) => String.fromCharCode((picture.codePointAt(0) ?? 0) - 0x2400))
+    .replace(/[\u2400-\u2420]/g, (picture) =>
+      String.fromCharCode((picture.codePointAt(0) ?? 0) - 0x2400),
+    )
     .replace(/␡/g, '\u007f')
-    .replace(/⟨U\+([0-9A-F]+)⟩/g, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)));
+    .replace(/⟨U\+([0-9A-F]+)⟩/g, (_, code: string) =>
+      String.fromCodePoint(Number.parseInt(code, 16)),
+    );
 };
 
 /** Terminals may compose a letter and its accent. */
@@ -112,7 +138,10 @@ const comparable = (text: string): string => text.normalize('NFC');
 const approve = async (window: ReturnType<typeof openWindow>) => {
   const { questions, screen, press, draw, answers } = window;
   const seen: string[] = [];
-  let left = questions.height({ colour: 'no', columns: screen.size().columns }, screen.size().columns);
+  let left = questions.height(
+    { colour: 'no', columns: screen.size().columns },
+    screen.size().columns,
+  );
   for (let page = 0; page < 20_000 && answers.length === 0; page += 1) {
     await window.settle();
     const fresh = left - questions.unreadRows;
@@ -127,8 +156,29 @@ const approve = async (window: ReturnType<typeof openWindow>) => {
 };
 
 const HOSTILE = [
-  ...['\u0000', '\u0007', '\u001b[2J', '\u001b]0;title\u0007', '\u009b31m', '\r', '\t', '\b\b\b', '\u007f'],
-  ...['\u202e', '\u2066', '\u200b', '\u200d', '\ufeff', '\u00ad', '\u{e0041}', '\u2028', '\u00a0', '\u3000'],
+  ...[
+    '\u0000',
+    '\u0007',
+    '\u001b[2J',
+    '\u001b]0;title\u0007',
+    '\u009b31m',
+    '\r',
+    '\t',
+    '\b\b\b',
+    '\u007f',
+  ],
+  ...[
+    '\u202e',
+    '\u2066',
+    '\u200b',
+    '\u200d',
+    '\ufeff',
+    '\u00ad',
+    '\u{e0041}',
+    '\u2028',
+    '\u00a0',
+    '\u3000',
+  ],
   ...[
     '\u115f',
     '\u3164',
@@ -216,7 +266,11 @@ const attacks: readonly (readonly [string, JudgedCall, string])[] = [
     'touch X',
   ],
   ['a tail behind many lines', commandCall(`npm run lint${'\n#'.repeat(90)}\ntouch X`), 'touch X'],
-  ['a tail behind thousands of blanks', commandCall(`npm run lint${' '.repeat(5_000)}; touch X`), 'touch X'],
+  [
+    'a tail behind thousands of blanks',
+    commandCall(`npm run lint${' '.repeat(5_000)}; touch X`),
+    'touch X',
+  ],
   [
     'a long address',
     callOf(

@@ -27,7 +27,8 @@ const stems: readonly (readonly [text: string, stem: string | null])[] = [
 for (const [text, then] of stems) {
   test(`before the cursor in ${JSON.stringify(text)} stands ${then ?? 'nothing to complete'}`, () => {
     const stem = stemAt(text, text.length);
-    const shown = stem === null ? null : `${stem.quoted ? 'quoted ' : ''}${stem.kind}:${stem.words}`;
+    const shown =
+      stem === null ? null : `${stem.quoted ? 'quoted ' : ''}${stem.kind}:${stem.words}`;
     assert.equal(shown, then);
   });
 }
@@ -46,7 +47,10 @@ test('the beginning of a file’s own name fits best, then its middle, then fold
 });
 
 test('letters at the beginnings of words fit better than others', () => {
-  assert.deepEqual(rank('lev', 'xlyeov.ts', 'line-editor-view.ts'), ['line-editor-view.ts', 'xlyeov.ts']);
+  assert.deepEqual(rank('lev', 'xlyeov.ts', 'line-editor-view.ts'), [
+    'line-editor-view.ts',
+    'xlyeov.ts',
+  ]);
 });
 
 test('without letters the order stays', () => {

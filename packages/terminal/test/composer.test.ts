@@ -21,7 +21,9 @@ const seat = (files: readonly string[] = []) => {
     files: (words: string, signal: AbortSignal) =>
       new Promise<readonly Choice[]>((resolve) => {
         const answer = (): void =>
-          resolve(files.filter((file) => file.includes(words)).map((text) => ({ text, about: '' })));
+          resolve(
+            files.filter((file) => file.includes(words)).map((text) => ({ text, about: '' })),
+          );
         asked.push({ words, signal, answer });
       }),
   };
@@ -32,7 +34,9 @@ const seat = (files: readonly string[] = []) => {
   const press = (...keys: readonly string[]): void => {
     for (const key of keys) {
       const done = composer.take(
-        key.startsWith('paste ') ? { kind: 'paste', text: key.slice(6) } : { kind: 'key', key: keyOf(key) },
+        key.startsWith('paste ')
+          ? { kind: 'paste', text: key.slice(6) }
+          : { kind: 'key', key: keyOf(key) },
       );
       if (done.kind === 'submit') sent.push(`${done.mode} ${done.text}`);
     }
@@ -157,7 +161,12 @@ test('an @ lists files when they are there; arrows choose, Enter takes', async (
   at.press("'see @ma'");
   assert.deepEqual(at.rows(), ['> see @ma']);
   await at.settle();
-  assert.deepEqual(at.rows(), ['> see @ma', '*› src/main.ts', '  src/map.ts', '  test/main.test.ts']);
+  assert.deepEqual(at.rows(), [
+    '> see @ma',
+    '*› src/main.ts',
+    '  src/map.ts',
+    '  test/main.test.ts',
+  ]);
   assert.equal(at.changes(), 1);
   at.press('down', 'enter', "'and'");
   assert.equal(at.composer.text, 'see @src/map.ts and');

@@ -26,7 +26,12 @@ const show = ({ text, cursor }: Editor): string => `${text.slice(0, cursor)}|${t
 const press = (editor: Editor, ...keys: readonly string[]): Editor =>
   keys.reduce((now, key) => applyKey(now, keyOf(key)), editor);
 
-const rows: readonly (readonly [title: string, given: string, keys: readonly string[], then: string])[] = [
+const rows: readonly (readonly [
+  title: string,
+  given: string,
+  keys: readonly string[],
+  then: string,
+])[] = [
   ['letters go in where the cursor stands', 'a|c', ["'b'"], 'ab|c'],
   ['left and right, over composed signs as one', 'a👨‍👩‍👧|é', ['left', "'x'"], 'ax|👨‍👩‍👧é'],
   ['backspace takes a whole sign', 'a👨‍👩‍👧|', ['backspace'], 'a|'],
@@ -50,7 +55,12 @@ const rows: readonly (readonly [title: string, given: string, keys: readonly str
   ['Ctrl-K cuts to the end of the line, then the break', 'a|b\nc', ['C-k', 'C-k'], 'a|c'],
   ['Alt+D cuts the next word', '|one two', ['A-d'], '| two'],
   ['Ctrl-J makes a new line', 'a|b', ['C-j'], 'a\n|b'],
-  ['undo takes back words, and what was cut', '|', ["'on'", "'e'", "' '", "'two'", 'C-w', 'C-_'], 'one two|'],
+  [
+    'undo takes back words, and what was cut',
+    '|',
+    ["'on'", "'e'", "' '", "'two'", 'C-w', 'C-_'],
+    'one two|',
+  ],
   [
     'undo again takes back what was typed, a word at a time',
     '|',
@@ -58,7 +68,12 @@ const rows: readonly (readonly [title: string, given: string, keys: readonly str
     'one|',
   ],
   ['undo with nothing to undo', '|', ['C-_'], '|'],
-  ['a key that means nothing changes nothing', 'a|b', ['f1', 'C-q', 'A-x', 'C-A-a', 'escape', 'tab'], 'a|b'],
+  [
+    'a key that means nothing changes nothing',
+    'a|b',
+    ['f1', 'C-q', 'A-x', 'C-A-a', 'escape', 'tab'],
+    'a|b',
+  ],
   ['control characters do not get into the text', '|', ["'a\u0007\u001bb'"], 'ab|'],
 ];
 
@@ -115,7 +130,12 @@ test('a row that is broken twice at once is not too wide either', () => {
     insertPaste(applyKey(emptyEditor, keyOf("' '")), 'p\n'.repeat(12)),
     'p\n'.repeat(12),
   );
-  assert.deepEqual(frame(two, 24), ['>  ', '  [paste #1 +13 lines]', '  [paste #2 +13 lines]', '2,22']);
+  assert.deepEqual(frame(two, 24), [
+    '>  ',
+    '  [paste #1 +13 lines]',
+    '  [paste #2 +13 lines]',
+    '2,22',
+  ]);
 });
 
 test('wide signs take two columns and are never cut in half', () => {
@@ -165,20 +185,25 @@ const anyKey = fc.constantFrom(
 
 test('after random keys the cursor is inside the text, and no row is wider than the screen', () => {
   fc.assert(
-    fc.property(fc.array(anyKey, { maxLength: 60 }), fc.integer({ min: 12, max: 30 }), (keys, columns) => {
-      let editor = emptyEditor;
-      for (const key of keys) {
-        if (key === 'paste') editor = insertPaste(editor, 'p\n'.repeat(12));
-        else if (key === 'up' || key === 'down')
-          editor = movedByRow(editor, key === 'up' ? -1 : 1, columns) ?? editor;
-        else editor = applyKey(editor, keyOf(key));
-        assert.ok(editor.cursor >= 0 && editor.cursor <= editor.text.length);
-        const drawn = editorFrame(editor, columns, 5);
-        for (const row of drawn.rows) assert.ok(countColumns(row) < columns, `${row} in ${columns}`);
-        assert.ok(drawn.rows.length <= 5);
-        assert.ok(drawn.cursor.row < drawn.rows.length && drawn.cursor.column < columns);
-      }
-    }),
+    fc.property(
+      fc.array(anyKey, { maxLength: 60 }),
+      fc.integer({ min: 12, max: 30 }),
+      (keys, columns) => {
+        let editor = emptyEditor;
+        for (const key of keys) {
+          if (key === 'paste') editor = insertPaste(editor, 'p\n'.repeat(12));
+          else if (key === 'up' || key === 'down')
+            editor = movedByRow(editor, key === 'up' ? -1 : 1, columns) ?? editor;
+          else editor = applyKey(editor, keyOf(key));
+          assert.ok(editor.cursor >= 0 && editor.cursor <= editor.text.length);
+          const drawn = editorFrame(editor, columns, 5);
+          for (const row of drawn.rows)
+            assert.ok(countColumns(row) < columns, `${row} in ${columns}`);
+          assert.ok(drawn.rows.length <= 5);
+          assert.ok(drawn.cursor.row < drawn.rows.length && drawn.cursor.column < columns);
+        }
+      },
+    ),
   );
 });
 

@@ -22,7 +22,9 @@ for (const [name, told] of Object.entries(sessions)) {
       const looks: string[] = [];
       const look = async (title: string): Promise<void> => {
         const { row, column } = await stage.screen.cursor();
-        looks.push(`=== ${title} (cursor ${row + 1}:${column + 1})\n${await stage.screen.text()}\n`);
+        looks.push(
+          `=== ${title} (cursor ${row + 1}:${column + 1})\n${await stage.screen.text()}\n`,
+        );
       };
       await told(stage, look);
       const file = join(FOLDER, `${name}.${columns}.txt`);
@@ -33,7 +35,8 @@ for (const [name, told] of Object.entries(sessions)) {
       }
       assert.equal(shown, readFileSync(file, 'utf8'));
       assert.doesNotMatch(stage.screen.written(), WIPES);
-      for (const text of stage.screen.writes()) assert.ok(Buffer.byteLength(text) <= WRITE_BYTES_MAX, text);
+      for (const text of stage.screen.writes())
+        assert.ok(Buffer.byteLength(text) <= WRITE_BYTES_MAX, text);
     });
   }
 }

@@ -5,7 +5,14 @@ import type { Look } from '../src/paint.js';
 import { keepStyles, safe } from '../src/safe-text.js';
 
 const look: Look = { colour: 'yes', columns: 80 };
-const MARKS: Readonly<Record<string, string>> = { 2: 'c', 32: 's', 33: 'n', 35: 'k', 31: 'r', 36: 'h' };
+const MARKS: Readonly<Record<string, string>> = {
+  2: 'c',
+  32: 's',
+  33: 'n',
+  35: 'k',
+  31: 'r',
+  36: 'h',
+};
 
 /** Colours as brackets: `k<const> a`. */
 const marked = (code: string, language: string): string =>

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type KeyReaderState, newKeyReader, type Pressed, readKeys, readSilence } from '../src/keys.js';
+import {
+  type KeyReaderState,
+  newKeyReader,
+  type Pressed,
+  readKeys,
+  readSilence,
+} from '../src/keys.js';
 
 /** What terminals write, and the keys that are meant. */
 
@@ -28,7 +34,11 @@ const read = (
   return { signs, reading };
 };
 
-const rows: readonly (readonly [title: string, pieces: readonly string[], signs: readonly string[]])[] = [
+const rows: readonly (readonly [
+  title: string,
+  pieces: readonly string[],
+  signs: readonly string[],
+])[] = [
   ['text', ['hello'], ['"hello"']],
   ['wide text', ['日本🎉'], ['"日本🎉"']],
   ['Enter', ['\r'], ['enter']],
@@ -88,7 +98,14 @@ for (const [title, pieces, signs] of rows) {
 
 test('however the bytes are cut, the same keys arrive', () => {
   const whole = fc.array(
-    fc.constantFrom('ab', '\r', `${E}[1;5C`, `${E}]11;x${E}\\`, `${E}[200~p\n${E}[201~`, `${E}[13;2u`),
+    fc.constantFrom(
+      'ab',
+      '\r',
+      `${E}[1;5C`,
+      `${E}]11;x${E}\\`,
+      `${E}[200~p\n${E}[201~`,
+      `${E}[13;2u`,
+    ),
     {
       minLength: 1,
       maxLength: 8,

@@ -123,7 +123,10 @@ test('an area higher than the screen shows its end, and leaves no trace when it 
   const high = Array.from({ length: 30 }, (_, row) => `row ${row}`);
   area.draw(frame(...high));
   pass();
-  assert.equal((await screen.text()).split('\n').slice(1).join(' '), 'row 25 row 26 row 27 row 28 row 29');
+  assert.equal(
+    (await screen.text()).split('\n').slice(1).join(' '),
+    'row 25 row 26 row 27 row 28 row 29',
+  );
   area.draw(frame('ready', '> '));
   pass();
   assert.equal(await screen.text(), 'above\nready\n>');
@@ -131,7 +134,10 @@ test('an area higher than the screen shows its end, and leaves no trace when it 
 
 test('rows around the cursor are never cut off', async () => {
   const { screen, area, pass } = stage(40, 6);
-  area.draw({ rows: Array.from({ length: 30 }, (_, row) => `row ${row}`), cursor: { row: 3, column: 2 } });
+  area.draw({
+    rows: Array.from({ length: 30 }, (_, row) => `row ${row}`),
+    cursor: { row: 3, column: 2 },
+  });
   pass();
   assert.match(await screen.text(), /^row 3\n/);
   assert.deepEqual(await screen.cursor(), { row: 0, column: 2 });
@@ -223,10 +229,19 @@ test('variables tell how a terminal rewraps long rows', () => {
   assert.equal(detectReflow({ TERM: 'xterm-kitty' }), 'all');
 });
 
-const anyRow = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '日', 'é', '\u001b[1m'), maxLength: 30 });
+const anyRow = fc.string({
+  unit: fc.constantFrom('a', 'b', ' ', '日', 'é', '\u001b[1m'),
+  maxLength: 30,
+});
 const anyStep = fc.oneof(
-  fc.record({ kind: fc.constant('print' as const), rows: fc.array(anyRow, { minLength: 1, maxLength: 4 }) }),
-  fc.record({ kind: fc.constant('draw' as const), rows: fc.array(anyRow, { minLength: 1, maxLength: 12 }) }),
+  fc.record({
+    kind: fc.constant('print' as const),
+    rows: fc.array(anyRow, { minLength: 1, maxLength: 4 }),
+  }),
+  fc.record({
+    kind: fc.constant('draw' as const),
+    rows: fc.array(anyRow, { minLength: 1, maxLength: 12 }),
+  }),
   fc.record({ kind: fc.constant('pass' as const), rows: fc.constant([]) }),
 );
 
@@ -234,7 +249,9 @@ const anyStep = fc.oneof(
 const seen = (row: string): string => row.replaceAll('\u001b[1m', '').trimEnd();
 
 test('after random output the screen shows all printed lines in order, then the last frame', async () => {
-  const run = async (steps: readonly { kind: 'print' | 'draw' | 'pass'; rows: readonly string[] }[]) => {
+  const run = async (
+    steps: readonly { kind: 'print' | 'draw' | 'pass'; rows: readonly string[] }[],
+  ) => {
     const { screen, area, pass } = stage(40, 8);
     const printed: string[] = [];
     let last: readonly string[] = [];

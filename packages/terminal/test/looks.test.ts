@@ -100,16 +100,25 @@ test('rows of a diff, with the library', async (context) => {
     const { rows } = diffRows(look('dark', 'true'), DIFF, 24);
     const removed = rows[1] ?? '';
     const added = rows[3] ?? '';
-    assert.ok(removed.includes(`\u001b[${backdropCode('removedWord', 'dark', 'true')}m-\u001b[49m`), removed);
-    assert.ok(added.includes(`\u001b[${backdropCode('addedWord', 'dark', 'true')}m+\u001b[49m`), added);
+    assert.ok(
+      removed.includes(`\u001b[${backdropCode('removedWord', 'dark', 'true')}m-\u001b[49m`),
+      removed,
+    );
+    assert.ok(
+      added.includes(`\u001b[${backdropCode('addedWord', 'dark', 'true')}m+\u001b[49m`),
+      added,
+    );
     // control: a line without a counterpart has no such words
     assert.ok(!rows[2]?.includes(backdropCode('addedWord', 'dark', 'true') ?? '?'), rows[2]);
   });
-  await context.test('changed lines end at the same column, unchanged ones have no backdrop', () => {
-    const { rows } = diffRows(look('light', 'indexed'), DIFF, 24);
-    assert.equal(new Set(rows.slice(1).map(countColumns)).size, 1);
-    assert.doesNotMatch(rows[0] ?? '', /48;/);
-  });
+  await context.test(
+    'changed lines end at the same column, unchanged ones have no backdrop',
+    () => {
+      const { rows } = diffRows(look('light', 'indexed'), DIFF, 24);
+      assert.equal(new Set(rows.slice(1).map(countColumns)).size, 1);
+      assert.doesNotMatch(rows[0] ?? '', /48;/);
+    },
+  );
   await context.test('text, numbers and signs are the same however it is coloured', () => {
     const plain = diffRows({ colour: 'no', columns: 60 }, DIFF, 24).rows.join('\n');
     for (const background of ['dark', 'light', 'unknown'] as const) {
@@ -119,11 +128,14 @@ test('rows of a diff, with the library', async (context) => {
       }
     }
   });
-  await context.test('where there are no backdrops, the words are underlined in their colour', () => {
-    const { rows } = diffRows(look('unknown', 'true'), DIFF, 24);
-    assert.match(rows[1] ?? '', /\u001b\[4m\u001b\[31m-\u001b\[39m\u001b\[24m/);
-    assert.doesNotMatch(rows.join(''), /48;/);
-  });
+  await context.test(
+    'where there are no backdrops, the words are underlined in their colour',
+    () => {
+      const { rows } = diffRows(look('unknown', 'true'), DIFF, 24);
+      assert.match(rows[1] ?? '', /\u001b\[4m\u001b\[31m-\u001b\[39m\u001b\[24m/);
+      assert.doesNotMatch(rows.join(''), /48;/);
+    },
+  );
   await context.test('rows stay within narrow windows', () => {
     for (const columns of [24, 30, 40])
       for (const row of diffRows(look('dark', 'true', columns), DIFF, 24).rows)

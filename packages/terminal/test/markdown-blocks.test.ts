@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { clearPart, createBlocks } from '../src/markdown.js';
 
-const cut = (pieces: readonly string[]): { readonly blocks: readonly string[]; readonly rest: string } => {
+const cut = (
+  pieces: readonly string[],
+): { readonly blocks: readonly string[]; readonly rest: string } => {
   const blocks = createBlocks();
   const ended = pieces.flatMap((piece) => blocks.add(piece));
   return { blocks: ended, rest: blocks.rest() };

@@ -30,7 +30,10 @@ test('escapes of others come to nothing', () => {
 
 test('code is coloured in a finished block, and only there', () => {
   const text = '```ts\nconst a = 1;\n```';
-  assert.match(render(text, coloured)[0] ?? '', /\u001b\[35mconst\u001b\[39m a = \u001b\[33m1\u001b\[39m;/);
+  assert.match(
+    render(text, coloured)[0] ?? '',
+    /\u001b\[35mconst\u001b\[39m a = \u001b\[33m1\u001b\[39m;/,
+  );
   assert.equal(render(text, coloured, false)[0], '  const a = 1;');
 });
 

@@ -24,12 +24,16 @@ const rows: readonly (readonly [title: string, keys: readonly string[], index: n
   ['what was narrowed away comes back', ["'plz'", 'backspace', 'enter'], 2],
 ];
 
-for (const [title, keys, index] of rows) test(`a list: ${title}`, () => assert.equal(press(...keys), index));
+for (const [title, keys, index] of rows)
+  test(`a list: ${title}`, () => assert.equal(press(...keys), index));
 
 test('a list: where nothing fits nothing is taken', () => {
   const picker = press("'xyz'", 'enter', 'down');
   assert.ok(typeof picker !== 'number');
-  assert.deepEqual(pickerFrame(picker, 40, (row) => row).rows.slice(0, 2), ['Fruit: xyz', '  nothing fits']);
+  assert.deepEqual(pickerFrame(picker, 40, (row) => row).rows.slice(0, 2), [
+    'Fruit: xyz',
+    '  nothing fits',
+  ]);
 });
 
 test('a list: what it shows', () => {

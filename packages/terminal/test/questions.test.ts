@@ -41,7 +41,9 @@ const seat = () => {
     name = 'ExecutingTools',
     previewing: readonly string[] = [],
   ): void => {
-    const asked = actions.flatMap((action) => (action.type === 'RequestApproval' ? [action.call] : []));
+    const asked = actions.flatMap((action) =>
+      action.type === 'RequestApproval' ? [action.call] : [],
+    );
     const calls = ['a', 'b', 'c'].map((callId) => ({
       judged: asked.find((call: JudgedCall) => call.callId === callId) ?? edit(callId),
       status: previewing.includes(callId) ? 'previewing' : 'awaitingApproval',

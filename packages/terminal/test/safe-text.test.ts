@@ -58,7 +58,9 @@ test('JSON shows the same characters as escapes, and is the same value', () => {
   const value = { text: '\u009b2J \u202e \u{e0041} 👩‍🚀 \u2028 \u007f ü' };
   const json = escapeInJson(JSON.stringify(value));
   assert.match(json, /^[ -~ü👩🚀]*$/u);
-  assert.ok(json.includes('\\u009b') && json.includes('\\u202e') && json.includes('\\udb40\\udc41'));
+  assert.ok(
+    json.includes('\\u009b') && json.includes('\\u202e') && json.includes('\\udb40\\udc41'),
+  );
   assert.deepEqual(JSON.parse(json), value);
 });
 

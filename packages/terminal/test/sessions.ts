@@ -36,8 +36,16 @@ const answer: Told = async (stage, look) => {
   await look('before anything was asked');
   say(stage, 'how does it work?');
   await look('the model thinks');
-  stage.happens({ type: 'ReasoningDelta', requestId: 'req-1', text: 'The user asks about the machine. ' });
-  stage.happens({ type: 'ReasoningDelta', requestId: 'req-1', text: 'I should explain the table, briefly.' });
+  stage.happens({
+    type: 'ReasoningDelta',
+    requestId: 'req-1',
+    text: 'The user asks about the machine. ',
+  });
+  stage.happens({
+    type: 'ReasoningDelta',
+    requestId: 'req-1',
+    text: 'I should explain the table, briefly.',
+  });
   stage.pass(900);
   await look('its thoughts');
   const middle = MARKDOWN.indexOf('State, event');
@@ -69,10 +77,16 @@ const DIFF = `--- a/src/sum.ts
 const tools: Told = async (stage, look) => {
   say(stage, 'repair the test');
   stream(stage, 'req-1', 'I look at the code and run the test.');
-  const read = callOf({ callId: 'a', tool: 'read', input: { path: 'src/sum.ts' }, path: '/w/src/sum.ts' });
+  const read = callOf({
+    callId: 'a',
+    tool: 'read',
+    input: { path: 'src/sum.ts' },
+    path: '/w/src/sum.ts',
+  });
   const search = callOf({ callId: 'b', tool: 'search', input: { pattern: 'sum\\(' } });
   stage.happens(completed('req-1', 'I look at the code and run the test.', [read, search]));
-  for (const callId of ['a', 'b']) stage.happens({ type: 'ToolStarted', batchId: 'batch-1', callId });
+  for (const callId of ['a', 'b'])
+    stage.happens({ type: 'ToolStarted', batchId: 'batch-1', callId });
   stage.pass(1_250);
   await look('two calls run');
   const end = (
@@ -86,7 +100,12 @@ const tools: Told = async (stage, look) => {
     stage.happens({ type: 'ToolCompleted', batchId, callId, outcome });
     stage.pass(40);
   };
-  end('a', 'batch-1', 'ok', Array.from({ length: 120 }, (_, line) => `${line + 1}\tcode`).join('\n'));
+  end(
+    'a',
+    'batch-1',
+    'ok',
+    Array.from({ length: 120 }, (_, line) => `${line + 1}\tcode`).join('\n'),
+  );
   end('b', 'batch-1', 'ok', 'src/sum.ts:2: sum(\n[1 match]');
   const bash = callOf({ callId: 'c', tool: 'bash', argv: ['npm', 'test'], mutating: true });
   stage.happens(completed('req-2', '', [bash]));
@@ -108,7 +127,12 @@ const tools: Told = async (stage, look) => {
     path: '/w/src/sum.ts',
     mutating: true,
   });
-  stage.happens({ type: 'ToolCallDelta', requestId: 'req-3', tool: 'edit', text: '{"path":"src/sum' });
+  stage.happens({
+    type: 'ToolCallDelta',
+    requestId: 'req-3',
+    tool: 'edit',
+    text: '{"path":"src/sum',
+  });
   stage.pass(100);
   await look('the model writes a call');
   stage.happens(completed('req-3', '', [edit]));
@@ -124,7 +148,12 @@ const tools: Told = async (stage, look) => {
 const trouble: Told = async (stage, look) => {
   say(stage, 'tell me a story');
   stream(stage, 'req-1', 'Once upon a time.\n\nThere was a mach');
-  const error = { kind: 'overloaded' as const, message: 'overloaded', retryable: true, retryAfterMs: 5_000 };
+  const error = {
+    kind: 'overloaded' as const,
+    message: 'overloaded',
+    retryable: true,
+    retryAfterMs: 5_000,
+  };
   stage.happens({ type: 'LlmFailed', requestId: 'req-1', error, usage: null, jitter: 0 });
   stage.pass(1_000);
   await look('a reply broke off after a paragraph of it was printed');
@@ -143,7 +172,12 @@ const trouble: Told = async (stage, look) => {
   stage.pass(100);
   await look('cancelled in the middle of a block');
   say(stage, 'again');
-  const auth = { kind: 'auth' as const, message: 'invalid x-api-key', retryable: false, retryAfterMs: null };
+  const auth = {
+    kind: 'auth' as const,
+    message: 'invalid x-api-key',
+    retryable: false,
+    retryAfterMs: null,
+  };
   stage.happens({ type: 'LlmFailed', requestId: 'req-3', error: auth, usage: null, jitter: 0 });
   stage.pass(100);
   await look('a key that is not taken');

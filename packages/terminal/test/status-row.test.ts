@@ -18,7 +18,11 @@ const { session } = initialState({
 const usage = { ...session.usage, inputTokens: 12_000, outputTokens: 800, costUsd: 0.12 };
 const turn = { ...session.turn, startedAt: START };
 const queue = [
-  { inputId: 'i-1', text: 'use 日本語 words\nin the second line, and more', mode: 'steer' as const },
+  {
+    inputId: 'i-1',
+    text: 'use 日本語 words\nin the second line, and more',
+    mode: 'steer' as const,
+  },
   { inputId: 'i-2', text: 'then', mode: 'followUp' as const },
 ];
 const busy = { ...session, usage, turn, queue, contextTokens: 24_600 };
@@ -50,7 +54,11 @@ const rows: readonly (readonly [State, number, string])[] = [
     120,
     '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · 12.8k tokens · $0.12 of $0.50 · 12% of context · Escape stops',
   ],
-  [calling, 90, '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · $0.12 of $0.50 · 12% of context'],
+  [
+    calling,
+    90,
+    '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · $0.12 of $0.50 · 12% of context',
+  ],
   [calling, 60, '⠋ thinking · 4.2s · 2 waiting · $0.12 of $0.50'],
   [calling, 34, '⠋ thinking · 4.2s · 2 waiting'],
   [calling, 20, '⠋ thinking · 4.2s'],
@@ -77,7 +85,8 @@ test('streamed tokens are an estimate, and the keys are those of the current sta
 
 test('it fits any window', () => {
   for (let columns = 1; columns <= 130; columns++) {
-    for (const state of [ready, calling]) assert.ok(countColumns(statusRow(state, columns, now)) <= columns);
+    for (const state of [ready, calling])
+      assert.ok(countColumns(statusRow(state, columns, now)) <= columns);
   }
 });
 
@@ -97,6 +106,9 @@ test('without a limit only what was spent is said; an unknown price is no zero',
     },
   };
   assert.match(statusRow(free, 100, now), / · \$0\.00 · /);
-  const unpriced: State = { name: 'Ready', session: { ...session, usage: { ...usage, unpriced: 1 } } };
+  const unpriced: State = {
+    name: 'Ready',
+    session: { ...session, usage: { ...usage, unpriced: 1 } },
+  };
   assert.match(statusRow(unpriced, 100, now), /price unknown of \$0\.50/);
 });

@@ -29,17 +29,37 @@ const tell = (status: EndedStatus, text: string, started: boolean): Told => {
   see({ type: 'LlmCompleted', at: 0, calls: [call] });
   if (started) see({ type: 'ToolStarted', at: 0, batchId: 'b', callId: 'a' });
   const result = { batchId: 'b', callId: 'a', tool: 'write', status, text, diff: null };
-  const [piece] = see({ type: 'ToolCompleted', at: 1_250 }, [{ type: 'DisplayToolResult', ...result }]);
+  const [piece] = see({ type: 'ToolCompleted', at: 1_250 }, [
+    { type: 'DisplayToolResult', ...result },
+  ]);
   assert.ok(piece?.kind === 'lines');
   return { whole: withDetail(piece), urgent: piece.urgent };
 };
 
 const rows: readonly (readonly [EndedStatus, boolean, string, string, boolean])[] = [
-  ['denied', false, 'denied by policy: only reads', '✗ write x.txt · denied by policy: only reads', true],
+  [
+    'denied',
+    false,
+    'denied by policy: only reads',
+    '✗ write x.txt · denied by policy: only reads',
+    true,
+  ],
   ['noSuchTool', false, 'no such tool: write', '✗ write x.txt · no such tool: write', false],
-  ['invalid', false, 'not valid: path\nWhat: {', '✗ write x.txt · not valid: path\n    What: {', false],
+  [
+    'invalid',
+    false,
+    'not valid: path\nWhat: {',
+    '✗ write x.txt · not valid: path\n    What: {',
+    false,
+  ],
   ['skipped', false, 'skipped: used up', '✗ write x.txt · skipped: used up', false],
-  ['cancelled', false, 'not run: cancelled by user', '✗ write x.txt · not run: cancelled by user', false],
+  [
+    'cancelled',
+    false,
+    'not run: cancelled by user',
+    '✗ write x.txt · not run: cancelled by user',
+    false,
+  ],
   [
     'cancelled',
     true,

@@ -35,7 +35,11 @@ const runs = (stage: Stage, call: ReturnType<typeof callOf>, text: string): stri
 
 test('finished entries are printed, unfinished ones are shown, and none is in both', () => {
   const stage = asked();
-  const printed = stage.happens({ type: 'TextDelta', requestId: 'req-1', text: 'One.\n\nTwo **is' });
+  const printed = stage.happens({
+    type: 'TextDelta',
+    requestId: 'req-1',
+    text: 'One.\n\nTwo **is',
+  });
   assert.equal(printed, '\nOne.');
   assert.deepEqual(stage.scroll.rows(60, 0), ['', 'Two **is', '']);
   assert.equal(stage.happens({ type: 'TextDelta', requestId: 'req-1', text: '** done.' }), '');
@@ -71,7 +75,10 @@ test('a reply that broke off before anything of it was printed leaves no word', 
 test('half a block at a cancel is printed as it is, and marked', () => {
   const stage = asked();
   stage.happens({ type: 'TextDelta', requestId: 'req-1', text: '```ts\nconst a =' });
-  assert.match(stage.happens({ type: 'CancelTurn' }), / {2}const a =\n\n· \(cut off here\)\n· cancelled/);
+  assert.match(
+    stage.happens({ type: 'CancelTurn' }),
+    / {2}const a =\n\n· \(cut off here\)\n· cancelled/,
+  );
 });
 
 test('a cancel before any text marks nothing', () => {
@@ -102,7 +109,11 @@ test('thoughts are seen while they come, then one line; they can be had in full'
 test('a list of what is to be done stays in sight while something goes on, until all is done', () => {
   const stage = asked();
   const call = callOf({ callId: 'a', tool: 'plan', shown: 'list' });
-  const items = ['[x] look', '[>] repair', ...Array.from({ length: 7 }, (_, item) => `[ ] step ${item}`)];
+  const items = [
+    '[x] look',
+    '[>] repair',
+    ...Array.from({ length: 7 }, (_, item) => `[ ] step ${item}`),
+  ];
   assert.equal(
     runs(stage, call, ['1 of 9 done', ...items].join('\n')).trim(),
     '✓ plan plan 1 of 9 done 0.0s',
@@ -130,7 +141,13 @@ test('a summary shows its beginning; Ctrl-O prints all of it', () => {
   stage.happens(completed('req-1', 'One.'));
   stage.happens({ type: 'CompactRequested' });
   const summary = Array.from({ length: 20 }, (_, line) => `point ${line}`).join('\n');
-  const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
+  const usage = {
+    inputTokens: 1,
+    outputTokens: 1,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    costUsd: 0,
+  };
   const printed = stage.happens({
     type: 'CompactionCompleted',
     compactionId: compactionOf(stage),
@@ -157,9 +174,14 @@ test('output of a tool can’t write an escape', () => {
 
 test('in plain mode nothing is live: whole lines, and a line where a call starts', () => {
   const stage = asked({ look: { plain: 'yes' } });
-  assert.equal(stage.happens({ type: 'TextDelta', requestId: 'req-1', text: 'One.\n\nTwo' }), '\nOne.');
+  assert.equal(
+    stage.happens({ type: 'TextDelta', requestId: 'req-1', text: 'One.\n\nTwo' }),
+    '\nOne.',
+  );
   assert.deepEqual(stage.scroll.rows(60, 0), []);
-  stage.happens(completed('req-1', 'One.\n\nTwo', [callOf({ callId: 'a', tool: 'read', path: '/w/a.ts' })]));
+  stage.happens(
+    completed('req-1', 'One.\n\nTwo', [callOf({ callId: 'a', tool: 'read', path: '/w/a.ts' })]),
+  );
   const started = stage.happens({ type: 'ToolStarted', batchId: 'batch-1', callId: 'a' });
   assert.equal(started.trim(), '▸ read a.ts');
 });
@@ -199,7 +221,9 @@ for (const [title, text] of [
 test('a window that changes in the middle of an answer: what was printed stays, one status, nothing twice', async () => {
   const stage = asked({ columns: 80, rows: 20 });
   const words = Array.from({ length: 120 }, (_, index) => `word${index}`);
-  const text = words.map((word, index) => (index % 12 === 11 ? `${word}\n\n` : `${word} `)).join('');
+  const text = words
+    .map((word, index) => (index % 12 === 11 ? `${word}\n\n` : `${word} `))
+    .join('');
   const sizes = [70, 100, 50, 64, 110, 80];
   for (let at = 0; at < text.length; at += 6) {
     stage.happens({ type: 'TextDelta', requestId: 'req-1', text: text.slice(at, at + 6) });

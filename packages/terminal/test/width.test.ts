@@ -24,7 +24,8 @@ const widths: readonly (readonly [string, number])[] = [
 ];
 
 for (const [text, columns] of widths) {
-  test(`${JSON.stringify(text)} takes ${columns} columns`, () => assert.equal(columnsOf(text), columns));
+  test(`${JSON.stringify(text)} takes ${columns} columns`, () =>
+    assert.equal(columnsOf(text), columns));
 }
 
 const cuts: readonly (readonly [string, number, string])[] = [

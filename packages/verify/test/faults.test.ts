@@ -23,21 +23,25 @@ describe('the list', () => {
   });
 
   // What is wrong with these is what they follow from: no state that they lead to is wrong by itself.
-  for (const name of ['an old timer starts the next attempt', 'a second outcome overwrites the first']) {
+  for (const name of [
+    'an old timer starts the next attempt',
+    'a second outcome overwrites the first',
+  ]) {
     test(`has '${name}'`, () => assert.ok(faults.some((fault) => fault.name === name)));
   }
 
   for (const kind of ['walks', 'explorer', 'case']) {
-    test(`uses ${kind} as a catcher`, () => assert.ok(catchers.some((catcher) => catcher.kind === kind)));
+    test(`uses ${kind} as a catcher`, () =>
+      assert.ok(catchers.some((catcher) => catcher.kind === kind)));
   }
 
   test('is counted in docs/exploration.md', () => {
     const count = (kind: Catcher['kind']): number =>
       faults.filter(({ caughtBy }) => caughtBy.kind === kind).length;
-    const page = readFileSync(new URL('../../../docs/exploration.md', import.meta.url), 'utf8').replaceAll(
-      '\n',
-      ' ',
-    );
+    const page = readFileSync(
+      new URL('../../../docs/exploration.md', import.meta.url),
+      'utf8',
+    ).replaceAll('\n', ' ');
     const counts = `${faults.length} faults, ${count('walks')} by random walks, ${count('explorer')} by the explorer, ${count('case')} by a case with a name`;
     assert.ok(page.includes(counts), `the page does not say: ${counts}`);
   });
@@ -49,7 +53,8 @@ describe('the list', () => {
     why: 'nothing',
     caughtBy: walks,
   };
-  test('is applied to exact texts', () => assert.equal(planted('one $& more', fault), 'two $& more'));
+  test('is applied to exact texts', () =>
+    assert.equal(planted('one $& more', fault), 'two $& more'));
   for (const text of ['one and one', 'three']) {
     test(`refuses a fault that does not fit '${text}'`, () =>
       assert.throws(
@@ -67,7 +72,10 @@ describe('the machine as it is', async () => {
   }
   test('is not searched for what does not exist', async () => {
     const nowhere: Catcher = { kind: 'case', file: 'cases-tools', title: 'no such case' };
-    await assert.rejects(caught(nowhere, healthy), /0 cases of cases-tools have the title 'no such case'/);
+    await assert.rejects(
+      caught(nowhere, healthy),
+      /0 cases of cases-tools have the title 'no such case'/,
+    );
     const noFile: Catcher = { kind: 'case', file: 'cases-none', title: '' };
     await assert.rejects(caught(noFile, healthy), /there is no file of cases 'cases-none'/);
     const none: Catcher = { kind: 'explorer', configuration: 'none' };

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Action } from '../../../packages/agent/src/machine/action.js';
 import type { Call } from '../../../packages/agent/src/machine/call.js';
-import { type Conversation, emptyConversation } from '../../../packages/agent/src/machine/conversation.js';
+import {
+  type Conversation,
+  emptyConversation,
+} from '../../../packages/agent/src/machine/conversation.js';
 import type { Event } from '../../../packages/agent/src/machine/event.js';
 import { stateFaults } from '../../../packages/agent/src/machine/invariants.js';
 import type { Message, UserMessage } from '../../../packages/agent/src/machine/message.js';
@@ -33,12 +36,21 @@ export const calling = (...callIds: readonly string[]): Message => ({
 export const result = (callId: string) =>
   ({ type: 'result', callId, tool: 'grep', failed: false, text: 'found' }) as const;
 
-const conversation = (closed: readonly Message[], open: UserMessage | null = null): Conversation => ({
-  closed: closed.reduce((log: AppendList<Message>, message) => log.append(message), emptyConversation.closed),
+const conversation = (
+  closed: readonly Message[],
+  open: UserMessage | null = null,
+): Conversation => ({
+  closed: closed.reduce(
+    (log: AppendList<Message>, message) => log.append(message),
+    emptyConversation.closed,
+  ),
   open,
 });
 
-export const session = (change: Partial<SessionData> = {}, settings: SettingsPatch = {}): SessionData => ({
+export const session = (
+  change: Partial<SessionData> = {},
+  settings: SettingsPatch = {},
+): SessionData => ({
   ...begun(settings).session,
   ...change,
 });
@@ -49,7 +61,11 @@ export const waiting = (own: SessionData = session()): In<'WaitingForUserInput'>
   reason: { kind: 'start' },
   next: 'rest',
 });
-export const llm = (own: SessionData = session(), attempt = 1, requestId = 'req-1'): In<'CallingLlm'> => ({
+export const llm = (
+  own: SessionData = session(),
+  attempt = 1,
+  requestId = 'req-1',
+): In<'CallingLlm'> => ({
   name: 'CallingLlm',
   session: own,
   purpose: 'user',
@@ -68,7 +84,10 @@ export const failed = (own: SessionData, attempt: number): In<'Error'> => ({
   dueAt: 1,
   delayMs: 1_000,
 });
-export const batch = (calls: readonly Call[], own: SessionData = session()): In<'ExecutingTools'> => ({
+export const batch = (
+  calls: readonly Call[],
+  own: SessionData = session(),
+): In<'ExecutingTools'> => ({
   name: 'ExecutingTools',
   session: own,
   batchId: 'batch-1',
@@ -116,7 +135,12 @@ export type Row = {
 };
 
 export const event: Event = { type: 'CancelTurn', at: g.NOW };
-export const typed = (words: string): Event => ({ type: 'UserInput', at: g.NOW, text: words, mode: 'steer' });
+export const typed = (words: string): Event => ({
+  type: 'UserInput',
+  at: g.NOW,
+  text: words,
+  mode: 'steer',
+});
 
 export const check = ({
   title,

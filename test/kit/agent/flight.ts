@@ -6,7 +6,8 @@ export const requestOf = (state: State): string =>
   state.name === 'CallingLlm' ? state.requestId : 'req-none';
 export const batchOf = (state: State): string =>
   state.name === 'ExecutingTools' ? state.batchId : 'batch-none';
-export const hookOf = (state: State): string => (state.name === 'PostToolsHook' ? state.hookId : 'hook-none');
+export const hookOf = (state: State): string =>
+  state.name === 'PostToolsHook' ? state.hookId : 'hook-none';
 export const compactionOf = (state: State): string =>
   state.name === 'Compacting' ? state.compactionId : 'compaction-none';
 

@@ -1,6 +1,14 @@
 import type { CallOutcome } from '../../../packages/agent/src/machine/call.js';
-import type { Event, ModelError, On, StopReason } from '../../../packages/agent/src/machine/event.js';
-import type { AssistantMessage, AssistantPart } from '../../../packages/agent/src/machine/message.js';
+import type {
+  Event,
+  ModelError,
+  On,
+  StopReason,
+} from '../../../packages/agent/src/machine/event.js';
+import type {
+  AssistantMessage,
+  AssistantPart,
+} from '../../../packages/agent/src/machine/message.js';
 import type { Dimension, Settings } from '../../../packages/agent/src/machine/settings.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
 import type { Usage } from '../../../packages/agent/src/machine/usage.js';
@@ -28,7 +36,12 @@ const call = (tool: string, callId: string, mutating: boolean): JudgedCall => ({
   tool,
   input: { path: 'a.ts' },
   verdict: { kind: 'ok' },
-  traits: { effect: mutating ? 'probeable' : 'pure', parallelSafe: !mutating, mutating, deadlineMs: 1_000 },
+  traits: {
+    effect: mutating ? 'probeable' : 'pure',
+    parallelSafe: !mutating,
+    mutating,
+    deadlineMs: 1_000,
+  },
   facts: { argv: [], paths: ['/project/a.ts'], hosts: [], shape: `${tool} a.ts` },
 });
 
@@ -79,7 +92,13 @@ const messageOf = (said: Said): AssistantMessage => {
   }
   if (said.text !== undefined) parts.push({ type: 'text', text: said.text });
   for (const { callId, tool, input, rawInput } of said.calls ?? []) {
-    parts.push({ type: 'call', callId, tool, input, ...(rawInput === undefined ? {} : { rawInput }) });
+    parts.push({
+      type: 'call',
+      callId,
+      tool,
+      input,
+      ...(rawInput === undefined ? {} : { rawInput }),
+    });
   }
   return { role: 'assistant', model: 'test/model', cut: said.stopReason === 'maxTokens', parts };
 };
@@ -97,7 +116,8 @@ export const completed =
   });
 
 /** A reply of text alone. */
-export const says = (text: string, spent: Usage = usage()): Given => completed({ text, usage: spent });
+export const says = (text: string, spent: Usage = usage()): Given =>
+  completed({ text, usage: spent });
 /** A reply of calls alone. */
 export const wants = (...calls: readonly JudgedCall[]): Given => completed({ calls });
 export const empty: Given = completed({});
@@ -129,14 +149,23 @@ export const overflows: Given = fails({
   message: 'prompt is too long',
   retryable: false,
 });
-export const refusedRequest: Given = fails({ kind: 'badRequest', message: 'bad field', retryable: false });
+export const refusedRequest: Given = fails({
+  kind: 'badRequest',
+  message: 'bad field',
+  retryable: false,
+});
 
 export const delta =
   (text: string, requestId?: string): Given =>
   (state) => ({ type: 'TextDelta', at: NOW, requestId: requestId ?? requestOf(state), text });
 export const policyStops =
   (requestId?: string): Given =>
-  (state) => ({ type: 'PolicyStopped', at: NOW, requestId: requestId ?? requestOf(state), why: 'enough' });
+  (state) => ({
+    type: 'PolicyStopped',
+    at: NOW,
+    requestId: requestId ?? requestOf(state),
+    why: 'enough',
+  });
 export const thought: Given = (state) => ({
   type: 'ReasoningDelta',
   at: NOW,
@@ -200,7 +229,10 @@ export const hookDone =
   });
 
 export const commits = (count: number): On<'HookCompleted'>['commits'] =>
-  Array.from({ length: count }, (_, index) => ({ hash: `abc${index}`, subject: `commit ${index}` }));
+  Array.from({ length: count }, (_, index) => ({
+    hash: `abc${index}`,
+    subject: `commit ${index}`,
+  }));
 
 export const hookFails =
   (message = 'the hook broke'): Given =>
@@ -248,7 +280,12 @@ export const timeIsUp: Given = (state) => ({
 // ---- Events of the user ----
 export const begin: Event = { type: 'Start', at: NOW };
 export const input = (text: string): Event => ({ type: 'UserInput', at: NOW, text, mode: 'steer' });
-export const followUp = (text: string): Event => ({ type: 'UserInput', at: NOW, text, mode: 'followUp' });
+export const followUp = (text: string): Event => ({
+  type: 'UserInput',
+  at: NOW,
+  text,
+  mode: 'followUp',
+});
 export const retryLast: Event = { type: 'RetryLast', at: NOW };
 export const retryNow: Event = { type: 'RetryNow', at: NOW };
 export const cancel: Event = { type: 'CancelTurn', at: NOW };
@@ -265,7 +302,11 @@ export const approve = (dimension: Dimension, limit: number): Event => ({
   dimension,
   limit,
 });
-export const change = (patch: Partial<Settings>): Event => ({ type: 'SettingsChanged', at: NOW, patch });
+export const change = (patch: Partial<Settings>): Event => ({
+  type: 'SettingsChanged',
+  at: NOW,
+  patch,
+});
 export const reports = (usageId: string, spent: Usage): Event => ({
   type: 'UsageReported',
   at: NOW,

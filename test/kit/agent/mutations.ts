@@ -86,7 +86,8 @@ const WRONG: readonly (() => unknown)[] = [
   () => ({}),
   () => [undefined],
   () => new Array(1_000_000),
-  () => JSON.parse('{"__proto__":{"polluted":"yes"},"constructor":{"prototype":{"polluted":"yes"}}}'),
+  () =>
+    JSON.parse('{"__proto__":{"polluted":"yes"},"constructor":{"prototype":{"polluted":"yes"}}}'),
   () => nested(3_000, 1),
   () => nested(50_000, 1),
   () => 1n,
@@ -125,9 +126,14 @@ const placesIn = (value: unknown, at: Place = []): readonly Place[] => {
 const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
 
 /** A copy with `change` done at a place; what lies beside the way is shared. */
-const changeAt = (value: unknown, [key, ...rest]: Place, change: (held: unknown) => unknown): unknown => {
+const changeAt = (
+  value: unknown,
+  [key, ...rest]: Place,
+  change: (held: unknown) => unknown,
+): unknown => {
   if (key === undefined) return change(value);
-  if (isList(value)) return value.map((held, index) => (index === key ? changeAt(held, rest, change) : held));
+  if (isList(value))
+    return value.map((held, index) => (index === key ? changeAt(held, rest, change) : held));
   const held = { ...(value as Record<string | number, unknown>) }; // a place leads through objects
   held[key] = changeAt(held[key], rest, change);
   return held;

@@ -8,7 +8,8 @@ type Label = { readonly weight: number; readonly name: string; readonly given: G
 const label = (weight: number, name: string, given: Given): Label => ({ weight, name, given });
 const calls = [g.grep('1'), g.edit('2'), g.edit('3'), g.unknownTool('4'), g.notJson('5')];
 const [one, two, three, four, five] = calls;
-const some = (...list: readonly (typeof one)[]): Given => g.wants(...list.flatMap((call) => call ?? []));
+const some = (...list: readonly (typeof one)[]): Given =>
+  g.wants(...list.flatMap((call) => call ?? []));
 const hurt = { changedFiles: ['a.ts'], dirty: true };
 
 export const labels: readonly Label[] = [
@@ -62,11 +63,19 @@ export const labels: readonly Label[] = [
     g.completed({ calls: [g.edit('2'), g.notJson('5')], stopReason: 'maxTokens' }),
   ),
   label(1, 'LlmCompleted cut text', g.completed({ text: 'and th', stopReason: 'maxTokens' })),
-  label(1, 'LlmCompleted refusal', g.completed({ text: 'no', calls: [g.edit('2')], stopReason: 'refusal' })),
+  label(
+    1,
+    'LlmCompleted refusal',
+    g.completed({ text: 'no', calls: [g.edit('2')], stopReason: 'refusal' }),
+  ),
   label(2, 'LlmCompleted empty', g.empty),
   label(1, 'LlmCompleted null', g.completed({ message: null })),
   label(1, 'LlmCompleted twice the id', g.wants(g.grep('1'), g.grep('1'))),
-  label(1, 'LlmCompleted stale', g.completed({ text: 'old', requestId: 'req-1', usage: g.usage(0.1) })),
+  label(
+    1,
+    'LlmCompleted stale',
+    g.completed({ text: 'old', requestId: 'req-1', usage: g.usage(0.1) }),
+  ),
   label(3, 'LlmFailed', g.fails()),
   label(1, 'LlmFailed overflow', g.overflows),
   label(1, 'LlmFailed badRequest', g.refusedRequest),

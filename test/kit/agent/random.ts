@@ -55,7 +55,13 @@ const choose = (state: State, roll: number): g.Given => {
 const VARIANTS: readonly SettingsPatch[] = [
   {},
   { rules: presetRules.careful, maxParallel: 2, queueOnCancel: 'send' },
-  { cancelMode: 'drain', emptyRetries: 1, queueOnCancel: 'restore', autoRearm: 'off', limits: { usd: 5 } },
+  {
+    cancelMode: 'drain',
+    emptyRetries: 1,
+    queueOnCancel: 'restore',
+    autoRearm: 'off',
+    limits: { usd: 5 },
+  },
   { windowTokens: 10_000, limits: { timeMs: 60_000, rounds: 3 }, hooks: 'always' },
   { onAsk: 'stop', rules: presetRules.careful, hooks: 'never', maxRetries: 0 },
   {
@@ -64,12 +70,17 @@ const VARIANTS: readonly SettingsPatch[] = [
     windowTokens: 10_000,
     limits: { usd: 2, tokens: 60_000, timeMs: 1 },
   },
-  { atLimit: 'finish', userPolicy: 'ask', limits: { rounds: 2, repeats: 2, errors: 1, sameResults: 2 } },
+  {
+    atLimit: 'finish',
+    userPolicy: 'ask',
+    limits: { rounds: 2, repeats: 2, errors: 1, sameResults: 2 },
+  },
 ];
 
 /** Unique texts and costs, so that each can be told apart in the end. */
 const mark = (event: Event, index: number): Event => {
-  if (event.type === 'UserInput' && event.text.trim() !== '') return { ...event, text: `text-${index}.` };
+  if (event.type === 'UserInput' && event.text.trim() !== '')
+    return { ...event, text: `text-${index}.` };
   return { ...event, at: g.NOW + index * 10 };
 };
 

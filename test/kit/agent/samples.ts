@@ -19,7 +19,9 @@ const images = [{ mediaType: 'image/png', sha256: 'ab'.repeat(32), base64: 'AAAA
 const metadata = { anthropic: { signature: 'sealed', nested: { deep: [1, 'two', null] } } };
 const call = { batchId: 'batch-1', callId: '1' };
 /** What one hook says. */
-const hooks: HookVerdicts = [{ hook: 'guard', decision: 'deny', reason: 'no', note: 'look', fault: 'slow' }];
+const hooks: HookVerdicts = [
+  { hook: 'guard', decision: 'deny', reason: 'no', note: 'look', fault: 'slow' },
+];
 
 const outcome: CallOutcome = {
   status: 'ok',
@@ -80,7 +82,11 @@ const refused: JudgedCall = {
   callId: '2',
   verdict: { kind: 'invalid', field: 'path', why: 'is missing' },
 };
-const unknown: JudgedCall = { ...judged, callId: '3', verdict: { kind: 'noSuchTool', known: ['read'] } };
+const unknown: JudgedCall = {
+  ...judged,
+  callId: '3',
+  verdict: { kind: 'noSuchTool', known: ['read'] },
+};
 
 const sample = <T extends EventType>(type: T, body: Omit<On<T>, 'type' | 'at'>): Event =>
   ({ type, at: 1_700_000_000_000, ...body }) as unknown as Event; // its type and its body belong together
@@ -102,7 +108,13 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
       retrySchedule: { kind: 'exponential', baseMs: 100, factor: 2, capMs: 5_000 },
       rules: presetRules.careful,
       writtenRules: [
-        { kind: 'command', words: ['npm', 'test'], needs: 'network', decision: 'allow', origin: 'a:1' },
+        {
+          kind: 'command',
+          words: ['npm', 'test'],
+          needs: 'network',
+          decision: 'allow',
+          origin: 'a:1',
+        },
         { kind: 'path', pattern: '*.env', touches: 'reads', decision: 'deny', origin: 'a:2' },
         { kind: 'host', pattern: '*.example.com', decision: 'ask', origin: 'a:3' },
       ],
@@ -157,7 +169,12 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
   ToolsFailed: { batchId: 'batch-1', message: 'the world ended' },
   HookPrepared: {
     hookId: 'hook-1',
-    effect: { kind: 'file', path: '/project/a.ts', before: 'ab'.repeat(32), after: 'cd'.repeat(32) },
+    effect: {
+      kind: 'file',
+      path: '/project/a.ts',
+      before: 'ab'.repeat(32),
+      after: 'cd'.repeat(32),
+    },
   },
   HookCompleted: {
     hookId: 'hook-1',

@@ -5,7 +5,9 @@ import {
   type Settings,
 } from '../../../packages/agent/src/machine/settings.js';
 
-export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & { readonly limits?: Partial<Limits> };
+export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & {
+  readonly limits?: Partial<Limits>;
+};
 
 /** Settings of the tests: everything on. */
 export const settingsOf = (patch: SettingsPatch = {}): Settings => ({

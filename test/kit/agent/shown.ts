@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Action } from '../../../packages/agent/src/machine/action.js';
 import { type Conversation, messagesOf } from '../../../packages/agent/src/machine/conversation.js';
-import type { AssistantPart, Message, UserMessage } from '../../../packages/agent/src/machine/message.js';
+import type {
+  AssistantPart,
+  Message,
+  UserMessage,
+} from '../../../packages/agent/src/machine/message.js';
 import type { State, WaitReason } from '../../../packages/agent/src/machine/state.js';
 import type { Edge } from '../../../packages/machine/src/kernel/table.js';
 import { NOW } from './given.js';
@@ -26,7 +30,11 @@ const reasonOf = (reason: WaitReason): string => {
   }
 };
 
-const HOOK_LETTERS = { CheckingGitCommits: 'c', RunningAutoformatters: 'f', AutoCommitting: 'a' } as const;
+const HOOK_LETTERS = {
+  CheckingGitCommits: 'c',
+  RunningAutoformatters: 'f',
+  AutoCommitting: 'a',
+} as const;
 const COMPACTION_LETTERS = { idle: 'i', mid: 'm', overflow: 'o' } as const;
 
 /** The short name of a state: W(cancelled user), C[t] 2 draining, X cancelling, H[f], K[m]. */
@@ -91,7 +99,9 @@ export const lineOf = (action: Action): string => {
     case 'RunHook':
       return [
         `RunHook ${action.phase} ${action.callIds.join(',')}`,
-        ...(action.interrupted === undefined ? [] : ['after', ...action.interrupted.map(({ kind }) => kind)]),
+        ...(action.interrupted === undefined
+          ? []
+          : ['after', ...action.interrupted.map(({ kind }) => kind)]),
       ].join(' ');
     case 'RequestApproval':
       return `RequestApproval ${action.call.callId}`;
@@ -123,7 +133,12 @@ type ExpectedPart =
   | { readonly type: 'text'; readonly origin: string; readonly text: Text }
   | { readonly type: 'reasoning'; readonly text: Text }
   | { readonly type: 'call'; readonly callId: string }
-  | { readonly type: 'result'; readonly callId: string; readonly failed: boolean; readonly text: Text };
+  | {
+      readonly type: 'result';
+      readonly callId: string;
+      readonly failed: boolean;
+      readonly text: Text;
+    };
 export type Expected = { readonly role: Message['role']; readonly parts: readonly ExpectedPart[] };
 type Loose = Text | ExpectedPart;
 
@@ -191,7 +206,11 @@ const partFits = (part: Part, expected: ExpectedPart): boolean => {
 };
 
 const plain = (expected: unknown): string =>
-  JSON.stringify(expected, (_, value: unknown) => (value instanceof RegExp ? String(value) : value), 1);
+  JSON.stringify(
+    expected,
+    (_, value: unknown) => (value instanceof RegExp ? String(value) : value),
+    1,
+  );
 
 /** The conversation holds exactly these messages. */
 export const assertTalk = (conversation: Conversation, expected: readonly Expected[]): void => {
@@ -207,5 +226,6 @@ export const assertTalk = (conversation: Conversation, expected: readonly Expect
         return wanted !== undefined && partFits(part, wanted);
       });
     });
-  if (!same) assert.fail(`the conversation is\n${plain(messages)}\nbut should be\n${plain(expected)}`);
+  if (!same)
+    assert.fail(`the conversation is\n${plain(messages)}\nbut should be\n${plain(expected)}`);
 };

@@ -65,13 +65,17 @@ export const checkSteps = (rule: string, rows: readonly StepRow[]): void => {
 
 export const W = 'WaitingForUserInput';
 
-export const rests = (reason: WaitReason, next: In<'WaitingForUserInput'>['next'] = 'rest'): State => ({
+export const rests = (
+  reason: WaitReason,
+  next: In<'WaitingForUserInput'>['next'] = 'rest',
+): State => ({
   ...waiting(),
   reason,
   next,
 });
-export const stopped = (cause: Extract<WaitReason, { readonly kind: 'cancelled' }>['cause']): State =>
-  rests({ kind: 'cancelled', cause });
+export const stopped = (
+  cause: Extract<WaitReason, { readonly kind: 'cancelled' }>['cause'],
+): State => rests({ kind: 'cancelled', cause });
 
 export const wrong = (said: string, expected: string): string =>
   `back-to-the-user: the reason is ${said} where it should be ${expected}`;

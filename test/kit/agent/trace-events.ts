@@ -1,4 +1,9 @@
-import type { Event, EventType, On, QueuedInput } from '../../../packages/agent/src/machine/event.js';
+import type {
+  Event,
+  EventType,
+  On,
+  QueuedInput,
+} from '../../../packages/agent/src/machine/event.js';
 import type { AssistantPart } from '../../../packages/agent/src/machine/message.js';
 import type { HookVerdicts } from '../../../packages/agent/src/policy/judged-call.js';
 import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
@@ -57,7 +62,13 @@ const piece = (words: Words) => ({ requestId: words.next('a request'), text: wor
 const completed = (words: Words): Body<'LlmCompleted'> => {
   const requestId = words.next('a request');
   if (words.flag('unreadable')) {
-    return { requestId, message: null, calls: [], stopReason: 'other', usage: usageOr(words, usualUsage) };
+    return {
+      requestId,
+      message: null,
+      calls: [],
+      stopReason: 'other',
+      usage: usageOr(words, usualUsage),
+    };
   }
   const parts: AssistantPart[] = [];
   if (words.flag('thinks')) parts.push({ type: 'reasoning', text: words.text() });
@@ -65,9 +76,9 @@ const completed = (words: Words): Body<'LlmCompleted'> => {
   const calls = words.flag('calls') ? words.calls() : [];
   for (const { callId, tool, input } of calls) parts.push({ type: 'call', callId, tool, input });
   const said = words.option('stop') ?? (calls.length > 0 ? 'toolUse' : 'end');
-  const stopReason = (['end', 'toolUse', 'maxTokens', 'refusal', 'contentFilter', 'other'] as const).find(
-    (reason) => reason === said,
-  );
+  const stopReason = (
+    ['end', 'toolUse', 'maxTokens', 'refusal', 'contentFilter', 'other'] as const
+  ).find((reason) => reason === said);
   if (stopReason === undefined) throw words.mistake(`${said} is no reason to stop`);
   const message = {
     role: 'assistant',
@@ -92,7 +103,13 @@ const verdictsFrom = (words: Words): HookVerdicts => {
   ];
 };
 
-const MOMENTS = ['session-start', 'session-end', 'after-batch', 'before-request', 'ask-user'] as const;
+const MOMENTS = [
+  'session-start',
+  'session-end',
+  'after-batch',
+  'before-request',
+  'ask-user',
+] as const;
 
 const userHooksRan = (words: Words): Body<'UserHooksRan'> => {
   const moment = words.one(MOMENTS);
@@ -101,7 +118,14 @@ const userHooksRan = (words: Words): Body<'UserHooksRan'> => {
 };
 
 const RETRYABLE = ['rateLimited', 'overloaded', 'unreachable', 'timeout'] as const;
-const FINAL = ['contextOverflow', 'auth', 'badRequest', 'quotaExhausted', 'refused', 'malformed'] as const;
+const FINAL = [
+  'contextOverflow',
+  'auth',
+  'badRequest',
+  'quotaExhausted',
+  'refused',
+  'malformed',
+] as const;
 
 const failed = (words: Words): Body<'LlmFailed'> => {
   const requestId = words.next('a request');
@@ -110,13 +134,19 @@ const failed = (words: Words): Body<'LlmFailed'> => {
   const wait = words.option('retryAfter');
   const jitter = Number(words.option('jitter') ?? 0);
   const retryable = RETRYABLE.some((candidate) => candidate === kind);
-  const error = { kind, message, retryable, retryAfterMs: wait === undefined ? null : Number(wait) };
+  const error = {
+    kind,
+    message,
+    retryable,
+    retryAfterMs: wait === undefined ? null : Number(wait),
+  };
   return { requestId, error, usage: usageOr(words, null), jitter };
 };
 
 const several = (words: Words, name: string): readonly string[] => {
   const values: string[] = [];
-  for (let value = words.option(name); value !== undefined; value = words.option(name)) values.push(value);
+  for (let value = words.option(name); value !== undefined; value = words.option(name))
+    values.push(value);
   return values;
 };
 
@@ -170,7 +200,10 @@ const parsers: Parsers = {
   CancelTurn: nothing,
   CompactRequested: (words) => (words.isAtEnd() ? {} : { instructions: words.text() }),
   ShutdownRequested: nothing,
-  UserInput: (words) => ({ text: words.text(), mode: words.flag('followUp') ? 'followUp' : 'steer' }),
+  UserInput: (words) => ({
+    text: words.text(),
+    mode: words.flag('followUp') ? 'followUp' : 'steer',
+  }),
   EditQueue: (words) => ({ items: queueFrom(words) }),
   CancelTool: about,
   ApproveBudget: (words) => ({

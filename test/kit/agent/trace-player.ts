@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { conversationLength } from '../../../packages/agent/src/machine/conversation.js';
 import type { Event } from '../../../packages/agent/src/machine/event.js';
 import { initialState } from '../../../packages/agent/src/machine/machine.js';
-import { defaultSettings, type Limits, type Settings } from '../../../packages/agent/src/machine/settings.js';
+import {
+  defaultSettings,
+  type Limits,
+  type Settings,
+} from '../../../packages/agent/src/machine/settings.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
 import { presetRules } from '../../../packages/agent/src/policy/presets.js';
 import { eventFrom } from './trace-events.js';
@@ -52,11 +56,15 @@ const unpacked = (state: State): unknown => {
   const { conversation } = state.session;
   return {
     ...state,
-    session: { ...state.session, conversation: { ...conversation, closed: conversation.closed.toArray() } },
+    session: {
+      ...state.session,
+      conversation: { ...conversation, closed: conversation.closed.toArray() },
+    },
   };
 };
 
-const assertPlain = (value: unknown): void => assert.deepEqual(JSON.parse(JSON.stringify(value)), value);
+const assertPlain = (value: unknown): void =>
+  assert.deepEqual(JSON.parse(JSON.stringify(value)), value);
 
 const linesOf = (before: State, { state, actions, path, diagnostics }: Step): readonly string[] => [
   ...path.map((edge) => `- ${edgeLine(edge)}`),
@@ -86,7 +94,13 @@ export const play = (trace: string): Played => {
     const event = eventFrom(line.slice(2), clock);
     clock = event.at;
     const stepped = take(state, event);
-    assertPlain([event, unpacked(stepped.state), stepped.actions, stepped.path, stepped.diagnostics]);
+    assertPlain([
+      event,
+      unpacked(stepped.state),
+      stepped.actions,
+      stepped.path,
+      stepped.diagnostics,
+    ]);
     for (const edge of stepped.path) taken.add(edge.id);
     steps.push({ before: state, event, step: stepped });
     lines.push(...linesOf(state, stepped));

@@ -57,7 +57,9 @@ const detail = (state: State): string => {
     case 'Error':
       return `${state.error.kind}, ${state.purpose}, attempt ${state.attempt}, ${state.timerId} due ${state.dueAt}`;
     case 'ExecutingTools': {
-      const calls = state.calls.map(({ judged, status }) => `${judged.callId} ${status}`).join(', ');
+      const calls = state.calls
+        .map(({ judged, status }) => `${judged.callId} ${status}`)
+        .join(', ');
       const cause = state.phase.mode === 'cancelling' ? ` for ${state.phase.cause}` : '';
       return `${state.batchId} ${state.phase.mode}${cause}: ${calls}`;
     }
@@ -76,7 +78,9 @@ const holdings = (session: SessionData): Readonly<Record<string, string>> => {
   const tokens = usage.inputTokens + usage.outputTokens;
   const { usd, rounds, timeMs, truncation } = settings.limits;
   return {
-    queue: queue.map(({ inputId, mode, text }) => `${inputId} ${mode} ${JSON.stringify(text)}`).join(', '),
+    queue: queue
+      .map(({ inputId, mode, text }) => `${inputId} ${mode} ${JSON.stringify(text)}`)
+      .join(', '),
     spent: `$${usage.costUsd.toFixed(2)}, ${tokens} tokens${usage.unpriced > 0 ? `, ${usage.unpriced} unpriced` : ''}`,
     grants: grants.map((grant) => `${grant.tool} ${grant.scope}`).join(', '),
     notes: notes.map(quoted).join(', '),
@@ -92,7 +96,9 @@ export const stateLine = (before: State, after: State): string => {
   const now = holdings(after.session);
   const changed = Object.entries(now)
     .filter(([name, words]) => words !== old[name])
-    .map(([name, words]) => (name === 'settings' ? ' · new settings' : ` · ${name}: ${words || 'none'}`));
+    .map(([name, words]) =>
+      name === 'settings' ? ' · new settings' : ` · ${name}: ${words || 'none'}`,
+    );
   const { queue } = now;
   const { queue: earlier } = old;
   const waits = queue !== '' && queue === earlier ? ` · ${after.session.queue.length} queued` : '';

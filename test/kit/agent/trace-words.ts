@@ -14,7 +14,9 @@ export class Words {
 
   /** For mistakes in what the author wrote. */
   mistake(what: string): Error {
-    return new Error(`${what} in the line "${this.#line}"; trace-events.ts lists what can be written`);
+    return new Error(
+      `${what} in the line "${this.#line}"; trace-events.ts lists what can be written`,
+    );
   }
 
   next(what: string): string {
@@ -32,7 +34,8 @@ export class Words {
 
   number(): number {
     const word = this.next('a number');
-    if (word.trim() === '' || Number.isNaN(Number(word))) throw this.mistake(`${word} is not a number`);
+    if (word.trim() === '' || Number.isNaN(Number(word)))
+      throw this.mistake(`${word} is not a number`);
     return Number(word);
   }
 

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import { conversationLength, messagesOf } from '../../../packages/agent/src/machine/conversation.js';
+import {
+  conversationLength,
+  messagesOf,
+} from '../../../packages/agent/src/machine/conversation.js';
 import type { Event } from '../../../packages/agent/src/machine/event.js';
 import {
   requiredRequestFaults,
@@ -43,7 +46,8 @@ export type EndedWalk = Omit<Walker, 'send'>;
 const freeze = (value: unknown): void => {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);
-  for (const inner of value instanceof AppendList ? value.toArray() : Object.values(value)) freeze(inner);
+  for (const inner of value instanceof AppendList ? value.toArray() : Object.values(value))
+    freeze(inner);
 };
 
 /** What is wrong with messages in the eyes of a strict provider; empty for nothing. */
@@ -56,10 +60,13 @@ export const faultsOf = (messages: readonly Message[]): readonly string[] =>
       faults.push(`message ${index} is out of turn`);
     }
     if (message.role === 'assistant') {
-      const open = index === messages.length - 1 && message.parts.some((part) => part.type === 'call');
+      const open =
+        index === messages.length - 1 && message.parts.some((part) => part.type === 'call');
       return open ? [...faults, 'the last calls are not answered'] : faults;
     }
-    const asked = (before?.parts ?? []).flatMap((part) => (part.type === 'call' ? [part.callId] : []));
+    const asked = (before?.parts ?? []).flatMap((part) =>
+      part.type === 'call' ? [part.callId] : [],
+    );
     const answered = message.parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
     if (!isDeepStrictEqual(asked, answered))
       faults.push(`message ${index} answers ${answered}, asked was ${asked}`);

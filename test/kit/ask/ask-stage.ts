@@ -33,7 +33,8 @@ export const makeFolder = async (context: TestContext): Promise<string> => {
   return folder;
 };
 
-export const program = (...lines: readonly string[]): string => `\`\`\`repl\n${lines.join('\n')}\n\`\`\``;
+export const program = (...lines: readonly string[]): string =>
+  `\`\`\`repl\n${lines.join('\n')}\n\`\`\``;
 export const answers = (expression: string): string =>
   program(`answer.content = ${expression};`, 'answer.ready = true;');
 
@@ -70,10 +71,18 @@ export type Asked = {
 };
 
 /** A run over one small input; closed after the test. */
-export const askAbout = async (context: TestContext, text: string, stage: AskStage): Promise<Asked> => {
+export const askAbout = async (
+  context: TestContext,
+  text: string,
+  stage: AskStage,
+): Promise<Asked> => {
   const folder = await makeFolder(context);
   await writeFile(path.join(folder, 'input.txt'), text);
-  const { journals = memoryRuns(), script = { replies: [] }, model = scriptedModel(script) } = stage;
+  const {
+    journals = memoryRuns(),
+    script = { replies: [] },
+    model = scriptedModel(script),
+  } = stage;
   const asker = createAsker({ model, journals, environments, ...stage.asker });
   const steps: Stepped<AskTypes>[] = [];
   const run = await asker.ask({

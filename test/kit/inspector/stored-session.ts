@@ -26,7 +26,11 @@ export class StoredSession {
     this.state = initialState(header.settings);
   }
 
-  static async create(folder: string, sessionId: string, settings: Settings): Promise<StoredSession> {
+  static async create(
+    folder: string,
+    sessionId: string,
+    settings: Settings,
+  ): Promise<StoredSession> {
     const store = fileJournals({ folder });
     const [instructions, tools] = await Promise.all(
       [INSTRUCTIONS, TOOLS].map((text) => store.blobs.put(text)),
@@ -60,7 +64,11 @@ export const eventsOf = (trace: string): readonly Event[] =>
   play(trace).steps.map(({ event }) => ({ ...event, at: event.at + STARTED_AT }));
 
 /** Stores a trace as a session that no process has open. */
-export const storeTrace = async (folder: string, sessionId: string, trace: string): Promise<void> => {
+export const storeTrace = async (
+  folder: string,
+  sessionId: string,
+  trace: string,
+): Promise<void> => {
   const settings = settingsFrom(/^! (.*)$/m.exec(trace)?.[1] ?? '');
   const stored = await StoredSession.create(folder, sessionId, settings);
   await stored.add(eventsOf(trace));

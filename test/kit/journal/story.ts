@@ -5,7 +5,12 @@ import type { Event } from '../../../packages/agent/src/machine/event.js';
 import { initialState, step } from '../../../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../../../packages/agent/src/machine/settings.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
-import type { Entry, EntryDraft, Header, Journal } from '../../../packages/agent/src/ports/journal.js';
+import type {
+  Entry,
+  EntryDraft,
+  Header,
+  Journal,
+} from '../../../packages/agent/src/ports/journal.js';
 import { temporaryFolder } from '../../temporary-folder.js';
 
 /** A folder of the test's own, removed when it ends. */
@@ -28,7 +33,13 @@ export const headerOf = (sessionId: string, createdAt = 1_000): Header => ({
   prices: null,
 });
 
-const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0.5 };
+const usage = {
+  inputTokens: 1,
+  outputTokens: 1,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: 0.5,
+};
 
 /** What happens next in a plain session: start, then the user asks and the model answers, again and again. */
 const nextEvent = (state: State, at: number, text: string): Event => {
@@ -75,7 +86,8 @@ export const tell = (
 export const tellFrom = (header: Header, count: number): EntryDraft[] =>
   tell(count, initialState(header.settings));
 
-export const eventsOf = (drafts: readonly EntryDraft[]): readonly Event[] => drafts.map(({ event }) => event);
+export const eventsOf = (drafts: readonly EntryDraft[]): readonly Event[] =>
+  drafts.map(({ event }) => event);
 
 export const collect = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
   const list: T[] = [];
@@ -87,7 +99,8 @@ export const readEvents = async (journal: Pick<Journal, 'read'>): Promise<readon
   (await collect<Entry>(journal.read())).map(({ event }) => event);
 
 /** The state without views and identities, for comparing. */
-export const plain = (state: State | undefined): unknown => JSON.parse(JSON.stringify(state ?? null));
+export const plain = (state: State | undefined): unknown =>
+  JSON.parse(JSON.stringify(state ?? null));
 
 export const linesOf = async (path: string): Promise<string[]> =>
   (await readFile(path, 'utf8')).split('\n').slice(0, -1);

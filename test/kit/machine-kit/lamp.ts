@@ -45,7 +45,11 @@ const light = ({ lit }: In<'Checking'>): To<'On'> => ({
 });
 const isTooMuch = (state: In<'On'>, event: On<'Dim'>): boolean => event.by > state.level;
 const isNothing = (_state: In<'On'>, event: On<'Dim'>): boolean => event.by === 0;
-const keepLevel = (state: In<'On'>): To<'On'> => ({ state, actions: [], late: 'dimmed by nothing' });
+const keepLevel = (state: In<'On'>): To<'On'> => ({
+  state,
+  actions: [],
+  late: 'dimmed by nothing',
+});
 const dim = (state: In<'On'>, event: On<'Dim'>): To<'On'> => ({
   state: { ...state, level: state.level - event.by },
   actions: [say('dimmer')],
@@ -55,7 +59,10 @@ const startBlinking = (state: In<'Off'> | In<'On'>, event: On<'Blink'>): To<'Bli
   actions: [],
 });
 const isDark = (state: In<'On'>): boolean => state.level === 0;
-const goDark = ({ lit }: In<'On'>): To<'Off'> => ({ state: { name: 'Off', lit }, actions: [say('dark')] });
+const goDark = ({ lit }: In<'On'>): To<'Off'> => ({
+  state: { name: 'Off', lit },
+  actions: [say('dark')],
+});
 const blinkOnce = (state: In<'Blinking'>): To<'Blinking'> => ({
   state: { ...state, left: state.left - 1 },
   actions: [say('blink')],
@@ -63,7 +70,10 @@ const blinkOnce = (state: In<'Blinking'>): To<'Blinking'> => ({
 const wantsNothing = (state: In<'Blinking'>): boolean => state.left <= 0;
 const wantsForever = (state: In<'Blinking'>): boolean => state.left === Number.POSITIVE_INFINITY;
 const blinkOn = (state: In<'Blinking'>): To<'Blinking'> => ({ state, actions: [say('blink')] });
-const endBlinking = ({ lit }: In<'Blinking'>): To<'Off'> => ({ state: { name: 'Off', lit }, actions: [] });
+const endBlinking = ({ lit }: In<'Blinking'>): To<'Off'> => ({
+  state: { name: 'Off', lit },
+  actions: [],
+});
 const shatter = (): To<'Broken'> => ({ state: { name: 'Broken' }, actions: [say('crash')] });
 const warm = (state: In<'On'>): To<'On'> => ({
   state: { ...state, level: state.level + 1 },
@@ -77,8 +87,20 @@ export const lamp = machine<Lamp, Hand, Sound>()({
   transient: ['Checking'],
   defaults: ['Drop'],
   ends: ['Broken'],
-  states: { Off: 'dark', On: 'bright', Blinking: 'both', Checking: 'is it worn?', Broken: 'in pieces' },
-  events: { Press: 'the switch', Dim: 'the knob', Blink: 'the other switch', Tick: 'time', Drop: 'oops' },
+  states: {
+    Off: 'dark',
+    On: 'bright',
+    Blinking: 'both',
+    Checking: 'is it worn?',
+    Broken: 'in pieces',
+  },
+  events: {
+    Press: 'the switch',
+    Dim: 'the knob',
+    Blink: 'the other switch',
+    Tick: 'time',
+    Drop: 'oops',
+  },
 })({
   states: {
     Off: {

@@ -43,7 +43,9 @@ export const openSession = async (
     whyNot: async () => null,
     ...place,
     ...more,
-    redactor: createRedactor(servers.flatMap((server) => serverSecrets(server, more.environment ?? {}))),
+    redactor: createRedactor(
+      servers.flatMap((server) => serverSecrets(server, more.environment ?? {})),
+    ),
     warn(text) {
       warnings.push(text);
       for (const look of waiting) look();
@@ -64,14 +66,20 @@ export const openSession = async (
       }),
     tool(name) {
       const found = session.tools.find((tool) => tool.name === name);
-      assert.ok(found, `${name} is not declared: ${session.tools.map((tool) => tool.name).join(' ')}`);
+      assert.ok(
+        found,
+        `${name} is not declared: ${session.tools.map((tool) => tool.name).join(' ')}`,
+      );
       return found;
     },
   };
 };
 
 /** Opens a session that fills the cache, and one that declares from it. */
-export const openTwice = async (scope: TestScope, servers: readonly McpServer[]): Promise<Opened> => {
+export const openTwice = async (
+  scope: TestScope,
+  servers: readonly McpServer[],
+): Promise<Opened> => {
   const place = placeIn(scope);
   const first = await openSession(scope, place, servers);
   first.session.connect();
@@ -93,5 +101,8 @@ export const openKnown = async (
   return { ...(await openSession(scope, place, servers, more)), ...place };
 };
 
-export const run = (tool: Tool, input = {}, context: TestContext = testContext()): Promise<ToolOutcome> =>
-  tool.run(input, context);
+export const run = (
+  tool: Tool,
+  input = {},
+  context: TestContext = testContext(),
+): Promise<ToolOutcome> => tool.run(input, context);

@@ -5,7 +5,10 @@ import { createFileMemory } from '../../../packages/agent/src/tools/file-change.
 import { createJobs } from '../../../packages/agent/src/tools/jobs.js';
 
 /** The context of one call of an MCP tool, with its progress and blobs for the test to look at. */
-export type TestContext = ToolContext & { readonly shown: string[]; readonly kept: Map<string, string> };
+export type TestContext = ToolContext & {
+  readonly shown: string[];
+  readonly kept: Map<string, string>;
+};
 
 export const testContext = (signal: AbortSignal = new AbortController().signal): TestContext => {
   const shown: string[] = [];

@@ -67,8 +67,16 @@ const STOPS = {
 } as const;
 
 const FAILURES: Readonly<Record<WireFailure, readonly [number, string, string]>> = {
-  rateLimit: [429, 'rate_limit_error', 'Number of request tokens has exceeded your per-minute rate limit'],
-  quota: [400, 'invalid_request_error', 'Your credit balance is too low to access the Anthropic API.'],
+  rateLimit: [
+    429,
+    'rate_limit_error',
+    'Number of request tokens has exceeded your per-minute rate limit',
+  ],
+  quota: [
+    400,
+    'invalid_request_error',
+    'Your credit balance is too low to access the Anthropic API.',
+  ],
   auth: [401, 'authentication_error', 'invalid x-api-key'],
   overloaded: [529, 'overloaded_error', 'Overloaded'],
   broken: [500, 'api_error', 'Internal server error'],
@@ -82,7 +90,8 @@ const anthropicReply = (reply: WireReply): ServerReply => {
   if (reply.type === 'nothing') return reply;
   if (reply.type === 'failure') {
     const [status, errorType, message] = FAILURES[reply.failure];
-    const headers = reply.retryAfterS === undefined ? {} : { 'retry-after': String(reply.retryAfterS) };
+    const headers =
+      reply.retryAfterS === undefined ? {} : { 'retry-after': String(reply.retryAfterS) };
     return { type: 'error', status, errorType, message, headers };
   }
   const { input, cached, output } = reply.tokens ?? DEFAULT_TOKENS;
@@ -126,7 +135,9 @@ export const wires: readonly TestedWire[] = [
     name: 'openai',
     start: startOpenAiServer,
     model: (baseUrl, name = 'gpt-6.2-sol', apiKey = 'key', fetch?) =>
-      openAiModel(adapterOptions(`openai/${name}`, `${baseUrl}/v1`, { apiKey, facts, ...through(fetch) })),
+      openAiModel(
+        adapterOptions(`openai/${name}`, `${baseUrl}/v1`, { apiKey, facts, ...through(fetch) }),
+      ),
   },
   {
     name: 'google',
@@ -139,7 +150,11 @@ export const wires: readonly TestedWire[] = [
     start: (replies) => startChatServer(replies, { key: 'key' }),
     model: (baseUrl, name = 'qwen3', apiKey = 'key', fetch?) =>
       compatibleModel(
-        adapterOptions(`openai-compatible/${name}`, `${baseUrl}/v1`, { apiKey, facts, ...through(fetch) }),
+        adapterOptions(`openai-compatible/${name}`, `${baseUrl}/v1`, {
+          apiKey,
+          facts,
+          ...through(fetch),
+        }),
       ),
   },
 ];

@@ -6,7 +6,11 @@ import type { State } from '../../../packages/agent/src/machine/state.js';
 import type { CallTraits } from '../../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../../packages/agent/src/policy/presets.js';
 import type { Hooks, UserHooks } from '../../../packages/agent/src/ports/hooks.js';
-import type { EntryDraft, Journal, JournalStore } from '../../../packages/agent/src/ports/journal.js';
+import type {
+  EntryDraft,
+  Journal,
+  JournalStore,
+} from '../../../packages/agent/src/ports/journal.js';
 import type { Model, ModelPiece, ModelRequest } from '../../../packages/agent/src/ports/model.js';
 import type { Stepped } from '../../../packages/agent/src/ports/session.js';
 import type {
@@ -56,7 +60,9 @@ export const callTools = (...calls: ReturnType<typeof rawCall>[]): Answer =>
 export const hang = (...first: readonly ModelPiece[]): Answer =>
   async function* (_request, signal) {
     yield* first;
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    await new Promise<void>((resolve) =>
+      signal.addEventListener('abort', () => resolve(), { once: true }),
+    );
   };
 
 export type TestModel = Model & { readonly requests: ModelRequest[]; answers: Answer[] };
@@ -191,7 +197,12 @@ let created = 0;
 
 /** A runtime with everything in memory. */
 export const stage = (options: StageOptions = {}): Stage => {
-  const { model = testModel(), tools = [], clock = fakeClock(), journals = memoryJournals() } = options;
+  const {
+    model = testModel(),
+    tools = [],
+    clock = fakeClock(),
+    journals = memoryJournals(),
+  } = options;
   const jobs: Job[] = [];
   const faults: Error[] = [];
   const runtime = createRuntime({
@@ -231,7 +242,10 @@ export type Play = Stage & {
 };
 
 export const watchSession = (stage: Stage, id: string, steps: Stepped[] = []): Play => {
-  const waiting = new Set<{ fits: (stepped: Stepped) => boolean; resolve: (stepped: Stepped) => void }>();
+  const waiting = new Set<{
+    fits: (stepped: Stepped) => boolean;
+    resolve: (stepped: Stepped) => void;
+  }>();
   const watcher = (stepped: Stepped): void => {
     steps.push(stepped);
     for (const waiter of waiting) {
@@ -268,7 +282,10 @@ export const watchSession = (stage: Stage, id: string, steps: Stepped[] = []): P
 
 export const play = async (options: StageOptions = {}): Promise<Play> => {
   const on = stage(options);
-  const id = await on.runtime.create({ settings: settingsOf(options.settings), instructions: 'be brief' });
+  const id = await on.runtime.create({
+    settings: settingsOf(options.settings),
+    instructions: 'be brief',
+  });
   return watchSession(on, id);
 };
 
@@ -278,7 +295,12 @@ export const settle = async (): Promise<void> => {
 };
 
 /** A life that ended in the middle: a fork at `seq` is what a crash leaves behind, to the byte. */
-export const reopen = async (on: Play, seq: number, tools: readonly Tool[], model = testModel()) => {
+export const reopen = async (
+  on: Play,
+  seq: number,
+  tools: readonly Tool[],
+  model = testModel(),
+) => {
   const id = await on.runtime.fork(on.id, seq);
   const later = stage({ journals: on.journals, model, tools });
   await later.runtime.open(id);

@@ -1,5 +1,8 @@
 import { realpathSync } from 'node:fs';
-import { listLibraries, startSandboxed } from '../../../packages/agent/src/command/sandbox/run-program.js';
+import {
+  listLibraries,
+  startSandboxed,
+} from '../../../packages/agent/src/command/sandbox/run-program.js';
 
 /** Started with an open folder at descriptor 20: says whether a sandboxed program finds it there too. */
 
@@ -8,8 +11,18 @@ require('fs').writeSync(3, String(found));`;
 
 const main = async (): Promise<void> => {
   const program = realpathSync(process.execPath);
-  const readable = (await listLibraries(program)).map((library) => ({ from: library, to: library }));
-  const order = { program, words: ['-e', CODE], readable, hidden: [], environment: {}, memoryMax: 2e9 };
+  const readable = (await listLibraries(program)).map((library) => ({
+    from: library,
+    to: library,
+  }));
+  const order = {
+    program,
+    words: ['-e', CODE],
+    readable,
+    hidden: [],
+    environment: {},
+    memoryMax: 2e9,
+  };
   const started = startSandboxed(order);
   started.channel.on('data', (bytes: Buffer) => process.stdout.write(bytes));
   const { code, stderr } = await started.ended;

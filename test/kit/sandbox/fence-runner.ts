@@ -2,7 +2,10 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import type { CommandSandbox, CommandSpec } from '../../../packages/agent/src/command/command-sandbox.js';
+import type {
+  CommandSandbox,
+  CommandSpec,
+} from '../../../packages/agent/src/command/command-sandbox.js';
 import { createCommandSandbox } from '../../../packages/agent/src/command/command-sandbox.js';
 import type { CommandLevel } from '../../../packages/agent/src/policy/decide.js';
 import type { RepositoryAccess } from '../../../packages/agent/src/policy/repository-access.js';
@@ -128,7 +131,13 @@ const runStep = async (
     return { code: status, output: stdout + stderr, notes: [] };
   }
   const { level, command, repository = 'approved' } = step;
-  const order = { level, repository, program: '/bin/bash', words: ['-c', command], environment: {} };
+  const order = {
+    level,
+    repository,
+    program: '/bin/bash',
+    words: ['-c', command],
+    environment: {},
+  };
   const running = await (step.level === 'off' ? start : launch)(sandbox, order);
   if (step.holds) {
     held.push(running);

@@ -1,5 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { build } from 'esbuild';
@@ -104,7 +112,14 @@ export const buildRunner = async (folder: string, source = 'fence-runner'): Prom
 };
 
 const SECRETS = [
-  ...['.ssh/id_ed25519', '.aws/credentials', '.netrc', '.npmrc', '.git-credentials', '.config/gh/hosts.yml'],
+  ...[
+    '.ssh/id_ed25519',
+    '.aws/credentials',
+    '.netrc',
+    '.npmrc',
+    '.git-credentials',
+    '.config/gh/hosts.yml',
+  ],
   ...[
     '.docker/config.json',
     '.kube/config',
@@ -112,9 +127,23 @@ const SECRETS = [
     '.pypirc',
     '.mozilla/firefox/logins.json',
   ],
-  ...['.local/share/keyrings/login.keyring', '.config/gcloud/access_tokens.db', '.cargo/credentials.toml'],
-  ...['.local/state/pawl/session', '.bash_history', 'Documents/diary', '.m2/settings.xml', '.vault-token'],
-  ...['.local/share/uv/credentials/credentials.toml', '.rye/credentials', '.nimble/github_api_token'],
+  ...[
+    '.local/share/keyrings/login.keyring',
+    '.config/gcloud/access_tokens.db',
+    '.cargo/credentials.toml',
+  ],
+  ...[
+    '.local/state/pawl/session',
+    '.bash_history',
+    'Documents/diary',
+    '.m2/settings.xml',
+    '.vault-token',
+  ],
+  ...[
+    '.local/share/uv/credentials/credentials.toml',
+    '.rye/credentials',
+    '.nimble/github_api_token',
+  ],
   ...['.dotnet/corefx/cryptography/x509stores/my/key.pfx', '.npm-global/etc/npmrc'],
 ];
 
@@ -128,7 +157,9 @@ const seedHome = (home: string): void => {
     '[user]\n\tname = Ada\n\temail = ada@example.org\n[alias]\n\tx = !echo\n',
   );
   mkdirSync(path.join(home, '.cargo/bin'), { recursive: true });
-  writeFileSync(path.join(home, '.cargo/bin/own-tool'), '#!/bin/sh\necho own tool\n', { mode: 0o755 });
+  writeFileSync(path.join(home, '.cargo/bin/own-tool'), '#!/bin/sh\necho own tool\n', {
+    mode: 0o755,
+  });
 };
 
 const environmentOf = (home: string): Record<string, string> => ({
@@ -156,7 +187,8 @@ const scenarioOf = (one: Case, level: CommandLevel, account: Account, top: strin
     home: path.join(top, 'home'),
     outside: path.join(top, 'outside'),
   };
-  for (const folder of [place.workspace, place.home, place.outside]) mkdirSync(folder, { recursive: true });
+  for (const folder of [place.workspace, place.home, place.outside])
+    mkdirSync(folder, { recursive: true });
   seedHome(place.home);
   writeFileSync(path.join(place.outside, 'secret'), SEEDED);
   const environment = { ...environmentOf(place.home), ...one.environment };
@@ -180,7 +212,11 @@ export type Ran = {
   readonly ends: ReadonlyMap<string, readonly StepEnd[]>;
 };
 
-type Order = { readonly cases: readonly Case[]; readonly level: CommandLevel; readonly account: Account };
+type Order = {
+  readonly cases: readonly Case[];
+  readonly level: CommandLevel;
+  readonly account: Account;
+};
 
 /** Runs all cases in one process of that account. Throws where a set-up fails or a scenario can't be run. */
 export const runCases = (runner: string, { cases, level, account }: Order): Ran => {

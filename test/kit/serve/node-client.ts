@@ -12,7 +12,11 @@ export type AnswerBody = {
   readonly isOpen?: boolean;
   readonly busy?: boolean;
   readonly state?: string;
-  readonly approvals?: readonly { readonly batchId: string; readonly callId: string; readonly why: string }[];
+  readonly approvals?: readonly {
+    readonly batchId: string;
+    readonly callId: string;
+    readonly why: string;
+  }[];
   readonly sessions?: readonly {
     readonly sessionId: string;
     readonly isOpen: boolean;
@@ -102,15 +106,21 @@ export class EventReader {
         this.#lookers.delete(check);
         resolve(found);
       };
-      const seen = (): string => this.messages.map(({ event, id }) => `${event} ${id ?? ''}`).join('; ');
-      const timer = setTimeout(() => reject(new Error(`${what} did not come after: ${seen()}`)), DEADLINE_MS);
+      const seen = (): string =>
+        this.messages.map(({ event, id }) => `${event} ${id ?? ''}`).join('; ');
+      const timer = setTimeout(
+        () => reject(new Error(`${what} did not come after: ${seen()}`)),
+        DEADLINE_MS,
+      );
       this.#lookers.add(check);
       check();
     });
   }
 
   get entries(): readonly Entry[] {
-    return this.messages.flatMap(({ event, content }) => (event === 'entry' ? [content as Entry] : [])); // as the node writes it
+    return this.messages.flatMap(({ event, content }) =>
+      event === 'entry' ? [content as Entry] : [],
+    ); // as the node writes it
   }
 
   /** Takes nothing more from the network. */
@@ -147,7 +157,8 @@ export class NodeClient {
     body?: object | string | Buffer,
     headers: Record<string, string> = {},
   ): Promise<Answered> {
-    const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body ?? {});
+    const bytes =
+      typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body ?? {});
     return new Promise((resolve, reject) => {
       const sent = request(`${this.address}${path}`, {
         method,
@@ -164,7 +175,12 @@ export class NodeClient {
         incoming.once('end', () => {
           const isJson = incoming.headers['content-type']?.startsWith('application/json') === true;
           const answer: AnswerBody = isJson ? JSON.parse(text) : {};
-          resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, body: answer });
+          resolve({
+            status: incoming.statusCode ?? 0,
+            headers: incoming.headers,
+            text,
+            body: answer,
+          });
         });
       });
       // A node that refuses a body cuts the connection after its answer.
@@ -184,7 +200,11 @@ export class NodeClient {
   }
 
   async send(sessionId: string, input: object): Promise<number> {
-    const { status, body, text } = await this.ask('POST', `/v1/sessions/${sessionId}/inputs`, input);
+    const { status, body, text } = await this.ask(
+      'POST',
+      `/v1/sessions/${sessionId}/inputs`,
+      input,
+    );
     assert.equal(status, 202, text);
     return body.seq ?? 0;
   }

@@ -18,13 +18,20 @@ export type Emulator = {
 };
 
 export const createEmulator = (columns: number, rows: number): Emulator => {
-  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 10_000, allowProposedApi: true });
+  const terminal = new xterm.Terminal({
+    cols: columns,
+    rows,
+    scrollback: 10_000,
+    allowProposedApi: true,
+  });
   const writes: string[] = [];
   /** It takes what is written a little later. */
   const settled = (): Promise<void> => new Promise((resolve) => terminal.write('', resolve));
   const rowsFrom = (first: number): string => {
     const buffer = terminal.buffer.active;
-    const rows = Array.from({ length: buffer.length - first }, (_, row) => buffer.getLine(first + row));
+    const rows = Array.from({ length: buffer.length - first }, (_, row) =>
+      buffer.getLine(first + row),
+    );
     return rows
       .map((row) => (row?.translateToString(true) ?? '').trimEnd())
       .join('\n')

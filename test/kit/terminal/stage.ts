@@ -36,7 +36,12 @@ export type StageOptions = {
 export const createStage = (options: StageOptions) => {
   const clock = fakeClock(START_MS);
   const screen = createEmulator(options.columns, options.rows ?? 40);
-  const area = createLiveArea({ write: screen.write, size: screen.size, clock, reflow: 'aboveCursor' });
+  const area = createLiveArea({
+    write: screen.write,
+    size: screen.size,
+    clock,
+    reflow: 'aboveCursor',
+  });
   const look: Look = {
     colour: 'no',
     ...options.look,

@@ -23,7 +23,11 @@ type Row = { readonly answer: string; readonly onApproval: OnApproval; readonly 
 
 const rows: readonly Row[] = [
   { answer: 'allow', onApproval: () => 'allow', then: /^changed to blue$/ },
-  { answer: 'allow, after a while', onApproval: () => Promise.resolve('allow'), then: /^changed to blue$/ },
+  {
+    answer: 'allow, after a while',
+    onApproval: () => Promise.resolve('allow'),
+    then: /^changed to blue$/,
+  },
   { answer: 'deny', onApproval: () => ({ deny: 'I like it red' }), then: /I like it red/ },
   {
     answer: 'a fault',
@@ -156,7 +160,8 @@ test('an answer that comes after the turn was cancelled answers nothing', async 
   for (const answer of answers) answer();
   assert.equal((await session.prompt('hello?')).text, 'later');
   assert.deepEqual(ran, []);
-  for await (const { event } of journals.read(session.id)) assert.notEqual(event.type, 'ApprovalAnswered');
+  for await (const { event } of journals.read(session.id))
+    assert.notEqual(event.type, 'ApprovalAnswered');
 });
 
 test('a session that was closed while it asked asks again when it is resumed', async (context) => {
@@ -214,7 +219,10 @@ test('a watcher that throws does not take the answers away', async (context) => 
 });
 
 test('closing while a model hangs and nobody was asked leaves nothing to answer', async (context) => {
-  const { session } = await openHere(context, testModel(hang()), { tools, onApproval: () => 'allow' });
+  const { session } = await openHere(context, testModel(hang()), {
+    tools,
+    onApproval: () => 'allow',
+  });
   await session.send({ type: 'UserInput', text: 'hi', mode: 'steer' });
   await session.close();
   assert.equal((await session.state()).name, 'ShuttingDown');

@@ -88,16 +88,32 @@ test('a resume changes only the settings that the options name differently', asy
   await first.close();
   const types: string[] = [];
   const watcher = ({ event }: Stepped): void => void types.push(event.type);
-  const same = await openSession({ workspace, journals, model, resume: first.id, preset: 'plan', watcher });
+  const same = await openSession({
+    workspace,
+    journals,
+    model,
+    resume: first.id,
+    preset: 'plan',
+    watcher,
+  });
   assert.deepEqual(types, ['Resumed']);
   assert.equal((await same.state()).session.settings.maxRetries, 9);
   await same.close();
   const other = { ...testModel(say('from the other')), id: 'test/other' };
-  const changed = await openSession({ workspace, journals, model: other, resume: first.id, preset: 'auto' });
+  const changed = await openSession({
+    workspace,
+    journals,
+    model: other,
+    resume: first.id,
+    preset: 'auto',
+  });
   const { settings } = (await changed.state()).session;
   assert.deepEqual([settings.model, settings.maxRetries, settings.onAsk], ['test/other', 9, 'ask']);
   await changed.send({ type: 'UserInput', text: 'hi', mode: 'steer' });
-  assert.match(JSON.stringify(messagesOf((await changed.idle()).session.conversation)), /from the other/);
+  assert.match(
+    JSON.stringify(messagesOf((await changed.idle()).session.conversation)),
+    /from the other/,
+  );
   await changed.close();
 });
 
@@ -129,7 +145,10 @@ test('formatters run unasked only where commands do, unless the options say so',
   assert.deepEqual(found, { plan: 'off', careful: 'off', auto: 'onChanges', ci: 'onChanges' });
   const [without, id = ''] = (await formatterOf({})).split(' ');
   assert.equal(without, 'onChanges');
-  assert.match(await formatterOf({ preset: 'careful', settings: { formatter: 'onChanges' } }), /^onChanges/);
+  assert.match(
+    await formatterOf({ preset: 'careful', settings: { formatter: 'onChanges' } }),
+    /^onChanges/,
+  );
   assert.match(await formatterOf({ resume: id }), /^onChanges/);
   assert.match(await formatterOf({ resume: id, preset: 'careful' }), /^off/);
 });
@@ -139,7 +158,12 @@ test('a limit in dollars is refused if the price is not known', async (t) => {
   const model = testModel();
   const unpriced = { ...model, facts: { ...model.facts, prices: null } };
   const limits = { usd: 1 };
-  const open = openSession({ workspace, journals: memoryJournals(), model: unpriced, settings: { limits } });
+  const open = openSession({
+    workspace,
+    journals: memoryJournals(),
+    model: unpriced,
+    settings: { limits },
+  });
   await assert.rejects(open, /the price of test\/one is not known/);
 });
 
@@ -152,7 +176,10 @@ test('a limit in dollars that a session was given before is refused likewise, an
   const { id, close } = await openSession({ workspace, journals, model, settings: { limits } });
   await close();
   const again = { workspace, journals, resume: id };
-  await assert.rejects(openSession({ ...again, model: unpriced }), /the price of test\/one is not known/);
+  await assert.rejects(
+    openSession({ ...again, model: unpriced }),
+    /the price of test\/one is not known/,
+  );
   const session = await openSession({ ...again, model });
   assert.equal((await session.state()).session.settings.limits.usd, 1);
   await session.close();
@@ -198,7 +225,9 @@ const openServed = async (t: TestContext, replies: Replies) => {
   const server = await startAnthropicServer({ replies });
   t.after(() => server.close());
   const facts = catalogueFacts('anthropic/claude-sonnet-5-5');
-  const model = anthropicModel(adapterOptions('anthropic/claude-sonnet-5-5', server.url, { facts }));
+  const model = anthropicModel(
+    adapterOptions('anthropic/claude-sonnet-5-5', server.url, { facts }),
+  );
   const journals = memoryJournals();
   const tools = [tool('look', () => ok('seen'))];
   const session = await openSession({ workspace: await makeFolder(t), journals, model, tools });
@@ -234,7 +263,9 @@ test('a conversation with calls is compacted by a provider that wants their tool
 test('tokens that a provider has counted are in the journal, though the end came in the middle of a reply', async (t) => {
   const parts = [{ type: 'text', text: 'half' }] as const;
   const usage = { input_tokens: 5_000, output_tokens: 1 };
-  const { session, journals } = await openServed(t, [{ type: 'message', parts, usage, end: 'silent' }]);
+  const { session, journals } = await openServed(t, [
+    { type: 'message', parts, usage, end: 'silent' },
+  ]);
   const shown = new Promise<void>((resolve) => {
     session.watch(({ event }) => {
       if (event.type === 'TextDelta') resolve();

@@ -5,7 +5,13 @@ import { type } from 'arktype';
 import * as v from 'valibot';
 import * as z from 'zod';
 import { openHere } from '../../../../test/kit/api/stage.js';
-import { callTools, rawCall, resultsOf, say, testModel } from '../../../../test/kit/runtime/stage.js';
+import {
+  callTools,
+  rawCall,
+  resultsOf,
+  say,
+  testModel,
+} from '../../../../test/kit/runtime/stage.js';
 import { defineTool, type StandardSchema } from '../../src/session/define-tool.js';
 
 type Input = {
@@ -56,7 +62,10 @@ for (const [library, schema] of Object.entries(schemas)) {
 
   test(`${library}: a call runs with what the schema accepts, and comes back with the field's name where it does not`, async (context) => {
     const model = testModel(
-      callTools(rawCall('1', 'dice', { count: 'two' }), rawCall('2', 'dice', { count: 2, sides: [6, 'x'] })),
+      callTools(
+        rawCall('1', 'dice', { count: 'two' }),
+        rawCall('2', 'dice', { count: 2, sides: [6, 'x'] }),
+      ),
       callTools(rawCall('3', 'dice', {}), rawCall('4', 'dice', { count: 2, note: 'mine' })),
       say('done'),
     );
@@ -79,7 +88,8 @@ const minimal: StandardSchema<unknown, { readonly when: Date }> = {
     version: 1,
     vendor: 'homemade',
     validate: async (value) => {
-      const when = typeof value === 'object' && value !== null && 'when' in value ? value.when : null;
+      const when =
+        typeof value === 'object' && value !== null && 'when' in value ? value.when : null;
       return typeof when === 'string'
         ? { value: { when: new Date(when) } }
         : { issues: [{ message: 'no date' }] };
@@ -90,7 +100,10 @@ const minimal: StandardSchema<unknown, { readonly when: Date }> = {
 test('a schema that can not say itself needs an inputSchema beside it, and may check and change what it likes', async (context) => {
   const parts = { name: 'at', description: 'When.', input: minimal, effect: 'reads' } as const;
   const run = ({ when }: { readonly when: Date }): string => `in ${when.getUTCFullYear()}`;
-  assert.throws(() => defineTool({ ...parts, run }), /the tool at needs an inputSchema: homemade can't say/);
+  assert.throws(
+    () => defineTool({ ...parts, run }),
+    /the tool at needs an inputSchema: homemade can't say/,
+  );
   const tool = defineTool({ ...parts, run, inputSchema: { type: 'object', required: ['when'] } });
   const model = testModel(
     callTools(rawCall('1', 'at', { when: '2001-02-03' }), rawCall('2', 'at', { when: 5 })),
@@ -105,7 +118,11 @@ test('a schema that can not say itself needs an inputSchema beside it, and may c
   for await (const { event } of journals.read(session.id)) {
     if (event.type === 'LlmCompleted') inputs.push(...event.calls.map(({ input }) => input));
   }
-  assert.deepEqual(inputs, [{ when: '2001-02-03' }, { when: 5 }], 'the journal holds what the model wrote');
+  assert.deepEqual(
+    inputs,
+    [{ when: '2001-02-03' }, { when: 5 }],
+    'the journal holds what the model wrote',
+  );
 });
 
 const noObject: readonly (readonly [string, StandardSchema])[] = [
@@ -115,7 +132,8 @@ const noObject: readonly (readonly [string, StandardSchema])[] = [
 ];
 for (const [library, input] of noObject) {
   test(`${library}: input that is no object is refused when the tool is defined`, () => {
-    const define = () => defineTool({ name: 'say', description: '', input, effect: 'reads', run: () => '' });
+    const define = () =>
+      defineTool({ name: 'say', description: '', input, effect: 'reads', run: () => '' });
     assert.throws(define, /the input of the tool say must be an object/);
   });
 }

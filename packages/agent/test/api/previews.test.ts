@@ -52,7 +52,10 @@ const played = async (
 test('an edit that can’t apply ends with the tool’s own words, and nobody is asked', async (context) => {
   const { asked, results, text, events } = await played(context, [edit('e', 'three', 'drei')]);
   assert.deepEqual(asked, []);
-  assert.match(results.e ?? '', /^failed: edits\[0\]\.oldText is not in the file.*Nothing was changed\.$/s);
+  assert.match(
+    results.e ?? '',
+    /^failed: edits\[0\]\.oldText is not in the file.*Nothing was changed\.$/s,
+  );
   assert.equal(text, 'one\ntwo\n');
   assert.ok(events.includes('CallPreviewed') && !events.includes('ApprovalAnswered'));
 });
@@ -87,7 +90,10 @@ test('a preview waits for earlier calls: the second edit fits only after the fir
 });
 
 test('an edit that the first one takes the ground from is refused unasked', async (context) => {
-  const { asked, results, text } = await played(context, [edit('1', 'one', 'uno'), edit('2', 'one', 'eins')]);
+  const { asked, results, text } = await played(context, [
+    edit('1', 'one', 'uno'),
+    edit('2', 'one', 'eins'),
+  ]);
   assert.equal(asked.length, 1);
   assert.match(results['2'] ?? '', /^failed: edits\[0\]\.oldText is not in the file/);
   assert.equal(text, 'uno\ntwo\n');
@@ -102,8 +108,16 @@ test('a tool whose preview throws is asked about all the same', async (context) 
 
 test('an edit in the shape of another agent is asked about in ours, and one that can’t apply is not', async (context) => {
   const shaped = (callId: string, old: string) =>
-    rawCall(callId, 'edit', { file_path: 'a.txt', old_string: old, new_string: 'eins', description: 'why' });
-  const { asked, results, text } = await played(context, [shaped('yes', 'one'), shaped('no', 'three')]);
+    rawCall(callId, 'edit', {
+      file_path: 'a.txt',
+      old_string: old,
+      new_string: 'eins',
+      description: 'why',
+    });
+  const { asked, results, text } = await played(context, [
+    shaped('yes', 'one'),
+    shaped('no', 'three'),
+  ]);
   assert.match(results.no ?? '', /^failed: edits\[0\]\.oldText is not in the file/);
   assert.match(results.yes ?? '', /^Edited/);
   const input = { description: 'why', path: 'a.txt', edits: [{ oldText: 'one', newText: 'eins' }] };
@@ -151,7 +165,13 @@ test('the preview behind a command that may change the file waits for its end, a
   await writeFile(path.join(workspace, 'a.txt'), 'one\ntwo\n');
   await session.prompt('go');
   // The edits are looked at when the command has ended, and refused unasked: the file was changed since it was read.
-  assert.deepEqual(steps, ['asked about make', 'command starts', 'command ends', 'preview', 'preview']);
+  assert.deepEqual(steps, [
+    'asked about make',
+    'command starts',
+    'command ends',
+    'preview',
+    'preview',
+  ]);
   const results = resultsOf(model.requests.at(-1)?.messages ?? []);
   for (const id of ['e', 'x']) assert.match(results[id] ?? '', /^failed: .*a\.txt/, id);
   assert.equal(await readFile(path.join(workspace, 'a.txt'), 'utf8'), 'made\ntwo\n');

@@ -34,7 +34,10 @@ test('prompt resolves with the answer, and with what this turn used and cost', a
   assert.deepEqual([first.usage.inputTokens, first.usage.outputTokens], [200, 20]);
   assert.ok(Math.abs((first.usage.costUsd ?? 0) - 0.0004) < 1e-9);
   const second = await session.prompt('again');
-  assert.deepEqual([second.text, second.usage.inputTokens, second.usage.outputTokens], ['two', 100, 10]);
+  assert.deepEqual(
+    [second.text, second.usage.inputTokens, second.usage.outputTokens],
+    ['two', 100, 10],
+  );
   assert.equal(second.state.session.usage.inputTokens, 300);
 });
 
@@ -53,7 +56,11 @@ type Row = {
 
 const rows: readonly Row[] = [
   { given: 'a model that fails', answer: failing, reason: 'error auth' },
-  { given: 'a refusal', answer: pieces(completed([], 'contentFilter')), reason: 'endOfTurn refused' },
+  {
+    given: 'a refusal',
+    answer: pieces(completed([], 'contentFilter')),
+    reason: 'endOfTurn refused',
+  },
   { given: 'nothing said', answer: pieces(completed([])), reason: 'endOfTurn empty' },
 ];
 
@@ -62,20 +69,25 @@ for (const { given, answer, reason } of rows) {
     const { session } = await openHere(context, testModel(answer ?? say('')));
     const turn = await session.prompt('hi');
     const { kind } = turn.reason;
-    const detail = kind === 'error' ? turn.reason.error : kind === 'endOfTurn' ? turn.reason.cause : '';
+    const detail =
+      kind === 'error' ? turn.reason.error : kind === 'endOfTurn' ? turn.reason.cause : '';
     assert.deepEqual([turn.ok, turn.text, `${kind} ${detail}`], [false, '', reason]);
   });
 }
 
 test('a limit that stops the turn is an outcome, and words from before it are no answer', async (context) => {
   const tools = [tool('look', () => ok('seen'))];
-  const again = () => pieces(completed([{ type: 'text', text: 'I look' }, rawCall('1', 'look')], 'toolUse'));
+  const again = () =>
+    pieces(completed([{ type: 'text', text: 'I look' }, rawCall('1', 'look')], 'toolUse'));
   const { session } = await openHere(context, testModel(again(), again()), {
     tools,
     settings: { limits: { rounds: 1 } },
   });
   const turn = await session.prompt('look');
-  assert.deepEqual([turn.ok, turn.text, turn.reason], [false, '', { kind: 'budget', dimension: 'rounds' }]);
+  assert.deepEqual(
+    [turn.ok, turn.text, turn.reason],
+    [false, '', { kind: 'budget', dimension: 'rounds' }],
+  );
 });
 
 /** Resolves when the model streams. */
@@ -177,7 +189,9 @@ test('a reader that stops early disturbs no other reader', async (context) => {
 
 test('prompts while a turn runs are taken up by it, and all of them resolve when it rests', async (context) => {
   const open: (() => void)[] = [];
-  const tools = [tool('wait', () => new Promise((resolve) => open.push(() => resolve(ok('waited')))))];
+  const tools = [
+    tool('wait', () => new Promise((resolve) => open.push(() => resolve(ok('waited'))))),
+  ];
   const model = testModel(callTools(rawCall('1', 'wait')), say('both done'));
   const { session } = await openHere(context, model, { tools });
   const running = new Promise<void>((resolve) => {

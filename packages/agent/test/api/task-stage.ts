@@ -1,7 +1,13 @@
 import { cp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import { type Answer, rawCall, resultsOf, say, testModel } from '../../../../test/kit/runtime/stage.js';
+import {
+  type Answer,
+  rawCall,
+  resultsOf,
+  say,
+  testModel,
+} from '../../../../test/kit/runtime/stage.js';
 import { moveSecret } from '../../../../test/move-secret.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
@@ -20,7 +26,8 @@ import {
 /** What a call costs in these tests: 100 tokens for 1 $ a million, 10 for 10 $ a million. */
 export const CALL_USD = 0.0002;
 
-const isTask = ({ instructions }: ModelRequest): boolean => instructions.includes('# This is a task');
+const isTask = ({ instructions }: ModelRequest): boolean =>
+  instructions.includes('# This is a task');
 
 /** A model whose answers to a task are a list of their own. */
 export const twoSided = (own: Answer[], ofTasks: Answer[]) => {
@@ -42,7 +49,8 @@ export const twoSided = (own: Answer[], ofTasks: Answer[]) => {
 
 export const open = async (
   t: TestContext,
-  options: Partial<SessionOptions> & Pick<AgentOptions, 'model'> & { readonly journals?: JournalStore },
+  options: Partial<SessionOptions> &
+    Pick<AgentOptions, 'model'> & { readonly journals?: JournalStore },
 ): Promise<{ session: Session; journals: JournalStore; workspace: string }> => {
   const workspace = temporaryFolder(t, 'task');
   await writeFile(path.join(workspace, 'a.txt'), 'the answer is 42\n');

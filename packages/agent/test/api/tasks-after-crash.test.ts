@@ -7,7 +7,16 @@ import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { markPath } from '../../src/journal/acknowledged-mark.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { openSession } from '../../src/session/create-agent.js';
-import { CALL_USD, crashedCopy, listed, open, resultIn, startTask, twoSided, until } from './task-stage.js';
+import {
+  CALL_USD,
+  crashedCopy,
+  listed,
+  open,
+  resultIn,
+  startTask,
+  twoSided,
+  until,
+} from './task-stage.js';
 
 /** Tasks whose session was killed, and goes on. */
 

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { test } from 'node:test';
-import { type Answer, callTools, hang, rawCall, resultsOf, say } from '../../../../test/kit/runtime/stage.js';
+import {
+  type Answer,
+  callTools,
+  hang,
+  rawCall,
+  resultsOf,
+  say,
+} from '../../../../test/kit/runtime/stage.js';
 import { CALL_USD, listed, open, resultIn, startTask, twoSided, until } from './task-stage.js';
 
 test('a task has a session of its own, and its last message is the result of the call', async (t) => {
@@ -61,7 +68,10 @@ test('tasks of one reply run side by side', async (t) => {
     await met;
     yield* say('met')(request, signal);
   };
-  const { model } = twoSided([callTools(startTask('1'), startTask('2')), say('done')], [meet, meet]);
+  const { model } = twoSided(
+    [callTools(startTask('1'), startTask('2')), say('done')],
+    [meet, meet],
+  );
   const { session } = await open(t, { model });
   const { state } = await session.prompt('find out');
   assert.match(resultIn(state, '1'), /^met/);
@@ -94,7 +104,10 @@ test('a task spends at most what is left of the limits, and less if the model sa
     await session.prompt('find out');
     const child = (await listed(journals)).find(({ startedBy }) => startedBy !== undefined);
     const { header } = await journals.peek(child?.sessionId ?? '');
-    assert.ok(Math.abs(Number(header.settings.limits.usd) - limit) < 1e-9, `${header.settings.limits.usd}`);
+    assert.ok(
+      Math.abs(Number(header.settings.limits.usd) - limit) < 1e-9,
+      `${header.settings.limits.usd}`,
+    );
   }
 });
 
@@ -109,7 +122,10 @@ test('a task that fails is a failed call that says why', async (t) => {
   const { model } = twoSided([callTools(startTask()), say('done')], [refuse]);
   const { session } = await open(t, { model });
   const { state } = await session.prompt('find out');
-  assert.match(resultIn(state), /the task has no answer: the provider refused the key: the key is wrong/);
+  assert.match(
+    resultIn(state),
+    /the task has no answer: the provider refused the key: the key is wrong/,
+  );
 });
 
 test('a fork of a task is a session of the user', async (t) => {

@@ -59,7 +59,10 @@ test('a cut inside an acknowledged line, or zeros over it, are damage and no tor
     const zeroed = Buffer.from(bytes);
     zeroed.fill(0, from);
     await writeFile(path, zeroed);
-    await assert.rejects(store.open('a'), { kind: 'damaged', message: /stood here when last written/ });
+    await assert.rejects(store.open('a'), {
+      kind: 'damaged',
+      message: /stood here when last written/,
+    });
   }
 });
 
@@ -90,7 +93,11 @@ test('a power loss in the middle of a mark leaves the mark before it', async (co
       await writeFile(mark, Buffer.concat([whole.subarray(0, size + at), spoiled]));
       await writeFile(path, Buffer.concat([bytes, Buffer.alloc(7)]));
       const { journal, tornTail } = await store.open('a');
-      assert.deepEqual([journal.seq, tornTail?.bytes], [COUNT, 7], 'zeros are no damage: there is a mark');
+      assert.deepEqual(
+        [journal.seq, tornTail?.bytes],
+        [COUNT, 7],
+        'zeros are no damage: there is a mark',
+      );
       await journal.close();
     }
   }
@@ -143,7 +150,10 @@ test('zeros at the end of a journal without a mark are damage', async (context) 
 test('another journal in the place of the one that was written is damage', async (context) => {
   const { store, mark } = await stage(context);
   await writeFile(mark, encodeMark({ seq: COUNT, crc: 7 }));
-  await assert.rejects(store.open('a'), { kind: 'damaged', message: /another entry 8 was written last/ });
+  await assert.rejects(store.open('a'), {
+    kind: 'damaged',
+    message: /another entry 8 was written last/,
+  });
 });
 
 test('control: an end that was never acknowledged is torn, with zeros too, and an old mark claims nothing', async (context) => {

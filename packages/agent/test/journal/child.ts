@@ -28,7 +28,9 @@ const say = (line: string): void => {
 };
 
 const kindOf = (error: unknown): string =>
-  error instanceof Error && 'kind' in error ? `${String(error.kind)}: ${error.message}` : String(error);
+  error instanceof Error && 'kind' in error
+    ? `${String(error.kind)}: ${error.message}`
+    : String(error);
 
 const hold = async (file: string, platform: string): Promise<void> => {
   try {
@@ -121,7 +123,12 @@ const fillDisk = (folder: string, left = 0): void => {
 };
 
 /** Appends 420 entries, a snapshot every 210; the disk is full but for `left` bytes before entry `fullAt`. */
-const snapshotOf = async (folder: string, id: string, fullAt: number, left: number): Promise<void> => {
+const snapshotOf = async (
+  folder: string,
+  id: string,
+  fullAt: number,
+  left: number,
+): Promise<void> => {
   const plan = { every: 210, later: (work: () => void): void => work() };
   const journal = await fileJournals({ folder, snapshots: plan }).create(headerOf(id));
   const drafts = tell(420, initialState(journal.header.settings), () => 'x'.repeat(150));
@@ -186,7 +193,9 @@ const readAll = async (folder: string): Promise<void> => {
   const { journal, tornTail } = await store.open('a');
   say(`opened ${journal.seq} and cut ${tornTail?.bytes} off`);
   await journal.close();
-  say(`memory ${process.resourceUsage().maxRSS < 250 * 1024 ? 'small' : process.resourceUsage().maxRSS}`);
+  say(
+    `memory ${process.resourceUsage().maxRSS < 250 * 1024 ? 'small' : process.resourceUsage().maxRSS}`,
+  );
 };
 
 const [, , task = '', where = '', platform = process.platform] = process.argv;

@@ -69,7 +69,11 @@ test('one of many containers gets the lock of a dead one', async (context) => {
   const asking = Array.from({ length: 3 }, () => inContainer(context, ['hold', path]));
   const said = await Promise.all(asking.map((child) => child.nextLine()));
   assert.equal(said.filter((line) => line === 'held').length, 1, said.join('\n'));
-  assert.equal(said.filter((line) => line?.startsWith('refused locked')).length, 2, said.join('\n'));
+  assert.equal(
+    said.filter((line) => line?.startsWith('refused locked')).length,
+    2,
+    said.join('\n'),
+  );
 });
 
 test('a living holder in a container can be taken over, and has nothing acknowledged after that', async (context) => {

@@ -39,7 +39,8 @@ const promises: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
     const header = headerOf('a');
     const drafts = tellFrom(header, 150);
     const journal = await store.create(header);
-    for (let start = 0; start < 150; start += 50) await journal.append(drafts.slice(start, start + 50));
+    for (let start = 0; start < 150; start += 50)
+      await journal.append(drafts.slice(start, start + 50));
     assert.equal(journal.seq, 150);
     assert.deepEqual(await readEvents(journal), eventsOf(drafts));
     await journal.close();
@@ -85,7 +86,9 @@ const promises: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
     assert.deepEqual(await seqs(store.read('a', 6)), []);
   },
 
-  'what was handed in may be changed later without changing what was written': async ({ store }) => {
+  'what was handed in may be changed later without changing what was written': async ({
+    store,
+  }) => {
     const journal = await store.create(headerOf('a'));
     const event = { type: 'UserInput', at: 1, text: 'before', mode: 'steer' } as {
       type: 'UserInput';
@@ -93,7 +96,9 @@ const promises: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
       text: string;
       mode: 'steer';
     };
-    await journal.append([{ event, state: step(initialState(headerOf('a').settings), event).state }]);
+    await journal.append([
+      { event, state: step(initialState(headerOf('a').settings), event).state },
+    ]);
     event.text = 'after';
     assert.match(JSON.stringify(await readEvents(journal)), /before/);
     await journal.close();
@@ -130,7 +135,9 @@ const promises: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
     await journal.close();
   },
 
-  'closing an old journal a second time leaves the lock of the next one alone': async ({ store }) => {
+  'closing an old journal a second time leaves the lock of the next one alone': async ({
+    store,
+  }) => {
     const first = await store.create(headerOf('a'));
     await first.close();
     const { journal } = await store.open('a');
@@ -139,7 +146,9 @@ const promises: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
     await journal.close();
   },
 
-  'a session that does not exist is not found, and the message says what to do': async ({ store }) => {
+  'a session that does not exist is not found, and the message says what to do': async ({
+    store,
+  }) => {
     const notFound = { kind: 'notFound', message: /no session "nobody".*List/ };
     await assert.rejects(store.open('nobody'), notFound);
     await assert.rejects(collect(store.read('nobody')), notFound);
@@ -156,7 +165,9 @@ const promises: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
     assert.equal((await collect(store.read('a'))).length, 2);
   },
 
-  'a fork holds the entries up to its seq, knows its parent, and goes its own way': async ({ store }) => {
+  'a fork holds the entries up to its seq, knows its parent, and goes its own way': async ({
+    store,
+  }) => {
     const drafts = tellFrom(headerOf('a'), 140);
     const journal = await store.create(headerOf('a'));
     await journal.append(drafts);

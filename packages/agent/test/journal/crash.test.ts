@@ -37,7 +37,10 @@ for (const entries of [1, 40, 333]) {
 test('an import that was killed leaves nothing that the next one does not remove, or a new session', async (context) => {
   const folder = await makeFolder(context);
   const store = fileJournals({ folder });
-  const [instructions, tools] = [await store.blobs.put('You are an agent.'), await store.blobs.put('[]')];
+  const [instructions, tools] = [
+    await store.blobs.put('You are an agent.'),
+    await store.blobs.put('[]'),
+  ];
   await (await store.create({ ...headerOf('a'), instructions, tools })).close();
   const file = join(folder, 'a.pawl');
   await exportSession(folder, 'a', file);
@@ -51,6 +54,9 @@ test('an import that was killed leaves nothing that the next one does not remove
     assert.deepEqual(left, ['a.jsonl.import', 'a.lock', 'a.lock.1'], child.complaints());
     if (next === 'import') await importSession(other, file);
     else await (await fileJournals({ folder: other }).create(headerOf('b'))).close();
-    assert.deepEqual(await names(), next === 'import' ? ['a.jsonl'] : ['b.jsonl', 'b.mark', 'b.owner']);
+    assert.deepEqual(
+      await names(),
+      next === 'import' ? ['a.jsonl'] : ['b.jsonl', 'b.mark', 'b.owner'],
+    );
   }
 });

@@ -32,13 +32,19 @@ const slow = (bytes: Uint8Array): number => {
 };
 
 test('eight bytes at a time give the same as bit by bit, whatever the length', () => {
-  fc.assert(fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => crc32c(bytes) === slow(bytes)));
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => crc32c(bytes) === slow(bytes)),
+  );
 });
 
 test('a sum seeded with that of the bytes before is the sum of both', () => {
   fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 50 }), fc.uint8Array({ maxLength: 50 }), (left, right) => {
-      assert.equal(crc32c(right, crc32c(left)), crc32c(Buffer.concat([left, right])));
-    }),
+    fc.property(
+      fc.uint8Array({ maxLength: 50 }),
+      fc.uint8Array({ maxLength: 50 }),
+      (left, right) => {
+        assert.equal(crc32c(right, crc32c(left)), crc32c(Buffer.concat([left, right])));
+      },
+    ),
   );
 });

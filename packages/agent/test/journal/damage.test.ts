@@ -72,7 +72,9 @@ test('cut at any byte, a journal keeps every whole entry and reports the rest as
     assert.deepEqual([again.journal.seq, again.tornTail], [kept + 2, null]);
     await again.journal.close();
   };
-  await fc.assert(fc.asyncProperty(fc.integer({ min: headerEnd, max: good.length }), cut), { numRuns: 60 });
+  await fc.assert(fc.asyncProperty(fc.integer({ min: headerEnd, max: good.length }), cut), {
+    numRuns: 60,
+  });
   const last = good.lastIndexOf(0x0a, good.length - 2);
   for (const size of [headerEnd, headerEnd + 1, headerEnd + 2, last, last + 1, good.length - 1])
     await cut(size);
@@ -116,9 +118,12 @@ test('any changed byte is damage at its line, and everything before it can still
     assert.equal((await collect(store.read('b'))).length, seq);
     await assert.rejects(store.fork('a', seq + 1, 'c', 1), { kind: 'damaged' });
   };
-  await fc.assert(fc.asyncProperty(fc.nat(good.length - 1), fc.integer({ min: 1, max: 255 }), change), {
-    numRuns: 80,
-  });
+  await fc.assert(
+    fc.asyncProperty(fc.nat(good.length - 1), fc.integer({ min: 1, max: 255 }), change),
+    {
+      numRuns: 80,
+    },
+  );
   await change(good.length - 1, 0x20); // the last line feed
   await change(good.lastIndexOf(0x0a, good.length - 2), 0x20); // the one before
   await change(good.length - 3, 1); // the last entry's own sum
@@ -126,23 +131,31 @@ test('any changed byte is damage at its line, and everything before it can still
 });
 
 type Lines = readonly string[];
-const moved: readonly (readonly [title: string, change: (lines: Lines) => Lines, line: number])[] = [
-  ['two lines are swapped', (all) => [...all.slice(0, 4), all[5] ?? '', all[4] ?? '', ...all.slice(6)], 5],
-  ['a line is cut out', (all) => all.toSpliced(6, 1), 7],
-  ['a line stands twice', (all) => all.toSpliced(6, 0, all[6] ?? ''), 8],
-  ['an empty line is put in', (all) => all.toSpliced(3, 0, ''), 4],
-  ['the first entry is missing', (all) => all.toSpliced(1, 1), 2],
+const moved: readonly (readonly [title: string, change: (lines: Lines) => Lines, line: number])[] =
   [
-    'the header is of another session',
-    (all) => all.with(0, (all[0] ?? '').replace('/somewhere', '/elsewhere')),
-    1,
-  ],
-];
+    [
+      'two lines are swapped',
+      (all) => [...all.slice(0, 4), all[5] ?? '', all[4] ?? '', ...all.slice(6)],
+      5,
+    ],
+    ['a line is cut out', (all) => all.toSpliced(6, 1), 7],
+    ['a line stands twice', (all) => all.toSpliced(6, 0, all[6] ?? ''), 8],
+    ['an empty line is put in', (all) => all.toSpliced(3, 0, ''), 4],
+    ['the first entry is missing', (all) => all.toSpliced(1, 1), 2],
+    [
+      'the header is of another session',
+      (all) => all.with(0, (all[0] ?? '').replace('/somewhere', '/elsewhere')),
+      1,
+    ],
+  ];
 for (const [title, change, line] of moved) {
   test(`${title}: damaged at line ${line}`, async (context) => {
     const { store, path, put } = await stage(await makeFolder(context));
     await put(`${change(await linesOf(path)).join('\n')}\n`);
-    await assert.rejects(store.open('a'), { kind: 'damaged', message: new RegExp(`line ${line}:`) });
+    await assert.rejects(store.open('a'), {
+      kind: 'damaged',
+      message: new RegExp(`line ${line}:`),
+    });
     await assert.rejects(collect(store.read('a')), { kind: 'damaged' });
   });
 }
@@ -164,7 +177,8 @@ test('hundreds of megabytes of zeros at the end of a journal take little memory 
   await truncate(path, good.length + zeros);
   const child = startChild(context, ['readAll', folder]);
   const lines: string[] = [];
-  for (let line = await child.nextLine(); line !== undefined; line = await child.nextLine()) lines.push(line);
+  for (let line = await child.nextLine(); line !== undefined; line = await child.nextLine())
+    lines.push(line);
   const why = `it is incomplete: the last ${zeros} bytes were never acknowledged`;
   assert.deepEqual(
     lines.map((line) => (line.startsWith('listed') ? 'listed' : line)),
@@ -187,7 +201,11 @@ test('hundreds of megabytes of zeros at the end of a journal take little memory 
 test('a torn tail is kept byte for byte, whatever blocks it is copied in', async (context) => {
   const { store, path, good } = await stage(await makeFolder(context));
   const megabyte = 1024 * 1024;
-  const tail = Buffer.concat([Buffer.alloc(2 * megabyte), Buffer.alloc(megabyte, 'x'), Buffer.alloc(10)]);
+  const tail = Buffer.concat([
+    Buffer.alloc(2 * megabyte),
+    Buffer.alloc(megabyte, 'x'),
+    Buffer.alloc(10),
+  ]);
   await writeFile(path, Buffer.concat([good, tail]));
   const { journal, tornTail } = await store.open('a');
   await journal.close();
@@ -229,7 +247,9 @@ test('sessions that cannot be read are listed with a title that says why', async
     await writeFile(join(folder, 'sessions', `${name}.jsonl`), bytes);
   }
   await writeFile(join(folder, 'sessions', 'notes.txt'), 'not a session');
-  const titles = new Map((await collect(store.list())).map(({ sessionId, title }) => [sessionId, title]));
+  const titles = new Map(
+    (await collect(store.list())).map(({ sessionId, title }) => [sessionId, title]),
+  );
   assert.equal(titles.size, 4);
   assert.match(titles.get('future') ?? '', /newer version/);
   assert.match(titles.get('none') ?? '', /damaged/);

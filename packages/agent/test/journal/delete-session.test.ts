@@ -67,7 +67,11 @@ test('a session is not deleted while it or one of its tasks is open', async (con
 });
 
 /** From call `from` on, no file is renamed or removed: as if the process had been killed there. */
-const withoutRemovals = async (context: TestContext, from: number, work: () => Promise<unknown>) => {
+const withoutRemovals = async (
+  context: TestContext,
+  from: number,
+  work: () => Promise<unknown>,
+) => {
   let calls = 0;
   const mocks = (['rm', 'rename'] as const).map((name) => {
     const real = promises[name] as (...given: readonly unknown[]) => Promise<void>; // one of two signatures

@@ -15,7 +15,8 @@ import {
 import { fileJournals } from '../../src/journal/file-store.js';
 import { step } from '../../src/machine/machine.js';
 
-const modeOf = async (path: string): Promise<string> => ((await stat(path)).mode & 0o777).toString(8);
+const modeOf = async (path: string): Promise<string> =>
+  ((await stat(path)).mode & 0o777).toString(8);
 
 test('files are for their owner only', async (context) => {
   const root = await makeFolder(context);
@@ -27,7 +28,12 @@ test('files are for their owner only', async (context) => {
   for (const name of ['a.jsonl', 'a.lock', 'a.mark', 'a.owner', 'a.reserve'])
     assert.equal(await modeOf(join(sessions, name)), '600', name);
   assert.equal(await modeOf(join(folder, 'blobs', sha256.slice(0, 2), sha256)), '600');
-  for (const path of [folder, sessions, join(folder, 'blobs'), join(folder, 'blobs', sha256.slice(0, 2))]) {
+  for (const path of [
+    folder,
+    sessions,
+    join(folder, 'blobs'),
+    join(folder, 'blobs', sha256.slice(0, 2)),
+  ]) {
     assert.equal(await modeOf(path), '700', path);
   }
   await journal.close();
@@ -58,7 +64,9 @@ test('every line is JSON, numbered from 1, with a check at rest and every so oft
     rest.map(({ event }) => event),
     eventsOf(drafts),
   );
-  const due = drafts.map(({ state }, index) => state.name === 'WaitingForUserInput' || (index + 1) % 4 === 0);
+  const due = drafts.map(
+    ({ state }, index) => state.name === 'WaitingForUserInput' || (index + 1) % 4 === 0,
+  );
   assert.ok(due.includes(false));
   assert.deepEqual(
     rest.map(({ check }) => typeof check === 'string'),
@@ -135,7 +143,11 @@ test('a blob that is there is not written again, one that was cut is repaired, o
   assert.equal(await readFile(path, 'utf8'), 'hello');
   await writeFile(path, 'jello');
   await assert.rejects(blobs.get(sha256), { kind: 'damaged', message: /does not fit its name/ });
-  assert.equal((await readdir(join(folder, 'blobs', sha256.slice(0, 2)))).length, 1, 'no draft stays behind');
+  assert.equal(
+    (await readdir(join(folder, 'blobs', sha256.slice(0, 2)))).length,
+    1,
+    'no draft stays behind',
+  );
   await close();
 });
 
@@ -181,7 +193,11 @@ test('the names of a new session and of its folders are made durable, but for fo
     if (path === root) throw Object.assign(new Error('EACCES: not allowed'), { code: 'EACCES' });
   });
   const store = fileJournals({ folder });
-  await assert.rejects(store.create(headerOf('a')), /EACCES/, 'the parent of a new folder has to be synced');
+  await assert.rejects(
+    store.create(headerOf('a')),
+    /EACCES/,
+    'the parent of a new folder has to be synced',
+  );
   await (await store.create(headerOf('a'))).close();
   for (const path of [root, folder, sessions]) assert.ok(opened.has(path), path);
 });

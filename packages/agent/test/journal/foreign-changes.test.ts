@@ -130,7 +130,11 @@ for (const { title, make, says, rescued = COUNT + 2 } of changes) {
     const error = await errorOf(journal.append(drafts.slice(COUNT)));
     assert.equal(error.kind, 'foreignChange', error.message);
     assert.match(error.message, says);
-    assert.deepEqual(await readFile(path).catch(() => null), before, 'what others made of it stays');
+    assert.deepEqual(
+      await readFile(path).catch(() => null),
+      before,
+      'what others made of it stays',
+    );
     assert.equal(journal.seq, COUNT);
     const copy = join(folder, 'rescued', 'a.jsonl');
     assert.ok(error.message.includes(copy), error.message);

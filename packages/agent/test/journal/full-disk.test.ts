@@ -7,7 +7,15 @@ import { startChild } from './start-child.js';
 /** Mounts a disk of its own over a folder, in a mount namespace of its own, and goes on with the words behind it. */
 const onDisk = (folder: string, mount: string): readonly string[] => {
   const script = `mount ${mount} "$0" && exec "$@"`;
-  return ['unshare', ...(process.getuid?.() === 0 ? [] : ['-Ur']), '-m', 'sh', '-c', script, folder];
+  return [
+    'unshare',
+    ...(process.getuid?.() === 0 ? [] : ['-Ur']),
+    '-m',
+    'sh',
+    '-c',
+    script,
+    folder,
+  ];
 };
 
 const requireUnshare = (): void => {
@@ -23,7 +31,9 @@ const requireUnshare = (): void => {
   );
 };
 
-const linesOf = async (child: ReturnType<typeof startChild>): Promise<ReadonlyMap<string, string>> => {
+const linesOf = async (
+  child: ReturnType<typeof startChild>,
+): Promise<ReadonlyMap<string, string>> => {
   const lines = new Map<string, string>();
   for (let line = await child.nextLine(); line !== undefined; line = await child.nextLine()) {
     const [word = '', ...rest] = line.split(' ');
@@ -64,7 +74,11 @@ test('a read-only disk refuses a new session and says so', async (context) => {
 test('what is known is written to a full disk from reserved space, once', async (context) => {
   requireUnshare();
   const folder = await makeFolder(context);
-  const child = startChild(context, ['useReserve', folder], onDisk(folder, '-t tmpfs -o size=2m none'));
+  const child = startChild(
+    context,
+    ['useReserve', folder],
+    onDisk(folder, '-t tmpfs -o size=2m none'),
+  );
   const said = await linesOf(child);
   assert.equal(said.get('append'), 'was accepted', child.complaints());
   assert.match(said.get('full') ?? '', /^cannotWrite: .*ENOSPC.*disk is full: free some space/);
@@ -75,7 +89,11 @@ test('what is known is written to a full disk from reserved space, once', async 
 test('a snapshot that a full disk refuses leaves nothing, and takes nothing of the reserved space', async (context) => {
   requireUnshare();
   const folder = await makeFolder(context);
-  const child = startChild(context, ['snapshot', folder], onDisk(folder, '-t tmpfs -o size=2m none'));
+  const child = startChild(
+    context,
+    ['snapshot', folder],
+    onDisk(folder, '-t tmpfs -o size=2m none'),
+  );
   const said = Object.fromEntries(await linesOf(child));
   const whole = (count: number): string => `${count} lines, 0 characters after them`;
   assert.deepEqual(

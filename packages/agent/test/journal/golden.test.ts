@@ -49,7 +49,11 @@ test('golden journals are neither changed nor removed', () => {
   const found = Object.fromEntries(
     names.map((name) => [name, hashBytes(readFileSync(join(golden, `${name}.pawl`)))]),
   );
-  assert.deepEqual(found, FROZEN, 'add a new file for a new format, with its hash here; leave the old ones');
+  assert.deepEqual(
+    found,
+    FROZEN,
+    'add a new file for a new format, with its hash here; leave the old ones',
+  );
 });
 
 /** The texts of all replies. */
@@ -76,7 +80,10 @@ for (const name of names) {
     }
     const replies = await repliesIn(opened.journal);
     const conversation = JSON.stringify(opened.state.session.conversation.closed);
-    assert.ok(conversation.includes(JSON.stringify(replies.at(-1))), 'the last reply is in the conversation');
+    assert.ok(
+      conversation.includes(JSON.stringify(replies.at(-1))),
+      'the last reply is in the conversation',
+    );
     await opened.journal.close();
     const target = join(folder, 'again.pawl');
     await exportSession(folder, sessionId, target);

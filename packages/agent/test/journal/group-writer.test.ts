@@ -4,7 +4,12 @@ import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { makeFolder } from '../../../../test/kit/journal/story.js';
-import { type FileTarget, fileTarget, GroupWriter, type Surroundings } from '../../src/journal/writer.js';
+import {
+  type FileTarget,
+  fileTarget,
+  GroupWriter,
+  type Surroundings,
+} from '../../src/journal/writer.js';
 
 /** The file belongs to the writer, whatever happens. */
 const OWNED: Surroundings = {
@@ -22,7 +27,8 @@ const openCounted = async (context: TestContext) => {
   const failing = new Set<string>();
   const note = (name: string): void => {
     calls.push(name);
-    if (failing.has(name)) throw Object.assign(new Error(`EIO: i/o error, ${name}`), { code: 'EIO' });
+    if (failing.has(name))
+      throw Object.assign(new Error(`EIO: i/o error, ${name}`), { code: 'EIO' });
   };
   const target: FileTarget = {
     // At most 4 bytes at once.
@@ -90,7 +96,10 @@ for (const fault of ['write', 'datasync']) {
 test('when not even cutting back works, the first failure is the one that is told', async (context) => {
   const { writer, failing } = await openCounted(context);
   failing.add('datasync').add('truncate');
-  await assert.rejects(writer.write(Buffer.from('one\n')), { kind: 'cannotWrite', message: /datasync/ });
+  await assert.rejects(writer.write(Buffer.from('one\n')), {
+    kind: 'cannotWrite',
+    message: /datasync/,
+  });
   await writer.close();
 });
 

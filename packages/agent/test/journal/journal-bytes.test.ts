@@ -38,7 +38,15 @@ test('lines longer than a block', async (context) => {
 
 test('texts across blocks, backwards, and longer than a block', async (context) => {
   const { journal } = await openFile(context);
-  const ends = [WHOLE.length, MEGABYTE + 5, MEGABYTE, 3 * MEGABYTE, 2.5 * MEGABYTE, WHOLE.length - 4, 20];
+  const ends = [
+    WHOLE.length,
+    MEGABYTE + 5,
+    MEGABYTE,
+    3 * MEGABYTE,
+    2.5 * MEGABYTE,
+    WHOLE.length - 4,
+    20,
+  ];
   for (const length of [10, 1.2 * MEGABYTE])
     for (const end of ends) {
       const start = Math.max(0, Math.floor(end - length));

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import test from 'node:test';
-import { collect, headerOf, linesOf, makeFolder, tellFrom } from '../../../../test/kit/journal/story.js';
+import {
+  collect,
+  headerOf,
+  linesOf,
+  makeFolder,
+  tellFrom,
+} from '../../../../test/kit/journal/story.js';
 import { fileJournals, machineFileJournals } from '../../src/journal/file-store.js';
 import { machineMemoryJournals } from '../../src/journal/memory-store.js';
 import type { InspectableStore } from '../../src/journal/reader.js';
@@ -88,7 +94,11 @@ test('both kinds lie in one folder and are listed together; a run is named by it
   const session = await agents.create(headerOf('session'));
   await session.append(tellFrom(headerOf('session'), 2));
   await session.close();
-  const listed = (await collect(agents.list())).map(({ sessionId, kind, title }) => [sessionId, kind, title]);
+  const listed = (await collect(agents.list())).map(({ sessionId, kind, title }) => [
+    sessionId,
+    kind,
+    title,
+  ]);
   assert.deepEqual(listed.sort(), [
     ['run', 'ask', 'how many bugs?'],
     ['session', 'agent', 'words 2 äöü €'],
@@ -121,7 +131,8 @@ for (const [name, work] of Object.entries(refusals)) {
     });
     await assert.rejects(work(runs as never, 'session'), {
       kind: 'otherMachine',
-      message: 'Session "session" is a session of the agent\'s. To go on with it: pawl --resume session',
+      message:
+        'Session "session" is a session of the agent\'s. To go on with it: pawl --resume session',
     });
     await (await runs.open('run')).journal.close();
     await (await agents.open('session')).journal.close();

@@ -23,11 +23,10 @@ test('a line is JSON that others can read, with seq, event, check and crc', () =
 });
 
 test('an entry without a check has no such field', () => {
-  assert.deepEqual(Object.keys(JSON.parse(encodeRecord(recordedOf('', 1, null), 1).bytes.toString())), [
-    'seq',
-    'event',
-    'crc',
-  ]);
+  assert.deepEqual(
+    Object.keys(JSON.parse(encodeRecord(recordedOf('', 1, null), 1).bytes.toString())),
+    ['seq', 'event', 'crc'],
+  );
 });
 
 test('whatever text is encoded comes back, and the sum goes on', () => {

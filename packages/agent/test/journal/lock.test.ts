@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict';
-import { access, mkdir, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import {
+  access,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import test from 'node:test';
@@ -37,7 +47,9 @@ for (const platform of ['linux', 'darwin']) {
     const path = join(await makeFolder(context), 'a.lock');
     const asked = Array.from({ length: 20 }, () => acquireLock(path, { platform }));
     const results = await Promise.allSettled(asked);
-    const locks = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    const locks = results.flatMap((result) =>
+      result.status === 'fulfilled' ? [result.value] : [],
+    );
     assert.equal(locks.length, 1);
     await locks[0]?.release();
   });
@@ -227,7 +239,14 @@ test('what a killed import and killed takers of locks leave is removed once thei
   );
   const living = before.filter((name) => name.startsWith('alive.lock'));
   await (await store.create(headerOf('new'))).close();
-  const expected = [...unsure, ...living, 'alive.jsonl.import', 'new.jsonl', 'new.mark', 'new.owner'];
+  const expected = [
+    ...unsure,
+    ...living,
+    'alive.jsonl.import',
+    'new.jsonl',
+    'new.mark',
+    'new.owner',
+  ];
   assert.deepEqual(
     (await readdir(sessions)).sort(),
     [...expected, 'whole.jsonl', 'whole.mark', 'whole.owner'].sort(),
@@ -276,7 +295,9 @@ test('one of many replaces the file of a dead process, whatever claims dead proc
   await createFile(claimPath(path, 'dead 1'), 'dead 2');
   await createFile(claimPath(claimPath(path, 'dead 1'), 'dead 2'), 'dead 3');
   const owns = Array.from({ length: 20 }, (_, index) => `own ${index}`);
-  const results = await Promise.allSettled(owns.map((own) => replaceFile(path, 'dead 1', own, judge)));
+  const results = await Promise.allSettled(
+    owns.map((own) => replaceFile(path, 'dead 1', own, judge)),
+  );
   const winners = owns.filter((_, index) => {
     const result = results[index];
     return result?.status === 'fulfilled' && result.value;
@@ -307,7 +328,12 @@ const rows: readonly Row[] = [
   ['is alive', linux, linux, 'unknown'],
   ['is dead', { ...linux, pid: NEVER }, linux, 'gone'],
   ['had the pid of a later process', { ...linux, started: '1' }, linux, 'gone'],
-  ['runs in a container, and has no socket', { ...linux, pids: 'p2', pid: NEVER }, linux, 'unknown'],
+  [
+    'runs in a container, and has no socket',
+    { ...linux, pids: 'p2', pid: NEVER },
+    linux,
+    'unknown',
+  ],
   ['ran before the last start of this computer', { ...linux, bootId: 'b0' }, linux, 'restarted'],
   ['ran on another computer', { ...linux, host: 'there', bootId: 'b0' }, linux, 'unknown'],
   [
@@ -321,7 +347,12 @@ const rows: readonly Row[] = [
   ['is dead where there are no sockets', { ...other, pid: NEVER }, other, 'gone'],
   ['had our own pid where there are no sockets', other, other, 'gone'],
   ['ran before the start where there are no sockets', { ...other, since: 1 }, other, 'restarted'],
-  ['ran elsewhere where there are no sockets', { ...other, host: 'there', pid: NEVER }, other, 'unknown'],
+  [
+    'ran elsewhere where there are no sockets',
+    { ...other, host: 'there', pid: NEVER },
+    other,
+    'unknown',
+  ],
 ];
 for (const [title, holder, self, known] of rows) {
   test(`a holder that ${title}: ${known}`, async () => {

@@ -54,7 +54,10 @@ const lastMark = { seq: whole.entries.length, crc: whole.crcs.at(-1) ?? 0 };
 /** Numbers below `count`: all, or some that are evenly spread, and those beside the ends of lines. */
 const chosen = (count: number, perByte: number): readonly number[] => {
   const step = RUNS === 0 ? 1 : Math.max(1, Math.floor(count / RUNS));
-  const spread = Array.from({ length: Math.ceil(count / step) }, (_, index) => index * step + (index % step));
+  const spread = Array.from(
+    { length: Math.ceil(count / step) },
+    (_, index) => index * step + (index % step),
+  );
   const edges = ends.flatMap((end) => [end - 2, end - 1, end, end + 1].map((at) => at * perByte));
   return [...new Set([...spread, ...edges])].filter((at) => at < count);
 };
@@ -65,7 +68,11 @@ test('a journal that was cut at any byte gives exactly its whole entries', async
     // without its line feed an entry is whole
     const lines = ends.filter((end) => end - 1 <= size).length;
     const cut = await read(good.subarray(0, size), null);
-    assert.deepEqual(cut.entries, whole.entries.slice(0, Math.max(0, lines - 1)), `at byte ${size}`);
+    assert.deepEqual(
+      cut.entries,
+      whole.entries.slice(0, Math.max(0, lines - 1)),
+      `at byte ${size}`,
+    );
     const atEnd = ends.includes(size) ? 'whole' : ends.includes(size + 1) ? 'unended' : 'torn';
     assert.equal(cut.ending?.kind ?? 'refused', lines === 0 ? 'refused' : atEnd, `at byte ${size}`);
     if (lines === 0 || lines === ends.length) continue;

@@ -73,8 +73,14 @@ test('of a line that cannot be good only the beginning is yielded, as the last o
   for (const blockBytes of [1, 7, 16])
     for (const [text, beginning, ended] of texts) {
       const bytes = Buffer.from(`good\ngood\n${text}`);
-      const blocks = await collect(readLines(bufferSource(bytes), bytes.length, blockBytes, 0, 100));
-      assert.deepEqual(blocks.flatMap(linesIn), ['good', 'good', beginning], `${blockBytes} ${text}`);
+      const blocks = await collect(
+        readLines(bufferSource(bytes), bytes.length, blockBytes, 0, 100),
+      );
+      assert.deepEqual(
+        blocks.flatMap(linesIn),
+        ['good', 'good', beginning],
+        `${blockBytes} ${text}`,
+      );
       assert.equal(blocks.at(-1)?.ended, ended);
     }
 });
@@ -171,7 +177,12 @@ for (const [body, what] of forged) {
     const first = encodeRecord(recordedOf('good', 1), SEED);
     const second = sealed(body, first.crc);
     const bytes = Buffer.concat([first.bytes, second]);
-    const lines: Lines = { bytes, start: 0, ends: [first.bytes.length - 1, bytes.length], ended: 'yes' };
+    const lines: Lines = {
+      bytes,
+      start: 0,
+      ends: [first.bytes.length - 1, bytes.length],
+      ended: 'yes',
+    };
     const decoded = decodeRecords(lines, SEED, 1);
     assert.deepEqual(decoded.records, [recordedOf('good', 1)]);
     assert.equal(decoded.crc, first.crc);

@@ -63,7 +63,10 @@ test('a replay leads to the state from before, on the same path, and verifies ev
 test('a replay stops where it is told to', async (context) => {
   const { records } = await (await makeStore(await makeFolder(context))).inspect('a');
   const seen: Stepped[] = [];
-  const { seq, state } = await replay(header, records, { at: 7, visit: (stepped) => seen.push(stepped) });
+  const { seq, state } = await replay(header, records, {
+    at: 7,
+    visit: (stepped) => seen.push(stepped),
+  });
   assert.deepEqual([seq, seen.length], [7, 7]);
   assert.deepEqual(plain(state), plain(drafts[6]?.state));
 });
@@ -98,7 +101,10 @@ test('a machine that leads elsewhere is refused, and the message says that it ha
   await makeStore(folder);
   const store = fileJournals({ folder, machine: changed });
   const bytes = await readFile(join(folder, 'sessions', 'a.jsonl'));
-  await assert.rejects(store.open('a'), { kind: 'damaged', message: /seq 1 .*machine has changed.*another/ });
+  await assert.rejects(store.open('a'), {
+    kind: 'damaged',
+    message: /seq 1 .*machine has changed.*another/,
+  });
   assert.deepEqual(await readFile(join(folder, 'sessions', 'a.jsonl')), bytes);
 });
 
@@ -114,7 +120,16 @@ test('another machine that leads to the same states is let in', async (context) 
 });
 
 test('a fingerprint depends on every edge', () => {
-  const edge = { id: 'a', from: 'a', event: null, when: '', to: 'b', as: '', then: '', kind: 'go' } as const;
+  const edge = {
+    id: 'a',
+    from: 'a',
+    event: null,
+    when: '',
+    to: 'b',
+    as: '',
+    then: '',
+    kind: 'go',
+  } as const;
   assert.equal(edgesFingerprint([edge]), edgesFingerprint([{ ...edge }]));
   assert.notEqual(edgesFingerprint([edge]), edgesFingerprint([{ ...edge, to: 'c' }]));
   assert.notEqual(edgesFingerprint([edge]), edgesFingerprint([edge, edge]));
@@ -135,8 +150,14 @@ for (const [place, storeOf] of Object.entries(stores)) {
       const limits = at === undefined ? {} : { at };
       const direct: Stepped[] = [];
       const kept: Stepped[] = [];
-      const stored = await store.replay('a', { ...limits, visit: (stepped) => direct.push(stepped) });
-      const replayed = await replay(header, records, { ...limits, visit: (stepped) => kept.push(stepped) });
+      const stored = await store.replay('a', {
+        ...limits,
+        visit: (stepped) => direct.push(stepped),
+      });
+      const replayed = await replay(header, records, {
+        ...limits,
+        visit: (stepped) => kept.push(stepped),
+      });
       assert.equal(JSON.stringify(stored), JSON.stringify({ ...look, ...replayed }));
       assert.equal(JSON.stringify(direct), JSON.stringify(kept));
       assert.equal(direct.length, Math.min(at ?? 140, 140));

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { copyFile, open, readFile, rm, writeFile } from 'node:fs/promises';
 import test from 'node:test';
-import { headerOf, linesOf, makeFolder, plain, tell, tellFrom } from '../../../../test/kit/journal/story.js';
+import {
+  headerOf,
+  linesOf,
+  makeFolder,
+  plain,
+  tell,
+  tellFrom,
+} from '../../../../test/kit/journal/story.js';
 import { agentMachine } from '../../src/journal/journaled-agent-machine.js';
 import { decodeSnapshots, encodeSnapshot, loadSnapshot } from '../../src/journal/snapshot.js';
 import { initialState } from '../../src/machine/machine.js';
@@ -20,7 +27,13 @@ test('a cut or changed snapshot never leads to another state', async (context) =
   context.after(() => handle.close());
   const load = async (bytes: Buffer) => {
     await writeFile(snapshot, bytes);
-    return loadSnapshot({ handle, path: journal, sessionId: 'a', machine: agentMachine, foldLast: 0 });
+    return loadSnapshot({
+      handle,
+      path: journal,
+      sessionId: 'a',
+      machine: agentMachine,
+      foldLast: 0,
+    });
   };
   assert.equal((await load(good))?.start?.fold.seq, 12, 'control: the whole snapshot counts');
   const stride = Math.max(1, Math.floor((2 * good.length) / DAMAGES));

@@ -36,23 +36,35 @@ export const write = async (
 };
 
 /** Appends, and lets a snapshot be written, as a session does while it waits for the model. */
-export const appendAndRest = async (journal: Journal, drafts: readonly EntryDraft[]): Promise<void> => {
+export const appendAndRest = async (
+  journal: Journal,
+  drafts: readonly EntryDraft[],
+): Promise<void> => {
   await journal.append(drafts);
   await setImmediate();
 };
 
 /** Opens and closes the session: its state, what is told of files, and the steps that were folded. */
-export const openOnce = async (store: Store, options: VisitedOpening<AgentTypes> = {}, sessionId = 'a') => {
+export const openOnce = async (
+  store: Store,
+  options: VisitedOpening<AgentTypes> = {},
+  sessionId = 'a',
+) => {
   const folded: { seq: number; before: State }[] = [];
-  const visit = ({ seq, before }: { seq: number; before: State }): void => void folded.push({ seq, before });
+  const visit = ({ seq, before }: { seq: number; before: State }): void =>
+    void folded.push({ seq, before });
   const { journal, state, past } = await store.open(sessionId, { visitLast: 0, ...options, visit });
   await journal.close();
   return { state, past, folded };
 };
 
-export const texts = (index: number): string => `line ${index}\n"quoted" äöü € ${'x'.repeat(300)}${index}`;
+export const texts = (index: number): string =>
+  `line ${index}\n"quoted" äöü € ${'x'.repeat(300)}${index}`;
 
-export const stage = async (context: TestContext, { count = 20, every = 4, machine = agentMachine } = {}) => {
+export const stage = async (
+  context: TestContext,
+  { count = 20, every = 4, machine = agentMachine } = {},
+) => {
   const folder = await makeFolder(context);
   const store = storeOf(folder, every, machine);
   const drafts = tell(count, initialState(headerOf('a').settings), texts);

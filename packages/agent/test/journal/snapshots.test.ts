@@ -19,7 +19,15 @@ import { headerOf, linesOf, makeFolder, plain, tell } from '../../../../test/kit
 import { initialState, step } from '../../src/machine/machine.js';
 import { collectPastFiles } from '../../src/machine/past-files.js';
 import type { EntryDraft, Header } from '../../src/ports/journal.js';
-import { appendAndRest, openOnce, pathsIn, stage, storeOf, texts, write } from './snapshot-stage.js';
+import {
+  appendAndRest,
+  openOnce,
+  pathsIn,
+  stage,
+  storeOf,
+  texts,
+  write,
+} from './snapshot-stage.js';
 
 /** Snapshots save the fold of a long journal. They never lead to another state than the journal does. */
 
@@ -93,7 +101,11 @@ const editRounds = (header: Header, rounds: number): EntryDraft[] => {
   for (let round = 1; round <= rounds; round++) {
     const id = `call-${round}`;
     take(completed({ text: 'I edit.', calls: [edit(id)] }));
-    take((state) => ({ ...eventOf(started(id), state), before: `${round}`, after: `${round + 1}` }));
+    take((state) => ({
+      ...eventOf(started(id), state),
+      before: `${round}`,
+      after: `${round + 1}`,
+    }));
     take((state) => {
       const event = eventOf(ended(id), state);
       if (event.type !== 'ToolCompleted') return event;

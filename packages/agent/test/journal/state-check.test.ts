@@ -3,7 +3,11 @@ import test from 'node:test';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import fc from 'fast-check';
 import { headerOf, tellFrom } from '../../../../test/kit/journal/story.js';
-import { agentMachine, createStateCheck, sha256 } from '../../src/journal/journaled-agent-machine.js';
+import {
+  agentMachine,
+  createStateCheck,
+  sha256,
+} from '../../src/journal/journaled-agent-machine.js';
 import { dueCheck } from '../../src/journal/replay.js';
 import type { AssistantPart, Message } from '../../src/machine/message.js';
 import type { State } from '../../src/machine/state.js';
@@ -148,7 +152,10 @@ test('what is summed stays the same text, so that journals of earlier versions k
     },
   };
   // Only its parts count; the sum was written down when the check was first made faster.
-  assert.equal(fresh(odd as State), '0ebe6c90cd936fb35f13357d82734cf8e58a98418b708e99bda9d8c7a9a46fd8');
+  assert.equal(
+    fresh(odd as State),
+    '0ebe6c90cd936fb35f13357d82734cf8e58a98418b708e99bda9d8c7a9a46fd8',
+  );
 });
 
 /** The same by the simplest means: copied with sorted keys, and written by JSON.stringify. */
@@ -163,7 +170,19 @@ const written = (value: unknown): string => JSON.stringify(sorted(value));
 /** Names that JavaScript does not sort by itself, as it does numbers. */
 const words = fc.oneof(
   fc.string({ unit: 'binary' }),
-  fc.constantFrom('"', '\\', '\u0000', '\u001f', '\u007f', '\u2028', '\ud800', '\udc00x', '😀', 'é', 'plain'),
+  fc.constantFrom(
+    '"',
+    '\\',
+    '\u0000',
+    '\u001f',
+    '\u007f',
+    '\u2028',
+    '\ud800',
+    '\udc00x',
+    '😀',
+    'é',
+    'plain',
+  ),
 );
 const names = words.filter((word) => !/^\d+$/.test(word) && word !== '__proto__');
 const anything = fc.letrec((tie) => ({
@@ -185,7 +204,11 @@ test('what is summed is what JSON.stringify would write, for anything', () => {
       const conversation = { open: input };
       const state: object = {
         part,
-        session: { settings, input, conversation: { ...conversation, closed: AppendList.from(messages) } },
+        session: {
+          settings,
+          input,
+          conversation: { ...conversation, closed: AppendList.from(messages) },
+        },
       };
       const rest = { part, session: { settings: null, input, conversation } };
       const chain = messages.reduce((before, message) => sha256(before + written(message)), '');

@@ -23,7 +23,11 @@ import type { Stepped } from '../../src/ports/session.js';
 /** A session with a tool, a second turn and a change of settings, until it was shut down. */
 const playSession = async (): Promise<Play> => {
   const model = testModel(callTools(rawCall('1', 'look')), say('done'), say('again'));
-  const on = await play({ model, tools: [tool('look', () => ok('seen'))], journals: memoryJournals() });
+  const on = await play({
+    model,
+    tools: [tool('look', () => ok('seen'))],
+    journals: memoryJournals(),
+  });
   await on.say('look');
   await on.rest();
   await on.runtime.send(on.id, { type: 'SettingsChanged', patch: { maxRetries: 1 } });
@@ -33,14 +37,19 @@ const playSession = async (): Promise<Play> => {
   return on;
 };
 
-const journalOf = async ({ journals, id }: Play): Promise<{ header: Header; entries: readonly Entry[] }> => ({
+const journalOf = async ({
+  journals,
+  id,
+}: Play): Promise<{ header: Header; entries: readonly Entry[] }> => ({
   header: (await journals.peek(id)).header,
   entries: await collect(journals.read(id)),
 });
 
 /** A step as JSON; the edges, which are the same objects in every step, by their ids. */
 const shown = ({ seq, event, state, actions, path, diagnostics }: Stepped): unknown =>
-  JSON.parse(JSON.stringify({ seq, event, state, actions, path: path.map(({ id }) => id), diagnostics }));
+  JSON.parse(
+    JSON.stringify({ seq, event, state, actions, path: path.map(({ id }) => id), diagnostics }),
+  );
 
 test('the steps of a journal are equal to the steps as they happened', async () => {
   const on = await playSession();
@@ -83,5 +92,8 @@ test('an event that the machine does not know leaves a diagnostic and changes no
   const { header } = await journalOf(await playSession());
   const unknown = { seq: 1, event: { type: 'Sneezed', at: 1 } } as never; // as a later version may write it
   const [step] = steps(header, [unknown]);
-  assert.deepEqual([step?.diagnostics.map(({ kind }) => kind), step?.state], [['malformed'], step?.before]);
+  assert.deepEqual(
+    [step?.diagnostics.map(({ kind }) => kind), step?.state],
+    [['malformed'], step?.before],
+  );
 });

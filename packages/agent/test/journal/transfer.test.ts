@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import test, { type TestContext } from 'node:test';
-import { collect, eventsOf, headerOf, makeFolder, tellFrom } from '../../../../test/kit/journal/story.js';
+import {
+  collect,
+  eventsOf,
+  headerOf,
+  makeFolder,
+  tellFrom,
+} from '../../../../test/kit/journal/story.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { exportSession, importSession, verifyStored } from '../../src/journal/transfer.js';
 
@@ -46,7 +52,9 @@ test('an import replaces nothing, and an export neither', async (context) => {
   await assert.rejects(exportSession(folder, 'a', target), { message: /is there already/ });
   for (const content of ['', 'not a journal', await readFile(path)]) {
     await writeFile(path, content);
-    await assert.rejects(importSession(folder, target), { message: /is here already.*replaces nothing/ });
+    await assert.rejects(importSession(folder, target), {
+      message: /is here already.*replaces nothing/,
+    });
     assert.deepEqual(await readFile(path), Buffer.from(content));
   }
 });
@@ -67,7 +75,11 @@ test('an export that was changed or cut anywhere is refused before anything is s
   for (let at = 0; at < good.length; at += step) {
     const flipped = Buffer.from(good);
     flipped[at] = (flipped[at] ?? 0) ^ 1;
-    for (const bytes of [flipped, good.subarray(0, at), Buffer.concat([good, good.subarray(0, at + 1)])]) {
+    for (const bytes of [
+      flipped,
+      good.subarray(0, at),
+      Buffer.concat([good, good.subarray(0, at + 1)]),
+    ]) {
       await writeFile(target, bytes);
       await assert.rejects(importSession(other, target), { name: 'JournalError' }, `at byte ${at}`);
     }
@@ -115,5 +127,8 @@ test('verify finds a blob that is missing, and one that was changed', async (con
   await mkdir(join(folder, 'away'));
   await rename(dirname(blob), join(folder, 'away', 'blobs'));
   const missing = await verifyStored(path);
-  assert.deepEqual([missing.fault?.path, missing.fault?.why], [blob, 'this blob of the header is missing']);
+  assert.deepEqual(
+    [missing.fault?.path, missing.fault?.why],
+    [blob, 'this blob of the header is missing'],
+  );
 });

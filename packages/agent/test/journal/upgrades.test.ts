@@ -31,7 +31,11 @@ import { type Edit, otherPawl, type Pawl } from './planted-machine.js';
 const present: Pick<Pawl, 'openSession' | 'fileJournals'> = { openSession, fileJournals };
 
 const fieldAdded: readonly Edit[] = [
-  { file: 'agent/src/machine/machine.ts', from: '  epoch: 0,\n});', to: '  epoch: 0,\n  planted: 0,\n});' },
+  {
+    file: 'agent/src/machine/machine.ts',
+    from: '  epoch: 0,\n});',
+    to: '  epoch: 0,\n  planted: 0,\n});',
+  },
   {
     file: 'agent/src/machine/state.ts',
     from: '  epoch: or(parts.epoch, session.epoch),\n',
@@ -91,7 +95,8 @@ const textsOf = (messages: readonly Message[]): readonly string[] =>
     parts.map((part) => `${role}: ${part.type === 'call' ? `call ${part.callId}` : part.text}`),
   );
 
-const conversationOf = ({ session }: State): readonly string[] => textsOf(messagesOf(session.conversation));
+const conversationOf = ({ session }: State): readonly string[] =>
+  textsOf(messagesOf(session.conversation));
 
 const settings = { hooks: 'mutating' } as const;
 const batch = callTools(rawCall('one', 'look', { path: 'a.txt' }), rawCall('two', 'act'));
@@ -99,7 +104,11 @@ const batch = callTools(rawCall('one', 'look', { path: 'a.txt' }), rawCall('two'
 type Written = { readonly folder: string; readonly workspace: string; readonly id: string };
 
 /** Copies the state folder as a crash would leave it, then ends the session that was copied. */
-const crash = async (context: TestContext, { folder, ...rest }: Written, end: () => Promise<unknown>) => {
+const crash = async (
+  context: TestContext,
+  { folder, ...rest }: Written,
+  end: () => Promise<unknown>,
+) => {
   const copy = await makeFolder(context);
   cpSync(folder, copy, { recursive: true, filter: (from) => !/\.lock|\.sock/.test(from) });
   moveSecret(copy);
@@ -116,7 +125,11 @@ const earlier = [
   'assistant: done',
 ];
 
-const begin = async (context: TestContext, tools: readonly Tool[], ...more: ReturnType<typeof say>[]) => {
+const begin = async (
+  context: TestContext,
+  tools: readonly Tool[],
+  ...more: ReturnType<typeof say>[]
+) => {
   const [folder, workspace] = [await makeFolder(context), await makeFolder(context)];
   const model = testModel(batch, say('done'), ...more);
   const session = await openSession({
@@ -204,9 +217,13 @@ const stages: Readonly<Record<string, (context: TestContext) => Promise<Stage>>>
   },
 };
 
-const upgradesIn = (records: readonly { readonly entry: { readonly event: { readonly type: string } } }[]) =>
+const upgradesIn = (
+  records: readonly { readonly entry: { readonly event: { readonly type: string } } }[],
+) =>
   records.flatMap(({ entry: { event } }) =>
-    'upgrade' in event && event.upgrade !== undefined ? [event.upgrade as { from: number; to: number }] : [],
+    'upgrade' in event && event.upgrade !== undefined
+      ? [event.upgrade as { from: number; to: number }]
+      : [],
   );
 
 /** Each text of `expected`, in this order; other texts may stand between them. */
@@ -239,7 +256,10 @@ for (const [change, edits] of Object.entries(machines)) {
       const [exported, elsewhere] = [join(folder, 'x.pawl'), await makeFolder(context)];
       await pawl.exportSession(folder, id, exported);
       await pawl.importSession(elsewhere, exported);
-      assertHolds(conversationOf((await pawl.fileJournals({ folder: elsewhere }).peek(id)).state), known);
+      assertHolds(
+        conversationOf((await pawl.fileJournals({ folder: elsewhere }).peek(id)).state),
+        known,
+      );
       await journals.fork(id, before.seq, 'forked', 1);
       assertHolds(conversationOf((await journals.peek('forked')).state), known);
 
@@ -306,7 +326,10 @@ test('a session goes through several machines, each of which reads what those be
   let expected: readonly string[] = earlier;
   for (const [index, pawl] of later.entries()) {
     const model = testModel(
-      callTools(rawCall(`look-${index}`, 'look', { path: 'c.txt' }), rawCall(`act-${index}`, 'act')),
+      callTools(
+        rawCall(`look-${index}`, 'look', { path: 'c.txt' }),
+        rawCall(`act-${index}`, 'act'),
+      ),
       say(`answer ${index}`),
     );
     const journals = pawl.fileJournals({ folder });
@@ -363,7 +386,9 @@ test('a journal whose header is of a newer machine is refused in words, and list
   );
   const exported = join(folder, 'x.pawl');
   await exportSession(folder, newer.id, exported);
-  await assert.rejects(importSession(await makeFolder(context), exported), { kind: 'newerVersion' });
+  await assert.rejects(importSession(await makeFolder(context), exported), {
+    kind: 'newerVersion',
+  });
   assert.equal((await verifyStored(exported)).fault, null);
 });
 
@@ -421,7 +446,14 @@ for (const [change, edits] of Object.entries(machines)) {
       assert.deepEqual([before.damage, before.mismatches], [null, []], name);
       const model = testModel(say('a reply'), say('one more reply'));
       const tools = [look, act(() => undefined)];
-      const options = { model, journals, workspace, tools, resume: sessionId, report: () => undefined };
+      const options = {
+        model,
+        journals,
+        workspace,
+        tools,
+        resume: sessionId,
+        report: () => undefined,
+      };
       const opened = await pawl.openSession({ ...options, onApproval: () => 'allow' });
       await opened.idle();
       await opened.prompt('go on');

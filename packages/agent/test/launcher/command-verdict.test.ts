@@ -44,7 +44,11 @@ const rows: readonly Row[] = [
     { ...claimed, status: statusOf(RUN, 'exit 3') },
     { kind: 'draining', exitCode: 3 },
   ],
-  ['it has ended', { ...claimed, status: statusOf(RUN, 'exit 3', 'eof') }, { kind: 'finished', exitCode: 3 }],
+  [
+    'it has ended',
+    { ...claimed, status: statusOf(RUN, 'exit 3', 'eof') },
+    { kind: 'finished', exitCode: 3 },
+  ],
   [
     'its output ended before it did',
     { ...claimed, status: statusOf(RUN, 'eof', 'exit 0') },

@@ -65,7 +65,15 @@ for (const watches of [true, false]) {
 test('launcher: words and variables arrive as they are, and what is secret is written to no disk', async (t) => {
   const place = makePlace(t);
   const odd = Array.from({ length: 127 }, (_, at) => String.fromCharCode(at + 1)).join('');
-  const texts = [odd, 'ÁÀÂ\u0081\u0088 \u{1F600}', ' \'"$(x)`y`\\ \n\n tail \n', '', "'", '-n', '\\n$HOME'];
+  const texts = [
+    odd,
+    'ÁÀÂ\u0081\u0088 \u{1F600}',
+    ' \'"$(x)`y`\\ \n\n tail \n',
+    '',
+    "'",
+    '-n',
+    '\\n$HOME',
+  ];
   for (const text of texts) {
     const environment = { PATH: '/usr/bin:/bin', SHOWN: text, SECRET: `secret-4711${text}` };
     const { output } = await place.run('printf "%s|%s|" "$SHOWN" "$SECRET"; printf %s "$1"', {
@@ -107,7 +115,8 @@ test('launcher: a command finds no file of its own spool, through no process, an
   const places = [...output.matchAll(/^at (.+)$/gm)].map(([, place]) => place ?? '');
   assert.ok(places.length > 3, output);
   // The command's own list of folders comes and goes; /run/pawl/command is read-only.
-  const allowed = /^(pipe:\[\d+\]|anon_inode:\[eventfd\]|\/dev\/null|\/proc\/.*|\/run\/pawl\/command)$/;
+  const allowed =
+    /^(pipe:\[\d+\]|anon_inode:\[eventfd\]|\/dev\/null|\/proc\/.*|\/run\/pawl\/command)$/;
   for (const one of places) assert.match(one, allowed, output);
 });
 

@@ -65,7 +65,10 @@ const shellsIn = (folder: string): readonly number[] =>
     .map(Number)
     .filter((pid) => {
       try {
-        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('pawl-launcher') && isIn(pid, folder);
+        return (
+          readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('pawl-launcher') &&
+          isIn(pid, folder)
+        );
       } catch {
         return false; // it has ended
       }
@@ -95,7 +98,10 @@ export const makePlace = (t: TestContext, options: Partial<LauncherOptions> = {}
       const taken = await launcher.take(fence);
       if (taken === null) throw new Error('no command can be had');
       const pieces: Buffer[] = [];
-      const receiver = { bytes: (bytes: Buffer) => void pieces.push(bytes), skipped: () => undefined };
+      const receiver = {
+        bytes: (bytes: Buffer) => void pieces.push(bytes),
+        skipped: () => undefined,
+      };
       taken.start(shell(script, more), '/', { due: null, record: null }, receiver);
       return { ...(await taken.ended), output: Buffer.concat(pieces).toString('utf8') };
     },

@@ -33,7 +33,11 @@ const idsOf = (value: Action | Event): readonly string[] => {
   }
 };
 
-const all = ({ before, last, late }: (typeof answersTo)[Action['type']]) => [...before, ...last, ...late];
+const all = ({ before, last, late }: (typeof answersTo)[Action['type']]) => [
+  ...before,
+  ...last,
+  ...late,
+];
 
 /** What a user says, unasked too, and hooks of a user, which may run for a request that is over. */
 const OF_USERS: readonly string[] = ['UserInput', 'CancelTool', 'UserHooksRan'];

@@ -25,7 +25,10 @@ const stopped = (patch: SettingsPatch = {}) => {
   return walker;
 };
 const before = [u('hi'), a('yo'), u('more')];
-const skipped = [bad('1', /skipped.*budget|budget.*skipped/i), bad('2', /skipped.*budget|budget.*skipped/i)];
+const skipped = [
+  bad('1', /skipped.*budget|budget.*skipped/i),
+  bad('2', /skipped.*budget|budget.*skipped/i),
+];
 const sameTalk = (walker: Walker): void => {
   const [one, two] = walker.steps().slice(-2);
   const text = (step: typeof one) => JSON.stringify(step?.state.session.conversation.closed);
@@ -35,7 +38,8 @@ const sameTalk = (walker: Walker): void => {
 check([
   {
     rule: 'limit-at-end-of-turn',
-    title: 'a reply that reaches the limit ends the turn as it should, and the limit is armed again',
+    title:
+      'a reply that reaches the limit ends the turn as it should, and the limit is armed again',
     given: nearLimit,
     send: [g.says('done', g.usage(0.2))],
     state: 'W(endOfTurn answer)',

@@ -199,7 +199,10 @@ check([
     state: 'C[u]',
     does: ['CancelTimer', 'SendLlmRequest'],
     path: 'X Cancelled W C',
-    talk: [...asked, u(bad('1', STOPPED), bad('2', NOT_RUN), note(/interrupted|cancelled/), 'do Y')],
+    talk: [
+      ...asked,
+      u(bad('1', STOPPED), bad('2', NOT_RUN), note(/interrupted|cancelled/), 'do Y'),
+    ],
     queue: [],
   },
   {
@@ -210,7 +213,11 @@ check([
     state: 'W(cancelled user)',
     does: ['AbortHook'],
     path: 'H Cancelled W',
-    talk: [u('hi'), a(use('1')), u(good('1'), note(/may have been changed by an interrupted hook/))],
+    talk: [
+      u('hi'),
+      a(use('1')),
+      u(good('1'), note(/may have been changed by an interrupted hook/)),
+    ],
   },
   {
     rule: 'cancel-compaction',

@@ -69,7 +69,8 @@ check([
   },
   {
     rule: 'auto-commit',
-    title: 'three commits are not formatted under the rule of exactly one, a dirty tree is committed',
+    title:
+      'three commits are not formatted under the rule of exactly one, a dirty tree is committed',
     given: 'H[c]',
     settings: { formatter: 'onOneCommit' },
     send: [g.hookDone({ commits: g.commits(3), dirty: true })],
@@ -117,7 +118,9 @@ check([
     rule: 'hook-veto',
     title: 'a hook can stop the turn, and the results stay',
     given: 'H[c]',
-    send: [g.hookDone({ warning: 'stop here', proceed: false, commits: g.commits(1), dirty: true })],
+    send: [
+      g.hookDone({ warning: 'stop here', proceed: false, commits: g.commits(1), dirty: true }),
+    ],
     state: 'W(cancelled veto)',
     does: [],
     shows: [/^DisplayWarning hook: [\s\S]*stop here/, 'PromptForInput'],

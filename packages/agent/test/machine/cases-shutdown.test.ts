@@ -4,7 +4,14 @@ import * as g from '../../../../test/kit/agent/given.js';
 import { labels } from '../../../../test/kit/agent/pairs.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import { a, bad, good, nameOf, u, use } from '../../../../test/kit/agent/shown.js';
-import { bring, faultsOf, PLACES, start, take, type Walker } from '../../../../test/kit/agent/walker.js';
+import {
+  bring,
+  faultsOf,
+  PLACES,
+  start,
+  take,
+  type Walker,
+} from '../../../../test/kit/agent/walker.js';
 import { messagesOf } from '../../src/machine/conversation.js';
 
 // Shutdown, and what is late after it. Any sequence of events: cases-random.test.ts.
@@ -23,7 +30,10 @@ const sameAsBefore = (walker: Walker): void => {
   const before = walker.steps().at(-2)?.state ?? assert.fail('no step before');
   const { session, ...own } = before;
   const { epoch, ...rest } = session;
-  assert.equal(open(walker), JSON.stringify({ own: 'partial' in own ? { ...own, partial: '' } : own, rest }));
+  assert.equal(
+    open(walker),
+    JSON.stringify({ own: 'partial' in own ? { ...own, partial: '' } : own, rest }),
+  );
 };
 
 check([
@@ -203,7 +213,15 @@ const everywhere = (): readonly Walker[] => {
   const failed = bring('C[t]');
   failed.send(g.refusedRequest);
   const timed = PLACES.map((place) => bring(place, { limits: { timeMs: 60_000 } }));
-  return [...PLACES.map((place) => bring(place)), ...timed, draining, approving, cancelling, stopped, failed];
+  return [
+    ...PLACES.map((place) => bring(place)),
+    ...timed,
+    draining,
+    approving,
+    cancelling,
+    stopped,
+    failed,
+  ];
 };
 
 for (const walker of everywhere()) {

@@ -23,7 +23,13 @@ const says = (text: string): AssistantMessage => ({
   cut: false,
   parts: [{ type: 'text', text }],
 });
-const found: ResultPart = { type: 'result', callId: '1', tool: 'grep', failed: false, text: 'found' };
+const found: ResultPart = {
+  type: 'result',
+  callId: '1',
+  tool: 'grep',
+  failed: false,
+  text: 'found',
+};
 const asked = addTexts(emptyConversation, 'user', ['one']);
 const answered = addReply(asked, says('first'));
 const called = addResults(answered, [found]);
@@ -56,7 +62,10 @@ test('a reply closes the message it answers, if one waits', () => {
 
 test('results are known from texts, and a compaction leaves them with their calls', () => {
   assert.deepEqual(
-    [emptyConversation, asked, answered, called].map((one) => [holdsResults(one), compactableLength(one)]),
+    [emptyConversation, asked, answered, called].map((one) => [
+      holdsResults(one),
+      compactableLength(one),
+    ]),
     [
       [false, 0],
       [false, 0],
@@ -69,7 +78,9 @@ test('results are known from texts, and a compaction leaves them with their call
 test('a summary stands before what is left of a conversation', () => {
   const kept = replaceBySummary(called, 1, 'so far');
   assert.equal(rolesOf(kept), 'user assistant user');
-  assert.deepEqual(messagesOf(kept)[0]?.parts, [{ type: 'text', origin: 'summary', text: 'so far' }]);
+  assert.deepEqual(messagesOf(kept)[0]?.parts, [
+    { type: 'text', origin: 'summary', text: 'so far' },
+  ]);
   assert.equal(kept.open, called.open);
   const all = replaceBySummary(addTexts(answered, 'user', ['two']), 2, 'so far');
   assert.equal(all.closed.length, 0);
@@ -93,7 +104,10 @@ test('only what the user typed is taken back', () => {
     inputs.map(({ text }) => text),
     ['two', 'three'],
   );
-  assert.deepEqual(conversation.open?.parts, [found, { type: 'text', origin: 'note', text: 'by the way' }]);
+  assert.deepEqual(conversation.open?.parts, [
+    found,
+    { type: 'text', origin: 'note', text: 'by the way' },
+  ]);
 });
 
 test('an estimate counts four characters as one token: of texts, of results, of names and arguments of calls', () => {

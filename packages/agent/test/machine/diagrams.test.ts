@@ -69,13 +69,23 @@ test('the table has a row for each arrow in order, and one for each pair that is
     const rows = arrows.split('\n').slice(2);
     assert.equal(rows.length, machine.edges.length);
     machine.edges.forEach((edge, index) => {
-      const [, from, event, when, to, does] = (rows[index] ?? '').split('|').map((cell) => cell.trim());
-      assert.deepEqual([from, event, when, does], [edge.from, edge.event ?? '–', edge.when, edge.then]);
-      assert.equal(to, edge.kind === 'stay' ? 'stays' : edge.as === '' ? edge.to : `${edge.to} (${edge.as})`);
+      const [, from, event, when, to, does] = (rows[index] ?? '')
+        .split('|')
+        .map((cell) => cell.trim());
+      assert.deepEqual(
+        [from, event, when, does],
+        [edge.from, edge.event ?? '–', edge.when, edge.then],
+      );
+      assert.equal(
+        to,
+        edge.kind === 'stay' ? 'stays' : edge.as === '' ? edge.to : `${edge.to} (${edge.as})`,
+      );
     });
     assert.deepEqual(
       ignored.split('\n').slice(2),
-      machine.ignored.map((pair) => `| ${pair.state} | ${pair.event} | ${pair.ignore} | ${pair.why} |`),
+      machine.ignored.map(
+        (pair) => `| ${pair.state} | ${pair.event} | ${pair.ignore} | ${pair.why} |`,
+      ),
     );
   }
 });
@@ -94,7 +104,8 @@ test('the edges as JSON come back as they were, complete enough to draw the same
 test('every arrow of the agent has a named move, and every guard a name, so that no picture has a blank', () => {
   const next = (index: number) => agent.edges[index + 1];
   const hidden = agent.edges.filter(
-    (edge, index) => edge.when === '' && next(index)?.from === edge.from && next(index)?.event === edge.event,
+    (edge, index) =>
+      edge.when === '' && next(index)?.from === edge.from && next(index)?.event === edge.event,
   );
   assert.deepEqual(hidden, [], 'an arrow without a guard stands before another one');
   assert.deepEqual(

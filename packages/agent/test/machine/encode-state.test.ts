@@ -3,7 +3,13 @@ import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { begun, forAll, roam } from '../../../../test/kit/agent/random.js';
 import { createStateCheck } from '../../src/journal/journaled-agent-machine.js';
-import { agent, decodeState, encodeState, MACHINE_VERSION, step } from '../../src/machine/machine.js';
+import {
+  agent,
+  decodeState,
+  encodeState,
+  MACHINE_VERSION,
+  step,
+} from '../../src/machine/machine.js';
 import type { State } from '../../src/machine/state.js';
 
 /** States that go through JSON. */
@@ -32,7 +38,14 @@ test('every state comes back from JSON, and goes on as the one that stayed', (t)
 test('a copy of a state by JSON or structuredClone changes nothing, and the diagnostic says what to use', () => {
   const { state } = step(begun({}), g.begin);
   const asked = step(state, g.input('hi')).state;
-  for (const copy of [JSON.parse(JSON.stringify(asked)), structuredClone(asked), {}, null, undefined, 5]) {
+  for (const copy of [
+    JSON.parse(JSON.stringify(asked)),
+    structuredClone(asked),
+    {},
+    null,
+    undefined,
+    5,
+  ]) {
     const taken = step(copy as State, g.input('more'));
     assert.deepEqual([taken.actions, taken.path], [[], []]);
     assert.equal(taken.diagnostics[0]?.kind, 'malformed');
@@ -57,7 +70,10 @@ test('what is no encoded state is refused with the field that is wrong, and anot
     [
       {
         ...encoded,
-        state: { ...state, session: { ...state.session, conversation: { closed: [1], open: null } } },
+        state: {
+          ...state,
+          session: { ...state.session, conversation: { closed: [1], open: null } },
+        },
       },
       /is 1; it must be an object/,
     ],
@@ -67,7 +83,10 @@ test('what is no encoded state is refused with the field that is wrong, and anot
     assert.equal(decoded.kind, 'invalid', String(why));
     assert.match(decoded.kind === 'invalid' ? decoded.why : '', why);
   }
-  assert.deepEqual(decodeState({ ...encoded, machineVersion: 99 }), { kind: 'otherVersion', version: 99 });
+  assert.deepEqual(decodeState({ ...encoded, machineVersion: 99 }), {
+    kind: 'otherVersion',
+    version: 99,
+  });
 });
 
 test('input of a call that nests 6,000 levels is refused with a diagnostic, in every state', () => {
@@ -90,12 +109,16 @@ test('the same report of hooks puts its note once, for the request that waits an
     requestId: asked.name === 'CallingLlm' ? asked.requestId : '',
     verdicts: [{ hook: 'guard', decision: 'allow', note: 'be careful' }],
   } as const;
-  const noted = (state: State): number => JSON.stringify(encodeState(state)).split('be careful').length - 1;
+  const noted = (state: State): number =>
+    JSON.stringify(encodeState(state)).split('be careful').length - 1;
   const once = step(asked, report);
   assert.equal(noted(once.state), 1);
   assert.equal(noted(step(once.state, report).state), 1);
   const resting = step(begun({}), g.begin).state;
   const waiting = step(resting, { ...report, moment: 'session-start', requestId: null }).state;
   assert.equal(noted(waiting), 1);
-  assert.equal(noted(step(waiting, { ...report, moment: 'session-start', requestId: null }).state), 1);
+  assert.equal(
+    noted(step(waiting, { ...report, moment: 'session-start', requestId: null }).state),
+    1,
+  );
 });

@@ -33,7 +33,10 @@ const stopping = (callId: string, graceTimerId: string): Call => ({
   startedAt: 1,
   graceTimerId,
 });
-const cancelling = (graceTimerId: string | null, own: SessionData = session()): In<'ExecutingTools'> => ({
+const cancelling = (
+  graceTimerId: string | null,
+  own: SessionData = session(),
+): In<'ExecutingTools'> => ({
   ...batch([running('1')], own),
   phase: { mode: 'cancelling', graceTimerId, cause: 'user' },
 });
@@ -72,7 +75,11 @@ const named: readonly (readonly [string, State, readonly string[]])[] = [
     batch([endedCall('1'), running('2'), starting('3'), awaiting('4'), queued('5')]),
     ['call batch-1 2', 'call batch-1 3', 'approval batch-1 4'],
   ],
-  ['a call that is being stopped', batch([stopping('1', 'timer-3')]), ['call batch-1 1', 'timer timer-3']],
+  [
+    'a call that is being stopped',
+    batch([stopping('1', 'timer-3')]),
+    ['call batch-1 1', 'timer timer-3'],
+  ],
   ['a batch that is being stopped', cancelling('timer-4'), ['call batch-1 1', 'timer timer-4']],
   ['a batch that is being stopped at once', cancelling(null), ['call batch-1 1']],
 ];
@@ -183,14 +190,23 @@ for (const { what, state, start, stop, ends } of works) {
 
 test('input, pieces and progress neither start nor end work', () => {
   const state = batch([running('1')]);
-  for (const given of [g.input('hi'), g.delta('x', 'req-1'), g.progress('1'), g.cancel, g.resumed]) {
+  for (const given of [
+    g.input('hi'),
+    g.delta('x', 'req-1'),
+    g.progress('1'),
+    g.cancel,
+    g.resumed,
+  ]) {
     assert.equal(endedBy(g.eventOf(given, state)), null);
   }
 });
 
 test('a call that was asked to stop goes on until it is forced', () => {
   const asked: Action = { type: 'CancelTools', batchId: 'batch-1', callIds: ['1'], force: false };
-  assert.deepEqual(faults(batch([running('1')]), hand.event, waiting(), [asked]), goesOn('call batch-1 1'));
+  assert.deepEqual(
+    faults(batch([running('1')]), hand.event, waiting(), [asked]),
+    goesOn('call batch-1 1'),
+  );
 });
 
 test('the time limit of a turn that is being stopped rings for nothing', () => {

@@ -31,7 +31,10 @@ import type { In, SessionData, State } from '../../src/machine/state.js';
 // ---- 5: bounds ----
 
 const TWO_RETRIES: SettingsPatch = { maxRetries: 2 };
-const spent = (turn: Partial<SessionData['turn']>, limits: SettingsPatch['limits'] = {}): SessionData => {
+const spent = (
+  turn: Partial<SessionData['turn']>,
+  limits: SettingsPatch['limits'] = {},
+): SessionData => {
   const own = session({}, { limits });
   return { ...own, turn: { ...own.turn, ...turn } };
 };
@@ -53,7 +56,10 @@ const bounds: readonly Row[] = [
   {
     title: 'one attempt too many to wait for, which was one too many already',
     after: failed(session({}, TWO_RETRIES), 4),
-    says: ['bounded-work: attempt 4 of at most 3', 'bounded-work: retry 4 of at most 2 is promised'],
+    says: [
+      'bounded-work: attempt 4 of at most 3',
+      'bounded-work: retry 4 of at most 2 is promised',
+    ],
   },
   {
     title: 'a retry that went on waiting when the bound was lowered',
@@ -157,7 +163,11 @@ for (const row of bounds) check(row);
 const SHUTDOWN: Event = { type: 'ShutdownRequested', at: g.NOW };
 const waitsInQueue = (...texts: readonly string[]): SessionData =>
   session({
-    queue: texts.map((words, index) => ({ inputId: `input-${index}`, text: words, mode: 'steer' as const })),
+    queue: texts.map((words, index) => ({
+      inputId: `input-${index}`,
+      text: words,
+      mode: 'steer' as const,
+    })),
   });
 
 const unanswered = withTalk([], asked('one'));
@@ -203,7 +213,11 @@ const rest: readonly Row[] = [
     after: llm(waitsInQueue('one', 'two')),
     says: 'nothing-typed-is-lost: "one" is lost',
   },
-  { title: 'the queue is sent', before: llm(waitsInQueue('one')), after: llm(withTalk([], asked('one'))) },
+  {
+    title: 'the queue is sent',
+    before: llm(waitsInQueue('one')),
+    after: llm(withTalk([], asked('one'))),
+  },
   {
     title: 'the queue is handed back',
     before: llm(waitsInQueue('one')),
@@ -285,14 +299,24 @@ check({
 });
 
 test('an event that is named in a diagnostic is not silent', () => {
-  const diagnostics = [{ kind: 'late', state: silent.name, event: 'CancelTurn', why: 'no turn' }] as const;
-  assert.deepEqual(stateFaults(silent, event, { state: silent, actions: [], path: [], diagnostics }), []);
+  const diagnostics = [
+    { kind: 'late', state: silent.name, event: 'CancelTurn', why: 'no turn' },
+  ] as const;
+  assert.deepEqual(
+    stateFaults(silent, event, { state: silent, actions: [], path: [], diagnostics }),
+    [],
+  );
 });
 
 test('promises that were broken before are not complained about again', () => {
   const broken = waiting(session({ conversation: { ...emptyConversation, open: user() } }));
   assert.deepEqual(
-    stateFaults(broken, event, { state: { ...broken }, actions: [PROMPT], path: [], diagnostics: [] }),
+    stateFaults(broken, event, {
+      state: { ...broken },
+      actions: [PROMPT],
+      path: [],
+      diagnostics: [],
+    }),
     [],
   );
 });

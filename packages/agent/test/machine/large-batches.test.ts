@@ -41,10 +41,15 @@ const counted = (call: JudgedCall, reads: Reads): JudgedCall => {
 const idOf = (index: number): string => `call-${index}`;
 
 /** Runs one batch to its end as a session does: every event is stepped, and checked where a check is due. */
-const runBatch = (count: number, make: (callId: string) => JudgedCall): Reads & { readonly last: State } => {
+const runBatch = (
+  count: number,
+  make: (callId: string) => JudgedCall,
+): Reads & { readonly last: State } => {
   const reads = { ids: 0, inputs: 0 };
   const check = agentMachine.createCheck();
-  let state: State = initialState(settingsOf({ hooks: 'never', windowTokens: Number.MAX_SAFE_INTEGER }));
+  let state: State = initialState(
+    settingsOf({ hooks: 'never', windowTokens: Number.MAX_SAFE_INTEGER }),
+  );
   let seq = 0;
   const take = (next: given.Given): void => {
     const stepped = step(state, given.eventOf(next, state));
@@ -76,11 +81,15 @@ for (const [title, make] of kinds) {
     const [few, many] = [runBatch(400, make), runBatch(1_600, make)];
     assert.equal(many.last.name, 'CallingLlm');
     assert.ok(many.ids / few.ids < 6, `ids were read ${few.ids} and ${many.ids} times`);
-    assert.ok(many.inputs / few.inputs < 6, `inputs were read ${few.inputs} and ${many.inputs} times`);
+    assert.ok(
+      many.inputs / few.inputs < 6,
+      `inputs were read ${few.inputs} and ${many.inputs} times`,
+    );
   });
 }
 
-const isAsking = (state: State): boolean => state.name === 'ExecutingTools' && state.calls.some(isAsked);
+const isAsking = (state: State): boolean =>
+  state.name === 'ExecutingTools' && state.calls.some(isAsked);
 
 test('answers to questions about many calls take work in proportion to their number', () => {
   const answer = (count: number): number => {
@@ -158,7 +167,9 @@ test('a state with many calls is checked less often; a state with few calls ever
     for (const next of [given.begin, given.input('go'), given.wants(...made)])
       ({ state } = step(state, given.eventOf(next, state)));
     assert.equal(state.name, 'ExecutingTools');
-    return dueCheck({ machine: agentMachine, check: () => 'sum' }, seq, state, CHECK_EVERY) !== null;
+    return (
+      dueCheck({ machine: agentMachine, check: () => 'sum' }, seq, state, CHECK_EVERY) !== null
+    );
   };
   assert.deepEqual(
     [due(3, 64), due(64, 64), due(65, 64), due(65, 128), due(1_000, 512), due(1_000, 1_024)],

@@ -10,7 +10,10 @@ import { isLimited, isReached, readLimit, remainingLimit } from '../../src/machi
 test('a limit of 0 as people write it is none; what is left of a limit is 0 and stays 0', () => {
   assert.equal(readLimit(0), 'unlimited');
   assert.equal(readLimit(0.01), 0.01);
-  assert.deepEqual([isLimited(0), isLimited('unlimited'), isLimited(undefined)], [false, false, false]);
+  assert.deepEqual(
+    [isLimited(0), isLimited('unlimited'), isLimited(undefined)],
+    [false, false, false],
+  );
   assert.ok(isLimited(1));
   assert.deepEqual(remainingLimit(5, 7), { type: 'left', amount: 0 });
   assert.deepEqual(remainingLimit('unlimited', 7), { type: 'unlimited' });
@@ -33,6 +36,10 @@ test('settings hold no limit of 0, whoever wrote them', () => {
   assert.equal(walker.state().session.settings.limits.usd, 'unlimited');
   walker.send(g.begin, g.approve('tokens', 5), g.approve('tokens', 0));
   assert.equal(walker.state().session.settings.limits.tokens, 'unlimited');
-  walker.send({ type: 'SettingsChanged', at: g.NOW, patch: { limits: { ...settings.limits, rounds: 0 } } });
+  walker.send({
+    type: 'SettingsChanged',
+    at: g.NOW,
+    patch: { limits: { ...settings.limits, rounds: 0 } },
+  });
   assert.equal(walker.state().session.settings.limits.rounds, 'unlimited');
 });

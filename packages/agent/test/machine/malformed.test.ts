@@ -56,9 +56,18 @@ test('a diagnostic says which field is wrong, what it is, and what it must be', 
     [{ type: 'toString', at: 1 }, /^type is "toString"; it must be one of/],
     [{ type: 'Start' }, /^at is missing; it must be a finite number$/],
     [{ type: 'Start', at: Number.NaN }, /^at is NaN; it must be a finite number$/],
-    [{ type: 'UserInput', at: 1, text: 5n, mode: 'steer' }, /^text is a bigint; it must be a text$/],
-    [{ type: 'UserInput', at: 1, text: 'x', mode: 'steel' }, /^mode is "steel"; it must be one of steer, /],
-    [{ type: 'EditQueue', at: 1, items: [{}] }, /^items\[0\]\.inputId is missing; it must be a text$/],
+    [
+      { type: 'UserInput', at: 1, text: 5n, mode: 'steer' },
+      /^text is a bigint; it must be a text$/,
+    ],
+    [
+      { type: 'UserInput', at: 1, text: 'x', mode: 'steel' },
+      /^mode is "steel"; it must be one of steer, /,
+    ],
+    [
+      { type: 'EditQueue', at: 1, items: [{}] },
+      /^items\[0\]\.inputId is missing; it must be a text$/,
+    ],
     [
       { ...completed, usage: { ...usage, inputTokens: Number.NaN } },
       /^usage\.inputTokens is NaN; it must be a whole number from 0 to 1000000000$/,
@@ -75,7 +84,10 @@ test('a diagnostic says which field is wrong, what it is, and what it must be', 
       { type: 'SettingsChanged', at: 1, patch: { limits: undefined } },
       /^patch\.limits is undefined; it must be left out$/,
     ],
-    [{ type: 'SettingsChanged', at: 1, patch: { maxParallel: 0 } }, /^patch\.maxParallel is 0; it must be a/],
+    [
+      { type: 'SettingsChanged', at: 1, patch: { maxParallel: 0 } },
+      /^patch\.maxParallel is 0; it must be a/,
+    ],
     [
       {
         get type(): string {

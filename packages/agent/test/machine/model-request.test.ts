@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addReply, addTexts, emptyConversation, requestMessages } from '../../src/machine/conversation.js';
+import {
+  addReply,
+  addTexts,
+  emptyConversation,
+  requestMessages,
+} from '../../src/machine/conversation.js';
 import type { AssistantMessage } from '../../src/machine/message.js';
 
 // docs/rules.md#reasoning: what the model is sent of a conversation that other models took part in.

@@ -98,7 +98,9 @@ test('a call that failed shows nothing', () => {
 test('the estimate of messages counts pictures beside letters', () => {
   const message = (images?: readonly Image[]): Message => ({
     role: 'user',
-    parts: [{ type: 'text', origin: 'user', text: 'four', ...(images === undefined ? {} : { images }) }],
+    parts: [
+      { type: 'text', origin: 'user', text: 'four', ...(images === undefined ? {} : { images }) },
+    ],
   });
   assert.equal(estimateTokens([message()]), 1);
   assert.equal(estimateTokens([message([cat]), message([cat, dog])]), 2 + 3 * 1_600);

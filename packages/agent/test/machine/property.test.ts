@@ -16,7 +16,9 @@ const typedIn = (conversation: Conversation): readonly string[] =>
     message.role === 'assistant'
       ? []
       : message.parts.flatMap((part) =>
-          part.type === 'text' && part.origin === 'user' ? (part.text.match(/text-\d+\./g) ?? []) : [],
+          part.type === 'text' && part.origin === 'user'
+            ? (part.text.match(/text-\d+\./g) ?? [])
+            : [],
         ),
   );
 
@@ -29,9 +31,13 @@ const heldBy = ({ session }: State): readonly string[] => [
 const released = (before: State, event: Event, { actions }: Step): readonly string[] => {
   const edited =
     event.type === 'EditQueue'
-      ? before.session.queue.filter((item) => !event.items.some((kept) => kept.inputId === item.inputId))
+      ? before.session.queue.filter(
+          (item) => !event.items.some((kept) => kept.inputId === item.inputId),
+        )
       : [];
-  const restored = actions.flatMap((action) => (action.type === 'RestoreQueue' ? action.texts : []));
+  const restored = actions.flatMap((action) =>
+    action.type === 'RestoreQueue' ? action.texts : [],
+  );
   const { closed } = before.session.conversation;
   const summed =
     event.type === 'CompactionCompleted' && before.name === 'Compacting'
@@ -150,7 +156,8 @@ const journaled = (
       return;
     }
     const whole = event.type === 'LlmCompleted' ? event.requestId : null;
-    for (const piece of pieces) if (piece.requestId !== whole) kept.push({ event: piece, index: null });
+    for (const piece of pieces)
+      if (piece.requestId !== whole) kept.push({ event: piece, index: null });
     pieces = [];
     kept.push({ event, index });
   });
@@ -158,7 +165,9 @@ const journaled = (
 };
 
 const done = ({ actions }: Step): string =>
-  JSON.stringify(actions.filter(({ type }) => !type.startsWith('Display') && type !== 'RetractPartial'));
+  JSON.stringify(
+    actions.filter(({ type }) => !type.startsWith('Display') && type !== 'RetractPartial'),
+  );
 
 test('deterministic: the journal of a live run gives the same states, actions and ids', (t) => {
   forAll(t, 120, (walked) => {

@@ -156,7 +156,11 @@ check([
     given: 'C[u]',
     send: [
       g.input('one'),
-      (state) => ({ type: 'EditQueue', at: g.NOW, items: [...state.session.queue, ...state.session.queue] }),
+      (state) => ({
+        type: 'EditQueue',
+        at: g.NOW,
+        items: [...state.session.queue, ...state.session.queue],
+      }),
     ],
     state: 'C[u]',
     queue: ['one'],

@@ -2,14 +2,25 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check, spentBy } from '../../../../test/kit/agent/rows.js';
-import { a, assertTalk, bad, good, note, summary, think, u, use } from '../../../../test/kit/agent/shown.js';
+import {
+  a,
+  assertTalk,
+  bad,
+  good,
+  note,
+  summary,
+  think,
+  u,
+  use,
+} from '../../../../test/kit/agent/shown.js';
 import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
 import { messagesOf } from '../../src/machine/conversation.js';
 
 // Replies and failed requests: corners that the cases leave out.
 
 const { edit, grep } = g;
-const cut = (...calls: readonly ReturnType<typeof grep>[]) => g.completed({ calls, stopReason: 'maxTokens' });
+const cut = (...calls: readonly ReturnType<typeof grep>[]) =>
+  g.completed({ calls, stopReason: 'maxTokens' });
 /** The same of the first request. */
 const old =
   (given: g.Given): g.Given =>
@@ -119,7 +130,8 @@ check([
   },
   {
     rule: 'cut-reply',
-    title: 'in a cut reply unknown and invalid calls are told so, whole ones that they were not run',
+    title:
+      'in a cut reply unknown and invalid calls are told so, whole ones that they were not run',
     given: 'C[u]',
     send: [cut(g.unknownTool('1'), g.wrongField('2'), edit('3'))],
     state: 'C[t]',
@@ -179,7 +191,12 @@ check([
     rule: 'overflow-gives-input-back',
     title: 'a third overflow ends the turn and keeps the results',
     given: 'C[u] long',
-    send: [g.wants(grep('1')), g.ended('1', 'ok', 'x'.repeat(5_000)), ...overflowsTwice, g.overflows],
+    send: [
+      g.wants(grep('1')),
+      g.ended('1', 'ok', 'x'.repeat(5_000)),
+      ...overflowsTwice,
+      g.overflows,
+    ],
     state: 'W(error contextOverflow)',
     does: [],
     shows: ['DisplayError'],
@@ -282,7 +299,10 @@ test('reasoning: reasoning is stored with its metadata and its model', () => {
   const walker = bring('C[u]');
   walker.send(g.completed({ reasoning: 'hm', calls: [grep('1')] }));
   const [, stored] = messagesOf(walker.state().session.conversation);
-  assert.deepEqual(stored, g.completed({ reasoning: 'hm', calls: [grep('1')] })(walker.state()).message);
+  assert.deepEqual(
+    stored,
+    g.completed({ reasoning: 'hm', calls: [grep('1')] })(walker.state()).message,
+  );
   walker.send(g.ended('1'), g.completed({ reasoning: 'so', text: 'yo' }));
   const talk = [u('hi'), a(think('hm'), use('1')), u(good('1')), a(think('so'), 'yo')];
   assertTalk(walker.state().session.conversation, talk);

@@ -21,7 +21,9 @@ const waiting = (tokens: number) => {
 };
 const cancelledResults = [bad('1'), note(/./)] as const;
 const wishesOf = (walker: Walker): readonly unknown[] =>
-  walker.last().actions.flatMap((action) => (action.type === 'StartCompaction' ? [action.instructions] : []));
+  walker
+    .last()
+    .actions.flatMap((action) => (action.type === 'StartCompaction' ? [action.instructions] : []));
 const failedLong = () => {
   const walker = bring('C[u] long');
   walker.send(g.refusedRequest);
@@ -136,9 +138,14 @@ check([
   },
   {
     rule: 'compaction-failed',
-    title: 'a compaction on the way that fails above the window ends the turn and keeps the results',
+    title:
+      'a compaction on the way that fails above the window ends the turn and keeps the results',
     given: 'C[u] long',
-    send: [g.completed({ calls: [grep('1')], usage: g.usage(0, 11_000) }), g.ended('1'), g.compactionFails],
+    send: [
+      g.completed({ calls: [grep('1')], usage: g.usage(0, 11_000) }),
+      g.ended('1'),
+      g.compactionFails,
+    ],
     state: 'W(error compaction)',
     does: [],
     shows: ['DisplayWarning compaction', 'DisplayError'],
@@ -204,7 +211,13 @@ check([
     title: 'the failure of another compaction is stale',
     given: 'K[i]',
     send: [
-      { type: 'CompactionFailed', at: g.NOW, compactionId: 'compaction-9', message: 'late', usage: null },
+      {
+        type: 'CompactionFailed',
+        at: g.NOW,
+        compactionId: 'compaction-9',
+        message: 'late',
+        usage: null,
+      },
     ],
     state: 'K[i]',
     quiet: true,

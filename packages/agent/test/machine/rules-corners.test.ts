@@ -19,11 +19,19 @@ const shows = (text: string): On<'UserInput'> => ({
   images: [cat],
 });
 const restored = (walker: Walker) =>
-  walker.last().actions.flatMap((action) => (action.type === 'RestoreQueue' ? [action.images] : []));
+  walker
+    .last()
+    .actions.flatMap((action) => (action.type === 'RestoreQueue' ? [action.images] : []));
 const lengthOfResult = (walker: Walker): number =>
   openParts(walker.state().session.conversation)[0]?.text.length ?? 0;
-const unjudged: g.Given = (state) => ({ ...g.completed({ calls: [g.grep('1')] })(state), calls: [] });
-const other: g.Given = (state) => ({ ...g.completed({ calls: [g.grep('1')] })(state), calls: [g.grep('2')] });
+const unjudged: g.Given = (state) => ({
+  ...g.completed({ calls: [g.grep('1')] })(state),
+  calls: [],
+});
+const other: g.Given = (state) => ({
+  ...g.completed({ calls: [g.grep('1')] })(state),
+  calls: [g.grep('2')],
+});
 const cutOff = () => {
   const walker = bring('C[u]', { resultCutBytes: 10 });
   walker.send(g.wants(g.grep('1')), g.ended('1', 'ok', 'x'.repeat(5_000)), g.overflows);
@@ -194,7 +202,9 @@ test('a turn that failed names its origin', () => {
     const walker = bring('W');
     walker.send(...given);
     const state = walker.state();
-    return state.name === 'WaitingForUserInput' && state.reason.kind === 'error' ? state.reason.origin : null;
+    return state.name === 'WaitingForUserInput' && state.reason.kind === 'error'
+      ? state.reason.origin
+      : null;
   };
   assert.equal(reasonAfter(g.input('hi'), g.refusedRequest), 'llm');
   assert.equal(reasonAfter(g.input('hi'), g.wants(g.grep('1')), g.toolsFail), 'tool');
@@ -210,7 +220,9 @@ test('a turn that failed names its origin', () => {
 const DAY = 86_400_000;
 const resumedAt = (at: number): g.Given => ({ type: 'Resumed', at, epoch: 2 });
 const delays = (walker: Walker): readonly number[] =>
-  walker.last().actions.flatMap((action) => (action.type === 'ScheduleTimer' ? [action.delayMs] : []));
+  walker
+    .last()
+    .actions.flatMap((action) => (action.type === 'ScheduleTimer' ? [action.delayMs] : []));
 const timed = { limits: { timeMs: 60_000 } };
 
 for (const [name, at, left] of [

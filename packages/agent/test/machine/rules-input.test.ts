@@ -41,17 +41,19 @@ check([
     state: 'Er',
     quiet: true,
   },
-  ...[g.started('2', 'batch-0'), g.cancelTool('1', 'batch-0'), g.allows('1', 'once', 'batch-0')].map(
-    (given) => ({
-      rule: 'stale-events' as const,
-      title: 'an event for a call of another batch is stale',
-      given: 'X' as const,
-      send: [given],
-      state: 'X',
-      calls: '1 running, 2 queued',
-      quiet: true as const,
-    }),
-  ),
+  ...[
+    g.started('2', 'batch-0'),
+    g.cancelTool('1', 'batch-0'),
+    g.allows('1', 'once', 'batch-0'),
+  ].map((given) => ({
+    rule: 'stale-events' as const,
+    title: 'an event for a call of another batch is stale',
+    given: 'X' as const,
+    send: [given],
+    state: 'X',
+    calls: '1 running, 2 queued',
+    quiet: true as const,
+  })),
   {
     rule: 'usage-counts-once',
     title: 'usage that is reported late counts once',
@@ -78,7 +80,10 @@ check([
     state: 'W(endOfTurn answer)',
     also: (walker) => {
       const { unpriced, inputTokens, costUsd } = walker.state().session.usage;
-      assert.deepEqual({ unpriced, inputTokens, costUsd }, { unpriced: 1, inputTokens: 10, costUsd: 0 });
+      assert.deepEqual(
+        { unpriced, inputTokens, costUsd },
+        { unpriced: 1, inputTokens: 10, costUsd: 0 },
+      );
     },
   },
   {

@@ -60,7 +60,8 @@ check([
     given: () => tooLong(LONG),
     send: [g.overflows],
     state: 'C[t]',
-    also: (walker) => assert.equal(openParts(walker.state().session.conversation).at(-1)?.text, LONG),
+    also: (walker) =>
+      assert.equal(openParts(walker.state().session.conversation).at(-1)?.text, LONG),
   },
   {
     rule: 'overflow-cuts-results',

@@ -81,7 +81,12 @@ check([
       g.wants(edit('1')),
       g.allows('1', 'session'),
       g.started('1'),
-      (state) => ({ type: 'SettingsChanged', at: g.NOW, patch: {}, grants: state.session.grants.slice(1) }),
+      (state) => ({
+        type: 'SettingsChanged',
+        at: g.NOW,
+        patch: {},
+        grants: state.session.grants.slice(1),
+      }),
       g.ended('1'),
       g.hookDone(),
       g.hookDone(),
@@ -115,7 +120,10 @@ check([
     given: 'C[u]',
     settings: { rules: presetRules.ci },
     send: [
-      g.wants(grep('1'), { ...grep('2'), facts: { argv: [], paths: ['/etc/passwd'], hosts: [], shape: '' } }),
+      g.wants(grep('1'), {
+        ...grep('2'),
+        facts: { argv: [], paths: ['/etc/passwd'], hosts: [], shape: '' },
+      }),
     ],
     state: 'X',
     calls: '1 starting, 2 denied',
@@ -132,7 +140,8 @@ check([
   },
   {
     rule: 'ask-before-call',
-    title: 'calls that the policy asks about wait for their approvals and hold back what comes after',
+    title:
+      'calls that the policy asks about wait for their approvals and hold back what comes after',
     given: 'C[u]',
     settings: careful,
     send: [g.wants(grep('1'), edit('2'), edit('3'), grep('4'))],
@@ -249,7 +258,9 @@ check([
     calls: '1 starting, 2 queued, 3 awaitingApproval',
     does: ['ExecuteTools 1', 'WithdrawApproval 2'],
     also: (walker) =>
-      assert.deepEqual(walker.state().session.grants, [{ scope: 'shape', tool: 'edit', shape: 'edit a.ts' }]),
+      assert.deepEqual(walker.state().session.grants, [
+        { scope: 'shape', tool: 'edit', shape: 'edit a.ts' },
+      ]),
   },
   {
     rule: 'answered-approval',

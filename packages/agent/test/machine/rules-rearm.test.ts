@@ -15,7 +15,10 @@ const left =
   (limits: Partial<Limits>, ...notices: readonly string[]) =>
   (walker: Walker): void => {
     const { state, actions } = walker.last();
-    assert.deepEqual({ ...state.session.settings.limits, ...limits }, state.session.settings.limits);
+    assert.deepEqual(
+      { ...state.session.settings.limits, ...limits },
+      state.session.settings.limits,
+    );
     assert.deepEqual(
       actions.flatMap((action) => (action.type === 'DisplayNotice' ? [action.text] : [])),
       notices,
@@ -108,7 +111,11 @@ check([
     settings: { limits: { usd: 1 } },
     send: [g.says('yo', g.usage(2))],
     state: 'W(endOfTurn answer)',
-    also: left({ usd: 3 }, '$2.00 of $1.00 used', 'the limit was raised to $3.00 by itself (autoRearm)'),
+    also: left(
+      { usd: 3 },
+      '$2.00 of $1.00 used',
+      'the limit was raised to $3.00 by itself (autoRearm)',
+    ),
   },
   {
     rule: 'limit-raises-itself',

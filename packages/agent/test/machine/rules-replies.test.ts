@@ -39,7 +39,8 @@ check([
   },
   {
     rule: 'context-size',
-    title: 'the size of the conversation is all that the provider counted, read from its cache or not',
+    title:
+      'the size of the conversation is all that the provider counted, read from its cache or not',
     given: 'C[u]',
     send: [
       g.says('yo', {
@@ -58,7 +59,13 @@ check([
     title: 'where the provider counted nothing the estimate stays',
     given: 'C[u]',
     send: [
-      g.says('yo', { inputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, outputTokens: 0, costUsd: 0 }),
+      g.says('yo', {
+        inputTokens: 0,
+        cacheReadTokens: 0,
+        cacheWriteTokens: 0,
+        outputTokens: 0,
+        costUsd: 0,
+      }),
     ],
     state: 'W(endOfTurn answer)',
     also: (walker) => assert.equal(walker.state().session.contextTokens, 1),
@@ -128,7 +135,8 @@ check([
   },
   {
     rule: 'cancelled-reply-runs-no-call',
-    title: 'calls of a refusal that comes after a cancel are answered, and the turn ends as cancelled',
+    title:
+      'calls of a refusal that comes after a cancel are answered, and the turn ends as cancelled',
     given: draining,
     send: [g.completed({ text: 'yo', calls: [edit('1')], stopReason: 'refusal' })],
     state: 'W(cancelled user)',

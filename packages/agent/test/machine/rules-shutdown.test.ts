@@ -168,7 +168,12 @@ check([
     talk: [...asked, u(bad('1', STOPPED), bad('2', /not run/), note(/./))],
   },
   ...[-86_400_000, 86_400_000].flatMap((jump): readonly Row[] => {
-    const resumed = { type: 'Resumed', at: g.NOW + jump, epoch: 2, stoppedAt: g.NOW + 20_000 } as const;
+    const resumed = {
+      type: 'Resumed',
+      at: g.NOW + jump,
+      epoch: 2,
+      stoppedAt: g.NOW + 20_000,
+    } as const;
     return [
       {
         rule: 'time-while-stopped',
@@ -178,7 +183,8 @@ check([
         send: [resumed],
         state: 'C[u]',
         shows: [`ScheduleTimer ${jump + 40_000}`],
-        also: (walker) => assert.equal(walker.state().session.turn.startedAt, g.NOW + jump - 20_000),
+        also: (walker) =>
+          assert.equal(walker.state().session.turn.startedAt, g.NOW + jump - 20_000),
       },
       {
         rule: 'time-while-stopped',

@@ -28,8 +28,15 @@ const ended =
   });
 
 const run = (...given: readonly g.Given[]): Walker => {
-  const walker = walk(initialState(settingsOf({ hooks: 'never', autoRearm: 'off', limits: { usd: 1 } })));
-  for (const one of [g.begin, g.input('what is in it?'), g.wants(explore('1'), g.grep('2')), ...given]) {
+  const walker = walk(
+    initialState(settingsOf({ hooks: 'never', autoRearm: 'off', limits: { usd: 1 } })),
+  );
+  for (const one of [
+    g.begin,
+    g.input('what is in it?'),
+    g.wants(explore('1'), g.grep('2')),
+    ...given,
+  ]) {
     walker.send(g.eventOf(one, walker.state()));
   }
   return walker;

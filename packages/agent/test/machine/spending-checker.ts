@@ -35,7 +35,9 @@ const amountOf = (usage: Usage): Amount => ({
 export const callKey = (batchId: string, callId: string): string => `${batchId}/${callId}`;
 
 /** The bill in an event; `usage` null leaves it open, `undefined` closes it. */
-const billIn = (event: Event): { readonly id: string; readonly usage: Usage | null | undefined } | null => {
+const billIn = (
+  event: Event,
+): { readonly id: string; readonly usage: Usage | null | undefined } | null => {
   switch (event.type) {
     case 'LlmCompleted':
     case 'LlmFailed':
@@ -80,7 +82,8 @@ export class SpendingChecker {
     this.#pay(event);
     if (event.type === 'ToolStarted') this.#start(callKey(event.batchId, event.callId));
     for (const action of actions) for (const id of givenUp(action)) this.#giveUp(id);
-    if (event.type === 'Resumed') this.#forget(({ hasStarted, isGivenUp }) => isGivenUp || !hasStarted);
+    if (event.type === 'Resumed')
+      this.#forget(({ hasStarted, isGivenUp }) => isGivenUp || !hasStarted);
     const faults = actions.flatMap((action) => this.#buy(action));
     for (const dimension of DIMENSIONS) {
       const allowed = this.#most[dimension] + this.#dearest[dimension] + this.#extra[dimension];
@@ -105,7 +108,8 @@ export class SpendingChecker {
     if (event.type !== 'ApproveBudget') return;
     const { dimension, limit } = event;
     if (dimension !== 'usd' && dimension !== 'tokens') return;
-    this.#limits[dimension] = limit === 0 || limit === 'unlimited' ? Number.POSITIVE_INFINITY : limit;
+    this.#limits[dimension] =
+      limit === 0 || limit === 'unlimited' ? Number.POSITIVE_INFINITY : limit;
     this.#most[dimension] = Math.max(this.#most[dimension], this.#limits[dimension]);
   }
 
@@ -122,7 +126,9 @@ export class SpendingChecker {
       return;
     }
     const over = (dimension: Dimension): number =>
-      bought.kind === 'reply' ? amount[dimension] : Math.max(0, amount[dimension] - bought.handed[dimension]);
+      bought.kind === 'reply'
+        ? amount[dimension]
+        : Math.max(0, amount[dimension] - bought.handed[dimension]);
     this.#dearest = each((dimension) => Math.max(this.#dearest[dimension], over(dimension)));
   }
 
@@ -152,19 +158,23 @@ export class SpendingChecker {
   #hand(action: Action, id: string): readonly string[] {
     const others = [...this.#open].filter(([other, { kind }]) => kind === 'call' && other !== id);
     const isLimited = DIMENSIONS.some((dimension) => Number.isFinite(this.#limits[dimension]));
-    const faults = isLimited && others.length > 0 ? [`what is left is handed out twice, to ${id} too`] : [];
+    const faults =
+      isLimited && others.length > 0 ? [`what is left is handed out twice, to ${id} too`] : [];
     return [...faults, ...this.#note(action, id, 'call')];
   }
 
   #note(action: Action, id: string, kind: Bought['kind']): readonly string[] {
-    const handed = each((dimension) => Math.max(0, this.#limits[dimension] - this.#spent[dimension]));
+    const handed = each((dimension) =>
+      Math.max(0, this.#limits[dimension] - this.#spent[dimension]),
+    );
     this.#open.set(id, { kind, handed, isGivenUp: false, hasStarted: false });
     return kind === 'hook' ? [] : this.#atLimit(action);
   }
 
   #atLimit({ type }: Action): readonly string[] {
     return DIMENSIONS.filter((dimension) => this.#spent[dimension] >= this.#limits[dimension]).map(
-      (dimension) => `${type} at ${this.#spent[dimension]} of ${this.#limits[dimension]} ${dimension}`,
+      (dimension) =>
+        `${type} at ${this.#spent[dimension]} of ${this.#limits[dimension]} ${dimension}`,
     );
   }
 

@@ -81,7 +81,8 @@ export class SpendingWorld {
       if (event.requestId === this.#request) this.#request = null;
       if (event.usage === null) this.#billable.push(event.requestId);
     }
-    if (event.type === 'CompactionCompleted' || event.type === 'CompactionFailed') this.#compaction = null;
+    if (event.type === 'CompactionCompleted' || event.type === 'CompactionFailed')
+      this.#compaction = null;
     if (event.type === 'HookCompleted' || event.type === 'HookFailed') this.#hook = null;
     if (event.type === 'TimerFired') this.#timers.delete(event.timerId);
     if (event.type === 'ToolStarted')
@@ -90,7 +91,8 @@ export class SpendingWorld {
       this.#running = this.#running.filter((call) => !isOf(call, event));
       this.#late = this.#late.filter((call) => !isOf(call, event));
     }
-    if (event.type === 'ApprovalAnswered') this.#asked = this.#asked.filter((call) => !isOf(call, event));
+    if (event.type === 'ApprovalAnswered')
+      this.#asked = this.#asked.filter((call) => !isOf(call, event));
     if (event.type === 'ToolsFailed') this.#running = [];
     if (event.type === 'Resumed') this.#die();
   }
@@ -154,8 +156,15 @@ export class SpendingWorld {
     }
   }
 
-  #force({ batchId, callIds }: { readonly batchId: string; readonly callIds: readonly string[] }): void {
-    const isForced = (call: Running): boolean => call.batchId === batchId && callIds.includes(call.callId);
+  #force({
+    batchId,
+    callIds,
+  }: {
+    readonly batchId: string;
+    readonly callIds: readonly string[];
+  }): void {
+    const isForced = (call: Running): boolean =>
+      call.batchId === batchId && callIds.includes(call.callId);
     this.#late.push(...this.#running.filter((call) => isForced(call) && call.spends));
     this.#running = this.#running.filter((call) => !isForced(call));
   }
@@ -182,7 +191,13 @@ export class SpendingWorld {
     const statuses = ['ok', 'ok', 'failed', 'timedOut', 'cancelled', 'lost'] as const;
     const status = statuses[Math.floor(this.#random() * statuses.length)] ?? 'ok';
     const usage = call.spends && status !== 'lost' ? { usage: this.#spentBy(call) } : {};
-    return { type: 'ToolCompleted', at: this.#at, batchId, callId, outcome: { status, text: 'x', ...usage } };
+    return {
+      type: 'ToolCompleted',
+      at: this.#at,
+      batchId,
+      callId,
+      outcome: { status, text: 'x', ...usage },
+    };
   }
 
   readonly #answers: readonly Maybe[] = [
@@ -223,10 +238,18 @@ export class SpendingWorld {
       const call = this.#oneOf(this.#asked);
       return call === undefined
         ? null
-        : { ...at(this.#at), type: 'ApprovalAnswered', ...call, answer: { kind: 'allow' }, scope: 'once' };
+        : {
+            ...at(this.#at),
+            type: 'ApprovalAnswered',
+            ...call,
+            answer: { kind: 'allow' },
+            scope: 'once',
+          };
     },
     () =>
-      this.#hook === null ? null : { ...hookDone, at: this.#at, hookId: this.#hook, usage: this.#price() },
+      this.#hook === null
+        ? null
+        : { ...hookDone, at: this.#at, hookId: this.#hook, usage: this.#price() },
     () => this.#timer(),
   ];
 
@@ -251,7 +274,8 @@ export class SpendingWorld {
         ? null
         : { ...at(this.#at), type: 'UsageReported', usageId, usage: this.#price() };
     },
-    () => (this.#random() < 0.3 ? { ...at(this.#at), type: 'Resumed', epoch: ++this.#epoch } : null),
+    () =>
+      this.#random() < 0.3 ? { ...at(this.#at), type: 'Resumed', epoch: ++this.#epoch } : null,
     () => (this.#random() < 0.05 ? { ...at(this.#at), type: 'ShutdownRequested' } : null),
   ];
 
@@ -263,7 +287,9 @@ export class SpendingWorld {
 
   #fail(failure: Parameters<typeof g.fails>[0]): Event | null {
     if (this.#request === null) return null;
-    const event = g.eventOf(g.fails({ ...failure, requestId: this.#request }), { name: 'Ready' } as never);
+    const event = g.eventOf(g.fails({ ...failure, requestId: this.#request }), {
+      name: 'Ready',
+    } as never);
     return { ...event, at: this.#at };
   }
 

@@ -20,13 +20,19 @@ const VARIANTS: readonly SettingsPatch[] = [
   { limits: { usd: 2 } },
   { limits: { tokens: 3_000 }, hooks: 'always', maxParallel: 8 },
   { limits: { usd: 4, tokens: 3_000 }, windowTokens: 2_000, cancelMode: 'drain' },
-  { limits: { usd: 1, timeMs: 60_000 }, rules: presetRules.careful, emptyRetries: 1, resultCutBytes: 1 },
+  {
+    limits: { usd: 1, timeMs: 60_000 },
+    rules: presetRules.careful,
+    emptyRetries: 1,
+    resultCutBytes: 1,
+  },
   { limits: { usd: 3, rounds: 4 }, atLimit: 'finish', queueOnCancel: 'send', windowTokens: 1_000 },
 ];
 
 /** Now and then the user raises a limit that is reached, in dollars or tokens. */
 const raise = (state: State, roll: number): Event | null => {
-  if (state.name !== 'WaitingForUserInput' || state.reason.kind !== 'budget' || roll > 0.2) return null;
+  if (state.name !== 'WaitingForUserInput' || state.reason.kind !== 'budget' || roll > 0.2)
+    return null;
   const { dimension } = state.reason;
   if (dimension !== 'usd' && dimension !== 'tokens') return null;
   const limit = state.session.settings.limits[dimension];
@@ -35,7 +41,12 @@ const raise = (state: State, roll: number): Event | null => {
 
 type Figures = { events: number; requests: number; calls: number; stops: number };
 
-const live = (patch: SettingsPatch, random: () => number, count: number, figures: Figures): void => {
+const live = (
+  patch: SettingsPatch,
+  random: () => number,
+  count: number,
+  figures: Figures,
+): void => {
   const settings = settingsOf({ autoRearm: 'off', ...patch });
   const limitOf = (dimension: Dimension): number => {
     const limit = settings.limits[dimension];
@@ -69,6 +80,9 @@ test('no request and no call at a limit; never more than the limit and one reply
   for (let index = 0; figures.events < COUNT; index += 1)
     live(VARIANTS[index % VARIANTS.length] ?? {}, random, SESSION, figures);
   t.diagnostic(JSON.stringify(figures));
-  assert.ok(figures.requests > COUNT / 50 && figures.calls > COUNT / 100, 'the walks buy something');
+  assert.ok(
+    figures.requests > COUNT / 50 && figures.calls > COUNT / 100,
+    'the walks buy something',
+  );
   assert.ok(figures.stops > COUNT / 1_000, 'limits are reached');
 });

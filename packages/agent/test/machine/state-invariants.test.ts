@@ -104,7 +104,11 @@ for (const row of talk) check(row);
 // ---- 2 and 4: requests ----
 
 const requests: readonly Row[] = [
-  { title: 'a request', after: llm(withTalk([asked(), reply()], asked('more'))), actions: [send(3)] },
+  {
+    title: 'a request',
+    after: llm(withTalk([asked(), reply()], asked('more'))),
+    actions: [send(3)],
+  },
   {
     title: 'a request that ends with the model',
     after: llm(withTalk([asked(), reply()])),
@@ -201,7 +205,13 @@ for (const row of lives) check(row);
 // ---- What is looked at ----
 
 const over = batch([endedCall('1')]);
-const told: Row['event'] = { type: 'ToolProgress', at: g.NOW, batchId: 'batch-1', callId: '1', text: '50 %' };
+const told: Row['event'] = {
+  type: 'ToolProgress',
+  at: g.NOW,
+  batchId: 'batch-1',
+  callId: '1',
+  text: '50 %',
+};
 
 const steps: readonly Row[] = [
   {

@@ -24,7 +24,13 @@ const stale = (type: Event['type']): readonly string[] => [
   `stale-events: a stale ${type} left no diagnostic`,
 ];
 const starting = batch([
-  { judged: g.grep('1'), requestedAt: 1, status: 'starting', allowed: 'byPolicy', graceTimerId: null },
+  {
+    judged: g.grep('1'),
+    requestedAt: 1,
+    status: 'starting',
+    allowed: 'byPolicy',
+    graceTimerId: null,
+  },
   running('2'),
 ]);
 
@@ -41,7 +47,11 @@ checkSteps('stale-events', [
   { title: 'a thought of the request that is open', before: llm(), event: g.thought },
   { title: 'half a call of an old request', event: g.halfCall, says: stale('ToolCallDelta') },
   { title: 'half a call of the request that is open', before: llm(), event: g.halfCall },
-  { title: 'a stale piece that is said to be so', event: g.delta('x', 'req-1'), diagnostics: [LATE] },
+  {
+    title: 'a stale piece that is said to be so',
+    event: g.delta('x', 'req-1'),
+    diagnostics: [LATE],
+  },
   { title: 'the start of a call that is starting', before: starting, event: g.started('1') },
   {
     title: 'the start of a call that runs',
@@ -49,7 +59,12 @@ checkSteps('stale-events', [
     event: g.started('2'),
     says: stale('ToolStarted'),
   },
-  { title: 'the start of no call', before: starting, event: g.started('9'), says: stale('ToolStarted') },
+  {
+    title: 'the start of no call',
+    before: starting,
+    event: g.started('9'),
+    says: stale('ToolStarted'),
+  },
   {
     title: 'the start of a call of another batch',
     before: starting,
@@ -176,13 +191,22 @@ for (const [id, given] of usages) {
     const full = having(0.5, 7);
     assert.deepEqual(countFaults(owing(id), given, full), []);
     assert.deepEqual(countFaults(owing('req-9'), given, waiting()), []);
-    assert.deepEqual(countFaults(owing('req-9'), given, full), miscounted(type, '$0 and 0', '$0.5 and 7'));
-    assert.deepEqual(countFaults(owing(id), given, waiting()), miscounted(type, '$0.5 and 7', '$0 and 0'));
+    assert.deepEqual(
+      countFaults(owing('req-9'), given, full),
+      miscounted(type, '$0 and 0', '$0.5 and 7'),
+    );
+    assert.deepEqual(
+      countFaults(owing(id), given, waiting()),
+      miscounted(type, '$0.5 and 7', '$0 and 0'),
+    );
     assert.deepEqual(
       countFaults(owing(id), given, having(0.5, 0)),
       miscounted(type, '$0.5 and 7', '$0.5 and 0'),
     );
-    assert.deepEqual(countFaults(owing(id), given, having(1, 7)), miscounted(type, '$0.5 and 7', '$1 and 7'));
+    assert.deepEqual(
+      countFaults(owing(id), given, having(1, 7)),
+      miscounted(type, '$0.5 and 7', '$1 and 7'),
+    );
   });
 }
 

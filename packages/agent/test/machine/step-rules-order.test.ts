@@ -75,7 +75,11 @@ checkSteps('call-order', [
 
 const rich = (limits: Partial<SessionData['settings']['limits']>, costUsd: number): SessionData => {
   const own = session({}, { limits });
-  return { ...own, usage: { ...own.usage, costUsd }, turn: { ...own.turn, startedAt: g.NOW - 1_000 } };
+  return {
+    ...own,
+    usage: { ...own.usage, costUsd },
+    turn: { ...own.turn, startedAt: g.NOW - 1_000 },
+  };
 };
 const used = rich({ usd: 1 }, 1);
 const left = rich({ usd: 1 }, 0.5);
@@ -86,7 +90,13 @@ const sends = (own: SessionData): Omit<StepRow, 'title' | 'says'> => ({
 });
 const compacts = (own: SessionData): Omit<StepRow, 'title' | 'says'> => ({
   before: waiting(own),
-  after: { name: 'Compacting', session: own, compactionId: 'compaction-1', length: 2, mode: { kind: 'mid' } },
+  after: {
+    name: 'Compacting',
+    session: own,
+    compactionId: 'compaction-1',
+    length: 2,
+    mode: { kind: 'mid' },
+  },
   actions: [{ type: 'StartCompaction', compactionId: 'compaction-1', length: 2 }],
 });
 
@@ -113,7 +123,10 @@ checkSteps('limit-before-call', [
     ...runs(left, spending('1'), spending('2')),
     says: ['limit-before-call: two calls that spend were handed the same budget'],
   },
-  { title: 'two calls that spend, without a limit', ...runs(session(), spending('1'), spending('2')) },
+  {
+    title: 'two calls that spend, without a limit',
+    ...runs(session(), spending('1'), spending('2')),
+  },
 ]);
 checkSteps('limit-before-request', [
   { title: 'a request below the limit', ...sends(left) },
@@ -173,7 +186,12 @@ const hooking = (hookId: string): In<'PostToolsHook'> => ({
   mutated: [],
   tree: 'unknown',
 });
-const hooked: Action = { type: 'RunHook', hookId: 'hook-1', phase: 'CheckingGitCommits', callIds: [] };
+const hooked: Action = {
+  type: 'RunHook',
+  hookId: 'hook-1',
+  phase: 'CheckingGitCommits',
+  callIds: [],
+};
 const stopping = { ...batch([]), phase: { mode: 'stopping' } } as const;
 const cancelling = {
   ...batch([]),

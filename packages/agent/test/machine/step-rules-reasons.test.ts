@@ -1,6 +1,14 @@
 import { batch, llm, PROMPT, queued, session } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
-import { checkRests, NOTICE, path, rests, stopped, W, wrong } from '../../../../test/kit/agent/step-rows.js';
+import {
+  checkRests,
+  NOTICE,
+  path,
+  rests,
+  stopped,
+  W,
+  wrong,
+} from '../../../../test/kit/agent/step-rows.js';
 import type { Action } from '../../src/machine/action.js';
 import type { StopReason } from '../../src/machine/event.js';
 import type { AssistantMessage } from '../../src/machine/message.js';
@@ -98,7 +106,11 @@ checkRests([
     path: path('ExecutingTools', 'Cancelled', W),
     after: stopped('user'),
   },
-  { title: 'a cancel that begins with the stop itself', path: path('Cancelled', W), after: stopped('user') },
+  {
+    title: 'a cancel that begins with the stop itself',
+    path: path('Cancelled', W),
+    after: stopped('user'),
+  },
   {
     title: 'a cancel on the way through tools that were never begun',
     event: progress,
@@ -134,7 +146,9 @@ const endings: readonly (readonly [StopReason, AssistantMessage | null, Cause])[
 for (const [stopReason, message, cause] of endings) {
   const reply = g.eventOf(g.completed({ stopReason, usage: g.usage(0, 0) }), llm());
   const given = { ...reply, message } as g.Given;
-  const others = (['answer', 'empty', 'truncated', 'refused'] as const).filter((other) => other !== cause);
+  const others = (['answer', 'empty', 'truncated', 'refused'] as const).filter(
+    (other) => other !== cause,
+  );
   const row = { before: llm(), event: given, path: path('EndOfTurn', W), actions: [PROMPT] };
   checkRests([
     { ...row, title: `a reply that ends with ${stopReason}: ${cause}`, after: ended(cause) },

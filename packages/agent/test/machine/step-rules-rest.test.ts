@@ -1,6 +1,14 @@
 import { llm, PROMPT, session, waiting } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
-import { checkRests, NOTICE, path, rests, stopped, W, wrong } from '../../../../test/kit/agent/step-rows.js';
+import {
+  checkRests,
+  NOTICE,
+  path,
+  rests,
+  stopped,
+  W,
+  wrong,
+} from '../../../../test/kit/agent/step-rows.js';
 import type { Action } from '../../src/machine/action.js';
 import type { State, WaitReason } from '../../src/machine/state.js';
 
@@ -20,7 +28,11 @@ const SILENT: State = stopped('user');
 
 checkRests([
   { title: 'a stop that is told', path: path('Error', 'Cancelled', W) },
-  { title: 'a stop that is told as an error', path: path('Error', 'Cancelled', W), actions: [ERROR, PROMPT] },
+  {
+    title: 'a stop that is told as an error',
+    path: path('Error', 'Cancelled', W),
+    actions: [ERROR, PROMPT],
+  },
   {
     title: 'a cancel that is not told',
     path: path('Error', 'Cancelled', W),
@@ -87,7 +99,11 @@ checkRests([
     actions: [NOTICE, PROMPT, PROMPT],
     says: ['back-to-the-user: the user is asked 2 times'],
   },
-  { title: 'nobody is asked again while waiting goes on', path: path(W, `${W}!`), actions: [NOTICE] },
+  {
+    title: 'nobody is asked again while waiting goes on',
+    path: path(W, `${W}!`),
+    actions: [NOTICE],
+  },
   {
     title: 'a rest that has something to send',
     path: path('Error', 'Cancelled', W),
@@ -114,7 +130,12 @@ checkRests([
     says: [wrong('start', 'resumed')],
   },
   { title: 'after a failure', path: path('Failed', W), after: rests(BROKEN) },
-  { title: 'after a failure', path: path('Failed', W), after: rests(START), says: [wrong('start', 'error')] },
+  {
+    title: 'after a failure',
+    path: path('Failed', W),
+    after: rests(START),
+    says: [wrong('start', 'error')],
+  },
   { title: 'after a limit', path: path('BudgetExceeded', W), after: rests(BUDGET) },
   {
     title: 'after a limit',
@@ -122,7 +143,11 @@ checkRests([
     after: stopped('user'),
     says: [wrong('cancelled user', 'budget')],
   },
-  { title: 'a limit holds the queue, whatever the way', path: path('Ready', W), after: rests(BUDGET) },
+  {
+    title: 'a limit holds the queue, whatever the way',
+    path: path('Ready', W),
+    after: rests(BUDGET),
+  },
   { title: 'a way that is not known', path: path('Somewhere', W), after: rests(START) },
   { title: 'no way at all', path: path(W, `${W}!`), after: rests(START), actions: [NOTICE] },
   { title: 'after a failed compaction', path: path('Compacting', W), after: rests(BROKEN) },
@@ -151,5 +176,10 @@ const compacted = { before: compacting, event: g.compacts(), path: path('Compact
 
 checkRests([
   { ...compacted, title: 'after a compaction', after: rests(COMPACTED) },
-  { ...compacted, title: 'after a compaction', after: rests(BROKEN), says: [wrong('error', 'compacted')] },
+  {
+    ...compacted,
+    title: 'after a compaction',
+    after: rests(BROKEN),
+    says: [wrong('error', 'compacted')],
+  },
 ]);

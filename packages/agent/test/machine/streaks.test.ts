@@ -17,7 +17,13 @@ type Made = {
   readonly failed?: boolean;
 };
 
-const ended = ({ tool = 'grep', input = {}, raw, text = 'found', failed = false }: Made): EndedCall => ({
+const ended = ({
+  tool = 'grep',
+  input = {},
+  raw,
+  text = 'found',
+  failed = false,
+}: Made): EndedCall => ({
   judged: { ...g.grep('1'), tool, input, ...(raw === undefined ? {} : { rawInput: raw }) },
   requestedAt: 1,
   status: failed ? 'failed' : 'ok',
@@ -45,9 +51,21 @@ const rows: readonly {
   readonly counts: readonly [repeats: number, errors: number, sameResults: number];
 }[] = [
   { title: 'one batch is one of its kind', batches: [[found]], counts: [1, 0, 1] },
-  { title: 'the same again, and once more', batches: [[found], [found], [found]], counts: [3, 0, 3] },
-  { title: 'another tool is another call', batches: [[found], [{ tool: 'read' }]], counts: [1, 0, 2] },
-  { title: 'another input is another call', batches: [[found], [{ input: { a: 1 } }]], counts: [1, 0, 2] },
+  {
+    title: 'the same again, and once more',
+    batches: [[found], [found], [found]],
+    counts: [3, 0, 3],
+  },
+  {
+    title: 'another tool is another call',
+    batches: [[found], [{ tool: 'read' }]],
+    counts: [1, 0, 2],
+  },
+  {
+    title: 'another input is another call',
+    batches: [[found], [{ input: { a: 1 } }]],
+    counts: [1, 0, 2],
+  },
   {
     title: 'arguments that are no object are told apart by their text',
     batches: [[{ raw: '{"a' }], [{ raw: '{"b' }]],
@@ -58,7 +76,11 @@ const rows: readonly {
     batches: [[{ raw: '{"a', input: { a: 1 } }], [{ raw: '{"a', input: { a: 2 } }]],
     counts: [2, 0, 2],
   },
-  { title: 'one call more is another batch', batches: [[found], [found, found]], counts: [1, 0, 1] },
+  {
+    title: 'one call more is another batch',
+    batches: [[found], [found, found]],
+    counts: [1, 0, 1],
+  },
   {
     title: 'other results of the same call',
     batches: [[{ text: 'one' }], [{ text: 'two' }]],

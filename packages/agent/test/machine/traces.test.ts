@@ -14,7 +14,11 @@ for (const file of files) {
   test(file.replace('.trace', '').replaceAll('-', ' '), () => {
     const place = new URL(file, FOLDER);
     const written = readFileSync(place, 'utf8');
-    assert.match(written, /^# [A-Z].*[.!?]\n/, 'a trace begins with a sentence that tells its story');
+    assert.match(
+      written,
+      /^# [A-Z].*[.!?]\n/,
+      'a trace begins with a sentence that tells its story',
+    );
     const { text } = play(written);
     if (isUpdate) writeFileSync(place, text);
     else assert.equal(written, text, 'if this is what you meant: UPDATE=1, and read the diff');
@@ -41,7 +45,8 @@ test('a line that is not understood is refused, not skipped', () => {
     'LlmFailed req-1 sleepy "zzz"',
     'ApproveBudget usd much',
   ];
-  for (const line of lines) assert.throws(() => play(`# Wrong.\n> ${line}\n`), / in the line "/, line);
+  for (const line of lines)
+    assert.throws(() => play(`# Wrong.\n> ${line}\n`), / in the line "/, line);
   assert.throws(() => play('# Wrong.\n>Start\n'), /">Start" begins with none/);
   assert.throws(() => play('# Wrong.\n! reckless\n> Start\n'), /reckless is no preset/);
 });

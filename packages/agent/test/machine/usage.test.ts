@@ -79,7 +79,13 @@ test('where nothing is to be booked, nothing changes', () => {
   } as const;
   assert.equal(countHookUsage(before, hook), before);
   const outcome = { status: 'ok', text: '' } as const;
-  const tool = { type: 'ToolCompleted', at: g.NOW, batchId: 'batch-9', callId: '1', outcome } as const;
+  const tool = {
+    type: 'ToolCompleted',
+    at: g.NOW,
+    batchId: 'batch-9',
+    callId: '1',
+    outcome,
+  } as const;
   assert.equal(countToolUsage(before, tool), before);
   const state = waiting(before);
   assert.equal(countStale(state, hook).state, state);

@@ -18,7 +18,12 @@ test('a duration is said in the largest unit of which there are two, seconds fro
     durationText,
   );
   assert.deepEqual(said, ['0 ms', '999 ms', '1 s', '119 s', '2 min', '119 min', '2 h', '30 h']);
-  assert.deepEqual([1_499.6, 1_500, 150_001, 3 * hour - 1].map(durationText), ['1 s', '2 s', '3 min', '3 h']);
+  assert.deepEqual([1_499.6, 1_500, 150_001, 3 * hour - 1].map(durationText), [
+    '1 s',
+    '2 s',
+    '3 min',
+    '3 h',
+  ]);
 });
 
 test('a limit resets after a while, at a time of day', () => {
@@ -74,7 +79,8 @@ check([
     given: 'C[u]',
     send: [g.completed({ text: 'no', stopReason: 'other' })],
     state: 'W(endOfTurn refused)',
-    also: (walker) => assert.deepEqual(said(walker), ['no', 'the model stopped for a reason of its own']),
+    also: (walker) =>
+      assert.deepEqual(said(walker), ['no', 'the model stopped for a reason of its own']),
   },
   {
     rule: 'format-changes',
@@ -83,7 +89,9 @@ check([
     send: [g.hookDone({ changedFiles: ['/project/src/a.ts', '/projects/b.ts', 'c.ts'] })],
     state: 'C[t]',
     also: (walker) =>
-      assert.deepEqual(said(walker), ['formatted src/a.ts\nformatted /projects/b.ts\nformatted c.ts']),
+      assert.deepEqual(said(walker), [
+        'formatted src/a.ts\nformatted /projects/b.ts\nformatted c.ts',
+      ]),
   },
 ]);
 

@@ -46,7 +46,11 @@ const serve = async (t: TestContext, { onCall, onResume }: Behaviour) => {
       server.closeAllConnections();
     };
     const call = (): Call => {
-      const result = { jsonrpc: '2.0', id: calledAs, result: { content: [{ type: 'text', text: 'acted' }] } };
+      const result = {
+        jsonrpc: '2.0',
+        id: calledAs,
+        result: { content: [{ type: 'text', text: 'acted' }] },
+      };
       return { answer, die, result: `id: 9\ndata: ${JSON.stringify(result)}\n\n` };
     };
     const eventId = incoming.headers['last-event-id'];
@@ -80,7 +84,10 @@ const serve = async (t: TestContext, { onCall, onResume }: Behaviour) => {
     server.closeAllConnections();
   });
   const { port } = server.address() as AddressInfo; // it listens at a port
-  const settings = settingsOf<HttpServer>('web', { url: `http://127.0.0.1:${port}/mcp`, protocol: 'legacy' });
+  const settings = settingsOf<HttpServer>('web', {
+    url: `http://127.0.0.1:${port}/mcp`,
+    protocol: 'legacy',
+  });
   const connection = createConnection(settings, {
     environment: {},
     workspace: '/',
@@ -116,7 +123,8 @@ const endings: Readonly<Record<string, Behaviour>> = {
   },
   'a server that answers with a page': {
     onCall: ({ answer }) => void answer.end(SOON),
-    onResume: ({ answer }) => void answer.writeHead(200, { 'content-type': 'text/html' }).end('<p>Hello'),
+    onResume: ({ answer }) =>
+      void answer.writeHead(200, { 'content-type': 'text/html' }).end('<p>Hello'),
   },
   'a server that fails twice': {
     onCall: ({ answer }) => void answer.end(SOON),

@@ -53,7 +53,10 @@ test('servers that never answer: the tools are declared at once, and each server
     ['off', 'off', 'off'],
   );
   session.connect();
-  assert.equal(await warned('one'), "the MCP server one can't be used: it did not answer within 0.4 s");
+  assert.equal(
+    await warned('one'),
+    "the MCP server one can't be used: it did not answer within 0.4 s",
+  );
   assert.equal(session.status()[0]?.connection.kind, 'failed');
 });
 
@@ -76,7 +79,8 @@ test('a call that is cancelled: the server is told, and answers the next one', a
      if (m.method === 'tools/call') ${text("'here ' + process.pid")};`,
   );
   const log = path.join(stateFolder, 'mcp', 'logs', 'odd.log');
-  const logged = (words: RegExp): boolean => existsSync(log) && words.test(readFileSync(log, 'utf8'));
+  const logged = (words: RegExp): boolean =>
+    existsSync(log) && words.test(readFileSync(log, 'utf8'));
   const cancel = new AbortController();
   const called = run(tool('mcp__odd__act'), { wait: true }, testContext(cancel.signal));
   await until('the server has the call', () => logged(/waits \d+/));
@@ -128,7 +132,10 @@ test('a server that changes its tools all the time is one line', async (t) => {
   const server = stdioServer('odd', script);
   const { session, warnings } = await openSession(t, place, [server]);
   session.connect();
-  await until('the last tools are stored', () => readTools(place.stateFolder, server)?.[0]?.name === 'act4');
+  await until(
+    'the last tools are stored',
+    () => readTools(place.stateFolder, server)?.[0]?.name === 'act4',
+  );
   assert.deepEqual(warnings, [
     'the MCP server odd is new: 1 tool from the next session on',
     'the MCP server odd has other tools than before: the next session declares them',
@@ -173,7 +180,10 @@ test('a server that floods its stdout is ended', async (t) => {
 });
 
 test('a result of 10 MB arrives whole', async (t) => {
-  const { tool } = await openOdd(t, `if (m.method === 'tools/call') ${text("'y'.repeat(10_000_000)")};`);
+  const { tool } = await openOdd(
+    t,
+    `if (m.method === 'tools/call') ${text("'y'.repeat(10_000_000)")};`,
+  );
   const { status, text: words } = await run(tool('mcp__odd__act'));
   assert.deepEqual([status, words.length], ['ok', 10_000_000]);
 });
@@ -246,7 +256,11 @@ test('the end of a session ends its servers with all that they have started', as
 
 const unusable: readonly (readonly [given: string, table: object, says: RegExp])[] = [
   ['a program that is not there', { command: 'no-such-program' }, /no-such-program/],
-  ['a path that is not there', { command: '/no/such/program' }, /there is no program \/no\/such\/program/],
+  [
+    'a path that is not there',
+    { command: '/no/such/program' },
+    /there is no program \/no\/such\/program/,
+  ],
   ['a relative path', { command: './server' }, /is a relative path/],
   [
     'a variable that is not set',
@@ -275,7 +289,8 @@ test('a damaged entry of the cache means that the tools are not known', async (t
   const server = stdioServer('odd', handWritten(t, LISTS));
   const { stateFolder, workspace } = await openKnown(t, [server], ['act']);
   const folder = path.join(stateFolder, 'mcp', 'tools');
-  for (const name of readdirSync(folder)) writeFileSync(path.join(folder, name), '{"tools": [{"name": 1}]}');
+  for (const name of readdirSync(folder))
+    writeFileSync(path.join(folder, name), '{"tools": [{"name": 1}]}');
   const { session } = await openSession(t, { stateFolder, workspace }, [server]);
   assert.deepEqual(session.tools, []);
 });

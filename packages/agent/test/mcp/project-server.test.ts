@@ -68,11 +68,9 @@ const listen = async (context: TestContext): Promise<number> => {
 
 const makeStage = async (context: TestContext, searchPath = process.env.PATH) => {
   const top = temporaryFolder(context, 'project-server');
-  const [workspace, home, stateFolder] = ['work', 'home', 'state'].map((name) => path.join(top, name)) as [
-    string,
-    string,
-    string,
-  ]; // three names
+  const [workspace, home, stateFolder] = ['work', 'home', 'state'].map((name) =>
+    path.join(top, name),
+  ) as [string, string, string]; // three names
   mkdirSync(path.join(workspace, 'tools'), { recursive: true });
   mkdirSync(path.join(home, '.ssh'), { recursive: true });
   writeFileSync(path.join(home, '.ssh', 'id_rsa'), 'private');
@@ -87,11 +85,21 @@ const makeStage = async (context: TestContext, searchPath = process.env.PATH) =>
     PAWL_TEST_SECRET: 'token',
   };
   const files = {
-    reads: [path.join(workspace, 'a.txt'), path.join(home, '.ssh', 'id_rsa'), path.join(top, 'beside')],
+    reads: [
+      path.join(workspace, 'a.txt'),
+      path.join(home, '.ssh', 'id_rsa'),
+      path.join(top, 'beside'),
+    ],
     writes: [path.join(workspace, 'new.txt'), path.join(home, 'new.txt')],
   };
   const connect = (level: CommandLevel, more: object = {}) => {
-    const settings = { command: 'node', args: ['../server.mjs'], cwd: 'tools', env: { OWN: 'own' }, ...more };
+    const settings = {
+      command: 'node',
+      args: ['../server.mjs'],
+      cwd: 'tools',
+      env: { OWN: 'own' },
+      ...more,
+    };
     const server: StdioServer = {
       ...settingsOf<StdioServer>('probe', settings),
       project: { folder: workspace, level },
@@ -126,13 +134,20 @@ test('a server of a project has what was granted, and nothing else', async (cont
   assert.deepEqual([fenced.secret, fenced.own], ['none', 'own']);
 
   const online = await attempt('read-only+net');
-  assert.deepEqual([online.read[1], online.written[0], online.network], ['ENOENT', 'EROFS', 'connected']);
+  assert.deepEqual(
+    [online.read[1], online.written[0], online.network],
+    ['ENOENT', 'EROFS', 'connected'],
+  );
   const writing = await attempt('workspace');
   assert.deepEqual([writing.read[1], writing.written], ['ENOENT', ['written', 'ENOENT']]);
   assert.notEqual(writing.network, 'connected');
   assert.ok(!existsSync(path.join(home, 'new.txt')));
   const left = path.join(stateFolder, 'pawl', 'sandbox');
-  assert.deepEqual(existsSync(left) ? readdirSync(left) : [], [], 'its private folders are removed');
+  assert.deepEqual(
+    existsSync(left) ? readdirSync(left) : [],
+    [],
+    'its private folders are removed',
+  );
 
   // control: as the user, the same server reaches all of it
   const open = await attempt('off');
@@ -143,11 +158,18 @@ test('a server of a project has what was granted, and nothing else', async (cont
 test('variables that a project chose do not reach the sandbox program itself', async (context) => {
   const { top, connect } = await makeStage(context);
   // The system's loader heeds them in each program that it loads, and writes where only bubblewrap could.
-  const env = { LD_DEBUG: 'libs', LD_DEBUG_OUTPUT: path.join(top, 'loaded'), OWN: 'a\'b "c" $HOME\nd' };
+  const env = {
+    LD_DEBUG: 'libs',
+    LD_DEBUG_OUTPUT: path.join(top, 'loaded'),
+    OWN: 'a\'b "c" $HOME\nd',
+  };
   const connection = connect('read-only', { env });
   const { signal } = new AbortController();
   const asked = { reads: [], writes: [], port: 1 };
-  const { content } = await connection.call('attempt', asked, { signal, onProgress: () => undefined });
+  const { content } = await connection.call('attempt', asked, {
+    signal,
+    onProgress: () => undefined,
+  });
   assert.ok(content[0]?.type === 'text');
   assert.equal((JSON.parse(content[0].text) as Tried).own, env.OWN); // as the script above writes it
   await connection.close();
@@ -185,7 +207,10 @@ test('a closed connection starts nothing afterwards', async (context) => {
 test('the known tools of a server belong to its project', async (context) => {
   const stateFolder = temporaryFolder(context, 'mcp-state');
   const own = settingsOf<StdioServer>('github', { command: 'npx', args: ['github'] });
-  const inProject = (folder: string): StdioServer => ({ ...own, project: { folder, level: 'read-only' } });
+  const inProject = (folder: string): StdioServer => ({
+    ...own,
+    project: { folder, level: 'read-only' },
+  });
   await storeTools(stateFolder, inProject('/one'), [
     { name: 'bait', description: 'D', inputSchema: { type: 'object' } },
   ]);
@@ -204,5 +229,9 @@ test('a call tells whether a project or the user names its server', async (conte
     return judged.facts.mcp;
   };
   assert.deepEqual(await factsOf(own), { server: 'github', tool: 'look' });
-  assert.deepEqual(await factsOf({ ...own, project }), { server: 'github', tool: 'look', from: 'project' });
+  assert.deepEqual(await factsOf({ ...own, project }), {
+    server: 'github',
+    tool: 'look',
+    from: 'project',
+  });
 });

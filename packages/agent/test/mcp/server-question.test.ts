@@ -25,7 +25,8 @@ test('a form that nobody would fill in, and an address of another kind, are no q
     { a: { type: 'array', items: 7 } },
     { ['x'.repeat(101)]: text },
   ];
-  for (const properties of odd) assert.equal(read(properties), null, JSON.stringify(properties).slice(0, 80));
+  for (const properties of odd)
+    assert.equal(read(properties), null, JSON.stringify(properties).slice(0, 80));
   const long = read({ a: { ...text, title: 'T'.repeat(500) } }, 'M'.repeat(5_000));
   assert.ok(long?.asks.kind === 'form' && long.message.length <= 2_001);
   assert.ok((long.asks.fields[0]?.label.length ?? 999) <= 201);

@@ -4,7 +4,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { edit } from '../../../../test/kit/agent/given.js';
-import { type Opened, openSession, openTwice, placeIn, run } from '../../../../test/kit/mcp/open-servers.js';
+import {
+  type Opened,
+  openSession,
+  openTwice,
+  placeIn,
+  run,
+} from '../../../../test/kit/mcp/open-servers.js';
 import {
   anyInput,
   httpServer,
@@ -34,12 +40,18 @@ test('a server on stdio: its tools come with the next session, and a call gets t
   const first = await openSession(t, place, [server], { environment });
   assert.deepEqual(first.session.tools, []);
   first.session.connect();
-  assert.match(await first.warned('one'), /^the MCP server one is new: 1 tool from the next session on$/);
+  assert.match(
+    await first.warned('one'),
+    /^the MCP server one is new: 1 tool from the next session on$/,
+  );
   await first.session.close();
   const { tool } = await openSession(t, place, [server], { environment });
   const echo = tool('mcp__one__echo');
   assert.deepEqual(echo.inputSchema, { type: 'object', properties: { text: { type: 'string' } } });
-  assert.deepEqual(await run(echo, { text: 'hi' }), { status: 'ok', text: 'echo hi secret-1 no key' });
+  assert.deepEqual(await run(echo, { text: 'hi' }), {
+    status: 'ok',
+    text: 'echo hi secret-1 no key',
+  });
 });
 
 test('a tool that its server describes differently is asked about once in spite of a rule that allows it', async (t) => {
@@ -54,8 +66,18 @@ test('a tool that its server describes differently is asked about once in spite 
   );
   writeFileSync(script, `import { readFileSync } from 'node:fs';\n${readFileSync(script, 'utf8')}`);
   const servers = [stdioServer('docs', script)];
-  const rule = { kind: 'mcp', decision: 'allow', pattern: 'docs', origin: 'config.toml:1' } as const;
-  const settings = { preset: 'auto', rules: presetRules.auto, writtenRules: [rule], ...place } as const;
+  const rule = {
+    kind: 'mcp',
+    decision: 'allow',
+    pattern: 'docs',
+    origin: 'config.toml:1',
+  } as const;
+  const settings = {
+    preset: 'auto',
+    rules: presetRules.auto,
+    writtenRules: [rule],
+    ...place,
+  } as const;
   const decision = async (
     { tool }: Opened,
     name = 'look',
@@ -170,6 +192,9 @@ for (const protocol of ['legacy', '2026-07-28', 'auto'] as const)
     assert.deepEqual(looked.images, [{ mediaType: 'image/png', sha256: 'blob1' }]);
     assert.deepEqual(context.shown, ['1/2 half\n']);
     assert.deepEqual(await run(tool('mcp__web__count')), { status: 'ok', text: '{\n  "n": 3\n}' });
-    assert.deepEqual(await run(tool('mcp__web__fail')), { status: 'failed', text: 'no such issue' });
+    assert.deepEqual(await run(tool('mcp__web__fail')), {
+      status: 'failed',
+      text: 'no such issue',
+    });
     assert.equal(methods.includes('tools/call'), protocol !== 'legacy');
   });

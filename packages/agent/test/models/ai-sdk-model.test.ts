@@ -13,7 +13,11 @@ const usage = {
 
 type Finish = Extract<LanguageModelV3StreamPart, { type: 'finish' }>['finishReason'];
 
-const finish = (finishReason: Finish): LanguageModelV3StreamPart => ({ type: 'finish', finishReason, usage });
+const finish = (finishReason: Finish): LanguageModelV3StreamPart => ({
+  type: 'finish',
+  finishReason,
+  usage,
+});
 
 /** A model of somebody's own, as the AI SDK describes one. */
 const homemade = (parts: readonly LanguageModelV3StreamPart[]): AiSdkLanguageModel => ({
@@ -49,7 +53,9 @@ test('a model of an AI SDK package answers as one of ours does', async (context)
   const model = aiSdkModel(anthropic('claude-sonnet-5-5'));
   assert.equal(model.id, 'anthropic/claude-sonnet-5-5');
   assert.notEqual(model.facts.prices, null, 'the catalogue knows it');
-  const ending = endingOf(await collect(model.stream(ask(userSays('hi')), new AbortController().signal)));
+  const ending = endingOf(
+    await collect(model.stream(ask(userSays('hi')), new AbortController().signal)),
+  );
   assert.deepEqual(
     ending.type === 'completed' && [
       ending.parts.map((part) => 'text' in part && part.text),
@@ -118,7 +124,9 @@ const broken: readonly (readonly [string, AiSdkLanguageModel['doStream'], RegExp
 for (const [what, doStream, why] of broken) {
   test(`a package that ${what} is a reply that failed`, async () => {
     const model = aiSdkModel({ ...homemade([]), doStream });
-    const ending = endingOf(await collect(model.stream(ask(userSays('hi')), new AbortController().signal)));
+    const ending = endingOf(
+      await collect(model.stream(ask(userSays('hi')), new AbortController().signal)),
+    );
     assert.equal(ending.type, 'failed');
     assert.match(ending.type === 'failed' ? ending.error.message : '', why);
   });
@@ -137,7 +145,10 @@ const ends: readonly (readonly [Finish, string])[] = [
 for (const [reason, then] of ends) {
   test(`a model of somebody's own that ends with ${reason.unified} (${reason.raw}): ${then}`, async () => {
     const ending = endingOf(await run([...text, finish(reason)]));
-    assert.equal(ending.type === 'failed' ? `failed ${ending.error.kind}` : ending.stopReason, then);
+    assert.equal(
+      ending.type === 'failed' ? `failed ${ending.error.kind}` : ending.stopReason,
+      then,
+    );
   });
 }
 
@@ -147,7 +158,10 @@ test('a stream that ends without its end is a reply that broke off', async () =>
 });
 
 test('facts are those that are given, else of the catalogue, else safe assumptions without a price', () => {
-  const given = { windowTokens: 5_000, prices: { input: 1, output: 2, cacheRead: 0, cacheWrite: 0 } };
+  const given = {
+    windowTokens: 5_000,
+    prices: { input: 1, output: 2, cacheRead: 0, cacheWrite: 0 },
+  };
   const { facts } = aiSdkModel(homemade([]), given);
   assert.deepEqual([facts.windowTokens, facts.prices?.output, facts.tools], [5_000, 2, 'yes']);
   assert.equal(aiSdkModel(homemade([])).facts.prices, null);
@@ -155,5 +169,8 @@ test('facts are those that are given, else of the catalogue, else safe assumptio
 
 test('a model of another generation is refused with what to install', () => {
   const old = { ...homemade([]), specificationVersion: 'v2' } as unknown as AiSdkLanguageModel;
-  assert.throws(() => aiSdkModel(old), /homemade.chat\/one is a model of the specification v2: install/);
+  assert.throws(
+    () => aiSdkModel(old),
+    /homemade.chat\/one is a model of the specification v2: install/,
+  );
 });

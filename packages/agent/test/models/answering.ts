@@ -51,7 +51,9 @@ export const serve = async (
 
 /** Events of a stream, one for each object or text. */
 export const events = (...contents: readonly (object | string)[]): string =>
-  contents.map((each) => `data: ${typeof each === 'string' ? each : JSON.stringify(each)}\n\n`).join('');
+  contents
+    .map((each) => `data: ${typeof each === 'string' ? each : JSON.stringify(each)}\n\n`)
+    .join('');
 
 export const streamed =
   (text: string | Buffer, headers: Readonly<Record<string, string>> = {}): Answering =>
@@ -60,7 +62,11 @@ export const streamed =
     out.end(text);
   };
 
-export const delta = (content: object, finish: string | null = null, rest: object = {}): object => ({
+export const delta = (
+  content: object,
+  finish: string | null = null,
+  rest: object = {},
+): object => ({
   id: 'c',
   choices: [{ index: 0, delta: content, finish_reason: finish }],
   ...rest,
@@ -71,7 +77,10 @@ export const OK = events(delta({ content: 'ok' }), delta({}, 'stop'), '[DONE]');
 
 export const chatModel = (baseUrl: string, rest: Partial<ModelFacts> = {}) =>
   compatibleModel(
-    adapterOptions('openai-compatible/m', baseUrl, { keyVariable: 'KEY', facts: { ...facts, ...rest } }),
+    adapterOptions('openai-compatible/m', baseUrl, {
+      keyVariable: 'KEY',
+      facts: { ...facts, ...rest },
+    }),
   );
 
 export const openAi = (baseUrl: string, apiKey = 'key', rest: { summaries?: 'on' | 'off' } = {}) =>

@@ -3,7 +3,17 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import zlib from 'node:zlib';
 import { VERSION } from '../../src/platform/environment.js';
-import { chatModel, delta, events, hello, OK, openAi, serve, streamed, textOf } from './answering.js';
+import {
+  chatModel,
+  delta,
+  events,
+  hello,
+  OK,
+  openAi,
+  serve,
+  streamed,
+  textOf,
+} from './answering.js';
 
 /** Answers that providers, gateways and what stands between really give; each beside one that is in order. */
 
@@ -16,11 +26,17 @@ test('a request says who asks, and asks for an answer that is not compressed', a
 });
 
 test('our version is that of the package', () => {
-  const described = JSON.parse(readFileSync(new URL('../../../pawl/package.json', import.meta.url), 'utf8'));
+  const described = JSON.parse(
+    readFileSync(new URL('../../../pawl/package.json', import.meta.url), 'utf8'),
+  );
   assert.equal(VERSION, described.version);
 });
 
-const encodings = { gzip: zlib.gzipSync, deflate: zlib.deflateSync, br: zlib.brotliCompressSync } as const;
+const encodings = {
+  gzip: zlib.gzipSync,
+  deflate: zlib.deflateSync,
+  br: zlib.brotliCompressSync,
+} as const;
 
 for (const [encoding, compress] of Object.entries(encodings)) {
   test(`a reply that came as ${encoding}, which nobody asked for, is read`, async (context) => {
@@ -34,7 +50,9 @@ for (const [encoding, compress] of Object.entries(encodings)) {
 test('a failure that came as gzip is read', async (context) => {
   const body = zlib.gzipSync(JSON.stringify({ error: { message: 'no such parameter' } }));
   const { url } = await serve(context, (out) => {
-    out.writeHead(400, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(body);
+    out
+      .writeHead(400, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+      .end(body);
   });
   const { ending } = await hello(chatModel(url));
   assert.match(ending.type === 'failed' ? ending.error.message : '', /\(400\): no such parameter/);
@@ -67,7 +85,9 @@ test('a login page with status 200 is shown shortened, and not asked for again',
 });
 
 test('an error as JSON with status 200 is read like that of a failed request', async (context) => {
-  const body = JSON.stringify({ error: { message: 'You have no credits', code: 'insufficient_quota' } });
+  const body = JSON.stringify({
+    error: { message: 'You have no credits', code: 'insufficient_quota' },
+  });
   assert.equal((await odd(context, body, 'application/json')).kind, 'quotaExhausted');
 });
 
@@ -126,14 +146,19 @@ const end = async (context: Parameters<typeof serve>[0], body: string) => {
 
 const call = (text: string): object =>
   delta({
-    tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'read', arguments: text } }],
+    tool_calls: [
+      { index: 0, id: 'a', type: 'function', function: { name: 'read', arguments: text } },
+    ],
   });
 
 test('[DONE] ends a reply that has no finish reason', async (context) => {
   const said = await end(context, events(delta({ content: 'ok' }), '[DONE]'));
   assert.deepEqual([said.type, said.type === 'completed' && said.stopReason], ['completed', 'end']);
   const called = await end(context, events(call('{"path":"a"}'), '[DONE]'));
-  assert.deepEqual([called.type, called.type === 'completed' && called.stopReason], ['completed', 'toolUse']);
+  assert.deepEqual(
+    [called.type, called.type === 'completed' && called.stopReason],
+    ['completed', 'toolUse'],
+  );
 });
 
 test('[DONE] ends no reply that is half, empty or failed', async (context) => {
@@ -165,7 +190,12 @@ test('output tokens are the total without the prompt, where that is more', async
   const of = async (usage: object) => {
     const ending = await end(
       context,
-      events(delta({ content: 'ok' }), delta({}, 'stop'), { id: 'c', choices: [], usage }, '[DONE]'),
+      events(
+        delta({ content: 'ok' }),
+        delta({}, 'stop'),
+        { id: 'c', choices: [], usage },
+        '[DONE]',
+      ),
     );
     return ending.type === 'completed' ? ending.usage.outputTokens : null;
   };
@@ -181,7 +211,12 @@ test("a package's fault over ids that change is no TypeError for the user", asyn
     { type: 'response.created', response: { id: 'r', created_at: 1, model: 'm' } },
     { type: 'response.output_item.added', output_index: 0, item: { type: 'reasoning', id: 'one' } },
     { type: 'response.reasoning_summary_part.added', item_id: 'two', summary_index: 1 },
-    { type: 'response.reasoning_summary_text.delta', item_id: 'three', summary_index: 1, delta: 'x' },
+    {
+      type: 'response.reasoning_summary_text.delta',
+      item_id: 'three',
+      summary_index: 1,
+      delta: 'x',
+    },
     { type: 'response.output_item.done', output_index: 0, item: { type: 'reasoning', id: 'four' } },
   );
   const { url } = await serve(context, streamed(body));

@@ -86,7 +86,11 @@ const failing: readonly {
       {
         type: 'events',
         events: [
-          { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', name: 'read' } },
+          {
+            type: 'content_block_start',
+            index: 0,
+            content_block: { type: 'tool_use', name: 'read' },
+          },
         ],
       },
     ]),
@@ -118,7 +122,11 @@ const failing: readonly {
   },
   {
     title: 'a prompt that is too long is an overflow',
-    given: error(400, 'invalid_request_error', 'prompt is too long: 203142 tokens > 200000 maximum'),
+    given: error(
+      400,
+      'invalid_request_error',
+      'prompt is too long: 203142 tokens > 200000 maximum',
+    ),
     kind: 'contextOverflow',
     retryable: false,
     says: /203142/,
@@ -159,7 +167,11 @@ test('a server that is not there is unreachable, with the code and the address',
   assert.match(ending.error.message, /127\.0\.0\.1.*ECONNREFUSED/);
 });
 
-const aborts: readonly { readonly title: string; readonly given: ServerReply; readonly pieces: number }[] = [
+const aborts: readonly {
+  readonly title: string;
+  readonly given: ServerReply;
+  readonly pieces: number;
+}[] = [
   { title: 'before the headers ends without a word', given: { type: 'nothing' }, pieces: 0 },
   {
     title: 'in a silent stream ends with nothing but tokens',
@@ -192,7 +204,9 @@ for (const { title, given, pieces: expected } of aborts) {
 test('an abort before the first call sends nothing', async (context) => {
   const server = await startAnthropicServer({ replies: [] });
   context.after(server.close);
-  const pieces = await collect(modelAt(server.url).stream(ask(userSays('hi')), AbortSignal.abort()));
+  const pieces = await collect(
+    modelAt(server.url).stream(ask(userSays('hi')), AbortSignal.abort()),
+  );
   assert.deepEqual(pieces, []);
   assert.equal(server.requests.length, 0);
 });
@@ -202,10 +216,13 @@ test('a connection is kept for the next request', async (context) => {
   context.after(server.close);
   const model = modelAt(server.url);
   for (let round = 0; round < 3; round++) {
-    const ending = endingOf(await collect(model.stream(ask(userSays('hi')), new AbortController().signal)));
+    const ending = endingOf(
+      await collect(model.stream(ask(userSays('hi')), new AbortController().signal)),
+    );
     assert.equal(ending.type, 'completed');
     // The end of the answer may come behind its last event.
-    while (server.requests.at(-1)?.answeredAt === null) await new Promise((resolve) => setImmediate(resolve));
+    while (server.requests.at(-1)?.answeredAt === null)
+      await new Promise((resolve) => setImmediate(resolve));
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   assert.deepEqual(server.connections(), { made: 1, open: 1 });
@@ -216,7 +233,10 @@ test('a reply that is given up in the middle is closed', async (context) => {
     replies: [message([text('a long reply in pieces')], { end: 'silent' })],
   });
   context.after(server.close);
-  for await (const piece of modelAt(server.url).stream(ask(userSays('hi')), new AbortController().signal)) {
+  for await (const piece of modelAt(server.url).stream(
+    ask(userSays('hi')),
+    new AbortController().signal,
+  )) {
     assert.equal(piece.type, 'text');
     break;
   }

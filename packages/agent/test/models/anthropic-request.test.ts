@@ -9,7 +9,10 @@ import type { ModelRequest } from '../../src/ports/model.js';
 
 const MARKER = /,"cache_control":\{"type":"ephemeral"\}/g;
 
-const user = (...parts: Extract<Message, { role: 'user' }>['parts']): Message => ({ role: 'user', parts });
+const user = (...parts: Extract<Message, { role: 'user' }>['parts']): Message => ({
+  role: 'user',
+  parts,
+});
 const says = (text: string) => ({ type: 'text' as const, origin: 'user' as const, text });
 const result = (callId: string, text: string, failed = false) => ({
   type: 'result' as const,
@@ -53,7 +56,10 @@ const send = async (
     }),
   });
   const facts = catalogueFacts('anthropic/claude-sonnet-5-5');
-  const options = adapterOptions('anthropic/claude-sonnet-5-5', `${server.url}/v1/`, { facts, ...rest });
+  const options = adapterOptions('anthropic/claude-sonnet-5-5', `${server.url}/v1/`, {
+    facts,
+    ...rest,
+  });
   const model = anthropicModel(options);
   const tool = (name: string) => ({
     name,
@@ -80,7 +86,12 @@ const send = async (
 
 const story: readonly Message[] = [
   user(says('find the bug')),
-  assistant(thought, { type: 'text', text: 'I look.' }, called('a'), called('b', { rawInput: '{"path":' })),
+  assistant(
+    thought,
+    { type: 'text', text: 'I look.' },
+    called('a'),
+    called('b', { rawInput: '{"path":' }),
+  ),
   user(result('a', 'text of a'), result('b', 'the input was no JSON', true)),
   assistant(called('c', { input: { path: 'x', more: [1, { deep: null }] } })),
   user(result('c', ''), says('and quickly')),
@@ -89,8 +100,8 @@ const story: readonly Message[] = [
 ];
 
 test('messages become what the wire wants', async () => {
-  const [request] = await send([{ messages: [user(says('hi'))] }, { messages: story }]).then((all) =>
-    all.slice(1),
+  const [request] = await send([{ messages: [user(says('hi'))] }, { messages: story }]).then(
+    (all) => all.slice(1),
   );
   const bare = JSON.parse((request?.text ?? '').replace(MARKER, ''));
   assert.deepEqual(bare.messages, [
@@ -113,7 +124,14 @@ test('messages become what the wire wants', async () => {
     },
     {
       role: 'assistant',
-      content: [{ type: 'tool_use', id: 'c', name: 'read', input: { path: 'x', more: [1, { deep: null }] } }],
+      content: [
+        {
+          type: 'tool_use',
+          id: 'c',
+          name: 'read',
+          input: { path: 'x', more: [1, { deep: null }] },
+        },
+      ],
     },
     {
       role: 'user',
@@ -141,12 +159,18 @@ test('what was sent before is sent again byte for byte, apart from cache markers
     const end = text.lastIndexOf('],"tools"');
     assert.ok(end > 0, text);
     assert.equal(bare[index + 1]?.slice(0, end), text.slice(0, end));
-    assert.equal(bare[index + 1]?.slice(bare[index + 1]?.lastIndexOf('],"tools"')), text.slice(end));
+    assert.equal(
+      bare[index + 1]?.slice(bare[index + 1]?.lastIndexOf('],"tools"')),
+      text.slice(end),
+    );
   }
 });
 
 test('the instructions and the last two user messages are marked for the cache, at their ends', async () => {
-  const [, request] = await send([{ messages: story.slice(0, 1) }, { messages: story.slice(0, 5) }]);
+  const [, request] = await send([
+    { messages: story.slice(0, 1) },
+    { messages: story.slice(0, 5) },
+  ]);
   assert.ok(request);
   const marked = (blocks: readonly object[]) => blocks.map((block) => 'cache_control' in block);
   assert.deepEqual(marked(request.body.system ?? []), [true]);

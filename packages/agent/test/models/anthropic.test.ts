@@ -78,7 +78,9 @@ const whole: readonly {
   },
   {
     title: 'max_tokens in a half call whose block does not end hands on the half input',
-    given: message([call('a', { rawInput: '{"path": "on', half: true })], { stopReason: 'max_tokens' }),
+    given: message([call('a', { rawInput: '{"path": "on', half: true })], {
+      stopReason: 'max_tokens',
+    }),
     parts: [{ type: 'call', callId: 'a', tool: 'read', rawInput: '{"path": "on' }],
     stopReason: 'maxTokens',
   },
@@ -114,13 +116,20 @@ const whole: readonly {
         type: 'events',
         events: [
           { type: 'content_block_start', index: 1, content_block: { type: 'moon', text: '' } },
-          { type: 'content_block_delta', index: 1, delta: { type: 'text_delta', text: 'of the new block' } },
+          {
+            type: 'content_block_delta',
+            index: 1,
+            delta: { type: 'text_delta', text: 'of the new block' },
+          },
           { type: 'content_block_delta', index: 1, delta: { type: 'moon_delta', text: 'x' } },
           { type: 'content_block_stop', index: 1 },
         ],
       },
       text('hi'),
-      { type: 'events', events: [{ type: 'content_block_delta', index: 2, delta: { type: 'moon_delta' } }] },
+      {
+        type: 'events',
+        events: [{ type: 'content_block_delta', index: 2, delta: { type: 'moon_delta' } }],
+      },
       call('a'),
     ]),
     parts: [text('hi'), { type: 'call', callId: 'a', tool: 'read', rawInput: '{}' }],
@@ -154,7 +163,9 @@ test('pieces stream in order, and pings are signs of life without content', asyn
   ];
   const server = await startAnthropicServer({ replies: [message(parts, { pings: 2 })] });
   context.after(server.close);
-  const pieces = await collect(modelAt(server.url).stream(ask(userSays('hi')), new AbortController().signal));
+  const pieces = await collect(
+    modelAt(server.url).stream(ask(userSays('hi')), new AbortController().signal),
+  );
   assert.deepEqual(pieces.slice(0, -1), [
     { type: 'reasoning', text: '' },
     { type: 'reasoning', text: '' },

@@ -16,7 +16,9 @@ const names = [
 
 for (const name of names) {
   test(`the facts of ${name} are plausible and have a source`, () => {
-    const { windowTokens, outputTokensMax, prices, source, tools } = catalogueFacts(`anthropic/${name}`);
+    const { windowTokens, outputTokensMax, prices, source, tools } = catalogueFacts(
+      `anthropic/${name}`,
+    );
     assert.ok(windowTokens >= 100_000 && windowTokens <= 1_000_000);
     assert.ok(outputTokensMax >= 32_000 && outputTokensMax <= 128_000);
     assert.match(source ?? '', /\d{4}-\d\d-\d\d/);
@@ -63,7 +65,10 @@ test('a dated name is the same model', () => {
     catalogueFacts('anthropic/claude-haiku-4-5-20251001'),
     catalogueFacts('anthropic/claude-haiku-4-5'),
   );
-  assert.deepEqual(catalogueFacts('openai/gpt-6.1-sol-2026-09-29'), catalogueFacts('openai/gpt-6.1-sol'));
+  assert.deepEqual(
+    catalogueFacts('openai/gpt-6.1-sol-2026-09-29'),
+    catalogueFacts('openai/gpt-6.1-sol'),
+  );
 });
 
 for (const id of [

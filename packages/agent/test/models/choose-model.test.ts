@@ -26,64 +26,73 @@ test('without a name the default model is chosen', async () => {
   assert.equal(chosen.kind === 'ok' && chosen.model.id, 'anthropic/claude-sonnet-5-5');
 });
 
-const problems: readonly (readonly [string | undefined, Readonly<Record<string, string>>, string, RegExp])[] =
+const problems: readonly (readonly [
+  string | undefined,
+  Readonly<Record<string, string>>,
+  string,
+  RegExp,
+])[] = [
   [
-    [
-      undefined,
-      {},
-      'noKey',
-      /^There is no key for .*\n.*ANTHROPIC_API_KEY=…\n.*ollama\/NAME needs no key.*\n.*pawl demo$/,
-    ],
-    ['anthropic/claude-opus-5-5', { ANTHROPIC_API_KEY: ' ' }, 'noKey', /claude-opus-5-5/],
-    [
-      'openai/gpt-6.2-sol',
-      key,
-      'noKey',
-      /OPENAI_API_KEY.*platform\.openai\.com.*\n.*there is a key for anthropic\/.*\n.*pawl demo$/,
-    ],
-    ['google/gemini-3.8-flash', key, 'noKey', /GOOGLE_GENERATIVE_AI_API_KEY.*\n.*\n.*pawl demo$/],
-    [
-      'mistral/large',
-      key,
-      'unknownProvider',
-      /There is no provider "mistral"\. There are anthropic\/NAME, openai\/NAME, .*scripted\/FILE\.$/,
-    ],
-    ['gpt-6.2-sol', key, 'unknownProvider', /Did you mean openai\/gpt-6\.2-sol\?/],
-    ['gemini-3.8-flash', key, 'unknownProvider', /Did you mean google\/gemini-3\.8-flash\?/],
-    ['sonnet', key, 'unknownProvider', /Did you mean anthropic\/claude-sonnet-5-5, .*\?$/],
-    ['toString/x', key, 'unknownProvider', /There is no provider/],
-    ['openai-compatible/qwen3', key, 'noUrl', /--base-url http.*OPENAI_COMPATIBLE_BASE_URL.*\n.*pawl demo$/],
-    ['openai-compatible/', key, 'noName', /openai-compatible\/NAME/],
-    [
-      'openai-compatible/qwen3',
-      { OPENAI_COMPATIBLE_BASE_URL: 'localhost' },
-      'badUrl',
-      /OPENAI_COMPATIBLE_BASE_URL is no http/,
-    ],
-    ['ollama/qwen3', { OLLAMA_HOST: 'http://[' }, 'badUrl', /OLLAMA_HOST/],
-    [
-      'ollama/qwen3',
-      { OLLAMA_HOST: '127.0.0.1:1' },
-      'noServer',
-      /^No Ollama server answers at http:\/\/127\.0\.0\.1:1 \(ECONNREFUSED\)\.\n.*ollama serve.*\n.*pawl demo$/,
-    ],
-    [
-      'openai-compatible/qwen3',
-      { OPENAI_COMPATIBLE_BASE_URL: 'http://127.0.0.1:1/v1' },
-      'noServer',
-      /^No server answers at http:\/\/127\.0\.0\.1:1\/v1 \(ECONNREFUSED\)\.\n.*\n.*pawl demo$/,
-    ],
-    ['claude-opus-5-5', key, 'unknownProvider', /Did you mean anthropic\/claude-opus-5-5\?/],
-    ['anthropic', key, 'noName', /anthropic\/NAME/],
-    ['scripted/', key, 'noName', /scripted\/NAME/],
-    [
-      'anthropic/claude-opus-5-5',
-      { ...key, ANTHROPIC_BASE_URL: 'localhost:80' },
-      'badUrl',
-      /ANTHROPIC_BASE_URL/,
-    ],
-    ['scripted/no-such-file.json', {}, 'badScript', /no-such-file\.json cannot be used: ENOENT/],
-  ];
+    undefined,
+    {},
+    'noKey',
+    /^There is no key for .*\n.*ANTHROPIC_API_KEY=…\n.*ollama\/NAME needs no key.*\n.*pawl demo$/,
+  ],
+  ['anthropic/claude-opus-5-5', { ANTHROPIC_API_KEY: ' ' }, 'noKey', /claude-opus-5-5/],
+  [
+    'openai/gpt-6.2-sol',
+    key,
+    'noKey',
+    /OPENAI_API_KEY.*platform\.openai\.com.*\n.*there is a key for anthropic\/.*\n.*pawl demo$/,
+  ],
+  ['google/gemini-3.8-flash', key, 'noKey', /GOOGLE_GENERATIVE_AI_API_KEY.*\n.*\n.*pawl demo$/],
+  [
+    'mistral/large',
+    key,
+    'unknownProvider',
+    /There is no provider "mistral"\. There are anthropic\/NAME, openai\/NAME, .*scripted\/FILE\.$/,
+  ],
+  ['gpt-6.2-sol', key, 'unknownProvider', /Did you mean openai\/gpt-6\.2-sol\?/],
+  ['gemini-3.8-flash', key, 'unknownProvider', /Did you mean google\/gemini-3\.8-flash\?/],
+  ['sonnet', key, 'unknownProvider', /Did you mean anthropic\/claude-sonnet-5-5, .*\?$/],
+  ['toString/x', key, 'unknownProvider', /There is no provider/],
+  [
+    'openai-compatible/qwen3',
+    key,
+    'noUrl',
+    /--base-url http.*OPENAI_COMPATIBLE_BASE_URL.*\n.*pawl demo$/,
+  ],
+  ['openai-compatible/', key, 'noName', /openai-compatible\/NAME/],
+  [
+    'openai-compatible/qwen3',
+    { OPENAI_COMPATIBLE_BASE_URL: 'localhost' },
+    'badUrl',
+    /OPENAI_COMPATIBLE_BASE_URL is no http/,
+  ],
+  ['ollama/qwen3', { OLLAMA_HOST: 'http://[' }, 'badUrl', /OLLAMA_HOST/],
+  [
+    'ollama/qwen3',
+    { OLLAMA_HOST: '127.0.0.1:1' },
+    'noServer',
+    /^No Ollama server answers at http:\/\/127\.0\.0\.1:1 \(ECONNREFUSED\)\.\n.*ollama serve.*\n.*pawl demo$/,
+  ],
+  [
+    'openai-compatible/qwen3',
+    { OPENAI_COMPATIBLE_BASE_URL: 'http://127.0.0.1:1/v1' },
+    'noServer',
+    /^No server answers at http:\/\/127\.0\.0\.1:1\/v1 \(ECONNREFUSED\)\.\n.*\n.*pawl demo$/,
+  ],
+  ['claude-opus-5-5', key, 'unknownProvider', /Did you mean anthropic\/claude-opus-5-5\?/],
+  ['anthropic', key, 'noName', /anthropic\/NAME/],
+  ['scripted/', key, 'noName', /scripted\/NAME/],
+  [
+    'anthropic/claude-opus-5-5',
+    { ...key, ANTHROPIC_BASE_URL: 'localhost:80' },
+    'badUrl',
+    /ANTHROPIC_BASE_URL/,
+  ],
+  ['scripted/no-such-file.json', {}, 'badScript', /no-such-file\.json cannot be used: ENOENT/],
+];
 
 for (const [id, environment, kind, says] of problems) {
   test(`${id ?? 'the default model'} with ${JSON.stringify(environment)} is a problem: ${kind}`, async () => {
@@ -118,8 +127,15 @@ test('the base URL of the options wins over the one of the environment', async (
     replies: () => ({ type: 'message', parts: [{ type: 'text', text: 'ok' }] }),
   });
   context.after(server.close);
-  const ask = async (environment: Readonly<Record<string, string>>, options: { baseUrl?: string }) => {
-    const chosen = await chooseModel('anthropic/claude-sonnet-5-5', { ...key, ...environment }, options);
+  const ask = async (
+    environment: Readonly<Record<string, string>>,
+    options: { baseUrl?: string },
+  ) => {
+    const chosen = await chooseModel(
+      'anthropic/claude-sonnet-5-5',
+      { ...key, ...environment },
+      options,
+    );
     assert.ok(chosen.kind === 'ok');
     for await (const piece of chosen.model.stream(request, new AbortController().signal)) {
       assert.notEqual(piece.type, 'failed', JSON.stringify(piece));
@@ -133,7 +149,11 @@ test('the base URL of the options wins over the one of the environment', async (
 
 const said: WireReply = { type: 'message', parts: [{ type: 'text', text: 'ok' }] };
 
-const hear = async (id: string, environment: ProcessEnvironment, baseUrl?: string): Promise<string> => {
+const hear = async (
+  id: string,
+  environment: ProcessEnvironment,
+  baseUrl?: string,
+): Promise<string> => {
   const chosen = await chooseModel(id, environment, baseUrl === undefined ? {} : { baseUrl });
   assert.ok(chosen.kind === 'ok', JSON.stringify(chosen));
   assert.equal(chosen.model.id, id);
@@ -145,7 +165,10 @@ const hear = async (id: string, environment: ProcessEnvironment, baseUrl?: strin
 };
 
 test('openai, google and their base URLs come from the environment, with or without a version', async (context) => {
-  const [openai, google] = await Promise.all([startOpenAiServer(() => said), startGoogleServer(() => said)]);
+  const [openai, google] = await Promise.all([
+    startOpenAiServer(() => said),
+    startGoogleServer(() => said),
+  ]);
   context.after(() => Promise.all([openai.close(), google.close()]));
   const environment = {
     OPENAI_API_KEY: 'sk-one',

@@ -6,7 +6,8 @@ import { classify } from '../../src/models/errors.js';
 const provider = { name: 'Anthropic', keyVariable: 'ANTHROPIC_API_KEY', host: 'api.example' };
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 
-const body = (type: string, message: string) => JSON.stringify({ type: 'error', error: { type, message } });
+const body = (type: string, message: string) =>
+  JSON.stringify({ type: 'error', error: { type, message } });
 const answered = (statusCode: number, responseBody = '', responseHeaders = {}) =>
   Object.assign(new Error('from the client'), { statusCode, responseBody, responseHeaders });
 const broken = (code: string, message = '') => Object.assign(new Error(message), { code });
@@ -38,7 +39,9 @@ const rows: readonly Row[] = [
   },
   {
     title: 'a piece of a reply that is half a JSON',
-    given: Object.assign(new Error('JSON parsing failed: Text: {"ty'), { name: 'AI_JSONParseError' }),
+    given: Object.assign(new Error('JSON parsing failed: Text: {"ty'), {
+      name: 'AI_JSONParseError',
+    }),
     kind: 'unreachable',
     retryable: true,
   },
@@ -50,7 +53,12 @@ const rows: readonly Row[] = [
     retryable: false,
     says: /invalid x-api-key\. Set ANTHROPIC_API_KEY/,
   },
-  { title: '403', given: answered(403, body('permission_error', 'no')), kind: 'auth', retryable: false },
+  {
+    title: '403',
+    given: answered(403, body('permission_error', 'no')),
+    kind: 'auth',
+    retryable: false,
+  },
   {
     title: '402',
     given: answered(402, body('billing_error', 'pay')),
@@ -89,7 +97,12 @@ const rows: readonly Row[] = [
     kind: 'contextOverflow',
     retryable: false,
   },
-  { title: '413 of a gateway', given: answered(413, '<html>'), kind: 'contextOverflow', retryable: false },
+  {
+    title: '413 of a gateway',
+    given: answered(413, '<html>'),
+    kind: 'contextOverflow',
+    retryable: false,
+  },
   {
     title: 'output that a filter blocked',
     given: invalid('Output blocked by content filtering policy'),
@@ -180,7 +193,12 @@ const rows: readonly Row[] = [
     retryable: true,
     says: /the connection was cut/,
   },
-  { title: 'a connection that timed out', given: broken('ETIMEDOUT'), kind: 'timeout', retryable: true },
+  {
+    title: 'a connection that timed out',
+    given: broken('ETIMEDOUT'),
+    kind: 'timeout',
+    retryable: true,
+  },
   {
     title: 'a certificate that is not trusted',
     given: broken('SELF_SIGNED_CERT_IN_CHAIN', 'self-signed certificate'),
@@ -290,7 +308,11 @@ const waits: readonly (readonly [string, Readonly<Record<string, string>>, numbe
   ['milliseconds, which are more exact', { 'retry-after-ms': '250', 'retry-after': '1' }, 250],
   ['a date', { 'retry-after': 'Sat, 21 Nov 2026 10:01:30 GMT' }, 90_000],
   ['a date that is past', { 'retry-after': 'Sat, 21 Nov 2026 09:00:00 GMT' }, 0],
-  ['a date by a server ahead', { 'retry-after': 'Sat, 21 Nov 2026 12:01:30 GMT', date: NOON }, 90_000],
+  [
+    'a date by a server ahead',
+    { 'retry-after': 'Sat, 21 Nov 2026 12:01:30 GMT', date: NOON },
+    90_000,
+  ],
   ['nothing', {}, null],
   ['nonsense', { 'retry-after': 'soon' }, null],
 ];

@@ -25,14 +25,21 @@ export const ask = (...messages: readonly Message[]): ModelRequest => ({
   tools: [read],
   messages,
 });
-export const noTokens = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+export const noTokens = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+};
 
 const MODEL = 'anthropic/claude-sonnet-5-5';
 
 export const modelAt = (baseUrl: string, apiKey = 'key') =>
   anthropicModel(adapterOptions(MODEL, baseUrl, { apiKey, facts: catalogueFacts(MODEL) }));
 
-export const collect = async (pieces: AsyncIterable<ModelPiece>): Promise<readonly ModelPiece[]> => {
+export const collect = async (
+  pieces: AsyncIterable<ModelPiece>,
+): Promise<readonly ModelPiece[]> => {
   const all: ModelPiece[] = [];
   for await (const piece of pieces) all.push(piece);
   return all;
@@ -62,7 +69,10 @@ export const converse = async (reply: ServerReply): Promise<Completed | Failed> 
 };
 
 export const text = (words: string) => ({ type: 'text' as const, text: words });
-export const call = (id: string, rest: { rawInput?: string; input?: object; half?: boolean } = {}) => ({
+export const call = (
+  id: string,
+  rest: { rawInput?: string; input?: object; half?: boolean } = {},
+) => ({
   type: 'call' as const,
   id,
   name: 'read',

@@ -87,8 +87,16 @@ const ollama: readonly {
 
 for (const { title, shown, running, facts } of ollama) {
   test(`ollama: ${title}`, async (context) => {
-    const server = await serve(context, { '/api/show': shown, '/api/ps': { models: running ?? [] } });
-    const asked = await findFacts.ollama({ modelId: 'ollama/qwen3', name: 'qwen3', url: server.url, fetch });
+    const server = await serve(context, {
+      '/api/show': shown,
+      '/api/ps': { models: running ?? [] },
+    });
+    const asked = await findFacts.ollama({
+      modelId: 'ollama/qwen3',
+      name: 'qwen3',
+      url: server.url,
+      fetch,
+    });
     assert.ok(asked.kind === 'ok');
     const expected = { source: `${server.url}/api, asked at the start`, ...facts };
     for (const [name, value] of Object.entries(expected)) {
@@ -120,7 +128,11 @@ test('ollama is found where OLLAMA_HOST or --base-url says, with or without sche
     [{ OLLAMA_HOST: 'http://127.0.0.1:1' }, `${server.url}/v1/`],
   ];
   for (const [environment, baseUrl] of places) {
-    const chosen = await chooseModel('ollama/qwen3', environment, baseUrl === undefined ? {} : { baseUrl });
+    const chosen = await chooseModel(
+      'ollama/qwen3',
+      environment,
+      baseUrl === undefined ? {} : { baseUrl },
+    );
     assert.equal(chosen.kind, 'ok', JSON.stringify([environment, chosen]));
   }
 });

@@ -26,7 +26,8 @@ const checked: Tool = {
 };
 const tools = [checked, tool('fail', () => ({ status: 'failed', text: 'no such file' }))];
 
-const call = (id: string, name: string, input: object) => ({ type: 'call', id, name, input }) as const;
+const call = (id: string, name: string, input: object) =>
+  ({ type: 'call', id, name, input }) as const;
 const says = (...parts: Extract<WireReply, { type: 'message' }>['parts']): WireReply => ({
   type: 'message',
   parts,
@@ -70,9 +71,13 @@ const pathOf = (steps: readonly Stepped[]): readonly string[] =>
       : [`${event.type}: ${path.map((edge) => JSON.stringify(edge)).join(' ')} ${state.name}`],
   );
 
-const results = (session: { readonly conversation: Parameters<typeof messagesOf>[0] }): readonly string[] =>
+const results = (session: {
+  readonly conversation: Parameters<typeof messagesOf>[0];
+}): readonly string[] =>
   messagesOf(session.conversation).flatMap(({ parts }) =>
-    parts.flatMap((part) => (part.type === 'result' ? `${part.failed ? 'failed ' : ''}${part.text}` : [])),
+    parts.flatMap((part) =>
+      part.type === 'result' ? `${part.failed ? 'failed ' : ''}${part.text}` : [],
+    ),
   );
 
 const playGolden = async (wire: TestedWire): Promise<readonly string[]> => {
@@ -153,7 +158,11 @@ test('one session goes through all four wires and back: calls stay paired, thoug
     for (let lap = 0; lap < 2; lap++) {
       for (const [index, { id }] of models.entries()) {
         await session.useModel(id);
-        assert.match(await turn(session, `question ${lap} ${index}`), /^endOfTurn: .*Done, \d\./, id);
+        assert.match(
+          await turn(session, `question ${lap} ${index}`),
+          /^endOfTurn: .*Done, \d\./,
+          id,
+        );
       }
     }
     for (const [index, server] of servers.entries()) {
@@ -162,7 +171,11 @@ test('one session goes through all four wires and back: calls stay paired, thoug
       const last = server.requests.at(-1)?.text ?? '';
       for (const other of wires.keys()) {
         const isOwn = other === index;
-        assert.equal(new RegExp(`secret ${other}|Thoughts ${other}`).test(last), isOwn, wires[index]?.name);
+        assert.equal(
+          new RegExp(`secret ${other}|Thoughts ${other}`).test(last),
+          isOwn,
+          wires[index]?.name,
+        );
       }
     }
   } finally {
@@ -174,7 +187,10 @@ test('one session goes through all four wires and back: calls stay paired, thoug
 for (const [index, from] of wires.entries()) {
   const to = wires[(index + 1) % wires.length] ?? from;
   test(`the model changes from ${from.name} to ${to.name} between a call and its result`, async () => {
-    const [one, two] = await Promise.all([from.start(round(1).slice(0, 1)), to.start(round(2).slice(1))]);
+    const [one, two] = await Promise.all([
+      from.start(round(1).slice(0, 1)),
+      to.start(round(2).slice(1)),
+    ]);
     let release = (): void => undefined;
     const held = new Promise<void>((resolve) => {
       release = resolve;

@@ -7,7 +7,11 @@ import { createFetch } from '../../src/platform/http.js';
 
 /** What servers may do on the way to an answer, byte by byte. */
 
-const listen = async (server: net.Server, context: TestContext, host = '127.0.0.1'): Promise<number> => {
+const listen = async (
+  server: net.Server,
+  context: TestContext,
+  host = '127.0.0.1',
+): Promise<number> => {
   server.listen(0, host);
   await once(server, 'listening');
   context.after(() => server.close());
@@ -36,7 +40,10 @@ test('interim answers are no answer', async (context) => {
 
 test('a body in chunks, with an extension and a trailer, comes through whole', async (context) => {
   const body = '3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nx-sum: 1\r\n\r\n';
-  const port = await writing(context, `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${body}`);
+  const port = await writing(
+    context,
+    `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${body}`,
+  );
   assert.equal(await (await ask(port)).text(), 'abcde');
 });
 

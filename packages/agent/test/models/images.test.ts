@@ -48,7 +48,9 @@ const sentTo = async (wire: (typeof wires)[number], shown: Picture, said: Pictur
   const server = await wire.start([{ type: 'message', parts: [{ type: 'text', text: 'seen' }] }]);
   try {
     const model = wire.model(server.url);
-    await collect(model.stream(ask(...talkOf(model.id, shown, said)), new AbortController().signal));
+    await collect(
+      model.stream(ask(...talkOf(model.id, shown, said)), new AbortController().signal),
+    );
     const [request] = server.requests;
     return { text: request?.text ?? '', fault: request?.fault };
   } finally {

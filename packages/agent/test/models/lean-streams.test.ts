@@ -129,7 +129,9 @@ test('a source is asked for no more than is read', async () => {
     },
   });
   const through = stream.pipeThrough(
-    new LeanTransform<number, number>({ transform: (piece, controller) => controller.enqueue(piece) }),
+    new LeanTransform<number, number>({
+      transform: (piece, controller) => controller.enqueue(piece),
+    }),
   );
   const reader = through.getReader();
   await reader.read();
@@ -144,7 +146,9 @@ test('cancelling reaches the source through every transform, once', async () => 
     pull: (controller) => controller.enqueue(1),
     cancel: (reason) => void reasons.push(reason),
   });
-  const through = stream.pipeThrough(new LeanTransform<number, number>()).pipeThrough(new LeanTransform());
+  const through = stream
+    .pipeThrough(new LeanTransform<number, number>())
+    .pipeThrough(new LeanTransform());
   await through.cancel('enough');
   await through.cancel('again');
   assert.deepEqual(reasons, ['enough']);
@@ -174,7 +178,9 @@ test('both branches of a tee have all pieces; the source is cancelled when both 
 });
 
 test('a tee hands a failure to both branches', async () => {
-  const broken = new LeanReadable<number>({ pull: (controller) => controller.error(new Error('broken')) });
+  const broken = new LeanReadable<number>({
+    pull: (controller) => controller.error(new Error('broken')),
+  });
   const [left, right] = broken.tee();
   await assert.rejects(left.read(), /broken/);
   await assert.rejects(right.read(), /broken/);

@@ -54,7 +54,11 @@ const failure = (
   ...(retryAfterS === undefined ? {} : { retryAfterS }),
 });
 
-const brokenOff: Outcome = { kind: 'unreachable', retryable: true, says: /broke off|finish reason/ };
+const brokenOff: Outcome = {
+  kind: 'unreachable',
+  retryable: true,
+  says: /broke off|finish reason/,
+};
 const WHOLE_CALLS = 'a call comes whole, in one event';
 const HALF = '{"path": "on';
 

@@ -2,7 +2,12 @@ import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AppendList } from '@pawl/machine/kernel/append-list';
-import { type Scripted, type TestedWire, type WireName, wires } from '../../../../test/kit/models/wires.js';
+import {
+  type Scripted,
+  type TestedWire,
+  type WireName,
+  wires,
+} from '../../../../test/kit/models/wires.js';
 import type { WireReply } from '../../../../test/servers/reply.js';
 import { emptyConversation, requestMessages } from '../../src/machine/conversation.js';
 import type { Message } from '../../src/machine/message.js';
@@ -92,7 +97,10 @@ const abortedAt = async (
     const abortion = new AbortController();
     const pieces: ModelPiece[] = [];
     const watch = setInterval(() => {
-      if (server.requests.length === 1 && pieces.filter(({ type }) => type === 'text').length === expected)
+      if (
+        server.requests.length === 1 &&
+        pieces.filter(({ type }) => type === 'text').length === expected
+      )
         abortion.abort();
     }, 5);
     for await (const piece of wire.model(url).stream(ask(userSays('hi')), abortion.signal))
@@ -110,7 +118,13 @@ const stored = (model: string, { parts }: Completed): Message => ({
   parts: parts.map((part) => {
     if (part.type !== 'call') return part;
     const { callId, tool, metadata } = part;
-    return { type: 'call', callId, tool, input: {}, ...(metadata === undefined ? {} : { metadata }) };
+    return {
+      type: 'call',
+      callId,
+      tool,
+      input: {},
+      ...(metadata === undefined ? {} : { metadata }),
+    };
   }),
 });
 
@@ -163,7 +177,11 @@ const stories: readonly Story[] = [
     trap: 'our own abort in the middle of a reply tells at most what was charged',
     shown: 'tokens at most',
     run: async (wire) => {
-      const reply: WireReply = { type: 'message', parts: [{ type: 'text', text: 'one' }], end: 'silent' };
+      const reply: WireReply = {
+        type: 'message',
+        parts: [{ type: 'text', text: 'one' }],
+        end: 'silent',
+      };
       const pieces = await abortedAt(wire, reply, 1);
       assert.equal(pieces.filter(({ type }) => type === 'completed').length, 0);
       const ends = pieces.filter((piece) => piece.type === 'failed');

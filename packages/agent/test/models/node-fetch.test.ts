@@ -45,20 +45,26 @@ const echo = (incoming: http.IncomingMessage, out: http.ServerResponse): void =>
 /** A proxy that notes what it is asked for; `user` is what it wants to be told. */
 const proxy = (seen: string[], user?: string): http.Server => {
   const knows = ({ headers }: http.IncomingMessage): boolean =>
-    user === undefined || headers['proxy-authorization'] === `Basic ${Buffer.from(user).toString('base64')}`;
+    user === undefined ||
+    headers['proxy-authorization'] === `Basic ${Buffer.from(user).toString('base64')}`;
   const server = http.createServer((incoming, out) => {
     seen.push(`${incoming.method} ${incoming.url}`);
     if (!knows(incoming)) return void out.writeHead(407).end();
     incoming.pipe(
-      http.request(incoming.url ?? '', { method: incoming.method, headers: incoming.headers }, (answer) => {
-        out.writeHead(answer.statusCode ?? 0, answer.headers);
-        answer.pipe(out);
-      }),
+      http.request(
+        incoming.url ?? '',
+        { method: incoming.method, headers: incoming.headers },
+        (answer) => {
+          out.writeHead(answer.statusCode ?? 0, answer.headers);
+          answer.pipe(out);
+        },
+      ),
     );
   });
   server.on('connect', (incoming: http.IncomingMessage, socket: net.Socket) => {
     seen.push(`CONNECT ${incoming.url}`);
-    if (!knows(incoming)) return void socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+    if (!knows(incoming))
+      return void socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
     const [host, port] = (incoming.url ?? '').split(':');
     const through = net.connect(Number(port), host, () => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
@@ -206,12 +212,21 @@ test('https through a proxy that says no rejects with what it said', async (cont
   const seen: string[] = [];
   const proxyPort = await listen(proxy(seen, 'me:secret'), context);
   const fetch = createFetch({ https_proxy: `127.0.0.1:${proxyPort}` });
-  await assert.rejects(fetch('https://127.0.0.1:9/'), { code: 'PROXY_REFUSED', message: /answered 407/ });
+  await assert.rejects(fetch('https://127.0.0.1:9/'), {
+    code: 'PROXY_REFUSED',
+    message: /answered 407/,
+  });
   assert.deepEqual(seen, ['CONNECT 127.0.0.1:9']);
 });
 
-const run = async (file: string, environment: Readonly<Record<string, string>>): Promise<string> => {
-  const child = spawn(process.execPath, [file], { env: environment, stdio: ['ignore', 'pipe', 'inherit'] });
+const run = async (
+  file: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<string> => {
+  const child = spawn(process.execPath, [file], {
+    env: environment,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   let text = '';
   child.stdout.setEncoding('utf8').on('data', (piece) => {
     text += piece;
@@ -223,11 +238,20 @@ const run = async (file: string, environment: Readonly<Record<string, string>>):
 test('https goes through HTTPS_PROXY by CONNECT, trusts NODE_EXTRA_CA_CERTS, keeps its connection, loads no undici', async (context) => {
   const seen: string[] = [];
   const certificate = readFileSync(pem);
-  const port = await listen(https.createServer({ key: certificate, cert: certificate }, echo), context);
+  const port = await listen(
+    https.createServer({ key: certificate, cert: certificate }, echo),
+    context,
+  );
   const proxyPort = await listen(proxy(seen), context);
   const folder = temporaryFolder(context, 'http');
   const library = path.join(folder, 'http.mjs');
-  await build({ entryPoints: [source], bundle: true, platform: 'node', format: 'esm', outfile: library });
+  await build({
+    entryPoints: [source],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    outfile: library,
+  });
   const program = path.join(folder, 'main.mjs');
   await writeFile(
     program,

@@ -74,9 +74,15 @@ const stopped = (reason: string): readonly object[] => [
 const said = (index: number): readonly object[] =>
   block(index, { type: 'text', text: '' }, { type: 'text_delta', text: 'found' });
 
-const call = (content: object): object => delta({ tool_calls: [{ index: 0, id: 'a', function: content }] });
+const call = (content: object): object =>
+  delta({ tool_calls: [{ index: 0, id: 'a', function: content }] });
 
-type Row = readonly [title: string, wire: keyof typeof models, list: readonly (object | string)[], unknown];
+type Row = readonly [
+  title: string,
+  wire: keyof typeof models,
+  list: readonly (object | string)[],
+  unknown,
+];
 
 const rows: readonly Row[] = [
   [
@@ -200,7 +206,10 @@ const rows: readonly Row[] = [
     [
       part({ text: 'h' }, { safetyRatings: [{ category: 7 }] }),
       last('STOP', {
-        groundingMetadata: { searchEntryPoint: {}, groundingChunks: [{ web: { title: 'x', domain: 'y' } }] },
+        groundingMetadata: {
+          searchEntryPoint: {},
+          groundingChunks: [{ web: { title: 'x', domain: 'y' } }],
+        },
         urlContextMetadata: { urlMetadata: [{ retrievedUrl: 'x' }] },
       }),
     ],
@@ -229,7 +238,12 @@ const rows: readonly Row[] = [
           willContinue: true,
         },
       }),
-      part({ functionCall: { partialArgs: [{ jsonPath: '$.path', stringValue: '' }], willContinue: true } }),
+      part({
+        functionCall: {
+          partialArgs: [{ jsonPath: '$.path', stringValue: '' }],
+          willContinue: true,
+        },
+      }),
       part({ functionCall: {} }),
       last('STOP'),
     ],
@@ -262,7 +276,12 @@ const rows: readonly Row[] = [
   [
     'control: thoughts that are quoted later are text',
     'chat',
-    [delta({ content: 'Use <think>' }), delta({ content: 'x</think>' }), delta({}, 'stop'), '[DONE]'],
+    [
+      delta({ content: 'Use <think>' }),
+      delta({ content: 'x</think>' }),
+      delta({}, 'stop'),
+      '[DONE]',
+    ],
     ['end', 'text Use <think>x</think>'],
   ],
 ];
@@ -274,7 +293,11 @@ for (const [title, wire, list, expected] of rows) {
 }
 
 test('thoughts in the content are neither shown as text nor sent back', async (context) => {
-  const first = events(delta({ content: '<think>a secret plan</think>Hello' }), delta({}, 'stop'), '[DONE]');
+  const first = events(
+    delta({ content: '<think>a secret plan</think>Hello' }),
+    delta({}, 'stop'),
+    '[DONE]',
+  );
   const { url, seen } = await serve(context, streamed(first));
   const model = chatModel(url);
   const { ending, pieces } = await hello(model);
@@ -311,10 +334,18 @@ test("Copilot's ids, another one in each event, are one item", async (context) =
       output_index: 0,
       item: { type: 'reasoning', id: item_id(), summary: [], encrypted_content: 'ZW5j' },
     },
-    { type: 'response.output_item.added', output_index: 1, item: { type: 'message', id: item_id() } },
+    {
+      type: 'response.output_item.added',
+      output_index: 1,
+      item: { type: 'message', id: item_id() },
+    },
     { type: 'response.output_text.delta', item_id: item_id(), output_index: 1, delta: 'Hel' },
     { type: 'response.output_text.delta', item_id: item_id(), output_index: 1, delta: 'lo' },
-    { type: 'response.output_item.done', output_index: 1, item: { type: 'message', id: item_id() } },
+    {
+      type: 'response.output_item.done',
+      output_index: 1,
+      item: { type: 'message', id: item_id() },
+    },
     { type: 'response.completed', response: { usage: { input_tokens: 3, output_tokens: 2 } } },
   ];
   const { ending } = await reply(context, 'openai', ...body);
@@ -338,7 +369,10 @@ test('definitions in the schema of a tool go to the providers that take them, an
   for (const model of Object.values(models)) await hello(model(url), { tools });
   assert.deepEqual(
     Object.fromEntries(
-      Object.keys(models).map((wire, at) => [wire, JSON.stringify(seen[at]?.body).includes('$defs')]),
+      Object.keys(models).map((wire, at) => [
+        wire,
+        JSON.stringify(seen[at]?.body).includes('$defs'),
+      ]),
     ),
     { chat: false, google: false, anthropic: true, openai: true },
   );

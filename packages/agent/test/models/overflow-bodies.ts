@@ -1,6 +1,11 @@
 /** What providers answer to a conversation that is too long, each with where it was seen. */
 
-export type BodyRow = readonly [title: string, source: string, status: number | null, body: object | string];
+export type BodyRow = readonly [
+  title: string,
+  source: string,
+  status: number | null,
+  body: object | string,
+];
 
 export const overflows: readonly BodyRow[] = [
   [
@@ -46,7 +51,8 @@ export const overflows: readonly BodyRow[] = [
         metadata: {
           raw: {
             error: {
-              message: 'Input length 131393 exceeds the maximum allowed input length of 131040 tokens.',
+              message:
+                'Input length 131393 exceeds the maximum allowed input length of 131040 tokens.',
             },
           },
         },
@@ -78,7 +84,13 @@ export const overflows: readonly BodyRow[] = [
     'Perplexity',
     'symfony/ai and mistral-vibe hold it in their tests',
     400,
-    { error: { message: 'The total length of all messages is too long.', type: 'bad_request', code: 400 } },
+    {
+      error: {
+        message: 'The total length of all messages is too long.',
+        type: 'bad_request',
+        code: 400,
+      },
+    },
   ],
   [
     'Kimi',
@@ -86,7 +98,8 @@ export const overflows: readonly BodyRow[] = [
     400,
     {
       error: {
-        message: 'Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)',
+        message:
+          'Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)',
         type: 'invalid_request_error',
       },
     },
@@ -97,7 +110,10 @@ export const overflows: readonly BodyRow[] = [
     400,
     {
       type: 'error',
-      error: { type: 'bad_request_error', message: 'invalid params, context window exceeds limit (2013)' },
+      error: {
+        type: 'bad_request_error',
+        message: 'invalid params, context window exceeds limit (2013)',
+      },
     },
   ],
   [
@@ -129,7 +145,10 @@ export const overflows: readonly BodyRow[] = [
     413,
     {
       type: 'error',
-      error: { type: 'invalid_request_error', message: 'Request size exceeds model context window' },
+      error: {
+        type: 'invalid_request_error',
+        message: 'Request size exceeds model context window',
+      },
     },
   ],
   [
@@ -138,7 +157,10 @@ export const overflows: readonly BodyRow[] = [
     400,
     {
       type: 'error',
-      error: { type: 'invalid_request_error', message: 'Request size exceeds model context window' },
+      error: {
+        type: 'invalid_request_error',
+        message: 'Request size exceeds model context window',
+      },
     },
   ],
   [
@@ -147,7 +169,8 @@ export const overflows: readonly BodyRow[] = [
     400,
     {
       object: 'error',
-      message: "The input (400013 tokens) is longer than the model's context length (262144 tokens).",
+      message:
+        "The input (400013 tokens) is longer than the model's context length (262144 tokens).",
       type: 'BadRequestError',
       param: null,
       code: 400,

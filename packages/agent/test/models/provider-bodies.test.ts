@@ -60,7 +60,12 @@ const others: readonly Other[] = [
     "z.ai's empty balance, by its number",
     'docs.z.ai/api-reference/api-code',
     429,
-    { error: { code: '1113', message: 'Insufficient balance or no resource package. Please recharge.' } },
+    {
+      error: {
+        code: '1113',
+        message: 'Insufficient balance or no resource package. Please recharge.',
+      },
+    },
     'quotaExhausted',
     false,
   ],
@@ -160,14 +165,19 @@ const others: readonly Other[] = [
     "a list of FastAPI's",
     'fastapi.tiangolo.com/tutorial/handling-errors',
     422,
-    { detail: [{ loc: ['body', 'tools'], msg: 'value is not a valid list', type: 'type_error.list' }] },
+    {
+      detail: [
+        { loc: ['body', 'tools'], msg: 'value is not a valid list', type: 'type_error.list' },
+      ],
+    },
     'badRequest',
     false,
     /value is not a valid list/,
   ],
 ];
 
-const textOf = (body: object | string): string => (typeof body === 'string' ? body : JSON.stringify(body));
+const textOf = (body: object | string): string =>
+  typeof body === 'string' ? body : JSON.stringify(body);
 
 for (const [title, , status, body] of overflows) {
   test(`too long for the model: ${title}`, () => {
@@ -185,7 +195,10 @@ for (const [title, , status, body, kind, retryable, says = /./] of others) {
 }
 
 const delays: readonly (readonly [string, number | null])[] = [
-  ['Rate limit reached for gpt-5 on tokens per min (TPM): Limit 30000. Please try again in 11.054s.', 11_054],
+  [
+    'Rate limit reached for gpt-5 on tokens per min (TPM): Limit 30000. Please try again in 11.054s.',
+    11_054,
+  ],
   ['Rate limit reached. Please try again in 186ms.', 186],
   ['Please try again in 7m12s. Need more tokens?', 432_000],
   ['Please try again in 1m2.5s', 62_500],
@@ -199,7 +212,9 @@ const delays: readonly (readonly [string, number | null])[] = [
 
 for (const [message, expected] of delays) {
   test(`a delay in words: ${message}`, () => {
-    const body = JSON.stringify({ error: { message, type: 'tokens', code: 'rate_limit_exceeded' } });
+    const body = JSON.stringify({
+      error: { message, type: 'tokens', code: 'rate_limit_exceeded' },
+    });
     assert.equal(read(429, body).retryAfterMs, expected);
     // In a stream there is no status and no header.
     assert.equal(read(null, body).retryAfterMs, expected);

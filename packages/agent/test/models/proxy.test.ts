@@ -36,7 +36,9 @@ for (const [title, answer] of silences) {
     });
     const proxyPort = await listen(server, context);
     const fetch = createFetch({ HTTPS_PROXY: `http://127.0.0.1:${proxyPort}` });
-    await assert.rejects(fetch('https://a.example/', { signal: abortion.signal }), { name: 'AbortError' });
+    await assert.rejects(fetch('https://a.example/', { signal: abortion.signal }), {
+      name: 'AbortError',
+    });
     await Promise.all(closed);
     assert.equal(closed.length, 1);
   });
@@ -49,11 +51,18 @@ test('a request that was aborted before it was made asks no proxy', async (conte
     context,
   );
   const fetch = createFetch({ HTTPS_PROXY: `http://127.0.0.1:${proxyPort}` });
-  await assert.rejects(fetch('https://a.example/', { signal: AbortSignal.abort() }), { name: 'AbortError' });
+  await assert.rejects(fetch('https://a.example/', { signal: AbortSignal.abort() }), {
+    name: 'AbortError',
+  });
   assert.deepEqual(seen, []);
 });
 
-const proxies: readonly (readonly [string, string, Readonly<Record<string, string>>, string | null])[] = [
+const proxies: readonly (readonly [
+  string,
+  string,
+  Readonly<Record<string, string>>,
+  string | null,
+])[] = [
   ['no variable means no proxy', 'https://a.example/', {}, null],
   ['https has its own variable', 'https://a.example/', { HTTP_PROXY: 'http://p:1' }, null],
   [
@@ -82,7 +91,12 @@ const proxies: readonly (readonly [string, string, Readonly<Record<string, strin
     { HTTPS_PROXY: 'p:1', NO_PROXY: 'a.example' },
     'http://p:1/',
   ],
-  ['a port exempts that port', 'https://a.example/', { HTTPS_PROXY: 'p:1', NO_PROXY: 'a.example:443' }, null],
+  [
+    'a port exempts that port',
+    'https://a.example/',
+    { HTTPS_PROXY: 'p:1', NO_PROXY: 'a.example:443' },
+    null,
+  ],
   [
     'another port does not',
     'https://a.example/',

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Message } from '../../src/machine/message.js';
-import { createCursor, type ScriptedReply, scriptedModel } from '../../src/models/scripted-model.js';
+import {
+  createCursor,
+  type ScriptedReply,
+  scriptedModel,
+} from '../../src/models/scripted-model.js';
 import { ask, called, endingOf, results, said, summary, user, wordFor } from './scripting.js';
 
 type Place = {
@@ -160,7 +164,10 @@ test('a conversation that grows is looked up once: work is linear', () => {
         return message.parts;
       },
     });
-  const replies = Array.from({ length: 200 }, (_, index): ScriptedReply => ({ text: `reply ${index}` }));
+  const replies = Array.from(
+    { length: 200 },
+    (_, index): ScriptedReply => ({ text: `reply ${index}` }),
+  );
   const next = createCursor(replies);
   const messages: Message[] = [counted(hi)];
   for (const [index, { text = '' }] of replies.entries()) {

@@ -25,7 +25,11 @@ const wrong: readonly (readonly [unknown, string, RegExp])[] = [
   [{ replies: {} }, 'replies', /Array/],
   [{ replies: [], colour: 1 }, 'colour', /is no field of a script/],
   [{ replies: [{ txt: 'hi' }] }, 'replies.0.txt', /is no field of a script/],
-  [{ replies: [{}, { expect: { last: { contain: 'x' } } }] }, 'replies.1.expect.last.contain', /is no field/],
+  [
+    { replies: [{}, { expect: { last: { contain: 'x' } } }] },
+    'replies.1.expect.last.contain',
+    /is no field/,
+  ],
   [{ replies: [{ calls: [{ tool: '' }] }] }, 'replies.0.calls.0.tool', /empty/],
   [{ replies: [{ calls: [{ tool: 'a', input: [] }] }] }, 'replies.0.calls.0.input', /object/],
   [{ replies: [{ calls: [{ tool: 'a', input: {}, rawInput: '' }] }] }, 'replies.0.calls.0', /both/],

@@ -7,7 +7,10 @@ import { ask, endingOf, said, user, wordFor } from './scripting.js';
 const script: Script = {
   replies: [{ text: 'first' }, { text: 'second' }],
   rules: [
-    { when: '^add (\\d+) to (?<what>\\w+)', text: '$1 more for $<what> ($&; $$2; $2; $9; $<none>)' },
+    {
+      when: '^add (\\d+) to (?<what>\\w+)',
+      text: '$1 more for $<what> ($&; $$2; $2; $9; $<none>)',
+    },
     { when: 'broken', fail: { kind: 'overloaded' } },
     { when: 'silent' },
     { when: 'add', text: 'a later rule' },
@@ -25,8 +28,16 @@ const rows: readonly (readonly [string, readonly Message[], string])[] = [
   ['a rule without text is an empty reply', [user('silent')], 'empty'],
   ['what no rule matches gets its reply', [user('hi')], 'first'],
   ['only the last message counts', [user('add 1 to x'), said('first'), user('hi')], 'second'],
-  ['a place is found over answers of rules', [user('add 1 to x'), said('a later rule'), user('hi')], 'first'],
-  ['it answers wherever the conversation stands', [user('hi'), said('second'), user('add')], 'a later rule'],
+  [
+    'a place is found over answers of rules',
+    [user('add 1 to x'), said('a later rule'), user('hi')],
+    'first',
+  ],
+  [
+    'it answers wherever the conversation stands',
+    [user('hi'), said('second'), user('add')],
+    'a later rule',
+  ],
 ];
 
 for (const [title, messages, word] of rows) {

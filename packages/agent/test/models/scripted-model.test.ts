@@ -44,10 +44,16 @@ test('a reply streams in pieces and ends with its parts in order', async () => {
 });
 
 test('a script at its end says so', async () => {
-  const ending = await endingOf(scriptedModel({ replies: [] }, { id: 'scripted/x.json' }), ask([hi]));
+  const ending = await endingOf(
+    scriptedModel({ replies: [] }, { id: 'scripted/x.json' }),
+    ask([hi]),
+  );
   assert.ok(ending.type === 'failed');
   assert.equal(ending.error.retryable, false);
-  assert.match(ending.error.message, /^scripted\/x\.json: the script is at its end: it has 0 replies/);
+  assert.match(
+    ending.error.message,
+    /^scripted\/x\.json: the script is at its end: it has 0 replies/,
+  );
 });
 
 test('a failure is the one that was asked for', async () => {
@@ -97,7 +103,10 @@ for (const expect of met) {
 
 const unmet: readonly (readonly [NonNullable<ScriptedReply['expect']>, RegExp])[] = [
   [{ messages: 2 }, /should have 2 messages, but has 3/],
-  [{ last: { contains: 'hi' } }, /last message should contain "hi", but is "no such file\\nlook elsewhere"/],
+  [
+    { last: { contains: 'hi' } },
+    /last message should contain "hi", but is "no such file\\nlook elsewhere"/,
+  ],
   [{ last: { matches: '^x' } }, /should match \/\^x\/u, but is/],
   [{ last: { lacks: ['y', 'such'] } }, /should not contain "such"/],
   [{ results: [{ callId: 'b' }] }, /result of b, but there are results of: a/],
@@ -127,7 +136,10 @@ test('a stall streams what it has, then is silent until it is aborted', async ()
     abortion.signal,
   );
   const iterator = stream[Symbol.asyncIterator]();
-  assert.deepEqual(await iterator.next(), { done: false, value: { type: 'text', text: 'Let me th' } });
+  assert.deepEqual(await iterator.next(), {
+    done: false,
+    value: { type: 'text', text: 'Let me th' },
+  });
   let ended = false;
   const rest = iterator.next().then((step) => {
     ended = true;
@@ -179,6 +191,9 @@ test('what is kept of a reply is what leads on from it', async () => {
   const parts: readonly AssistantPart[] = first.parts.map((part) =>
     part.type === 'call' ? { type: 'call', callId: part.callId, tool: part.tool, input: {} } : part,
   );
-  const next = await endingOf(model, ask([hi, said('', { parts }), results('call-1-1', 'call-1-2')]));
+  const next = await endingOf(
+    model,
+    ask([hi, said('', { parts }), results('call-1-1', 'call-1-2')]),
+  );
   assert.equal(wordFor(next), 'end');
 });

@@ -35,14 +35,21 @@ export const called = (...callIds: readonly string[]): AssistantMessage => ({
   ...said(''),
   parts: callIds.map((callId) => ({ type: 'call', callId, tool: 'read', input: {} })),
 });
-export const ask = (messages: readonly Message[], rest: Partial<ModelRequest> = {}): ModelRequest => ({
+export const ask = (
+  messages: readonly Message[],
+  rest: Partial<ModelRequest> = {},
+): ModelRequest => ({
   instructions: 'Be brief.',
   tools: [{ name: 'read', description: '', inputSchema: {} }],
   messages,
   ...rest,
 });
 
-export const collect = async (model: Model, request: ModelRequest, signal = new AbortController().signal) => {
+export const collect = async (
+  model: Model,
+  request: ModelRequest,
+  signal = new AbortController().signal,
+) => {
   const pieces: ModelPiece[] = [];
   for await (const piece of model.stream(request, signal)) pieces.push(piece);
   return pieces;

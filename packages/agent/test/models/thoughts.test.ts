@@ -67,14 +67,22 @@ const summarized = (): string => {
   const summary = (text: string, index: number): readonly object[] => {
     const place = { item_id: 'rs_1', output_index: 0, summary_index: index };
     return [
-      { type: 'response.reasoning_summary_part.added', ...place, part: { type: 'summary_text', text: '' } },
+      {
+        type: 'response.reasoning_summary_part.added',
+        ...place,
+        part: { type: 'summary_text', text: '' },
+      },
       ...[text.slice(0, 4), text.slice(4)].map((piece) => ({
         type: 'response.reasoning_summary_text.delta',
         ...place,
         delta: piece,
       })),
       { type: 'response.reasoning_summary_text.done', ...place, text },
-      { type: 'response.reasoning_summary_part.done', ...place, part: { type: 'summary_text', text } },
+      {
+        type: 'response.reasoning_summary_part.done',
+        ...place,
+        part: { type: 'summary_text', text },
+      },
     ];
   };
   const call = { type: 'function_call', id: 'fc_1', call_id: 'a', name: 'read', arguments: '{}' };
@@ -132,7 +140,11 @@ test('the reasoning summary of the OpenAI wire is shown, and goes back whole wit
     'one item, both summaries in order',
   );
   const types = own?.map(({ type, role }) => type ?? role) ?? [];
-  assert.equal(types.indexOf('function_call') - types.indexOf('reasoning'), 1, 'before the call they led to');
+  assert.equal(
+    types.indexOf('function_call') - types.indexOf('reasoning'),
+    1,
+    'before the call they led to',
+  );
   assert.equal(JSON.stringify(other).includes('ZW5j'), false, 'not to another model');
   assert.equal(
     other?.some(({ type }) => type === 'reasoning'),
@@ -174,7 +186,9 @@ test("OpenRouter's reasoning_details go back whole, in order, and to the same mo
     delta({ reasoning: 'I ', reasoning_details: [{ ...signed, text: 'I ' }] }),
     delta({ reasoning: 'look.', reasoning_details: [{ ...signed, text: 'look.' }] }),
     delta({ reasoning_details: [{ ...signed, signature: 'c2ln' }] }),
-    delta({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZW5j', id: 'e1', index: 1 }] }),
+    delta({
+      reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZW5j', id: 'e1', index: 1 }],
+    }),
     delta({ tool_calls: [{ index: 0, id: 'a', function: { name: 'read', arguments: '{}' } }] }),
     delta({}, 'tool_calls'),
     '[DONE]',
@@ -210,7 +224,10 @@ test("OpenRouter's reasoning_details go back whole, in order, and to the same mo
 
 test('details without a word of thought go back too', async (context) => {
   const body = events(
-    delta({ content: 'ok', reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZW5j', index: 0 }] }),
+    delta({
+      content: 'ok',
+      reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZW5j', index: 0 }],
+    }),
     delta({}, 'stop'),
   );
   const { url } = await serve(context, streamed(body));
@@ -219,7 +236,9 @@ test('details without a word of thought go back too', async (context) => {
     type: 'reasoning',
     text: '',
     metadata: {
-      openaiCompatible: { reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZW5j', index: 0 }] },
+      openaiCompatible: {
+        reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZW5j', index: 0 }],
+      },
     },
   });
 });
@@ -240,7 +259,11 @@ test("Google gets a tool's JSON Schema as it is", async (context) => {
   await hello(model, { tools, toolChoice: 'none' });
   await hello(model, { tools: [] });
   const declared = [
-    { functionDeclarations: [{ name: 'custom', description: 'Does.', parametersJsonSchema: inputSchema }] },
+    {
+      functionDeclarations: [
+        { name: 'custom', description: 'Does.', parametersJsonSchema: inputSchema },
+      ],
+    },
   ];
   assert.deepEqual(
     seen.map(({ body }) => body.tools),
@@ -252,7 +275,9 @@ test("Google gets a tool's JSON Schema as it is", async (context) => {
 test('an effort is told to each wire in its own words', async (context) => {
   const { url, seen } = await serve(context, (out) => out.writeHead(503).end());
   const anthropic = (name: string) =>
-    anthropicModel(adapterOptions(`anthropic/${name}`, url, { facts: catalogueFacts(`anthropic/${name}`) }));
+    anthropicModel(
+      adapterOptions(`anthropic/${name}`, url, { facts: catalogueFacts(`anthropic/${name}`) }),
+    );
   const google = (name: string) => googleModel(adapterOptions(`google/${name}`, url, { facts }));
   const sent = async (model: ReturnType<typeof chatModel>, effort?: 'low' | 'medium' | 'high') => {
     await endingOf((await hello(model, effort === undefined ? {} : { effort })).pieces);
@@ -265,12 +290,18 @@ test('an effort is told to each wire in its own words', async (context) => {
   assert.deepEqual(budget.thinking, { type: 'enabled', budget_tokens: 20_000 });
   assert.equal('output_config' in budget, false);
   assert.equal('output_config' in (await sent(anthropic('claude-sonnet-5-5'))), false);
-  assert.deepEqual((await sent(openAi(url), 'medium')).reasoning, { effort: 'medium', summary: 'auto' });
+  assert.deepEqual((await sent(openAi(url), 'medium')).reasoning, {
+    effort: 'medium',
+    summary: 'auto',
+  });
   const level = (await sent(google('gemini-3.8-flash'), 'high')).generationConfig as Loose; // as it was sent
   assert.deepEqual(level.thinkingConfig, { includeThoughts: true, thinkingLevel: 'high' });
   const tokens = (await sent(google('gemini-2.5-pro'), 'low')).generationConfig as Loose; // likewise
   assert.deepEqual(tokens.thinkingConfig, { includeThoughts: true, thinkingBudget: 1_024 });
   assert.equal((await sent(chatModel(url), 'high')).reasoning_effort, 'high');
   assert.equal('reasoning_effort' in (await sent(chatModel(url))), false);
-  assert.equal('reasoning_effort' in (await sent(chatModel(url, { effort: 'none' }), 'high')), false);
+  assert.equal(
+    'reasoning_effort' in (await sent(chatModel(url, { effort: 'none' }), 'high')),
+    false,
+  );
 });

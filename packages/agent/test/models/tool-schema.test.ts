@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { declaredName, declareTools, offeredTools } from '../../src/extensions/mcp/declare-tools.js';
+import {
+  declaredName,
+  declareTools,
+  offeredTools,
+} from '../../src/extensions/mcp/declare-tools.js';
 import { safeSchema, withoutDefinitions } from '../../src/models/tool-schema.js';
 
 // Schemas and names of foreign tools, made safe for every provider.
@@ -46,7 +50,12 @@ const rows: readonly (readonly [given: string, raw: unknown, schema: object, not
     properties({ a: {} }),
   ],
   ['a reference to nothing', properties({ a: { $ref: '#/$defs/none' } }), properties({ a: {} })],
-  ['a broken reference', properties({ a: { $ref: '#/%E0%A4%A' } }), { type: 'object' }, /not valid/],
+  [
+    'a broken reference',
+    properties({ a: { $ref: '#/%E0%A4%A' } }),
+    { type: 'object' },
+    /not valid/,
+  ],
   [
     'alternatives at the top',
     properties({ a: {} }, { anyOf: [{ required: ['a'] }], additionalProperties: false }),
@@ -58,7 +67,12 @@ const rows: readonly (readonly [given: string, raw: unknown, schema: object, not
     properties({ a: {} }, { required: ['a', 'b'] }),
     properties({ a: {} }, { required: ['a'] }),
   ],
-  ['an odd name of a field', properties({ 'a b': {} }), { type: 'object' }, /providers refuse \(a b\)/],
+  [
+    'an odd name of a field',
+    properties({ 'a b': {} }),
+    { type: 'object' },
+    /providers refuse \(a b\)/,
+  ],
   [
     'more than 16 KB',
     properties({ a: { enum: Array.from({ length: 3_000 }, (_, index) => `value ${index}`) } }),
@@ -85,7 +99,11 @@ const NODE = properties({
   value: { $ref: '#/$defs/Value', description: 'mine' },
 });
 const TREE = properties(
-  { root: { $ref: '#/$defs/Node' }, far: { $ref: 'https://evil.example/x' }, none: { $ref: '#/$defs/none' } },
+  {
+    root: { $ref: '#/$defs/Node' },
+    far: { $ref: 'https://evil.example/x' },
+    none: { $ref: '#/$defs/none' },
+  },
   { $defs: { Node: NODE, Value: { type: 'integer' }, Unused: { type: 'string' } } },
 );
 
@@ -96,7 +114,10 @@ test('definitions are kept for the providers that take them', () => {
     type: 'object',
     properties: { root: { $ref: '#/$defs/Node' }, far: {}, none: {} },
     $defs: {
-      Node: properties({ next: { $ref: '#/$defs/Node' }, value: { type: 'integer', description: 'mine' } }),
+      Node: properties({
+        next: { $ref: '#/$defs/Node' },
+        value: { type: 'integer', description: 'mine' },
+      }),
     },
   });
   assert.deepEqual(safeSchema(safe.schema, 'kept').schema, safe.schema);
@@ -112,7 +133,10 @@ test('definitions named like a prototype, or by a path, are inlined', () => {
     '{"properties":{"a":{"$ref":"#/$defs/__proto__"},"b":{"$ref":"#/$defs/x~1y"}},"$defs":{"__proto__":{"type":"string"},"x/y":{"type":"null"}}}',
   );
   const { schema } = safeSchema(raw, 'kept');
-  assert.deepEqual(schema, { type: 'object', properties: { a: { type: 'string' }, b: { type: 'null' } } });
+  assert.deepEqual(schema, {
+    type: 'object',
+    properties: { a: { type: 'string' }, b: { type: 'null' } },
+  });
 });
 
 test('references that would grow without end, and schemas of great depth, are replaced', () => {
@@ -134,9 +158,13 @@ test('references that would grow without end, and schemas of great depth, are re
 
 test('names have at most 64 characters that every provider accepts, and stay different', () => {
   assert.equal(declaredName('github', 'get_issue'), 'mcp__github__get_issue');
-  const names = [`${'a'.repeat(100)}1`, `${'a'.repeat(100)}2`, 'with space', 'with.space', 'ünicode'].map(
-    (tool) => declaredName('server', tool),
-  );
+  const names = [
+    `${'a'.repeat(100)}1`,
+    `${'a'.repeat(100)}2`,
+    'with space',
+    'with.space',
+    'ünicode',
+  ].map((tool) => declaredName('server', tool));
   for (const name of names) assert.match(name, /^[\w-]{1,64}$/);
   assert.equal(new Set(names).size, names.length);
 });
@@ -147,7 +175,11 @@ const offer = (server: string, ...names: readonly string[]) => ({
 });
 
 test('tools are sorted by name, and of two with the same name for the model the second is refused', () => {
-  const { tools, faults } = declareTools([offer('b', 'z', 'y'), offer('a_', 'b'), offer('a', '_b')]);
+  const { tools, faults } = declareTools([
+    offer('b', 'z', 'y'),
+    offer('a_', 'b'),
+    offer('a', '_b'),
+  ]);
   assert.deepEqual(
     tools.map(({ declaredName: name }) => name),
     ['mcp__a___b', 'mcp__b__y', 'mcp__b__z'],
@@ -168,7 +200,9 @@ test('a thousand tools of one name are one tool, and equal names of two servers 
     tools.map(({ description }) => description),
     ['D0'],
   );
-  const [one, other] = ['', '_'].map((start) => Array.from({ length: 50 }, (_, index) => `${start}${index}`));
+  const [one, other] = ['', '_'].map((start) =>
+    Array.from({ length: 50 }, (_, index) => `${start}${index}`),
+  );
   const { faults } = declareTools([offer('a_', ...(one ?? [])), offer('a', ...(other ?? []))]);
   assert.equal(faults.length, 4);
   assert.equal(faults[3], '47 more MCP tools are left out, since others have their names');

@@ -50,7 +50,11 @@ test('a program is found by its name, in the order of the search path, also thro
   mkdirSync(path.join(place.root, 'two/folder'));
   symlinkSync('two', path.join(place.root, 'linked'));
   symlinkSync('../two/other', path.join(place.root, 'one/renamed'));
-  const rows: readonly (readonly [name: string, searchPath: readonly string[], found: string | null])[] = [
+  const rows: readonly (readonly [
+    name: string,
+    searchPath: readonly string[],
+    found: string | null,
+  ])[] = [
     ['tool', ['ROOT/one', 'ROOT/two'], 'one/tool'],
     ['other', ['ROOT/nowhere', 'ROOT/one', 'ROOT/two'], 'two/other'],
     ['other', ['ROOT/linked'], 'two/other'],
@@ -60,7 +64,8 @@ test('a program is found by its name, in the order of the search path, also thro
     ['../two/tool', ['ROOT/one'], null],
     ['', ['ROOT/one'], null],
   ];
-  for (const [name, searchPath, found] of rows) assert.equal(place.find(name, searchPath), found, name);
+  for (const [name, searchPath, found] of rows)
+    assert.equal(place.find(name, searchPath), found, name);
 });
 
 test('nothing that a repository brings along is found', (t) => {
@@ -105,7 +110,12 @@ test('a workspace that is the whole machine leaves the folders of the system usa
 });
 
 /** A folder with a program in it, and what is done to them; `root`: that needs root. */
-type Exchange = readonly [folder: string, change: (place: Place) => void, why: RegExp | null, needs?: 'root'];
+type Exchange = readonly [
+  folder: string,
+  change: (place: Place) => void,
+  why: RegExp | null,
+  needs?: 'root',
+];
 
 const giveTo =
   (file: string, uid = OTHER_USER) =>
@@ -149,14 +159,20 @@ test('a program that others can exchange is not taken, and it is said why', (t) 
   const place = makePlace(t);
   const rows = exchanges.filter(([, , , needs]) => isRoot || needs !== 'root');
   if (!isRoot)
-    t.diagnostic(`${exchanges.length - rows.length} rows need root: no other user's files can be made`);
+    t.diagnostic(
+      `${exchanges.length - rows.length} rows need root: no other user's files can be made`,
+    );
   for (const [folder] of rows) place.program(`${folder}/tool`);
   for (const [, change] of rows) change(place);
   for (const [folder, , why] of rows) {
     const environment = { PATH: path.join(place.root, folder), HOME: '/nowhere' };
-    const search = searchPrograms({ environment, workspace: path.join(place.root, 'repository/part') });
+    const search = searchPrograms({
+      environment,
+      workspace: path.join(place.root, 'repository/part'),
+    });
     assert.equal(search.find('tool') === null, why !== null, folder);
-    if (why !== null) assert.match(search.skipped[0]?.why ?? search.whyNot('tool') ?? '', why, folder);
+    if (why !== null)
+      assert.match(search.skipped[0]?.why ?? search.whyNot('tool') ?? '', why, folder);
   }
 });
 
@@ -177,7 +193,10 @@ test('an answer has both outputs and the exit code; what can’t be started has 
   assert.deepEqual([answer?.code, answer?.output, answer?.errors], [3, '1\n', '2\n']);
   const place = makePlace(t);
   place.program('bin/gone');
-  const gone = findProgram('gone', { environment: { PATH: path.join(place.root, 'bin') }, workspace: null });
+  const gone = findProgram('gone', {
+    environment: { PATH: path.join(place.root, 'bin') },
+    workspace: null,
+  });
   assert.ok(gone !== null);
   rmSync(gone);
   assert.equal(await askProgram(gone, [], own), null);

@@ -42,9 +42,17 @@ const topsByPawl = (folder: string): readonly (string | null)[] => {
 
 const rows = [
   { title: 'no ceiling', ceilings: () => '', isFound: true },
-  { title: 'a ceiling below the repository', ceilings: (top: string) => path.join(top, 'a'), isFound: false },
+  {
+    title: 'a ceiling below the repository',
+    ceilings: (top: string) => path.join(top, 'a'),
+    isFound: false,
+  },
   { title: 'the repository is the ceiling', ceilings: (top: string) => top, isFound: false },
-  { title: 'a ceiling above the repository', ceilings: (top: string) => path.dirname(top), isFound: true },
+  {
+    title: 'a ceiling above the repository',
+    ceilings: (top: string) => path.dirname(top),
+    isFound: true,
+  },
   {
     title: 'the folder itself is the ceiling',
     ceilings: (top: string) => path.join(top, 'a/b'),
@@ -80,7 +88,8 @@ test('programs beside a workspace are used if its repository ends at a ceiling, 
   for (const folder of [workspace, bin, path.join(top, '.git')]) mkdirSync(folder);
   assert.equal(spawnSync('cp', ['/bin/true', path.join(bin, 'probe')]).status, 0);
   // the home keeps the second search from being answered by the first one
-  const find = (home: string) => findProgram('probe', { environment: { PATH: bin, HOME: home }, workspace });
+  const find = (home: string) =>
+    findProgram('probe', { environment: { PATH: bin, HOME: home }, workspace });
   assert.equal(find('/one'), null);
   withVariables(context, { GIT_CEILING_DIRECTORIES: top });
   assert.equal(find('/two'), path.join(bin, 'probe'));

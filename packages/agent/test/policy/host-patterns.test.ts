@@ -57,7 +57,8 @@ const hosts: readonly (readonly [host: string, isPrivate: boolean])[] = [
   ['8.8.8.8', false],
 ];
 for (const [host, isPrivate] of hosts) {
-  test(`${host} is ${isPrivate ? '' : 'not '}private`, () => assert.equal(isPrivateHost(host), isPrivate));
+  test(`${host} is ${isPrivate ? '' : 'not '}private`, () =>
+    assert.equal(isPrivateHost(host), isPrivate));
 }
 
 const patterns: readonly (readonly [pattern: string, fits: string, doesNot: string])[] = [

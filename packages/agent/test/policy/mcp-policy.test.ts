@@ -51,7 +51,11 @@ for (const [preset, writtenRules, says, headless = says] of rows)
   });
 
 test("a project's server has none of what the user allowed a server of the same name, and all that was denied", () => {
-  const says = (preset: Preset, from: 'project' | undefined, ...writtenRules: readonly McpRule[]): string => {
+  const says = (
+    preset: Preset,
+    from: 'project' | undefined,
+    ...writtenRules: readonly McpRule[]
+  ): string => {
     const asked = call();
     const mcp = { server: 'github', tool: 'get_issue', ...(from === undefined ? {} : { from }) };
     const facts = { ...asked.facts, mcp };
@@ -95,9 +99,14 @@ test('a tool whose declaration has changed is asked about once, whatever rule or
     if (says === 'ask') assert.equal(grantable, 'once', preset);
     const unattended = decide({ ...settings, onAsk: 'deny' }, [grant], changed);
     assert.equal(unattended.decision, headless, preset);
-    if (says === 'ask') assert.match(unattended.why, /describes its tool get_issue otherwise.*in a terminal/);
+    if (says === 'ask')
+      assert.match(unattended.why, /describes its tool get_issue otherwise.*in a terminal/);
     const denied = [...writtenRules, written('deny', 'github')];
-    assert.equal(decide({ ...settings, writtenRules: denied }, [], changed).decision, 'deny', preset);
+    assert.equal(
+      decide({ ...settings, writtenRules: denied }, [], changed).decision,
+      'deny',
+      preset,
+    );
   }
 });
 

@@ -164,7 +164,12 @@ const rows: readonly Row[] = [
     call: touching(grep('1'), '/project/a/b.ts'),
     says: 'allow',
   },
-  { title: 'a call without paths is inside', rules: inside, call: touching(grep('1')), says: 'allow' },
+  {
+    title: 'a call without paths is inside',
+    rules: inside,
+    call: touching(grep('1')),
+    says: 'allow',
+  },
   {
     title: 'a folder whose name goes on is outside',
     rules: inside,
@@ -268,7 +273,10 @@ test('a decision says why', () => {
   assert.equal(decide(settings, [], edit('1')).why, 'ask it');
   assert.equal(decide({ ...settings, rules: [] }, [], edit('1')).why, 'no rule allows it');
   const plan = { ...settings, rules: presetRules.plan };
-  assert.match(decide(plan, [], reaching('example.com')).why, /^the preset plan reaches only hosts/);
+  assert.match(
+    decide(plan, [], reaching('example.com')).why,
+    /^the preset plan reaches only hosts/,
+  );
   const granted = decide(settings, [{ scope: 'session', tool: 'edit' }], edit('1'));
   assert.equal(granted.why, 'you allowed it before');
 });

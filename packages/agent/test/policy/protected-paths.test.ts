@@ -46,7 +46,8 @@ const SPELLINGS: readonly ((path: string) => string)[] = [
   (path) => path.replaceAll('/', '\\'),
   (path) => path.replace(/(?<=.)./, (letter) => `\u200c${letter}`),
   (path) => `\ufeff${path}`,
-  (path) => path.replace(/[a-z]/, (letter) => String.fromCodePoint((letter.codePointAt(0) ?? 0) + 0xfee0)),
+  (path) =>
+    path.replace(/[a-z]/, (letter) => String.fromCodePoint((letter.codePointAt(0) ?? 0) + 0xfee0)),
 ];
 
 test('each protected path is known in every spelling, at any depth, with what is below it', () => {

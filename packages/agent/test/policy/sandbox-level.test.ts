@@ -38,16 +38,32 @@ test('a command that stays in the sandbox and changes git folders is not said to
       hosts: [],
       shape: 'x',
       needs,
-      shell: { commands: [{ words: ['x'], assignments: [], writes: [], program: null }], unclear: null },
+      shell: {
+        commands: [{ words: ['x'], assignments: [], writes: [], program: null }],
+        unclear: null,
+      },
     },
   });
-  const saysIn = (preset: 'careful' | 'auto' | 'ci', needs: Needs, onAsk: 'ask' | 'deny'): string => {
+  const saysIn = (
+    preset: 'careful' | 'auto' | 'ci',
+    needs: Needs,
+    onAsk: 'ask' | 'deny',
+  ): string => {
     const settings = { preset, rules: presetRules[preset], workspace: '/project', onAsk } as const;
     return decide({ ...settings, sandbox: 'workspace' }, [], bash(needs)).why;
   };
   assert.equal(saysIn('careful', 'repository', 'ask'), 'it changes git folders');
   assert.equal(saysIn('careful', 'network', 'ask'), 'it leaves the sandbox');
-  assert.match(saysIn('auto', 'repository', 'deny'), /^the command changes git folders, and nobody is there/);
-  assert.match(saysIn('auto', 'network', 'deny'), /^the command leaves the sandbox, and nobody is there/);
-  assert.equal(saysIn('ci', 'repository', 'ask'), 'it changes git folders, and the preset ci never does');
+  assert.match(
+    saysIn('auto', 'repository', 'deny'),
+    /^the command changes git folders, and nobody is there/,
+  );
+  assert.match(
+    saysIn('auto', 'network', 'deny'),
+    /^the command leaves the sandbox, and nobody is there/,
+  );
+  assert.equal(
+    saysIn('ci', 'repository', 'ask'),
+    'it changes git folders, and the preset ci never does',
+  );
 });

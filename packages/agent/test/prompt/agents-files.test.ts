@@ -153,8 +153,21 @@ test('no import leads out of the repository, into hidden folders or to files of 
   await symlink(path.join(workspace, '.env'), path.join(workspace, 'notes.md'));
   await symlink('../.git', path.join(workspace, 'docs'));
   const attacks = [
-    ...['../../outside.md', path.join(top, 'outside.md'), '~/.ssh/id_rsa', 'link.md', 'notes.md', '.env'],
-    ...['docs/description.md', '../.git/description.md', '../.cache/x.md', '../id_rsa', 'config.toml'],
+    ...[
+      '../../outside.md',
+      path.join(top, 'outside.md'),
+      '~/.ssh/id_rsa',
+      'link.md',
+      'notes.md',
+      '.env',
+    ],
+    ...[
+      'docs/description.md',
+      '../.git/description.md',
+      '../.cache/x.md',
+      '../id_rsa',
+      'config.toml',
+    ],
     ...['secrets.txt', 'credentials/prod.md', '.hidden.md', 'key.pem', '../../home/.ssh/id_rsa'],
   ];
   for (const attack of attacks) {

@@ -46,7 +46,9 @@ test('each phase is given the calls that changed something and what the phases b
     'RunningAutoformatters 1',
     'AutoCommitting 1',
   ]);
-  const reports = [...hooks.contexts.values()].map((context) => context.reports.map(({ note }) => note));
+  const reports = [...hooks.contexts.values()].map((context) =>
+    context.reports.map(({ note }) => note),
+  );
   assert.deepEqual(reports, [[], ['one commit'], ['one commit', 'formatted a.ts']]);
   assert.deepEqual(lastTexts(on), ['one commit', 'formatted a.ts']);
   assert.deepEqual(shownIn(on), [
@@ -60,7 +62,11 @@ test('each phase is given the calls that changed something and what the phases b
 
 test('a second batch begins without the reports of the first', async () => {
   const hooks = hooksOf();
-  const model = testModel(callTools(rawCall('1', 'make')), callTools(rawCall('2', 'make')), say('done'));
+  const model = testModel(
+    callTools(rawCall('1', 'make')),
+    callTools(rawCall('2', 'make')),
+    say('done'),
+  );
   const on = await playWith(hooks, { model });
   await on.say('go');
   await on.rest();
@@ -181,7 +187,10 @@ test('a phase that is too slow is aborted, has failed, and what it says later is
   await on.rest();
   assert.equal(hooks.contexts.get('RunningAutoformatters')?.signal.aborted, true);
   assert.deepEqual(hooks.log.at(-1), 'AutoCommitting 1');
-  assert.match(shownIn(on).join('\n'), /formatting the changed files failed: it took longer than 2 s/);
+  assert.match(
+    shownIn(on).join('\n'),
+    /formatting the changed files failed: it took longer than 2 s/,
+  );
   late({ ...QUIET, note: 'too late' });
   await settle();
   assert.deepEqual(await eventsOf(on, 'HookFailed').then((events) => events.length), 1);
@@ -255,7 +264,9 @@ test('after a crash the phase is run again with the same calls and reports, a co
   await on.say('go');
   await on.rest();
   const entries = await collect(on.journals.read(on.id));
-  const hookEnds = entries.filter(({ event }) => event.type === 'HookCompleted').map(({ seq }) => seq);
+  const hookEnds = entries
+    .filter(({ event }) => event.type === 'HookCompleted')
+    .map(({ seq }) => seq);
   assert.equal(hookEnds.length, 3);
   const [checked = 0, formatted = 0, committed = 0] = hookEnds;
   const remembered: (string | undefined)[] = [];
@@ -264,7 +275,10 @@ test('after a crash the phase is run again with the same calls and reports, a co
     return ok('');
   });
   const cases = [
-    { at: checked - 1, runs: ['CheckingGitCommits 1', 'RunningAutoformatters 1', 'AutoCommitting 1'] },
+    {
+      at: checked - 1,
+      runs: ['CheckingGitCommits 1', 'RunningAutoformatters 1', 'AutoCommitting 1'],
+    },
     { at: checked, runs: ['RunningAutoformatters 1', 'AutoCommitting 1'] },
     { at: formatted, runs: ['AutoCommitting 1'] },
     { at: committed, runs: [] },
@@ -279,7 +293,11 @@ test('after a crash the phase is run again with the same calls and reports, a co
     assert.deepEqual(given, runs.length > 1 ? ['looked'] : undefined, `cut after ${at}`);
     const [first = ''] = runs;
     for (const [phase, { interrupted }] of hooks.contexts)
-      assert.deepEqual(interrupted, first.startsWith(phase) ? [] : null, `${phase}, cut after ${at}`);
+      assert.deepEqual(
+        interrupted,
+        first.startsWith(phase) ? [] : null,
+        `${phase}, cut after ${at}`,
+      );
   }
   assert.deepEqual(remembered, Array(4).fill('hash after formatting'));
 });
@@ -292,7 +310,11 @@ test('calls of a batch that was cut in the middle are known to the hooks, those 
   const entries = await collect(on.journals.read(on.id));
   const firstEnd = entries.find(({ event }) => event.type === 'ToolCompleted')?.seq ?? 0;
   const hooks = hooksOf();
-  const again = await reopenWith(on, firstEnd, { tools: [make], model: testModel(say('done')), hooks });
+  const again = await reopenWith(on, firstEnd, {
+    tools: [make],
+    model: testModel(say('done')),
+    hooks,
+  });
   await again.rest();
   assert.deepEqual(hooks.log, ['before 2', 'after 2', 'CheckingGitCommits 1,2']);
 });

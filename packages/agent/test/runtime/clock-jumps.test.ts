@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createClock, createTimers, systemClock, type TimeSources } from '../../src/platform/clock.js';
+import {
+  createClock,
+  createTimers,
+  systemClock,
+  type TimeSources,
+} from '../../src/platform/clock.js';
 import { readStream } from '../../src/session/model-call.js';
 
 /** A wall that may be set, and a steady time that only passes. */

@@ -27,7 +27,12 @@ const START = 40 * 365 * DAY_MS;
 
 const busy = () =>
   testModel(async function* () {
-    const error = { kind: 'overloaded', message: 'busy', retryable: true, retryAfterMs: null } as const;
+    const error = {
+      kind: 'overloaded',
+      message: 'busy',
+      retryable: true,
+      retryAfterMs: null,
+    } as const;
     yield { type: 'failed', error, usage: null };
   });
 
@@ -52,7 +57,11 @@ for (const [title, jumpMs] of JUMPS) {
 
   test(`a turn lasts what is left of its time limit after a resume, with a clock set ${title}`, async () => {
     const limits = { ...defaultSettings.limits, timeMs: 60_000 };
-    const on = await play({ model: testModel(hang()), clock: fakeClock(START), settings: { limits } });
+    const on = await play({
+      model: testModel(hang()),
+      clock: fakeClock(START),
+      settings: { limits },
+    });
     await on.say('go');
     await on.until(({ state }) => state.name === 'CallingLlm');
     on.clock.advance(20_000);
@@ -75,7 +84,11 @@ for (const [title, jumpMs] of JUMPS) {
         ...defaultSettings.limits,
         timeMs: kind === 'first' ? ('unlimited' as const) : 30_000,
       };
-      const on = await play({ model: testModel(hang()), clock: fakeClock(START), settings: { limits } });
+      const on = await play({
+        model: testModel(hang()),
+        clock: fakeClock(START),
+        settings: { limits },
+      });
       await on.say('go');
       await on.until(({ state }) => state.name === 'CallingLlm');
       on.clock.advance(20_000);

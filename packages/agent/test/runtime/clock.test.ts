@@ -55,7 +55,12 @@ test('timers fire by id at their due time; a past one at once; a cancelled one n
   assert.equal(clock.waiting(), 0);
 });
 
-const tokens = { inputTokens: 1_000, outputTokens: 100, cacheReadTokens: 10_000, cacheWriteTokens: 500 };
+const tokens = {
+  inputTokens: 1_000,
+  outputTokens: 100,
+  cacheReadTokens: 10_000,
+  cacheWriteTokens: 500,
+};
 
 test('usage is priced per million tokens, each kind at its own price', () => {
   const usage = priceUsage(tokens, { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 });

@@ -68,7 +68,12 @@ const workingModel = (world: World) => {
     const tokens = tokensOf(request);
     const refused = tokens > world.windowTokens;
     heard.push({ request, tokens, refused });
-    const usage = { inputTokens: tokens, outputTokens: 10, cacheReadTokens: 0, cacheWriteTokens: 0 };
+    const usage = {
+      inputTokens: tokens,
+      outputTokens: 10,
+      cacheReadTokens: 0,
+      cacheWriteTokens: 0,
+    };
     if (refused) {
       const error = {
         kind: 'contextOverflow',
@@ -98,9 +103,14 @@ const workingModel = (world: World) => {
   return { model, heard };
 };
 
-const look = tool('look', ({ size, round }) => ok(`result of round ${round} ${'x'.repeat(Number(size))}`));
+const look = tool('look', ({ size, round }) =>
+  ok(`result of round ${round} ${'x'.repeat(Number(size))}`),
+);
 
-const open = async (world: World, own: Partial<Settings> = {}): Promise<Play & { heard: Heard[] }> => {
+const open = async (
+  world: World,
+  own: Partial<Settings> = {},
+): Promise<Play & { heard: Heard[] }> => {
   const { model, heard } = workingModel(world);
   const settings = { windowTokens: world.windowTokens, ...own };
   const limits = { ...settingsOf().limits, rounds: 0 };
@@ -173,7 +183,9 @@ const requestTexts = [
 for (const seed of [1, 7, 42]) {
   test(`hundreds of rounds in a small window are compacted before the provider refuses (seed ${seed})`, async () => {
     const draw = sizes(seed, 1_500);
-    const results = Array.from({ length: 400 }, () => Array.from({ length: 1 + (draw() % 3) }, draw));
+    const results = Array.from({ length: 400 }, () =>
+      Array.from({ length: 1 + (draw() % 3) }, draw),
+    );
     const world: World = {
       windowTokens: 12_000,
       rounds: 75,
@@ -193,7 +205,8 @@ for (const seed of [1, 7, 42]) {
     for (const { text, heard } of turns) {
       for (const { request } of heard) {
         assert.equal(request.instructions, 'be brief');
-        if (!isSummarising(request)) assert.ok(wordsOf(request).includes(text), `a request lacks "${text}"`);
+        if (!isSummarising(request))
+          assert.ok(wordsOf(request).includes(text), `a request lacks "${text}"`);
       }
     }
     await assertJournalWhole(on, [
@@ -223,13 +236,24 @@ test('results that fill the window at once lead to one compaction, then are cut,
   const refused = on.heard.filter((one) => one.refused);
   assert.ok(refused.length > 0, 'the window was filled at once');
   const warned = on.steps.filter(({ actions }) =>
-    actions.some((action) => action.type === 'DisplayWarning' && action.text.includes('results were cut')),
+    actions.some(
+      (action) => action.type === 'DisplayWarning' && action.text.includes('results were cut'),
+    ),
   );
-  assert.equal(warned.length, refused.length, 'each refusal was answered by cutting the results, once');
+  assert.equal(
+    warned.length,
+    refused.length,
+    'each refusal was answered by cutting the results, once',
+  );
 });
 
 test('a window that is smaller than believed: each overflow leads to one compaction whose request fits', async () => {
-  const world: World = { windowTokens: 8_000, rounds: 40, summary: 'summary', resultsOf: () => [1_200] };
+  const world: World = {
+    windowTokens: 8_000,
+    rounds: 40,
+    summary: 'summary',
+    resultsOf: () => [1_200],
+  };
   const on = await open(world, { windowTokens: 128_000 });
   await converse(on, requestTexts);
   assertPromises(on);

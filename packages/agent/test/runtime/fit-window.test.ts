@@ -5,7 +5,10 @@ import { estimateTokens } from '../../src/machine/conversation.js';
 import type { AssistantPart, Message } from '../../src/machine/message.js';
 import { fitMessages } from '../../src/session/compaction.js';
 
-const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', origin: 'user', text }] });
+const user = (text: string): Message => ({
+  role: 'user',
+  parts: [{ type: 'text', origin: 'user', text }],
+});
 const reply = (...parts: readonly AssistantPart[]): Message => ({
   role: 'assistant',
   model: 'test/one',

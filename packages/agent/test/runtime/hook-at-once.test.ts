@@ -7,7 +7,10 @@ import { CHANGED, eventsOf, hooksOf, lastTexts, playWith, QUIET } from './hooks.
 test('a phase that only looks is in the same append as the results, and is not run', async () => {
   const looked = { ...QUIET, note: 'seen at once' };
   const appends: string[] = [];
-  const journals = watchedStore(memoryJournals(), (drafts) => void appends.push(typesOf(drafts).join(' ')));
+  const journals = watchedStore(
+    memoryJournals(),
+    (drafts) => void appends.push(typesOf(drafts).join(' ')),
+  );
   const hooks = hooksOf();
   const asked: unknown[] = [];
   const on = await playWith(
@@ -22,7 +25,9 @@ test('a phase that only looks is in the same append as the results, and is not r
   );
   await on.say('go');
   await on.rest();
-  assert.deepEqual(asked, [['CheckingGitCommits', ['1'], (await on.state()).session.settings.workspace]]);
+  assert.deepEqual(asked, [
+    ['CheckingGitCommits', ['1'], (await on.state()).session.settings.workspace],
+  ]);
   assert.deepEqual(hooks.log, ['before 1']);
   assert.deepEqual(lastTexts(on), ['seen at once']);
   assert.equal(appends.at(-2), 'ToolCompleted HookCompleted');
@@ -51,7 +56,12 @@ test('phases after one that only looked are given its report', async () => {
   const on = await playWith({ ...hooks, runNow: () => ({ ...CHANGED, note: 'seen at once' }) });
   await on.say('go');
   await on.rest();
-  assert.deepEqual(hooks.log, ['before 1', 'after 1', 'RunningAutoformatters 1', 'AutoCommitting 1']);
+  assert.deepEqual(hooks.log, [
+    'before 1',
+    'after 1',
+    'RunningAutoformatters 1',
+    'AutoCommitting 1',
+  ]);
   const reports = hooks.contexts.get('AutoCommitting')?.reports.map(({ note }) => note);
   assert.deepEqual(reports, ['seen at once', '']);
 });

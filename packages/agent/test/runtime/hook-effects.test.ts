@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { collect, type Play, say, settle, testModel } from '../../../../test/kit/runtime/stage.js';
-import { CHANGED, eventsOf, hooksOf, make, type Phases, playWith, QUIET, reopenWith } from './hooks.js';
+import {
+  CHANGED,
+  eventsOf,
+  hooksOf,
+  make,
+  type Phases,
+  playWith,
+  QUIET,
+  reopenWith,
+} from './hooks.js';
 
 /** What a phase of the hooks is about to do is in the journal before it does it. */
 
@@ -13,7 +22,9 @@ test('what a phase prepares is durable before it goes on, and is given to the ph
     CheckingGitCommits: () => CHANGED,
     RunningAutoformatters: async ({ prepare }) => {
       await prepare(EFFECT);
-      durable.push((await collect(on.journals.read(on.id))).slice(-1).map(({ event }) => event.type));
+      durable.push(
+        (await collect(on.journals.read(on.id))).slice(-1).map(({ event }) => event.type),
+      );
       return CHANGED;
     },
   };
@@ -28,7 +39,9 @@ test('what a phase prepares is durable before it goes on, and is given to the ph
     { at: prepared - 1, interrupted: [] },
   ]) {
     const hooks = hooksOf();
-    await (await reopenWith(on, at, { tools: [make], model: testModel(say('done')), hooks })).rest();
+    await (
+      await reopenWith(on, at, { tools: [make], model: testModel(say('done')), hooks })
+    ).rest();
     assert.deepEqual(hooks.contexts.get('RunningAutoformatters')?.interrupted, interrupted);
   }
 });

@@ -46,7 +46,10 @@ test('what a hook has the model write is asked for aside from the conversation, 
   const { session } = await on.rest();
   assert.deepEqual(hooks.log.slice(-2), ['wrote Add a', 'wrote Add b']);
   const asked = on.model.requests[1];
-  assert.deepEqual([asked?.instructions, asked?.tools, asked?.messages.length], ['be brief', [], 1]);
+  assert.deepEqual(
+    [asked?.instructions, asked?.tools, asked?.messages.length],
+    ['be brief', [], 1],
+  );
   assert.doesNotMatch(JSON.stringify(on.model.requests.at(-1)), /a diff/);
   const [event] = await eventsOf(on, 'HookCompleted').then((events) => events.slice(-1));
   assert.ok(event?.type === 'HookCompleted' && event.usage !== null);
@@ -55,7 +58,12 @@ test('what a hook has the model write is asked for aside from the conversation, 
 });
 
 const failed: Answer = async function* () {
-  const error = { kind: 'overloaded', message: 'full', retryable: true, retryAfterMs: null } as const;
+  const error = {
+    kind: 'overloaded',
+    message: 'full',
+    retryable: true,
+    retryAfterMs: null,
+  } as const;
   yield { type: 'failed', error, usage: null };
 };
 const cut: Answer = async function* () {
@@ -75,7 +83,9 @@ test('a text that fails, is cut off or breaks is none', async () => {
 
 /** Says what it used only after it was given up. */
 const usesLate: Answer = async function* (_request, signal) {
-  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  await new Promise<void>((resolve) =>
+    signal.addEventListener('abort', () => resolve(), { once: true }),
+  );
   yield completed([{ type: 'text', text: 'too late' }]);
 };
 
@@ -89,7 +99,10 @@ test('a text that does not come in time is none, and what it used counts all the
   on.clock.advance(20_000);
   const { session } = await on.rest();
   assert.equal(hooks.log.at(-1), 'wrote null');
-  assert.ok(Math.abs(session.usage.costUsd - 3 * ONE_CALL_USD) < 1e-9, String(session.usage.costUsd));
+  assert.ok(
+    Math.abs(session.usage.costUsd - 3 * ONE_CALL_USD) < 1e-9,
+    String(session.usage.costUsd),
+  );
   assert.deepEqual(session.unaccounted, []);
 });
 
@@ -145,7 +158,10 @@ test('what a phase used that failed, or was cancelled, is reported when it is kn
   const { session } = await on.rest();
   assert.ok(Math.abs(session.usage.costUsd - 3 * ONE_CALL_USD) < 1e-9);
 
-  const cancelled = await playWith(writing('a diff'), { model: asking(usesLate), settings: COMMITTING });
+  const cancelled = await playWith(writing('a diff'), {
+    model: asking(usesLate),
+    settings: COMMITTING,
+  });
   await cancelled.say('go');
   await cancelled.until(({ path }) => path.some(({ as }) => as === 'AutoCommitting'));
   await settle();

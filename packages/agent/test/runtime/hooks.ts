@@ -29,12 +29,20 @@ export const QUIET: HookReport = {
   proceed: true,
 };
 
-export type Phases = Partial<Record<HookPhase, (context: HookContext) => Promise<HookReport> | HookReport>>;
+export type Phases = Partial<
+  Record<HookPhase, (context: HookContext) => Promise<HookReport> | HookReport>
+>;
 
-export type Watched = Hooks & { readonly log: string[]; readonly contexts: Map<HookPhase, HookContext> };
+export type Watched = Hooks & {
+  readonly log: string[];
+  readonly contexts: Map<HookPhase, HookContext>;
+};
 
 /** Hooks that keep a record: of the calls they looked before, and of the phases they ran. */
-export const hooksOf = (phases: Phases = {}, before: Hooks['before'] = async () => undefined): Watched => {
+export const hooksOf = (
+  phases: Phases = {},
+  before: Hooks['before'] = async () => undefined,
+): Watched => {
   const log: string[] = [];
   const contexts = new Map<HookPhase, HookContext>();
   return {
@@ -58,7 +66,11 @@ export const hooksOf = (phases: Phases = {}, before: Hooks['before'] = async () 
 
 export const make = tool('make', () => ok('made'), command);
 export const look = tool('look', () => ok('looked'));
-export const ALL: Partial<Settings> = { hooks: 'mutating', formatter: 'onChanges', autoCommit: 'on' };
+export const ALL: Partial<Settings> = {
+  hooks: 'mutating',
+  formatter: 'onChanges',
+  autoCommit: 'on',
+};
 export const CHANGED = { ...QUIET, changedFiles: ['/workspace/a.ts'], dirty: true };
 export const COMMIT = { hash: 'abcdef0123', subject: 'Add a' };
 
@@ -86,7 +98,9 @@ export const shownIn = ({ steps }: Play): readonly string[] =>
   );
 
 export const eventsOf = async (on: Play, type: string) =>
-  (await collect(on.journals.read(on.id))).map(({ event }) => event).filter((event) => event.type === type);
+  (await collect(on.journals.read(on.id)))
+    .map(({ event }) => event)
+    .filter((event) => event.type === type);
 
 /** A life that ended in the middle, gone on with: see `reopen`. */
 export const reopenWith = async (on: Play, seq: number, options: StageOptions): Promise<Play> => {

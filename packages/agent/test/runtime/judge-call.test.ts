@@ -33,13 +33,21 @@ const rows: readonly Row[] = [
     given: 'input that fits is passed on as the tool understood it, with the deadline it asked for',
     tool: 'read',
     input: '{"path":"a","more":1}',
-    then: { input: { path: 'a' }, verdict: { kind: 'ok' }, facts, traits: { ...read.traits, deadlineMs: 7 } },
+    then: {
+      input: { path: 'a' },
+      verdict: { kind: 'ok' },
+      facts,
+      traits: { ...read.traits, deadlineMs: 7 },
+    },
   },
   {
     given: 'a field that does not fit is named',
     tool: 'read',
     input: '{"path":1}',
-    then: { input: { path: 1 }, verdict: { kind: 'invalid', field: 'path', why: 'a text is expected' } },
+    then: {
+      input: { path: 1 },
+      verdict: { kind: 'invalid', field: 'path', why: 'a text is expected' },
+    },
   },
   {
     given: 'no arguments at all are the empty object',
@@ -54,7 +62,11 @@ const rows: readonly Row[] = [
     then: {
       input: {},
       rawInput: '{"path": "a',
-      verdict: { kind: 'invalid', field: 'input', why: 'the arguments were not valid JSON: {"path": "a' },
+      verdict: {
+        kind: 'invalid',
+        field: 'input',
+        why: 'the arguments were not valid JSON: {"path": "a',
+      },
     },
   },
   ...['[1]', 'null', '"f.js"'].map((input) => ({
@@ -105,7 +117,9 @@ const nested = (depth: number): string =>
 
 /** Walks through a value as most code does. */
 const depthOf = (value: unknown): number =>
-  typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0;
+  typeof value === 'object' && value !== null
+    ? 1 + Math.max(0, ...Object.values(value).map(depthOf))
+    : 0;
 
 test('arguments that nest deeper than a limit are invalid, and no tool sees them', async () => {
   const seen: unknown[] = [];

@@ -90,7 +90,9 @@ for (let refused = 1; refused <= appendsOf(WHOLE); refused++) {
     if (refused === 1) await assert.rejects(typed, /the disk is full/);
     else assert.deepEqual(await typed, { seq: 1 });
     await settle();
-    const until = WHOLE.findIndex((_each, index) => appendsOf(WHOLE.slice(0, index + 1)) === refused);
+    const until = WHOLE.findIndex(
+      (_each, index) => appendsOf(WHOLE.slice(0, index + 1)) === refused,
+    );
     assert.deepEqual(happened, WHOLE.slice(0, until));
     await assert.rejects(runtime.send(id, { type: 'CancelTurn' }), /not open/);
   });
@@ -115,7 +117,9 @@ test('a failed append leaves the state as the journal has it', async () => {
 
 test('what is sent at once is journaled with one append, and each send learns its own seq', async () => {
   const appends: string[] = [];
-  const journals = watchedStore(memoryJournals(), (drafts) => appends.push(typesOf(drafts).join(' ')));
+  const journals = watchedStore(memoryJournals(), (drafts) =>
+    appends.push(typesOf(drafts).join(' ')),
+  );
   const on = await play({ model: testModel(hang()), journals });
   const sent = await Promise.all([on.say('a'), on.say('b'), on.say('c')]);
   assert.deepEqual(sent, [{ seq: 1 }, { seq: 2 }, { seq: 3 }]);
@@ -135,7 +139,10 @@ const streamed = async (...pieces: ModelPiece[]) => {
   const on = await play({ model: testModel(hang(...pieces)) });
   await on.say('hi');
   await settle();
-  return { ...on, journaled: async () => (await collect(on.journals.read(on.id))).map(({ event }) => event) };
+  return {
+    ...on,
+    journaled: async () => (await collect(on.journals.read(on.id))).map(({ event }) => event),
+  };
 };
 
 test('deltas are stepped and shown at once, and are not in the journal while the reply comes', async () => {
@@ -220,7 +227,13 @@ test('reasoning, calls in the making and progress of tools are shown and never j
   const shown = on.steps.filter(({ seq }) => seq === null).map(({ event }) => event.type);
   assert.deepEqual(shown, ['ReasoningDelta', 'ToolCallDelta', 'ToolProgress']);
   const types = (await collect(on.journals.read(on.id))).map(({ event }) => event.type);
-  assert.deepEqual(types, ['UserInput', 'LlmCompleted', 'ToolStarted', 'ToolCompleted', 'LlmCompleted']);
+  assert.deepEqual(types, [
+    'UserInput',
+    'LlmCompleted',
+    'ToolStarted',
+    'ToolCompleted',
+    'LlmCompleted',
+  ]);
   assert.equal(resultsOf(on.model.requests[1]?.messages ?? [])['1'], 'done');
 });
 
@@ -267,7 +280,12 @@ test('text that comes when nobody waits for it is named in a diagnostic and leav
     close: async () => undefined,
   };
   const shown: Stepped[] = [];
-  const given = { adapter: agentAdapter, journal, state: initialState(settingsOf()), clock: fakeClock() };
+  const given = {
+    adapter: agentAdapter,
+    journal,
+    state: initialState(settingsOf()),
+    clock: fakeClock(),
+  };
   const session = new IdleSession({ ...given, report: (fault) => assert.fail(fault) });
   session.watch((stepped) => shown.push(stepped));
   await session.send({ type: 'Start' });

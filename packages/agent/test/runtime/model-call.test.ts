@@ -72,7 +72,11 @@ test('a model that falls silent is asked again by the machine, after its wait', 
   const failed = await on.until(({ event }) => event.type === 'LlmFailed');
   assert.ok(failed.event.type === 'LlmFailed');
   assert.equal(failed.event.jitter, 0.5);
-  assert.equal(failed.event.at - (failed.event.firstPieceAt ?? 0), 90_000, 'it says when the reply began');
+  assert.equal(
+    failed.event.at - (failed.event.firstPieceAt ?? 0),
+    90_000,
+    'it says when the reply began',
+  );
   assert.equal(failed.state.name, 'Error');
   on.clock.advance(1_125); // half of the quarter that chance may add
   const state = await on.rest();
@@ -167,7 +171,11 @@ test('a compaction goes on from a trailing user message, and calls in its reply 
       ['user', 2],
     ],
   );
-  assert.deepEqual(compaction.at(-1)?.parts.at(-1), { type: 'text', origin: 'note', text: 'summarise' });
+  assert.deepEqual(compaction.at(-1)?.parts.at(-1), {
+    type: 'text',
+    origin: 'note',
+    text: 'summarise',
+  });
   assert.match(JSON.stringify(on.model.requests[4]?.messages), /the summary.*seen/s);
   assert.equal(runs, 1);
 });

@@ -7,7 +7,10 @@ import { appendPreserved } from '../../src/session/compaction.js';
 
 const list: Tool = { ...tool('list', () => ok('')), keep: ({ items }) => `items: ${items}` };
 
-const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', origin: 'user', text }] });
+const user = (text: string): Message => ({
+  role: 'user',
+  parts: [{ type: 'text', origin: 'user', text }],
+});
 const said = (text: string): Message => ({
   role: 'assistant',
   model: 'm',
@@ -77,7 +80,13 @@ const rows: readonly {
   },
   {
     title: 'within a turn the request stays word for word, with what was said to steer it',
-    given: [user('done'), said('b'), user('now this'), ...listed('one', false, 'and that'), said('c')],
+    given: [
+      user('done'),
+      said('b'),
+      user('now this'),
+      ...listed('one', false, 'and that'),
+      said('c'),
+    ],
     turn: 'running',
     then: `S\n\n${REQUEST}\nnow this\n\nand that\n\n[kept: list]\nitems: one`,
   },
@@ -140,7 +149,9 @@ const rows: readonly {
     given: [
       {
         role: 'user',
-        parts: [{ type: 'result', callId: 'r', tool: 'read', failed: false, text: skill('one', 'x') }],
+        parts: [
+          { type: 'result', callId: 'r', tool: 'read', failed: false, text: skill('one', 'x') },
+        ],
       },
     ],
     then: 'S',

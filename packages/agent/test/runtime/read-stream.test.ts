@@ -31,7 +31,8 @@ const hear = (answer: Answer) => {
   return { clock, shown, late, bad, listening };
 };
 
-const kindOf = (ending: ReplyEnding): string => (ending.type === 'failed' ? ending.error.kind : ending.type);
+const kindOf = (ending: ReplyEnding): string =>
+  ending.type === 'failed' ? ending.error.kind : ending.type;
 
 test('pieces are shown in order and the completion ends the call, with no timer left', async () => {
   const { clock, shown, listening } = hear(
@@ -62,7 +63,9 @@ test('a reply without an end is cut off at a bound', async () => {
     }
   });
   const ending = await listening.ended;
-  assert.ok(ending.type === 'failed' && ending.error.kind === 'malformed' && !ending.error.retryable);
+  assert.ok(
+    ending.type === 'failed' && ending.error.kind === 'malformed' && !ending.error.retryable,
+  );
   assert.match(ending.error.message, /more than 32 million characters in one reply/);
   await listening.silent;
   assert.equal(count, 33);
@@ -128,18 +131,24 @@ test('a model that rejects is a failed call, not a failed program', async () => 
     throw new Error('wires crossed');
   });
   const ending = await listening.ended;
-  assert.ok(ending.type === 'failed' && ending.error.kind === 'malformed' && !ending.error.retryable);
+  assert.ok(
+    ending.type === 'failed' && ending.error.kind === 'malformed' && !ending.error.retryable,
+  );
   assert.match(ending.error.message, /wires crossed/);
 });
 
 test('a stream that ends without an end is unreachable, whatever it had said', async () => {
   const { listening } = hear(pieces({ type: 'text', text: 'half a' }));
   const ending = await listening.ended;
-  assert.ok(ending.type === 'failed' && ending.error.kind === 'unreachable' && ending.error.retryable);
+  assert.ok(
+    ending.type === 'failed' && ending.error.kind === 'unreachable' && ending.error.retryable,
+  );
 });
 
 test('what a model says after its completion is not heard', async () => {
-  const { shown, listening } = hear(pieces(completed([]), { type: 'text', text: 'and another thing' }));
+  const { shown, listening } = hear(
+    pieces(completed([]), { type: 'text', text: 'and another thing' }),
+  );
   await listening.ended;
   await settle();
   assert.deepEqual(shown, []);

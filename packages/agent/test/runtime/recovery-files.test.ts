@@ -43,7 +43,9 @@ const playScene = async (t: TestContext, tool: string, input: JsonObject): Promi
 
 const startOf = async (on: Play, callId: string): Promise<number> => {
   const entries = await collect(on.journals.read(on.id));
-  const started = entries.find(({ event }) => event.type === 'ToolStarted' && event.callId === callId);
+  const started = entries.find(
+    ({ event }) => event.type === 'ToolStarted' && event.callId === callId,
+  );
   assert.ok(started !== undefined);
   return started.seq;
 };
@@ -107,13 +109,18 @@ const goesOn = callTools(
 /** The store with another way to open a session. */
 const opening = (on: Play, change: (opened: OpenJournal) => OpenJournal): Play => ({
   ...on,
-  journals: { ...on.journals, open: async (sessionId) => change(await on.journals.open(sessionId)) },
+  journals: {
+    ...on.journals,
+    open: async (sessionId) => change(await on.journals.open(sessionId)),
+  },
 });
 
 /** Such a journal is only read while it is opened. */
 const readOnce = (on: Play): Play =>
   opening(on, (opened) => {
-    Object.defineProperty(opened.journal, 'read', { value: () => assert.fail('the journal is read again') });
+    Object.defineProperty(opened.journal, 'read', {
+      value: () => assert.fail('the journal is read again'),
+    });
     return opened;
   });
 /** A store of the user's own collects nothing: the session reads the journal again. */
@@ -131,7 +138,12 @@ for (const [row, [how, opened]] of rows.flatMap((row) =>
   test(`after a crash, ${row.title} (journal ${how})`, async (t) => {
     const { on, file } = await playScene(t, row.tool, row.input);
     await writeFile(file, row.found);
-    const again = await reopen(opened(on), await startOf(on, '2'), builtinTools(), testModel(goesOn));
+    const again = await reopen(
+      opened(on),
+      await startOf(on, '2'),
+      builtinTools(),
+      testModel(goesOn),
+    );
     await again.rest();
     const [first, second] = again.model.requests;
     assert.match(resultsOf(first?.messages ?? [])['2'] ?? '', row.result);

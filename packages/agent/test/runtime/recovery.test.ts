@@ -32,7 +32,9 @@ const assertValid = (messages: readonly Message[], what: string): void => {
     if (message.role === 'user') {
       const before = messages[index - 1]?.parts ?? [];
       const asked = before.flatMap((part) => (part.type === 'call' ? [part.callId] : []));
-      const answered = message.parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
+      const answered = message.parts.flatMap((part) =>
+        part.type === 'result' ? [part.callId] : [],
+      );
       assert.deepEqual(answered, asked, what);
       const firstText = message.parts.findIndex((part) => part.type === 'text');
       const lastResult = message.parts.findLastIndex((part) => part.type === 'result');
@@ -160,7 +162,9 @@ for (const row of rows) {
     await again.rest();
     assert.equal(runs, row.runs);
     assert.match(readText(again.model.requests[0]), row.result);
-    const types = (await collect(again.journals.read(again.id, seq + 1))).map(({ event }) => event.type);
+    const types = (await collect(again.journals.read(again.id, seq + 1))).map(
+      ({ event }) => event.type,
+    );
     assert.deepEqual(types, ['Resumed', 'ToolCompleted', 'LlmCompleted']);
   });
 }
@@ -216,7 +220,8 @@ test('a command that is found still running is waited for and not run again', as
   let runs = 0;
   const acting = {
     ...tool('act', () => ok(`ran ${++runs}`), traits({ effect: 'opaque' })),
-    findInterrupted: async () => ({ kind: 'found', leftMs: null, finish: async () => ok('found') }) as const,
+    findInterrupted: async () =>
+      ({ kind: 'found', leftMs: null, finish: async () => ok('found') }) as const,
   };
   const again = await reopen(on, seq, [acting]);
   await again.rest();
@@ -239,7 +244,12 @@ test('a fork in the middle of a turn is a session of its own: both go on', async
 
 test('a crash while a retry waits: the timer runs for what is left of it, and the same request is tried again', async () => {
   const failing = testModel(async function* () {
-    const error = { kind: 'overloaded', message: 'busy', retryable: true, retryAfterMs: null } as const;
+    const error = {
+      kind: 'overloaded',
+      message: 'busy',
+      retryable: true,
+      retryAfterMs: null,
+    } as const;
     yield { type: 'failed', error, usage: null };
   });
   const on = await play({ model: failing });

@@ -25,7 +25,12 @@ test('the output of a job is read without secrets, in whatever way the job is fo
     output: () => `KEY=${KEY}`,
     kill: () => Promise.resolve(),
   };
-  const jobs: Jobs = { add: () => job, restore: () => undefined, get: () => job, list: () => [job] };
+  const jobs: Jobs = {
+    add: () => job,
+    restore: () => undefined,
+    get: () => job,
+    list: () => [job],
+  };
   const clean = redactJobs(redactor, jobs);
   for (const found of [clean.add(() => job), clean.get('job-1'), ...clean.list()])
     assert.equal(found?.output(), 'KEY=[secret:$KEY]');

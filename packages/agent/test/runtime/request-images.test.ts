@@ -24,7 +24,12 @@ const look = tool('look', async (_input, { blobs }) => {
 
 const takes = (images: 'yes' | 'no', ...answers: Parameters<typeof testModel>) => {
   const model = testModel(...answers);
-  return { ...model, facts: { ...model.facts, images }, stream: model.stream, requests: model.requests };
+  return {
+    ...model,
+    facts: { ...model.facts, images },
+    stream: model.stream,
+    requests: model.requests,
+  };
 };
 
 const shownIn = (messages: readonly Message[] | undefined): readonly Image[] =>
@@ -34,7 +39,10 @@ const shownIn = (messages: readonly Message[] | undefined): readonly Image[] =>
 const textOf = (messages: readonly Message[] | undefined): string => JSON.stringify(messages);
 
 test('a picture that a tool shows goes to the model with its bytes, and its bytes are in no event and no state', async () => {
-  const on = await play({ model: takes('yes', callTools(rawCall('1', 'look')), say('seen')), tools: [look] });
+  const on = await play({
+    model: takes('yes', callTools(rawCall('1', 'look')), say('seen')),
+    tools: [look],
+  });
   await on.say('look');
   const state = await on.rest();
   assert.deepEqual(
@@ -46,7 +54,10 @@ test('a picture that a tool shows goes to the model with its bytes, and its byte
 });
 
 test('a picture counts when the size of the conversation is estimated', async () => {
-  const on = await play({ model: takes('yes', callTools(rawCall('1', 'look')), say('seen')), tools: [look] });
+  const on = await play({
+    model: takes('yes', callTools(rawCall('1', 'look')), say('seen')),
+    tools: [look],
+  });
   await on.say('look');
   const { state } = await on.until(({ event }) => event.type === 'ToolCompleted');
   assert.ok(state.session.contextTokens > 1_600);
@@ -54,14 +65,21 @@ test('a picture counts when the size of the conversation is estimated', async ()
 });
 
 test('a model that takes no pictures reads that one is not shown, and the next model is shown it', async () => {
-  const on = await play({ model: takes('no', callTools(rawCall('1', 'look')), say('blind')), tools: [look] });
+  const on = await play({
+    model: takes('no', callTools(rawCall('1', 'look')), say('blind')),
+    tools: [look],
+  });
   await on.say('look');
   await on.rest();
   const { messages } = on.model.requests[1] ?? {};
   assert.deepEqual(shownIn(messages), []);
   assert.match(textOf(messages), /a\.png\\n\[a picture is not shown: test\/one takes none\]/);
   const id = await on.runtime.fork(on.id, (await on.journals.peek(on.id)).seq);
-  const later = stage({ journals: on.journals, model: takes('yes', say('now I see')), tools: [look] });
+  const later = stage({
+    journals: on.journals,
+    model: takes('yes', say('now I see')),
+    tools: [look],
+  });
   await later.runtime.open(id);
   const again = watchSession(later, id);
   await again.say('and now?');
@@ -97,8 +115,13 @@ test('what was shown with an input stays with it when the queue is edited', asyn
     await edited;
     return ok('ok');
   });
-  const on = await play({ model: takes('yes', callTools(rawCall('1', 'wait')), say('seen')), tools: [wait] });
-  const images = [{ mediaType: 'image/png', sha256: await on.journals.blobs.put(PICTURE) }] as const;
+  const on = await play({
+    model: takes('yes', callTools(rawCall('1', 'wait')), say('seen')),
+    tools: [wait],
+  });
+  const images = [
+    { mediaType: 'image/png', sha256: await on.journals.blobs.put(PICTURE) },
+  ] as const;
   edited = (async () => {
     await on.until(({ event }) => event.type === 'ToolStarted');
     await on.runtime.send(on.id, { type: 'UserInput', text: 'see', mode: 'steer', images });
@@ -121,7 +144,12 @@ test('of many pictures the newest are shown, and one that the journal has lost i
   });
   const images = await Promise.all(Array.from({ length: 25 }, (_, index) => put(index)));
   const lost: Image = { mediaType: 'image/png', sha256: 'f'.repeat(64) };
-  await on.runtime.send(on.id, { type: 'UserInput', text: 'see', mode: 'steer', images: [...images, lost] });
+  await on.runtime.send(on.id, {
+    type: 'UserInput',
+    text: 'see',
+    mode: 'steer',
+    images: [...images, lost],
+  });
   await on.rest();
   const { messages } = on.model.requests[0] ?? {};
   assert.deepEqual(
@@ -156,14 +184,18 @@ test('of large pictures as many of the newest are shown as fit into a request', 
     shownIn(messages).map(({ base64 }) => base64?.[0]),
     ['b', 'c'],
   );
-  const [text] = (messages?.[0]?.parts ?? []).map((part) => (part.type === 'text' ? part.text : ''));
+  const [text] = (messages?.[0]?.parts ?? []).map((part) =>
+    part.type === 'text' ? part.text : '',
+  );
   assert.match(text ?? '', /a picture is not shown: only the newest .* 14 MB/);
 });
 
 test('a model of which nobody knows whether it takes pictures is shown none, and told so', async () => {
   const model = testModel(say('blind'));
   const on = await play({ model });
-  const images = [{ mediaType: 'image/png', sha256: await on.journals.blobs.put(PICTURE) }] as const;
+  const images = [
+    { mediaType: 'image/png', sha256: await on.journals.blobs.put(PICTURE) },
+  ] as const;
   await on.runtime.send(on.id, { type: 'UserInput', text: 'see', mode: 'steer', images });
   await on.rest();
   const { messages } = on.model.requests[0] ?? {};

@@ -36,10 +36,10 @@ test('what a reply cost that is cut short by the end is in the journal', async (
   await on.runtime.close(on.id);
   const { state } = await on.runtime.state(on.id);
   assert.deepEqual([state.session.usage.inputTokens, state.session.unaccounted], [100, []]);
-  assert.deepEqual((await collect(on.journals.read(on.id))).map(({ event }) => event.type).slice(-2), [
-    'ShutdownRequested',
-    'UsageReported',
-  ]);
+  assert.deepEqual(
+    (await collect(on.journals.read(on.id))).map(({ event }) => event.type).slice(-2),
+    ['ShutdownRequested', 'UsageReported'],
+  );
 });
 
 test('what a summary cost that is cut short by the end is in the journal', async () => {
@@ -111,13 +111,18 @@ test('a call whose start used the last space of a full disk does not run', async
   });
   const journals: typeof store = {
     ...store,
-    create: async (header) => Object.defineProperty(await store.create(header), 'full', { get: () => full }),
+    create: async (header) =>
+      Object.defineProperty(await store.create(header), 'full', { get: () => full }),
   };
   const look = tool('look', () => {
     runs += 1;
     return ok('');
   });
-  const on = await play({ tools: [look], model: testModel(callTools(rawCall('1', 'look'))), journals });
+  const on = await play({
+    tools: [look],
+    model: testModel(callTools(rawCall('1', 'look'))),
+    journals,
+  });
   const ended = on.runtime.ended(on.id);
   await on.say('go');
   await assert.rejects(ended, /the disk is full/);

@@ -61,7 +61,10 @@ test('a model that can not be connected, or whose price is unknown under a limit
   await assert.rejects(session.useModel('test/none'), /test\/none can't be found by its name here/);
   await assert.rejects(session.useModel(free), /the price of test\/free is not known/);
   const patch = { model: 'test/none' };
-  await assert.rejects(session.send({ type: 'SettingsChanged', patch }), /test\/none is not connected/);
+  await assert.rejects(
+    session.send({ type: 'SettingsChanged', patch }),
+    /test\/none is not connected/,
+  );
   assert.equal((await session.state()).session.settings.model, 'test/one');
   await session.close();
   const careless = await openSession({

@@ -49,7 +49,11 @@ test('the request holds the frozen instructions and declarations, after a resume
   await on.say('one');
   await on.rest();
   await on.runtime.close(on.id);
-  const later = stage({ journals: on.journals, model: on.model, tools: [tool('other', () => ok(''))] });
+  const later = stage({
+    journals: on.journals,
+    model: on.model,
+    tools: [tool('other', () => ok(''))],
+  });
   await later.runtime.open(on.id);
   await later.runtime.send(on.id, { type: 'UserInput', text: 'two', mode: 'steer' });
   await settle();
@@ -111,7 +115,10 @@ test('a tool that ignores force holds up the end for the grace time at most', as
   on.clock.advance(5_000);
   await closed;
   const { state } = await on.runtime.state(on.id);
-  assert.match(JSON.stringify(state.session.conversation), /interrupted while running, effects unknown"/);
+  assert.match(
+    JSON.stringify(state.session.conversation),
+    /interrupted while running, effects unknown"/,
+  );
 });
 
 test('a reply that is cut short by the end aborts the request', async () => {
@@ -199,7 +206,11 @@ test('a session whose blobs are gone is refused as damaged, and its lock is let 
   const on = await play({ journals: fileJournals({ folder }) });
   await on.runtime.close(on.id);
   await rename(blobs, aside);
-  const refused = { name: 'JournalError', kind: 'damaged', message: /what the model was told, is missing/ };
+  const refused = {
+    name: 'JournalError',
+    kind: 'damaged',
+    message: /what the model was told, is missing/,
+  };
   await assert.rejects(on.runtime.open(on.id), refused);
   await rename(aside, blobs);
   await on.runtime.open(on.id);
@@ -210,13 +221,19 @@ test('what a header names is kept before the header; if that fails, there is no 
   const journals = memoryJournals();
   const found: unknown[] = [];
   const create: JournalStore['create'] = async (header) => {
-    found.push(await journals.blobs.get(header.instructions), await journals.blobs.get(header.tools));
+    found.push(
+      await journals.blobs.get(header.instructions),
+      await journals.blobs.get(header.tools),
+    );
     return journals.create(header);
   };
   await play({ journals: { ...journals, create } });
   assert.deepEqual(found, ['be brief', '[]']);
   const put = async (): Promise<string> => Promise.reject(new Error('the disk is full'));
   const full = memoryJournals();
-  await assert.rejects(play({ journals: { ...full, blobs: { ...full.blobs, put } } }), /the disk is full/);
+  await assert.rejects(
+    play({ journals: { ...full, blobs: { ...full.blobs, put } } }),
+    /the disk is full/,
+  );
   assert.deepEqual(await collect(full.list()), []);
 });

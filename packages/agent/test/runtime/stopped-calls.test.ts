@@ -21,7 +21,10 @@ import type { FileHashes, ToolContext, ToolOutcome } from '../../src/ports/tool.
 const probeable = { ...command, effect: 'probeable' } as const;
 
 /** A tool that edits as the real ones do: after `act` it looks at its signal, then it changes the file. */
-const editing = (act: (context: ToolContext) => Promise<void>, before?: () => Promise<FileHashes>) =>
+const editing = (
+  act: (context: ToolContext) => Promise<void>,
+  before?: () => Promise<FileHashes>,
+) =>
   tool(
     'edit',
     async (_input, context): Promise<ToolOutcome> => {

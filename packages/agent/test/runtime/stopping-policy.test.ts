@@ -42,7 +42,8 @@ test('asked before every model call, the first included, and its word is what th
         return session.turn.rounds === 1 ? 'one look is enough' : null;
       },
       watcher: ({ actions }) => {
-        for (const action of actions) if (action.type === 'DisplayNotice') notices.push(action.text);
+        for (const action of actions)
+          if (action.type === 'DisplayNotice') notices.push(action.text);
       },
     },
     look,
@@ -64,7 +65,8 @@ test('one that throws holds the call back, and says so', async (t) => {
         throw new Error('no idea');
       },
       watcher: ({ actions }) => {
-        for (const action of actions) if (action.type === 'DisplayNotice') notices.push(action.text);
+        for (const action of actions)
+          if (action.type === 'DisplayNotice') notices.push(action.text);
       },
     },
     say('never'),
@@ -90,7 +92,11 @@ test('a turn that is cancelled while it thinks sends nothing when it has thought
 });
 
 test('a session that is resumed without its policy asks nobody: the policy is gone with the settings', async (t) => {
-  const { model, session, journals, workspace } = await open(t, { stoppingPolicy: () => 'no' }, say('hello'));
+  const { model, session, journals, workspace } = await open(
+    t,
+    { stoppingPolicy: () => 'no' },
+    say('hello'),
+  );
   await session.close();
   const again = await openSession({ workspace, journals, model, resume: session.id });
   await again.send({ type: 'UserInput', text: 'look', mode: 'steer' });

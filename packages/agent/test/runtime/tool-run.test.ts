@@ -25,7 +25,8 @@ const heldTool = (name: string, own = traits()) => {
   const calls = new Map<string, { context: ToolContext; end: (outcome: ToolOutcome) => void }>();
   const held = tool(
     name,
-    (_input, context) => new Promise<ToolOutcome>((end) => calls.set(context.callId, { context, end })),
+    (_input, context) =>
+      new Promise<ToolOutcome>((end) => calls.set(context.callId, { context, end })),
     own,
   );
   const callOf = (callId: string) => {
@@ -47,7 +48,12 @@ const secondRequest = (on: Play) => resultsOf(on.model.requests[1]?.messages ?? 
 
 test('parallel calls run side by side; results stand in call order whatever the order of ends', async () => {
   const { held, started, callOf } = heldTool('look');
-  const on = await runBatch([held], rawCall('1', 'look'), rawCall('2', 'look'), rawCall('3', 'look'));
+  const on = await runBatch(
+    [held],
+    rawCall('1', 'look'),
+    rawCall('2', 'look'),
+    rawCall('3', 'look'),
+  );
   assert.deepEqual(started(), ['1', '2', '3']);
   for (const callId of ['3', '1', '2']) {
     callOf(callId).end(ok(`out ${callId}`));
@@ -130,7 +136,10 @@ test('one call can be cancelled while the others go on', async () => {
   const { held, callOf } = heldTool('look');
   const on = await runBatch([held], rawCall('1', 'look'), rawCall('2', 'look'));
   await on.runtime.send(on.id, { type: 'CancelTool', batchId: 'batch-1', callId: '1' });
-  assert.deepEqual([callOf('1').context.signal.aborted, callOf('2').context.signal.aborted], [true, false]);
+  assert.deepEqual(
+    [callOf('1').context.signal.aborted, callOf('2').context.signal.aborted],
+    [true, false],
+  );
   callOf('1').end({ status: 'cancelled', text: 'as far as I came' });
   callOf('2').end(ok('whole'));
   await on.rest();
@@ -173,7 +182,9 @@ test('a tool that hangs while it looks at the file blocks nothing: the session c
 
 test('the hashes before and after the effect are in the journal with its start, which shares the sync of the reply', async () => {
   const appends: string[] = [];
-  const journals = watchedStore(memoryJournals(), (drafts) => appends.push(typesOf(drafts).join(' ')));
+  const journals = watchedStore(memoryJournals(), (drafts) =>
+    appends.push(typesOf(drafts).join(' ')),
+  );
   const before = async (): Promise<FileHashes> => {
     await settle();
     return { before: 'abc', after: 'def' };
@@ -186,10 +197,17 @@ test('the hashes before and after the effect are in the journal with its start, 
   });
   await on.say('go');
   await on.rest();
-  const started = (await collect(journals.read(on.id))).find(({ event }) => event.type === 'ToolStarted');
+  const started = (await collect(journals.read(on.id))).find(
+    ({ event }) => event.type === 'ToolStarted',
+  );
   assert.ok(started?.event.type === 'ToolStarted');
   assert.deepEqual([started.event.before, started.event.after], ['abc', 'def']);
-  assert.deepEqual(appends, ['UserInput', 'LlmCompleted ToolStarted', 'ToolCompleted', 'LlmCompleted']);
+  assert.deepEqual(appends, [
+    'UserInput',
+    'LlmCompleted ToolStarted',
+    'ToolCompleted',
+    'LlmCompleted',
+  ]);
 });
 
 test('when the journal fails, running calls are ended by force', async () => {
@@ -198,7 +216,11 @@ test('when the journal fails, running calls are ended by force', async () => {
     if (isBroken) throw new Error('the disk is gone');
   });
   const { held, callOf } = heldTool('look');
-  const on = await play({ tools: [held], journals, model: testModel(callTools(rawCall('1', 'look'))) });
+  const on = await play({
+    tools: [held],
+    journals,
+    model: testModel(callTools(rawCall('1', 'look'))),
+  });
   await on.say('go');
   await settle();
   const { context, end } = callOf('1');
@@ -266,7 +288,9 @@ test('progress is shown joined, and none comes after the result', async () => {
   await on.rest();
   context.progress('late');
   await settle();
-  const shown = on.steps.map(({ event }) => (event.type === 'ToolProgress' ? event.text : event.type));
+  const shown = on.steps.map(({ event }) =>
+    event.type === 'ToolProgress' ? event.text : event.type,
+  );
   assert.deepEqual(shown.slice(3), ['a', 'bc', 'd', 'ToolCompleted', 'LlmCompleted']);
 });
 
@@ -280,7 +304,13 @@ test('a tool is told that its call reaches more than the sandbox of the session,
     judge: (input) => ({
       kind: 'ok',
       input,
-      facts: { argv: [], paths: [], hosts: [], shape: name, ...(needs === undefined ? {} : { needs }) },
+      facts: {
+        argv: [],
+        paths: [],
+        hosts: [],
+        shape: name,
+        ...(needs === undefined ? {} : { needs }),
+      },
     }),
   });
   const tools = [
@@ -303,7 +333,9 @@ test('a tool is told that its call reaches more than the sandbox of the session,
       settings: { sandbox, rules },
     });
     await on.say('go');
-    const { actions } = await on.until((step) => step.actions.some(({ type }) => type === 'RequestApproval'));
+    const { actions } = await on.until((step) =>
+      step.actions.some(({ type }) => type === 'RequestApproval'),
+    );
     const question = actions.find((action) => action.type === 'RequestApproval');
     assert.ok(question?.type === 'RequestApproval');
     const { batchId, call } = question;
@@ -315,7 +347,8 @@ test('a tool is told that its call reaches more than the sandbox of the session,
     } as const;
     await on.runtime.send(on.id, { ...answer, scope: 'once' });
     await on.rest();
-    const widens = (byWhom: string): string => (sandbox === 'workspace' ? byWhom : 'as the session');
+    const widens = (byWhom: string): string =>
+      sandbox === 'workspace' ? byWhom : 'as the session';
     const online = sandbox === 'off' ? 'off' : 'workspace+net';
     assert.deepEqual(seen, [
       `stay ${sandbox} as the session`,

@@ -57,7 +57,11 @@ test('output whose blob cannot be written is cut all the same, and says that the
 });
 
 test('a long diff is cut without a blob, since it is for display only', async () => {
-  const outcome = await cutOutcome({ status: 'ok', text: 'done', diff: '+'.repeat(1_000) }, 100, noBlobs);
+  const outcome = await cutOutcome(
+    { status: 'ok', text: 'done', diff: '+'.repeat(1_000) },
+    100,
+    noBlobs,
+  );
   assert.equal(outcome.blob, undefined);
   assert.match(outcome.diff ?? '', /900 bytes left out/);
 });

@@ -26,7 +26,9 @@ import type { HookMoment, UserHooks } from '../../src/ports/hooks.js';
 type Facts = Parameters<UserHooks['run']>[1];
 type Say = (facts: Facts, signal: AbortSignal) => HookVerdicts | Promise<HookVerdicts>;
 
-const verdict = (own: Partial<HookVerdict>): HookVerdicts => [{ hook: 'guard', decision: 'allow', ...own }];
+const verdict = (own: Partial<HookVerdict>): HookVerdicts => [
+  { hook: 'guard', decision: 'allow', ...own },
+];
 const deny = (reason: string): HookVerdicts => verdict({ decision: 'deny', reason });
 
 /** Hooks that keep what they were told. */
@@ -39,7 +41,11 @@ const hooksOf = (says: Partial<Record<HookMoment, Say>>) => {
       return (await says[moment]?.(facts, signal)) ?? [];
     },
   };
-  return { hooks, told, times: (moment: HookMoment) => told.filter((one) => one.moment === moment).length };
+  return {
+    hooks,
+    told,
+    times: (moment: HookMoment) => told.filter((one) => one.moment === moment).length,
+  };
 };
 
 const lastRequest = (on: Play): string => JSON.stringify(testRequests(on).at(-1)?.messages);
@@ -66,7 +72,10 @@ test('what a hook says before a tool decides in the policy, and allows nothing',
   ];
   const says = [deny('never on Friday'), verdict({ note: 'the branch is protected' })];
   const { hooks, told } = hooksOf({ 'before-tool': () => says.shift() ?? [] });
-  const model = testModel(callTools(rawCall('1', 'push', { to: 'main' })), callTools(rawCall('2', 'push')));
+  const model = testModel(
+    callTools(rawCall('1', 'push', { to: 'main' })),
+    callTools(rawCall('2', 'push')),
+  );
   const on = await play({ model, tools, userHooks: hooks });
   await on.say('push');
   await on.rest();
@@ -77,7 +86,10 @@ test('what a hook says before a tool decides in the policy, and allows nothing',
     resultsOf(second?.messages ?? [])['1'] ?? '',
     /denied by policy: the hook guard: never on Friday/,
   );
-  assert.equal(resultsOf(third?.messages ?? [])['2'], 'pushed\n[hook guard] the branch is protected');
+  assert.equal(
+    resultsOf(third?.messages ?? [])['2'],
+    'pushed\n[hook guard] the branch is protected',
+  );
   await assertReplays(on, context);
 });
 
@@ -95,7 +107,9 @@ test('a hook cannot allow what the rules deny', async () => {
 });
 
 test('a hook that asks makes the user decide, each time anew', async () => {
-  const { hooks } = hooksOf({ 'before-tool': () => verdict({ decision: 'ask', reason: 'is it Friday?' }) });
+  const { hooks } = hooksOf({
+    'before-tool': () => verdict({ decision: 'ask', reason: 'is it Friday?' }),
+  });
   const tools = [tool('push', () => ok('pushed'))];
   const model = testModel(callTools(rawCall('1', 'push')), callTools(rawCall('2', 'push')));
   const on = await play({ model, tools, userHooks: hooks, settings: { onAsk: 'ask' } });
@@ -108,7 +122,12 @@ test('a hook that asks makes the user decide, each time anew', async () => {
     assert.ok(asked?.type === 'RequestApproval' && asked.grantable === 'once');
     assert.equal(asked.why, 'the hook guard: is it Friday?');
     const { batchId } = asked;
-    const answer = { type: 'ApprovalAnswered', batchId, callId, answer: { kind: 'allow' } } as const;
+    const answer = {
+      type: 'ApprovalAnswered',
+      batchId,
+      callId,
+      answer: { kind: 'allow' },
+    } as const;
     await on.runtime.send(on.id, { ...answer, scope: 'session' });
   }
   await on.rest();
@@ -118,7 +137,8 @@ test('a hook that asks makes the user decide, each time anew', async () => {
 test('after a tool, after a batch and before a request, remarks reach the next request', async (context) => {
   const { hooks, told } = hooksOf({
     'session-start': () => verdict({ note: 'staging is down' }),
-    'before-request': ({ request_id }) => (request_id === 'req-1' ? [] : verdict({ note: 'be quick' })),
+    'before-request': ({ request_id }) =>
+      request_id === 'req-1' ? [] : verdict({ note: 'be quick' }),
     'after-tool': () => deny('the file is not formatted'),
     'after-batch': () => verdict({ note: 'the index is stale' }),
   });
@@ -170,7 +190,11 @@ test('an objection to the end of a turn begins another, three times at most', as
   assert.equal(testRequests(on).length, 4);
   assert.match(lastRequest(on), /\[hook guard\] objects: the tests fail"\}\]\}\]$/);
   assert.deepEqual(
-    told.map(({ facts }) => [facts.last_assistant_message, facts.stop_hook_active, facts.objections]),
+    told.map(({ facts }) => [
+      facts.last_assistant_message,
+      facts.stop_hook_active,
+      facts.objections,
+    ]),
     [
       ['1', false, 0],
       ['2', true, 1],
@@ -198,7 +222,9 @@ test('a hook refuses a compaction, or adds to what the summary keeps', async () 
 /** Resolves when aborted, as a hook that is killed. */
 const untilAborted: Say = (_facts, signal) =>
   new Promise((resolve) =>
-    signal.addEventListener('abort', () => resolve(verdict({ fault: 'it was stopped' })), { once: true }),
+    signal.addEventListener('abort', () => resolve(verdict({ fault: 'it was stopped' })), {
+      once: true,
+    }),
   );
 
 for (const moment of ['before-request', 'before-tool', 'turn-end', 'before-compaction'] as const) {
@@ -226,7 +252,10 @@ for (const moment of ['before-request', 'before-tool', 'turn-end', 'before-compa
 }
 
 test('a hook that hangs does not keep the session from closing', async () => {
-  const { hooks } = hooksOf({ 'session-start': untilAborted, 'session-end': () => verdict({ note: 'bye' }) });
+  const { hooks } = hooksOf({
+    'session-start': untilAborted,
+    'session-end': () => verdict({ note: 'bye' }),
+  });
   const on = await play({ model: testModel(say('no')), userHooks: hooks });
   await on.say('hi');
   await on.runtime.close(on.id);
@@ -268,14 +297,20 @@ test('after a crash no hook runs again for a call that was judged, nor for a bat
   await on.say('edit');
   await on.rest();
   const entries = await collect(journals.read(on.id));
-  const seqOf = (type: string): number => entries.find(({ event }) => event.type === type)?.seq ?? 0;
+  const seqOf = (type: string): number =>
+    entries.find(({ event }) => event.type === type)?.seq ?? 0;
   for (const [place, batches] of [
     [seqOf('LlmCompleted'), 1],
     [seqOf('UserHooksRan'), 0],
   ] as const) {
     const again = hooksOf({ 'before-tool': () => deny('twice'), 'after-batch': () => verdict({}) });
     const id = await on.runtime.fork(on.id, place); // to the byte what a crash leaves behind
-    const later = stage({ journals, model: testModel(say('Done.')), tools, userHooks: again.hooks });
+    const later = stage({
+      journals,
+      model: testModel(say('Done.')),
+      tools,
+      userHooks: again.hooks,
+    });
     await later.runtime.open(id);
     const play2 = watchSession(later, id);
     await play2.rest();

@@ -3,7 +3,13 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { buildRunner, makeAccounts, type Ran, runCases, SEEDED } from '../../../../test/kit/sandbox/fence.js';
+import {
+  buildRunner,
+  makeAccounts,
+  type Ran,
+  runCases,
+  SEEDED,
+} from '../../../../test/kit/sandbox/fence.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { ESCAPES } from './fence-escapes.js';
 import { EVERYDAY } from './fence-everyday.js';
@@ -21,7 +27,9 @@ after(() => {
 });
 
 const escaped = (ran: Ran, name: string): boolean =>
-  (ran.ends.get(name) ?? []).some(({ output }) => output.includes('ESCAPED') || output.includes(SEEDED));
+  (ran.ends.get(name) ?? []).some(
+    ({ output }) => output.includes('ESCAPED') || output.includes(SEEDED),
+  );
 
 for (const account of accounts) {
   describe(`programs that try to get out, as ${account.who}`, () => {
@@ -34,7 +42,11 @@ for (const account of accounts) {
     for (const { name, who } of ALL) {
       if (who !== undefined && who !== account.who) continue;
       test(name, () => {
-        assert.equal(escaped(open, name), true, `the control fails: ${JSON.stringify(open.ends.get(name))}`);
+        assert.equal(
+          escaped(open, name),
+          true,
+          `the control fails: ${JSON.stringify(open.ends.get(name))}`,
+        );
         assert.equal(escaped(fenced, name), false, JSON.stringify(fenced.ends.get(name)));
       });
     }

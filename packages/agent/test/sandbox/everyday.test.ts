@@ -30,7 +30,8 @@ type Difference = { readonly command: string; readonly inside: Seen; readonly ou
 
 /** Lines of output and of files that only one of both has. */
 const onlyIn = (one: Seen, other: Seen): readonly string[] => {
-  const linesOf = ({ output, files }: Seen): readonly string[] => [output, ...files].join('\n').split('\n');
+  const linesOf = ({ output, files }: Seen): readonly string[] =>
+    [output, ...files].join('\n').split('\n');
   const others = new Set(linesOf(other));
   return linesOf(one).filter((line) => !others.has(line));
 };
@@ -72,7 +73,8 @@ describe('everyday commands', () => {
   const compare = async (index: number, everyday: EverydayCommand): Promise<Difference | null> => {
     const inside = await runIn(index, everyday, 'workspace');
     const outside = await runIn(index, everyday, 'off');
-    const isSame = inside.output === outside.output && inside.files.join('\n') === outside.files.join('\n');
+    const isSame =
+      inside.output === outside.output && inside.files.join('\n') === outside.files.join('\n');
     return isSame ? null : { command: everyday.command, inside, outside };
   };
 
@@ -87,9 +89,13 @@ describe('everyday commands', () => {
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     const shown = differences.map(({ command, inside, outside }) =>
-      [command, '--- inside', ...onlyIn(inside, outside), '--- outside', ...onlyIn(outside, inside)].join(
-        '\n',
-      ),
+      [
+        command,
+        '--- inside',
+        ...onlyIn(inside, outside),
+        '--- outside',
+        ...onlyIn(outside, inside),
+      ].join('\n'),
     );
     const unexplained = differences.filter(({ inside }) => !/\[.*sandbox/.test(inside.output));
     assert.deepEqual(

@@ -1,11 +1,21 @@
-import { type Case, PLANTED, type Place, PORT, SEEDED } from '../../../../test/kit/sandbox/fence.js';
+import {
+  type Case,
+  PLANTED,
+  type Place,
+  PORT,
+  SEEDED,
+} from '../../../../test/kit/sandbox/fence.js';
 import type { CommandLevel } from '../../src/policy/decide.js';
 
 /** Programs that try to get out. Each prints ESCAPED where it succeeds, as it does without the sandbox. */
 
 const REPOSITORY = 'git init -q . && echo a > a && git add a && git commit -qm first';
 
-const attack = (name: string, command: (place: Place) => string, more: Partial<Case> = {}): Case => ({
+const attack = (
+  name: string,
+  command: (place: Place) => string,
+  more: Partial<Case> = {},
+): Case => ({
   name,
   steps: (place, level: CommandLevel) => [{ level, command: command(place) }],
   ...more,
@@ -23,13 +33,19 @@ const exists = (file: string): string => `test -e ${file} -o -L ${file}`;
 export const ESCAPES: readonly Case[] = [
   attack('writes beside the workspace', () => 'echo x > ../beside && echo ESCAPED'),
   attack('writes into a folder beside', ({ outside }) => `echo x > ${outside}/new && echo ESCAPED`),
-  attack('reads a file beside', ({ outside }) => `grep -q ${SEEDED} ${outside}/secret && echo ESCAPED`),
+  attack(
+    'reads a file beside',
+    ({ outside }) => `grep -q ${SEEDED} ${outside}/secret && echo ESCAPED`,
+  ),
   attack(
     'reads through a link out of the workspace',
     ({ outside }) => `ln -s ${outside} l; cat l/secret && echo ESCAPED`,
   ),
   attack('writes to the home', ({ home }) => `echo x >> ${home}/.bashrc && echo ESCAPED`),
-  attack('finds a secret anywhere in the home', ({ home }) => `grep -rqs ${SEEDED} ${home}/ && echo ESCAPED`),
+  attack(
+    'finds a secret anywhere in the home',
+    ({ home }) => `grep -rqs ${SEEDED} ${home}/ && echo ESCAPED`,
+  ),
   attack(
     'finds a secret in its environment',
     () => `env | grep -v WHATEVER | grep -q ${SEEDED} && echo ESCAPED`,
@@ -40,7 +56,8 @@ export const ESCAPES: readonly Case[] = [
   ),
   attack(
     'finds a secret in the environment of another process',
-    () => `cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -q SEEDED_IN_PARENT && echo ESCAPED`,
+    () =>
+      `cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -q SEEDED_IN_PARENT && echo ESCAPED`,
   ),
   {
     name: 'signals a process of the machine',
@@ -59,8 +76,14 @@ export const ESCAPES: readonly Case[] = [
     () => `exec 9<>/dev/tcp/127.0.0.1/${PORT} && grep -q REACHED <&9 && echo ESCAPED`,
   ),
   attack('makes a user namespace', () => 'unshare --user --map-root-user true && echo ESCAPED'),
-  attack('mounts', () => 'unshare --user --map-root-user --mount mount -t tmpfs x /mnt && echo ESCAPED'),
-  attack('gives a file the rights of its owner', () => 'cp /bin/true t; chmod u+s t && echo ESCAPED'),
+  attack(
+    'mounts',
+    () => 'unshare --user --map-root-user --mount mount -t tmpfs x /mnt && echo ESCAPED',
+  ),
+  attack(
+    'gives a file the rights of its owner',
+    () => 'cp /bin/true t; chmod u+s t && echo ESCAPED',
+  ),
   attack(
     'makes a file with the rights of its owner',
     () =>
@@ -91,9 +114,13 @@ export const ESCAPES: readonly Case[] = [
     () => 'touch /usr/bin/planted-by-a-test && rm /usr/bin/planted-by-a-test && echo ESCAPED',
     { who: 'root' },
   ),
-  attack('reads a disk', () => 'ls /dev | grep -qE "^(sd|vd|nvme|mem|kmsg|loop|ptmx-host)" && echo ESCAPED', {
-    who: 'root',
-  }),
+  attack(
+    'reads a disk',
+    () => 'ls /dev | grep -qE "^(sd|vd|nvme|mem|kmsg|loop|ptmx-host)" && echo ESCAPED',
+    {
+      who: 'root',
+    },
+  ),
   attack(
     'has capabilities',
     () => 'grep -qv "CapEff:.0000000000000000" <(grep CapEff /proc/self/status) && echo ESCAPED',
@@ -103,16 +130,30 @@ export const ESCAPES: readonly Case[] = [
     'sees the processes of the machine',
     () => '[ "$(ls -d /proc/[0-9]* | wc -l)" -gt 8 ] && echo ESCAPED',
   ),
-  attack('uses the kernel keyring', () => `perl -e 'exit(syscall(250, 0, -3, 0) < 0)' && echo ESCAPED`),
-  attack('sets up io_uring', () => `perl -e '$! = 0; syscall(425, 1, 0); exit($! != 14)' && echo ESCAPED`),
+  attack(
+    'uses the kernel keyring',
+    () => `perl -e 'exit(syscall(250, 0, -3, 0) < 0)' && echo ESCAPED`,
+  ),
+  attack(
+    'sets up io_uring',
+    () => `perl -e '$! = 0; syscall(425, 1, 0); exit($! != 14)' && echo ESCAPED`,
+  ),
   attack(
     'opens a packet socket family',
     () =>
       `perl -e 'use Socket; socket(S, 40, SOCK_STREAM, 0) or exit($! == 97 || $! == 1); exit 0' && echo ESCAPED`,
   ),
   plant('plants a hook', 'echo "touch x" > .git/hooks/pre-commit', exists('.git/hooks/pre-commit')),
-  plant('changes git configuration', 'git config core.fsmonitor ./evil', 'git config core.fsmonitor'),
-  plant('exchanges .git', 'mv .git old; mkdir .git; echo evil > .git/config', 'grep -q evil .git/config'),
+  plant(
+    'changes git configuration',
+    'git config core.fsmonitor ./evil',
+    'git config core.fsmonitor',
+  ),
+  plant(
+    'exchanges .git',
+    'mv .git old; mkdir .git; echo evil > .git/config',
+    'grep -q evil .git/config',
+  ),
   plant(
     'writes the configuration of the worktree',
     'echo evil > .git/config.worktree',
@@ -167,7 +208,11 @@ export const ESCAPES: readonly Case[] = [
     'git init -q sub; git -C sub remote add o "ext::sh -c x"',
     exists('sub/.git'),
   ),
-  plant('names a git folder outside', 'mkdir sub; echo "gitdir: /tmp/x" > sub/.git', exists('sub/.git')),
+  plant(
+    'names a git folder outside',
+    'mkdir sub; echo "gitdir: /tmp/x" > sub/.git',
+    exists('sub/.git'),
+  ),
   plant(
     'changes editor tasks',
     'echo evil > .vscode/tasks.json',

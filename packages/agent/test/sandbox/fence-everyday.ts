@@ -11,7 +11,8 @@ const worksAfter = (setup: string, name: string, ...commands: readonly string[])
   steps: (_, level: CommandLevel) => commands.map((command) => ({ level, command })),
 });
 
-const works = (name: string, ...commands: readonly string[]): Case => worksAfter('true', name, ...commands);
+const works = (name: string, ...commands: readonly string[]): Case =>
+  worksAfter('true', name, ...commands);
 
 export const EVERYDAY: readonly Case[] = [
   works(

@@ -56,7 +56,10 @@ const python = (text: string): string => `python3 - <<'X'\n${text}\nX`;
 export const ATTACKS: readonly Attack[] = [
   { name: 'deletes .git', script: 'rm -rf $G; rm -rf $G/*' },
   { name: 'deletes all objects', script: 'rm -rf $G/objects; rm -rf $G/objects/*' },
-  { name: 'deletes all refs', script: 'rm -rf $G/refs $G/packed-refs; rm -rf $G/refs/*; rm -rf $G/logs' },
+  {
+    name: 'deletes all refs',
+    script: 'rm -rf $G/refs $G/packed-refs; rm -rf $G/refs/*; rm -rf $G/logs',
+  },
   { name: 'deletes reflogs and a stash', script: 'rm -rf $G/logs $G/logs/* $G/refs/stash' },
   {
     name: 'deletes refs with update-ref',
@@ -71,7 +74,8 @@ export const ATTACKS: readonly Attack[] = [
   { name: 'drops a stash', script: 'git stash drop; git stash drop' },
   {
     name: 'truncates packs and loose objects in place',
-    script: 'find $G/objects -type f -exec chmod u+w {} +; find $G/objects -type f -exec truncate -s 0 {} +',
+    script:
+      'find $G/objects -type f -exec chmod u+w {} +; find $G/objects -type f -exec truncate -s 0 {} +',
   },
   {
     name: 'overwrites loose objects and puts their times back',
@@ -92,7 +96,10 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
     script: `git pack-refs --all; sed -i -E 's/^[0-9a-f]{40} /${'1'.repeat(40)} /' $G/packed-refs; rm -rf $G/logs`,
   },
   { name: 'writes garbage into HEAD', script: 'echo garbage > $G/HEAD' },
-  { name: 'writes garbage into a branch', script: 'echo garbage > $G/refs/heads/main; rm -rf $G/logs' },
+  {
+    name: 'writes garbage into a branch',
+    script: 'echo garbage > $G/refs/heads/main; rm -rf $G/logs',
+  },
   {
     name: 'adds a branch to a commit that is not there',
     script: `echo ${'2'.repeat(40)} > $G/refs/heads/new`,
@@ -128,7 +135,8 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
   { name: 'deletes everything', script: 'find . -delete 2>/dev/null; find .git -delete' },
   {
     name: 'is killed after it has deleted refs and objects',
-    script: 'rm -rf $G/refs/* $G/packed-refs $G/logs/*; rm -rf $G/objects/??; touch killme; sleep 1000',
+    script:
+      'rm -rf $G/refs/* $G/packed-refs $G/logs/*; rm -rf $G/objects/??; touch killme; sleep 1000',
     hangs: true,
   },
   {
@@ -164,7 +172,8 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
     name: 'deletes the common folder of a linked worktree, and the worktree in it',
     setup: `mkdir ../main; cd ../main; ${HISTORY}\ngit worktree add -q --detach ../tree; cd ../tree; echo d > d; git add d; ${COMMIT} -m detached; cp -a ../main ../../outside/main; cp -a .git ../work/.git; echo ../work/.git > /dev/null; echo "$(cd ../work && pwd)/.git" > ../main/.git/worktrees/tree/gitdir; cd ../work; git checkout -q -f; rm -rf ../tree`,
     gitFolder: '../main/.git',
-    script: 'rm -rf $G/refs/* $G/logs/* $G/packed-refs; rm -rf $G/worktrees; rm -rf $G/objects/??; rm -rf $G',
+    script:
+      'rm -rf $G/refs/* $G/logs/* $G/packed-refs; rm -rf $G/worktrees; rm -rf $G/objects/??; rm -rf $G',
   },
   {
     name: 'removes a linked worktree with commits of its own',

@@ -4,13 +4,20 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { configEntries, createIndexReader, findRepository } from '../../src/command/sandbox/git-folders.js';
+import {
+  configEntries,
+  createIndexReader,
+  findRepository,
+} from '../../src/command/sandbox/git-folders.js';
 
 // What the sandbox reads of git by itself is what git says.
 
 const git = (folder: string, ...words: readonly string[]): string => {
   const who = ['-c', 'user.name=Ada', '-c', 'user.email=a@example.org'];
-  const { status, stdout, stderr } = spawnSync('git', [...who, ...words], { cwd: folder, encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync('git', [...who, ...words], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
   assert.equal(status, 0, stderr);
   return stdout;
 };

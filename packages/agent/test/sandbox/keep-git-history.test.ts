@@ -3,7 +3,12 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { buildRunner, makeAccounts, type Ran, runCases } from '../../../../test/kit/sandbox/fence.js';
+import {
+  buildRunner,
+  makeAccounts,
+  type Ran,
+  runCases,
+} from '../../../../test/kit/sandbox/fence.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { ACCESSES, ATTACKS, caseOf } from './git-history-attacks.js';
 
@@ -28,7 +33,11 @@ for (const account of accounts) {
         for (const [index, access] of ACCESSES.entries()) {
           const [attack, judged] = [ends[index * 3 + 1], ends[index * 3 + 2]];
           const expected = access === 'approved' ? /^LOST/ : /^KEPT/;
-          assert.match(judged?.output ?? '', expected, `${access}: ${JSON.stringify({ attack, judged })}`);
+          assert.match(
+            judged?.output ?? '',
+            expected,
+            `${access}: ${JSON.stringify({ attack, judged })}`,
+          );
         }
       });
     }

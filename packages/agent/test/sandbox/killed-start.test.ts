@@ -23,7 +23,9 @@ it('nothing is left of a sandbox if Pawl is killed while it starts', async () =>
   // A number of seconds that no other process has in its command line.
   const seconds = `313${process.pid}`;
   for (let kill = 0; kill < KILLS; kill++) {
-    const child = spawn(process.execPath, [runner, seconds], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [runner, seconds], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     await once(child.stdout, 'data');
     child.stdin.write('go');
     await once(child.stdout, 'data');

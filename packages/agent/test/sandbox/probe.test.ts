@@ -76,7 +76,9 @@ describe('the probe of the sandbox', () => {
   for (const { title, given, then } of rows) {
     it(title, async () => {
       const order = await nodeOrder('');
-      await withPath(given, async () => assert.match((await probeProgramSandbox(order)) ?? 'it works', then));
+      await withPath(given, async () =>
+        assert.match((await probeProgramSandbox(order)) ?? 'it works', then),
+      );
     });
   }
 
@@ -84,7 +86,10 @@ describe('the probe of the sandbox', () => {
     const { platform } = process;
     t.after(() => Object.defineProperty(process, 'platform', { value: platform }));
     Object.defineProperty(process, 'platform', { value: 'darwin' });
-    assert.equal(await probeProgramSandbox(await nodeOrder('')), 'bubblewrap exists for Linux only');
+    assert.equal(
+      await probeProgramSandbox(await nodeOrder('')),
+      'bubblewrap exists for Linux only',
+    );
   });
 });
 

@@ -3,7 +3,11 @@ import type { CommandLevel } from '../../src/policy/decide.js';
 
 /** Programs that look for secrets, servers and processes of the machine. Each prints ESCAPED or the seeded secret where it succeeds. */
 
-const attack = (name: string, command: (place: Place) => string, more: Partial<Case> = {}): Case => ({
+const attack = (
+  name: string,
+  command: (place: Place) => string,
+  more: Partial<Case> = {},
+): Case => ({
   name,
   steps: (place, level: CommandLevel) => [{ level, command: command(place) }],
   ...more,
@@ -98,7 +102,8 @@ const reads: readonly Case[] = [
   attack('reads a key by ~', ({ home }) => `HOME=${home}; cat ~/.ssh/id_ed25519`),
   attack(
     'finds keys by their names',
-    () => 'find / \\( -path /proc -o -path /sys \\) -prune -o -name id_ed25519 -exec cat {} + 2>/dev/null',
+    () =>
+      'find / \\( -path /proc -o -path /sys \\) -prune -o -name id_ed25519 -exec cat {} + 2>/dev/null',
   ),
   attack(
     'reads a secret through a link of the repository',
@@ -110,8 +115,14 @@ const reads: readonly Case[] = [
     'reads a secret through the root of the first process',
     ({ home }) => `cat /proc/1/root${home}/.netrc ${home}/.netrc`,
   ),
-  attack('reads a secret from above', ({ home, workspace }) => `cd ${workspace}/../..; cat ${home}/.netrc`),
-  attack('reads a secret with a new root', ({ home }) => `chroot / cat ${home}/.netrc || cat ${home}/.netrc`),
+  attack(
+    'reads a secret from above',
+    ({ home, workspace }) => `cd ${workspace}/../..; cat ${home}/.netrc`,
+  ),
+  attack(
+    'reads a secret with a new root',
+    ({ home }) => `chroot / cat ${home}/.netrc || cat ${home}/.netrc`,
+  ),
   attack('copies the home folder', ({ home }) => `cp -r ${home} copied; grep -rh ${SEEDED} copied`),
   // PWD names the workspace, which no other run of the tests has
   attack('reads shared memory', () => `${SHARED}; cat $shared; rm -f $shared`, {
@@ -148,7 +159,10 @@ const reaches: readonly Case[] = [
   socketAt('in /tmp', ({ outside }) => `/tmp/pawl-fence-${outside.replaceAll('/', '-')}.sock`),
   socketAt('beside the workspace', ({ outside }) => `${outside}/s`),
   socketAt('in the home folder', ({ home }) => `${home}/.gnupg/S.agent`),
-  socketAt('in /var/tmp', ({ outside }) => `/var/tmp/pawl-fence-${outside.replaceAll('/', '-')}.sock`),
+  socketAt(
+    'in /var/tmp',
+    ({ outside }) => `/var/tmp/pawl-fence-${outside.replaceAll('/', '-')}.sock`,
+  ),
   {
     name: 'connects to a unix socket without a path',
     steps: ({ outside }, level) => [
@@ -193,18 +207,27 @@ const reaches: readonly Case[] = [
   attack('ends a process of the machine', () => 'kill -9 $(cat pid) && echo ESCAPED', {
     setup: 'sleep 30 >/dev/null 2>&1 & echo $! > pid',
   }),
-  attack('limits a process of the machine', () => 'prlimit --pid $(cat pid) --nofile=7 && echo ESCAPED', {
-    setup: 'sleep 30 >/dev/null 2>&1 & echo $! > pid',
-  }),
-  attack('makes a process of the machine less important', () => 'renice 19 $(cat pid) && echo ESCAPED', {
-    setup: 'sleep 30 >/dev/null 2>&1 & echo $! > pid',
-  }),
+  attack(
+    'limits a process of the machine',
+    () => 'prlimit --pid $(cat pid) --nofile=7 && echo ESCAPED',
+    {
+      setup: 'sleep 30 >/dev/null 2>&1 & echo $! > pid',
+    },
+  ),
+  attack(
+    'makes a process of the machine less important',
+    () => 'renice 19 $(cat pid) && echo ESCAPED',
+    {
+      setup: 'sleep 30 >/dev/null 2>&1 & echo $! > pid',
+    },
+  ),
 ];
 
 const stays: readonly Case[] = [
   seenAfterwards(
     'leaves a process that writes later',
-    ({ workspace }) => `setsid sh -c 'sleep 0.5; echo x > ${workspace}/late' >/dev/null 2>&1 & exit 0`,
+    ({ workspace }) =>
+      `setsid sh -c 'sleep 0.5; echo x > ${workspace}/late' >/dev/null 2>&1 & exit 0`,
     ({ workspace }) => `sleep 1; test -e ${workspace}/late`,
   ),
   seenAfterwards(

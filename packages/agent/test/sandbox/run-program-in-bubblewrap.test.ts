@@ -16,7 +16,10 @@ const makeFolder = (t: TestContext): string => {
 /** Code that says the error code of each attempt, or what came of it. */
 const trying = (...attempts: readonly string[]): string =>
   attempts
-    .map((attempt) => `try { say(String(${attempt})) } catch (error) { say(error.code ?? error.message) }`)
+    .map(
+      (attempt) =>
+        `try { say(String(${attempt})) } catch (error) { say(error.code ?? error.message) }`,
+    )
     .join('\n');
 
 const SIGINT_BIT = 2n;
@@ -84,7 +87,11 @@ describe('a program behind bubblewrap', () => {
       `const fs = require('fs');
        ${trying(...['/x', '/dev/x', '/dev/null/x', '/given/x', '/empty/x', '/tmp/x'].map((place) => `fs.writeFileSync('${place}', 'a')`), "fs.mkdirSync('/tmp/folder')")}`,
       {
-        readable: [...order.readable, { from: folder, to: '/given' }, { from: folder, to: '/empty' }],
+        readable: [
+          ...order.readable,
+          { from: folder, to: '/given' },
+          { from: folder, to: '/empty' },
+        ],
         hidden: ['/empty'],
       },
     );

@@ -19,7 +19,10 @@ export const nodeOrder = async (
   change: Partial<SandboxedProgram> = {},
 ): Promise<SandboxedProgram> => ({
   program: node,
-  words: ['-e', `const say = (value) => require('fs').writeSync(3, JSON.stringify(value) + '\\n');\n${code}`],
+  words: [
+    '-e',
+    `const say = (value) => require('fs').writeSync(3, JSON.stringify(value) + '\\n');\n${code}`,
+  ],
   readable: (await libraries).map((library) => ({ from: library, to: library })),
   hidden: [],
   environment: {},

@@ -50,7 +50,10 @@ const openSession = (t: TestContext) => {
 };
 
 /** Processes that were killed can be seen for a moment, after they have closed their files. */
-const leavesNothing = async (session: ReturnType<typeof openSession>, when: string): Promise<void> => {
+const leavesNothing = async (
+  session: ReturnType<typeof openSession>,
+  when: string,
+): Promise<void> => {
   assert.deepEqual(session.folders(), [], when);
   await until(`${when}: no process`, () => session.processes().length === 0);
 };

@@ -7,7 +7,10 @@ const STARTS = 3;
 
 const main = async (): Promise<void> => {
   const program = realpathSync('/bin/sleep');
-  const readable = (await listLibraries(program)).map((library) => ({ from: library, to: library }));
+  const readable = (await listLibraries(program)).map((library) => ({
+    from: library,
+    to: library,
+  }));
   const words = [process.argv[2] ?? ''];
   process.stdin.once('data', () => {
     for (let count = 0; count < STARTS; count++) {

@@ -35,7 +35,8 @@ const decide = (filter: Buffer, audit: number, call: Call): Verdict => {
     else if (code === 0x15) jump(accumulator === operand);
     else if (code === 0x35) jump(accumulator >= operand);
     else if (code === 0x45) jump((accumulator & operand) !== 0);
-    else if (code === 0x06) return VERDICTS[operand] ?? assert.fail(`verdict ${operand.toString(16)}`);
+    else if (code === 0x06)
+      return VERDICTS[operand] ?? assert.fail(`verdict ${operand.toString(16)}`);
     else assert.fail(`instruction ${code}`);
   }
   return assert.fail('the filter came to its end without a verdict');
@@ -56,7 +57,16 @@ const architectures: readonly Architecture[] = [
   {
     name: 'x64',
     audit: 0xc000003e,
-    numbers: { read: 0, clone: 56, mmap: 9, socket: 41, socketpair: 53, kill: 62, tgkill: 234, memfd: 319 },
+    numbers: {
+      read: 0,
+      clone: 56,
+      mmap: 9,
+      socket: 41,
+      socketpair: 53,
+      kill: 62,
+      tgkill: 234,
+      memfd: 319,
+    },
   },
   {
     name: 'arm64',

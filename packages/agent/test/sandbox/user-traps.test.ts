@@ -4,7 +4,12 @@ import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { buildRunner, makeAccounts, type Ran, runCases } from '../../../../test/kit/sandbox/fence.js';
+import {
+  buildRunner,
+  makeAccounts,
+  type Ran,
+  runCases,
+} from '../../../../test/kit/sandbox/fence.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
 import { FIXTURE, TRAPS, trapCase } from './user-traps.js';
 
@@ -41,7 +46,8 @@ for (const account of accounts) {
     before(() => {
       fenced = runCases(runner, { cases: CASES, level: 'workspace', account });
       // The control needs no second account.
-      if (account === accounts.at(-1)) open = runCases(runner, { cases: CASES, level: 'off', account });
+      if (account === accounts.at(-1))
+        open = runCases(runner, { cases: CASES, level: 'off', account });
     });
     for (const { name } of TRAPS) {
       test(name, () => {

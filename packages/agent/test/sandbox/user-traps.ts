@@ -60,7 +60,11 @@ const SKIPPED: readonly Trap[] = [
 }));
 
 const FOLDERS: readonly Trap[] = [
-  { name: 'a repository in build that the user enters', commands: [evil('build/x')], enters: ['build/x'] },
+  {
+    name: 'a repository in build that the user enters',
+    commands: [evil('build/x')],
+    enters: ['build/x'],
+  },
   {
     name: 'a repository in node_modules',
     commands: [evil('node_modules/@a/p')],
@@ -130,7 +134,10 @@ const FOLDERS: readonly Trap[] = [
 const GIT_FILES: readonly Trap[] = [
   {
     name: 'a .git file whose folder in build is changed later',
-    commands: ['mkdir build pk; git init -q --separate-git-dir build/g pk/x', monitor('build/g/config')],
+    commands: [
+      'mkdir build pk; git init -q --separate-git-dir build/g pk/x',
+      monitor('build/g/config'),
+    ],
     enters: ['pk/x'],
   },
   {
@@ -156,7 +163,10 @@ const GIT_FILES: readonly Trap[] = [
   },
   {
     name: 'a .git file in build that names dist',
-    commands: ['mkdir build dist; git init -q --separate-git-dir dist/g build/x', monitor('dist/g/config')],
+    commands: [
+      'mkdir build dist; git init -q --separate-git-dir dist/g build/x',
+      monitor('dist/g/config'),
+    ],
     enters: ['build/x'],
   },
   {
@@ -216,7 +226,9 @@ const REPOSITORIES: readonly Trap[] = [
   {
     name: 'a hook of a submodule',
     setup: SUBMODULE,
-    commands: [`mkdir -p .git/modules/sub/hooks; ${runsTrap('.git/modules/sub/hooks/post-checkout')}`],
+    commands: [
+      `mkdir -p .git/modules/sub/hooks; ${runsTrap('.git/modules/sub/hooks/post-checkout')}`,
+    ],
     enters: ['sub'],
   },
   {
@@ -506,13 +518,19 @@ const spelled = (name: string): string => `for f in ${name}; do [ -f "$f" ] && s
 const gitAt = (folder: string): string => `git --git-dir=${folder} --work-tree=. status`;
 
 const SPELLINGS: readonly Trap[] = [
-  ...['.GIT', '.Git', 'git~1', '".git::\\$INDEX_ALLOCATION"', "$'.g\\u200cit'", '.git.', '".git "'].map(
-    (name) => ({
-      name: `a repository named ${name}`,
-      commands: [`${evil('x')}; mkdir y; cp -r x/.git y/${name}; rm -rf x`],
-      user: `cd y; ${gitAt(name)}`,
-    }),
-  ),
+  ...[
+    '.GIT',
+    '.Git',
+    'git~1',
+    '".git::\\$INDEX_ALLOCATION"',
+    "$'.g\\u200cit'",
+    '.git.',
+    '".git "',
+  ].map((name) => ({
+    name: `a repository named ${name}`,
+    commands: [`${evil('x')}; mkdir y; cp -r x/.git y/${name}; rm -rf x`],
+    user: `cd y; ${gitAt(name)}`,
+  })),
   { name: '.EnvRC', commands: ['echo "$T" > .EnvRC'], user: spelled('.EnvRC') },
   {
     name: '.VSCode',

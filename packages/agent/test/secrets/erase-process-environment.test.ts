@@ -22,7 +22,10 @@ const look = async (context: TestContext, call: string): Promise<Record<string, 
   `;
   const program = await bundleProgram(context, { code });
   const environment = { ...variables, PATH: process.env.PATH };
-  const { stdout, stderr } = spawnSync(process.execPath, [program], { encoding: 'utf8', env: environment });
+  const { stdout, stderr } = spawnSync(process.execPath, [program], {
+    encoding: 'utf8',
+    env: environment,
+  });
   assert.notEqual(stdout, '', stderr);
   return JSON.parse(stdout);
 };

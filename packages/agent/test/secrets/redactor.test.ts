@@ -10,7 +10,8 @@ const redactor = createRedactor([
   { name: 'SHORT', value: 'true' },
   {
     name: 'PEM',
-    value: '-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----',
+    value:
+      '-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----',
   },
 ]);
 
@@ -20,7 +21,8 @@ const WRITTEN: Readonly<Record<string, (value: string) => string>> = {
   quoted: (value) => `"${value}"`,
   json: (value) => JSON.stringify({ key: value }),
   url: (value) => `https://a.example/?key=${encodeURIComponent(value)}&x=1`,
-  'lower-case url': (value) => encodeURIComponent(value).replace(/%../g, (code) => code.toLowerCase()),
+  'lower-case url': (value) =>
+    encodeURIComponent(value).replace(/%../g, (code) => code.toLowerCase()),
   form: (value) => new URLSearchParams({ key: value }).toString(),
   base64: (value) => Buffer.from(value).toString('base64'),
   'base64 of a line': (value) => Buffer.from(`${value}\n`).toString('base64'),
@@ -105,7 +107,10 @@ test('a placeholder is known again, and no other text', () => {
 
 test('the note says how many and which', () => {
   assert.equal(redactionNote({ count: 1, names: ['A'] }), '[1 secret value replaced: $A]');
-  assert.equal(redactionNote({ count: 3, names: ['A', 'B'] }), '[3 secret values replaced: $A, $B]');
+  assert.equal(
+    redactionNote({ count: 3, names: ['A', 'B'] }),
+    '[3 secret values replaced: $A, $B]',
+  );
 });
 
 test('without secrets nothing is done, with many the time stays linear', () => {

@@ -92,7 +92,11 @@ test('git commands that destroy work ask in every preset, unless a rule allows t
     'git push',
   ];
   for (const text of lossy) {
-    assert.equal(await decisionOf(text, { preset: 'auto', sandbox: 'workspace', rules: [] }), 'ask', text);
+    assert.equal(
+      await decisionOf(text, { preset: 'auto', sandbox: 'workspace', rules: [] }),
+      'ask',
+      text,
+    );
     assert.equal(
       await decisionOf(text, { preset: 'auto', sandbox: 'workspace', rules: [], onAsk: 'stop' }),
       'deny',
@@ -100,7 +104,11 @@ test('git commands that destroy work ask in every preset, unless a rule allows t
     );
   }
   for (const text of harmless)
-    assert.equal(await decisionOf(text, { preset: 'auto', sandbox: 'workspace', rules: [] }), 'allow', text);
+    assert.equal(
+      await decisionOf(text, { preset: 'auto', sandbox: 'workspace', rules: [] }),
+      'allow',
+      text,
+    );
   const allowed = {
     preset: 'auto',
     sandbox: 'workspace',

@@ -1,12 +1,18 @@
 import type { Settings } from '../../src/machine/settings.js';
 import type { Needs } from '../../src/policy/judged-call.js';
-import { type Decision, type Preset, presetRules, type WrittenRule } from '../../src/policy/presets.js';
+import {
+  type Decision,
+  type Preset,
+  presetRules,
+  type WrittenRule,
+} from '../../src/policy/presets.js';
 import { explainCommand } from '../../src/policy/shell/explain-command.js';
 
 /** Asks the policy about shell texts, with rules and programs that stand for those of a user. */
 
 export const WORKSPACE = '/project';
-const find = (name: string): string => (name.includes('/') ? `${WORKSPACE}/${name}` : `/usr/bin/${name}`);
+const find = (name: string): string =>
+  name.includes('/') ? `${WORKSPACE}/${name}` : `/usr/bin/${name}`;
 
 export const command = (decision: Decision, words: string, needs?: Needs): WrittenRule => ({
   decision,
@@ -45,6 +51,9 @@ export const decisionOf = async (text: string, given: Given = {}): Promise<Decis
     workspace: WORKSPACE,
     writtenRules: rules,
   };
-  const explained = await explainCommand(text, settings, { find, ...(needs === undefined ? {} : { needs }) });
+  const explained = await explainCommand(text, settings, {
+    find,
+    ...(needs === undefined ? {} : { needs }),
+  });
   return explained.decision;
 };

@@ -23,8 +23,13 @@ test('each everyday command starts with one of the programs, and bash can read i
     assert.ok(programs.has(first ?? ''), command);
   }
   // Each as a function's body: one bash reads them all, and a fault names its line.
-  const functions = EVERYDAY.commands.map((command, index) => `f${index}() {\n${command}\n}`).join('\n');
-  const { status, stderr } = spawnSync('bash', ['-n'], { input: `${functions}\n`, encoding: 'utf8' });
+  const functions = EVERYDAY.commands
+    .map((command, index) => `f${index}() {\n${command}\n}`)
+    .join('\n');
+  const { status, stderr } = spawnSync('bash', ['-n'], {
+    input: `${functions}\n`,
+    encoding: 'utf8',
+  });
   assert.equal(status, 0, stderr);
 });
 
@@ -59,10 +64,16 @@ const REACHES =
 test('at most 5 % of everyday commands ask under auto, and 15 % under careful', async (context) => {
   const inside = (): undefined => undefined;
   const [auto, careful] = [await questionsOf('auto', inside), await questionsOf('careful', inside)];
-  const needs = (command: string): Needs | undefined => (REACHES.test(command) ? 'network' : undefined);
-  const [autoNet, carefulNet] = [await questionsOf('auto', needs), await questionsOf('careful', needs)];
+  const needs = (command: string): Needs | undefined =>
+    REACHES.test(command) ? 'network' : undefined;
+  const [autoNet, carefulNet] = [
+    await questionsOf('auto', needs),
+    await questionsOf('careful', needs),
+  ];
   context.diagnostic(`asked of 1000: auto ${auto}, careful ${careful}`);
-  context.diagnostic(`where a call says that it needs the network: auto ${autoNet}, careful ${carefulNet}`);
+  context.diagnostic(
+    `where a call says that it needs the network: auto ${autoNet}, careful ${carefulNet}`,
+  );
   assert.ok(auto <= 50, `${auto} under auto`);
   assert.ok(careful <= 150, `${careful} under careful`);
 });

@@ -181,9 +181,11 @@ const MAYBE = [
 ];
 
 for (const text of ALLOWED)
-  test(`rules allow ${JSON.stringify(text)}`, async () => assert.equal(await decisionOf(text), 'allow'));
+  test(`rules allow ${JSON.stringify(text)}`, async () =>
+    assert.equal(await decisionOf(text), 'allow'));
 for (const text of ASKED)
-  test(`rules do not allow ${JSON.stringify(text)}`, async () => assert.equal(await decisionOf(text), 'ask'));
+  test(`rules do not allow ${JSON.stringify(text)}`, async () =>
+    assert.equal(await decisionOf(text), 'ask'));
 for (const text of DENIED_BEHIND_RUNNERS)
   test(`rules deny ${JSON.stringify(text)}, in which another program runs it`, async () =>
     assert.equal(await decisionOf(text, { preset: 'auto' }), 'deny'));

@@ -22,7 +22,8 @@ const FILES: readonly (readonly [string, string])[] = [
 
 const makeRepository = async (context: TestContext): Promise<Place> => {
   const place = await makePlace(context);
-  for (const file of [...KEPT, 'src/changed.ts', 'src/staged.ts']) await place.write(file, 'first\n');
+  for (const file of [...KEPT, 'src/changed.ts', 'src/staged.ts'])
+    await place.write(file, 'first\n');
   await place.write('.gitignore', 'dist\nnode_modules\ndata\n.env\n');
   await place.shell('git init -q && git add -A && git commit -qm first');
   await place.write('src/changed.ts', 'not committed\n');
@@ -232,7 +233,9 @@ test('without a repository, and where git marks a file as unchanged, every file 
 
 test('a repository in the repository counts as a whole', async (context) => {
   const place = await makeRepository(context);
-  await place.shell('git init -q inner && cd inner && echo x > f && git add f && git commit -qm inner');
+  await place.shell(
+    'git init -q inner && cd inner && echo x > f && git add f && git commit -qm inner',
+  );
   assert.equal((await explain(place, 'rm -rf inner')).decision, 'ask');
   assert.equal((await explain(place, 'rm inner/f')).decision, 'ask');
   await place.shell('git add inner 2>/dev/null && git commit -qm link');
@@ -270,8 +273,10 @@ test('the deletion of the workspace or its history asks in every preset, like gi
     'cp -r . /tmp/copy',
     'rm -rf /tmp/elsewhere',
   ];
-  for (const text of wipes) assert.equal((await explain(place, text, 'auto')).decision, 'ask', text);
-  for (const text of narrow) assert.equal((await explain(place, text, 'auto')).decision, 'allow', text);
+  for (const text of wipes)
+    assert.equal((await explain(place, text, 'auto')).decision, 'ask', text);
+  for (const text of narrow)
+    assert.equal((await explain(place, text, 'auto')).decision, 'allow', text);
 });
 
 test('the tool for commands puts what would be lost into the facts of the call', async (context) => {

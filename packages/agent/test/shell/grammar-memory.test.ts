@@ -22,7 +22,10 @@ const growthBy = async (context: TestContext, text: string): Promise<Growth> => 
 };
 
 test('the grammar of the shell takes less than 35 MB: it is not optimized', async (context) => {
-  const { megabytes, grammar } = await growthBy(context, 'for i in a b; do echo "x $(y) $i"; done | head -');
+  const { megabytes, grammar } = await growthBy(
+    context,
+    'for i in a b; do echo "x $(y) $i"; done | head -',
+  );
   assert.ok(grammar);
   assert.ok(megabytes < 35, `${megabytes.toFixed(1)} MB`);
 });

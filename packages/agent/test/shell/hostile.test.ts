@@ -14,7 +14,10 @@ test('each hostile text runs what nobody allowed, and a policy without a grammar
   const harmless = HOSTILE.filter((_, index) => notAllowed(ran[index] ?? []).length === 0);
   assert.deepEqual(harmless, []);
   const falselyAllowed = HOSTILE.filter(naiveAllows);
-  assert.ok(falselyAllowed.length > HOSTILE.length / 3, `${falselyAllowed.length} of ${HOSTILE.length}`);
+  assert.ok(
+    falselyAllowed.length > HOSTILE.length / 3,
+    `${falselyAllowed.length} of ${HOSTILE.length}`,
+  );
 });
 
 test('a text that runs only allowed commands is recognised', () => {

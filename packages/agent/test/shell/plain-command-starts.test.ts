@@ -9,7 +9,11 @@ import { mutated } from './hostile/mutations.js';
 import { pick, type Random, seeded } from './hostile/random.js';
 import { HOSTILE } from './hostile/strings.js';
 
-type Difference = { readonly text: string; readonly plain: unknown; readonly others: readonly unknown[] };
+type Difference = {
+  readonly text: string;
+  readonly plain: unknown;
+  readonly others: readonly unknown[];
+};
 
 const sorted = (starts: Iterable<number>): readonly number[] => [...starts].sort((a, b) => a - b);
 
@@ -79,10 +83,53 @@ test(`words and operators in any order: those that are plain are read as the gra
 
 test('a text that bash expands, groups or reads in several lines is not plain', () => {
   const texts = [
-    ...['echo $x', 'echo "$x"', 'echo `x`', 'echo "`x`"', 'echo \\;', 'echo "a\\"b"', 'a\nb', 'a\tb', 'a &'],
-    ...['a & b', '(a)', '{ a; }', 'if a; then b; fi', '! a', 'x=1 a', 'a <b', 'a >b', 'a <<E', 'a <<<b'],
-    ...['echo {a,b}', 'echo [a]', 'a # b', "echo 'a", 'echo "a', 'a;;b', 'a |& b', 'a |', '', ' ', '~/a'],
-    ...['"a" b', 'a""', 'a\u00a0b', 'é', "echo 'é'", 'a 2>&1x', 'a >/dev/nullx', 'a >/dev/tcp/x/1', 'a&&b)'],
+    ...[
+      'echo $x',
+      'echo "$x"',
+      'echo `x`',
+      'echo "`x`"',
+      'echo \\;',
+      'echo "a\\"b"',
+      'a\nb',
+      'a\tb',
+      'a &',
+    ],
+    ...[
+      'a & b',
+      '(a)',
+      '{ a; }',
+      'if a; then b; fi',
+      '! a',
+      'x=1 a',
+      'a <b',
+      'a >b',
+      'a <<E',
+      'a <<<b',
+    ],
+    ...[
+      'echo {a,b}',
+      'echo [a]',
+      'a # b',
+      "echo 'a",
+      'echo "a',
+      'a;;b',
+      'a |& b',
+      'a |',
+      '',
+      ' ',
+      '~/a',
+    ],
+    ...[
+      '"a" b',
+      'a""',
+      'a\u00a0b',
+      'é',
+      "echo 'é'",
+      'a 2>&1x',
+      'a >/dev/nullx',
+      'a >/dev/tcp/x/1',
+      'a&&b)',
+    ],
   ];
   assert.deepEqual(
     texts.filter((text) => plainStarts(text) !== null),

@@ -72,6 +72,12 @@ test('a call that asks for the repository may change git folders; for the networ
 test('words that end a stash or move the border of a shallow clone on purpose', async () => {
   const purposeOf = async (text: string) => historyPurpose(await shellFacts(text, () => null));
   assert.deepEqual(await purposeOf('git stash pop'), { takesStash: true, movesBorder: false });
-  assert.deepEqual(await purposeOf('git stash && git fetch'), { takesStash: false, movesBorder: false });
-  assert.deepEqual(await purposeOf('git fetch --unshallow'), { takesStash: false, movesBorder: true });
+  assert.deepEqual(await purposeOf('git stash && git fetch'), {
+    takesStash: false,
+    movesBorder: false,
+  });
+  assert.deepEqual(await purposeOf('git fetch --unshallow'), {
+    takesStash: false,
+    movesBorder: true,
+  });
 });

@@ -88,7 +88,11 @@ const HARMLESS: readonly (readonly [rule: string, text: string])[] = [
   ['gcc -O2 -o app', 'gcc -O2 -o app a.c'],
 ];
 
-const WAYS: readonly (readonly [name: string, sandbox: 'workspace' | 'off', needs: Needs | undefined])[] = [
+const WAYS: readonly (readonly [
+  name: string,
+  sandbox: 'workspace' | 'off',
+  needs: Needs | undefined,
+])[] = [
   ['allow_network', 'workspace', 'network'],
   ['allow_outside', 'workspace', 'outside'],
   ['allow with the sandbox off', 'off', undefined],
@@ -119,10 +123,20 @@ test('a granted prefix covers neither unknown options outside the sandbox nor an
     sandbox: 'workspace',
     workspace: '/project',
   } as const;
-  const grant = { scope: 'prefix', tool: 'bash', words: ['npm', 'install'], needs: 'network' } as const;
+  const grant = {
+    scope: 'prefix',
+    tool: 'bash',
+    words: ['npm', 'install'],
+    needs: 'network',
+  } as const;
   const decisionAbout = async (text: string) => {
     const shell = await shellFacts(text, (name) => `/usr/bin/${name}`);
-    const traits = { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 0 } as const;
+    const traits = {
+      effect: 'opaque',
+      parallelSafe: false,
+      mutating: true,
+      deadlineMs: 0,
+    } as const;
     const facts = {
       argv: [text],
       paths: ['/project'],
@@ -131,7 +145,14 @@ test('a granted prefix covers neither unknown options outside the sandbox nor an
       shell,
       needs: 'network',
     } as const;
-    const call = { callId: '1', tool: 'bash', input: {}, verdict: { kind: 'ok' }, traits, facts } as const;
+    const call = {
+      callId: '1',
+      tool: 'bash',
+      input: {},
+      verdict: { kind: 'ok' },
+      traits,
+      facts,
+    } as const;
     return decide(settings, [grant], call).decision;
   };
   const covered = ['npm install', 'npm install vitest', 'npm install -D vitest'];

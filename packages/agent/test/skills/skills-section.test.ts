@@ -47,7 +47,9 @@ test('long descriptions share the room: the longest are cut first, and a warning
 
 for (const count of [50, 100, 200, 205, 10_000]) {
   test(`of ${count} skills with long descriptions none that is listed has less than 60 characters`, () => {
-    const many = Array.from({ length: count }, (_, at) => skill(`skill-number-${at}`, 'x'.repeat(1_024)));
+    const many = Array.from({ length: count }, (_, at) =>
+      skill(`skill-number-${at}`, 'x'.repeat(1_024)),
+    );
     const { skills, section, warning } = offerSkills(many);
     assert.ok((section ?? '').length <= 16_000);
     const lengths = lengthsIn(section);

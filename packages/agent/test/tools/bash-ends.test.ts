@@ -11,7 +11,10 @@ import { makePlace, type Place } from './context.js';
 /** Commands of which some part does not want to die. `ready` is written when all of it runs. */
 const stubborn: readonly { readonly title: string; readonly command: string }[] = [
   { title: 'a child in the foreground', command: 'echo out; echo >ready; sleep 1000' },
-  { title: 'grandchildren', command: '(bash -c "sleep 1000 & wait" & wait) & echo out; echo >ready; wait' },
+  {
+    title: 'grandchildren',
+    command: '(bash -c "sleep 1000 & wait" & wait) & echo out; echo >ready; wait',
+  },
   {
     title: 'a daemon in a session of its own',
     command: 'setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo out; echo >ready; sleep 1000',
@@ -23,7 +26,8 @@ const stubborn: readonly { readonly title: string; readonly command: string }[] 
   },
   {
     title: 'a daemon with an empty environment',
-    command: 'setsid env -i sleep 1000 </dev/null >/dev/null 2>&1 & echo out; echo >ready; sleep 1000',
+    command:
+      'setsid env -i sleep 1000 </dev/null >/dev/null 2>&1 & echo out; echo >ready; sleep 1000',
   },
   {
     title: 'a shell that ignores TERM',
@@ -82,14 +86,20 @@ for (const level of levels)
   test(`bash: a call that is already cancelled leaves nothing (sandbox: ${level})`, async (t) => {
     const place = await makePlace(t, process.env, level);
     const aborted = AbortSignal.abort('cancelled');
-    const outcome = await place.run('bash', { command: 'sleep 1000' }, { signal: aborted, force: aborted });
+    const outcome = await place.run(
+      'bash',
+      { command: 'sleep 1000' },
+      { signal: aborted, force: aborted },
+    );
     assert.equal(outcome.status, 'cancelled');
     await until('nothing of it runs', () => processesWith(markOf(place)).length === 0);
   });
 
 test('bash: what a command leaves in the background is ended, and the model is told', async (t) => {
   const place = await makePlace(t);
-  const outcome = await place.run('bash', { command: 'sleep 1000 & sleep 1000 >/dev/null 2>&1 & echo out' });
+  const outcome = await place.run('bash', {
+    command: 'sleep 1000 & sleep 1000 >/dev/null 2>&1 & echo out',
+  });
   assert.equal(outcome.status, 'ok');
   assert.match(
     outcome.text,

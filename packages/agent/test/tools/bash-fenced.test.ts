@@ -9,7 +9,10 @@ import type { CommandLevel } from '../../src/policy/decide.js';
 import { makePlace, type Place } from './context.js';
 
 /** A place at a level, and a folder outside of its workspace. */
-const placeAt = async (t: TestContext, level: CommandLevel): Promise<Place & { outside: string }> => {
+const placeAt = async (
+  t: TestContext,
+  level: CommandLevel,
+): Promise<Place & { outside: string }> => {
   const outside = temporaryFolder(t, 'outside');
   const environment = { ...process.env, XDG_STATE_HOME: path.join(outside, 'state') };
   return { ...(await makePlace(t, environment, level)), outside };
@@ -56,7 +59,13 @@ for (const [level, here, outside] of rows) {
 
 test('bash: the network is there only at the levels that have it', async (t) => {
   const lines: string[] = [];
-  for (const level of ['off', 'workspace', 'workspace+net', 'read-only', 'read-only+net'] as const) {
+  for (const level of [
+    'off',
+    'workspace',
+    'workspace+net',
+    'read-only',
+    'read-only+net',
+  ] as const) {
     const place = await placeAt(t, level);
     const { text } = await place.run('bash', { command: 'readlink /proc/self/ns/net' });
     lines.push(text.split('\n')[0] ?? '');
@@ -77,7 +86,8 @@ test('bash: a command in the sandbox finds in /tmp and HOME what an earlier one 
 
 test('bash: what is left in the background of a sandbox is told, in whatever way it was left', async (t) => {
   const place = await placeAt(t, 'workspace');
-  const NOTE = /\[processes that it left in the background were ended; to keep one, use background: true\]$/;
+  const NOTE =
+    /\[processes that it left in the background were ended; to keep one, use background: true\]$/;
   for (const command of [
     'sleep 1000 & echo up',
     '(sleep 1000 >/dev/null 2>&1 &); echo up',
@@ -88,7 +98,12 @@ test('bash: what is left in the background of a sandbox is told, in whatever way
     assert.match(text, /^up\n\[exit code 0/);
     assert.match(text, NOTE, command);
   }
-  for (const command of ['echo up', 'sleep 0.01 & wait; echo up', 'echo up; echo up >&2', 'echo "up']) {
+  for (const command of [
+    'echo up',
+    'sleep 0.01 & wait; echo up',
+    'echo up; echo up >&2',
+    'echo "up',
+  ]) {
     const { text } = await place.run('bash', { command });
     assert.doesNotMatch(text, NOTE, command);
     assert.doesNotMatch(text, /left behind/, command);
@@ -119,7 +134,11 @@ test('bash: two jobs and commands run in sandboxes at once, each with its own pr
 test('bash: where a sandbox is wanted and bubblewrap is not there, nothing is run, and it says what to do', async (t) => {
   const place = await placeAt(t, 'workspace');
   const bin = path.join(place.outside, 'bin');
-  const environment = { ...process.env, PATH: bin, XDG_STATE_HOME: path.join(place.outside, 'state') };
+  const environment = {
+    ...process.env,
+    PATH: bin,
+    XDG_STATE_HOME: path.join(place.outside, 'state'),
+  };
   mkdirSync(bin);
   const { symlinkSync } = await import('node:fs');
   symlinkSync('/bin/bash', path.join(bin, 'bash'));
@@ -139,11 +158,17 @@ type Failing = readonly [command: string, hint: RegExp];
 /** Real programs that fail in the sandbox, and what is said then. */
 const failing: readonly Failing[] = [
   ['touch /usr/x', /only the workspace, \/tmp and a private home folder can be written/],
-  [`node -e "require('dns').lookup('example.com', e => { throw e })"`, /the sandbox has no network/],
+  [
+    `node -e "require('dns').lookup('example.com', e => { throw e })"`,
+    /the sandbox has no network/,
+  ],
   [`node -e "require('net').connect(9, '93.184.216.34')"`, /the sandbox has no network/],
   ['cat ~/.aws/credentials', /the home folder in the sandbox is a private one/],
   ['unshare --user --map-root-user true', /namespaces and mounts can't be made/],
-  ['git init -q . && git config core.hooksPath x; git config core.pager x', /git's configuration and hooks/],
+  [
+    'git init -q . && git config core.hooksPath x; git config core.pager x',
+    /git's configuration and hooks/,
+  ],
 ];
 
 test('bash: what a real command failed for lack of in the sandbox is said, with the way out', async (t) => {
@@ -194,7 +219,8 @@ test('bash: what a command with more rights leaves in HOME and /tmp is there for
   ].join('\n');
   await place.run('bash', { command }, { level: 'workspace+net', widened: 'unasked' });
   const { text } = await place.run('bash', {
-    command: 'cat /tmp/both/old /tmp/both/new ~/.cache/tool/a ~/go/pkg/m/f /tmp/link/evil; ls -d /tmp/empty',
+    command:
+      'cat /tmp/both/old /tmp/both/new ~/.cache/tool/a ~/go/pkg/m/f /tmp/link/evil; ls -d /tmp/empty',
   });
   assert.match(text, /^old\none\ntwo\nm\nx\n\/tmp\/empty\n/);
   assert.equal(existsSync(path.join(outside, 'evil')), false);
@@ -212,10 +238,16 @@ test('bash: git that a rule lets out of the sandbox runs no hook and no watcher 
     'git status -s; git commit -q --allow-empty -m b; git fetch -q . HEAD; git log --oneline | wc -l';
   const { text } = await place.run('bash', { command }, { widened: 'unasked' });
   assert.match(text, /^2$/m);
-  assert.deepEqual([existsSync(place.path('fired')), existsSync(place.path('fired-hook'))], [false, false]);
+  assert.deepEqual(
+    [existsSync(place.path('fired')), existsSync(place.path('fired-hook'))],
+    [false, false],
+  );
   // The control: without a sandbox, or allowed by hand, git is the user's.
   await place.run('bash', { command }, { widened: 'byUser' });
-  assert.deepEqual([existsSync(place.path('fired')), existsSync(place.path('fired-hook'))], [true, true]);
+  assert.deepEqual(
+    [existsSync(place.path('fired')), existsSync(place.path('fired-hook'))],
+    [true, true],
+  );
 });
 
 test('bash: a command in the sandbox can not type into a terminal (TIOCSTI)', async (t) => {

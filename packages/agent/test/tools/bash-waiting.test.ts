@@ -22,7 +22,8 @@ const parkedPlace = async (t: TestContext): Promise<Place> => {
   writeFileSync(place.path('.envrc'), 'old\n');
   await place.run('bash', { command: 'git init -q .' });
   await place.run('bash', { command: ':' });
-  const isParked = (): boolean => processesWith(place.workspace).some((line) => line.startsWith('/bin/sh'));
+  const isParked = (): boolean =>
+    processesWith(place.workspace).some((line) => line.startsWith('/bin/sh'));
   await until('the next command waits', isParked);
   return place;
 };
@@ -76,7 +77,9 @@ test('bash: a folder that has become a link out of the workspace meanwhile leads
   const outside = await makePlace(t);
   writeFileSync(outside.path('secret'), 'seeded\n');
   symlinkSync(outside.workspace, place.path('link'));
-  const { text } = await place.run('bash', { command: 'cat link/secret; echo x >link/made; echo end' });
+  const { text } = await place.run('bash', {
+    command: 'cat link/secret; echo x >link/made; echo end',
+  });
   assert.doesNotMatch(text, /seeded/);
   assert.match(text, /end\n\[exit code 0/);
   assert.deepEqual(readdirSync(outside.workspace), ['secret']);
@@ -87,6 +90,8 @@ test('bash: what a job does to the files that wait changes nothing for the next 
   const job = 'mv .envrc moved; echo bad >.envrc; mv .git gone; echo tried >tried; sleep 1000';
   await place.run('bash', { command: job, background: true });
   await until('the job has tried', () => readdirSync(place.workspace).includes('tried'));
-  const { text } = await place.run('bash', { command: 'cat .envrc; git status >/dev/null; echo $?' });
+  const { text } = await place.run('bash', {
+    command: 'cat .envrc; git status >/dev/null; echo $?',
+  });
   assert.match(text, /^old\n0\n/);
 });

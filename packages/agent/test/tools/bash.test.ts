@@ -30,7 +30,12 @@ const rows: readonly Row[] = [
     status: 'failed',
     text: /^hi\n\[exit code 3/,
   },
-  { title: 'a signal is named', command: 'kill -9 $$', status: 'failed', text: /\[ended by SIGKILL/ },
+  {
+    title: 'a signal is named',
+    command: 'kill -9 $$',
+    status: 'failed',
+    text: /\[ended by SIGKILL/,
+  },
   {
     title: 'both outputs keep their order',
     command: 'for i in 1 2 3; do echo out$i; echo err$i >&2; done',
@@ -76,7 +81,8 @@ const rows: readonly Row[] = [
   },
   {
     title: 'nothing asks and nothing pages',
-    command: 'echo $CI $TERM $NO_COLOR $PAGER $GIT_PAGER $EDITOR $VISUAL $GIT_EDITOR $GIT_TERMINAL_PROMPT',
+    command:
+      'echo $CI $TERM $NO_COLOR $PAGER $GIT_PAGER $EDITOR $VISUAL $GIT_EDITOR $GIT_TERMINAL_PROMPT',
     status: 'ok',
     text: /^1 dumb 1 cat cat true true true 0\n/,
   },
@@ -126,7 +132,9 @@ test('bash: output is told while the command runs', async (t) => {
 
 test('bash: huge output keeps its beginning and its end and counts the rest', async (t) => {
   const place = await makePlace(t);
-  const outcome = await place.run('bash', { command: 'echo first; yes | head -c 100000000; echo last' });
+  const outcome = await place.run('bash', {
+    command: 'echo first; yes | head -c 100000000; echo last',
+  });
   assert.equal(outcome.status, 'ok');
   assert.ok(outcome.text.length < 3_000_000, `${outcome.text.length}`);
   assert.match(outcome.text, /^first\ny\n/);

@@ -10,7 +10,10 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 test('before a change it is known what the file is and what it will be, and nothing is changed', async (t) => {
   const place = await makePlace(t);
   await writeFile(place.path('file'), 'abc');
-  const edit = (oldText: string): JsonObject => ({ path: 'file', edits: [{ oldText, newText: 'x' }] });
+  const edit = (oldText: string): JsonObject => ({
+    path: 'file',
+    edits: [{ oldText, newText: 'x' }],
+  });
   const edited = { before: sha256('abc'), after: sha256('xbc') };
   assert.deepEqual(await place.before('edit', edit('a')), edited);
   assert.deepEqual(await place.before('edit', edit('nowhere')), { before: sha256('abc') });

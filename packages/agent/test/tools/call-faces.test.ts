@@ -23,7 +23,12 @@ const items = [
 const rows: readonly Row[] = [
   { tool: 'read', input: { path: 'src/a.ts' }, title: 'src/a.ts', summary: '3 lines' },
   { tool: 'read', input: { path: './src/../src/a.ts' }, title: 'src/a.ts', summary: '3 lines' },
-  { tool: 'read', input: { path: 'src/a.ts', limit: 1 }, title: 'src/a.ts', summary: 'lines 1-1 of 3' },
+  {
+    tool: 'read',
+    input: { path: 'src/a.ts', limit: 1 },
+    title: 'src/a.ts',
+    summary: 'lines 1-1 of 3',
+  },
   { tool: 'read', input: { path: 'empty' }, title: 'empty', summary: 'empty' },
   { tool: 'read', input: { path: 'src' }, title: 'src', summary: '2 entries' },
   { tool: 'list', input: {}, title: '.', summary: '4 entries' },

@@ -32,7 +32,11 @@ export type Place = {
   /** Judges and runs, as the runtime does. */
   run(name: string, input: JsonObject, stop?: Stop): Promise<ToolOutcome>;
   /** Judges, lets `meanwhile` happen, and runs: what another call of the same reply can do. */
-  runAfter(name: string, input: JsonObject, meanwhile: () => Promise<unknown>): Promise<ToolOutcome>;
+  runAfter(
+    name: string,
+    input: JsonObject,
+    meanwhile: () => Promise<unknown>,
+  ): Promise<ToolOutcome>;
   before(name: string, input: JsonObject): Promise<FileHashes | undefined>;
   path(name: string): string;
 };

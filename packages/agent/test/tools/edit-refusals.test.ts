@@ -21,7 +21,8 @@ const LISTING = /^\d+\t/m;
 
 const refusals: readonly Refusal[] = [
   {
-    title: 'one wrong character is never overlooked; the line, both words and the lines there are named',
+    title:
+      'one wrong character is never overlooked; the line, both words and the lines there are named',
     file: INNER,
     edits: [edit(lines('    if (a) {', '      d();', '    }'), 'x')],
     says: [
@@ -34,7 +35,10 @@ const refusals: readonly Refusal[] = [
     title: 'a line left out',
     file: INNER,
     edits: [edit(lines('  run() {', '      b();', '    }'), 'x')],
-    says: ['The nearest place is lines 2-5:', 'line 3 of the file: oldText does not have `if (a) {`'],
+    says: [
+      'The nearest place is lines 2-5:',
+      'line 3 of the file: oldText does not have `if (a) {`',
+    ],
   },
   {
     title: 'a line too many',
@@ -52,13 +56,21 @@ const refusals: readonly Refusal[] = [
     title: 'every place of an ambiguous text, with the lines around it',
     file: lines('a', 'x', 'b', 'x', 'c', 'x', 'd'),
     edits: [edit('x', 'y')],
-    says: ['more than once (lines 2, 4, 6)', 'set replaceAll', '1\ta\n2\tx\n3\tb', '5\tc\n6\tx\n7\td'],
+    says: [
+      'more than once (lines 2, 4, 6)',
+      'set replaceAll',
+      '1\ta\n2\tx\n3\tb',
+      '5\tc\n6\tx\n7\td',
+    ],
   },
   {
     title: 'two places under one step end the search, though a later step could not find more',
     file: lines('  a();', '  b();', '    a();', '    b();'),
     edits: [edit('\ta();\n\tb();', 'x')],
-    says: ['more than once (lines 1, 3)', 'if differences in white space and the like are overlooked'],
+    says: [
+      'more than once (lines 1, 3)',
+      'if differences in white space and the like are overlooked',
+    ],
   },
   {
     title: 'a quote that differs in two places under the same step',
@@ -81,7 +93,9 @@ const refusals: readonly Refusal[] = [
   {
     title: 'a marker in the new text alone',
     file: INNER,
-    edits: [edit('  run() {\n    if (a) {', '  go() {\n    // ... existing code ...\n    if (a) {')],
+    edits: [
+      edit('  run() {\n    if (a) {', '  go() {\n    // ... existing code ...\n    if (a) {'),
+    ],
     says: ['oldText has no such marker', LISTING],
   },
   {
@@ -114,7 +128,12 @@ const refusals: readonly Refusal[] = [
     edits: [edit('%%%', 'x')],
     says: ['Nothing in the file resembles it. The file begins like this:\n1\tone\n2\ttwo'],
   },
-  { title: 'a text in an empty file', file: '', edits: [edit('x', 'y')], says: ['The file is empty.'] },
+  {
+    title: 'a text in an empty file',
+    file: '',
+    edits: [edit('x', 'y')],
+    says: ['The file is empty.'],
+  },
   {
     title: 'an empty old text in a file that is not empty',
     file: lines('one', 'two'),
@@ -149,7 +168,8 @@ for (const { title, file, edits, says } of refusals) {
     const planned = planEdits(file, edits);
     assert.equal(planned.kind, 'refused', planned.kind === 'planned' ? planned.text : '');
     for (const words of says) {
-      if (typeof words === 'string') assert.ok(planned.why.includes(words), `${words}\n---\n${planned.why}`);
+      if (typeof words === 'string')
+        assert.ok(planned.why.includes(words), `${words}\n---\n${planned.why}`);
       else assert.match(planned.why, words);
     }
   });
@@ -180,7 +200,10 @@ test('edit refused: no refusal shows a part of a word that may be a secret', () 
     assert.doesNotMatch(rest, /0123456789abcdef|abcdef0123/, planned.why);
   }
   const control = planEdits(file, [edit('# settingz', 'new')]);
-  assert.ok(control.kind === 'refused' && control.why.includes('`settings`'), 'ordinary words are shown');
+  assert.ok(
+    control.kind === 'refused' && control.why.includes('`settings`'),
+    'ordinary words are shown',
+  );
 });
 
 test('edit refused: work is bounded, whatever the file and the text hold', () => {
@@ -192,7 +215,10 @@ test('edit refused: work is bounded, whatever the file and the text hold', () =>
     [' '.repeat(20 * size), `${'\t'.repeat(1_000)}x`],
     ['\\n'.repeat(20 * size), `${'\\n'.repeat(1_000)}x`],
     ['{\n}\n'.repeat(size), '{\n// ...\n}\n// ...\n{\n// ...\n}\n'],
-    ['1\ta\n'.repeat(size), Array.from({ length: size / 4 }, (_, index) => `${index}\tb`).join('\n')],
+    [
+      '1\ta\n'.repeat(size),
+      Array.from({ length: size / 4 }, (_, index) => `${index}\tb`).join('\n'),
+    ],
   ];
   for (const [file, oldText] of hostile) {
     const planned = planEdits(file, [edit(oldText, 'x')]);

@@ -26,7 +26,8 @@ const rows: readonly Row[] = [
     becomes: INNER.replace('    if (a) {\n      b();\n    }\n', '\n'),
   },
   {
-    title: 'typographic quotes that the file does not have: quotes of the other kind are plain, too',
+    title:
+      'typographic quotes that the file does not have: quotes of the other kind are plain, too',
     file: "say 'x' - or not\n",
     edit: edit('say \u2018x\u2019 - or not', 'say \u201cy\u201d - or not'),
     becomes: 'say "y" - or not\n',
@@ -85,7 +86,10 @@ const rows: readonly Row[] = [
   {
     title: 'tabs and blanks mixed in the old text',
     file: INNER,
-    edit: edit(lines('    if (a) {', '\t\t\tb();', '    }'), lines('    if (a) {', '\t\t\tc();', '    }')),
+    edit: edit(
+      lines('    if (a) {', '\t\t\tb();', '    }'),
+      lines('    if (a) {', '\t\t\tc();', '    }'),
+    ),
     becomes: INNER.replace('b()', 'c()'),
   },
   {
@@ -97,7 +101,10 @@ const rows: readonly Row[] = [
   {
     title: 'typographic characters in both texts, plain ones in the file',
     file: lines('say(\'no\') - "x";', 'next'),
-    edit: edit('say(\u2018no\u2019) \u2013 \u201cx\u201d;', 'say(\u2018yes\u2019) \u2013 \u201cy\u201d;'),
+    edit: edit(
+      'say(\u2018no\u2019) \u2013 \u201cx\u201d;',
+      'say(\u2018yes\u2019) \u2013 \u201cy\u201d;',
+    ),
     becomes: lines('say(\'yes\') - "y";', 'next'),
   },
   {
@@ -115,7 +122,10 @@ const rows: readonly Row[] = [
   {
     title: 'line numbers as read shows them, copied into both texts',
     file: INNER,
-    edit: edit('3\t    if (a) {\n4\t      b();\n5\t    }', '3\t    if (a) {\n4\t      c();\n5\t    }'),
+    edit: edit(
+      '3\t    if (a) {\n4\t      b();\n5\t    }',
+      '3\t    if (a) {\n4\t      c();\n5\t    }',
+    ),
     becomes: INNER.replace('b()', 'c()'),
   },
   {

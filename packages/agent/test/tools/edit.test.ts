@@ -212,7 +212,10 @@ for (const row of rows) {
 test('edit: a file that was not read is refused', async (t) => {
   const place = await makePlace(t);
   await writeFile(place.path('file'), 'one\n');
-  const outcome = await place.run('edit', { path: 'file', edits: [{ oldText: 'one', newText: 'two' }] });
+  const outcome = await place.run('edit', {
+    path: 'file',
+    edits: [{ oldText: 'one', newText: 'two' }],
+  });
   assert.equal(outcome.status, 'failed');
   assert.match(outcome.text, /has not been read in this session/);
   assert.equal(await readFile(place.path('file'), 'utf8'), 'one\n');
@@ -229,7 +232,10 @@ test('edit: a file that changed since it was read is refused until it is read ag
   assert.match(stale.text, /has changed since it was last read/);
   await place.run('read', { path: 'file' });
   assert.equal((await place.run('edit', edit)).status, 'ok');
-  const again = await place.run('edit', { path: 'file', edits: [{ oldText: 'two', newText: 'three' }] });
+  const again = await place.run('edit', {
+    path: 'file',
+    edits: [{ oldText: 'two', newText: 'three' }],
+  });
   assert.equal(again.status, 'ok', 'what the tool itself wrote counts as read');
 });
 
@@ -250,11 +256,16 @@ test('edit: a symlink stays and its target is edited', async (t) => {
   await writeFile(place.path('real'), 'one\n');
   await symlink('real', place.path('link'));
   await place.run('read', { path: 'link' });
-  const outcome = await place.run('edit', { path: 'link', edits: [{ oldText: 'one', newText: 'two' }] });
+  const outcome = await place.run('edit', {
+    path: 'link',
+    edits: [{ oldText: 'one', newText: 'two' }],
+  });
   assert.equal(outcome.status, 'ok');
   assert.equal(await readFile(place.path('real'), 'utf8'), 'two\n');
   assert.deepEqual(
-    (await readdir(place.workspace, { withFileTypes: true })).map((entry) => entry.isSymbolicLink()).sort(),
+    (await readdir(place.workspace, { withFileTypes: true }))
+      .map((entry) => entry.isSymbolicLink())
+      .sort(),
     [false, true],
   );
 });
@@ -263,7 +274,10 @@ test('edit: the diff is unified and names the file', async (t) => {
   const place = await makePlace(t);
   await writeFile(place.path('file'), 'one\ntwo\n');
   await place.run('read', { path: 'file' });
-  const { diff } = await place.run('edit', { path: 'file', edits: [{ oldText: 'two', newText: 'zwei' }] });
+  const { diff } = await place.run('edit', {
+    path: 'file',
+    edits: [{ oldText: 'two', newText: 'zwei' }],
+  });
   assert.equal(diff, '--- file\n+++ file\n@@ -1,2 +1,2 @@\n one\n-two\n+zwei\n');
 });
 

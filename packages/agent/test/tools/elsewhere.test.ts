@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile, rename, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { test } from 'node:test';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { ABSENT, replaceFile } from '../../src/tools/files.js';

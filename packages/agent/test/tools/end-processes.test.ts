@@ -17,7 +17,10 @@ const commandLineOf = (pid: number): string => {
 
 test('a grandchild with a session of its own and no variables is found by its parents', async (t) => {
   const script = '(env -i setsid sleep 1000 >/dev/null & echo $!; wait) & wait';
-  const child = spawn('bash', ['-c', script], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn('bash', ['-c', script], {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   const { pid = 0 } = child;
   const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
   const grandchild = Number(line);

@@ -117,12 +117,17 @@ test('nobody listens: the reason is named', async (t) => {
   const { port } = server.address() as AddressInfo; // it listens on a port
   server.close();
   await once(server, 'close');
-  assert.match((await fetchPage(t, `http://127.0.0.1:${port}`)).text, /could not be read: .*ECONNREFUSED/);
+  assert.match(
+    (await fetchPage(t, `http://127.0.0.1:${port}`)).text,
+    /could not be read: .*ECONNREFUSED/,
+  );
 });
 
 test('a proxy of the environment is used', async (t) => {
   const proxy = await serve(t, (request, response) => response.end(`proxied ${request.url}`));
-  const { text } = await fetchPage(t, 'http://page.example/a', { environment: { http_proxy: proxy } });
+  const { text } = await fetchPage(t, 'http://page.example/a', {
+    environment: { http_proxy: proxy },
+  });
   assert.match(text, /\nproxied http:\/\/page\.example\/a$/);
 });
 

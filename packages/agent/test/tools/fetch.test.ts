@@ -35,7 +35,10 @@ const rows: readonly {
   },
   {
     title: 'gzip is decompressed',
-    serve: answers({ 'content-type': 'text/plain', 'content-encoding': 'gzip' }, zlib.gzipSync('packed')),
+    serve: answers(
+      { 'content-type': 'text/plain', 'content-encoding': 'gzip' },
+      zlib.gzipSync('packed'),
+    ),
     shows: ['\npacked'],
   },
   {
@@ -62,7 +65,10 @@ const rows: readonly {
   },
   {
     title: 'the charset of the header counts',
-    serve: answers({ 'content-type': 'text/plain; charset=iso-8859-1' }, Buffer.from('gr\xfcn', 'latin1')),
+    serve: answers(
+      { 'content-type': 'text/plain; charset=iso-8859-1' },
+      Buffer.from('gr\xfcn', 'latin1'),
+    ),
     shows: ['\ngrün'],
   },
   {
@@ -88,7 +94,10 @@ const rows: readonly {
   },
   {
     title: 'half a mark of UTF-8 is text',
-    serve: answers({ 'content-type': 'text/plain; charset=iso-8859-1' }, Buffer.from('a\xbb\xbf', 'latin1')),
+    serve: answers(
+      { 'content-type': 'text/plain; charset=iso-8859-1' },
+      Buffer.from('a\xbb\xbf', 'latin1'),
+    ),
     shows: ['\na»¿'],
   },
   {

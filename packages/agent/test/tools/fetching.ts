@@ -32,7 +32,11 @@ type Wish = {
 };
 
 /** Judges and runs, as the runtime does when the host is allowed. */
-export const fetchPage = async (t: TestContext, url: string, wish: Wish = {}): Promise<ToolOutcome> => {
+export const fetchPage = async (
+  t: TestContext,
+  url: string,
+  wish: Wish = {},
+): Promise<ToolOutcome> => {
   const { environment = {}, signal = new AbortController().signal, lookup } = wish;
   const place = await makePlace(t);
   const tool = createFetchTool(environment, lookup);

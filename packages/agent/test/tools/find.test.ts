@@ -16,7 +16,8 @@ const fill = async (place: Place): Promise<void> => {
     await utimes(place.path(name), 1_000 + second, 1_000 + second);
   };
   for (const [second, name] of FILES.entries()) await write(name, second);
-  for (const name of ['ignored/e.ts', 'f.log', '.git/g.ts', 'node_modules/x/h.ts']) await write(name, 90);
+  for (const name of ['ignored/e.ts', 'f.log', '.git/g.ts', 'node_modules/x/h.ts'])
+    await write(name, 90);
   await writeFile(place.path('.gitignore'), 'ignored/\n*.log\nnode_modules/\n');
 };
 
@@ -27,7 +28,8 @@ const rows: readonly {
   readonly status?: 'failed';
 }[] = [
   {
-    title: 'files are found in every folder, the newest first; hidden ones count, ignored ones do not',
+    title:
+      'files are found in every folder, the newest first; hidden ones count, ignored ones do not',
     input: { glob: '*.ts' },
     text: '.hidden/d.ts\nc.ts\nsrc/deep/b.ts\nsrc/a.ts',
   },
@@ -89,6 +91,10 @@ test('found files are in the allowed folder, not behind a link that came later',
 
 test('a search that is cancelled says so', async (t) => {
   const place = await makePlace(t);
-  const outcome = await place.run('find', { glob: '*' }, { signal: AbortSignal.abort('cancelled') });
+  const outcome = await place.run(
+    'find',
+    { glob: '*' },
+    { signal: AbortSignal.abort('cancelled') },
+  );
   assert.equal(outcome.status, 'cancelled');
 });

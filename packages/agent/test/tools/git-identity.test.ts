@@ -67,7 +67,8 @@ test('git identity: one that an earlier command put into the repository is used 
     GIT_CONFIG_SYSTEM: '/dev/null',
   });
   await place.run('bash', {
-    command: 'git init -q; mkdir deep; git config user.name Bob; git config user.email bob@example.org',
+    command:
+      'git init -q; mkdir deep; git config user.name Bob; git config user.email bob@example.org',
   });
   const outcome = await place.run('bash', {
     command: "git commit -q --allow-empty -m x; git log --format='%an <%ae>'",

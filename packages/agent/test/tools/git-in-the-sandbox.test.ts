@@ -7,10 +7,14 @@ import { makePlace, type Place } from './context.js';
 /** Git in fenced commands of the tool, by their words. */
 
 const git = (place: Place, ...words: readonly string[]): string =>
-  execFileSync('git', ['-C', place.workspace, '-c', 'user.name=Ada', '-c', 'user.email=a@x', ...words], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  }).trim();
+  execFileSync(
+    'git',
+    ['-C', place.workspace, '-c', 'user.name=Ada', '-c', 'user.email=a@x', ...words],
+    {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    },
+  ).trim();
 
 const repository = async (t: TestContext): Promise<Place> => {
   const place = await makePlace(t, process.env, 'workspace');
@@ -30,7 +34,10 @@ const commits = (place: Place): ReadonlySet<string> =>
 
 const everyday: readonly (readonly [what: string, command: string])[] = [
   ['a commit', 'echo 3 >> file && git commit -qam three'],
-  ['a commit behind tests', 'make --version >/dev/null && git add . && git commit -q --allow-empty -m x'],
+  [
+    'a commit behind tests',
+    'make --version >/dev/null && git add . && git commit -q --allow-empty -m x',
+  ],
   ['an amended commit', 'echo 3 >> file && git commit -qa --amend -m again'],
   [
     'a rebase',
@@ -71,7 +78,10 @@ const everyday: readonly (readonly [what: string, command: string])[] = [
     'a target that releases',
     `printf 'release:\\n\\techo 3 >> file\\n\\tgit commit -qam release\\n\\tgit tag v2\\n' > Makefile && make release && git rev-parse v2`,
   ],
-  ['a script that releases', `printf 'git commit -q --allow-empty -m release' > release.sh && sh release.sh`],
+  [
+    'a script that releases',
+    `printf 'git commit -q --allow-empty -m release' > release.sh && sh release.sh`,
+  ],
 ];
 
 for (const [what, command] of everyday) {
@@ -99,7 +109,9 @@ test('git in the sandbox: hooks like husky and lint-staged work inside a commit'
     '#!/bin/sh\nset -e\nhash=$(git stash create backup)\ngit stash store -q -m backup $hash\necho formatted >> file\ngit add file\ngit stash drop -q\n';
   writeFileSync(place.path('.git/hooks/pre-commit'), hook);
   chmodSync(place.path('.git/hooks/pre-commit'), 0o755);
-  const { status, text } = await place.run('bash', { command: 'echo 3 >> file; git commit -qam three' });
+  const { status, text } = await place.run('bash', {
+    command: 'echo 3 >> file; git commit -qam three',
+  });
   assert.equal(status, 'ok', text);
   assert.match(git(place, 'show', 'HEAD:file'), /3\nformatted$/);
   assert.equal(git(place, 'stash', 'list'), '');
@@ -143,9 +155,14 @@ test('git in the sandbox: git init in a repository and git branch -d say what ho
   const place = await repository(t);
   const init = await place.run('bash', { command: 'git init' });
   assert.match(init.text, /\[a git repository is here already, so git init is not needed; /);
-  const deleted = await place.run('bash', { command: 'git branch done HEAD~1; git branch -d done' });
+  const deleted = await place.run('bash', {
+    command: 'git branch done HEAD~1; git branch -d done',
+  });
   assert.match(deleted.text, /Deleted branch done/);
-  assert.match(deleted.text, /\[git's settings in \.git\/config are read-only in the sandbox, .* was done\]/);
+  assert.match(
+    deleted.text,
+    /\[git's settings in \.git\/config are read-only in the sandbox, .* was done\]/,
+  );
 });
 
 test('git in the sandbox: destructive words that the user allowed are not undone', async (t) => {
@@ -155,7 +172,9 @@ test('git in the sandbox: destructive words that the user allowed are not undone
   git(place, 'checkout', '-q', '-b', 'side');
   git(place, 'commit', '-q', '--allow-empty', '-m', 'side');
   git(place, 'checkout', '-q', 'main');
-  const { status, text } = await place.run('bash', { command: 'git stash drop -q; git branch -qD side' });
+  const { status, text } = await place.run('bash', {
+    command: 'git stash drop -q; git branch -qD side',
+  });
   assert.equal(status, 'ok', text);
   assert.equal(git(place, 'stash', 'list') + git(place, 'branch', '--list', 'side'), '');
   assert.equal(git(place, 'for-each-ref', 'refs/pawl'), '');

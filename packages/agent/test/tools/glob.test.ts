@@ -64,7 +64,17 @@ test('a glob that can not be read says why, and one that would take for ever is 
 test('plain names are those of every file that fits', () => {
   assert.deepEqual(plainNames('*.ts'), ['*.ts']);
   assert.deepEqual(plainNames('src/**/*.{ts,tsx}'), ['*.ts', '*.tsx']);
-  for (const glob of ['!*.ts', '[ab].ts', 'src/**', 'src/', '?.ts', '{a/b,c}', 'a\\*', '{a..c}.ts', '*']) {
+  for (const glob of [
+    '!*.ts',
+    '[ab].ts',
+    'src/**',
+    'src/',
+    '?.ts',
+    '{a/b,c}',
+    'a\\*',
+    '{a..c}.ts',
+    '*',
+  ]) {
     assert.equal(plainNames(glob), null, glob);
   }
 });
@@ -125,7 +135,19 @@ const TAILS = [
     '**',
     'deep/',
   ],
-  ...['.*', 'x[[]1].ts', 'x\\[1\\].ts', '(g)*', '*.md', 'ä.ts', 'a.ts', '*b*', '{a..c}.*', 'src/', '[^.]*'],
+  ...[
+    '.*',
+    'x[[]1].ts',
+    'x\\[1\\].ts',
+    '(g)*',
+    '*.md',
+    'ä.ts',
+    'a.ts',
+    '*b*',
+    '{a..c}.*',
+    'src/',
+    '[^.]*',
+  ],
 ];
 
 test('find and search mean the same files by a glob', async (t) => {

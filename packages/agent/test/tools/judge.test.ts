@@ -24,9 +24,19 @@ const refused: readonly Refused[] = [
   { tool: 'read', input: { path: 'a\0b' }, field: 'path', why: /NUL/ },
   { tool: 'read', input: { path: 'a', offset: 0 }, field: 'offset', why: /counts from 1/ },
   { tool: 'read', input: { path: 'a', limit: 1.5 }, field: 'limit', why: /whole number/ },
-  { tool: 'read', input: { path: 'a', file: 'b' }, field: 'file', why: /is not a field of this tool/ },
+  {
+    tool: 'read',
+    input: { path: 'a', file: 'b' },
+    field: 'file',
+    why: /is not a field of this tool/,
+  },
   { tool: 'write', input: { path: 'a' }, field: 'content', why: /is missing/ },
-  { tool: 'write', input: { path: 'a', content: null }, field: 'content', why: /must be string, not null/ },
+  {
+    tool: 'write',
+    input: { path: 'a', content: null },
+    field: 'content',
+    why: /must be string, not null/,
+  },
   { tool: 'edit', input: { path: 'a', edits: [] }, field: 'edits', why: /at least one edit/ },
   { tool: 'edit', input: { path: 'a', edits: '[]' }, field: 'edits', why: /at least one edit/ },
   {
@@ -50,7 +60,12 @@ const refused: readonly Refused[] = [
   { tool: 'bash', input: {}, field: 'command', why: /is missing/ },
   { tool: 'bash', input: { command: '' }, field: 'command', why: /must not be empty/ },
   { tool: 'bash', input: { command: 'a\0b' }, field: 'command', why: /NUL/ },
-  { tool: 'bash', input: { command: 'ls', timeoutMs: 600_001 }, field: 'timeoutMs', why: /at most 600000/ },
+  {
+    tool: 'bash',
+    input: { command: 'ls', timeoutMs: 600_001 },
+    field: 'timeoutMs',
+    why: /at most 600000/,
+  },
   {
     tool: 'bash',
     input: { command: 'ls', jobAction: 'list' },
@@ -130,7 +145,13 @@ test('judge: a command is its own shape, touches the workspace, and may set its 
   const input = { command: 'npm test', timeoutMs: 5 };
   const facts = { argv: ['npm test'], paths: [place.workspace], hosts: [], shape: 'npm test' };
   const judged = await place.judge('bash', input);
-  assert.deepEqual(withoutShell(judged), { kind: 'ok', input, facts, deadlineMs: 5, title: 'npm test' });
+  assert.deepEqual(withoutShell(judged), {
+    kind: 'ok',
+    input,
+    facts,
+    deadlineMs: 5,
+    title: 'npm test',
+  });
   assert.deepEqual(judged.kind === 'ok' && judged.facts.shell?.commands.map(({ words }) => words), [
     ['npm', 'test'],
   ]);

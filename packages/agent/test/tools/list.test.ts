@@ -31,7 +31,8 @@ const rows: readonly {
   readonly lines: readonly string[];
 }[] = [
   {
-    title: 'a tree: folders first, ignored ones marked and not entered, links not followed, .git left out',
+    title:
+      'a tree: folders first, ignored ones marked and not entered, links not followed, .git left out',
     input: {},
     lines: [
       './',
@@ -83,7 +84,9 @@ test('a folder of many files leaves room for its neighbours', async (t) => {
   await mkdir(place.path('many'));
   await mkdir(place.path('other'));
   await writeFile(place.path('other/x'), '');
-  await Promise.all(Array.from({ length: 150 }, (_, index) => writeFile(place.path(`many/${index}`), '')));
+  await Promise.all(
+    Array.from({ length: 150 }, (_, index) => writeFile(place.path(`many/${index}`), '')),
+  );
   const { text } = await place.run('list', {});
   assert.match(text, /\n {2}\[50 more\]\nother\/\n {2}x$/);
 });

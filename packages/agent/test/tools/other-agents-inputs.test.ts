@@ -9,9 +9,17 @@ import { makePlace } from './context.js';
 const OURS = { path: 'file', edits: [{ oldText: 'one', newText: 'two' }] };
 const nested = (value: unknown): string => JSON.stringify(value);
 
-const read: readonly { readonly tool: string; readonly input: JsonObject; readonly becomes: JsonObject }[] = [
+const read: readonly {
+  readonly tool: string;
+  readonly input: JsonObject;
+  readonly becomes: JsonObject;
+}[] = [
   { tool: 'edit', input: OURS, becomes: OURS },
-  { tool: 'edit', input: { file_path: 'file', old_string: 'one', new_string: 'two' }, becomes: OURS },
+  {
+    tool: 'edit',
+    input: { file_path: 'file', old_string: 'one', new_string: 'two' },
+    becomes: OURS,
+  },
   {
     tool: 'edit',
     input: { file_path: 'file', old_string: 'one', new_string: 'two', replace_all: true },
@@ -24,7 +32,11 @@ const read: readonly { readonly tool: string; readonly input: JsonObject; readon
     becomes: OURS,
   },
   { tool: 'edit', input: { path: 'file', oldText: 'one', newText: 'two' }, becomes: OURS },
-  { tool: 'edit', input: { path: 'file', oldText: 'one', newText: 'two', edits: [] }, becomes: OURS },
+  {
+    tool: 'edit',
+    input: { path: 'file', oldText: 'one', newText: 'two', edits: [] },
+    becomes: OURS,
+  },
   { tool: 'edit', input: { path: 'file', edits: nested(OURS.edits) }, becomes: OURS },
   { tool: 'edit', input: { path: 'file', edits: nested(OURS.edits[0]) }, becomes: OURS },
   { tool: 'edit', input: { path: 'file', edits: OURS.edits[0] ?? {} }, becomes: OURS },
@@ -33,11 +45,17 @@ const read: readonly { readonly tool: string; readonly input: JsonObject; readon
     tool: 'edit',
     input: {
       file_path: 'file',
-      edits: nested([{ old_string: 'one', new_string: 'two', replace_all: 'false', description: 'x' }]),
+      edits: nested([
+        { old_string: 'one', new_string: 'two', replace_all: 'false', description: 'x' },
+      ]),
     },
     becomes: { path: 'file', edits: [{ oldText: 'one', newText: 'two', replaceAll: false }] },
   },
-  { tool: 'write', input: { file_path: 'file', content: 'x' }, becomes: { path: 'file', content: 'x' } },
+  {
+    tool: 'write',
+    input: { file_path: 'file', content: 'x' },
+    becomes: { path: 'file', content: 'x' },
+  },
   { tool: 'read', input: { file_path: 'file', limit: 3 }, becomes: { path: 'file', limit: 3 } },
   {
     tool: 'read',
@@ -68,7 +86,12 @@ const refused: readonly {
   readonly field: string;
   readonly why: RegExp;
 }[] = [
-  { tool: 'read', input: { path: 'a', file_path: 'b' }, field: 'file_path', why: /something else than path/ },
+  {
+    tool: 'read',
+    input: { path: 'a', file_path: 'b' },
+    field: 'file_path',
+    why: /something else than path/,
+  },
   {
     tool: 'edit',
     input: { path: 'a', edits: [{ ...edit, old_string: 'three' }] },
@@ -81,7 +104,12 @@ const refused: readonly {
     field: 'oldText',
     why: /stands beside edits/,
   },
-  { tool: 'edit', input: { path: 'a', edits: '[{"oldText":' }, field: 'edits', why: /without valid JSON/ },
+  {
+    tool: 'edit',
+    input: { path: 'a', edits: '[{"oldText":' },
+    field: 'edits',
+    why: /without valid JSON/,
+  },
   { tool: 'edit', input: { path: 'a', edits: '7' }, field: 'edits', why: /without valid JSON/ },
   { tool: 'edit', input: { path: 'a', edits: ['x'] }, field: 'edits[0]', why: /must be Object/ },
   {
@@ -90,7 +118,12 @@ const refused: readonly {
     field: 'edits[0].oldText',
     why: /missing/,
   },
-  { tool: 'edit', input: { path: 'a', old_string: 'x' }, field: 'edits[0].newText', why: /is missing/ },
+  {
+    tool: 'edit',
+    input: { path: 'a', old_string: 'x' },
+    field: 'edits[0].newText',
+    why: /is missing/,
+  },
   { tool: 'write', input: { file_path: 7, content: '' }, field: 'path', why: /must be string/ },
   { tool: 'bash', input: { command: 'ls', timeout: 5 }, field: 'timeout', why: /not a field/ },
 ];
@@ -120,7 +153,11 @@ test('a description or an explanation is ignored by every tool; any other unknow
   ];
   for (const [tool, input] of inputs) {
     for (const name of ['description', 'explanation']) {
-      assert.equal((await place.judge(tool, { ...input, [name]: 'why' })).kind, 'ok', `${tool} ${name}`);
+      assert.equal(
+        (await place.judge(tool, { ...input, [name]: 'why' })).kind,
+        'ok',
+        `${tool} ${name}`,
+      );
     }
     const other = await place.judge(tool, { ...input, comment: 'why' });
     assert.equal(other.kind, 'invalid', tool);
@@ -132,7 +169,11 @@ test('an edit in another shape is made', async (t) => {
   const place = await makePlace(t);
   await writeFile(place.path('file'), 'one\n');
   await place.run('read', { file_path: 'file' });
-  const outcome = await place.run('edit', { file_path: 'file', old_string: 'one', new_string: 'two' });
+  const outcome = await place.run('edit', {
+    file_path: 'file',
+    old_string: 'one',
+    new_string: 'two',
+  });
   assert.equal(outcome.status, 'ok', outcome.text);
   assert.equal(await readFile(place.path('file'), 'utf8'), 'two\n');
 });

@@ -1,6 +1,13 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -26,7 +33,8 @@ const VARIANTS: readonly (readonly [name: string, of: (path: string) => string])
   ['through a link to the workspace', (it) => `here/${it}`],
   [
     'full width',
-    (it) => it.replace(/[a-z]/, (letter) => String.fromCodePoint((letter.codePointAt(0) ?? 0) + 0xfee0)),
+    (it) =>
+      it.replace(/[a-z]/, (letter) => String.fromCodePoint((letter.codePointAt(0) ?? 0) + 0xfee0)),
   ],
 ];
 
@@ -59,7 +67,9 @@ test('every protected path in every spelling asks, and no grant covers it', asyn
         workspace,
       );
     };
-    const spelled = PROTECTED_PATHS.flatMap((one) => VARIANTS.map(([, of]) => of(fileOf(one.path))));
+    const spelled = PROTECTED_PATHS.flatMap((one) =>
+      VARIANTS.map(([, of]) => of(fileOf(one.path))),
+    );
     const cases = [
       ...spelled,
       ...PROTECTED_PATHS.map((one) => `${fileOf(one.path)}/below`),
@@ -96,7 +106,8 @@ test('every protected path in every spelling asks, and no grant covers it', asyn
     const unmarked = await judge('write', '.envrc');
     const { protected: _, ...facts } = unmarked.facts;
     assert.equal(
-      decide({ rules: presetRules.auto, preset: 'auto', workspace }, [], { ...unmarked, facts }).decision,
+      decide({ rules: presetRules.auto, preset: 'auto', workspace }, [], { ...unmarked, facts })
+        .decision,
       'allow',
       'control: without the mark it is written unasked',
     );
@@ -117,11 +128,22 @@ test('files that the configuration of git names ask, and others beside them do n
     const tools = new Map(builtinTools().map((tool) => [tool.name, tool]));
     const decisionFor = async (file: string): Promise<string> => {
       const input = { path: file, content: 'x' };
-      const raw = { type: 'call', callId: '1', tool: 'write', rawInput: JSON.stringify(input) } as const;
+      const raw = {
+        type: 'call',
+        callId: '1',
+        tool: 'write',
+        rawInput: JSON.stringify(input),
+      } as const;
       const call = await judgeCall(raw, tools, workspace);
       return decide({ rules: presetRules.auto, preset: 'auto', workspace }, [], call).decision;
     };
-    for (const file of ['tools/hooks/pre-commit', 'tools/hooks/x/y', 'conf', 'clean.sh', './x/../conf'])
+    for (const file of [
+      'tools/hooks/pre-commit',
+      'tools/hooks/x/y',
+      'conf',
+      'clean.sh',
+      './x/../conf',
+    ])
       assert.equal(await decisionFor(file), 'ask', file);
     for (const file of ['tools/other', 'conf2', 'src/clean.sh'])
       assert.equal(await decisionFor(file), 'allow', file);

@@ -64,7 +64,10 @@ const makeStage = async (t: TestContext): Promise<Stage> => {
   mkdirSync(path.join(outside, 'deeper'), { recursive: true });
   for (let index = 0; index < FILES; index++) {
     for (const place of ['', 'deeper']) {
-      writeFileSync(path.join(workspace, 'folder', place, nameOf(index)), `inside ${index} needle\n`);
+      writeFileSync(
+        path.join(workspace, 'folder', place, nameOf(index)),
+        `inside ${index} needle\n`,
+      );
       writeFileSync(path.join(outside, place, nameOf(index)), `${SECRET} ${index} needle\n`);
     }
   }
@@ -168,7 +171,8 @@ test(`${CALLS} calls of file tools while a folder and a symlink are exchanged: n
     else if (outcome.status === 'ok') counts.done += 1;
     else counts.refused += 1;
     const shown = `${outcome?.text ?? ''}${outcome?.diff ?? ''}`;
-    if (shown.includes(SECRET)) leaks.push(`${tool} ${JSON.stringify(input)}: ${shown.slice(0, 200)}`);
+    if (shown.includes(SECRET))
+      leaks.push(`${tool} ${JSON.stringify(input)}: ${shown.slice(0, 200)}`);
   }
   await stage.stop();
   t.diagnostic(JSON.stringify(counts));
@@ -179,7 +183,10 @@ test(`${CALLS} calls of file tools while a folder and a symlink are exchanged: n
     [],
     'stray temporary files',
   );
-  assert.ok(counts.done > CALLS / 20 && counts.refused > 0, `it was a race: ${JSON.stringify(counts)}`);
+  assert.ok(
+    counts.done > CALLS / 20 && counts.refused > 0,
+    `it was a race: ${JSON.stringify(counts)}`,
+  );
 });
 
 /** As it was done before: the path is checked, and then used. */
@@ -205,7 +212,9 @@ test('control: the same race against paths that are checked and then used leaks'
     const temporary = path.join(path.dirname(real), `.${index}.tmp`);
     await writeFile(temporary, 'written').catch(() => undefined);
     if ((await checkedPath(real, workspace)) === real)
-      await rename(temporary, path.join(path.dirname(real), `made-${index}.txt`)).catch(() => undefined);
+      await rename(temporary, path.join(path.dirname(real), `made-${index}.txt`)).catch(
+        () => undefined,
+      );
     else await unlink(temporary).catch(() => undefined);
   }
   await stage.stop();

@@ -17,7 +17,12 @@ const utf16 = (text: string): Buffer => Buffer.from(`\ufeff${text}`, 'utf16le');
 
 const rows: readonly Row[] = [
   { title: 'lines have numbers', file: 'a\n\nb\n', status: 'ok', text: '1\ta\n2\t\n3\tb' },
-  { title: 'a last line without a line break counts', file: 'a\nb', status: 'ok', text: '1\ta\n2\tb' },
+  {
+    title: 'a last line without a line break counts',
+    file: 'a\nb',
+    status: 'ok',
+    text: '1\ta\n2\tb',
+  },
   { title: 'CRLF is not shown', file: 'a\r\nb\r\n', status: 'ok', text: '1\ta\n2\tb' },
   { title: 'a byte order mark is not shown', file: '\ufeffa\n', status: 'ok', text: '1\ta' },
   { title: 'an empty file says so', file: '', status: 'ok', text: '[the file is empty]' },

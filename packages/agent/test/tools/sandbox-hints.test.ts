@@ -30,7 +30,11 @@ const TRACING = /^tracing of other processes .* needs: "outside"$/;
 /** As the programs print it. */
 const rows: readonly Row[] = [
   [NETWORK, 'workspace', 'curl: (6) Could not resolve host: packages.example.org'],
-  [NETWORK, 'read-only', "fatal: unable to access 'https://x.org/a/': Could not resolve host: x.org"],
+  [
+    NETWORK,
+    'read-only',
+    "fatal: unable to access 'https://x.org/a/': Could not resolve host: x.org",
+  ],
   [NETWORK, 'workspace', 'npm error code EAI_AGAIN\nnpm error syscall getaddrinfo'],
   [NETWORK, 'workspace', 'Error: getaddrinfo ENOTFOUND example.com'],
   [NETWORK, 'workspace', 'Error: connect ENETUNREACH 93.184.216.34:443'],
@@ -40,7 +44,11 @@ const rows: readonly Row[] = [
     'NameResolutionError("<urllib3.connection>: Failed to resolve \'pypi.org\' ([Errno -3] Temporary failure in name resolution)")',
   ],
   [NETWORK, 'workspace', 'ping: connect: Network is unreachable'],
-  [NETWORK, 'workspace', 'go: x.org/y: dial tcp: lookup proxy.golang.org on [::1]:53: no such host'],
+  [
+    NETWORK,
+    'workspace',
+    'go: x.org/y: dial tcp: lookup proxy.golang.org on [::1]:53: no such host',
+  ],
   [
     NETWORK,
     'workspace',
@@ -60,25 +68,53 @@ const rows: readonly Row[] = [
   [PLAN, 'read-only+net', "OSError: [Errno 30] Read-only file system: 'a.pyc'"],
   [GIT, 'workspace', 'error: could not lock config file .git/config: Device or resource busy'],
   [GIT, 'workspace', 'error: could not write config file .git/config: Device or resource busy'],
-  [GIT, 'workspace', "cp: cannot create regular file '.git/hooks/pre-commit': Read-only file system"],
+  [
+    GIT,
+    'workspace',
+    "cp: cannot create regular file '.git/hooks/pre-commit': Read-only file system",
+  ],
   [REPLACED, 'workspace', "mv: cannot move '.git' to '.git2': Device or resource busy"],
   [REPLACED, 'workspace', "rm: cannot remove '.git': Device or resource busy"],
-  [REPLACED, 'workspace', "error: unable to unlink old '.vscode/tasks.json': Read-only file system"],
+  [
+    REPLACED,
+    'workspace',
+    "error: unable to unlink old '.vscode/tasks.json': Read-only file system",
+  ],
   [SECRET, 'workspace', 'cat: /etc/shadow: Permission denied'],
-  [SECRET, 'workspace', "EACCES: permission denied, open '/etc/shadow'\n/etc/shadow: Permission denied"],
+  [
+    SECRET,
+    'workspace',
+    "EACCES: permission denied, open '/etc/shadow'\n/etc/shadow: Permission denied",
+  ],
   [HOME, 'workspace', 'cat: /people/ada/.ssh/id_ed25519: No such file or directory'],
-  [HOME, 'workspace', "Error: ENOENT: no such file or directory, open '/people/ada/.aws/credentials'"],
-  [HOME, 'workspace', "FileNotFoundError: [Errno 2] No such file or directory: '/people/ada/.netrc'"],
+  [
+    HOME,
+    'workspace',
+    "Error: ENOENT: no such file or directory, open '/people/ada/.aws/credentials'",
+  ],
+  [
+    HOME,
+    'workspace',
+    "FileNotFoundError: [Errno 2] No such file or directory: '/people/ada/.netrc'",
+  ],
   [HOME, 'workspace', 'cat: /run/pawl/home/.aws/credentials: No such file or directory'],
   [HOME, 'workspace', 'bash: ~/bin/tool: No such file or directory'],
-  [DAEMON, 'workspace', 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?'],
+  [
+    DAEMON,
+    'workspace',
+    'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?',
+  ],
   [DAEMON, 'workspace', 'dial unix /var/run/docker.sock: connect: no such file or directory'],
   [
     RIGHTS,
     'workspace',
     'sudo: The "no new privileges" flag is set, which prevents sudo from running as root.',
   ],
-  [RIGHTS, 'workspace', 'sudo: effective uid is not 0, is /usr/bin/sudo on a file system with nosuid?'],
+  [
+    RIGHTS,
+    'workspace',
+    'sudo: effective uid is not 0, is /usr/bin/sudo on a file system with nosuid?',
+  ],
   [MOUNTS, 'workspace', 'unshare: unshare failed: Operation not permitted'],
   [MOUNTS, 'workspace', 'mount: /mnt: permission denied.'],
   [MOUNTS, 'workspace', 'bwrap: No permissions to create new namespace'],
@@ -106,7 +142,8 @@ test('outside of the sandbox there is no hint', () => {
 
 test('with network nothing is said of the network', () => {
   for (const [what, , output] of rows)
-    if (what === NETWORK || what === LOCAL) assert.equal(hintFor(output, 'workspace+net'), null, output);
+    if (what === NETWORK || what === LOCAL)
+      assert.equal(hintFor(output, 'workspace+net'), null, output);
 });
 
 /** What fails every day, and has nothing to do with a sandbox. */

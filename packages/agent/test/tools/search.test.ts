@@ -37,7 +37,11 @@ const rows: readonly Row[] = [
     input: { pattern: '^needle' },
     text: '.hidden/one.txt:1:needle hidden\nsrc/a.ts:2:needle a\nsrc/c.ts:1:needle c\nsrc/c.ts:2:needle c again',
   },
-  { title: 'a path narrows it', input: { pattern: 'needle', path: 'src/a.ts' }, text: 'src/a.ts:2:needle a' },
+  {
+    title: 'a path narrows it',
+    input: { pattern: 'needle', path: 'src/a.ts' },
+    text: 'src/a.ts:2:needle a',
+  },
   {
     title: 'a glob narrows it',
     input: { pattern: 'needle', path: 'src', glob: '*.ts', filesOnly: true },
@@ -53,7 +57,11 @@ const rows: readonly Row[] = [
     input: { pattern: 'needle a', context: 1 },
     text: 'src/a.ts-1-before\nsrc/a.ts:2:needle a\nsrc/a.ts-3-after',
   },
-  { title: 'a pattern may look like a flag', input: { pattern: '--needle' }, text: 'src/-x:1:--needle' },
+  {
+    title: 'a pattern may look like a flag',
+    input: { pattern: '--needle' },
+    text: 'src/-x:1:--needle',
+  },
   { title: 'no match is an answer', input: { pattern: 'nothing like it' }, text: 'No matches.' },
   {
     title: 'a limit cuts and says so',
@@ -103,7 +111,11 @@ test('search: symlinks are not followed out of the workspace', async (t) => {
 
 test('search: a call that is cancelled says that there may be more', async (t) => {
   const place = await makePlace(t);
-  const outcome = await place.run('search', { pattern: 'x' }, { signal: AbortSignal.abort('timedOut') });
+  const outcome = await place.run(
+    'search',
+    { pattern: 'x' },
+    { signal: AbortSignal.abort('timedOut') },
+  );
   assert.deepEqual(outcome, { status: 'timedOut', text: '[timed out; there may be more]' });
 });
 
@@ -115,5 +127,8 @@ test('search: a pipe is refused, not waited for', async (t) => {
     { pattern: 'x', path: 'pipe' },
     { signal: AbortSignal.timeout(5_000) },
   );
-  assert.deepEqual(outcome, { status: 'failed', text: "pipe can't be searched: it is not a regular file." });
+  assert.deepEqual(outcome, {
+    status: 'failed',
+    text: "pipe can't be searched: it is not a regular file.",
+  });
 });

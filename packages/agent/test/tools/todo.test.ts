@@ -28,7 +28,11 @@ test('a summary keeps the open items of a to-do list, and drops a finished list'
 for (const [title, input, field] of [
   ['a status that there is not', { items: [{ text: 'a', status: 'soon' }] }, 'items[0].status'],
   ['blank text', { items: [{ text: ' ', status: 'done' }] }, 'items[0].text'],
-  ['too many items', { items: Array.from({ length: 51 }, () => ({ text: 'a', status: 'done' })) }, 'items'],
+  [
+    'too many items',
+    { items: Array.from({ length: 51 }, () => ({ text: 'a', status: 'done' })) },
+    'items',
+  ],
 ] as const) {
   test(`${title} is refused by the name of its field`, async (t) => {
     const place = await makePlace(t);

@@ -20,7 +20,12 @@ type Row = {
 };
 const rows: readonly Row[] = [
   { title: 'a file that was read is replaced', old: 'one\n', content: 'two\n', becomes: 'two\n' },
-  { title: 'a byte order mark is kept', old: '\ufeffone\n', content: 'two\n', becomes: '\ufefftwo\n' },
+  {
+    title: 'a byte order mark is kept',
+    old: '\ufeffone\n',
+    content: 'two\n',
+    becomes: '\ufefftwo\n',
+  },
   { title: 'CRLF is kept', old: 'one\r\ntwo\r\n', content: 'a\nb\n', becomes: 'a\r\nb\r\n' },
   { title: 'an emptied file is empty', old: 'one\n', content: '', becomes: '' },
 ];

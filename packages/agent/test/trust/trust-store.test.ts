@@ -45,7 +45,10 @@ test('exactly the allowed content is trusted, and a change names what was allowe
   await store.allow(place.project, hook('echo 1'));
   assert.deepEqual(await store.judge(place.project, hook('echo 1')), { kind: 'trusted' });
   for (const changed of ['echo 1 ', 'echo 2', '', 'Echo 1', 'echo\u00a01'])
-    assert.deepEqual(await store.judge(place.project, hook(changed)), { kind: 'changed', before: 'echo 1' });
+    assert.deepEqual(await store.judge(place.project, hook(changed)), {
+      kind: 'changed',
+      before: 'echo 1',
+    });
   assert.deepEqual(await store.judge(place.project, hook('echo 1', 'other')), { kind: 'unknown' });
   const server = { kind: 'mcp-server', name: 'format', content: 'echo 1' } as const;
   assert.deepEqual(await store.judge(place.project, server), { kind: 'unknown' });
@@ -87,7 +90,11 @@ test('a copied or moved project asks again; a symlink to the project does not', 
   renameSync(place.project, moved);
   assert.deepEqual(await store.judge(moved, hook('echo 1')), { kind: 'unknown' });
   assert.deepEqual(await store.judge(place.project, hook('echo 1')), { kind: 'unknown' });
-  assert.equal(await store.revoke(place.project, hook('')), true, 'a removed folder can be revoked');
+  assert.equal(
+    await store.revoke(place.project, hook('')),
+    true,
+    'a removed folder can be revoked',
+  );
 });
 
 test('nobody else can read the answers, and nothing is written into the project', async (t) => {
@@ -102,7 +109,9 @@ test('nobody else can read the answers, and nothing is written into the project'
 test('answers given at the same time are all kept', async (t) => {
   const place = makePlace(t);
   const names = Array.from({ length: 24 }, (_, index) => `hook-${index}`);
-  await Promise.all(names.map((name) => opened(place).store.allow(place.project, hook('echo 1', name))));
+  await Promise.all(
+    names.map((name) => opened(place).store.allow(place.project, hook('echo 1', name))),
+  );
   const { store, warnings } = opened(place);
   assert.deepEqual((await store.list()).map(({ name }) => name).sort(), names.sort());
   assert.deepEqual(warnings, []);

@@ -27,7 +27,13 @@ const makeStage = (t: TestContext) => {
   };
   const sandbox = createSessionSandbox({ environment });
   t.after(() => sandbox.close());
-  const place = { workspace: folder, environment, sandbox, sessionId: 'S1', startedBy: 'user' as const };
+  const place = {
+    workspace: folder,
+    environment,
+    sandbox,
+    sessionId: 'S1',
+    startedBy: 'user' as const,
+  };
   const hook = (command: CommandHook['command'], more: Partial<CommandHook> = {}): CommandHook => ({
     name: 'guard',
     on: ['before-tool'],
@@ -52,7 +58,9 @@ const makeStage = (t: TestContext) => {
 test('a hook answers by its exit code, or with a JSON object', async (t) => {
   const { hook, run } = makeStage(t);
   const said = async (command: string): Promise<Omit<HookVerdict, 'hook'>> => {
-    const [{ hook: _, ...verdict } = { hook: '', decision: 'allow' as const }] = await run([hook(command)]);
+    const [{ hook: _, ...verdict } = { hook: '', decision: 'allow' as const }] = await run([
+      hook(command),
+    ]);
     return verdict;
   };
   assert.deepEqual(await said('true'), { decision: 'allow' });
@@ -71,7 +79,10 @@ test('a hook answers by its exit code, or with a JSON object', async (t) => {
     note: 'look',
   });
   const failure = (fault: string) => ({ decision: 'deny', reason: fault, fault });
-  assert.deepEqual(await said('echo broken >&2; exit 1'), failure('it ended with exit code 1: broken'));
+  assert.deepEqual(
+    await said('echo broken >&2; exit 1'),
+    failure('it ended with exit code 1: broken'),
+  );
   assert.deepEqual(
     await said('echo "{not json"'),
     failure('its output begins like a JSON object and is none'),
@@ -131,7 +142,9 @@ test('a hook that hangs, floods or forks is ended in time, with its processes', 
   assert.deepEqual(forking, { hook: 'guard', decision: 'allow', note: 'n' });
 
   const large = { tool_name: 'bash', tool_input: { command: 'x'.repeat(5_000_000) } };
-  assert.deepEqual(await run([hook('exit 0')], 'before-tool', large), [{ hook: 'guard', decision: 'allow' }]);
+  assert.deepEqual(await run([hook('exit 0')], 'before-tool', large), [
+    { hook: 'guard', decision: 'allow' },
+  ]);
 });
 
 test('an aborted hook ends at once, and its declaration says what follows', async (t) => {
@@ -174,8 +187,26 @@ test('names of tools: a star stands for any text, and many stars cost no time', 
       [{ name: 'x', on: 'before-tool', tools: [pattern], run: () => undefined }],
       place,
     )?.wants('before-tool', tool);
-  const fitting = ['*', '**', 'mcp__*', '*__find', 'mcp__*__find', '*d*', 'm*p*docs*f*d', 'mcp__docs__find'];
-  const other = ['', 'mcp', '*docs', 'docs*', 'mcp__docs__*__find', 'm*find*d', 'mcp__docs__find*d', 'MCP*'];
+  const fitting = [
+    '*',
+    '**',
+    'mcp__*',
+    '*__find',
+    'mcp__*__find',
+    '*d*',
+    'm*p*docs*f*d',
+    'mcp__docs__find',
+  ];
+  const other = [
+    '',
+    'mcp',
+    '*docs',
+    'docs*',
+    'mcp__docs__*__find',
+    'm*find*d',
+    'mcp__docs__find*d',
+    'MCP*',
+  ];
   for (const pattern of fitting) assert.equal(wants(pattern, 'mcp__docs__find'), true, pattern);
   for (const pattern of other) assert.equal(wants(pattern, 'mcp__docs__find'), false, pattern);
   const started = performance.now();
@@ -186,7 +217,9 @@ test('names of tools: a star stands for any text, and many stars cost no time', 
 test('half a character in a text of a hook never reaches a provider, which would refuse every request', async (t) => {
   const { run } = makeStage(t);
   const note = `${'x'.repeat(3_999)}\u{1f600}`;
-  const [cutThere] = await run([{ name: 'x', on: 'before-tool', run: () => ({ note: `${note}more` }) }]);
+  const [cutThere] = await run([
+    { name: 'x', on: 'before-tool', run: () => ({ note: `${note}more` }) },
+  ]);
   assert.equal(cutThere?.note, `${'x'.repeat(3_999)}\ufffd…`);
   const [lying] = await run([
     { name: 'x', on: 'before-tool', run: () => ({ decision: 'deny', reason: 'a\ud83db' }) },
@@ -202,7 +235,11 @@ test('failing open or closed: before a tool closed, elsewhere open, as declared 
   assert.equal(await decided('before-tool', { onFailure: 'allow' }), 'allow');
   assert.equal(await decided('turn-end'), 'allow');
   assert.equal(await decided('turn-end', { onFailure: 'deny' }), 'deny');
-  assert.equal(await decided('session-start', { onFailure: 'deny' }), 'allow', 'nothing can be denied there');
+  assert.equal(
+    await decided('session-start', { onFailure: 'deny' }),
+    'allow',
+    'nothing can be denied there',
+  );
   const [asking] = await run([hook(`echo '{"decision":"ask"}'`, { on: ['turn-end'] })], 'turn-end');
   assert.match(asking?.fault ?? '', /a meaning before a tool only/);
 });
@@ -215,7 +252,11 @@ test('a sandboxed hook writes only where its level lets it, and never runs witho
   assert.equal(reading?.decision, 'deny');
   const [writing] = await run([hook(write('two'), { sandbox: 'workspace' })]);
   // Without bubblewrap on this machine the hook fails, and is not run some other way.
-  assert.equal(existsSync(path.join(folder, 'two')), writing?.fault === undefined, JSON.stringify(writing));
+  assert.equal(
+    existsSync(path.join(folder, 'two')),
+    writing?.fault === undefined,
+    JSON.stringify(writing),
+  );
 });
 
 test('a program is named by its whole path, or found outside of the repository', async (t) => {
@@ -224,13 +265,17 @@ test('a program is named by its whole path, or found outside of the repository',
   assert.match(relative?.fault ?? '', /relative path\. Write the whole path/);
   const [missing] = await run([hook(['no-such-program-here'])]);
   assert.match(missing?.fault ?? '', /there is no program no-such-program-here in PATH/);
-  assert.deepEqual(await run([hook(['sh', '-c', 'exit 2'])]), [{ hook: 'guard', decision: 'deny' }]);
+  assert.deepEqual(await run([hook(['sh', '-c', 'exit 2'])]), [
+    { hook: 'guard', decision: 'deny' },
+  ]);
 });
 
 test('a function is a hook too: it may throw, hang, lie or say nothing', async (t) => {
   const { run } = makeStage(t);
   const said = async (work: () => unknown): Promise<HookVerdict | undefined> =>
-    (await run([{ name: 'own', on: 'before-tool', timeoutMs: 50, run: work as () => undefined }]))[0];
+    (
+      await run([{ name: 'own', on: 'before-tool', timeoutMs: 50, run: work as () => undefined }])
+    )[0];
   assert.deepEqual(await said(() => undefined), { hook: 'own', decision: 'allow' });
   assert.deepEqual(await said(async () => ({ decision: 'deny', reason: 'r' })), {
     hook: 'own',
@@ -250,11 +295,13 @@ test('a function is a hook too: it may throw, hang, lie or say nothing', async (
 
 test('a task has the hooks about its work, and none about the user', async (t) => {
   const { hook, place } = makeStage(t);
-  const all = hook('true', { on: ['before-tool', 'after-tool', 'turn-end', 'ask-user', 'session-start'] });
+  const all = hook('true', {
+    on: ['before-tool', 'after-tool', 'turn-end', 'ask-user', 'session-start'],
+  });
   const hooks = createSessionHooks([all], { ...place, startedBy: 'task' });
   assert.deepEqual(
-    (['before-tool', 'after-tool', 'turn-end', 'ask-user', 'session-start'] as const).map((moment) =>
-      hooks?.wants(moment),
+    (['before-tool', 'after-tool', 'turn-end', 'ask-user', 'session-start'] as const).map(
+      (moment) => hooks?.wants(moment),
     ),
     [true, true, false, false, false],
   );

@@ -21,14 +21,18 @@ test('a program that exits in the middle of it leaves no git, no folder and no l
     file: fileURLToPath(new URL('lock-and-exit.ts', import.meta.url)),
   });
   const words = [program, place.workspace, path.join(place.root, 'pid')];
-  await promisify(execFile)(process.execPath, words, { env: { ...environment, TMPDIR: temporary } });
+  await promisify(execFile)(process.execPath, words, {
+    env: { ...environment, TMPDIR: temporary },
+  });
   await assertGone([Number(await readFile(path.join(place.root, 'pid'), 'utf8'))]);
   assert.deepEqual(
     (await readdir(temporary)).filter((name) => name.startsWith('pawl-')),
     [],
   );
   assert.deepEqual(
-    (await readdir(place.path('.git'))).filter((name) => name.endsWith('.lock') || name.startsWith('pawl-')),
+    (await readdir(place.path('.git'))).filter(
+      (name) => name.endsWith('.lock') || name.startsWith('pawl-'),
+    ),
     [],
   );
 });

@@ -34,9 +34,18 @@ export const rows: readonly Row[] = [
     committed: ['M\ta', 'A\tdeep/new'],
   },
   {
-    title: 'what a command makes, changes, deletes, renames, links and makes executable is committed',
-    given: 'for name in gone moved mode; do echo $name > $name; done; git add .; git commit -qm more',
-    when: [[{ command: 'echo x >> a; rm gone; mv moved other; chmod +x mode; ln -s a link; echo x > new' }]],
+    title:
+      'what a command makes, changes, deletes, renames, links and makes executable is committed',
+    given:
+      'for name in gone moved mode; do echo $name > $name; done; git add .; git commit -qm more',
+    when: [
+      [
+        {
+          command:
+            'echo x >> a; rm gone; mv moved other; chmod +x mode; ln -s a link; echo x > new',
+        },
+      ],
+    ],
     committed: ['M\ta', 'D\tgone', 'A\tlink', 'M\tmode', 'A\tnew', 'R100\tmoved\tother'],
   },
   {
@@ -54,7 +63,16 @@ export const rows: readonly Row[] = [
   {
     title: 'names with spaces, quotes, line breaks and letters of all kinds',
     when: [[{ command: `touch -- 'a b' $'new\\nline' '"q"' 'ü中🙂' ':(top)x' '*' '-x' $'t\\tb'` }]],
-    committed: ['A\t"q"', 'A\t*', 'A\t-x', 'A\t:(top)x', 'A\ta b', 'A\tnew\nline', 'A\tt\tb', 'A\tü中🙂'],
+    committed: [
+      'A\t"q"',
+      'A\t*',
+      'A\t-x',
+      'A\t:(top)x',
+      'A\ta b',
+      'A\tnew\nline',
+      'A\tt\tb',
+      'A\tü中🙂',
+    ],
   },
   {
     title: "the user's dirty, staged and new files are left alone",
@@ -109,7 +127,11 @@ export const rows: readonly Row[] = [
   {
     title: "a file that the user edits between the agent's edits and the commit is left alone",
     given: 'touch .git/MERGE_HEAD',
-    when: [[{ edit: 'a', text: 'x' }], 'rm .git/MERGE_HEAD; echo user >> a', [{ edit: 'a', text: 'y' }]],
+    when: [
+      [{ edit: 'a', text: 'x' }],
+      'rm .git/MERGE_HEAD; echo user >> a',
+      [{ edit: 'a', text: 'y' }],
+    ],
     status: [' M a'],
     note: notCommitted('a', 'somebody else changed it too'),
     warning: notCommitted('a', 'somebody else changed it too'),
@@ -174,7 +196,8 @@ export const rows: readonly Row[] = [
     warning: notCommitted('a', 'it came with a switch'),
   },
   {
-    title: "a file that was committed and then edited by the user is the user's, and nothing is said of it",
+    title:
+      "a file that was committed and then edited by the user is the user's, and nothing is said of it",
     when: [[{ edit: 'a', text: 'x' }], 'echo user >> a', [{ edit: 'b', text: 'x' }]],
     committed: ['M\tb'],
     status: [' M a'],
@@ -246,7 +269,11 @@ export const rows: readonly Row[] = [
     given:
       'git clone -q . ../other; git -c protocol.file.allow=always submodule --quiet add ../other sub; git commit -qm sub',
     when: [
-      [{ edit: 'a', text: 'x' }, { edit: 'sub/a', text: 'x' }, { command: 'git -C sub commit -qam inside' }],
+      [
+        { edit: 'a', text: 'x' },
+        { edit: 'sub/a', text: 'x' },
+        { command: 'git -C sub commit -qam inside' },
+      ],
     ],
     committed: ['M\ta'],
     status: [' M sub'],
@@ -270,7 +297,8 @@ export const rows: readonly Row[] = [
   },
   {
     title: 'the first commit while other files are staged',
-    given: 'git checkout -q --orphan fresh; git branch -qD main; git symbolic-ref HEAD refs/heads/main',
+    given:
+      'git checkout -q --orphan fresh; git branch -qD main; git symbolic-ref HEAD refs/heads/main',
     when: [[{ edit: 'new', text: 'x' }]],
     committed: ['A\tnew'],
     status: ['A  a', 'A  b'],

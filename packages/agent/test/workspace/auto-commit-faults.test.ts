@@ -26,7 +26,8 @@ const races: readonly Row[] = [
   {
     title: 'a commit that the user makes at the same moment',
     meanwhile: 'echo user >> b; git commit -qm theirs b',
-    warning: /^The changes were not committed: .*main.*They are committed with the next changes\.$/s,
+    warning:
+      /^The changes were not committed: .*main.*They are committed with the next changes\.$/s,
     log: ['theirs', 'first'],
     status: [' M a'],
   },
@@ -73,7 +74,10 @@ for (const row of races) {
     assert.deepEqual([lost.commits, lost.note, lost.dirty], [[], '', true]);
     if (row.repair !== undefined) await place.shell(row.repair);
     assert.deepEqual((await log(place)).trim().split('\n'), row.log);
-    assert.deepEqual((await place.shell('git status --porcelain')).split('\n').filter(Boolean), row.status);
+    assert.deepEqual(
+      (await place.shell('git status --porcelain')).split('\n').filter(Boolean),
+      row.status,
+    );
     assert.equal((await readdir(place.path('.git'))).includes('index.lock'), false);
     const won = await commitA(session);
     assert.equal(won.warning, '');
@@ -88,7 +92,10 @@ test('auto-commit: a file that is changed between the look and the commit is com
     'case "$*" in *update-index*) echo user >> a;; esac; exec REAL "$@"',
   );
   const report = await commitA(makeSession(place, { environment }));
-  assert.match(report.warning, /^The changes were not committed: a file was changed at the same moment\./);
+  assert.match(
+    report.warning,
+    /^The changes were not committed: a file was changed at the same moment\./,
+  );
   assert.equal(await log(place), 'first\n');
 });
 
@@ -141,7 +148,9 @@ for (const [what, given] of states) {
 
 test('auto-commit: while files are not merged nothing is committed', async (t) => {
   const place = await makeRepository(t);
-  await place.shell('echo x > b; git stash -q; echo y > b; git commit -qam y; git stash pop || true');
+  await place.shell(
+    'echo x > b; git stash -q; echo y > b; git commit -qam y; git stash pop || true',
+  );
   assert.equal(
     (await commitA(makeSession(place))).warning,
     'The changes were not committed: files are not merged yet.',
@@ -202,7 +211,10 @@ for (const [what, given, message] of faults) {
     const failed = commitTouched(session.watch, context, []);
     if (what.startsWith('a HEAD')) assert.deepEqual((await failed).commits, []);
     else await assert.rejects(failed, { name: 'ProgramFailure', message });
-    assert.equal(await place.shell('cat .git/index .git/HEAD .git/refs/heads/main | sha256sum'), before);
+    assert.equal(
+      await place.shell('cat .git/index .git/HEAD .git/refs/heads/main | sha256sum'),
+      before,
+    );
     assert.deepEqual(
       (await readdir(place.path('.git'))).filter((name) => name.endsWith('.lock')),
       [],
@@ -236,5 +248,8 @@ test('auto-commit: stopped while the branch moves, the commit is made whole', as
   stop.abort();
   await place.shell('touch ../stopped');
   assert.equal((await done).commits.length, 1);
-  assert.equal(await place.shell('git log --format=%s; git status --porcelain'), 'feat: something\nfirst\n');
+  assert.equal(
+    await place.shell('git log --format=%s; git status --porcelain'),
+    'feat: something\nfirst\n',
+  );
 });

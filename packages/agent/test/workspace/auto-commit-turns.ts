@@ -4,7 +4,8 @@ import { notCommitted, type Row } from './auto-commit-cases.js';
 
 export const rowsOfTurns: readonly Row[] = [
   {
-    title: 'what a cancelled call wrote is committed with the next batch, what the user wrote then is not',
+    title:
+      'what a cancelled call wrote is committed with the next batch, what the user wrote then is not',
     when: [
       [{ command: 'echo x > new; echo x >> b', cancelled: true }],
       'echo user > theirs',
@@ -26,7 +27,8 @@ export const rowsOfTurns: readonly Row[] = [
     committed: ['A\tnew'],
   },
   {
-    title: "what was written while a call waited for an answer that cancelled the turn is not the call's",
+    title:
+      "what was written while a call waited for an answer that cancelled the turn is not the call's",
     when: [
       [{ command: 'echo x > new' }, { command: 'echo user >> b', outside: true, cancelled: true }],
       [{ edit: 'a', text: 'x' }],

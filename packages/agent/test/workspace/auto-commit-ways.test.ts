@@ -7,7 +7,13 @@ import type { JudgedCall } from '../../src/policy/judged-call.js';
 import type { HookReport } from '../../src/ports/hooks.js';
 import { commitTouched } from '../../src/workspace/auto-commit.js';
 import { commitA } from './committing.js';
-import { type Environment, makeRepository, makeSession, type Place, type Session } from './place.js';
+import {
+  type Environment,
+  makeRepository,
+  makeSession,
+  type Place,
+  type Session,
+} from './place.js';
 
 const identities: readonly {
   readonly title: string;
@@ -33,7 +39,8 @@ const identities: readonly {
   },
   {
     title: 'one in an included file',
-    given: "git config include.path more; printf '[user]\\nname = Bob\\nemail = b@x\\n' > .git/more",
+    given:
+      "git config include.path more; printf '[user]\\nname = Bob\\nemail = b@x\\n' > .git/more",
     is: 'Bob <b@x> Bob <b@x>',
   },
   {
@@ -61,7 +68,10 @@ for (const { title, given, environment, is } of identities) {
 test('auto-commit: a commit that should be signed is not, and says so', async (t) => {
   const place = await makeRepository(t);
   await place.shell('git config commit.gpgSign true');
-  assert.match((await commitA(makeSession(place))).note, /as [0-9a-f]{8}, not signed: feat: something/);
+  assert.match(
+    (await commitA(makeSession(place))).note,
+    /as [0-9a-f]{8}, not signed: feat: something/,
+  );
 });
 
 test('auto-commit: the reflog tells who moved the branch', async (t) => {
@@ -78,7 +88,9 @@ test('auto-commit: its commit is no news for the next look', async (t) => {
   const place = await makeRepository(t);
   const session = makeSession(place);
   await commitA(session);
-  const report = await session.watch.check(session.context(await session.batch([{ command: 'true' }])));
+  const report = await session.watch.check(
+    session.context(await session.batch([{ command: 'true' }])),
+  );
   assert.deepEqual([report.note, report.commits, report.warning], ['', [], '']);
 });
 
@@ -114,7 +126,10 @@ test('auto-commit: outside of a repository nothing happens', async (t) => {
   await place.shell('rm -rf .git');
   await mkdir(place.path('sub'));
   const report = await commitA(makeSession(place));
-  assert.deepEqual([report.commits, report.note, report.warning, report.dirty], [[], '', '', false]);
+  assert.deepEqual(
+    [report.commits, report.note, report.warning, report.dirty],
+    [[], '', '', false],
+  );
 });
 
 /** A session at a place, and the same one in a later process. */
@@ -150,7 +165,10 @@ test('auto-commit: a call that runs again after a kill has not changed what the 
   const place = await makeRepository(t);
   const { open } = twice(place);
   const first = open();
-  const calls = [...(await first.batch([{ edit: 'a', text: 'x' }])), await first.cut({ command: 'true' })];
+  const calls = [
+    ...(await first.batch([{ edit: 'a', text: 'x' }])),
+    await first.cut({ command: 'true' }),
+  ];
   await place.shell('echo user > theirs');
   const second = open();
   await second.watch.before(calls[1] as JudgedCall, second.settings);
@@ -178,7 +196,10 @@ test('auto-commit: without a record the calls after a kill are not committed wit
   const place = await makeRepository(t);
   const before = await makeSession(place).batch([{ edit: 'a', text: 'x' }]);
   const session = makeSession(place);
-  const report = await finish(session, [...before, ...(await session.batch([{ edit: 'new', text: 'x' }]))]);
+  const report = await finish(session, [
+    ...before,
+    ...(await session.batch([{ edit: 'new', text: 'x' }])),
+  ]);
   assert.equal(report.commits.length, 0);
   assert.match(report.warning, /Not committed: new, a: Pawl was killed between the calls/);
 });
@@ -192,6 +213,8 @@ test('auto-commit: a damaged record counts as none, and without auto-commit it i
   assert.deepEqual(open().watch.agentChanges.ours(), []);
   writeFileSync(recordFile, text);
   assert.deepEqual(open().watch.agentChanges.ours(), ['a'], 'the control');
-  await makeSession(place, { recordFile, settings: { autoCommit: 'off' } }).batch([{ command: 'true' }]);
+  await makeSession(place, { recordFile, settings: { autoCommit: 'off' } }).batch([
+    { command: 'true' },
+  ]);
   assert.equal(existsSync(recordFile), false);
 });

@@ -19,7 +19,12 @@ const belongings = async (place: Place, without: readonly string[]): Promise<rea
   const names = new Set(
     without.flatMap((line) => (line.startsWith('R') ? line.split('\t').slice(1) : [line.slice(2)])),
   );
-  return [...index.filter((line) => !names.has(line.slice(line.indexOf('\t') + 1))), files, config, home];
+  return [
+    ...index.filter((line) => !names.has(line.slice(line.indexOf('\t') + 1))),
+    files,
+    config,
+    home,
+  ];
 };
 
 /** `git show --name-status -z` as lines. */
@@ -61,7 +66,10 @@ for (const row of [...rows, ...rowsOfTurns]) {
     const status = (await place.shell('git status --porcelain')).split('\n').filter(Boolean);
     assert.deepEqual(status, row.status ?? []);
     assert.deepEqual(await belongings(place, row.committed ?? []), before);
-    assert.match(report?.note ?? '', row.committed === undefined ? /^(\[auto-commit\] Not.*)?$/s : COMMITTED);
+    assert.match(
+      report?.note ?? '',
+      row.committed === undefined ? /^(\[auto-commit\] Not.*)?$/s : COMMITTED,
+    );
     assert.match(report?.note ?? '', row.note ?? /^((?!Not committed).)*$/s);
     assert.match(report?.warning ?? '', row.warning ?? /^$/);
     assert.equal(report?.dirty, row.dirty ?? status.length > 0);

@@ -31,7 +31,11 @@ for (const [kind, plant] of Object.entries(HOSTILE)) {
     await place.shell(`mkdir ${other} && cd ${other} && ${MADE}`);
     await plant(place, other);
     const head = await place.shell(`git -C ${other} rev-parse HEAD`);
-    assert.equal(await place.shell('git rev-parse HEAD'), head, 'the control: git itself believes it');
+    assert.equal(
+      await place.shell('git rev-parse HEAD'),
+      head,
+      'the control: git itself believes it',
+    );
     await assert.rejects(use(place), { kind: 'refused', message: /^git is not asked: / });
   });
 }

@@ -1,26 +1,38 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cleanMessage, commitTouched, cutDiff, DIFF_BYTES } from '../../src/workspace/auto-commit.js';
+import {
+  cleanMessage,
+  commitTouched,
+  cutDiff,
+  DIFF_BYTES,
+} from '../../src/workspace/auto-commit.js';
 import { makeRepository, makeSession, type Write } from './place.js';
 
-const messages: readonly { readonly title: string; readonly written: string; readonly is: string | null }[] =
-  [
-    { title: 'one line', written: 'feat(core): add x', is: 'feat(core): add x' },
-    { title: 'a body', written: 'fix!: y\n\nwhy  \nand how\n', is: 'fix!: y\n\nwhy\nand how' },
-    { title: 'a body without the empty line', written: 'fix: y\nwhy', is: 'fix: y\n\nwhy' },
-    { title: 'a code fence', written: '```text\nfix: y\n\nwhy\n```\n', is: 'fix: y\n\nwhy' },
-    { title: 'quotes', written: '"fix: y"', is: 'fix: y' },
-    { title: 'control characters', written: 'fix: y\x1b[2J\u202e\r\n\r\nz\x00', is: 'fix: y[2J\n\nz' },
-    {
-      title: 'a body without end',
-      written: `fix: y\n\n${'z\n'.repeat(100)}`,
-      is: `fix: y\n\n${'z\n'.repeat(10).trim()}`,
-    },
-    { title: 'talk', written: 'Here is your message: fix: y', is: null },
-    { title: 'nothing', written: ' \n', is: null },
-    { title: 'a subject without end', written: `fix: ${'y'.repeat(200)}`, is: null },
-    { title: 'a type alone', written: 'fix: ', is: null },
-  ];
+const messages: readonly {
+  readonly title: string;
+  readonly written: string;
+  readonly is: string | null;
+}[] = [
+  { title: 'one line', written: 'feat(core): add x', is: 'feat(core): add x' },
+  { title: 'a body', written: 'fix!: y\n\nwhy  \nand how\n', is: 'fix!: y\n\nwhy\nand how' },
+  { title: 'a body without the empty line', written: 'fix: y\nwhy', is: 'fix: y\n\nwhy' },
+  { title: 'a code fence', written: '```text\nfix: y\n\nwhy\n```\n', is: 'fix: y\n\nwhy' },
+  { title: 'quotes', written: '"fix: y"', is: 'fix: y' },
+  {
+    title: 'control characters',
+    written: 'fix: y\x1b[2J\u202e\r\n\r\nz\x00',
+    is: 'fix: y[2J\n\nz',
+  },
+  {
+    title: 'a body without end',
+    written: `fix: y\n\n${'z\n'.repeat(100)}`,
+    is: `fix: y\n\n${'z\n'.repeat(10).trim()}`,
+  },
+  { title: 'talk', written: 'Here is your message: fix: y', is: null },
+  { title: 'nothing', written: ' \n', is: null },
+  { title: 'a subject without end', written: `fix: ${'y'.repeat(200)}`, is: null },
+  { title: 'a type alone', written: 'fix: ', is: null },
+];
 
 for (const { title, written, is } of messages) {
   test(`a message of a model: ${title}`, () => {
@@ -54,7 +66,11 @@ test('a diff of one long line ends with a whole character and a notice', () => {
 
 const late: Write = () => new Promise<null>(() => undefined);
 
-const models: readonly { readonly title: string; readonly write: Write; readonly subject: string }[] = [
+const models: readonly {
+  readonly title: string;
+  readonly write: Write;
+  readonly subject: string;
+}[] = [
   { title: 'writes one', write: async () => 'docs: say why', subject: 'docs: say why' },
   { title: 'has none in time', write: async () => null, subject: 'chore: pawl changed 2 files' },
   { title: 'never answers', write: late, subject: 'chore: pawl changed 2 files' },
@@ -63,14 +79,20 @@ const models: readonly { readonly title: string; readonly write: Write; readonly
     write: async () => Promise.reject(new Error('no')),
     subject: 'chore: pawl changed 2 files',
   },
-  { title: 'writes something else', write: async () => 'Sure!', subject: 'chore: pawl changed 2 files' },
+  {
+    title: 'writes something else',
+    write: async () => 'Sure!',
+    subject: 'chore: pawl changed 2 files',
+  },
 ];
 
 for (const { title, write, subject } of models) {
   test(`the message of a commit when the model ${title}`, async (t) => {
     const place = await makeRepository(t);
     const session = makeSession(place);
-    const context = session.context(await session.batch([{ command: 'echo x >> a; rm b' }]), { write });
+    const context = session.context(await session.batch([{ command: 'echo x >> a; rm b' }]), {
+      write,
+    });
     await session.watch.check(context);
     const report = await commitTouched(session.watch, context, [], { messageDeadlineMs: 200 });
     assert.equal(await place.shell('git log -1 --format=%B'), `${subject}\n\n`);

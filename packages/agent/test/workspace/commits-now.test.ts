@@ -17,7 +17,11 @@ type Row = {
 
 const rows: readonly Row[] = [
   { title: 'a command that changes nothing', when: [{ command: 'true' }], gives: 'report' },
-  { title: 'a command that changes files', when: [{ command: 'echo x >> a; rm b' }], gives: 'report' },
+  {
+    title: 'a command that changes files',
+    when: [{ command: 'echo x >> a; rm b' }],
+    gives: 'report',
+  },
   { title: 'an edit', when: [{ edit: 'a', text: 'two' }], gives: 'report' },
   {
     title: 'an edit and a command, in a repository with no commit yet',
@@ -25,8 +29,17 @@ const rows: readonly Row[] = [
     when: [{ edit: 'a', text: 'two' }, { command: 'true' }],
     gives: 'report',
   },
-  { title: 'an edit of what git keeps', when: [{ edit: '.git/description', text: 'x' }], gives: 'report' },
-  { title: 'no repository', given: 'rm -rf .git', when: [{ edit: 'a', text: 'two' }], gives: 'report' },
+  {
+    title: 'an edit of what git keeps',
+    when: [{ edit: '.git/description', text: 'x' }],
+    gives: 'report',
+  },
+  {
+    title: 'no repository',
+    given: 'rm -rf .git',
+    when: [{ edit: 'a', text: 'two' }],
+    gives: 'report',
+  },
   { title: 'a commit', when: [{ command: 'git commit -qam x --allow-empty' }], gives: 'nothing' },
   { title: 'another branch', when: [{ command: 'git switch -qc other' }], gives: 'nothing' },
   { title: 'a repository that is gone', when: [{ command: 'rm -rf .git' }], gives: 'nothing' },
@@ -41,7 +54,12 @@ const rows: readonly Row[] = [
     when: [{ command: 'git commit -qm x --allow-empty' }, { command: 'true' }],
     gives: 'nothing',
   },
-  { title: 'auto-commit', when: [{ command: 'true' }], settings: { autoCommit: 'on' }, gives: 'nothing' },
+  {
+    title: 'auto-commit',
+    when: [{ command: 'true' }],
+    settings: { autoCommit: 'on' },
+    gives: 'nothing',
+  },
   {
     title: 'a command where a formatter is used',
     when: [{ command: 'true' }],

@@ -67,7 +67,10 @@ test('the watch: a file that the user saves while the agent edits another is no 
   const context = session.context([call]);
   assert.deepEqual(relative(place, (await session.watch.check(context)).changedFiles), ['a']);
   await commitTouched(session.watch, context, []);
-  assert.equal(await place.shell('git show --format= --name-only HEAD; git status --porcelain'), 'a\n M b\n');
+  assert.equal(
+    await place.shell('git show --format= --name-only HEAD; git status --porcelain'),
+    'a\n M b\n',
+  );
 });
 
 test('the watch: without a repository no process is started, and the files are those that the calls name', async (t) => {
@@ -77,7 +80,10 @@ test('the watch: without a repository no process is started, and the files are t
     await session.batch([{ edit: 'new', text: 'x' }, { command: 'echo x > other' }]),
   );
   const report = await session.watch.check(context);
-  assert.deepEqual([report.note, report.warning, report.commits, report.dirty], ['', '', [], false]);
+  assert.deepEqual(
+    [report.note, report.warning, report.commits, report.dirty],
+    ['', '', [], false],
+  );
   assert.deepEqual(relative(place, report.changedFiles), ['new']);
   await commitTouched(session.watch, context, []);
   assert.deepEqual(await started(place), []);
@@ -93,7 +99,8 @@ test('the watch: when no call ended ok, no process is started', async (t) => {
 
 const asked = async (place: Place): Promise<readonly (string | undefined)[]> => {
   const words = (await started(place)).map(
-    (line) => /(rev-parse|config|status|for-each-ref|ls-files|rev-list)( |$)/.exec(line)?.[1] ?? line,
+    (line) =>
+      /(rev-parse|config|status|for-each-ref|ls-files|rev-list)( |$)/.exec(line)?.[1] ?? line,
   );
   await rm(path.join(place.root, 'log'), { force: true });
   return words.toSorted();
@@ -107,13 +114,20 @@ test('the watch: by default no process is started while HEAD and the branches st
   const batch = async (...deeds: readonly Deed[]) =>
     session.watch.check(session.context(await session.batch(deeds)));
   await batch({ command: 'true' });
-  assert.deepEqual(await asked(place), ['config', 'rev-parse'], 'where it is, and how it is set up: once');
+  assert.deepEqual(
+    await asked(place),
+    ['config', 'rev-parse'],
+    'where it is, and how it is set up: once',
+  );
   const [, report] = [
     await batch({ command: 'echo x > new; git add new; echo y >> a' }),
     await batch({ edit: 'a', text: 'z' }, { command: 'exit 0' }),
   ];
   assert.deepEqual(await asked(place), []);
-  assert.deepEqual([relative(place, report.changedFiles), report.note, report.dirty], [['a'], '', false]);
+  assert.deepEqual(
+    [relative(place, report.changedFiles), report.note, report.dirty],
+    [['a'], '', false],
+  );
   const { commits } = await batch({ command: 'git commit -qam second' });
   assert.equal(commits.length, 1, 'the control: a commit is noticed');
   assert.ok((await asked(place)).includes('rev-list'));
@@ -127,7 +141,11 @@ test('the watch: with auto-commit a look is one process more, before and after e
   assert.deepEqual(await asked(place), ['config', 'rev-parse', 'status', 'status']);
   const more = await session.batch([{ edit: 'a', text: 'y' }]);
   await session.watch.check(session.context([...calls, ...more]));
-  assert.deepEqual(await asked(place), ['status', 'status'], 'the phase uses the look after the last call');
+  assert.deepEqual(
+    await asked(place),
+    ['status', 'status'],
+    'the phase uses the look after the last call',
+  );
 });
 
 test('the watch: the phase looks itself when the last look is not of this moment', async (t) => {
@@ -145,7 +163,12 @@ test('the watch: a formatter needs the tree for what commands change, not for fi
   const place = await makeRepository(t);
   const environment = await wrapGit(place, 'exec REAL "$@"');
   const settings = { autoCommit: 'off', formatter: 'onChanges' } as const;
-  const session = makeSession(place, { environment, settings, isFormatted: true, now: anHourLater });
+  const session = makeSession(place, {
+    environment,
+    settings,
+    isFormatted: true,
+    now: anHourLater,
+  });
   const batch = async (...deeds: readonly Deed[]) =>
     session.watch.check(session.context(await session.batch(deeds)));
   const edited = await batch({ edit: 'a', text: 'x' });
@@ -166,7 +189,10 @@ test('the watch: a fault of git is told once, and no call is held up by it', asy
     session.watch.check(session.context(await session.batch([{ edit: 'a', text: 'x' }])));
   await assert.rejects(batch(), { name: 'ProgramFailure', message: /git status failed/ });
   const quiet = await batch();
-  assert.deepEqual([quiet.note, quiet.warning, relative(place, quiet.changedFiles)], ['', '', ['a']]);
+  assert.deepEqual(
+    [quiet.note, quiet.warning, relative(place, quiet.changedFiles)],
+    ['', '', ['a']],
+  );
   await place.shell('cp ../index .git/index');
   assert.equal((await batch()).dirty, true);
 });
@@ -210,7 +236,9 @@ test('the watch: when the phase is stopped it ends, and so does what it started'
   stop.abort();
   await refused;
   await place.shell('rm ../hang');
-  const next = await session.watch.check(session.context(await session.batch([{ edit: 'a', text: 'y' }])));
+  const next = await session.watch.check(
+    session.context(await session.batch([{ edit: 'a', text: 'y' }])),
+  );
   assert.equal(next.dirty, true);
 });
 
@@ -239,7 +267,10 @@ test('the watch: a repository that turns up in the workspace is looked at from t
     return commitTouched(session.watch, context, []);
   };
   assert.deepEqual((await batch('echo x > a')).commits, []);
-  assert.deepEqual((await batch('git init -q -b main; git add .; git commit -qm first')).commits, []);
+  assert.deepEqual(
+    (await batch('git init -q -b main; git add .; git commit -qm first')).commits,
+    [],
+  );
   assert.equal((await batch('echo y >> a')).commits.length, 1);
   assert.deepEqual((await batch('rm -rf .git; git init -q inner')).commits, []);
 });
@@ -247,9 +278,15 @@ test('the watch: a repository that turns up in the workspace is looked at from t
 test("the watch: in a folder of a repository all that lies below the folder is the agent's, and no more", async (t) => {
   const place = await makeRepository(t);
   await place.shell('mkdir sub; echo x > sub/c; git add .; git commit -qm more');
-  const sub: Place = { ...place, workspace: place.path('sub'), path: (name) => place.path(`sub/${name}`) };
+  const sub: Place = {
+    ...place,
+    workspace: place.path('sub'),
+    path: (name) => place.path(`sub/${name}`),
+  };
   const session = makeSession(sub);
-  const context = session.context(await session.batch([{ command: 'cd sub; echo y >> c; echo z >> ../a' }]));
+  const context = session.context(
+    await session.batch([{ command: 'cd sub; echo y >> c; echo z >> ../a' }]),
+  );
   const report = await session.watch.check(context);
   assert.deepEqual(report.changedFiles, [place.path('sub/c')]);
   await commitTouched(session.watch, context, []);
@@ -261,7 +298,8 @@ test("the watch: in a folder of a repository all that lies below the folder is t
 
 test('the watch: a look before a call that takes too long or fails is told, once, and is nobody’s fault later', async (t) => {
   const place = await makeRepository(t);
-  const script = 'case "$*" in *status*) [ -e ROOT/hang ] && exec sleep 1000;; esac; exec REAL "$@"';
+  const script =
+    'case "$*" in *status*) [ -e ROOT/hang ] && exec sleep 1000;; esac; exec REAL "$@"';
   const session = makeSession(place, { environment: await wrapGit(place, script), beforeMs: 300 });
   const report = async (deed: Deed) => {
     const calls = await session.batch([deed]);
@@ -271,7 +309,10 @@ test('the watch: a look before a call that takes too long or fails is told, once
   assert.equal((await report({ command: 'echo x >> a' })).warning, '', 'the control');
   await place.shell('touch ../hang');
   const late = await report({ command: 'echo y > new; git commit -q --allow-empty -m other' });
-  assert.match(late.warning, /could not be read before a call: it took longer than 0\.3 s\. Changes made/);
+  assert.match(
+    late.warning,
+    /could not be read before a call: it took longer than 0\.3 s\. Changes made/,
+  );
   assert.match(late.note, /^\[git\] Since the last check, by an unknown author: main went on from/);
   assert.deepEqual(late.changedFiles, []);
   await place.shell('touch ../hang');

@@ -200,7 +200,9 @@ const rows: readonly Row[] = [
   {
     title: 'another history under the same name',
     given: commit('second'),
-    when: [{ command: 'git checkout -q --orphan x && git commit -qm other && git branch -M x main' }],
+    when: [
+      { command: 'git checkout -q --orphan x && git commit -qm other && git branch -M x main' },
+    ],
     commits: ['other (2 files, +3 -0)'],
     note: [
       'main went from HASH to HASH, which has no history in common with it.',

@@ -9,7 +9,10 @@ import { makePlace, type Place } from './place.js';
 
 // Formatters that misbehave, and how each one is found and called. `gofmt` stands for any of them.
 
-const goPlace = async (t: TestContext, script: string): Promise<{ place: Place; searchPath: string }> => {
+const goPlace = async (
+  t: TestContext,
+  script: string,
+): Promise<{ place: Place; searchPath: string }> => {
   const place = await makePlace(t);
   await place.write('go.mod', 'module x\n');
   await place.write('a.go', 'good\n');
@@ -128,7 +131,10 @@ test("a formatter that can't be started is reported once", async (t) => {
   await writeFile(program, '#!/there/is/no/such/shell\n');
   await chmod(program, 0o755);
   const report = await makeFormatting(place, { searchPath }).batch(ROUGH);
-  assert.match(report.warning, /gofmt can't be started; gofmt is not used any more in this session$/);
+  assert.match(
+    report.warning,
+    /gofmt can't be started; gofmt is not used any more in this session$/,
+  );
 });
 
 test('one that is not installed is not missed, and not fetched', async (t) => {
@@ -157,7 +163,10 @@ test('a cancel ends what runs, and no file is written after it', async (t) => {
 
 test('too many files at once are left alone, and that is said', async (t) => {
   const { place, searchPath } = await goPlace(t, FORMATS);
-  const many = Array.from({ length: 101 }, (_, index) => ({ edit: `x${index}.go`, text: 'rough\n' }));
+  const many = Array.from({ length: 101 }, (_, index) => ({
+    edit: `x${index}.go`,
+    text: 'rough\n',
+  }));
   const report = await makeFormatting(place, { searchPath }).batch(...many);
   assert.match(report.warning, /^101 files changed at once: too many/);
   assert.equal(await place.read('x0.go'), 'rough\n');
@@ -242,7 +251,10 @@ for (const { program, given, file, runs } of ways) {
 }
 
 for (const [title, given] of [
-  ['Ruff that is set up for its lints alone', { 'pyproject.toml': '[tool.ruff]\nline-length = 100\n' }],
+  [
+    'Ruff that is set up for its lints alone',
+    { 'pyproject.toml': '[tool.ruff]\nline-length = 100\n' },
+  ],
   [
     'Black that is told to leave files out',
     { 'pyproject.toml': '[tool.black]\nextend-exclude = "made"\n[tool.x]\n' },
@@ -255,8 +267,14 @@ for (const [title, given] of [
     installProgram(place, 'ruff', FORMATS);
     const searchPath = installProgram(place, 'black', FORMATS);
     const formatting = makeFormatting(place, { searchPath });
-    await formatting.batch({ edit: 'old.py', text: 'rough\n' }, { edit: 'new.py', text: 'rough\n' });
-    assert.deepEqual([await place.read('old.py'), await place.read('new.py')], ['smooth\n', 'rough\n']);
+    await formatting.batch(
+      { edit: 'old.py', text: 'rough\n' },
+      { edit: 'new.py', text: 'rough\n' },
+    );
+    assert.deepEqual(
+      [await place.read('old.py'), await place.read('new.py')],
+      ['smooth\n', 'rough\n'],
+    );
   });
 }
 

@@ -32,7 +32,10 @@ const hostile = async (t: TestContext): Promise<Place> => {
 
 const holder = async (t: TestContext): Promise<void> => {
   const { spawn } = await import('node:child_process');
-  const child = spawn('/bin/sleep', ['60'], { env: { SECRET_OF_THE_USER: 'the-key' }, stdio: 'ignore' });
+  const child = spawn('/bin/sleep', ['60'], {
+    env: { SECRET_OF_THE_USER: 'the-key' },
+    stdio: 'ignore',
+  });
   t.after(() => void child.kill('SIGKILL'));
   await new Promise((resolve) => child.once('spawn', resolve));
 };
@@ -63,7 +66,10 @@ test('control: without a sandbox, where the user wants formatters all the same, 
   await makeFormatting(place, { sandbox: 'off' }).batch({ edit: 'a.ts', text: 'rough\n' });
   assert.equal(await place.read('a.ts'), 'smooth\n');
   assert.equal(leftBy(place).length, 5);
-  assert.match(readFileSync(path.join(place.root, 'stolen'), 'utf8'), /^SECRET_OF_THE_USER=the-key$/m);
+  assert.match(
+    readFileSync(path.join(place.root, 'stolen'), 'utf8'),
+    /^SECRET_OF_THE_USER=the-key$/m,
+  );
 });
 
 test('a formatter on the PATH outside of the workspace is found in the sandbox, too', async (t) => {

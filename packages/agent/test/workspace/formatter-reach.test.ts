@@ -17,7 +17,12 @@ const reachOf = async (place: Place, workspace = place.workspace) => {
   return {
     reach,
     async isReached(): Promise<boolean> {
-      return reach.isReached({ workspace, environment, signal: new AbortController().signal, known });
+      return reach.isReached({
+        workspace,
+        environment,
+        signal: new AbortController().signal,
+        known,
+      });
     },
     async asked(): Promise<boolean> {
       const was = existsSync(log) && (await readFile(log, 'utf8')).includes('ls-files');
@@ -36,7 +41,11 @@ type Row = {
 const rows: readonly Row[] = [
   { title: 'nothing', given: 'true', reached: false },
   { title: 'a package without a formatter', given: 'echo "{}" > package.json', reached: false },
-  { title: 'settings in the workspace that nobody tracks', given: 'echo {} > .prettierrc', reached: true },
+  {
+    title: 'settings in the workspace that nobody tracks',
+    given: 'echo {} > .prettierrc',
+    reached: true,
+  },
   {
     title: 'a formatter that need not be used',
     given: `echo '{"devDependencies":{"prettier":"3"}}' > package.json`,
@@ -84,17 +93,23 @@ for (const row of rows) {
   });
 }
 
-const changes: readonly (readonly [title: string, given: string, change: string, git: boolean])[] = [
-  ['settings come into the workspace', 'true', 'touch .clang-format', false],
-  ['a package gets a formatter', 'echo "{}" > package.json', `echo '{"prettier":{}}' > package.json`, false],
+const changes: readonly (readonly [title: string, given: string, change: string, git: boolean])[] =
   [
-    'a tracked package gets one',
-    'mkdir p; echo "{}" > p/package.json; git add .',
-    `echo '{"prettier":{}}' > p/package.json`,
-    false,
-  ],
-  ['settings are tracked', 'mkdir p; touch p/.clang-format', 'git add .', true],
-];
+    ['settings come into the workspace', 'true', 'touch .clang-format', false],
+    [
+      'a package gets a formatter',
+      'echo "{}" > package.json',
+      `echo '{"prettier":{}}' > package.json`,
+      false,
+    ],
+    [
+      'a tracked package gets one',
+      'mkdir p; echo "{}" > p/package.json; git add .',
+      `echo '{"prettier":{}}' > p/package.json`,
+      false,
+    ],
+    ['settings are tracked', 'mkdir p; touch p/.clang-format', 'git add .', true],
+  ];
 for (const [title, given, change, git] of changes) {
   test(`a formatter is reached when ${title}; until then nothing is asked twice`, async (t) => {
     const place = await makeRepository(t);

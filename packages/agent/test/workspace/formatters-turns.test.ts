@@ -17,7 +17,11 @@ const rows: readonly {
 }[] = [
   {
     title: 'a file that a call named, as it was before that turn',
-    when: [{ edit: 'a.ts', text: 'const x=1\n', cancelled: true }, { edit: 'a.ts', text: ROUGH }, next],
+    when: [
+      { edit: 'a.ts', text: 'const x=1\n', cancelled: true },
+      { edit: 'a.ts', text: ROUGH },
+      next,
+    ],
     then: { 'a.ts': SMOOTH, 'b.ts': SMOOTH },
   },
   {
@@ -35,6 +39,7 @@ for (const { title, when, then } of rows) {
     for (const name of ['a.ts', 'b.ts']) await place.write(name, GOOD);
     await place.shell('git add .; git commit -qm more');
     await makeFormatting(place).batch(...when);
-    for (const [name, text] of Object.entries(then)) assert.equal(await place.read(name), text, name);
+    for (const [name, text] of Object.entries(then))
+      assert.equal(await place.read(name), text, name);
   });
 }

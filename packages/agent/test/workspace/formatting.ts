@@ -13,7 +13,10 @@ import type { Place } from './place.js';
 /** A session whose batches are looked at and formatted as the runtime has it done. */
 
 /** `edit`: a call of a file tool, which the model has seen. `command`: a call that names no file. */
-export type Deed = ({ readonly edit: string; readonly text: string } | { readonly command: string }) & {
+export type Deed = (
+  | { readonly edit: string; readonly text: string }
+  | { readonly command: string }
+) & {
   /** The turn is cancelled with it: it belongs to the next batch. */
   readonly cancelled?: true;
 };
@@ -49,7 +52,10 @@ export const makeFormatting = (
 ): Formatting => {
   const { formatterMs = 60_000, signal = new AbortController().signal, searchPath } = options;
   const { sandbox = 'off' } = options;
-  const environment = { ...place.environment, ...(searchPath === undefined ? {} : { PATH: searchPath }) };
+  const environment = {
+    ...place.environment,
+    ...(searchPath === undefined ? {} : { PATH: searchPath }),
+  };
   const hooks = createHooks({ environment, formatterMs });
   const files = createFileMemory();
   const { workspace } = place;
@@ -95,10 +101,16 @@ export const makeFormatting = (
 const ownModules = fileURLToPath(new URL('../../../../node_modules', import.meta.url));
 
 /** Gives a place the formatters that this project has. */
-export const installOwn = (place: Place): void => symlinkSync(ownModules, place.path('node_modules'));
+export const installOwn = (place: Place): void =>
+  symlinkSync(ownModules, place.path('node_modules'));
 
 /** A program in a folder outside the workspace, which is returned: for the PATH. It is a script of bash. */
-export const installProgram = (place: Place, name: string, script: string, folder = 'programs'): string => {
+export const installProgram = (
+  place: Place,
+  name: string,
+  script: string,
+  folder = 'programs',
+): string => {
   const programs = path.join(place.root, folder);
   mkdirSync(programs, { recursive: true });
   writeFileSync(path.join(programs, name), `#!/bin/bash\n${script}\n`);

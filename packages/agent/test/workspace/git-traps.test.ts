@@ -61,7 +61,8 @@ const makeGround = async (test: TestContext): Promise<Place> => {
 };
 
 /** The program of a trap: the mark that it leaves is its number. */
-const programOf = (place: Place, trap: Trap): string => path.join(place.root, `trap-${traps.indexOf(trap)}`);
+const programOf = (place: Place, trap: Trap): string =>
+  path.join(place.root, `trap-${traps.indexOf(trap)}`);
 
 const fill = (place: Place, trap: Trap, text: string): string =>
   text.replaceAll('TRAP', programOf(place, trap)).replaceAll('ROOT', place.root);
@@ -104,7 +105,10 @@ const runPhases = async (place: Place, environment: Environment): Promise<void> 
   assert.equal((await session.watch.check(context)).dirty, true);
   assert.deepEqual(await marksOf(place), [], 'the look for commits ran it');
   const { note } = await commitTouched(session.watch, context, []);
-  assert.match(note, /Your changes were committed to main as [0-9a-f]{8}(, not signed)?: feat: something/);
+  assert.match(
+    note,
+    /Your changes were committed to main as [0-9a-f]{8}(, not signed)?: feat: something/,
+  );
   assert.deepEqual(await marksOf(place), [], 'the commit ran it');
 };
 
@@ -138,7 +142,10 @@ const runAll = async (place: Place, repository: Repository): Promise<void> => {
   }
   const to = (await repository.ask(['rev-parse', 'HEAD'])).trim();
   const move = { ref: 'refs/heads/ours', from: null, to, why: 'a test' };
-  const { moved } = await repository.moveRef(move, { started: () => undefined, locked: () => undefined });
+  const { moved } = await repository.moveRef(move, {
+    started: () => undefined,
+    locked: () => undefined,
+  });
   assert.equal(moved, true);
   assert.deepEqual(await marksOf(place), [], 'git update-ref');
 };

@@ -5,7 +5,11 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { searchPrograms } from '../../src/platform/find-program.js';
 import { type Repository, useRepository } from '../../src/workspace/git.js';
-import { cleanEnvironment, frozenConfig, parseConfig } from '../../src/workspace/repository-location.js';
+import {
+  cleanEnvironment,
+  frozenConfig,
+  parseConfig,
+} from '../../src/workspace/repository-location.js';
 import { takeSnapshot } from '../../src/workspace/repository-snapshot.js';
 import { type Environment, makePlace, makeRepository, type Place, wrapGit } from './place.js';
 
@@ -14,7 +18,10 @@ const use = <T>(
   work: (repository: Repository) => Promise<T>,
   environment: Environment = place.environment,
 ): Promise<T | null> =>
-  useRepository({ workspace: place.workspace, environment, signal: new AbortController().signal }, work);
+  useRepository(
+    { workspace: place.workspace, environment, signal: new AbortController().signal },
+    work,
+  );
 
 const open = (place: Place, environment?: Environment) =>
   use(place, async (repository) => repository, environment);
@@ -82,7 +89,9 @@ test('the wrapper: a repository of somebody else is refused, as git refuses it',
 
 test('the wrapper: a bare repository that lies in the workspace is none', async (t) => {
   const place = await makeRepository(t);
-  await place.shell('git clone -q --bare . inner; git -C inner config core.fsmonitor "touch ../mark"');
+  await place.shell(
+    'git clone -q --bare . inner; git -C inner config core.fsmonitor "touch ../mark"',
+  );
   const inner = {
     workspace: place.path('inner'),
     environment: place.environment,
@@ -111,7 +120,8 @@ const kinds: readonly { readonly title: string; readonly given: string; readonly
   { title: 'a linked worktree', given: 'git worktree add -q ../linked', at: '../linked' },
   {
     title: 'a submodule',
-    given: 'git clone -q . ../other; git -c protocol.file.allow=always submodule --quiet add ../other sub',
+    given:
+      'git clone -q . ../other; git -c protocol.file.allow=always submodule --quiet add ../other sub',
     at: 'sub',
   },
   {
@@ -120,10 +130,15 @@ const kinds: readonly { readonly title: string; readonly given: string; readonly
     at: 'deep/er',
   },
   { title: 'packed refs and objects', given: 'git gc -q', at: '.' },
-  { title: 'objects of another repository', given: 'git clone -q --shared . ../sharing', at: '../sharing' },
+  {
+    title: 'objects of another repository',
+    given: 'git clone -q --shared . ../sharing',
+    at: '../sharing',
+  },
   {
     title: 'hashes of 256 bits',
-    given: 'git init -q --object-format=sha256 ../long; cd ../long; echo x > a; git add .; git commit -qm x',
+    given:
+      'git init -q --object-format=sha256 ../long; cd ../long; echo x > a; git add .; git commit -qm x',
     at: '../long',
   },
   {
@@ -138,7 +153,11 @@ const kinds: readonly { readonly title: string; readonly given: string; readonly
     given: 'git commit -q --allow-empty -m x; git clone -q --depth 1 "file://$PWD" ../shallow',
     at: '../shallow',
   },
-  { title: 'a path with spaces and quotes', given: `git clone -q . '../it is "so"'`, at: '../it is "so"' },
+  {
+    title: 'a path with spaces and quotes',
+    given: `git clone -q . '../it is "so"'`,
+    at: '../it is "so"',
+  },
 ];
 
 for (const { title, given, at } of kinds) {
@@ -147,7 +166,11 @@ for (const { title, given, at } of kinds) {
     await place.shell(given);
     const workspace = path.resolve(place.workspace, at);
     const look = async () => {
-      const found = { workspace, environment: place.environment, signal: new AbortController().signal };
+      const found = {
+        workspace,
+        environment: place.environment,
+        signal: new AbortController().signal,
+      };
       const seen = await useRepository(found, async (repository) => {
         const count = await repository.ask(['rev-list', '--count', 'HEAD']);
         return { look: await takeSnapshot(repository), count };
@@ -156,7 +179,12 @@ for (const { title, given, at } of kinds) {
     };
     const head = (await place.shell(`git -C '${at}' rev-parse HEAD`)).trim();
     const count = await place.shell(`git -C '${at}' rev-list --count HEAD`);
-    const changed = ['git', '-C', `'${at}'`, 'status --porcelain -z --ignore-submodules=all -uall'].join(' ');
+    const changed = [
+      'git',
+      '-C',
+      `'${at}'`,
+      'status --porcelain -z --ignore-submodules=all -uall',
+    ].join(' ');
     const expected = async () =>
       (await place.shell(changed))
         .split('\0')
@@ -230,9 +258,16 @@ test('the environment loses what could make git start or read something else', (
     '/bin',
   );
   assert.deepEqual(
-    ['HOME', 'A', 'GIT_CONFIG_GLOBAL', 'PATH', 'GIT_DIR', 'GIT_SSH', 'GIT_CONFIG_COUNT', 'EDITOR'].map(
-      (name) => clean[name],
-    ),
+    [
+      'HOME',
+      'A',
+      'GIT_CONFIG_GLOBAL',
+      'PATH',
+      'GIT_DIR',
+      'GIT_SSH',
+      'GIT_CONFIG_COUNT',
+      'EDITOR',
+    ].map((name) => clean[name]),
     ['/folks/ada', 'b', '/g', '/bin', undefined, undefined, undefined, undefined],
   );
 });
@@ -241,11 +276,18 @@ test('the search path has no folder that the repository can fill', async (t) => 
   const place = await makeRepository(t);
   await place.shell('mkdir -p sub bin ../tools; ln -s $PWD/bin ../linked');
   const { root } = place;
-  const all = ['bin', '', '.', `${root}/work/bin`, `${root}/linked`, `${root}/nowhere`, `${root}/tools`].join(
-    ':',
-  );
+  const all = [
+    'bin',
+    '',
+    '.',
+    `${root}/work/bin`,
+    `${root}/linked`,
+    `${root}/nowhere`,
+    `${root}/tools`,
+  ].join(':');
   const foldersFor = (home: string): readonly string[] =>
-    searchPrograms({ environment: { PATH: all, HOME: home }, workspace: place.path('sub') }).folders;
+    searchPrograms({ environment: { PATH: all, HOME: home }, workspace: place.path('sub') })
+      .folders;
   assert.deepEqual(foldersFor(`${root}/home`), [`${root}/tools`]);
   assert.deepEqual(
     foldersFor(place.path('home')),

@@ -12,7 +12,8 @@ import { makeRepository, makeSession, type Place } from './place.js';
 
 const MOMENTS: readonly Exclude<Moment, 'never'>[] = ['prepared', 'locked', 'moved'];
 
-const look = (place: Place): Promise<string> => place.shell('git log --format=%s; git status --porcelain');
+const look = (place: Place): Promise<string> =>
+  place.shell('git log --format=%s; git status --porcelain');
 
 const leftovers = (place: Place): readonly string[] =>
   readdirSync(place.path('.git'), { recursive: true, encoding: 'utf8' }).filter((name) =>
@@ -35,10 +36,16 @@ for (const moment of MOMENTS) {
   test(`a commit that was killed when it was ${moment} is made once when the session is resumed`, async (t) => {
     const place = await makeRepository(t);
     const effect = await interruptCommit(place, moment);
-    assert.equal(leftovers(place).length > 0, moment !== 'prepared', 'the killed program left its lock');
+    assert.equal(
+      leftovers(place).length > 0,
+      moment !== 'prepared',
+      'the killed program left its lock',
+    );
     const report = await resumeCommit(place, effect);
     assert.equal(await look(place), 'feat: cut off\nfirst\n');
-    assert.deepEqual(report.commits, [{ hash: effect.commit, subject: 'feat: cut off (2 files, +2 -1)' }]);
+    assert.deepEqual(report.commits, [
+      { hash: effect.commit, subject: 'feat: cut off (2 files, +2 -1)' },
+    ]);
     assert.match(report.note, /Your changes were committed to main as/);
     await checkSound(place);
     const again = await resumeCommit(place, effect);
@@ -51,7 +58,11 @@ for (const moment of MOMENTS) {
     await interruptCommit(place, moment);
     const told = await createHooks({ environment: place.environment }).recover?.(place.workspace);
     if (moment === 'prepared') assert.equal(told, '');
-    else assert.match(told ?? '', moment === 'moved' ? /It is made\.$/ : /was not made: .*uncommitted\.$/);
+    else
+      assert.match(
+        told ?? '',
+        moment === 'moved' ? /It is made\.$/ : /was not made: .*uncommitted\.$/,
+      );
     const uncommitted = 'first\n M a\n?? new\n';
     assert.equal(await look(place), moment === 'moved' ? 'feat: cut off\nfirst\n' : uncommitted);
     await checkSound(place);
@@ -244,6 +255,9 @@ test('a lock of the user stays, and a claim that somebody forged moves nothing',
     JSON.stringify({ owner, intent }),
   );
   assert.equal(claim.read(), null);
-  assert.equal(await createLateHooks({ environment: place.environment }).recover?.(place.workspace), '');
+  assert.equal(
+    await createLateHooks({ environment: place.environment }).recover?.(place.workspace),
+    '',
+  );
   assert.ok(leftovers(place).includes('index.lock'));
 });

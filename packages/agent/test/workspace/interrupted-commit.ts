@@ -41,7 +41,14 @@ export const resumeCommit = (place: Place, effect: CommitEffect | null): Promise
   const session = makeSession(place);
   const context = session.context([]);
   const changed = ['a', 'new'].map((name) => place.path(name));
-  const checked = { commits: [], changedFiles: changed, dirty: true, note: '', warning: '', proceed: true };
+  const checked = {
+    commits: [],
+    changedFiles: changed,
+    dirty: true,
+    note: '',
+    warning: '',
+    proceed: true,
+  };
   return commitTouched(
     session.watch,
     { ...context, reports: [checked], interrupted: effect === null ? [] : [effect] },

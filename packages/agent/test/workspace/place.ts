@@ -77,7 +77,10 @@ export const makePlace = async (test: TestContext, extra: Environment = {}): Pro
 };
 
 /** A repository with one commit: `a` and `b`, each with one line. */
-export const makeRepository = async (test: TestContext, extra: Environment = {}): Promise<Place> => {
+export const makeRepository = async (
+  test: TestContext,
+  extra: Environment = {},
+): Promise<Place> => {
   const place = await makePlace(test, extra);
   await place.shell(
     'git init -q -b main && echo one > a && echo one > b && git add . && git commit -qm first',
@@ -114,7 +117,10 @@ const judged = (paths: readonly string[]): JudgedCall => {
  * What happens in one call; `unasked`: the phases are not told of it, as of a failure where only calls that end ok count;
  * `cancelled`: the turn ends with it.
  */
-export type Deed = ({ readonly command: string } | { readonly edit: string; readonly text: string }) & {
+export type Deed = (
+  | { readonly command: string }
+  | { readonly edit: string; readonly text: string }
+) & {
   readonly unasked?: true;
   readonly cancelled?: true;
   /** Somebody else does it, while the agent's next call waits for an answer. */
@@ -129,7 +135,10 @@ export type Session = {
   batch(deeds: readonly Deed[]): Promise<readonly JudgedCall[]>;
   /** A call that has had its effect when Pawl is killed. */
   cut(deed: Deed): Promise<JudgedCall>;
-  context(calls: readonly JudgedCall[], more?: { signal?: AbortSignal; write?: Write }): HookContext;
+  context(
+    calls: readonly JudgedCall[],
+    more?: { signal?: AbortSignal; write?: Write },
+  ): HookContext;
 };
 
 /** Whatever is not said is as by default, but for auto-commit, which is on: all looks are made. */
@@ -144,7 +153,12 @@ export type SessionOptions = {
 
 export const makeSession = (
   place: Place,
-  { environment = place.environment, settings: own = {}, isFormatted = false, ...clock }: SessionOptions = {},
+  {
+    environment = place.environment,
+    settings: own = {},
+    isFormatted = false,
+    ...clock
+  }: SessionOptions = {},
 ): Session => {
   const watch = new CommitWatch({ environment, isFormatted: async () => isFormatted, ...clock });
   const settings: Settings = {
@@ -175,7 +189,8 @@ export const makeSession = (
         await watch.before(call, settings);
         if ('edit' in deed) await place.write(deed.edit, deed.text);
         else await place.shell(deed.command);
-        if (deed.cancelled === true || settings.autoCommit === 'on') await watch.after(call, settings);
+        if (deed.cancelled === true || settings.autoCommit === 'on')
+          await watch.after(call, settings);
         if (deed.unasked !== true) ok.push(call);
       }
       return deeds.some(({ cancelled }) => cancelled === true) ? [] : ok;

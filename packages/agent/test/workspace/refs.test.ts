@@ -35,8 +35,14 @@ const plain: readonly Row[] = [
   { title: 'a repository without commits', given: 'rm -rf .git; git init -q -b fresh' },
   { title: 'a detached HEAD', given: `${commit} two; git checkout -q HEAD~1` },
   { title: 'packed refs', given: 'git branch other; git pack-refs --all' },
-  { title: 'packed refs and a newer loose one', given: `git branch o; git pack-refs --all; ${commit} two` },
-  { title: 'a packed branch that was deleted', given: 'git branch o; git pack-refs --all; git branch -qD o' },
+  {
+    title: 'packed refs and a newer loose one',
+    given: `git branch o; git pack-refs --all; ${commit} two`,
+  },
+  {
+    title: 'a packed branch that was deleted',
+    given: 'git branch o; git pack-refs --all; git branch -qD o',
+  },
   { title: 'a stash', given: 'echo x >> a; git stash -q' },
   { title: 'a packed stash', given: 'echo x >> a; git stash -q; git pack-refs --all' },
   {
@@ -58,7 +64,11 @@ const plain: readonly Row[] = [
     title: 'the repository of a linked worktree',
     given: `git worktree add -q ../tree; cd ../tree; ${commit} there`,
   },
-  { title: 'a worktree that is detached', given: 'git worktree add -q --detach ../tree', in: '../tree' },
+  {
+    title: 'a worktree that is detached',
+    given: 'git worktree add -q --detach ../tree',
+    in: '../tree',
+  },
   {
     title: 'a submodule',
     given:
@@ -95,7 +105,8 @@ for (const row of plain) {
 const odd: readonly Row[] = [
   {
     title: 'HEAD leads to a branch that leads to another',
-    given: 'git symbolic-ref refs/heads/alias refs/heads/main; git symbolic-ref HEAD refs/heads/alias',
+    given:
+      'git symbolic-ref refs/heads/alias refs/heads/main; git symbolic-ref HEAD refs/heads/alias',
   },
   { title: 'HEAD leads to what is no branch', given: 'git symbolic-ref HEAD refs/other/x' },
   { title: 'HEAD is a symlink', given: 'rm .git/HEAD; ln -s refs/heads/main .git/HEAD' },
@@ -116,7 +127,12 @@ for (const { title, given } of odd) {
 }
 
 const STEPS = [
-  ...[`${commit} n`, `${commit} n`, 'git commit -q --amend --allow-empty -m again', 'git branch b$RANDOM'],
+  ...[
+    `${commit} n`,
+    `${commit} n`,
+    'git commit -q --amend --allow-empty -m again',
+    'git branch b$RANDOM',
+  ],
   ...[
     'git switch -q main',
     'git switch -qc c$RANDOM',
@@ -127,7 +143,11 @@ const STEPS = [
   ...[
     'git for-each-ref --format="%(refname:short)" refs/heads | grep -v main | head -1 | xargs -r git branch -qD',
   ],
-  ...['git update-ref refs/remotes/o/main HEAD', 'git rebase -q main', 'git merge -q --no-edit main'],
+  ...[
+    'git update-ref refs/remotes/o/main HEAD',
+    'git rebase -q main',
+    'git merge -q --no-edit main',
+  ],
 ];
 /** PAWL_REFS_COUNT=1000 for more. */
 const COUNT = Number(process.env.PAWL_REFS_COUNT ?? 12);

@@ -23,7 +23,12 @@ type Options = {
 
 const usesOf = async (
   place: Place,
-  { script = 'exec REAL "$@"', extra = {}, workspace = place.workspace, now = anHourLater }: Options = {},
+  {
+    script = 'exec REAL "$@"',
+    extra = {},
+    workspace = place.workspace,
+    now = anHourLater,
+  }: Options = {},
 ): Promise<Uses> => {
   const environment = { ...(await wrapGit(place, script)), ...extra };
   const known = new KnownRepository(environment, now);
@@ -36,16 +41,25 @@ const usesOf = async (
       await writeFile(log, '');
       const value = await look(async ({ config }) => config.get('user.name'));
       const asked = await readFile(log, 'utf8');
-      assert.equal(asked.includes('rev-parse'), asked.includes('--list'), 'both are asked, or none');
+      assert.equal(
+        asked.includes('rev-parse'),
+        asked.includes('--list'),
+        'both are asked, or none',
+      );
       return { value: value ?? undefined, asked: asked !== '' };
     },
   };
 };
 
 /** The workspace is a folder of a repository. */
-const makeUses = async (t: TestContext, options?: Options): Promise<Uses & { readonly place: Place }> => {
+const makeUses = async (
+  t: TestContext,
+  options?: Options,
+): Promise<Uses & { readonly place: Place }> => {
   const place = await makeRepository(t);
-  await place.shell('mkdir sub; git config extensions.worktreeConfig true; git config user.name Early');
+  await place.shell(
+    'mkdir sub; git config extensions.worktreeConfig true; git config user.name Early',
+  );
   return { place, ...(await usesOf(place, { workspace: place.path('sub'), ...options })) };
 };
 
@@ -70,7 +84,11 @@ const changes: readonly (readonly [title: string, command: string, value: string
     'cp -a .git ../copy; rm -rf .git; mv ../copy .git; git config user.name Copy',
     'Copy',
   ],
-  ['a repository nearer to the workspace', 'git init -q sub; git -C sub config user.name Near', 'Near'],
+  [
+    'a repository nearer to the workspace',
+    'git init -q sub; git -C sub config user.name Near',
+    'Near',
+  ],
   [
     'the repository elsewhere',
     'mv .git ../moved; echo "gitdir: ../moved" > .git; git config core.worktree "$PWD"; git config user.name Moved',
@@ -126,7 +144,8 @@ test('what was written a moment ago is asked for again', async (t) => {
   assert.deepEqual(await name(), { value: 'Early', asked: true });
 });
 
-const including = "git config include.path ../../more; printf '[user]\\n\\tname = First\\n' > ../more";
+const including =
+  "git config include.path ../../more; printf '[user]\\n\\tname = First\\n' > ../more";
 const onBranch =
   'git config includeIf.onbranch:other.path ../../more; printf "[user]\\n\\tname = First\\n" > ../more; git switch -qc other';
 const included: readonly (readonly [title: string, given: string, change: string])[] = [
@@ -162,7 +181,10 @@ for (const [title, given, change] of included) {
 for (const written of ['"more path"', '~nobody/more', 'more # it', '%(prefix)/more', 'mo\\\\re']) {
   test(`an include that is not understood is asked for each time: ${written}`, async (t) => {
     const { place, name } = await makeUses(t);
-    await place.write('.git/config', `${await place.read('.git/config')}[include]\n\tpath = ${written}\n`);
+    await place.write(
+      '.git/config',
+      `${await place.read('.git/config')}[include]\n\tpath = ${written}\n`,
+    );
     await name();
     assert.equal((await name()).asked, true);
   });

@@ -101,7 +101,9 @@ const rows: readonly Row[] = [
   },
   {
     title: 'a dependency that a script calls is a sign',
-    given: { 'package.json': '{"devDependencies":{"prettier":"3"},"scripts":{"fmt":"prettier -w ."}}' },
+    given: {
+      'package.json': '{"devDependencies":{"prettier":"3"},"scripts":{"fmt":"prettier -w ."}}',
+    },
     when: [edit('a.ts', ROUGH)],
     then: { 'a.ts': SMOOTH },
   },
@@ -152,7 +154,11 @@ const rows: readonly Row[] = [
       'a.ts': 'if (a) {\n  b();\n}\n',
       'b.ts': 'if (a) {\n\tb();\n}\n',
     },
-    when: [edit('a.ts', 'if (a) {c()}\n'), edit('b.ts', 'if (a) {c()}\n'), edit('new.ts', 'if (a) {c()}\n')],
+    when: [
+      edit('a.ts', 'if (a) {c()}\n'),
+      edit('b.ts', 'if (a) {c()}\n'),
+      edit('new.ts', 'if (a) {c()}\n'),
+    ],
     then: {
       'a.ts': 'if (a) {\n  c();\n}\n',
       'b.ts': 'if (a) {\n\tc();\n}\n',
@@ -182,9 +188,12 @@ for (const { title, given, committed, when, then } of rows) {
     for (const [name, text] of Object.entries(given)) await place.write(name, text);
     if (committed === true) await place.shell('git add -A; git commit -qm given');
     const report = await makeFormatting(place).batch(...when);
-    for (const [name, text] of Object.entries(then)) assert.equal(await place.read(name), text, name);
+    for (const [name, text] of Object.entries(then))
+      assert.equal(await place.read(name), text, name);
     assert.equal(report.warning, '');
-    const written = new Map(when.flatMap((deed) => ('edit' in deed ? [[deed.edit, deed.text]] : [])));
+    const written = new Map(
+      when.flatMap((deed) => ('edit' in deed ? [[deed.edit, deed.text]] : [])),
+    );
     const rewritten = Object.keys(then).filter(
       (name) => written.has(name) && written.get(name) !== then[name],
     );
@@ -218,10 +227,15 @@ test('the model is shown what has changed, and what the edit tool remembers is k
   );
   assert.deepEqual(report.changedFiles, [place.path('a.ts')]);
   assert.equal(formatting.files.get(place.path('a.ts')), hashBytes(SMOOTH));
-  const large = Array.from({ length: 400 }, (_, index) => `const x${index} = {a:${index}}`).join('\n');
+  const large = Array.from({ length: 400 }, (_, index) => `const x${index} = {a:${index}}`).join(
+    '\n',
+  );
   const second = await formatting.batch(edit('large.ts', `${large}\n`));
   assert.match(second.note, /large\.ts \(Prettier\): read it again before you edit it$/);
-  assert.equal(formatting.files.get(place.path('large.ts')), hashBytes(await place.read('large.ts')));
+  assert.equal(
+    formatting.files.get(place.path('large.ts')),
+    hashBytes(await place.read('large.ts')),
+  );
 });
 
 test('a file that the model has not seen as it was is not taken for seen after formatting', async (t) => {
@@ -255,7 +269,10 @@ test('text that a formatter can not take is told to the model and to the user, a
   await place.write('a.ts', GOOD);
   const report = await makeFormatting(place).batch(edit('a.ts', 'const a = \n'));
   assert.equal(await place.read('a.ts'), 'const a = \n');
-  assert.match(report.note, /^\[formatters\] Prettier can't format a\.ts as it is now: .*SyntaxError/);
+  assert.match(
+    report.note,
+    /^\[formatters\] Prettier can't format a\.ts as it is now: .*SyntaxError/,
+  );
   assert.match(report.warning, /^Prettier can't format a\.ts: .*SyntaxError[^\n]*$/);
   assert.deepEqual(report.changedFiles, []);
 });

@@ -63,7 +63,10 @@ test('a process: without input it reads nothing, and has no terminal to ask at',
 
 test('a process: input that is not read is no failure', async (t) => {
   const order = await programOf(t, 'exec <&-; echo done');
-  assert.equal((await runProgram({ ...order, input: 'x'.repeat(1_000_000) })).output.toString(), 'done\n');
+  assert.equal(
+    (await runProgram({ ...order, input: 'x'.repeat(1_000_000) })).output.toString(),
+    'done\n',
+  );
 });
 
 test('a process: one that prints 100 MB is ended', async (t) => {
@@ -78,7 +81,10 @@ test('a process: what is cut is exactly as long as allowed', async (t) => {
   const order = await programOf(t, 'yes | head -c 100000000; sleep 1000');
   const end = await runProgram({ ...order, atMax: 'cut' });
   assert.deepEqual([end.code, end.output.length, end.cut], [0, 1_000_000, true]);
-  const whole = await runProgram({ ...(await programOf(t, 'head -c 1000000 /dev/zero')), atMax: 'cut' });
+  const whole = await runProgram({
+    ...(await programOf(t, 'head -c 1000000 /dev/zero')),
+    atMax: 'cut',
+  });
   assert.deepEqual([whole.output.length, whole.cut], [1_000_000, false]);
 });
 

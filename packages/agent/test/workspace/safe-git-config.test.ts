@@ -8,7 +8,13 @@ import { HARDENING } from '../../src/workspace/repository-location.js';
 import { makePlace, makeRepository } from './place.js';
 
 const EVIL = 'evil';
-const DANGEROUS = ['core.hooksPath', 'core.fsmonitor', 'core.sshCommand', 'core.editor', 'gpg.program'];
+const DANGEROUS = [
+  'core.hooksPath',
+  'core.fsmonitor',
+  'core.sshCommand',
+  'core.editor',
+  'gpg.program',
+];
 
 test('the options of each command line outweigh what the repository sets', async (t) => {
   const place = await makeRepository(t);
@@ -37,7 +43,12 @@ const SECOND_WALL: readonly (readonly [
   command: readonly string[],
   without: RegExp,
 ])[] = [
-  ['a watcher', 'git config core.fsmonitor "touch $PWD/fired; false"', ['status'], /^core\.fsmonitor=/],
+  [
+    'a watcher',
+    'git config core.fsmonitor "touch $PWD/fired; false"',
+    ['status'],
+    /^core\.fsmonitor=/,
+  ],
   [
     'a hook',
     'mkdir hooks; printf "#!/bin/sh\ntouch fired\n" >hooks/pre-commit; chmod +x hooks/pre-commit; git config core.hooksPath hooks',

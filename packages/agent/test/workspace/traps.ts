@@ -19,7 +19,11 @@ const hook = (name: string): string => `cp TRAP .git/hooks/${name}`;
 
 const filters: readonly Trap[] = [
   { name: 'a clean filter', set: 'git config filter.evil.clean TRAP', control: 'git add f.x' },
-  { name: 'a smudge filter', set: 'git config filter.evil.smudge TRAP', control: 'git checkout -q -- f.x' },
+  {
+    name: 'a smudge filter',
+    set: 'git config filter.evil.smudge TRAP',
+    control: 'git checkout -q -- f.x',
+  },
   { name: 'a filter process', set: 'git config filter.evil.process TRAP', control: 'git add f.x' },
   {
     name: 'a filter that is required',
@@ -89,7 +93,11 @@ const differences: readonly Trap[] = [
 const programs: readonly Trap[] = [
   { name: 'fsmonitor', set: 'git config core.fsmonitor TRAP', control: 'git status' },
   { name: 'a pager', set: 'git config core.pager TRAP', control: terminal('git log') },
-  { name: 'a pager of one command', set: 'git config pager.status TRAP', control: terminal('git status') },
+  {
+    name: 'a pager of one command',
+    set: 'git config pager.status TRAP',
+    control: terminal('git status'),
+  },
   { name: 'an editor', set: 'git config core.editor TRAP', control: 'git commit --allow-empty' },
   {
     name: 'a sequence editor',
@@ -107,8 +115,16 @@ const programs: readonly Trap[] = [
     set: 'git config core.askPass TRAP',
     control: 'echo url=https://localhost | git credential fill',
   },
-  { name: 'an ssh command', set: 'git config core.sshCommand TRAP', control: 'git fetch ssh://localhost/x' },
-  { name: 'a git proxy', set: 'git config core.gitProxy TRAP', control: 'git fetch git://localhost/x' },
+  {
+    name: 'an ssh command',
+    set: 'git config core.sshCommand TRAP',
+    control: 'git fetch ssh://localhost/x',
+  },
+  {
+    name: 'a git proxy',
+    set: 'git config core.gitProxy TRAP',
+    control: 'git fetch git://localhost/x',
+  },
   {
     name: 'a program that signs',
     set: 'git config commit.gpgSign true; git config gpg.program TRAP',
@@ -143,7 +159,11 @@ const programs: readonly Trap[] = [
 
 const hooks: readonly Trap[] = [
   { name: 'pre-commit', set: hook('pre-commit'), control: 'git commit --allow-empty -m x' },
-  { name: 'prepare-commit-msg', set: hook('prepare-commit-msg'), control: 'git commit --allow-empty -m x' },
+  {
+    name: 'prepare-commit-msg',
+    set: hook('prepare-commit-msg'),
+    control: 'git commit --allow-empty -m x',
+  },
   { name: 'post-commit', set: hook('post-commit'), control: 'git commit --allow-empty -m x' },
   { name: 'reference-transaction', set: hook('reference-transaction'), control: 'git branch new' },
   { name: 'post-index-change', set: hook('post-index-change'), control: 'git add f.x' },
@@ -190,7 +210,11 @@ const environments: readonly Trap[] = [
     name: 'settings in the environment',
     set: 'true',
     control: 'git status',
-    environment: { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'core.fsmonitor', GIT_CONFIG_VALUE_0: 'TRAP' },
+    environment: {
+      GIT_CONFIG_COUNT: '1',
+      GIT_CONFIG_KEY_0: 'core.fsmonitor',
+      GIT_CONFIG_VALUE_0: 'TRAP',
+    },
   },
   {
     name: 'parts of git in the environment',

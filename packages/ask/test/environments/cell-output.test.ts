@@ -25,7 +25,10 @@ describe('output', () => {
     const [, head = '', count = '', tail = ''] =
       /^(\d*)\n… (\d+) characters left out …\n(\d*)$/.exec(output.whole()) ?? [];
     assert.equal(head, '01234');
-    assert.ok('0123456789'.repeat(10).endsWith(tail) && tail.length >= 5 && tail.length <= 10, tail);
+    assert.ok(
+      '0123456789'.repeat(10).endsWith(tail) && tail.length >= 5 && tail.length <= 10,
+      tail,
+    );
     assert.equal(head.length + Number(count) + tail.length, 100);
   });
 

@@ -10,7 +10,8 @@ import { javascript } from '../../src/environments/sandboxed-node.js';
  */
 const [how, language] = process.argv.slice(2);
 const kind = language === 'python' ? python : javascript;
-const loop = language === 'python' ? 'llm_query("up")\nwhile True: pass' : 'llm_query("up"); for (;;);';
+const loop =
+  language === 'python' ? 'llm_query("up")\nwhile True: pass' : 'llm_query("up"); for (;;);';
 
 const environment = await kind.start({
   contexts: [],
@@ -20,7 +21,12 @@ const environment = await kind.start({
 });
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 if (how === 'busy') {
-  const cell = { cellId: 'c', code: loop, deadlineMs: 600_000, signal: new AbortController().signal };
+  const cell = {
+    cellId: 'c',
+    code: loop,
+    deadlineMs: 600_000,
+    signal: new AbortController().signal,
+  };
   void environment.run(cell, async () => {
     say('up');
     return ['go on'];

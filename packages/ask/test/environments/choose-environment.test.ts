@@ -7,7 +7,11 @@ type Row = {
   readonly title: string;
   readonly given: Partial<Record<EnvironmentName, string>>;
   readonly when: EnvironmentName | null;
-  readonly then: { readonly chosen?: EnvironmentName; readonly note?: string | null; readonly why?: string };
+  readonly then: {
+    readonly chosen?: EnvironmentName;
+    readonly note?: string | null;
+    readonly why?: string;
+  };
 };
 
 const rows: readonly Row[] = [
@@ -30,7 +34,9 @@ const rows: readonly Row[] = [
     title: 'both reasons where neither works, and never python unasked',
     given: { javascript: 'no bwrap', quickjs: 'no threads' },
     when: null,
-    then: { why: "javascript can't be used here: no bwrap; quickjs can't be used here: no threads" },
+    then: {
+      why: "javascript can't be used here: no bwrap; quickjs can't be used here: no threads",
+    },
   },
   {
     title: 'quickjs by name, without a word about another',
@@ -68,7 +74,9 @@ describe('the choice of an environment', () => {
     it(title, async () => {
       const choice = await chooseEnvironment(when, kindsThat(given));
       const seen =
-        choice.status === 'chosen' ? { chosen: choice.kind.name, note: choice.note } : { why: choice.why };
+        choice.status === 'chosen'
+          ? { chosen: choice.kind.name, note: choice.note }
+          : { why: choice.why };
       assert.deepEqual(seen, then);
     });
   }

@@ -6,7 +6,9 @@ import { nth, type Row } from './conformance.js';
 export const callRows: readonly Row[] = [
   {
     title: 'a call gives one text for one prompt, at once',
-    javascript: ['print(llm_query("a"), await llm_query("b"), rlm_query("c"), await rlm_query("d"))'],
+    javascript: [
+      'print(llm_query("a"), await llm_query("b"), rlm_query("c"), await rlm_query("d"))',
+    ],
     python: ['print(llm_query("a"), llm_query("b"), rlm_query("c"), rlm_query("d"))'],
     then(reports, subcalls) {
       assert.equal(nth(reports, 0).stdout, 'llm: a llm: b rlm: c rlm: d\n');
@@ -29,7 +31,10 @@ export const callRows: readonly Row[] = [
       'print(llm_query("again"))',
     ],
     then(reports, subcalls) {
-      assert.match(nth(reports, 0).stdout, /^3 llm: a,llm: b,llm: c true\n\[ ?["']rlm: d!["'] ?\]\n$/);
+      assert.match(
+        nth(reports, 0).stdout,
+        /^3 llm: a,llm: b,llm: c true\n\[ ?["']rlm: d!["'] ?\]\n$/,
+      );
       assert.deepEqual(subcalls, [
         { kind: 'llm', ordinal: 1, prompts: ['a', 'b', 'c'] },
         { kind: 'rlm', ordinal: 2, prompts: ['d'] },
@@ -71,10 +76,12 @@ export const callRows: readonly Row[] = [
     },
   },
   {
-    title: '#217 of five calls the third fails: five slots, the third an error as text, the order kept',
+    title:
+      '#217 of five calls the third fails: five slots, the third an error as text, the order kept',
     javascript: ['const r = llm_query_batched(["1", "2", "3", "4", "5"]); print(r.join("|"))'],
     python: ['r = llm_query_batched(["1", "2", "3", "4", "5"])\nprint("|".join(r))'],
-    answer: ({ prompts }) => Promise.resolve(prompts.map((one) => (one === '3' ? 'Error: overloaded' : one))),
+    answer: ({ prompts }) =>
+      Promise.resolve(prompts.map((one) => (one === '3' ? 'Error: overloaded' : one))),
     then(reports) {
       assert.equal(nth(reports, 0).stdout, '1|2|Error: overloaded|4|5\n');
     },

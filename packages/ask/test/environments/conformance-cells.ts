@@ -3,8 +3,9 @@ import { nth, type Row } from './conformance.js';
 
 /** Variables, output and failures of cells. */
 
-const names = (row: { readonly variables: readonly { readonly name: string }[] }): readonly string[] =>
-  row.variables.map(({ name }) => name);
+const names = (row: {
+  readonly variables: readonly { readonly name: string }[];
+}): readonly string[] => row.variables.map(({ name }) => name);
 
 export const cellRows: readonly Row[] = [
   {
@@ -45,7 +46,10 @@ export const cellRows: readonly Row[] = [
   },
   {
     title: 'variables and output from before an error stay',
-    javascript: ['let c1 = 1\nprint("before")\nlet c2 = c1.no.such\nlet c3 = 3', 'print(c1, typeof c3)'],
+    javascript: [
+      'let c1 = 1\nprint("before")\nlet c2 = c1.no.such\nlet c3 = 3',
+      'print(c1, typeof c3)',
+    ],
     python: [
       'c1 = 1\nprint("before")\nc2 = c1.no.such\nc3 = 3',
       'print(c1, "undefined" if "c3" not in globals() else c3)',
@@ -125,7 +129,10 @@ export const cellRows: readonly Row[] = [
     python: ['import sys\nprint("out")\nprint("careful", file=sys.stderr)'],
     then(reports) {
       const { status, stdout, stderr } = nth(reports, 0);
-      assert.deepEqual({ status, stdout, stderr }, { status: 'ok', stdout: 'out\n', stderr: 'careful\n' });
+      assert.deepEqual(
+        { status, stdout, stderr },
+        { status: 'ok', stdout: 'out\n', stderr: 'careful\n' },
+      );
     },
   },
   {
@@ -140,7 +147,8 @@ export const cellRows: readonly Row[] = [
     },
   },
   {
-    title: '#215 50,000 printed characters are cut to head and tail with a count; the next cell has them all',
+    title:
+      '#215 50,000 printed characters are cut to head and tail with a count; the next cell has them all',
     javascript: [
       'let m = "";\nfor (let i = 0; i < 5000; i++) m += String(i).padStart(9) + "\\n"\nprint(m.slice(0, -1))',
       'print(last_output.length, last_output === m)',
@@ -198,7 +206,8 @@ export const cellRows: readonly Row[] = [
       assert.match(named.get('n2')?.type ?? '', /^(Array|list)$/);
       assert.equal(named.get('n3')?.size, null);
       assert.equal(named.get('n4')?.type, 'function');
-      for (const name of ['n1', 'n2', 'n3', 'n4']) assert.match(stdout, new RegExp(`\\b${name}\\b`));
+      for (const name of ['n1', 'n2', 'n3', 'n4'])
+        assert.match(stdout, new RegExp(`\\b${name}\\b`));
       assert.match(stdout, /true\n$/);
       for (const reserved of [
         'context',

@@ -31,8 +31,16 @@ const assertUnwell = (row: Parameters<Row['then']>[0][number]): void => {
 export const harmRows: readonly Row[] = [
   ...JAVASCRIPT_LOOPS.map((code, index) => ({
     title: `a loop for ever (${index + 1}) is ended at its deadline`,
-    javascript: ['let kept = "kept"', quick(`let begun = 1;\n${code}`), 'print(typeof kept, typeof begun)'],
-    python: ['kept = "kept"', quick(`begun = 1\n${PYTHON_LOOPS[index]}`), 'print("kept" in globals())'],
+    javascript: [
+      'let kept = "kept"',
+      quick(`let begun = 1;\n${code}`),
+      'print(typeof kept, typeof begun)',
+    ],
+    python: [
+      'kept = "kept"',
+      quick(`begun = 1\n${PYTHON_LOOPS[index]}`),
+      'print("kept" in globals())',
+    ],
     then(reports: Parameters<Row['then']>[0]) {
       assertUnwell(nth(reports, 1));
       // A loop that swallows every interrupt may have to be killed.
@@ -92,7 +100,11 @@ export const harmRows: readonly Row[] = [
       'const h2 = []; for (;;) h2.push("x".repeat(100000) + h2.length)',
       'h2 = []\nwhile True: h2.append("x" * 100000 + str(len(h2)))',
     ],
-    ['one big text', 'let h3 = "x"; for (;;) h3 = [h3, h3].join("")', 'h3 = "x"\nwhile True: h3 = h3 + h3'],
+    [
+      'one big text',
+      'let h3 = "x"; for (;;) h3 = [h3, h3].join("")',
+      'h3 = "x"\nwhile True: h3 = h3 + h3',
+    ],
     [
       'bytes',
       'const h4 = []; for (;;) h4.push(new Uint8Array(10000000).fill(1))',
@@ -110,8 +122,14 @@ export const harmRows: readonly Row[] = [
   })),
   {
     title: 'code that prints without end is ended; head and tail are shown',
-    javascript: [quick('for (let i = 0; ; i++) print(i, "x".repeat(1000))'), 'print(context.length)'],
-    python: [quick('i = 0\nwhile True:\n    print(i, "x" * 1000)\n    i += 1'), 'print(len(context))'],
+    javascript: [
+      quick('for (let i = 0; ; i++) print(i, "x".repeat(1000))'),
+      'print(context.length)',
+    ],
+    python: [
+      quick('i = 0\nwhile True:\n    print(i, "x" * 1000)\n    i += 1'),
+      'print(len(context))',
+    ],
     then(reports) {
       assertUnwell(nth(reports, 0));
       assert.ok(nth(reports, 0).stdout.startsWith('0 xxxx'));

@@ -18,7 +18,9 @@ const inputTests = (kind: EnvironmentKind): void => {
   const length = (value: string): string => (isJavaScript ? `${value}.length` : `len(${value})`);
 
   it('one input is its text, several are a list, none is an empty list', async () => {
-    const show = isJavaScript ? 'print(JSON.stringify(context))' : 'import json\nprint(json.dumps(context))';
+    const show = isJavaScript
+      ? 'print(JSON.stringify(context))'
+      : 'import json\nprint(json.dumps(context))';
     await withEnvironment(kind, ['only'], async (environment) => {
       assert.equal((await runCell(environment, show)).stdout, '"only"\n');
     });
@@ -38,7 +40,11 @@ const inputTests = (kind: EnvironmentKind): void => {
       : `print(str(context[0] == ${quote(text)}).lower(), len(context[0]), context[1])`;
     return withEnvironment(kind, [text, Buffer.from([0x61, 0xff, 0x62])], async (environment) => {
       const { stdout, stderr } = await runCell(environment, code);
-      assert.equal(stdout, `true ${isJavaScript ? text.length : [...text].length} a\ufffdb\n`, stderr);
+      assert.equal(
+        stdout,
+        `true ${isJavaScript ? text.length : [...text].length} a\ufffdb\n`,
+        stderr,
+      );
     });
   });
 
@@ -56,14 +62,25 @@ const inputTests = (kind: EnvironmentKind): void => {
         });
         assert.equal(report.stdout, `${text.length} ${lines}\n`, report.stderr);
         const some = isJavaScript ? 'context.slice(0, 10)' : 'context[0:10]';
-        assert.equal((await runCell(environment, `print(llm_query(${some}))`)).stdout, 'llm: some words\n');
+        assert.equal(
+          (await runCell(environment, `print(llm_query(${some}))`)).stdout,
+          'llm: some words\n',
+        );
       },
       { memoryMax: 512 * 1024 * 1024 },
     );
   });
 
   it('the inputs are found by name, whatever the names are, until a cell binds `names` to something else', () => {
-    const inputNames = ['a.txt', 'deep/a.txt', 'with blank\nand line', '__proto__', 'get', '7', '🐾'];
+    const inputNames = [
+      'a.txt',
+      'deep/a.txt',
+      'with blank\nand line',
+      '__proto__',
+      'get',
+      '7',
+      '🐾',
+    ];
     const [ask, look, rebind, mine] = isJavaScript
       ? [
           'print(Object.keys(names).length, names["deep/a.txt"], names["with blank\\nand line"], names["__proto__"], names["🐾"], names["7"])',
@@ -86,7 +103,10 @@ const inputTests = (kind: EnvironmentKind): void => {
         assert.equal(first.stdout, '7 text 1 text 2 text 3 text 6 text 5\n', first.stderr);
         assert.equal((await runCell(environment, look)).stdout, '7 true 7 a.txt,text 0 false\n');
         assert.equal((await runCell(environment, rebind)).status, 'ok');
-        assert.match((await runCell(environment, mine)).stdout, /^mine names: (Array|list) \(1\)\n$/);
+        assert.match(
+          (await runCell(environment, mine)).stdout,
+          /^mine names: (Array|list) \(1\)\n$/,
+        );
       },
       { names: inputNames },
     );
@@ -122,7 +142,11 @@ const inputTests = (kind: EnvironmentKind): void => {
 
 /** A file that the code must not read, a folder that it must not write to, a server that it must not reach. */
 const withOutside = async (
-  look: (place: { readonly secret: string; readonly folder: string; readonly port: number }) => Promise<void>,
+  look: (place: {
+    readonly secret: string;
+    readonly folder: string;
+    readonly port: number;
+  }) => Promise<void>,
 ): Promise<number> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-outside-'));
   const secret = path.join(folder, 'secret.txt');

@@ -23,7 +23,10 @@ export const timeTests = (kind: EnvironmentKind, shared: () => Environment): voi
   it('time in which a cell waits for its calls does not count for its deadline', () =>
     inShared(async (environment) => {
       const code = 'print(llm_query("a"), llm_query("b"))';
-      const report = await runCell(environment, code, { deadlineMs: 600, answer: after(2_000, echo) });
+      const report = await runCell(environment, code, {
+        deadlineMs: 600,
+        answer: after(2_000, echo),
+      });
       assert.equal(report.status, 'ok', report.stderr);
       assert.equal(report.stdout, 'llm: a llm: b\n');
     }));
@@ -40,7 +43,10 @@ export const timeTests = (kind: EnvironmentKind, shared: () => Environment): voi
         setTimeout(() => waiting.abort(), 50);
         return never(subcall);
       };
-      const left = await runCell(environment, 'llm_query("a")', { signal: waiting.signal, answer: asked });
+      const left = await runCell(environment, 'llm_query("a")', {
+        signal: waiting.signal,
+        answer: asked,
+      });
       assert.equal(left.status, 'stopped');
       assert.equal((await runCell(environment, 'print(kept)')).stdout, '1\n');
     }));
@@ -82,7 +88,8 @@ export const timeTests = (kind: EnvironmentKind, shared: () => Environment): voi
   it('#223 an answer that comes after its cell was stopped is not delivered to the next cell', () =>
     inShared(async (environment) => {
       const signals = new AbortController();
-      let answerLate: (texts: readonly string[]) => void = () => assert.fail('the first cell has not asked');
+      let answerLate: (texts: readonly string[]) => void = () =>
+        assert.fail('the first cell has not asked');
       const first = await runCell(environment, 'print(llm_query("old"))', {
         signal: signals.signal,
         answer: () => {
@@ -105,7 +112,8 @@ export const timeTests = (kind: EnvironmentKind, shared: () => Environment): voi
   it('an answer that comes while the environment is replaced, or after it was closed, harms nothing', () =>
     withEnvironment(kind, [], async (environment) => {
       const signals = new AbortController();
-      let answerLate: (texts: readonly string[]) => void = () => assert.fail('the cell has not asked');
+      let answerLate: (texts: readonly string[]) => void = () =>
+        assert.fail('the cell has not asked');
       await runCell(environment, 'llm_query("old")', {
         signal: signals.signal,
         answer: () => {

@@ -93,7 +93,11 @@ export const withEnvironment = async (
   }
 };
 
-const runRow = async (environment: Environment, row: Row, codes: readonly Code[]): Promise<void> => {
+const runRow = async (
+  environment: Environment,
+  row: Row,
+  codes: readonly Code[],
+): Promise<void> => {
   const reports: CellReport[] = [];
   const subcalls: Subcall[] = [];
   const answer: SubcallAnswerer = (subcall) => {
@@ -101,7 +105,8 @@ const runRow = async (environment: Environment, row: Row, codes: readonly Code[]
     return (row.answer ?? echo)(subcall);
   };
   for (const cell of codes) {
-    const { code, deadlineMs } = typeof cell === 'string' ? { code: cell, deadlineMs: DEADLINE_MS } : cell;
+    const { code, deadlineMs } =
+      typeof cell === 'string' ? { code: cell, deadlineMs: DEADLINE_MS } : cell;
     reports.push(await runCell(environment, code, { deadlineMs, answer }));
   }
   row.then(reports, subcalls);

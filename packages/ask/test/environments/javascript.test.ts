@@ -82,7 +82,11 @@ const rows: readonly Row[] = [
       'Object.defineProperty(globalThis, "context", { value: 1, configurable: false })',
       'print(context)',
     ],
-    then: { status: 'ok', stdout: '1\n', stderr: 'Note: the code made context impossible to restore.\n' },
+    then: {
+      status: 'ok',
+      stdout: '1\n',
+      stderr: 'Note: the code made context impossible to restore.\n',
+    },
   },
   {
     title: 'a syntax error of V8 says its line',
@@ -104,7 +108,9 @@ const rows: readonly Row[] = [
   },
   {
     title: 'the hook of ours is not among the names that the code finds',
-    given: ['print(Object.getOwnPropertyNames(globalThis).filter((name) => name.includes("ours")).length)'],
+    given: [
+      'print(Object.getOwnPropertyNames(globalThis).filter((name) => name.includes("ours")).length)',
+    ],
     then: { status: 'ok', stdout: '0\n' },
   },
   {
@@ -145,11 +151,13 @@ const cellProcesses = (): readonly number[] =>
     .map(Number);
 
 const statusLine = (pid: string, field: string): string =>
-  new RegExp(`^${field}:\\s*(.*)$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '';
+  new RegExp(`^${field}:\\s*(.*)$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ??
+  '';
 
 const isCellProcess = (pid: string): boolean => {
   try {
-    if (!readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(`${process.execPath}\0`)) return false;
+    if (!readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(`${process.execPath}\0`))
+      return false;
     const isFirstInside = /\s1$/.test(statusLine(pid, 'NSpid'));
     const above = statusLine(pid, 'PPid');
     return isFirstInside && statusLine(above, 'PPid') === String(process.pid);
@@ -165,7 +173,9 @@ describe('javascript alone', () => {
         for (const [index, cell] of given.entries()) {
           const hasDeadline = cell.startsWith('DEADLINE ');
           const code = hasDeadline ? cell.slice('DEADLINE '.length) : cell;
-          const report = await runCell(environment, code, { deadlineMs: hasDeadline ? 400 : 20_000 });
+          const report = await runCell(environment, code, {
+            deadlineMs: hasDeadline ? 400 : 20_000,
+          });
           if (index < given.length - 1) continue;
           assert.equal(report.status, then.status, report.stderr);
           assertText(report.stdout, then.stdout);
@@ -182,7 +192,8 @@ describe('javascript alone', () => {
       const pids = cellProcesses();
       assert.equal(pids.length, 1);
       for (let round = 0; round < 8; round++) {
-        const code = 'for (;;) junk = Array.from({ length: 100_000 }, (_, index) => ({ index, kept }))';
+        const code =
+          'for (;;) junk = Array.from({ length: 100_000 }, (_, index) => ({ index, kept }))';
         const stop = new AbortController();
         const interrupts = setInterval(() => {
           stop.abort();
@@ -201,7 +212,8 @@ describe('javascript alone', () => {
 
   it('runs at the speed of V8', () =>
     withEnvironment(javascript, [], async (environment) => {
-      const code = 'let sum = 0; for (let i = 0; i < 300000000; i++) sum += Math.min(i, 3); print(sum)';
+      const code =
+        'let sum = 0; for (let i = 0; i < 300000000; i++) sum += Math.min(i, 3); print(sum)';
       const report = await runCell(environment, code, { deadlineMs: 60_000 });
       assert.equal(report.stdout, '899999994\n', report.stderr);
     }));

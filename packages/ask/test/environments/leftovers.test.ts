@@ -21,7 +21,9 @@ const CHILD = await bundleProgram(
 
 /** A program with an environment; resolves when it says that it is up. */
 const startChild = async (t: TestContext, how: string, language: string) => {
-  const child = spawn(process.execPath, [CHILD, how, language], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [CHILD, how, language], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   t.after(() => child.kill('SIGKILL'));
   const ended = once(child, 'close');
   await once(child.stdout, 'data');
@@ -67,7 +69,10 @@ describe('what is left of an environment', () => {
         await until('it is gone', () => !family.some(isAlive));
         await new Promise((resolve) => setTimeout(resolve, 100)); // and we have noticed
         const next = await runCell(environment, 'print(context)');
-        assert.deepEqual([next.status, next.stdout, next.variablesLost], ['ok', 'context\n', 'yes']);
+        assert.deepEqual(
+          [next.status, next.stdout, next.variablesLost],
+          ['ok', 'context\n', 'yes'],
+        );
         assert.deepEqual(next.variables, []);
         assert.equal((await runCell(environment, 'print(context)')).variablesLost, 'no');
       });

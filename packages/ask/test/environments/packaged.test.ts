@@ -15,7 +15,8 @@ const root = fileURLToPath(new URL('../../../..', import.meta.url));
 const COMMON = { absWorkingDir: root, bundle: true, platform: 'node', logLevel: 'silent' } as const;
 const ENTRY: BuildOptions = {
   stdin: {
-    contents: "export { javascript } from './sandboxed-node.js'; export { python } from './python.js';",
+    contents:
+      "export { javascript } from './sandboxed-node.js'; export { python } from './python.js';",
     resolveDir: path.join(root, 'packages/ask/src/environments'),
   },
 };

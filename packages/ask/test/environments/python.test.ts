@@ -30,8 +30,15 @@ const rows: readonly Row[] = [
   },
   {
     title: 'an exit ends only the cell',
-    given: ['kept = 1\nraise SystemExit(3)', 'print(kept)\nexit_code = __import__("sys").exit("bye")'],
-    then: { status: 'raised', stdout: '1\n', stderr: /^SystemExit: bye: that ends only the cell here/ },
+    given: [
+      'kept = 1\nraise SystemExit(3)',
+      'print(kept)\nexit_code = __import__("sys").exit("bye")',
+    ],
+    then: {
+      status: 'raised',
+      stdout: '1\n',
+      stderr: /^SystemExit: bye: that ends only the cell here/,
+    },
   },
   {
     title: 'an interrupt that the code raises itself is a failure like any other',
@@ -66,7 +73,8 @@ const rows: readonly Row[] = [
     then: { status: 'raised', stdout: '?', stderr: /EOFError/ },
   },
   {
-    title: 'the standard library is there with what it is linked with, and nothing else that is installed',
+    title:
+      'the standard library is there with what it is linked with, and nothing else that is installed',
     given: [
       'import bz2, csv, ctypes, decimal, hashlib, lzma, pickle, re, sqlite3, ssl, statistics, zlib\nclass Point: pass\nprint(type(pickle.loads(pickle.dumps(Point()))) is Point, __name__, hashlib.sha256(b"").hexdigest()[:8])\nimport sys\nprint([place for place in sys.path if "packages" in place])',
     ],
@@ -103,7 +111,11 @@ const rows: readonly Row[] = [
     given: [
       'class Odd:\n    def __str__(self): raise ValueError("no text")\nanswer = {"ready": True, "content": Odd()}',
     ],
-    then: { status: 'ok', answer: null, stderr: /Note: the answer can not be read: .*ValueError: no text/s },
+    then: {
+      status: 'ok',
+      answer: null,
+      stderr: /Note: the answer can not be read: .*ValueError: no text/s,
+    },
   },
   {
     title: 'a cell’s changes to sys are undone for the next cell',
@@ -136,7 +148,9 @@ describe('python alone', () => {
         for (const [index, cell] of given.entries()) {
           const hasDeadline = cell.startsWith('DEADLINE ');
           const code = hasDeadline ? cell.slice('DEADLINE '.length) : cell;
-          const report = await runCell(environment, code, { deadlineMs: hasDeadline ? 400 : 20_000 });
+          const report = await runCell(environment, code, {
+            deadlineMs: hasDeadline ? 400 : 20_000,
+          });
           if (index < given.length - 1) continue;
           assert.equal(report.status, then.status, report.stderr);
           assertText(report.stdout, then.stdout);

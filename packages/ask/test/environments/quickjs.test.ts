@@ -16,14 +16,21 @@ describe('quickjs alone', () => {
 
   it('says which name of ours the code has made impossible to restore', () =>
     withEnvironment(quickjs, [], async (environment) => {
-      const fix = 'Object.defineProperty(globalThis, "llm_query", { get: () => 1, configurable: false })';
+      const fix =
+        'Object.defineProperty(globalThis, "llm_query", { get: () => 1, configurable: false })';
       assert.equal((await runCell(environment, fix)).stderr, '');
-      assert.match((await runCell(environment, 'print(1)')).stderr, /made llm_query impossible to restore/);
+      assert.match(
+        (await runCell(environment, 'print(1)')).stderr,
+        /made llm_query impossible to restore/,
+      );
     }));
 
   it('is replaced where the code makes the report of its own cell endless', () =>
     withEnvironment(quickjs, [], async (environment) => {
-      const report = await runCell(environment, 'answer = { get content() { for (;;); }, ready: true }');
+      const report = await runCell(
+        environment,
+        'answer = { get content() { for (;;); }, ready: true }',
+      );
       assert.deepEqual([report.status, report.variablesLost, report.answer], ['died', 'yes', null]);
       assert.equal((await runCell(environment, 'print(answer.ready)')).stdout, 'false\n');
     }));

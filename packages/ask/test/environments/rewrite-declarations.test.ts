@@ -4,7 +4,11 @@ import { redeclare } from '../../src/environments/rewrite-cell.js';
 
 const rows: readonly (readonly [title: string, given: string, then: string])[] = [
   ['let and const become var', 'let a = 1; const b = 2', 'var a = 1; var b = 2'],
-  ['a let without a value sets the name to nothing', 'let a, b = 1, c', 'var a = void 0, b = 1, c = void 0'],
+  [
+    'a let without a value sets the name to nothing',
+    'let a, b = 1, c',
+    'var a = void 0, b = 1, c = void 0',
+  ],
   ['a var without a value leaves the name as it is', 'var a', 'var a'],
   ['patterns stay patterns', 'const { a, b: [c = 1] } = d', 'var { a, b: [c = 1] } = d'],
   [
@@ -55,7 +59,12 @@ const rows: readonly (readonly [title: string, given: string, then: string])[] =
   ['lines stay where they are', 'let a\n\n\nconst b =\n1', 'var a = void 0\n\n\nvar b =\n1'],
 ];
 
-const failing: readonly (readonly [title: string, given: string, message: RegExp, line: number | null])[] = [
+const failing: readonly (readonly [
+  title: string,
+  given: string,
+  message: RegExp,
+  line: number | null,
+])[] = [
   ['no program', 'a\nlet = = 1', /Unexpected token/, 2],
   ['a name declared twice in one cell', 'let a\nlet a', /already been declared/, 2],
   ['a module', 'import a from "b"', /import/, 1],

@@ -71,7 +71,8 @@ const deadlier: readonly Row[] = [
     title: 'ends its process after it has printed much',
     javascript: 'for (let i = 0; i < 99; i++) print("x".repeat(100)); process.reallyExit(3)',
     python: 'import os\nfor i in range(99): print("x" * 100)\nos._exit(3)',
-    then: ({ stdout }) => assert.match(stdout, /^[x\n]{1000}\n… what was printed after this is lost …\n$/),
+    then: ({ stdout }) =>
+      assert.match(stdout, /^[x\n]{1000}\n… what was printed after this is lost …\n$/),
   },
   {
     title: 'crashes',
@@ -117,7 +118,8 @@ const harmless: readonly Row[] = [
     title: 'holds back a handler of its own for the interrupt',
     javascript: 'process.on("SIGINT", () => print("mine")); for (;;);',
     python: 'import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint("mine")',
-    then: ({ status }) => assert.ok(status === 'stopped' || status === 'ok' || status === 'died', status),
+    then: ({ status }) =>
+      assert.ok(status === 'stopped' || status === 'ok' || status === 'died', status),
   },
 ];
 
@@ -132,7 +134,10 @@ const testRows = (kind: EnvironmentKind, name: 'javascript' | 'python'): void =>
         async (environment) => {
           await runCell(environment, 'kept = 1');
           const report = await runCell(environment, row[name], { deadlineMs: 10_000 });
-          assert.deepEqual([report.status, report.variablesLost, report.answer], ['died', 'yes', null]);
+          assert.deepEqual(
+            [report.status, report.variablesLost, report.answer],
+            ['died', 'yes', null],
+          );
           row.then?.(report);
           const next = await runCell(environment, 'print(context, llm_query("a"))');
           assert.equal(next.stdout, 'context llm: a\n', next.stderr);
@@ -181,14 +186,19 @@ const testLimits = (kind: EnvironmentKind, name: 'javascript' | 'python'): void 
         const first = isPython
           ? `for i in range(1000000): print("${line}")`
           : `for (let i = 0; i < 1000000; i++) print("${line}")`;
-        const { status, stdout, stderr } = await runCell(environment, first, { deadlineMs: 240_000 });
+        const { status, stdout, stderr } = await runCell(environment, first, {
+          deadlineMs: 240_000,
+        });
         assert.equal(status, 'ok', stderr);
         assert.match(
           stdout,
           /… 99,998,000 characters left out; the next cell has all of it in last_output …/,
         );
         const length = isPython ? 'print(len(last_output))' : 'print(last_output.length)';
-        assert.equal((await runCell(environment, length, { deadlineMs: 60_000 })).stdout, '100000000\n');
+        assert.equal(
+          (await runCell(environment, length, { deadlineMs: 60_000 })).stdout,
+          '100000000\n',
+        );
       },
       OPTIONS,
     ));
@@ -258,7 +268,10 @@ while (stamps[0] < 3) await new Promise((resolve) => setTimeout(resolve, 5));`;
         assert.equal(report.status, 'stopped', `round ${round}: ${report.stderr}`);
         assert.ok(report.variables.some(({ name: bound }) => bound === 'kept'));
       }
-      assert.equal((await runCell(environment, 'print(kept, llm_query("a"))')).stdout, 'kept llm: a\n');
+      assert.equal(
+        (await runCell(environment, 'print(kept, llm_query("a"))')).stdout,
+        'kept llm: a\n',
+      );
     }));
 
   it('an input that may not be read is said when it is started', async (t) => {
@@ -270,7 +283,10 @@ while (stamps[0] < 3) await new Promise((resolve) => setTimeout(resolve, 5));`;
       kind.start({ contexts: [file], names: ['file'], ...OPTIONS }),
       /^Error: input 1 can not be read: .*\/context\/0/,
     );
-    await assert.rejects(kind.start({ contexts: [folder], names: ['folder'], ...OPTIONS }), /is not a file/);
+    await assert.rejects(
+      kind.start({ contexts: [folder], names: ['folder'], ...OPTIONS }),
+      /is not a file/,
+    );
   });
 
   it('an input that is not UTF-8 is told of', () =>

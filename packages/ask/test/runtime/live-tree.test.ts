@@ -95,7 +95,11 @@ test('the time limit ends a run whatever it does', async (context) => {
 test('the user’s policy is asked before every call, and its word counts', async (context) => {
   const seen: StopFacts[] = [];
   const script = {
-    replies: [{ text: program('print(1)') }, { text: program('print(2)') }, { text: 'The best I have.' }],
+    replies: [
+      { text: program('print(1)') },
+      { text: program('print(2)') },
+      { text: 'The best I have.' },
+    ],
   };
   const { run } = await askAbout(context, 'abc', {
     script,

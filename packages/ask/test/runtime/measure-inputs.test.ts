@@ -32,9 +32,16 @@ test('an input is known by its real path, its bytes, its sum and its characters'
     { path: path.join(folder, 'link') },
     { path: path.join(folder, 'a.json'), name: 'b' },
   ]);
-  const file = { path: path.join(folder, 'a.json'), bytes: Buffer.byteLength(text), sha256: sum(text) };
+  const file = {
+    path: path.join(folder, 'a.json'),
+    bytes: Buffer.byteLength(text),
+    sha256: sum(text),
+  };
   assert.deepEqual(measured, [
-    { file, facts: { name: path.join(folder, 'link').slice(1), type: 'text', characters: text.length } },
+    {
+      file,
+      facts: { name: path.join(folder, 'link').slice(1), type: 'text', characters: text.length },
+    },
     { file, facts: { name: 'b', type: 'text', characters: text.length } },
   ]);
   const [json] = await measureInputs([{ path: path.join(folder, 'a.json') }]);
@@ -109,7 +116,10 @@ test('inputs are too large together as they are alone', async (context) => {
   await writeFile(one, 'a'.repeat(1_000));
   await writeFile(other, '');
   await truncate(other, INPUT_BYTES_MAX - 999);
-  await assert.rejects(measureInputs([{ path: one }, { path: other }]), { kind: 'tooLarge', path: other });
+  await assert.rejects(measureInputs([{ path: one }, { path: other }]), {
+    kind: 'tooLarge',
+    path: other,
+  });
 });
 
 test('an input that changed since is noticed, also where its size is the same', async (context) => {
@@ -118,7 +128,10 @@ test('an input that changed since is noticed, also where its size is the same', 
   const files = (await measureInputs([{ path: file }])).map((input) => input.file);
   await verifyInputs(files);
   await writeFile(file, 'abd');
-  await assert.rejects(verifyInputs(files), { kind: 'changed', message: /has changed since the run began/ });
+  await assert.rejects(verifyInputs(files), {
+    kind: 'changed',
+    message: /has changed since the run began/,
+  });
   await writeFile(file, 'abc');
   await verifyInputs(files);
 });
@@ -132,12 +145,20 @@ test('a NUL is a character of UTF-8 like any other', async (context) => {
 test('a file is named by its path in the workspace, or else by its whole path; no two inputs share a name', async (context) => {
   const folder = await makeFolder(context);
   const workspace = path.join(folder, 'work');
-  const files = ['work/a.txt', 'work/deep/a.txt', 'work/..odd', 'work/with blank\nand line.txt', 'a.txt'];
+  const files = [
+    'work/a.txt',
+    'work/deep/a.txt',
+    'work/..odd',
+    'work/with blank\nand line.txt',
+    'a.txt',
+  ];
   await mkdir(path.join(workspace, 'deep'), { recursive: true });
   for (const file of files) await writeFile(path.join(folder, file), file);
   const sources = files.map((file) => ({ path: path.join(folder, file) }));
   const again = [{ path: path.join(workspace, 'a.txt') }, { text: 'x', name: 'a.txt' }];
-  const named = (await measureInputs([...sources, ...again], workspace)).map(({ facts }) => facts.name);
+  const named = (await measureInputs([...sources, ...again], workspace)).map(
+    ({ facts }) => facts.name,
+  );
   assert.deepEqual(named, [
     'a.txt',
     'deep/a.txt',
@@ -169,6 +190,8 @@ test('texts and JSON from memory are kept as blobs', async () => {
   assert.equal(await blobs.get(files[0]?.sha256 ?? ''), 'Grüße\0\ufffd');
   assert.deepEqual(JSON.parse((await blobs.get(files[1]?.sha256 ?? '')) ?? ''), [{ a: 1 }]);
   await verifyInputs(files);
-  await assert.rejects(verifyInputs([{ path: null, bytes: 1, sha256: 'none' }]), { kind: 'changed' });
+  await assert.rejects(verifyInputs([{ path: null, bytes: 1, sha256: 'none' }]), {
+    kind: 'changed',
+  });
   await assert.rejects(measureInputs([{ json: undefined, name: 'nothing' }]), { kind: 'notText' });
 });

@@ -16,10 +16,17 @@ import type { TreeEvent } from '../../src/run/event.js';
 
 /** Model calls of a tree: who is asked, what is sent, and the last word of each call. */
 
-const callOnce = program('text = llm_query("leaf 1");', 'answer.content = text;', 'answer.ready = true;');
+const callOnce = program(
+  'text = llm_query("leaf 1");',
+  'answer.content = text;',
+  'answer.ready = true;',
+);
 
 test('the root is told how to work, a sub-call only its prompt; nobody has tools', async (context) => {
-  const model = notingModel({ replies: [{ text: callOnce }], rules: [{ when: '^leaf', text: 'done' }] });
+  const model = notingModel({
+    replies: [{ text: callOnce }],
+    rules: [{ when: '^leaf', text: 'done' }],
+  });
   const { run } = await askAbout(context, 'abc', { model });
   await run.outcome;
   const [root, leaf, ...more] = model.requests;
@@ -44,7 +51,10 @@ test('each request has the chosen effort, and no secret that an input or a progr
     'answer.content = "done";',
     'answer.ready = true;',
   );
-  const model = notingModel({ replies: [{ text: reply }], rules: [{ when: '^leaf', text: 'seen' }] });
+  const model = notingModel({
+    replies: [{ text: reply }],
+    rules: [{ when: '^leaf', text: 'seen' }],
+  });
   const asker = { effort: 'high', secrets: { SHOP_KEY: 'opEn5esAme-47b1x' } } as const;
   const { run, steps } = await askAbout(context, 'the key is opEn5esAme-47b1x.', { model, asker });
   await run.outcome;
@@ -58,7 +68,10 @@ test('each request has the chosen effort, and no secret that an input or a progr
 });
 
 test('without an effort, requests leave it to the model', async (context) => {
-  const model = notingModel({ replies: [{ text: callOnce }], rules: [{ when: '^leaf', text: 'done' }] });
+  const model = notingModel({
+    replies: [{ text: callOnce }],
+    rules: [{ when: '^leaf', text: 'done' }],
+  });
   const { run } = await askAbout(context, 'abc', { model });
   await run.outcome;
   assert.equal(
@@ -74,7 +87,9 @@ const piecesOf = (...pieces: readonly ModelPiece[]): Model => ({
   },
 });
 const usage = { inputTokens: 10, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
-const completed = (parts: Extract<ModelPiece, { readonly type: 'completed' }>['parts']): ModelPiece => ({
+const completed = (
+  parts: Extract<ModelPiece, { readonly type: 'completed' }>['parts'],
+): ModelPiece => ({
   type: 'completed',
   parts,
   stopReason: 'end',
@@ -110,16 +125,25 @@ for (const [title, piece, parts] of stored) {
 
 /** Says nothing until it is aborted, then what it has cost. */
 const slowToEnd: Model = {
-  ...notingModel({ replies: [], facts: { prices: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 } } }),
+  ...notingModel({
+    replies: [],
+    facts: { prices: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 } },
+  }),
   async *stream(_request, signal) {
     await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await new Promise((resolve) => setImmediate(resolve));
-    const error = { kind: 'unreachable', message: 'aborted', retryable: true, retryAfterMs: null } as const;
+    const error = {
+      kind: 'unreachable',
+      message: 'aborted',
+      retryable: true,
+      retryAfterMs: null,
+    } as const;
     yield { type: 'failed', error, usage: { ...usage, inputTokens: 2_000_000 } };
   },
 };
 
-const failures = (events: readonly TreeEvent[]) => events.filter(({ type }) => type === 'ModelFailed');
+const failures = (events: readonly TreeEvent[]) =>
+  events.filter(({ type }) => type === 'ModelFailed');
 
 test('a call that is ended has one last word, and what it cost is in it', async (context) => {
   const asked = await askAbout(context, 'abc', { model: slowToEnd });

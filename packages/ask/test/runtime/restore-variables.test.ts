@@ -23,7 +23,12 @@ const start = async (context: TestContext) => {
 };
 
 /** What a tree remembers of a cell. */
-const remember = (cellId: string, code: string, report: CellReport, calls: readonly Subcall[]): PastCell => ({
+const remember = (
+  cellId: string,
+  code: string,
+  report: CellReport,
+  calls: readonly Subcall[],
+): PastCell => ({
   cellId,
   code,
   status: report.status,
@@ -36,7 +41,10 @@ const remember = (cellId: string, code: string, report: CellReport, calls: reado
   })),
 });
 
-const runAll = async (context: TestContext, codes: readonly string[]): Promise<readonly PastCell[]> => {
+const runAll = async (
+  context: TestContext,
+  codes: readonly string[],
+): Promise<readonly PastCell[]> => {
   const environment = await start(context);
   const past: PastCell[] = [];
   for (const [index, code] of codes.entries()) {
@@ -92,9 +100,16 @@ test('a later difference is noticed too, and an earlier one is not forgotten', a
   const [one, two, three] = past;
   assert.ok(one && two && three);
   const other = { ...one, printed: '' };
-  assert.equal(await restoreVariables(await start(context), [other, two, three], limits), 'changed');
   assert.equal(
-    await restoreVariables(await start(context), [other, two, { ...three, status: 'raised' }], limits),
+    await restoreVariables(await start(context), [other, two, three], limits),
+    'changed',
+  );
+  assert.equal(
+    await restoreVariables(
+      await start(context),
+      [other, two, { ...three, status: 'raised' }],
+      limits,
+    ),
     'lost',
   );
 });

@@ -33,7 +33,12 @@ const script: Script = {
       usage: { inputTokens: 1_000_000 },
     },
     { text: program('let mine = 1;', 'throw new Error("on purpose");') },
-    { text: program('let deep = rlm_query_batched(["deep one", "deep two"]);', 'print(deep, mine);') },
+    {
+      text: program(
+        'let deep = rlm_query_batched(["deep one", "deep two"]);',
+        'print(deep, mine);',
+      ),
+    },
     { text: answers('[lines.length, first, second, mine, deep].join(";")') },
   ],
   rules: [
@@ -66,7 +71,11 @@ test('after a crash at any line a run comes to the same answer, and nothing that
     await again.close();
     const paid = replied(await journaled(whole.journals, id));
     assert.equal(new Set(paid).size, paid.length, `cut at ${seq}: a call was answered twice`);
-    assert.equal(model.requests.length, paid.length - replied(events.slice(0, seq)).length, `cut at ${seq}`);
+    assert.equal(
+      model.requests.length,
+      paid.length - replied(events.slice(0, seq)).length,
+      `cut at ${seq}`,
+    );
     assert.equal(again.state().ledger.accounts.n0?.spent.costUsd, cost, `cut at ${seq}`);
   }
 });
@@ -90,7 +99,9 @@ test('a run that stood down in the middle of a cell goes on, and its finished ca
     replies: [{ text: first }, { text: rest }],
     rules: [{ when: '^slow', text: '2' }],
   });
-  const again = await createAsker({ model, journals: asked.journals, environments }).resume(asked.run.id);
+  const again = await createAsker({ model, journals: asked.journals, environments }).resume(
+    asked.run.id,
+  );
   const outcome = await again.outcome;
   assert.ok(outcome.status === 'answered');
   assert.equal(outcome.answer, '12');
@@ -103,7 +114,10 @@ test('a run that stood down in the middle of a cell goes on, and its finished ca
 
 test('a run that is over is only looked at: nothing is written, and nothing is asked', async (context) => {
   const journals = memoryRuns();
-  const asked = await askAbout(context, text, { journals, script: { replies: [{ text: answers('7') }] } });
+  const asked = await askAbout(context, text, {
+    journals,
+    script: { replies: [{ text: answers('7') }] },
+  });
   const outcome = await endOf(asked.run);
   await asked.run.close();
   const { length } = await journaled(journals, asked.run.id);

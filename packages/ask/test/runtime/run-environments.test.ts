@@ -37,7 +37,10 @@ test('the prompt of a sub-run is its context, and the file that carries it is go
     replies: [{ text: program(`deep = rlm_query("deep ${long}");`) }, { text: answers('deep') }],
     rules: [{ when: '^deep ', text: answers('[context.length, context.slice(0, 6)].join(" ")') }],
   };
-  const { run } = await askAbout(context, 'abc', { script, options: { settings: { depthMax: 2 } } });
+  const { run } = await askAbout(context, 'abc', {
+    script,
+    options: { settings: { depthMax: 2 } },
+  });
   const outcome = await run.outcome;
   assert.ok(outcome.status === 'answered', JSON.stringify(outcome));
   assert.equal(outcome.answer, '5005 deep x');
@@ -48,7 +51,9 @@ test('the prompt of a sub-run is its context, and the file that carries it is go
 
 for (const name of ['javascript', 'quickjs', 'python'] as const) {
   test(`${name}: a program that never ends is ended with its run, and nothing is told of it`, async (context) => {
-    const script = { replies: [{ text: program(name === 'python' ? 'while True: pass' : 'for (;;) {}') }] };
+    const script = {
+      replies: [{ text: program(name === 'python' ? 'while True: pass' : 'for (;;) {}') }],
+    };
     const asked = await askAbout(context, 'abc', { script, options: { environment: name } });
     await stepOf(asked, ({ actions }) => actions.some(({ type }) => type === 'RunCell'));
     await asked.run.cancel();

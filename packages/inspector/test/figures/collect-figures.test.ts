@@ -17,13 +17,17 @@ import { getCacheShare, type SessionFigures } from '../../src/figures/session-fi
 const stepsOf = (trace: string): readonly FigureStep[] =>
   play(trace).steps.map(({ event, step }, index) => ({ seq: index + 1, event, ...step }));
 
-const tell = (trace: string, parent: { sessionId: string; seq: number } | null = null): SessionFigures =>
-  collectFigures({ parent }, stepsOf(trace));
+const tell = (
+  trace: string,
+  parent: { sessionId: string; seq: number } | null = null,
+): SessionFigures => collectFigures({ parent }, stepsOf(trace));
 
 /** The spans as short lines: kind, name, from-to, how they ended if not well. */
 const drawn = ({ spans }: SessionFigures): readonly string[] =>
   spans.map(({ kind, id, name, startMs, endMs, ending }) =>
-    [kind, id, name, `${startMs}-${endMs}`, ending === 'done' ? '' : ending].filter(Boolean).join(' '),
+    [kind, id, name, `${startMs}-${endMs}`, ending === 'done' ? '' : ending]
+      .filter(Boolean)
+      .join(' '),
   );
 
 const SESSION = `! careful {"hooks":"never"}
@@ -60,17 +64,33 @@ test('each moment and each dollar of a session is where it went', () => {
     'idle user 15000-16000 open',
   ]);
   const { waiting, streaming, between, compaction, hook, other, ...time } = figures.time;
-  assert.deepEqual(time, { request: 6_000, retry: 2_000, tool: 2_000, approval: 4_000, idle: 2_000 });
+  assert.deepEqual(time, {
+    request: 6_000,
+    retry: 2_000,
+    tool: 2_000,
+    approval: 4_000,
+    idle: 2_000,
+  });
   assert.equal(waiting + streaming + between + compaction + hook + other, 0);
   assert.deepEqual(
-    figures.requests.map(({ id, attempt, ending, why, usage }) => [id, attempt, ending, why, usage?.costUsd]),
+    figures.requests.map(({ id, attempt, ending, why, usage }) => [
+      id,
+      attempt,
+      ending,
+      why,
+      usage?.costUsd,
+    ]),
     [
       ['req-1', 1, 'failed', 'overloaded: busy', 0.5],
       ['req-2', 2, 'completed', 'toolUse', 1],
       ['req-3', 1, 'completed', 'end', 2],
     ],
   );
-  assert.equal(figures.usage.costUsd, 3.5, 'usage that is reported twice counts once, as for limits');
+  assert.equal(
+    figures.usage.costUsd,
+    3.5,
+    'usage that is reported twice counts once, as for limits',
+  );
   assert.deepEqual(
     figures.tools.map(({ tool, calls, endings, totalMs, longestMs, approvalMs }) => [
       tool,
@@ -150,20 +170,30 @@ test('the gap of a fork is no crash, and a request that nobody ended stays open'
 });
 
 test('the journal says when a reply began, and nothing else is believed', () => {
-  const steps = stepsOf('> @0 Start\n> @100 UserInput "hi"\n> @1000 LlmCompleted req-1 says "hello"\n');
+  const steps = stepsOf(
+    '> @0 Start\n> @100 UserInput "hi"\n> @1000 LlmCompleted req-1 says "hello"\n',
+  );
   const withFirst = (firstPieceAt: number) =>
     collectFigures(
       { parent: null },
       steps.map((step) =>
-        step.event.type === 'LlmCompleted' ? { ...step, event: { ...step.event, firstPieceAt } } : step,
+        step.event.type === 'LlmCompleted'
+          ? { ...step, event: { ...step.event, firstPieceAt } }
+          : step,
       ),
     );
   const divided = withFirst(400);
-  assert.deepEqual([divided.time.waiting, divided.time.streaming, divided.time.request], [300, 600, 0]);
+  assert.deepEqual(
+    [divided.time.waiting, divided.time.streaming, divided.time.request],
+    [300, 600, 0],
+  );
   assert.equal(divided.requests[0]?.firstPieceMs, 400);
   for (const odd of [-1e15, 1e15]) {
     const { time } = withFirst(odd);
-    assert.ok(time.waiting + time.streaming === 900 && time.waiting * time.streaming === 0, String(odd));
+    assert.ok(
+      time.waiting + time.streaming === 900 && time.waiting * time.streaming === 0,
+      String(odd),
+    );
   }
 });
 
@@ -171,7 +201,10 @@ test('deltas of a running session divide a reply; a live session reaches to now'
   const steps = stepsOf(
     '> @0 Start\n> @0 UserInput "hi"\n> @300 TextDelta req-1 "a"\n> @400 TextDelta req-1 "b"\n',
   );
-  const live = steps.map((step) => ({ ...step, seq: step.event.type === 'TextDelta' ? null : step.seq }));
+  const live = steps.map((step) => ({
+    ...step,
+    seq: step.event.type === 'TextDelta' ? null : step.seq,
+  }));
   const collector = new FigureCollector({ parent: null });
   for (const step of live) collector.see(step);
   assert.deepEqual(drawn(collector.figures(1_000)), [
@@ -213,7 +246,10 @@ test('over any session, also with a clock that jumps: no negative time, and the 
       ...figures.requests.flatMap(({ usage }) => (usage === null ? [] : [usage])),
       ...figures.spending.map(({ usage }) => usage),
     ];
-    const { costUsd, ...counted } = parts.reduce<UsageTotals>((sum, usage) => addUsage(sum, usage), NO_USAGE);
+    const { costUsd, ...counted } = parts.reduce<UsageTotals>(
+      (sum, usage) => addUsage(sum, usage),
+      NO_USAGE,
+    );
     const { costUsd: expected, ...sums } = figures.usage;
     assert.ok(Math.abs(costUsd + figures.hookUsage.costUsd - expected) < 1e-9);
     assert.equal(counted.inputTokens + figures.hookUsage.inputTokens, sums.inputTokens);

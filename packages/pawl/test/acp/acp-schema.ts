@@ -37,7 +37,9 @@ const checkOf = (name: string): z.ZodType => {
 /** Why a value does not fit a definition of the schema; null if it does. */
 export const faultIn = (name: string, value: unknown): string | null => {
   const checked = checkOf(name).safeParse(value);
-  return checked.success ? null : `no ${name}: ${z.prettifyError(checked.error)} in ${JSON.stringify(value)}`;
+  return checked.success
+    ? null
+    : `no ${name}: ${z.prettifyError(checked.error)} in ${JSON.stringify(value)}`;
 };
 
 /** Why the body of a message does not fit its method; null if it does. `side` is who answers the method. */

@@ -23,11 +23,16 @@ export type Stage = {
 };
 
 /** A workspace and a state folder for this test. The environment of the process names the state folder meanwhile. */
-const makeFolders = (context: TestContext): { readonly workspace: string; readonly folder: string } => {
+const makeFolders = (
+  context: TestContext,
+): { readonly workspace: string; readonly folder: string } => {
   const folder = temporaryFolder(context, 'acp');
   const workspace = path.join(folder, 'work');
   mkdirSync(workspace);
-  const before = { XDG_STATE_HOME: process.env.XDG_STATE_HOME, XDG_CONFIG_HOME: process.env.XDG_CONFIG_HOME };
+  const before = {
+    XDG_STATE_HOME: process.env.XDG_STATE_HOME,
+    XDG_CONFIG_HOME: process.env.XDG_CONFIG_HOME,
+  };
   Object.assign(process.env, {
     XDG_STATE_HOME: path.join(folder, 'state'),
     XDG_CONFIG_HOME: path.join(folder, 'config'),

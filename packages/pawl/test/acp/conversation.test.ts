@@ -8,7 +8,11 @@ import { select } from './strict-client.js';
 
 test('a turn streams its text, shows its calls, and is answered after all its updates', async (context) => {
   const { client, workspace } = await makeStage(context, [
-    { text: 'I look.', reasoning: 'Hm.', calls: [{ tool: 'read', input: { path: 'a.txt', offset: 2 } }] },
+    {
+      text: 'I look.',
+      reasoning: 'Hm.',
+      calls: [{ tool: 'read', input: { path: 'a.txt', offset: 2 } }],
+    },
     { text: 'It says two.' },
   ]);
   const file = path.join(workspace, 'a.txt');
@@ -37,9 +41,14 @@ test('two sessions run at the same time in one process', async (context) => {
     { text: 'Second.' },
   ]);
   writeFileSync(path.join(workspace, 'a.txt'), 'one\n');
-  const [one, two] = await Promise.all([client.newSession(workspace), client.newSession(workspace)]);
+  const [one, two] = await Promise.all([
+    client.newSession(workspace),
+    client.newSession(workspace),
+  ]);
   assert.notEqual(one.sessionId, two.sessionId);
-  const answers = await Promise.all([one, two].map(({ sessionId }) => client.prompt(sessionId, 'go')));
+  const answers = await Promise.all(
+    [one, two].map(({ sessionId }) => client.prompt(sessionId, 'go')),
+  );
   assert.deepEqual(answers, ['end_turn', 'end_turn']);
   for (const { sessionId } of [one, two]) assert.equal(client.textOf(sessionId), 'First.Second.');
   client.expectNoFault();
@@ -48,7 +57,11 @@ test('two sessions run at the same time in one process', async (context) => {
 test('a change of a file is asked about and shown with the whole texts', async (context) => {
   const { client, workspace } = await makeStage(context, [
     { calls: [{ tool: 'read', input: { path: 'a.txt' } }] },
-    { calls: [{ tool: 'edit', input: { path: 'a.txt', edits: [{ oldText: 'two', newText: 'three' }] } }] },
+    {
+      calls: [
+        { tool: 'edit', input: { path: 'a.txt', edits: [{ oldText: 'two', newText: 'three' }] } },
+      ],
+    },
     { text: 'Done.' },
   ]);
   const file = path.join(workspace, 'a.txt');

@@ -17,7 +17,12 @@ test('servers of an editor are read as those of a configuration', () => {
       args: ['-x'],
       env: [{ name: 'TOKEN', value: 'secret' }],
     },
-    { name: 'web', type: 'http', url: 'https://example.org/mcp', headers: [{ name: 'X', value: 'y' }] },
+    {
+      name: 'web',
+      type: 'http',
+      url: 'https://example.org/mcp',
+      headers: [{ name: 'X', value: 'y' }],
+    },
     { name: 'old', type: 'sse', url: 'https://example.org/sse', headers: [] },
     { name: '(?)', command: '/bin/x', args: [], env: [] },
   ]);
@@ -55,13 +60,18 @@ test('a server that the editor gives starts with the first prompt, and each call
   await open();
   assert.ok(!existsSync(started), 'no server starts before a prompt');
   assert.equal(await client.prompt(first, 'hello'), 'end_turn');
-  await client.until('the tools are known', () => client.textOf(first).includes('tickets is new: 1 tool'));
+  await client.until('the tools are known', () =>
+    client.textOf(first).includes('tickets is new: 1 tool'),
+  );
   client.onPermission = () => select('once');
   assert.ok(existsSync(started));
   const sessionId = await open();
   assert.equal(await client.prompt(sessionId, 'how many?'), 'end_turn');
   assert.equal(client.permissions.length, 1);
-  assert.match(JSON.stringify(client.updatesOf(sessionId, 'tool_call_update').at(-1)), /seven tickets/);
+  assert.match(
+    JSON.stringify(client.updatesOf(sessionId, 'tool_call_update').at(-1)),
+    /seven tickets/,
+  );
   client.expectNoFault();
 });
 

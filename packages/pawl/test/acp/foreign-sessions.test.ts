@@ -28,11 +28,14 @@ for (const way of ['session/load', 'session/resume'])
         readonly modes: { readonly currentModeId: string };
       }; // by the schema
       assert.equal(loaded.modes.currentModeId, 'careful', 'the mode is that of the configuration');
-      await client.until('the notice', () => client.textOf(sessionId).includes('was not created here'));
+      await client.until('the notice', () =>
+        client.textOf(sessionId).includes('was not created here'),
+      );
       assert.equal(client.permissions.length, 0);
       assert.equal(await client.prompt(sessionId, 'go on'), 'end_turn');
       assert.ok(!existsSync(canary));
-      const { rules } = (await fileJournals({ folder: state }).peek(sessionId)).state.session.settings;
+      const { rules } = (await fileJournals({ folder: state }).peek(sessionId)).state.session
+        .settings;
       assert.deepEqual(rules, presetRules.careful);
       // A client that resumes has the conversation already, and so the call whose end it is told.
       if (way === 'session/load') client.expectNoFault();

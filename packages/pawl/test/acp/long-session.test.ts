@@ -35,7 +35,9 @@ test('a terminal session of 2,000 events loads whole, and its journal is folded 
   });
   for (let turn = 1; turn <= TURNS; turn++) await session.prompt(`turn ${turn}`);
   await session.close();
-  const { seq } = await fileJournals({ folder: path.join(folder, 'state', 'pawl') }).peek(session.id);
+  const { seq } = await fileJournals({ folder: path.join(folder, 'state', 'pawl') }).peek(
+    session.id,
+  );
   assert.ok(seq >= 2_000, `${seq} events`);
 
   let folded = 0;
@@ -47,7 +49,10 @@ test('a terminal session of 2,000 events loads whole, and its journal is folded 
   await client.request('session/load', loaded);
   assert.equal(folded, seq, 'each event is folded once');
   const texts = Array.from({ length: TURNS }, (_, index) => index + 1);
-  assert.equal(client.textOf(session.id, 'user_message_chunk'), texts.map((turn) => `turn ${turn}`).join(''));
+  assert.equal(
+    client.textOf(session.id, 'user_message_chunk'),
+    texts.map((turn) => `turn ${turn}`).join(''),
+  );
   assert.equal(
     client.textOf(session.id),
     texts.map((turn) => `Turn ${turn} begins.Turn ${turn} ends.`).join(''),
@@ -64,5 +69,8 @@ test('a terminal session of 2,000 events loads whole, and its journal is folded 
   await client.request('session/close', { sessionId: session.id });
   folded = 0;
   await client.request('session/resume', { sessionId: session.id, cwd: workspace });
-  assert.ok(folded < seq / 2, `resuming folds only what follows the last snapshot: ${folded} events`);
+  assert.ok(
+    folded < seq / 2,
+    `resuming folds only what follows the last snapshot: ${folded} events`,
+  );
 });

@@ -9,7 +9,9 @@ import { select } from './strict-client.js';
 
 const textOf = ({ toolCall }: RequestPermissionRequest): string =>
   (toolCall.content ?? [])
-    .map((item) => (item.type === 'content' && item.content.type === 'text' ? item.content.text : ''))
+    .map((item) =>
+      item.type === 'content' && item.content.type === 'text' ? item.content.text : '',
+    )
     .join('\n');
 
 const write = (name: string) => ({ tool: 'write', input: { path: name, content: 'x\n' } });
@@ -55,7 +57,10 @@ test('a question about a command shows all of it, with hidden characters as mark
   assert.ok(shown.includes('⟨U+202E⟩') && !shown.includes('\u202e'), 'the direction mark is shown');
   assert.match(shown, /reason: /);
   const [announced] = client.updatesOf(sessionId, 'tool_call');
-  assert.ok(announced?.title.includes('⟨U+202E⟩') && !announced.title.includes('\u202e'), announced?.title);
+  assert.ok(
+    announced?.title.includes('⟨U+202E⟩') && !announced.title.includes('\u202e'),
+    announced?.title,
+  );
   assert.equal(client.updatesOf(sessionId, 'tool_call_update').at(-1)?.status, 'failed');
   client.expectNoFault();
 });
@@ -126,10 +131,13 @@ test('another mode asks by its own rules, and client and options learn of it', a
     ['effort', 'most'],
     ['colour', 'red'],
   ])
-    await assert.rejects(client.request('session/set_config_option', { sessionId, configId, value }), {
-      code: -32602,
-      message: /^There is no /,
-    });
+    await assert.rejects(
+      client.request('session/set_config_option', { sessionId, configId, value }),
+      {
+        code: -32602,
+        message: /^There is no /,
+      },
+    );
   client.expectNoFault();
 });
 

@@ -47,7 +47,12 @@ const sleeping = (seconds: string) => ({
   input: { command: `(sleep ${seconds} & sleep ${seconds} & wait) & echo started; wait` },
 });
 
-const untilSleeping = (client: StrictClient, sessionId: string, mark: string, times: number): Promise<true> =>
+const untilSleeping = (
+  client: StrictClient,
+  sessionId: string,
+  mark: string,
+  times: number,
+): Promise<true> =>
   until(`the command sleeps ${mark}`, () => {
     const started = client
       .updatesOf(sessionId, 'tool_call_update')
@@ -79,7 +84,10 @@ test('a cancelled command ends with its processes; so does the program when the 
 
 test('an agent that is killed loses nothing: the next one loads the session and goes on', async (context) => {
   const mark = uniqueSleep(context);
-  const place = makeScripted(context, [{ text: 'I wait.', calls: [sleeping(mark)] }, { text: 'Recovered.' }]);
+  const place = makeScripted(context, [
+    { text: 'I wait.', calls: [sleeping(mark)] },
+    { text: 'Recovered.' },
+  ]);
   const one = startAgent(context, place, '--preset', 'auto');
   await one.client.initialize();
   const { sessionId } = await one.client.newSession(place.workspace);
@@ -92,7 +100,10 @@ test('an agent that is killed loses nothing: the next one loads the session and 
   await two.client.initialize();
   await two.client.request('session/load', { sessionId, cwd: place.workspace, mcpServers: [] });
   assert.equal(two.client.textOf(sessionId, 'user_message_chunk'), 'wait');
-  assert.match(two.client.textOf(sessionId), /I wait\..*the program ended while tools were running/s);
+  assert.match(
+    two.client.textOf(sessionId),
+    /I wait\..*the program ended while tools were running/s,
+  );
   two.client.notify('session/cancel', { sessionId });
   await until('the command ends', () => processesWith(`sleep ${mark}`).length === 0);
   assert.equal(await two.client.prompt(sessionId, 'go on'), 'end_turn');

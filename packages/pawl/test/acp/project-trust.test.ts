@@ -25,7 +25,8 @@ const makeProject = ({ workspace }: Stage, server: string): void => {
   writeFileSync(path.join(workspace, '.mcp.json'), JSON.stringify({ mcpServers: servers }));
 };
 
-const counting = "server.registerTool('count', { inputSchema: schema() }, async () => ({ content: [] }));";
+const counting =
+  "server.registerTool('count', { inputSchema: schema() }, async () => ({ content: [] }));";
 
 const textOf = ({ toolCall }: RequestPermissionRequest): string => JSON.stringify(toolCall.content);
 
@@ -61,7 +62,9 @@ test('what the project wants to run is asked about at the first prompt, and has 
   );
   assert.match(textOf(hook), /hid⟨U\+202E⟩den.*it runs as you, outside the sandbox/s);
   assert.ok(existsSync(began), 'the hook has run');
-  await client.until('the server runs', () => client.textOf(sessionId).includes('tickets is new: 1 tool'));
+  await client.until('the server runs', () =>
+    client.textOf(sessionId).includes('tickets is new: 1 tool'),
+  );
   assert.equal(client.updatesOf(sessionId, 'current_mode_update').at(-1)?.currentModeId, 'plan');
   assert.deepEqual(
     (await answersOf(stage)).map(({ kind, name, answer, level }) => [kind, name, answer, level]),
@@ -77,7 +80,12 @@ test('what the project wants to run is asked about at the first prompt, and has 
 });
 
 test('no, not now, a cancelled question and an answer that was not offered run nothing; a change shows what changed', async (context) => {
-  const stage = await makeStage(context, [{ text: '1' }, { text: '2' }, { text: '3' }, { text: '4' }]);
+  const stage = await makeStage(context, [
+    { text: '1' },
+    { text: '2' },
+    { text: '3' },
+    { text: '4' },
+  ]);
   const { client, workspace } = stage;
   const server = serverScript(context, counting);
   makeProject(stage, server);
@@ -109,7 +117,10 @@ test('no, not now, a cancelled question and an answer that was not offered run n
     client.permissions.at(-1)?.toolCall.title ?? '',
     /^Changed since you allowed it: MCP server tickets/,
   );
-  assert.match(textOf(client.permissions.at(-1) as RequestPermissionRequest), /```diff.*\.changed/s);
+  assert.match(
+    textOf(client.permissions.at(-1) as RequestPermissionRequest),
+    /```diff.*\.changed/s,
+  );
   assert.ok(!existsSync(path.join(workspace, 'began.txt')));
   client.expectNoFault();
 });

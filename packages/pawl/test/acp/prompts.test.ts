@@ -18,7 +18,10 @@ test('the blocks of a prompt become one text with pictures', () => {
       { type: 'text', text: ' and ' },
       { type: 'resource', resource: { uri: 'file:///etc/hosts', text: 'has ``` in it' } },
       { type: 'image', data: Buffer.from('picture').toString('base64'), mimeType: 'image/png' },
-      { type: 'resource', resource: { uri: 'https://example.org/x', blob: 'AAAA', mimeType: 'font/woff' } },
+      {
+        type: 'resource',
+        resource: { uri: 'https://example.org/x', blob: 'AAAA', mimeType: 'font/woff' },
+      },
     ],
     folder,
   );
@@ -36,8 +39,14 @@ test('the blocks of a prompt become one text with pictures', () => {
   );
   assert.throws(() => readPrompt([], folder), /empty/);
   assert.throws(() => readPrompt([{ type: 'text', text: ' \n' }], folder), /empty/);
-  assert.throws(() => readPrompt([{ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }], folder), /audio/);
-  assert.throws(() => readPrompt([{ type: 'image', data: '', mimeType: 'image/png' }], folder), /block 1/);
+  assert.throws(
+    () => readPrompt([{ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }], folder),
+    /audio/,
+  );
+  assert.throws(
+    () => readPrompt([{ type: 'image', data: '', mimeType: 'image/png' }], folder),
+    /block 1/,
+  );
 });
 
 test('a mention has spaces around it, and none before punctuation', () => {
@@ -45,9 +54,15 @@ test('a mention has spaces around it, and none before punctuation', () => {
   const say = (text: string) => ({ type: 'text', text }) as const;
   const written = (...blocks: Parameters<typeof readPrompt>[0]): string =>
     readPrompt(blocks, '/project').text;
-  assert.equal(written(say('Explain'), link, say('and'), link, link), 'Explain @a.ts and @a.ts @a.ts');
+  assert.equal(
+    written(say('Explain'), link, say('and'), link, link),
+    'Explain @a.ts and @a.ts @a.ts',
+  );
   assert.equal(written(link, say('is wrong')), '@a.ts is wrong');
-  assert.equal(written(say('Look ('), link, say('), please. '), link), 'Look (@a.ts), please. @a.ts');
+  assert.equal(
+    written(say('Look ('), link, say('), please. '), link),
+    'Look (@a.ts), please. @a.ts',
+  );
 });
 
 test('the title is what the user typed, without attached texts', async (context) => {
@@ -57,7 +72,10 @@ test('the title is what the user typed, without attached texts', async (context)
   await client.prompt(sessionId, [
     { type: 'text', text: 'Explain' },
     { type: 'resource', resource: { uri, text: 'export const secret = 1;' } },
-    { type: 'resource', resource: { uri: 'https://example.org/x', blob: 'AAAA', mimeType: 'font/woff' } },
+    {
+      type: 'resource',
+      resource: { uri: 'https://example.org/x', blob: 'AAAA', mimeType: 'font/woff' },
+    },
     { type: 'text', text: 'to me' },
   ]);
   const title = 'Explain @a.ts @https://example.org/x to me';
@@ -85,7 +103,9 @@ test('the response to a prompt has the tokens of its turn', async (context) => {
   const { sessionId } = await client.newSession(workspace);
   const answers = [];
   for (const text of ['one', 'two'])
-    answers.push(await client.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] }));
+    answers.push(
+      await client.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] }),
+    );
   const one = {
     totalTokens: 165,
     inputTokens: 100,
@@ -106,7 +126,10 @@ test('a picture is stored with the prompt and comes back when the session is loa
   const { sessionId } = await client.newSession(workspace);
   const base64 = Buffer.from(makePng()).toString('base64');
   const image = { type: 'image', data: base64, mimeType: 'image/png' } as const;
-  assert.equal(await client.prompt(sessionId, [{ type: 'text', text: 'What is it?' }, image]), 'end_turn');
+  assert.equal(
+    await client.prompt(sessionId, [{ type: 'text', text: 'What is it?' }, image]),
+    'end_turn',
+  );
   const before = client.updates.length;
   await client.request('session/load', { sessionId, cwd: workspace, mcpServers: [] });
   const loaded = client.updates.slice(before).map(({ update }) => update);
@@ -140,7 +163,9 @@ test('a prompt that is sent while a turn runs steers it, and both are answered a
   const order: string[] = [];
   const first = client.prompt(sessionId, 'first').then((reason) => order.push(`first ${reason}`));
   await client.until('the question', () => client.permissions.length === 1);
-  const second = client.prompt(sessionId, 'second').then((reason) => order.push(`second ${reason}`));
+  const second = client
+    .prompt(sessionId, 'second')
+    .then((reason) => order.push(`second ${reason}`));
   const { sessionId: other } = await client.newSession(workspace); // the prompt before it has arrived by then
   assert.notEqual(other, sessionId);
   assert.deepEqual(order, []);
@@ -184,7 +209,10 @@ test('commands are announced, run without the model, and unknown ones are named'
     client.updatesOf(sessionId, 'available_commands_update').at(0),
   );
   const names = announced.availableCommands.map(({ name }) => name);
-  assert.ok(names.includes('compact') && names.includes('budget') && !names.includes('quit'), names.join());
+  assert.ok(
+    names.includes('compact') && names.includes('budget') && !names.includes('quit'),
+    names.join(),
+  );
   assert.equal(await client.prompt(sessionId, '/preset auto'), 'end_turn');
   assert.match(client.textOf(sessionId), /The preset is now auto/);
   assert.equal(client.updatesOf(sessionId, 'current_mode_update').at(-1)?.currentModeId, 'auto');

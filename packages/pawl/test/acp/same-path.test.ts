@@ -72,7 +72,16 @@ test('a conversation takes the same path in editor, terminal, library and headle
   mkdirSync(place.workspace, { recursive: true });
   prepare(place.workspace);
   expectCode(
-    await runPawl(place, ['-p', 'change it', '--model', model, '--preset', 'auto', '--hooks', 'never']),
+    await runPawl(place, [
+      '-p',
+      'change it',
+      '--model',
+      model,
+      '--preset',
+      'auto',
+      '--hooks',
+      'never',
+    ]),
     0,
   );
   assert.deepEqual(await pathIn(path.join(place.state, 'pawl')), inEditor);

@@ -14,7 +14,9 @@ const asking = `server.registerTool('ask', { inputSchema: schema({ many: { type:
   return { content: [{ type: 'text', text: JSON.stringify(answer) }] };
 });`;
 
-const call = (many: boolean): object => ({ calls: [{ tool: 'mcp__deploy__ask', input: { many } }] });
+const call = (many: boolean): object => ({
+  calls: [{ tool: 'mcp__deploy__ask', input: { many } }],
+});
 
 /** A session that has the tool, and whose calls of it are allowed. */
 const openStage = async (
@@ -33,14 +35,18 @@ const openStage = async (
   const open = () => client.request('session/new', { cwd: workspace, mcpServers: [deploy] });
   const first = (await open()) as { readonly sessionId: string }; // by the schema
   assert.equal(await client.prompt(first.sessionId, 'hello'), 'end_turn');
-  await client.until('its tools', () => client.textOf(first.sessionId).includes('deploy is new: 1 tool'));
+  await client.until('its tools', () =>
+    client.textOf(first.sessionId).includes('deploy is new: 1 tool'),
+  );
   const { sessionId } = (await open()) as { readonly sessionId: string }; // by the schema
   assert.equal(await client.prompt(sessionId, 'hello'), 'end_turn');
   return { ...stage, sessionId };
 };
 
 const resultOf = ({ client, sessionId }: Stage & { readonly sessionId: string }): string =>
-  JSON.stringify(client.updatesOf(sessionId, 'tool_call_update').map(({ content }) => content ?? null));
+  JSON.stringify(
+    client.updatesOf(sessionId, 'tool_call_update').map(({ content }) => content ?? null),
+  );
 
 test('a question of a server is a form in an editor that has forms, and its answer is in the result', async (context) => {
   const forms = { elicitation: { form: {} } };
@@ -67,14 +73,23 @@ test('a question of a server is a form in an editor that has forms, and its answ
   });
   const results = resultOf(stage);
   assert.ok(
-    results.includes(String.raw`{\"action\":\"accept\",\"content\":{\"place\":\"production\",\"count\":3}}`),
+    results.includes(
+      String.raw`{\"action\":\"accept\",\"content\":{\"place\":\"production\",\"count\":3}}`,
+    ),
   );
-  assert.ok(results.includes(String.raw`{\"action\":\"decline\"}`), 'no value that was not offered');
+  assert.ok(
+    results.includes(String.raw`{\"action\":\"decline\"}`),
+    'no value that was not offered',
+  );
   client.expectNoFault();
 });
 
 test('without forms one choice is asked as options, more is declined, and a cancelled turn takes it back', async (context) => {
-  const stage = await openStage(context, [call(false), call(true), { text: 'One.' }, call(false)], {});
+  const stage = await openStage(
+    context,
+    [call(false), call(true), { text: 'One.' }, call(false)],
+    {},
+  );
   const { client, sessionId } = stage;
   const titles: string[] = [];
   client.onPermission = ({ toolCall }) => {

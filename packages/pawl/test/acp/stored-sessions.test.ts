@@ -15,8 +15,13 @@ const loading = (sessionId: string, cwd: string) => ({ sessionId, cwd, mcpServer
 /** The updates of a session without what differs between live and loaded: thoughts in pieces, usage, commands. */
 const conversationOf = (client: StrictClient, from: number): readonly string[] =>
   client.updates.slice(from).flatMap(({ update }): readonly string[] => {
-    if (update.sessionUpdate === 'agent_message_chunk' || update.sessionUpdate === 'agent_thought_chunk')
-      return update.content.type === 'text' ? [`${update.sessionUpdate} ${update.content.text}`] : [];
+    if (
+      update.sessionUpdate === 'agent_message_chunk' ||
+      update.sessionUpdate === 'agent_thought_chunk'
+    )
+      return update.content.type === 'text'
+        ? [`${update.sessionUpdate} ${update.content.text}`]
+        : [];
     if (update.sessionUpdate === 'tool_call') return [`call ${update.title}`];
     return update.sessionUpdate === 'tool_call_update' && update.status !== 'in_progress'
       ? [`${update.status} ${JSON.stringify(update.content)}`]
@@ -139,7 +144,9 @@ test('sessions are listed by folder in pages; unused and foreign ones are not op
 });
 
 test('requests that can not be fulfilled say why', async (context) => {
-  const { client, workspace } = await makeStage(context, [], { flags: { model: 'anthropic/claude-opus-5' } });
+  const { client, workspace } = await makeStage(context, [], {
+    flags: { model: 'anthropic/claude-opus-5' },
+  });
   const file = path.join(workspace, 'a.txt');
   writeFileSync(file, '');
   for (const [cwd, why] of [
@@ -148,16 +155,24 @@ test('requests that can not be fulfilled say why', async (context) => {
     [file, /must be a folder/],
   ] as const)
     await assert.rejects(client.newSession(cwd), { code: -32602, message: why });
-  await assert.rejects(client.request('session/load', loading('20200101-000000-aaaaaaaa', workspace)), {
+  await assert.rejects(
+    client.request('session/load', loading('20200101-000000-aaaaaaaa', workspace)),
+    {
+      code: -32002,
+      message: /There is no session/,
+    },
+  );
+  await assert.rejects(client.prompt('nothing', 'hello'), {
     code: -32002,
     message: /There is no session/,
   });
-  await assert.rejects(client.prompt('nothing', 'hello'), { code: -32002, message: /There is no session/ });
   await assert.rejects(client.newSession(workspace), {
     code: -32000,
     message: /There is no key .*ANTHROPIC_API_KEY/s,
   });
-  await assert.rejects(client.request('session/new', { cwd: workspace }, 'unchecked'), { code: -32602 });
+  await assert.rejects(client.request('session/new', { cwd: workspace }, 'unchecked'), {
+    code: -32602,
+  });
   await assert.rejects(client.request('session/made_up', {}, 'unchecked'), { code: -32601 });
   client.notify('session/cancel', { sessionId: 'nothing' });
   assert.ok(await client.request('session/list', {}), 'it goes on');
@@ -168,8 +183,12 @@ test('what is ignored is said after the answer that names the session', async (c
   const { client, workspace } = await makeStage(context, []);
   const server = { name: 'tickets', type: 'sse', url: 'https://example.org/sse', headers: [] };
   const wanted = { cwd: workspace, mcpServers: [server], additionalDirectories: ['/elsewhere'] };
-  const { sessionId } = (await client.request('session/new', wanted)) as { readonly sessionId: string }; // by the schema
-  await client.until('the commands', () => client.updatesOf(sessionId, 'available_commands_update').at(0));
+  const { sessionId } = (await client.request('session/new', wanted)) as {
+    readonly sessionId: string;
+  }; // by the schema
+  await client.until('the commands', () =>
+    client.updatesOf(sessionId, 'available_commands_update').at(0),
+  );
   assert.match(
     client.textOf(sessionId),
     /mcpServers\.tickets\.type is "stdio" or "http".*Not added: \/elsewhere/s,
@@ -178,11 +197,16 @@ test('what is ignored is said after the answer that names the session', async (c
 });
 
 test('the editor deletes a session, also one that it has open, but none that is open elsewhere', async (context) => {
-  const { client, workspace, model } = await makeStage(context, replies, { flags: { preset: 'auto' } });
+  const { client, workspace, model } = await makeStage(context, replies, {
+    flags: { preset: 'auto' },
+  });
   writeFileSync(path.join(workspace, 'a.txt'), 'one\n');
   const { sessionId } = await client.newSession(workspace);
   await client.prompt(sessionId, 'go');
-  const elsewhere = await openFromFlags({ model, workspace }, 'terminal', { warn, configured: false });
+  const elsewhere = await openFromFlags({ model, workspace }, 'terminal', {
+    warn,
+    configured: false,
+  });
   await elsewhere.session.prompt('from the terminal');
   const remove = (id: string) => client.request('session/delete', { sessionId: id });
   const listed = async () =>

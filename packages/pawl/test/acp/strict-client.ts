@@ -126,7 +126,10 @@ export class StrictClient {
     prompt: string | readonly ContentBlock[],
   ): Promise<PromptResponse['stopReason']> {
     const blocks = typeof prompt === 'string' ? [textBlock(prompt)] : prompt;
-    const answer = (await this.request('session/prompt', { sessionId, prompt: blocks })) as PromptResponse; // by the schema
+    const answer = (await this.request('session/prompt', {
+      sessionId,
+      prompt: blocks,
+    })) as PromptResponse; // by the schema
     return answer.stopReason;
   }
 
@@ -145,7 +148,10 @@ export class StrictClient {
   /** The text that the agent has streamed in a session. */
   textOf(
     sessionId: string,
-    kind: 'agent_message_chunk' | 'agent_thought_chunk' | 'user_message_chunk' = 'agent_message_chunk',
+    kind:
+      | 'agent_message_chunk'
+      | 'agent_thought_chunk'
+      | 'user_message_chunk' = 'agent_message_chunk',
   ): string {
     return this.updatesOf(sessionId, kind)
       .map(({ content }) => (content.type === 'text' ? content.text : `[${content.type}]`))
@@ -215,7 +221,8 @@ export class StrictClient {
     this.#expect(bodyFault('agent', method, 'Response', result));
     if (method === 'session/new') this.#known.add(sessionIn(result));
     if (method === 'session/resume') this.#known.add(sessionIn(params));
-    if (method === 'session/close' || method === 'session/delete') this.#known.delete(sessionIn(params));
+    if (method === 'session/close' || method === 'session/delete')
+      this.#known.delete(sessionIn(params));
     resolve(result);
   }
 
@@ -245,7 +252,8 @@ export class StrictClient {
   }
 
   #forgetCalls(sessionId: string): void {
-    for (const key of [...this.#calls]) if (key.startsWith(`${sessionId} `)) this.#calls.delete(key);
+    for (const key of [...this.#calls])
+      if (key.startsWith(`${sessionId} `)) this.#calls.delete(key);
   }
 
   #takeRequest(id: number | string | null, method: string, params: unknown): void {
@@ -260,7 +268,9 @@ export class StrictClient {
     }
     const request = params as RequestPermissionRequest; // by the schema
     if (!this.#calls.has(`${request.sessionId} ${request.toolCall.toolCallId}`))
-      this.faults.push(`a question about a call that was not announced: ${request.toolCall.toolCallId}`);
+      this.faults.push(
+        `a question about a call that was not announced: ${request.toolCall.toolCallId}`,
+      );
     this.permissions.push(request);
     this.#asked.add(id);
     void this.#answer(id, request);

@@ -93,7 +93,9 @@ for (const [what, watcher] of WATCHERS) {
 
 test('a stopping policy that gives no answer holds the call back and says why', async (context) => {
   for (const answer of [undefined, 5, true, {}]) {
-    const { session } = await openHere(context, testModel(say('no')), { stoppingPolicy: () => bad(answer) });
+    const { session } = await openHere(context, testModel(say('no')), {
+      stoppingPolicy: () => bad(answer),
+    });
     const turn = await session.prompt('go');
     assert.deepEqual([turn.ok, turn.reason.kind], [false, 'cancelled']);
   }
@@ -144,7 +146,13 @@ test('settings that can not be are refused when a session is opened, new or resu
   await session.close();
   for (const [options, why] of wrong) {
     await assert.rejects(openSession({ model: sound, journals, workspace, ...options }), why);
-    const resumed = openSession({ model: sound, journals, workspace, resume: session.id, ...options });
+    const resumed = openSession({
+      model: sound,
+      journals,
+      workspace,
+      resume: session.id,
+      ...options,
+    });
     await assert.rejects(resumed, why);
   }
   const again = await openSession({

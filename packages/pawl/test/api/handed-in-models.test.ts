@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openHere } from '../../../../test/kit/api/stage.js';
-import { command, completed, ok, pieces, say, testModel, tool } from '../../../../test/kit/runtime/stage.js';
+import {
+  command,
+  completed,
+  ok,
+  pieces,
+  say,
+  testModel,
+  tool,
+} from '../../../../test/kit/runtime/stage.js';
 import { type Model, type ModelPiece, openSession } from '../../src/index.js';
 import { bad, CALL, goesOn, shown, uncaught } from './handed-in-stage.js';
 
@@ -25,25 +33,39 @@ for (const [reported, why] of USAGES) {
   test(`usage that can't be counted (${why}) is unknown, and said; the reply holds`, async (context) => {
     const warnings: string[] = [];
     const reply = { ...completed([{ type: 'text', text: 'yes' }]), usage: reported } as ModelPiece;
-    const { session, journals, workspace } = await openHere(context, testModel(pieces(reply), say('and')), {
-      watcher: ({ actions }) => {
-        for (const action of actions) if (action.type === 'DisplayWarning') warnings.push(action.text);
+    const { session, journals, workspace } = await openHere(
+      context,
+      testModel(pieces(reply), say('and')),
+      {
+        watcher: ({ actions }) => {
+          for (const action of actions)
+            if (action.type === 'DisplayWarning') warnings.push(action.text);
+        },
+        settings: { limits: { usd: 1 } },
       },
-      settings: { limits: { usd: 1 } },
-    });
+    );
     const turn = await session.prompt('is it?');
     assert.deepEqual([turn.ok, turn.text, turn.usage.costUsd], [true, 'yes', null]);
     assert.equal(warnings.length, 1);
     assert.match(warnings[0] ?? '', shown(`test/one reported usage that can't be counted (${why}`));
     const before = await session.state();
     assert.deepEqual(
-      [before.session.usage.inputTokens, before.session.usage.costUsd, before.session.usage.unpriced],
+      [
+        before.session.usage.inputTokens,
+        before.session.usage.costUsd,
+        before.session.usage.unpriced,
+      ],
       [0, 0, 1],
     );
     await session.prompt('and then?');
     assert.equal((await session.state()).session.usage.inputTokens, 100);
     await session.close();
-    const again = await openSession({ journals, workspace, model: testModel(), resume: session.id });
+    const again = await openSession({
+      journals,
+      workspace,
+      model: testModel(),
+      resume: session.id,
+    });
     assert.equal((await again.state()).session.usage.unpriced, 1);
     await again.close();
   });
@@ -58,17 +80,25 @@ test('usage of a tool that spends is unknown, and said, where it can not be coun
   const { session } = await openHere(context, testModel(CALL, say('done')), {
     tools: [spender],
     watcher: ({ actions }) => {
-      for (const action of actions) if (action.type === 'DisplayWarning') warnings.push(action.text);
+      for (const action of actions)
+        if (action.type === 'DisplayWarning') warnings.push(action.text);
     },
   });
   const { usage: used } = await session.prompt('go');
   assert.equal(used.inputTokens, 200, 'two replies, and nothing of the tool');
-  assert.match(warnings.join(), /the tool odd reported usage that can't be counted \(costUsd is -3/);
+  assert.match(
+    warnings.join(),
+    /the tool odd reported usage that can't be counted \(costUsd is -3/,
+  );
 });
 
 const STREAMS: readonly [string, Model['stream'], string][] = [
   ['nothing', () => bad(undefined), ''],
-  ['a text in place of pieces', () => bad('abc'), 'sent what is no piece of a reply: the piece is "a"'],
+  [
+    'a text in place of pieces',
+    () => bad('abc'),
+    'sent what is no piece of a reply: the piece is "a"',
+  ],
   [
     'what throws undefined',
     () => {
@@ -97,7 +127,11 @@ const STREAMS: readonly [string, Model['stream'], string][] = [
     pieces(bad({ ...completed([]), parts: [{ type: 'text' }] })),
     'parts[0].text is missing',
   ],
-  ['a reason that is none', pieces(bad({ ...completed([]), stopReason: 'tired' })), 'stopReason is "tired"'],
+  [
+    'a reason that is none',
+    pieces(bad({ ...completed([]), stopReason: 'tired' })),
+    'stopReason is "tired"',
+  ],
   ['a failure without an error', pieces(bad({ type: 'failed', usage: null })), 'error is missing'],
   [
     'rubbish without end',

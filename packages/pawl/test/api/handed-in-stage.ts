@@ -24,8 +24,12 @@ export const goesOn = async (session: Session, caught: readonly unknown[]): Prom
   assert.deepEqual(caught, []);
 };
 
-export const shown = (text: string): RegExp => new RegExp(text.replaceAll(/[[\](){}.*+?^$\\]/g, '\\$&'));
+export const shown = (text: string): RegExp =>
+  new RegExp(text.replaceAll(/[[\](){}.*+?^$\\]/g, '\\$&'));
 
-export const odd = (own: Partial<Tool>): Tool => ({ ...tool('odd', () => ok('ran'), command), ...own });
+export const odd = (own: Partial<Tool>): Tool => ({
+  ...tool('odd', () => ok('ran'), command),
+  ...own,
+});
 /** What a program without types hands in. */
 export const bad = (value: unknown): never => value as never;

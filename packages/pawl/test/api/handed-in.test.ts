@@ -19,11 +19,27 @@ const REFUSED: readonly [string, unknown, string][] = [
     { type: 'toString' },
     'type is "toString"; it must be one of Start, UserInput',
   ],
-  ['an event of the model', { type: 'TextDelta', requestId: 'req-1', text: 'x' }, 'type is "TextDelta"'],
+  [
+    'an event of the model',
+    { type: 'TextDelta', requestId: 'req-1', text: 'x' },
+    'type is "TextDelta"',
+  ],
   ['no text', { type: 'UserInput', mode: 'steer' }, 'text is missing; it must be a text'],
-  ['a number as text', { type: 'UserInput', text: 5, mode: 'steer' }, 'text is 5; it must be a text'],
-  ['an unknown mode', { type: 'UserInput', text: 'a', mode: 'steel' }, 'mode is "steel"; it must be one of'],
-  ['an unknown field', { type: 'UserInput', text: 'a', mode: 'steer', image: [] }, 'image is not known'],
+  [
+    'a number as text',
+    { type: 'UserInput', text: 5, mode: 'steer' },
+    'text is 5; it must be a text',
+  ],
+  [
+    'an unknown mode',
+    { type: 'UserInput', text: 'a', mode: 'steel' },
+    'mode is "steel"; it must be one of',
+  ],
+  [
+    'an unknown field',
+    { type: 'UserInput', text: 'a', mode: 'steer', image: [] },
+    'image is not known',
+  ],
   ['a bigint', { type: 'UserInput', text: 1n, mode: 'steer' }, 'it holds a bigint'],
   ['NaN', { type: 'ApproveBudget', dimension: 'usd', limit: Number.NaN }, 'limit is NaN'],
   [
@@ -36,7 +52,11 @@ const REFUSED: readonly [string, unknown, string][] = [
     { type: 'SettingsChanged', patch: { maxParallel: 0 } },
     'patch.maxParallel is 0',
   ],
-  ['no prices', { type: 'SettingsChanged', patch: {}, prices: { input: -1 } }, 'prices.input is -1'],
+  [
+    'no prices',
+    { type: 'SettingsChanged', patch: {}, prices: { input: -1 } },
+    'prices.input is -1',
+  ],
   [
     'a getter that throws',
     {
@@ -65,8 +85,13 @@ for (const [what, input, why] of REFUSED) {
 
 test('an event is copied: what its program does to it later changes nothing', async (context) => {
   const { session } = await openHere(context, testModel(say('still here')));
-  const patch: Record<string, unknown> = { limits: { ...(await session.state()).session.settings.limits } };
-  const sent = session.send({ type: 'SettingsChanged', patch: { ...patch, maxRetries: 7 } } as Input);
+  const patch: Record<string, unknown> = {
+    limits: { ...(await session.state()).session.settings.limits },
+  };
+  const sent = session.send({
+    type: 'SettingsChanged',
+    patch: { ...patch, maxRetries: 7 },
+  } as Input);
   (patch.limits as Record<string, unknown>).usd = Number.NaN;
   await sent;
   const { settings } = (await session.state()).session;
@@ -106,8 +131,16 @@ const RETURNED: readonly [string, () => unknown, string][] = [
     "it can't be read",
   ],
   ['a promise of nothing', () => Promise.resolve(undefined), 'what it returned is missing'],
-  ['a promise that rejects without a reason', () => Promise.reject(), 'it threw without saying why'],
-  ['a promise that rejects with an odd object', () => Promise.reject(Object.create(null)), 'can not be read'],
+  [
+    'a promise that rejects without a reason',
+    () => Promise.reject(),
+    'it threw without saying why',
+  ],
+  [
+    'a promise that rejects with an odd object',
+    () => Promise.reject(Object.create(null)),
+    'can not be read',
+  ],
 ];
 
 for (const [what, run, why] of RETURNED) {
@@ -124,14 +157,20 @@ for (const [what, run, why] of RETURNED) {
     const { session } = await openHere(context, model, { tools: [odd] });
     const turn = await session.prompt('go');
     assert.deepEqual([turn.ok, turn.text], [true, 'done']);
-    assert.match(JSON.stringify(model.requests[1]?.messages), shown(JSON.stringify(why).slice(1, -1)));
+    assert.match(
+      JSON.stringify(model.requests[1]?.messages),
+      shown(JSON.stringify(why).slice(1, -1)),
+    );
     await goesOn(session, caught);
   });
 }
 
 test('a field of an outcome that nobody knows, or that is undefined, is left out', async (context) => {
   const odd = tool('odd', () => ({ ...ok('done'), diff: undefined, extra: 1n }) as never);
-  const lenient = tool('odd', () => ({ ...ok('done'), diff: undefined, extra: { deep: 1 } }) as never);
+  const lenient = tool(
+    'odd',
+    () => ({ ...ok('done'), diff: undefined, extra: { deep: 1 } }) as never,
+  );
   for (const [one, expected] of [
     [lenient, 'done'],
     [odd, 'it holds a bigint'],
@@ -158,7 +197,10 @@ const HALVES: readonly [string, Partial<Tool>, RegExp][] = [
   ['a preview that throws', { preview: () => bad(Promise.reject()) }, /^ran$/],
   [
     'hashes that are none',
-    { traits: { ...command, effect: 'probeable' }, before: () => bad(Promise.resolve({ before: 5 })) },
+    {
+      traits: { ...command, effect: 'probeable' },
+      before: () => bad(Promise.resolve({ before: 5 })),
+    },
     /^ran$/,
   ],
   [

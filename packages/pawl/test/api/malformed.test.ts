@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { memoryJournals } from '@pawl/agent/journal/memory-store';
-import { mutate, pick, type Random, randomFrom, rubbish } from '../../../../test/kit/agent/mutations.js';
+import {
+  mutate,
+  pick,
+  type Random,
+  randomFrom,
+  rubbish,
+} from '../../../../test/kit/agent/mutations.js';
 import { samples } from '../../../../test/kit/agent/samples.js';
 import {
   type Answer,
@@ -41,7 +47,8 @@ const PATIENCE_MS = 120_000;
 const SESSION_LENGTH = 40;
 
 const inputs = samples.filter(
-  ({ type }) => !/^(Llm|Tool|Hook|Timer|Compaction|Usage|Resumed|TextD|Reason|Call|Policy)/.test(type),
+  ({ type }) =>
+    !/^(Llm|Tool|Hook|Timer|Compaction|Usage|Resumed|TextD|Reason|Call|Policy)/.test(type),
 );
 const outcome: ToolOutcome = {
   status: 'ok',
@@ -135,8 +142,13 @@ const oddTurn = async (on: Stage, session: Session, ...replies: Answer[]): Promi
   assert.equal(turn.state.name, 'WaitingForUserInput');
 };
 
-const handIn = async (on: Stage, session: Session, random: Random): Promise<'refused' | 'taken' | 'odd'> => {
-  const wrong = (value: unknown): unknown => (random() < 0.05 ? rubbish(random) : mutate(random, value));
+const handIn = async (
+  on: Stage,
+  session: Session,
+  random: Random,
+): Promise<'refused' | 'taken' | 'odd'> => {
+  const wrong = (value: unknown): unknown =>
+    random() < 0.05 ? rubbish(random) : mutate(random, value);
   const roll = random();
   if (roll < 0.5) {
     const { at: _, ...event } = pick(random, inputs);
@@ -146,7 +158,8 @@ const handIn = async (on: Stage, session: Session, random: Random): Promise<'ref
     on.tool(wrong(outcome));
     await oddTurn(on, session, callTools(rawCall('1', 'odd')));
   } else if (roll < 0.8) await oddTurn(on, session, pieces(wrong(withCall) as ModelPiece));
-  else if (roll < 0.9) await oddTurn(on, session, pieces({ ...reply, usage: rubbish(random) } as ModelPiece));
+  else if (roll < 0.9)
+    await oddTurn(on, session, pieces({ ...reply, usage: rubbish(random) } as ModelPiece));
   else await oddTurn(on, session, pieces(wrong(pick(random, [reply, failure])) as ModelPiece));
   return 'odd';
 };

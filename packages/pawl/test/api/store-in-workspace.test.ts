@@ -33,7 +33,10 @@ test("the session's own store is left out of searches, finds and lists, and of g
   assert.match(results.get('list') ?? '', /a\.txt/);
   for (const [tool, result] of results) assert.doesNotMatch(result, /jsonl|blobs|sessions/, tool);
   execFileSync('git', ['init', '-q'], { cwd: workspace });
-  const status = execFileSync('git', ['status', '--porcelain'], { cwd: workspace, encoding: 'utf8' });
+  const status = execFileSync('git', ['status', '--porcelain'], {
+    cwd: workspace,
+    encoding: 'utf8',
+  });
   assert.equal(status, '?? a.txt\n');
   assert.ok(readdirSync(folder).includes('sessions'), 'control: the store is there');
   await session.close();
@@ -43,9 +46,16 @@ test("a call is judged for a runtime of one's own", async (context) => {
   const workspace = temporaryFolder(context, 'judge');
   const tools = new Map(builtinTools().map((tool) => [tool.name, tool]));
   const judge = (tool: string, input: object) =>
-    judgeCall({ type: 'call', callId: 'c1', tool, rawInput: JSON.stringify(input) }, tools, workspace);
+    judgeCall(
+      { type: 'call', callId: 'c1', tool, rawInput: JSON.stringify(input) },
+      tools,
+      workspace,
+    );
   const read = await judge('read', { path: 'a.txt' });
-  assert.deepEqual([read.verdict, read.facts.paths], [{ kind: 'ok' }, [path.join(workspace, 'a.txt')]]);
+  assert.deepEqual(
+    [read.verdict, read.facts.paths],
+    [{ kind: 'ok' }, [path.join(workspace, 'a.txt')]],
+  );
   assert.equal((await judge('read', {})).verdict.kind, 'invalid');
   assert.equal((await judge('nothing', {})).verdict.kind, 'noSuchTool');
 });

@@ -9,7 +9,13 @@ import type { Look } from '@pawl/terminal/paint';
 import { Transcript } from '@pawl/terminal/transcript';
 import * as z from 'zod';
 import { openHere } from '../../../../test/kit/api/stage.js';
-import { callTools, rawCall, resultsOf, say, testModel } from '../../../../test/kit/runtime/stage.js';
+import {
+  callTools,
+  rawCall,
+  resultsOf,
+  say,
+  testModel,
+} from '../../../../test/kit/runtime/stage.js';
 
 /** Title, summary and preview of a tool that a program defines: on the screen, in a replay, in a question. */
 
@@ -47,8 +53,13 @@ const screenOf = (workspace: string) => {
 
 /** One call of the tool: its row on the live screen, the same from the journal, and the result that the model read. */
 const callOnce = async (context: TestContext, own: Partial<Definition>) => {
-  const model = testModel(callTools(rawCall('1', 'forecast', { town: 'Bern', days: 3 })), say('done'));
-  const { session, journals, workspace } = await openHere(context, model, { tools: [forecast(own)] });
+  const model = testModel(
+    callTools(rawCall('1', 'forecast', { town: 'Bern', days: 3 })),
+    say('done'),
+  );
+  const { session, journals, workspace } = await openHere(context, model, {
+    tools: [forecast(own)],
+  });
   const live = screenOf(workspace);
   session.watch(live.see);
   await session.prompt('go');
@@ -67,7 +78,11 @@ const callOnce = async (context: TestContext, own: Partial<Definition>) => {
 type Row = { readonly given: string; readonly own: Partial<Definition>; readonly row: string };
 
 const rows: readonly Row[] = [
-  { given: 'its own title and summary', own: { ...TITLE, ...SUMMARY }, row: 'Bern, 3 days 8 signs, 3 days' },
+  {
+    given: 'its own title and summary',
+    own: { ...TITLE, ...SUMMARY },
+    row: 'Bern, 3 days 8 signs, 3 days',
+  },
   { given: 'control: neither: a guess, and a count of lines', own: {}, row: 'Bern 2 lines' },
   { given: 'a title alone', own: TITLE, row: 'Bern, 3 days 2 lines' },
   {
@@ -75,7 +90,11 @@ const rows: readonly Row[] = [
     own: { ...SUMMARY, run: () => ({ status: 'ok', text: 'sun', summary: 'fine' }) },
     row: 'Bern fine',
   },
-  { given: 'a title and a summary that throw', own: { title: fault, summary: fault }, row: 'Bern 2 lines' },
+  {
+    given: 'a title and a summary that throw',
+    own: { title: fault, summary: fault },
+    row: 'Bern 2 lines',
+  },
   { given: 'a title of several lines', own: { title: () => 'a\nb' }, row: 'a b 2 lines' },
 ];
 
@@ -88,7 +107,10 @@ for (const { given, own, row } of rows) {
 }
 
 test('a title that is far too long is shortened before it is journaled', async (context) => {
-  const model = testModel(callTools(rawCall('1', 'forecast', { town: 'Bern', days: 3 })), say('done'));
+  const model = testModel(
+    callTools(rawCall('1', 'forecast', { town: 'Bern', days: 3 })),
+    say('done'),
+  );
   const tools = [forecast({ title: () => `${'x'.repeat(298)}😀${'y'.repeat(9_000)}` })];
   const { session, journals } = await openHere(context, model, { tools });
   await session.prompt('go');
@@ -100,7 +122,10 @@ test('a title that is far too long is shortened before it is journaled', async (
 
 /** What is asked about a call that changes something, and how it ended. */
 const asked = async (context: TestContext, own: Partial<Definition>) => {
-  const model = testModel(callTools(rawCall('1', 'forecast', { town: 'Bern', days: 3 })), say('done'));
+  const model = testModel(
+    callTools(rawCall('1', 'forecast', { town: 'Bern', days: 3 })),
+    say('done'),
+  );
   const questions: ApprovalQuestion[] = [];
   const { session } = await openHere(context, model, {
     tools: [forecast({ effect: 'changes', ...own })],
@@ -116,10 +141,15 @@ const asked = async (context: TestContext, own: Partial<Definition>) => {
 
 test('a question shows the preview of the tool', async (context) => {
   const { questions, result } = await asked(context, {
-    preview: ({ town }) => ({ kind: 'change', diff: `--- a\n+++ a\n@@ -1 +1 @@\n-${town}\n+rain\n` }),
+    preview: ({ town }) => ({
+      kind: 'change',
+      diff: `--- a\n+++ a\n@@ -1 +1 @@\n-${town}\n+rain\n`,
+    }),
   });
   const subjects = questions.map(({ subject }) => subject);
-  assert.deepEqual(subjects, [{ kind: 'change', text: '--- a\n+++ a\n@@ -1 +1 @@\n-Bern\n+rain\n' }]);
+  assert.deepEqual(subjects, [
+    { kind: 'change', text: '--- a\n+++ a\n@@ -1 +1 @@\n-Bern\n+rain\n' },
+  ]);
   assert.equal(result, 'sun\nrain');
 });
 

@@ -17,7 +17,13 @@ import {
   notingModel,
   program,
 } from '../../../../test/kit/ask/ask-stage.js';
-import { callTools, rawCall, resultsOf, say, testModel } from '../../../../test/kit/runtime/stage.js';
+import {
+  callTools,
+  rawCall,
+  resultsOf,
+  say,
+  testModel,
+} from '../../../../test/kit/runtime/stage.js';
 import { createExploreTool } from '../../src/sessions/explore-tool.js';
 
 /** Code mode as a tool of the agent: its answer, its spending, its run that goes on. */
@@ -67,7 +73,9 @@ test('its answer is the result, and what it spent counts for the session', async
 });
 
 test('a run that was begun and not finished is gone on with: what it has asked is not asked again', async (t) => {
-  const first = notingModel({ replies: [{ text: program('lines = context.split("\\n").length') }, COUNT] });
+  const first = notingModel({
+    replies: [{ text: program('lines = context.split("\\n").length') }, COUNT],
+  });
   const { workspace, runs, tool } = await place(t, first);
   const file = path.join(workspace, 'big.txt');
   const begun = await createAsker({
@@ -108,7 +116,10 @@ test('no money left: nothing is asked, and the result says so', async (t) => {
   const inner = notingModel({ replies: [COUNT] });
   const { workspace, tool } = await place(t, inner);
   const left = { usd: { type: 'unlimited' }, tokens: { type: 'left', amount: 1 } } as const;
-  const poor: Tool = { ...tool, run: (input, context) => tool.run(input, { ...context, left: () => left }) };
+  const poor: Tool = {
+    ...tool,
+    run: (input, context) => tool.run(input, { ...context, left: () => left }),
+  };
   const { result } = await converse(t, workspace, poor);
   assert.match(result, /budget/);
   assert.equal(inner.requests.length, 0);
@@ -134,7 +145,10 @@ const askFive = async (t: TestContext, limits: { readonly tokens?: number }, rep
   t.after(() => session.close());
   await session.send({ type: 'UserInput', text: 'count', mode: 'steer' });
   const { session: after } = await session.idle();
-  return { spent: after.usage.inputTokens + after.usage.outputTokens, asked: inner.requests.length };
+  return {
+    spent: after.usage.inputTokens + after.usage.outputTokens,
+    asked: inner.requests.length,
+  };
 };
 
 test('five of them in one reply spend what the session has left, and one reply more at most', async (t) => {
@@ -152,7 +166,12 @@ test('a cancelled turn ends the run, and what it had spent counts', async (t) =>
   const inner = notingModel({ replies: [{ text: program('while (true) {}') }] });
   const { workspace, tool } = await place(t, inner);
   const model = testModel(callTools(rawCall('1', 'explore', QUESTION)));
-  const session = await openSession({ workspace, journals: memoryJournals(), model, tools: [tool] });
+  const session = await openSession({
+    workspace,
+    journals: memoryJournals(),
+    model,
+    tools: [tool],
+  });
   t.after(() => session.close());
   const told = new Promise<void>((resolve) => {
     session.watch(({ event }) => {

@@ -53,7 +53,11 @@ describe('bin/code-cache.js', () => {
     assert.equal(statSync(path.join(caches, file)).mode & 0o777, 0o600);
     const written = statSync(path.join(caches, file)).mtimeMs;
     assert.deepEqual(start(), fine('one'));
-    assert.equal(statSync(path.join(caches, file)).mtimeMs, written, 'the second start writes nothing');
+    assert.equal(
+      statSync(path.join(caches, file)).mtimeMs,
+      written,
+      'the second start writes nothing',
+    );
   });
 
   it('never runs the code of another content, and throws it away', () => {

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, describe, it } from 'node:test';
@@ -19,7 +27,10 @@ describe('bin/pawl.js, before the program is loaded', () => {
   const caches = path.join(scratch, 'caches');
   const env = { ...process.env, XDG_CACHE_HOME: caches };
   const run = (...words: readonly string[]) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8', env });
+    const { status, stdout, stderr } = spawnSync(process.execPath, words, {
+      encoding: 'utf8',
+      env,
+    });
     return { status, stdout, stderr };
   };
 
@@ -38,7 +49,14 @@ describe('bin/pawl.js, before the program is loaded', () => {
     spawnSync('mkfifo', [fifo]);
     const { stderr } = spawnSync(
       'bash',
-      ['-c', `exec 3<>${fifo}; { ${asker}; } | { ${reader}; }`, 'bash', process.execPath, start, '--version'],
+      [
+        '-c',
+        `exec 3<>${fifo}; { ${asker}; } | { ${reader}; }`,
+        'bash',
+        process.execPath,
+        start,
+        '--version',
+      ],
       { encoding: 'utf8', env },
     );
     assert.equal(stderr, '141\n');
@@ -48,7 +66,10 @@ describe('bin/pawl.js, before the program is loaded', () => {
     const { status, stdout, stderr } = run(start, 'sessions');
     assert.equal(status, 78);
     assert.equal(stdout, '');
-    assert.match(stderr, /^pawl: this copy is not built: dist\/cli\.cjs is missing\. Run `npm ci` or /);
+    assert.match(
+      stderr,
+      /^pawl: this copy is not built: dist\/cli\.cjs is missing\. Run `npm ci` or /,
+    );
   });
 
   it('says which Node it needs on one that is too old, and ends with 78', () => {

@@ -21,7 +21,13 @@ const settings = {
   formatter: 'onChanges',
   autoCommit: 'on',
 } as const;
-const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0 };
+const usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: 0,
+};
 const call: JudgedCall = {
   callId: 'a',
   tool: 'touch',
@@ -105,7 +111,15 @@ const rows: readonly (readonly [Event, Seen])[] = [
 const begin: readonly Event[] = [
   { type: 'Start', at: 0 },
   { type: 'UserInput', at: 0, text: 'touch x', mode: 'steer' },
-  { type: 'LlmCompleted', at: 0, requestId: 'req-1', message, calls: [call], stopReason: 'toolUse', usage },
+  {
+    type: 'LlmCompleted',
+    at: 0,
+    requestId: 'req-1',
+    message,
+    calls: [call],
+    stopReason: 'toolUse',
+    usage,
+  },
   { type: 'ToolStarted', at: 0, ...batch },
 ];
 

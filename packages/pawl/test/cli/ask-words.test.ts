@@ -9,7 +9,12 @@ import { endingOfOutcome, getAnswer } from '../../src/commands/ask-records.js';
 
 /** What the words after `pawl ask` mean, and what its end says to a script. */
 
-const read: readonly (readonly [readonly string[], readonly string[], readonly string[], string])[] = [
+const read: readonly (readonly [
+  readonly string[],
+  readonly string[],
+  readonly string[],
+  string,
+])[] = [
   // given --context,      and words,      then inputs,      and the question
   [['a.txt', 'how many?'], [], ['a.txt'], 'how many?'],
   [['a.txt', 'b.txt', ' how many? '], [], ['a.txt', 'b.txt'], 'how many?'],
@@ -43,7 +48,10 @@ for (const [context, words, message] of unread) {
 test('a resumed run refuses changes of its fixed settings and accepts all others', () => {
   const names = askFlags.map(([flag]) => flag.split(' ')[0] ?? '');
   const all = Object.fromEntries(
-    names.map((name) => [name.slice(2).replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()), 'x']),
+    names.map((name) => [
+      name.slice(2).replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()),
+      'x',
+    ]),
   );
   const limits = ['--max-iterations', '--max-usd', '--max-tokens', '--max-minutes'];
   const free = [
@@ -56,7 +64,10 @@ test('a resumed run refuses changes of its fixed settings and accepts all others
     '--verbose',
     ...limits,
   ];
-  assert.deepEqual([...frozenFlags(all)].sort(), names.filter((name) => !free.includes(name)).sort());
+  assert.deepEqual(
+    [...frozenFlags(all)].sort(),
+    names.filter((name) => !free.includes(name)).sort(),
+  );
 });
 
 const stopped = (reason: PolicyReason): Outcome => ({
@@ -87,7 +98,12 @@ const endings: readonly (readonly [string, Outcome, number, string])[] = [
   ['a rate limit', { status: 'failed', kind: 'rateLimited', message: 'why', partial: '' }, 75, ''],
   ['no provider', { status: 'failed', kind: 'unreachable', message: 'why', partial: '' }, 69, ''],
   ['a wrong key', { status: 'failed', kind: 'auth', message: 'why', partial: '' }, 78, ''],
-  ['a broken environment', { status: 'failed', kind: 'environment', message: 'why', partial: '' }, 70, ''],
+  [
+    'a broken environment',
+    { status: 'failed', kind: 'environment', message: 'why', partial: '' },
+    70,
+    '',
+  ],
   ['a cancel', { status: 'cancelled', cause: 'user', partial: '' }, 130, ''],
 ];
 

@@ -16,7 +16,14 @@ const sound: CheckResult = {
   violations: 0,
   illegalProjections: 0,
   configurations: [
-    { name: 'one', about: 'what it is for', states: 1_234, steps: 56_789, depth: 7, complete: true },
+    {
+      name: 'one',
+      about: 'what it is for',
+      states: 1_234,
+      steps: 56_789,
+      depth: 7,
+      complete: true,
+    },
   ],
   edges: reach,
   views: [{ name: 'loom', ...reach }],
@@ -37,7 +44,11 @@ test('bounds that are not named stay as they are', () => {
 
 test('a bound that is not understood is refused with the names that there are', () => {
   for (const text of ['writes=1', 'reads', 'reads=many', 'reads=-1', 'reads=1;edits=2', '=1']) {
-    assert.throws(() => readBounds(text), /--bounds needs name=number.*reads, edits, retries/, text);
+    assert.throws(
+      () => readBounds(text),
+      /--bounds needs name=number.*reads, edits, retries/,
+      text,
+    );
   }
 });
 
@@ -66,19 +77,22 @@ test('the text tells of every configuration, of every view, and of what is missi
     explained: [{ id: 'C//1', why: 'it never rests' }],
     mistaken: ['D//2'],
   };
-  assert.deepEqual(reportText({ ...sound, edges, complete: false, violations: 2, violation }).split('\n'), [
-    'configuration  states   steps  depth',
-    'one             1,234  56,789      7  what it is for',
-    'together        1,234  56,789',
-    '',
-    'not complete: 2 violations, 0 illegal projections',
-    'machine: 3 of 3 arrows reached',
-    "  C//1 can't be: it never rests",
-    '  A/B/0 was not reached',
-    "  D//2 was reached, or is gone: strike the reason why it can't be",
-    'view loom: 3 of 3 arrows reached',
-    '',
-  ]);
+  assert.deepEqual(
+    reportText({ ...sound, edges, complete: false, violations: 2, violation }).split('\n'),
+    [
+      'configuration  states   steps  depth',
+      'one             1,234  56,789      7  what it is for',
+      'together        1,234  56,789',
+      '',
+      'not complete: 2 violations, 0 illegal projections',
+      'machine: 3 of 3 arrows reached',
+      "  C//1 can't be: it never rests",
+      '  A/B/0 was not reached',
+      "  D//2 was reached, or is gone: strike the reason why it can't be",
+      'view loom: 3 of 3 arrows reached',
+      '',
+    ],
+  );
 });
 
 test('a violation leaves its trace in the folder, and the user is told where', (t) => {

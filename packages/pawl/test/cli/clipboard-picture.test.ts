@@ -61,8 +61,14 @@ const found: readonly (readonly [string, Given])[] = [
     'Wayland goes first',
     { display: { ...WAYLAND, ...X11 }, programs: { 'wl-paste': SHOW, xclip: 'exit 1' } },
   ],
-  ['what is not installed is passed over', { display: { ...WAYLAND, ...X11 }, programs: { xclip: SHOW } }],
-  ['macOS: pngpaste', { platform: 'darwin', display: {}, programs: { pngpaste: `[ "$*" = - ] && ${SHOW}` } }],
+  [
+    'what is not installed is passed over',
+    { display: { ...WAYLAND, ...X11 }, programs: { xclip: SHOW } },
+  ],
+  [
+    'macOS: pngpaste',
+    { platform: 'darwin', display: {}, programs: { pngpaste: `[ "$*" = - ] && ${SHOW}` } },
+  ],
   [
     'macOS: osascript prints letters',
     { platform: 'darwin', display: {}, programs: { osascript: `echo '«data PNGf${hex}»'` } },
@@ -71,7 +77,10 @@ const found: readonly (readonly [string, Given])[] = [
     'no key of a provider is handed on',
     { programs: { xclip: `[ -z "$ANTHROPIC_API_KEY" ] && [ "$DISPLAY" = :0 ] && ${SHOW}` } },
   ],
-  ['a program of the workspace is not run', { programs: { 'project/xclip': 'exit 1', xclip: SHOW } }],
+  [
+    'a program of the workspace is not run',
+    { programs: { 'project/xclip': 'exit 1', xclip: SHOW } },
+  ],
 ];
 
 for (const [title, given] of found) {

@@ -24,11 +24,18 @@ const TRACE = `! auto {"hooks":"never"}
 `;
 
 /** Its events, with a bash that is as in the product: its effects can't be checked. */
-const RUN = JSON.stringify(play(TRACE).steps.map(({ event }) => event)).replaceAll('"probeable"', '"opaque"');
+const RUN = JSON.stringify(play(TRACE).steps.map(({ event }) => event)).replaceAll(
+  '"probeable"',
+  '"opaque"',
+);
 
 const WORKSPACE = '/project';
 
-type Made = { readonly workspace?: string; readonly parent?: Header['parent']; readonly model?: string };
+type Made = {
+  readonly workspace?: string;
+  readonly parent?: Header['parent'];
+  readonly model?: string;
+};
 
 /** A session of the trace's events; `change` works on their JSON. */
 const session = (
@@ -71,12 +78,24 @@ const rerun = (json: string): string =>
     .replaceAll('1.2s', '0.97 s');
 
 test('another run of the same prompt is equal, though times, ids, usage, folder and durations differ', async () => {
-  const compared = await compareSessions(session('one'), session('two', rerun, { workspace: '/tmp/other' }));
-  assert.deepEqual([compared.parting, compared.fields, compared.settings], [{ a: null, b: null }, [], []]);
+  const compared = await compareSessions(
+    session('one'),
+    session('two', rerun, { workspace: '/tmp/other' }),
+  );
+  assert.deepEqual(
+    [compared.parting, compared.fields, compared.settings],
+    [{ a: null, b: null }, [], []],
+  );
   assert.deepEqual([compared.durationsOnly, compared.headers], [1, ['folder']]);
   const late = (json: string): string => {
     const events: Event[] = JSON.parse(json);
-    const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 1 };
+    const usage = {
+      inputTokens: 1,
+      outputTokens: 1,
+      cacheReadTokens: 0,
+      cacheWriteTokens: 0,
+      costUsd: 1,
+    };
     return JSON.stringify(
       events.toSpliced(4, 0, { type: 'UsageReported', at: 4_000, usageId: 'req-1', usage }),
     );
@@ -95,7 +114,10 @@ test('the first event that differs is named, with what differs in it and what fo
     shown,
     /message\.parts\[0\]\.text from character 12 \(U\+002E, U\+200B\)\n {4}A "It is built\."\n {4}B "It is built\\u200b\.\\u202e"/,
   );
-  assert.match(shown, /From there on\nA {2}3 events · 1 new turn · 2 requests · no tools · \$3\.00/);
+  assert.match(
+    shown,
+    /From there on\nA {2}3 events · 1 new turn · 2 requests · no tools · \$3\.00/,
+  );
   assert.match(shown, /last\s+turn:\s+answer; now WaitingForUserInput/);
 });
 
@@ -113,12 +135,15 @@ test('what a file says about durations, tool input of any field name, and settin
 });
 
 test('outputs that were cut are compared in full', async () => {
-  const cut = (hash: string) => (json: string) => json.replace('in 1.2s"', `in 1.2s","blob":"${hash}"`);
+  const cut = (hash: string) => (json: string) =>
+    json.replace('in 1.2s"', `in 1.2s","blob":"${hash}"`);
   const blobs = { h1: 'x in 1s', h2: 'x in 2s', h3: 'y in 1s' };
   const against = async (hash: string) =>
     compareSessions(session('one', cut('h1'), {}, blobs), session('two', cut(hash), {}, blobs));
   assert.equal((await against('h2')).parting.a, null);
-  assert.deepEqual((await against('h3')).fields, [{ field: 'outcome.blob', a: 'x in 1s', b: 'y in 1s' }]);
+  assert.deepEqual((await against('h3')).fields, [
+    { field: 'outcome.blob', a: 'x in 1s', b: 'y in 1s' },
+  ]);
 });
 
 test('a fork and its parent, a session that goes on, and damage', async () => {
@@ -145,7 +170,8 @@ test('every line fits the window, from 40 to 240 columns, also with wide charact
     json.replace('It is built.', `${'東京😀'.repeat(90)}${end}${'x'.repeat(400)}`);
   for (const columns of [40, 41, 80, 240]) {
     const shown = await tell(session('one', wide('😀')), session('two', wide('😁')), columns);
-    for (const line of shown.split('\n')) assert.ok(countColumns(line) <= columns, `${columns}: ${line}`);
+    for (const line of shown.split('\n'))
+      assert.ok(countColumns(line) <= columns, `${columns}: ${line}`);
     assert.match(shown, /U\+1F600,\s+U\+1F601/);
   }
   const nested = `"input":{"deep":${'['.repeat(5_000)}${']'.repeat(5_000)},`;

@@ -32,7 +32,12 @@ const rows: readonly (readonly [string, WaitReason, number, string])[] = [
   ['the token limit', { kind: 'budget', dimension: 'tokens' }, 125, 'tokensLimit'],
   ['the time limit', { kind: 'budget', dimension: 'time' }, 124, 'timeLimit'],
   ['the round limit', { kind: 'budget', dimension: 'rounds' }, 126, 'roundsLimit'],
-  ['replies cut off again and again', { kind: 'budget', dimension: 'truncation' }, 1, 'truncationLimit'],
+  [
+    'replies cut off again and again',
+    { kind: 'budget', dimension: 'truncation' },
+    1,
+    'truncationLimit',
+  ],
   ['a rate limit', failed('rateLimited'), 75, 'rateLimited'],
   ['an overload', failed('overloaded'), 75, 'overloaded'],
   ['a provider out of reach', failed('unreachable'), 69, 'unreachable'],
@@ -64,7 +69,13 @@ test('a session that was shut down was terminated', () => {
 });
 
 test('a state that still works is an internal fault', () => {
-  const state: State = { name: 'Compacting', session, compactionId: 'c', length: 1, mode: { kind: 'mid' } };
+  const state: State = {
+    name: 'Compacting',
+    session,
+    compactionId: 'c',
+    length: 1,
+    mode: { kind: 'mid' },
+  };
   assert.equal(turnEnding(state).exit, 70);
 });
 
@@ -91,7 +102,8 @@ for (const [kind, exit] of Object.entries(journalRows)) {
 
 test('a damaged journal says what can still be done with it', () => {
   const damaged = (seq: number): string =>
-    errorEnding(new JournalError('damaged', '/s/one.jsonl', 'said', { line: seq + 2, seq })).message;
+    errorEnding(new JournalError('damaged', '/s/one.jsonl', 'said', { line: seq + 2, seq }))
+      .message;
   assert.equal(
     damaged(3),
     'said\nTo see the undamaged part: pawl show one --at 3\nTo continue from there: pawl fork one --at 3',
@@ -122,7 +134,9 @@ test('a stop carries its own code', () => {
 
 for (const code of ['EMFILE', 'ENFILE']) {
   test(`${code} is a matter of the set-up, told with the way out and without a stack`, () => {
-    const { exit, reason, message } = errorEnding(Object.assign(new Error(`${code}: too many`), { code }));
+    const { exit, reason, message } = errorEnding(
+      Object.assign(new Error(`${code}: too many`), { code }),
+    );
     assert.deepEqual([exit, reason], [78, 'openFiles']);
     assert.match(message, /^E[MN]FILE: too many\. .* then start again\.$/);
   });

@@ -52,7 +52,9 @@ test('it does not grow for ever, and the newest stay', (context) => {
 
 test('several programs may write at once', async (context) => {
   const folder = folderOf(context);
-  const source = fileURLToPath(new URL('../../src/interactive/terminal-session.ts', import.meta.url));
+  const source = fileURLToPath(
+    new URL('../../src/interactive/terminal-session.ts', import.meta.url),
+  );
   const code = `import { openHistory } from ${JSON.stringify(source)};
      const history = openHistory(${JSON.stringify(folder)}, '/work');
      for (let count = 0; count < 50; count += 1) history.add(process.argv[2] + '-' + count);`;

@@ -7,7 +7,11 @@ import { presetRules } from '@pawl/agent/policy/presets';
 import { Composer } from '@pawl/terminal/composer';
 import type { LiveArea } from '@pawl/terminal/live-area';
 import { keyOf } from '../../../../test/kit/terminal/typing.js';
-import { InteractiveView, type ScopedAnswer, type ViewHandlers } from '../../src/interactive/view.js';
+import {
+  InteractiveView,
+  type ScopedAnswer,
+  type ViewHandlers,
+} from '../../src/interactive/view.js';
 import { fakeClock } from '../../src/testing.js';
 
 /** The interactive view with a clock that stands still; the machine behind it is the real one. */
@@ -71,8 +75,20 @@ export const stageView = () => {
     for (const letter of text) press(letter === '\r' ? 'enter' : `'${letter}'`);
   };
   /** The last rows: what the keys are for. */
-  const line = (): string => drawn.slice(drawn.findLastIndex((row) => /^[>?] /.test(row))).join('\n');
-  return { clock, asked, answers, printed, view, happens, press, type, line, drawn: () => drawn.join('\n') };
+  const line = (): string =>
+    drawn.slice(drawn.findLastIndex((row) => /^[>?] /.test(row))).join('\n');
+  return {
+    clock,
+    asked,
+    answers,
+    printed,
+    view,
+    happens,
+    press,
+    type,
+    line,
+    drawn: () => drawn.join('\n'),
+  };
 };
 
 /** The model asks for a call that needs an approval. */

@@ -148,7 +148,13 @@ test('a lasting permission is reported with the way to revoke it', () => {
   assert.equal(given?.scope, 'shape');
   assert.doesNotMatch(at.printed.join('\n'), /allowed/);
   if (given !== undefined)
-    at.happens({ type: 'ApprovalAnswered', at: at.clock.now(), batchId: 'batch-1', callId: 'a', ...given });
+    at.happens({
+      type: 'ApprovalAnswered',
+      at: at.clock.now(),
+      batchId: 'batch-1',
+      callId: 'a',
+      ...given,
+    });
   assert.match(at.printed.join('\n'), /^· allowed \(\/permissions revokes it\): touch x$/m);
 });
 

@@ -46,11 +46,18 @@ test('a form is answered line by line, wrong lines are told, and the agent gets 
   const stage = ask(form);
   const shown = stage.printed.join('\n');
   assert.match(shown, /^\? The MCP server deploy asks:/);
-  assert.ok(shown.includes('␛[2J') && shown.includes('⟨U+202E⟩') && !shown.includes('\u001b'), shown);
+  assert.ok(
+    shown.includes('␛[2J') && shown.includes('⟨U+202E⟩') && !shown.includes('\u001b'),
+    shown,
+  );
   assert.ok(shown.split('\n').every((row) => row.length <= 80));
   assert.match(stage.drawn(), /deploy asks: y and Enter to answer/);
   stage.type('look at the tests too\r');
-  assert.deepEqual(stage.asked, ['steer look at the tests too'], 'the agent still gets other lines');
+  assert.deepEqual(
+    stage.asked,
+    ['steer look at the tests too'],
+    'the agent still gets other lines',
+  );
   stage.type('y\r');
   assert.match(stage.drawn(), /for deploy, not the agent: place \(a number of the list\)/);
   stage.type('7\r');
@@ -84,7 +91,10 @@ test('an address is shown and never opened', async () => {
     message: 'Sign in.',
     asks: { kind: 'address', url: 'https://example.com/\u001b]8;;x' },
   });
-  assert.match(stage.printed.join('\n'), /Open it yourself if you trust it: https:\/\/example\.com\/␛\]8;;x/);
+  assert.match(
+    stage.printed.join('\n'),
+    /Open it yourself if you trust it: https:\/\/example\.com\/␛\]8;;x/,
+  );
   stage.type('y\r');
   assert.deepEqual(await stage.settled(), [{ action: 'accept', content: {} }]);
 });

@@ -30,7 +30,8 @@ for (const [text, names] of texts) {
 
 test('readable pictures are sent in order; for the others the reason is given', async (context) => {
   const folder = temporaryFolder(context, 'pictures');
-  for (const name of ['one.png', 'two.png', 'bad.png']) await writeFile(path.join(folder, name), name);
+  for (const name of ['one.png', 'two.png', 'bad.png'])
+    await writeFile(path.join(folder, name), name);
   const keep = async (bytes: Uint8Array) => {
     const sha256 = Buffer.from(bytes).toString();
     if (sha256 === 'bad.png') throw new Error('it is no picture');

@@ -63,7 +63,12 @@ const named: readonly (readonly [string, string, string, string | null])[] = [
   ['a URL', '', 'file://~/out/my%20a.GIF', '@"~/out/my a.GIF"'],
   ['a file whose name holds a backslash', '', '~/out/a\\ b.png', '@"~/out/a\\ b.png"'],
   ['several', '', "~/project/in/a.png '~/out/my a.GIF'", '@in/a.png @"~/out/my a.GIF"'],
-  ['several, a line each', '', '~/project/my\\ a.jpg\nfile://~/out/a.webp\n', '@"my a.jpg" @~/out/a.webp'],
+  [
+    'several, a line each',
+    '',
+    '~/project/my\\ a.jpg\nfile://~/out/a.webp\n',
+    '@"my a.jpg" @~/out/a.webp',
+  ],
   ['not several of which one is no picture', '', '~/project/in/a.png ~/project/notes.txt', null],
   ['not several where a quote is left open', '', "~/project/in/a.png '~/out/a.webp", null],
   ['not more than can be meant', '', '~/project/in/a.png '.repeat(21), null],
@@ -82,7 +87,10 @@ const named: readonly (readonly [string, string, string, string | null])[] = [
 for (const [title, before, pasted, word] of named) {
   test(`a paste names ${title}: ${JSON.stringify(before + pasted)}`, () => {
     const name = namePastesIn(path.join(folder, 'project'), path.join(folder, 'home'));
-    assert.equal(name(pasted.replaceAll('~', folder), before), word?.replaceAll('~', folder) ?? null);
+    assert.equal(
+      name(pasted.replaceAll('~', folder), before),
+      word?.replaceAll('~', folder) ?? null,
+    );
   });
 }
 

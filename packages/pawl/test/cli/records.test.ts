@@ -49,9 +49,18 @@ const asking: AssistantMessage = {
 };
 const answering: AssistantMessage = { ...asking, parts: [{ type: 'text', text: 'Done.' }] };
 const batch = { batchId: 'batch-1', callId: 'a' };
-const overloaded = { kind: 'overloaded', message: 'busy', retryable: true, retryAfterMs: null } as const;
+const overloaded = {
+  kind: 'overloaded',
+  message: 'busy',
+  retryable: true,
+  retryAfterMs: null,
+} as const;
 
-const reply = (requestId: string, message: AssistantMessage, calls: readonly JudgedCall[]): Event => ({
+const reply = (
+  requestId: string,
+  message: AssistantMessage,
+  calls: readonly JudgedCall[],
+): Event => ({
   type: 'LlmCompleted',
   at: 4_000,
   requestId,
@@ -114,9 +123,19 @@ const story: readonly (readonly [Event, readonly string[], string])[] = [
     'thinking · 8.0s · 1.2k tokens · $0.05',
   ],
   [reply('req-3', answering, []), ['reply', 'state', 'text'], 'ready · 2.4k tokens · $0.10'],
-  [{ type: 'CompactRequested', at: 8_000 }, ['state', 'compaction'], 'summarising the conversation to free'],
   [
-    { type: 'CompactionFailed', at: 9_000, compactionId: 'compaction-1', message: 'no', usage: null },
+    { type: 'CompactRequested', at: 8_000 },
+    ['state', 'compaction'],
+    'summarising the conversation to free',
+  ],
+  [
+    {
+      type: 'CompactionFailed',
+      at: 9_000,
+      compactionId: 'compaction-1',
+      message: 'no',
+      usage: null,
+    },
     ['compaction', 'state', 'warning', 'error'],
     'failed',
   ],
@@ -152,7 +171,10 @@ test('a result says what was spent, and that a price is unknown', () => {
   const record = resultRecord(ending, 'Done.', { sessionId: 's', state });
   assert.deepEqual(parse(recordSchema, record), record);
   assert.ok(
-    record.type === 'result' && record.ok && record.costUsd === 0.1 && record.usage?.inputTokens === 2_000,
+    record.type === 'result' &&
+      record.ok &&
+      record.costUsd === 0.1 &&
+      record.usage?.inputTokens === 2_000,
   );
   const unpriced = {
     ...state,

@@ -55,7 +55,11 @@ test('a session whose resume is refused is free for the next one', async (contex
   const { session } = await openFromFlags(flags, 'terminal', { warn, configured: false });
   await session.close();
   const resumed = { warn, configured: false, resume: session.id } as const;
-  const refused = openFromFlags({ ...flags, model: 'scripted/no-such-file.json' }, 'terminal', resumed);
+  const refused = openFromFlags(
+    { ...flags, model: 'scripted/no-such-file.json' },
+    'terminal',
+    resumed,
+  );
   await assert.rejects(refused, /no-such-file/);
   const again = await openFromFlags(flags, 'terminal', resumed);
   await again.session.close();

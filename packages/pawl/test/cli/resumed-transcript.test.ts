@@ -32,7 +32,8 @@ const keep = (turns: number, stepsEach: number) => {
   let seq = 0;
   kept.see(stepOf(0, ++seq));
   for (let turn = 1; turn <= turns; turn++)
-    for (let step = 0; step < stepsEach; step++) kept.see(stepOf(turn, ++seq, step === 0 ? turn - 1 : turn));
+    for (let step = 0; step < stepsEach; step++)
+      kept.see(stepOf(turn, ++seq, step === 0 ? turn - 1 : turn));
   const past = kept.past();
   assert.ok(past !== null);
   return { past, last: seq };
@@ -40,12 +41,18 @@ const keep = (turns: number, stepsEach: number) => {
 
 test('a short session is kept whole', () => {
   const { past, last } = keep(3, 10);
-  assert.deepEqual([past.steps.length, past.steps.at(-1)?.seq, past.earlierTurns], [30, last, 'none']);
+  assert.deepEqual(
+    [past.steps.length, past.steps.at(-1)?.seq, past.earlierTurns],
+    [30, last, 'none'],
+  );
 });
 
 test('only the last four of many turns are shown', () => {
   const { past, last } = keep(9, 10);
-  assert.deepEqual([past.steps.length, past.steps.at(-1)?.seq, past.earlierTurns], [40, last, 'some']);
+  assert.deepEqual(
+    [past.steps.length, past.steps.at(-1)?.seq, past.earlierTurns],
+    [40, last, 'some'],
+  );
   assert.equal(past.before.session.counters.turn, 5);
 });
 
@@ -87,11 +94,26 @@ test('a text that went back to the input line is offered again after a crash, un
   const said = { type: 'UserInput', at: 2, text: 'all of Moby-Dick', mode: 'steer' } as const;
   const reason = { kind: 'contextOverflow', message: 'prompt is too long' } as const;
   const error = { ...reason, retryable: false, retryAfterMs: null } as const;
-  const refused = { type: 'LlmFailed', at: 3, requestId: 'req-1', usage: null, jitter: 0, error } as const;
+  const refused = {
+    type: 'LlmFailed',
+    at: 3,
+    requestId: 'req-1',
+    usage: null,
+    jitter: 0,
+    error,
+  } as const;
   const resumed = { type: 'Resumed', at: 4, stoppedAt: 3, epoch: 1 } as const;
   const before = [{ type: 'Start', at: 1 } as const, said, refused];
   assert.deepEqual(returnedAfter(...before), ['all of Moby-Dick']);
-  assert.deepEqual(returnedAfter(...before, resumed), ['all of Moby-Dick'], 'after another crash, too');
+  assert.deepEqual(
+    returnedAfter(...before, resumed),
+    ['all of Moby-Dick'],
+    'after another crash, too',
+  );
   assert.deepEqual(returnedAfter(...before, { ...said, at: 4, text: 'call me Ishmael' }), []);
-  assert.deepEqual(returnedAfter(...before, { type: 'ShutdownRequested', at: 4 }), [], 'the user left it');
+  assert.deepEqual(
+    returnedAfter(...before, { type: 'ShutdownRequested', at: 4 }),
+    [],
+    'the user left it',
+  );
 });

@@ -6,7 +6,11 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { buildProgram } from '../../src/commands/command-line.js';
-import { allFlags, completionScript, describeProgram } from '../../src/commands/shell-completion.js';
+import {
+  allFlags,
+  completionScript,
+  describeProgram,
+} from '../../src/commands/shell-completion.js';
 
 const program = describeProgram(buildProgram(() => undefined));
 
@@ -62,7 +66,8 @@ for (const { line, then } of rows) {
 for (const shell of ['bash', 'zsh', 'fish']) {
   test(`the script for ${shell} has every command and every flag`, () => {
     const script = completionScript(shell, program);
-    for (const { name } of program.commands) assert.match(script, new RegExp(`\\b${name}\\b`), name);
+    for (const { name } of program.commands)
+      assert.match(script, new RegExp(`\\b${name}\\b`), name);
     for (const { long } of allFlags(program)) {
       const written = shell === 'fish' ? `-l ${long.slice(2)} ` : long;
       assert.ok(script.includes(written), long);
@@ -85,6 +90,9 @@ test('quotes in descriptions are quoted in zsh and fish', () => {
 
 test('a shell that there is no script for is a usage fault that names those there are', () => {
   for (const shell of ['powershell', 'constructor', '']) {
-    assert.throws(() => completionScript(shell, program), /There is completion for bash, zsh, fish, not for/);
+    assert.throws(
+      () => completionScript(shell, program),
+      /There is completion for bash, zsh, fish, not for/,
+    );
   }
 });

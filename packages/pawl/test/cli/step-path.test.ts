@@ -2,7 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { Edge } from '@pawl/machine/kernel/table';
-import { changesState, countStates, pathLine, pathStates } from '../../src/sessions/session-text.js';
+import {
+  changesState,
+  countStates,
+  pathLine,
+  pathStates,
+} from '../../src/sessions/session-text.js';
 
 const edge = (from: string, to: string, kind: Edge['kind']): Edge => ({
   id: `${from}/x/0`,
@@ -39,6 +44,9 @@ for (const [title, given, then] of rows) {
 
 test('a line of a path and the count of its states leave out what stayed', () => {
   const steps = [stepOf(STAY), stepOf(STAY, ON, AGAIN)];
-  assert.equal(pathLine(stepOf(STAY, ON)), '   7  ToolCompleted       ExecutingTools → PostToolsHook');
+  assert.equal(
+    pathLine(stepOf(STAY, ON)),
+    '   7  ToolCompleted       ExecutingTools → PostToolsHook',
+  );
   assert.equal(countStates(steps), 'PostToolsHook ×2');
 });

@@ -63,7 +63,8 @@ const openStage = () => {
     clear: () => undefined,
   };
   const handlers: ViewHandlers = {
-    say: (text, mode) => void sent.push({ type: 'UserInput', text: shellOutputs.attach(text), mode }),
+    say: (text, mode) =>
+      void sent.push({ type: 'UserInput', text: shellOutputs.attach(text), mode }),
     cancel: () => void sent.push({ type: 'CancelTurn' }),
     answer: (batchId, callId, given) =>
       void sent.push({ type: 'ApprovalAnswered', batchId, callId, ...given }),
@@ -81,7 +82,13 @@ const openStage = () => {
     end: () => undefined,
   };
   const composer = new Composer({ commands: [], files: async () => [] }, () => undefined);
-  const parts = { area, look: { colour: 'no', columns: 80 }, clock, composer, rows: () => 24 } as const;
+  const parts = {
+    area,
+    look: { colour: 'no', columns: 80 },
+    clock,
+    composer,
+    rows: () => 24,
+  } as const;
   const view = new InteractiveView(parts, handlers, state);
 
   const happens = (event: Event): void => {
@@ -122,7 +129,8 @@ const openStage = () => {
     },
     interrupt() {
       clock.advance(3_000);
-      if (view.state.name !== 'WaitingForUserInput' && view.state.name !== 'Ready') view.interrupt();
+      if (view.state.name !== 'WaitingForUserInput' && view.state.name !== 'Ready')
+        view.interrupt();
     },
     compact() {
       if (composer.isEmpty && !asks()) press("'/compact'", 'enter');

@@ -89,7 +89,10 @@ test('a line that is refused says why: what was meant, and what there is', () =>
     const wish = readTypedInput(typed, 'steer');
     return wish.kind === 'refused' ? wish.why : '';
   };
-  assert.match(why('/halp'), /^There is no \/halp\. Did you mean \/help\? \/help lists them all\.$/);
+  assert.match(
+    why('/halp'),
+    /^There is no \/halp\. Did you mean \/help\? \/help lists them all\.$/,
+  );
   assert.match(why('/xyzzy'), /^There is no \/xyzzy\. There are \/help, .*\/budget \[LIMIT\]/);
   assert.match(why('/help me'), /\/help takes no arguments/);
 });
@@ -103,7 +106,10 @@ test('a command that is nearly right is suggested, a far one is not', () => {
 });
 
 test('limits are read from flags: minutes become milliseconds, what is missing is left out', () => {
-  assert.deepEqual(readLimits({ maxMinutes: '0.5', maxRounds: '7' }), { timeMs: 30_000, rounds: 7 });
+  assert.deepEqual(readLimits({ maxMinutes: '0.5', maxRounds: '7' }), {
+    timeMs: 30_000,
+    rounds: 7,
+  });
   for (const maxRounds of ['0', '-1', '1.5', 'ten', '']) {
     assert.throws(() => readLimits({ maxRounds }), /--max-rounds/);
   }
@@ -126,9 +132,18 @@ test('flags set what happens after tools; contradictory flags are refused', () =
     () => readAfterTools({ hooks: 'no' }),
     /--hooks needs one of mutating, mutatingOk, always, never, not 'no'/,
   );
-  assert.throws(() => readAfterTools({ formatter: 'prettier' }), /--formatter needs one of on, off/);
-  assert.throws(() => readAfterTools({ hooks: 'never', autoCommit: true }), /--auto-commit does nothing/);
-  assert.throws(() => readAfterTools({ hooks: 'never', formatter: 'on' }), /--formatter on does nothing/);
+  assert.throws(
+    () => readAfterTools({ formatter: 'prettier' }),
+    /--formatter needs one of on, off/,
+  );
+  assert.throws(
+    () => readAfterTools({ hooks: 'never', autoCommit: true }),
+    /--auto-commit does nothing/,
+  );
+  assert.throws(
+    () => readAfterTools({ hooks: 'never', formatter: 'on' }),
+    /--formatter on does nothing/,
+  );
 });
 
 const folders: readonly (readonly [NodeJS.ProcessEnv, string])[] = [
@@ -168,7 +183,12 @@ test('a diff is coloured by line', () => {
 });
 
 test('amounts are short', () => {
-  assert.deepEqual([0, 0.001, 0.126, null].map(formatCost), ['$0.00', '<$0.01', '$0.13', 'price unknown']);
+  assert.deepEqual([0, 0.001, 0.126, null].map(formatCost), [
+    '$0.00',
+    '<$0.01',
+    '$0.13',
+    'price unknown',
+  ]);
   assert.deepEqual([999, 1_500, 2_500_000].map(formatTokens), ['999', '1.5k', '2.5M']);
   assert.deepEqual([40, 1_250, 9_960, 61_000].map(formatSeconds), ['0.0s', '1.3s', '10s', '1m01s']);
 });

@@ -47,8 +47,15 @@ deny = ["rm"]
 
 test('an added server stands at the end, and removing it gives the old text again', () => {
   const servers = {
-    'my-server': { command: 'npx', args: ['-y', 'a "b"', 'c\\d\n\u007f'], env: { 'A.B': `\${C}`, D: 'é' } },
-    web: { url: 'https://web.example/mcp?x=1', headers: { Authorization: `Bearer \${T}`, 'X-A': '1' } },
+    'my-server': {
+      command: 'npx',
+      args: ['-y', 'a "b"', 'c\\d\n\u007f'],
+      env: { 'A.B': `\${C}`, D: 'é' },
+    },
+    web: {
+      url: 'https://web.example/mcp?x=1',
+      headers: { Authorization: `Bearer \${T}`, 'X-A': '1' },
+    },
   };
   for (const text of ['', WRITTEN, WRITTEN.replaceAll('\n', '\r\n'), 'model = "a/b"'])
     for (const [name, server] of Object.entries(servers)) {
@@ -88,9 +95,18 @@ test('what can not be changed safely is refused with a reason', () => {
   assert.match(whyOf(addServer('mcp = 1', 'b', server, format)), /must be tables/);
   assert.match(whyOf(addServer('a = = 1', 'b', server, format)), /it has an error/);
   assert.match(whyOf(removeServer('a = = 1', 'b', format)), /it has an error/);
-  assert.match(whyOf(addServer(WRITTEN, 'GitHub', server, format)), /already has an MCP server github/);
+  assert.match(
+    whyOf(addServer(WRITTEN, 'GitHub', server, format)),
+    /already has an MCP server github/,
+  );
   assert.match(whyOf(addServer(WRITTEN, 'a b', server, format)), /needs a name of at most 32/);
-  assert.match(whyOf(addServer(WRITTEN, '__proto__', server, format)), /needs a name of at most 32/);
-  assert.match(whyOf(removeServer(WRITTEN, 'none', format)), /has no MCP server none. It has github, docs/);
+  assert.match(
+    whyOf(addServer(WRITTEN, '__proto__', server, format)),
+    /needs a name of at most 32/,
+  );
+  assert.match(
+    whyOf(removeServer(WRITTEN, 'none', format)),
+    /has no MCP server none. It has github, docs/,
+  );
   assert.match(whyOf(removeServer('', 'none', format)), /It has none/);
 });

@@ -100,7 +100,11 @@ test('every key is found on the line on which it stands first', () => {
       }, '');
       const lineOf = findLines(text, parse);
       for (const path of pathsOf(parse(text))) {
-        assert.equal(lineOf(path), lineByBeginnings(path, text, parse), `${path.join(' > ')} in\n${text}`);
+        assert.equal(
+          lineOf(path),
+          lineByBeginnings(path, text, parse),
+          `${path.join(' > ')} in\n${text}`,
+        );
         compared += 1;
       }
     }),
@@ -136,7 +140,10 @@ for (const [title, text] of Object.entries(hostile)) {
   test(`the work that a file costs grows with its size: ${title}`, () => {
     const { work, read } = counting();
     const { faults } = parseConfig(text, read);
-    assert.ok(work.characters <= 3 * text.length + 1_000, `${work.characters} of ${text.length} characters`);
+    assert.ok(
+      work.characters <= 3 * text.length + 1_000,
+      `${work.characters} of ${text.length} characters`,
+    );
     assert.ok(faults.length <= 11, `${faults.length} faults`);
     for (const { text: told } of faults) assert.ok(told.length < 500, told);
   });

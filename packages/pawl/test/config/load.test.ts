@@ -47,7 +47,11 @@ test('the user’s file, the repository’s, the folder’s and variables are re
   mkdirSync(path.join(folder, 'repository/.git'));
   write(path.join(workspace, '.pawl/config.toml'), 'max_usd = 7');
   write(path.join(folder, '.pawl/config.toml'), 'max_usd = 1');
-  const { shown, files } = await load({ PAWL_MAX_USD: '6', PAWL_EXPLORE: '1', PAWL_MAX_ROUNDS: '' });
+  const { shown, files } = await load({
+    PAWL_MAX_USD: '6',
+    PAWL_EXPLORE: '1',
+    PAWL_MAX_ROUNDS: '',
+  });
   assert.deepEqual(shown, [
     'user max_usd=9',
     'project max_usd=8',
@@ -108,7 +112,11 @@ type Unusable = {
 };
 
 const unusable: readonly Unusable[] = [
-  { given: 'a folder', make: (file) => mkdirSync(file, { recursive: true }), why: /it is a folder/ },
+  {
+    given: 'a folder',
+    make: (file) => mkdirSync(file, { recursive: true }),
+    why: /it is a folder/,
+  },
   {
     given: 'a pipe that nobody writes to',
     make: (file) => execFileSync('mkfifo', [file]),

@@ -51,7 +51,11 @@ enabled = false
 });
 
 const faulty: readonly (readonly [given: string, text: string, fault: string])[] = [
-  ['no command and no url', '[mcp.servers.a]\ntimeout = 1', '1 mcp.servers.a needs either command or url.'],
+  [
+    'no command and no url',
+    '[mcp.servers.a]\ntimeout = 1',
+    '1 mcp.servers.a needs either command or url.',
+  ],
   [
     'both',
     '[mcp.servers.a]\ncommand = "x"\nurl = "http://a/b"',

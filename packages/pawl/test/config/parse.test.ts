@@ -6,7 +6,9 @@ import { parseConfig } from '../../src/settings/configuration.js';
 const read = (text: string): readonly string[] => {
   const { values, faults } = parseConfig(text, (toml) => parse(toml));
   return [
-    ...values.map(({ setting, value, line }) => `${line} ${setting.key} = ${JSON.stringify(value)}`),
+    ...values.map(
+      ({ setting, value, line }) => `${line} ${setting.key} = ${JSON.stringify(value)}`,
+    ),
     ...faults.map(({ line, text: why }) => `${line} ! ${why}`),
   ];
 };
@@ -135,7 +137,9 @@ const bad: readonly Row[] = [
   {
     given: 'a value that is missing',
     text: 'max_usd = 1\nmodel =\n',
-    then: ['2 ! this is no TOML: invalid value. A line reads: name = "text", name = 1 or name = true.'],
+    then: [
+      '2 ! this is no TOML: invalid value. A line reads: name = "text", name = 1 or name = true.',
+    ],
   },
   {
     given: 'a name twice',

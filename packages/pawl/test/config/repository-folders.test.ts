@@ -31,7 +31,8 @@ const makePlace = (t: TestContext): Place => {
   chmodSync(root, 0o755);
   const above = path.join(root, 'above');
   const workspace = path.join(above, 'mine');
-  for (const name of ['objects', 'refs']) mkdirSync(path.join(above, '.git', name), { recursive: true });
+  for (const name of ['objects', 'refs'])
+    mkdirSync(path.join(above, '.git', name), { recursive: true });
   write(path.join(above, '.git/HEAD'), 'ref: refs/heads/main\n');
   write(path.join(above, 'AGENTS.md'), 'planted instructions');
   write(path.join(above, '.pawl/config.toml'), 'max_rounds = 3\n');
@@ -56,8 +57,12 @@ const usedOf = async ({ workspace }: Place): Promise<readonly string[]> => {
   const signal = new AbortController().signal;
   const { files } = await loadAgentsFiles(workspace);
   const config = await loadConfig(workspace, environment);
-  const formatters = await new FormatterChoice(workspace, environment).of(path.join(workspace, 'a.js'));
-  const asked = await useRepository({ workspace, environment, signal }, async () => true).catch(() => true);
+  const formatters = await new FormatterChoice(workspace, environment).of(
+    path.join(workspace, 'a.js'),
+  );
+  const asked = await useRepository({ workspace, environment, signal }, async () => true).catch(
+    () => true,
+  );
   return [
     ...files.map(({ path: file }) => file),
     ...(config.files.length > 0 ? ['settings'] : []),

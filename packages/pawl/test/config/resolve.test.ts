@@ -81,7 +81,12 @@ const rows: readonly Row[] = [
   { key: 'allow_unknown_price', project: true, then: null },
   { key: 'profile', project: 'full', then: null },
   { key: 'allow_hosts', project: 'evil.example', then: null },
-  { key: 'allow_hosts', user: 'a.example,b.example', project: 'b.example', then: ['b.example', 'project'] },
+  {
+    key: 'allow_hosts',
+    user: 'a.example,b.example',
+    project: 'b.example',
+    then: ['b.example', 'project'],
+  },
   { key: 'allow_hosts', user: 'a.example', project: '*', then: ['a.example', 'user'] },
   { key: 'on_ask', project: 'deny', then: ['deny', 'project'] },
   { key: 'pictures', project: 'yes', then: null },
@@ -142,7 +147,9 @@ test('no file of a project loosens anything, whatever it says and whatever it fo
     const rank = (value: Value | null): number => {
       if (value === null)
         return setting.tightest === null ? Number.POSITIVE_INFINITY : rank(setting.tightest);
-      return setting.kind.type === 'words' ? setting.kind.words.indexOf(String(value)) : Number(value);
+      return setting.kind.type === 'words'
+        ? setting.kind.words.indexOf(String(value))
+        : Number(value);
     };
     for (const user of [null, ...choices]) {
       for (const project of choices) {
@@ -201,7 +208,10 @@ test('every setting says what a project may do, and none of a provider is a proj
 });
 
 test('the settings of a repository and of a folder in it may each only tighten the other’s', () => {
-  const project = [from.project('max_usd', 3, '/p/root'), from.project('max_usd', 5, '/p/root/part')];
+  const project = [
+    from.project('max_usd', 3, '/p/root'),
+    from.project('max_usd', 5, '/p/root/part'),
+  ];
   const found = resolve({ ...none, project }, BUILT_IN_MODEL).find(
     ({ setting }) => setting.key === 'max_usd',
   );

@@ -3,7 +3,12 @@ import { test } from 'node:test';
 import type { Settings } from '@pawl/agent/machine/settings';
 import { decide } from '@pawl/agent/policy/decide';
 import type { JudgedCall, Needs, ParsedCommand } from '@pawl/agent/policy/judged-call';
-import { type Decision, type Preset, presetRules, type WrittenRule } from '@pawl/agent/policy/presets';
+import {
+  type Decision,
+  type Preset,
+  presetRules,
+  type WrittenRule,
+} from '@pawl/agent/policy/presets';
 import { stricterRules } from '../../src/settings/configuration.js';
 
 // Whatever a project's file says: nothing is allowed that the user's own files do not allow.
@@ -30,12 +35,19 @@ const createRandom = (seed: number) => {
 
 const { below, pick, several } = createRandom(SEED);
 const WORDS = ['git', 'npm', 'push', 'test', 'diff', '--force', '-C', './x'];
-const PATHS = ['/project/a.ts', '/project/docs/b.md', '/project/.env', '/etc/hosts', '/me/notes/n.md'];
+const PATHS = [
+  '/project/a.ts',
+  '/project/docs/b.md',
+  '/project/.env',
+  '/etc/hosts',
+  '/me/notes/n.md',
+];
 const PATTERNS = ['**', '*.ts', 'docs', 'docs/**', '.env*', '/etc/**', '/me/notes', '*'];
 const HOSTS = ['example.com', 'api.example.com', 'localhost:80', 'evil.org'];
 const HOST_PATTERNS = ['*', '*.example.com', 'example.com', 'localhost:80'];
 const DECISIONS: readonly Decision[] = ['allow', 'ask', 'deny'];
-const needs = (): { needs?: Needs } => pick([{}, {}, { needs: 'network' }, { needs: 'outside' }] as const);
+const needs = (): { needs?: Needs } =>
+  pick([{}, {}, { needs: 'network' }, { needs: 'outside' }] as const);
 
 const rule = (): WrittenRule => {
   const head = { decision: pick(DECISIONS), origin: 'x:1' };
@@ -43,7 +55,12 @@ const rule = (): WrittenRule => {
   return pick<() => WrittenRule>([
     () => ({ ...head, kind: 'command', words, ...needs() }),
     () => ({ ...head, kind: 'command', words, ...needs() }),
-    () => ({ ...head, kind: 'path', pattern: pick(PATTERNS), touches: pick(['reads', 'anything']) }),
+    () => ({
+      ...head,
+      kind: 'path',
+      pattern: pick(PATTERNS),
+      touches: pick(['reads', 'anything']),
+    }),
     () => ({ ...head, kind: 'host', pattern: pick(HOST_PATTERNS) }),
   ])();
 };

@@ -43,7 +43,10 @@ for (const [title, ending, timeoutMs] of endings) {
   test(`a commit of a command that ${title} is noticed in that round, by default`, async (context) => {
     const command = `echo x > new.txt; git add new.txt; git commit -qm "Add new"; ${ending}`;
     const limit = timeoutMs === undefined ? {} : { timeoutMs };
-    const place = await makeRepository(context, [message(call('b', 'bash', { command, ...limit })), done]);
+    const place = await makeRepository(context, [
+      message(call('b', 'bash', { command, ...limit })),
+      done,
+    ]);
     const ended = await runInProcess(place, ['-p', 'go']);
     expectCode(ended, 0);
     assert.match(ended.stderr, /^· new commit [0-9a-f]{8} Add new \(1 file, \+1 -0\)$/m);

@@ -21,11 +21,14 @@ import { call, done, last, message, text } from './wire-words.js';
 const ROUGH = 'export const a = {b:2}\n';
 const SMOOTH = 'export const a = { b: 2 };\n';
 
-const read = (place: Repository, name: string): string => readFileSync(join(place.workspace, name), 'utf8');
+const read = (place: Repository, name: string): string =>
+  readFileSync(join(place.workspace, name), 'utf8');
 
 /** The texts that the model was sent after the results, in its nth request. */
 const notes = ({ server }: Repository, request: number): readonly string[] =>
-  last(server.requests[request]?.body).flatMap((part) => (part.type === 'text' ? [String(part.text)] : []));
+  last(server.requests[request]?.body).flatMap((part) =>
+    part.type === 'text' ? [String(part.text)] : [],
+  );
 
 const resultsOf = ({ server }: Repository, request: number): readonly string[] =>
   last(server.requests[request]?.body).flatMap((part) =>
@@ -36,14 +39,18 @@ const rewrite = message(call('w', 'write', { path: 'a.ts', content: ROUGH }));
 const readFirst = message(call('r', 'read', { path: 'a.ts' }));
 
 test('a new commit made by a command is shown to the user and told to the model', async (context) => {
-  const command = 'echo "export const c = 3;" > c.ts && git add c.ts && git commit -qm "Add c" && echo ok';
+  const command =
+    'echo "export const c = 3;" > c.ts && git add c.ts && git commit -qm "Add c" && echo ok';
   const place = await makeRepository(context, [message(call('a', 'bash', { command })), done]);
   const ended = await runInProcess(place, ['-p', 'add c and commit it']);
   expectCode(ended, 0);
   expectValid(place.server);
   assert.match(ended.stderr, /^· new commit [0-9a-f]{8} Add c \(1 file, .*\)$/m);
   assert.equal(ended.stdout, 'Done.\n');
-  assert.match(notes(place, 1).join('\n'), /\[git\] [\s\S]*1 new commit on main:\n {2}[0-9a-f]{8} Add c/);
+  assert.match(
+    notes(place, 1).join('\n'),
+    /\[git\] [\s\S]*1 new commit on main:\n {2}[0-9a-f]{8} Add c/,
+  );
   assert.equal(place.git('log', '--format=%s').trim(), 'Add c\nfirst');
 });
 
@@ -51,7 +58,12 @@ test('reads start no process of git, and nothing is said; a change does', async 
   const place = await makeRepository(context, [readFirst, done, rewrite, done]);
   const log = join(place.folder, 'asked');
   const environment = shadow(place, 'git', `echo "$@" >> ${log}; PATH=\${PATH#*:} exec git "$@"`);
-  const ended = await runInProcess({ ...place, environment }, ['-p', 'read it', '--hooks', 'always']);
+  const ended = await runInProcess({ ...place, environment }, [
+    '-p',
+    'read it',
+    '--hooks',
+    'always',
+  ]);
   expectCode(ended, 0);
   assert.equal(existsSync(log), false);
   assert.deepEqual(notes(place, 1), []);
@@ -61,7 +73,12 @@ test('reads start no process of git, and nothing is said; a change does', async 
 
 test('a file that Prettier governs is formatted after a change, and the next edit fits', async (context) => {
   const edit = { path: 'a.ts', edits: [{ oldText: '{ b: 2 }', newText: '{b:3, c:4}' }] };
-  const place = await makeRepository(context, [readFirst, rewrite, message(call('e', 'edit', edit)), done]);
+  const place = await makeRepository(context, [
+    readFirst,
+    rewrite,
+    message(call('e', 'edit', edit)),
+    done,
+  ]);
   const ended = await runInProcess(place, ['-p', 'change a', '--json']);
   expectCode(ended, 0);
   expectValid(place.server);
@@ -75,7 +92,9 @@ test('a file that Prettier governs is formatted after a change, and the next edi
   const phases = records.flatMap((record) => (record.type === 'hookStarted' ? [record.phase] : []));
   assert.deepEqual(phases, Array(2).fill(['CheckingGitCommits', 'RunningAutoformatters']).flat());
   const file = join(place.workspace, 'a.ts');
-  const changed = records.flatMap((record) => (record.type === 'hookCompleted' ? [record.changedFiles] : []));
+  const changed = records.flatMap((record) =>
+    record.type === 'hookCompleted' ? [record.changedFiles] : [],
+  );
   assert.deepEqual(changed, [[file], [file], [file], [file]]);
   const told = records.flatMap((record) =>
     record.type === 'notice' ? [`${record.kind} ${record.text}`] : [],
@@ -110,8 +129,14 @@ test("auto-commit commits the agent's changes with the model's words, and leaves
   expectCode(ended, 0);
   expectValid(place.server);
   assert.match(ended.stderr, /^· formatted a\.ts$/m);
-  assert.match(ended.stderr, /^· committed [0-9a-f]{8} feat: give b another value \(1 file, .*\)$/m);
-  assert.equal(place.git('show', '--format=%s', '--name-only').trim(), 'feat: give b another value\n\na.ts');
+  assert.match(
+    ended.stderr,
+    /^· committed [0-9a-f]{8} feat: give b another value \(1 file, .*\)$/m,
+  );
+  assert.equal(
+    place.git('show', '--format=%s', '--name-only').trim(),
+    'feat: give b another value\n\na.ts',
+  );
   assert.equal(place.git('show', 'HEAD:a.ts'), SMOOTH);
   assert.equal(place.git('status', '--porcelain'), ' M mine.ts\nA  staged.ts\n');
   const asked = place.server.requests[2]?.body;
@@ -129,7 +154,11 @@ test('auto-commit works in an empty home, without a name, and without words of t
       done,
     ]);
     const environment = { ...place.environment, ...more };
-    const ended = await runInProcess({ ...place, environment }, ['-p', 'change a', '--auto-commit']);
+    const ended = await runInProcess({ ...place, environment }, [
+      '-p',
+      'change a',
+      '--auto-commit',
+    ]);
     expectCode(ended, 0);
     assert.equal(place.git('log', '-1', '--format=%s|%an').trim(), 'chore: pawl changed a.ts|Pawl');
     assert.equal(place.git('status', '--porcelain'), '');
@@ -137,7 +166,11 @@ test('auto-commit works in an empty home, without a name, and without words of t
 });
 
 const misbehaviours: readonly (readonly [string, string, RegExp])[] = [
-  ['hangs', 'sleep MARK', /^! gofmt took longer than \d+ s and was stopped; gofmt is not used any more/m],
+  [
+    'hangs',
+    'sleep MARK',
+    /^! gofmt took longer than \d+ s and was stopped; gofmt is not used any more/m,
+  ],
   [
     'fails',
     '[[ $(cat) == good ]] && { echo good; exit; }; echo "no such option" >&2; exit 2',
@@ -154,7 +187,11 @@ for (const [title, script, said] of misbehaviours) {
   test(`a formatter that ${title} does not stop the turn`, async (context) => {
     const mark = uniqueSleep(context);
     const write = message(call('w', 'write', { path: 'a.go', content: 'rough\n' }));
-    const place = await makeRepository(context, [message(call('r', 'read', { path: 'a.go' })), write, done]);
+    const place = await makeRepository(context, [
+      message(call('r', 'read', { path: 'a.go' })),
+      write,
+      done,
+    ]);
     place.write('go.mod', 'module x\n');
     place.write('a.go', 'good\n');
     const environment = shadow(place, 'gofmt', script.replace('MARK', mark));
@@ -202,7 +239,11 @@ test('after kill -9 in a formatter the phase is run again, and the next edit fit
   // where git does not look, and the sandbox does
   const slow = join(place.workspace, 'node_modules', 'slow');
   writeFileSync(slow, '');
-  const environment = shadow(place, 'gofmt', `[[ -e ${slow} ]] && sleep ${mark}; sed s/rough/smooth/`);
+  const environment = shadow(
+    place,
+    'gofmt',
+    `[[ -e ${slow} ]] && sleep ${mark}; sed s/rough/smooth/`,
+  );
   const running = startPawl({ ...place, environment }, ['-p', 'go']);
   await until('the formatter', () => processesWith(`sleep ${mark}`).length > 0);
   running.child.kill('SIGKILL');

@@ -128,7 +128,10 @@ test('pieces that no money is left for are in the result, on stderr and in the e
 test('pieces that failed are told, too, unless a program has asked again and got an answer', async (context) => {
   const place = makePlace(context);
   const script: Script = {
-    replies: [{ text: program('llm_query("no rule for this")') }, { text: submit('javascript', '"so"') }],
+    replies: [
+      { text: program('llm_query("no rule for this")') },
+      { text: submit('javascript', '"so"') },
+    ],
     rules: [{ when: '^no rule', fail: { kind: 'badRequest', message: 'no' } }],
   };
   const ended = await runAsk(place, prepareAsk(place, script), '--json');
@@ -155,14 +158,20 @@ test('a run that met its limit goes on with a higher one, and nothing that was a
   expectCode(await runInProcess(place, ['ask', '--continue']), 125);
   const onward = await runInProcess(place, ['ask', '--continue', '--max-usd', '0.1', '--json']);
   expectCode(onward, 0);
-  assert.deepEqual([resultOf(onward.stdout).text, resultOf(onward.stdout).costUsd], ['read 1!', 0.04]);
+  assert.deepEqual(
+    [resultOf(onward.stdout).text, resultOf(onward.stdout).costUsd],
+    ['read 1!', 0.04],
+  );
   expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
 });
 
 test('without bubblewrap programs run in QuickJS, and that is said', async (context) => {
   const place = makePlace(context);
   const words = prepareAsk(place, answering('context + "!"'));
-  const bare = { ...place, environment: { ...place.environment, PATH: join(place.folder, 'nothing') } };
+  const bare = {
+    ...place,
+    environment: { ...place.environment, PATH: join(place.folder, 'nothing') },
+  };
   const ended = await runAsk(bare, words);
   expectCode(ended, 0);
   assert.equal(ended.stdout, 'abc!\n');

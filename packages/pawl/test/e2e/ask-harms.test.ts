@@ -73,7 +73,13 @@ for (const environment of ENVIRONMENTS) {
     const address = server.address();
     assert.ok(typeof address === 'object' && address !== null);
     const script = scriptOf(environment, harmsOf[environment](secret, address.port));
-    const running = startAsk(place, prepareAsk(place, script), '--environment', environment, '--json');
+    const running = startAsk(
+      place,
+      prepareAsk(place, script),
+      '--environment',
+      environment,
+      '--json',
+    );
     const ended = await running.ended;
     expectCode(ended, 0);
     const result = readRecords(ended.stdout).at(-1);

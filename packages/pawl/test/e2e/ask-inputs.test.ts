@@ -34,7 +34,14 @@ for (const environment of ENVIRONMENTS) {
       replies: [
         {
           expect: {
-            last: { contains: ['list of 400 inputs', 'more inputs', '`names`', '"part 0/same-name-0.txt"'] },
+            last: {
+              contains: [
+                'list of 400 inputs',
+                'more inputs',
+                '`names`',
+                '"part 0/same-name-0.txt"',
+              ],
+            },
           },
           text: submit(environment, wanted[environment]),
         },
@@ -43,7 +50,12 @@ for (const environment of ENVIRONMENTS) {
     write(place.workspace, { 'script.json': JSON.stringify(script) });
     const names = files.map(([name]) => name);
     const words = ['ask', '--context', ...names, '--model', 'scripted/script.json'];
-    const ended = await runInProcess(place, [...words, '--environment', environment, 'which files hold it?']);
+    const ended = await runInProcess(place, [
+      ...words,
+      '--environment',
+      environment,
+      'which files hold it?',
+    ]);
     expectCode(ended, 0);
     const found = [24, 49, 74, 99].map((number) => `part 3/same-name-${number}.txt`);
     assert.equal(ended.stdout, `${found.join()}\n`);
@@ -61,7 +73,9 @@ test('names are paths from here, or whole paths of files elsewhere; NUL bytes ar
     'script.json': JSON.stringify({
       replies: [
         {
-          text: program('const lengths = Object.entries(names).map(([name, text]) => [name, text.length]);'),
+          text: program(
+            'const lengths = Object.entries(names).map(([name, text]) => [name, text.length]);',
+          ),
         },
         { text: submit('javascript', 'JSON.stringify(lengths)') },
       ],

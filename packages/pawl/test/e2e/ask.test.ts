@@ -53,7 +53,10 @@ const searching = (environment: Environment, characters: number): Script => {
     replies: [
       { text: look },
       {
-        expect: { messages: 3, last: { contains: [`${characters}`, 'the lazy dog'], lacks: 'needle' } },
+        expect: {
+          messages: 3,
+          last: { contains: [`${characters}`, 'the lazy dog'], lacks: 'needle' },
+        },
         text: search,
       },
       {
@@ -68,7 +71,9 @@ const searching = (environment: Environment, characters: number): Script => {
 for (const environment of ENVIRONMENTS) {
   test(`${environment}: a question about 50 MB is answered, and no model sees more than a little of it`, async (context) => {
     const place = makePlace(context);
-    const words = prepareAsk(place, searching(environment, HAYSTACK.length), { 'big.txt': HAYSTACK });
+    const words = prepareAsk(place, searching(environment, HAYSTACK.length), {
+      'big.txt': HAYSTACK,
+    });
     const ended = await runAsk(place, words, '--environment', environment, '--json');
     expectCode(ended, 0);
     const records = readRecords(ended.stdout);
@@ -76,7 +81,10 @@ for (const environment of ENVIRONMENTS) {
     assert.ok(result?.type === 'result');
     assert.equal(result.text, 'needle-777, needle-0, needle-1');
     const run = records.find((record) => record.type === 'run');
-    assert.deepEqual([run?.environment, run?.inputs[0]?.characters], [environment, HAYSTACK.length]);
+    assert.deepEqual(
+      [run?.environment, run?.inputs[0]?.characters],
+      [environment, HAYSTACK.length],
+    );
     const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
     assert.ok(statSync(journal).size < 50_000, `${statSync(journal).size} bytes`);
     const replayed = await runInProcess(place, ['replay', sessionOf(place)]);
@@ -133,7 +141,16 @@ test('several inputs are a list in their order; stdin is one of them', async (co
     ],
   };
   prepareAsk(place, script, { 'a.txt': 'A', 'b.json': 'B' });
-  const words = ['ask', 'q', '--model', 'scripted/script.json', '--context', 'a.txt', '-', 'b.json'];
+  const words = [
+    'ask',
+    'q',
+    '--model',
+    'scripted/script.json',
+    '--context',
+    'a.txt',
+    '-',
+    'b.json',
+  ];
   const ended = await runInProcess(place, words, 'from stdin');
   expectCode(ended, 0);
   assert.equal(ended.stdout, 'A|from stdin|B\n');
@@ -163,7 +180,12 @@ const wrong: readonly (readonly [string, readonly string[], number, RegExp])[] =
     2,
     /javascript, quickjs, python/,
   ],
-  ['a depth of zero', ['--context', 'input.txt', '--max-depth', '0', 'what?'], 2, /--max-depth needs/],
+  [
+    'a depth of zero',
+    ['--context', 'input.txt', '--max-depth', '0', 'what?'],
+    2,
+    /--max-depth needs/,
+  ],
   ['nothing to go on with', ['--continue'], 65, /no run of pawl ask/],
   ['an unknown run', ['--resume', 'x'], 65, /No session 'x'/],
 ];
@@ -197,7 +219,10 @@ test('with --json what is wrong is a result record, too', async (context) => {
 test('runs and sessions are listed together and kept apart', async (context) => {
   const place = makePlace(context);
   const words = prepareAsk(place, answering('"seen"'));
-  writeFileSync(join(place.workspace, 'agent.json'), JSON.stringify({ replies: [{ text: 'Hello.' }] }));
+  writeFileSync(
+    join(place.workspace, 'agent.json'),
+    JSON.stringify({ replies: [{ text: 'Hello.' }] }),
+  );
   const agent = ['--model', 'scripted/agent.json'];
   expectCode(await runInProcess(place, [...agent, '-p', 'hi']), 0);
   expectCode(await runAsk(place, words), 0);
@@ -234,14 +259,23 @@ test('runs and sessions are listed together and kept apart', async (context) => 
 test('show and replay tell a run, the request of a model is shown exactly', async (context) => {
   const place = makePlace(context);
   const script: Script = {
-    replies: [{ text: program('const leaf = llm_query("leaf 1");') }, { text: submit('javascript', 'leaf') }],
+    replies: [
+      { text: program('const leaf = llm_query("leaf 1");') },
+      { text: submit('javascript', 'leaf') },
+    ],
     rules: [{ when: '^leaf (\\d)', text: '<$1>' }],
   };
   expectCode(await runAsk(place, prepareAsk(place, script)), 0);
   const id = sessionOf(place);
   const shown = await runInProcess(place, ['show', id]);
   const sub = 'n0.c1.1.1 · plain call · answered\nleaf 1\n→ <1>';
-  for (const part of ['what is in it?', 'llm_query("leaf 1")', 'input.txt · 3 bytes', sub, 'answer\n<1>']) {
+  for (const part of [
+    'what is in it?',
+    'llm_query("leaf 1")',
+    'input.txt · 3 bytes',
+    sub,
+    'answer\n<1>',
+  ]) {
     assert.ok(shown.stdout.includes(part), part);
   }
   const replayed = await runInProcess(place, ['replay', id]);
@@ -254,7 +288,9 @@ test('show and replay tell a run, the request of a model is shown exactly', asyn
     node: 'n0',
     path: ['EXECUTING', 'DONE'],
   });
-  const request = JSON.parse((await runInProcess(place, ['show', id, '--request', '--at', '4'])).stdout);
+  const request = JSON.parse(
+    (await runInProcess(place, ['show', id, '--request', '--at', '4'])).stdout,
+  );
   assert.equal(request.node, 'n0.c1.1.1');
   assert.equal(request.messages[0].parts[0].text, 'leaf 1');
   assert.match(request.instructions, /^A program asks you/);

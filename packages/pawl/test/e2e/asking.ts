@@ -23,7 +23,8 @@ import {
 export type Environment = 'javascript' | 'quickjs' | 'python';
 export const ENVIRONMENTS: readonly Environment[] = ['javascript', 'quickjs', 'python'];
 
-export const program = (...lines: readonly string[]): string => `\`\`\`repl\n${lines.join('\n')}\n\`\`\``;
+export const program = (...lines: readonly string[]): string =>
+  `\`\`\`repl\n${lines.join('\n')}\n\`\`\``;
 
 /** The program that submits an answer. */
 export const submit = (environment: Environment, expression: string): string =>
@@ -38,18 +39,25 @@ export const prepareAsk = (
   inputs: Readonly<Record<string, string>> = { 'input.txt': 'abc' },
 ): readonly string[] => {
   writeFileSync(join(place.workspace, 'script.json'), JSON.stringify(script));
-  for (const [name, text] of Object.entries(inputs)) writeFileSync(join(place.workspace, name), text);
+  for (const [name, text] of Object.entries(inputs))
+    writeFileSync(join(place.workspace, name), text);
   return ['ask', '--context', ...Object.keys(inputs), '--model', 'scripted/script.json'];
 };
 
 const QUESTION = 'what is in it?';
 
 /** In the process of the test. */
-export const runAsk = (place: Place, words: readonly string[], ...more: readonly string[]): Promise<Ended> =>
-  runInProcess(place, [...words, ...more, QUESTION]);
+export const runAsk = (
+  place: Place,
+  words: readonly string[],
+  ...more: readonly string[]
+): Promise<Ended> => runInProcess(place, [...words, ...more, QUESTION]);
 
-export const startAsk = (place: Place, words: readonly string[], ...more: readonly string[]): Running =>
-  startPawl(place, [...words, ...more, QUESTION]);
+export const startAsk = (
+  place: Place,
+  words: readonly string[],
+  ...more: readonly string[]
+): Running => startPawl(place, [...words, ...more, QUESTION]);
 
 /** The events of a journal, as far as they are there; the last line may be on its way. */
 export const eventsIn = (place: Place, sessionId: string): readonly TreeEvent[] =>
@@ -60,7 +68,9 @@ export const eventsIn = (place: Place, sessionId: string): readonly TreeEvent[] 
 
 /** Calls that were answered more than once: paid twice. */
 export const paidTwice = (events: readonly TreeEvent[]): readonly string[] => {
-  const replied = events.flatMap((event) => (event.type === 'ModelReplied' ? [event.requestId] : []));
+  const replied = events.flatMap((event) =>
+    event.type === 'ModelReplied' ? [event.requestId] : [],
+  );
   return replied.filter((requestId, index) => replied.indexOf(requestId) !== index);
 };
 
@@ -85,7 +95,9 @@ const sum: Readonly<Record<Environment, string>> = {
 /** A quick call and a slow one, a long program, a slow reply: places to be killed in. */
 export const interruptible = (environment: Environment): Script => ({
   replies: [
-    { text: program('one = llm_query("quick 1")', 'two = llm_query("slow 2")', 'print(one + two)') },
+    {
+      text: program('one = llm_query("quick 1")', 'two = llm_query("slow 2")', 'print(one + two)'),
+    },
     { text: program('three = llm_query("quick 3")', busy[environment]) },
     { delayMs: 600, text: submit(environment, sum[environment]) },
   ],

@@ -26,7 +26,10 @@ export const processesOf = ({ folder }: Place): readonly PlaceProcess[] =>
     .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
     .map((name) => ({ name, line: readProc(`${name}/cmdline`).replaceAll('\0', ' ').trim() }))
     // Threads of the kernel have no command line, nor have processes that have ended.
-    .filter(({ name, line }) => line !== '' && (line.includes(folder) || folderOf(name).startsWith(folder)))
+    .filter(
+      ({ name, line }) =>
+        line !== '' && (line.includes(folder) || folderOf(name).startsWith(folder)),
+    )
     .map(({ name, line }) => ({ pid: Number(name), line }));
 
 const kill = (pid: number): void => {

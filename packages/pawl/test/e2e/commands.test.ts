@@ -10,7 +10,8 @@ import { call, done, last, message, text } from './wire-words.js';
 
 const E = '\u001b';
 const CONTROL_D = '\u0004';
-const write = (id: string, content: string) => message(call(id, 'write', { path: 'x.txt', content }));
+const write = (id: string, content: string) =>
+  message(call(id, 'write', { path: 'x.txt', content }));
 
 test('/help lists commands and keys', async (context) => {
   const place = await makeServed(context, []);
@@ -125,7 +126,11 @@ test('/budget raises the limit that stopped the turn, /retry goes on', async (co
 });
 
 test('/resume goes on with another session of the folder, in the same window; /clear begins a new one', async (context) => {
-  const place = await makeServed(context, [message(text('I am Pawl.')), done, message(text('Again.'))]);
+  const place = await makeServed(context, [
+    message(text('I am Pawl.')),
+    done,
+    message(text('Again.')),
+  ]);
   expectCode(await runPawl(place, ['-p', 'who are you?']), 0);
   const window = await openReady(context, place);
   window.press('/resume\r');

@@ -37,7 +37,11 @@ test('pawl config says each value, its source and whom it wins over', async (con
     value: '5',
     origin: { layer: 'project', file: theirs, line: 2 },
     overruled: [
-      { value: '10', origin: { layer: 'user', file: user, line: 1 }, why: 'the project is stricter' },
+      {
+        value: '10',
+        origin: { layer: 'user', file: user, line: 1 },
+        why: 'the project is stricter',
+      },
     ],
   });
   assert.equal(found.get('max_rounds').value, '100 in a terminal, else none');
@@ -45,7 +49,10 @@ test('pawl config says each value, its source and whom it wins over', async (con
   assert.deepEqual(found.get('max_minutes').origin, { layer: 'flag', flag: '--max-minutes' });
   assert.deepEqual(found.get('silence_ms').origin, { layer: 'builtIn' });
   const text = await runInProcess(place, ['config', '--origin']);
-  assert.match(text.stdout, new RegExp(`^max_usd +5 +${theirs}:2\n +not 10 of ${user}:1: the project`, 'm'));
+  assert.match(
+    text.stdout,
+    new RegExp(`^max_usd +5 +${theirs}:2\n +not 10 of ${user}:1: the project`, 'm'),
+  );
 });
 
 test('a project’s file tightens a run, and what it may not have is told and not done', async (context) => {
@@ -69,7 +76,10 @@ test('a project’s file tightens a run, and what it may not have is told and no
 });
 
 test('a flag wins over every file', async (context) => {
-  const place = await makeServed(context, [calls('write', { path: 'a.txt', content: 'x' }), says('written')]);
+  const place = await makeServed(context, [
+    calls('write', { path: 'a.txt', content: 'x' }),
+    says('written'),
+  ]);
   project(place, 'preset = "plan"');
   const ended = await runInProcess(place, ['-p', 'write a.txt', '--preset', 'auto']);
   expectCode(ended, 0);
@@ -114,7 +124,10 @@ test('no way of asking prints a key or a password', async (context) => {
   });
   const key = write(path.join(place.home, 'key'), secret);
   chmodSync(key, 0o600);
-  mine(place, `[providers.google]\napi_key_file = "${key}"\nbase_url = "https://me:${secret}@a.example"\n`);
+  mine(
+    place,
+    `[providers.google]\napi_key_file = "${key}"\nbase_url = "https://me:${secret}@a.example"\n`,
+  );
   for (const words of [
     ['config'],
     ['config', '--origin'],
@@ -142,7 +155,10 @@ test('pawl doctor ends with 1 where something does not work, and with 0 where al
   const well = await runInProcess(place, ['doctor', '--online', '--json']);
   expectCode(well, 0);
   const { ok, checks, found } = JSON.parse(well.stdout);
-  assert.deepEqual([ok, found.filter(({ level }: { level: string }) => level === 'fault')], [true, []]);
+  assert.deepEqual(
+    [ok, found.filter(({ level }: { level: string }) => level === 'fault')],
+    [true, []],
+  );
   assert.ok(checks.length >= 25);
   const without = { ...place, environment: { ...place.environment, ANTHROPIC_API_KEY: '' } };
   const ill = await runInProcess(without, ['doctor']);

@@ -3,7 +3,16 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runInProcess } from './in-process.js';
-import { bin, expectCode, makePlace, makeServed, readRecords, sessionOf, startPawl, until } from './pawl.js';
+import {
+  bin,
+  expectCode,
+  makePlace,
+  makeServed,
+  readRecords,
+  sessionOf,
+  startPawl,
+  until,
+} from './pawl.js';
 import { openWindow } from './window.js';
 import { call, done, message, text } from './wire-words.js';
 
@@ -24,7 +33,8 @@ test('an empty prompt with --json ends with a result record', async (context) =>
 });
 
 const forks = (place: Parameters<typeof sessionOf>[0]): number =>
-  readdirSync(join(place.state, 'pawl', 'sessions')).filter((name) => name.endsWith('.jsonl')).length;
+  readdirSync(join(place.state, 'pawl', 'sessions')).filter((name) => name.endsWith('.jsonl'))
+    .length;
 
 const unstartable: readonly (readonly [string, NodeJS.ProcessEnv, readonly string[], number])[] = [
   ['without a key', { ANTHROPIC_API_KEY: '' }, ['go on'], 78],
@@ -72,7 +82,10 @@ test('flags of other agents are answered with ours', async (context) => {
     expectCode(ended, 2);
     return ended.stderr;
   };
-  assert.match(await says('--max-turns'), /unknown option '--max-turns'\n\(Did you mean --max-rounds\?\)/);
+  assert.match(
+    await says('--max-turns'),
+    /unknown option '--max-turns'\n\(Did you mean --max-rounds\?\)/,
+  );
   assert.match(await says('--output-format'), /Did you mean --json\?/);
   assert.match(await says('--max-token'), /Did you mean --max-tokens\?/);
 });
@@ -90,7 +103,9 @@ test('without a terminal a turn has no limit in rounds', async (context) => {
 });
 
 test('a turn that goes in circles is stopped all the same', async (context) => {
-  const same = Array.from({ length: 40 }, (_, index) => message(call(`a${index}`, 'list', { path: '.' })));
+  const same = Array.from({ length: 40 }, (_, index) =>
+    message(call(`a${index}`, 'list', { path: '.' })),
+  );
   const place = await makeServed(context, same);
   const ended = await runInProcess(place, ['-p', 'look', '--json']);
   expectCode(ended, 1);
@@ -108,7 +123,9 @@ test('a terminal that reports no size gets the usual one', async (context) => {
 });
 
 test('the manual page is a list in package.json: newer npm installs no other', () => {
-  const { man, scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const { man, scripts } = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  );
   assert.deepEqual(man, ['man/pawl.1']);
   assert.ok(!('prepare' in scripts), 'npm warns of it where the package is installed');
 });

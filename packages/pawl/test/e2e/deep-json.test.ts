@@ -67,7 +67,10 @@ const deepen = (file: string, input: unknown): void => {
             event: {
               ...event,
               calls: event.calls.map((call) => ({ ...call, input })),
-              message: { ...event.message, parts: event.message.parts.map((part) => ({ ...part, input })) },
+              message: {
+                ...event.message,
+                parts: event.message.parts.map((part) => ({ ...part, input })),
+              },
             },
           }
         : { seq, event }

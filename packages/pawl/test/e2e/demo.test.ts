@@ -3,7 +3,15 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
-import { type Ended, expectCode, makePlace, type Place, runPawl, sessionOf, start } from './pawl.js';
+import {
+  type Ended,
+  expectCode,
+  makePlace,
+  type Place,
+  runPawl,
+  sessionOf,
+  start,
+} from './pawl.js';
 
 /** `pawl demo` as a stranger runs it: no key, an empty home. */
 
@@ -47,7 +55,10 @@ test('the demo ends with a green test and a commit, and its path is the one that
   assert.ok(pathOf(demo.stdout).length > 10, demo.stdout);
   assert.deepEqual(pathOf(demo.stdout), pathOf(replay.stdout));
   assert.equal(/^path +(.*)$/m.exec(demo.stdout)?.[1], countsOf(pathOf(demo.stdout)));
-  assert.match(demo.stdout.trimEnd().split('\n').at(-1) ?? '', new RegExp(`rm -rf ${demo.folder}$`));
+  assert.match(
+    demo.stdout.trimEnd().split('\n').at(-1) ?? '',
+    new RegExp(`rm -rf ${demo.folder}$`),
+  );
 });
 
 for (const sandbox of ['workspace', 'off']) {
@@ -63,7 +74,10 @@ for (const sandbox of ['workspace', 'off']) {
     assert.doesNotMatch(first, /step 8/, 'it is killed in the middle of the command');
     assert.match(alone, /goes on.*\n( +step \d of 8\n)+/);
     assert.match(resumed, /it still runs|it has ended meanwhile/);
-    assert.match(resumed, /step 1 of 8\n[\s\S]*step 8 of 8\n[\s\S]*exit code 0.*\n.*this is the real result/);
+    assert.match(
+      resumed,
+      /step 1 of 8\n[\s\S]*step 8 of 8\n[\s\S]*exit code 0.*\n.*this is the real result/,
+    );
     assert.equal(readFileSync(join(folder, 'starts.txt'), 'utf8'), 'started\n');
     const replay = await runPawl(place, ['replay', sessionOf(place)]);
     expectCode(replay, 0);
@@ -72,7 +86,9 @@ for (const sandbox of ['workspace', 'off']) {
 
 test('the demo says so where git does not work', async (context) => {
   const place = makePlace(context);
-  writeFileSync(join(place.folder, 'git'), '#!/bin/sh\necho "git is broken" >&2\nexit 1\n', { mode: 0o755 });
+  writeFileSync(join(place.folder, 'git'), '#!/bin/sh\necho "git is broken" >&2\nexit 1\n', {
+    mode: 0o755,
+  });
   const environment = { ...place.environment, PATH: `${place.folder}:${process.env.PATH}` };
   const ended = await runPawl({ ...place, environment }, ['demo']);
   expectCode(ended, 69);

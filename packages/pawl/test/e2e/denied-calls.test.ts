@@ -9,11 +9,19 @@ import { call, done, message } from './wire-words.js';
 // A call that was denied since nobody could approve it ends `pawl -p` with 77, in every preset that asks about it.
 
 type Input = Readonly<Record<string, unknown>>;
-const bash = (command: string, more: Input = {}): readonly [string, Input] => ['bash', { command, ...more }];
+const bash = (command: string, more: Input = {}): readonly [string, Input] => [
+  'bash',
+  { command, ...more },
+];
 const write = (file: string): readonly [string, Input] => ['write', { path: file, content: 'x' }];
 
 /** 0: allowed, or denied by the preset or the user and not for lack of a user. */
-type Codes = { readonly plan: 0 | 77; readonly careful: 0 | 77; readonly auto: 0 | 77; readonly ci: 0 | 77 };
+type Codes = {
+  readonly plan: 0 | 77;
+  readonly careful: 0 | 77;
+  readonly auto: 0 | 77;
+  readonly ci: 0 | 77;
+};
 
 const NOBODY: Codes = { plan: 77, careful: 77, auto: 77, ci: 0 };
 const LEAVES: Codes = { plan: 0, careful: 77, auto: 77, ci: 0 };
@@ -26,13 +34,21 @@ const rows: readonly (readonly [kind: string, call: readonly [string, Input], co
   ['a command that is not clear', bash('$(cat x)'), NOBODY],
   ['a git command that destroys work', bash('git reset --hard'), NOBODY],
   ['the deletion of everything', bash('rm -rf .'), NOBODY],
-  ['a command that loses a file', bash('echo x > notes.txt'), { plan: 0, careful: 77, auto: 0, ci: 0 }],
+  [
+    'a command that loses a file',
+    bash('echo x > notes.txt'),
+    { plan: 0, careful: 77, auto: 0, ci: 0 },
+  ],
   ['a host that nobody named', ['fetch', { url: 'https://example.invalid/' }], LEAVES],
   ['a command that a rule denies', bash('git push'), { plan: 0, careful: 0, auto: 0, ci: 0 }],
   ['a harmless command', bash('true'), { plan: 0, careful: 0, auto: 0, ci: 0 }],
 ];
 
-const makePlaceWith = async (context: TestContext, [tool, input]: readonly [string, Input], more = {}) => {
+const makePlaceWith = async (
+  context: TestContext,
+  [tool, input]: readonly [string, Input],
+  more = {},
+) => {
   const place = await makeServed(context, [message(call('a', tool, input)), done], more);
   writeFileSync(path.join(place.workspace, 'notes.txt'), 'untracked\n');
   const folder = path.join(place.home, '.config', 'pawl');
@@ -50,7 +66,8 @@ for (const [kind, tried, codes] of rows)
       const result = readRecords(ended.stdout).at(-1);
       assert.ok(result?.type === 'result');
       assert.deepEqual([result.exit, result.ok], [codes[preset], codes[preset] === 0]);
-      if (codes[preset] === 77) assert.match(result.message, /no user to approve (bash|write|fetch) /);
+      if (codes[preset] === 77)
+        assert.match(result.message, /no user to approve (bash|write|fetch) /);
     });
 
 test('the default preset of -p ends with 77 and still prints the answer; --on-ask deny accepts it with 0', async (context) => {
@@ -92,7 +109,10 @@ for (const words of [
     place.environment.PATH = pathWithoutSandbox(place.folder);
     const ended = await runInProcess(place, ['-p', 'go', ...words]);
     expectCode(ended, 77);
-    assert.match(ended.stderr, /^pawl: No sandbox works here, so commands were denied: bash true\.$/m);
+    assert.match(
+      ended.stderr,
+      /^pawl: No sandbox works here, so commands were denied: bash true\.$/m,
+    );
     assert.match(ended.stderr, /--sandbox off runs commands without one/);
     assert.notEqual(ended.stdout, '');
   });

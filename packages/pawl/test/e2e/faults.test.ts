@@ -1,5 +1,12 @@
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runInProcess } from './in-process.js';
@@ -179,7 +186,10 @@ test('a disk that a command fills: a result that is known and the end of the ses
 });
 
 test('a closed pipe: exit 141, quietly, and the session is settled', async (context) => {
-  const place = await makeServed(context, [message(call('a', 'bash', { command: 'sleep 0.4' })), done]);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: 'sleep 0.4' })),
+    done,
+  ]);
   const running = startPawl(place, ['-p', 'x', '--json']);
   await until('a record', () => running.stdout().includes('toolStarted'));
   running.child.stdout?.destroy();
@@ -231,11 +241,16 @@ test('a journal damaged later says how to look at what is good, and to go on fro
   expectCode(await runInProcess(place, ['-p', 'one']), 0);
   const sessionId = sessionOf(place);
   const journal = join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`);
-  writeFileSync(journal, readFileSync(journal, 'utf8').replace('ShutdownRequested', 'ShutdownRequisite'));
+  writeFileSync(
+    journal,
+    readFileSync(journal, 'utf8').replace('ShutdownRequested', 'ShutdownRequisite'),
+  );
   const ended = await runInProcess(place, ['show', sessionId]);
   expectCode(ended, 65);
-  const [, shown = ''] = /^To see the undamaged part: pawl (show \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
-  const [, forked = ''] = /^To continue from there: pawl (fork \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
+  const [, shown = ''] =
+    /^To see the undamaged part: pawl (show \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
+  const [, forked = ''] =
+    /^To continue from there: pawl (fork \S+ --at \d+)$/m.exec(ended.stderr) ?? [];
   expectCode(await runInProcess(place, shown.split(' ')), 0);
   expectCode(await runInProcess(place, [...forked.split(' '), 'two']), 0);
 });

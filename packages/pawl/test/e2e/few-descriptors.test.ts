@@ -46,7 +46,14 @@ test('few open files: a session works, or ends with a sentence and an exit code 
   const least = await leastFiles(place);
   let refused = 0;
   for (let files = least; files < least + 16; files += 3) {
-    const { code, stderr } = await runWith(place, files, '--model', 'scripted/script.json', '-p', 'hi');
+    const { code, stderr } = await runWith(
+      place,
+      files,
+      '--model',
+      'scripted/script.json',
+      '-p',
+      'hi',
+    );
     assert.doesNotMatch(stderr, /internal fault|^\s+at \S+ \(/m, `${files} files`);
     // The cause is the limit, and not bubblewrap.
     assert.doesNotMatch(stderr, /bubblewrap does not work/, `${files} files`);

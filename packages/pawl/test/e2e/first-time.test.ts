@@ -7,7 +7,8 @@ import { call, done, message } from './wire-words.js';
 
 /** What somebody finds who has read nothing. */
 
-const write = (id: string, content: string) => message(call(id, 'write', { path: 'x.txt', content }));
+const write = (id: string, content: string) =>
+  message(call(id, 'write', { path: 'x.txt', content }));
 
 const looked: readonly (readonly [string, RegExp])[] = [
   ['login', /export ANTHROPIC_API_KEY=/],

@@ -96,7 +96,14 @@ const eventsOf = (
     parts: [{ type: 'text', text: 'So.' }, ...parts],
   };
   const stopReason = all.length === 0 ? 'end' : 'toolUse';
-  state = feed({ type: 'LlmCompleted', requestId, message, calls: all, stopReason, usage: NO_TOKENS });
+  state = feed({
+    type: 'LlmCompleted',
+    requestId,
+    message,
+    calls: all,
+    stopReason,
+    usage: NO_TOKENS,
+  });
   if (all.length > 0 && state.name !== 'ExecutingTools')
     throw new Error(`the forged calls are in ${state.name}`);
   if (state.name === 'ExecutingTools') {
@@ -110,7 +117,8 @@ const eventsOf = (
           answer: { kind: 'allow' },
           scope: 'session',
         });
-      if (until === 'running' && callId === 'c0') state = feed({ type: 'ToolStarted', batchId, callId });
+      if (until === 'running' && callId === 'c0')
+        state = feed({ type: 'ToolStarted', batchId, callId });
     }
   }
   for (const event of more?.(state) ?? []) state = feed(event as Untimed, 'odd'); // what an attacker writes
@@ -153,7 +161,8 @@ const forgeBytes = (
     seq += 1;
     const event = { ...untimed, at: 1_700_000_000_000 + seq } as unknown as Event; // as above
     const stepped = step(state, event);
-    if (isStrict && stepped.diagnostics.length > 0) throw new Error(JSON.stringify(stepped.diagnostics));
+    if (isStrict && stepped.diagnostics.length > 0)
+      throw new Error(JSON.stringify(stepped.diagnostics));
     ({ state } = stepped);
     const line = encodeRecord({ entry: { seq, event }, check: check(state) }, crc);
     lines.push(line.bytes);

@@ -58,7 +58,9 @@ test('another agent that continues a foreign session by pawl mcp serve starts no
   const place = await makeServed(context, [done]);
   const { sessionId } = await plant(join(place.state, 'pawl'), place.workspace, outside(place));
   const env = Object.fromEntries(
-    Object.entries(place.environment).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    Object.entries(place.environment).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    ),
   );
   const table = { command: process.execPath, args: [bin, 'mcp', 'serve'], env };
   const connection = createConnection(settingsOf<McpServer & { kind: 'stdio' }>('pawl', table), {
@@ -123,7 +125,11 @@ test('a foreign session leaves the sandbox neither as root nor as an ordinary us
   for (const account of made.accounts) {
     for (const rules of ['', ALLOWED]) {
       const foreign = await runAs(account, 'foreign', rules);
-      assert.deepEqual([foreign.code, foreign.fired], [0, false], `${account.who}: ${foreign.stderr}`);
+      assert.deepEqual(
+        [foreign.code, foreign.fired],
+        [0, false],
+        `${account.who}: ${foreign.stderr}`,
+      );
     }
     const denied = await runAs(account, 'own', '');
     assert.deepEqual([denied.code, denied.fired], [0, false], `${account.who}: ${denied.stderr}`);

@@ -54,7 +54,10 @@ test('a provider behind a certificate of one’s own, which answers compressed',
     PAWL_MAX_RETRIES: '1',
     PAWL_RETRY_MS: '5',
   };
-  const trusting = await runPawl(makePlace(context, { ...more, NODE_EXTRA_CA_CERTS: pem }), ['-p', 'go']);
+  const trusting = await runPawl(makePlace(context, { ...more, NODE_EXTRA_CA_CERTS: pem }), [
+    '-p',
+    'go',
+  ]);
   expectCode(trusting, 0);
   assert.equal(trusting.stdout, 'Over TLS.\n');
   const wary = await runPawl(makePlace(context, more), ['-p', 'go']);

@@ -20,16 +20,22 @@ const { writeSync, fstatSync } = fs;
 
 /** Both are called by other code, too: only what goes to the two streams during a run is caught. */
 const catchOutput = (): void => {
-  Reflect.set(fs, 'writeSync', (descriptor: number, content: Buffer | string, ...rest: readonly never[]) => {
-    if (caught === null || (descriptor !== 1 && descriptor !== 2))
-      return Reflect.apply(writeSync, fs, [descriptor, content, ...rest]);
-    const bytes = Buffer.from(content as Buffer); // a copy, of bytes or of text
-    (descriptor === 1 ? caught.out : caught.error).push(bytes);
-    return bytes.length;
-  });
+  Reflect.set(
+    fs,
+    'writeSync',
+    (descriptor: number, content: Buffer | string, ...rest: readonly never[]) => {
+      if (caught === null || (descriptor !== 1 && descriptor !== 2))
+        return Reflect.apply(writeSync, fs, [descriptor, content, ...rest]);
+      const bytes = Buffer.from(content as Buffer); // a copy, of bytes or of text
+      (descriptor === 1 ? caught.out : caught.error).push(bytes);
+      return bytes.length;
+    },
+  );
   const pipe = { isFIFO: () => true, isSocket: () => false, isFile: () => false } as Stats;
   Reflect.set(fs, 'fstatSync', (descriptor: number, ...rest: readonly never[]) =>
-    caught !== null && descriptor === 0 ? pipe : Reflect.apply(fstatSync, fs, [descriptor, ...rest]),
+    caught !== null && descriptor === 0
+      ? pipe
+      : Reflect.apply(fstatSync, fs, [descriptor, ...rest]),
   );
   syncBuiltinESMExports();
 };
@@ -38,7 +44,8 @@ const exchangeEnvironment = (environment: NodeJS.ProcessEnv): (() => void) => {
   const before = { ...process.env };
   const set = (variables: NodeJS.ProcessEnv): void => {
     for (const name of Object.keys(process.env)) delete process.env[name];
-    for (const [name, value] of Object.entries(variables)) if (value !== undefined) process.env[name] = value;
+    for (const [name, value] of Object.entries(variables))
+      if (value !== undefined) process.env[name] = value;
   };
   set(environment);
   return () => set(before);
@@ -70,7 +77,9 @@ export const runInProcess = async (
   process.chdir(place.workspace);
   try {
     const code = await runCommandLine(words);
-    const [stdout, stderr] = [own.out, own.error].map((pieces) => Buffer.concat(pieces).toString('utf8'));
+    const [stdout, stderr] = [own.out, own.error].map((pieces) =>
+      Buffer.concat(pieces).toString('utf8'),
+    );
     return { code, stdout: stdout ?? '', stderr: stderr ?? '' };
   } finally {
     caught = null;

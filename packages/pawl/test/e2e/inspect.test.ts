@@ -12,7 +12,8 @@ test('pawl inspect serves the session until it is interrupted', async (context) 
   const place = makePlace(context);
   await storeTrace(path.join(place.state, 'pawl'), 'story', STORY);
   const running = start(place, process.execPath, [bin, 'inspect', 'sto']);
-  while (!running.stdout().includes('\n')) await once(running.child.stdout ?? running.child, 'data');
+  while (!running.stdout().includes('\n'))
+    await once(running.child.stdout ?? running.child, 'data');
   const address = running.stdout().trim();
   assert.match(address, /^http:\/\/127\.0\.0\.1:\d+\/[\w-]{32}\/session\/story$/);
   const page = await fetch(address);

@@ -22,7 +22,8 @@ import { call, done, last, message } from './wire-words.js';
 export type Served = Place & { readonly server: AnthropicServer };
 
 export const has = (place: Place, name: string): boolean => existsSync(join(place.workspace, name));
-export const touch = (place: Place, name: string): void => writeFileSync(join(place.workspace, name), '');
+export const touch = (place: Place, name: string): void =>
+  writeFileSync(join(place.workspace, name), '');
 
 /** Runs until somebody makes the file `go`; tells that it runs with the file `runs`. */
 export const WAITING =
@@ -66,7 +67,9 @@ export const resumed = (place: Place, ...words: readonly string[]): Promise<Ende
 
 /** The result of a call in the last message of a request. */
 export const resultOf = ({ server }: Served, request: number, callId: string): string => {
-  const part = last(server.requests[request]?.body).find(({ tool_use_id }) => tool_use_id === callId);
+  const part = last(server.requests[request]?.body).find(
+    ({ tool_use_id }) => tool_use_id === callId,
+  );
   return typeof part?.content === 'string' ? part.content : JSON.stringify(part?.content);
 };
 

@@ -49,7 +49,10 @@ test('verify says that all is good, and names file, line and byte where it is no
   writeFileSync(copy, changed);
   const bad = await runInProcess(place, ['verify', copy]);
   expectCode(bad, 65);
-  assert.ok(bad.stderr.includes(`${copy}: line 2, which begins at byte ${begin}: its checksum`), bad.stderr);
+  assert.ok(
+    bad.stderr.includes(`${copy}: line 2, which begins at byte ${begin}: its checksum`),
+    bad.stderr,
+  );
   truncateSync(journal, begin);
   const cut = await runInProcess(place, ['verify', id]);
   expectCode(cut, 65);
@@ -66,7 +69,10 @@ test('verify does not call a journal whole whose end nothing proves', async (con
   assert.match(copied.stdout, /all lines are good .*Lines at the end may be missing/);
   assert.doesNotMatch(copied.stdout, /all good/);
   rmSync(journal.replace(/jsonl$/, 'mark'));
-  assert.match((await runInProcess(place, ['verify', id])).stdout, /Lines at the end may be missing/);
+  assert.match(
+    (await runInProcess(place, ['verify', id])).stdout,
+    /Lines at the end may be missing/,
+  );
   const exported = (await runInProcess(place, ['export', id])).stdout.trim();
   assert.match((await runInProcess(place, ['verify', exported])).stdout, /all good/); // its size is part of it
 });
@@ -77,7 +83,11 @@ for (const { what, change, says } of [
     change: (text: string) => `\ufeff${text}`,
     says: /a byte order mark before it/,
   },
-  { what: 'CR LF', change: (text: string) => text.replaceAll('\n', '\r\n'), says: /its line ends to CR LF/ },
+  {
+    what: 'CR LF',
+    change: (text: string) => text.replaceAll('\n', '\r\n'),
+    says: /its line ends to CR LF/,
+  },
 ])
   test(`a journal that another program has given ${what} is refused with that reason`, async (context) => {
     const { place, journal } = await worked(context);

@@ -93,7 +93,10 @@ const slow = (reply: ServerReply): ServerReply =>
   reply.type === 'message' ? { ...reply, delayMs: 60 } : reply;
 
 test('Alt+Enter waits for the end of the turn, Enter for the next results', async (context) => {
-  const place = await makeServed(context, [message(call('a', 'read', { path: 'x' })), done, done].map(slow));
+  const place = await makeServed(
+    context,
+    [message(call('a', 'read', { path: 'x' })), done, done].map(slow),
+  );
   writeFileSync(join(place.workspace, 'x'), 'x\n');
   const window = await openReady(context, place, { words: ['--preset', 'auto'] });
   window.press('go\r');

@@ -82,9 +82,13 @@ export const compileKiller = (folder: string): string => {
   const library = join(folder, 'killer.so');
   if (existsSync(library)) return library;
   writeFileSync(join(folder, 'killer.c'), SOURCE);
-  execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-o', library, join(folder, 'killer.c'), '-ldl'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  execFileSync(
+    'gcc',
+    ['-shared', '-fPIC', '-O1', '-o', library, join(folder, 'killer.c'), '-ldl'],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
   return library;
 };
 

@@ -24,7 +24,8 @@ const killInBatch = async (context: TestContext, command: string): Promise<Groun
     call('b', 'bash', { command: waiting }),
   );
   const reply = (body: WireBody) => {
-    if (/Write the message of one git commit/.test(JSON.stringify(body))) return message(text('feat: both'));
+    if (/Write the message of one git commit/.test(JSON.stringify(body)))
+      return message(text('feat: both'));
     return body.messages.length === 1 ? batch : done;
   };
   const place = await makeRepository(context, reply);
@@ -59,7 +60,10 @@ test('auto-commit after a kill: a command that still runs is waited for, and the
   const ended = await running.ended;
   expectCode(ended, 0);
   assert.equal(place.git('status', '--porcelain'), '', ended.stderr);
-  assert.equal(place.git('show', '--format=%s', '--name-only', 'HEAD'), 'feat: both\n\none.txt\ntwo.txt\n');
+  assert.equal(
+    place.git('show', '--format=%s', '--name-only', 'HEAD'),
+    'feat: both\n\none.txt\ntwo.txt\n',
+  );
 });
 
 test('auto-commit after a kill: no part of a batch is committed, and each file is named with the reason', async (context) => {

@@ -78,10 +78,15 @@ for (let run = 1; run <= RUNS; run++) {
     const again = hasSession(place) ? ['--continue'] : [];
     expectCode(await runInProcess(place, [...again, '-p', 'go on', ...level]), 0);
     const numbers = Array.from({ length: COMMANDS }, (_, at) => at + 1);
-    assert.equal(logOf(place), numbers.map((n) => `begin-${n}\nend-${n}\n`).join(''), 'exactly once');
+    assert.equal(
+      logOf(place),
+      numbers.map((n) => `begin-${n}\nend-${n}\n`).join(''),
+      'exactly once',
+    );
     expectValid(place.server);
     const sent = JSON.stringify(place.server.requests.at(-1)?.body.messages);
-    for (const number of numbers) assert.match(sent, new RegExp(`output-${number}\\\\n\\[exit code`));
+    for (const number of numbers)
+      assert.match(sent, new RegExp(`output-${number}\\\\n\\[exit code`));
     assert.doesNotMatch(sent, /unknown/);
     await until('nothing is left', () => processesOf(place).length === 0);
     assert.deepEqual(readdirSync(join(place.state, 'pawl', 'sandbox')), []);

@@ -22,14 +22,21 @@ const SEED = Number(process.env.PAWL_SEED ?? 1);
 /** 16 points of 5 shapes, each in 2 ways. */
 const ALL = 160;
 
-const SHAPES = ['a branch', 'packed refs', 'a linked worktree', 'a detached HEAD', 'no commit yet'] as const;
+const SHAPES = [
+  'a branch',
+  'packed refs',
+  'a linked worktree',
+  'a detached HEAD',
+  'no commit yet',
+] as const;
 type Shape = (typeof SHAPES)[number];
 
 type Ground = Awaited<ReturnType<typeof makeGround>>;
 
 const replyTo = (body: WireBody) => {
   const wanted = JSON.stringify(last(body));
-  if (/Write the message of one git commit/.test(JSON.stringify(body))) return message(text('feat: add new'));
+  if (/Write the message of one git commit/.test(JSON.stringify(body)))
+    return message(text('feat: add new'));
   if (wanted.includes('make a file'))
     return message(call('w', 'write', { path: 'new.txt', content: 'of the agent\n' }));
   return done;
@@ -42,10 +49,18 @@ const makeGround = async (context: TestContext, shape: Shape) => {
   const committer = { GIT_COMMITTER_NAME: 'Ada', GIT_COMMITTER_EMAIL: 'ada@example.org' };
   const env = { PATH: process.env.PATH, HOME: home, ...named, ...committer };
   const shell = (command: string, cwd = workspace): string =>
-    execFileSync('bash', ['-ec', command], { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+    execFileSync('bash', ['-ec', command], {
+      cwd,
+      env,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
   const first = 'echo one >a; git add a; git commit -qm first';
   if (shape === 'a linked worktree') {
-    shell(`mkdir main; cd main; git init -qb main; ${first}; git worktree add -q ../work -b other`, folder);
+    shell(
+      `mkdir main; cd main; git init -qb main; ${first}; git worktree add -q ../work -b other`,
+      folder,
+    );
   } else shell(`git init -qb main; ${shape === 'no commit yet' ? ':' : first}`);
   if (shape === 'packed refs') shell('git pack-refs --all');
   if (shape === 'a detached HEAD') shell('git checkout -q --detach');
@@ -57,13 +72,17 @@ const makeGround = async (context: TestContext, shape: Shape) => {
 
 const go = (ground: Ground, kill: KillOrder | null, words: readonly string[]): Promise<Ended> =>
   runPawl(
-    kill === null ? ground : { ...ground, environment: { ...ground.environment, ...killVariables(kill) } },
+    kill === null
+      ? ground
+      : { ...ground, environment: { ...ground.environment, ...killVariables(kill) } },
     ['--auto-commit', ...words],
   );
 
 /** Locks and claims in a git folder. */
 const leftovers = (folder: string): readonly string[] =>
-  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.lock$|pawl-/.test(name));
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /\.lock$|pawl-/.test(name),
+  );
 
 const subjects = ({ shell }: Ground): readonly string[] =>
   shell('git log --format=%s 2>/dev/null || true').split('\n').filter(Boolean);
@@ -102,7 +121,12 @@ const checkAfter = (ground: Ground, ended: Ended, children: boolean): 'made' | '
 };
 
 /** Kills at one point, resumes, and checks. Returns what the point was and how it ended. */
-const killAt = async (context: TestContext, shape: Shape, at: number, children: boolean): Promise<string> => {
+const killAt = async (
+  context: TestContext,
+  shape: Shape,
+  at: number,
+  children: boolean,
+): Promise<string> => {
   const ground = await makeGround(context, shape);
   const log = join(ground.folder, 'points');
   const killed = await go(

@@ -19,7 +19,9 @@ const answer = (body: WireBody) => {
   if (wanted.includes('make it rough'))
     return message(call('w', 'write', { path: 'a.go', content: 'rough\n' }));
   if (wanted.includes('make it fine'))
-    return message(call('e', 'edit', { path: 'a.go', edits: [{ oldText: 'smooth', newText: 'fine' }] }));
+    return message(
+      call('e', 'edit', { path: 'a.go', edits: [{ oldText: 'smooth', newText: 'fine' }] }),
+    );
   return done;
 };
 
@@ -33,7 +35,10 @@ const makeGround = async (context: TestContext) => {
   writeFileSync(join(workspace, 'go.mod'), 'module x\n');
   const named = '-c user.name=Ada -c user.email=ada@example.org';
   const commit = `git init -q; git add .; git ${named} commit -qm first`;
-  execFileSync('bash', ['-ec', commit], { cwd: workspace, env: { PATH: process.env.PATH, HOME: home } });
+  execFileSync('bash', ['-ec', commit], {
+    cwd: workspace,
+    env: { PATH: process.env.PATH, HOME: home },
+  });
   const environment = { ...place.environment, PATH: `${programs}:${process.env.PATH}` };
   const log = join(folder, 'points');
   const run = (words: readonly string[], more: NodeJS.ProcessEnv) =>

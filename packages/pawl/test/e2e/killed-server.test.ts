@@ -115,12 +115,18 @@ for (const row of [
   { tool: 'look', isSent: true, calls: 'look\nlook\n', result: /did look/ },
 ])
   test(`a call of ${row.tool} that was ${row.isSent ? 'sent' : 'not sent'} when Pawl was killed`, async (context) => {
-    const place = await makeServed(context, [done, message(call('c1', `mcp__odd__${row.tool}`, {})), done]);
+    const place = await makeServed(context, [
+      done,
+      message(call('c1', `mcp__odd__${row.tool}`, {})),
+      done,
+    ]);
     configure(place, plainScript(context, slowScript));
     expectCode(await runPawl(place, ['-p', 'learn the tools']), 0);
     if (!row.isSent) writeFileSync(join(place.workspace, 'hold'), '');
     const running = startPawl(place, ['-p', 'work']);
-    await until('the call has started', () => (row.isSent ? callsIn(place) !== '' : hasStarted(place)));
+    await until('the call has started', () =>
+      row.isSent ? callsIn(place) !== '' : hasStarted(place),
+    );
     running.child.kill('SIGKILL');
     await running.ended;
     assert.equal(callsIn(place), row.isSent ? `${row.tool}\n` : '');

@@ -26,7 +26,10 @@ for (const sandbox of [[], ['--sandbox', 'off', '--formatter', 'on']])
     writeFileSync(join(workspace, 'go.mod'), 'module x\n');
     const env = { PATH: process.env.PATH, HOME: home };
     execFileSync('git', ['init', '-q'], { cwd: workspace, env });
-    const own = { ...place, environment: { ...environment, PATH: `${programs}:${process.env.PATH}` } };
+    const own = {
+      ...place,
+      environment: { ...environment, PATH: `${programs}:${process.env.PATH}` },
+    };
     const running = startPawl(own, ['-p', 'work', ...sandbox]);
     await until(
       () => `the formatter runs\n${running.stderr()}`,

@@ -35,7 +35,14 @@ test('the JSON result names the call that needed approval, too', async (context)
 
 test('with --on-ask deny the model reads the denial and goes on', async (context) => {
   const place = await makeServed(context, [write, done]);
-  const ended = await runInProcess(place, ['-p', 'write', '--preset', 'careful', '--on-ask', 'deny']);
+  const ended = await runInProcess(place, [
+    '-p',
+    'write',
+    '--preset',
+    'careful',
+    '--on-ask',
+    'deny',
+  ]);
   expectCode(ended, 0);
   assert.ok(!existsSync(join(place.workspace, 'x.txt')));
   expectValid(place.server);
@@ -104,7 +111,10 @@ for (const [title, flags, code, reason] of rows) {
 }
 
 test('a limit of time ends the turn in the middle of a command: exit 124', async (context) => {
-  const place = await makeServed(context, [message(call('a', 'bash', { command: 'sleep 313.09' })), done]);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: 'sleep 313.09' })),
+    done,
+  ]);
   const ended = await runInProcess(place, ['-p', 'wait', '--max-minutes', '0.02']);
   expectCode(ended, 124);
   assert.match(ended.stderr, /stopped/);

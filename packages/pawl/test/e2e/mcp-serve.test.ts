@@ -17,7 +17,9 @@ const textOf = ({ content }: CallToolResult): string =>
 
 const connect = (t: TestContext, place: Place, protocol: string): Connection => {
   const env = Object.fromEntries(
-    Object.entries(place.environment).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    Object.entries(place.environment).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    ),
   );
   const table = { command: process.execPath, args: [bin, 'mcp', 'serve'], env, protocol };
   const connection = createConnection(settingsOf<McpServer & { kind: 'stdio' }>('pawl', table), {
@@ -53,7 +55,10 @@ for (const protocol of ['legacy', '2026-07-28'] as const)
     const { sessionId = '' } = first.structuredContent as { readonly sessionId?: string }; // as `prompt` gives it
     const second = await run('prompt', { prompt: 'and now?', sessionId });
     assert.equal(textOf(second), 'Done.');
-    assert.match(textOf(await run('sessions', {})), new RegExp(`^${sessionId}  .*  write a file$`, 'm'));
+    assert.match(
+      textOf(await run('sessions', {})),
+      new RegExp(`^${sessionId}  .*  write a file$`, 'm'),
+    );
     assert.match(
       textOf(await run('show', { sessionId })),
       /user: write a file[\s\S]*user: and now\?[\s\S]*Done\./,
@@ -69,7 +74,10 @@ for (const protocol of ['legacy', '2026-07-28'] as const)
 
 test('when the other agent goes, a running command ends with it', async (t) => {
   const sleep = uniqueSleep(t);
-  const place = await makeServed(t, [message(call('c1', 'bash', { command: `sleep ${sleep}` })), done]);
+  const place = await makeServed(t, [
+    message(call('c1', 'bash', { command: `sleep ${sleep}` })),
+    done,
+  ]);
   const connection = connect(t, place, 'legacy');
   const called = connection.call(
     'prompt',
@@ -113,9 +121,15 @@ test('over HTTP another agent is served with the token, and an interrupt ends wh
   atEnd(t, () => connection.close());
   const options = { signal: new AbortController().signal, onProgress: () => undefined };
   const { workspace } = place;
-  assert.equal(textOf(await connection.call('prompt', { prompt: 'hi', workspace }, options)), 'Fine.');
+  assert.equal(
+    textOf(await connection.call('prompt', { prompt: 'hi', workspace }, options)),
+    'Fine.',
+  );
   const running = connection.call('prompt', { prompt: 'wait', workspace, preset: 'auto' }, options);
-  const told = assert.rejects(running, /the MCP server pawl is gone: .*Whether the call took effect/);
+  const told = assert.rejects(
+    running,
+    /the MCP server pawl is gone: .*Whether the call took effect/,
+  );
   await until('the command runs', () => processesWith(sleep).length > 0);
   served.kill('SIGINT');
   assert.deepEqual(await exit, [0, null]);

@@ -56,13 +56,17 @@ required = true
   assert.match(results, /hello Ada \[secret:\$local\.env\.API_TOKEN\]/);
   const sessions = join(place.state, 'pawl', 'sessions');
   for (const name of readdirSync(sessions))
-    if (name.endsWith('.jsonl')) assert.ok(!readFileSync(join(sessions, name), 'utf8').includes(TOKEN), name);
+    if (name.endsWith('.jsonl'))
+      assert.ok(!readFileSync(join(sessions, name), 'utf8').includes(TOKEN), name);
   assert.match(results, /äöü 42/);
 
   const tested = await runPawl(place, ['mcp', 'test', 'local']);
   assert.deepEqual(
     [tested.code, tested.stdout],
-    [0, 'local: 1 tool\n- greet\n- /mcp__local__review: Reviews\n- 1 resource, such as @local:doc://guide\n'],
+    [
+      0,
+      'local: 1 tool\n- greet\n- /mcp__local__review: Reviews\n- 1 resource, such as @local:doc://guide\n',
+    ],
   );
   const failed = await runPawl(place, ['mcp', 'test', 'nobody']);
   assert.deepEqual([failed.code, failed.stdout], [2, '']);
@@ -84,7 +88,10 @@ required = true
     typed,
     /\/mcp__local__review by @local:doc:\/\/guide\\n\\nLook closely\.\\n\\nAttached: @local:doc:\/\/guide\\n```\\nGuidance\./,
   );
-  assert.match(denied.stderr, /not run, since you have not allowed it: MCP server evil\. pawl trust/);
+  assert.match(
+    denied.stderr,
+    /not run, since you have not allowed it: MCP server evil\. pawl trust/,
+  );
   assert.equal(existsSync(join(place.workspace, 'ran')), false);
   assert.match(
     JSON.stringify(last(place.server.requests.at(-1)?.body)),

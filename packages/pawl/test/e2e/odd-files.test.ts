@@ -51,7 +51,12 @@ test('control: who opens such a pipe waits', (t) => {
   assert.equal(spawnSync('cat', [file], { timeout: 300 }).signal, 'SIGTERM');
 });
 
-type Row = readonly [given: string, make: (place: Place) => readonly string[], exit: number, says: RegExp];
+type Row = readonly [
+  given: string,
+  make: (place: Place) => readonly string[],
+  exit: number,
+  says: RegExp,
+];
 
 const config = (place: Place): string => join(place.workspace, '.pawl', 'config.toml');
 
@@ -154,7 +159,10 @@ test('a relative HOME is not used: it would put files of Pawl into the project',
   };
   const ended = await runInProcess({ ...place, environment }, ['sessions']);
   expectCode(ended, 0);
-  assert.match(ended.stderr, /^pawl: HOME is not an absolute path \(odd-home\): \/\S+ is used instead\./);
+  assert.match(
+    ended.stderr,
+    /^pawl: HOME is not an absolute path \(odd-home\): \/\S+ is used instead\./,
+  );
   const usual = await runInProcess(place, ['sessions']);
   assert.doesNotMatch(usual.stderr, /HOME/);
 });
@@ -168,6 +176,9 @@ test('a folder that was removed meanwhile is no fault of Pawl', (t) => {
     encoding: 'utf8',
   });
   assert.equal(status, 65, stderr);
-  assert.match(stderr, /^pawl: The current folder was removed or replaced\. Go to another one \(cd\)/);
+  assert.match(
+    stderr,
+    /^pawl: The current folder was removed or replaced\. Go to another one \(cd\)/,
+  );
   assert.doesNotMatch(stderr, /internal fault|\n {4}at /);
 });

@@ -30,6 +30,10 @@ test('named pipes among the session files hold nobody up, and are not gone on wi
     ['fork', newest, '--at', '1', 'x'],
   ]) {
     const { code, stderr } = await runInProcess(place, way);
-    assert.deepEqual([code, /is not a regular file/.test(stderr)], [65, true], `${way.join(' ')}: ${stderr}`);
+    assert.deepEqual(
+      [code, /is not a regular file/.test(stderr)],
+      [65, true],
+      `${way.join(' ')}: ${stderr}`,
+    );
   }
 });

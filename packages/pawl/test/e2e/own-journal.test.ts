@@ -3,7 +3,15 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runInProcess } from './in-process.js';
-import { expectCode, makePlace, type Place, readRecords, sessionOf, startPawl, until } from './pawl.js';
+import {
+  expectCode,
+  makePlace,
+  type Place,
+  readRecords,
+  sessionOf,
+  startPawl,
+  until,
+} from './pawl.js';
 
 /** A session that no longer writes to its own journal stops with exit code 74, and says what happened. */
 
@@ -20,13 +28,17 @@ const makeScripted = (
   writeFileSync(
     join(place.workspace, 'script.json'),
     // a session that was taken over may end its turn before it reads the next prompt
-    JSON.stringify({ replies: [{ calls }, ...Array.from({ length: 3 }, () => ({ text: 'Done.' }))] }),
+    JSON.stringify({
+      replies: [{ calls }, ...Array.from({ length: 3 }, () => ({ text: 'Done.' }))],
+    }),
   );
   return place;
 };
 
 const inSessions = (context: Parameters<typeof makePlace>[0], command: string): Place =>
-  makeScripted(context, `J=$(echo *.jsonl) && ${command}`, ({ state }) => join(state, 'pawl', 'sessions'));
+  makeScripted(context, `J=$(echo *.jsonl) && ${command}`, ({ state }) =>
+    join(state, 'pawl', 'sessions'),
+  );
 
 const changes: readonly (readonly [title: string, command: string, says: RegExp])[] = [
   ['removed', 'rm $J', /was removed while/],
@@ -63,7 +75,15 @@ test('a session that is open elsewhere is refused, and can be taken over; the ot
   const refused = await runInProcess(place, ['--resume', id, '-p', 'more', ...MODEL]);
   expectCode(refused, 75);
   assert.match(refused.stderr, /is open in process \d+ on .* since .*--take-over/);
-  const second = startPawl(place, ['--resume', id, '--take-over', '-p', 'more', '--json', ...MODEL]);
+  const second = startPawl(place, [
+    '--resume',
+    id,
+    '--take-over',
+    '-p',
+    'more',
+    '--json',
+    ...MODEL,
+  ]);
   await until('the take-over', () => second.stdout().includes('"type":"session"'));
   writeFileSync(join(place.workspace, 'release'), '');
   const [stopped, taken] = await Promise.all([first.ended, second.ended]);

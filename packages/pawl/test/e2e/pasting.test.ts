@@ -38,7 +38,9 @@ const openWith = async (
   mkdirSync(programs);
   writeFileSync(join(place.folder, 'clip.png'), SHOT);
   if (script !== null)
-    writeFileSync(join(programs, 'xclip'), `#!/bin/sh\ncd '${place.folder}'\n${script}\n`, { mode: 0o700 });
+    writeFileSync(join(programs, 'xclip'), `#!/bin/sh\ncd '${place.folder}'\n${script}\n`, {
+      mode: 0o700,
+    });
   const PATH = script === null ? programs : `${programs}:/usr/bin:/bin`;
   const environment = { PATH, DISPLAY: ':7', WAYLAND_DISPLAY: '' };
   const window = openWindow(context, place, { words, environment, columns: 160 }); // the name of the temporary folder is on one line
@@ -211,7 +213,9 @@ for (const [title, words, listed, shown] of [
   ],
 ] as const) {
   test(`${title}; so does the next process that sets it`, async (context) => {
-    const server = await startChatServer([answer, answer], { listed: [{ id: 'local', ...listed }] });
+    const server = await startChatServer([answer, answer], {
+      listed: [{ id: 'local', ...listed }],
+    });
     context.after(() => server.close());
     const place = makePlace(context, { OPENAI_COMPATIBLE_BASE_URL: `${server.url}/v1` });
     writeFileSync(join(place.workspace, 'shot.png'), SHOT);
@@ -224,7 +228,10 @@ for (const [title, words, listed, shown] of [
     const later = { ...place, environment: { ...place.environment, ...variables } };
     expectCode(await runInProcess(later, ['--continue', '-p', 'again']), 0);
     assert.deepEqual(
-      server.requests.map(({ text, fault }) => [fault, text.split(SHOT.toString('base64')).length - 1]),
+      server.requests.map(({ text, fault }) => [
+        fault,
+        text.split(SHOT.toString('base64')).length - 1,
+      ]),
       [
         [null, shown],
         [null, shown],
@@ -232,7 +239,9 @@ for (const [title, words, listed, shown] of [
     );
     const isUnknown = words.length === 0;
     assert.equal(
-      /not known to take any\. If it accepts pictures, start with --pictures yes\./.test(ended.stderr),
+      /not known to take any\. If it accepts pictures, start with --pictures yes\./.test(
+        ended.stderr,
+      ),
       isUnknown,
     );
   });

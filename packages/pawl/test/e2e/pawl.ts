@@ -34,7 +34,10 @@ export type Place = {
 
 /** An empty workspace and home, gone after the test. */
 export const makePlace = (context: TestScope, more: NodeJS.ProcessEnv = {}): Place => {
-  assert.ok(existsSync(join(root, 'packages/pawl/dist/cli.cjs')), 'dist/cli.cjs is missing: npm run build');
+  assert.ok(
+    existsSync(join(root, 'packages/pawl/dist/cli.cjs')),
+    'dist/cli.cjs is missing: npm run build',
+  );
   const folder = temporaryFolder(context, 'e2e');
   const [workspace, home, state] = ['work', 'home', 'state'].map((name) => join(folder, name)) as [
     string,
@@ -73,7 +76,11 @@ export const makeServed = async (
   return { ...place, server };
 };
 
-export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+export type Ended = {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+};
 
 export type Running = {
   readonly child: ChildProcess;
@@ -145,7 +152,8 @@ export const until = async <T>(
   for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.2, 100)) {
     const found = look();
     if (found !== undefined && found !== false) return found;
-    if (Date.now() > endsAt) assert.fail(`waited in vain: ${typeof what === 'string' ? what : what()}`);
+    if (Date.now() > endsAt)
+      assert.fail(`waited in vain: ${typeof what === 'string' ? what : what()}`);
     await delay(pauseMs);
   }
 };
@@ -184,11 +192,14 @@ const killProcessesWith = (mark: string): void => {
 };
 
 /** Command lines of living processes that hold `mark`. */
-export const processesWith = (mark: string): readonly string[] => living(mark).map(({ line }) => line);
+export const processesWith = (mark: string): readonly string[] =>
+  living(mark).map(({ line }) => line);
 
 /** The only session of a place. */
 export const sessionOf = (place: Place): string => {
-  const names = readdirSync(join(place.state, 'pawl', 'sessions')).filter((name) => name.endsWith('.jsonl'));
+  const names = readdirSync(join(place.state, 'pawl', 'sessions')).filter((name) =>
+    name.endsWith('.jsonl'),
+  );
   assert.equal(names.length, 1, names.join(' '));
   return (names[0] ?? '').replace('.jsonl', '');
 };

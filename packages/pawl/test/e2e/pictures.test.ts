@@ -81,7 +81,11 @@ const counts = (text: string | undefined, ...parts: readonly string[]): readonly
 
 for (const [name, wire] of Object.entries(served)) {
   test(`${name}: a picture that the user names and one that the model reads are sent, and again by the next process`, async (context) => {
-    const server = await wire.start([reading('pictures/other.png'), saying('seen'), saying('still seen')]);
+    const server = await wire.start([
+      reading('pictures/other.png'),
+      saying('seen'),
+      saying('still seen'),
+    ]);
     context.after(() => server.close());
     const place = makePlace(context, wire.variables(server.url));
     put(place, { 'my shot.png': SHOT, 'pictures/other.png': OTHER });
@@ -89,7 +93,8 @@ for (const [name, wire] of Object.entries(served)) {
     const ended = await runPawl(place, first);
     expectCode(ended, 0);
     assert.doesNotMatch(ended.stderr, /picture|png/);
-    for (const file of ['my shot.png', 'pictures/other.png']) unlinkSync(join(place.workspace, file));
+    for (const file of ['my shot.png', 'pictures/other.png'])
+      unlinkSync(join(place.workspace, file));
     expectCode(await runInProcess(place, ['--continue', '-p', 'and again?']), 0);
     const [one, two, three] = server.requests;
     assert.deepEqual(
@@ -103,7 +108,11 @@ for (const [name, wire] of Object.entries(served)) {
 
     const sessions = join(place.state, 'pawl', 'sessions');
     const journal = readFileSync(join(sessions, `${sessionOf(place)}.jsonl`), 'utf8');
-    assert.deepEqual(counts(journal, SHOT_64, OTHER_64), [0, 0], 'bytes are no part of the journal');
+    assert.deepEqual(
+      counts(journal, SHOT_64, OTHER_64),
+      [0, 0],
+      'bytes are no part of the journal',
+    );
     for (const base64 of [SHOT_64, OTHER_64]) {
       const sha256 = createHash('sha256').update(base64).digest('hex');
       assert.ok(journal.includes(sha256));
@@ -126,13 +135,24 @@ test('a model that takes no pictures reads that there is one, the user is told; 
   context.after(() => server.close());
   const place = makePlace(context, wire.variables(server.url));
   put(place, { 'shot.png': SHOT });
-  const ended = await runInProcess(place, ['-p', 'see @shot.png', '--model', 'openai-compatible/qwen3']);
+  const ended = await runInProcess(place, [
+    '-p',
+    'see @shot.png',
+    '--model',
+    'openai-compatible/qwen3',
+  ]);
   expectCode(ended, 0);
-  assert.match(ended.stderr, /The model does not get the pictures: openai-compatible\/qwen3 takes none\./);
+  assert.match(
+    ended.stderr,
+    /The model does not get the pictures: openai-compatible\/qwen3 takes none\./,
+  );
   expectCode(await runInProcess(place, ['--continue', '-p', 'read it']), 0);
   expectCode(await runInProcess(place, ['--continue', '-p', 'and you?', '--model', wire.model]), 0);
   assert.deepEqual(
-    server.requests.map(({ text, fault }) => [fault, ...counts(text, SHOT_64, 'a picture is not shown')]),
+    server.requests.map(({ text, fault }) => [
+      fault,
+      ...counts(text, SHOT_64, 'a picture is not shown'),
+    ]),
     [
       [null, 0, 1],
       [null, 0, 1],
@@ -163,7 +183,10 @@ test('-p: what can’t go with a prompt is said, and why; the prompt and what ca
   const lines = ended.stderr.trimEnd().split('\n');
   assert.equal(lines.length, 4, ended.stderr);
   assert.match(lines[0] ?? '', /fake\.png is not sent: .* it is no PNG, JPEG, GIF or WebP/);
-  assert.match(lines[1] ?? '', /large\.png is not sent: .*\d bytes, and models take at most 3750000/);
+  assert.match(
+    lines[1] ?? '',
+    /large\.png is not sent: .*\d bytes, and models take at most 3750000/,
+  );
   assert.match(lines[2] ?? '', /gone\.png is not sent: there is no such file/);
   assert.match(lines[3] ?? '', /half\.png is not sent: .*breaks off before its end/);
   const parts = last(place.server.requests[0]?.body);
@@ -189,7 +212,10 @@ test('the model reads why it can’t be shown a file, and goes on', async (conte
   assert.equal(said.length, 5);
   assert.match(said[0] ?? '', /I say that I am one/, 'a text by another name is a text');
   assert.match(said[1] ?? '', /broken\.png is a binary file .*"is_error":true/);
-  assert.match(said[2] ?? '', /can't be shown: .*at most 3750000\. Make a smaller copy.*"is_error":true/);
+  assert.match(
+    said[2] ?? '',
+    /can't be shown: .*at most 3750000\. Make a smaller copy.*"is_error":true/,
+  );
   assert.match(said[3] ?? '', /shot\.png: image\/png, 1 x 1 pixels/);
   assert.deepEqual(counts(said[4], SHOT_64), [1]);
 });
@@ -211,7 +237,11 @@ for (const [title, line, sent] of [
 
 test('in the terminal: the name is completed with its quotes, the picture goes along, and again after --continue', async (context) => {
   const place = await makeServed(context, [done, done, done]);
-  put(place, { 'my pictures/a shot.png': SHOT, 'my pictures/notes.txt': 'x', 'fake.png': 'no picture' });
+  put(place, {
+    'my pictures/a shot.png': SHOT,
+    'my pictures/notes.txt': 'x',
+    'fake.png': 'no picture',
+  });
   const window = await openReady(context, place);
   window.press('see @pict');
   await window.seesLine(/^> see @pict\n› my pictures\//);
@@ -252,10 +282,17 @@ test('in the terminal: the name is completed with its quotes, the picture goes a
 test('in the terminal: a model that takes no pictures is said to take none', async (context) => {
   const place = await makeServed(context, [done]);
   put(place, { 'shot.png': SHOT });
-  const window = await openReady(context, place, { words: ['--model', 'anthropic/claude-of-tomorrow'] });
+  const window = await openReady(context, place, {
+    words: ['--model', 'anthropic/claude-of-tomorrow'],
+  });
   window.press('see @shot.png \r');
-  await window.sees(/does not get the pictures: anthropic\/claude-of-tomorrow is not known to\s+take any/);
+  await window.sees(
+    /does not get the pictures: anthropic\/claude-of-tomorrow is not known to\s+take any/,
+  );
   await window.sees('Done.');
   expectValid(place.server);
-  assert.match(place.server.requests[0]?.text ?? '', /a picture is not shown: .* is not known to take any\]/);
+  assert.match(
+    place.server.requests[0]?.text ?? '',
+    /a picture is not shown: .* is not known to take any\]/,
+  );
 });

@@ -13,7 +13,19 @@ import { expectCode, makePlace, type Place, runPawl } from './pawl.js';
  */
 
 const PROGRAMS = [
-  ...['bash', 'sh', 'git', 'bwrap', 'python3', 'ldd', 'rg', 'node', 'wl-paste', 'xclip', 'xdg-open'],
+  ...[
+    'bash',
+    'sh',
+    'git',
+    'bwrap',
+    'python3',
+    'ldd',
+    'rg',
+    'node',
+    'wl-paste',
+    'xclip',
+    'xdg-open',
+  ],
   ...['systemd-run', 'env', 'true', 'unshare', 'less', 'cat', 'stty', 'tput'],
 ];
 const KEY = 'planted-key-check';
@@ -65,7 +77,14 @@ const useAll = async (place: Planted, run: typeof runPawl): Promise<void> => {
       ],
     }),
   );
-  const session = await run(place, ['-p', 'go', '--model', 'scripted/session.json', '--sandbox', 'off']);
+  const session = await run(place, [
+    '-p',
+    'go',
+    '--model',
+    'scripted/session.json',
+    '--sandbox',
+    'off',
+  ]);
   expectCode(session, 0);
 };
 

@@ -16,7 +16,16 @@ test('policy explain says which rule decides, and where the command would run', 
     '[rules]\nallow = ["curl"]\ndeny = ["git push"]\n\n[rules.paths]\nask = [".env*"]\n',
   );
   const explain = (command: string, ...more: readonly string[]) =>
-    runInProcess(place, ['policy', 'explain', command, '--sandbox', 'off', '--preset', 'auto', ...more]);
+    runInProcess(place, [
+      'policy',
+      'explain',
+      command,
+      '--sandbox',
+      'off',
+      '--preset',
+      'auto',
+      ...more,
+    ]);
   const denied = await explain('echo a; sudo git -C x push');
   expectCode(denied, 77);
   assert.match(denied.stdout, /^deny: a rule: deny "git push" \(.*config\.toml:3\)\n/);
@@ -25,7 +34,10 @@ test('policy explain says which rule decides, and where the command would run', 
   const asked = await explain('cat .env.local', '--json');
   expectCode(asked, 1);
   const record = JSON.parse(asked.stdout);
-  assert.deepEqual([record.decision, record.place, record.reach.network], ['ask', 'unfenced', 'yes']);
+  assert.deepEqual(
+    [record.decision, record.place, record.reach.network],
+    ['ask', 'unfenced', 'yes'],
+  );
   expectCode(await explain('npm test'), 0);
   expectCode(await runInProcess(place, ['policy', 'what', 'x']), 2);
   const wordless = await runInProcess(place, ['policy', 'explain']);
@@ -45,5 +57,8 @@ test('a faulty rule stops the program with its line', async (context) => {
   expectCode(ended, 78);
   assert.match(ended.stderr, /config\.toml:2: a rule of rules\.deny is the plain words/);
   assert.match(ended.stderr, /config\.toml:3: there is no rules\.forbid/);
-  assert.match(ended.stderr, /config\.toml:4: there is no rules\.alow\. Did you mean rules\.allow\?/);
+  assert.match(
+    ended.stderr,
+    /config\.toml:4: there is no rules\.alow\. Did you mean rules\.allow\?/,
+  );
 });

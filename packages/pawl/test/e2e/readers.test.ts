@@ -38,18 +38,36 @@ test('the JSON stream begins with the session, ends with the result, and every r
   const records = readRecords(ended.stdout);
   const [first] = records;
   assert.ok(
-    first?.type === 'session' && first.sessionId === sessionId && first.workspace === place.workspace,
+    first?.type === 'session' &&
+      first.sessionId === sessionId &&
+      first.workspace === place.workspace,
   );
   const result = records.at(-1);
   assert.ok(
-    result?.type === 'result' && result.ok && result.text === 'It says forty-two.' && result.exit === 0,
+    result?.type === 'result' &&
+      result.ok &&
+      result.text === 'It says forty-two.' &&
+      result.exit === 0,
   );
-  assert.equal(records.filter((record) => record.type === 'session' || record.type === 'result').length, 2);
+  assert.equal(
+    records.filter((record) => record.type === 'session' || record.type === 'result').length,
+    2,
+  );
   const kinds = new Set(records.map((record) => record.type));
-  for (const kind of ['input', 'request', 'text', 'reply', 'toolStarted', 'toolResult', 'state'] as const) {
+  for (const kind of [
+    'input',
+    'request',
+    'text',
+    'reply',
+    'toolStarted',
+    'toolResult',
+    'state',
+  ] as const) {
     assert.ok(kinds.has(kind), kind);
   }
-  const streamed = records.flatMap((record) => (record.type === 'text' ? [record.text] : [])).join('');
+  const streamed = records
+    .flatMap((record) => (record.type === 'text' ? [record.text] : []))
+    .join('');
   assert.equal(streamed, 'I look.It says forty-two.');
 });
 
@@ -88,7 +106,10 @@ test('sessions marks forks, and diff tells where they part', async (context) => 
   const parted = await runInProcess(place, ['diff', sessionId, forked, '--json']);
   expectCode(parted, 1);
   const { equal, a, b } = JSON.parse(parted.stdout);
-  assert.deepEqual([equal, a.common, a.parting.seq, b.parting, b.parent.seq], [false, 2, 3, null, 2]);
+  assert.deepEqual(
+    [equal, a.common, a.parting.seq, b.parting, b.parent.seq],
+    [false, 2, 3, null, 2],
+  );
   const journal = join(place.state, 'pawl', 'sessions', `${forked}.jsonl`);
   writeFileSync(journal, readFileSync(journal, 'utf8').replaceAll('I look.', 'I loot.'));
   const damaged = await runInProcess(place, ['diff', sessionId, forked]);
@@ -127,7 +148,9 @@ test('show --request is what the model was sent', async (context) => {
     sent.tools?.map(({ name }) => name),
   );
   assert.equal(shown.messages.length, sent.messages.length);
-  const first = JSON.parse((await runInProcess(place, ['show', sessionId, '--request', '--at', '1'])).stdout);
+  const first = JSON.parse(
+    (await runInProcess(place, ['show', sessionId, '--request', '--at', '1'])).stdout,
+  );
   assert.equal(first.messages.length, 1);
 });
 
@@ -165,7 +188,10 @@ test('replay prints the path and proves the hashes; up to a line, too', async (c
   const before = readFileSync(journal, 'utf8');
   const replayed = await runInProcess(place, ['replay', sessionId]);
   expectCode(replayed, 0);
-  assert.match(replayed.stdout, /LlmCompleted +CallingLlm → ProcessingLlmResponse → ToolUseRequested/);
+  assert.match(
+    replayed.stdout,
+    /LlmCompleted +CallingLlm → ProcessingLlmResponse → ToolUseRequested/,
+  );
   assert.match(replayed.stderr, /[1-9]\d* recorded state hashes compared, all equal/);
   assert.doesNotMatch(replayed.stdout, /(\w+) → \1/, 'what stays is no move');
   const early = await runInProcess(place, ['replay', sessionId, '--at', '1', '--json']);
@@ -191,7 +217,9 @@ test('machine draws itself: Mermaid, table, JSON', async (context) => {
   assert.match((await runInProcess(place, ['machine', '--table'])).stdout, /^\|/m);
   const { edges } = JSON.parse((await runInProcess(place, ['machine', '--json'])).stdout);
   assert.ok(
-    edges.some(({ from, to }: { from: string; to: string }) => from === 'CallingLlm' && to === 'Compacting'),
+    edges.some(
+      ({ from, to }: { from: string; to: string }) => from === 'CallingLlm' && to === 'Compacting',
+    ),
   );
 });
 

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { killLaunchers, launcherLeaders, processesOf } from './command-processes.js';
@@ -29,7 +37,11 @@ const NOTE = /\n\[Pawl was interrupted while this ran, and went on: this is the 
 
 /** What commands have printed, as far as it is on disk. */
 const keptIn = ({ state }: Place): string =>
-  readdirSync(join(state, 'pawl', 'sandbox'), { recursive: true, withFileTypes: true, encoding: 'utf8' })
+  readdirSync(join(state, 'pawl', 'sandbox'), {
+    recursive: true,
+    withFileTypes: true,
+    encoding: 'utf8',
+  })
     .filter((entry) => entry.isFile())
     .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
     .join('\n');
@@ -48,9 +60,13 @@ for (const level of ['workspace', 'off']) {
     touch(live, 'go');
     expectCode(await runInProcess(live, ['-p', 'work', ...words]), 0);
     const expected = resultIn(live);
-    const place = await makeServed(context, [message(call('c1', 'bash', { command })), done, done], {
-      ANTHROPIC_API_KEY: secret,
-    });
+    const place = await makeServed(
+      context,
+      [message(call('c1', 'bash', { command })), done, done],
+      {
+        ANTHROPIC_API_KEY: secret,
+      },
+    );
     const running = startPawl(place, ['-p', 'work', ...words]);
     await untilItRuns(place, running);
     await killed(running);
@@ -80,7 +96,10 @@ for (const level of ['workspace', 'off']) {
     assert.notEqual(second.code, 0, 'another process is refused');
     touch(place, 'go');
     const ended = await running.ended;
-    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was interrupted/);
+    assert.match(
+      resultIn(place),
+      /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was interrupted/,
+    );
     const told = readRecords(ended.stdout).find(({ type }) => type === 'toolResult');
     assert.ok(told?.type === 'toolResult' && told.status === 'ok', ended.stdout);
     onceIn(place);
@@ -177,7 +196,8 @@ const recordOf = ({ state }: Place): string => {
 
 test('the machine was restarted: unknown, and said to the model and the user; jobs are listed with that reason', async (context) => {
   const job = (id: string, command: string) => call(id, 'bash', { command, background: true });
-  const action = (id: string, jobAction: string, jobId?: string) => call(id, 'bash', { jobAction, jobId });
+  const action = (id: string, jobAction: string, jobId?: string) =>
+    call(id, 'bash', { jobAction, jobId });
   const place = await makeServed(context, [
     message(
       job('j1', 'echo up; sleep 1000'),
@@ -196,7 +216,10 @@ test('the machine was restarted: unknown, and said to the model and the user; jo
   await untilItRuns(place, running);
   await killed(running);
   touch(place, 'go-2');
-  await until('the second job ended', () => !processesOf(place).some(({ line }) => line.includes('go-2')));
+  await until(
+    'the second job ended',
+    () => !processesOf(place).some(({ line }) => line.includes('go-2')),
+  );
   const commands = join(recordOf(place), '..', 'commands');
   const recordedEnds = (): readonly string[] =>
     readdirSync(commands, { recursive: true, encoding: 'utf8' })
@@ -211,7 +234,10 @@ test('the machine was restarted: unknown, and said to the model and the user; jo
   const files = readdirSync(commands, { recursive: true });
   const ended = await resumed(place);
   expectCode(ended, 0);
-  assert.match(resultIn(place), /unknown after a crash\n.*another machine, or this one was restarted/);
+  assert.match(
+    resultIn(place),
+    /unknown after a crash\n.*another machine, or this one was restarted/,
+  );
   assert.match(ended.stderr, /unknown after a crash/);
   const listed = resultOf(place, 2, 'l').split('\n');
   assert.match(listed[0] ?? '', /^job-1: unknown \(.*this one was restarted since\): echo up/);
@@ -251,7 +277,10 @@ test('a workspace that was replaced: the real result, and where it came from', a
   mkdirSync(place.workspace);
   writeFileSync(join(old, 'go'), '');
   const ended = await resumed(place);
-  assert.match(resultIn(place), /^first\nsecond\n\[exit code 0.*\n\[the workspace folder was replaced/);
+  assert.match(
+    resultIn(place),
+    /^first\nsecond\n\[exit code 0.*\n\[the workspace folder was replaced/,
+  );
   await expectEnd(place, ended);
 });
 
@@ -302,14 +331,25 @@ const DELETING = `git add . && ${WAITING} && sh delete.sh`;
 const interruptedDeletion = async (
   context: TestContext,
 ): Promise<Served & { commits: readonly string[] }> => {
-  const place = await makeServed(context, [message(call('c1', 'bash', { command: DELETING })), done, done]);
+  const place = await makeServed(context, [
+    message(call('c1', 'bash', { command: DELETING })),
+    done,
+    done,
+  ]);
   const git = (...words: readonly string[]): string =>
-    execFileSync('git', ['-C', place.workspace, '-c', 'user.name=a', '-c', 'user.email=a@x', ...words], {
-      encoding: 'utf8',
-      env: { PATH: process.env.PATH, HOME: place.workspace },
-    });
+    execFileSync(
+      'git',
+      ['-C', place.workspace, '-c', 'user.name=a', '-c', 'user.email=a@x', ...words],
+      {
+        encoding: 'utf8',
+        env: { PATH: process.env.PATH, HOME: place.workspace },
+      },
+    );
   git('init', '-q', '-b', 'main');
-  writeFileSync(join(place.workspace, 'delete.sh'), 'rm -rf .git/refs/* .git/logs/* .git/objects/??');
+  writeFileSync(
+    join(place.workspace, 'delete.sh'),
+    'rm -rf .git/refs/* .git/logs/* .git/objects/??',
+  );
   git('add', '.');
   for (const name of ['one', 'two']) git('commit', '-q', '--allow-empty', '-m', name);
   const commits = git('rev-list', '--all', '--reflog').trim().split('\n');
@@ -347,7 +387,10 @@ test('history that an interrupted command has deleted: put back and told when th
 
 test('history that an interrupted command has deleted: put back by the next session, of whatever folder', async (context) => {
   const place = await interruptedDeletion(context);
-  const other = await makeServed(context, [message(call('c1', 'bash', { command: 'echo x' })), done]);
+  const other = await makeServed(context, [
+    message(call('c1', 'bash', { command: 'echo x' })),
+    done,
+  ]);
   const shared = { ...other, environment: { ...other.environment, XDG_STATE_HOME: place.state } };
   expectCode(await runInProcess(shared, ['-p', 'work']), 0);
   assert.deepEqual(commitsIn(place), place.commits);
@@ -363,7 +406,10 @@ test('protected paths that a command makes while Pawl is dead are set aside when
   await until('it has ended', () => processesOf(place).length === 0);
   assert.ok(has(place, '.envrc') && has(place, 'build/x/.git'), 'control: nobody has judged them');
   expectCode(await resumed(place), 0);
-  assert.match(resultIn(place), /\.envrc is protected \(.*\); what the command put there was moved to/);
+  assert.match(
+    resultIn(place),
+    /\.envrc is protected \(.*\); what the command put there was moved to/,
+  );
   assert.equal(isPlanted(place), false);
 });
 

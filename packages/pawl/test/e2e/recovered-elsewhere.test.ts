@@ -94,7 +94,10 @@ for (const level of ['workspace', 'off']) {
     assert.equal(place.server.requests.length, 1, 'nothing is told while it lives');
     touch(place, 'go');
     const ended = await running.ended;
-    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was interrupted/);
+    assert.match(
+      resultIn(place),
+      /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was interrupted/,
+    );
     onceIn(place);
     await expectEnd(place, ended);
   });
@@ -106,7 +109,10 @@ for (const level of ['workspace', 'off']) {
     assert.equal(place.server.requests.length, 1, 'nothing is told while it lives');
     touch(place, 'go');
     const ended = await running.ended;
-    assert.match(resultIn(place), /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was interrupted/);
+    assert.match(
+      resultIn(place),
+      /^first\nsecond\n\[exit code 0, \d+\.\d s\]\n\[Pawl was interrupted/,
+    );
     onceIn(place);
     touch(place, 'over');
     await container.ended;
@@ -156,7 +162,11 @@ test('without the pipe that shows whether it lives: the result says that nothing
 });
 
 test('a copy of the state folder, made while the command was about to begin, runs nothing twice', async (context) => {
-  const place = await makeServed(context, [message(call('c1', 'bash', { command: WAITING })), done, done]);
+  const place = await makeServed(context, [
+    message(call('c1', 'bash', { command: WAITING })),
+    done,
+    done,
+  ]);
   const running = start(place, process.execPath, [bin, '-p', 'work']);
   await untilItRuns(place, running);
   const state = join(place.folder, 'copy');
@@ -168,7 +178,10 @@ test('a copy of the state folder, made while the command was about to begin, run
   const copy = { ...place, state, environment: { ...place.environment, XDG_STATE_HOME: state } };
   const ended = await runInProcess(copy, ['--continue', '-p', 'and now?']);
   expectCode(ended, 0);
-  assert.match(resultIn(place), /outcome unknown after a crash\nthis is a copy of the files of the session/);
+  assert.match(
+    resultIn(place),
+    /outcome unknown after a crash\nthis is a copy of the files of the session/,
+  );
   onceIn(place);
   touch(place, 'go');
   await running.ended;
@@ -181,7 +194,10 @@ test('a call that never began is started, though another session ran a command m
   const [name = ''] = readdirSync(sandboxFolder(place));
   rmSync(join(sandboxFolder(place), name, 'commands'), { recursive: true });
   rmSync(join(place.workspace, 'log'));
-  const other = await makeServed(context, [message(call('c1', 'bash', { command: 'echo x' })), done]);
+  const other = await makeServed(context, [
+    message(call('c1', 'bash', { command: 'echo x' })),
+    done,
+  ]);
   const shared = { ...other, environment: { ...other.environment, XDG_STATE_HOME: place.state } };
   expectCode(await runInProcess(shared, ['-p', 'work']), 0);
   touch(place, 'go');

@@ -48,7 +48,10 @@ test('two jobs and a command at once: the real result, the real end of one job, 
   await untilItRuns(place, running);
   await killed(running);
   touch(place, 'go-2');
-  await until('the second job ended', () => !processesOf(place).some(({ line }) => line.includes('go-2')));
+  await until(
+    'the second job ended',
+    () => !processesOf(place).some(({ line }) => line.includes('go-2')),
+  );
   const resumed = resume(place);
   touch(place, 'go');
   const ended = await resumed.ended;
@@ -69,11 +72,16 @@ test('two jobs and a command at once: the real result, the real end of one job, 
 test('no room for the output, or nobody who writes it: the exit code, and what is missing', async (context) => {
   const silent = job('j1', `echo up; ${waitFor('go')}; exit 4`);
   const loud = call('c1', 'bash', { command: `touch runs; ${waitFor('go')}; seq 10000; exit 3` });
-  const place = await makeServed(context, [message(silent, loud), jobAction('s', 'show', 'job-1'), done]);
+  const place = await makeServed(context, [
+    message(silent, loud),
+    jobAction('s', 'show', 'job-1'),
+    done,
+  ]);
   const running = startPawl(place, ['-p', 'work']);
   await untilItRuns(place, running);
   await killed(running);
-  for (const pid of [parentOf(writerOf(place, 1)), writerOf(place, 1)]) process.kill(pid, 'SIGKILL');
+  for (const pid of [parentOf(writerOf(place, 1)), writerOf(place, 1)])
+    process.kill(pid, 'SIGKILL');
   execFileSync('prlimit', ['--pid', String(writerOf(place, 2)), '--fsize=20000']);
   touch(place, 'go');
   await until('both ended', () => processesOf(place).length === 0);
@@ -115,14 +123,18 @@ test('a command that had not begun is claimed by the resumed session: it begins 
   const running = startPawl(place, ['-p', 'work']);
   await until('the command is ordered', () => {
     const order = join(place.state, 'pawl', 'sandbox');
-    return stopped.length > 0 && existsSync(order) && existsSync(join(commands(place), '2', 'order'));
+    return (
+      stopped.length > 0 && existsSync(order) && existsSync(join(commands(place), '2', 'order'))
+    );
   });
   await killed(running);
   assert.equal(has(place, 'runs'), false);
   const resumed = resume(place);
   await untilItRuns(place, resumed);
   for (const pid of stopped) process.kill(pid, 'SIGCONT');
-  await until('the first launcher is gone', () => stopped.every((pid) => !existsSync(`/proc/${pid}`)));
+  await until('the first launcher is gone', () =>
+    stopped.every((pid) => !existsSync(`/proc/${pid}`)),
+  );
   touch(place, 'go');
   const ended = await resumed.ended;
   assert.match(resultOf(place, 2, 'c1'), /^told\n\[exit code 0, [\d.]+ s\]$/);

@@ -78,7 +78,11 @@ test('after kill -9 of everything in a batch, finished results are sent and the 
   assert.match(JSON.stringify(results[0]), /forty-two/);
   assert.match(JSON.stringify(results[1]), /unknown/);
   assert.match(JSON.stringify(results[2]), /forty-two/);
-  assert.equal(readFileSync(join(place.workspace, 'ran.txt'), 'utf8'), 'ran\n', 'it must not run twice');
+  assert.equal(
+    readFileSync(join(place.workspace, 'ran.txt'), 'utf8'),
+    'ran\n',
+    'it must not run twice',
+  );
   const lost = readRecords(ended.stdout).some(
     (record) => record.type === 'toolResult' && record.status === 'lost',
   );
@@ -101,7 +105,10 @@ test('a lost call is reported with its command', async (context) => {
   await running.ended;
   const ended = await runInProcess(place, ['--continue', '-p', 'what now?']);
   expectCode(ended, 0);
-  assert.match(ended.stderr, new RegExp(`^✗ bash sleep ${mark} · outcome unknown after a crash$`, 'm'));
+  assert.match(
+    ended.stderr,
+    new RegExp(`^✗ bash sleep ${mark} · outcome unknown after a crash$`, 'm'),
+  );
 });
 
 test('the stream of a session that is gone on with begins with what the opening started again', async (context) => {
@@ -131,7 +138,11 @@ test('a journal with a torn tail is cut and gone on with', async (context) => {
   const { ANTHROPIC_API_KEY: _, ...environment } = place.environment;
   const failed = await runInProcess({ ...place, environment }, ['--continue', '-p', 'three']);
   expectCode(failed, 78);
-  assert.match(failed.stderr, /14 bytes .* incomplete after a crash.*torn-2/, 'the only run that can say so');
+  assert.match(
+    failed.stderr,
+    /14 bytes .* incomplete after a crash.*torn-2/,
+    'the only run that can say so',
+  );
   expectCode(await runInProcess(place, ['--continue', '-p', 'three']), 0);
 });
 

@@ -16,7 +16,9 @@ const ESCAPE = '\u001b';
 const conversationIn = async (window: Window): Promise<string> => {
   const lines = (await window.text()).split('\n').map((line) => line.trimEnd());
   const first = lines.findIndex((line) => line.startsWith('> '));
-  const last = lines.findLastIndex((line) => /^(?:ready|stopped|failed|limit reached)\b.* · /.test(line));
+  const last = lines.findLastIndex((line) =>
+    /^(?:ready|stopped|failed|limit reached)\b.* · /.test(line),
+  );
   return lines.slice(first, last).join('\n').trimEnd();
 };
 
@@ -95,7 +97,10 @@ test('a long session shows its last turns, and that there is more', async (conte
   const window = await openReady(context, place, { words: ['--continue'] });
   await window.sees('Answer 6.');
   const shown = await window.text();
-  assert.match(shown, /… earlier turns are not shown; \/export FILE[\s\S]*> question 3[\s\S]*> question 6/);
+  assert.match(
+    shown,
+    /… earlier turns are not shown; \/export FILE[\s\S]*> question 3[\s\S]*> question 6/,
+  );
   assert.doesNotMatch(shown, /question 2/);
   await leave(window);
 });
@@ -113,7 +118,10 @@ const killed = async (context: TestContext): Promise<Place> => {
 const SENT_AGAIN = /the program ended before the model answered: the request is sent again/;
 
 test('after kill -9 it is said that the request is sent again, in a terminal', async (context) => {
-  const window = openWindow(context, await killed(context), { words: ['--continue'], columns: 120 });
+  const window = openWindow(context, await killed(context), {
+    words: ['--continue'],
+    columns: 120,
+  });
   await window.sees(SENT_AGAIN);
   await window.sees(/Done\.[\s\S]*ready ·/);
   await leave(window);

@@ -58,7 +58,9 @@ const storedIn = (folder: string): string =>
 const CALLS = [
   call('c1', 'read', { path: 'secrets.txt' }),
   call('c2', 'bash', { command: 'cat secrets.txt; cat secrets.txt secrets.txt >&2; exit 3' }),
-  call('c3', 'bash', { command: 'while IFS= read -rn 7 piece; do printf %s "$piece"; done < secrets.txt' }),
+  call('c3', 'bash', {
+    command: 'while IFS= read -rn 7 piece; do printf %s "$piece"; done < secrets.txt',
+  }),
   call('c4', 'search', { pattern: 'line' }),
   call('c5', 'edit', { path: 'secrets.txt', edits: [{ oldText: 'line 7:', newText: 'row 7:' }] }),
   call('c6', 'bash', { command: 'cat secrets.txt; sleep 30', background: true }),
@@ -76,8 +78,20 @@ const MORE = [
 test(`${COUNT} secrets in files and outputs: none is journaled, kept, sent or shown`, async (context) => {
   const place = await makeServed(context, [message(...CALLS), message(...MORE), done], VARIABLES);
   writeFileSync(join(place.workspace, 'secrets.txt'), FILE);
-  assert.equal(leftIn(FILE.split('\n')[0] ?? '').length, 1, 'the measure sees a secret that is there');
-  const ended = await runPawl(place, ['-p', 'go', '--json', '--sandbox', 'off', '--hooks', 'never']);
+  assert.equal(
+    leftIn(FILE.split('\n')[0] ?? '').length,
+    1,
+    'the measure sees a secret that is there',
+  );
+  const ended = await runPawl(place, [
+    '-p',
+    'go',
+    '--json',
+    '--sandbox',
+    'off',
+    '--hooks',
+    'never',
+  ]);
   expectCode(ended, 0);
   expectValid(place.server);
   const sent = JSON.stringify(place.server.requests);
@@ -93,14 +107,19 @@ test('a placeholder is never written into a file, and the model reads why', asyn
   expectCode(await runInProcess(place, ['-p', 'go', '--sandbox', 'off', '--hooks', 'never']), 0);
   assert.equal(readFileSync(join(place.workspace, 'secrets.txt'), 'utf8'), FILE);
   assert.deepEqual(readdirSync(place.workspace), ['secrets.txt']);
-  const refused = JSON.stringify(place.server.requests.at(-1)).match(/stands in results for a secret/g);
+  const refused = JSON.stringify(place.server.requests.at(-1)).match(
+    /stands in results for a secret/g,
+  );
   assert.ok((refused?.length ?? 0) >= 2);
 });
 
 test('the same without the variables: nobody knows the secrets, and all of them are sent and stored', async (context) => {
   const place = await makeServed(context, [message(...CALLS.slice(0, 2)), done]);
   writeFileSync(join(place.workspace, 'secrets.txt'), FILE);
-  expectCode(await runInProcess(place, ['-p', 'go', '--json', '--sandbox', 'off', '--hooks', 'never']), 0);
+  expectCode(
+    await runInProcess(place, ['-p', 'go', '--json', '--sandbox', 'off', '--hooks', 'never']),
+    0,
+  );
   assert.ok(leftIn(JSON.stringify(place.server.requests)).length > COUNT / 2);
   assert.ok(leftIn(storedIn(place.state)).length > COUNT / 2);
 });

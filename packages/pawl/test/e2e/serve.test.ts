@@ -94,8 +94,14 @@ test('a node serves the examples of its page, ends on SIGTERM with nothing lost,
   atEnd(t, () => void first.running.child.kill('SIGKILL'));
   const examples = await start(place, 'bash', ['-c', exampleScript(first.client.address)]).ended;
   expectCode(examples, 0);
-  assert.match(examples.stdout, /event: entry\ndata: .*"type":"UserInput".*Add a test for the parser/);
-  assert.match(examples.stdout, /event: entry\ndata: .*"type":"LlmCompleted".*The parser has its test/);
+  assert.match(
+    examples.stdout,
+    /event: entry\ndata: .*"type":"UserInput".*Add a test for the parser/,
+  );
+  assert.match(
+    examples.stdout,
+    /event: entry\ndata: .*"type":"LlmCompleted".*The parser has its test/,
+  );
   assert.match(examples.stdout, /"state":"WaitingForUserInput"/);
   assert.match(examples.stdout, /\{"workspace":\{"kind":"(kept|removed)"/);
   assert.match(
@@ -115,12 +121,13 @@ test('a node serves the examples of its page, ends on SIGTERM with nothing lost,
   assert.equal((await first.running.ended).code, 0, first.running.stderr());
   await until('no process is left', () => processesWith(sleep).length === 0);
   assert.equal(reader.messages.at(-1)?.content.reason, 'draining');
-  const token = readdirSync(join(place.state, 'pawl'), { recursive: true, encoding: 'utf8' }).filter(
-    (name) => {
-      const file = join(place.state, 'pawl', name);
-      return /\.(json|jsonl)$/.test(name) && readFileSync(file, 'utf8').includes(TOKEN);
-    },
-  );
+  const token = readdirSync(join(place.state, 'pawl'), {
+    recursive: true,
+    encoding: 'utf8',
+  }).filter((name) => {
+    const file = join(place.state, 'pawl', name);
+    return /\.(json|jsonl)$/.test(name) && readFileSync(file, 'utf8').includes(TOKEN);
+  });
   assert.deepEqual(token, []);
   expectCode(await runPawl(place, ['verify', id]), 0);
 

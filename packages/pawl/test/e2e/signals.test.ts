@@ -109,12 +109,18 @@ test('SIGINT during a reply cancels the turn; the next prompt works', async (con
   assert.match(ended.stdout, /"reason":"cancelled","exit":130/);
   await expectNextPrompt(place);
   expectValid(place.server);
-  assert.match(JSON.stringify(place.server.requests.at(-1)?.body.messages), /interrupted by the user/);
+  assert.match(
+    JSON.stringify(place.server.requests.at(-1)?.body.messages),
+    /interrupted by the user/,
+  );
 });
 
 test('SIGINT during a command ends it with its grandchildren', async (context) => {
   const mark = uniqueSleep(context);
-  const place = await makeServed(context, [message(call('a', 'bash', { command: family(mark) })), done]);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: family(mark) })),
+    done,
+  ]);
   const running = startPawl(place, ['-p', 'run']);
   await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
   running.child.kill('SIGINT');
@@ -127,7 +133,10 @@ test('SIGINT during a command ends it with its grandchildren', async (context) =
 
 test('SIGQUIT during a command ends it with its grandchildren', async (context) => {
   const mark = uniqueSleep(context);
-  const place = await makeServed(context, [message(call('a', 'bash', { command: family(mark) })), done]);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: family(mark) })),
+    done,
+  ]);
   const running = startPawl(place, ['-p', 'run']);
   await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
   running.child.kill('SIGQUIT');
@@ -176,7 +185,10 @@ test('SIGINT twice ends hard, and leaves no process', async (context) => {
 
 test('SIGTERM shuts down: 143, nothing left, and it can be continued', async (context) => {
   const mark = uniqueSleep(context);
-  const place = await makeServed(context, [message(call('a', 'bash', { command: family(mark) })), done]);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: family(mark) })),
+    done,
+  ]);
   const running = startPawl(place, ['-p', 'run', '--json']);
   await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
   running.child.kill('SIGTERM');

@@ -28,7 +28,10 @@ test('a skill is offered and loaded, a command is expanded, a broken skill is na
     '---\nname: release\ndescription: How to release\n---\nRun it.',
   );
   write(path.join(skills, 'broken/SKILL.md'), '---\nname: [\n---\n');
-  write(path.join(place.home, '.config/pawl/commands/git/fix.md'), 'Fix issue $1. !`touch was-here`');
+  write(
+    path.join(place.home, '.config/pawl/commands/git/fix.md'),
+    'Fix issue $1. !`touch was-here`',
+  );
   const first = await runInProcess(place, ['-p', '/git:fix 12']);
   expectCode(first, 0);
   assert.match(first.stderr, /broken\/SKILL\.md:\d: the skill is not used: the YAML is invalid/);
@@ -50,14 +53,18 @@ test('a skill is offered and loaded, a command is expanded, a broken skill is na
 });
 
 test('without skills nothing is said of them', async (context) => {
-  const place = await makeServed(context, [{ type: 'message', parts: [{ type: 'text', text: 'Done.' }] }]);
+  const place = await makeServed(context, [
+    { type: 'message', parts: [{ type: 'text', text: 'Done.' }] },
+  ]);
   expectCode(await runInProcess(place, ['-p', 'hi']), 0);
   const [asked] = place.server.requests;
   assert.doesNotMatch(JSON.stringify(asked?.body), /skill/i);
 });
 
 test('in a terminal a command is completed, sent with its text, and shown as it was typed', async (context) => {
-  const place = await makeServed(context, [{ type: 'message', parts: [{ type: 'text', text: 'Undone.' }] }]);
+  const place = await makeServed(context, [
+    { type: 'message', parts: [{ type: 'text', text: 'Undone.' }] },
+  ]);
   write(
     path.join(place.workspace, '.pawl/commands/git/undo.md'),
     '---\ndescription: Undo work\n---\nUndo $1.',
@@ -72,7 +79,10 @@ test('in a terminal a command is completed, sent with its text, and shown as it 
   assert.match(shown, /\/git:undo two/);
   assert.doesNotMatch(shown, /Undo two/, 'the text is for the model');
   const [asked] = place.server.requests;
-  assert.match(JSON.stringify(asked?.body.messages), /\/git:undo two\\n\\n<command name=.*Undo two\./);
+  assert.match(
+    JSON.stringify(asked?.body.messages),
+    /\/git:undo two\\n\\n<command name=.*Undo two\./,
+  );
   window.press('/nothing\r');
   await window.sees('There is no /nothing');
   assert.equal(place.server.requests.length, 1);

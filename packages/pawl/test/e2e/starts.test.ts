@@ -29,7 +29,10 @@ const rows = (id: string): readonly (readonly [code: number, words: readonly str
 
 test('the program prints what the command line prints in the process of a test, and ends with its code', async (context) => {
   const place = makePlace(context);
-  writeFileSync(join(place.workspace, 'script.json'), JSON.stringify({ replies: [{ text: 'Hello.' }] }));
+  writeFileSync(
+    join(place.workspace, 'script.json'),
+    JSON.stringify({ replies: [{ text: 'Hello.' }] }),
+  );
   const turn = await runPawl(place, ['-p', 'hello', '--json', ...MODEL]);
   expectCode(turn, 0);
   const result = readRecords(turn.stdout).at(-1);

@@ -17,7 +17,15 @@ const makeScripted = (t: TestContext): Place & { readonly model: string } => {
   return { ...place, model: `scripted/${script}` };
 };
 
-const PROTECTED = ['.git', '.git/hooks', '.github/workflows', '.vscode', '.husky', 'a/.idea/b', '.GIT/hooks'];
+const PROTECTED = [
+  '.git',
+  '.git/hooks',
+  '.github/workflows',
+  '.vscode',
+  '.husky',
+  'a/.idea/b',
+  '.GIT/hooks',
+];
 
 for (const name of PROTECTED)
   test(`no session works in ${name}: it is refused in words, also through a link`, async (t) => {
@@ -30,7 +38,10 @@ for (const name of PROTECTED)
       const words = ['--model', place.model, '--workspace', workspace, '-p', 'x'];
       const refused = await runInProcess(place, words);
       expectCode(refused, 2);
-      assert.match(refused.stderr, /can't be the workspace, since it lies in .*: .*--workspace FOLDER/);
+      assert.match(
+        refused.stderr,
+        /can't be the workspace, since it lies in .*: .*--workspace FOLDER/,
+      );
     }
     const model = scriptedModel({ replies: [{ text: 'Fine.' }] });
     await assert.rejects(
@@ -103,7 +114,10 @@ test('a state folder inside the workspace: commands are not run, and the words s
   const place = makePlace(t);
   const state = join(place.workspace, 'state');
   const script = join(place.folder, 'script.json');
-  const replies = [{ calls: [{ tool: 'bash', input: { command: 'echo hello' } }] }, { text: 'Fine.' }];
+  const replies = [
+    { calls: [{ tool: 'bash', input: { command: 'echo hello' } }] },
+    { text: 'Fine.' },
+  ];
   writeFileSync(script, JSON.stringify({ replies }));
   const inside = { ...place, environment: { ...place.environment, XDG_STATE_HOME: state } };
   const { stderr } = await runInProcess(inside, [

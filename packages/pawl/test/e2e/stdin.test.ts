@@ -38,7 +38,10 @@ const prompted = async (context: TestContext, line: string) => {
   writeFileSync(join(place.workspace, 'list.txt'), 'one\ntwo\n');
   const ended = await shell(place, line);
   expectCode(ended, 0);
-  return { ended, said: last(place.server.requests[0]?.body).map(({ text }) => String(text).trimEnd()) };
+  return {
+    ended,
+    said: last(place.server.requests[0]?.body).map(({ text }) => String(text).trimEnd()),
+  };
 };
 
 for (const [title, line, prompt] of rows) {
@@ -88,7 +91,10 @@ for (const word of ['--json', '--preset=auto', '--sandbox=off', '-V']) {
     const place = await makeServed(context, [done]);
     const ended = await runInProcess(place, ['-p', word]);
     expectCode(ended, 2);
-    assert.match(ended.stderr, /could be the prompt or a flag.*\n.*\n.*is the prompt: pawl -p -- "/);
+    assert.match(
+      ended.stderr,
+      /could be the prompt or a flag.*\n.*\n.*is the prompt: pawl -p -- "/,
+    );
     assert.equal(place.server.requests.length, 0);
   });
 }
@@ -119,6 +125,9 @@ test('input far too large for a prompt is refused with advice, and not held in m
   const place = await makeServed(context, [done]);
   const ended = await shell(place, "head -c 60000000 /dev/zero | tr '\\0' x | pawl -p -");
   expectCode(ended, 2);
-  assert.match(ended.stderr, /too large for a prompt: at most 20 million characters\. Write it to a file/);
+  assert.match(
+    ended.stderr,
+    /too large for a prompt: at most 20 million characters\. Write it to a file/,
+  );
   assert.equal(place.server.requests.length, 0);
 });

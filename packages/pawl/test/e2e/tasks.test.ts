@@ -10,7 +10,9 @@ import { call, done, message, text } from './wire-words.js';
 
 test('with --tasks the model gives a task away; lists fold it, and --continue never means it', async (context) => {
   const place = await makeServed(context, [
-    message(call('task-1', 'task', { purpose: 'read the note', prompt: 'What does note.txt say?' })),
+    message(
+      call('task-1', 'task', { purpose: 'read the note', prompt: 'What does note.txt say?' }),
+    ),
     message(call('read-1', 'read', { path: 'note.txt' })),
     message(text('It says forty-two.')),
     done,
@@ -40,7 +42,9 @@ test('without --tasks the model is not offered the tool', async (context) => {
 
 test('killed while a task waits for its model, --continue goes on with the task and pays for nothing twice', async (context) => {
   const place = await makeServed(context, [
-    message(call('task-1', 'task', { purpose: 'read the note', prompt: 'What does note.txt say?' })),
+    message(
+      call('task-1', 'task', { purpose: 'read the note', prompt: 'What does note.txt say?' }),
+    ),
     message(call('read-1', 'read', { path: 'note.txt' })),
     { type: 'nothing' },
     message(text('It says forty-two.')),

@@ -17,7 +17,9 @@ const spanShape = looseObject({
   attributes: array(unknown()),
 });
 const exportShape = looseObject({
-  resourceSpans: array(looseObject({ scopeSpans: array(looseObject({ spans: array(spanShape) })) })),
+  resourceSpans: array(
+    looseObject({ scopeSpans: array(looseObject({ spans: array(spanShape) })) }),
+  ),
 });
 
 type Collector = {
@@ -29,7 +31,10 @@ type Collector = {
 };
 
 /** `silent`: it takes what comes and never answers. */
-const startCollector = async (context: TestContext, manner: 'answers' | 'silent'): Promise<Collector> => {
+const startCollector = async (
+  context: TestContext,
+  manner: 'answers' | 'silent',
+): Promise<Collector> => {
   const bodies: string[] = [];
   const paths: string[] = [];
   let firstAt = Number.NaN;
@@ -42,7 +47,8 @@ const startCollector = async (context: TestContext, manner: 'answers' | 'silent'
     });
     incoming.on('end', () => {
       bodies.push(body);
-      if (manner === 'answers') answer.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+      if (manner === 'answers')
+        answer.writeHead(200, { 'content-type': 'application/json' }).end('{}');
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -68,7 +74,9 @@ const REPLIES = [
 
 test('a turn of the program arrives at a collector, in the names of GenAI, without what was said', async (context) => {
   const collector = await startCollector(context, 'answers');
-  const place = await makeServed(context, [...REPLIES], { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+  const place = await makeServed(context, [...REPLIES], {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+  });
   const ended = await runPawl(place, ['-p', 'the question of all questions', '--json']);
   expectCode(ended, 0);
   assert.deepEqual(new Set(collector.paths), new Set(['/v1/traces']));
@@ -131,7 +139,10 @@ test('grpc is refused in words; http/protobuf gets JSON', async (context) => {
   };
   const refused = await run('grpc');
   assert.equal(refused.spans, 0);
-  assert.match(refused.stderr, /nothing is sent, since OTEL_EXPORTER_OTLP_PROTOCOL is grpc .*http\/json/);
+  assert.match(
+    refused.stderr,
+    /nothing is sent, since OTEL_EXPORTER_OTLP_PROTOCOL is grpc .*http\/json/,
+  );
   assert.deepEqual(await run('http/protobuf'), { stderr: '', spans: 2 });
 });
 
@@ -156,7 +167,10 @@ test('a collector that never answers delays the exit by no more than its deadlin
   const ended = await runPawl(place, ['-p', 'hi']);
   expectCode(ended, 0);
   assert.equal(ended.stdout.trim(), 'Fine.');
-  assert.ok(performance.now() - collector.firstAt() < 5_000, 'two seconds, and slack for a slow machine');
+  assert.ok(
+    performance.now() - collector.firstAt() < 5_000,
+    'two seconds, and slack for a slow machine',
+  );
   assert.match(ended.stderr, /telemetry: spans can't be sent to/);
 });
 

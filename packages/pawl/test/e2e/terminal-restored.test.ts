@@ -25,8 +25,13 @@ for (const [title, signal, given] of ends) {
         { type: 'message', parts: [text('A long answer. '.repeat(200))], delayMs: 40 },
       ]);
       const thrower = join(place.folder, 'throw.cjs');
-      writeFileSync(thrower, `process.on('SIGUSR2', () => { throw new Error('a fault of the program'); });`);
-      const shell = openProgram(context, place, ['bash', '--norc', '--noprofile', '-i'], { PS1: 'shell: ' });
+      writeFileSync(
+        thrower,
+        `process.on('SIGUSR2', () => { throw new Error('a fault of the program'); });`,
+      );
+      const shell = openProgram(context, place, ['bash', '--norc', '--noprofile', '-i'], {
+        PS1: 'shell: ',
+      });
       shell.press(`'${process.execPath}' --require '${thrower}' '${bin}' & echo "pid=$!."; fg\r`);
       await shell.sees(/pid=\d+\./);
       const pid = Number(/pid=(\d+)\./.exec(shell.shown())?.[1]);
@@ -41,7 +46,8 @@ for (const [title, signal, given] of ends) {
       await shell.sees('shell: ');
       const after = shell.raw().slice(from);
       if (given)
-        for (const sequence of GIVEN_BACK) assert.ok(after.includes(sequence), JSON.stringify(after));
+        for (const sequence of GIVEN_BACK)
+          assert.ok(after.includes(sequence), JSON.stringify(after));
       shell.press('stty -a; echo "all is $((40+2))"\r');
       await shell.sees('all is 42');
       assert.match(shell.shown(), / icanon .* echo /s);

@@ -51,7 +51,9 @@ test('a model that is not known is said to be so at the start', async (context) 
 
 test('Ctrl-Z gives the terminal back to the shell; fg goes on with the line as it was', async (context) => {
   const place = await makeServed(context, [done]);
-  const terminal = openProgram(context, place, ['bash', '--norc', '--noprofile', '-i'], { PS1: 'shell: ' });
+  const terminal = openProgram(context, place, ['bash', '--norc', '--noprofile', '-i'], {
+    PS1: 'shell: ',
+  });
   terminal.press(`'${process.execPath}' '${bin}'\r`);
   await terminal.sees('ready');
   terminal.press('say he');

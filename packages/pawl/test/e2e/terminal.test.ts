@@ -3,7 +3,15 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
-import { expectCode, expectValid, makeServed, processesWith, runPawl, uniqueSleep, until } from './pawl.js';
+import {
+  expectCode,
+  expectValid,
+  makeServed,
+  processesWith,
+  runPawl,
+  uniqueSleep,
+  until,
+} from './pawl.js';
 import { openTerminal } from './pty.js';
 import { call, done, last, message, overloaded, text } from './wire-words.js';
 
@@ -222,7 +230,9 @@ test('Ctrl-C twice ends with 130 and leaves no process; it can be gone on with',
 
 test('a terminal that goes away shuts the session down, with what runs in it', async (context) => {
   const mark = uniqueSleep(context);
-  const place = await makeServed(context, [message(call('a', 'bash', { command: `sleep ${mark}` }))]);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: `sleep ${mark}` })),
+  ]);
   const terminal = openTerminal(context, place, ['--preset', 'auto']);
   await terminal.sees('ready');
   terminal.press('run\r');

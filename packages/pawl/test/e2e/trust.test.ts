@@ -17,7 +17,10 @@ const plantServer = (place: Place) => {
   );
   const write = (more: readonly string[]): void => {
     const mine = { command: process.execPath, args: ['server.mjs', ...more], required: true };
-    writeFileSync(path.join(place.workspace, '.mcp.json'), JSON.stringify({ mcpServers: { mine } }));
+    writeFileSync(
+      path.join(place.workspace, '.mcp.json'),
+      JSON.stringify({ mcpServers: { mine } }),
+    );
   };
   write([]);
   return { started, write };
@@ -44,7 +47,10 @@ test('without a terminal a server of the project runs only after pawl trust allo
   const { started, write } = plantServer(place);
   const first = await runInProcess(place, ['-p', 'hi']);
   expectCode(first, 0);
-  assert.match(first.stderr, /not run, since you have not allowed it: MCP server mine\. pawl trust/);
+  assert.match(
+    first.stderr,
+    /not run, since you have not allowed it: MCP server mine\. pawl trust/,
+  );
   assert.equal(existsSync(started), false);
 
   const allowed = await runInProcess(place, [
@@ -56,7 +62,10 @@ test('without a terminal a server of the project runs only after pawl trust allo
     'workspace',
   ]);
   expectCode(allowed, 0);
-  assert.match(allowed.stdout, /server\.mjs.*Allowed in .*: MCP server mine, --sandbox workspace\. /s);
+  assert.match(
+    allowed.stdout,
+    /server\.mjs.*Allowed in .*: MCP server mine, --sandbox workspace\. /s,
+  );
   const second = await runInProcess(place, ['-p', 'hi']);
   expectCode(second, 0);
   assert.equal(readFileSync(started, 'utf8'), 'x', second.stderr);

@@ -70,7 +70,11 @@ test('a hook of the project runs once it was allowed, and denies; the documented
     script,
     JSON.stringify({
       replies: [
-        { calls: [{ callId: 'c0', tool: 'todo', input: { items: [{ text: 'look', status: 'pending' }] } }] },
+        {
+          calls: [
+            { callId: 'c0', tool: 'todo', input: { items: [{ text: 'look', status: 'pending' }] } },
+          ],
+        },
         { calls: [push] },
         { text: 'Done.' },
       ],
@@ -86,7 +90,16 @@ test('a hook of the project runs once it was allowed, and denies; the documented
     '[hook.guard]\non = "before-tool"\ntools = ["todo"]\ncommand = ["./guard.sh"]\nsandbox = "off"\n',
   );
   const run = (...words: readonly string[]) =>
-    runPawl(place, ['-p', 'go', '--verbose', '--sandbox', 'off', '--model', `scripted/${script}`, ...words]);
+    runPawl(place, [
+      '-p',
+      'go',
+      '--verbose',
+      '--sandbox',
+      'off',
+      '--model',
+      `scripted/${script}`,
+      ...words,
+    ]);
 
   const first = await run();
   expectCode(first, 0);
@@ -96,8 +109,14 @@ test('a hook of the project runs once it was allowed, and denies; the documented
 
   const listed = await runPawl(place, ['hooks']);
   expectCode(listed, 0);
-  assert.match(listed.stdout, /^no-force-push \(yours\) on before-tool \(bash\), sandbox off: grep/m);
-  assert.match(listed.stdout, /^guard \(project, not run: pawl trust allow hook guard\) on before-tool/m);
+  assert.match(
+    listed.stdout,
+    /^no-force-push \(yours\) on before-tool \(bash\), sandbox off: grep/m,
+  );
+  assert.match(
+    listed.stdout,
+    /^guard \(project, not run: pawl trust allow hook guard\) on before-tool/m,
+  );
 
   const allowed = await runPawl(place, ['trust', 'allow', 'hook', 'guard']);
   expectCode(allowed, 0);

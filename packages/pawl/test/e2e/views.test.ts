@@ -14,10 +14,15 @@ test('machine --view draws a seed’s own chart, prints its table, gives it as J
   const chart = (await runInProcess(place, ['machine', '--view', 'loom'])).stdout;
   assert.match(chart, /^stateDiagram-v2\n {2}\[\*\] --> WaitingForUserInput\n/);
   assert.match(chart, /CallingLlm --> Error: Error \(retries < max\)/);
-  assert.equal((await runInProcess(place, ['machine', '--view', 'loom', '--mermaid'])).stdout, chart);
+  assert.equal(
+    (await runInProcess(place, ['machine', '--view', 'loom', '--mermaid'])).stdout,
+    chart,
+  );
   const table = (await runInProcess(place, ['machine', '--view', 'sketch', '--table'])).stdout;
   assert.match(table, /^\| SendingToLLM \| – \| {2}\| Cancelled \(forced\) \| {2}\|$/m);
-  const json = JSON.parse((await runInProcess(place, ['machine', '--view', 'minimal', '--json'])).stdout);
+  const json = JSON.parse(
+    (await runInProcess(place, ['machine', '--view', 'minimal', '--json'])).stdout,
+  );
   assert.equal(json.edges.length, projections.find(({ name }) => name === 'minimal')?.edges.length);
 });
 
@@ -88,7 +93,10 @@ test('show --view tells the path in a seed’s words', async (context) => {
     'ProcessingLLMResponse → ToolUseRequested',
     'ToolUseRequested → CheckingForCancellation',
   ]);
-  assert.deepEqual(await told(place, ['show', sessionId, '--view', 'loom', '--at', '1']), LOOM.slice(0, 1));
+  assert.deepEqual(
+    await told(place, ['show', sessionId, '--view', 'loom', '--at', '1']),
+    LOOM.slice(0, 1),
+  );
   const both = await runInProcess(place, ['show', sessionId, '--view', 'loom', '--request']);
   expectCode(both, 2);
   assert.match(both.stderr, /--view and --request exclude each other/);
@@ -96,7 +104,10 @@ test('show --view tells the path in a seed’s words', async (context) => {
 
 /** The settings that a session began with. */
 const settingsIn = (place: Place): Record<string, unknown> => {
-  const journal = readFileSync(join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`), 'utf8');
+  const journal = readFileSync(
+    join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`),
+    'utf8',
+  );
   return JSON.parse(journal.split('\n')[0] ?? '').settings;
 };
 
@@ -113,13 +124,25 @@ for (const name of ['minimal', 'loom', 'sketch', 'full'] as const) {
 test('a flag wins over the profile; a session that goes on takes the profile from then on', async (context) => {
   const place = await makeServed(context, [done, done, done]);
   expectCode(
-    await runInProcess(place, ['-p', 'go', '--profile', 'sketch', '--max-usd', '2', '--max-rounds', '7']),
+    await runInProcess(place, [
+      '-p',
+      'go',
+      '--profile',
+      'sketch',
+      '--max-usd',
+      '2',
+      '--max-rounds',
+      '7',
+    ]),
     0,
   );
   const { limits } = profiles.sketch;
   assert.deepEqual(settingsIn(place).limits, { ...limits, usd: 2, rounds: 7 });
   expectCode(await runInProcess(place, ['-p', 'on', '--continue', '--profile', 'loom']), 0);
-  const journal = readFileSync(join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`), 'utf8');
+  const journal = readFileSync(
+    join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`),
+    'utf8',
+  );
   const changes = journal
     .trimEnd()
     .split('\n')
@@ -129,7 +152,8 @@ test('a flag wins over the profile; a session that goes on takes the profile fro
     });
   assert.ok(
     changes.some(
-      (patch) => patch.maxRetries === 2 && patch.autoCommit === 'on' && patch.limits.usd === 'unlimited',
+      (patch) =>
+        patch.maxRetries === 2 && patch.autoCommit === 'on' && patch.limits.usd === 'unlimited',
     ),
     JSON.stringify(changes),
   );
@@ -147,7 +171,13 @@ test('a profile’s limit in dollars is left out where the price is unknown, and
   assert.deepEqual(settingsIn(place).limits, { ...profiles.sketch.limits, usd: 'unlimited' });
   expectCode(await runInProcess(place, [...words, '--profile', 'sketch', '--max-usd', '1']), 78);
   expectCode(
-    await runInProcess(place, [...words, '--profile', 'sketch', '--continue', '--allow-unknown-price']),
+    await runInProcess(place, [
+      ...words,
+      '--profile',
+      'sketch',
+      '--continue',
+      '--allow-unknown-price',
+    ]),
     0,
   );
 });
@@ -155,5 +185,8 @@ test('a profile’s limit in dollars is left out where the price is unknown, and
 test('a profile that does not exist: the choices, and exit 2', async (context) => {
   const ended = await runInProcess(makePlace(context), ['-p', 'go', '--profile', 'weaver']);
   expectCode(ended, 2);
-  assert.match(ended.stderr, /--profile needs one of minimal, loom, sketch, tools, full, not 'weaver'\./);
+  assert.match(
+    ended.stderr,
+    /--profile needs one of minimal, loom, sketch, tools, full, not 'weaver'\./,
+  );
 });

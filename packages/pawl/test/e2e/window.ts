@@ -32,7 +32,11 @@ export type WindowOptions = {
 
 const LIMIT_MS = 60_000;
 
-export const openWindow = (context: TestContext, place: Place, options: WindowOptions = {}): Window => {
+export const openWindow = (
+  context: TestContext,
+  place: Place,
+  options: WindowOptions = {},
+): Window => {
   const { words = [], columns = 100, rows = 30, environment = {}, program } = options;
   const screen = createEmulator(columns, rows);
   const [first = '', ...rest] = program ?? [process.execPath, bin, ...words];
@@ -85,7 +89,8 @@ export const openWindow = (context: TestContext, place: Place, options: WindowOp
     sees: (wanted) => waitFor(async () => fits(await screen.text(), wanted), wanted),
     seesLine: (wanted) =>
       waitFor(
-        async () => (typeof wanted === 'string' ? (await line()) === wanted : wanted.test(await line())),
+        async () =>
+          typeof wanted === 'string' ? (await line()) === wanted : wanted.test(await line()),
         wanted,
       ),
     raw: () => screen.written(),

@@ -24,7 +24,9 @@ test('529 eight times in a row is waited out', async (context) => {
 });
 
 test('529 once more than is tried again is a transient failure', async (context) => {
-  const place = await makeServed(context, [overloaded, overloaded, overloaded], { PAWL_MAX_RETRIES: '2' });
+  const place = await makeServed(context, [overloaded, overloaded, overloaded], {
+    PAWL_MAX_RETRIES: '2',
+  });
   const ended = await runInProcess(place, ['-p', 'go']);
   expectCode(ended, 75);
   assert.equal(ended.stdout, '');
@@ -81,7 +83,9 @@ test('a call in a stream that breaks off is never run', async (context) => {
 });
 
 test('no first byte is a failure, too', async (context) => {
-  const place = await makeServed(context, [{ type: 'nothing' }, done], { PAWL_FIRST_BYTE_MS: '400' });
+  const place = await makeServed(context, [{ type: 'nothing' }, done], {
+    PAWL_FIRST_BYTE_MS: '400',
+  });
   expectCode(await runInProcess(place, ['-p', 'go']), 0);
   assert.equal(place.server.requests.length, 2);
 });
@@ -95,7 +99,12 @@ test('an empty reply ends the turn with exit 1', async (context) => {
 });
 
 test('a call cut off by max_tokens is answered and not run', async (context) => {
-  const half: ReplyPart = { type: 'call', id: 'a', name: 'write', rawInput: '{"path":"x.txt","con' };
+  const half: ReplyPart = {
+    type: 'call',
+    id: 'a',
+    name: 'write',
+    rawInput: '{"path":"x.txt","con',
+  };
   const place = await makeServed(context, [
     { type: 'message', parts: [text('I write.'), half], stopReason: 'max_tokens' },
     done,

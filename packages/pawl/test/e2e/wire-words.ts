@@ -9,7 +9,10 @@ export const call = (id: string, name: string, input: object): ReplyPart => ({
   name,
   input,
 });
-export const message = (...parts: readonly ReplyPart[]): ServerReply => ({ type: 'message', parts });
+export const message = (...parts: readonly ReplyPart[]): ServerReply => ({
+  type: 'message',
+  parts,
+});
 export const done = message(text('Done.'));
 export const overloaded: ServerReply = {
   type: 'error',

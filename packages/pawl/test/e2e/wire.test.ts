@@ -47,7 +47,8 @@ test('three parallel calls come back in the order of the calls', async (context)
     ),
     done,
   ]);
-  for (const name of ['b', 'c']) writeFileSync(join(place.workspace, `${name}.txt`), `content of ${name}\n`);
+  for (const name of ['b', 'c'])
+    writeFileSync(join(place.workspace, `${name}.txt`), `content of ${name}\n`);
   expectCode(await runInProcess(place, ['-p', 'read']), 0);
   expectValid(place.server);
   const ids = last(place.server.requests[1]?.body).map((part) => part.tool_use_id);

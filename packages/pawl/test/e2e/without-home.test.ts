@@ -31,7 +31,8 @@ const run = (
     '/dev',
   ];
   const environment = ['env', '-i', `PATH=${process.env.PATH}`, `TMPDIR=${place.folder}`, ...named];
-  return start(place, 'bwrap', [...account, '--', ...environment, process.execPath, bin, ...words]).ended;
+  return start(place, 'bwrap', [...account, '--', ...environment, process.execPath, bin, ...words])
+    .ended;
 };
 
 const PROMPT = ['-p', 'hello', '--model', 'scripted/script.json'];

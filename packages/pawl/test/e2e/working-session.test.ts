@@ -102,7 +102,10 @@ const work = async (context: TestContext, columns: number): Promise<void> => {
   assert.match(bodies[2] ?? '', /tool_result[\s\S]*be brief/);
   assert.doesNotMatch(bodies[2] ?? '', /another one/);
   assert.match(bodies[3] ?? '', /another one/);
-  assert.equal(readFileSync(join(place.workspace, 'answer.ts'), 'utf8'), 'export const answer = 42;\n');
+  assert.equal(
+    readFileSync(join(place.workspace, 'answer.ts'), 'utf8'),
+    'export const answer = 42;\n',
+  );
 };
 
 for (const columns of [60, 100]) {

@@ -8,7 +8,11 @@ import type { JsonObject } from '@pawl/machine/kernel/shape';
 export type GateDecision = 'allowed' | 'asked' | 'denied' | 'refused';
 
 /** Absolute paths. */
-export type GatePlace = { readonly workspace: string; readonly outside: string; readonly home: string };
+export type GatePlace = {
+  readonly workspace: string;
+  readonly outside: string;
+  readonly home: string;
+};
 
 export type GateCase = {
   /** Also the id of the call. */
@@ -48,7 +52,12 @@ const gateCase = (
   tool: string,
   input: JsonObject | ((place: GatePlace) => JsonObject),
   decisions: Decisions,
-): GateCase => ({ name, tool, input: typeof input === 'function' ? input : () => input, decisions });
+): GateCase => ({
+  name,
+  tool,
+  input: typeof input === 'function' ? input : () => input,
+  decisions,
+});
 
 const bash = (name: string, input: JsonObject, decisions: Decisions): GateCase =>
   gateCase(name, 'bash', input, decisions);
@@ -62,8 +71,18 @@ const reading: readonly GateCase[] = [
   gateCase('list-outside', 'list', ({ outside }) => ({ path: outside }), LEAVES),
   gateCase('find-inside', 'find', { glob: '*.txt' }, ALLOWED),
   gateCase('search-inside', 'search', { pattern: 'one' }, ALLOWED),
-  gateCase('search-outside', 'search', ({ outside }) => ({ pattern: 'one', path: outside }), LEAVES),
-  gateCase('denied-by-a-hook', 'todo', { items: [{ text: GUARDED, status: 'pending' }] }, all('denied')),
+  gateCase(
+    'search-outside',
+    'search',
+    ({ outside }) => ({ pattern: 'one', path: outside }),
+    LEAVES,
+  ),
+  gateCase(
+    'denied-by-a-hook',
+    'todo',
+    { items: [{ text: GUARDED, status: 'pending' }] },
+    all('denied'),
+  ),
   gateCase('list-of-todos', 'todo', { items: [{ text: 'look', status: 'pending' }] }, ALLOWED),
   gateCase('page', 'fetch', { url: 'https://example.com/' }, LEAVES),
   gateCase('page-of-this-machine', 'fetch', { url: 'http://127.0.0.1:9/' }, LEAVES),
@@ -71,7 +90,12 @@ const reading: readonly GateCase[] = [
 
 const changing: readonly GateCase[] = [
   gateCase('write-inside', 'write', { path: 'new.txt', content: 'x\n' }, CHANGES),
-  gateCase('write-outside', 'write', ({ outside }) => ({ path: `${outside}/n.txt`, content: 'x' }), LEAVES),
+  gateCase(
+    'write-outside',
+    'write',
+    ({ outside }) => ({ path: `${outside}/n.txt`, content: 'x' }),
+    LEAVES,
+  ),
   gateCase('write-hook', 'write', { path: '.git/hooks/pre-commit', content: 'x' }, LEAVES),
   gateCase('write-workflow', 'write', { path: '.github/workflows/x.yml', content: 'x' }, LEAVES),
   gateCase('write-instructions', 'write', { path: 'AGENTS.md', content: 'x' }, LEAVES),

@@ -13,7 +13,13 @@ import { openFromFlags } from '../../src/sessions/open-session.js';
 import { splitLines } from '../acp/split-lines.js';
 import { StrictClient, select } from '../acp/strict-client.js';
 import { expectCode, makePlace, type Place, runPawl, startPawl } from '../e2e/pawl.js';
-import { GATE_HOOK, type GateCase, type GateDecision, type GatePlace, gateCases } from './gate-cases.js';
+import {
+  GATE_HOOK,
+  type GateCase,
+  type GateDecision,
+  type GatePlace,
+  gateCases,
+} from './gate-cases.js';
 
 /** The faces of the program: each runs the calls of the table in a session with a preset. */
 
@@ -55,7 +61,11 @@ export const makeStage = (t: TestContext): Stage => {
     ([key, value]) => `${key} = ${JSON.stringify(value)}`,
   );
   writeFileSync(path.join(config, 'config.toml'), [`[hook.${hookName}]`, ...lines].join('\n'));
-  const calls = gateCases.map(({ name, tool, input }) => ({ callId: name, tool, input: input(gate) }));
+  const calls = gateCases.map(({ name, tool, input }) => ({
+    callId: name,
+    tool,
+    input: input(gate),
+  }));
   const write = (name: string, ownCalls: readonly object[]): string => {
     const file = path.join(place.folder, name);
     writeFileSync(file, JSON.stringify({ replies: [{ calls: ownCalls }, { text: 'Done.' }] }));
@@ -93,7 +103,15 @@ const prompt = async ({ place }: Stage, model: Model, preset: Preset): Promise<v
   const { workspace } = place;
   const onApproval = (): typeof NO => NO;
   const hooks = [GATE_HOOK];
-  const session = await openSession({ model, journals, workspace, preset, onApproval, hooks, tasks: true });
+  const session = await openSession({
+    model,
+    journals,
+    workspace,
+    preset,
+    onApproval,
+    hooks,
+    tasks: true,
+  });
   await session.prompt('go');
   await session.close();
 };
@@ -101,7 +119,8 @@ const prompt = async ({ place }: Stage, model: Model, preset: Preset): Promise<v
 const library: Face = {
   name: 'library',
   asks: true,
-  run: (stage, preset) => within(stage.place, async () => prompt(stage, await scripted(stage.model), preset)),
+  run: (stage, preset) =>
+    within(stage.place, async () => prompt(stage, await scripted(stage.model), preset)),
 };
 
 /** A task always has the preset plan, whatever its session has. */
@@ -130,7 +149,9 @@ const terminal: Face = {
     within(place, async () => {
       const faults: string[] = [];
       const flags = { model, preset, workspace: place.workspace };
-      const { session } = await openFromFlags(flags, 'terminal', { warn: (text) => faults.push(text) });
+      const { session } = await openFromFlags(flags, 'terminal', {
+        warn: (text) => faults.push(text),
+      });
       session.watch(
         createApprovals({
           onApproval: () => NO,
@@ -182,7 +203,9 @@ export const faces: readonly Face[] = [library, terminal, headless, editor, task
 const names = new Set(gateCases.map(({ name }) => name));
 
 /** The decision about each call of the table, from the journals of the place. */
-export const decisionsOf = async ({ place }: Stage): Promise<Readonly<Record<string, GateDecision>>> => {
+export const decisionsOf = async ({
+  place,
+}: Stage): Promise<Readonly<Record<string, GateDecision>>> => {
   const journals = fileJournals({ folder: stateOf(place) });
   const decisions: Record<string, GateDecision> = {};
   for await (const { sessionId } of journals.list()) {

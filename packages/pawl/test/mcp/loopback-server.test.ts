@@ -42,7 +42,11 @@ const open = async (t: TestContext) => {
       protocol,
       headers: { Authorization: `Bearer ${TOKEN}` },
     });
-    const place = { environment: {}, workspace: '/', stateFolder: temporaryFolder(t, 'loopback-state') };
+    const place = {
+      environment: {},
+      workspace: '/',
+      stateFolder: temporaryFolder(t, 'loopback-state'),
+    };
     const connection = createConnection(settings, place);
     atEnd(t, () => connection.close());
     return connection;
@@ -126,7 +130,11 @@ test('requests without the token, under another name, of web pages and to other 
     [{ headers: { 'content-type': 'text/plain' } }, 415],
   ];
   for (const [sent, status] of rows)
-    assert.equal(await post(server.url, { body: call, ...sent }), status, JSON.stringify(sent).slice(0, 80));
+    assert.equal(
+      await post(server.url, { body: call, ...sent }),
+      status,
+      JSON.stringify(sent).slice(0, 80),
+    );
   assert.equal(seen.calls, 0);
   assert.equal(
     await post(server.url, {

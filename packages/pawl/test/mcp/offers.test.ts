@@ -1,11 +1,20 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { offeredPrompts, offeredResources, parseArguments } from '@pawl/agent/extensions/mcp/offers';
+import {
+  offeredPrompts,
+  offeredResources,
+  parseArguments,
+} from '@pawl/agent/extensions/mcp/offers';
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import { readOffers } from '@pawl/agent/extensions/mcp/tool';
 import { type Opened, openSession, placeIn, run } from '../../../../test/kit/mcp/open-servers.js';
-import { plainScript, serverScript, settingsOf, stdioServer } from '../../../../test/kit/mcp/test-servers.js';
+import {
+  plainScript,
+  serverScript,
+  settingsOf,
+  stdioServer,
+} from '../../../../test/kit/mcp/test-servers.js';
 import { until } from '../../../../test/kit/tools/processes.js';
 import type { TestScope } from '../../../../test/temporary-folder.js';
 import { withServerPrompts } from '../../src/sessions/server-prompts.js';
@@ -37,14 +46,18 @@ const offering = (scope: TestScope, more: object = {}): McpServer =>
     { env: { A_TOKEN: TOKEN }, ...more },
   );
 
-const promptsOf = ({ session }: Opened): SessionPrompts => withServerPrompts(NO_PROMPTS, session.offers);
+const promptsOf = ({ session }: Opened): SessionPrompts =>
+  withServerPrompts(NO_PROMPTS, session.offers);
 
 /** A session that knows what the server offers, and has not connected to it. */
 const openKnowing = async (scope: TestScope, server: McpServer): Promise<SessionPrompts> => {
   const place = placeIn(scope);
   const first = await openSession(scope, place, [server]);
   first.session.connect();
-  await until('the offers are stored', () => readOffers(place.stateFolder, server).resources.length > 0);
+  await until(
+    'the offers are stored',
+    () => readOffers(place.stateFolder, server).resources.length > 0,
+  );
   await first.session.close();
   return promptsOf(await openSession(scope, place, [server], { answerMs: 3_000 }));
 };
@@ -69,15 +82,21 @@ for (const protocol of ['legacy', '2026-07-28'] as const)
 
 test('what a server does wrong is said in the message, and nothing that was typed is lost', async (t) => {
   const prompts = await openKnowing(t, offering(t));
-  const typed = 'Use @docs:doc://none @docs:doc://picture @docs:doc://large and @"docs:doc://guide"';
+  const typed =
+    'Use @docs:doc://none @docs:doc://picture @docs:doc://large and @"docs:doc://guide"';
   const { text, fault } = await prompts.expand(typed);
-  assert.ok(text.startsWith(`${typed}\n\n(@docs:doc://none can't be read: the MCP server docs answered: `));
+  assert.ok(
+    text.startsWith(`${typed}\n\n(@docs:doc://none can't be read: the MCP server docs answered: `),
+  );
   assert.match(text, /\[image\/png, 3 bytes, is not shown\]/);
   assert.match(text, /y{100000}\n\[cut: the first 100000 of 300000 characters\]/);
   assert.match(text, /Attached: @docs:doc:\/\/guide\n/);
   assert.match(String(fault), /^@docs:doc:\/\/none can't be read: [^\n]*$/);
   const wrong = await prompts.expand('/mcp__docs__review x');
-  assert.match(String(wrong.fault), /can't be used: it is written as \/mcp__docs__review <file> <how>/);
+  assert.match(
+    String(wrong.fault),
+    /can't be used: it is written as \/mcp__docs__review <file> <how>/,
+  );
   const many = Array.from({ length: 13 }, (_, index) => `@docs:doc://none${index}`).join(' ');
   assert.match(
     String((await prompts.expand(many)).fault),
@@ -86,13 +105,22 @@ test('what a server does wrong is said in the message, and nothing that was type
   const hung = await prompts.expand('@docs:doc://mute');
   assert.match(String(hung.fault), /the MCP server docs did not answer within 3 s/);
   const dead = await prompts.expand('@docs:doc://fatal');
-  assert.match(String(dead.fault), /the MCP server docs is gone: it ended with exit code 3\. Try again/);
+  assert.match(
+    String(dead.fault),
+    /the MCP server docs is gone: it ended with exit code 3\. Try again/,
+  );
   assert.equal((await prompts.expand('@docs:doc://guide')).fault, null);
 });
 
 test('without the words for them, prompts and resources change nothing', async (t) => {
   const prompts = await openKnowing(t, offering(t));
-  for (const typed of ['hello', 'mail me@docs:x', '@src/a.ts:10', '@nobody:doc://guide', 'docs:doc://guide'])
+  for (const typed of [
+    'hello',
+    'mail me@docs:x',
+    '@src/a.ts:10',
+    '@nobody:doc://guide',
+    'docs:doc://guide',
+  ])
     assert.deepEqual([prompts.expands(typed), (await prompts.expand(typed)).text], [false, typed]);
   assert.equal(prompts.expands('say @docs:doc://guide'), true);
 });
@@ -103,7 +131,10 @@ test('floods of names are cut, and addresses that no mention can hold are left o
     { name: 'x'.repeat(300) },
     ...many.map((index) => ({ name: `p${index % 400}`, description: 'line\nline '.repeat(1_000) })),
   ]);
-  assert.deepEqual([prompts.length, prompts[0]?.name, prompts[0]?.description.length], [100, 'p0', 300]);
+  assert.deepEqual(
+    [prompts.length, prompts[0]?.name, prompts[0]?.description.length],
+    [100, 'p0', 300],
+  );
   const odd = ['doc://a b', 'doc://a\u001b[2J', 'doc://"', `doc://${'x'.repeat(2_000)}`];
   const uris = [...odd, ...many.map((index) => `doc://${index}`), 'doc://0'];
   const resources = offeredResources(uris.map((uri) => ({ uri, name: 'N' })));
@@ -133,7 +164,8 @@ const argumentRows: readonly (readonly [words: string, given: object | RegExp])[
 
 test('the arguments of a prompt from the words behind its name', () => {
   for (const [words, given] of argumentRows)
-    if (given instanceof RegExp) assert.throws(() => parseArguments(twoArguments, words), given, words);
+    if (given instanceof RegExp)
+      assert.throws(() => parseArguments(twoArguments, words), given, words);
     else assert.deepEqual(parseArguments(twoArguments, words), given, words);
   assert.deepEqual(parseArguments({ ...twoArguments, arguments: [] }, 'x'), {});
 });

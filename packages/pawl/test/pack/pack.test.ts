@@ -30,12 +30,19 @@ const NETWORK =
 
 /** The runner of the tests hides the certificates, which slow each process down (scripts/test.ts). */
 const network = (): NodeJS.ProcessEnv => {
-  const found = Object.fromEntries(Object.entries(process.env).filter(([name]) => NETWORK.test(name)));
+  const found = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => NETWORK.test(name)),
+  );
   const { CA_CERTS_OF_NPM: file } = process.env;
   return file === undefined ? found : { ...found, NODE_EXTRA_CA_CERTS: file };
 };
 
-const runIn = (folder: string, home: string, program: string, words: readonly string[]): Promise<Output> =>
+const runIn = (
+  folder: string,
+  home: string,
+  program: string,
+  words: readonly string[],
+): Promise<Output> =>
   new Promise((resolve, reject) => {
     const environment = {
       ...(program === 'npm' ? network() : {}),
@@ -56,7 +63,8 @@ const runIn = (folder: string, home: string, program: string, words: readonly st
     );
   });
 
-const assertOk = ({ code, stdout, stderr }: Output): void => assert.equal(code, 0, `${stdout}\n${stderr}`);
+const assertOk = ({ code, stdout, stderr }: Output): void =>
+  assert.equal(code, 0, `${stdout}\n${stderr}`);
 
 /** Bytes of all files below, links not followed. */
 const sizeOf = (file: string): number => {
@@ -100,10 +108,15 @@ describe('the packed tarball, installed into an empty folder', () => {
       ]),
     );
     tarball = path.join(scratch, `pawl-${version}.tgz`);
-    writeFileSync(path.join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }));
+    writeFileSync(
+      path.join(folder, 'package.json'),
+      JSON.stringify({ private: true, type: 'module' }),
+    );
     installed = await runIn(folder, home, 'npm', ['install', tarball]);
     assertOk(installed);
-    assertOk(await runIn(folder, home, 'npm', ['install', '--global', '--prefix', globally, tarball]));
+    assertOk(
+      await runIn(folder, home, 'npm', ['install', '--global', '--prefix', globally, tarball]),
+    );
   });
 
   after(() => removeFolderSync(scratch));
@@ -123,9 +136,9 @@ describe('the packed tarball, installed into an empty folder', () => {
   });
 
   it('installs few packages, none of which runs a script', (t) => {
-    const packages = Object.entries(readLock(path.join(folder, 'package-lock.json')).packages).filter(
-      ([place]) => place !== '' && existsSync(path.join(folder, place)),
-    );
+    const packages = Object.entries(
+      readLock(path.join(folder, 'package-lock.json')).packages,
+    ).filter(([place]) => place !== '' && existsSync(path.join(folder, place)));
     const size = sizeOf(path.join(folder, 'node_modules'));
     const own = sizeOf(path.join(folder, 'node_modules', 'pawl'));
     t.diagnostic(
@@ -141,12 +154,23 @@ describe('the packed tarball, installed into an empty folder', () => {
 
   it('is installed without a warning of its scripts, with its manual page', () => {
     assert.doesNotMatch(installed.stderr, /script/);
-    assert.match(readFileSync(path.join(globally, 'share', 'man', 'man1', 'pawl.1'), 'utf8'), /^[.]TH/m);
+    assert.match(
+      readFileSync(path.join(globally, 'share', 'man', 'man1', 'pawl.1'), 'utf8'),
+      /^[.]TH/m,
+    );
   });
 
   it('has the licences and the documents, and nothing of the workshop', () => {
     const names = readdirSync(path.join(folder, 'node_modules', 'pawl'));
-    for (const name of ['LICENSE', 'README.md', 'THIRD-PARTY.md', 'CHANGELOG.md', 'bin', 'dist', 'demo']) {
+    for (const name of [
+      'LICENSE',
+      'README.md',
+      'THIRD-PARTY.md',
+      'CHANGELOG.md',
+      'bin',
+      'dist',
+      'demo',
+    ]) {
       assert.ok(names.includes(name), `${name} is not in the package`);
     }
     for (const name of ['src', 'test', 'scripts', 'tsconfig.json', '.ci']) {
@@ -163,7 +187,9 @@ describe('the packed tarball, installed into an empty folder', () => {
   });
 
   it('runs the demo, without a key and without a build', async () => {
-    const output = await runIn(folder, home, path.join(folder, 'node_modules', '.bin', 'pawl'), ['demo']);
+    const output = await runIn(folder, home, path.join(folder, 'node_modules', '.bin', 'pawl'), [
+      'demo',
+    ]);
     assertOk(output);
     assert.match(output.stdout + output.stderr, /Waiting|Done|commit/i);
   });
@@ -175,21 +201,37 @@ describe('the packed tarball, installed into an empty folder', () => {
       import * as testing from 'pawl/testing';
       console.log(JSON.stringify([pawl, machine, testing].map((face) => Object.keys(face).length > 0)));
       console.log(typeof machine.step, typeof machine.initialState, typeof pawl.createAgent);`;
-    const output = await runIn(folder, home, process.execPath, ['--input-type=module', '-e', program]);
+    const output = await runIn(folder, home, process.execPath, [
+      '--input-type=module',
+      '-e',
+      program,
+    ]);
     assertOk(output);
     assert.equal(output.stdout, '[true,true,true]\nfunction function function\n');
   });
 
   /** Compiles one file as a stranger would; whatever is wrong with the package's own declarations counts too. */
-  const compile = async (name: string, lines: readonly string[], environment: object): Promise<void> => {
+  const compile = async (
+    name: string,
+    lines: readonly string[],
+    environment: object,
+  ): Promise<void> => {
     const project = path.join(folder, `${name}.json`);
-    const strict = { target: 'ES2023', module: 'NodeNext', strict: true, noEmit: true, skipLibCheck: false };
+    const strict = {
+      target: 'ES2023',
+      module: 'NodeNext',
+      strict: true,
+      noEmit: true,
+      skipLibCheck: false,
+    };
     writeFileSync(path.join(folder, `${name}.ts`), `${lines.join('\n')}\n`);
     writeFileSync(
       project,
       JSON.stringify({ compilerOptions: { ...strict, ...environment }, files: [`${name}.ts`] }),
     );
-    assertOk(await runIn(folder, home, path.join(root, 'node_modules', '.bin', 'tsc'), ['-p', project]));
+    assertOk(
+      await runIn(folder, home, path.join(root, 'node_modules', '.bin', 'tsc'), ['-p', project]),
+    );
   };
 
   it('brings types that a strict program on Node can use', () =>

@@ -88,7 +88,9 @@ const plant: Plugin = {
     builder.onResolve({ filter: /^\.\/moon\.js$/ }, () => ({ path: path.join(root, adapterFile) }));
     builder.onLoad({ filter: /\.ts$/ }, ({ path: file }) => {
       const contents = planted[path.relative(root, file)];
-      return contents === undefined ? undefined : { contents, loader: 'ts', resolveDir: path.dirname(file) };
+      return contents === undefined
+        ? undefined
+        : { contents, loader: 'ts', resolveDir: path.dirname(file) };
     });
   },
 };
@@ -213,7 +215,8 @@ test('its settings, help, completion, manual page and document are made', async 
 });
 
 test('its key is a secret, whatever its variable is called', () => {
-  assert.deepEqual(probe.secretVariables({ MOON_TICKET: 'a', MOON_ADDRESS: 'b', SUN_TICKET: 'c' }), [
-    'MOON_TICKET',
-  ]);
+  assert.deepEqual(
+    probe.secretVariables({ MOON_TICKET: 'a', MOON_ADDRESS: 'b', SUN_TICKET: 'c' }),
+    ['MOON_TICKET'],
+  );
 });

@@ -44,7 +44,10 @@ test('a faulty file of keys is refused with the place, and never with a token', 
     [`{"keys":[{"token":"${TOKEN}`, /it is not JSON/],
     [keysWith(), /keys: must have at least one key/],
     [keysWith({ ...key, token: `${TOKEN} x` }), /keys\.0\.token: must be printable ASCII/],
-    [keysWith({ ...key, token: TOKEN.slice(0, 15) }), /keys\.0\.token: must have at least 16 characters/],
+    [
+      keysWith({ ...key, token: TOKEN.slice(0, 15) }),
+      /keys\.0\.token: must have at least 16 characters/,
+    ],
     [keysWith({ ...key, token: [TOKEN] }), /keys\.0\.token: /],
     [keysWith({ ...key, name: 'a/b' }), /keys\.0\.name: /],
     [keysWith({ ...key, sesions: 4 }), /sesions/],
@@ -72,7 +75,10 @@ test('keys come from a file of the user alone, or from a variable, or one is mad
   assert.throws(() => nodeKeys(`${file}x`, {}), /There is no file of keys/);
   assert.throws(() => nodeKeys(path.dirname(file), {}), /not a regular file/);
   const given = nodeKeys(undefined, { PAWL_SERVE_TOKEN: TOKEN });
-  assert.deepEqual([given.newToken, findKey(given.keys, `Bearer ${TOKEN}`)?.name], [null, 'default']);
+  assert.deepEqual(
+    [given.newToken, findKey(given.keys, `Bearer ${TOKEN}`)?.name],
+    [null, 'default'],
+  );
   assert.throws(() => nodeKeys(undefined, { PAWL_SERVE_TOKEN: 'short' }), /at least 16 characters/);
   const made = nodeKeys(undefined, {});
   assert.equal(findKey(made.keys, `Bearer ${made.newToken}`)?.name, 'default');

@@ -25,7 +25,10 @@ const earlierFaults: readonly PlantedFault[] = [
   fault(
     'a command that was running when the process was killed runs again',
     RECOVERY,
-    ["if (effect === 'opaque') {\n      tools.recoverOpaque(batchId, call);\n      continue;\n    }", ''],
+    [
+      "if (effect === 'opaque') {\n      tools.recoverOpaque(batchId, call);\n      continue;\n    }",
+      '',
+    ],
     ["if (effect === 'pure') return null;", "if (effect !== 'probeable') return null;"],
   ),
   fault('a session with a damaged header is left out of the list', 'agent/src/journal/list.ts', [
@@ -243,10 +246,14 @@ const machineFaults: readonly PlantedFault[] = [
     '    .slice(0, length)',
     "    .slice(0, length)\n    .map((message) => ({ ...message, parts: message.parts.filter((part, at) => part.type !== 'result' || at === 0) }) as Message)",
   ]),
-  fault('a retry is forgotten when the session resumes', 'agent/src/machine/moves/shutdown-and-resume.ts', [
-    'return go({ ...state, ...timer, session }, ...actions, schedule(timer));',
-    'return go({ ...state, ...timer, session }, ...actions);',
-  ]),
+  fault(
+    'a retry is forgotten when the session resumes',
+    'agent/src/machine/moves/shutdown-and-resume.ts',
+    [
+      'return go({ ...state, ...timer, session }, ...actions, schedule(timer));',
+      'return go({ ...state, ...timer, session }, ...actions);',
+    ],
+  ),
 ];
 
 export const plantedFaults: readonly PlantedFault[] = [

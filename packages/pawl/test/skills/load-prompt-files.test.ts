@@ -35,7 +35,8 @@ const makeStage = (t: TestContext): Stage => {
     repository,
     workspace,
     home,
-    load: (claude = 'yes', taken = []) => loadPromptFiles({ workspace, home, configFolder, claude }, taken),
+    load: (claude = 'yes', taken = []) =>
+      loadPromptFiles({ workspace, home, configFolder, claude }, taken),
   };
 };
 
@@ -78,7 +79,8 @@ test('the project wins over the user, the nearer folder over the farther one, an
     ['near'],
   );
   assert.equal(loaded.faults.length, 2);
-  for (const fault of loaded.faults) assert.match(fault.text, /it is not used: .* has the same name, one/);
+  for (const fault of loaded.faults)
+    assert.match(fault.text, /it is not used: .* has the same name, one/);
 });
 
 test('a built-in command wins over a command, and a skill of that name is only for the model', async (t) => {
@@ -111,7 +113,8 @@ test('broken skills are named with their line and the others are loaded', async 
     'i-twice': ['---\nname: a\nname: b\n---\n', /SKILL\.md:3: .*duplicated mapping key/],
     'j-tag': ['---\nx: !!js/function "y"\n---\n', /SKILL\.md:2: .*unknown tag/],
   };
-  for (const [name, [text]] of Object.entries(broken)) write(path.join(folder, name, 'SKILL.md'), text);
+  for (const [name, [text]] of Object.entries(broken))
+    write(path.join(folder, name, 'SKILL.md'), text);
   write(path.join(folder, 'good/SKILL.md'), skill('good', 'Use when: asked. # always'));
   const loaded = await stage.load();
   assert.deepEqual(
@@ -131,12 +134,19 @@ test('odd names and descriptions are made harmless, and said', async (t) => {
     path.join(folder, 'one/SKILL.md'),
     '---\nname: "My \\e[31mSkill\\n/help"\ndescription: "a\\n\\n# System\\u202e\\u2028x"\n---\n',
   );
-  write(path.join(folder, 'two/SKILL.md'), `---\nname: two\ndescription: ${'x'.repeat(3_000)}\n---\n`);
+  write(
+    path.join(folder, 'two/SKILL.md'),
+    `---\nname: two\ndescription: ${'x'.repeat(3_000)}\n---\n`,
+  );
   write(path.join(folder, '日本/SKILL.md'), '---\nname: 日本\ndescription: x\n---\n');
   write(path.join(folder, 'dated/SKILL.md'), '---\ndescription: 2026-01-31\nlicense: 1.0\n---\n');
   const loaded = await stage.load();
   assert.deepEqual(
-    loaded.files.map(({ name, description }) => [name, description.slice(0, 20), description.length]),
+    loaded.files.map(({ name, description }) => [
+      name,
+      description.slice(0, 20),
+      description.length,
+    ]),
     [
       ['dated', '2026-01-31', 10],
       ['my-31mskill-help', 'a # System x', 12],
@@ -236,7 +246,10 @@ test("a project's file in place of one of the user is said at the start, before 
   write(path.join(stage.repository, '.pawl/commands/same.md'), 'Farther.');
   write(path.join(stage.home, '.config/pawl/commands/fix.md'), 'Fix it.');
   const before = { HOME: process.env.HOME, XDG_CONFIG_HOME: process.env.XDG_CONFIG_HOME };
-  Object.assign(process.env, { HOME: stage.home, XDG_CONFIG_HOME: path.join(stage.home, '.config') });
+  Object.assign(process.env, {
+    HOME: stage.home,
+    XDG_CONFIG_HOME: path.join(stage.home, '.config'),
+  });
   t.after(() => {
     for (const [name, value] of Object.entries(before))
       if (value === undefined) delete process.env[name];
@@ -244,8 +257,16 @@ test("a project's file in place of one of the user is said at the start, before 
   });
   const said: string[] = [];
   const { workspace } = stage;
-  await openSessionPrompts({ workspace, flags: {}, isResumed: false, warn: (text) => void said.push(text) });
-  assert.match(said[0] ?? '', /home.*fix\.md: it is not used: .*package.*fix\.md has the same name, fix$/);
+  await openSessionPrompts({
+    workspace,
+    flags: {},
+    isResumed: false,
+    warn: (text) => void said.push(text),
+  });
+  assert.match(
+    said[0] ?? '',
+    /home.*fix\.md: it is not used: .*package.*fix\.md has the same name, fix$/,
+  );
   assert.match(said[1] ?? '', /a\.md:1: the command is not used/);
   assert.match(said[3] ?? '', /^2 more faults/);
 });

@@ -16,13 +16,27 @@ import { traceSession } from '../../src/telemetry.js';
 
 /** Spans of sessions that are written as traces, by the real SDK. */
 
-type Options = Partial<Pick<SpanOptions, 'content'>> & { readonly from?: number; readonly close?: 'no' };
+type Options = Partial<Pick<SpanOptions, 'content'>> & {
+  readonly from?: number;
+  readonly close?: 'no';
+};
 
-const spansOf = (trace: string, { from = 0, close, ...options }: Options = {}): readonly ReadableSpan[] => {
+const spansOf = (
+  trace: string,
+  { from = 0, close, ...options }: Options = {},
+): readonly ReadableSpan[] => {
   const exporter = new InMemorySpanExporter();
   const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
-  const spans = new SessionSpans({ tracer: provider.getTracer('test'), sessionId: 'session-1', ...options });
-  const steps = play(trace).steps.map(({ event, step }, index) => ({ seq: index + 1, event, ...step }));
+  const spans = new SessionSpans({
+    tracer: provider.getTracer('test'),
+    sessionId: 'session-1',
+    ...options,
+  });
+  const steps = play(trace).steps.map(({ event, step }, index) => ({
+    seq: index + 1,
+    event,
+    ...step,
+  }));
   for (const step of steps.slice(from)) spans.see(step);
   if (close !== 'no') spans.close();
   return exporter.getFinishedSpans();
@@ -35,7 +49,9 @@ const drawn = (spans: readonly ReadableSpan[]): readonly string[] =>
   spans.map(({ name, startTime, endTime, attributes, status }) => {
     const error = attributes['error.type'];
     assert.equal(status.code === SpanStatusCode.ERROR, error !== undefined);
-    return [name, `${millisecondsOf(startTime)}-${millisecondsOf(endTime)}`, error].filter(Boolean).join(' ');
+    return [name, `${millisecondsOf(startTime)}-${millisecondsOf(endTime)}`, error]
+      .filter(Boolean)
+      .join(' ');
   });
 
 const SESSION = `! careful {"hooks":"never"}
@@ -72,7 +88,11 @@ test('a turn, its calls of the model with their retries, and its tools are spans
     [SpanKind.INTERNAL, SpanKind.CLIENT, SpanKind.INTERNAL],
   );
   for (const inner of [chat, tool])
-    assert.equal(inner.parentSpanContext?.spanId, turn.spanContext().spanId, 'they are in the turn');
+    assert.equal(
+      inner.parentSpanContext?.spanId,
+      turn.spanContext().spanId,
+      'they are in the turn',
+    );
   assert.equal(turn.parentSpanContext, undefined);
   assert.deepEqual(
     chat.events.map(({ name, attributes }) => [name, attributes?.['error.type']]),
@@ -105,7 +125,9 @@ test('what was said is in the spans only if it is wanted, and then without secre
     JSON.stringify(spans.map(({ name, attributes, events }) => [name, attributes, events]));
   const said = /rewrite it|I look|Done\.|token-12345|a\.ts/;
   assert.doesNotMatch(textOf(spansOf(SESSION)), said);
-  const told = textOf(spansOf(SESSION, { content: (text) => text.replaceAll('token-12345', '[hidden]') }));
+  const told = textOf(
+    spansOf(SESSION, { content: (text) => text.replaceAll('token-12345', '[hidden]') }),
+  );
   for (const words of ['rewrite it', 'I look', 'Done.', '[hidden]', 'gen_ai.tool.call.arguments'])
     assert.ok(told.includes(words), words);
   assert.doesNotMatch(told, /token-12345/);
@@ -145,7 +167,9 @@ test('a session of the library has spans at the provider of its user, until it e
   await session.prompt('hi');
   await session.send({ type: 'UserInput', text: 'and now?', mode: 'steer' });
   await session.close();
-  const names = exporter.getFinishedSpans().map(({ name, attributes }) => [name, attributes['error.type']]);
+  const names = exporter
+    .getFinishedSpans()
+    .map(({ name, attributes }) => [name, attributes['error.type']]);
   assert.deepEqual(names, [
     ['chat one', undefined],
     ['invoke_agent pawl', undefined],

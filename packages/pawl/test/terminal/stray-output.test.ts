@@ -16,7 +16,10 @@ const HOSTILE = String.raw`'\u001b]52;c;eA==\u0007\u009b2J\u202e'`;
 const STRAY = `console.log(${HOSTILE}); console.error('%s', ${HOSTILE}); process.stdout.write(${HOSTILE});
 process.stderr.write(Buffer.from(${HOSTILE}), () => process.emitWarning(${HOSTILE}));`;
 
-const printed = (words: readonly string[], environment: Readonly<Record<string, string>> = {}): string => {
+const printed = (
+  words: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): string => {
   const { stdout, stderr } = spawnSync(process.execPath, words, {
     cwd: root,
     encoding: 'utf8',
@@ -41,16 +44,23 @@ test('a fault that nobody caught is told without its control sequences', async (
     const file = path.join(folder, 'fault.cjs');
     writeFileSync(file, `setTimeout(() => { throw new Error(${HOSTILE}); }, 1); `);
     // Its prompt never comes: it waits for stdin.
-    const child = spawn(process.execPath, ['--require', file, 'packages/pawl/bin/pawl.js', '-p', '-'], {
-      cwd: root,
-    });
+    const child = spawn(
+      process.execPath,
+      ['--require', file, 'packages/pawl/bin/pawl.js', '-p', '-'],
+      {
+        cwd: root,
+      },
+    );
     let told = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       told += text;
     });
     const [exit] = await once(child, 'close');
     assert.equal(exit, 70);
-    assert.match(told, /pawl: an internal fault, please report it: Error: ␛\]52;c;eA==␇⟨U\+009B⟩2J⟨U\+202E⟩/);
+    assert.match(
+      told,
+      /pawl: an internal fault, please report it: Error: ␛\]52;c;eA==␇⟨U\+009B⟩2J⟨U\+202E⟩/,
+    );
     assert.doesNotMatch(told, /[\u001b\u0007\u009b\u202e]/);
   } finally {
     removeFolderSync(folder);

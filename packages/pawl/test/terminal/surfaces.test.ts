@@ -1,6 +1,13 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, symlinkSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -49,16 +56,22 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
       'our own script and project; its story is that of a turn',
     ]),
   ),
-  'packages/pawl/src/commands/sessions.ts': 'prints what the list of sessions prints, in the same way',
-  'packages/pawl/src/interactive/ask-trust.ts': 'warnings made safe; the questions are those of ask-trust.ts',
-  'packages/pawl/src/editor/acp-command.ts': 'two constant sentences; the rest goes to the editor as JSON',
+  'packages/pawl/src/commands/sessions.ts':
+    'prints what the list of sessions prints, in the same way',
+  'packages/pawl/src/interactive/ask-trust.ts':
+    'warnings made safe; the questions are those of ask-trust.ts',
+  'packages/pawl/src/editor/acp-command.ts':
+    'two constant sentences; the rest goes to the editor as JSON',
   'packages/pawl/src/editor/mcp-server.ts':
     'a constant sentence, and the warnings of sessions; the rest goes to the caller as JSON',
   ...Object.fromEntries(
     [
       ...['sessions/stored-sessions', 'interactive/run-sessions', 'interactive/paste-picture'],
       'interactive/terminal-session',
-    ].map((name) => [`packages/pawl/src/${name}.ts`, 'packages/pawl/test/e2e/hostile-window.test.ts']),
+    ].map((name) => [
+      `packages/pawl/src/${name}.ts`,
+      'packages/pawl/test/e2e/hostile-window.test.ts',
+    ]),
   ),
 };
 const COMMANDS_ELSEWHERE = ['acp', 'demo', 'machine', 'completion'];
@@ -139,11 +152,16 @@ test('every file that prints, every command and every slash command has a surfac
     'files that print and have no surface in packages/pawl/test/terminal/surfaces',
   );
   assert.deepEqual(
-    [...covered].filter((file) => !printing.includes(file)).filter((file) => !/terminal\//.test(file)),
+    [...covered]
+      .filter((file) => !printing.includes(file))
+      .filter((file) => !/terminal\//.test(file)),
     [],
   );
   const names = buildProgram(() => undefined).commands.map((command) => command.name());
-  const shown = new Set([...surfaces.flatMap(({ commands = [] }) => commands), ...COMMANDS_ELSEWHERE]);
+  const shown = new Set([
+    ...surfaces.flatMap(({ commands = [] }) => commands),
+    ...COMMANDS_ELSEWHERE,
+  ]);
   assert.deepEqual(
     names.filter((name) => !shown.has(name)),
     [],

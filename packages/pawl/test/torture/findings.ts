@@ -79,7 +79,9 @@ const ending = ({ ended, trial: { point }, reached }: Looked): readonly Finding[
   if (ended === null || point === null || !reached) return [];
   const isKnown = CODES[point.ending].includes(ended.code);
   const hasStack = /internal fault|^\s+at \S+ \(/m.test(ended.stderr);
-  return isKnown && !hasStack ? [] : [{ kind: 'ending', text: `exit ${ended.code}: ${ended.stderr}` }];
+  return isKnown && !hasStack
+    ? []
+    : [{ kind: 'ending', text: `exit ${ended.code}: ${ended.stderr}` }];
 };
 
 const answers = ({ trial, last }: Looked): readonly Finding[] => {
@@ -170,7 +172,8 @@ const repository = ({ stage, trial }: Looked): readonly Finding[] => {
       found.push({ kind: 'repository', text: `${name}: ${commits} commits, status '${status}'` });
   }
   const deleted = git(stage, 'diff', '--cached', '--name-only', '--diff-filter=D').text.trim();
-  if (deleted !== '') found.push({ kind: 'repository', text: `the next commit deletes ${deleted}` });
+  if (deleted !== '')
+    found.push({ kind: 'repository', text: `the next commit deletes ${deleted}` });
   return found;
 };
 

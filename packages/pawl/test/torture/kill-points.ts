@@ -50,7 +50,9 @@ export const killEnvironment = (
   LD_PRELOAD: library,
   KILL_FOLDER: folder,
   KILL_LOG: log,
-  ...(point === null ? {} : { ...ENDINGS[point.ending], KILL_AT: String(point.at), KILL_WHEN: point.when }),
+  ...(point === null
+    ? {}
+    : { ...ENDINGS[point.ending], KILL_AT: String(point.at), KILL_WHEN: point.when }),
 });
 
 export const readSteps = (log: string): readonly Step[] =>

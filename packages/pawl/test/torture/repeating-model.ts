@@ -18,9 +18,11 @@ export type PlannedCall = {
 
 type Block = WireBody['messages'][number]['content'][number];
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value ?? ''));
+const textOf = (value: unknown): string =>
+  typeof value === 'string' ? value : JSON.stringify(value ?? '');
 
-const blocksOf = ({ messages }: WireBody): readonly Block[] => messages.flatMap(({ content }) => content);
+const blocksOf = ({ messages }: WireBody): readonly Block[] =>
+  messages.flatMap(({ content }) => content);
 
 /** Text of each result by the id of its call. */
 export const resultsIn = (body: WireBody): ReadonlyMap<string, string> =>
@@ -55,12 +57,14 @@ const isSeen = (planned: PlannedCall, body: WireBody): boolean => {
 const isSummaryRequest = (body: WireBody): boolean =>
   textOf(body.messages.at(-1)?.content).includes('Stop here: summarise');
 
-const madeCalls = (body: WireBody): number => blocksOf(body).filter(({ type }) => type === 'tool_use').length;
+const madeCalls = (body: WireBody): number =>
+  blocksOf(body).filter(({ type }) => type === 'tool_use').length;
 
 const MOST_CALLS = 40;
 
 /** Whether the request belongs to the session of a task. */
-export const isOfTask = ({ system }: WireBody): boolean => textOf(system).includes('# This is a task');
+export const isOfTask = ({ system }: WireBody): boolean =>
+  textOf(system).includes('# This is a task');
 
 type Plan = readonly (readonly PlannedCall[])[];
 

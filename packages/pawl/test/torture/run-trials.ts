@@ -23,7 +23,13 @@ const withScope = async <Result>(work: (scope: TestScope) => Promise<Result>): P
 const faultOf = (error: unknown): TrialEnd => {
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const findings: readonly Finding[] = [{ kind: 'answer', text }];
-  return { steps: [], reached: false, kills: 0, findings, figures: { finished: 0, lostResults: 0 } };
+  return {
+    steps: [],
+    reached: false,
+    kills: 0,
+    findings,
+    figures: { finished: 0, lostResults: 0 },
+  };
 };
 
 export const runOne = async (trial: Trial, library: string): Promise<Outcome> => ({
@@ -52,7 +58,9 @@ export const recordSteps = async (
   watch: (outcome: Outcome) => void,
 ): Promise<ReadonlyMap<string, readonly Step[]>> => {
   const recorded = new Map<string, readonly Step[]>();
-  const trials = chosen.map((scenario): Trial => ({ ...PLAIN, scenario, point: null, again: 'at once' }));
+  const trials = chosen.map(
+    (scenario): Trial => ({ ...PLAIN, scenario, point: null, again: 'at once' }),
+  );
   await runAll(trials, library, (outcome) => {
     recorded.set(outcome.trial.scenario.name, outcome.end.steps);
     watch(outcome);
@@ -83,8 +91,12 @@ const WHENS: readonly KillPoint['when'][] = ['before', 'after', 'half'];
 const LATER_STEPS = 150;
 
 /** What else happens in a trial. Some trials are plain kills. */
-const randomVariant = ({ where, life, commits }: Scenario, random: () => number): Partial<Trial> => {
-  if (where !== 'headless' || life === 'torn' || life === 'fork' || commits || random() < 0.3) return {};
+const randomVariant = (
+  { where, life, commits }: Scenario,
+  random: () => number,
+): Partial<Trial> => {
+  if (where !== 'headless' || life === 'torn' || life === 'fork' || commits || random() < 0.3)
+    return {};
   const again = (): KillPoint => ({
     ending: 'kill',
     at: 1 + Math.floor(random() * LATER_STEPS),
@@ -127,7 +139,9 @@ export const randomTrial = (
   );
   const all = steps.get(scenario.name) ?? [];
   // Around these steps a call begins.
-  const fateful = all.filter(({ place }) => /\/pawl\/sandbox\/[^/]+\/(session|sent|commands)/.test(place));
+  const fateful = all.filter(({ place }) =>
+    /\/pawl\/sandbox\/[^/]+\/(session|sent|commands)/.test(place),
+  );
   const step = pick(isVaried && fateful.length > 0 && random() < 0.5 ? fateful : all, random);
   const whens = step.name === 'write' ? WHENS : WHENS.slice(0, 2);
   const point = { ending: pick(endings, random), at: step.number, when: pick(whens, random) };
@@ -142,7 +156,9 @@ export const randomTrial = (
 };
 
 /** Every step of every scenario, before and after it, and writes half done. */
-export const everyTrial = function* (steps: ReadonlyMap<string, readonly Step[]>): Generator<Trial> {
+export const everyTrial = function* (
+  steps: ReadonlyMap<string, readonly Step[]>,
+): Generator<Trial> {
   for (const scenario of scenarios)
     for (const { number, name } of steps.get(scenario.name) ?? [])
       for (const when of name === 'write' ? WHENS : WHENS.slice(0, 2))

@@ -32,10 +32,16 @@ export type Scenario = {
   readonly hasHooks: boolean;
 };
 
-type Work = Pick<Scenario, 'rounds'> & Partial<Omit<Scenario, 'name' | 'where' | 'life' | 'rounds'>>;
+type Work = Pick<Scenario, 'rounds'> &
+  Partial<Omit<Scenario, 'name' | 'where' | 'life' | 'rounds'>>;
 
 /** It notes its beginning and its end in the ledger, with the id of its call. */
-const bash = (command: string, effect: string | null, proof: string, more: object = {}): PlannedCall => ({
+const bash = (
+  command: string,
+  effect: string | null,
+  proof: string,
+  more: object = {},
+): PlannedCall => ({
   tool: 'bash',
   input: {
     command: `echo begin CALL >> ledger; (${command}); code=$?; echo end CALL >> ledger; exit $code`,
@@ -53,8 +59,18 @@ const READ_ONLY: PlannedCall = {
 };
 /** Leaves a line in `effects`, and says so only afterwards. */
 const effect = (name: string, between = ':', more: object = {}): PlannedCall =>
-  bash(`echo ${name} >> effects; ${between}; printf '%s-%s\\n' did ${name}`, name, `did-${name}`, more);
-const use = (tool: string, input: object): PlannedCall => ({ tool, input, proof: null, effect: null });
+  bash(
+    `echo ${name} >> effects; ${between}; printf '%s-%s\\n' did ${name}`,
+    name,
+    `did-${name}`,
+    more,
+  );
+const use = (tool: string, input: object): PlannedCall => ({
+  tool,
+  input,
+  proof: null,
+  effect: null,
+});
 const write = (path: string, content: string): PlannedCall => use('write', { path, content });
 const edit = (path: string, oldText: string, newText: string): PlannedCall =>
   use('edit', { path, edits: [{ oldText, newText }] });
@@ -79,7 +95,8 @@ const served = (name: string): PlannedCall => ({
 
 const COMMITS = { flags: ['--auto-commit'], prepare: REPOSITORY, commits: true } as const;
 const todo = use('todo', { items: [{ text: 'all of it', status: 'inProgress' }] });
-const numbers = (count: number): readonly string[] => Array.from({ length: count }, (_, at) => `n${at}`);
+const numbers = (count: number): readonly string[] =>
+  Array.from({ length: count }, (_, at) => `n${at}`);
 
 const works: Readonly<Record<string, Work>> = {
   'an answer': { rounds: [] },
@@ -87,7 +104,10 @@ const works: Readonly<Record<string, Work>> = {
   'a command': { rounds: [[effect('a')]] },
   'a command of 0.3 s': { rounds: [[effect('a', 'sleep 0.3')]] },
   'a command of 2 s': { rounds: [[effect('a', 'sleep 2')]] },
-  'a command without sandbox': { rounds: [[effect('a', 'sleep 0.1')]], flags: ['--sandbox', 'off'] },
+  'a command without sandbox': {
+    rounds: [[effect('a', 'sleep 0.1')]],
+    flags: ['--sandbox', 'off'],
+  },
   'a command with a time limit': { rounds: [[effect('a', ':', { timeoutMs: 20_000 })]] },
   'a command that fails': {
     rounds: [[bash('echo a >> effects; printf "%s-%s\\n" did a; exit 3', 'a', 'did-a')]],
@@ -98,7 +118,10 @@ const works: Readonly<Record<string, Work>> = {
   'six commands in turn': { rounds: numbers(6).map((name) => [effect(name)]) },
   'commands with thoughts': { rounds: [[effect('a')], [effect('b')]], model: { thinks: true } },
   'a new file': { rounds: [[write('made', 'x\n')]], files: { made: 'x\n' } },
-  'a new file in new folders': { rounds: [[write('a/b/made', 'x\n')]], files: { 'a/b/made': 'x\n' } },
+  'a new file in new folders': {
+    rounds: [[write('a/b/made', 'x\n')]],
+    files: { 'a/b/made': 'x\n' },
+  },
   'a file that is replaced': {
     rounds: [[use('read', { path: 'old' })], [write('old', 'new\n')]],
     prepare: 'echo old > old',
@@ -116,7 +139,9 @@ const works: Readonly<Record<string, Work>> = {
   },
   'a file and a command': { rounds: [[write('made', 'x\n'), effect('a')]], files: { made: 'x\n' } },
   'reads only': {
-    rounds: [[use('read', { path: 'old' }), use('list', { path: '.' }), use('find', { glob: '*' })]],
+    rounds: [
+      [use('read', { path: 'old' }), use('list', { path: '.' }), use('find', { glob: '*' })],
+    ],
     prepare: 'seq 3000 > old',
   },
   'a task': {
@@ -137,9 +162,20 @@ const works: Readonly<Record<string, Work>> = {
     rounds: [[served('a'), effect('b')], [served('c')]],
     hasServer: true,
   },
-  'commands with hooks': { rounds: [[effect('a', 'sleep 0.1'), effect('b')], [effect('c')]], hasHooks: true },
-  'a server with hooks': { rounds: [[served('a')], [effect('b')]], hasServer: true, hasHooks: true },
-  'a commit of a new file': { ...COMMITS, rounds: [[write('made', 'x\n')]], files: { made: 'x\n' } },
+  'commands with hooks': {
+    rounds: [[effect('a', 'sleep 0.1'), effect('b')], [effect('c')]],
+    hasHooks: true,
+  },
+  'a server with hooks': {
+    rounds: [[served('a')], [effect('b')]],
+    hasServer: true,
+    hasHooks: true,
+  },
+  'a commit of a new file': {
+    ...COMMITS,
+    rounds: [[write('made', 'x\n')]],
+    files: { made: 'x\n' },
+  },
   "a commit of a command's file": {
     ...COMMITS,
     rounds: [[effect('a')]],
@@ -171,7 +207,13 @@ const works: Readonly<Record<string, Work>> = {
   'a commit by a command': {
     prepare: REPOSITORY,
     rounds: [
-      [bash('echo a >> effects; git add effects && git commit -qm a; printf "%s-%s\\n" did a', 'a', 'did-a')],
+      [
+        bash(
+          'echo a >> effects; git add effects && git commit -qm a; printf "%s-%s\\n" did a',
+          'a',
+          'did-a',
+        ),
+      ],
     ],
   },
 };
@@ -187,8 +229,19 @@ const scenario = (name: string, where: Scenario['where'], life: Life): Scenario 
   return { ...defaults, ...work, name: title, where, life };
 };
 
-const again = ['an answer', 'a command', 'a new file', 'an edit', 'a commit of a new file'] as const;
-const inTerminal = ['an answer', 'a command of 0.3 s', 'a new file', 'a commit of a new file'] as const;
+const again = [
+  'an answer',
+  'a command',
+  'a new file',
+  'an edit',
+  'a commit of a new file',
+] as const;
+const inTerminal = [
+  'an answer',
+  'a command of 0.3 s',
+  'a new file',
+  'a commit of a new file',
+] as const;
 
 const asks = ['javascript', 'quickjs', 'python'].map(
   (environment): Scenario => ({
@@ -211,9 +264,12 @@ export const scenarios: readonly Scenario[] = [
   ...again.flatMap((name) =>
     (['next', 'torn', 'fork'] as const).map((life) => scenario(name, 'headless', life)),
   ),
-  ...['a command of 0.3 s', 'a command of 2 s', 'two commands at once', "a commit of a command's file"].map(
-    (name) => scenario(name, 'headless', 'recovery'),
-  ),
+  ...[
+    'a command of 0.3 s',
+    'a command of 2 s',
+    'two commands at once',
+    "a commit of a command's file",
+  ].map((name) => scenario(name, 'headless', 'recovery')),
   ...inTerminal.map((name) => scenario(name, 'terminal', 'first')),
   ...asks,
 ];

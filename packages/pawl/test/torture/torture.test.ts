@@ -41,7 +41,16 @@ const expectNone = (outcomes: readonly Outcome[]): void =>
   assert.equal(outcomes.map(shown).filter(Boolean).join('\n\n'), '');
 
 const sampled = ['an edit, torn', 'a call of a server', 'a command of 0.3 s'];
-const endings: readonly Ending[] = ['kill', 'kill', 'kill', 'term', 'int', 'quit', 'usr1', 'fullDisk'];
+const endings: readonly Ending[] = [
+  'kill',
+  'kill',
+  'kill',
+  'term',
+  'int',
+  'quit',
+  'usr1',
+  'fullDisk',
+];
 
 test('there are at least 50 scenarios, each with a name of its own', () => {
   assert.ok(scenarios.length >= 50, String(scenarios.length));
@@ -53,9 +62,13 @@ test(`${RUNS} times ended somewhere: nothing is lost, nothing happens twice, not
   const outcomes: Outcome[] = [];
   const keep = (outcome: Outcome): void => void outcomes.push(outcome);
   const steps = await recordSteps(sampled.map(named), library, keep);
-  const trials = Array.from({ length: RUNS }, () => randomTrial(steps, endings, random, { isVaried: true }));
+  const trials = Array.from({ length: RUNS }, () =>
+    randomTrial(steps, endings, random, { isVaried: true }),
+  );
   await runAll(trials, library, keep);
-  context.diagnostic(`${RUNS} endings, ${outcomes.filter(({ end }) => end.reached).length} reached`);
+  context.diagnostic(
+    `${RUNS} endings, ${outcomes.filter(({ end }) => end.reached).length} reached`,
+  );
   for (const { trial } of outcomes) context.diagnostic(describeTrial(trial));
   expectNone(outcomes);
 });

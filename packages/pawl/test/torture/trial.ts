@@ -51,9 +51,10 @@ const livesBefore = async (stage: Stage, { scenario }: Trial): Promise<void> => 
   }
   // A turn before there is anything to do: the model answers at once.
   const { server } = await startEmpty();
-  await runPawl({ ...stage, environment: { ...stage.environment, ANTHROPIC_BASE_URL: server.url } }, [
-    ...['-p', 'Good morning.', ...scenario.flags],
-  ]);
+  await runPawl(
+    { ...stage, environment: { ...stage.environment, ANTHROPIC_BASE_URL: server.url } },
+    [...['-p', 'Good morning.', ...scenario.flags]],
+  );
   await server.close();
   const file = newestSession(stage);
   if (scenario.life === 'torn' && file !== null) appendFileSync(file, '{"seq":9');
@@ -82,9 +83,14 @@ const NAMESPACE = [
   ...['--pid', '--fork', '--mount-proc', '--kill-child'],
 ];
 /** The namespace outlives Pawl: the file `over` ends it. Pawl alone gets the variables in the first words. */
-const STAYING = 'env "$@"; echo $? > "$FOLDER/code"; until [ -e "$FOLDER/over" ]; do sleep 0.02; done';
+const STAYING =
+  'env "$@"; echo $? > "$FOLDER/code"; until [ -e "$FOLDER/over" ]; do sleep 0.02; done';
 
-const startInside = (stage: Stage, variables: NodeJS.ProcessEnv, words: readonly string[]): Running =>
+const startInside = (
+  stage: Stage,
+  variables: NodeJS.ProcessEnv,
+  words: readonly string[],
+): Running =>
   start({ ...stage, environment: { ...stage.environment, FOLDER: stage.folder } }, 'unshare', [
     ...NAMESPACE,
     ...['sh', '-c', STAYING, 'sh'],
@@ -104,7 +110,11 @@ const endedInside = async (stage: Stage, running: Running): Promise<Ended> => {
 
 type InterruptedLife = { readonly ended: Ended | null; over(): Promise<void> };
 
-const inTerminal = async (scope: TestScope, watched: Stage, flags: readonly string[]): Promise<void> => {
+const inTerminal = async (
+  scope: TestScope,
+  watched: Stage,
+  flags: readonly string[],
+): Promise<void> => {
   const terminal = openTerminal(scope, watched, ['--preset', 'auto', ...flags]);
   const ended = terminal.ended.catch(() => undefined);
   const overOr = async (wanted: string): Promise<void> => {
@@ -206,7 +216,11 @@ const runLast = async (stage: Stage, trial: Trial, words: readonly string[]): Pr
 };
 
 /** Runs a trial, and looks at all that is left. */
-export const runTrial = async (scope: TestScope, trial: Trial, library: string): Promise<TrialEnd> => {
+export const runTrial = async (
+  scope: TestScope,
+  trial: Trial,
+  library: string,
+): Promise<TrialEnd> => {
   const original = await prepareStage(scope, trial);
   await livesBefore(original, trial);
   const { ended, over } = await interrupted(scope, original, trial, library);
@@ -219,9 +233,12 @@ export const runTrial = async (scope: TestScope, trial: Trial, library: string):
   const more = hasSession ? await killAgain(stage, trial, library) : 0;
   if (trial.companion) await runCompanion(stage);
   const requestsShown = stage.server.requests.length;
-  const words = trial.scenario.where === 'ask' ? ['ask', '--continue'] : ['--continue', '-p', 'Go on.'];
+  const words =
+    trial.scenario.where === 'ask' ? ['ask', '--continue'] : ['--continue', '-p', 'Go on.'];
   const first =
-    trial.scenario.where === 'ask' ? wordsOf(stage, trial) : ['-p', PROMPT, ...trial.scenario.flags];
+    trial.scenario.where === 'ask'
+      ? wordsOf(stage, trial)
+      : ['-p', PROMPT, ...trial.scenario.flags];
   const last = await runLast(stage, trial, hasSession ? words : first);
   await over();
   const gone = await nobodyLives(stage);

@@ -26,8 +26,10 @@ const brokeOff = ({ begun, ended }: Effects): boolean => begun <= 1 && ended ===
 
 const isKill = ({ point, more }: Trial): boolean =>
   [point, ...more].every((one) => one === null || one.ending === 'kill');
-const wasKilled = ({ point, scenario }: Trial): boolean => point !== null || scenario.life === 'recovery';
-const onlyPawlDied = (trial: Trial): boolean => isKill(trial) && trial.also === 'nothing' && !trial.copied;
+const wasKilled = ({ point, scenario }: Trial): boolean =>
+  point !== null || scenario.life === 'recovery';
+const onlyPawlDied = (trial: Trial): boolean =>
+  isKill(trial) && trial.also === 'nothing' && !trial.copied;
 
 /** Every sentence about the fate of a call. The first that fits is the one that counts. */
 const SENTENCES: readonly Sentence[] = [
@@ -132,7 +134,8 @@ const isWithLedger = ({ tool, callId }: Told): boolean =>
 const judgeTold = (told: Told, stage: Stage, trial: Trial): string | null => {
   const { callId, tool, text } = told;
   const at = `${tool} ${callId}: ${text.slice(0, 400)}`;
-  if (!isWithLedger(told)) return onlyPawlDied(trial) && UNTRUE_OF_FILES.test(text) ? `untrue: ${at}` : null;
+  if (!isWithLedger(told))
+    return onlyPawlDied(trial) && UNTRUE_OF_FILES.test(text) ? `untrue: ${at}` : null;
   const sentence = SENTENCES.find(({ told: pattern }) => pattern.test(text));
   if (sentence === undefined) return `no known sentence: ${at}`;
   const effects = effectsOf(stage, callId);
@@ -151,7 +154,9 @@ const doubled = (stage: Stage): readonly string[] => {
 /** Calls that never began and were not made, though nothing but Pawl was killed. */
 const dropped = (told: readonly Told[], stage: Stage, trial: Trial): readonly string[] =>
   told
-    .filter((one) => isWithLedger(one) && onlyPawlDied(trial) && one.text.startsWith('outcome unknown'))
+    .filter(
+      (one) => isWithLedger(one) && onlyPawlDied(trial) && one.text.startsWith('outcome unknown'),
+    )
     // what was recorded as about to be sent may have been sent
     .filter(({ tool, callId }) => tool === 'bash' && effectsOf(stage, callId).begun === 0)
     .map(({ callId, text }) => `${callId}: ${text.slice(0, 300)}`);

@@ -13,7 +13,11 @@ import { fakeClock } from '../../src/testing.js';
 
 /** The questions at the start of a session, on an emulated terminal, with the real store. */
 
-const server = (name: string, content: string): Executable => ({ kind: 'mcp-server', name, content });
+const server = (name: string, content: string): Executable => ({
+  kind: 'mcp-server',
+  name,
+  content,
+});
 
 /** Lets everything run that waits for a file or a promise. */
 const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
@@ -175,8 +179,14 @@ test('a plain terminal prints the whole text and takes a line', async (t) => {
 
 test('what nobody was asked about is said in one line', () => {
   assert.equal(notRunText([]), null);
-  const many = Array.from({ length: 7 }, (_, at) => ({ executable: server(`s${at}`, 'x'), before: null }));
-  assert.match(notRunText(many) ?? '', /^not run, .*MCP server s0, .*MCP server s4, and 2 more\. pawl trust/);
+  const many = Array.from({ length: 7 }, (_, at) => ({
+    executable: server(`s${at}`, 'x'),
+    before: null,
+  }));
+  assert.match(
+    notRunText(many) ?? '',
+    /^not run, .*MCP server s0, .*MCP server s4, and 2 more\. pawl trust/,
+  );
 });
 
 test('texts that have little in common are compared at once', async () => {
@@ -196,7 +206,10 @@ test('a server on another computer does not run here, and the question does not 
   const asked = (executable: Executable) => trustQuestion({ executable, before: null });
   const remote = await asked({ ...server('web', 'x'), isRemote: true });
   assert.equal(remote.title, 'This project wants to use: MCP server web');
-  assert.match(remote.meaning, /^Its address gets what the model sends it, now and in later sessions/);
+  assert.match(
+    remote.meaning,
+    /^Its address gets what the model sends it, now and in later sessions/,
+  );
   const local = await asked(server('files', 'x'));
   assert.equal(local.title, 'This project wants to run: MCP server files');
   assert.match(local.meaning, /^It runs on your machine, now and in later sessions/);

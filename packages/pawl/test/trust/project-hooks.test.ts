@@ -20,7 +20,8 @@ test('a hook of a project is bound to its declaration and to the files that it n
       path.join(workspace, '.pawl/config.toml'),
       `[hook.format]\non = "after-tool"\ncommand = "node ./scripts/format.mjs --all"\n${more}`,
     );
-  const script = (text: string): void => writeFileSync(path.join(workspace, 'scripts/format.mjs'), text);
+  const script = (text: string): void =>
+    writeFileSync(path.join(workspace, 'scripts/format.mjs'), text);
   const allowed = async () => {
     const { projectHooks } = await loadConfig(workspace, { HOME: top });
     return allowedHooks(workspace, projectHooks, trust, warn);
@@ -28,7 +29,10 @@ test('a hook of a project is bound to its declaration and to the files that it n
   declare();
   script('first');
   assert.deepEqual(await allowed(), []);
-  assert.match(warnings.splice(0).join(), /^not run, since you have not allowed it: hook format\. /);
+  assert.match(
+    warnings.splice(0).join(),
+    /^not run, since you have not allowed it: hook format\. /,
+  );
   const [found] = await hookSource(workspace);
   assert.ok(found !== undefined);
   for (const text of [
@@ -47,7 +51,12 @@ test('a hook of a project is bound to its declaration and to the files that it n
   assert.deepEqual(await allowed(), []);
   script('first');
   assert.equal((await allowed()).length, 1);
-  for (const more of ['sandbox = "off"\n', 'tools = ["edit"]\n', 'on_failure = "deny"\n', 'timeout = 5\n']) {
+  for (const more of [
+    'sandbox = "off"\n',
+    'tools = ["edit"]\n',
+    'on_failure = "deny"\n',
+    'timeout = 5\n',
+  ]) {
     declare(more);
     assert.deepEqual(await allowed(), [], more);
   }
@@ -95,7 +104,8 @@ test('a hook is bound to the file that runs, however its command names it', asyn
     writeFileSync(path.join(workspace, file), 'harmless');
     const trust = openTrust(path.join(top, 'state'), () => undefined);
     const { projectHooks } = await loadConfig(workspace, environment);
-    const allowed = () => allowedHooks(workspace, projectHooks, trust, () => undefined, environment);
+    const allowed = () =>
+      allowedHooks(workspace, projectHooks, trust, () => undefined, environment);
     const [found] = await hookSource(workspace, environment);
     assert.ok(found !== undefined);
     await trust.allow(workspace, found);
@@ -110,6 +120,8 @@ test('a hook is bound to the file that runs, however its command names it', asyn
   writeFileSync(outside, 'harmless');
   const [found] = await hookSource(workspace, environment);
   assert.ok(
-    found?.content.includes(`file of the project: out.sh (leads to ${outside}, which is not watched)`),
+    found?.content.includes(
+      `file of the project: out.sh (leads to ${outside}, which is not watched)`,
+    ),
   );
 });

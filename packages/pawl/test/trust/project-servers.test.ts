@@ -5,7 +5,11 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { openTrust } from '@pawl/agent/extensions/trust';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { allowedServers, readProjectServers, serverSource } from '../../src/sessions/project-trust.js';
+import {
+  allowedServers,
+  readProjectServers,
+  serverSource,
+} from '../../src/sessions/project-trust.js';
 
 const variable = (name: string): string => `\${${name}}`;
 
@@ -13,7 +17,8 @@ const makeStage = (t: TestContext) => {
   const top = temporaryFolder(t, 'project-servers');
   const repository = path.join(top, 'repository');
   const workspace = path.join(repository, 'package');
-  for (const folder of ['.git', 'package']) mkdirSync(path.join(repository, folder), { recursive: true });
+  for (const folder of ['.git', 'package'])
+    mkdirSync(path.join(repository, folder), { recursive: true });
   const warnings: string[] = [];
   const trust = openTrust(path.join(top, 'state'), (text) => void warnings.push(text));
   return {
@@ -34,7 +39,12 @@ const makeStage = (t: TestContext) => {
 test('no server of a project runs before it was allowed, and a change asks again', async (t) => {
   const { workspace, trust, write, allowed, warnings } = makeStage(t);
   writeFileSync(path.join(workspace, 'server.mjs'), 'first');
-  const files = { type: 'stdio', command: 'node', args: ['server.mjs'], env: { A: variable('HOME') } };
+  const files = {
+    type: 'stdio',
+    command: 'node',
+    args: ['server.mjs'],
+    env: { A: variable('HOME') },
+  };
   write({ files, web: { type: 'http', url: 'https://example.com/mcp' } });
   assert.deepEqual(await allowed(), []);
   assert.match(
@@ -191,14 +201,23 @@ test('a file with more than anybody reads costs little and says little', async (
   const { workspace, write } = makeStage(t);
   writeFileSync(path.join(workspace, 'large'), 'x'.repeat(5 * 1024 * 1024));
   const many = Array.from({ length: 5_000 }, (_, index) => `${'./'.repeat(index % 5)}${index}`);
-  write({ words: { command: 'node', args: many }, long: { command: 'node', args: ['x'.repeat(101_000)] } });
+  write({
+    words: { command: 'node', args: many },
+    long: { command: 'node', args: ['x'.repeat(101_000)] },
+  });
   const read = await readProjectServers(workspace);
   assert.deepEqual(read.servers, []);
-  assert.match(read.faults.join('\n'), /words has more settings than .*\n.*long has more settings than/);
+  assert.match(
+    read.faults.join('\n'),
+    /words has more settings than .*\n.*long has more settings than/,
+  );
 
   write({ one: { command: 'node', args: ['large'] } });
   const [one] = await serverSource(workspace);
-  assert.match(one?.content ?? '', /^file of the project: large \(not watched: you are not asked again/m);
+  assert.match(
+    one?.content ?? '',
+    /^file of the project: large \(not watched: you are not asked again/m,
+  );
 
   write(Object.fromEntries(many.map((name) => [name, 1])));
   const { faults } = await readProjectServers(workspace);

@@ -52,13 +52,17 @@ const makeStage = (t: TestContext) => {
       content = next;
     },
     judge: async () =>
-      (await openTrust(`${folder}/state/pawl`, () => undefined).judge(folder, server(content))).kind,
+      (await openTrust(`${folder}/state/pawl`, () => undefined).judge(folder, server(content)))
+        .kind,
   };
 };
 
 test('what a project wants to run is allowed by its name, and revoked', async (t) => {
   const { run, judge, change } = makeStage(t);
-  assert.match(await run(), /^waiting mcp-server files not run: pawl trust allow mcp-server files$/m);
+  assert.match(
+    await run(),
+    /^waiting mcp-server files not run: pawl trust allow mcp-server files$/m,
+  );
   assert.equal(await judge(), 'unknown');
   assert.match(await run('allow', 'mcp-server', 'files'), /│ npx files/);
   assert.equal(await judge(), 'trusted');
@@ -92,9 +96,15 @@ test('the sandbox level is chosen, shown and changed', async (t) => {
   assert.match(await runWith({ sandbox: 'off' }, ...words), /, --sandbox off\./);
   assert.match(await run(...words), /is allowed already, --sandbox off\./);
   assert.match(await run('list'), /^allowed mcp-server files .*, --sandbox off$/m);
-  await assert.rejects(runWith({ sandbox: 'none' }, ...words), /--sandbox needs one of read-only, /);
+  await assert.rejects(
+    runWith({ sandbox: 'none' }, ...words),
+    /--sandbox needs one of read-only, /,
+  );
   change('https://example.com');
-  await assert.rejects(runWith({ sandbox: 'off' }, ...words), /runs in no sandbox: leave out --sandbox/);
+  await assert.rejects(
+    runWith({ sandbox: 'off' }, ...words),
+    /runs in no sandbox: leave out --sandbox/,
+  );
   assert.match(await run(...words), /^Allowed in .*: MCP server files\. pawl/m);
 });
 
@@ -105,7 +115,10 @@ test('wrong words say what is right', async (t) => {
   await assert.rejects(run('allow', 'server', 'files'), /needs one of mcp-server, /);
   await assert.rejects(run('allow', 'mcp-server', 'other'), /This project has no MCP server other/);
   await assert.rejects(run('allow', 'hook', 'files'), /This project has no hook files/);
-  await assert.rejects(run('revoke', 'mcp-server', 'files'), /There is no answer about the MCP server files/);
+  await assert.rejects(
+    run('revoke', 'mcp-server', 'files'),
+    /There is no answer about the MCP server files/,
+  );
   assert.equal(await judge(), 'unknown');
 });
 

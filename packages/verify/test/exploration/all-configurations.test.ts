@@ -22,7 +22,13 @@ test('there is a configuration for each thing that is looked at in depth', () =>
     createConfigurations(smallBounds).map(({ name }) => name),
     [
       ...['everything', 'replies', 'drain', 'time', 'drain out of time', 'compaction', 'policies'],
-      ...['queue goes on', 'queue goes back', 'nobody to ask: deny', 'nobody to ask: stop', 'rules change'],
+      ...[
+        'queue goes on',
+        'queue goes back',
+        'nobody to ask: deny',
+        'nobody to ask: stop',
+        'rules change',
+      ],
       'previews',
       ...['hooks', 'no hooks', 'outcomes', 'tools that spend'],
       ...['budget', 'budget that raises itself', 'misplaced'],

@@ -69,7 +69,12 @@ const different: readonly Group[] = [
   },
   {
     title: 'phases of the hooks, trees, batches that changed something',
-    nodes: of(hook(), hook({ phase: 'AutoCommitting' }), hook({ tree: 'dirty' }), hook({ mutated: ['1'] })),
+    nodes: of(
+      hook(),
+      hook({ phase: 'AutoCommitting' }),
+      hook({ tree: 'dirty' }),
+      hook({ mutated: ['1'] }),
+    ),
   },
   {
     title: 'compactions, by what comes after them',
@@ -142,7 +147,10 @@ const different: readonly Group[] = [
     title: 'thresholds that the conversation has passed',
     nodes: of(filled(50), filled(51), filled(71), filled(100)),
   },
-  { title: 'whether a compaction is allowed', nodes: of(llm(), llm(session({ mayCompact: 'no' }))) },
+  {
+    title: 'whether a compaction is allowed',
+    nodes: of(llm(), llm(session({ mayCompact: 'no' }))),
+  },
   { title: 'whether something is to be told', nodes: of(llm(), llm(session({ notes: ['x'] }))) },
   {
     title: 'dollars where they have a limit, and what they are raised by',
@@ -159,7 +167,10 @@ const different: readonly Group[] = [
       used({ inputTokens: 1 }, { tokens: 9 }),
       used({ inputTokens: 1, outputTokens: 1 }, { tokens: 9 }),
       used({ inputTokens: 1, outputTokens: 1, cacheReadTokens: 1 }, { tokens: 9 }),
-      used({ inputTokens: 1, outputTokens: 1, cacheReadTokens: 1, cacheWriteTokens: 1 }, { tokens: 9 }),
+      used(
+        { inputTokens: 1, outputTokens: 1, cacheReadTokens: 1, cacheWriteTokens: 1 },
+        { tokens: 9 },
+      ),
     ),
   },
   {
@@ -175,9 +186,16 @@ const different: readonly Group[] = [
   {
     title: 'limits, and settings that change under way',
     nodes: of(
-      ...['usd', 'tokens', 'timeMs', 'rounds', 'truncation', 'repeats', 'errors', 'sameResults'].map((name) =>
-        waiting(session({}, { limits: { [name]: 7 } })),
-      ),
+      ...[
+        'usd',
+        'tokens',
+        'timeMs',
+        'rounds',
+        'truncation',
+        'repeats',
+        'errors',
+        'sameResults',
+      ].map((name) => waiting(session({}, { limits: { [name]: 7 } }))),
       waiting(session({}, { maxRetries: 9 })),
     ),
   },
@@ -208,7 +226,10 @@ const different: readonly Group[] = [
   },
   {
     title: 'empty replies that may be asked for again',
-    nodes: of(llm(session({}, { emptyRetries: 2 })), llm(session({ emptyReplies: 1 }, { emptyRetries: 2 }))),
+    nodes: of(
+      llm(session({}, { emptyRetries: 2 })),
+      llm(session({ emptyReplies: 1 }, { emptyRetries: 2 })),
+    ),
   },
   {
     title: 'remaining time of a turn, and whether its timer runs',

@@ -5,7 +5,14 @@ import type { Call } from '@pawl/agent/machine/call';
 import { agent } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';
 import type { Step } from '@pawl/machine/kernel/table';
-import { batch, failed, llm, running, session, waiting } from '../../../../test/kit/agent/by-hand.js';
+import {
+  batch,
+  failed,
+  llm,
+  running,
+  session,
+  waiting,
+} from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { LATE, NOTICE } from '../../../../test/kit/agent/step-rows.js';
 import { createModel } from '../../src/exploration/exploration-model.js';
@@ -27,9 +34,19 @@ import { configurationNamed } from './small.js';
 const { model } = createModel(configurationNamed('everything'), agent, projections);
 const at = (state: State): ExplorationNode => ({ ...model.initial, state });
 const [prompt, turnsEnd] = model.goals;
-const asking: Call = { judged: g.edit('2'), requestedAt: 1, status: 'awaitingApproval', why: 'x' } as Call; // as policy makes it
+const asking: Call = {
+  judged: g.edit('2'),
+  requestedAt: 1,
+  status: 'awaitingApproval',
+  why: 'x',
+} as Call; // as policy makes it
 
-const goals: readonly (readonly [title: string, state: State, isPrompt: boolean, isTurnsEnd: boolean])[] = [
+const goals: readonly (readonly [
+  title: string,
+  state: State,
+  isPrompt: boolean,
+  isTurnsEnd: boolean,
+])[] = [
   ['a wait', waiting(), true, true],
   ['a call of the model', llm(), false, false],
   ['a wait to try again', failed(session(), 1), false, false],
@@ -40,7 +57,10 @@ const goals: readonly (readonly [title: string, state: State, isPrompt: boolean,
 ];
 for (const [title, state, isPrompt, isTurnsEnd] of goals) {
   test(`${title} is ${isPrompt ? '' : 'not '}the prompt, and ${isTurnsEnd ? '' : 'not '}the end of a turn`, () => {
-    assert.deepEqual([prompt?.holds(at(state)), turnsEnd?.holds(at(state))], [isPrompt, isTurnsEnd]);
+    assert.deepEqual(
+      [prompt?.holds(at(state)), turnsEnd?.holds(at(state))],
+      [isPrompt, isTurnsEnd],
+    );
   });
 }
 
@@ -80,7 +100,10 @@ test('an event that changes nothing but the time leads on', () => {
 test('an event that moves the machine moves the views with it', () => {
   const { node } = model.next(model.initial, user({ type: 'Start', at: 0 }));
   assert.equal(node.state.name, 'WaitingForUserInput');
-  const { node: called } = model.next(node, user({ type: 'UserInput', at: 0, text: 'hi', mode: 'steer' }));
+  const { node: called } = model.next(
+    node,
+    user({ type: 'UserInput', at: 0, text: 'hi', mode: 'steer' }),
+  );
   assert.equal(called.state.name, 'CallingLlm');
   assert.notDeepEqual(called.cursors, node.cursors);
 });
@@ -95,7 +118,10 @@ const restless: Projection = {
 const still: Projection = { ...minimal, project: (cursor) => ({ cursor, steps: [] }) };
 
 /** A machine that always answers with this one step, and what comes of it where nothing happens. */
-const answering = (step: Partial<Step<State, Action>>, seen: readonly Projection[]): ExplorationNode => {
+const answering = (
+  step: Partial<Step<State, Action>>,
+  seen: readonly Projection[],
+): ExplorationNode => {
   const one = { state: resting.state, actions: [], path: [], diagnostics: [], ...step };
   const { model: own } = createModel(
     configurationNamed('everything'),
@@ -105,7 +131,11 @@ const answering = (step: Partial<Step<State, Action>>, seen: readonly Projection
   return own.next({ ...own.initial, state: resting.state }, stale).node;
 };
 const moved = waiting(session({ notes: ['x'] }));
-const steps: readonly (readonly [title: string, step: Partial<Step<State, Action>>, isAsked: boolean])[] = [
+const steps: readonly (readonly [
+  title: string,
+  step: Partial<Step<State, Action>>,
+  isAsked: boolean,
+])[] = [
   ['was refused', { diagnostics: [LATE] }, false],
   ['was taken in silence', {}, true],
   ['was refused and changed something', { state: moved, diagnostics: [LATE] }, true],
@@ -137,6 +167,8 @@ test('a batch that is cancelled waits for its timer, where it has one', () => {
   const timersOf = (graceTimerId: string | null) =>
     model
       .labels(at({ ...batch([]), phase: { mode: 'cancelling', graceTimerId, cause: 'user' } }))
-      .flatMap(({ by, event }) => (by === 'world' && event.type === 'TimerFired' ? [event.timerId] : []));
+      .flatMap(({ by, event }) =>
+        by === 'world' && event.type === 'TimerFired' ? [event.timerId] : [],
+      );
   assert.deepEqual([timersOf(null), timersOf('timer-7')], [[], ['timer-7']]);
 });

@@ -27,7 +27,8 @@ const run = (
   name: string,
   machine: AgentMachine = agent,
   seen: readonly Projection[] = projections,
-): ExplorationResult => exploreOne(configurationNamed(name), machine, seen, STATES_MAX, () => undefined);
+): ExplorationResult =>
+  exploreOne(configurationNamed(name), machine, seen, STATES_MAX, () => undefined);
 
 const everyEdge = agent.edges.map(({ id }) => id);
 
@@ -38,7 +39,10 @@ const hasty = agentMachine({
   ...table,
   states: {
     ...states,
-    Error: { ...states.Error, on: { ...states.Error.on, TimerFired: { to: 'CallingLlm', then: tryAgain } } },
+    Error: {
+      ...states.Error,
+      on: { ...states.Error.on, TimerFired: { to: 'CallingLlm', then: tryAgain } },
+    },
   },
 });
 
@@ -76,7 +80,10 @@ test('a step that a seed has no arrow for is found', () => {
   const edges = loom.edges.filter(({ to }) => to !== 'PostToolsHook');
   const { violation } = run('hooks', agent, [{ ...loom, edges }]);
   assert.equal(violation?.kind, 'view');
-  assert.match(violation?.faults.join() ?? '', /^loom: ExecutingTools --ToolCompleted--> PostToolsHook/);
+  assert.match(
+    violation?.faults.join() ?? '',
+    /^loom: ExecutingTools --ToolCompleted--> PostToolsHook/,
+  );
 });
 
 test('a state from which there is no way back to the user is found', () => {
@@ -173,13 +180,18 @@ test('an arrow that nobody takes is a fault, unless it has a reason', () => {
   assert.deepEqual([silent.edges.missing, isSound(silent)], [[first], false]);
   assert.deepEqual([silent.edges.reached, silent.edges.explained], [everyEdge.length - 1, []]);
   const said = combineResults(parts, agent.edges, [], { [first]: 'nobody comes here' });
-  assert.deepEqual([said.edges.explained, isSound(said)], [[{ id: first, why: 'nobody comes here' }], true]);
+  assert.deepEqual(
+    [said.edges.explained, isSound(said)],
+    [[{ id: first, why: 'nobody comes here' }], true],
+  );
 });
 
 test('a reason for an arrow that is taken, or that is gone, is a fault', () => {
   const [first = ''] = everyEdge;
   for (const id of [first, 'Nowhere//0']) {
-    const check = combineResults([explored({ edges: everyEdge })], agent.edges, [], { [id]: 'not so' });
+    const check = combineResults([explored({ edges: everyEdge })], agent.edges, [], {
+      [id]: 'not so',
+    });
     assert.deepEqual([check.edges.mistaken, isSound(check)], [[id], false]);
   }
 });

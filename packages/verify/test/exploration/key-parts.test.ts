@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Call } from '@pawl/agent/machine/call';
 import type { In, SessionData, State } from '@pawl/agent/machine/state';
-import { batch, failed, llm, queued, running, session, waiting } from '../../../../test/kit/agent/by-hand.js';
+import {
+  batch,
+  failed,
+  llm,
+  queued,
+  running,
+  session,
+  waiting,
+} from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
 import type { Configuration } from '../../src/exploration/configuration.js';
@@ -15,13 +23,18 @@ import { configurationNamed } from './small.js';
  */
 
 const everything = configurationNamed('everything');
-const keyOf = (state: State, now = 0, costlyLeft = 0, configuration: Configuration = everything): string =>
-  stateKeyFor(configuration)({ state, cursors: [], costlyLeft, now });
+const keyOf = (
+  state: State,
+  now = 0,
+  costlyLeft = 0,
+  configuration: Configuration = everything,
+): string => stateKeyFor(configuration)({ state, cursors: [], costlyLeft, now });
 const part = (index: number) => (state: State, now?: number) => keyOf(state, now).split('|')[index];
 
 type Row = readonly [title: string, state: State, key: string];
 const check = (of: (state: State) => string | undefined, rows: readonly Row[]): void => {
-  for (const [title, state, key] of rows) test(`${title}: ${key}`, () => assert.equal(of(state), key));
+  for (const [title, state, key] of rows)
+    test(`${title}: ${key}`, () => assert.equal(of(state), key));
 };
 
 // ---- The state ----
@@ -53,7 +66,12 @@ const starting = (graceTimerId: string | null): Call => ({
   allowed: 'byPolicy',
   graceTimerId,
 });
-const ended = (text: string, mutating: boolean, status: 'ok' | 'failed' = 'ok', ran = true): Call => ({
+const ended = (
+  text: string,
+  mutating: boolean,
+  status: 'ok' | 'failed' = 'ok',
+  ran = true,
+): Call => ({
   judged: mutating ? g.edit('1') : g.grep('1'),
   requestedAt: 1,
   status,
@@ -130,8 +148,16 @@ check(part(0), [
     batch([ended('12345678', false)], session({}, short)),
     'Xrunning,ended',
   ],
-  ['a result that is too long', batch([ended('123456789', false)], session({}, short)), 'Xrunning,endedl'],
-  ['a result too long in bytes', batch([ended('ööööö', false)], session({}, short)), 'Xrunning,endedl'],
+  [
+    'a result that is too long',
+    batch([ended('123456789', false)], session({}, short)),
+    'Xrunning,endedl',
+  ],
+  [
+    'a result too long in bytes',
+    batch([ended('ööööö', false)], session({}, short)),
+    'Xrunning,endedl',
+  ],
 ]);
 
 // ---- The session ----
@@ -217,7 +243,11 @@ check(part(3), [
   ['rounds beyond their limit', llm(turning({ rounds: 4 }, { rounds: 3 })), '3.0.0'],
   ['cut replies', llm(turning({ truncations: 2 }, { truncation: 9 })), '0.2.0'],
   ['empty replies', llm(turning({}, {}, { emptyReplies: 1 })), '0.0.1'],
-  ['a time limit', llm(turning({ timeLimit: { timerId: 't', dueAt: 1, delayMs: 9 } })), '0.0.0@1/9'],
+  [
+    'a time limit',
+    llm(turning({ timeLimit: { timerId: 't', dueAt: 1, delayMs: 9 } })),
+    '0.0.0@1/9',
+  ],
   [
     'a time limit, after the clock went back',
     llm(turning({ timeLimit: { timerId: 't', dueAt: 99, delayMs: 9 } })),
@@ -231,8 +261,16 @@ check(part(3), [
   ['streaks that no limit asks for', llm(turning({ streaks: counted })), '0.0.0'],
   ['a limit of repeats', llm(turning({ streaks: counted }, { repeats: 2 })), '0.0.0~c,r,2,0,0'],
   ['a limit of errors', llm(turning({ streaks: counted }, { errors: 9 })), '0.0.0~c,r,0,6,0'],
-  ['a limit of same results', llm(turning({ streaks: counted }, { sameResults: 9 })), '0.0.0~c,r,0,0,7'],
-  ['a compaction in a turn', compacting({ kind: 'mid' }, turning({ rounds: 1 }, { rounds: 9 })), '1.0.0'],
+  [
+    'a limit of same results',
+    llm(turning({ streaks: counted }, { sameResults: 9 })),
+    '0.0.0~c,r,0,0,7',
+  ],
+  [
+    'a compaction in a turn',
+    compacting({ kind: 'mid' }, turning({ rounds: 1 }, { rounds: 9 })),
+    '1.0.0',
+  ],
   [
     'a compaction between turns',
     compacting(
@@ -241,9 +279,21 @@ check(part(3), [
     ),
     'usd',
   ],
-  ['between turns', waiting(turning({ rounds: 4, warned: ['tokens'] }, { rounds: 9, tokens: 9 })), 'tokens'],
-  ['between turns, a warning about the turn', waiting(turning({ warned: ['time'] }, { timeMs: 9 })), ''],
-  ['between turns, a warning about a limit that is gone', waiting(turning({ warned: ['usd'] })), ''],
+  [
+    'between turns',
+    waiting(turning({ rounds: 4, warned: ['tokens'] }, { rounds: 9, tokens: 9 })),
+    'tokens',
+  ],
+  [
+    'between turns, a warning about the turn',
+    waiting(turning({ warned: ['time'] }, { timeMs: 9 })),
+    '',
+  ],
+  [
+    'between turns, a warning about a limit that is gone',
+    waiting(turning({ warned: ['usd'] })),
+    '',
+  ],
   ['closed', { name: 'ShuttingDown', session: turning({ rounds: 4 }, { rounds: 9 }) }, ''],
 ]);
 
@@ -262,7 +312,11 @@ check(
     ['more bills than may cost something', llm(owing('req-7', 'req-8', 'req-9', 'req-1')), '2b2'],
     ['the bill of a tool is none of them', llm(owing('batch-1/1')), '20'],
     ['the bill of a hook that runs', hook([], owing('hook-1')), '2b0'],
-    ['the bill of a compaction that runs', compacting({ kind: 'mid' }, owing('compaction-1')), '2b0'],
+    [
+      'the bill of a compaction that runs',
+      compacting({ kind: 'mid' }, owing('compaction-1')),
+      '2b0',
+    ],
     ['a bill while nothing runs', waiting(owing('req-1')), '21'],
   ],
 );

@@ -29,7 +29,10 @@ const same: readonly Group[] = [
     title: 'reasons to wait that are not for a budget',
     nodes: of(waiting(), { ...waiting(), reason: { kind: 'resumed' } }),
   },
-  { title: 'texts that are shown', nodes: of({ ...llm(), partial: 'x' }, { ...llm(), partial: 'long' }) },
+  {
+    title: 'texts that are shown',
+    nodes: of({ ...llm(), partial: 'x' }, { ...llm(), partial: 'long' }),
+  },
   { title: 'failures', nodes: of(error(), error({ error: { kind: 'timeout', message: 'late' } })) },
   { title: 'ids', nodes: of(llm(), llm(session(), 1, 'req-7')) },
   { title: 'times', nodes: of(error(), error({ dueAt: 9 })) },
@@ -70,19 +73,28 @@ const same: readonly Group[] = [
     nodes: of(
       turn({}, session({}, NONE)),
       turn({ rounds: 9, truncations: 9, warned: ['rounds'] }, session({}, NONE)),
-      streaks({ calls: 'a', results: 'b', repeats: 2, errors: 2, sameResults: 2 }, session({}, NONE)),
+      streaks(
+        { calls: 'a', results: 'b', repeats: 2, errors: 2, sameResults: 2 },
+        session({}, NONE),
+      ),
       llm(session({ emptyReplies: 4 }, NONE)),
     ),
   },
   {
     title: 'counts of a turn that is over, in each state between turns',
-    nodes: of(waiting(), { ...waiting(), session: { ...session(), turn: { ...session().turn, rounds: 9 } } }),
+    nodes: of(waiting(), {
+      ...waiting(),
+      session: { ...session(), turn: { ...session().turn, rounds: 9 } },
+    }),
   },
   {
     title: 'counts of a turn that is over, before the next one is compacted for',
     nodes: of(
       compacting({ kind: 'idle', resume: 'rest' }),
-      compacting({ kind: 'idle', resume: 'rest' }, { ...session(), turn: { ...session().turn, rounds: 9 } }),
+      compacting(
+        { kind: 'idle', resume: 'rest' },
+        { ...session(), turn: { ...session().turn, rounds: 9 } },
+      ),
     ),
   },
   {
@@ -93,7 +105,10 @@ const same: readonly Group[] = [
     ),
   },
   { title: 'times of a turn without a limit', nodes: [node(llm()), node(llm(), { now: 9 })] },
-  { title: 'bills while nothing may cost', nodes: [billed(owing(), 0), billed(owing('req-0', 'req-1'), 0)] },
+  {
+    title: 'bills while nothing may cost',
+    nodes: [billed(owing(), 0), billed(owing('req-0', 'req-1'), 0)],
+  },
   {
     title: 'more bills than may cost something, and bills of hooks that are over',
     nodes: [

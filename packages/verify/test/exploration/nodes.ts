@@ -18,7 +18,10 @@ import { configurationNamed } from './small.js';
 
 /** Nodes of the exploration made by hand, and the key by which they are told apart. */
 
-export const keyOf = stateKeyFor({ ...configurationNamed('everything'), changes: [{ maxRetries: 0 }] });
+export const keyOf = stateKeyFor({
+  ...configurationNamed('everything'),
+  changes: [{ maxRetries: 0 }],
+});
 export const node = (state: State, own: Partial<ExplorationNode> = {}): ExplorationNode => ({
   state,
   cursors: [{ state: 'A' }],
@@ -50,7 +53,10 @@ export const hook = (own: Partial<In<'PostToolsHook'>> = {}): State => ({
   tree: 'unknown',
   ...own,
 });
-export const compacting = (mode: In<'Compacting'>['mode'], own: SessionData = session()): State => ({
+export const compacting = (
+  mode: In<'Compacting'>['mode'],
+  own: SessionData = session(),
+): State => ({
   name: 'Compacting',
   session: own,
   compactionId: 'compaction-1',
@@ -58,7 +64,12 @@ export const compacting = (mode: In<'Compacting'>['mode'], own: SessionData = se
   mode,
 });
 export const calls = (...own: readonly Call[]): State => batch(own);
-export const ended = (status: 'ok' | 'failed', mutating: boolean, words = 'x', ran = true): Call => ({
+export const ended = (
+  status: 'ok' | 'failed',
+  mutating: boolean,
+  words = 'x',
+  ran = true,
+): Call => ({
   judged: mutating ? g.edit('1') : g.grep('1'),
   requestedAt: 1,
   status,
@@ -67,26 +78,46 @@ export const ended = (status: 'ok' | 'failed', mutating: boolean, words = 'x', r
   completedAt: 2,
   outcome: { failed: status !== 'ok', text: words },
 });
-export const started = (graceTimerId: string | null, status: 'starting' | 'running' = 'running'): Call =>
+export const started = (
+  graceTimerId: string | null,
+  status: 'starting' | 'running' = 'running',
+): Call =>
   status === 'running'
-    ? { judged: g.grep('1'), requestedAt: 1, status, allowed: 'byPolicy', startedAt: 1, graceTimerId }
+    ? {
+        judged: g.grep('1'),
+        requestedAt: 1,
+        status,
+        allowed: 'byPolicy',
+        startedAt: 1,
+        graceTimerId,
+      }
     : { judged: g.grep('1'), requestedAt: 1, status, allowed: 'byPolicy', graceTimerId };
-export const held = (judged: Call['judged'], allowed: 'byPolicy' | 'byUser' = 'byPolicy'): Call => ({
+export const held = (
+  judged: Call['judged'],
+  allowed: 'byPolicy' | 'byUser' = 'byPolicy',
+): Call => ({
   judged,
   requestedAt: 1,
   status: 'queued',
   allowed,
 });
-export const cancelling = (graceTimerId: string | null, cause: 'user' | 'time' = 'user'): State => ({
+export const cancelling = (
+  graceTimerId: string | null,
+  cause: 'user' | 'time' = 'user',
+): State => ({
   ...batch([started(null)]),
   phase: { mode: 'cancelling', graceTimerId, cause },
 });
 export const turn = (own: Partial<SessionData['turn']>, from: SessionData): State =>
   llm({ ...from, turn: { ...from.turn, ...own } });
-export const COUNTED = { limits: { rounds: 3, truncation: 3, repeats: 3, errors: 3, sameResults: 3 } };
+export const COUNTED = {
+  limits: { rounds: 3, truncation: 3, repeats: 3, errors: 3, sameResults: 3 },
+};
 export const NONE = { limits: { rounds: 0, truncation: 0, repeats: 0, errors: 0, sameResults: 0 } };
-export const streaks = (own: Partial<SessionData['turn']['streaks']>, from = session({}, COUNTED)): State =>
-  turn({ streaks: { ...from.turn.streaks, ...own } }, from);
+export const streaks = (
+  own: Partial<SessionData['turn']['streaks']>,
+  from = session({}, COUNTED),
+): State => turn({ streaks: { ...from.turn.streaks, ...own } }, from);
 export const LONG = 'x'.repeat(5_000);
 export const open = (...parts: UserMessage['parts']): State => llm(withTalk([], user(...parts)));
 export const talked = (length: number): State =>
@@ -101,7 +132,10 @@ export const used = (
   return llm({ ...own, usage: { ...own.usage, ...usage } });
 };
 export const queued = (...modes: readonly ('steer' | 'followUp')[]): State =>
-  waiting(session({ queue: modes.map((mode, at) => ({ inputId: `input-${at}`, text: 'x', mode })) }));
+  waiting(
+    session({ queue: modes.map((mode, at) => ({ inputId: `input-${at}`, text: 'x', mode })) }),
+  );
 export const granted = (...grants: SessionData['grants']): State => waiting(session({ grants }));
-export const billed = (state: State, costlyLeft: number): ExplorationNode => node(state, { costlyLeft });
+export const billed = (state: State, costlyLeft: number): ExplorationNode =>
+  node(state, { costlyLeft });
 export const owing = (...unaccounted: readonly string[]): State => llm(session({ unaccounted }));

@@ -13,7 +13,13 @@ const least = { ...smallBounds, steers: 0, crashes: 0, late: 0, duplicates: 0 };
  * Nearly all of the work. `pawl machine --check` explores every configuration within larger bounds, and
  * packages/pawl/test/e2e/machine-check.test.ts runs it: here only mutation testing explores these too.
  */
-const LARGE: readonly string[] = ['everything', 'time', 'drain out of time', 'rules change', 'previews'];
+const LARGE: readonly string[] = [
+  'everything',
+  'time',
+  'drain out of time',
+  'rules change',
+  'previews',
+];
 const isMutation = process.env.PAWL_WALKS === 'few';
 
 const configurations = createConfigurations(least);

@@ -1,4 +1,8 @@
-import { type Bounds, type Configuration, defaultBounds } from '../../src/exploration/configuration.js';
+import {
+  type Bounds,
+  type Configuration,
+  defaultBounds,
+} from '../../src/exploration/configuration.js';
 import { createConfigurations } from '../../src/exploration/configurations.js';
 
 /** Every kind of thing, and as little as can be of each: explored in a moment. */

@@ -4,7 +4,11 @@ import { test } from 'node:test';
 import { agent } from '@pawl/agent/machine/machine';
 import { defaultSettings, type Settings } from '@pawl/agent/machine/settings';
 import { explore } from '@pawl/machine/explorer/explore';
-import { type Bounds, type Configuration, defaultBounds } from '../../src/exploration/configuration.js';
+import {
+  type Bounds,
+  type Configuration,
+  defaultBounds,
+} from '../../src/exploration/configuration.js';
 import { createConfigurations } from '../../src/exploration/configurations.js';
 import { createModel, createSettings } from '../../src/exploration/exploration-model.js';
 import type { ExplorationNode } from '../../src/exploration/exploration-node.js';
@@ -32,9 +36,17 @@ const none: Bounds = {
   budgetStops: 0,
 };
 /** `statesMax`: those next to the start; they may lead to many more. */
-const worlds: readonly { readonly title: string; readonly bounds: Bounds; readonly statesMax: number }[] = [
+const worlds: readonly {
+  readonly title: string;
+  readonly bounds: Bounds;
+  readonly statesMax: number;
+}[] = [
   { title: 'default', bounds: defaultBounds, statesMax: 120 },
-  { title: 'small', bounds: { ...defaultBounds, reads: 1, retries: 1, followUps: 0 }, statesMax: 60 },
+  {
+    title: 'small',
+    bounds: { ...defaultBounds, reads: 1, retries: 1, followUps: 0 },
+    statesMax: 60,
+  },
   { title: 'bare', bounds: none, statesMax: 120 },
 ];
 

@@ -50,7 +50,11 @@ test('every event of an exploration is read back as it was written', () => {
 test('the settings of a configuration are read back from its trace', () => {
   for (const configuration of createConfigurations(smallBounds)) {
     const [, settings = ''] = writeTrace(configuration, ['x'], []).split('\n');
-    assert.deepEqual(settingsFrom(settings.slice(2)), createSettings(configuration), configuration.name);
+    assert.deepEqual(
+      settingsFrom(settings.slice(2)),
+      createSettings(configuration),
+      configuration.name,
+    );
   }
 });
 

@@ -153,7 +153,9 @@ const rowsOf = (line: string): readonly string[] => {
     /^(?:LlmEvent::)?(\w*)(?:\(msg\))? ?(?:\((.*)\))?$/.exec(happened) ?? [];
   const action = does === '(internal)' ? '' : does;
   const froms = state === 'any state' ? Object.keys(loom.states) : [state];
-  return froms.map((from) => [from, event, origin === '' ? condition : origin, to, action].join(' | '));
+  return froms.map((from) =>
+    [from, event, origin === '' ? condition : origin, to, action].join(' | '),
+  );
 };
 
 test('seeds 001 and 002: the view is their transition table, row by row, with its actions', () => {
@@ -206,14 +208,24 @@ test('seeds 001 and 002: two retries, three attempts', () => {
 });
 
 check(loom, [
-  { title: 'a piece of an old reply is none', given: 'C[u]', send: [g.delta('y', 'req-0')], then: [] },
+  {
+    title: 'a piece of an old reply is none',
+    given: 'C[u]',
+    send: [g.delta('y', 'req-0')],
+    then: [],
+  },
   {
     title: 'a hook with several phases is one hook',
     given: 'H[c]',
     send: [g.hookDone({ dirty: true })],
     then: [],
   },
-  { title: 'a hook that fails has completed', given: 'H[c]', send: [g.hookFails()], then: [HOOKED] },
+  {
+    title: 'a hook that fails has completed',
+    given: 'H[c]',
+    send: [g.hookFails()],
+    then: [HOOKED],
+  },
   {
     title: 'a mutating batch without hooks is like one that changed nothing',
     given: 'C[u]',
@@ -233,7 +245,12 @@ check(loom, [
     send: [g.input('and'), g.says('yo')],
     then: [REPLIES, ENDS_TURN, ASKS],
   },
-  { title: 'cancel during a call: refused at its limit', given: 'C[u]', send: [g.cancel], then: [GIVES_UP] },
+  {
+    title: 'cancel during a call: refused at its limit',
+    given: 'C[u]',
+    send: [g.cancel],
+    then: [GIVES_UP],
+  },
   {
     title: 'cancel before a retry: tried again, and refused',
     given: 'Er',
@@ -279,7 +296,12 @@ check(loom, [
     send: [g.input('and'), g.cancel],
     then: [GIVES_UP, ASKS],
   },
-  { title: 'a session that is opened again begins a new trace', given: 'Z', send: [g.resumed], then: [] },
+  {
+    title: 'a session that is opened again begins a new trace',
+    given: 'Z',
+    send: [g.resumed],
+    then: [],
+  },
 ]);
 
 test('a turn that failed names its origin', () => {

@@ -111,7 +111,12 @@ check(minimal, [
 const stops = { hooks: 'mutating', formatter: 'off', autoCommit: 'off' } as const;
 
 check(minimal, [
-  { title: 'cancel during a call: refused at its limit', given: 'C[u]', send: [g.cancel], then: [GIVES_UP] },
+  {
+    title: 'cancel during a call: refused at its limit',
+    given: 'C[u]',
+    send: [g.cancel],
+    then: [GIVES_UP],
+  },
   {
     title: 'a failure that is not retried: the same',
     given: 'C[u]',
@@ -259,7 +264,11 @@ check(minimal, [
 
 test('minimal: each call of a reply is completed once, whatever becomes of it', () => {
   const walker = start({ ...minimal.settings, onAsk: 'deny', rules: presetRules.careful });
-  walker.send(g.begin, g.input('hi'), g.wants(g.unknownTool('1'), g.edit('2'), g.grep('3'), g.grep('4')));
+  walker.send(
+    g.begin,
+    g.input('hi'),
+    g.wants(g.unknownTool('1'), g.edit('2'), g.grep('3'), g.grep('4')),
+  );
   walker.send(g.ended('3'), g.ended('3'), g.cancel, g.ended('4'));
   const lines = projected(minimal, takenBy(walker)).flatMap(({ steps }) => steps.map(lineOf));
   assert.equal(lines.filter((line) => line.includes('--ToolCompleted-->')).length, 4);

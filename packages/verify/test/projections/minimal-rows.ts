@@ -17,7 +17,9 @@ export const ENDS_IN = (name: string) => `${name} --ShutdownRequested--> Shuttin
 export const twoReads = g.wants(g.grep('1'), g.grep('2'));
 /** Fails, and is tried again as often as there are retries. */
 export const failsTimes = (times: number): readonly g.Given[] =>
-  Array.from({ length: times }, (_, index) => (index === 0 ? [g.fails()] : [g.rings(), g.fails()])).flat();
+  Array.from({ length: times }, (_, index) =>
+    index === 0 ? [g.fails()] : [g.rings(), g.fails()],
+  ).flat();
 
 export const callAndRetry: readonly TableRow[] = [
   {

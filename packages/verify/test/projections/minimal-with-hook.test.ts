@@ -1,6 +1,13 @@
 import * as g from '../../../../test/kit/agent/given.js';
 import { minimalHead } from '../../src/projections/seed-minimal.js';
-import { callAndRetry, ENDS_IN, GIVES_UP, ONE_OF_SOME, shutdowns, twoReads } from './minimal-rows.js';
+import {
+  callAndRetry,
+  ENDS_IN,
+  GIVES_UP,
+  ONE_OF_SOME,
+  shutdowns,
+  twoReads,
+} from './minimal-rows.js';
 import { check, checkTable } from './projected.js';
 
 /** Seed 000 as its program went on, row by row. */
@@ -64,7 +71,12 @@ check(minimalHead, [
     send: [g.toolsFail],
     then: [ONE_OF_SOME, HEAD_RUNS, HEAD_STOPS],
   },
-  { title: 'cancel during the hook: it says stop', given: 'H[c]', send: [g.cancel], then: [HEAD_STOPS] },
+  {
+    title: 'cancel during the hook: it says stop',
+    given: 'H[c]',
+    send: [g.cancel],
+    then: [HEAD_STOPS],
+  },
   {
     title: 'a limit is reached after the hook: the call is refused',
     given: 'H[c]',

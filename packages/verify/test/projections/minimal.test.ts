@@ -3,7 +3,14 @@ import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { bring } from '../../../../test/kit/agent/walker.js';
 import { minimal } from '../../src/projections/seed-minimal.js';
-import { ALL_DONE, callAndRetry, failsTimes, GIVES_UP, shutdowns, twoReads } from './minimal-rows.js';
+import {
+  ALL_DONE,
+  callAndRetry,
+  failsTimes,
+  GIVES_UP,
+  shutdowns,
+  twoReads,
+} from './minimal-rows.js';
 import { checkTable, play } from './projected.js';
 import { delaysOf, sentBy } from './retries.js';
 
@@ -62,7 +69,9 @@ test('seed 000: six states, six events, eight actions, and the arrows of its dia
     'ProcessingLlmResponse//WaitingForUserInput/2',
     'WaitingForUserInput/UserInput/CallingLlm',
   ]);
-  const ended = minimal.edges.filter(({ event }) => event === 'ShutdownRequested').map(({ from }) => from);
+  const ended = minimal.edges
+    .filter(({ event }) => event === 'ShutdownRequested')
+    .map(({ from }) => from);
   assert.deepEqual(ended, Object.keys(minimal.states));
   assert.equal(minimal.edges.length, 16);
 });

@@ -27,7 +27,10 @@ const arrow = (from: string, to: string, as = ''): Edge => ({
 
 const without =
   (...types: readonly string[]) =>
-  (step: Step): Step => ({ ...step, actions: step.actions.filter(({ type }) => !types.includes(type)) });
+  (step: Step): Step => ({
+    ...step,
+    actions: step.actions.filter(({ type }) => !types.includes(type)),
+  });
 const through =
   (...path: readonly Edge[]) =>
   (step: Step): Step => ({ ...step, path });
@@ -156,7 +159,10 @@ const faults: readonly Fault[] = [
     view: sketch,
     given: 'X',
     send: g.toolsFail,
-    plant: through(arrow('ExecutingTools', 'Failed'), arrow('Failed', 'PostToolsHook', 'CheckingGitCommits')),
+    plant: through(
+      arrow('ExecutingTools', 'Failed'),
+      arrow('Failed', 'PostToolsHook', 'CheckingGitCommits'),
+    ),
     says: /Error ----> CheckingGitCommits is no arrow/,
   },
   {
@@ -178,13 +184,22 @@ for (const { title, view, given, send, plant, says } of faults) {
     assert.ok(last !== undefined);
     const { faults: none } = checkRefinement(view, cursor, last.before, last.event, last.step);
     assert.deepEqual(none, [], 'without the fault it is legal');
-    const { faults: found } = checkRefinement(view, cursor, last.before, last.event, plant(last.step));
+    const { faults: found } = checkRefinement(
+      view,
+      cursor,
+      last.before,
+      last.event,
+      plant(last.step),
+    );
     assert.match(found.join('\n'), says);
   });
 }
 
 test('every view has a fault that it finds', () => {
-  assert.deepEqual(new Set(faults.map(({ view }) => view)), new Set([minimal, minimalHead, loom, sketch]));
+  assert.deepEqual(
+    new Set(faults.map(({ view }) => view)),
+    new Set([minimal, minimalHead, loom, sketch]),
+  );
 });
 
 test('a view that invents arrows, skips some or lies about them is found out, too', () => {
@@ -204,10 +219,16 @@ test('a view that invents arrows, skips some or lies about them is found out, to
       step,
     ).faults.join('\n');
   assert.equal(told(honest.steps), '');
-  const copied = honest.steps.map((one) => ({ ...one, edge: one.edge === null ? null : { ...one.edge } }));
+  const copied = honest.steps.map((one) => ({
+    ...one,
+    edge: one.edge === null ? null : { ...one.edge },
+  }));
   assert.match(told(copied), /is no arrow/);
   assert.match(told(honest.steps.slice(1)), /begins elsewhere: the seed stands in CallingLlm/);
   const [first] = honest.steps;
-  assert.match(told(honest.steps.map((one) => ({ ...one, edge: first?.edge ?? null }))), /is no arrow/);
+  assert.match(
+    told(honest.steps.map((one) => ({ ...one, edge: first?.edge ?? null }))),
+    /is no arrow/,
+  );
   assert.match(told(honest.steps.map((one) => ({ ...one, action: 'Shutdown' }))), /is no arrow/);
 });

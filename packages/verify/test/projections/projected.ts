@@ -5,7 +5,11 @@ import type { State } from '@pawl/agent/machine/state';
 import type { Given } from '../../../../test/kit/agent/given.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
 import { bring, type EndedWalk, type Place, type Step } from '../../../../test/kit/agent/walker.js';
-import type { Projection, ProjectionCursor, ProjectionStep } from '../../src/projections/projection.js';
+import type {
+  Projection,
+  ProjectionCursor,
+  ProjectionStep,
+} from '../../src/projections/projection.js';
 import { checkRefinement } from '../../src/projections/refinement-check.js';
 
 /** Runs of the real machine in a seed's words. */
@@ -20,7 +24,10 @@ export const takenBy = (walker: EndedWalk): readonly Taken[] =>
   });
 
 /** What a seed's machine does with one event of ours. */
-export type Seen = Taken & { readonly steps: readonly ProjectionStep[]; readonly cursor: ProjectionCursor };
+export type Seen = Taken & {
+  readonly steps: readonly ProjectionStep[];
+  readonly cursor: ProjectionCursor;
+};
 
 /** A whole run; each step is one of the seed's, or this fails. */
 export const projected = (view: Projection, taken: readonly Taken[]): readonly Seen[] => {
@@ -62,7 +69,8 @@ export const play = (view: Projection, row: Omit<Row, 'title'>): Seen => {
   assert.ok(last !== undefined);
   assert.deepEqual(last.steps.map(lineOf), row.then);
   const done = new Set(last.step.actions.map((action): string => action.type));
-  for (const type of row.does ?? []) assert.ok(done.has(type), `${type} is missing in ${[...done]}`);
+  for (const type of row.does ?? [])
+    assert.ok(done.has(type), `${type} is missing in ${[...done]}`);
   return last;
 };
 

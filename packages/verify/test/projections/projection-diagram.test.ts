@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { projections } from '../../src/projections/all-projections.js';
-import { projectionDiagram, projectionJson, projectionTable } from '../../src/projections/projection.js';
+import {
+  projectionDiagram,
+  projectionJson,
+  projectionTable,
+} from '../../src/projections/projection.js';
 import { loom } from '../../src/projections/seed-loom.js';
 import { minimal } from '../../src/projections/seed-minimal.js';
 import { sketch } from '../../src/projections/seed-sketch.js';

@@ -3,7 +3,11 @@ import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { bring, type Step } from '../../../../test/kit/agent/walker.js';
 import { projections } from '../../src/projections/all-projections.js';
-import type { Projection, ProjectionEdge, ProjectionStep } from '../../src/projections/projection.js';
+import type {
+  Projection,
+  ProjectionEdge,
+  ProjectionStep,
+} from '../../src/projections/projection.js';
 import {
   checkRefinement,
   checkRefinements,
@@ -36,7 +40,10 @@ const there: ProjectionStep = { from: 'A', event: 'go', to: 'B', action: 'Do', e
 const back: ProjectionStep = { from: 'B', event: null, to: 'A', action: 'Whatever', edge: B_TO_A };
 
 /** A seed that stands in A, and says of each step of ours that it is these. */
-const saying = (steps: readonly ProjectionStep[], stands = steps.at(-1)?.to ?? 'A'): Projection => ({
+const saying = (
+  steps: readonly ProjectionStep[],
+  stands = steps.at(-1)?.to ?? 'A',
+): Projection => ({
   ...loom,
   begin: { state: 'A' },
   edges: [A_TO_B, B_TO_A],
@@ -150,5 +157,8 @@ test('an arrow that nobody took is missing, unless there is a reason', () => {
   const view = saying([]);
   assert.deepEqual(missingArrows(view, new Set()), [A_TO_B, B_TO_A]);
   assert.deepEqual(missingArrows(view, new Set([A_TO_B])), [B_TO_A]);
-  assert.deepEqual(missingArrows({ ...view, unreached: { 'B//A': 'never' } }, new Set([A_TO_B])), []);
+  assert.deepEqual(
+    missingArrows({ ...view, unreached: { 'B//A': 'never' } }, new Set([A_TO_B])),
+    [],
+  );
 });

@@ -6,7 +6,11 @@ import { forAll, roam } from '../../../../test/kit/agent/random.js';
 import { play } from '../../../../test/kit/agent/trace-player.js';
 import { projectionNamed, projections } from '../../src/projections/all-projections.js';
 import type { Projection } from '../../src/projections/projection.js';
-import { checkRefinements, initialCursors, missingArrows } from '../../src/projections/refinement-check.js';
+import {
+  checkRefinements,
+  initialCursors,
+  missingArrows,
+} from '../../src/projections/refinement-check.js';
 import { sketch } from '../../src/projections/seed-sketch.js';
 import { lineOf, projected, type Seen, type Taken, takenBy } from './projected.js';
 
@@ -175,7 +179,8 @@ test('an arrow that is declared unreachable exists and has a reason', () => {
   for (const view of projections) {
     const ids = new Set(view.edges.map(({ id }) => id));
     assert.equal(ids.size, view.edges.length, 'two arrows of one id');
-    for (const [id, why] of Object.entries(view.unreached)) assert.ok(ids.has(id) && why.length > 20, id);
+    for (const [id, why] of Object.entries(view.unreached))
+      assert.ok(ids.has(id) && why.length > 20, id);
   }
 });
 
@@ -186,11 +191,15 @@ test('arrows lead between states that are listed, by events and with actions tha
       assert.ok(event === null || events[event] !== undefined, String(event));
       assert.ok(action === null || actions[action] !== undefined, String(action));
     }
-    for (const name of [initial, ...ends, ...transient]) assert.ok(states[name] !== undefined, name);
+    for (const name of [initial, ...ends, ...transient])
+      assert.ok(states[name] !== undefined, name);
     assert.deepEqual(Object.keys(ours.states), Object.keys(states));
     assert.deepEqual(Object.keys(ours.events), Object.keys(events));
     assert.deepEqual(Object.keys(ours.actions), Object.keys(actions));
-    const walked = (names: readonly string[], of: (edge: (typeof edges)[number]) => string | null) =>
+    const walked = (
+      names: readonly string[],
+      of: (edge: (typeof edges)[number]) => string | null,
+    ) =>
       assert.deepEqual(
         names.filter((name) => !edges.some((edge) => of(edge) === name)),
         [],

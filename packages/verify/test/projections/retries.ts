@@ -5,7 +5,9 @@ import type { Walker } from '../../../../test/kit/agent/walker.js';
 export const delaysOf = (walker: Walker): readonly number[] =>
   walker.steps().flatMap(({ actions }, index) => {
     const at = walker.events()[index - 1]?.at ?? 0;
-    return actions.flatMap((action) => (action.type === 'ScheduleTimer' ? [action.dueAt - at] : []));
+    return actions.flatMap((action) =>
+      action.type === 'ScheduleTimer' ? [action.dueAt - at] : [],
+    );
   });
 
 /** Model calls of a walk. */

@@ -5,7 +5,12 @@ import { arrowRows, createArrows, stepFinder } from '../../src/projections/proje
 // How the arrow of a step is found in a seed's table.
 
 const edges = createArrows(
-  arrowRows('text', ['A', 'go', '', 'B', 'Do'], ['A', 'go', 'late', 'B', 'Wait'], ['B', null, '', 'A', null]),
+  arrowRows(
+    'text',
+    ['A', 'go', '', 'B', 'Do'],
+    ['A', 'go', 'late', 'B', 'Wait'],
+    ['B', null, '', 'A', null],
+  ),
 );
 const [does, waits, back] = edges;
 const find = stepFinder(edges);

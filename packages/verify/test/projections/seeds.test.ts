@@ -66,14 +66,21 @@ const texts: readonly (readonly [
 ];
 for (const [view, seeds, begins, ends, passed] of texts) {
   test(`${view.name} is seed ${seeds}: it begins in ${begins}, ends in "${ends}", passes "${passed}"`, () => {
-    const names = [view.seeds.join(' '), view.initial, view.ends.join(' '), view.transient.join(' ')];
+    const names = [
+      view.seeds.join(' '),
+      view.initial,
+      view.ends.join(' '),
+      view.transient.join(' '),
+    ];
     assert.deepEqual(names, [seeds, begins, ends, passed]);
     assert.equal(view.begin.state, begins);
   });
 }
 
 test('seeds 000, 001 and 002 know no limit of any kind', () => {
-  const none = Object.fromEntries(Object.keys(defaultSettings.limits).map((name) => [name, 'unlimited']));
+  const none = Object.fromEntries(
+    Object.keys(defaultSettings.limits).map((name) => [name, 'unlimited']),
+  );
   for (const { settings } of [minimal, minimalHead, loom]) assert.deepEqual(settings.limits, none);
 });
 
@@ -81,7 +88,8 @@ for (const view of [minimal, loom]) {
   test(`${view.name}: the same dear call that fails goes on for ever, and nothing is summarised`, () => {
     const walker = asked(view);
     const dear = { calls: [g.grep('1')], usage: g.usage(5, 127_000) };
-    for (let round = 0; round < 4; round++) walker.send(g.completed(dear), g.ended('1', 'failed', 'no'));
+    for (let round = 0; round < 4; round++)
+      walker.send(g.completed(dear), g.ended('1', 'failed', 'no'));
     const cut = { ...dear, stopReason: 'maxTokens' } as const;
     for (let round = 0; round < 3; round++) walker.send(g.completed(cut));
     assert.equal(walker.state().name, 'CallingLlm');
@@ -134,7 +142,11 @@ test('what runs after tools: nothing in 000 and 004, hooks in the later 000, aut
     phasesAfter(view, changes),
     phasesAfter(view, reads),
   ]);
-  const [checks, formats, commits] = ['CheckingGitCommits', 'RunningAutoformatters', 'AutoCommitting'];
+  const [checks, formats, commits] = [
+    'CheckingGitCommits',
+    'RunningAutoformatters',
+    'AutoCommitting',
+  ];
   assert.deepEqual(phases, [
     ['minimal', [], []],
     ['tools', [], []],
@@ -145,7 +157,10 @@ test('what runs after tools: nothing in 000 and 004, hooks in the later 000, aut
 });
 
 /** Rounds of tools mode until it stops running tools; null where the model may go on after this many. */
-const stopsAfter = (rounds: number, round: (index: number) => readonly g.Given[]): number | null => {
+const stopsAfter = (
+  rounds: number,
+  round: (index: number) => readonly g.Given[],
+): number | null => {
   const walker = asked(tools);
   for (let index = 1; index <= rounds; index++) {
     walker.send(...round(index));
@@ -166,29 +181,33 @@ test('seed 004: ten iterations', () => {
 
 test('seed 004: at the limit the model is asked once more, for its answer: a call more than iterations', () => {
   const walker = asked(tools);
-  for (let index = 1; index <= 10; index++) walker.send(other(index), g.ended('1', 'ok', `${index}`));
+  for (let index = 1; index <= 10; index++)
+    walker.send(other(index), g.ended('1', 'ok', `${index}`));
   assert.equal(walker.state().name, 'CallingLlm');
   walker.send(g.says('a house'));
   assert.equal(walker.state().name, 'WaitingForUserInput');
   assert.equal(sentBy(walker), 11);
 });
 
-const policies: readonly (readonly [title: string, round: (index: number) => readonly g.Given[], number])[] =
+const policies: readonly (readonly [
+  title: string,
+  round: (index: number) => readonly g.Given[],
+  number,
+])[] = [
+  ['the same call', (index) => [g.wants(g.grep('1')), g.ended('1', 'ok', `${index}`)], 3],
+  ['the same result', (index) => [other(index), g.ended('1', 'ok', 'same')], 3],
+  ['an error', (index) => [other(index), g.ended('1', 'failed', `no ${index}`)], 3],
   [
-    ['the same call', (index) => [g.wants(g.grep('1')), g.ended('1', 'ok', `${index}`)], 3],
-    ['the same result', (index) => [other(index), g.ended('1', 'ok', 'same')], 3],
-    ['an error', (index) => [other(index), g.ended('1', 'failed', `no ${index}`)], 3],
-    [
-      'a reply that is cut',
-      (index) => [
-        g.completed({
-          calls: [{ ...g.grep('1'), input: { path: `${index}.ts` } }],
-          stopReason: 'maxTokens',
-        }),
-      ],
-      2,
+    'a reply that is cut',
+    (index) => [
+      g.completed({
+        calls: [{ ...g.grep('1'), input: { path: `${index}.ts` } }],
+        stopReason: 'maxTokens',
+      }),
     ],
-  ];
+    2,
+  ],
+];
 for (const [title, round, rounds] of policies) {
   test(`seed 004: the stopping policies of ours end a run at ${title}, ${rounds} times in a row`, () => {
     assert.equal(stopsAfter(20, round), rounds);

@@ -16,7 +16,11 @@ import {
 /** Seed 003 arrow by arrow. */
 
 checkTable(sketch, [
-  row('Ready WaitingForUserInput', { given: 'Ready', send: [g.begin], path: 'Ready WaitingForUserInput' }),
+  row('Ready WaitingForUserInput', {
+    given: 'Ready',
+    send: [g.begin],
+    path: 'Ready WaitingForUserInput',
+  }),
   row('WaitingForUserInput SendingToLLM', {
     given: 'W',
     send: [g.input('hi')],
@@ -74,7 +78,11 @@ checkTable(sketch, [
     send: [g.cancel, read],
     path: `SendingToLLM ${TO_TOOLS} Cancelled WaitingForUserInput`,
   }),
-  row('RunningTool CheckingGitCommits', { given: 'C[u]', send: [read, g.ended('1')], path: AFTER_TOOLS }),
+  row('RunningTool CheckingGitCommits', {
+    given: 'C[u]',
+    send: [read, g.ended('1')],
+    path: AFTER_TOOLS,
+  }),
   row('RunningTool Error', {
     given: 'X',
     send: [g.toolsFail],
@@ -116,7 +124,11 @@ checkTable(sketch, [
   row('GatheringAdditionalMessages Error', {
     given: 'C[u] long',
     settings: { ...never, windowTokens: 10_000 },
-    send: [g.completed({ calls: [g.grep('1')], usage: g.usage(0, 10_500) }), g.ended('1'), g.compactionFails],
+    send: [
+      g.completed({ calls: [g.grep('1')], usage: g.usage(0, 10_500) }),
+      g.ended('1'),
+      g.compactionFails,
+    ],
     path: 'GatheringAdditionalMessages Error WaitingForUserInput',
   }),
   row('SendingToolResults ProcessingLLMResponse', {

@@ -52,7 +52,10 @@ test('seed 003: the 26 arrows of its diagram, the 3 with Compacting of its progr
     'Compacting --> Error',
   ]);
   assert.ok(arrowsOf('forced').every((arrow) => arrow.endsWith(' --> Cancelled')));
-  assert.equal(new Set(sketch.edges.map(({ from, to }) => `${from} ${to}`)).size, sketch.edges.length);
+  assert.equal(
+    new Set(sketch.edges.map(({ from, to }) => `${from} ${to}`)).size,
+    sketch.edges.length,
+  );
 });
 
 test('seed 003: sixteen states in its text, and Compacting of its program; neither events nor actions', () => {

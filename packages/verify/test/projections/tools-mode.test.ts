@@ -72,14 +72,24 @@ const rows: readonly Row[] = [
     title: 'the same call again and again',
     settings: { limits: { repeats: 2 } },
     given: [...round('1', 'a'), ...round('1', 'b')],
-    path: [...INTO_TOOLS, 'ToolsExecuted PROMPTING', 'ToolCallsFound EXECUTING_TOOLS', 'PolicyStop DONE'],
+    path: [
+      ...INTO_TOOLS,
+      'ToolsExecuted PROMPTING',
+      'ToolCallsFound EXECUTING_TOOLS',
+      'PolicyStop DONE',
+    ],
     finish: 'policy_stop',
   },
   {
     title: 'the same results again and again',
     settings: { limits: { sameResults: 2 } },
     given: [...round('1', 'a'), ...round('2', 'a')],
-    path: [...INTO_TOOLS, 'ToolsExecuted PROMPTING', 'ToolCallsFound EXECUTING_TOOLS', 'PolicyStop DONE'],
+    path: [
+      ...INTO_TOOLS,
+      'ToolsExecuted PROMPTING',
+      'ToolCallsFound EXECUTING_TOOLS',
+      'PolicyStop DONE',
+    ],
     finish: 'policy_stop',
   },
   {

@@ -34,7 +34,10 @@ export const inSeedWords = (walker: EndedWalk, reached = new Set<ProjectionEdge>
   return { said, at: cursor.state };
 };
 
-export const run = (settings: Parameters<typeof settingsOf>[0], ...given: readonly g.Given[]): Walker => {
+export const run = (
+  settings: Parameters<typeof settingsOf>[0],
+  ...given: readonly g.Given[]
+): Walker => {
   const walker = walk(initialState(settingsOf({ hooks: 'never', autoRearm: 'off', ...settings })));
   for (const one of [g.begin, g.input('what is in a.ts?'), ...given]) {
     walker.send(g.eventOf(one, walker.state()));
@@ -62,7 +65,11 @@ export type Row = {
   readonly finish: string | null;
 };
 
-export const INTO_TOOLS = ['INIT', 'LLMResponseReceived PROMPTING', 'ToolCallsFound EXECUTING_TOOLS'];
+export const INTO_TOOLS = [
+  'INIT',
+  'LLMResponseReceived PROMPTING',
+  'ToolCallsFound EXECUTING_TOOLS',
+];
 
 /** Each row is a test. */
 export const check = (rows: readonly Row[]): void => {

@@ -5,7 +5,8 @@ import { check, INTO_TOOLS, round } from './tools-rows.js';
 
 check([
   {
-    title: 'a call that can not run is an error result even where the limit stops the run in the same step',
+    title:
+      'a call that can not run is an error result even where the limit stops the run in the same step',
     settings: { limits: { rounds: 1 } },
     given: [g.wants(g.unknownTool('1'))],
     path: [...INTO_TOOLS, 'MaxIterationsReached DONE'],

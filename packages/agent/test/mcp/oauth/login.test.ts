@@ -15,7 +15,11 @@ import {
   openRedirectListener,
 } from '../../../src/extensions/mcp/log-in.js';
 import { expandVariables, type HttpServer } from '../../../src/extensions/mcp/server-config.js';
-import { loginSecrets, readLogin, removeLogin } from '../../../src/extensions/mcp/server-secrets.js';
+import {
+  loginSecrets,
+  readLogin,
+  removeLogin,
+} from '../../../src/extensions/mcp/server-secrets.js';
 import {
   type AuthorizationServer,
   authorizationServer,
@@ -46,7 +50,11 @@ const stage = async (t: TestContext): Promise<Stage> => {
     server,
     options: { stateFolder, environment: {}, signal: deadline.signal },
     connection() {
-      const connection = createConnection(server.settings, { environment: {}, workspace: '/', stateFolder });
+      const connection = createConnection(server.settings, {
+        environment: {},
+        workspace: '/',
+        stateFolder,
+      });
       atEnd(t, () => connection.close());
       return connection;
     },
@@ -85,7 +93,8 @@ test('without a login the server is one line that names the command; after it, i
   assert.equal(statSync(logFile(options)).mode & 0o777, 0o600);
   const { tokens } = readLogin(options.stateFolder, server.settings);
   assert.ok(
-    tokens?.access_token && loginSecrets(options.stateFolder, server.settings).includes(tokens.access_token),
+    tokens?.access_token &&
+      loginSecrets(options.stateFolder, server.settings).includes(tokens.access_token),
   );
   const logs = path.join(options.stateFolder, 'mcp', 'logs');
   assert.equal(existsSync(logs), false);
@@ -98,7 +107,11 @@ test('expired tokens are renewed once for several calls, and an ended login is s
   await live.listTools();
   issuer.expire();
   issuer.seen.length = 0;
-  assert.deepEqual(await Promise.all([act(live), act(live), act(live)]), ['acted', 'acted', 'acted']);
+  assert.deepEqual(await Promise.all([act(live), act(live), act(live)]), [
+    'acted',
+    'acted',
+    'acted',
+  ]);
   assert.deepEqual(issuer.seen, ['/token']);
   issuer.revoke();
   await assert.rejects(act(live), /its login has expired: pawl mcp login web/);
@@ -147,7 +160,11 @@ test('a login that the user refuses, or that nobody finishes, stores no tokens',
   await assert.rejects(logIn(server.settings, options, agrees), /access_denied/);
   assert.equal(readLogin(options.stateFolder, server.settings).tokens, null);
   const late = new AbortController();
-  const waiting = logIn(server.settings, { ...options, signal: late.signal }, { show: () => late.abort() });
+  const waiting = logIn(
+    server.settings,
+    { ...options, signal: late.signal },
+    { show: () => late.abort() },
+  );
   await assert.rejects(waiting, /was not finished in time/);
 });
 
@@ -227,7 +244,10 @@ test('a server that asks for a login again and again is given up after three', a
     },
   };
   server.issuedBy = { ...issuer, valid: new Map() };
-  await assert.rejects(logIn(server.settings, options, again), /still asks for a login after 3|401/);
+  await assert.rejects(
+    logIn(server.settings, options, again),
+    /still asks for a login after 3|401/,
+  );
   assert.ok(logins <= 3, String(logins));
 });
 
@@ -251,7 +271,11 @@ test('a client that the settings name logs in with its secret, renews, and is se
   free.close();
   const secret = 'the-secret-of-the-client';
   const redirectPort = Number(new URL(free.redirectUrl).port);
-  const issuer = await authorizationServer(t, { id: 'pawl-app', secret, redirect: free.redirectUrl });
+  const issuer = await authorizationServer(t, {
+    id: 'pawl-app',
+    secret,
+    redirect: free.redirectUrl,
+  });
   const server = await guardedServer(t, issuer);
   const oauth = { clientId: 'pawl-app', clientSecret: variable('OAUTH_SECRET'), redirectPort };
   const settings: HttpServer = { ...server.settings, oauth };
@@ -271,10 +295,16 @@ test('a client that the settings name logs in with its secret, renews, and is se
   assert.equal(await act(connect()), 'acted', 'it is renewed with the secret');
   const files = readdirSync(path.join(stateFolder, 'mcp', 'oauth'));
   for (const file of files)
-    assert.ok(!readFileSync(path.join(stateFolder, 'mcp', 'oauth', file), 'utf8').includes(secret), file);
+    assert.ok(
+      !readFileSync(path.join(stateFolder, 'mcp', 'oauth', file), 'utf8').includes(secret),
+      file,
+    );
   const next = await authorizationServer(t);
   server.issuedBy = next;
-  await assert.rejects(logIn(expanded.server, options, agrees), /another authorization server than before/);
+  await assert.rejects(
+    logIn(expanded.server, options, agrees),
+    /another authorization server than before/,
+  );
   assert.ok(!next.seen.includes('/token') && !next.seen.includes('/register'), next.seen.join(' '));
   await assert.rejects(openRedirectListener(null, Number(new URL(next.issuer).port)), /is in use/);
 });
@@ -322,7 +352,10 @@ test('a server elsewhere names no program of this computer for its login; one of
     '0.0.0.0',
     '[::ffff:127.0.0.1]',
   ]) {
-    const refused = loginFetch({ url: 'https://mcp.example/x' }, options)(`http://${host}:1/metadata`);
+    const refused = loginFetch(
+      { url: 'https://mcp.example/x' },
+      options,
+    )(`http://${host}:1/metadata`);
     await assert.rejects(refused, /which is this computer/, host);
   }
   const local = loginFetch({ url: 'http://127.0.0.1:2/x' }, options)('http://127.0.0.1:1/metadata');

@@ -20,7 +20,9 @@ const serve = async (
 ): Promise<string> => {
   const http = createServer((incoming, outgoing) => {
     const url = new URL(incoming.url ?? '/', `http://${incoming.headers.host}`);
-    answer(incoming, outgoing, url).catch((error: unknown) => outgoing.writeHead(500).end(String(error)));
+    answer(incoming, outgoing, url).catch((error: unknown) =>
+      outgoing.writeHead(500).end(String(error)),
+    );
   });
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
   atEnd(scope, () => {
@@ -62,7 +64,11 @@ export type AuthorizationServer = {
 /** `registered`: a client with a secret. Then no other can be registered. */
 export const authorizationServer = async (
   scope: TestScope,
-  registered: { readonly id: string; readonly secret: string; readonly redirect: string } | null = null,
+  registered: {
+    readonly id: string;
+    readonly secret: string;
+    readonly redirect: string;
+  } | null = null,
 ): Promise<AuthorizationServer> => {
   const codes = new Map<string, Grant>();
   const refreshTokens = new Map<string, { readonly client: string; readonly scope: string }>();
@@ -82,7 +88,8 @@ export const authorizationServer = async (
   const exchange = (form: URLSearchParams): object | string => {
     const client = form.get('client_id') ?? '';
     if (!server.clients.has(client)) return 'invalid_client';
-    if (registered !== null && form.get('client_secret') !== registered.secret) return 'invalid_client';
+    if (registered !== null && form.get('client_secret') !== registered.secret)
+      return 'invalid_client';
     if (form.get('grant_type') === 'refresh_token') {
       const known = refreshTokens.get(form.get('refresh_token') ?? '');
       refreshTokens.delete(form.get('refresh_token') ?? '');
@@ -112,7 +119,12 @@ export const authorizationServer = async (
     else {
       const code = randomUUID();
       const granted = given.get('scope') ?? 'read';
-      codes.set(code, { client, redirect, challenge: given.get('code_challenge') ?? '', scope: granted });
+      codes.set(code, {
+        client,
+        redirect,
+        challenge: given.get('code_challenge') ?? '',
+        scope: granted,
+      });
       back.searchParams.set('code', code);
     }
     outgoing.writeHead(302, { location: back.href }).end();
@@ -127,7 +139,9 @@ export const authorizationServer = async (
         ...(registered === null ? { registration_endpoint: `${issuer}/register` } : {}),
         response_types_supported: ['code'],
         code_challenge_methods_supported: ['S256'],
-        token_endpoint_auth_methods_supported: [registered === null ? 'none' : 'client_secret_post'],
+        token_endpoint_auth_methods_supported: [
+          registered === null ? 'none' : 'client_secret_post',
+        ],
         authorization_response_iss_parameter_supported: true,
         ...server.metadata,
       });
@@ -139,7 +153,8 @@ export const authorizationServer = async (
     }
     if (url.pathname === '/authorize') return authorize(url.searchParams, outgoing);
     if (url.pathname === '/token' && server.silent !== null) return server.silent();
-    if (url.pathname === '/token') return token(new URLSearchParams(await bodyOf(incoming)), outgoing);
+    if (url.pathname === '/token')
+      return token(new URLSearchParams(await bodyOf(incoming)), outgoing);
     outgoing.writeHead(404).end();
   });
   const server: AuthorizationServer = {
@@ -201,7 +216,11 @@ export const guardedServer = async (
     const body = await bodyOf(incoming);
     if (granted === undefined) return challenge(outgoing, 401, '');
     const { callScope } = guarded;
-    if (callScope !== null && body.includes('"tools/call"') && !granted.split(' ').includes(callScope))
+    if (
+      callScope !== null &&
+      body.includes('"tools/call"') &&
+      !granted.split(' ').includes(callScope)
+    )
       return challenge(outgoing, 403, `, error="insufficient_scope", scope="${callScope}"`);
     const headers = Object.entries(incoming.headers).map(([key, value]) => [key, String(value)]);
     const { method = 'GET' } = incoming;

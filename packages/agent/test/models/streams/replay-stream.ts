@@ -48,14 +48,17 @@ export type Outcome = {
   readonly ending: ReturnType<typeof endingOf>;
 };
 
-const isSignOfLife = (piece: ModelPiece): boolean => piece.type === 'reasoning' && piece.text === '';
+const isSignOfLife = (piece: ModelPiece): boolean =>
+  piece.type === 'reasoning' && piece.text === '';
 
 /** Ids of calls that the body does not hold were made at random: they become numbers. */
 const withoutRandomIds = (ending: Outcome['ending'], { chunks }: Played): Outcome['ending'] => {
   if (ending.type === 'failed') return ending;
   const sent = Buffer.concat(chunks).toString();
   const parts = ending.parts.map((part, index) =>
-    part.type !== 'call' || sent.includes(part.callId) ? part : { ...part, callId: `made-${index}` },
+    part.type !== 'call' || sent.includes(part.callId)
+      ? part
+      : { ...part, callId: `made-${index}` },
   );
   return { ...ending, parts };
 };

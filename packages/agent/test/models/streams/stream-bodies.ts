@@ -26,7 +26,9 @@ const replies: Readonly<Record<string, MessageReply>> = {
     call('c2', { path: 'two', deep: { list: [1, null, true, '\n'] } }),
   ]),
   'text alone': message([text('Done. É finito 🎉')]),
-  'an error in the middle': message([text('this fails soon'), call('c3', { path: 'x' })], { end: 'error' }),
+  'an error in the middle': message([text('this fails soon'), call('c3', { path: 'x' })], {
+    end: 'error',
+  }),
   'no end': message([text('this breaks o')], { end: 'clean' }),
   'cut at the output limit': message([text('and then they all')], { stop: 'maxTokens' }),
 };

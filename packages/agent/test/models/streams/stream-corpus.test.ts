@@ -100,7 +100,11 @@ for (const [name, end] of [
   test(`lines that end in ${name} give the same events`, async () => {
     for (const body of bodies) {
       const chunks = [Buffer.from(body.bytes.toString().replaceAll('\n', end))];
-      assert.deepEqual(await play(body.wire, { chunks }), wholeOf(body), `${body.wire}: ${body.name}`);
+      assert.deepEqual(
+        await play(body.wire, { chunks }),
+        wholeOf(body),
+        `${body.wire}: ${body.name}`,
+      );
     }
   });
 }
@@ -124,12 +128,15 @@ const assertBeginning = (broken: Outcome, { streamed, ending }: Outcome): void =
   assert.equal(broken.ending.stopReason, ending.stopReason);
 };
 
-forBodies('a body that ends anywhere, or a connection that breaks, ends the stream', async (body, random) => {
-  const bytes = body.bytes.subarray(0, upTo(random, body.bytes.length - 1));
-  const end = pick(random, ['closed', 'broken'] as const);
-  const broken = await play(body.wire, { chunks: chunksOf(bytes, random), end });
-  assertBeginning(broken, wholeOf(body));
-});
+forBodies(
+  'a body that ends anywhere, or a connection that breaks, ends the stream',
+  async (body, random) => {
+    const bytes = body.bytes.subarray(0, upTo(random, body.bytes.length - 1));
+    const end = pick(random, ['closed', 'broken'] as const);
+    const broken = await play(body.wire, { chunks: chunksOf(bytes, random), end });
+    assertBeginning(broken, wholeOf(body));
+  },
+);
 
 type Damage = (bytes: Buffer, random: Random) => Buffer;
 
@@ -173,7 +180,12 @@ const damages: Readonly<Record<string, Damage>> = {
     const frames = [...framesOf(bytes)];
     const index = upTo(random, frames.length - 2);
     return Buffer.from(
-      [...frames.slice(0, index), frames[index + 1], frames[index], ...frames.slice(index + 2)].join(''),
+      [
+        ...frames.slice(0, index),
+        frames[index + 1],
+        frames[index],
+        ...frames.slice(index + 2),
+      ].join(''),
     );
   },
   'an event of nothing': (bytes, random) => {
@@ -198,10 +210,14 @@ const damages: Readonly<Record<string, Damage>> = {
 };
 const damagesList = Object.values(damages);
 
-forBodies('a damaged body gives the same events in any chunks, and ends the stream', async (body, random) => {
-  let { bytes } = body;
-  for (let count = upTo(random, 2); count >= 0; count -= 1) bytes = pick(random, damagesList)(bytes, random);
-  const atOnce = await play(body.wire, { chunks: [bytes] });
-  const inChunks = await play(body.wire, { chunks: chunksOf(bytes, random) });
-  assert.deepEqual(inChunks, atOnce);
-});
+forBodies(
+  'a damaged body gives the same events in any chunks, and ends the stream',
+  async (body, random) => {
+    let { bytes } = body;
+    for (let count = upTo(random, 2); count >= 0; count -= 1)
+      bytes = pick(random, damagesList)(bytes, random);
+    const atOnce = await play(body.wire, { chunks: [bytes] });
+    const inChunks = await play(body.wire, { chunks: chunksOf(bytes, random) });
+    assert.deepEqual(inChunks, atOnce);
+  },
+);

@@ -31,7 +31,9 @@ test('a comment of 10 MB and an event that never ends are no reply, and end the 
     `data: {"choices":[{"delta":{"content":"${'x'.repeat(10 * MEGABYTE)}`,
   ];
   for (const text of odd) {
-    const { ending, streamed: shown } = await play('chat', { chunks: slicesOf(Buffer.from(text), 16_384) });
+    const { ending, streamed: shown } = await play('chat', {
+      chunks: slicesOf(Buffer.from(text), 16_384),
+    });
     assert.equal(ending.type, 'failed');
     assert.deepEqual(shown, []);
   }

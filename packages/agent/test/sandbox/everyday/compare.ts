@@ -35,5 +35,7 @@ export const filesOf = (folder: string, below = ''): readonly string[] =>
       const mode = (lstatSync(path.join(folder, name)).mode & 0o777).toString(8);
       if (!entry.isFile()) return [`${name} link`];
       const bytes = readFileSync(path.join(folder, name));
-      return [`${name} ${mode} ${isText(bytes) ? withoutNoise(bytes.toString('utf8'), [folder]) : 'bytes'}`];
+      return [
+        `${name} ${mode} ${isText(bytes) ? withoutNoise(bytes.toString('utf8'), [folder]) : 'bytes'}`,
+      ];
     });

@@ -24,7 +24,8 @@ const node: Files = {
     null,
     2,
   ),
-  'src/sum.js': 'export const sum = (...numbers) => numbers.reduce((total, one) => total + one, 0);\n',
+  'src/sum.js':
+    'export const sum = (...numbers) => numbers.reduce((total, one) => total + one, 0);\n',
   'src/cli.js':
     "#!/usr/bin/env node\nimport { sum } from './sum.js';\nconsole.log(sum(...process.argv.slice(2).map(Number)));\n",
   'src/server.js': [
@@ -58,7 +59,8 @@ const node: Files = {
 const python: Files = {
   'pkg/__init__.py': '',
   'pkg/words.py': 'def count(text):\n    return len(text.split())\n',
-  'pkg/__main__.py': 'import sys\nfrom pkg.words import count\nprint(count(" ".join(sys.argv[1:])))\n',
+  'pkg/__main__.py':
+    'import sys\nfrom pkg.words import count\nprint(count(" ".join(sys.argv[1:])))\n',
   'tests/__init__.py': '',
   'tests/test_words.py': [
     'import unittest',

@@ -43,7 +43,8 @@ const grammatical = (random: Random, depth: number): string => {
   if (depth <= 0) return words(random);
   const inner = (): string => grammatical(random, depth - 1);
   const made = [
-    () => `${inner()}${pick(['; ', ' && ', ' || ', ' | ', '\n', ' & ', ';', '|'], random)}${inner()}`,
+    () =>
+      `${inner()}${pick(['; ', ' && ', ' || ', ' | ', '\n', ' & ', ';', '|'], random)}${inner()}`,
     () => `(${inner()})`,
     () => `{ ${inner()}; }`,
     () => `if ${inner()}; then ${inner()}; fi`,
@@ -90,5 +91,8 @@ const damaged = (random: Random): string => {
 
 export const fuzzed = (count: number, random: Random): readonly string[] =>
   Array.from({ length: count }, () =>
-    pick([soup, damaged, (any: Random) => grammatical(any, 1 + Math.floor(any() * 3))], random)(random),
+    pick(
+      [soup, damaged, (any: Random) => grammatical(any, 1 + Math.floor(any() * 3))],
+      random,
+    )(random),
   );

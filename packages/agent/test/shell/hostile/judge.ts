@@ -38,7 +38,9 @@ export const allowedOf = async (texts: readonly string[]): Promise<readonly stri
 };
 
 /** Texts that policy allows although bash runs what no rule allows, with what that is. */
-export const falselyAllowed = (allowed: readonly string[]): readonly (readonly [string, unknown])[] => {
+export const falselyAllowed = (
+  allowed: readonly string[],
+): readonly (readonly [string, unknown])[] => {
   const ran = runByBash(allowed);
   return allowed.flatMap((text, index) => {
     const more = notAllowed(ran[index] ?? []);

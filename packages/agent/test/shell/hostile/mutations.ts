@@ -63,7 +63,8 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   inHereBash: (text) => `bash <<'EEE'\n${text}\nEEE`,
   timed: (text) => `time ${text}`,
   negated: (text) => `! ${text}`,
-  quotedLetters: (text, random) => insertAt(text, insideWord(text, random), pick(['""', "''", '\\'], random)),
+  quotedLetters: (text, random) =>
+    insertAt(text, insideWord(text, random), pick(['""', "''", '\\'], random)),
   brokenLine: (text, random) => insertAt(text, insideWord(text, random), '\\\n'),
   brokenBlank: (text, random) => atBlank(text, ' \\\n ', random),
   tabBlank: (text, random) => atBlank(text, '\t', random),
@@ -78,7 +79,11 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
 };
 
 /** Every text by itself, then mutated, and mutated again, up to `count`, without doubles. */
-export const mutated = (texts: readonly string[], count: number, random: Random): readonly string[] => {
+export const mutated = (
+  texts: readonly string[],
+  count: number,
+  random: Random,
+): readonly string[] => {
   const found = new Set(texts);
   const ways = Object.values(MUTATIONS);
   for (const way of ways)

@@ -62,7 +62,14 @@ const sandbox = (folder: string): readonly string[] => [
   ]),
   ...['--ro-bind', path.join(HERE, 'run-all.sh'), '/real/run-all'],
   ...['--ro-bind', path.join(folder, 'bin'), '/bin', '--symlink', '/bin', '/usr/bin'],
-  ...['--ro-bind', path.join(folder, 'cases'), '/cases', '--bind', path.join(folder, 'log'), '/log'],
+  ...[
+    '--ro-bind',
+    path.join(folder, 'cases'),
+    '/cases',
+    '--bind',
+    path.join(folder, 'log'),
+    '/log',
+  ],
   ...['--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp', '--tmpfs', '/w', '--clearenv'],
 ];
 
@@ -71,9 +78,13 @@ export const runByBash = (texts: readonly string[]): readonly Ran[] => {
   if (texts.length === 0) return [];
   const folder = place(texts);
   try {
-    const { status, stderr } = spawnSync('bwrap', [...sandbox(folder), '/real/sh', '/real/run-all'], {
-      encoding: 'utf8',
-    });
+    const { status, stderr } = spawnSync(
+      'bwrap',
+      [...sandbox(folder), '/real/sh', '/real/run-all'],
+      {
+        encoding: 'utf8',
+      },
+    );
     const log = path.join(folder, 'log', 'words');
     if (status !== 0 && !existsSync(log)) throw new Error(`the oracle did not run: ${stderr}`);
     const ran: string[][][] = texts.map(() => []);

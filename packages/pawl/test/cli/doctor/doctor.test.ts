@@ -45,8 +45,14 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   ],
   sandboxMissing: [without('bwrap'), /apt-get install bubblewrap/],
   sandboxOff: [configured('sandbox = "off"\n'), /pawl config --origin/],
-  mcpServerUnusable: [configured('[mcp.servers.a]\ncommand = "no-such-server"\n'), /enabled = false/],
-  hookUnusable: [configured('[hook.a]\non = "turn-end"\ncommand = ["no-such-hook"]\n'), /pawl hooks list/],
+  mcpServerUnusable: [
+    configured('[mcp.servers.a]\ncommand = "no-such-server"\n'),
+    /enabled = false/,
+  ],
+  hookUnusable: [
+    configured('[hook.a]\non = "turn-end"\ncommand = ["no-such-hook"]\n'),
+    /pawl hooks list/,
+  ],
   pythonMissing: [without('python3'), /apt-get install python3/],
   pythonTooOld: [saying('python3', 'echo Python 3.6.8'), /3\.9/],
   homeMissing: [set({ HOME: undefined }), /Set HOME/],
@@ -116,7 +122,9 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
       realGit(place);
       rmSync(path.join(place.world.workspace, '.git'), { recursive: true });
       const environment = { ...place.world.environment, GIT_CONFIG_NOSYSTEM: '1' };
-      execFileSync('git', ['init', '-q', place.world.workspace], { env: { PATH: process.env.PATH } });
+      execFileSync('git', ['init', '-q', place.world.workspace], {
+        env: { PATH: process.env.PATH },
+      });
       return { ...place.world, environment };
     },
     /user\.email/,
@@ -162,7 +170,10 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
     }),
     /HTTPS_PROXY/,
   ],
-  clockApart: [serving(({ now }) => ({ date: new Date(now - 3_600_000).toUTCString() })), /timedatectl/],
+  clockApart: [
+    serving(({ now }) => ({ date: new Date(now - 3_600_000).toUTCString() })),
+    /timedatectl/,
+  ],
   sessionOpen: [
     withState((state) => {
       const holder = {
@@ -178,7 +189,10 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
     }),
     /kill 1/,
   ],
-  tornTails: [withState((state) => write(path.join(state, 'sessions/a.jsonl.torn-1'), 'x')), /delete them/],
+  tornTails: [
+    withState((state) => write(path.join(state, 'sessions/a.jsonl.torn-1'), 'x')),
+    /delete them/,
+  ],
   instructionsUnused: [
     ({ world }) => {
       write(path.join(world.workspace, 'AGENTS.md'), 'x'.repeat(40_000));
@@ -221,17 +235,22 @@ test('every check is made real by a row above, but for those that need another m
 });
 
 test('folders of other users are told: above the workspace, and in PATH', async (context) => {
-  if (process.geteuid?.() !== 0) return context.diagnostic('needs root to make folders of another user');
+  if (process.geteuid?.() !== 0)
+    return context.diagnostic('needs root to make folders of another user');
   const { world, folder, bin } = makePlace(context);
   const workspace = path.join(world.workspace, 'part');
   mkdirSync(workspace);
   chownSync(world.workspace, 54_321, 54_321);
-  const group = /^(?:sudo|admin|wheel):[^:]*:(\d+):/m.exec(readFileSync('/etc/group', 'utf8'))?.[1] ?? '0';
+  const group =
+    /^(?:sudo|admin|wheel):[^:]*:(\d+):/m.exec(readFileSync('/etc/group', 'utf8'))?.[1] ?? '0';
   chownSync(bin, 0, Number(group));
   chmodSync(bin, 0o775);
   const found = await diagnose({ ...world, workspace });
   const whatOf = (name: string): string => found.find((one) => one.name === name)?.what ?? '';
-  assert.match(whatOf('folderAboveForeign'), /belongs to another user, so the repository, instructions/);
+  assert.match(
+    whatOf('folderAboveForeign'),
+    /belongs to another user, so the repository, instructions/,
+  );
   if (group !== '0') assert.equal(whatOf('searchPathShared').includes(`${folder}/bin`), true);
 });
 
@@ -254,7 +273,10 @@ test('a disk without room is found', async (context) => {
 
 test('asking a server that answers finds nothing, and nobody is asked without --online', async (context) => {
   const place = makePlace(context);
-  const healthy = await serving(({ now }) => ({ date: new Date(now).toUTCString() }))(place, context);
+  const healthy = await serving(({ now }) => ({ date: new Date(now).toUTCString() }))(
+    place,
+    context,
+  );
   assert.deepEqual(await namesIn(healthy), []);
   const offline = {
     ...healthy,

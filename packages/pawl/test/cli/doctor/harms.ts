@@ -45,7 +45,9 @@ export const withState =
 export const serving =
   (headers: (world: DoctorWorld) => http.OutgoingHttpHeaders): Harm =>
   async ({ world }, context) => {
-    const server = http.createServer((_, response) => response.writeHead(404, headers(world)).end());
+    const server = http.createServer((_, response) =>
+      response.writeHead(404, headers(world)).end(),
+    );
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     context.after(() => server.close());
     const { port } = server.address() as AddressInfo; // a server that listens at a port

@@ -61,7 +61,10 @@ test('a symlink stays, its target keeps its mode and its other text', async (t) 
   assert.equal(said.length, 1);
   assert.ok(lstatSync(file).isSymbolicLink());
   assert.equal(statSync(target).mode & 0o777, 0o640);
-  assert.match(readFileSync(target, 'utf8'), /^# mine\nmodel = "a\/b" # yes\n\n\[mcp\.servers\.gh\]/);
+  assert.match(
+    readFileSync(target, 'utf8'),
+    /^# mine\nmodel = "a\/b" # yes\n\n\[mcp\.servers\.gh\]/,
+  );
   await removeFromFile('gh');
   assert.equal(readFileSync(target, 'utf8'), '# mine\nmodel = "a/b" # yes\n');
   assert.deepEqual(readdirSync(path.dirname(target)), ['pawl.toml']);
@@ -122,7 +125,10 @@ test('a server is added with the client that it is registered as', async (t) => 
       return true;
     });
   }
-  await assert.rejects(addToFile('docs', ['b'], { oauthClientId: 'a' }), /is for a server with --url/);
+  await assert.rejects(
+    addToFile('docs', ['b'], { oauthClientId: 'a' }),
+    /is for a server with --url/,
+  );
 });
 
 test('wrong words are refused without repeating a secret', async (t) => {
@@ -131,9 +137,12 @@ test('wrong words are refused without repeating a secret', async (t) => {
   await assert.rejects(addToFile('a', ['b'], { url: 'https://x' }), /has a program or an address/);
   await assert.rejects(addToFile('a', ['b'], { header: ['A: b'] }), /--header is for/);
   await assert.rejects(addToFile('a', [], { url: 'https://x', env: ['A=b'] }), /--env is for/);
-  await assert.rejects(addToFile('a', [], { url: 'https://x', header: ['s3cret'] }), (error: Error) => {
-    assert.doesNotMatch(error.message, /s3cret/);
-    return true;
-  });
+  await assert.rejects(
+    addToFile('a', [], { url: 'https://x', header: ['s3cret'] }),
+    (error: Error) => {
+      assert.doesNotMatch(error.message, /s3cret/);
+      return true;
+    },
+  );
   await assert.rejects(addToFile('a', [], { url: 'ftp://x' }), /is an http or https URL/);
 });

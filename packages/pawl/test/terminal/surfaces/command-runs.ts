@@ -18,9 +18,11 @@ export const run = async (...words: readonly string[]): Promise<void> => {
   }
 };
 
-const sessionsFolder = (): string => path.join(process.env.XDG_STATE_HOME ?? '', 'pawl', 'sessions');
+const sessionsFolder = (): string =>
+  path.join(process.env.XDG_STATE_HOME ?? '', 'pawl', 'sessions');
 
-export const forgetSessions = (): void => rmSync(sessionsFolder(), { recursive: true, force: true });
+export const forgetSessions = (): void =>
+  rmSync(sessionsFolder(), { recursive: true, force: true });
 
 /** The ids of the stored sessions, the oldest first. */
 export const storedIds = (): readonly string[] =>
@@ -38,7 +40,10 @@ export const turnMore = async (
   ...flags: readonly string[]
 ): Promise<void> => {
   const part = Math.ceil(size / 6);
-  const call = { tool: hostile.text(40), input: { command: hostile.text(part), [hostile.text(20)]: 1 } };
+  const call = {
+    tool: hostile.text(40),
+    input: { command: hostile.text(part), [hostile.text(20)]: 1 },
+  };
   const replies = [
     { reasoning: hostile.text(part), text: hostile.text(part), calls: [call] },
     { text: hostile.text(part) },
@@ -48,7 +53,11 @@ export const turnMore = async (
 };
 
 /** Such a turn, whose session is the only one. */
-export const turn = async (hostile: Hostile, size: number, ...flags: readonly string[]): Promise<void> => {
+export const turn = async (
+  hostile: Hostile,
+  size: number,
+  ...flags: readonly string[]
+): Promise<void> => {
   forgetSessions();
   await turnMore(hostile, size, ...flags);
 };

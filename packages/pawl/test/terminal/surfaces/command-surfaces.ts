@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { configFolder } from '@pawl/agent/platform/environment';
-import { afterTurn, forgetSessions, newestSession, run, storedIds, turn, turnMore } from './command-runs.js';
+import {
+  afterTurn,
+  forgetSessions,
+  newestSession,
+  run,
+  storedIds,
+  turn,
+  turnMore,
+} from './command-runs.js';
 import { type Hostile, wellFormed } from './hostile.js';
 import type { Surface } from './surface.js';
 
@@ -41,11 +49,23 @@ const ask: Surface['show'] = async (hostile, _out, size) => {
         `throw new Error(${JSON.stringify(hostile.text(60))});`,
       ),
     },
-    { text: program(`answer.content = ${JSON.stringify(hostile.text(part))};`, 'answer.ready = true;') },
+    {
+      text: program(
+        `answer.content = ${JSON.stringify(hostile.text(part))};`,
+        'answer.ready = true;',
+      ),
+    },
   ];
   writeFileSync('script.json', JSON.stringify({ replies }));
   writeFileSync('input.txt', hostile.text(part).replaceAll('\0', ''));
-  const flags = ['--context', 'input.txt', '--model', 'scripted/script.json', '--environment', 'quickjs'];
+  const flags = [
+    '--context',
+    'input.txt',
+    '--model',
+    'scripted/script.json',
+    '--environment',
+    'quickjs',
+  ];
   forgetSessions();
   await run('ask', ...flags, '--verbose', hostile.text(part));
   await run('show', newestSession());
@@ -89,7 +109,10 @@ const skills: Surface['show'] = async (hostile, _out, size) => {
   ];
   for (const [index, folder] of folders.entries()) {
     mkdirSync(folder, { recursive: true });
-    writeFileSync(path.join(folder, 'SKILL.md'), `---\n${matters[index]}\n---\n${hostile.text(200)}`);
+    writeFileSync(
+      path.join(folder, 'SKILL.md'),
+      `---\n${matters[index]}\n---\n${hostile.text(200)}`,
+    );
   }
   await run('skills');
   await run('skills', hostile.text(40), hostile.text(40));
@@ -147,8 +170,14 @@ const hooks: Surface['show'] = async (hostile, _out, size) => {
 };
 
 const trust: Surface['show'] = async (hostile, _out, size) => {
-  const server = { command: wellFormed(hostile.text(Math.min(size, 2_000))), args: [hostile.text(40)] };
-  writeFileSync('.mcp.json', JSON.stringify({ mcpServers: { mine: server, [hostile.text(20)]: server } }));
+  const server = {
+    command: wellFormed(hostile.text(Math.min(size, 2_000))),
+    args: [hostile.text(40)],
+  };
+  writeFileSync(
+    '.mcp.json',
+    JSON.stringify({ mcpServers: { mine: server, [hostile.text(20)]: server } }),
+  );
   await run('trust');
   await run('trust', 'allow', 'mcp-server', 'mine');
   await turn(hostile, size);
@@ -169,9 +198,31 @@ const serve: Surface['show'] = async (hostile, _out, size) => {
   const place = `none/${hostile.text(40)}`;
   await run('serve', '--folder', place, '--model', 'scripted/script.json', '--port', 'x');
   for (const flag of ['--host', '--port', '--keys', '--engine', '--drain-seconds'])
-    await run('serve', '--folder', '.', '--model', 'scripted/script.json', flag, `x${hostile.text(40)}`);
-  const onEngine = ['--folder', '.', '--model', 'scripted/script.json', '--engine', 'restate://127.0.0.1:1'];
-  for (const flag of ['--engine-admin', '--node', '--node-address', '--node-ports', '--peer', '--engine-key'])
+    await run(
+      'serve',
+      '--folder',
+      '.',
+      '--model',
+      'scripted/script.json',
+      flag,
+      `x${hostile.text(40)}`,
+    );
+  const onEngine = [
+    '--folder',
+    '.',
+    '--model',
+    'scripted/script.json',
+    '--engine',
+    'restate://127.0.0.1:1',
+  ];
+  for (const flag of [
+    '--engine-admin',
+    '--node',
+    '--node-address',
+    '--node-ports',
+    '--peer',
+    '--engine-key',
+  ])
     await run('serve', ...onEngine, flag, `x${hostile.text(40)}`);
   await run('serve', '--repository', `${hostile.text(20)}=.`);
   const before = process.listeners('SIGTERM').at(-1);
@@ -214,7 +265,10 @@ const FIGURES = ['packages/pawl/src/commands/figures.ts'];
 export const commandSurfaces: readonly Surface[] = [
   {
     name: 'a turn without a terminal: story and answer',
-    covers: ['packages/pawl/src/headless/headless.ts', 'packages/pawl/src/commands/command-line.ts'],
+    covers: [
+      'packages/pawl/src/headless/headless.ts',
+      'packages/pawl/src/commands/command-line.ts',
+    ],
     commands: ['run'],
     show: (hostile, _out, size) => turn(hostile, size, '--verbose'),
   },
@@ -284,7 +338,12 @@ export const commandSurfaces: readonly Surface[] = [
     show: afterTurn('verify', 'ID'),
   },
   { name: 'export', covers: TRANSFER, commands: ['export'], show: afterTurn('export', 'ID') },
-  { name: 'import', covers: TRANSFER, commands: ['import'], show: afterTurn('import', 'script.json') },
+  {
+    name: 'import',
+    covers: TRANSFER,
+    commands: ['import'],
+    show: afterTurn('import', 'script.json'),
+  },
   {
     name: 'fork',
     covers: ['packages/pawl/src/commands/fork.ts'],
@@ -297,7 +356,11 @@ export const commandSurfaces: readonly Surface[] = [
     commands: ['config'],
     show: configured('config', '--origin'),
   },
-  { name: 'warnings of a turn', covers: [], show: configured('-p', 'x', '--model', 'scripted/none') },
+  {
+    name: 'warnings of a turn',
+    covers: [],
+    show: configured('-p', 'x', '--model', 'scripted/none'),
+  },
   {
     name: 'policy',
     covers: ['packages/pawl/src/commands/policy.ts'],
@@ -311,5 +374,9 @@ export const commandSurfaces: readonly Surface[] = [
     show: doctor,
   },
   { name: 'ask', covers: ['packages/pawl/src/commands/ask.ts'], commands: ['ask'], show: ask },
-  { name: 'a refused command line', covers: ['packages/pawl/src/commands/command-line.ts'], show: refused },
+  {
+    name: 'a refused command line',
+    covers: ['packages/pawl/src/commands/command-line.ts'],
+    show: refused,
+  },
 ];

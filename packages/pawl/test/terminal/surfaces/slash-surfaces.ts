@@ -17,9 +17,15 @@ const nothing = (): void => undefined;
 
 const open = async (hostile: Hostile, size: number, more: { readonly resume?: string } = {}) => {
   const replies = [
-    { text: hostile.text(size / 4), calls: [{ tool: hostile.text(30), rawInput: hostile.text(50) }] },
+    {
+      text: hostile.text(size / 4),
+      calls: [{ tool: hostile.text(30), rawInput: hostile.text(50) }],
+    },
   ];
-  writeFileSync('script.json', JSON.stringify({ replies: [...replies, { text: hostile.text(size / 4) }] }));
+  writeFileSync(
+    'script.json',
+    JSON.stringify({ replies: [...replies, { text: hostile.text(size / 4) }] }),
+  );
   const flags = { model: 'scripted/script.json' };
   return { flags, opened: await openFromFlags(flags, 'terminal', { warn: nothing, ...more }) };
 };
@@ -117,7 +123,9 @@ export const slashSurfaces: readonly Surface[] = [
   {
     name: 'window: slash commands and the greeting',
     covers: [
-      ...['slash-commands', 'session-commands'].map((name) => `packages/pawl/src/interactive/${name}.ts`),
+      ...['slash-commands', 'session-commands'].map(
+        (name) => `packages/pawl/src/interactive/${name}.ts`,
+      ),
       'packages/pawl/src/interactive/view.ts',
     ],
     slash: commandChoices.map(({ text }) => text),

@@ -43,7 +43,11 @@ const sit = (hostile: Hostile, out: Out, preset: 'auto' | 'careful' = 'auto') =>
   const composer = new Composer({ commands, files }, nothing);
   const settings = { ...defaultSettings, rules: presetRules[preset], hooks: 'never' as const };
   let state: State = initialState({ ...settings, model: hostile.name(), workspace: '/w' });
-  const view = new InteractiveView({ area, look: out.look, clock, composer, rows: () => 30 }, wishes, state);
+  const view = new InteractiveView(
+    { area, look: out.look, clock, composer, rows: () => 30 },
+    wishes,
+    state,
+  );
   const happens = (event: Timeless<Event>): void => {
     const timed = { ...event, at: clock.now() } as Event; // an event is what it was and its time
     const next = step(state, timed) as Omit<Stepped, 'seq' | 'event'>; // the machine's own step
@@ -78,19 +82,39 @@ const callFrom = (hostile: Hostile, mutating: boolean): JudgedCall => ({
   tool: hostile.name(),
   input: { command: hostile.text(100), path: hostile.name() },
   verdict: { kind: 'ok' },
-  traits: { effect: mutating ? 'opaque' : 'pure', parallelSafe: false, mutating, deadlineMs: 1_000 },
-  facts: { argv: [hostile.text(200)], paths: [`/w/${hostile.name()}`], hosts: [], shape: hostile.text(60) },
+  traits: {
+    effect: mutating ? 'opaque' : 'pure',
+    parallelSafe: false,
+    mutating,
+    deadlineMs: 1_000,
+  },
+  facts: {
+    argv: [hostile.text(200)],
+    paths: [`/w/${hostile.name()}`],
+    hosts: [],
+    shape: hostile.text(60),
+  },
 });
 
 const called: Surface['show'] = (hostile, out, size) => {
   const { begin, happens, view } = sit(hostile, out);
   begin('go');
-  happens({ type: 'ToolCallDelta', requestId: 'req-1', tool: hostile.name(), text: hostile.text(50) });
+  happens({
+    type: 'ToolCallDelta',
+    requestId: 'req-1',
+    tool: hostile.name(),
+    text: hostile.text(50),
+  });
   happens(completed('req-1', '', [callFrom(hostile, false)]));
   happens({ type: 'ToolStarted', batchId: 'batch-1', callId: 'a' });
   const text = hostile.text(size / 2);
   for (let at = 0; at < text.length; at += PIECE)
-    happens({ type: 'ToolProgress', batchId: 'batch-1', callId: 'a', text: text.slice(at, at + PIECE) });
+    happens({
+      type: 'ToolProgress',
+      batchId: 'batch-1',
+      callId: 'a',
+      text: text.slice(at, at + PIECE),
+    });
   const [diff] = [`--- a\n+++ b\n@@ -1 +1 @@\n+${hostile.text(size / 4)}`];
   const outcome = { status: 'failed' as const, text: hostile.text(size / 4), diff };
   happens({ type: 'ToolCompleted', batchId: 'batch-1', callId: 'a', outcome });
@@ -146,7 +170,10 @@ const offered: Surface['show'] = async (hostile, out, size) => {
     clock.advance(40);
     view.take({ kind: 'key', key: keyOf('tab') });
     clock.advance(40);
-    const choices = Array.from({ length: 5 }, () => ({ text: hostile.name(), about: hostile.name() }));
+    const choices = Array.from({ length: 5 }, () => ({
+      text: hostile.name(),
+      about: hostile.name(),
+    }));
     void view.pick(hostile.name(), choices);
     clock.advance(40);
     view.take({ kind: 'key', key: keyOf('enter') });
