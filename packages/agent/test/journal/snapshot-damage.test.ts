@@ -32,7 +32,7 @@ test('a cut or changed snapshot never leads to another state', async (context) =
       path: journal,
       sessionId: 'a',
       machine: agentMachine,
-      foldLast: 0,
+      entriesToVisit: 0,
     });
   };
   assert.equal((await load(good))?.start?.fold.seq, 12, 'control: the whole snapshot counts');
