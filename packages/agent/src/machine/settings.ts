@@ -21,8 +21,13 @@ export type RetrySchedule =
     }
   | { readonly kind: 'list'; readonly delaysMs: readonly NonNegative[] };
 
+/** Levels of reasoning effort, the lowest first. */
+export const effortLevels = ['low', 'medium', 'high', 'xhigh', 'max'] as const;
+export type EffortLevel = (typeof effortLevels)[number];
+
 /** Reasoning effort, for models that have such a setting. `auto`: the model's default. */
-export type Effort = 'auto' | 'low' | 'medium' | 'high';
+export type Effort = 'auto' | EffortLevel;
+export const efforts: readonly Effort[] = ['auto', ...effortLevels];
 
 export type Dimension =
   | 'usd'

@@ -1,4 +1,4 @@
-import type { Effort, Limits, Settings } from '@pawl/agent/machine/settings';
+import { type Effort, efforts, type Limits, type Settings } from '@pawl/agent/machine/settings';
 import { providers } from '@pawl/agent/models/provider-table';
 import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import type { Preset } from '@pawl/agent/policy/presets';
@@ -164,9 +164,7 @@ export const readOnAsk = (flags: RunFlags): 'stop' | 'deny' | null =>
     : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
 
 export const readEffort = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
-  effort === undefined
-    ? null
-    : chooseWord<Effort>('--effort', effort, ['auto', 'low', 'medium', 'high']);
+  effort === undefined ? null : chooseWord<Effort>('--effort', effort, efforts);
 
 /** Whether pictures are sent to the model; `auto`: only if it is known to accept them. */
 export type PicturesChoice = 'auto' | 'yes' | 'no';
