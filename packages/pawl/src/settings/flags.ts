@@ -186,9 +186,15 @@ export type FailOn = (typeof FAILURES)[number];
 
 /** The kinds that `--fail-on` names, separated by commas; none without the flag. */
 export const readFailOn = ({ failOn }: Pick<RunFlags, 'failOn'>): readonly FailOn[] =>
-  failOn === undefined
-    ? []
-    : failOn.split(',').map((kind) => chooseWord<FailOn>('--fail-on', kind.trim(), FAILURES));
+  (failOn?.split(',') ?? []).map((text) => {
+    const kind = FAILURES.find((one) => one === text.trim());
+    if (kind === undefined)
+      throw usageStop(
+        `--fail-on takes a list of kinds, separated by commas: ${FAILURES.join(', ')}. There is no ` +
+          `kind '${text.trim()}'.`,
+      );
+    return kind;
+  });
 
 export const readEffort = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
   effort === undefined ? null : chooseWord<Effort>('--effort', effort, efforts);
