@@ -29,6 +29,7 @@ import {
   errorEnding,
   exitCodes,
   INTERRUPTED,
+  limitEnding,
   listenToSignals,
   TERMINATED,
   turnEnding,
@@ -92,7 +93,8 @@ const jsonOutlet: Outlet = {
   see(stepped) {
     for (const record of stepRecords(stepped)) writeRecord(record);
   },
-  end: ({ ending, state, denied, json }, sessionId) =>
+  end({ ending, state, denied, json }, sessionId) {
+    if (ending.reason === UNFIT) printLine(harmless(`pawl: ${ending.message}`));
     writeRecord(
       resultRecord(
         ending,
@@ -100,7 +102,8 @@ const jsonOutlet: Outlet = {
         state === null || sessionId === null ? null : { sessionId, state },
         { denied, ...(json === null ? {} : { structuredOutput: json.value }) },
       ),
-    ),
+    );
+  },
 };
 
 /**
@@ -181,56 +184,81 @@ const inputFrom = async (
   return images.length === 0 ? input : { ...input, images };
 };
 
-/** The limits of a turn, less what its first part used: `--max-rounds` and `--max-minutes`. */
-const remainingLimits = ({ session }: State, elapsedMs: number): Limits => {
-  const { limits } = session.settings;
-  const less = (limit: Limit, used: number): Limit =>
-    limit === 'unlimited' ? limit : Math.max(1, Math.ceil(limit - used));
-  return {
-    ...limits,
-    rounds: less(limits.rounds, session.turn.rounds),
-    timeMs: less(limits.timeMs, elapsedMs),
+type TurnLimits = Pick<Limits, 'rounds' | 'timeMs'>;
+
+const less = (limit: Limit, used: number): Limit =>
+  limit === 'unlimited' ? limit : Math.ceil(limit - used);
+
+/** What the turn's answer has left of the limits that count per turn. */
+const remainingLimits = ({ session }: State, elapsedMs: number): TurnLimits => {
+  const { rounds, timeMs } = session.settings.limits;
+  return { rounds: less(rounds, session.turn.rounds + 1), timeMs: less(timeMs, elapsedMs) };
+};
+
+/** The limit that is used up; null if none is. */
+const usedUp = ({ rounds, timeMs }: TurnLimits): 'rounds' | 'time' | null => {
+  if (rounds !== 'unlimited' && rounds <= 0) return 'rounds';
+  return timeMs !== 'unlimited' && timeMs <= 0 ? 'time' : null;
+};
+
+/** Sends a text within other limits, and waits until the session rests. */
+const sendWithin = async (session: Session, limits: TurnLimits, text: string): Promise<State> => {
+  const before = (await session.state()).session.settings.limits;
+  const change = async ({ rounds, timeMs }: TurnLimits): Promise<void> => {
+    const now = (await session.state()).session.settings.limits;
+    if (rounds !== now.rounds || timeMs !== now.timeMs)
+      await session.send({
+        type: 'SettingsChanged',
+        patch: { limits: { ...now, rounds, timeMs } },
+      });
   };
+  await change(limits);
+  await session.send({ type: 'UserInput', text, mode: 'steer' });
+  const state = await session.idle();
+  if (state.name !== 'ShuttingDown') await change(before);
+  return state;
+};
+
+type Settled = Pick<Turn, 'ending' | 'state' | 'json'>;
+
+/** The end of a turn whose answer must satisfy the schema. */
+const settleAnswer = (state: State, schema: AnswerSchema): Settled & { readonly fault: string } => {
+  const ending = turnEnding(state);
+  const checked = schema.check(resultText(state));
+  return checked.kind === 'fits'
+    ? { state, ending, json: checked, fault: '' }
+    : { state, ending, json: null, fault: ending.exit === exitCodes.done ? checked.why : '' };
 };
 
 /**
  * Waits until the session rests. An answer that does not satisfy the schema is asked for once more,
- * within the limits of the turn.
+ * within what is left of the turn's limits.
  */
-const settle = async (
-  session: Session,
-  schema: AnswerSchema | null,
-): Promise<Pick<Turn, 'ending' | 'state' | 'json'>> => {
+const settle = async (session: Session, schema: AnswerSchema | null): Promise<Settled> => {
   const startedMs = performance.now();
-  let state = await session.idle();
+  const state = await session.idle();
   if (schema === null) return { state, ending: turnEnding(state), json: null };
-  const check = () => {
-    const ending = turnEnding(state);
-    const text = resultText(state);
-    return { ending, checked: text === '' ? null : schema.check(text) };
-  };
-  let { ending, checked } = check();
-  if (ending.exit === exitCodes.done && checked?.kind === 'faulty') {
-    printLine(
-      warningText(
-        `the answer does not satisfy ${schema.file}, so it is asked for again: ${checked.why}`,
-      ),
-    );
-    const { limits } = state.session.settings;
-    const remaining = remainingLimits(state, performance.now() - startedMs);
-    await session.send({ type: 'SettingsChanged', patch: { limits: remaining } });
-    await session.send({ type: 'UserInput', text: schema.askAgain(checked.why), mode: 'steer' });
-    state = await session.idle();
-    ({ ending, checked } = check());
-    if (state.name !== 'ShuttingDown')
-      await session.send({ type: 'SettingsChanged', patch: { limits } });
+  const first = settleAnswer(state, schema);
+  if (first.fault === '') return first;
+  const unfit = `the answer does not satisfy ${schema.file}`;
+  const limits = remainingLimits(state, performance.now() - startedMs);
+  const dimension = usedUp(limits);
+  if (dimension !== null) {
+    const ending = limitEnding(dimension);
+    printLine(warningText(`${unfit}: ${first.fault}`));
+    printLine(harmless(`pawl: ${ending.message}`));
+    return { ...first, ending };
   }
-  if (checked?.kind === 'fits') return { state, ending, json: checked };
-  if (ending.exit !== exitCodes.done) return { state, ending, json: null };
+  printLine(warningText(`${unfit}, so it is asked for again: ${first.fault}`));
+  const second = settleAnswer(
+    await sendWithin(session, limits, schema.askAgain(first.fault)),
+    schema,
+  );
+  if (second.fault === '') return second;
   const message =
-    `The answer does not satisfy ${schema.file}, also after a second question: ${checked?.why}\n` +
+    `The answer does not satisfy ${schema.file}, also after a second question: ${second.fault}\n` +
     `The answer is in the session: pawl show ${session.id}`;
-  return { state, ending: { exit: exitCodes.taskFailed, reason: UNFIT, message }, json: null };
+  return { ...second, ending: { exit: exitCodes.taskFailed, reason: UNFIT, message } };
 };
 
 /** The ending of a turn in which calls were denied. Another failure of the turn comes first. */
@@ -289,7 +317,7 @@ const runTurn = async (
       endWith(errorEnding(fault));
     }
   });
-  let settled: Pick<Turn, 'ending' | 'json'> | null = null;
+  let settled: Settled | null = null;
   try {
     await session.send(await inputFrom(opened, prompt, schema));
     settled = await settle(session, schema);
@@ -382,11 +410,18 @@ export const readDemands = async (flags: RunFlags): Promise<Demands> => ({
       : (await import('./answer-schema.js')).loadAnswerSchema(flags.jsonSchema),
 });
 
-/** `pawl -p`: runs one turn without a terminal. Returns the exit code. */
-export const runHeadless = async (flags: RunFlags, prompt: Prompt): Promise<number> => {
+/**
+ * `pawl -p`: runs one turn without a terminal. Returns the exit code. `read`: the demands, if they
+ * are read already; a schema from a pipe is read only once.
+ */
+export const runHeadless = async (
+  flags: RunFlags,
+  prompt: Prompt,
+  read?: Demands,
+): Promise<number> => {
   try {
     refuseEmpty(prompt);
-    const demands = await readDemands(flags);
+    const demands = read ?? (await readDemands(flags));
     const steps = createEventBuffer<Stepped>();
     const turnSession = await openForTurn(flags, steps);
     const { workspace } = turnSession.opened.settings;
@@ -605,7 +640,10 @@ const createDenials = (workspace: string): Denials => {
       }
     },
     count: () => titles.length,
-    summary: () => `${plural(titles.length, 'call')} denied: ${listTitles(titles)}.`,
+    summary: () =>
+      `${plural(titles.length, 'call')} denied: ${listTitles(titles)}.\n` +
+      'The answer may lack what that was for. What you can do: allow it by a rule or another ' +
+      '--preset, or leave out --fail-on denied.',
     any: () => denied.nobody.length > 0 || denied.sandbox.length > 0,
     advice: (sessionId, goesOn) =>
       [

@@ -16,8 +16,8 @@ type Heard = { readonly run: Run; readonly reply: Reply };
 
 /**
  * Reads a reply once. The reply at the limit may be taken as text alone (parity limitAnswer). Its
- * programs all run, since no other reply follows; of any other reply the first one runs, because the
- * model wrote the rest without having seen what that prints (parity programs).
+ * programs all run, since no other reply follows. Of any other reply the first one runs: the model
+ * wrote the rest without having seen what that prints (parity programs).
  */
 const read = (run: Run, event: RunEventOf<'ModelReplied'>): Heard => {
   const { parity, language } = run.settings;
