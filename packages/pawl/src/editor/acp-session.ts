@@ -31,6 +31,7 @@ import {
   presetNames,
   presetSettings,
 } from '@pawl/agent/session/session-settings';
+import { effortNote } from '../settings/connect-model.js';
 import { type AcpHost, type OpenedSession, ReopenableSession } from './acp-host.js';
 import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
 import {
@@ -281,7 +282,11 @@ export class AcpSession {
   }
 
   async changeOption(id: string, value: string): Promise<void> {
-    await changeOption(await this.#live.current(), id, value);
+    const session = await this.#live.current();
+    await changeOption(session, id, value);
+    const { effort = 'auto' } = (await session.state()).session.settings;
+    const note = id === 'mode' ? null : effortNote(await session.model(), effort);
+    if (note !== null) this.tell(note);
   }
 
   async close(): Promise<void> {
