@@ -21,9 +21,9 @@ export type RetrySchedule =
     }
   | { readonly kind: 'list'; readonly delaysMs: readonly NonNegative[] };
 
-/** Levels of reasoning effort, the lowest first. */
-export const effortLevels = ['low', 'medium', 'high', 'xhigh', 'max'] as const;
-export type EffortLevel = (typeof effortLevels)[number];
+export type EffortLevel = 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+/** The lowest first. */
+export const effortLevels: readonly EffortLevel[] = ['low', 'medium', 'high', 'xhigh', 'max'];
 
 /** Reasoning effort, for models that have such a setting. `auto`: the model's default. */
 export type Effort = 'auto' | EffortLevel;
