@@ -32,7 +32,7 @@ const BYTES_MAX = 200_000;
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema';
 
 type Validator = ReturnType<AjvJsonSchemaValidator['getValidator']>;
-type Schema = Parameters<AjvJsonSchemaValidator['getValidator']>[0];
+type JsonSchema = Parameters<AjvJsonSchemaValidator['getValidator']>[0];
 
 const readSchemaText = (file: string): string => {
   const status = statSync(file);
@@ -42,7 +42,7 @@ const readSchemaText = (file: string): string => {
   return readFileSync(file, 'utf8');
 };
 
-const parseSchema = (text: string): Schema => {
+const parseSchema = (text: string): JsonSchema => {
   const parsed = attemptNow<unknown>(() => JSON.parse(text.replace(/^\ufeff/, '')));
   if (parsed.kind === 'fault') throw new Error(`it is not JSON: ${parsed.fault.message}`);
   const schema = parsed.value;
@@ -52,10 +52,10 @@ const parseSchema = (text: string): Schema => {
   if (declared.replace(/^http:/, 'https:') !== DRAFT)
     throw new Error(`it is of another version (${declared}); write ${DRAFT}, or leave it out`);
   // A JSON object: its own schema is checked next.
-  return schema as Schema;
+  return schema as JsonSchema;
 };
 
-const compileSchema = (schema: Schema): Validator => {
+const compileSchema = (schema: JsonSchema): Validator => {
   const validators = new AjvJsonSchemaValidator();
   const checked = validators.getValidator({ $ref: DRAFT })(schema);
   if (!checked.valid) throw new Error(`it is no JSON Schema: ${checked.errorMessage}`);
