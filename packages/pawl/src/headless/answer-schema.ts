@@ -62,27 +62,51 @@ const compileSchema = (schema: JsonSchema): Validator => {
   return validators.getValidator(schema);
 };
 
-const FENCED = /^[ \t]*(`{3,}|~{3,})[ \t]*(?:json)?[ \t]*\r?\n([\s\S]*?)^[ \t]*\1[ \t]*\r?$/gim;
+const OPENING = /^[ \t]*(`{3,}|~{3,})[ \t]*(?:json)?[ \t]*$/i;
+const FENCE = /^[ \t]*(`{3,}|~{3,})/;
+
+/** The fenced blocks without a tag, or tagged `json`. One pass over the lines. */
+const jsonBlocks = (answer: string): readonly string[] => {
+  const blocks: string[] = [];
+  let open: { readonly mark: string; readonly lines: string[] | null } | null = null;
+  for (const line of answer.split(/\r?\n/)) {
+    const mark = FENCE.exec(line)?.[1];
+    if (open === null) {
+      if (mark !== undefined) open = { mark, lines: OPENING.test(line) ? [] : null };
+    } else if (mark?.startsWith(open.mark) && line.trim() === mark) {
+      if (open.lines !== null) blocks.push(open.lines.join('\n'));
+      open = null;
+    } else open.lines?.push(line);
+  }
+  return blocks;
+};
 
 /** The text that should be JSON: the whole answer, or its only fenced block. */
 const jsonText = (answer: string): string => {
-  const [first, ...others] = [...answer.matchAll(FENCED)];
-  return (first !== undefined && others.length === 0 ? (first[2] ?? '') : answer).trim();
+  const [first, ...others] = jsonBlocks(answer);
+  return (first !== undefined && others.length === 0 ? first : answer).trim();
 };
+
+/** Faults are sent to the model: those of a long list of wrong items would fill its window. */
+const WHY_MAX = 2_000;
+
+const faulty = (why: string): CheckedAnswer => ({
+  kind: 'faulty',
+  why: why.length > WHY_MAX ? `${why.slice(0, WHY_MAX)} … and more` : why,
+});
 
 const checkWith =
   (validate: Validator) =>
   (answer: string): CheckedAnswer => {
     const text = jsonText(answer);
     const parsed = attemptNow<unknown>(() => JSON.parse(text));
-    if (parsed.kind === 'fault')
-      return { kind: 'faulty', why: `it is not JSON: ${parsed.fault.message}` };
+    if (parsed.kind === 'fault') return faulty(`it is not JSON: ${parsed.fault.message}`);
     // A schema that refers to itself can exceed the stack.
     const checked = attemptNow(() => validate(parsed.value));
-    if (checked.kind === 'fault') return { kind: 'faulty', why: checked.fault.message };
+    if (checked.kind === 'fault') return faulty(checked.fault.message);
     return checked.value.valid
       ? { kind: 'fits', text, value: parsed.value }
-      : { kind: 'faulty', why: checked.value.errorMessage ?? 'it does not satisfy the schema' };
+      : faulty(checked.value.errorMessage ?? 'it does not satisfy the schema');
   };
 
 /** Reads and checks the schema. Throws a usage error. */

@@ -39,6 +39,12 @@ const accepted: readonly (readonly [title: string, answer: string, json: string]
   ['in a fence without a tag', '```\n{"count": 3}\n```', '{"count": 3}'],
   ['in a fence of tildes', '~~~json\n{"count": 3}\n~~~', '{"count": 3}'],
   ['in a fence between words', 'So:\n\n```json\r\n{"count": 3}\r\n```\nDone.', '{"count": 3}'],
+  [
+    'beside a block of another language',
+    '```sh\nls\n```\n```json\n{"count": 3}\n```',
+    '{"count": 3}',
+  ],
+  ['in a longer fence', '````json\n{"count": 3}\n````', '{"count": 3}'],
   ['of several lines', '{\n  "count": 3\n}', '{\n  "count": 3\n}'],
   [
     'with a large number as written',
@@ -92,6 +98,21 @@ for (const [title, answer, fault] of refused)
     );
     expectValid(place.server);
   });
+
+test('faults without end, and fences that never close, cost no more than a part of them', async (context) => {
+  const schema = JSON.stringify({ type: 'array', items: { type: 'integer' } });
+  const wrong = JSON.stringify(Array.from({ length: 10_000 }, () => 'x'));
+  const place = await makePlaceWith(
+    context,
+    [says(wrong), says('~~~json\n'.repeat(100_000))],
+    schema,
+  );
+  const ended = await runInProcess(place, RUN);
+  expectCode(ended, 1);
+  const asked = JSON.stringify(last(place.server.requests[1]?.body));
+  assert.ok(asked.length < 3_000, `${asked.length} characters`);
+  assert.match(asked, /data\/0 must be integer.* … and more/);
+});
 
 test('an answer that does not fit twice ends with 1: the faults on stderr, nothing on stdout', async (context) => {
   const replies = [says('Three.'), says('{"count": "four"}')];

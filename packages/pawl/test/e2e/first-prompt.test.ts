@@ -22,7 +22,7 @@ test('the first prompt of the command line is shown and sent, and the session go
   assert.equal(await window.ended, 0);
 });
 
-test('a prompt in plain lines, and one that names a picture that is not there', async (context) => {
+test('a first prompt in plain lines', async (context) => {
   const place = await makeServed(context, [done]);
   const window = openWindow(context, place, { words: ['look at it', '--plain'] });
   await window.sees('Done.');
