@@ -38,6 +38,7 @@ export const LATE_PACKAGES = [
   '@modelcontextprotocol/client',
   '@modelcontextprotocol/server',
   '@modelcontextprotocol/server/stdio',
+  '@modelcontextprotocol/server/validators/ajv',
   '@opentelemetry/api',
   '@opentelemetry/exporter-trace-otlp-http',
   '@opentelemetry/resources',

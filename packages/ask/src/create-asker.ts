@@ -183,6 +183,7 @@ class Askers implements Asker {
       inputs: inputs.map(({ facts }) => facts),
       files: inputs.map(({ file }) => file),
       environment: kind.name,
+      language: kind.language,
     };
     refuseUnpriced(this.#models, settings);
     return settings;

@@ -6,7 +6,7 @@
 import type { TreeAction } from './run/action.js';
 import type { CellReport } from './run/cell-types.js';
 import type { TreeEvent } from './run/event.js';
-import type { CodeSettings } from './run/settings.js';
+import type { CodeSettings, Language } from './run/settings.js';
 import type { Tree } from './tree/tree-state.js';
 
 export type EnvironmentName = 'javascript' | 'quickjs' | 'python';
@@ -67,7 +67,7 @@ export type EnvironmentOptions = {
 
 export type EnvironmentKind = {
   readonly name: EnvironmentName;
-  readonly language: 'javascript' | 'python';
+  readonly language: Language;
   /** Null if the environment works on this machine; otherwise the reason and a remedy. */
   probe(): Promise<string | null>;
   start(options: EnvironmentOptions): Promise<Environment>;

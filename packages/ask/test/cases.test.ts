@@ -167,7 +167,7 @@ test('blocks after the one that made the answer ready are skipped (parity: run)'
   ours.send(g.writes('answer.ready = true', 'more()'), g.answers('42'));
   assert.equal(answerOf(ours), '42');
   assert.equal(allOf(ours, 'RunCell').length, 1);
-  const theirs = begin({ parity: { afterReady: 'run' } });
+  const theirs = begin({ parity: { afterReady: 'run', programs: 'all' } });
   theirs.send(g.writes('answer.ready = true', 'more()'), g.answers('42'));
   assert.deepEqual(
     lastOf(theirs, 'RunCell').map(({ code }) => code),

@@ -52,6 +52,41 @@ for (const [title, text, blocks] of programs) {
   test(`programs of a reply: ${title}`, () => assert.deepEqual(blocksOf(text), blocks));
 }
 
+const tagged: readonly (readonly [
+  tag: string,
+  language: 'javascript' | 'python',
+  blocks: number,
+])[] = [
+  ['javascript', 'javascript', 1],
+  ['js', 'javascript', 1],
+  ['JS title="x"', 'javascript', 1],
+  ['{ts}', 'javascript', 1],
+  ['typescript', 'javascript', 1],
+  ['python', 'javascript', 0],
+  ['json', 'javascript', 0],
+  ['js-session', 'javascript', 0],
+  ['', 'javascript', 0],
+  ['python', 'python', 1],
+  ['python3', 'python', 1],
+  ['py', 'python', 1],
+  ['js', 'python', 0],
+];
+for (const [tag, language, blocks] of tagged) {
+  test(`a fence tagged "${tag}" in ${language} holds ${blocks} programs`, () => {
+    const text = `\`\`\`${tag}\na\n\`\`\``;
+    const count = (tags: 'language' | 'repl') =>
+      parseReply(text, { ...ours, tags }, language).blocks.length;
+    assert.equal(count('language'), blocks);
+    assert.equal(count('repl'), 0);
+  });
+}
+
+test('beside a program tagged repl, a fence with the tag of the language is an example', () => {
+  const text = '```js\nexample\n```\n```repl\na\n```';
+  const { blocks } = parseReply(text, { ...ours, tags: 'language' }, 'javascript');
+  assert.deepEqual(blocks, [{ code: 'a', closed: 'yes' }]);
+});
+
 test('a block that is never closed says so', () => {
   const { blocks } = parseReply('```repl\na\n```\n```repl\nb', ours);
   assert.deepEqual(

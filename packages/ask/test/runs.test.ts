@@ -11,6 +11,7 @@ import {
   seedTrace,
   state,
   talk,
+  walk,
 } from './walker.js';
 
 /** One run: what it asks of the world, what its model is told, how it ends. */
@@ -102,7 +103,7 @@ test('only the first of very many inputs are listed', () => {
 });
 
 test('after an iteration the model gets its reply back, and one message with the output of all cells', () => {
-  const walker = begin();
+  const walker = begin({ parity: { programs: 'all' } });
   walker.send(g.writes('one()', 'two()'));
   walker.send(
     g.ends({ stdout: 'first', variables: [{ name: 'lines', type: 'list', size: 12_345 }] }),
@@ -154,11 +155,47 @@ test('a reply that was cut off runs its whole blocks only, and is told so', () =
     ['whole()'],
   );
   assert.match(lastTold(walker), /was cut off: its last block is not whole/);
-  const whole = begin();
+  const whole = begin({ parity: { programs: 'all' } });
   whole.send(g.says(cut), g.prints('x'));
   assert.deepEqual(
     allOf(whole, 'RunCell').map(({ code }) => code),
     ['whole()', 'half('],
+  );
+});
+
+test('of two programs in a reply the first runs alone, and the model is told (parity: all)', () => {
+  const codes = (walker: ReturnType<typeof begin>) =>
+    allOf(walker, 'RunCell').map(({ code }) => code);
+  const ours = begin();
+  ours.send(g.writes('look()', 'answer = guess()'), g.prints('seen'));
+  assert.deepEqual(codes(ours), ['look()']);
+  assert.match(lastTold(ours), /seen[\s\S]*had 2 programs\. Only the first ran/);
+  ours.send(g.writes('next()'), g.prints('y'));
+  assert.doesNotMatch(lastTold(ours), /programs/);
+  const theirs = begin({ parity: { programs: 'all' } });
+  theirs.send(g.writes('look()', 'more()'), g.prints('x'), g.prints('y'));
+  assert.deepEqual(codes(theirs), ['look()', 'more()']);
+});
+
+test('the reply at the limit runs all of its programs, since no other follows', () => {
+  const walker = begin({ iterationsMax: 1 });
+  walker.send(g.writes('look()'), g.prints('x'));
+  walker.send(g.writes('sum()', 'answer.ready = true'), g.prints('3'), g.answers('3'));
+  assert.deepEqual(
+    allOf(walker, 'RunCell').map(({ code }) => code),
+    ['look()', 'sum()', 'answer.ready = true'],
+  );
+});
+
+test('a run of an earlier version, whose settings name neither, runs all programs tagged repl', () => {
+  const { programs, tags, ...parity } = g.settingsOf().parity;
+  const tree = walk({ ...g.settingsOf({ language: 'javascript' }), parity });
+  tree.send(g.started, g.ready);
+  tree.send(g.writes('one()', 'two()'), g.prints('x'), g.prints('y'));
+  tree.send(g.says('```js\nthree()\n```'));
+  assert.deepEqual(
+    allOf(tree, 'RunCell').map(({ code }) => code),
+    ['one()', 'two()'],
   );
 });
 

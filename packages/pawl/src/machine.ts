@@ -65,6 +65,7 @@ export {
   type Dimension,
   defaultSettings,
   type Effort,
+  type EffortLevel,
   type Limits,
   type RetrySchedule,
   type Settings,

@@ -25,12 +25,15 @@ const userInput = ({ entry: { event } }: Recorded<MachineTypes>): string =>
 const EXPANDED =
   /\n\s*(?:<(?:skill|command) name="|Attached: .*\n`{3}|Not attached: .*, which is )/;
 
+/** What stands before a prompt whose answer must have a form. */
+const ANSWER_FORMAT = /^<answer-format>\n[\s\S]*?\n<\/answer-format>\s*/;
+
 /**
  * A text as the title of a session: one line of what the user typed, shortened; empty for a blank
  * text.
  */
 export const titleFrom = (text: string): string => {
-  const [typed = ''] = text.trim().split(EXPANDED, 1);
+  const [typed = ''] = text.trim().replace(ANSWER_FORMAT, '').split(EXPANDED, 1);
   const words = typed.replace(/\s+/g, ' ');
   return words.length > TITLE_LENGTH_MAX ? `${words.slice(0, TITLE_LENGTH_MAX - 1)}…` : words;
 };

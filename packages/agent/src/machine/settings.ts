@@ -21,8 +21,13 @@ export type RetrySchedule =
     }
   | { readonly kind: 'list'; readonly delaysMs: readonly NonNegative[] };
 
+export type EffortLevel = 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+/** The lowest first. */
+export const effortLevels: readonly EffortLevel[] = ['low', 'medium', 'high', 'xhigh', 'max'];
+
 /** Reasoning effort, for models that have such a setting. `auto`: the model's default. */
-export type Effort = 'auto' | 'low' | 'medium' | 'high';
+export type Effort = 'auto' | EffortLevel;
+export const efforts: readonly Effort[] = ['auto', ...effortLevels];
 
 export type Dimension =
   | 'usd'

@@ -153,7 +153,7 @@ const writtenRuleShape = variant<WrittenRule, 'kind'>('kind', {
   host: { pattern: text, decision: decisionShape, origin: text },
   mcp: { pattern: text, decision: decisionShape, origin: text },
 });
-const effortShape = oneOf<Effort>({ auto: 1, low: 1, medium: 1, high: 1 });
+const effortShape = oneOf<Effort>({ auto: 1, low: 1, medium: 1, high: 1, xhigh: 1, max: 1 });
 const presetShape = oneOf<Preset>({ plan: 1, careful: 1, auto: 1, ci: 1 });
 export const settingsShape = object<Settings>({
   model: text,

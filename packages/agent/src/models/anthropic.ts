@@ -69,7 +69,13 @@ type Level = NonNullable<ModelRequest['effort']>;
  * Thinking tokens for models that take a number instead of a level; all are below such a model's
  * output limit.
  */
-const BUDGETS: Readonly<Record<Level, number>> = { low: 4_000, medium: 10_000, high: 20_000 };
+const BUDGETS: Readonly<Record<Level, number>> = {
+  low: 4_000,
+  medium: 10_000,
+  high: 20_000,
+  xhigh: 20_000,
+  max: 20_000,
+};
 
 /** An effort makes models think that would not think by themselves. */
 const thinkingFor = (

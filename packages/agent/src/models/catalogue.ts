@@ -6,6 +6,7 @@
  * then the length up to which the prices hold, so that no budget is exceeded unseen.
  */
 
+import { type EffortLevel, effortLevels } from '../machine/settings.js';
 import type { Prices } from '../machine/usage.js';
 import type { ModelFacts } from '../ports/model.js';
 import type { CataloguedProvider } from './provider-table.js';
@@ -23,9 +24,19 @@ type Row = {
   readonly prices: Prices;
   /** Announced prices, valid from the beginning of a day (UTC). */
   readonly later?: { readonly from: string; readonly prices: Prices };
+  /** Levels of effort, if not those of the table. */
+  readonly effortLevels?: readonly EffortLevel[];
 };
 
-type Table = { readonly source: string; readonly rows: Readonly<Record<string, Row>> };
+type Table = {
+  readonly source: string;
+  readonly effortLevels: readonly EffortLevel[];
+  readonly rows: Readonly<Record<string, Row>>;
+};
+
+const UP_TO_HIGH: readonly EffortLevel[] = ['low', 'medium', 'high'];
+/** The generation 4.6 of Anthropic. */
+const WITHOUT_XHIGH = { effortLevels: [...UP_TO_HIGH, 'max'] } as const;
 
 /** Dollars per million tokens: input, output, cache read, cache write. */
 type Dollars = readonly [number, number, number, number];
@@ -52,10 +63,11 @@ const row = (
 /**
  * Read from the models overview, the page of each model, and pricing. Cache writes are the
  * five-minute ones, the only ones that requests ask for. Dated names (`…-20251001`) are the same
- * models.
+ * models. Levels of effort are those of the page on effort, stored copies read 2026-11-25.
  */
 const anthropic: Table = {
   source: 'platform.claude.com/docs, 2026-11-21',
+  effortLevels,
   rows: {
     'claude-fable-5-1': row(1_000_000, 128_000, 'adaptive', [10, 50, 0.25, 12.5]),
     'claude-fable-5': row(1_000_000, 128_000, 'adaptive', [10, 50, 1, 12.5]),
@@ -63,11 +75,17 @@ const anthropic: Table = {
     'claude-opus-5': row(1_000_000, 128_000, 'adaptive', [5, 25, 0.5, 6.25]),
     'claude-opus-4-8': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
     'claude-opus-4-7': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
-    'claude-opus-4-6': row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
+    'claude-opus-4-6': {
+      ...row(1_000_000, 128_000, 'onDemand', [5, 25, 0.5, 6.25]),
+      ...WITHOUT_XHIGH,
+    },
     'claude-opus-4-5': row(200_000, 64_000, 'budget', [5, 25, 0.5, 6.25]),
     'claude-sonnet-5-5': row(1_000_000, 128_000, 'adaptive', [2, 10, 0.1, 2.5]),
     'claude-sonnet-5': row(1_000_000, 128_000, 'adaptive', [2, 10, 0.2, 2.5]),
-    'claude-sonnet-4-6': row(1_000_000, 128_000, 'onDemand', [3, 15, 0.3, 3.75]),
+    'claude-sonnet-4-6': {
+      ...row(1_000_000, 128_000, 'onDemand', [3, 15, 0.3, 3.75]),
+      ...WITHOUT_XHIGH,
+    },
     'claude-sonnet-4-5': row(200_000, 64_000, 'budget', [3, 15, 0.3, 3.75]),
     // Its real window is 1,000,000; above 100,000 tokens every token costs five times as much.
     'claude-haiku-5-5': row(100_000, 128_000, 'adaptive', [0.1, 0.5, 0.01, 0.125]),
@@ -81,6 +99,7 @@ const anthropic: Table = {
  */
 const openai: Table = {
   source: 'developers.openai.com/api/docs/models, stored copies read 2026-11-22',
+  effortLevels,
   rows: {
     'gpt-6-astra': row(272_000, 128_000, 'adaptive', [10, 50, 1, 12.5]),
     'gpt-6.2-sol': row(272_000, 128_000, 'adaptive', [2, 10, 0.1, 2.5]),
@@ -99,6 +118,7 @@ const openai: Table = {
  */
 const google: Table = {
   source: 'ai.google.dev/gemini-api/docs/pricing, stored copies read 2026-11-22',
+  effortLevels: UP_TO_HIGH,
   rows: {
     'gemini-3.8-flash': {
       ...row(1_048_576, 65_536, 'adaptive', [0.75, 3.75, 0.075, 0.75]),
@@ -145,18 +165,34 @@ export const catalogueFacts = (id: string, now: number = Date.now()): ModelFacts
   const entry = find(id);
   if (entry === null) return UNKNOWN;
   const { windowTokens, outputTokensMax, thinking, prices, later } = entry.row;
+  const levels = entry.row.effortLevels ?? entry.table.effortLevels;
   const isLater = later !== undefined && now >= Date.parse(later.from);
   return {
     windowTokens,
     outputTokensMax,
     thinking: 'yes',
     effort: thinking === 'budget' ? 'budget' : 'levels',
+    effortLevels: thinking === 'budget' ? UP_TO_HIGH : levels,
     tools: 'yes',
     // Every model of the tables takes pictures.
     images: 'yes',
     prices: isLater ? later.prices : prices,
     source: entry.table.source,
   };
+};
+
+/**
+ * The level that a model gets for a level: the same, or else the next lower one that it has, or its
+ * lowest.
+ */
+export const nearestEffort = (
+  { effortLevels: has }: Pick<ModelFacts, 'effortLevels'>,
+  level: EffortLevel,
+): EffortLevel => {
+  if (has === undefined || has.includes(level)) return level;
+  const lower = effortLevels.slice(0, effortLevels.indexOf(level));
+  const isThere = (one: EffortLevel): boolean => has.includes(one);
+  return lower.findLast(isThere) ?? effortLevels.find(isThere) ?? level;
 };
 
 /** True if a model thinks unasked, so that a summary of its thoughts costs nothing more. */

@@ -91,7 +91,13 @@ type Level = NonNullable<ModelRequest['effort']>;
 /**
  * Thinking tokens of the second generation, which has no levels; as Google itself translates them.
  */
-const BUDGETS: Readonly<Record<Level, number>> = { low: 1_024, medium: 8_192, high: 24_576 };
+const BUDGETS: Readonly<Record<Level, number>> = {
+  low: 1_024,
+  medium: 8_192,
+  high: 24_576,
+  xhigh: 24_576,
+  max: 24_576,
+};
 
 const thinkingFor = (
   { name, facts, summaries = 'on' }: AdapterOptions,

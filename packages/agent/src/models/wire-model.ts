@@ -10,6 +10,7 @@ import type {
   RawCall,
   TokenUsage,
 } from '../ports/model.js';
+import { nearestEffort } from './catalogue.js';
 import { classify, type ErrorSource } from './errors.js';
 import { readEvents, type WireRequest } from './http.js';
 import type { Dialect } from './request.js';
@@ -57,6 +58,12 @@ export type AdapterOptions = {
   readonly now?: () => number;
 };
 
+/** The request with a level of effort that the model has. */
+const withNearestEffort = (request: ModelRequest, facts: ModelFacts): ModelRequest =>
+  request.effort === undefined
+    ? request
+    : { ...request, effort: nearestEffort(facts, request.effort) };
+
 export const wireModel = (
   wire: Wire,
   { facts, now = Date.now }: Pick<AdapterOptions, 'facts' | 'now'>,
@@ -70,7 +77,8 @@ export const wireModel = (
     const queue = createPieceQueue(() => {
       if (signal.aborted) return queue.end();
       signal.addEventListener('abort', abort, { once: true });
-      void converse(wire, request, abortion.signal, queue.push, now).finally(() => {
+      const sent = withNearestEffort(request, facts);
+      void converse(wire, sent, abortion.signal, queue.push, now).finally(() => {
         signal.removeEventListener('abort', abort);
         queue.end();
       });

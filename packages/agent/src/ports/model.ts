@@ -8,7 +8,7 @@ import type {
   ProviderMetadata,
   ReasoningPart,
 } from '../machine/message.js';
-import type { Effort } from '../machine/settings.js';
+import type { EffortLevel } from '../machine/settings.js';
 import type { Prices } from '../machine/usage.js';
 
 export type ModelFacts = {
@@ -20,6 +20,8 @@ export type ModelFacts = {
    * treated as `levels`.
    */
   readonly effort?: 'levels' | 'budget' | 'none';
+  /** Levels of effort that the model has; absent: unknown, so each is sent as it is. */
+  readonly effortLevels?: readonly EffortLevel[];
   readonly tools: 'yes' | 'no';
   /** Whether the model accepts pictures; absent if unknown. */
   readonly images?: 'yes' | 'no';
@@ -46,7 +48,7 @@ export type ModelRequest = {
    */
   readonly toolChoice?: 'none';
   /** Reasoning effort; absent: the model decides. Models that don't support it ignore it. */
-  readonly effort?: Exclude<Effort, 'auto'>;
+  readonly effort?: EffortLevel;
 };
 
 /**

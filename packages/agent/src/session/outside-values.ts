@@ -233,6 +233,7 @@ const modelFactsShape: Shape<ModelFacts> = object<ModelFacts>({
   outputTokensMax: countFromOne,
   thinking: oneOf({ yes: 1, no: 1 }),
   effort: optional(oneOf({ levels: 1, budget: 1, none: 1 })),
+  effortLevels: optional(list(oneOf({ low: 1, medium: 1, high: 1, xhigh: 1, max: 1 }))),
   tools: oneOf({ yes: 1, no: 1 }),
   images: optional(oneOf({ yes: 1, no: 1 })),
   prices: nullable(pricesShape),

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { catalogueFacts, knownModels, thinksByItself } from '../../src/models/catalogue.js';
+import {
+  catalogueFacts,
+  knownModels,
+  nearestEffort,
+  thinksByItself,
+} from '../../src/models/catalogue.js';
 import { DEFAULT_MODEL } from '../../src/models/provider-table.js';
 
 const names = [
@@ -94,4 +99,39 @@ for (const id of [
 test('the default model is known and thinks by itself', () => {
   assert.notEqual(catalogueFacts(DEFAULT_MODEL).source, null);
   assert.equal(thinksByItself(DEFAULT_MODEL), true);
+});
+
+/** Each level is sent as the one beside it. */
+const levels: readonly (readonly [
+  id: string,
+  low: string,
+  high: string,
+  xhigh: string,
+  max: string,
+])[] = [
+  ['anthropic/claude-opus-5-5', 'low', 'high', 'xhigh', 'max'],
+  ['anthropic/claude-haiku-5-5', 'low', 'high', 'xhigh', 'max'],
+  ['anthropic/claude-opus-4-7', 'low', 'high', 'xhigh', 'max'],
+  ['anthropic/claude-opus-4-6', 'low', 'high', 'high', 'max'],
+  ['anthropic/claude-sonnet-4-6', 'low', 'high', 'high', 'max'],
+  ['anthropic/claude-sonnet-4-5', 'low', 'high', 'high', 'high'],
+  ['openai/gpt-6.1-sol', 'low', 'high', 'xhigh', 'max'],
+  ['openai/gpt-6-luna', 'low', 'high', 'xhigh', 'max'],
+  ['google/gemini-3.8-flash', 'low', 'high', 'high', 'high'],
+  ['google/gemini-2.5-pro', 'low', 'high', 'high', 'high'],
+  ['openai-compatible/anything', 'low', 'high', 'xhigh', 'max'],
+];
+for (const [id, ...expected] of levels) {
+  test(`${id} gets an effort that it has, the nearest one below`, () => {
+    const facts = catalogueFacts(id);
+    const found = (['low', 'high', 'xhigh', 'max'] as const).map((one) =>
+      nearestEffort(facts, one),
+    );
+    assert.deepEqual(found, expected);
+  });
+}
+
+test('below the lowest level of a model there is its lowest', () => {
+  assert.equal(nearestEffort({ effortLevels: ['high', 'max'] }, 'low'), 'high');
+  assert.equal(nearestEffort({ effortLevels: [] }, 'low'), 'low');
 });

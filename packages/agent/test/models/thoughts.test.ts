@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { adapterOptions } from '../../../../test/kit/models/adapter-options.js';
+import type { EffortLevel } from '../../src/machine/settings.js';
 import { anthropicModel } from '../../src/models/anthropic.js';
 import { catalogueFacts } from '../../src/models/catalogue.js';
 import { googleModel } from '../../src/models/google.js';
@@ -279,7 +280,7 @@ test('an effort is told to each wire in its own words', async (context) => {
       adapterOptions(`anthropic/${name}`, url, { facts: catalogueFacts(`anthropic/${name}`) }),
     );
   const google = (name: string) => googleModel(adapterOptions(`google/${name}`, url, { facts }));
-  const sent = async (model: ReturnType<typeof chatModel>, effort?: 'low' | 'medium' | 'high') => {
+  const sent = async (model: ReturnType<typeof chatModel>, effort?: EffortLevel) => {
     await endingOf((await hello(model, effort === undefined ? {} : { effort })).pieces);
     return seen.at(-1)?.body ?? {};
   };
@@ -299,6 +300,13 @@ test('an effort is told to each wire in its own words', async (context) => {
   const tokens = (await sent(google('gemini-2.5-pro'), 'low')).generationConfig as Loose; // likewise
   assert.deepEqual(tokens.thinkingConfig, { includeThoughts: true, thinkingBudget: 1_024 });
   assert.equal((await sent(chatModel(url), 'high')).reasoning_effort, 'high');
+  assert.deepEqual((await sent(anthropic('claude-opus-5-5'), 'xhigh')).output_config, {
+    effort: 'xhigh',
+  });
+  assert.deepEqual((await sent(anthropic('claude-sonnet-4-6'), 'xhigh')).output_config, {
+    effort: 'high',
+  });
+  assert.equal((await sent(chatModel(url), 'max')).reasoning_effort, 'max');
   assert.equal('reasoning_effort' in (await sent(chatModel(url))), false);
   assert.equal(
     'reasoning_effort' in (await sent(chatModel(url, { effort: 'none' }), 'high')),

@@ -13,6 +13,8 @@ export const seedParity: Parity = {
   emptyAnswer: 'wholeReply',
   limitAnswer: 'text',
   afterReady: 'run',
+  programs: 'all',
+  tags: 'repl',
 };
 
 /** No environment that was asked for works here; the message says why, and what to do. */

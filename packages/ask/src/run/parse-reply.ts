@@ -1,4 +1,4 @@
-import type { Parity } from './settings.js';
+import type { Language, Parity } from './settings.js';
 
 /** A parsed reply: programs to run, and an answer. Parsing takes linear time for any text. */
 type Parsed = {
@@ -13,11 +13,41 @@ type Parsed = {
  */
 const isProgram = ({ info }: CodeBlock): boolean => /^\{?\.?repl(?![\w-])/i.test(info);
 
-export const parseReply = (text: string, parity: Pick<Parity, 'finalForms' | 'fences'>): Parsed => {
+/** Tags that models write for programs in place of `repl`. */
+const languageTags: Readonly<Record<Language, readonly string[]>> = {
+  javascript: ['javascript', 'js', 'typescript', 'ts'],
+  python: ['python', 'python3', 'py'],
+};
+
+const isIn =
+  (language: Language) =>
+  ({ info }: CodeBlock): boolean => {
+    const [, tag = ''] = /^\{?\.?(\w+)(?![\w-])/.exec(info) ?? [];
+    return languageTags[language].includes(tag.toLowerCase());
+  };
+
+/** The programs of a reply. A language's own tags count only where nothing is tagged `repl`. */
+const findPrograms = (
+  fences: readonly CodeBlock[],
+  tags: Parity['tags'],
+  language: Language | undefined,
+): readonly CodeBlock[] => {
+  const programs = fences.filter(isProgram);
+  return programs.length > 0 || tags !== 'language' || language === undefined
+    ? programs
+    : fences.filter(isIn(language));
+};
+
+export const parseReply = (
+  text: string,
+  parity: Pick<Parity, 'finalForms' | 'fences' | 'tags'>,
+  language?: Language,
+): Parsed => {
   const fences = findFences(text);
-  const blocks = fences
-    .filter(isProgram)
-    .map((fence) => ({ code: fence.text, closed: fence.closed }));
+  const blocks = findPrograms(fences, parity.tags, language).map((fence) => ({
+    code: fence.text,
+    closed: fence.closed,
+  }));
   const hidden = parity.fences === 'ignored' ? fences : [];
   return { blocks, final: parity.finalForms === 'on' ? findFinalForm(text, hidden) : null };
 };

@@ -13,6 +13,9 @@ export type InputFacts = {
   readonly characters: number;
 };
 
+/** The language of an environment's programs. */
+export type Language = 'javascript' | 'python';
+
 /** The differences between seed 004 and us, rule by rule. */
 export type Parity = {
   /** `on`: content of the answer record, once it is ready, is the answer. */
@@ -30,6 +33,13 @@ export type Parity = {
   readonly limitAnswer: 'environment' | 'text';
   /** Whether blocks still run after the answer is ready. */
   readonly afterReady: 'skipped' | 'run';
+  /** Which programs of a reply run. Absent in older journals: all. */
+  readonly programs?: 'first' | 'all';
+  /**
+   * Tags of fences that hold programs: `repl` alone, or also the names of the environment's
+   * language where a reply has no `repl`. Absent in older journals: `repl`.
+   */
+  readonly tags?: 'language' | 'repl';
 };
 
 const ourParity: Parity = {
@@ -39,6 +49,8 @@ const ourParity: Parity = {
   emptyAnswer: 'counts',
   limitAnswer: 'environment',
   afterReady: 'skipped',
+  programs: 'first',
+  tags: 'language',
 };
 
 export type RunLimits = { readonly usd: Limit; readonly tokens: Limit; readonly timeMs: Limit };
@@ -80,6 +92,8 @@ export type CodeSettings = {
   readonly models: readonly string[];
   readonly question: string;
   readonly inputs: readonly InputFacts[];
+  /** The language of the programs; absent in older journals. */
+  readonly language?: Language;
   /** A run at this depth has no environment: it is one plain call. The root is at depth 0. */
   readonly depthMax: number;
   readonly iterationsMax: number;

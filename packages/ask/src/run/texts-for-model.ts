@@ -162,6 +162,9 @@ const NO_PROGRAM =
   'The reply had no program and no answer. Write code between fences that are tagged `repl`.';
 export const EMPTY_REPLY = 'Your reply was empty.';
 export const CUT_REPLY = 'Your reply was cut off: its last block is not whole and did not run.';
+export const onlyFirstRan = (count: number): string =>
+  `Your reply had ${count} programs. Only the first ran, the others did not: write one program in ` +
+  'a reply, and read what it prints before you write the next.';
 export const noVariable = (name: string): string =>
   `FINAL_VAR(${name}): there is no variable of this name.`;
 export const LOST_VARIABLES =

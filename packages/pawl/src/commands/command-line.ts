@@ -96,12 +96,7 @@ const runWithoutCommand = async (program: Parser, words: readonly string[]): Pro
     program.outputHelp();
     return exitCodes.done;
   }
-  if (word !== undefined && flags.print === undefined) {
-    throw usageStop(
-      `unknown command '${word}'.${await suggestFor(word)}\nTo give a prompt: pawl -p ` +
-        `"${words.join(' ')}"`,
-    );
-  }
+  if (flags.print === undefined) await refuseCommand(words);
   return runAgent(flags, words);
 };
 
@@ -138,21 +133,40 @@ ${describeStep(
   `export ${defaultProvider.keyVariables[0]}=…`,
   `set a key; ${otherKeys.join(' or ')} for their models, none for ${keylessProvider.name}/NAME`,
 )}
-  pawl                             start a session in this folder: /help lists the
+  pawl "why does the build fail?"  start a session in this folder with this prompt
+  pawl                             start a session without one: /help lists the
                                    commands, /model the models and prices,
                                    Escape stops, Ctrl-D ends
   pawl --continue                  continue it later
   pawl doctor                      check that everything is set up
 `;
 
-const suggestFor = async (word: string): Promise<string> => {
-  if (Object.hasOwn(wordAdvice, word)) return ` ${wordAdvice[word]}`;
+/** What was probably meant by a word that is no command; null if it can begin a prompt. */
+const findAdvice = async (word: string): Promise<string | null> => {
+  if (Object.hasOwn(wordAdvice, word)) return wordAdvice[word] ?? null;
   const { nearestWord } = await import('@pawl/agent/platform/text');
   const close = nearestWord(
     word,
     commands.map(({ name }) => name),
   );
-  return close === undefined ? ' pawl --help lists them.' : ` Did you mean '${close}'?`;
+  return close === undefined ? null : `Did you mean '${close}'?`;
+};
+
+/**
+ * Refuses words that look like a wrong command: as a prompt they would cost a request. A text with
+ * a space in it is a prompt in any case.
+ */
+const refuseCommand = async ([word, ...more]: readonly string[]): Promise<void> => {
+  if (word === undefined) return;
+  const advice =
+    word === 'help' && commands.some(({ name }) => name === more[0])
+      ? `pawl ${more[0]} --help explains it.`
+      : await findAdvice(word);
+  if (advice === null) return;
+  throw usageStop(
+    `unknown command '${word}'. ${advice}\nTo give a prompt: pawl "…" in the terminal, or pawl -p ` +
+      `"${[word, ...more].join(' ')}"`,
+  );
 };
 
 /** Sets the exit code of the program. */
@@ -192,7 +206,7 @@ export const buildProgram = (end: End): Parser => {
   const program = addFlags(new Parser('pawl'), runFlags)
     .description("A coding agent that can't lose its place.")
     .enablePositionalOptions()
-    .argument('[words...]', 'the prompt, with -p')
+    .argument('[words...]', 'the prompt: with -p for one turn, else the first of a session')
     .helpCommand(false)
     .addHelpText('after', FIRST_STEPS)
     .option('-V, --version', 'print the version')
@@ -254,6 +268,8 @@ const foreignFlags: Readonly<Record<string, string>> = {
   '--max-cost': '--max-usd',
   '--timeout': '--max-minutes',
   '--output-format': '--json',
+  '--output-schema': '--json-schema',
+  '--reasoning-effort': '--effort',
   '--permission-mode': '--preset',
   '--approval-mode': '--preset',
   '--ask-for-approval': '--preset',

@@ -62,13 +62,28 @@ const readPrompt = async (
   return (await import('../headless/headless.js')).readPrompt(parts);
 };
 
-/** Runs the agent: one turn for a prompt, sessions in the terminal without one. */
+/** The flags that say something about a turn without a terminal alone, as they are typed. */
+const HEADLESS = [
+  ['json', '--json'],
+  ['jsonSchema', '--json-schema FILE'],
+  ['failOn', '--fail-on KINDS'],
+] as const;
+
+/**
+ * Runs the agent: one turn with `-p`, sessions in the terminal without it. Words are the prompt, in
+ * the terminal the first one.
+ */
 export const runAgent = async (flags: RunFlags, words: readonly string[]): Promise<number> => {
-  const prompt = await readPrompt(flags, words);
-  if (prompt !== undefined)
-    return (await import('../headless/headless.js')).runHeadless(flags, prompt);
-  if (flags.json) throw usageStop('--json needs a prompt: pawl -p "prompt" --json');
-  return (await import('../interactive/run-sessions.js')).runTerminal(flags);
+  if (flags.print !== undefined) {
+    const prompt = await readPrompt(flags, words);
+    if (prompt !== undefined)
+      return (await import('../headless/headless.js')).runHeadless(flags, prompt);
+  }
+  for (const [name, typed] of HEADLESS)
+    if (flags[name] !== undefined) throw usageStop(`${typed} needs -p: pawl -p "prompt" ${typed}`);
+  const first = words.length === 0 ? null : words.join(' ');
+  if (first?.trim() === '') throw usageStop('The prompt is empty.');
+  return (await import('../interactive/run-sessions.js')).runTerminal(flags, first);
 };
 
 const run: PawlCommand<RunFlags> = {

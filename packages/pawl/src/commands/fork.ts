@@ -1,6 +1,6 @@
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
-import { type Prompt, refuseEmpty } from '../headless/headless.js';
+import { type Prompt, readDemands, refuseEmpty } from '../headless/headless.js';
 import { exitCodes } from '../process/exit-codes.js';
 import { findInfo, forkStored, openStateFolder } from '../sessions/stored-sessions.js';
 import { type RunFlags, readSeq, usageStop } from '../settings/flags.js';
@@ -21,6 +21,7 @@ export const forkSession = async (
       `${sessionId} is a run of pawl ask. It has its own question and takes no prompt.`,
     );
   // If the turn can't start, fail before the fork is made: an unused fork would remain.
+  const demands = prompt === undefined ? undefined : await readDemands(flags);
   if (prompt !== undefined) {
     refuseEmpty(prompt);
     await (await import('../sessions/open-session.js')).checkResumable(flags, sessionId);
@@ -34,6 +35,7 @@ export const forkSession = async (
     return (await import('../headless/headless.js')).runHeadless(
       { ...flags, resume: forkId },
       prompt,
+      demands,
     );
   writeOut(safe`${makeSafe(forkId)}\n`);
   return exitCodes.done;

@@ -4,7 +4,7 @@ import { type RunFlags, runFlags } from '../settings/flags.js';
 
 /** The client decides about folder, prompt and session, and there is no screen. */
 const OTHERS =
-  /^(-p, --print|--json|--workspace|--continue|--resume|--take-over|--plain|--verbose)\b/;
+  /^(-\w, )?--(print|json|json-schema|fail-on|workspace|continue|resume|take-over|plain|verbose)( |$)/;
 
 /**
  * The flags that count for the sessions of a node. Others, which stand before `serve`, are dropped.
@@ -13,6 +13,8 @@ export const nodeSessionFlags = (allFlags: RunFlags): RunFlags => {
   const {
     print,
     json,
+    jsonSchema,
+    failOn,
     workspace,
     continue: last,
     resume,

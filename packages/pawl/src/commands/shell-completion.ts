@@ -261,6 +261,8 @@ const providerWords = modelForms.map((form) => form.slice(0, form.indexOf('/') +
 const TAKES_BY_FLAG: Readonly<Record<string, Takes>> = {
   '--workspace': { kind: 'folder' },
   '--context': { kind: 'file' },
+  '--json-schema': { kind: 'file' },
+  '--fail-on': { kind: 'words', words: ['denied'] },
   '--resume': { kind: 'session' },
   '--view': { kind: 'words', words: ['minimal', 'minimal-head', 'loom', 'sketch', 'tools'] },
 };

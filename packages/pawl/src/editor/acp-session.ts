@@ -11,7 +11,7 @@ import type {
   SessionUpdate,
   StopReason,
 } from '@agentclientprotocol/sdk';
-import type { Effort, Settings } from '@pawl/agent/machine/settings';
+import { efforts, type Settings } from '@pawl/agent/machine/settings';
 import type { State, WaitReason } from '@pawl/agent/machine/state';
 import type { UsageTotals } from '@pawl/agent/machine/usage';
 import { totalTokens } from '@pawl/agent/machine/usage';
@@ -31,6 +31,7 @@ import {
   presetNames,
   presetSettings,
 } from '@pawl/agent/session/session-settings';
+import { effortNote } from '../settings/connect-model.js';
 import { type AcpHost, type OpenedSession, ReopenableSession } from './acp-host.js';
 import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
 import {
@@ -281,7 +282,11 @@ export class AcpSession {
   }
 
   async changeOption(id: string, value: string): Promise<void> {
-    await changeOption(await this.#live.current(), id, value);
+    const session = await this.#live.current();
+    await changeOption(session, id, value);
+    const { effort = 'auto' } = (await session.state()).session.settings;
+    const note = id === 'mode' ? null : effortNote(await session.model(), effort);
+    if (note !== null) this.tell(note);
   }
 
   async close(): Promise<void> {
@@ -382,8 +387,6 @@ export class AcpSession {
 
 // The settings that a client can change: preset, model and effort.
 
-const EFFORTS: readonly Effort[] = ['auto', 'low', 'medium', 'high'];
-
 /** A session from before presets has none: its rules are its own. */
 const presetId = ({ preset }: Settings): string => preset ?? 'unnamed';
 
@@ -434,7 +437,7 @@ const listConfigOptions = (
     category: 'thought_level',
     type: 'select',
     currentValue: settings.effort ?? 'auto',
-    options: EFFORTS.map((effort) => ({ value: effort, name: effort })),
+    options: efforts.map((effort) => ({ value: effort, name: effort })),
   },
 ];
 
@@ -456,9 +459,9 @@ const changeOption = async (session: Session, id: string, value: string): Promis
   if (id === 'model') return void (await session.useModel(value));
   if (id !== 'effort')
     throw new BadOption(`There is no option '${id}'. There are mode, model, effort.`);
-  const effort = EFFORTS.find((one) => one === value);
+  const effort = efforts.find((one) => one === value);
   if (effort === undefined)
-    throw new BadOption(`There is no effort '${value}'. There are ${EFFORTS.join(', ')}.`);
+    throw new BadOption(`There is no effort '${value}'. There are ${efforts.join(', ')}.`);
   await session.send({ type: 'SettingsChanged', patch: { effort } });
 };
 

@@ -4,7 +4,10 @@ import { fstatSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as pause } from 'node:timers/promises';
 import { messagesOf } from '@pawl/agent/machine/conversation';
+import type { Limits } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
+import type { Limit } from '@pawl/agent/machine/usage';
+import { plural } from '@pawl/agent/platform/text';
 import { commandPlace, decide } from '@pawl/agent/policy/decide';
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { presetRules } from '@pawl/agent/policy/presets';
@@ -26,6 +29,7 @@ import {
   errorEnding,
   exitCodes,
   INTERRUPTED,
+  limitEnding,
   listenToSignals,
   TERMINATED,
   turnEnding,
@@ -34,7 +38,8 @@ import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { tornText } from '../sessions/session-text.js';
 import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
-import { type RunFlags, usageStop } from '../settings/flags.js';
+import { type FailOn, type RunFlags, readFailOn, usageStop } from '../settings/flags.js';
+import type { AnswerSchema } from './answer-schema.js';
 import type { JsonRecord } from './record-schema.js';
 import { resultRecord, stepRecords } from './records.js';
 
@@ -45,13 +50,29 @@ const HARD_END_MS = 2_000;
 type Outlet = {
   begin(opened: Opened): void;
   see(stepped: Stepped): void;
-  end(ending: ExitEnding, text: string, ended: { sessionId: string; state: State } | null): void;
+  end(turn: EndedTurn, sessionId: string | null): void;
+};
+
+/** A turn as it ended. `state` is null if no session was opened. */
+type EndedTurn = {
+  readonly ending: ExitEnding;
+  readonly state: State | null;
+  /** Calls that were denied in this run. */
+  readonly denied: number;
+  /** The JSON that `--json-schema` asks for, once it fits; null otherwise, and without the flag. */
+  readonly json: { readonly text: string; readonly value: unknown } | null;
 };
 
 const writeRecord = (record: JsonRecord): void => writeJson(record);
 
 /** The reason of an ending with `notPermitted`, as for a turn that stopped at the call. */
 const UNAPPROVED = 'approval';
+/** The reason of an ending by `--fail-on denied`. */
+const DENIED = 'denied';
+/** The reason of an ending whose answer does not satisfy `--json-schema`. */
+const UNFIT = 'jsonSchema';
+/** Endings of which no step has told. */
+const TOLD_AT_END: readonly string[] = [UNAPPROVED, DENIED, UNFIT];
 
 /** A line on stderr. */
 const printLine = (text: Safe): void => writeError(safe`${text}\n`);
@@ -72,17 +93,30 @@ const jsonOutlet: Outlet = {
   see(stepped) {
     for (const record of stepRecords(stepped)) writeRecord(record);
   },
-  end: (ending, text, ended) => writeRecord(resultRecord(ending, text, ended)),
+  end({ ending, state, denied, json }, sessionId) {
+    if (ending.reason === UNFIT) printLine(harmless(`pawl: ${ending.message}`));
+    writeRecord(
+      resultRecord(
+        ending,
+        state === null ? '' : resultText(state),
+        state === null || sessionId === null ? null : { sessionId, state },
+        { denied, ...(json === null ? {} : { structuredOutput: json.value }) },
+      ),
+    );
+  },
 };
 
 /**
  * Text output. Warnings and errors are always printed, other lines only in a terminal or with
  * --verbose.
  */
-const textOutlet = (workspace: string, verbose: boolean): Outlet => {
-  const look = detectLook(process.stderr, process.env);
+const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags): Outlet => {
+  const look = detectLook(
+    process.stderr,
+    plain ? { ...process.env, PAWL_PLAIN: '1' } : process.env,
+  );
   const printStep = createStepPrinter(look, workspace);
-  const watched = process.stderr.isTTY || verbose;
+  const watched = process.stderr.isTTY || verbose === true;
   return {
     begin({ session: { tornTail } }) {
       if (tornTail !== null) printLine(tornText(tornTail));
@@ -93,15 +127,18 @@ const textOutlet = (workspace: string, verbose: boolean): Outlet => {
         if (watched || piece.urgent) printLine(verbose ? withDetail(piece) : piece.text);
       }
     },
-    end(ending, text, ended) {
-      if (ending.exit === exitCodes.notPermitted) printLine(harmless(`pawl: ${ending.message}`));
+    end({ ending, state, denied, json }, sessionId) {
+      if (TOLD_AT_END.includes(ending.reason)) printLine(harmless(`pawl: ${ending.message}`));
+      const answer = state === null || jsonSchema !== undefined ? '' : resultText(state);
+      const text = json?.text ?? answer;
       if (text !== '') writeResult(text.endsWith('\n') ? text : `${text}\n`);
-      if (!watched || ended === null) return;
-      const { usage } = ended.state.session;
+      if (!watched || state === null || sessionId === null) return;
+      const { usage } = state.session;
       const tokens =
         usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
+      const refused = denied === 0 ? '' : ` · ${plural(denied, 'call')} denied`;
       printLine(
-        safe`session ${makeSafe(ended.sessionId)} · ${formatTokens(tokens)} tokens · ${formatCost(knownCostUsd(ended.state))}`,
+        safe`session ${makeSafe(sessionId)} · ${formatTokens(tokens)} tokens · ${formatCost(knownCostUsd(state))}${makeSafe(refused)}`,
       );
     },
   };
@@ -115,7 +152,10 @@ const resultText = (state: State): string => {
   return last.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
 };
 
-type Turn = { readonly ending: ExitEnding; readonly state: State };
+type Turn = EndedTurn & { readonly state: State };
+
+/** What the flags ask of a turn beyond its prompt. */
+type Demands = { readonly schema: AnswerSchema | null; readonly failOn: readonly FailOn[] };
 
 type UserInput = Extract<Input, { readonly type: 'UserInput' }>;
 
@@ -126,17 +166,115 @@ type UserInput = Extract<Input, { readonly type: 'UserInput' }>;
 const inputFrom = async (
   { session, settings, prompts }: Opened,
   { text, typed }: Prompt,
+  schema: AnswerSchema | null,
 ): Promise<UserInput> => {
   const expanded = await prompts.expand(typed);
   if (expanded.fault !== null) printLine(warningText(expanded.fault));
   // Piped text follows the typed one.
   const whole = expanded.text === typed ? text : `${expanded.text}${text.slice(typed.length)}`;
-  const input = { type: 'UserInput', text: whole, mode: 'steer' } as const;
+  const input = {
+    type: 'UserInput',
+    text: schema === null ? whole : schema.addTo(whole),
+    mode: 'steer',
+  } as const;
   const names = picturesNamed(typed);
   if (names.length === 0) return input;
   const { images, faults } = await attachPictures(names, settings.workspace, session);
   for (const fault of faults) printLine(warningText(fault));
   return images.length === 0 ? input : { ...input, images };
+};
+
+type TurnLimits = Pick<Limits, 'rounds' | 'timeMs'>;
+
+const less = (limit: Limit, used: number): Limit =>
+  limit === 'unlimited' ? limit : Math.ceil(limit - used);
+
+/** What the turn's answer has left of the limits that count per turn. */
+const remainingLimits = ({ session }: State, elapsedMs: number): TurnLimits => {
+  const { rounds, timeMs } = session.settings.limits;
+  return { rounds: less(rounds, session.turn.rounds + 1), timeMs: less(timeMs, elapsedMs) };
+};
+
+/** The limit that is used up; null if none is. */
+const usedUp = ({ rounds, timeMs }: TurnLimits): 'rounds' | 'time' | null => {
+  if (rounds !== 'unlimited' && rounds <= 0) return 'rounds';
+  return timeMs !== 'unlimited' && timeMs <= 0 ? 'time' : null;
+};
+
+/** Sends a text within other limits, and waits until the session rests. */
+const sendWithin = async (session: Session, limits: TurnLimits, text: string): Promise<State> => {
+  const before = (await session.state()).session.settings.limits;
+  const change = async ({ rounds, timeMs }: TurnLimits): Promise<void> => {
+    const now = (await session.state()).session.settings.limits;
+    if (rounds !== now.rounds || timeMs !== now.timeMs)
+      await session.send({
+        type: 'SettingsChanged',
+        patch: { limits: { ...now, rounds, timeMs } },
+      });
+  };
+  await change(limits);
+  await session.send({ type: 'UserInput', text, mode: 'steer' });
+  const state = await session.idle();
+  if (state.name !== 'ShuttingDown') await change(before);
+  return state;
+};
+
+type Settled = Pick<Turn, 'ending' | 'state' | 'json'>;
+
+/** The end of a turn whose answer must satisfy the schema. */
+const settleAnswer = (state: State, schema: AnswerSchema): Settled & { readonly fault: string } => {
+  const ending = turnEnding(state);
+  const checked = schema.check(resultText(state));
+  return checked.kind === 'fits'
+    ? { state, ending, json: checked, fault: '' }
+    : { state, ending, json: null, fault: ending.exit === exitCodes.done ? checked.why : '' };
+};
+
+/**
+ * Waits until the session rests. An answer that does not satisfy the schema is asked for once more,
+ * within what is left of the turn's limits.
+ */
+const settle = async (session: Session, schema: AnswerSchema | null): Promise<Settled> => {
+  const startedMs = performance.now();
+  const state = await session.idle();
+  if (schema === null) return { state, ending: turnEnding(state), json: null };
+  const first = settleAnswer(state, schema);
+  if (first.fault === '') return first;
+  const unfit = `the answer does not satisfy ${schema.file}`;
+  const limits = remainingLimits(state, performance.now() - startedMs);
+  const dimension = usedUp(limits);
+  if (dimension !== null) {
+    const ending = limitEnding(dimension);
+    printLine(warningText(`${unfit}: ${first.fault}`));
+    printLine(harmless(`pawl: ${ending.message}`));
+    return { ...first, ending };
+  }
+  printLine(warningText(`${unfit}, so it is asked for again: ${first.fault}`));
+  const second = settleAnswer(
+    await sendWithin(session, limits, schema.askAgain(first.fault)),
+    schema,
+  );
+  if (second.fault === '') return second;
+  const message =
+    `The answer does not satisfy ${schema.file}, also after a second question: ${second.fault}\n` +
+    `The answer is in the session: pawl show ${session.id}`;
+  return { ...second, ending: { exit: exitCodes.taskFailed, reason: UNFIT, message } };
+};
+
+/** The ending of a turn in which calls were denied. Another failure of the turn comes first. */
+const endingWithDenials = (
+  ending: ExitEnding,
+  denials: Denials,
+  sessionId: string,
+  failOn: readonly FailOn[],
+): ExitEnding => {
+  const exit = exitCodes.notPermitted;
+  const goesOn = ending.exit === exitCodes.done;
+  if (ending.exit === exit || (goesOn && denials.any()))
+    return { exit, reason: UNAPPROVED, message: denials.advice(sessionId, goesOn) };
+  return goesOn && failOn.includes('denied') && denials.count() > 0
+    ? { exit, reason: DENIED, message: denials.summary() }
+    : ending;
 };
 
 /**
@@ -146,11 +284,12 @@ const inputFrom = async (
 const runTurn = async (
   opened: Opened,
   prompt: Prompt,
+  { schema, failOn }: Demands,
   outlet: Outlet,
   steps: Steps,
 ): Promise<Turn> => {
   const { session, settings } = opened;
-  const unapproved = createUnapproved(settings.workspace);
+  const denials = createDenials(settings.workspace);
   let last: State | null = null;
   let early: ExitEnding | null = null;
   const endWith = (ending: ExitEnding): void => {
@@ -170,7 +309,7 @@ const runTurn = async (
   });
   const unwatch = steps.subscribe((stepped) => {
     last = stepped.state;
-    unapproved.see(stepped);
+    denials.see(stepped);
     if (early !== null && early.exit === exitCodes.closedPipe) return;
     try {
       outlet.see(stepped);
@@ -178,9 +317,10 @@ const runTurn = async (
       endWith(errorEnding(fault));
     }
   });
+  let settled: Settled | null = null;
   try {
-    await session.send(await inputFrom(opened, prompt));
-    await session.idle();
+    await session.send(await inputFrom(opened, prompt, schema));
+    settled = await settle(session, schema);
     if (early !== null) await session.ended;
   } catch (fault) {
     if (early === null) throw fault;
@@ -189,12 +329,10 @@ const runTurn = async (
     stopListening();
   }
   const state = last ?? (await session.state());
-  const ending = early ?? turnEnding(state);
-  const goesOn = ending.exit === exitCodes.done;
-  if (ending.exit !== exitCodes.notPermitted && !(goesOn && unapproved.any()))
-    return { state, ending };
-  const message = unapproved.advice(session.id, goesOn);
-  return { state, ending: { exit: exitCodes.notPermitted, reason: UNAPPROVED, message } };
+  const { json = null } = settled ?? {};
+  const ending = early ?? settled?.ending ?? turnEnding(state);
+  const denied = denials.count();
+  return { state, denied, json, ending: endingWithDenials(ending, denials, session.id, failOn) };
 };
 
 /**
@@ -221,6 +359,7 @@ type OpenedForTurn = { readonly opened: Opened; readonly early: ExitEnding | nul
 const runOpened = async (
   { opened, early }: OpenedForTurn,
   prompt: Prompt,
+  demands: Demands,
   outlet: Outlet,
   steps: Steps,
 ): Promise<ExitEnding> => {
@@ -229,11 +368,10 @@ const runOpened = async (
     outlet.begin(opened);
     const turn =
       early === null
-        ? await runTurn(opened, prompt, outlet, steps)
-        : { ending: early, state: await session.state() };
+        ? await runTurn(opened, prompt, demands, outlet, steps)
+        : { ending: early, state: await session.state(), denied: 0, json: null };
     const ending = await closeAfter(session, turn);
-    const ended = { sessionId: session.id, state: turn.state };
-    if (ending.exit !== exitCodes.closedPipe) outlet.end(ending, resultText(turn.state), ended);
+    if (ending.exit !== exitCodes.closedPipe) outlet.end({ ...turn, ending }, session.id);
     return ending;
   } catch (fault) {
     // The fault that ended the turn is the one to report; a session that it stopped can't be closed
@@ -263,19 +401,37 @@ const openForTurn = async (flags: RunFlags, steps: Steps): Promise<OpenedForTurn
   }
 };
 
-/** `pawl -p`: runs one turn without a terminal. Returns the exit code. */
-export const runHeadless = async (flags: RunFlags, prompt: Prompt): Promise<number> => {
+/** Reads the flags that ask something of the turn. Throws before anything is opened. */
+export const readDemands = async (flags: RunFlags): Promise<Demands> => ({
+  failOn: readFailOn(flags),
+  schema:
+    flags.jsonSchema === undefined
+      ? null
+      : (await import('./answer-schema.js')).loadAnswerSchema(flags.jsonSchema),
+});
+
+/**
+ * `pawl -p`: runs one turn without a terminal. Returns the exit code. `read`: the demands, if they
+ * are read already; a schema from a pipe is read only once.
+ */
+export const runHeadless = async (
+  flags: RunFlags,
+  prompt: Prompt,
+  read?: Demands,
+): Promise<number> => {
   try {
     refuseEmpty(prompt);
+    const demands = read ?? (await readDemands(flags));
     const steps = createEventBuffer<Stepped>();
     const turnSession = await openForTurn(flags, steps);
     const { workspace } = turnSession.opened.settings;
-    const outlet = flags.json ? jsonOutlet : textOutlet(workspace, flags.verbose ?? false);
-    const ending = await runOpened(turnSession, prompt, outlet, steps);
+    const outlet = flags.json ? jsonOutlet : textOutlet(workspace, flags);
+    const ending = await runOpened(turnSession, prompt, demands, outlet, steps);
     return ending.exit;
   } catch (fault) {
     const ending = errorEnding(fault);
-    if (flags.json && ending.exit !== exitCodes.closedPipe) jsonOutlet.end(ending, '', null);
+    if (flags.json && ending.exit !== exitCodes.closedPipe)
+      jsonOutlet.end({ ending, state: null, denied: 0, json: null }, null);
     throw fault;
   }
 };
@@ -388,17 +544,21 @@ export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
 };
 
 /**
- * Collects the calls of a turn that were denied because nobody could approve them, or because no
- * sandbox works here. The turn then ends with exit code 77, also where the model went on and
- * answered.
+ * Collects the calls of a run that were denied. Those of the turn that were denied because nobody
+ * could approve them, or because no sandbox works here, end it with exit code 77, also where the
+ * model went on and answered.
  *
  * 1. `--on-ask deny` and the preset `ci` accept the denial of what would be asked. They don't
  *    accept a missing sandbox.
  * 2. A denial by a rule, a hook or the preset's own limits does not count: the user decided it.
  */
-type Unapproved = {
+type Denials = {
   see(stepped: Stepped): void;
-  /** Whether some call was denied. */
+  /** How many calls were denied in this run, for any reason. */
+  count(): number;
+  /** Message for the user about all of them. */
+  summary(): string;
+  /** Whether some call of the turn could not be approved. */
   any(): boolean;
   /**
    * Message for the user: the denied calls, and how to allow them. `goesOn`: the model went on and
@@ -430,9 +590,11 @@ const listTitles = (titles: readonly string[]): string => {
   return `${titles.slice(0, TITLES_MAX).join('; ')}${more > 0 ? ` and ${more} more` : ''}`;
 };
 
-const createUnapproved = (workspace: string): Unapproved => {
+const createDenials = (workspace: string): Denials => {
   const calls = createJudgedCalls(workspace);
   const denied: Record<MissingPermission, string[]> = { nobody: [], sandbox: [] };
+  const titles: string[] = [];
+  let prompted = false;
   let autoAllows: 'yes' | 'no' = 'yes';
   const nobodyText = (sessionId: string, goesOn: boolean): readonly string[] => {
     const what = denied.nobody.length === 0 ? 'a call' : listTitles(denied.nobody);
@@ -453,12 +615,16 @@ const createUnapproved = (workspace: string): Unapproved => {
     see(stepped) {
       const { event, state, actions } = stepped;
       calls.see(stepped);
-      if (event.type === 'UserInput') {
-        for (const titles of Object.values(denied)) titles.length = 0;
+      // What a resumed turn lacked before the prompt came, the prompt's turn need not lack.
+      if (event.type === 'UserInput' && !prompted) {
+        for (const list of Object.values(denied)) list.length = 0;
         autoAllows = 'yes';
+        prompted = true;
       }
       for (const action of actions) {
         if (action.type !== 'DisplayToolResult' || action.status !== 'denied') continue;
+        const title = oneLine(`${action.tool} ${calls.title(action)}`, 80);
+        titles.push(title);
         const call = calls.get(action.callId);
         const lack = call === undefined ? null : missingPermission(state.session, call);
         if (call === undefined || lack === null) continue;
@@ -470,9 +636,14 @@ const createUnapproved = (workspace: string): Unapproved => {
           onAsk: 'deny',
         } as const;
         if (decide(inAuto, grants, call).decision !== 'allow') autoAllows = 'no';
-        denied[lack].push(oneLine(`${call.tool} ${calls.title(action)}`, 80));
+        denied[lack].push(title);
       }
     },
+    count: () => titles.length,
+    summary: () =>
+      `${plural(titles.length, 'call')} denied: ${listTitles(titles)}.\n` +
+      'The answer may lack what that was for. What you can do: allow it by a rule or another ' +
+      '--preset, or leave out --fail-on denied.',
     any: () => denied.nobody.length > 0 || denied.sandbox.length > 0,
     advice: (sessionId, goesOn) =>
       [

@@ -301,6 +301,10 @@ export const recordSchema = variant('type', [
         reasons: array(strictObject({ why: string(), count })),
       }),
     ),
+    /** Not of `pawl ask`: how many calls were denied in this run, for any reason. */
+    denied: exactOptional(count),
+    /** `--json-schema` only: the answer, if it satisfies the schema. */
+    structuredOutput: exactOptional(unknown()),
     /**
      * `pawl ask` only: calls that a crash cut off and that were repeated. Their cost is not in
      * `costUsd`.

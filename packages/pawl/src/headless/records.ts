@@ -238,13 +238,16 @@ type Spent = {
   readonly costUsd: number | null;
 };
 
+type ResultRecord = Extract<JsonRecord, { readonly type: 'result' }>;
+
 /** Last record of the stream; `session` is null if none was opened. */
 export const resultRecord = (
   ending: ExitEnding,
   text: string,
   session: { readonly sessionId: string; readonly state: State } | null,
-): JsonRecord =>
-  endRecord(
+  more: Pick<ResultRecord, 'denied' | 'structuredOutput'>,
+): JsonRecord => ({
+  ...endRecord(
     ending,
     text,
     session === null
@@ -254,7 +257,9 @@ export const resultRecord = (
           usage: session.state.session.usage,
           costUsd: knownCostUsd(session.state),
         },
-  );
+  ),
+  ...more,
+});
 
 /** The end of a session or of a run of `pawl ask`; `spent` is null if none was opened. */
 export const endRecord = (ending: ExitEnding, text: string, spent: Spent | null) =>

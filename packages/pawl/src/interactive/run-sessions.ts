@@ -81,7 +81,7 @@ const openNextSession = async (
   };
   const opened = await openFromFlags(flags, 'terminal', early);
   if (!opened.resumed) await opened.session.send({ type: 'Start' });
-  return { opened, steps, warnings, notice, draft: text };
+  return { opened, steps, warnings, notice, draft: text, first: null };
 };
 
 const STARTING = { rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } };
@@ -98,8 +98,11 @@ const askAboutProject = async (screen: Screen, plain: boolean, flags: RunFlags):
   screen.area.draw(STARTING);
 };
 
-/** `pawl`: runs sessions in the terminal, one after the other. Returns the exit code. */
-export const runTerminal = async (flags: RunFlags): Promise<number> => {
+/**
+ * `pawl`: runs sessions in the terminal, one after the other. Returns the exit code. `first`: the
+ * prompt that the first of them begins with, or null.
+ */
+export const runTerminal = async (flags: RunFlags, first: string | null): Promise<number> => {
   refuseWithoutTerminal();
   const chosen = await chooseSession(flags);
   const plain = flags.plain === true || isBare(process.env);
@@ -110,7 +113,8 @@ export const runTerminal = async (flags: RunFlags): Promise<number> => {
   screen.area.draw(STARTING);
   const begin = async (): Promise<StartedSession> => {
     await askAboutProject(screen, plain, chosen);
-    return openNextSession(chosen, { resume: null, notice: '' });
+    const opened = await openNextSession(chosen, { resume: null, notice: '' });
+    return { ...opened, first };
   };
   let started = await begin().catch((error: unknown) => {
     screen.area.clear();
@@ -143,6 +147,8 @@ type StartedSession = {
   readonly warnings: EventBuffer<string>;
   readonly notice: string;
   readonly draft: string;
+  /** The prompt to send at once; null for none. */
+  readonly first: string | null;
 };
 
 type SessionExit =
@@ -417,6 +423,7 @@ const runSession = async (
     view.see(stepped);
     ticking.set(isMoving(stepped.state));
   });
+  if (started.first !== null) view.sendFirst(started.first);
   try {
     return await closer.exited;
   } finally {

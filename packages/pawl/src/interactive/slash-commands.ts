@@ -2,7 +2,13 @@
 
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
-import type { Dimension, Effort, Limits, Settings } from '@pawl/agent/machine/settings';
+import {
+  type Dimension,
+  type Effort,
+  efforts,
+  type Limits,
+  type Settings,
+} from '@pawl/agent/machine/settings';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { isLimited, type Limit, type Prices, readLimit } from '@pawl/agent/machine/usage';
 import { catalogueFacts, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
@@ -29,6 +35,7 @@ import {
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { errorEnding } from '../process/exit-codes.js';
 import { type CommandName, keyHelp, slashHelp } from '../sessions/typed-input.js';
+import { effortNote } from '../settings/connect-model.js';
 import { clear, diff, exportConversation, fork, resume } from './session-commands.js';
 import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
 import { grantText } from './view.js';
@@ -97,6 +104,8 @@ const model: SlashCommand = async (context, words) => {
   view.print(
     safe`  The next call goes to ${makeSafe(now.id)}\n  ${makeSafe(aboutFacts(now.facts))}`,
   );
+  const note = effortNote(now, view.state.session.settings.effort ?? 'auto');
+  if (note !== null) view.print(safe`  ${makeSafe(note)}`);
 };
 
 const effort: SlashCommand = async (context, words) => {
@@ -108,9 +117,8 @@ const effort: SlashCommand = async (context, words) => {
   view.print(
     safe`  effort ${makeSafe(chosen)} holds from the next call on: ${makeSafe(aboutEfforts[chosen])}`,
   );
-  const { id, facts } = await session.model();
-  if (chosen !== 'auto' && facts.effort === 'none')
-    view.print(safe`  ${makeSafe(id)} can't be told how much to think, and ignores it.`);
+  const note = effortNote(await session.model(), chosen);
+  if (note !== null) view.print(safe`  ${makeSafe(note)}`);
 };
 
 const preset: SlashCommand = async (context, words) => {
@@ -345,13 +353,15 @@ const aboutEfforts: Readonly<Record<Effort, string>> = {
   auto: 'as the model sees fit',
   low: 'quick and cheap',
   medium: 'between the two',
-  high: 'longest, and most expensive',
+  high: 'long, and expensive',
+  xhigh: 'longer still: for hard problems and long runs',
+  max: 'without a limit: slowest, and most expensive',
 };
 
 const EFFORT: NamedSetting<Effort> = {
   kind: 'effort',
   title: 'Effort:',
-  names: ['auto', 'low', 'medium', 'high'],
+  names: efforts,
   about: aboutEfforts,
 };
 

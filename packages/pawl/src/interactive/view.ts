@@ -253,13 +253,31 @@ export class InteractiveView {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
     if (composed.kind !== 'submit' || this.serverForms.take(composed.text)) return;
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
-    const input = readTypedInput(composed.text, mode, this.#composer.commandNames);
+    this.#enter(readTypedInput(composed.text, mode, this.#composer.commandNames), composed.shown);
+  }
+
+  /**
+   * Sends the prompt of the command line. It may come from a script, whose words must not run a
+   * command: one waits in the input line for the user's Enter.
+   */
+  sendFirst(text: string): void {
+    const input = readTypedInput(text, 'steer', this.#composer.commandNames);
+    if (input.kind === 'say') {
+      this.#enter(input, text);
+      return;
+    }
+    this.#warn('A command is not run from the command line. Press Enter to run it.');
+    this.takeBack([text]);
+    this.redraw();
+  }
+
+  #enter(input: TypedInput, text: string): void {
     if (input.kind === 'refused') this.#warn(`${input.why} Up brings your line back.`);
     // Enter on an empty line during the wait before a retry.
     const retriesNow = input.kind === 'nothing' && this.#state.name === 'Error';
     if (retriesNow) this.#handlers.runCommand({ kind: 'command', name: 'retry', words: '' });
     if (input.kind === 'refused' || input.kind === 'nothing') return;
-    const shown = paintTyped(this.#look, composed.shown);
+    const shown = paintTyped(this.#look, text);
     if (input.kind === 'say' && isBusy(this.#state)) this.#sent = [...this.#sent, shown];
     else this.print(shown);
     if (input.kind === 'say') this.#handlers.say(input.text, input.mode);

@@ -106,6 +106,16 @@ const exitOfCause: Readonly<Record<StopCause, ExitCode>> = {
   policy: exitCodes.taskFailed,
 };
 
+/** The ending of a turn at a limit. */
+export const limitEnding = (
+  dimension: Dimension,
+  message: string = reasonText({ kind: 'budget', dimension }),
+): ExitEnding => ({
+  exit: exitOfDimension[dimension],
+  reason: `${dimension}Limit`,
+  message: `${message}${LIMIT_ADVICE[dimension] ?? ''}`,
+});
+
 const endingOfReason = (reason: WaitReason): ExitEnding => {
   const message = reasonText(reason);
   switch (reason.kind) {
@@ -122,11 +132,7 @@ const endingOfReason = (reason: WaitReason): ExitEnding => {
         message,
       };
     case 'budget':
-      return {
-        exit: exitOfDimension[reason.dimension],
-        reason: `${reason.dimension}Limit`,
-        message: `${message}${LIMIT_ADVICE[reason.dimension] ?? ''}`,
-      };
+      return limitEnding(reason.dimension, message);
     case 'error':
       return { exit: exitOfFailure[reason.error], reason: reason.error, message };
     case 'start':

@@ -38,7 +38,7 @@ export type TypedInput =
 export const slashCommands = [
   ['help', '', 'show this list'],
   ['model', '[NAME]', 'choose the model for the next calls'],
-  ['effort', '[LEVEL]', 'how much the model should think: auto, low, medium or high'],
+  ['effort', '[LEVEL]', 'how much the model should think: auto, low, medium, high, xhigh or max'],
   [
     'compact',
     '[WHAT]',

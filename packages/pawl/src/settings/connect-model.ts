@@ -5,6 +5,7 @@
 
 import { realpathSync, statSync } from 'node:fs';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
+import { nearestEffort } from '@pawl/agent/models/catalogue';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
 import { providerOfModel } from '@pawl/agent/models/provider-table';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
@@ -120,10 +121,24 @@ export const patience = (configured: Configured): Partial<Patience> => {
 /** Receives warnings, one line each, such as an unknown model or a file that is ignored. */
 export type Warn = (text: string) => void;
 
-/** Warns that `--effort` is ignored by a model that does not support it. */
-export const warnOfEffort = ({ id, facts }: Model, effort: Effort | null, warn: Warn): void => {
-  if (effort !== null && effort !== 'auto' && facts.effort === 'none')
-    warn(`${id} has no setting for how much to think: --effort ${effort} is ignored.`);
+/** What the user must know of an effort with this model; null if it gets what was asked for. */
+export const effortNote = (
+  { id, facts }: Pick<Model, 'id' | 'facts'>,
+  effort: Effort,
+): string | null => {
+  if (effort === 'auto') return null;
+  if (facts.effort === 'none')
+    return `${id} has no setting for how much to think: effort ${effort} is ignored.`;
+  const nearest = nearestEffort(facts, effort);
+  return nearest === effort
+    ? null
+    : `${id} has no effort ${effort}, so it gets ${nearest}. It has ${facts.effortLevels?.join(', ')}.`;
+};
+
+/** Warns that a model gets another effort than `--effort` says, or none. */
+export const warnOfEffort = (model: Model, effort: Effort | null, warn: Warn): void => {
+  const note = effortNote(model, effort ?? 'auto');
+  if (note !== null) warn(note);
 };
 
 export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {

@@ -1,4 +1,4 @@
-import type { Effort, Limits, Settings } from '@pawl/agent/machine/settings';
+import { type Effort, efforts, type Limits, type Settings } from '@pawl/agent/machine/settings';
 import { providers } from '@pawl/agent/models/provider-table';
 import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import type { Preset } from '@pawl/agent/policy/presets';
@@ -11,6 +11,11 @@ export const settingFlag = (key: string): readonly [string, string] => {
   const { flag, help } = findSetting(key);
   return [flag ?? key, help];
 };
+
+const withShort = (
+  short: string,
+  [flag, help]: readonly [string, string],
+): readonly [string, string] => [`${short}, ${flag}`, help];
 
 /** Providers without a default address: the user must give one. */
 const withoutAddress = providers
@@ -36,7 +41,7 @@ export const runFlags: readonly (readonly [string, string])[] = [
       'prompt; without a prompt, or with - after it, stdin is read to its end. For a prompt ' +
       'that looks like a flag: -p -- PROMPT',
   ],
-  settingFlag('model'),
+  withShort('-m', settingFlag('model')),
   settingFlag('effort'),
   [
     '--base-url <url>',
@@ -44,6 +49,16 @@ export const runFlags: readonly (readonly [string, string])[] = [
   ],
   ['--workspace <folder>', 'the folder to work in (default: this one)'],
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],
+  [
+    '--json-schema <file>',
+    'with -p: the answer must be JSON that satisfies this JSON Schema (draft 2020-12); stdout is ' +
+      'that JSON alone',
+  ],
+  [
+    '--fail-on <kinds>',
+    'with -p: end with exit code 77 if this happened in the run, whatever the answer is: denied ' +
+      '(a call was denied)',
+  ],
   ...[
     'max_usd',
     'max_rounds',
@@ -62,8 +77,8 @@ export const runFlags: readonly (readonly [string, string])[] = [
   settingFlag('auto_commit'),
   ['--no-auto-commit', 'turn auto-commit off again in a resumed session'],
   settingFlag('profile'),
-  ['--continue', 'continue the last session of this folder'],
-  ['--resume [id]', 'continue a session; without an id, choose one from a list'],
+  ['-c, --continue', 'continue the last session of this folder'],
+  ['-r, --resume [id]', 'continue a session; without an id, choose one from a list'],
   TAKE_OVER,
   settingFlag('allow_unknown_price'),
   ['--plain', 'print whole lines and never redraw, for screen readers; the same as PAWL_PLAIN=1'],
@@ -78,6 +93,8 @@ export type RunFlags = {
   readonly baseUrl?: string;
   readonly workspace?: string;
   readonly json?: true;
+  readonly jsonSchema?: string;
+  readonly failOn?: string;
   readonly maxUsd?: string;
   readonly maxRounds?: string;
   readonly maxTokens?: string;
@@ -163,10 +180,24 @@ export const readOnAsk = (flags: RunFlags): 'stop' | 'deny' | null =>
     ? null
     : chooseWord<'stop' | 'deny'>('--on-ask', flags.onAsk, ['stop', 'deny']);
 
+/** What `--fail-on` can name. */
+const FAILURES = ['denied'] as const;
+export type FailOn = (typeof FAILURES)[number];
+
+/** The kinds that `--fail-on` names, separated by commas; none without the flag. */
+export const readFailOn = ({ failOn }: Pick<RunFlags, 'failOn'>): readonly FailOn[] =>
+  (failOn?.split(',') ?? []).map((text) => {
+    const kind = FAILURES.find((one) => one === text.trim());
+    if (kind === undefined)
+      throw usageStop(
+        `--fail-on takes a list of kinds, separated by commas: ${FAILURES.join(', ')}. There is no ` +
+          `kind '${text.trim()}'.`,
+      );
+    return kind;
+  });
+
 export const readEffort = ({ effort }: Pick<RunFlags, 'effort'>): Effort | null =>
-  effort === undefined
-    ? null
-    : chooseWord<Effort>('--effort', effort, ['auto', 'low', 'medium', 'high']);
+  effort === undefined ? null : chooseWord<Effort>('--effort', effort, efforts);
 
 /** Whether pictures are sent to the model; `auto`: only if it is known to accept them. */
 export type PicturesChoice = 'auto' | 'yes' | 'no';
@@ -240,7 +271,7 @@ export const configFlags: readonly (readonly [string, string])[] = [
 
 /** The editor decides about folder, prompt and session, and there is no screen. */
 const OTHERS =
-  /^(-p, --print|--json|--workspace|--on-ask|--continue|--resume|--take-over|--plain|--verbose)\b/;
+  /^(-\w, )?--(print|json|json-schema|fail-on|workspace|on-ask|continue|resume|take-over|plain|verbose)( |$)/;
 
 export const acpFlags = runFlags.filter(([flag]) => !OTHERS.test(flag));
 
@@ -249,6 +280,8 @@ export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
   const {
     print,
     json,
+    jsonSchema,
+    failOn,
     workspace,
     onAsk,
     continue: last,

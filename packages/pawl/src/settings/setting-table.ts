@@ -78,14 +78,14 @@ const WAITED_MS = [1_000, 3_600_000] as const;
 const modelCallSettings: readonly Setting[] = [
   row({
     key: 'effort',
-    kind: words('auto', 'low', 'medium', 'high'),
+    kind: words('auto', 'low', 'medium', 'high', 'xhigh', 'max'),
     project: 'tighten',
     flag: '--effort <level>',
     builtIn: 'auto',
     tightest: 'medium',
     help:
-      'how much the model should think, if it can be told: low, medium, high or auto (default: ' +
-      'the model decides)',
+      'how much the model should think, if it can be told: low, medium, high, xhigh, max or auto ' +
+      '(default: the model decides); a level that the model lacks becomes the next lower one',
   }),
   row({
     key: 'reasoning_summaries',

@@ -4,6 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { RequestPermissionRequest } from '@agentclientprotocol/sdk';
+import { atEnd } from '../../../../test/temporary-folder.js';
 import { makeStage } from './acp-stage.js';
 import { select } from './strict-client.js';
 
@@ -138,6 +139,30 @@ test('another mode asks by its own rules, and client and options learn of it', a
         message: /^There is no /,
       },
     );
+  client.expectNoFault();
+});
+
+test('an effort that the model lacks is told with the level that it gets', async (context) => {
+  const { client, workspace } = await makeStage(context, []);
+  const { ANTHROPIC_API_KEY } = process.env;
+  process.env.ANTHROPIC_API_KEY = 'key';
+  atEnd(context, () => {
+    if (ANTHROPIC_API_KEY === undefined) delete process.env.ANTHROPIC_API_KEY;
+    else process.env.ANTHROPIC_API_KEY = ANTHROPIC_API_KEY;
+  });
+  const { sessionId } = await client.newSession(workspace);
+  const set = (configId: string, value: string) =>
+    client.request('session/set_config_option', { sessionId, configId, value });
+  const told = () =>
+    JSON.stringify([
+      client.updatesOf(sessionId, 'agent_message_chunk'),
+      client.updatesOf(sessionId, 'notice'),
+    ]);
+  await set('model', 'anthropic/claude-sonnet-4-6');
+  await set('effort', 'max');
+  await set('effort', 'xhigh');
+  await client.until('the note', () => /has no effort xhigh, so it gets high/.test(told()));
+  assert.doesNotMatch(told(), /no effort max/);
   client.expectNoFault();
 });
 

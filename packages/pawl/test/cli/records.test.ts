@@ -168,12 +168,13 @@ for (const [index, { stepped, records }] of play().entries()) {
 test('a result says what was spent, and that a price is unknown', () => {
   const { state } = play().at(-1)?.stepped ?? { state: initialState(settings) };
   const ending = { exit: 0, reason: 'answer', message: '' } as const;
-  const record = resultRecord(ending, 'Done.', { sessionId: 's', state });
+  const record = resultRecord(ending, 'Done.', { sessionId: 's', state }, { denied: 2 });
   assert.deepEqual(parse(recordSchema, record), record);
   assert.ok(
     record.type === 'result' &&
       record.ok &&
       record.costUsd === 0.1 &&
+      record.denied === 2 &&
       record.usage?.inputTokens === 2_000,
   );
   const unpriced = {

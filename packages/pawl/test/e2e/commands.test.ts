@@ -78,7 +78,15 @@ test('/effort: a level, or a list to choose from; the next call asks for it', as
   );
   expectValid(place.server);
   window.press('/effort most\r');
-  await window.sees("There is no effort 'most'. There are auto, low, medium, high.");
+  await window.sees("There is no effort 'most'. There are auto, low, medium, high, xhigh, max.");
+  window.press('/model sonnet-4-6\r');
+  await window.sees(/› anthropic\/claude-sonnet-4-6/);
+  window.press('\r');
+  await window.sees('The next call goes to anthropic/claude-sonnet-4-6');
+  window.press('/effort xhigh\r');
+  await window.sees(
+    'claude-sonnet-4-6 has no effort xhigh, so it gets high. It has low, medium, high, max.',
+  );
 });
 
 test('/compact makes room, with a wish of what to keep', async (context) => {

@@ -48,8 +48,9 @@ const makePlaceWith = async (
   context: TestContext,
   [tool, input]: readonly [string, Input],
   more = {},
+  replies = [message(call('a', tool, input)), done],
 ) => {
-  const place = await makeServed(context, [message(call('a', tool, input)), done], more);
+  const place = await makeServed(context, replies, more);
   writeFileSync(path.join(place.workspace, 'notes.txt'), 'untracked\n');
   const folder = path.join(place.home, '.config', 'pawl');
   mkdirSync(folder, { recursive: true });
@@ -116,3 +117,66 @@ for (const words of [
     assert.match(ended.stderr, /--sandbox off runs commands without one/);
     assert.notEqual(ended.stdout, '');
   });
+
+test('the result counts the calls that were denied, whoever denied them', async (context) => {
+  const replies = [
+    message(call('a', ...bash('git push')), call('b', ...bash('true'))),
+    message(call('c', ...bash('true', { needs: 'network' }))),
+    done,
+  ];
+  const place = await makePlaceWith(context, bash('true'), {}, replies);
+  const ended = await runInProcess(place, ['-p', 'go', '--on-ask', 'deny', '--json']);
+  expectCode(ended, 0);
+  const result = readRecords(ended.stdout).at(-1);
+  assert.ok(result?.type === 'result');
+  assert.equal(result.denied, 2);
+  const told = await makePlaceWith(context, bash('true'), {}, replies);
+  const shown = await runInProcess(told, ['-p', 'go', '--on-ask', 'deny', '--verbose']);
+  assert.match(shown.stderr, /^session .* · 2 calls denied$/m);
+  const none = await makePlaceWith(context, bash('true'));
+  const quiet = await runInProcess(none, ['-p', 'go', '--verbose']);
+  assert.doesNotMatch(quiet.stderr, /denied/);
+});
+
+const failing: readonly (readonly [
+  title: string,
+  call: readonly [string, Input],
+  words: readonly string[],
+  code: 0 | 77,
+])[] = [
+  ['a rule', bash('git push'), ['--fail-on', 'denied'], 77],
+  ['a rule, without the flag', bash('git push'), [], 0],
+  [
+    'the preset ci',
+    bash('true', { needs: 'network' }),
+    ['--fail-on', 'denied', '--preset', 'ci'],
+    77,
+  ],
+  ['nobody', bash('true', { needs: 'network' }), ['--fail-on', 'denied', '--on-ask', 'deny'], 77],
+  ['no one', bash('true'), ['--fail-on', ' denied '], 0],
+];
+for (const [title, tried, words, code] of failing)
+  test(`--fail-on denied: a call denied by ${title} ends with ${code}`, async (context) => {
+    const place = await makePlaceWith(context, tried);
+    const ended = await runInProcess(place, ['-p', 'go', ...words]);
+    expectCode(ended, code);
+    assert.equal(ended.stdout, 'Done.\n');
+    if (code === 77)
+      assert.match(ended.stderr, /^pawl: 1 call denied: bash .*\n.*--fail-on denied\.$/m);
+    const other = await makePlaceWith(context, tried);
+    const records = await runInProcess(other, ['-p', 'go', '--json', ...words]);
+    const result = readRecords(records.stdout).at(-1);
+    assert.ok(result?.type === 'result');
+    assert.deepEqual([result.exit, result.reason], code === 77 ? [77, 'denied'] : [0, 'answer']);
+  });
+
+test('--fail-on with an unknown kind, or without -p, is wrong usage: nothing is sent', async (context) => {
+  const place = await makePlaceWith(context, bash('true'));
+  for (const kinds of ['refused', 'denied,', '', 'denied,refused']) {
+    const ended = await runInProcess(place, ['-p', 'go', '--fail-on', kinds]);
+    expectCode(ended, 2);
+    assert.match(ended.stderr, /--fail-on takes a list of kinds, .*: denied\. There is no kind '/);
+  }
+  expectCode(await runInProcess(place, ['--fail-on', 'denied']), 2);
+  assert.equal(place.server.requests.length, 0);
+});

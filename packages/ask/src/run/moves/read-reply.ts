@@ -7,25 +7,34 @@ import type { CodeEvent, RunEventOf } from '../event.js';
 import { go, ignore, type Next, nextId, type Same } from '../move-result.js';
 import { parseReply } from '../parse-reply.js';
 import type { Outcome, Reply, Run, RunIn } from '../state.js';
-import { CUT_REPLY, noVariable } from '../texts-for-model.js';
+import { CUT_REPLY, noVariable, onlyFirstRan } from '../texts-for-model.js';
 import { endRun } from './end-run.js';
 
 export const NO_REPLY: Reply = { message: null, text: '', blocks: [], final: null };
 
 type Heard = { readonly run: Run; readonly reply: Reply };
 
-/** Reads a reply once. The reply at the limit may be taken as text alone (parity limitAnswer). */
+/**
+ * Reads a reply once. The reply at the limit may be taken as text alone (parity limitAnswer). Its
+ * programs all run, since no other reply follows. Of any other reply the first one runs: the model
+ * wrote the rest without having seen what that prints (parity programs).
+ */
 const read = (run: Run, event: RunEventOf<'ModelReplied'>): Heard => {
-  const { parity } = run.settings;
+  const { parity, language } = run.settings;
   const message = event.message === null ? null : storable(event.message);
   const text = getText(message);
-  const parsed = parseReply(text, parity);
+  const parsed = parseReply(text, parity, language);
   const textAlone = run.closing !== null && parity.limitAnswer === 'text';
   const isCut = event.stopReason === 'maxTokens';
   const whole = parsed.blocks.filter(({ closed }) => closed === 'yes' || !isCut);
   const final = textAlone && parsed.final?.kind === 'variable' ? null : parsed.final;
-  const blocks = textAlone ? [] : whole.map(({ code }) => code);
-  const notes = whole.length < parsed.blocks.length ? [...run.notes, CUT_REPLY] : run.notes;
+  const onlyFirst = parity.programs === 'first' && run.closing === null;
+  const blocks = textAlone ? [] : whole.map(({ code }) => code).slice(0, onlyFirst ? 1 : undefined);
+  const notes = [
+    ...run.notes,
+    ...(onlyFirst && whole.length > 1 ? [onlyFirstRan(whole.length)] : []),
+    ...(whole.length < parsed.blocks.length ? [CUT_REPLY] : []),
+  ];
   return { run: { ...run, notes }, reply: { message, text, blocks, final } };
 };
 

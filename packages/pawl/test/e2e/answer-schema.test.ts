@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { ServerReply } from '../../../../test/servers/anthropic.js';
+import { runInProcess } from './in-process.js';
+import { expectCode, expectValid, makeServed, readRecords, runPawl } from './pawl.js';
+import { call, done, last, message, text } from './wire-words.js';
+
+/** `--json-schema`: the answer is JSON that satisfies the schema, or the turn has failed. */
+
+const SCHEMA = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  type: 'object',
+  properties: { count: { type: 'integer' }, colour: { enum: ['red', 'blue'] } },
+  required: ['count'],
+  additionalProperties: false,
+};
+
+const says = (words: string): ServerReply => message(text(words));
+
+const makePlaceWith = async (
+  context: TestContext,
+  replies: readonly ServerReply[],
+  schema: string = JSON.stringify(SCHEMA),
+) => {
+  const place = await makeServed(context, replies);
+  writeFileSync(path.join(place.workspace, 'schema.json'), schema);
+  return place;
+};
+
+const RUN = ['-p', 'how many?', '--json-schema', 'schema.json'];
+
+const accepted: readonly (readonly [title: string, answer: string, json: string])[] = [
+  ['alone', '{"count": 3}', '{"count": 3}'],
+  ['with blanks around it', '\n {"count": 3}\n\n', '{"count": 3}'],
+  ['in a fence', '```json\n{"count": 3}\n```', '{"count": 3}'],
+  ['in a fence without a tag', '```\n{"count": 3}\n```', '{"count": 3}'],
+  ['in a fence of tildes', '~~~json\n{"count": 3}\n~~~', '{"count": 3}'],
+  ['in a fence between words', 'So:\n\n```json\r\n{"count": 3}\r\n```\nDone.', '{"count": 3}'],
+  [
+    'beside a block of another language',
+    '```sh\nls\n```\n```json\n{"count": 3}\n```',
+    '{"count": 3}',
+  ],
+  ['in a longer fence', '````json\n{"count": 3}\n````', '{"count": 3}'],
+  ['of several lines', '{\n  "count": 3\n}', '{\n  "count": 3\n}'],
+  [
+    'with a large number as written',
+    '{"count": 12345678901234567890}',
+    '{"count": 12345678901234567890}',
+  ],
+];
+for (const [title, answer, json] of accepted)
+  test(`JSON ${title} is the answer, and stdout is that JSON alone`, async (context) => {
+    const place = await makePlaceWith(context, [says(answer)]);
+    const ended = await runInProcess(place, RUN);
+    expectCode(ended, 0);
+    assert.equal(ended.stdout, `${json}\n`);
+    assert.equal(place.server.requests.length, 1);
+    expectValid(place.server);
+  });
+
+test('the model is told at the beginning of the prompt, and the session keeps its title', async (context) => {
+  const place = await makePlaceWith(context, [says('{"count": 3}')]);
+  expectCode(await runInProcess(place, RUN), 0);
+  const sent = JSON.stringify(last(place.server.requests[0]?.body));
+  assert.match(sent, /"text":"<answer-format>\\nYour last message must be JSON alone/);
+  assert.ok(sent.includes(JSON.stringify(JSON.stringify(SCHEMA)).slice(1, -1)));
+  assert.match(sent, /<\/answer-format>\\n\\nhow many\?"/);
+  const listed = await runInProcess(place, ['sessions']);
+  assert.match(listed.stdout, / how many\?$/m);
+  assert.doesNotMatch(listed.stdout, /answer-format/);
+});
+
+const refused: readonly (readonly [title: string, answer: string, fault: RegExp])[] = [
+  ['no JSON', 'Three.', /it is not JSON/],
+  ['two blocks', '```json\n{"count": 1}\n```\n```json\n{"count": 2}\n```', /it is not JSON/],
+  ['a wrong type', '{"count": "3"}', /data\/count must be integer/],
+  ['a field too many', '{"count": 3, "more": 1}', /must NOT have additional properties/],
+  ['a field too few', '{}', /must have required property 'count'/],
+  ['another value', '{"count": 3, "colour": "green"}', /data\/colour must be equal to one of/],
+];
+for (const [title, answer, fault] of refused)
+  test(`an answer with ${title} is asked for once more, with its faults`, async (context) => {
+    const place = await makePlaceWith(context, [says(answer), says('{"count": 4}')]);
+    const ended = await runInProcess(place, RUN);
+    expectCode(ended, 0);
+    assert.equal(ended.stdout, '{"count": 4}\n');
+    assert.match(ended.stderr, fault);
+    assert.equal(place.server.requests.length, 2);
+    const [first, second] = place.server.requests;
+    assert.match(JSON.stringify(last(second?.body)), /does not satisfy the JSON Schema/);
+    assert.equal(
+      JSON.stringify(second?.body.messages.slice(0, 1)).replace(/,"cache_control":\{[^}]*\}/g, ''),
+      JSON.stringify(first?.body.messages).replace(/,"cache_control":\{[^}]*\}/g, ''),
+    );
+    expectValid(place.server);
+  });
+
+test('faults without end, and fences that never close, cost no more than a part of them', async (context) => {
+  const schema = JSON.stringify({ type: 'array', items: { type: 'integer' } });
+  const wrong = JSON.stringify(Array.from({ length: 10_000 }, () => 'x'));
+  const place = await makePlaceWith(
+    context,
+    [says(wrong), says('~~~json\n'.repeat(100_000))],
+    schema,
+  );
+  const ended = await runInProcess(place, RUN);
+  expectCode(ended, 1);
+  const asked = JSON.stringify(last(place.server.requests[1]?.body));
+  assert.ok(asked.length < 3_000, `${asked.length} characters`);
+  assert.match(asked, /data\/0 must be integer.* … and more/);
+});
+
+test('an answer that does not fit twice ends with 1: the faults on stderr, nothing on stdout', async (context) => {
+  const replies = [says('Three.'), says('{"count": "four"}')];
+  const ended = await runInProcess(await makePlaceWith(context, replies), RUN);
+  expectCode(ended, 1);
+  assert.equal(ended.stdout, '');
+  assert.match(ended.stderr, /^pawl: The answer .*second question: data\/count must be integer$/m);
+  assert.match(ended.stderr, /pawl show \d+/);
+  const place = await makePlaceWith(context, replies);
+  const records = await runInProcess(place, [...RUN, '--json']);
+  expectCode(records, 1);
+  const result = readRecords(records.stdout).at(-1);
+  assert.ok(result?.type === 'result');
+  assert.deepEqual([result.reason, result.text], ['jsonSchema', '{"count": "four"}']);
+  assert.ok(!('structuredOutput' in result));
+  assert.match(result.message, /must be integer/);
+  assert.match(records.stderr, /must be integer/);
+});
+
+test('with --json the last record has the value', async (context) => {
+  const place = await makePlaceWith(context, [says('Here:\n```json\n{"count": 3}\n```')]);
+  const ended = await runInProcess(place, [...RUN, '--json']);
+  expectCode(ended, 0);
+  const result = readRecords(ended.stdout).at(-1);
+  assert.ok(result?.type === 'result');
+  assert.deepEqual(result.structuredOutput, { count: 3 });
+});
+
+const usage: readonly (readonly [title: string, schema: string | null, said: RegExp])[] = [
+  ['is not there', null, /schema\.json can't be used: it does not exist/],
+  ['is no JSON', '{"type":', /it is not JSON/],
+  ['is no object', '["object"]', /a JSON Schema is an object/],
+  ['is no schema', '{"type":"strng"}', /it is no JSON Schema: data\/type must be/],
+  ['is of another draft', '{"$schema":"http://json-schema.org/draft-07/schema#"}', /draft-07/],
+  ['refers to the network', '{"$ref":"https://example.invalid/x"}', /can't resolve reference/],
+  ['has a bad pattern', '{"pattern":"("}', /data\/pattern must match format "regex"/],
+  ['is too large', `{"title":"${'x'.repeat(200_001)}"}`, /more than 200000 bytes/],
+];
+for (const [title, schema, said] of usage)
+  test(`a schema that ${title} is wrong usage, and nothing is sent`, async (context) => {
+    const place = await makePlaceWith(context, [done], schema ?? '');
+    if (schema === null) execFileSync('rm', [path.join(place.workspace, 'schema.json')]);
+    const ended = await runInProcess(place, RUN);
+    expectCode(ended, 2);
+    assert.match(ended.stderr, said);
+    assert.equal(ended.stdout, '');
+    assert.equal(place.server.requests.length, 0);
+    assert.match((await runInProcess(place, ['sessions'])).stderr, /No sessions yet/);
+  });
+
+test('--json-schema without -p is wrong usage', async (context) => {
+  const ended = await runInProcess(await makePlaceWith(context, []), [
+    '--json-schema',
+    'schema.json',
+  ]);
+  expectCode(ended, 2);
+  assert.match(ended.stderr, /--json-schema FILE needs -p/);
+});
+
+test('a reached token limit holds for the second question: it is not asked', async (context) => {
+  const place = await makePlaceWith(context, [says('Three.'), says('{"count": 3}')]);
+  const ended = await runInProcess(place, [...RUN, '--max-tokens', '10']);
+  expectCode(ended, 125);
+  assert.equal(ended.stdout, '');
+  assert.equal(place.server.requests.length, 1);
+  assert.match(ended.stderr, /it is not JSON/);
+});
+
+const look = (id: string) => message(call(id, 'list', { path: '.' }));
+
+test('rounds that the turn has used count for the second question, and are given back', async (context) => {
+  const replies = [look('a'), says('Three.'), look('b'), look('c'), look('d'), done];
+  const place = await makePlaceWith(context, replies);
+  const ended = await runInProcess(place, [...RUN, '--max-rounds', '3']);
+  expectCode(ended, 126);
+  assert.equal(ended.stdout, '');
+  assert.equal(place.server.requests.length, 3);
+  const again = await runInProcess(place, ['-p', 'and?', '--continue']);
+  expectCode(again, 0);
+  assert.equal(place.server.requests.length, 6);
+});
+
+test('with no round left, the second question is not asked', async (context) => {
+  const place = await makePlaceWith(context, [says('Three.'), says('{"count": 3}')]);
+  const ended = await runInProcess(place, [...RUN, '--max-rounds', '1']);
+  expectCode(ended, 126);
+  assert.match(ended.stderr, /does not satisfy schema\.json: it is not JSON/);
+  assert.match(ended.stderr, /^pawl: .*--max-rounds N/m);
+  assert.equal(place.server.requests.length, 1);
+});
+
+test('a turn that is denied or stopped is not asked again, and a denial goes before the answer', async (context) => {
+  const write = message(call('a', 'write', { path: '../x', content: 'x' }));
+  const place = await makePlaceWith(context, [write, says('{"count": 0}')]);
+  const ended = await runInProcess(place, RUN);
+  expectCode(ended, 77);
+  assert.equal(ended.stdout, '{"count": 0}\n');
+});
+
+test('the program itself checks with the schema of a pipe', async (context) => {
+  const place = await makePlaceWith(context, [says('3'), says('{"count": 3}')]);
+  execFileSync('mkfifo', [path.join(place.workspace, 'pipe')]);
+  const filling = execFileSync.bind(null, 'sh', ['-c', `cat schema.json > pipe &`]);
+  filling({ cwd: place.workspace, stdio: 'ignore' });
+  const ended = await runPawl(place, ['-p', 'how many?', '--json-schema', 'pipe']);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, '{"count": 3}\n');
+});
