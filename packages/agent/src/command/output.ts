@@ -108,14 +108,14 @@ type BinaryPart = {
   end: number;
   /** Bytes that are no part of a text: NUL, control characters, invalid UTF-8. */
   oddBytes: number;
-  /** Without NUL, which also separates names (`find -print0`). */
-  clearBytes: number;
+  /** Those of them that are NUL, which also separates names (`find -print0`). */
+  nulBytes: number;
 };
 
 /** So many bytes of text at most stand between the odd bytes of one part. */
 const TEXT_IN_BINARY_MAX = 1_024;
-/** Parts with fewer odd bytes, or thinner ones, may be text of another encoding. */
-const CLEAR_BYTES_MIN = 32;
+/** With fewer of both kinds, or few of them and no NUL, it may be text of another encoding. */
+const ODD_BYTES_MIN = 32;
 const ODD_SHARE_MIN = 0.1;
 
 /** Length of the character at this position in bytes; 0 if it is no valid UTF-8. */
@@ -139,36 +139,42 @@ const findBinaryParts = (bytes: Buffer): readonly BinaryPart[] => {
     const length = characterLength(bytes, at);
     if (length === 0 || isControl(byte)) {
       if (part === null || at - part.end > TEXT_IN_BINARY_MAX) {
-        part = { start: at, end: at, oddBytes: 0, clearBytes: 0 };
+        part = { start: at, end: at, oddBytes: 0, nulBytes: 0 };
         parts.push(part);
       }
       part.end = at + 1;
       part.oddBytes += 1;
-      if (byte !== 0) part.clearBytes += 1;
+      if (byte === 0) part.nulBytes += 1;
     }
     at += length || 1;
   }
-  return parts.filter(
-    ({ start, end, oddBytes, clearBytes }) =>
-      clearBytes >= CLEAR_BYTES_MIN && oddBytes >= (end - start) * ODD_SHARE_MIN,
-  );
+  return parts.filter(isBinary);
 };
+
+const isBinary = ({ start, end, oddBytes, nulBytes }: BinaryPart): boolean =>
+  oddBytes - nulBytes >= ODD_BYTES_MIN &&
+  (nulBytes >= ODD_BYTES_MIN || oddBytes >= (end - start) * ODD_SHARE_MIN);
 
 /** The text of the bytes. Binary parts are counted, not shown. */
 const decodeText = (bytes: Buffer): string => {
   if (isUtf8(bytes)) return bytes.toString('utf8');
-  const shown: string[] = [];
+  let text = '';
   let from = 0;
+  const add = (part: string): void => {
+    text += text === '' || text.endsWith('\n') || part.startsWith('\n') ? part : `\n${part}`;
+  };
   for (const { start, end } of findBinaryParts(bytes)) {
-    shown.push(
-      bytes.toString('utf8', from, start),
-      `[${groupDigits(end - start)} bytes that are no UTF-8 text are not shown; file, strings or ` +
-        'od can look at them]',
+    if (start > from) add(bytes.toString('utf8', from, start));
+    add(
+      `[${groupDigits(end - start)} bytes that are no UTF-8 text are not shown; ${LOOK_AT_BYTES}]`,
     );
     from = end;
   }
-  return [...shown, bytes.toString('utf8', from)].join('');
+  if (from < bytes.length) add(bytes.toString('utf8', from));
+  return text;
 };
+
+const LOOK_AT_BYTES = 'file, strings or od can look at them';
 
 /** Longer words are cut in the middle. */
 const WORD_MAX = 4_096;

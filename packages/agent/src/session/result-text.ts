@@ -199,9 +199,9 @@ const ERROR_LINE_CHARACTERS = 300;
 const ALIKE_MAX = 3;
 
 const ERROR_SIGN =
-  /\b(?:err(?:or)?s?|fail(?:s|ed|ures?)?|fatal|panic(?:ked)?|exceptions?|traceback|assert(?:ion)?|abort(?:ed)?|unhandled|uncaught|undefined reference|segmentation fault|core dumped|not ok|denied|timed out)\b|[a-z](?:Error|Exception)\b|\bERR!|[✗✘✖×]/i;
+  /\b(?:err(?:or)?s?|fail(?:s|ed|ures?)?|fatal|panic(?:ked)?|exceptions?|traceback|assert(?:ion)?|abort(?:ed)?|unhandled|uncaught|undefined reference|segmentation fault|core dumped|not ok|denied|timed out)\b|[a-z](?:Error|Exception)\b|\bERR!|[\u2717\u2718\u2716\u00d7]/i;
 /** Lines that report a success, whatever a test in them is called. */
-const SUCCESS = /^\s*(?:ok\b|[✓✔√]|(?:--- )?PASS\b|# Subtest)|\.\.\. ok$|\bPASSED\b/;
+const SUCCESS = /^\s*(?:ok\b|[\u2713\u2714\u221a]|(?:--- )?PASS\b|# Subtest)|\.\.\. ok$|\bPASSED\b/;
 /** Words that count no error. */
 const NO_ERRORS = /\b(?:no|0|without) (?:err|fail|exc)\w*|\b(?:err|fail)\w*[:=]? *0\b/gi;
 

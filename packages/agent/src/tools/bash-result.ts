@@ -243,20 +243,36 @@ const MAY_USE_NETWORK = runs(
   'npm|npx|pnpm|pnpx|yarn|bunx?|pip3?|pipx|uvx?|poetry|conda|cargo|go|gems?|bundler?|composer|' +
     'mvn|gradle|gradlew|dotnet|git|gh|curl|wget|ssh|scp|rsync',
 );
-/** Words that do nothing without it. */
+/** Their words that do nothing without it. */
+const NETWORK_WORDS: Readonly<Record<string, string>> = {
+  'npm|pnpm|yarn|bun':
+    'i|install|ci|add|update|up|upgrade|view|info|audit|outdated|publish|create|init|dlx|search|' +
+    'login|whoami',
+  'pip3?|python3? -m pip': 'install|download|index',
+  'pipx|composer|gem|bundler?': 'install|run|require|update|fetch',
+  uv: 'sync|add|lock|pip|tool|python',
+  poetry: 'install|add|update|lock',
+  cargo: 'install|add|update|fetch|search|publish',
+  go: 'get|install|mod',
+  git: 'fetch|clone|pull|push|ls-remote|submodule update',
+};
+/** A few options before the word, with a value or without. */
+const OPTIONS = '(?: -\\S+(?: [^-\\s]\\S*)?){0,5}?';
 const USES_NETWORK = runs(
-  '(?:npm|pnpm|yarn|bun)(?: -\\S+)* (?:i|install|ci|add|update|up|upgrade|view|info|audit|outdated|' +
-    'publish|create|init|dlx|search|login|whoami)|yarn\\s*(?=$|[;&|])|' +
-    'pip3?(?: -\\S+)* (?:install|download|index)|python3? -m pip (?:install|download)|' +
-    'pipx (?:install|run)|uvx|uv (?:sync|add|lock|pip|tool|python)|poetry (?:install|add|update|lock)|' +
-    'cargo(?: -\\S+)* (?:install|add|update|fetch|search|publish)|go (?:get|install|mod)|' +
-    'gem (?:install|update|fetch)|bundler? (?:install|update)|composer (?:install|require|update)|' +
-    'git(?: -\\S+| -C \\S+)* (?:fetch|clone|pull|push|ls-remote|submodule update)|gh|' +
-    'curl|wget|ssh|scp',
+  [
+    ...Object.entries(NETWORK_WORDS).map(
+      ([programs, words]) => `(?:${programs})${OPTIONS} (?:${words})`,
+    ),
+    'yarn\\s*(?=$|[;&|])',
+    'curl|wget|ssh|scp|gh|uvx',
+  ].join('|'),
 );
 const LOCAL_ADDRESS = /\b(?:localhost|127(?:\.\d+){3})\b|\[::1\]/;
+/** A network would not help. */
+const OTHER_CAUSE =
+  /command not found|not a git repository|no upstream branch|No configured push destination|unknown (?:option|command|switch)|No such file or directory/i;
 const INSTALLS_PACKAGES = runs(
-  '(?:apt|apt-get|aptitude|dnf|yum|apk|zypper|brew|snap)(?: -\\S+)* ' +
+  '(?:apt|apt-get|aptitude|dnf|yum|apk|zypper|brew|snap)(?: -\\S+){0,5} ' +
     '(?:install|add|remove|update|upgrade|purge|full-upgrade|dist-upgrade)|pacman -\\S+',
 );
 
@@ -411,6 +427,7 @@ export const sandboxHint = (failed: FailedCommand): string | null => {
     const match = sign.exec(output);
     if (match !== null && (when === undefined || when(failed, match))) return text;
   }
-  const needsNetwork = USES_NETWORK.test(command) && !LOCAL_ADDRESS.test(command);
+  const needsNetwork =
+    USES_NETWORK.test(command) && !LOCAL_ADDRESS.test(command) && !OTHER_CAUSE.test(output);
   return needsNetwork && hasNoNetwork(failed) ? NO_NETWORK : null;
 };
