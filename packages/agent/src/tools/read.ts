@@ -26,7 +26,7 @@ const schema = v.strictObject({
   path: v.pipe(
     v.string(),
     v.minLength(1, 'must not be empty'),
-    v.description('File or folder, or blob:HASH of output that was cut.'),
+    v.description('File, folder or blob:HASH of cut output.'),
   ),
   offset: v.exactOptional(
     v.pipe(

@@ -48,7 +48,7 @@ const schema = v.strictObject({
     v.pipe(
       v.string(),
       v.minLength(1, 'must not be empty'),
-      v.description('File, folder or blob:HASH; default: the workspace.'),
+      v.description('File, folder or blob:HASH; default: workspace.'),
     ),
   ),
   glob: v.exactOptional(
