@@ -44,17 +44,17 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
   let tailBytes = 0;
   let droppedBytes = 0;
   const progress = createProgress(report);
+  /** Keeps exactly so many bytes, however the output came in: another process counts the same. */
   const addToTail = (bytes: Buffer): void => {
     tail.push(bytes);
     tailBytes += bytes.length;
-    for (
-      let first = tail[0];
-      first !== undefined && tailBytes - first.length >= TAIL_BYTES;
-      first = tail[0]
-    ) {
-      tail.shift();
-      tailBytes -= first.length;
-      droppedBytes += first.length;
+    while (tailBytes > TAIL_BYTES) {
+      const first = tail[0] ?? bytes;
+      const excess = Math.min(first.length, tailBytes - TAIL_BYTES);
+      if (excess === first.length) tail.shift();
+      else tail[0] = first.subarray(excess);
+      tailBytes -= excess;
+      droppedBytes += excess;
     }
   };
   return {

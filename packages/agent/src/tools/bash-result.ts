@@ -238,10 +238,10 @@ const hasNoNetwork = ({ level }: Pick<RunPlace, 'level'>): boolean =>
 const runs = (words: string): RegExp =>
   new RegExp(`(?:^|[\\s;&|(\`"'/])(?:${words})(?![\\w./-])`, 'm');
 
-/** Programs that reach the network, most of them not always. */
+/** Programs that may reach the network. */
 const MAY_USE_NETWORK = runs(
   'npm|npx|pnpm|pnpx|yarn|bunx?|pip3?|pipx|uvx?|poetry|conda|cargo|go|gems?|bundler?|composer|' +
-    'mvn|gradle|gradlew|dotnet|git|gh|curl|wget|ssh|scp|rsync',
+    'mvn|gradle|gradlew|dotnet|rsync',
 );
 /** Their words that do nothing without it. */
 const NETWORK_WORDS: Readonly<Record<string, string>> = {
@@ -281,7 +281,9 @@ const NETWORK_SIGN =
 
 /** Half a sentence about a command that reached its time limit, or null. */
 const networkHint = (place: RunPlace): string | null =>
-  hasNoNetwork(place) && MAY_USE_NETWORK.test(place.command) ? NO_NETWORK : null;
+  hasNoNetwork(place) && (MAY_USE_NETWORK.test(place.command) || USES_NETWORK.test(place.command))
+    ? NO_NETWORK
+    : null;
 
 const isIn = (place: string, folder: string): boolean =>
   folder !== '' &&
