@@ -51,6 +51,10 @@ import { setAside, writeBack } from './untrusted-files.js';
  * workspace goes on with it.
  */
 
+const ADVICE =
+  'if that was on purpose, change it with the tool write or edit, or ask again with ' +
+  'needs: "outside"';
+
 /** One running command, with the paths that are read-only for it. */
 export type Writer = { readonly bound: ReadonlySet<string> };
 
@@ -609,7 +613,7 @@ export class ProtectedFiles {
         : `git's configuration names it: ${namedBy}`;
     this.#notes.push(
       `${this.#shown(place)} is protected (${why}); what the command put there was moved to ` +
-        `${moved}`,
+        `${moved}; ${ADVICE}`,
     );
   }
 
@@ -619,10 +623,14 @@ export class ProtectedFiles {
       if (kind === 'file' && content !== null && links < 2) {
         if ([...this.#created].some((top) => isWithin(place, top))) return;
         writeFileSync(place, content, { flag: 'wx' });
-        this.#notes.push(`${this.#shown(place)} is protected, so its old content was restored`);
+        this.#notes.push(
+          `${this.#shown(place)} is protected, so its old content was restored; ${ADVICE}`,
+        );
       } else if (kind === 'link' && target !== null) {
         symlinkSync(target, place);
-        this.#notes.push(`${this.#shown(place)} is protected, so the symlink was restored`);
+        this.#notes.push(
+          `${this.#shown(place)} is protected, so the symlink was restored; ${ADVICE}`,
+        );
       }
     } catch {
       // Its folder is gone as well, or something else stands there, which is judged by itself.
