@@ -467,7 +467,11 @@ class Sandbox implements CommandSandbox {
       fence: { ...fence, check: mountCheck(expected) },
       next: isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders),
       environment: withVariables(
-        { ...fencedEnvironment(environment, passEnvironment), ...inner, ...gitVariables(access) },
+        {
+          ...fencedEnvironment(environment, passEnvironment, network),
+          ...inner,
+          ...gitVariables(access),
+        },
         spec.environment,
       ),
       finish: async () => {

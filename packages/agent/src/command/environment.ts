@@ -57,16 +57,17 @@ const FENCED: readonly RegExp[] = [
   // Node.
   /^(?:NODE_(?:ENV|OPTIONS|PATH|DEBUG|NO_WARNINGS|EXTRA_CA_CERTS|USE_SYSTEM_CA|TLS_REJECT_UNAUTHORIZED)|NVM_(?:DIR|BIN|INC)|VOLTA_HOME|FNM_\w+|N_PREFIX|COREPACK_\w+|PNPM_HOME|BUN_INSTALL|DENO_INSTALL(?:_ROOT)?|UV_THREADPOOL_SIZE)$/,
   /^npm_config_(?:registry|nodedir|arch|platform|target|disturl|python|legacy_peer_deps|fund|audit|engine_strict|strict_ssl|cafile|maxsockets|fetch_\w+)$/i,
+  /^(?:pnpm_config_fetch_\w+|YARN_HTTP_(?:RETRY|TIMEOUT))$/i,
   /^(?:PLAYWRIGHT|PUPPETEER|CYPRESS|ELECTRON)_\w+$/,
   // Python.
   /^(?:PYTHON(?:PATH|HOME|UNBUFFERED|DONTWRITEBYTECODE|WARNINGS|HASHSEED|UTF8|IOENCODING|FAULTHANDLER|BREAKPOINT)|VIRTUAL_ENV|CONDA_(?:PREFIX|DEFAULT_ENV|EXE|PYTHON_EXE)|PYENV_(?:ROOT|VERSION|SHELL)|POETRY_VIRTUALENVS_\w+)$/,
-  /^(?:PIP_(?:INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|CERT|DEFAULT_TIMEOUT|DISABLE_PIP_VERSION_CHECK|TRUSTED_HOST|REQUIRE_VIRTUALENV)|UV_(?:INDEX_URL|DEFAULT_INDEX|PYTHON|SYSTEM_PYTHON|LINK_MODE)|TOX_\w+|NOX_\w+|PYTEST_\w+)$/,
+  /^(?:PIP_(?:INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|CERT|DEFAULT_TIMEOUT|RETRIES|DISABLE_PIP_VERSION_CHECK|TRUSTED_HOST|REQUIRE_VIRTUALENV)|UV_(?:INDEX_URL|DEFAULT_INDEX|PYTHON|SYSTEM_PYTHON|LINK_MODE|HTTP_RETRIES|HTTP_TIMEOUT)|TOX_\w+|NOX_\w+|PYTEST_\w+)$/,
   // Rust, Go, Java and its kin.
   /^(?:RUST(?:UP_HOME|UP_TOOLCHAIN|UP_AUTO_INSTALL|FLAGS|DOCFLAGS|C|C_WRAPPER|_LOG|_BACKTRACE|_TEST_THREADS)|CARGO_(?:BUILD_\w+|PROFILE_\w+|TARGET_\w+|INCREMENTAL|NET_\w+|TERM_\w+|HTTP_CAINFO))$/,
   /^(?:GO(?:ROOT|FLAGS|PROXY|PRIVATE|NOPROXY|SUMDB|NOSUMDB|NOSUMCHECK|OS|ARCH|ARM|AMD64|MAXPROCS|TOOLCHAIN|EXPERIMENT|DEBUG|TRACEBACK|111MODULE)|CGO_\w+)$/,
   /^(?:JAVA_HOME|JAVA_OPTS|JDK_HOME|JDK_JAVA_OPTIONS|MAVEN_(?:HOME|OPTS)|M2_HOME|GRADLE_(?:HOME|OPTS)|KOTLIN_HOME|SCALA_HOME|SBT_OPTS|JVM_OPTS|SDKMAN_(?:DIR|CANDIDATES_DIR)|ANDROID_(?:HOME|SDK_ROOT|NDK_HOME|NDK_ROOT))$/,
   // Other languages and versions of tools.
-  /^(?:GEM_(?:HOME|PATH)|RUBY(?:OPT|LIB)|RAILS_ENV|RACK_ENV|RBENV_(?:ROOT|VERSION)|BUNDLE_(?:PATH|WITHOUT|JOBS|GEMFILE)|PERL5LIB|PERL5OPT|PHP_INI_SCAN_DIR|LUA_PATH|LUA_CPATH|DOTNET_\w+|MIX_ENV|OPAM_SWITCH_PREFIX|CAML_LD_LIBRARY_PATH|JULIA_\w+|GHCUP_\w+)$/,
+  /^(?:GEM_(?:HOME|PATH)|RUBY(?:OPT|LIB)|RAILS_ENV|RACK_ENV|RBENV_(?:ROOT|VERSION)|BUNDLE_(?:PATH|WITHOUT|JOBS|GEMFILE|RETRY)|PERL5LIB|PERL5OPT|PHP_INI_SCAN_DIR|LUA_PATH|LUA_CPATH|DOTNET_\w+|MIX_ENV|OPAM_SWITCH_PREFIX|CAML_LD_LIBRARY_PATH|JULIA_\w+|GHCUP_\w+)$/,
   /^(?:ASDF_(?:DIR|DATA_DIR)|MISE_DATA_DIR|HOMEBREW_(?:PREFIX|CELLAR|REPOSITORY)|NIX_(?:PATH|PROFILES|SSL_CERT_FILE)|LOCALE_ARCHIVE|GUIX_\w+)$/,
   // Certificates, and ways through a proxy.
   /^(?:SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO|AWS_CA_BUNDLE)$/,
@@ -99,11 +100,37 @@ const selectVariables = (
   return { ...variables, ...QUIET };
 };
 
+/**
+ * Retries of package managers, which wait up to a minute between two attempts. Without a network
+ * each attempt fails in the same way.
+ */
+const NO_RETRIES = {
+  npm_config_fetch_retries: '0',
+  pnpm_config_fetch_retries: '0',
+  YARN_HTTP_RETRY: '0',
+  PIP_RETRIES: '0',
+  UV_HTTP_RETRIES: '0',
+  CARGO_NET_RETRY: '0',
+  BUNDLE_RETRY: '0',
+} as const;
+
+/** Those that the user has not set. npm does not care about upper and lower case. */
+const retryVariables = (environment: ProcessEnvironment): ProcessEnvironment => {
+  const set = new Set(Object.keys(environment).map((name) => name.toLowerCase()));
+  return Object.fromEntries(
+    Object.entries(NO_RETRIES).filter(([name]) => !set.has(name.toLowerCase())),
+  );
+};
+
 /** The environment of a fenced command. */
 export const fencedEnvironment = (
   environment: ProcessEnvironment,
   passed: readonly string[],
-): Readonly<Record<string, string>> => selectVariables(environment, passed, isFenced);
+  hasNetwork: boolean,
+): Readonly<Record<string, string>> => {
+  const selected = selectVariables(environment, passed, isFenced);
+  return hasNetwork ? selected : withVariables(selected, retryVariables(environment));
+};
 
 /** The environment of an unfenced command. */
 export const openEnvironment = (

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import {
   appendFileSync,
   closeSync,
@@ -11,6 +12,7 @@ import {
 import path from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
+import { groupDigits } from '../platform/text.js';
 
 /**
  * The output of a command, in memory.
@@ -23,7 +25,7 @@ export type CommandOutput = {
   add(bytes: Buffer): void;
   /** So many bytes are missing here, between what was added and what will be. */
   skip(count: number): void;
-  /** The stored output, without terminal escapes. */
+  /** The stored output, without terminal escapes, and with a note in place of binary bytes. */
   text(): string;
   /** Bytes that were dropped. */
   droppedBytes(): number;
@@ -32,7 +34,8 @@ export type CommandOutput = {
 };
 
 /** Bytes that stay of the start, and of the end. */
-const KEPT_BYTES = 1024 * 1024;
+const HEAD_BYTES = 1024 * 1024;
+const TAIL_BYTES = 2 * 1024 * 1024;
 
 export const createCommandOutput = (report: (text: string) => void): CommandOutput => {
   const head: Buffer[] = [];
@@ -46,7 +49,7 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
     tailBytes += bytes.length;
     for (
       let first = tail[0];
-      first !== undefined && tailBytes - first.length >= KEPT_BYTES;
+      first !== undefined && tailBytes - first.length >= TAIL_BYTES;
       first = tail[0]
     ) {
       tail.shift();
@@ -56,7 +59,7 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
   };
   return {
     add(bytes) {
-      const room = KEPT_BYTES - headBytes;
+      const room = HEAD_BYTES - headBytes;
       if (room > 0) {
         head.push(bytes.subarray(0, room));
         headBytes += Math.min(room, bytes.length);
@@ -74,9 +77,9 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
       const last = Buffer.concat(tail);
       const whole =
         droppedBytes === 0
-          ? Buffer.concat([first, last]).toString('utf8')
-          : `${toWord(trimCut(first, 'end').toString('utf8'))}\n[${droppedBytes} bytes of ` +
-            `output were dropped here]\n${fromWord(trimCut(last, 'start').toString('utf8'))}`;
+          ? decodeText(Buffer.concat([first, last]))
+          : `${toWord(decodeText(trimCut(first, 'end')))}\n[${droppedBytes} bytes of ` +
+            `output were dropped here]\n${fromWord(decodeText(trimCut(last, 'start')))}`;
       return whole.includes('\u001b') ? stripVTControlCharacters(whole) : whole;
     },
     droppedBytes: () => droppedBytes,
@@ -98,6 +101,80 @@ const trimCut = (bytes: Buffer, side: 'start' | 'end'): Buffer => {
   while (at > bytes.length - 3 && isContinuation(bytes[at - 1])) at -= 1;
   return (bytes[at - 1] ?? 0) >= 0xc0 ? bytes.subarray(0, at - 1) : bytes;
 };
+
+/** A part of the output that is probably no text. */
+type BinaryPart = {
+  readonly start: number;
+  end: number;
+  /** Bytes that are no part of a text: NUL, control characters, invalid UTF-8. */
+  oddBytes: number;
+  /** Those of them that are NUL, which also separates names (`find -print0`). */
+  nulBytes: number;
+};
+
+/** So many bytes of text at most stand between the odd bytes of one part. */
+const TEXT_IN_BINARY_MAX = 1_024;
+/** With fewer of both kinds, or few of them and no NUL, it may be text of another encoding. */
+const ODD_BYTES_MIN = 32;
+const ODD_SHARE_MIN = 0.1;
+
+/** Length of the character at this position in bytes; 0 if it is no valid UTF-8. */
+const characterLength = (bytes: Buffer, at: number): number => {
+  const lead = bytes[at] ?? 0;
+  if (lead < 0x80) return 1;
+  const length = lead < 0xc2 || lead > 0xf4 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  for (let next = 1; next < length; next++) if (!isContinuation(bytes[at + next])) return 0;
+  return length;
+};
+
+/** Control characters but those of text and terminals: BEL to CR, SO, SI, ESC. */
+const isControl = (byte: number): boolean =>
+  byte < 0x07 || byte === 0x7f || (byte > 0x0f && byte < 0x20 && byte !== 0x1b);
+
+const findBinaryParts = (bytes: Buffer): readonly BinaryPart[] => {
+  const parts: BinaryPart[] = [];
+  let part: BinaryPart | null = null;
+  for (let at = 0; at < bytes.length; ) {
+    const byte = bytes[at] ?? 0;
+    const length = characterLength(bytes, at);
+    if (length === 0 || isControl(byte)) {
+      if (part === null || at - part.end > TEXT_IN_BINARY_MAX) {
+        part = { start: at, end: at, oddBytes: 0, nulBytes: 0 };
+        parts.push(part);
+      }
+      part.end = at + 1;
+      part.oddBytes += 1;
+      if (byte === 0) part.nulBytes += 1;
+    }
+    at += length || 1;
+  }
+  return parts.filter(isBinary);
+};
+
+const isBinary = ({ start, end, oddBytes, nulBytes }: BinaryPart): boolean =>
+  oddBytes - nulBytes >= ODD_BYTES_MIN &&
+  (nulBytes >= ODD_BYTES_MIN || oddBytes >= (end - start) * ODD_SHARE_MIN);
+
+/** The text of the bytes. Binary parts are counted, not shown. */
+const decodeText = (bytes: Buffer): string => {
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  let text = '';
+  let from = 0;
+  const add = (part: string): void => {
+    text += text === '' || text.endsWith('\n') || part.startsWith('\n') ? part : `\n${part}`;
+  };
+  for (const { start, end } of findBinaryParts(bytes)) {
+    if (start > from) add(bytes.toString('utf8', from, start));
+    add(
+      `[${groupDigits(end - start)} bytes that are no UTF-8 text are not shown; ${LOOK_AT_BYTES}]`,
+    );
+    from = end;
+  }
+  if (from < bytes.length) add(bytes.toString('utf8', from));
+  return text;
+};
+
+const LOOK_AT_BYTES = 'file, strings or od can look at them';
 
 /** Longer words are cut in the middle. */
 const WORD_MAX = 4_096;

@@ -136,6 +136,8 @@ export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen' | 'hooks'> & {
    * they are gone.
    */
   readonly droppedBytes?: number;
+  /** `text` is the output of a command: of a long one the end matters most, and what went wrong. */
+  readonly isLog?: boolean;
 };
 
 /**

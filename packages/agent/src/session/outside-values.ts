@@ -7,6 +7,7 @@
  */
 
 import {
+  bool,
   count,
   countFromOne,
   type Fields,
@@ -182,6 +183,7 @@ const { usage: outcomeUsage, ...unpaidFields } = outcomeFields;
 const outcomeShape: Shape<UnpaidOutcome> = object<UnpaidOutcome>({
   ...unpaidFields,
   droppedBytes: optional(count),
+  isLog: optional(bool),
 });
 
 type OutcomeCheck = { readonly outcome: ToolOutcome; readonly usageFault: string | null };

@@ -162,17 +162,28 @@ const afterCharacter = (bytes: Buffer, index: number): number => {
   return at;
 };
 
-type Cut = { readonly head: string; readonly tail: string; readonly leftOutBytes: number };
+/** `between` stands for the missing part, beside the line that counts it. */
+type Cut = {
+  readonly head: string;
+  readonly tail: string;
+  readonly leftOutBytes: number;
+  readonly between?: Between;
+};
 
 /**
  * Head and tail of about half the limit each, split between characters; null if the text is within
  * the limit.
  */
-export const cutText = (text: string, limitBytes: number): Cut | null => {
-  if (text.length * 3 <= limitBytes || Buffer.byteLength(text) <= limitBytes) return null;
+export const cutText = (text: string, limitBytes: number): Cut | null =>
+  isWithin(text, limitBytes) ? null : cutEnds(text, limitBytes / 2, limitBytes / 2);
+
+const isWithin = (text: string, limitBytes: number): boolean =>
+  text.length * 3 <= limitBytes || Buffer.byteLength(text) <= limitBytes;
+
+const cutEnds = (text: string, headBytes: number, tailBytes: number): Cut => {
   const bytes = Buffer.from(text);
-  const headEnd = beforeCharacter(bytes, Math.ceil(limitBytes / 2));
-  const tailStart = afterCharacter(bytes, bytes.length - Math.floor(limitBytes / 2));
+  const headEnd = beforeCharacter(bytes, Math.ceil(headBytes));
+  const tailStart = afterCharacter(bytes, bytes.length - Math.floor(tailBytes));
   return {
     head: bytes.toString('utf8', 0, headEnd),
     tail: bytes.toString('utf8', tailStart),
@@ -180,31 +191,123 @@ export const cutText = (text: string, limitBytes: number): Cut | null => {
   };
 };
 
-/**
- * The cut text with a line about the missing part for the model. `stored` says where the whole text
- * is.
- */
-const showCut = (cut: Cut, stored: string): string =>
-  `${cut.head}\n… ${groupDigits(cut.leftOutBytes)} bytes left out; ${stored} …\n${cut.tail}`;
+/** Shares of the limit, in a long output of a command; the rest is for lines from between. */
+const LOG_HEAD_SHARE = 2 / 15;
+const LOG_TAIL_SHARE = 2 / 3;
+const ERROR_LINE_CHARACTERS = 300;
+/** Lines that differ in numbers alone are shown so many times. */
+const ALIKE_MAX = 3;
+
+const ERROR_SIGN =
+  /\b(?:err(?:or)?s?|fail(?:s|ed|ures?)?|fatal|panic(?:ked)?|exceptions?|traceback|assert(?:ion)?|abort(?:ed)?|unhandled|uncaught|undefined reference|segmentation fault|core dumped|not ok|denied|timed out)\b|[a-z](?:Error|Exception)\b|\bERR!|[\u2717\u2718\u2716\u00d7]/i;
+/** Lines that report a success, whatever a test in them is called. */
+const SUCCESS = /^\s*(?:ok\b|[\u2713\u2714\u221a]|(?:--- )?PASS\b|# Subtest)|\.\.\. ok$|\bPASSED\b/;
+/** Words that count no error. */
+const NO_ERRORS = /\b(?:no|0|without) (?:err|fail|exc)\w*|\b(?:err|fail)\w*[:=]? *0\b/gi;
+
+const looksLikeError = (line: string): boolean =>
+  ERROR_SIGN.test(line) && !SUCCESS.test(line) && ERROR_SIGN.test(line.replace(NO_ERRORS, ''));
+
+type Between = {
+  /** Number of its first line, and of the first one after it. */
+  readonly firstLine: number;
+  readonly tailLine: number;
+  /** Those that look like errors, with their numbers. */
+  readonly errors: readonly string[];
+  /** More lines look like errors than were room. */
+  readonly moreErrors: number;
+};
+
+/** Lines that look like errors, the first ones, in at most `limitBytes`. */
+const findErrors = (
+  lines: readonly string[],
+  firstLine: number,
+  limitBytes: number,
+): Pick<Between, 'errors' | 'moreErrors'> => {
+  const errors: string[] = [];
+  const alike = new Map<string, number>();
+  let bytes = 0;
+  let moreErrors = 0;
+  for (const [index, line] of lines.entries()) {
+    const start = line.slice(0, ERROR_LINE_CHARACTERS);
+    if (!looksLikeError(start)) continue;
+    const shape = start.replace(/\d+/g, '0');
+    const times = (alike.get(shape) ?? 0) + 1;
+    alike.set(shape, times);
+    const shown = `${firstLine + index}: ${start}${start.length < line.length ? '…' : ''}`;
+    const size = Buffer.byteLength(shown) + 1;
+    if (times > ALIKE_MAX || bytes + size > limitBytes) moreErrors += 1;
+    else {
+      errors.push(shown);
+      bytes += size;
+    }
+  }
+  return { errors, moreErrors };
+};
+
+/** A cut moves by so many characters at most to stand between two lines. */
+const LINE_CUT_MAX = 2_000;
+
+/** Cut between lines, unless they are long. */
+const cutLog = (text: string, limitBytes: number): Cut | null => {
+  if (isWithin(text, limitBytes)) return null;
+  const ends = cutEnds(text, limitBytes * LOG_HEAD_SHARE, limitBytes * LOG_TAIL_SHARE);
+  const headEnd = ends.head.indexOf('\n', ends.head.length - LINE_CUT_MAX) + 1;
+  const tailStart = ends.tail.slice(0, LINE_CUT_MAX).indexOf('\n') + 1;
+  const head = headEnd === 0 ? ends.head : ends.head.slice(0, ends.head.lastIndexOf('\n') + 1);
+  const tail = ends.tail.slice(tailStart);
+  const missing = text.slice(head.length, text.length - tail.length);
+  const firstLine = countLines(head);
+  const roomBytes = limitBytes * (1 - LOG_HEAD_SHARE - LOG_TAIL_SHARE);
+  return {
+    head: head.replace(/\n$/, ''),
+    tail,
+    leftOutBytes: Buffer.byteLength(missing),
+    between: {
+      firstLine,
+      tailLine: firstLine + countLines(missing) - 1,
+      ...findErrors(missing.split('\n'), firstLine, roomBytes),
+    },
+  };
+};
+
+/** Number of the line in which the text ends. */
+const countLines = (text: string): number => text.split('\n').length;
+
+/** What was left out, and where it can be read. */
+const showCut = ({ head, tail, leftOutBytes, between }: Cut, stored: string): string => {
+  const size = `${groupDigits(leftOutBytes)} bytes left out`;
+  if (between === undefined) return `${head}\n… ${size}; ${stored} …\n${tail}`;
+  const { firstLine, tailLine, errors, moreErrors } = between;
+  const count = `${size} (from line ${firstLine} to line ${tailLine}); ${stored}`;
+  if (errors.length === 0) return `${head}\n… ${count} …\n${tail}`;
+  const more = moreErrors === 0 ? '' : `${groupDigits(moreErrors)} more lines look like errors; `;
+  return [
+    `${head}\n… ${count}; these of them look like errors:`,
+    ...errors,
+    `… ${more}the end, from line ${tailLine} on:`,
+    tail,
+  ].join('\n');
+};
 
 const blobNote = (blob: string, droppedBytes = 0): string =>
   droppedBytes === 0
-    ? `the whole output can be read as blob:${blob}`
+    ? `read or search blob:${blob} for the whole output`
     : `${groupDigits(droppedBytes)} more are gone, since the output was too long to be kept; ` +
-      `its beginning and its end can be read as blob:${blob}`;
+      `read or search blob:${blob} for its beginning and its end`;
 
 /**
  * The outcome with its text cut to the limit. The whole text becomes a blob before the event names
  * it.
  */
 export const cutOutcome = async (
-  { droppedBytes, ...outcome }: ToolOutcome,
+  { droppedBytes, isLog = false, ...outcome }: ToolOutcome,
   limitBytes: number,
   blobs: Blobs,
 ): Promise<CallOutcome> => {
   const diffCut = outcome.diff === undefined ? null : cutText(outcome.diff, limitBytes);
   const diff = diffCut === null ? {} : { diff: showCut(diffCut, 'this is for display only') };
-  const cut = cutText(outcome.text, limitBytes);
+  const cut = (isLog ? cutLog : cutText)(outcome.text, limitBytes);
   if (cut === null) return { ...outcome, ...diff };
   const stored = await attempt(() => blobs.put(outcome.text));
   if (stored.kind === 'fault') {

@@ -102,7 +102,7 @@ const explainUnknown = (hiddenBy: Unreachable | null): string =>
 /** How a command stands that was running when the session was interrupted. */
 export const findCommand = async (
   sandbox: SessionSandbox,
-  home: string,
+  place: RunPlace,
   context: ToolContext,
 ): Promise<InterruptedCall> => {
   const earlier = await sandbox.earlier(context.workspace);
@@ -124,7 +124,6 @@ export const findCommand = async (
     return { kind: 'found', leftMs: null, finish: async () => jobStarted(job.jobId) };
   const isRunning = kind === 'running';
   const { finishHistory } = earlier;
-  const place = { level: context.sandbox, workspace: context.workspace, home };
   const recovery = { finishHistory, sandbox };
   return {
     kind: 'found',
@@ -141,7 +140,7 @@ export const findCommand = async (
 const restoreJob = async (
   foundCommand: FoundCommand,
   recovery: Recovery,
-  { workspace, home }: Omit<RunPlace, 'level'>,
+  { workspace, home }: Pick<RunPlace, 'workspace' | 'home'>,
   jobs: Jobs,
 ): Promise<void> => {
   const { job, isFenced } = foundCommand.record;
@@ -149,7 +148,8 @@ const restoreJob = async (
   const hasEnded = foundCommand.verdict().kind !== 'running';
   const command = followCommand(foundCommand, recovery, workspace, () => undefined);
   const level = isFenced ? 'workspace' : 'off';
-  jobs.restore(createJob(job.jobId, job.command, command, { level, workspace, home }));
+  const place = { command: job.command, level, workspace, home } as const;
+  jobs.restore(createJob(job.jobId, command, place));
   if (hasEnded) await command.ended;
 };
 

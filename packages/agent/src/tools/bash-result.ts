@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { Command, CommandEnd } from '../command/command.js';
 import { type CommandOutput, createCommandOutput, type OutputReceiver } from '../command/output.js';
 import { INNER_HOME } from '../command/sandbox/session-folders.js';
@@ -10,8 +11,10 @@ import { failed } from './file-change.js';
  * as a job.
  */
 
-/** Where a command has run. */
+/** What has run, and where. */
 export type RunPlace = {
+  /** Its words, as the model wrote them. */
+  readonly command: string;
   readonly level: CommandLevel;
   /** Real path. */
   readonly workspace: string;
@@ -52,23 +55,24 @@ export const commandOutcome = (
   const show = (line: string, more: readonly string[]): string =>
     [shown, `[${line}]`, ...more].join('\n');
   const droppedBytes = output.droppedBytes();
-  const dropped = droppedBytes === 0 ? {} : { droppedBytes };
+  const common = { isLog: true, ...(droppedBytes === 0 ? {} : { droppedBytes }) } as const;
   const stopped = whyStopped(end, signal);
   if (stopped !== null) {
     const words = stopped === 'timedOut' ? 'timed out' : 'cancelled';
     const line =
       `${words} after ${seconds(durationMs)}: it was stopped together with all processes that ` +
       'it started; its effects up to then remain';
-    return { status: stopped, text: show(line, notes), ...dropped };
+    const hint = stopped === 'timedOut' ? networkHint(place) : null;
+    return { status: stopped, text: show(line, [...hintLines(hint), ...notes]), ...common };
   }
   if (how.kind === 'killed' && how.why === 'lost') {
     const line = 'it was killed, and nobody saw how far it had come: check before you run it again';
-    return { status: 'lost', text: show(line, notes), ...dropped };
+    return { status: 'lost', text: show(line, notes), ...common };
   }
   const text = show(describeEnd(end), endLines(output, end, place));
-  if (how.kind !== 'exited' || how.code !== 0) return { ...failed(text), ...dropped };
+  if (how.kind !== 'exited' || how.code !== 0) return { ...failed(text), ...common };
   // The text already says that there is no output.
-  return { status: 'ok', text, ...dropped, ...(shown === NO_OUTPUT ? { summary: '' } : {}) };
+  return { status: 'ok', text, ...common, ...(shown === NO_OUTPUT ? { summary: '' } : {}) };
 };
 
 const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
@@ -111,6 +115,22 @@ const LEFTOVER_LINES: Readonly<Record<CommandEnd['leftovers'], readonly string[]
   detached: ['[a process that it detached still runs]'],
 };
 
+/** A pipe with less in it was never full. */
+const PIPE_BYTES = 32_768;
+
+const MAY_LACK_ITS_END =
+  '[the end of this output may be missing: Node loses what waits in a pipe when it calls ' +
+  'process.exit; in a file (> FILE) it is whole]';
+
+/** Those with a filter of system calls, which keeps writes whole (command/sandbox/seccomp.ts). */
+export const FILTERED_ARCHITECTURES: readonly string[] = ['x64', 'arm64'];
+
+const mayLackItsEnd = (output: CommandOutput, level: CommandLevel): boolean =>
+  (level === 'off' || !FILTERED_ARCHITECTURES.includes(process.arch)) &&
+  output.text().length + output.droppedBytes() > PIPE_BYTES;
+
+const hintLines = (hint: string | null): readonly string[] => (hint === null ? [] : [`[${hint}]`]);
+
 /**
  * Lines below the output of a command that ended by itself: a sandbox hint, leftover processes,
  * notes.
@@ -122,7 +142,12 @@ const endLines = (
 ): readonly string[] => {
   const findHint = how.kind !== 'exited' ? null : how.code === 0 ? partialHint : sandboxHint;
   const hint = findHint === null ? null : findHint({ ...place, output: output.text() });
-  return [...(hint === null ? [] : [`[${hint}]`]), ...LEFTOVER_LINES[leftovers], ...notes];
+  return [
+    ...hintLines(hint),
+    ...(how.kind === 'exited' && mayLackItsEnd(output, place.level) ? [MAY_LACK_ITS_END] : []),
+    ...LEFTOVER_LINES[leftovers],
+    ...notes,
+  ];
 };
 
 export const jobStarted = (jobId: string): ToolOutcome => ({
@@ -130,8 +155,8 @@ export const jobStarted = (jobId: string): ToolOutcome => ({
   text: `Started ${jobId} in the background. See or kill it with jobAction and jobId.`,
 });
 
-/** A background command as a job of the session. `text`: the text of the command. */
-export const createJob = (jobId: string, text: string, command: Command, place: RunPlace): Job => {
+/** A background command as a job of the session. */
+export const createJob = (jobId: string, command: Command, place: RunPlace): Job => {
   let end: CommandEnd | undefined;
   void command.ended.then((ended) => {
     end = ended;
@@ -139,7 +164,7 @@ export const createJob = (jobId: string, text: string, command: Command, place: 
   const { output } = command;
   return {
     jobId,
-    command: text,
+    command: place.command,
     status: () => (end === undefined ? 'running' : describeEnd(end)),
     droppedBytes: () => output.droppedBytes(),
     output: () =>
@@ -199,18 +224,87 @@ const REPOSITORY = 'if that is what it needs, ask again with needs: "repository"
 const GIT_IS_READ_ONLY =
   '.git is read-only for this command, since its words run no git command that changes it: ' +
   `${REPOSITORY}`;
-const NETWORK = 'if that is what it needs, ask again with needs: "network"';
+const NO_NETWORK =
+  'the sandbox has no network: if that is what it needs, ask again with needs: "network"';
+const NO_SERVERS =
+  "servers that run outside of the sandbox, for example a database of this machine, can't " +
+  'be reached from it: if that is what it needs, ask again with needs: "network"';
+const NO_PACKAGES = `packages of the system can't be installed in the sandbox: ${OUTSIDE}`;
 
-const hasNoNetwork = ({ level }: FailedCommand): boolean => !level.endsWith('+net');
+const hasNoNetwork = ({ level }: Pick<RunPlace, 'level'>): boolean =>
+  level !== 'off' && !level.endsWith('+net');
 
-const isIn = (path: string, folder: string): boolean =>
+/** A program at the start of a command, after options of `sudo` and variables too. */
+const runs = (words: string): RegExp =>
+  new RegExp(`(?:^|[\\s;&|(\`"'/])(?:${words})(?![\\w./-])`, 'm');
+
+/** Programs that reach the network, most of them not always. */
+const MAY_USE_NETWORK = runs(
+  'npm|npx|pnpm|pnpx|yarn|bunx?|pip3?|pipx|uvx?|poetry|conda|cargo|go|gems?|bundler?|composer|' +
+    'mvn|gradle|gradlew|dotnet|git|gh|curl|wget|ssh|scp|rsync',
+);
+/** Their words that do nothing without it. */
+const NETWORK_WORDS: Readonly<Record<string, string>> = {
+  'npm|pnpm|yarn|bun':
+    'i|install|ci|add|update|up|upgrade|view|info|audit|outdated|publish|create|init|dlx|search|' +
+    'login|whoami',
+  'pip3?|python3? -m pip': 'install|download|index',
+  'pipx|composer|gem|bundler?': 'install|run|require|update|fetch',
+  uv: 'sync|add|lock|pip|tool|python',
+  poetry: 'install|add|update|lock',
+  cargo: 'install|add|update|fetch|search|publish',
+  go: 'get|install|mod',
+  git: 'fetch|clone|pull|push|ls-remote|submodule update',
+};
+/** A few options before the word, with a value or without. */
+const OPTIONS = '(?: -\\S+(?: [^-\\s]\\S*)?){0,5}?';
+const USES_NETWORK = runs(
+  [
+    ...Object.entries(NETWORK_WORDS).map(
+      ([programs, words]) => `(?:${programs})${OPTIONS} (?:${words})`,
+    ),
+    'yarn\\s*(?=$|[;&|])',
+    'curl|wget|ssh|scp|gh|uvx',
+  ].join('|'),
+);
+const LOCAL_ADDRESS = /\b(?:localhost|127(?:\.\d+){3})\b|\[::1\]/;
+/** A network would not help. */
+const OTHER_CAUSE =
+  /command not found|not a git repository|no upstream branch|No configured push destination|unknown (?:option|command|switch)|No such file or directory/i;
+const INSTALLS_PACKAGES = runs(
+  '(?:apt|apt-get|aptitude|dnf|yum|apk|zypper|brew|snap)(?: -\\S+){0,5} ' +
+    '(?:install|add|remove|update|upgrade|purge|full-upgrade|dist-upgrade)|pacman -\\S+',
+);
+
+const NETWORK_SIGN =
+  /Could not resolve (?:host|proxy)|Temporary failure in name resolution|Name or service not known|nodename nor servname|\bENOTFOUND\b|\bEAI_AGAIN\b|\bENETUNREACH\b|network is unreachable|NameResolutionError|Failed to resolve|failed to lookup address|unable to resolve host address|dial tcp: lookup|No address associated with hostname|cannot resolve hostname|bad address '|Failed to connect to (?!127\.|localhost|::1)\S+ port|Cannot assign requested address/i;
+
+/** Half a sentence about a command that reached its time limit, or null. */
+const networkHint = (place: RunPlace): string | null =>
+  hasNoNetwork(place) && MAY_USE_NETWORK.test(place.command) ? NO_NETWORK : null;
+
+const isIn = (place: string, folder: string): boolean =>
   folder !== '' &&
-  (path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`));
+  (place === folder || place.startsWith(folder.endsWith('/') ? folder : `${folder}/`));
 
 const BUSY = '(?:Device or resource busy|Read-only file system|EBUSY|EROFS)';
 
+const isElsewhere = (place: string, workspace: string): boolean =>
+  /^(?:file:\/\/|~|\.{0,2}\/)/.test(place) &&
+  !isIn(path.resolve(workspace, place.replace(/^file:\/\//, '')), workspace);
+
 /** The first match counts, so specific hints come first. */
 const hints: readonly Hint[] = [
+  {
+    sign: /'([^'\n]+)' does not appear to be a git repository|repository '([^'\n]+)' does not exist/,
+    when: ({ workspace }, match) => isElsewhere(match[1] ?? match[2] ?? '', workspace),
+    text: `repositories outside of the workspace can't be reached from the sandbox: ${OUTSIDE}`,
+  },
+  {
+    sign: /unable to create temporary object directory|remote unpack failed/,
+    when: ({ command }) => /\bpush\b/.test(command),
+    text: `repositories outside of the workspace can't be changed in the sandbox: ${OUTSIDE}`,
+  },
   {
     sign: /could not set 'core\.(?:repositoryformatversion|filemode|bare|logallrefupdates)'/,
     text:
@@ -264,16 +358,14 @@ const hints: readonly Hint[] = [
     text: `keys and their agents are not visible in the sandbox: ${OUTSIDE}`,
   },
   {
-    sign: /Could not resolve (?:host|proxy)|Temporary failure in name resolution|Name or service not known|nodename nor servname|\bENOTFOUND\b|\bEAI_AGAIN\b|\bENETUNREACH\b|network is unreachable|NameResolutionError|Failed to resolve|failed to lookup address|unable to resolve host address|dial tcp: lookup|No address associated with hostname|cannot resolve hostname|bad address '|Failed to connect to (?!127\.|localhost|::1)\S+ port|Cannot assign requested address/i,
+    sign: NETWORK_SIGN,
     when: hasNoNetwork,
-    text: `the sandbox has no network: ${NETWORK}`,
+    text: NO_NETWORK,
   },
   {
     sign: /(?:ECONNREFUSED|connection refused)/i,
     when: hasNoNetwork,
-    text:
-      `servers that run outside of the sandbox, for example a database of this machine, can't ` +
-      `be reached from it: ${NETWORK}`,
+    text: NO_SERVERS,
   },
   {
     sign: /(\/etc\/(?:shadow|gshadow|sudoers|ssh|ssl\/private)\S*|\/var\/lib\/docker\S*|\/proc\/\d+\/\S*)['"':]*:? ?(?:Permission denied|EACCES)/,
@@ -282,9 +374,9 @@ const hints: readonly Hint[] = [
   {
     sign: /(~?\/[^\s:'"'(),]+)['"']*:? (?:No such file or directory|Permission denied|not found)|(?:ENOENT|EACCES)[^\n]*? '(\/[^']+)'|No such file or directory: '(\/[^']+)'/,
     when: ({ home, workspace }, match) => {
-      const path = match[1] ?? match[2] ?? match[3] ?? '';
-      const isHome = path.startsWith('~') || isIn(path, INNER_HOME) || isIn(path, home);
-      return isHome && !isIn(path, workspace);
+      const place = match[1] ?? match[2] ?? match[3] ?? '';
+      const isHome = place.startsWith('~') || isIn(place, INNER_HOME) || isIn(place, home);
+      return isHome && !isIn(place, workspace);
     },
     text:
       'the home folder in the sandbox is a private one with toolchains alone, no settings and ' +
@@ -310,9 +402,13 @@ const GIT_FAILED = /\.git\/[^\n]*: Read-only file system/;
  * Half a sentence about a command that ended well although git could not do all of it; null if
  * there is none.
  */
-const partialHint = ({ level, output }: Pick<FailedCommand, 'level' | 'output'>): string | null => {
+const partialHint = (failed: FailedCommand): string | null => {
+  const { level, output, command } = failed;
   if (level === 'off') return null;
   const end = output.slice(-CHECKED_CHARACTERS);
+  // `npm install | tail` ends as `tail` does
+  if (hasNoNetwork(failed) && USES_NETWORK.test(command) && NETWORK_SIGN.test(end))
+    return NO_NETWORK;
   if (CONFIG_KEPT.test(end))
     return (
       "git's settings in .git/config are read-only in the sandbox, so git left them as they " +
@@ -323,11 +419,15 @@ const partialHint = ({ level, output }: Pick<FailedCommand, 'level' | 'output'>)
 
 /** Half a sentence for the model, or null if nothing points to the sandbox. */
 export const sandboxHint = (failed: FailedCommand): string | null => {
-  if (failed.level === 'off') return null;
+  const { level, command } = failed;
+  if (level === 'off') return null;
+  if (INSTALLS_PACKAGES.test(command)) return NO_PACKAGES;
   const output = failed.output.slice(-CHECKED_CHARACTERS);
   for (const { sign, when, text } of hints) {
     const match = sign.exec(output);
     if (match !== null && (when === undefined || when(failed, match))) return text;
   }
-  return null;
+  const needsNetwork =
+    USES_NETWORK.test(command) && !LOCAL_ADDRESS.test(command) && !OTHER_CAUSE.test(output);
+  return needsNetwork && hasNoNetwork(failed) ? NO_NETWORK : null;
 };

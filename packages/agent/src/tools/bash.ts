@@ -195,7 +195,7 @@ const useJob = async (
   if (request.kind === 'kill') await job.kill();
   const droppedBytes = job.droppedBytes?.() ?? 0;
   const text = `${job.output()}\n[${showJob(job)}]`;
-  return { status: 'ok', text, ...(droppedBytes === 0 ? {} : { droppedBytes }) };
+  return { status: 'ok', text, isLog: true, ...(droppedBytes === 0 ? {} : { droppedBytes }) };
 };
 
 type Shell = {
@@ -238,23 +238,23 @@ const start = (
   });
 };
 
-const commandPlace = (shell: Shell, { sandbox: level, workspace }: ToolContext): RunPlace => ({
-  level,
-  workspace,
-  home: shell.environment.HOME ?? '',
-});
+const commandPlace = (
+  shell: Shell,
+  command: string,
+  { sandbox: level, workspace }: ToolContext,
+): RunPlace => ({ command, level, workspace, home: shell.environment.HOME ?? '' });
 
 const runInBackground = async (
   shell: Shell,
   { command: text, git }: Pick<RunOptions, 'command' | 'git'>,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  const place = commandPlace(shell, context);
+  const place = commandPlace(shell, text, context);
   let early: Promise<ToolOutcome | null> = Promise.resolve(null);
   const { jobId } = context.jobs.add((id) => {
     const command = start(shell, { command: text, git, deadlineMs: null, jobId: id }, context);
     early = command.ended.then((end) => commandOutcome(command, end, place, context.signal));
-    return createJob(id, text, command, place);
+    return createJob(id, command, place);
   });
   return (await Promise.race([early, sleep(EARLY_END_MS, null)])) ?? jobStarted(jobId);
 };
@@ -266,7 +266,8 @@ const runToEnd = async (
 ): Promise<ToolOutcome> => {
   const command = start(shell, { ...options, jobId: null }, context);
   const end = await waitForEnd(command, context);
-  return commandOutcome(command, end, commandPlace(shell, context), context.signal);
+  const place = commandPlace(shell, options.command, context);
+  return commandOutcome(command, end, place, context.signal);
 };
 
 /** Facts for the policy. Reading or ending a job affects nothing outside. */
@@ -386,11 +387,11 @@ export const createBashTool = (shell: Shell): Tool =>
     title: (input) => requestTitle(parseRequest(input)),
     announce: (workspace) => shell.sandbox.announce(workspace),
     async findInterrupted(input, context) {
-      const isCommand = parseRequest(input).kind === 'command';
+      const request = parseRequest(input);
       // Showing and ending jobs can be repeated.
-      if (!isCommand) return { kind: 'neverBegan' };
+      if (request.kind !== 'command') return { kind: 'neverBegan' };
       const { findCommand } = await import('./bash-recovery.js');
-      return findCommand(shell.sandbox, shell.environment.HOME ?? '', context);
+      return findCommand(shell.sandbox, commandPlace(shell, request.command, context), context);
     },
     async run(input, context) {
       const request = parseRequest(input);

@@ -1,5 +1,6 @@
 /** Finds files: ripgrep as a child process, and globs. */
 
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { type HeldFolder, holdFolder } from '../platform/files.js';
@@ -25,12 +26,14 @@ export type RipgrepEnd = {
   readonly more: boolean;
 };
 
-type RipgrepRequest = {
+export type RipgrepRequest = {
   readonly words: readonly string[];
   readonly folder: HeldFolder;
   readonly signal: AbortSignal;
   /** Record separator: a line break, or NUL (`--null` with `--files`). */
   readonly end: '\n' | '\0';
+  /** Text to search, in place of files: the path `-`. */
+  readonly input?: string;
   /** Called for each record. `enough` ends the run. */
   take(record: string): 'more' | 'enough';
 };
@@ -68,12 +71,15 @@ const readRecords = (output: Readable, end: string, take: (record: string) => vo
 
 const start = async (request: RipgrepRequest): Promise<RipgrepEnd> => {
   const program = await ripgrepProgram();
-  const { words, folder, signal, take, end } = request;
+  const { words, folder, signal, take, end, input } = request;
   return new Promise((resolve, reject) => {
     const child = startProgram(program, [...ALWAYS, ...words], {
       cwd: folder.reach,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+      stdio: ['pipe', 'pipe', 'pipe'],
+      // three pipes, which the general type of startProgram does not say
+    }) as ChildProcessWithoutNullStreams;
+    child.stdin.on('error', () => undefined); // ripgrep may end before it has read all
+    child.stdin.end(input);
     const stop = (): void => {
       child.kill('SIGKILL'); // it changes nothing, so it needs no time to end
     };

@@ -16,7 +16,7 @@ import {
   systemFault,
 } from '../platform/files.js';
 import type { CallFacts } from '../policy/judged-call.js';
-import type { InvalidInput, ToolContext } from '../ports/tool.js';
+import type { InvalidInput, ToolContext, ToolOutcome } from '../ports/tool.js';
 
 /**
  * Resolves paths.
@@ -100,6 +100,21 @@ export const judgePath = async (
     return { kind: 'invalid', field, why: `${name} can't be followed to a real path: ${why}` };
   }
 };
+
+/** The hash in `blob:HASH`, as results name output that was cut; null for a path. */
+export const blobHash = (name: string): string | null =>
+  /^blob:([0-9a-f]{64})$/.exec(name)?.[1] ?? null;
+
+/** A blob of the session is no file, and can be read without a question. */
+export const judgeBlob = (name: string): FileFacts => ({
+  kind: 'ok',
+  facts: { argv: [], paths: [], hosts: [], shape: name },
+});
+
+export const noBlob = (name: string): ToolOutcome => ({
+  status: 'failed',
+  text: `There is no ${name} in this session.`,
+});
 
 /** The title of a call that searches below a folder. */
 export const titleWithin = (sought: string, [folder = '.']: readonly string[]): string =>

@@ -13,20 +13,28 @@ import {
   type TranslatedInput,
 } from './define-tool.js';
 import { failed } from './file-change.js';
-import { decodeFile, type Encoding, findAllowed, judgePath, loadFile } from './files.js';
+import {
+  blobHash,
+  decodeFile,
+  type Encoding,
+  findAllowed,
+  judgeBlob,
+  judgePath,
+  loadFile,
+  noBlob,
+} from './files.js';
 import { keepPicture } from './picture.js';
 
 /** Below the limit at which the runtime truncates results, so that shown text has no gap. */
 const SHOWN_BYTES = 28_000;
 const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
-const BLOB = /^blob:([0-9a-f]{64})$/;
 
 const schema = v.strictObject({
   path: v.pipe(
     v.string(),
     v.minLength(1, 'must not be empty'),
-    v.description('File or folder, or blob:HASH of output that was cut.'),
+    v.description('File, folder or blob:HASH of cut output.'),
   ),
   offset: v.exactOptional(
     v.pipe(
@@ -233,16 +241,13 @@ export const readTool: Tool = defineTool({
   translate,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   async judge(input, workspace) {
-    if (!BLOB.test(input.path)) return judgePath(input.path, workspace);
-    return { kind: 'ok', facts: { argv: [], paths: [], hosts: [], shape: input.path } };
+    return blobHash(input.path) === null ? judgePath(input.path, workspace) : judgeBlob(input.path);
   },
   title: ({ path }, [shown = path]) => shown,
   async run(input, context) {
-    const hash = BLOB.exec(input.path)?.[1];
-    if (hash === undefined) return showFile(input, context);
+    const hash = blobHash(input.path);
+    if (hash === null) return showFile(input, context);
     const text = await context.blobs.get(hash);
-    return text === undefined
-      ? failed(`There is no ${input.path} in this session.`)
-      : showLines(text, '', input);
+    return text === undefined ? noBlob(input.path) : showLines(text, '', input);
   },
 });

@@ -4,7 +4,6 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
-import type { HeldFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
@@ -17,8 +16,23 @@ import {
   type TranslatedInput,
 } from './define-tool.js';
 import { failed } from './file-change.js';
-import { plainNames, readGlob, runRipgrep, withFolder } from './file-search.js';
-import { decodeFile, findAllowed, judgePath, loadFile, titleWithin } from './files.js';
+import {
+  plainNames,
+  type RipgrepRequest,
+  readGlob,
+  runRipgrep,
+  withFolder,
+} from './file-search.js';
+import {
+  blobHash,
+  decodeFile,
+  findAllowed,
+  judgeBlob,
+  judgePath,
+  loadFile,
+  noBlob,
+  titleWithin,
+} from './files.js';
 
 const LINES_DEFAULT = 200;
 const LINES_MAX = 2_000;
@@ -43,7 +57,7 @@ const schema = v.strictObject({
     v.pipe(
       v.string(),
       v.minLength(1, 'must not be empty'),
-      v.description('File or folder; default: the workspace.'),
+      v.description('File, folder or blob:HASH; default: workspace.'),
     ),
   ),
   glob: v.exactOptional(
@@ -137,9 +151,7 @@ type Searched = {
   readonly error: string;
 };
 
-type Search = {
-  readonly words: readonly string[];
-  readonly folder: HeldFolder;
+type Search = Pick<RipgrepRequest, 'words' | 'folder' | 'input'> & {
   readonly limit: number;
   readonly signal: AbortSignal;
   /** Whether to report lines of this file. */
@@ -147,7 +159,7 @@ type Search = {
 };
 
 /** Searches until ripgrep ends, `limit` is reached, or the call is aborted. */
-const runSearch = async ({ words, folder, limit, signal, wants }: Search): Promise<Searched> => {
+const runSearch = async ({ limit, wants, ...request }: Search): Promise<Searched> => {
   const lines: FoundLine[] = [];
   let bytes = 0;
   let gap = false;
@@ -165,7 +177,7 @@ const runSearch = async ({ words, folder, limit, signal, wants }: Search): Promi
     lines.push(line);
     return 'more';
   };
-  return { ...(await runRipgrep({ words, folder, signal, take, end: '\n' })), lines };
+  return { ...(await runRipgrep({ ...request, take, end: '\n' })), lines };
 };
 
 type Shown = Omit<Searched, 'lines'> & CheckedLines;
@@ -240,6 +252,30 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   }
 };
 
+/** Searches output that was cut. Its lines have the numbers that `read` gives them, and no path. */
+const searchBlob = async (
+  { filesOnly, glob, ...input }: Input,
+  text: string,
+  { workspace, signal }: ToolContext,
+): Promise<ToolOutcome> => {
+  const words = [...ripgrepFlags(input), '--text', '--', '-'];
+  const limit = input.limit ?? LINES_DEFAULT;
+  try {
+    const searched = await withFolder(workspace, (folder) =>
+      runSearch({ words, folder, limit, signal, input: text, wants: () => true }),
+    );
+    if (searched === null) return failed('The workspace has moved.');
+    const lines = searched.lines.map((line) =>
+      line.kind === 'gap' ? '--' : `${line.number}${line.mark}${line.text}`,
+    );
+    const result = { ...searched, lines, changed: 0 };
+    const outcome = describe(result, signal);
+    return outcome.status === 'ok' ? { ...outcome, summary: summarize(result, false) } : outcome;
+  } catch (error) {
+    return failed(error instanceof Error ? error.message : String(error));
+  }
+};
+
 export const searchTool: Tool = defineTool({
   name: 'search',
   description: 'Searches file contents with ripgrep; files that .gitignore names are left out.',
@@ -248,9 +284,17 @@ export const searchTool: Tool = defineTool({
   ignored: ['-n'],
   translate,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
-  judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
-  title: ({ pattern }, paths) => titleWithin(pattern, paths),
-  run: search,
+  async judge({ path: place = '.' }, workspace) {
+    return blobHash(place) === null ? judgePath(place, workspace) : judgeBlob(place);
+  },
+  title: ({ pattern, path: place = '.' }, paths) =>
+    titleWithin(pattern, blobHash(place) === null ? paths : ['output']),
+  async run(input, context) {
+    const hash = blobHash(input.path ?? '.');
+    if (hash === null) return search(input, context);
+    const text = await context.blobs.get(hash);
+    return text === undefined ? noBlob(`blob:${hash}`) : searchBlob(input, text, context);
+  },
 });
 
 /**

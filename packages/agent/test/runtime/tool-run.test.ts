@@ -268,7 +268,7 @@ test('long output reaches the model cut, and the blob holds all of it', async ()
   const shown = secondRequest(on)['1'] ?? '';
   assert.match(
     shown,
-    /^begin x+\n… 69,290 bytes left out; the whole output can be read as blob:[0-9a-f]{64} …\nx+ end$/s,
+    /^begin x+\n… 69,290 bytes left out; read or search blob:[0-9a-f]{64} for the whole output …\nx+ end$/s,
   );
   const completed = on.steps.find(({ event }) => event.type === 'ToolCompleted')?.event;
   const blob = completed?.type === 'ToolCompleted' ? completed.outcome.blob : undefined;

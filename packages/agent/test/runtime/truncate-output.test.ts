@@ -29,7 +29,7 @@ test('of output that the tool has dropped the model is told that it is gone, not
   const text = `first\n${'x'.repeat(1_000)}\nlast`;
   const outcome = await cutOutcome({ status: 'ok', text, droppedBytes: 198_000_000 }, 100, noBlobs);
   assert.match(outcome.text, /bytes left out; 198,000,000 more are gone/);
-  assert.match(outcome.text, /its beginning and its end can be read as blob:f00/);
+  assert.match(outcome.text, /read or search blob:f00 for its beginning and its end/);
   assert.doesNotMatch(outcome.text, /whole output/);
   assert.ok(!('droppedBytes' in outcome), 'it is no part of the journal');
 });
@@ -43,9 +43,82 @@ test('of 5 MB the model sees head, tail, the count, and the blob that holds all'
   assert.equal(outcome.blob, 'sha-1');
   assert.match(
     outcome.text,
-    /^first line\nx+\n… 4,969,301 bytes left out; the whole output can be read as blob:sha-1 …\nx+\nlast line$/,
+    /^first line\nx+\n… 4,969,301 bytes left out; read or search blob:sha-1 for the whole output …\nx+\nlast line$/,
   );
   assert.ok(Buffer.byteLength(outcome.text) < 31_000);
+});
+
+/** 5,000 lines of a test run, with some in between. */
+const testLog = (more: Readonly<Record<number, string>>): string =>
+  Array.from(
+    { length: 5_000 },
+    (_, at) => more[at + 1] ?? `ok ${at + 1} - fails with an error when line ${at + 1} is read`,
+  ).join('\n');
+
+const cutLog = async (text: string, limitBytes = 30_720): Promise<string> =>
+  (await cutOutcome({ status: 'ok', text, isLog: true }, limitBytes, noBlobs)).text;
+
+test('of a long log the model sees 4 kB of its head, 20 kB of its tail, and lines between that look like errors', async () => {
+  const text = testLog({
+    1500: 'not ok 1500 - adds',
+    2000: 'Tests: 0 failed, no errors',
+    2500: '  TypeError: x is not a function',
+    3000: `ERROR ${'y'.repeat(2_000)}`,
+    3001: 'src/a.ts(3,5): error TS2322: no such type',
+  });
+  const shown = await cutLog(text);
+  const parts =
+    /^(.*)\n… ([\d,]+) bytes left out \(from line (\d+) to line (\d+)\); read or search blob:f00 for the whole output; these of them look like errors:\n(.*)\n… the end, from line (\d+) on:\n(.*)$/s.exec(
+      shown,
+    ) ?? assert.fail(shown);
+  const [, head = '', leftOut = '', first = '', last = '', errors = '', next = '', tail = ''] =
+    parts;
+  assert.ok(head.length > 3_900 && head.length <= 4_096, `${head.length}`);
+  assert.ok(tail.length > 20_000 && tail.length <= 20_480, `${tail.length}`);
+  assert.equal(last, next);
+  const lines = text.split('\n');
+  assert.equal(head, lines.slice(0, Number(first) - 1).join('\n'));
+  assert.equal(tail, lines.slice(Number(next) - 1).join('\n'));
+  assert.equal(Number(leftOut.replaceAll(',', '')), text.length - head.length - tail.length - 1);
+  assert.deepEqual(errors.split('\n'), [
+    '1500: not ok 1500 - adds',
+    '2500:   TypeError: x is not a function',
+    `3000: ERROR ${'y'.repeat(294)}…`,
+    '3001: src/a.ts(3,5): error TS2322: no such type',
+  ]);
+});
+
+test('lines that differ in numbers alone are shown three times, and all in 6 kB at most', async () => {
+  const alike = Object.fromEntries(
+    Array.from({ length: 2_000 }, (_, at) => [1_000 + at, `${at} warnings, error code ${at}`]),
+  );
+  const few = await cutLog(testLog(alike));
+  assert.equal(few.match(/error code/g)?.length, 3);
+  assert.match(few, /\n… 1,997 more lines look like errors; the end, from line \d+ on:\n/);
+  const names = Object.fromEntries(
+    Array.from({ length: 2_000 }, (_, at) => [
+      1_000 + at,
+      `error in ${String.fromCharCode(97 + (at % 26)).repeat(at % 90)}`,
+    ]),
+  );
+  const many = await cutLog(testLog(names));
+  assert.ok(Buffer.byteLength(many) < 31_000, `${Buffer.byteLength(many)}`);
+  assert.match(many, /\n… 1,\d+ more lines look like errors; the end/);
+});
+
+test('a log without errors, and one with endless lines, is cut in two parts', async () => {
+  assert.match(
+    await cutLog(testLog({})),
+    /\n… [\d,]+ bytes left out \(from line \d+ to line \d+\); read or search blob:f00 for the whole output …\nok /,
+  );
+  const endless = await cutLog(`first\n${'x'.repeat(5_000_000)}\n[exit code 0, 1.0 s]`);
+  assert.match(
+    endless,
+    /^first\nx{4000,}\n… [^\n]*from line 2 to line 2\)[^\n]*…\nx{20000,}\n\[exit/,
+  );
+  assert.ok(endless.length < 31_000);
+  for (let limit = 8; limit < 40; limit++)
+    assert.match(await cutLog('€\n'.repeat(40), limit), /^[€\n]*… [^\n]* …\n[€\n]*$/, `${limit}`);
 });
 
 test('output whose blob cannot be written is cut all the same, and says that the rest is gone', async () => {

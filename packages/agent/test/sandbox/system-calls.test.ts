@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { commandFilter, programFilter } from '../../src/command/sandbox/seccomp.js';
+import { FILTERED_ARCHITECTURES } from '../../src/tools/bash-result.js';
 
 /** The filter, run as the kernel runs it: what it decides about calls of both architectures. */
 
 type Call = { readonly number: number; readonly arguments?: Readonly<Record<number, number>> };
-type Verdict = 'allowed' | 'not permitted' | 'not implemented' | 'killed';
+type Verdict = 'allowed' | 'left out' | 'not permitted' | 'not implemented' | 'killed';
 
 const VERDICTS: Readonly<Record<number, Verdict>> = {
   2147418112: 'allowed',
+  327680: 'left out',
   327681: 'not permitted',
   327718: 'not implemented',
   2147483648: 'killed',
@@ -98,23 +100,39 @@ const rows: readonly (readonly [string, string, Call['arguments'], Verdict])[] =
   ['ends a thread of its own', 'tgkill', {}, 'allowed'],
 ];
 
-/** TIOCSTI and TIOCLINUX type into the user's terminal; TIOCGWINSZ asks for its size. */
-const TERMINAL_REQUESTS: readonly (readonly [string, number, Verdict])[] = [
-  ['types into the terminal', 0x5412, 'not permitted'],
-  ['pastes into the console', 0x541c, 'not permitted'],
-  ['asks for the size of the terminal', 0x5413, 'allowed'],
+/**
+ * TIOCSTI and TIOCLINUX type into the user's terminal; TIOCGWINSZ asks for its size; FIONBIO makes
+ * a descriptor non-blocking.
+ */
+const DEVICE_REQUESTS: readonly (readonly [string, number, number, Verdict])[] = [
+  ['types into the terminal', 0, 0x5412, 'not permitted'],
+  ['pastes into the console', 0, 0x541c, 'not permitted'],
+  ['types into the terminal of its output', 1, 0x5412, 'not permitted'],
+  ['asks for the size of the terminal', 0, 0x5413, 'allowed'],
+  ['asks for the size of the terminal of its output', 1, 0x5413, 'allowed'],
+  ['makes its input non-blocking', 0, 0x5421, 'allowed'],
+  ['makes its output non-blocking', 1, 0x5421, 'left out'],
+  ['makes its errors non-blocking', 2, 0x5421, 'left out'],
+  ['makes a socket non-blocking', 3, 0x5421, 'allowed'],
 ];
 const IOCTL: Readonly<Record<string, number>> = { x64: 16, arm64: 29 };
 
 describe('the filter of commands', () => {
   for (const { name, audit } of architectures)
     for (const local of [true, false])
-      for (const [title, request, then] of TERMINAL_REQUESTS)
+      for (const [title, descriptor, request, then] of DEVICE_REQUESTS)
         it(`on ${name}, ${local ? 'with' : 'without'} local sockets, a command that ${title}: ${then}`, () => {
           const filter = commandFilter(name, { local }) ?? assert.fail(`there is none for ${name}`);
           const number = IOCTL[name] ?? assert.fail(name);
-          assert.equal(decide(filter, audit, { number, arguments: { 0: 0, 1: request } }), then);
+          const call = { number, arguments: { 0: descriptor, 1: request } };
+          assert.equal(decide(filter, audit, call), then);
         });
+
+  for (const architecture of ['x64', 'arm64', 'riscv64', 'ppc64', 's390x'])
+    it(`keeps output whole on ${architecture}, or results say that its end may be missing`, () => {
+      const filter = commandFilter(architecture, { local: true });
+      assert.equal(filter !== null, FILTERED_ARCHITECTURES.includes(architecture));
+    });
 });
 
 describe('the filter of system calls', () => {

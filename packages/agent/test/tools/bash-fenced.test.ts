@@ -1,6 +1,7 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { processesWith, until } from '../../../../test/kit/tools/processes.js';
@@ -181,6 +182,143 @@ test('bash: what a real command failed for lack of in the sandbox is said, with 
   }
   const { text } = await place.run('bash', { command: 'ls missing' });
   assert.match(text, /No such file or directory\n\[exit code 2, [\d.]+ s\]$/);
+});
+
+/** 2.8 MB in one write, and the end of the process with it. */
+const WRITE_AND_EXIT = [
+  "const lines = Array.from({ length: 50_000 }, (_, at) => 'line ' + at + ' ' + 'x'.repeat(45));",
+  "process.stdout.write(lines.join('\\n') + '\\nlast\\n');",
+  'process.exit(0);',
+].join('\n');
+
+const countedLines = (text: string): number => text.match(/^line \d+ x{45}$/gm)?.length ?? 0;
+
+/** Ways to run it, also through pipes of its own. */
+const writers: readonly (readonly [title: string, command: string])[] = [
+  ['alone', 'node writer.cjs'],
+  ['through a shell', 'sh -c "node writer.cjs" 2>&1 | cat'],
+  ['as a child that a program reads', 'node parent.cjs'],
+  ['to its errors', 'node writer.cjs >&2'],
+];
+const PARENT = [
+  "const { spawn } = require('node:child_process');",
+  "const child = spawn(process.execPath, ['writer.cjs'], { stdio: ['ignore', 'pipe', 'inherit'] });",
+  'child.stdout.pipe(process.stdout);',
+].join('\n');
+
+test('bash: the end of a large output is there although its program exits at once', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  writeFileSync(place.path('writer.cjs'), WRITE_AND_EXIT);
+  writeFileSync(place.path('parent.cjs'), PARENT);
+  for (const [title, command] of writers)
+    for (let run = 1; run <= 3; run++) {
+      const { text } = await place.run('bash', { command });
+      assert.equal(countedLines(text), 50_000, `${title}, run ${run}`);
+      assert.match(text, /\nlast\n\[exit code 0, [\d.]+ s\]$/, `${title}, run ${run}`);
+    }
+});
+
+test('bash: a job keeps the end of its output, too', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  writeFileSync(place.path('writer.cjs'), `setTimeout(() => { ${WRITE_AND_EXIT} }, 500)`);
+  await place.run('bash', { command: 'node writer.cjs', background: true });
+  const job = place.jobs.get('job-1') ?? assert.fail('there is no job');
+  await until('it has ended', () => job.status() !== 'running');
+  assert.equal(countedLines(job.output()), 50_000);
+});
+
+const ENDLESS =
+  'process.stdout.on("error", () => process.exit()); ' +
+  'const write = () => { process.stdout.write("1\\n"); setImmediate(write); }; write()';
+
+test('bash: output is still a pipe: it has its reader, and can be written to by its name', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  const { text } = await place.run('bash', {
+    command: [
+      '[ -p /dev/stdout ] && [ -p /dev/stderr ] && [ ! -t 1 ] && echo pipe',
+      'echo one; echo two >/dev/stderr; echo three >/dev/stdout; echo four >&2',
+      `node -e '${ENDLESS}' | head -n 1`,
+      'yes | head -n 1',
+    ].join('\n'),
+  });
+  assert.match(text, /^pipe\none\ntwo\nthree\nfour\n1\ny\n\[exit code 0/);
+});
+
+test('bash: without a sandbox the end may be missing, and a long output says so', async (t) => {
+  const NOTE = /\n\[the end of this output may be missing: Node [^\n]*\]$/;
+  const open = await placeAt(t, 'off');
+  const command = 'seq 20000';
+  assert.match((await open.run('bash', { command })).text, NOTE);
+  assert.doesNotMatch((await open.run('bash', { command: 'seq 2000' })).text, NOTE);
+  const fenced = await placeAt(t, 'workspace');
+  assert.doesNotMatch((await fenced.run('bash', { command })).text, NOTE);
+});
+
+const RETRIES =
+  /^(?:p?npm_config_fetch_retries|YARN_HTTP_RETRY|(?:PIP|UV_HTTP)_RETRIES|CARGO_NET_RETRY|BUNDLE_RETRY)=(.*)$/gim;
+
+const retriesAt = async (
+  t: TestContext,
+  level: CommandLevel,
+  more: Readonly<Record<string, string>> = {},
+): Promise<readonly string[]> => {
+  const clean = Object.entries(process.env).filter(([name]) => !/retr/i.test(name));
+  const place = await makePlace(t, { ...Object.fromEntries(clean), ...more }, level);
+  const { text } = await place.run('bash', { command: 'env' });
+  return [...text.matchAll(RETRIES)].map(([, value = '']) => value).sort();
+};
+
+test('bash: without a network no package manager tries again, unless the user says how often', async (t) => {
+  const NONE = Array.from({ length: 7 }, () => '0');
+  assert.deepEqual(await retriesAt(t, 'workspace'), NONE);
+  assert.deepEqual(await retriesAt(t, 'read-only'), NONE);
+  assert.deepEqual(await retriesAt(t, 'workspace+net'), []);
+  assert.deepEqual(await retriesAt(t, 'off'), []);
+  const own = { NPM_CONFIG_FETCH_RETRIES: '5', CARGO_NET_RETRY: '4', PIP_RETRIES: '3' };
+  assert.deepEqual(await retriesAt(t, 'workspace', own), ['0', '0', '0', '0', '3', '4', '5']);
+});
+
+test('bash: npm install without a network makes one attempt, and the way to the network is said', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  const manifest = { name: 'app', version: '1.0.0', dependencies: { 'left-pad': '1.3.0' } };
+  writeFileSync(place.path('package.json'), JSON.stringify(manifest));
+  const HINT = /\n\[the sandbox has no network: .* needs: "network"\]$/;
+  const plain = await place.run('bash', { command: 'npm install --loglevel http' });
+  assert.equal(plain.status, 'failed');
+  assert.match(plain.text, HINT);
+  assert.doesNotMatch(plain.text, /attempt [2-9]/);
+  const piped = await place.run('bash', { command: 'npm install 2>&1 | tail -n 3' });
+  assert.equal(piped.status, 'ok');
+  assert.match(piped.text, HINT);
+});
+
+test('bash: a network command that runs into its time limit without a network is told so', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  const stop = new AbortController();
+  const progress = (): void => stop.abort('timedOut');
+  const options = { signal: stop.signal, progress };
+  const { status, text } = await place.run(
+    'bash',
+    { command: 'pnpm() { echo; sleep 60; }; pnpm i' },
+    options,
+  );
+  assert.equal(status, 'timedOut');
+  assert.match(text, /\n\[the sandbox has no network: .* needs: "network"\]$/);
+});
+
+test('bash: what failed outside of the workspace says so, and names the way', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  const remote = path.join(place.outside, 'remote.git');
+  execFileSync('git', ['init', '-q', '--bare', remote]);
+  const commit = 'git init -q . && git commit -q --allow-empty -m one';
+  const pushed = await place.run('bash', { command: `${commit} && git push ${remote} HEAD:main` });
+  assert.equal(pushed.status, 'failed');
+  assert.match(pushed.text, /\[repositories outside of the workspace .* needs: "outside"\]$/);
+  const moved = await place.run('bash', { command: 'mkdir .husky && echo x >.husky/pre-commit' });
+  assert.match(
+    moved.text,
+    /\.husky is protected .* was moved to .*; if it belongs there, .* needs: "outside"/,
+  );
 });
 
 /** A git program that an earlier command put where a later one looks first. */

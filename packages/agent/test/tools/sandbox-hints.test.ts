@@ -7,8 +7,11 @@ import { sandboxHint } from '../../src/tools/bash-result.js';
 
 const place = { workspace: '/people/ada/code/app', home: '/people/ada' };
 
-const hintFor = (output: string, level: CommandLevel = 'workspace'): string | null =>
-  sandboxHint({ ...place, level, output });
+const hintFor = (
+  output: string,
+  level: CommandLevel = 'workspace',
+  command = './run.sh',
+): string | null => sandboxHint({ ...place, command, level, output });
 
 type Row = readonly [what: RegExp, level: CommandLevel, output: string];
 
@@ -25,6 +28,8 @@ const RIGHTS = /^no rights can be gained .* needs: "outside"$/;
 const MOUNTS = /^namespaces and mounts .* needs: "outside"$/;
 const KEYS = /^keys and their agents .* needs: "outside"$/;
 const OWNER = /^there is one user only .* needs: "outside"$/;
+const PACKAGES = /^packages of the system .* needs: "outside"$/;
+const REPOSITORIES = /^repositories outside of the workspace .* needs: "outside"$/;
 const TRACING = /^tracing of other processes .* needs: "outside"$/;
 
 /** As the programs print it. */
@@ -122,6 +127,13 @@ const rows: readonly Row[] = [
   [KEYS, 'workspace', 'Could not open a connection to your authentication agent.'],
   [KEYS, 'workspace', 'error: gpg failed to sign the data'],
   [OWNER, 'workspace', "chown: changing ownership of 'a': Operation not permitted"],
+  [
+    REPOSITORIES,
+    'workspace',
+    "fatal: '/srv/git/app.git' does not appear to be a git repository\nfatal: Could not read",
+  ],
+  [REPOSITORIES, 'workspace', "fatal: '../app.git' does not appear to be a git repository"],
+  [REPOSITORIES, 'workspace', "fatal: repository '/srv/git/app.git' does not exist"],
   [TRACING, 'workspace', 'strace: attach: ptrace(PTRACE_SEIZE, 1): Operation not permitted'],
 ];
 
@@ -144,6 +156,57 @@ test('with network nothing is said of the network', () => {
   for (const [what, , output] of rows)
     if (what === NETWORK || what === LOCAL)
       assert.equal(hintFor(output, 'workspace+net'), null, output);
+});
+
+/** What a command needs that failed without words about it. */
+const silent: readonly (readonly [command: string, hint: RegExp | null])[] = [
+  ['npm install', NETWORK],
+  ['cd app && npm ci --no-audit 2>&1', NETWORK],
+  ['npm --prefix app i left-pad', NETWORK],
+  ['yarn', NETWORK],
+  ['yarn add left-pad', NETWORK],
+  ['pnpm i', NETWORK],
+  ['CI=1 pip install -r requirements.txt', NETWORK],
+  ['python3 -m pip install x', NETWORK],
+  ['uv sync', NETWORK],
+  ['cargo install ripgrep', NETWORK],
+  ['go mod download', NETWORK],
+  ['gem install rails', NETWORK],
+  ['git fetch', NETWORK],
+  ['git -C app pull --rebase', NETWORK],
+  ['git clone https://x.org/a.git', NETWORK],
+  ['git push origin main', NETWORK],
+  ['curl -s https://x.org', NETWORK],
+  ['(wget -q https://x.org/a)', NETWORK],
+  ['apt-get install -y jq', PACKAGES],
+  ['sudo apt-get -y install jq', PACKAGES],
+  ['apk add jq', PACKAGES],
+  ['curl -s http://localhost:3000/health', null],
+  ['wget -q http://127.0.0.1:8080/', null],
+  ['npm test', null],
+  ['npx tsc', null],
+  ['cargo test', null],
+  ['go test ./...', null],
+  ['git commit -m "push it"', null],
+  ['cat install.md', null],
+  ['./curl-test.sh', null],
+  ['echo git-fetch', null],
+];
+
+test('a command whose words need the network is told so when it fails, whatever it printed', () => {
+  for (const [command, hint] of silent) {
+    const found = hintFor('', 'workspace', command);
+    if (hint === null) assert.equal(found, null, command);
+    else assert.match(found ?? 'no hint', hint, command);
+    assert.equal(hintFor('', 'off', command), null, command);
+    if (hint === NETWORK) assert.equal(hintFor('', 'workspace+net', command), null, command);
+  }
+});
+
+test('a failure that no network would change is not blamed on it', () => {
+  const git = 'fatal: not a git repository (or any of the parent directories): .git';
+  assert.equal(hintFor(git, 'workspace', 'git push'), null);
+  assert.equal(hintFor('bash: pnpm: command not found', 'workspace', 'pnpm install'), null);
 });
 
 /** What fails every day, and has nothing to do with a sandbox. */
@@ -171,6 +234,8 @@ const ordinary: readonly string[] = [
   'Segmentation fault (core dumped)',
   "fatal: bad revision 'HEAD~100'",
   'Everything up-to-date',
+  "fatal: 'origin' does not appear to be a git repository",
+  "fatal: '/people/ada/code/app/bare' does not appear to be a git repository",
   'E   assert resolve("host") == "x"',
   'Permission denied: user ada may not see this page',
   'the config was not found, using defaults',
@@ -188,5 +253,7 @@ test('output that was made to be slow to look through is looked through quickly'
   const spentMs = watchCpu();
   for (const piece of ['mount ', 'ENOENT ', 'move ', "'/a", 'ptrace bpf ', 'chown '])
     hintFor(piece.repeat(20_000));
+  for (const piece of ['git -a ', 'git -a b', 'npm -', 'yarn ', 'go /', ' -C x'])
+    hintFor('', 'workspace', piece.repeat(20_000));
   assert.ok(spentMs() < 1_000);
 });

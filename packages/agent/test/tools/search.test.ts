@@ -98,6 +98,33 @@ for (const row of rows) {
   });
 }
 
+test('search: output that was cut is searched by its hash, with the numbers that read gives its lines', async (t) => {
+  const place = await makePlace(t);
+  const blob = `blob:${'ab'.repeat(32)}`;
+  const lines = Array.from({ length: 5_000 }, (_, index) => `ok ${index + 1}`);
+  lines[3_000] = 'not ok 3001 \0';
+  place.blobs.set('ab'.repeat(32), `${lines.join('\n')}\n`);
+  const judgement = await place.judge('search', { pattern: 'x', path: blob });
+  assert.equal(judgement.kind, 'ok');
+  assert.deepEqual(judgement.facts.paths, []);
+  const found = await place.run('search', { pattern: '^NOT', path: blob, ignoreCase: true });
+  assert.equal(found.text, '3001:not ok 3001 \0');
+  const around = await place.run('search', { pattern: '^not', path: blob, context: 1 });
+  assert.equal(around.text, '3000-ok 3000\n3001:not ok 3001 \0\n3002-ok 3002');
+  assert.equal(
+    (await place.run('read', { path: blob, offset: 3_001, limit: 1 })).text.split('\n')[0],
+    '3001\tnot ok 3001 \0',
+  );
+  assert.equal((await place.run('search', { pattern: 'x', path: blob })).text, 'No matches.');
+  const all = await place.run('search', { pattern: 'ok', path: blob, limit: 3 });
+  assert.match(all.text, /^1:ok 1\n2:ok 2\n3:ok 3\n\[/);
+  const none = await place.run('search', { pattern: 'x', path: `blob:${'00'.repeat(32)}` });
+  assert.deepEqual(none, {
+    status: 'failed',
+    text: `There is no blob:${'00'.repeat(32)} in this session.`,
+  });
+});
+
 test('search: symlinks are not followed out of the workspace', async (t) => {
   const place = await makePlace(t);
   const outside = await makePlace(t);

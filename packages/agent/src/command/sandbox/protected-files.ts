@@ -609,7 +609,8 @@ export class ProtectedFiles {
         : `git's configuration names it: ${namedBy}`;
     this.#notes.push(
       `${this.#shown(place)} is protected (${why}); what the command put there was moved to ` +
-        `${moved}`,
+        `${moved}; if it belongs there, write it with the tool write, or run the command with ` +
+        'needs: "outside": the user is asked',
     );
   }
 

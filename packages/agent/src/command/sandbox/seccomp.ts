@@ -6,6 +6,8 @@
  * - No new namespace, no mount, no administrative kernel interface. Most known escapes began there.
  * - Only sockets of the internet and local families and those of `ip` and `ss`.
  * - No injection of input into a terminal, and no setuid files.
+ * - Writes to stdout and stderr wait until there is room: whoever makes them non-blocking, as Node
+ *   does, loses what still waits when it exits (docs/decisions/0051).
  *
  * `programFilter` is for model code of `pawl ask`:
  * - It can start threads but no processes. So its memory limit covers everything, and there is no
@@ -218,6 +220,8 @@ const KILL = 0x80000000;
 /** The call fails with this error number. */
 const failWith = (errorNumber: number): number => 0x00050000 + errorNumber;
 const NOT_PERMITTED = failWith(1);
+/** The call is left out and seems to succeed. */
+const IGNORED = failWith(0);
 /** The C library then tries the older call, whose flags the filter can check. */
 const NOT_IMPLEMENTED = failWith(38);
 const NO_SUCH_FAMILY = failWith(97);
@@ -289,6 +293,9 @@ const SET_ID = 0o6000;
 const MAKES_FILE = 0x400040;
 /** TIOCSTI, TIOCLINUX. */
 const TYPING = [0x5412, 0x541c];
+/** FIONBIO, with which Node and Python make a descriptor non-blocking. */
+const SET_NON_BLOCKING = 0x5421;
+const STDOUT_AND_STDERR = [1, 2];
 const UNIX = 1;
 const INTERNET = [2, 10];
 const NETLINK = 16;
@@ -351,6 +358,10 @@ export const commandFilter = (
     ...on('ioctl', [
       load(argumentAt(1)),
       ...TYPING.flatMap((request) => [when(IF_EQUAL, request), end(NOT_PERMITTED)]),
+      unless(IF_EQUAL, SET_NON_BLOCKING),
+      end(ALLOW),
+      load(argumentAt(0)),
+      ...STDOUT_AND_STDERR.flatMap((output) => [when(IF_EQUAL, output), end(IGNORED)]),
       end(ALLOW),
     ]),
     ...on('socket', checkSocket(local)),
