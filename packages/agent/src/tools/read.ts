@@ -25,8 +25,9 @@ import {
 } from './files.js';
 import { keepPicture } from './picture.js';
 
-/** Below the limit at which the runtime truncates results, so that shown text has no gap. */
-const SHOWN_BYTES = 28_000;
+const SHOWN_BYTES = 50_000;
+/** Numbered lines and what is said of them. */
+const RESULT_BYTES = SHOWN_BYTES + 4_000;
 const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
 
@@ -100,9 +101,7 @@ const translate = ({ view_range: range, ...fields }: JsonObject): TranslatedInpu
   return { input: Object.fromEntries(input), faults };
 };
 
-const remarks: Readonly<Record<Encoding, string>> = {
-  utf8: '',
-  'utf8-bom': '',
+const remarks: Readonly<Record<Exclude<Encoding, 'utf8' | 'utf8-bom'>, string>> = {
   utf16le: '[UTF-16 text, decoded; it can be read, but not edited]',
   utf16be: '[UTF-16 text, decoded; it can be read, but not edited]',
   unknown: '[not valid UTF-8, shown with replacement characters; it can be read, but not edited]',
@@ -150,7 +149,20 @@ const showLines = (
   const summary = isPart
     ? `lines ${offset}-${next - 1} of ${lines.length}`
     : plural(lines.length, 'line');
-  return { status: 'ok', text: shown.join('\n'), summary };
+  return { status: 'ok', text: shown.join('\n'), summary, boundBytes: RESULT_BYTES };
+};
+
+/** How the file differs from what its lines show, and whether it can be edited. */
+const describeText = (text: string, encoding: Encoding): string => {
+  if (encoding !== 'utf8' && encoding !== 'utf8-bom') return remarks[encoding];
+  const breaks = text.split('\n').length - 1;
+  const returns = text.split('\r\n').length - 1;
+  const facts = [
+    ...(encoding === 'utf8-bom' ? ['it begins with a byte order mark'] : []),
+    ...(returns === 0 ? [] : [`${returns === breaks ? 'its' : 'some'} lines end with CRLF`]),
+    ...(text === '' || text.endsWith('\n') ? [] : ['its last line has no line break']),
+  ];
+  return facts.length === 0 ? '' : `[${facts.join('; ')}; edits keep that]`;
 };
 
 const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => {
@@ -223,7 +235,8 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
     case 'file': {
       context.files.set(real, loaded.sha256);
       const decoded = decodeFile(loaded.bytes);
-      if (decoded.kind === 'text') return showLines(decoded.text, remarks[decoded.encoding], input);
+      if (decoded.kind === 'text')
+        return showLines(decoded.text, describeText(decoded.text, decoded.encoding), input);
       return showBinary(shown, loaded.bytes, context);
     }
     default:
