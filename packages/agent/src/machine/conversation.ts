@@ -134,7 +134,7 @@ export const estimateTokens = (messages: readonly Message[]): number => {
  * The messages of a request: the first `length` of the conversation.
  *
  * Reasoning goes back only to the model that made it, and never from a cut reply
- * (docs/rules.md#reasoning).
+ * (docs/rules.md#reasoning). A summary has a frame that says whose text it is.
  */
 export const requestMessages = (
   conversation: Conversation,
@@ -143,7 +143,20 @@ export const requestMessages = (
 ): readonly Message[] =>
   messagesOf(conversation)
     .slice(0, length)
-    .map((message) => withoutForeignReasoning(message, model));
+    .map((message) => withSummaryFrame(withoutForeignReasoning(message, model)));
+
+const SUMMARY_FRAME =
+  '[The conversation so far was replaced by the summary that you wrote of it. Go on with what it ' +
+  'says is next, unless the user asks for something else below. Files that you read still count ' +
+  'as read.]';
+
+const withSummaryFrame = (message: Message): Message => {
+  if (message.role !== 'user') return message;
+  const [first, ...others] = message.parts;
+  if (first?.type !== 'text' || first.origin !== 'summary') return message;
+  const text = `${SUMMARY_FRAME}\n\n${first.text}`;
+  return { ...message, parts: [{ ...first, text }, ...others] };
+};
 
 const withoutForeignReasoning = (message: Message, model: string): Message => {
   if (message.role === 'user' || (message.model === model && !message.cut)) return message;

@@ -138,6 +138,8 @@ export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen' | 'hooks'> & {
   readonly droppedBytes?: number;
   /** `text` is the output of a command: of a long one the end matters most, and what went wrong. */
   readonly isLog?: boolean;
+  /** The tool has bounded `text` to so many bytes: it is cut only beyond them. */
+  readonly boundBytes?: number;
 };
 
 /**

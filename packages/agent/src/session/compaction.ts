@@ -13,13 +13,14 @@ import type {
   UserText,
 } from '../machine/message.js';
 import type { State } from '../machine/state.js';
-import type { Usage } from '../machine/usage.js';
+import { sumUsage, type Usage } from '../machine/usage.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
 import { type HookVerdicts, hookNotes } from '../policy/judged-call.js';
-import type { Model } from '../ports/model.js';
+import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
 import type { Tool } from '../ports/tool.js';
 import type { Equipment, RunningSession } from './equipment.js';
 import {
+  effortOption,
   OpenRequests,
   priceUsage,
   type ReplyEnding,
@@ -101,8 +102,9 @@ export class Compactions {
   }
 
   /**
-   * The call has the same instructions and tools as every request: providers refuse calls and
-   * results without their tools, and read the common start from their cache.
+   * The call has the instructions, tools, effort and tool choice of every request: providers refuse
+   * calls and results without their tools, and read the common start from their cache. A model that
+   * calls tools and writes nothing is asked once more, without a choice.
    */
   async #summarise(action: StartCompaction, state: State, verdicts: WithHooks): Promise<void> {
     const { compactionId } = action;
@@ -112,21 +114,31 @@ export class Compactions {
     const model = this.#equipment.model(settings.model);
     const { prices } = model.facts;
     const { messages, replaced } = summaryRequest(action, state, model, this.#equipment, verdicts);
-    const reading = readStream({
-      model,
-      request: { instructions, tools: declarations, toolChoice: 'none', messages },
-      clock,
-      firstByteMs: settings.firstByteMs,
-      silenceMs: settings.silenceMs,
-      onPiece: () => undefined,
-      onLateUsage: (tokens) =>
-        post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
-      onBadUsage: (fault) =>
-        post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
-    });
-    const ending = await this.#requests.follow(compactionId, reading);
+    const usageId = compactionId;
+    let spent: Usage | null = null;
+    const add = (tokens: TokenUsage): Usage => sumUsage(spent, priceUsage(tokens, prices));
+    const ask = (choice: Pick<ModelRequest, 'toolChoice'>): Promise<ReplyEnding> => {
+      const common = { instructions, tools: declarations, ...effortOption(settings), messages };
+      const reading = readStream({
+        model,
+        request: { ...common, ...choice },
+        clock,
+        firstByteMs: settings.firstByteMs,
+        silenceMs: settings.silenceMs,
+        onPiece: () => undefined,
+        onLateUsage: (tokens) => post({ type: 'UsageReported', usageId, usage: add(tokens) }),
+        onBadUsage: (fault) =>
+          post({ type: 'UsageReported', usageId, usage: UNKNOWN_USAGE, fault }),
+      });
+      return this.#requests.follow(compactionId, reading);
+    };
+    let ending = await ask({});
+    if (ending.type === 'completed' && onlyCalls(ending)) {
+      spent = ending.usage === null ? UNKNOWN_USAGE : priceUsage(ending.usage, prices);
+      ending = await ask({ toolChoice: 'none' });
+    }
     if (ending.type === 'aborted') return;
-    const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
+    const usage = ending.usage === null ? spent : add(ending.usage);
     if (ending.type === 'failed')
       return this.#fail(compactionId, ending.error.message, usage, verdicts);
     const fault = summaryFault(ending);
@@ -167,6 +179,9 @@ const summaryFault = (reply: Completed): string | null => {
     return `it stopped with "${stopReason}" before its end`;
   return replyText(reply) === '' ? 'its reply holds no text' : null;
 };
+
+const onlyCalls = (reply: Completed): boolean =>
+  replyText(reply) === '' && reply.parts.some(({ type }) => type === 'call');
 
 const CHARACTERS_PER_TOKEN = 4;
 /** Largest share of the context window for a summary. */

@@ -60,7 +60,7 @@ const storeParts = (
 ): readonly AssistantPart[] =>
   reply.parts.filter((part) => !isEmptyText(part)).map((part) => storePart(part, judged));
 
-const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort'> =>
+export const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort'> =>
   effort === 'auto' ? {} : { effort };
 
 /** Performs SendLlmRequest and AbortLlmRequest. */

@@ -301,7 +301,7 @@ const blobNote = (blob: string, droppedBytes = 0): string =>
  * it.
  */
 export const cutOutcome = async (
-  { droppedBytes, isLog = false, ...outcome }: ToolOutcome,
+  { droppedBytes, isLog = false, boundBytes: _, ...outcome }: ToolOutcome,
   limitBytes: number,
   blobs: Blobs,
 ): Promise<CallOutcome> => {

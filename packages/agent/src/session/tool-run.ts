@@ -83,6 +83,10 @@ const findUnsent = async (_: unknown, { findSent }: ToolContext): Promise<Interr
 
 type Perform = () => Promise<ToolOutcome>;
 
+/** Results of one batch are whole up to so many bytes together. Later ones are cut to the other. */
+const BATCH_BYTES = 100_000;
+const LATER_RESULT_BYTES = 4_096;
+
 export class ToolRuns {
   readonly #equipment: Equipment;
   readonly #session: RunningSession;
@@ -92,6 +96,8 @@ export class ToolRuns {
   #recalling: Promise<void> | null = null;
   #recall: Recall | null = null;
   #closing = false;
+  /** The last batch that reported a result, and the bytes of its results so far. */
+  #batch = { batchId: '', bytes: 0 };
   /** Of calls that never began, and of those that the end of the session has stopped. */
   readonly #stopped = createStoppedCalls();
 
@@ -361,12 +367,23 @@ export class ToolRuns {
     userHooks: UserHookRuns | null,
   ): Promise<CallOutcome> {
     const clean = redactOutcome(this.#equipment.redactor, outcome);
-    const cut = await cutOutcome(clean, this.#settings().outputCutBytes, this.#blobs);
+    const cut = await cutOutcome(clean, this.#cutBytes(run, clean), this.#blobs);
     if (userHooks === null || run.isForgotten) return cut;
     const { call, signal, force } = run;
     // After its deadline the signal of the call is aborted already.
     const signals = signal.signal.aborted ? [force.signal] : [signal.signal, force.signal];
     return userHooks.afterTool(call, cut, signals);
+  }
+
+  /** The limit of a result. What its batch has reported before counts. */
+  #cutBytes({ batchId }: ToolRun, { text, boundBytes = 0 }: ToolOutcome): number {
+    const limitBytes = Math.max(this.#settings().outputCutBytes, boundBytes);
+    const before = this.#batch.batchId === batchId ? this.#batch.bytes : 0;
+    const resultBytes = Math.min(Buffer.byteLength(text), limitBytes);
+    const fits = before === 0 || before + resultBytes <= BATCH_BYTES;
+    const cutBytes = fits ? limitBytes : Math.min(limitBytes, LATER_RESULT_BYTES);
+    this.#batch = { batchId, bytes: before + Math.min(resultBytes, cutBytes) };
+    return cutBytes;
   }
 
   /** Posts the one ToolCompleted of a call, unless the machine has settled it. */

@@ -1,9 +1,17 @@
 import { readdir } from 'node:fs/promises';
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
 import { holdFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool, readFileShape } from './define-tool.js';
+import {
+  type Aliases,
+  defineTool,
+  FILE_NAMES,
+  type InputFault,
+  readNumber,
+  type TranslatedInput,
+} from './define-tool.js';
 import { failed } from './file-change.js';
 import {
   blobHash,
@@ -17,8 +25,9 @@ import {
 } from './files.js';
 import { keepPicture } from './picture.js';
 
-/** Below the limit at which the runtime truncates results, so that shown text has no gap. */
-const SHOWN_BYTES = 28_000;
+const SHOWN_BYTES = 50_000;
+/** Numbered lines and what is said of them. */
+const RESULT_BYTES = SHOWN_BYTES + 4_000;
 const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
 
@@ -47,9 +56,52 @@ const schema = v.strictObject({
 });
 type Input = v.InferOutput<typeof schema>;
 
-const remarks: Readonly<Record<Encoding, string>> = {
-  utf8: '',
-  'utf8-bom': '',
+// ---- Input in the form of other agents ----
+
+const ALIASES: Aliases = { ...FILE_NAMES, offset: ['start_line', 'startLine'] };
+const LAST_LINES: readonly string[] = ['end_line', 'endLine'];
+
+/** The number of lines up to `last`, or what is wrong with it. -1 is the end of the file. */
+const countUpTo = (last: Json, { offset = 1, limit }: JsonObject): number | string | null => {
+  if (last === -1) return null;
+  if (typeof last !== 'number' || typeof offset !== 'number') return 'must be a line number';
+  const count = last - offset + 1;
+  if (count < 1) return `lies before the first line, ${offset}`;
+  const says = limit !== undefined && limit !== null && limit !== count;
+  return says ? `says something else than limit: give limit alone` : count;
+};
+
+/** Line 0 is the first line; a last line becomes a limit. */
+const translate = ({ view_range: range, ...fields }: JsonObject): TranslatedInput => {
+  const faults: InputFault[] = [];
+  const input = new Map(Object.entries(fields));
+  if (input.get('offset') === 0) input.set('offset', 1);
+  const ends = LAST_LINES.flatMap((name) => {
+    const value = input.get(name) ?? null;
+    input.delete(name);
+    return value === null ? [] : [{ name, value: readNumber(value) }];
+  });
+  if (Array.isArray(range) && range.length === 2) {
+    const [first = null, last = null]: readonly Json[] = range;
+    const offset = input.get('offset') ?? first;
+    if (offset !== first)
+      faults.push({
+        field: 'view_range',
+        why: 'says something else than offset: give offset alone',
+      });
+    input.set('offset', offset);
+    ends.push({ name: 'view_range', value: last });
+  } else if (range !== undefined && range !== null)
+    faults.push({ field: 'view_range', why: 'must be two line numbers: give offset and limit' });
+  for (const { name, value } of ends) {
+    const count = countUpTo(value, Object.fromEntries(input));
+    if (typeof count === 'string') faults.push({ field: name, why: count });
+    else if (count !== null) input.set('limit', count);
+  }
+  return { input: Object.fromEntries(input), faults };
+};
+
+const remarks: Readonly<Record<Exclude<Encoding, 'utf8' | 'utf8-bom'>, string>> = {
   utf16le: '[UTF-16 text, decoded; it can be read, but not edited]',
   utf16be: '[UTF-16 text, decoded; it can be read, but not edited]',
   unknown: '[not valid UTF-8, shown with replacement characters; it can be read, but not edited]',
@@ -97,7 +149,20 @@ const showLines = (
   const summary = isPart
     ? `lines ${offset}-${next - 1} of ${lines.length}`
     : plural(lines.length, 'line');
-  return { status: 'ok', text: shown.join('\n'), summary };
+  return { status: 'ok', text: shown.join('\n'), summary, boundBytes: RESULT_BYTES };
+};
+
+/** How the file differs from what its lines show, and whether it can be edited. */
+const describeText = (text: string, encoding: Encoding): string => {
+  if (encoding !== 'utf8' && encoding !== 'utf8-bom') return remarks[encoding];
+  const breaks = text.split('\n').length - 1;
+  const returns = text.split('\r\n').length - 1;
+  const facts = [
+    ...(encoding === 'utf8-bom' ? ['it begins with a byte order mark'] : []),
+    ...(returns === 0 ? [] : [`${returns === breaks ? 'its' : 'some'} lines end with CRLF`]),
+    ...(text === '' || text.endsWith('\n') ? [] : ['its last line has no line break']),
+  ];
+  return facts.length === 0 ? '' : `[${facts.join('; ')}; edits keep that]`;
 };
 
 const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => {
@@ -170,7 +235,8 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
     case 'file': {
       context.files.set(real, loaded.sha256);
       const decoded = decodeFile(loaded.bytes);
-      if (decoded.kind === 'text') return showLines(decoded.text, remarks[decoded.encoding], input);
+      if (decoded.kind === 'text')
+        return showLines(decoded.text, describeText(decoded.text, decoded.encoding), input);
       return showBinary(shown, loaded.bytes, context);
     }
     default:
@@ -184,7 +250,8 @@ export const readTool: Tool = defineTool({
     'Shows a text file with line numbers (number, tab, line), a picture, or what is in a ' +
     'folder. Long files come in parts: go on with offset.',
   schema,
-  shape: readFileShape,
+  aliases: ALIASES,
+  translate,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   async judge(input, workspace) {
     return blobHash(input.path) === null ? judgePath(input.path, workspace) : judgeBlob(input.path);

@@ -41,7 +41,10 @@ const tokensOf = ({ messages, tools }: ModelRequest): number => {
   return INSTRUCTIONS_TOKENS + Math.ceil(sum / 4);
 };
 
-const isSummarising = (request: ModelRequest): boolean => request.toolChoice === 'none';
+const isSummarising = ({ messages }: ModelRequest): boolean => {
+  const last = messages.at(-1)?.parts.at(-1);
+  return last?.type === 'text' && 'origin' in last && /^(?:Stop here: )?summarise/.test(last.text);
+};
 
 /** What a provider refuses whatever the size. */
 const assertWellFormed = (messages: readonly Message[]): void => {

@@ -118,7 +118,7 @@ test('a model that cannot be found is a failed request with the reason, not a fa
   assert.match(state.reason.message, /no wire to test/);
 });
 
-test('a compaction asks once, with the instructions and tools of every request, and ends on its own', async () => {
+test('a compaction asks once, with instructions, tools and choice of every request, and ends on its own', async () => {
   const on = await play({
     tools: [tool('look', () => ok(''))],
     model: testModel(say('a'.repeat(100)), say('b'), overflow, say('the summary'), say('c')),
@@ -131,7 +131,7 @@ test('a compaction asks once, with the instructions and tools of every request, 
   assert.equal(compaction?.instructions, 'be brief');
   assert.deepEqual(
     [compaction?.tools, compaction?.toolChoice, before?.toolChoice],
-    [before?.tools, 'none', undefined],
+    [before?.tools, undefined, undefined],
   );
   assert.deepEqual(compaction?.messages.slice(0, 3), before?.messages);
   assert.deepEqual(compaction?.messages.at(-1), {
@@ -180,10 +180,49 @@ test('a compaction goes on from a trailing user message, and calls in its reply 
   assert.equal(runs, 1);
 });
 
+test('a compaction that only calls tools is asked for once more without a choice, and both are paid', async () => {
+  const silent = callTools(rawCall('9', 'look'));
+  const on = await play({
+    tools: [tool('look', () => ok('seen'))],
+    model: testModel(say('a'), say('b'), silent, say('the summary')),
+  });
+  for (const text of ['one', 'two']) {
+    await on.say(text);
+    await on.rest();
+  }
+  const before = (await on.state()).session.usage.outputTokens;
+  await on.runtime.send(on.id, { type: 'CompactRequested' });
+  await on.until(({ event }) => event.type === 'CompactionCompleted');
+  const choices = on.model.requests.slice(2).map(({ toolChoice }) => toolChoice);
+  assert.deepEqual(choices, [undefined, 'none']);
+  const { conversation, usage } = (await on.state()).session;
+  assert.match(JSON.stringify(messagesOf(conversation)), /the summary/);
+  const paid = on.model.requests.length / 2; // each reply has the same usage
+  assert.equal(usage.outputTokens, before * paid);
+});
+
+test('the summary of a compaction goes to the model in a frame that says whose text it is', async () => {
+  const on = await play({ model: testModel(say('a'), say('b'), say('the summary'), say('c')) });
+  for (const text of ['one', 'two']) {
+    await on.say(text);
+    await on.rest();
+  }
+  await on.runtime.send(on.id, { type: 'CompactRequested' });
+  await on.until(({ event }) => event.type === 'CompactionCompleted');
+  await on.say('three');
+  await on.rest();
+  const [first] = on.model.requests.at(-1)?.messages ?? [];
+  const [part] = first?.parts ?? [];
+  assert.ok(part?.type === 'text');
+  assert.match(part.text, /^\[The conversation so far was replaced by the summary that you wrote/);
+  assert.match(part.text, /\n\nthe summary/);
+  const { conversation } = (await on.state()).session;
+  assert.doesNotMatch(JSON.stringify(messagesOf(conversation)), /was replaced/);
+});
+
 for (const [title, answer] of [
   ['fails', overflow],
   ['is blank', say('  ')],
-  ['calls a tool and says nothing', callTools(rawCall('9', 'look'))],
   ['is cut off', pieces(completed([{ type: 'text', text: 'half a summ' }], 'maxTokens'))],
   ['is refused', pieces(completed([{ type: 'text', text: 'No.' }], 'refusal'))],
   [

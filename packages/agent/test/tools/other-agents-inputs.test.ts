@@ -67,6 +67,74 @@ const read: readonly {
     input: { command: 'ls', run_in_background: true, timeout_ms: 5 },
     becomes: { command: 'ls', background: true, timeoutMs: 5 },
   },
+  {
+    tool: 'bash',
+    input: { cmd: 'ls', timeout: '120000' },
+    becomes: { command: 'ls', timeoutMs: 120_000 },
+  },
+  { tool: 'bash', input: { command: ['bash', '-lc', 'ls | wc'] }, becomes: { command: 'ls | wc' } },
+  {
+    tool: 'bash',
+    input: { command: ['grep', 'a b', "it's"] },
+    becomes: { command: "grep 'a b' 'it'\\''s'" },
+  },
+  {
+    tool: 'bash',
+    input: { command: '', jobAction: 'show', jobId: '1' },
+    becomes: { jobAction: 'show', jobId: 'job-1' },
+  },
+  {
+    tool: 'bash',
+    input: { jobAction: 'kill', job_id: 2 },
+    becomes: { jobAction: 'kill', jobId: 'job-2' },
+  },
+  {
+    tool: 'read',
+    input: { path: 'file', offset: '5', limit: '2' },
+    becomes: { path: 'file', offset: 5, limit: 2 },
+  },
+  { tool: 'read', input: { path: 'file', offset: 0 }, becomes: { path: 'file', offset: 1 } },
+  {
+    tool: 'read',
+    input: { path: 'file', start_line: 3, end_line: 5 },
+    becomes: { path: 'file', offset: 3, limit: 3 },
+  },
+  {
+    tool: 'write',
+    input: { path: 'file', contents: 'x' },
+    becomes: { path: 'file', content: 'x' },
+  },
+  {
+    tool: 'find',
+    input: { pattern: '*.ts', path: 'file' },
+    becomes: { glob: '*.ts', path: 'file' },
+  },
+  {
+    tool: 'search',
+    input: {
+      query: 'x',
+      path: 'file',
+      '-i': 'true',
+      '-n': true,
+      output_mode: 'files_with_matches',
+    },
+    becomes: { pattern: 'x', path: 'file', ignoreCase: true, filesOnly: true, '-n': true },
+  },
+  {
+    tool: 'todo',
+    input: {
+      todos: [
+        { id: '1', content: 'a', status: 'in_progress', activeForm: 'doing a' },
+        { content: 'b', status: 'completed' },
+      ],
+    },
+    becomes: {
+      items: [
+        { text: 'a', status: 'inProgress' },
+        { text: 'b', status: 'done' },
+      ],
+    },
+  },
 ];
 
 for (const { tool, input, becomes } of read) {
@@ -75,7 +143,8 @@ for (const { tool, input, becomes } of read) {
     const judgement = await place.judge(tool, input);
     assert.equal(judgement.kind, 'ok');
     assert.deepEqual(judgement.input, becomes, 'what policy decides about and the journal keeps');
-    if (tool !== 'bash') assert.deepEqual(judgement.facts.paths, [place.path('file')]);
+    if (Object.hasOwn(becomes, 'path'))
+      assert.deepEqual(judgement.facts.paths, [place.path('file')]);
   });
 }
 
@@ -125,7 +194,72 @@ const refused: readonly {
     why: /is missing/,
   },
   { tool: 'write', input: { file_path: 7, content: '' }, field: 'path', why: /must be string/ },
-  { tool: 'bash', input: { command: 'ls', timeout: 5 }, field: 'timeout', why: /not a field/ },
+  {
+    tool: 'bash',
+    input: { command: 'ls', timeout: 5 },
+    field: 'timeout',
+    why: /may be ms or seconds: give timeoutMs, in ms \(5000 for 5 seconds\)/,
+  },
+  {
+    tool: 'bash',
+    input: { command: 'ls', timeout: 60_000, timeoutMs: 5 },
+    field: 'timeout',
+    why: /something else than timeoutMs/,
+  },
+  {
+    tool: 'bash',
+    input: { command: 'rm -rf x', cmd: 'ls' },
+    field: 'cmd',
+    why: /something else than command: give command alone/,
+  },
+  {
+    tool: 'bash',
+    input: { command: ['ls', '&&', 'rm', 'x'] },
+    field: 'command',
+    why: /a list with &&, which can be read in two ways/,
+  },
+  {
+    tool: 'bash',
+    input: { command: 'ls', cwd: '/etc' },
+    field: 'cwd',
+    why: /begin the command with cd/,
+  },
+  {
+    tool: 'read',
+    input: { path: 'a', start_line: 9, end_line: 3 },
+    field: 'end_line',
+    why: /lies before the first line, 9/,
+  },
+  {
+    tool: 'read',
+    input: { path: 'a', offset: 1, end_line: 3, limit: 7 },
+    field: 'end_line',
+    why: /something else than limit/,
+  },
+  {
+    tool: 'search',
+    input: { pattern: 'a', query: 'b' },
+    field: 'query',
+    why: /something else than pattern/,
+  },
+  {
+    tool: 'search',
+    input: { pattern: 'a', output_mode: 'count' },
+    field: 'output_mode',
+    why: /must be content or files_with_matches/,
+  },
+  {
+    tool: 'read',
+    input: { offset: 'x', lines: 3 },
+    field: 'path',
+    why: /^is missing; offset: must be number, not "x"; lines: is not a field of this tool\. Fields: path, offset\?, limit\?\.$/,
+  },
+  {
+    tool: 'todo',
+    input: { todos: [{ content: 'a', status: 'later' }, { status: 'completed' }] },
+    field: 'items[0].status',
+    why: /items\[1\]\.text: is missing.*Fields: items: \[\{text, status\}\]/,
+  },
 ];
 
 for (const { tool, input, field, why } of refused) {

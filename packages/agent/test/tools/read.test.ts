@@ -18,13 +18,25 @@ const utf16 = (text: string): Buffer => Buffer.from(`\ufeff${text}`, 'utf16le');
 const rows: readonly Row[] = [
   { title: 'lines have numbers', file: 'a\n\nb\n', status: 'ok', text: '1\ta\n2\t\n3\tb' },
   {
-    title: 'a last line without a line break counts',
+    title: 'a last line without a line break counts, and that is said',
     file: 'a\nb',
     status: 'ok',
-    text: '1\ta\n2\tb',
+    text: '[its last line has no line break; edits keep that]\n1\ta\n2\tb',
   },
-  { title: 'CRLF is not shown', file: 'a\r\nb\r\n', status: 'ok', text: '1\ta\n2\tb' },
-  { title: 'a byte order mark is not shown', file: '\ufeffa\n', status: 'ok', text: '1\ta' },
+  {
+    title: 'CRLF is not shown, but said',
+    file: 'a\r\nb\r\n',
+    status: 'ok',
+    text: '[its lines end with CRLF; edits keep that]\n1\ta\n2\tb',
+  },
+  {
+    title: 'a byte order mark is not shown, but said, with all else',
+    file: '\ufeffa\r\nb\nc',
+    status: 'ok',
+    text:
+      '[it begins with a byte order mark; some lines end with CRLF; ' +
+      'its last line has no line break; edits keep that]\n1\ta\n2\tb\n3\tc',
+  },
   { title: 'an empty file says so', file: '', status: 'ok', text: '[the file is empty]' },
   {
     title: 'a part says where it goes on',
@@ -54,10 +66,10 @@ const rows: readonly Row[] = [
     text: `1\t${'x'.repeat(2_000)} … 5 more characters in this line\n2\tb`,
   },
   {
-    title: 'a long file is shown in parts that are smaller than the limit for outputs',
+    title: 'a long file is shown in parts of 50 kB',
     file: `${'y'.repeat(99)}\n`.repeat(1_000),
     status: 'ok',
-    text: /^1\ty[\s\S]{27000,28000}\[lines 1-\d+ of 1000; go on with offset \d+\]$/,
+    text: /^1\ty[\s\S]{49000,50000}\[lines 1-\d+ of 1000; go on with offset \d+\]$/,
   },
   {
     title: 'UTF-16 is decoded and said to be',
