@@ -90,7 +90,8 @@ const openMemoryJournal = <M extends MachineTypes>(
     full: null,
     read: (from = 1) => entriesFrom(session.records, from),
     blobs,
-    frozen: () => readFrozen(memoryPath(session.header.sessionId), session.header, blobs),
+    frozen: (tools) =>
+      readFrozen(memoryPath(session.header.sessionId), session.header, blobs, tools),
     close: async () => {
       if (isOpen) session.writer = 'none';
       isOpen = false;

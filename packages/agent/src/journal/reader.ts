@@ -525,13 +525,14 @@ export const readFrozen = async <M extends MachineTypes>(
   path: string,
   header: Header<M>,
   blobs: Blobs,
+  declared: string = header.tools,
 ): Promise<FrozenPrompt> => {
   const [instructions, tools] = await Promise.all([
     blobs.get(header.instructions),
-    blobs.get(header.tools),
+    blobs.get(declared),
   ]);
   if (instructions !== undefined && tools !== undefined) return { instructions, tools };
-  const missing = instructions === undefined ? header.instructions : header.tools;
+  const missing = instructions === undefined ? header.instructions : declared;
   throw new JournalError(
     'damaged',
     path,

@@ -107,14 +107,19 @@ export class Compactions {
   async #summarise(action: StartCompaction, state: State, verdicts: WithHooks): Promise<void> {
     const { compactionId } = action;
     const { settings } = state.session;
-    const { instructions, declarations, clock } = this.#equipment;
+    const { instructions, clock } = this.#equipment;
     const { post } = this.#session;
     const model = this.#equipment.model(settings.model);
     const { prices } = model.facts;
     const { messages, replaced } = summaryRequest(action, state, model, this.#equipment, verdicts);
     const reading = readStream({
       model,
-      request: { instructions, tools: declarations, toolChoice: 'none', messages },
+      request: {
+        instructions,
+        tools: this.#equipment.declarations(),
+        toolChoice: 'none',
+        messages,
+      },
       clock,
       firstByteMs: settings.firstByteMs,
       silenceMs: settings.silenceMs,
@@ -222,7 +227,7 @@ const summaryRequest = (
   const wish = [instructions ?? '', ...hookNotes(hooks)].filter((text) => text !== '').join('\n');
   const ask = equipment.compactionInstructions(wish === '' ? null : wish);
   const replaced = withoutImages(requestMessages(state.session.conversation, length, model.id));
-  const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations)}${ask}`;
+  const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations())}${ask}`;
   const messages = fitMessages(replaced, messageTokensMax(state, model, besides));
   return { messages: askForSummary(messages, ask), replaced };
 };

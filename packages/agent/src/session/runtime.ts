@@ -163,7 +163,11 @@ class OpenSessions implements LocalRuntime {
       const { startedBy = null } = journal.header;
       const settings = { ...opened.state.session.settings, ...changes };
       const dependencies = await this.#needs.equip(settings, sessionId, startedBy);
-      const equipment = this.#gather(dependencies, await journal.frozen(), stoppingPolicy);
+      const equipment = this.#gather(
+        dependencies,
+        await journal.frozen(settings.tools),
+        stoppingPolicy,
+      );
       const state =
         origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
       return { changes, equipment, state };
