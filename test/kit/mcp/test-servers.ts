@@ -72,8 +72,8 @@ export const httpServer = async (
   });
   const methods: string[] = [];
   const http = createServer(async (incoming, outgoing) => {
-    if (!(await allows(incoming))) return void outgoing.writeHead(401).end();
     const body = await readBody(incoming);
+    if (!(await allows(incoming))) return void outgoing.writeHead(401).end();
     methods.push(String(incoming.headers['mcp-method'] ?? 'none'));
     const headers = Object.entries(incoming.headers).map(([key, value]) => [key, String(value)]);
     const abort = new AbortController();
