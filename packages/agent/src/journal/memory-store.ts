@@ -90,8 +90,7 @@ const openMemoryJournal = <M extends MachineTypes>(
     full: null,
     read: (from = 1) => entriesFrom(session.records, from),
     blobs,
-    frozen: (tools) =>
-      readFrozen(memoryPath(session.header.sessionId), session.header, blobs, tools),
+    frozen: () => readFrozen(memoryPath(session.header.sessionId), session.header, blobs),
     close: async () => {
       if (isOpen) session.writer = 'none';
       isOpen = false;

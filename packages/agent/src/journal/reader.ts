@@ -525,14 +525,13 @@ export const readFrozen = async <M extends MachineTypes>(
   path: string,
   header: Header<M>,
   blobs: Blobs,
-  declared: string = header.tools,
 ): Promise<FrozenPrompt> => {
   const [instructions, tools] = await Promise.all([
     blobs.get(header.instructions),
-    blobs.get(declared),
+    blobs.get(header.tools),
   ]);
   if (instructions !== undefined && tools !== undefined) return { instructions, tools };
-  const missing = instructions === undefined ? header.instructions : declared;
+  const missing = instructions === undefined ? header.instructions : header.tools;
   throw new JournalError(
     'damaged',
     path,

@@ -167,7 +167,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     },
     read: (from = 1) => readEntries<M>(machine.kind, path, from, writer.size),
     blobs,
-    frozen: (tools) => readFrozen(path, header, blobs, tools),
+    frozen: () => readFrozen(path, header, blobs),
     ...(parts.adopt === undefined ? {} : { adopt: parts.adopt }),
     close: () => {
       closing ??= close();

@@ -85,11 +85,8 @@ export type Journal<M extends MachineTypes = AgentTypes> = {
   readonly full?: Error | null;
   read(from?: number): AsyncIterable<Entry<M>>;
   readonly blobs: Blobs;
-  /**
-   * Reads the blobs that the header names; rejects with `damaged` if one is missing. `tools`: the
-   * declarations that have replaced those of the header.
-   */
-  frozen(tools?: string): Promise<FrozenPrompt>;
+  /** Reads the blobs that the header names; rejects with `damaged` if one is missing. */
+  frozen(): Promise<FrozenPrompt>;
   /** Makes a foreign session one of this store. Absent for a session that was created here. */
   adopt?(): Promise<void>;
   /** Releases the lock. */
