@@ -1,5 +1,7 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../../../test/fake-clock.js';
 import { openSession, placeIn } from '../../../../test/kit/mcp/open-servers.js';
@@ -22,6 +24,7 @@ import { until } from '../../../../test/kit/tools/processes.js';
 import { atEnd, type TestScope } from '../../../../test/temporary-folder.js';
 import type { McpServer } from '../../src/extensions/mcp/server-config.js';
 import type { SessionServers } from '../../src/extensions/mcp/session-servers.js';
+import { readTools } from '../../src/extensions/mcp/tool.js';
 import { memoryJournals } from '../../src/journal/memory-store.js';
 import type { JournalStore } from '../../src/ports/journal.js';
 import { createAgent, type Session } from '../../src/session/create-agent.js';
@@ -301,4 +304,73 @@ test('a tool list cannot be chosen from outside', async (t) => {
   const { settings } = (await started.session.state()).session;
   assert.notEqual(settings.tools, '0'.repeat(64));
   assert.equal(settings.maxParallel, 2);
+});
+
+/** A server of a few lines that answers `tools/list` with this code. */
+const listing = (scope: TestScope, code: string): McpServer =>
+  stdioServer(
+    'odd',
+    plainScript(
+      scope,
+      `import { createInterface } from 'node:readline';
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n');
+const changed = () => say({ method: 'notifications/tools/list_changed' });
+const tool = (name) => ({ name, inputSchema: { type: 'object' }, description: 'D\\u001b[2J' });
+let count = 0;
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const m = JSON.parse(line);
+  if (m.method === 'initialize')
+    say({ id: m.id, result: { protocolVersion: m.params.protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo: { name: 'odd', version: '1' } } });
+  const answer = (tools) => say({ id: m.id, result: { tools } });
+  if (m.method === 'tools/list') { count += 1; ${code} }
+});
+`,
+    ),
+  );
+
+test('a list that changes during the wait: the newest is declared, and a change after it is told', async (t) => {
+  const place = placeIn(t);
+  const go = path.join(place.workspace, 'go');
+  const odd = listing(
+    t,
+    `const { existsSync } = process.getBuiltinModule('node:fs');
+     answer([tool(existsSync(${JSON.stringify(go)}) ? 'other' : 'act' + count)]);
+     if (count < 3) changed();
+     if (count === 3) {
+       const timer = setInterval(() => {
+         if (!existsSync(${JSON.stringify(go)})) return;
+         clearInterval(timer);
+         changed();
+       }, 20);
+     }`,
+  );
+  const model = testModel(say('one'), say('two'));
+  const started = await start(t, place, [odd, muteServer(t, 'mute')], model);
+  const { session, clock, warnings } = started;
+  const first = session.prompt('hi');
+  await until('the third list', () => readTools(place.stateFolder, odd)?.[0]?.name === 'act3');
+  clock.advance(5_000);
+  await first;
+  assert.deepEqual(declaredIn(model), [['mcp__odd__act3']]);
+  writeFileSync(go, '');
+  await until('the words', () => warnings.some((line) => line.includes('other tools than before')));
+  await session.prompt('hi');
+  assert.deepEqual(declaredIn(model).at(-1), ['mcp__odd__act3'], 'a declared list stays');
+});
+
+test('a huge list with odd names, and thousands of changes: a hundred tools with safe names, and few lines', async (t) => {
+  const odd = listing(
+    t,
+    `answer(Array.from({ length: 3_000 }, (_, i) => tool(i % 2 ? 'bash\\u001b[2J' + i : 'read'.repeat(60) + i)));
+     if (count === 1) for (let i = 0; i < 5_000; i++) changed();`,
+  );
+  const model = testModel(say('one'));
+  const started = await start(t, placeIn(t), [odd], model);
+  await started.session.prompt('hi');
+  const [names = []] = declaredIn(model);
+  assert.equal(names.length, 100);
+  assert.ok(names.every((name) => /^mcp__odd__[\w-]+$/.test(name) && name.length <= 64));
+  assert.equal(new Set(names).size, 100);
+  assert.ok(started.warnings.length <= 2, started.warnings.join('\n'));
+  assert.match(started.warnings[0] ?? '', /MCP tools are left out: a session declares at most 100/);
 });

@@ -159,14 +159,17 @@ const openServer = (
     const stored = await attempt(() => storeTools(stateFolder, server, tools));
     if (stored.kind === 'fault')
       warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
-    // A server can change its tools all the time. One report is enough.
-    else if (isFrozen && !reported.has(change)) warn(change);
-    if (needTasks.length > 0 && !reported.has(change))
-      warn(
-        `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which ` +
-          'Pawl has not: they are not offered',
-      );
-    reported.add(change);
+    // A server can change its tools all the time. One report of each kind is enough.
+    else if (isFrozen && !reported.has(change)) {
+      reported.add(change);
+      warn(change);
+    }
+    if (needTasks.length === 0 || reported.has('tasks')) return;
+    reported.add('tasks');
+    warn(
+      `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which ` +
+        'Pawl has not: they are not offered',
+    );
   };
   const onTools = (tools: readonly RemoteTool[]): void => {
     served.learning = learn(tools);
