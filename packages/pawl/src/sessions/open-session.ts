@@ -492,8 +492,8 @@ const connectSoon = (servers: SessionServers, session: Session, place: Place): v
 };
 
 /**
- * The tools that a session has only if the user wants them. The tools of a session are frozen when
- * it begins: a resumed one may have any of these, so all of them are provided.
+ * The tools that a session has only if the user wants them. A resumed session keeps the tools that
+ * it has, which may be any of these, so all of them are provided.
  */
 export const optionalTools = async (
   flags: RunFlags & Configured,
