@@ -14,7 +14,7 @@ import type { Clock } from '../platform/clock.js';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Blobs } from '../ports/journal.js';
 import type { Model, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
-import type { Tool } from '../ports/tool.js';
+import type { LateTools, Tool } from '../ports/tool.js';
 import { declare, type Equipment, type RunningSession } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
@@ -64,6 +64,10 @@ const storeParts = (
 const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort'> =>
   effort === 'auto' ? {} : { effort };
 
+/** Whether the model has replied in the session. A summary has taken the place of its replies. */
+export const hasReplied = ({ conversation, counters }: SessionData): boolean =>
+  counters.compaction > 0 || messagesOf(conversation).some(({ role }) => role === 'assistant');
+
 /** Performs SendLlmRequest and AbortLlmRequest. */
 export class ModelCalls {
   readonly #equipment: Equipment;
@@ -73,12 +77,15 @@ export class ModelCalls {
   readonly #asking = new Set<string>();
   /** Ends the wait for tools of the request with this id. */
   readonly #joining = new Map<string, AbortController>();
+  /** null: all tools were there from the start. */
+  readonly #lateTools: LateTools | null;
   /** Whether the model has replied in this session. */
   #hasReplied = false;
 
   constructor(equipment: Equipment, session: RunningSession) {
     this.#equipment = equipment;
     this.#session = session;
+    this.#lateTools = equipment.lateTools ?? null;
   }
 
   /**
@@ -87,10 +94,12 @@ export class ModelCalls {
   send(requestId: string, length: number, before: State): void {
     const conversing = attempt(async () => {
       this.#asking.add(requestId);
-      const { state, why } = await this.#mayCall(
-        requestId,
-        await this.#joinTools(requestId, before),
-      );
+      const joined =
+        this.#lateTools === null
+          ? before
+          : await this.#joinTools(this.#lateTools, requestId, before);
+      if (!this.#asking.has(requestId)) return;
+      const { state, why } = await this.#mayCall(requestId, joined);
       const { session } = state;
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
@@ -118,12 +127,9 @@ export class ModelCalls {
   }
 
   /** The state with the tools that have come since the last request. */
-  async #joinTools(requestId: string, before: State): Promise<State> {
-    const { lateTools = null, clock } = this.#equipment;
-    if (lateTools === null) return before;
-    this.#hasReplied ||= messagesOf(before.session.conversation).some(
-      ({ role }) => role === 'assistant',
-    );
+  async #joinTools(lateTools: LateTools, requestId: string, before: State): Promise<State> {
+    const { clock } = this.#equipment;
+    this.#hasReplied ||= hasReplied(before.session);
     const joining = new AbortController();
     this.#joining.set(requestId, joining);
     const tools = await lateTools.before({

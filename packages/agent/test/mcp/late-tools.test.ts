@@ -53,9 +53,14 @@ const start = async (
   place: Place,
   servers: readonly McpServer[],
   model: TestModel,
-  more: { journals?: JournalStore; resume?: string; keepsTools?: true } = {},
+  more: {
+    journals?: JournalStore;
+    resume?: string;
+    keepsTools?: true;
+    stoppingPolicy?: () => null;
+  } = {},
 ): Promise<Started> => {
-  const { journals = memoryJournals(), resume, keepsTools } = more;
+  const { journals = memoryJournals(), resume, keepsTools, stoppingPolicy } = more;
   const opened = await openSession(
     scope,
     place,
@@ -76,6 +81,7 @@ const start = async (
     settings: { writtenRules: RULES, onAsk: 'deny' },
     sandbox: 'off',
     ...(resume === undefined ? {} : { resume }),
+    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
   });
   atEnd(scope, () => session.close().catch(() => undefined)); // it may have ended already
   return {
@@ -232,7 +238,13 @@ test('a server that fails at once is not waited for, and one line says why', asy
 
 test('a cancel and the end of the session during the wait work at once; the rest of it is for the next prompt', async (t) => {
   const model = testModel(say('hello'));
-  const started = await start(t, placeIn(t), [muteServer(t, 'mute')], model);
+  let asked = 0;
+  const stoppingPolicy = (): null => {
+    asked += 1;
+    return null;
+  };
+  const servers = [muteServer(t, 'mute')];
+  const started = await start(t, placeIn(t), servers, model, { stoppingPolicy });
   const { session, clock, warnings, waitsFor } = started;
   const first = session.prompt('hi');
   await untilWaiting(started);
@@ -246,6 +258,7 @@ test('a cancel and the end of the session during the wait work at once; the rest
   assert.deepEqual(started.waitsFor(), ['mute']);
   clock.advance(1);
   assert.equal((await second).text, 'hello');
+  assert.equal(asked, 1, 'nobody is asked about a request that was cancelled');
   assert.equal(warnings.filter((line) => line.startsWith('waiting')).length, 1);
   assert.equal(warnings.filter((line) => line.includes('did not answer')).length, 1);
 
@@ -273,6 +286,23 @@ test('a session that ended during the wait loses nothing: resumed, it declares t
   await resumed.session.prompt('go on');
   assert.deepEqual(declaredIn(model), [['mcp__slow__count']]);
   assert.match(JSON.stringify(model.requests[0]?.messages), /"hi"/);
+});
+
+test('a session with a reply waits for no new server when it is resumed, also after a compaction', async (t) => {
+  const journals = memoryJournals();
+  const model = testModel(say('one'), say('a summary'), say('two'));
+  const started = await start(t, placeIn(t), [], model, { journals });
+  await started.session.prompt('hi');
+  await started.session.send({ type: 'CompactRequested' });
+  await started.session.idle();
+  await started.session.close();
+  const resumed = await start(t, placeIn(t), [muteServer(t, 'mute')], model, {
+    journals,
+    resume: started.session.id,
+  });
+  assert.equal((await resumed.session.prompt('more')).text, 'two');
+  assert.deepEqual(resumed.warnings, [], 'it has not waited until the server failed');
+  assert.equal(model.requests.length, 3);
 });
 
 test('a server that is known costs nothing; other settings make it an unknown one', async (t) => {

@@ -9,7 +9,6 @@ import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers'
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { journalPath, reservePath } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
-import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
 import type { JournalStore, OpenJournal } from '@pawl/agent/ports/journal';
@@ -21,6 +20,7 @@ import {
   type Session,
   type SessionOptions,
 } from '@pawl/agent/session/create-agent';
+import { hasReplied } from '@pawl/agent/session/model-call';
 import type { LocalRuntime, SessionOrigin } from '@pawl/agent/session/runtime';
 import type { SessionRights } from '@pawl/agent/session/session-settings';
 import { oneLine } from '@pawl/terminal/paint';
@@ -376,9 +376,7 @@ const holdSession = async (
   return {
     settings: opened.state.session.settings,
     origin: opened.isForeign === undefined ? 'own' : 'foreign',
-    hasReplies: messagesOf(opened.state.session.conversation).some(
-      ({ role }) => role === 'assistant',
-    ),
+    hasReplies: hasReplied(opened.state.session),
     recent: past(),
     tornTail: opened.tornTail,
     journals: {
