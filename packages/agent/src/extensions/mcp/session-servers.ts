@@ -142,20 +142,22 @@ const QUESTION_MAX = 300;
  */
 type Phase = { isFrozen: boolean; isClosed: boolean };
 
-const openServer = (
-  server: McpServer,
-  { stateFolder, warn, joining, ...place }: Omit<ServersOptions, 'servers'>,
+/** Takes the lists of tools that a server sends, stores them, and tells of changes. */
+const createToolsListener = (
+  served: () => OpenServer,
+  { stateFolder, warn, joining }: Pick<ServersOptions, 'stateFolder' | 'warn' | 'joining'>,
   phase: Phase,
-  asker: ServerAsker,
-): OpenServer => {
+): ((remote: readonly RemoteTool[]) => Promise<void>) => {
   const reported = new Set<string>();
-  const learn = async (remote: readonly RemoteTool[]): Promise<void> => {
+  return async (remote) => {
     const { tools, needTasks } = offeredTools(remote);
-    const change = describeChange(server.name, served.known, tools);
-    served.known = tools;
+    const { known, isNew, connection } = served();
+    const { server } = connection;
+    const change = describeChange(server.name, known, tools);
+    served().known = tools;
     if (change === null) return;
     // as it was when the tools came
-    const isFrozen = phase.isFrozen && !(joining !== undefined && served.isNew);
+    const isFrozen = phase.isFrozen && !(joining !== undefined && isNew);
     const stored = await attempt(() => storeTools(stateFolder, server, tools));
     if (stored.kind === 'fault')
       warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
@@ -171,6 +173,16 @@ const openServer = (
         'Pawl has not: they are not offered',
     );
   };
+};
+
+const openServer = (
+  server: McpServer,
+  options: Omit<ServersOptions, 'servers'>,
+  phase: Phase,
+  asker: ServerAsker,
+): OpenServer => {
+  const { stateFolder, warn, joining, ...place } = options;
+  const learn = createToolsListener(() => served, options, phase);
   const onTools = (tools: readonly RemoteTool[]): void => {
     served.learning = learn(tools);
   };
