@@ -186,4 +186,12 @@ test('headless says on stderr alone that it waits; killed meanwhile, the session
   const results = JSON.stringify(last(place.server.requests.at(-1)?.body));
   assert.match(results, /forty-two/);
   expectValid(place.server);
+  const file = join(place.folder, 'exported.pawl');
+  expectCode(await runPawl(place, ['export', sessionOf(place), file]), 0);
+  const state = join(place.folder, 'elsewhere');
+  mkdirSync(state);
+  const elsewhere = { ...place, environment: { ...place.environment, XDG_STATE_HOME: state } };
+  expectCode(await runPawl(elsewhere, ['import', file]), 0);
+  const shown = await runPawl(elsewhere, ['show', sessionOf(place), '--request']);
+  assert.match(shown.stdout, /"name": "mcp__slow__count"/);
 });
