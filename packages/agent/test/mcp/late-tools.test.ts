@@ -186,6 +186,7 @@ test('a server that hangs delays the first request by 5 s, once, and its tools j
   const model = testModel(
     callTools(rawCall('c1', 'mcp__local__greet', { name: 'Ada' })),
     say('one'),
+    say('not yet'),
     say('two'),
     callTools(rawCall('c2', 'mcp__slow__count')),
     say('three'),
@@ -210,8 +211,14 @@ test('a server that hangs delays the first request by 5 s, once, and its tools j
       'and gets them with a later request',
   ]);
   slow.open();
+  const isConnected = (name: string): boolean =>
+    started.servers
+      .status()
+      .some((one) => one.name === name && one.connection.kind === 'connected');
+  await until('one of the two', () => isConnected('slow'));
+  assert.equal((await session.prompt('and?')).text, 'not yet');
   other.open();
-  const known = [['mcp__local__greet'], ['mcp__local__greet']];
+  const known = Array.from({ length: 3 }, () => ['mcp__local__greet']);
   assert.deepEqual(declaredIn(model), known);
   await until('the connections', () => hasConnected(started));
   assert.equal((await session.prompt('and now?')).text, 'two');
@@ -323,17 +330,14 @@ test('a server that is known costs nothing; other settings make it an unknown on
   assert.deepEqual(declaredIn(model), [['mcp__local__greet'], ['mcp__local__greet']]);
 });
 
-test('a tool list cannot be chosen from outside', async (t) => {
-  const model = testModel(say('one'));
-  const started = await start(t, placeIn(t), [greeter(t)], model);
-  await started.session.send({
+test('a list of tools cannot be chosen from outside', async (t) => {
+  const { session } = await start(t, placeIn(t), [], testModel());
+  await session.send({
     type: 'SettingsChanged',
     patch: { tools: '0'.repeat(64), maxParallel: 2 },
   });
-  await started.session.prompt('hi');
-  const { settings } = (await started.session.state()).session;
-  assert.notEqual(settings.tools, '0'.repeat(64));
-  assert.equal(settings.maxParallel, 2);
+  const { settings } = (await session.state()).session;
+  assert.deepEqual([settings.tools, settings.maxParallel], [undefined, 2]);
 });
 
 /** A server of a few lines that answers `tools/list` with this code. */
