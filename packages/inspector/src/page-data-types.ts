@@ -7,7 +7,12 @@ import type { Entry, Header, SessionInfo } from '@pawl/agent/ports/journal';
 /** The fixed part of a session. `prompt` is null if its blobs are missing. */
 export type InspectedSession = {
   readonly header: Header;
-  readonly prompt: { readonly instructions: string; readonly tools: string } | null;
+  readonly prompt: {
+    readonly instructions: string;
+    readonly tools: string;
+    /** Tool declarations that later requests have instead, by the sha256 of their blob. */
+    readonly laterTools?: Readonly<Record<string, string>>;
+  } | null;
   /** The Pawl that shows it. */
   readonly version: string;
   /** The session's machine differs from this Pawl's: states may differ from those that were. */

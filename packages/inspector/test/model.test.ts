@@ -2,6 +2,7 @@ import '../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Event } from '@pawl/agent/machine/event';
 import { agent } from '@pawl/agent/machine/machine';
 import type { Header } from '@pawl/agent/ports/journal';
 import { projections } from '@pawl/verify/projections/all-projections';
@@ -83,6 +84,20 @@ describe('what the inspector computes', () => {
     assert.equal(sharedPrefix(null, second).sharedBytes, 0);
     assert.equal(sharedPrefix({ ...first, model: 'another' }, second).sharedBytes, 0);
     assert.equal(requestAt(story, PROMPT, 1), null);
+  });
+
+  it('shows the tools that joined while the request waited, and no others before', () => {
+    const [start, prompt, ...rest] = eventsOf(STORY);
+    assert.ok(start !== undefined && prompt !== undefined);
+    const joins: Event = { type: 'SettingsChanged', at: prompt.at, patch: { tools: 'sha' } };
+    const history = new SessionHistory(headerOf(STORY));
+    const events = [start, prompt, joins, ...rest];
+    history.add(events.map((event, index) => ({ seq: index + 1, event })));
+    const toolsAt = (prompting: typeof PROMPT & { laterTools?: Record<string, string> }) =>
+      requestAt(history, prompting, 3)?.parts[0]?.text;
+    assert.equal(toolsAt({ ...PROMPT, laterTools: { sha: '["joined"]' } }), '["joined"]');
+    assert.equal(toolsAt(PROMPT), '(not in this copy)');
+    assert.equal(requestAt(story, PROMPT, 3)?.parts[0]?.text, '[]');
   });
 
   it('takes entries once and in order', () => {

@@ -482,21 +482,31 @@ type Part = {
   readonly before?: Safe;
 };
 
-/** `streamed`: UTF-16 units of the running reply. `typing`: whether the input line has text. */
-type StatusInput = { readonly streamed: number; readonly typing: boolean };
+/**
+ * `streamed`: UTF-16 units of the running reply. `typing`: whether the input line has text.
+ * `servers`: MCP servers that the request waits for.
+ */
+type StatusInput = {
+  readonly streamed: number;
+  readonly typing: boolean;
+  readonly servers?: readonly string[];
+};
 
 const NOTHING_SEEN: StatusInput = { streamed: 0, typing: false };
+
+const serversText = (servers: readonly string[]): Safe =>
+  safe`waiting for MCP server${servers.length > 1 ? safe`s` : safe``} ${makeSafe(servers.join(', '))}`;
 
 /** The parts in the order of the row. */
 const statusParts = (
   state: State,
   now: number,
-  { streamed, typing }: StatusInput,
+  { streamed, typing, servers = [] }: StatusInput,
 ): readonly Part[] => {
   const { queue, turn, settings } = state.session;
   const [first] = queue;
   return [
-    { text: stateText(state, now), rank: 0 },
+    { text: servers.length > 0 ? serversText(servers) : stateText(state, now), rank: 0 },
     { text: isBusy(state) ? formatSeconds(now - turn.startedAt) : safe``, rank: 1 },
     { text: queue.length > 0 ? safe`${queue.length} waiting` : safe``, rank: 2 },
     {

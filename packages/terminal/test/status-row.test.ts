@@ -83,6 +83,13 @@ test('streamed tokens are an estimate, and the keys are those of the current sta
   );
 });
 
+test('it names the servers that the request waits for', () => {
+  const shown = (...servers: string[]): string =>
+    statusRow(calling, 200, now, { streamed: 0, typing: false, servers });
+  assert.match(shown('docs'), /^⠋ waiting for MCP server docs · /);
+  assert.match(shown('docs', 'web'), /^⠋ waiting for MCP servers docs, web · /);
+});
+
 test('it fits any window', () => {
   for (let columns = 1; columns <= 130; columns++) {
     for (const state of [ready, calling])

@@ -33,7 +33,9 @@ export const openSession = async (
   scope: TestScope,
   place: Place,
   servers: readonly McpServer[],
-  more: Partial<Pick<ServersOptions, 'startMs' | 'answerMs' | 'environment' | 'whyNot'>> = {},
+  more: Partial<
+    Pick<ServersOptions, 'startMs' | 'answerMs' | 'environment' | 'whyNot' | 'joining'>
+  > = {},
 ): Promise<Opened> => {
   const warnings: string[] = [];
   const waiting: (() => void)[] = [];

@@ -63,7 +63,7 @@ export type HttpTestServer = { readonly url: string; readonly methods: readonly 
 export const httpServer = async (
   scope: TestScope,
   register: (server: McpServer) => void,
-  allows: (incoming: IncomingMessage) => boolean = () => true,
+  allows: (incoming: IncomingMessage) => boolean | Promise<boolean> = () => true,
 ): Promise<HttpTestServer> => {
   const handler = createMcpHandler(() => {
     const server = new McpServer({ name: 'test', version: '1' });
@@ -72,8 +72,8 @@ export const httpServer = async (
   });
   const methods: string[] = [];
   const http = createServer(async (incoming, outgoing) => {
-    if (!allows(incoming)) return void outgoing.writeHead(401).end();
     const body = await readBody(incoming);
+    if (!(await allows(incoming))) return void outgoing.writeHead(401).end();
     methods.push(String(incoming.headers['mcp-method'] ?? 'none'));
     const headers = Object.entries(incoming.headers).map(([key, value]) => [key, String(value)]);
     const abort = new AbortController();

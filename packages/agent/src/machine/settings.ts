@@ -142,6 +142,11 @@ export type Settings = {
   readonly preset?: Preset;
   /** `missing`: a sandbox is wanted, but does not work here. Absent: `off`. */
   readonly sandbox?: SandboxLevel | 'missing';
+  /**
+   * The tool declarations from the next request on: sha256 of their blob. Absent: those of the
+   * header. Only the runtime sets it.
+   */
+  readonly tools?: string;
 };
 
 /** Delays between retries: about three minutes over all eight. */

@@ -190,6 +190,7 @@ export const settingsShape = object<Settings>({
   sandbox: optional(
     oneOf({ workspace: 1, 'workspace+net': 1, 'read-only': 1, off: 1, missing: 1 }),
   ),
+  tools: optional(text),
 });
 export const pricesShape = object<Prices>({
   input: amount,

@@ -3,6 +3,7 @@
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallOutcome, CallPreview } from '../machine/call.js';
 import type { Remaining } from '../machine/usage.js';
+import type { Clock } from '../platform/clock.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { CallFacts, CallTraits } from '../policy/judged-call.js';
 import type { Blobs } from './journal.js';
@@ -103,6 +104,22 @@ export type ToolContext = {
   findSent?(): Promise<SentState>;
   /** The time limit of the call stands still until this resolves: the user is asked something. */
   whileAsking?<T>(asked: Promise<T>): Promise<T>;
+};
+
+/** Tools of programs that were not ready when the session began. */
+export type LateTools = {
+  /**
+   * Resolves with the tools that join the session with a request; it may wait for them before the
+   * first one. Never rejects. After an abort it resolves with none.
+   */
+  before(request: {
+    /** The model has not replied so far, so another list of tools costs no cached prompt. */
+    readonly isFirst: boolean;
+    /** Names of the tools that the session declares. */
+    readonly declared: ReadonlySet<string>;
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+  }): Promise<readonly Tool[]>;
 };
 
 /**

@@ -109,7 +109,7 @@ export class Compactions {
   async #summarise(action: StartCompaction, state: State, verdicts: WithHooks): Promise<void> {
     const { compactionId } = action;
     const { settings } = state.session;
-    const { instructions, declarations, clock } = this.#equipment;
+    const { instructions, clock } = this.#equipment;
     const { post } = this.#session;
     const model = this.#equipment.model(settings.model);
     const { prices } = model.facts;
@@ -118,7 +118,8 @@ export class Compactions {
     let spent: Usage | null = null;
     const add = (tokens: TokenUsage): Usage => sumUsage(spent, priceUsage(tokens, prices));
     const ask = (choice: Pick<ModelRequest, 'toolChoice'>): Promise<ReplyEnding> => {
-      const common = { instructions, tools: declarations, ...effortOption(settings), messages };
+      const tools = this.#equipment.declarations();
+      const common = { instructions, tools, ...effortOption(settings), messages };
       const reading = readStream({
         model,
         request: { ...common, ...choice },
@@ -237,7 +238,7 @@ const summaryRequest = (
   const wish = [instructions ?? '', ...hookNotes(hooks)].filter((text) => text !== '').join('\n');
   const ask = equipment.compactionInstructions(wish === '' ? null : wish);
   const replaced = withoutImages(requestMessages(state.session.conversation, length, model.id));
-  const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations)}${ask}`;
+  const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations())}${ask}`;
   const messages = fitMessages(replaced, messageTokensMax(state, model, besides));
   return { messages: askForSummary(messages, ask), replaced };
 };

@@ -32,7 +32,7 @@ import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
-import type { Job, Tool } from '../ports/tool.js';
+import type { Job, LateTools, Tool } from '../ports/tool.js';
 import { createRedactor } from '../secrets/redactor.js';
 import { findSecrets } from '../secrets/secret-variables.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
@@ -65,6 +65,8 @@ export type AgentOptions = {
   readonly tools?: readonly Tool[];
   /** Tools in addition to `tools` or the built-in ones. */
   readonly moreTools?: readonly Tool[];
+  /** Tools that may join a session after its start. Tasks don't get them. Default: none. */
+  readonly lateTools?: LateTools | null;
   /** Hooks at named moments: functions or commands (docs/user-hooks.md). Default: none. */
   readonly hooks?: readonly SessionHook[];
   /**
@@ -151,6 +153,7 @@ const createParts = ({
   clock = systemClock,
   tools,
   moreTools = [],
+  lateTools = null,
   hooks = [],
   moreInstructions = '',
   passEnvironment = [],
@@ -165,6 +168,7 @@ const createParts = ({
     clock,
     tools,
     moreTools,
+    lateTools,
     hooks,
     moreInstructions,
     passEnvironment,
@@ -551,7 +555,7 @@ type EquippedSession = {
 
 /** Creates the dependencies of one session. `taskTools`: tools of this session alone. */
 const equip = async (
-  { models, tools, moreTools, passEnvironment, redactor, hooks }: AgentParts,
+  { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks }: AgentParts,
   { workspace, sessionId, startedBy }: EquippedSession,
   taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
@@ -587,6 +591,7 @@ const equip = async (
   return {
     model: models.get,
     tools: [...standardTools, ...moreTools, ...taskTools],
+    lateTools: startedBy === 'user' ? lateTools : null,
     files: createFileMemory(),
     jobs,
     compactionInstructions,

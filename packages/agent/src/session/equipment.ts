@@ -9,7 +9,7 @@ import type { Hooks, UserHooks } from '../ports/hooks.js';
 import type { Blobs, FrozenPrompt, Header, Journal, StartedBy } from '../ports/journal.js';
 import type { Model, ToolDeclaration } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
-import type { FileMemory, Jobs, SentCalls, Tool } from '../ports/tool.js';
+import type { FileMemory, Jobs, LateTools, SentCalls, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
 import type { Post } from './loop.js';
 import { NO_REDACTOR, redactJobs } from './result-text.js';
@@ -20,6 +20,8 @@ export type SessionDependencies = {
   /** The model with this id. Throws if there is none; the request then fails. */
   model(modelId: string): Model;
   readonly tools: readonly Tool[];
+  /** Tools that may come after the start. Absent or null: all are in `tools`. */
+  readonly lateTools?: LateTools | null;
   readonly files: FileMemory;
   readonly jobs: Jobs;
   /**
@@ -61,9 +63,11 @@ export type Equipment = Omit<SessionDependencies, 'tools' | 'redactor'> & {
   readonly redactor: Redactor;
   /** By name. */
   readonly tools: ReadonlyMap<string, Tool>;
-  /** Fixed at the start of the session, like the declarations. */
+  /** Fixed at the start of the session. */
   readonly instructions: string;
-  readonly declarations: readonly ToolDeclaration[];
+  /** The tools that requests declare. `join` adds to them. */
+  declarations(): readonly ToolDeclaration[];
+  join(tools: readonly Tool[]): void;
   readonly clock: Clock;
   /** null: no policy is connected. */
   readonly stoppingPolicy: StoppingPolicy | null;
@@ -93,7 +97,7 @@ export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'
   readonly userHooks: UserHookRuns | null;
 };
 
-const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({
+export const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({
   name,
   description,
   inputSchema,
@@ -153,14 +157,20 @@ export const gatherEquipment = (
   },
 ): Equipment => {
   const redactor = needs.redactor ?? NO_REDACTOR;
+  const toolsByName = new Map(needs.tools.map((tool) => [tool.name, tool]));
+  let declarations = JSON.parse(tools) as readonly ToolDeclaration[]; // by freezePrompt
   return {
     ...needs,
     ...world,
     redactor,
     jobs: redactJobs(redactor, needs.jobs),
-    tools: new Map(needs.tools.map((tool) => [tool.name, tool])),
+    tools: toolsByName,
     instructions,
-    declarations: JSON.parse(tools) as readonly ToolDeclaration[], // by freezePrompt
+    declarations: () => declarations,
+    join(joining) {
+      for (const tool of joining) toolsByName.set(tool.name, tool);
+      declarations = [...declarations, ...joining.map(declare)];
+    },
   };
 };
 

@@ -3,7 +3,7 @@
  * models of an agent by their ids.
  */
 
-import { requestMessages } from '../machine/conversation.js';
+import { messagesOf, requestMessages } from '../machine/conversation.js';
 import type { ModelError } from '../machine/event.js';
 import type { AssistantPart, Image, Message, ResultPart, UserText } from '../machine/message.js';
 import type { Settings } from '../machine/settings.js';
@@ -14,7 +14,8 @@ import type { Clock } from '../platform/clock.js';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Blobs } from '../ports/journal.js';
 import type { Model, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
-import type { Equipment, RunningSession } from './equipment.js';
+import type { LateTools, Tool } from '../ports/tool.js';
+import { declare, type Equipment, type RunningSession } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
 import { type CheckedPiece, checkModel, checkPiece, uncountableText } from './outside-values.js';
@@ -63,6 +64,10 @@ const storeParts = (
 export const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort'> =>
   effort === 'auto' ? {} : { effort };
 
+/** Whether the model has replied in the session. A summary has taken the place of its replies. */
+export const hasReplied = ({ conversation, counters }: SessionData): boolean =>
+  counters.compaction > 0 || messagesOf(conversation).some(({ role }) => role === 'assistant');
+
 /** Performs SendLlmRequest and AbortLlmRequest. */
 export class ModelCalls {
   readonly #equipment: Equipment;
@@ -70,10 +75,17 @@ export class ModelCalls {
   readonly #requests = new OpenRequests();
   /** Requests that wait for the user's stopping policy or for their pictures. */
   readonly #asking = new Set<string>();
+  /** Ends the wait for tools of the request with this id. */
+  readonly #joining = new Map<string, AbortController>();
+  /** null: all tools were there from the start. */
+  readonly #lateTools: LateTools | null;
+  /** Whether the model has replied in this session. */
+  #hasReplied = false;
 
   constructor(equipment: Equipment, session: RunningSession) {
     this.#equipment = equipment;
     this.#session = session;
+    this.#lateTools = equipment.lateTools ?? null;
   }
 
   /**
@@ -82,7 +94,12 @@ export class ModelCalls {
   send(requestId: string, length: number, before: State): void {
     const conversing = attempt(async () => {
       this.#asking.add(requestId);
-      const { state, why } = await this.#mayCall(requestId, before);
+      const joined =
+        this.#lateTools === null
+          ? before
+          : await this.#joinTools(this.#lateTools, requestId, before);
+      if (!this.#asking.has(requestId)) return;
+      const { state, why } = await this.#mayCall(requestId, joined);
       const { session } = state;
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
@@ -107,6 +124,37 @@ export class ModelCalls {
       });
     });
     this.#requests.hold(conversing);
+  }
+
+  /** The state with the tools that have come since the last request. */
+  async #joinTools(lateTools: LateTools, requestId: string, before: State): Promise<State> {
+    const { clock } = this.#equipment;
+    this.#hasReplied ||= hasReplied(before.session);
+    const joining = new AbortController();
+    this.#joining.set(requestId, joining);
+    const tools = await lateTools.before({
+      isFirst: !this.#hasReplied,
+      declared: new Set(this.#equipment.declarations().map(({ name }) => name)),
+      clock,
+      signal: joining.signal,
+    });
+    const state = tools.length === 0 ? before : await this.#declare(tools, before, joining.signal);
+    this.#joining.delete(requestId);
+    return state;
+  }
+
+  /** Adds tools by an event, so that a resumed or forked session has them. */
+  async #declare(tools: readonly Tool[], before: State, signal: AbortSignal): Promise<State> {
+    const all = [...this.#equipment.declarations(), ...tools.map(declare)];
+    const patch = { tools: await this.#session.journal.blobs.put(JSON.stringify(all)) };
+    return new Promise((resolve) => {
+      // The session may end before the event is applied. Then nobody waits for this request.
+      signal.addEventListener('abort', () => resolve(before), { once: true });
+      this.#session.post({ type: 'SettingsChanged', patch }, (_accepted, state) => {
+        this.#equipment.join(tools);
+        resolve(state);
+      });
+    });
   }
 
   /** The state with what hooks add to it, and why the call is held back, or null. */
@@ -138,6 +186,7 @@ export class ModelCalls {
 
   abort(requestId: string): void {
     this.#asking.delete(requestId);
+    this.#joining.get(requestId)?.abort();
     this.#session.userHooks?.abort(requestId);
     this.#requests.abort(requestId);
   }
@@ -145,6 +194,7 @@ export class ModelCalls {
   /** Aborts every request. Resolves when the last one has reported its usage. */
   stopAll(): Promise<void> {
     this.#asking.clear();
+    for (const joining of this.#joining.values()) joining.abort();
     return this.#requests.stopAll();
   }
 
@@ -163,7 +213,7 @@ export class ModelCalls {
       model,
       request: {
         instructions: this.#equipment.instructions,
-        tools: this.#equipment.declarations,
+        tools: this.#equipment.declarations(),
         ...(session.turn.finishing === 'no' ? {} : { toolChoice: 'none' as const }),
         ...effortOption(settings),
         messages,

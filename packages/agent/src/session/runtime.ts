@@ -1,3 +1,4 @@
+import { JournalError } from '../journal/journal-error.js';
 import { messagesOf } from '../machine/conversation.js';
 import type { MachineUpgrade } from '../machine/event.js';
 import { initialState, step } from '../machine/machine.js';
@@ -98,6 +99,21 @@ const lastTime = async (journal: Journal): Promise<number | null> => {
   return read.kind === 'done' ? read.value : null;
 };
 
+/** The fixed part of requests, with the tools that have joined the session. */
+const frozenPrompt = async (journal: Journal, { tools }: Settings): Promise<FrozenPrompt> => {
+  const frozen = await journal.frozen();
+  if (tools === undefined) return frozen;
+  const joined = await journal.blobs.get(tools);
+  if (joined !== undefined) return { ...frozen, tools: joined };
+  const { sessionId } = journal.header;
+  throw new JournalError(
+    'damaged',
+    sessionId,
+    `Session ${sessionId} can't go on: the blob ${tools}, the tools that it has, is missing. ` +
+      'Restore the blobs from a backup, or begin a new session.',
+  );
+};
+
 const CARRIED =
   'An earlier version of Pawl wrote this session in a way that this one reads otherwise: its ' +
   'conversation, usage and ' +
@@ -163,7 +179,11 @@ class OpenSessions implements LocalRuntime {
       const { startedBy = null } = journal.header;
       const settings = { ...opened.state.session.settings, ...changes };
       const dependencies = await this.#needs.equip(settings, sessionId, startedBy);
-      const equipment = this.#gather(dependencies, await journal.frozen(), stoppingPolicy);
+      const equipment = this.#gather(
+        dependencies,
+        await frozenPrompt(journal, settings),
+        stoppingPolicy,
+      );
       const state =
         origin === 'own' ? opened.state : await this.#endForeign(journal, opened.state, watcher);
       return { changes, equipment, state };

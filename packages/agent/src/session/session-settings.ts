@@ -13,7 +13,7 @@ import type { StoppingPolicy } from '../ports/session.js';
 import { modelSettings } from './model-call.js';
 import type { SessionOrigin } from './runtime.js';
 
-export type SettingsPatch = Partial<Omit<Settings, 'limits'>> & {
+export type SettingsPatch = Partial<Omit<Settings, 'limits' | 'tools'>> & {
   readonly limits?: Partial<Limits>;
 };
 

@@ -142,8 +142,10 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const input = checkInput(value);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
     if (input.type === 'SettingsChanged') {
-      const { stoppedAt: _, ...change } = input; // only the runtime knows it
-      return this.submit({ ...change, ...this.#changeSettings(input.patch) });
+      // only the runtime knows them
+      const { stoppedAt: _, ...change } = input;
+      const { tools: __, ...patch } = input.patch;
+      return this.submit({ ...change, ...this.#changeSettings(patch) });
     }
     const sent = await this.submit(input);
     if (this.#isForeign && input.type === 'UserInput') await this.#adopt();

@@ -296,7 +296,7 @@ const isUsedUp = ({ usd, tokens }: Remainders): boolean =>
  * denied, since nobody can be asked.
  */
 const readingTaskSettings = (
-  parent: Settings,
+  { tools: _, ...parent }: Settings,
   remaining: Remainders,
   maxUsd: number | undefined,
 ): Settings => ({

@@ -105,6 +105,26 @@ test('a server that dies in a call: the call fails with words, and the next one 
   assert.deepEqual(await run(tool('mcp__odd__act')), { status: 'ok', text: 'alive' });
 });
 
+test('a server that dies right after its list is not called connected, and a call starts it again', async (t) => {
+  const place = placeIn(t);
+  const count = path.join(place.workspace, 'starts');
+  const script = handWritten(
+    t,
+    `const { appendFileSync, readFileSync } = process.getBuiltinModule('node:fs');
+     if (m.method === 'tools/list') {
+       appendFileSync(${JSON.stringify(count)}, 'x');
+       const starts = readFileSync(${JSON.stringify(count)}, 'utf8').length;
+       const list = JSON.stringify({ jsonrpc: '2.0', id: m.id, result: { tools: [tool('act')] } });
+       process.stdout.write(list + '\\n', () => starts === 1 && process.exit(3));
+     }
+     if (m.method === 'tools/call') ${text("'fine'")};`,
+  );
+  const { session, tool } = await openKnown(t, [stdioServer('odd', script)], ['act']);
+  await session.reconnect();
+  await until('its end is known', () => session.status()[0]?.connection.kind === 'failed');
+  assert.deepEqual(await run(tool('mcp__odd__act')), { status: 'ok', text: 'fine' });
+});
+
 test('a server that died is not started again if it must not be', async (t) => {
   const answer = `${LISTS} if (m.method === 'tools/call') process.exit(3);`;
   let reason: string | null = null;

@@ -38,6 +38,18 @@ const partOfMessage = (message: Message): RequestPart => {
   return part;
 };
 
+/** The tool declarations of the request at this entry. Tools join it before its reply comes. */
+const toolsAt = (
+  history: SessionHistory,
+  prompt: InspectedSession['prompt'],
+  at: number,
+): string | undefined => {
+  let last = at;
+  while (history.stepAt(last + 1)?.state.name === 'CallingLlm') last++;
+  const sha256 = history.stateAt(last).session.settings.tools;
+  return sha256 === undefined ? prompt?.tools : prompt?.laterTools?.[sha256];
+};
+
 /** The last request up to the entry; null if there is none. */
 export const requestAt = (
   history: SessionHistory,
@@ -51,7 +63,7 @@ export const requestAt = (
     const { conversation, settings } = step.state.session;
     const messages = requestMessages(conversation, sent.length, settings.model);
     const parts = [
-      createPart('tools', prompt?.tools ?? '(not in this copy)'),
+      createPart('tools', toolsAt(history, prompt, at) ?? '(not in this copy)'),
       createPart('instructions', prompt?.instructions ?? '(not in this copy)'),
       ...messages.map(partOfMessage),
     ];

@@ -3,6 +3,7 @@ import { fileJournals } from '@pawl/agent/journal/file-store';
 import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import type { InspectableStore } from '@pawl/agent/journal/reader';
 import { journalPath } from '@pawl/agent/journal/state-folder';
+import type { Event } from '@pawl/agent/machine/event';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import type { Redactor } from '@pawl/agent/secrets/redactor';
 import type {
@@ -76,8 +77,11 @@ export class InspectedSessions {
    * The fixed part of a session. Rejects for a session that is not the agent's, or can't be read.
    */
   async session(sessionId: string): Promise<InspectedSession> {
-    const { header } = await this.#store.replay(sessionId, { at: 0 });
-    return this.#inspected(header);
+    const later: string[] = [];
+    const { header } = await this.#store.replay(sessionId, {
+      visit: ({ event }) => later.push(...laterTools(event)),
+    });
+    return this.#inspected(header, later);
   }
 
   /** The entries after `seq`, then each one that is added. */
@@ -94,18 +98,25 @@ export class InspectedSessions {
   async exported(sessionId: string): Promise<ExportedSession> {
     const { header, records, damage } = await this.#store.inspect(sessionId);
     const entries = records.map(({ entry }) => this.#clean(entry));
-    return { ...(await this.#inspected(header)), entries, damage: damage?.message ?? null };
+    const later = records.flatMap(({ entry: { event } }) => laterTools(event));
+    return { ...(await this.#inspected(header, later)), entries, damage: damage?.message ?? null };
   }
 
-  async #inspected(header: Header): Promise<InspectedSession> {
+  async #inspected(header: Header, later: readonly string[]): Promise<InspectedSession> {
     const { blobs } = this.#store;
-    const [instructions, tools] = await Promise.all([
-      blobs.get(header.instructions),
-      blobs.get(header.tools),
-    ]);
+    const [instructions, tools, ...joined] = await Promise.all(
+      [header.instructions, header.tools, ...later].map((sha256) => blobs.get(sha256)),
+    );
+    const known = later.flatMap((sha256, index) => {
+      const text = joined[index];
+      return text === undefined ? [] : [[sha256, text] as const];
+    });
     return this.#clean({
       header,
-      prompt: instructions === undefined || tools === undefined ? null : { instructions, tools },
+      prompt:
+        instructions === undefined || tools === undefined
+          ? null
+          : { instructions, tools, laterTools: Object.fromEntries(known) },
       version: this.#place.version,
       foreignMachine: header.machine !== agentMachine.fingerprint,
     });
@@ -119,6 +130,10 @@ export class InspectedSessions {
     return redactJson(this.#place.redactor, value);
   }
 }
+
+/** The tool declarations that the event puts in the place of earlier ones, as their sha256. */
+const laterTools = (event: Event): readonly string[] =>
+  event.type === 'SettingsChanged' && event.patch.tools !== undefined ? [event.patch.tools] : [];
 
 /**
  * A JSON value with the secrets in its texts and keys replaced. Values of other types stay as they

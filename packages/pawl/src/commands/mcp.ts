@@ -95,7 +95,7 @@ const list = async ({ servers, stateFolder, workspace }: Place): Promise<number>
     const known = readTools(stateFolder, server);
     const tools =
       known === null
-        ? `tools not known: pawl mcp test ${server.name}`
+        ? `tools not known: a session waits at most 5 s for them, or pawl mcp test ${server.name}`
         : plural(selectTools(server, known).length, 'tool');
     say(`${server.name}  ${shownStart(server)}  ${server.enabled ? tools : 'not enabled'}`);
   }

@@ -201,7 +201,7 @@ const once = (tell: Warn): Warn => {
 };
 
 const NO_TOOLS: AgentParts['tools'] = {
-  options: { moreTools: [], tasks: false, hooks: [] },
+  options: { moreTools: [], lateTools: null, tasks: false, hooks: [] },
   secrets: {},
 };
 
@@ -304,6 +304,7 @@ const equipWith = async (
         stateFolder: openStateFolder(process.env),
         workspace,
         resume: isNew ? null : sessionId,
+        keepsTools: true, // a node does not wait
         place: 'node',
         warn,
       })

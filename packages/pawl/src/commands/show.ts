@@ -29,7 +29,10 @@ type LastRequest = {
 
 const showRequest = async (sessionId: string, at: number | undefined): Promise<Safe> => {
   const sent: { last: LastRequest | null } = { last: null };
+  let toolsBlob: string | null = null;
   const { header } = await foldStored(sessionId, at, ({ actions, state, seq }) => {
+    // tools join after the action of the request that declares them first
+    toolsBlob = state.session.settings.tools ?? toolsBlob;
     for (const action of actions) {
       if (action.type !== 'SendLlmRequest') continue;
       const { conversation, settings } = state.session;
@@ -43,7 +46,7 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
   const blobs = storedBlobs();
   const [instructions, tools] = await Promise.all([
     blobs.get(header.instructions),
-    blobs.get(header.tools),
+    blobs.get(toolsBlob ?? header.tools),
   ]);
   if (instructions === undefined || tools === undefined) {
     throw new Stop(

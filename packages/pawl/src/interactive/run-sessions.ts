@@ -393,7 +393,11 @@ const runSession = async (
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
     quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
   };
-  const parts = { area: screen.area, look, clock, composer, rows: () => screen.size().rows };
+  const parts = {
+    ...{ area: screen.area, look, clock, composer },
+    rows: () => screen.size().rows,
+    servers: () => opened.servers?.waitsFor() ?? [],
+  };
   const handlers = createViewHandlers(context, closer, options);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
   opened.servers?.answerWith((question, signal) => view.serverForms.ask(question, signal));

@@ -51,6 +51,8 @@ type ViewParts = {
   readonly composer: Composer;
   /** Rows of the window. */
   rows(): number;
+  /** MCP servers that the request waits for. Absent: there are none. */
+  servers?(): readonly string[];
 };
 
 /** Two interrupts, or two Escapes at rest, within this time have their own meaning. */
@@ -72,6 +74,7 @@ export class InteractiveView {
   readonly #clock: Clock;
   readonly #composer: Composer;
   readonly #rows: () => number;
+  readonly #servers: () => readonly string[];
   readonly #handlers: ViewHandlers;
   readonly #workspace: string;
   readonly #transcript: Transcript;
@@ -90,7 +93,7 @@ export class InteractiveView {
   #escapedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
-    { area, look, clock, composer, rows }: ViewParts,
+    { area, look, clock, composer, rows, servers = () => [] }: ViewParts,
     handlers: ViewHandlers,
     state: State,
   ) {
@@ -99,6 +102,7 @@ export class InteractiveView {
     this.#clock = clock;
     this.#composer = composer;
     this.#rows = rows;
+    this.#servers = servers;
     this.#handlers = handlers;
     this.#state = state;
     this.#workspace = state.session.settings.workspace;
@@ -328,7 +332,11 @@ export class InteractiveView {
   #frame(): Frame {
     const { columns } = this.#look;
     const now = this.#clock.now();
-    const seen = { streamed: this.#transcript.streamed, typing: !this.#composer.isEmpty };
+    const seen = {
+      streamed: this.#transcript.streamed,
+      typing: !this.#composer.isEmpty,
+      servers: isBusy(this.#state) ? this.#servers() : [],
+    };
     const status = paint(this.#look, 'dim', statusRow(this.#state, columns, now, seen));
     const { row } = this.serverForms;
     const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];

@@ -20,6 +20,7 @@ import {
   type Session,
   type SessionOptions,
 } from '@pawl/agent/session/create-agent';
+import { hasReplied } from '@pawl/agent/session/model-call';
 import type { LocalRuntime, SessionOrigin } from '@pawl/agent/session/runtime';
 import type { SessionRights } from '@pawl/agent/session/session-settings';
 import { oneLine } from '@pawl/terminal/paint';
@@ -149,7 +150,8 @@ const openHeld = async (
     [...servers, ...(flags.mcpServers ?? [])].map((one) => [one.name, one]),
   );
   const mcpServers = [...serversByName.values()];
-  const toolPlace = { model, stateFolder, workspace, resume, place, warn };
+  const keepsTools = held?.hasReplies ?? false;
+  const toolPlace = { model, stateFolder, workspace, resume, keepsTools, place, warn };
   const tools = await optionalTools({ ...flags, mcpServers }, toolPlace);
   const prompts = await openAllPrompts(
     { workspace, flags, isResumed: resume !== null, warn },
@@ -344,6 +346,8 @@ type HeldSession = {
   /** The current settings. */
   readonly settings: Settings;
   readonly origin: SessionOrigin;
+  /** Whether the model has replied in it. */
+  readonly hasReplies: boolean;
   readonly recent: RecentTurns | null;
   readonly tornTail: OpenJournal['tornTail'];
   /** The store whose `open` hands out the journal of this session, which is open already. */
@@ -372,6 +376,7 @@ const holdSession = async (
   return {
     settings: opened.state.session.settings,
     origin: opened.isForeign === undefined ? 'own' : 'foreign',
+    hasReplies: hasReplied(opened.state.session),
     recent: past(),
     tornTail: opened.tornTail,
     journals: {
@@ -388,12 +393,14 @@ type SessionPlace = {
   readonly workspace: string;
   /** The session to resume; null for a new one. */
   readonly resume: string | null;
+  /** Whether no tools join the session: in one with replies that would cost its cached prompt. */
+  readonly keepsTools: boolean;
   readonly place: Place;
   readonly warn: (text: string) => void;
 };
 
 export type OptionalTools = {
-  readonly options: Required<Pick<AgentOptions, 'moreTools' | 'tasks' | 'hooks'>>;
+  readonly options: Required<Pick<AgentOptions, 'moreTools' | 'lateTools' | 'tasks' | 'hooks'>>;
   /** null: no MCP server is configured. */
   readonly servers: SessionServers | null;
   /** Secrets in the settings of the servers, by names that say where they stand. */
@@ -435,7 +442,7 @@ const openServers = async (
   { mcpServers = [], variables = {} }: Configured,
   place: SessionPlace,
 ): Promise<OpenedServers> => {
-  const { stateFolder, workspace, warn } = place;
+  const { stateFolder, workspace, warn, keepsTools } = place;
   const { servers: allowed, whyNot } = await projectServers(mcpServers, place);
   const servers = [...mcpServers, ...allowed];
   if (!servers.some(({ enabled }) => enabled)) return { servers: null, secrets: {} };
@@ -461,6 +468,9 @@ const openServers = async (
     warn,
     whyNot,
     redactor,
+    ...(keepsTools
+      ? {}
+      : { joining: place.place === 'terminal' ? ('waitQuietly' as const) : ('wait' as const) }),
   });
   return { servers: opened, secrets };
 };
@@ -480,8 +490,8 @@ const connectSoon = (servers: SessionServers, session: Session, place: Place): v
 };
 
 /**
- * The tools that a session has only if the user wants them. The tools of a session are frozen when
- * it begins: a resumed one may have any of these, so all of them are provided.
+ * The tools that a session has only if the user wants them. A resumed session keeps the tools that
+ * it has, which may be any of these, so all of them are provided.
  */
 export const optionalTools = async (
   flags: RunFlags & Configured,
@@ -499,6 +509,7 @@ export const optionalTools = async (
     options: {
       tasks: resumes || tasks === true,
       moreTools: [...explores, ...(servers?.tools ?? [])],
+      lateTools: place.keepsTools ? null : (servers?.lateTools ?? null),
       hooks: await openHooks(flags, { ...place, tellNotRun: warnNotRun(place) }),
     },
     servers,

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { NewSessionResponse } from '@agentclientprotocol/sdk';
-import { serverScript } from '../../../../test/kit/mcp/test-servers.js';
+import { plainScript, serverScript } from '../../../../test/kit/mcp/test-servers.js';
 import { readEditorServers } from '../../src/editor/acp-agent.js';
 import { makeStage } from './acp-stage.js';
 import { select } from './strict-client.js';
@@ -40,7 +40,7 @@ test('servers of an editor are read as those of a configuration', () => {
   assert.equal(faults.length, 2);
 });
 
-test('a server that the editor gives starts with the first prompt, and each call of its tools is asked about', async (context) => {
+test('a server that the editor gives starts with the first prompt, and its tool works in this session', async (context) => {
   const { client, workspace } = await makeStage(context, [
     { calls: [{ tool: 'mcp__tickets__count', input: {} }] },
     { text: 'Seven.' },
@@ -56,22 +56,33 @@ test('a server that the editor gives starts with the first prompt, and each call
     const made = await client.request('session/new', { cwd: workspace, mcpServers: [tickets] });
     return (made as NewSessionResponse).sessionId; // by the schema
   };
-  const first = await open();
+  const sessionId = await open();
   await open();
   assert.ok(!existsSync(started), 'no server starts before a prompt');
-  assert.equal(await client.prompt(first, 'hello'), 'end_turn');
-  await client.until('the tools are known', () =>
-    client.textOf(first).includes('tickets is new: 1 tool'),
-  );
   client.onPermission = () => select('once');
-  assert.ok(existsSync(started));
-  const sessionId = await open();
   assert.equal(await client.prompt(sessionId, 'how many?'), 'end_turn');
-  assert.equal(client.permissions.length, 1);
+  assert.ok(existsSync(started));
+  assert.equal(client.permissions.length, 1, 'each call of its tools is asked about');
   assert.match(
     JSON.stringify(client.updatesOf(sessionId, 'tool_call_update').at(-1)),
     /seven tickets/,
   );
+  client.expectNoFault();
+});
+
+test('a server of an editor that hangs is said in the session, and a cancel ends the wait at once', async (context) => {
+  const { client, workspace } = await makeStage(context, [{ text: 'Hello.' }]);
+  const script = plainScript(context, 'process.stdin.resume();');
+  const mute = { name: 'mute', command: process.execPath, args: [script], env: [] };
+  const made = await client.request('session/new', { cwd: workspace, mcpServers: [mute] });
+  const { sessionId } = made as NewSessionResponse; // by the schema
+  const prompt = client.prompt(sessionId, 'hello');
+  await client.until('the words', () =>
+    client.textOf(sessionId).includes('waiting at most 5 s for the MCP server mute'),
+  );
+  client.notify('session/cancel', { sessionId });
+  assert.equal(await prompt, 'cancelled');
+  assert.ok(!client.textOf(sessionId).includes('did not answer'));
   client.expectNoFault();
 });
 

@@ -34,7 +34,11 @@ const answersOf = ({ folder }: Stage) =>
   openTrust(path.join(folder, 'state', 'pawl'), () => undefined).list();
 
 test('what the project wants to run is asked about at the first prompt, and has its level from then on', async (context) => {
-  const stage = await makeStage(context, [{ text: 'One.' }, { text: 'Two.' }]);
+  const stage = await makeStage(context, [
+    { calls: [{ tool: 'mcp__tickets__count', input: {} }] },
+    { text: 'One.' },
+    { text: 'Two.' },
+  ]);
   const { client, workspace } = stage;
   makeProject(stage, serverScript(context, counting));
   const began = path.join(workspace, 'began.txt');
@@ -62,8 +66,10 @@ test('what the project wants to run is asked about at the first prompt, and has 
   );
   assert.match(textOf(hook), /hid⟨U\+202E⟩den.*it runs as you, outside the sandbox/s);
   assert.ok(existsSync(began), 'the hook has run');
-  await client.until('the server runs', () =>
-    client.textOf(sessionId).includes('tickets is new: 1 tool'),
+  assert.match(
+    JSON.stringify(client.updatesOf(sessionId, 'tool_call_update').at(-1)),
+    /denied by policy/,
+    'its tool is declared in this session, and the preset decides about it',
   );
   assert.equal(client.updatesOf(sessionId, 'current_mode_update').at(-1)?.currentModeId, 'plan');
   assert.deepEqual(

@@ -2,8 +2,23 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { anyInput, httpServer, serverScript } from '../../../../test/kit/mcp/test-servers.js';
-import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
+import {
+  anyInput,
+  httpServer,
+  plainScript,
+  serverScript,
+} from '../../../../test/kit/mcp/test-servers.js';
+import {
+  expectCode,
+  expectValid,
+  makeServed,
+  type Place,
+  runPawl,
+  sessionOf,
+  startPawl,
+  until,
+} from './pawl.js';
+import { openTerminal } from './pty.js';
 import { call, done, last, message } from './wire-words.js';
 
 // The bundled program with MCP servers on both transports: without a terminal, from the setup to the model's next request.
@@ -17,7 +32,7 @@ const configure = (place: Place, toml: string): void => {
   writeFileSync(join(folder, 'config.toml'), toml);
 };
 
-test('tools of servers on stdio and over HTTP are declared, allowed by a rule, and called', async (t) => {
+test('tools of servers on stdio and over HTTP are declared in the first session of a home, allowed by a rule, and called', async (t) => {
   const script = serverScript(
     t,
     `server.registerTool('greet', { inputSchema: schema({ name: { type: 'string' } }) },
@@ -41,11 +56,9 @@ test('tools of servers on stdio and over HTTP are declared, allowed by a rule, a
 command = ${JSON.stringify(process.execPath)}
 args = [${JSON.stringify(script)}]
 env = { API_TOKEN = "${TOKEN}" }
-required = true
 [mcp.servers.web]
 url = "${url}"
 protocol = "legacy"
-required = true
 `;
   configure(place, `[rules.mcp]\nallow = ["local", "web/count"]\n${servers}`);
   expectCode(await runPawl(place, ['-p', 'greet']), 0);
@@ -97,4 +110,88 @@ required = true
     JSON.stringify(last(place.server.requests.at(-1)?.body)),
     /outside the sandbox, and nobody is there/,
   );
+});
+
+const serverTable = (name: string, script: string): string =>
+  `[mcp.servers.${name}]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(script)}]\n`;
+
+test('in a terminal a tool of a new server works in the first session', async (context) => {
+  const script = serverScript(
+    context,
+    `server.registerTool('greet', { inputSchema: schema() }, async () => ({ content: [{ type: 'text', text: 'hello there' }] }));`,
+  );
+  const place = await makeServed(context, [message(call('c1', 'mcp__local__greet', {})), done]);
+  configure(place, serverTable('local', script));
+  const terminal = openTerminal(context, place);
+  await terminal.sees('ready');
+  terminal.press('greet\r');
+  await terminal.sees('y s n');
+  terminal.press('y');
+  await terminal.sees('Done.');
+  assert.match(JSON.stringify(last(place.server.requests.at(-1)?.body)), /hello there/);
+  expectValid(place.server);
+  terminal.press('\u0004');
+  await terminal.ended;
+});
+
+test('in a terminal the status names a server that hangs; Escape ends the wait at once and typing is kept', async (context) => {
+  const script = plainScript(context, 'process.stdin.resume();');
+  const place = await makeServed(context, [done]);
+  configure(place, serverTable('mute', script));
+  const terminal = openTerminal(context, place);
+  await terminal.sees('ready');
+  terminal.press('hi\r');
+  await terminal.sees('waiting for MCP server mute');
+  terminal.press('typed meanwhile');
+  await terminal.sees('typed meanwhile');
+  terminal.press('\u001b');
+  await terminal.sees('stopped ·');
+  await terminal.shows('typed meanwhile');
+  assert.equal(place.server.requests.length, 0);
+  terminal.press('\u0003');
+  terminal.press('\u0003');
+  terminal.press('\u0004');
+  await terminal.ended;
+});
+
+test('headless says on stderr alone that it waits; killed meanwhile, the session goes on with the tools', async (context) => {
+  let open = (): void => undefined;
+  const gate = new Promise<boolean>((resolve) => {
+    open = () => resolve(true);
+  });
+  const { url } = await httpServer(
+    context,
+    (server) => {
+      server.registerTool('count', { inputSchema: anyInput() }, async () => ({
+        content: [{ type: 'text', text: 'forty-two' }],
+      }));
+    },
+    () => gate,
+  );
+  const place = await makeServed(context, [message(call('c1', 'mcp__slow__count', {})), done]);
+  configure(
+    place,
+    `[rules.mcp]\nallow = ["slow/count"]\n[mcp.servers.slow]\nurl = "${url}"\nprotocol = "legacy"\n`,
+  );
+  const killed = startPawl(place, ['-p', 'count', '--json']);
+  await until('the words', () => killed.stderr().includes('waiting at most 5 s'));
+  assert.ok(!killed.stdout().includes('waiting at most'));
+  killed.child.kill('SIGKILL');
+  await killed.ended;
+  assert.equal(place.server.requests.length, 0);
+  open();
+  const resumed = await runPawl(place, ['--resume', sessionOf(place), '-p', 'go on']);
+  expectCode(resumed, 0);
+  assert.doesNotMatch(resumed.stderr, /waiting|did not answer/);
+  const results = JSON.stringify(last(place.server.requests.at(-1)?.body));
+  assert.match(results, /forty-two/);
+  expectValid(place.server);
+  const file = join(place.folder, 'exported.pawl');
+  expectCode(await runPawl(place, ['export', sessionOf(place), file]), 0);
+  const state = join(place.folder, 'elsewhere');
+  mkdirSync(state);
+  const elsewhere = { ...place, environment: { ...place.environment, XDG_STATE_HOME: state } };
+  expectCode(await runPawl(elsewhere, ['import', file]), 0);
+  const shown = await runPawl(elsewhere, ['show', sessionOf(place), '--request']);
+  assert.match(shown.stdout, /"name": "mcp__slow__count"/);
 });

@@ -52,16 +52,22 @@ const declarationLength = ({
 
 type Offer = { readonly server: string; readonly tools: readonly OfferedTool[] };
 
-/** Names the tools of all servers, and leaves out collisions and tools beyond the limits. */
-export const declareTools = (offers: readonly Offer[]): Declared => {
-  const byName = new Map<string, DeclaredTool>();
+/**
+ * Names the tools of all servers, and leaves out collisions and tools beyond the limits. `before`:
+ * tools that the session declares already; they count, and are not returned.
+ */
+export const declareTools = (
+  offers: readonly Offer[],
+  before: readonly DeclaredTool[] = [],
+): Declared => {
+  const byName = new Map(before.map((tool) => [tool.declaredName, tool]));
   const faults: string[] = [];
   for (const { server, tools } of offers)
     for (const tool of tools) {
       const name = declaredName(server, tool.name);
       const other = byName.get(name);
       if (other === undefined) byName.set(name, { ...tool, server, declaredName: name });
-      else
+      else if (other.server !== server || other.name !== tool.name)
         faults.push(
           `the MCP tool ${server}/${tool.name} is left out: ${other.server}/${other.name} ` +
             `has the same name for the model, ${name}`,
@@ -70,19 +76,20 @@ export const declareTools = (offers: readonly Offer[]): Declared => {
   const unsaid = faults.splice(FAULTS_MAX).length;
   if (unsaid > 0)
     faults.push(`${unsaid} more MCP tools are left out, since others have their names`);
-  const sorted = [...byName.values()].toSorted((one, next) =>
-    one.declaredName < next.declaredName ? -1 : 1,
-  );
+  const sorted = [...byName.values()]
+    .slice(before.length)
+    .toSorted((one, next) => (one.declaredName < next.declaredName ? -1 : 1));
   const fitting: DeclaredTool[] = [];
-  let characters = 0;
+  let characters = before.reduce((sum, tool) => sum + declarationLength(tool), 0);
   for (const tool of sorted) {
     characters += declarationLength(tool);
-    if (fitting.length < TOOLS_MAX && characters <= CHARACTERS_MAX) fitting.push(tool);
+    if (before.length + fitting.length < TOOLS_MAX && characters <= CHARACTERS_MAX)
+      fitting.push(tool);
   }
   const omitted = sorted.length - fitting.length;
   if (omitted > 0)
     faults.push(
-      `${omitted} of ${sorted.length} MCP tools are left out: a session declares at most ` +
+      `${omitted} of ${byName.size} MCP tools are left out: a session declares at most ` +
         `${TOOLS_MAX} of them, and ${CHARACTERS_MAX} characters. Name the tools that you need: ` +
         `tools = ["…"] in the server's table`,
     );

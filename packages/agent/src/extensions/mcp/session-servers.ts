@@ -1,12 +1,19 @@
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
 import { attempt } from '../../platform/attempt.js';
+import { type Clock, waitAtMost } from '../../platform/clock.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { plural } from '../../platform/text.js';
-import type { Tool } from '../../ports/tool.js';
+import type { LateTools, Tool } from '../../ports/tool.js';
 import type { Redactor } from '../../secrets/redactor.js';
 import type { RemoteOffers } from './connected-server.js';
 import { type ConnectionStatus, createConnection } from './connection.js';
-import { declareTools, type OfferedTool, offeredTools, selectTools } from './declare-tools.js';
+import {
+  type DeclaredTool,
+  declareTools,
+  type OfferedTool,
+  offeredTools,
+  selectTools,
+} from './declare-tools.js';
 import {
   createSessionOffers,
   type OfferingServer,
@@ -21,13 +28,20 @@ import { createMcpTool, readOffers, readTools, storeOffers, storeTools } from '.
  * The MCP servers of one session.
  *
  * 1. The session declares the tools that the servers had when they were last connected, and waits
- *    for no server. Only a server that is `required`, and whose tools are not known, is waited for.
- * 2. What a session declares never changes. If a server has other tools now, the next session
+ *    for none of them. Servers whose tools are not known are waited for once, before the first
+ *    request: `WAIT_MS` in all. One that is `required` is waited for when the session opens.
+ * 2. Tools that come later join with a later request, all at once and once a session, since that
+ *    costs the cached prompt.
+ * 3. A declared tool never changes. If a server has other tools than it had, the next session
  *    declares them.
- * 3. A server that fails is one line for the user, and never a failed session.
+ * 4. A server that fails is one line for the user, and never a failed session.
  */
 export type SessionServers = {
+  /** The tools that the session declares from its start. */
   readonly tools: readonly Tool[];
+  readonly lateTools: LateTools;
+  /** Names of the servers that the request waits for now. */
+  waitsFor(): readonly string[];
   /** Connects all servers in the background. */
   connect(): void;
   /**
@@ -62,6 +76,11 @@ export type ServersOptions = {
   readonly environment: ProcessEnvironment;
   /** Told in one line what the user should know. */
   readonly warn: (text: string) => void;
+  /**
+   * How tools that are not known at the start come into the session: `wait` says in a line what it
+   * waits for, `waitQuietly` leaves that to the status row. Absent: with the next session.
+   */
+  readonly joining?: 'wait' | 'waitQuietly';
   /** Time limit for connecting. */
   readonly startMs?: number;
   /** Time limit for a prompt or a resource that the user has named. */
@@ -102,7 +121,17 @@ const describeChange = (
   return `the MCP server ${server} ${what}: the next session declares them`;
 };
 
-type OpenServer = OfferingServer & { known: readonly OfferedTool[] | null; declined: number };
+type OpenServer = OfferingServer & {
+  known: readonly OfferedTool[] | null;
+  declined: number;
+  /** Its tools were not known when the session began, and have not joined it. */
+  isNew: boolean;
+  /** The first attempt to connect; null before it. */
+  opening: Promise<void> | null;
+  /** Resolves when the last list of its tools is stored. */
+  learning: Promise<void>;
+  hasFailed: boolean;
+};
 
 /** Characters of a question that are shown. */
 const QUESTION_MAX = 300;
@@ -113,32 +142,50 @@ const QUESTION_MAX = 300;
  */
 type Phase = { isFrozen: boolean; isClosed: boolean };
 
-const openServer = (
-  server: McpServer,
-  { stateFolder, warn, ...place }: Omit<ServersOptions, 'servers'>,
+/** Takes the lists of tools that a server sends, stores them, and tells of changes. */
+const createToolsListener = (
+  served: () => OpenServer,
+  { stateFolder, warn, joining }: Pick<ServersOptions, 'stateFolder' | 'warn' | 'joining'>,
   phase: Phase,
-  asker: ServerAsker,
-): OpenServer => {
+): ((remote: readonly RemoteTool[]) => Promise<void>) => {
   const reported = new Set<string>();
-  const learn = async (remote: readonly RemoteTool[]): Promise<void> => {
+  return async (remote) => {
     const { tools, needTasks } = offeredTools(remote);
-    const change = describeChange(server.name, served.known, tools);
-    served.known = tools;
+    const { known, isNew, connection } = served();
+    const { server } = connection;
+    const change = describeChange(server.name, known, tools);
+    served().known = tools;
     if (change === null) return;
-    const { isFrozen } = phase; // as it was when the tools came
+    // as it was when the tools came
+    const isFrozen = phase.isFrozen && !(joining !== undefined && isNew);
     const stored = await attempt(() => storeTools(stateFolder, server, tools));
     if (stored.kind === 'fault')
       warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
-    // A server can change its tools all the time. One report is enough.
-    else if (isFrozen && !reported.has(change)) warn(change);
-    if (needTasks.length > 0 && !reported.has(change))
-      warn(
-        `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which ` +
-          'Pawl has not: they are not offered',
-      );
-    reported.add(change);
+    // A server can change its tools all the time. One report of each kind is enough.
+    else if (isFrozen && !reported.has(change)) {
+      reported.add(change);
+      warn(change);
+    }
+    if (needTasks.length === 0 || reported.has('tasks')) return;
+    reported.add('tasks');
+    warn(
+      `the MCP server ${server.name} runs ${namesInWords(needTasks)} only as tasks, which ` +
+        'Pawl has not: they are not offered',
+    );
   };
-  const onTools = (tools: readonly RemoteTool[]): void => void learn(tools);
+};
+
+const openServer = (
+  server: McpServer,
+  options: Omit<ServersOptions, 'servers'>,
+  phase: Phase,
+  asker: ServerAsker,
+): OpenServer => {
+  const { stateFolder, warn, joining, ...place } = options;
+  const learn = createToolsListener(() => served, options, phase);
+  const onTools = (tools: readonly RemoteTool[]): void => {
+    served.learning = learn(tools);
+  };
   const onOffers = (remote: RemoteOffers): void => {
     const offers = safeOffers(remote);
     if (JSON.stringify(offers) === JSON.stringify(served.offers)) return;
@@ -163,6 +210,10 @@ const openServer = (
     known: readTools(stateFolder, server),
     offers: readOffers(stateFolder, server),
     declined: 0,
+    isNew: false,
+    opening: null,
+    learning: Promise.resolve(),
+    hasFailed: false,
     connection: createConnection(server, {
       ...place,
       stateFolder,
@@ -172,8 +223,152 @@ const openServer = (
       onDeclined,
     }),
   };
+  served.isNew = served.known === null;
   return served;
 };
+
+/** How long the first request waits for servers whose tools are not known, in all. */
+const WAIT_MS = 5_000;
+/** A shorter wait is not told. */
+const UNTOLD_MS = 1_000;
+
+const serverNames = (servers: readonly OpenServer[]): string => {
+  const names = servers.map(({ connection }) => connection.server.name);
+  return `the MCP server${names.length > 1 ? 's' : ''} ${names.join(', ')}`;
+};
+
+const untilAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+
+/** Waits for servers whose tools are not known, and lets their tools join the session. */
+class JoiningServers implements LateTools {
+  readonly #servers: readonly OpenServer[];
+  readonly #options: Pick<ServersOptions, 'warn' | 'joining'>;
+  readonly #begin: (served: OpenServer) => Promise<void>;
+  readonly #add: (servers: readonly OpenServer[], declared: ReadonlySet<string>) => readonly Tool[];
+  /** Until when the first request waits; null before it. */
+  #endsAt: number | null = null;
+  #isOver = false;
+  #waited: readonly OpenServer[] = [];
+
+  constructor(
+    servers: readonly OpenServer[],
+    options: Pick<ServersOptions, 'warn' | 'joining'>,
+    begin: (served: OpenServer) => Promise<void>,
+    add: (servers: readonly OpenServer[], declared: ReadonlySet<string>) => readonly Tool[],
+  ) {
+    this.#servers = servers;
+    this.#options = options;
+    this.#begin = begin;
+    this.#add = add;
+  }
+
+  get waited(): readonly OpenServer[] {
+    return this.#waited.filter((served) => this.#isExpected(served));
+  }
+
+  async before({
+    isFirst,
+    declared,
+    clock,
+    signal,
+  }: Parameters<LateTools['before']>[0]): Promise<readonly Tool[]> {
+    if (this.#isOver) return [];
+    const begun = this.#servers.filter(({ isNew }) => isNew).map(this.#begin);
+    if (isFirst) {
+      if (this.#expected().length > 0) await this.#wait(clock, signal, Promise.all(begun));
+      return signal.aborted ? [] : this.#add(this.#servers, declared);
+    }
+    const late = this.#servers.filter(({ isNew, known }) => isNew && known !== null);
+    if (signal.aborted || late.length === 0 || this.#expected().length > 0) return [];
+    this.#isOver = true;
+    const tools = this.#add(late, declared);
+    if (tools.length > 0)
+      this.#options.warn(
+        `${serverNames(late)} answered: ${plural(tools.length, 'tool')} for the model from ` +
+          'this request on',
+      );
+    // what they offer from now on is for the next session
+    for (const served of this.#servers) served.isNew = false;
+    return tools;
+  }
+
+  async #wait(clock: Clock, signal: AbortSignal, ready: Promise<unknown>): Promise<void> {
+    const { warn, joining } = this.#options;
+    const now = clock.now();
+    const isTold = this.#endsAt !== null;
+    this.#endsAt ??= now + WAIT_MS;
+    if (this.#endsAt <= now) return;
+    const waited = this.#expected();
+    this.#waited = waited;
+    const hint = clock.after(UNTOLD_MS, () => {
+      if (isTold || joining === 'waitQuietly') return;
+      warn(`waiting at most 5 s for ${serverNames(this.waited)}, whose tools are not known yet`);
+    });
+    await waitAtMost(clock, this.#endsAt - now, Promise.race([ready, untilAborted(signal)]));
+    hint();
+    const missing = this.waited;
+    if (this.#waited === waited) this.#waited = [];
+    if (signal.aborted || missing.length === 0) return;
+    this.#endsAt = now;
+    warn(
+      `${serverNames(missing)} did not answer within 5 s: the model works without the tools, ` +
+        'and gets them with a later request',
+    );
+  }
+
+  #expected(): readonly OpenServer[] {
+    return this.#servers.filter((served) => this.#isExpected(served));
+  }
+
+  #isExpected({ isNew, known, hasFailed }: OpenServer): boolean {
+    return isNew && known === null && !hasFailed;
+  }
+}
+
+/** The tools that a session declares. */
+class DeclaredTools {
+  readonly #declared: DeclaredTool[] = [];
+  readonly #options: Omit<ServersOptions, 'servers'>;
+  readonly #faults = new Set<string>();
+
+  constructor(options: Omit<ServersOptions, 'servers'>) {
+    this.#options = options;
+  }
+
+  /**
+   * The tools of these servers that the session does not declare, and from now on does. `declared`:
+   * the names that it declares; null for those that were added here.
+   */
+  add(servers: readonly OpenServer[], declared: ReadonlySet<string> | null): readonly Tool[] {
+    const before = this.#declared.filter(({ declaredName }) => declared?.has(declaredName) ?? true);
+    const offers = servers.map(({ connection, known }) => ({
+      server: connection.server.name,
+      tools: selectTools(connection.server, known ?? []),
+    }));
+    const { tools, faults } = declareTools(offers, before);
+    for (const fault of faults)
+      if (!this.#faults.has(fault)) {
+        this.#faults.add(fault);
+        this.#options.warn(fault);
+      }
+    const joining = tools.filter(({ declaredName }) => declared?.has(declaredName) !== true);
+    const names = new Set(this.#declared.map(({ declaredName }) => declaredName));
+    this.#declared.push(...tools.filter(({ declaredName }) => !names.has(declaredName)));
+    for (const served of servers) if (served.known !== null) served.isNew = false;
+    const byName = new Map(servers.map(({ connection }) => [connection.server.name, connection]));
+    return joining.flatMap((tool) => {
+      const connection = byName.get(tool.server);
+      return connection === undefined ? [] : [createMcpTool(tool, connection, this.#options)];
+    });
+  }
+
+  namesFrom(name: string): readonly string[] {
+    return this.#declared.flatMap((tool) => (tool.server === name ? [tool.name] : []));
+  }
+}
 
 export const openServers = async ({
   servers,
@@ -185,31 +380,32 @@ export const openServers = async ({
   const all = servers
     .filter(({ enabled }) => enabled)
     .map((server) => openServer(server, options, phase, asker));
-  const open = async ({ connection }: OpenServer): Promise<void> => {
-    const listed = await attempt(() => connection.listTools());
+  const open = async (served: OpenServer): Promise<void> => {
+    const listed = await attempt(() => served.connection.listTools());
+    served.hasFailed = listed.kind === 'fault';
     if (listed.kind === 'fault' && !phase.isClosed) warn(listed.fault.message);
+    await served.learning;
+  };
+  const begin = (served: OpenServer): Promise<void> => {
+    served.opening ??= open(served);
+    return served.opening;
   };
   await Promise.all(
-    all.filter(({ connection, known }) => known === null && connection.server.required).map(open),
+    all.filter(({ connection, known }) => known === null && connection.server.required).map(begin),
   );
   phase.isFrozen = true;
-  const { tools: declared, faults } = declareTools(
-    all.map(({ connection, known }) => ({
-      server: connection.server.name,
-      tools: selectTools(connection.server, known ?? []),
-    })),
+  const declared = new DeclaredTools(options);
+  const tools = declared.add(all, null);
+  const joining = new JoiningServers(all, options, begin, (joiners, names) =>
+    declared.add(joiners, names),
   );
-  for (const fault of faults) warn(fault);
-  const byName = new Map(all.map(({ connection }) => [connection.server.name, connection]));
-  const tools = declared.flatMap((tool) => {
-    const connection = byName.get(tool.server);
-    return connection === undefined ? [] : [createMcpTool(tool, connection, options)];
-  });
   return {
     tools,
+    lateTools: joining,
+    waitsFor: () => joining.waited.map(({ connection }) => connection.server.name),
     answerWith: asker.use,
     connect() {
-      for (const served of all) if (served.connection.status().kind === 'off') void open(served);
+      for (const served of all) if (served.connection.status().kind === 'off') void begin(served);
     },
     async reconnect() {
       const gone = all.filter(({ connection }) => connection.status().kind !== 'connected');
@@ -225,9 +421,7 @@ export const openServers = async ({
         declined,
         name: connection.server.name,
         connection: connection.status(),
-        tools: declared.flatMap(({ server, name }) =>
-          server === connection.server.name ? [name] : [],
-        ),
+        tools: declared.namesFrom(connection.server.name),
       })),
   };
 };
