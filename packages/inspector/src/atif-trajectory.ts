@@ -654,7 +654,7 @@ const toolDefinition = ({ name, description, inputSchema }: ToolDeclaration): Js
   function: { name, description, parameters: inputSchema },
 });
 
-/** The trajectory of a session. It has no step if there is neither a system prompt nor a request. */
+/** The trajectory of a session. It has no step without a system prompt and requests. */
 export const createTrajectory = (source: TrajectorySource): Trajectory => {
   const builder = new TrajectoryBuilder(source);
   for (const step of source.steps) builder.see(step);

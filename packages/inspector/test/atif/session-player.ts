@@ -75,7 +75,7 @@ const totalsAsUsage = ({ unpriced, ...totals }: UsageTotals): Usage => ({
   costUsd: unpriced > 0 && totals.costUsd === 0 ? null : totals.costUsd,
 });
 
-export const taskKey = (batchId: string, callId: string): string => `${batchId}/${callId}`;
+const taskKey = (batchId: string, callId: string): string => `${batchId}/${callId}`;
 
 class SessionPlayer {
   readonly header: Header;

@@ -44,8 +44,9 @@ const journalOwners = (
   return owners;
 };
 
+/** The tools as `freezePrompt` wrote them. */
 const parseTools = (tools: string | undefined): readonly ToolDeclaration[] | undefined =>
-  tools === undefined ? undefined : (JSON.parse(tools) as readonly ToolDeclaration[]); // by freezePrompt
+  tools === undefined ? undefined : (JSON.parse(tools) as readonly ToolDeclaration[]);
 
 /** Builds the trajectory of a stored session, with those of its tasks inside. */
 const readTrajectory = async (
@@ -151,18 +152,25 @@ const writeTrajectory = async (
 ): Promise<void> => {
   const folder = pictureFolder(target);
   refuseExistingFile(target);
-  if (pictures.size > 0) {
-    refuseExistingFile(folder);
-    await mkdir(folder, { mode: 0o700 });
-  }
+  if (pictures.size > 0) refuseExistingFile(folder);
+  let isOurs = false;
   try {
+    if (pictures.size > 0) {
+      await mkdir(folder, { mode: 0o700 });
+      isOurs = true;
+    }
     for (const [name, bytes] of pictures)
       await writeFile(path.join(folder, name), bytes, { flag: 'wx', mode: 0o600 });
     const text = `${JSON.stringify(trajectory, null, 2)}\n`;
     await writeFile(target, text, { flag: 'wx', mode: 0o600 });
   } catch (error) {
-    if (pictures.size > 0) await rm(folder, { recursive: true, force: true });
-    throw error;
+    if (isOurs) await rm(folder, { recursive: true, force: true });
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Stop(
+      exitCodes.cannotWrite,
+      'cannotWrite',
+      `Can't write ${target}: ${why}. Nothing was exported. Name another file.`,
+    );
   }
 };
 
