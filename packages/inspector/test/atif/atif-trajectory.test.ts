@@ -5,8 +5,12 @@ import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Event } from '@pawl/agent/machine/event';
 import { initialState, step } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';
+import { presetRules } from '@pawl/agent/policy/presets';
+import * as g from '../../../../test/kit/agent/given.js';
 import { begun, forAll, roam } from '../../../../test/kit/agent/random.js';
+import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
 import { play, settingsFrom } from '../../../../test/kit/agent/trace-player.js';
+import { walk } from '../../../../test/kit/agent/walker.js';
 import { trajectoryFaults } from '../../../../test/kit/atif/trajectory-faults.js';
 import type { Trajectory, TrajectoryMetrics, TrajectoryStep } from '../../src/atif-trajectory.js';
 import {
@@ -160,6 +164,109 @@ test('so do the golden traces', () => {
     checkContext(trajectory, session.state);
   }
 });
+
+type Example = {
+  readonly name: string;
+  readonly settings?: SettingsPatch;
+  readonly given: readonly g.Given[];
+  readonly expected: (steps: readonly TrajectoryStep[], trajectory: Trajectory) => unknown;
+  readonly then: unknown;
+};
+
+const lastReply = (steps: readonly TrajectoryStep[]): TrajectoryStep =>
+  steps.findLast(({ source }) => source === 'agent') ?? assert.fail('no reply');
+const resultsIn = (step: TrajectoryStep): readonly unknown[] =>
+  (step.observation?.results ?? []).map(({ source_call_id: id, content, extra }) => [
+    id,
+    content,
+    extra?.status,
+  ]);
+
+const crash: g.Given = ({ session }) => ({
+  type: 'Resumed',
+  at: g.NOW,
+  epoch: session.epoch + 1,
+  stoppedAt: g.NOW,
+});
+
+const examples: readonly Example[] = [
+  {
+    name: 'a request that failed counts with the one that repeats it',
+    given: [g.begin, g.input('hi'), g.fails({ usage: g.usage(1) }), g.rings(), g.says('yes')],
+    expected: (steps) => {
+      const { llm_call_count: count, metrics, extra } = lastReply(steps);
+      const attempts = JSON.stringify(extra?.attempts);
+      return [count, metrics?.cost_usd, /overloaded/.test(attempts)];
+    },
+    then: [2, 1, true],
+  },
+  {
+    name: 'a request that the policy held back was no call',
+    settings: { userPolicy: 'ask' },
+    given: [g.begin, g.input('hi'), g.policyStops()],
+    expected: (steps) => {
+      const { llm_call_count: count, metrics, message } = lastReply(steps);
+      return [count, metrics, message];
+    },
+    then: [0, undefined, ''],
+  },
+  {
+    name: 'a result that came after a crash stands with its call',
+    settings: { hooks: 'never' },
+    given: [
+      ...[g.begin, g.input('hi'), g.wants(g.edit('c1')), g.started('c1'), crash],
+      ...[g.ended('c1', 'lost', 'not known'), g.says('well')],
+    ],
+    expected: (steps, { extra }) => [
+      steps.map(({ source }) => source).join(' '),
+      resultsIn(steps[2] ?? assert.fail()),
+      JSON.stringify(extra.resumes).includes('crashed'),
+    ],
+    then: [
+      'system user agent agent',
+      [['c1', 'outcome unknown after a crash\nnot known', 'lost']],
+      true,
+    ],
+  },
+  {
+    name: 'of a batch that is cut off, the calls that ended have their results',
+    settings: { hooks: 'never' },
+    given: [
+      ...[g.begin, g.input('hi'), g.wants(g.grep('c1'), g.grep('c2'))],
+      ...[g.started('c1'), g.started('c2'), g.ended('c1')],
+    ],
+    expected: (steps) => resultsIn(lastReply(steps)),
+    then: [['c1', 'output of c1', 'ok']],
+  },
+  {
+    name: 'a denied call says so',
+    settings: { rules: presetRules.careful, hooks: 'never' },
+    given: [
+      ...[g.begin, g.input('hi'), g.wants(g.edit('c1'))],
+      ...[g.denies('c1'), g.says('well')],
+    ],
+    expected: (steps) => JSON.stringify(resultsIn(steps[2] ?? assert.fail())),
+    then: '[["c1","refused by user: not this file","denied"]]',
+  },
+  {
+    name: 'a turn that was cancelled says so',
+    given: [g.begin, g.input('hi'), g.delta('half'), g.cancel],
+    expected: (steps) => {
+      const { message, extra } = lastReply(steps);
+      return [message, extra];
+    },
+    then: ['half', { cut: true, turn_end: { kind: 'cancelled', cause: 'user' } }],
+  },
+];
+
+for (const { name, settings = {}, given, expected, then } of examples)
+  test(name, () => {
+    const walker = walk(begun(settings));
+    for (const one of given) walker.send(one);
+    const trajectory = exportPlayed(sessionFrom(begun(settings), walker.events()));
+    assert.deepEqual(trajectoryFaults(JSON.parse(JSON.stringify(trajectory))), []);
+    assert.deepEqual(expected(trajectory.steps, trajectory), then);
+  });
 
 /** A trajectory with everything in it, to plant faults in. */
 const sample = (): Trajectory => {

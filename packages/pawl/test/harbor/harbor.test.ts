@@ -45,6 +45,11 @@ const MODEL = 'anthropic/claude-sonnet-5-5';
 const kit = path.join(root, 'test/kit/harbor');
 const entry = JSON.parse(readFileSync(path.join(root, 'integrations/harbor/pawl.json'), 'utf8'));
 
+const PYTHON = {
+  PYTHONDONTWRITEBYTECODE: '1',
+  PYTHONPATH: `${path.join(root, 'integrations/harbor')}:${path.join(kit, 'stand-ins')}`,
+};
+
 const made = makeAccounts();
 const account = made.accounts.at(-1);
 const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-harbor-')));
@@ -225,11 +230,7 @@ test('20 tasks end as they should by the installed agent, and Harbor is told the
     };
   });
   const python = spawn('python3', [path.join(kit, 'run-trials.py')], {
-    env: {
-      ...process.env,
-      PYTHONDONTWRITEBYTECODE: '1',
-      PYTHONPATH: `${path.join(root, 'integrations/harbor')}:${path.join(kit, 'stand-ins')}`,
-    },
+    env: { ...process.env, ...PYTHON },
   });
   python.stdin.end(JSON.stringify(jobs));
   const { code, stdout, stderr } = await finished(python);
@@ -356,6 +357,71 @@ test('they end so through the protocol of editors, as the generic agent drives i
       await checkEditor(trial);
   };
   await Promise.all([work(), work(), work()]);
+});
+
+/** Runs lines of Python that may use the class, and reads what they print. */
+const askPython = async (lines: string): Promise<unknown> => {
+  const python = spawn('python3', ['-c', `import json\nfrom pawl_agent import *\n${lines}`], {
+    env: { ...process.env, ...PYTHON },
+  });
+  const { code, stdout, stderr } = await finished(python);
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout);
+};
+
+test('a job names model, address, key and servers as Pawl wants them, or is refused', async () => {
+  const told = await askPython(`
+from types import SimpleNamespace as Server
+def tell(model, **env):
+    agent = Pawl(logs_dir="/x", model_name=model, extra_env=env, effort="high", tasks=False, auto_commit=True)
+    try:
+        return [agent._model_flags(), agent.build_cli_flags(), agent._environment()]
+    except ValueError as fault:
+        return str(fault)
+servers = [
+    Server(name='a "b"', transport="stdio", command="npx", args=["-y", "x"], url=None),
+    Server(name="docs", transport="streamable-http", command=None, args=None, url="https://example.com/mcp"),
+]
+print(json.dumps([
+    tell("anthropic/claude-sonnet-5-5", ANTHROPIC_API_KEY="k"),
+    tell("gemini/gemini-3.8-flash"),
+    tell("acme/big one", ACME_API_KEY="k", ACME_BASE_URL="https://acme.example/v1"),
+    tell("acme/big"),
+    tell("claude-sonnet-5-5"),
+    Pawl(logs_dir="/x", model_name="a/b", mcp_servers=servers)._mcp_config().split("\\n"),
+]))`);
+  const state = { XDG_STATE_HOME: '/logs/agent/state' };
+  const commit = { PAWL_AUTO_COMMIT: 'true' };
+  assert.deepEqual(told, [
+    [
+      '--model anthropic/claude-sonnet-5-5',
+      '--effort high',
+      { ANTHROPIC_API_KEY: 'k', ...commit, ...state },
+    ],
+    ['--model google/gemini-3.8-flash', '--effort high', { ...commit, ...state }],
+    [
+      "--model 'openai-compatible/big one' --base-url https://acme.example/v1",
+      '--effort high',
+      {
+        ACME_API_KEY: 'k',
+        ACME_BASE_URL: 'https://acme.example/v1',
+        OPENAI_COMPATIBLE_API_KEY: 'k',
+        ...commit,
+        ...state,
+      },
+    ],
+    'Pawl knows no provider acme: set its base URL.',
+    'Name the model as provider/name: -m anthropic/claude-sonnet-5-5',
+    [
+      '[mcp.servers."a \\"b\\""]',
+      'command = "npx"',
+      'args = ["-y", "x"]',
+      '[mcp.servers."docs"]',
+      'url = "https://example.com/mcp"',
+      '[rules.mcp]',
+      'allow = ["a \\"b\\"", "docs"]',
+    ],
+  ]);
 });
 
 test('both ways trust the agent alike', () => {
