@@ -197,7 +197,9 @@ class Pawl(BaseInstalledAgent):
                 f"pawl run --json {flags} -- {shlex.quote(instruction)} 2>&1 </dev/null | tee {log}; "
                 # the run decides the exit code, and its last record is the last output
                 f"code=$?; rm -rf {LOGS}/trajectory.json {LOGS}/trajectory-pictures; "
-                f"{export} >{LOGS}/export.txt 2>&1; exit $code"
+                f"{export} >{LOGS}/export.txt 2>&1; "
+                # Pawl writes for its user alone, and Harbor may read as another one
+                f"chmod -R a+rX {LOGS} 2>/dev/null; exit $code"
             ),
             env=env,
         )
@@ -226,12 +228,16 @@ class Pawl(BaseInstalledAgent):
 
     def _journal_usage(self) -> dict[str, Any] | None:
         """The sum of the newest session's usage, for a run that was killed."""
-        journals = sorted(
-            (self.logs_dir / "state" / "pawl" / "sessions").glob("*.jsonl"),
-            key=lambda path: path.stat().st_mtime,
-        )
-        own = [path for path in journals if not is_task(path)]
-        return sum_journal(own[-1]) if own else None
+        try:
+            journals = sorted(
+                (self.logs_dir / "state" / "pawl" / "sessions").glob("*.jsonl"),
+                key=lambda path: path.stat().st_mtime,
+            )
+            own = [path for path in journals if not is_task(path)]
+            return sum_journal(own[-1]) if own else None
+        except OSError as fault:
+            self.logger.warning("Tokens and cost are not known: %s", fault)
+            return None
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -261,6 +262,7 @@ const checkContext = async (
   const file = path.join(logs, 'trajectory.json');
   assert.equal(existsSync(file), error !== 'AgentTimeoutError', name);
   if (!existsSync(file)) return;
+  assert.equal(statSync(file).mode & 0o044, 0o044, 'Harbor may read as another user');
   const trajectory = JSON.parse(readFileSync(file, 'utf8'));
   assert.deepEqual(trajectoryFaults(trajectory), [], name);
   assert.equal(trajectory.session_id, sessionId);
