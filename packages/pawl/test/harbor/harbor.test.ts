@@ -54,6 +54,8 @@ const PYTHON = {
 const made = makeAccounts();
 const account = made.accounts.at(-1);
 const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-harbor-')));
+/** Compiled code of the program, shared by all tasks: to compile it costs more than most runs. */
+const cache = path.join(folder, 'cache');
 let server: AnthropicServer;
 
 /** How often the model was asked, by task. */
@@ -124,6 +126,7 @@ const makePlace = (way: Way, { name, config }: Trial): TrialPlace => {
     PATH: process.env.PATH ?? '',
     HOME: home,
     LANG: 'C.UTF-8',
+    XDG_CACHE_HOME: cache,
     PAWL_RETRY_MS: '5',
     GIT_CEILING_DIRECTORIES: folder,
   };
@@ -183,6 +186,8 @@ const promptTokens = (usage: UsageTotals): number =>
 
 before(async () => {
   chmodSync(folder, 0o755);
+  mkdirSync(cache);
+  giveAll(cache);
   server = await startAnthropicServer({ replies: replyTo });
 });
 
