@@ -231,15 +231,21 @@ const verify: PawlCommand = {
   run: async ({ words: [id = ''] }) => (await import('./verify.js')).verifySession(id),
 };
 
-const exportSession: PawlCommand<{ readonly html?: string }> = {
+const exportSession: PawlCommand<{ readonly html?: string; readonly atif?: string }> = {
   name: 'export',
   words: '<id> [file]',
   summary: 'write a session with its blobs to one file (ID.pawl)',
-  flags: [['--html <file>', 'as a page for a browser, with secrets replaced; it needs no server']],
-  run: async ({ ownFlags: { html }, words: [id = '', file] }) =>
-    html === undefined
+  flags: [
+    ['--html <file>', 'as a page for a browser, with secrets replaced; it needs no server'],
+    ['--atif <file>', 'as a trajectory (ATIF 1.7) for Harbor, with secrets replaced; - is stdout'],
+  ],
+  run: async ({ ownFlags: { html, atif }, words: [id = '', file] }) => {
+    if (atif !== undefined)
+      return (await import('./export-trajectory.js')).exportTrajectory(id, atif, html ?? file);
+    return html === undefined
       ? (await import('./transfer.js')).exportTo(id, file)
-      : (await import('./inspect.js')).exportPage(id, html, file),
+      : (await import('./inspect.js')).exportPage(id, html, file);
+  },
 };
 
 const importSession: PawlCommand = {

@@ -1,0 +1,220 @@
+/** `pawl export ID --atif FILE`: the session as a trajectory for Harbor; `-` is stdout. */
+
+import { lstatSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { resumeCommand } from '@pawl/agent/journal/journal-error';
+import type { JournalStep } from '@pawl/agent/journal/steps';
+import type { Image } from '@pawl/agent/machine/message';
+import { plural } from '@pawl/agent/platform/text';
+import type { SessionInfo } from '@pawl/agent/ports/journal';
+import type { ToolDeclaration } from '@pawl/agent/ports/model';
+import { createTrajectory, type TaskCall, type Trajectory } from '@pawl/inspector/atif-trajectory';
+import { makeSafe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { packageVersion } from '../process/package-folder.js';
+import { pageRedactor } from '../sessions/inspector-page.js';
+import { allSessions, findInfo, foldStored, storedBlobs } from '../sessions/stored-sessions.js';
+import { usageStop } from '../settings/flags.js';
+
+type Tasks = ReadonlyMap<string, Trajectory>;
+
+/** A picture's path in the trajectory; null leaves it out. */
+type PicturePath = (image: Image) => string | null;
+
+const taskKey = (sessionId: string, { batchId, callId }: Omit<TaskCall, 'seq'>): string =>
+  JSON.stringify([sessionId, batchId, callId]);
+
+/**
+ * The sessions whose calls stand in a journal, each with the last entry that came from it: the
+ * session itself, and those that it was forked from.
+ */
+const journalOwners = (
+  info: SessionInfo,
+  all: readonly SessionInfo[],
+): readonly { readonly sessionId: string; readonly seq: number }[] => {
+  const owners = [{ sessionId: info.sessionId, seq: Number.POSITIVE_INFINITY }];
+  let { parent } = info;
+  while (parent !== null && !owners.some(({ sessionId }) => sessionId === parent?.sessionId)) {
+    const { sessionId, seq } = parent;
+    owners.push({ sessionId, seq: Math.min(seq, owners.at(-1)?.seq ?? seq) });
+    parent = all.find((one) => one.sessionId === sessionId)?.parent ?? null;
+  }
+  return owners;
+};
+
+/** The tools as `freezePrompt` wrote them. */
+const parseTools = (tools: string | undefined): readonly ToolDeclaration[] | undefined =>
+  tools === undefined ? undefined : (JSON.parse(tools) as readonly ToolDeclaration[]);
+
+/** Builds the trajectory of a stored session, with those of its tasks inside. */
+const readTrajectory = async (
+  info: SessionInfo,
+  rootId: string,
+  all: readonly SessionInfo[],
+  picturePath: PicturePath,
+): Promise<Trajectory> => {
+  const owners = journalOwners(info, all);
+  const tasks = new Map<string, Trajectory>();
+  for (const task of all) {
+    const { startedBy } = task;
+    if (!owners.some(({ sessionId }) => sessionId === startedBy?.sessionId)) continue;
+    if (startedBy === undefined || task.unreadable !== undefined) continue;
+    const trajectory = await readTrajectory(task, rootId, all, picturePath);
+    if (trajectory.steps.length > 0) tasks.set(taskKey(startedBy.sessionId, startedBy), trajectory);
+  }
+  const steps: JournalStep[] = [];
+  const { header } = await foldStored(info.sessionId, undefined, (step) => void steps.push(step));
+  const blobs = storedBlobs();
+  return createTrajectory({
+    header,
+    steps,
+    version: packageVersion(),
+    rootId,
+    prompt: {
+      instructions: await blobs.get(header.instructions),
+      tools: parseTools(await blobs.get(header.tools)),
+    },
+    picturePath,
+    findTask: (call) => findTask(tasks, owners, call),
+  });
+};
+
+const findTask = (
+  tasks: Tasks,
+  owners: ReturnType<typeof journalOwners>,
+  call: TaskCall,
+): Trajectory | null => {
+  for (const { sessionId, seq } of owners) {
+    const task = call.seq <= seq ? tasks.get(taskKey(sessionId, call)) : undefined;
+    if (task !== undefined) return task;
+  }
+  return null;
+};
+
+const redactStrings = (value: unknown, clean: (text: string) => string): unknown => {
+  if (typeof value === 'string') return clean(value);
+  if (Array.isArray(value)) return value.map((item) => redactStrings(item, clean));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, redactStrings(item, clean)]),
+  );
+};
+
+const exists = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+
+const refuseExistingFile = (file: string): void => {
+  if (!exists(file)) return;
+  throw new Stop(
+    exitCodes.badInput,
+    'cannotWrite',
+    `${file} is there already and stays as it is. Name another file.`,
+  );
+};
+
+const extensions = {
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/gif': 'gif',
+  'image/webp': 'webp',
+} as const satisfies Readonly<Record<Image['mediaType'], string>>;
+
+/** The folder of the pictures beside a file: `run-pictures` beside `run.json`. */
+const pictureFolder = (target: string): string =>
+  path.join(path.dirname(target), `${path.parse(target).name}-pictures`);
+
+/** Reads the pictures of a session and its tasks, by the names of their files. */
+const readPictures = async (
+  info: SessionInfo,
+  all: readonly SessionInfo[],
+): Promise<ReadonlyMap<string, Buffer>> => {
+  const images = new Map<string, Image>();
+  await readTrajectory(info, info.sessionId, all, (image) => {
+    images.set(pictureName(image), image);
+    return null;
+  });
+  const pictures = new Map<string, Buffer>();
+  for (const [name, { sha256 }] of images) {
+    const base64 = await storedBlobs().get(sha256);
+    if (base64 !== undefined) pictures.set(name, Buffer.from(base64, 'base64'));
+  }
+  return pictures;
+};
+
+const pictureName = ({ sha256, mediaType }: Image): string => `${sha256}.${extensions[mediaType]}`;
+
+/** Writes pictures and file; removes what it wrote if that fails. */
+const writeTrajectory = async (
+  target: string,
+  trajectory: unknown,
+  pictures: ReadonlyMap<string, Buffer>,
+): Promise<void> => {
+  const folder = pictureFolder(target);
+  refuseExistingFile(target);
+  if (pictures.size > 0) refuseExistingFile(folder);
+  let isOurs = false;
+  try {
+    if (pictures.size > 0) {
+      await mkdir(folder, { mode: 0o700 });
+      isOurs = true;
+    }
+    for (const [name, bytes] of pictures)
+      await writeFile(path.join(folder, name), bytes, { flag: 'wx', mode: 0o600 });
+    const text = `${JSON.stringify(trajectory, null, 2)}\n`;
+    await writeFile(target, text, { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if (isOurs) await rm(folder, { recursive: true, force: true });
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Stop(
+      exitCodes.cannotWrite,
+      'cannotWrite',
+      `Can't write ${target}: ${why}. Nothing was exported. Name another file.`,
+    );
+  }
+};
+
+export const exportTrajectory = async (
+  id: string,
+  atif: string,
+  other: string | undefined,
+): Promise<number> => {
+  if (other !== undefined) throw usageStop(`Name one file: --atif ${atif} or ${other}.`);
+  const info = await findInfo(id);
+  const { sessionId, kind, unreadable, title } = info;
+  if (unreadable !== undefined)
+    throw new Stop(
+      exitCodes.badInput,
+      unreadable,
+      `The session ${sessionId} can't be exported: ${title}`,
+    );
+  if (kind !== 'agent')
+    throw usageStop(
+      `${sessionId} is a run of pawl ask, which has no trajectory. To go on with it: ` +
+        `${resumeCommand(kind)} ${sessionId}`,
+    );
+  const target = atif === '-' ? null : path.resolve(atif);
+  const all = await allSessions();
+  const pictures = target === null ? new Map<string, Buffer>() : await readPictures(info, all);
+  const trajectory = await readTrajectory(info, sessionId, all, (image) => {
+    const name = pictureName(image);
+    return target !== null && pictures.has(name)
+      ? `${path.basename(pictureFolder(target))}/${name}`
+      : null;
+  });
+  if (trajectory.steps.length === 0)
+    throw usageStop(`The session ${sessionId} has sent nothing yet: there is no step to export.`);
+  const redactor = pageRedactor();
+  const redacted = redactStrings(trajectory, (text) => redactor.clean(text));
+  if (target === null) writeJson(redacted);
+  else await writeTrajectory(target, redacted, pictures);
+  writeError(
+    makeSafe(
+      `${plural(trajectory.steps.length, 'step')} in clear text: what was said, called and ` +
+        'returned. The keys and tokens of this environment are replaced, secrets from ' +
+        'elsewhere are not.\n',
+    ),
+  );
+  if (target !== null) writeOut(safe`${makeSafe(target)}\n`);
+  return exitCodes.done;
+};

@@ -1,0 +1,5 @@
+"""Stand-in: where an agent's commands run."""
+
+
+class BaseEnvironment:
+    pass
