@@ -631,6 +631,12 @@ export class FoundCommand {
     });
   }
 
+  /** Its process, if it runs and can be seen from here. */
+  runningProcess(): LaunchedProcess | null {
+    const verdict = this.verdict();
+    return this.view === 'own' && verdict.kind === 'running' ? verdict.process : null;
+  }
+
   /** Prevents that it begins. False if it runs already. */
   claim(): boolean {
     return this.#withSpool((spool) => spool.claim());
