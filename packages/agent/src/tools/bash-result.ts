@@ -269,11 +269,17 @@ const hints: readonly Hint[] = [
     text: `the sandbox has no network: ${NETWORK}`,
   },
   {
-    sign: /(?:ECONNREFUSED|connection refused)/i,
+    sign: /ECONNREFUSED|connection refused|Failed to connect to (?:127\.|localhost|::1)/i,
     when: hasNoNetwork,
     text:
-      `servers that run outside of the sandbox, for example a database of this machine, can't ` +
-      `be reached from it: ${NETWORK}`,
+      'only servers that run as a job of this session (background: true) answer on localhost in ' +
+      `the sandbox; others, for example a database of this machine, can't be reached: ${NETWORK}`,
+  },
+  {
+    sign: /(?:refused|Failed to connect to)[^\n]*(?:127\.|localhost|::1)|(?:127\.|localhost|::1)[^\n]* refused/i,
+    text:
+      'a server that was started in the sandbox without the network listens on a localhost that ' +
+      'a command with the network does not see: ask it without needs',
   },
   {
     sign: /(\/etc\/(?:shadow|gshadow|sudoers|ssh|ssl\/private)\S*|\/var\/lib\/docker\S*|\/proc\/\d+\/\S*)['"':]*:? ?(?:Permission denied|EACCES)/,

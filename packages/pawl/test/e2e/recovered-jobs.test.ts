@@ -69,6 +69,35 @@ test('two jobs and a command at once: the real result, the real end of one job, 
   await expectEnd(place, ended);
 });
 
+test('a server that outlives the program is reached by commands of the resumed session', async (context) => {
+  const server =
+    `node -e "const s = require('net').createServer((c) => c.end('served'));` +
+    `s.listen(0, '127.0.0.1', () => require('fs').writeFileSync('port', ''+s.address().port))"`;
+  const ask =
+    `node -e "require('net').connect(+require('fs').readFileSync('port'), '127.0.0.1')` +
+    `.on('data', (d) => console.log(''+d)).on('error', (e) => console.log(e.message))"`;
+  const command = `${waitFor('port')}; touch runs; ${waitFor('go')}; echo told`;
+  const place = await makeServed(context, [
+    message(job('j1', server), call('c1', 'bash', { command })),
+    message(call('c2', 'bash', { command: ask }), job('j2', waitFor('never'))),
+    message(call('c3', 'bash', { command: ask })),
+    jobAction('k', 'kill', 'job-1'),
+    message(call('c4', 'bash', { command: ask })),
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'work']);
+  await untilItRuns(place, running);
+  await killed(running);
+  const resumed = resume(place);
+  touch(place, 'go');
+  const ended = await resumed.ended;
+  assert.match(resultOf(place, 1, 'c1'), /^told\n\[exit code 0/);
+  assert.match(resultOf(place, 2, 'c2'), /^served\n/);
+  assert.match(resultOf(place, 3, 'c3'), /^served\n/, 'beside a job of the resumed session');
+  assert.match(resultOf(place, 5, 'c4'), /^connect ECONNREFUSED /);
+  await expectEnd(place, ended);
+});
+
 test('no room for the output, or nobody who writes it: the exit code, and what is missing', async (context) => {
   const silent = job('j1', `echo up; ${waitFor('go')}; exit 4`);
   const loud = call('c1', 'bash', { command: `touch runs; ${waitFor('go')}; seq 10000; exit 3` });
