@@ -17,6 +17,8 @@ export type RunPlace = {
   readonly workspace: string;
   /** The user's home folder; empty if it has none. */
   readonly home: string;
+  /** It reaches more than the session's level. Default: false. */
+  readonly isWidened?: boolean;
 };
 
 /** Identifies a call in its session. */
@@ -277,6 +279,7 @@ const hints: readonly Hint[] = [
   },
   {
     sign: /(?:refused|Failed to connect to)[^\n]*(?:127\.|localhost|::1)|(?:127\.|localhost|::1)[^\n]* refused/i,
+    when: ({ isWidened = false }) => isWidened,
     text:
       'a server that was started in the sandbox without the network listens on a localhost that ' +
       'a command with the network does not see: ask it without needs',

@@ -129,9 +129,10 @@ const start = (
   });
 };
 
-const commandPlace = (shell: Shell, { sandbox: level, workspace }: ToolContext): RunPlace => ({
-  level,
-  workspace,
+const commandPlace = (shell: Shell, context: ToolContext): RunPlace => ({
+  level: context.sandbox,
+  workspace: context.workspace,
+  isWidened: context.widened !== undefined,
   home: shell.environment.HOME ?? '',
 });
 

@@ -309,7 +309,8 @@ test('bash: a server is reached by no other session, by no command with the netw
     await other.run('bash', { command: ask }, { level: 'off' }),
   ])
     assert.match(asked.text, /^connect ECONNREFUSED /);
-  const online = await place.run('bash', { command: ask }, { level: 'workspace+net' });
+  const reach = { level: 'workspace+net', widened: 'byUser' } as const;
+  const online = await place.run('bash', { command: ask }, reach);
   assert.match(online.text, /^connect ECONNREFUSED /);
   assert.match(online.text, /a command with the network does not see/);
   assert.match((await place.run('bash', { command: ask })).text, /^served\n/, 'it still runs');
