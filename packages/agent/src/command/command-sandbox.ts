@@ -9,7 +9,7 @@ import { SYSTEM_SHELL, systemBash } from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
 import {
-  findRunning,
+  findInNetwork,
   removeStale,
   takeInterruptedGuards,
   takeUnreadNotes,
@@ -374,9 +374,11 @@ class Sandbox implements CommandSandbox {
       await plan.finish();
       return null;
     }
+    const sharesNetwork = 'entry' in plan.fence && plan.fence.entry.length > 0;
+    const request = { due, record: record === null ? null : { ...record, sharesNetwork } };
     return {
       start(to) {
-        taken.start(command, workspace, { due, record }, to);
+        taken.start(command, workspace, request, to);
         return taken;
       },
       finish: plan.finish,
@@ -547,7 +549,7 @@ class Sandbox implements CommandSandbox {
         : await openSessionNetwork(
             { bwrap, nsenter },
             mounts,
-            sessionId === undefined ? [] : findRunning(sessionFolder, sessionId),
+            sessionId === undefined ? [] : findInNetwork(sessionFolder, sessionId),
           );
     if (answer.kind === 'missing')
       this.#notice =

@@ -108,10 +108,13 @@ export const findEarlier = (
   };
 };
 
-/** Processes of the session's fenced commands that run here, the newest first. */
-export const findRunning = (processFolder: string, sessionId: string): readonly LaunchedProcess[] =>
+/** Processes of commands in the session's network that run here, the newest first. */
+export const findInNetwork = (
+  processFolder: string,
+  sessionId: string,
+): readonly LaunchedProcess[] =>
   findEarlier(processFolder, sessionId, () => null)
-    .commands.filter(({ record }) => record.isFenced)
+    .commands.filter(({ record }) => record.sharesNetwork === true)
     .flatMap((command) => command.runningProcess() ?? [])
     .toSorted((one, other) => other.startedAt - one.startedAt);
 

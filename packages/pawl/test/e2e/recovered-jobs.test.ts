@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { processesOf } from './command-processes.js';
@@ -95,6 +95,32 @@ test('a server that outlives the program is reached by commands of the resumed s
   assert.match(resultOf(place, 2, 'c2'), /^served\n/);
   assert.match(resultOf(place, 3, 'c3'), /^served\n/, 'beside a job of the resumed session');
   assert.match(resultOf(place, 5, 'c4'), /^connect ECONNREFUSED /);
+  await expectEnd(place, ended);
+});
+
+test('a job with the network that outlives the program gives it to no command of the resumed session', async (context) => {
+  const network = 'readlink /proc/self/ns/net';
+  const command = `${waitFor('net')}; touch runs; ${waitFor('go')}; ${network}`;
+  const place = await makeServed(context, [
+    message(job('j1', `${network} >net; sleep 1000`), call('c1', 'bash', { command })),
+    message(call('c2', 'bash', { command: network })),
+    jobAction('k', 'kill', 'job-1'),
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'work', '--sandbox', 'workspace+net']);
+  await untilItRuns(place, running);
+  await killed(running);
+  const resumed = resume(place);
+  touch(place, 'go');
+  const ended = await resumed.ended;
+  const ours = readlinkSync('/proc/self/ns/net');
+  assert.ok(resultOf(place, 1, 'c1').startsWith(ours), 'control');
+  assert.match(resultOf(place, 2, 'c2'), /^net:\[/);
+  assert.ok(!resultOf(place, 2, 'c2').startsWith(ours));
+  assert.doesNotMatch(
+    resultOf(place, 1, 'c1') + resultOf(place, 2, 'c2'),
+    /a localhost of its own/,
+  );
   await expectEnd(place, ended);
 });
 

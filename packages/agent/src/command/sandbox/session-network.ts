@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, statSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { readProcessStat } from '../../platform/process-identity.js';
 import { askProgram, SYSTEM_SHELL, startProgram } from '../../platform/start-program.js';
@@ -48,21 +48,18 @@ const openNamespaces = (pid: number): Namespaces => {
 };
 
 /**
- * The network of a command that an earlier process of the session has started and that still runs.
- * Null if it has ended, or shares the network of this machine.
+ * The network of a command that an earlier process of the session has started in it and that still
+ * runs. Null if it has ended.
  */
 const openRunning = ({ pid, startedAt }: LaunchedProcess): Namespaces | null => {
-  let namespaces: Namespaces;
   try {
-    namespaces = openNamespaces(pid);
+    const namespaces = openNamespaces(pid);
+    // Asked only now: so the open files are those of exactly this process.
+    if (Number(readProcessStat(pid).started) === startedAt) return namespaces;
+    closeNamespaces(namespaces);
   } catch {
-    return null; // it has ended meanwhile
+    // it has ended meanwhile
   }
-  // Asked only now: so the open files are those of exactly this process.
-  const isSame = Number(readProcessStat(pid).started) === startedAt;
-  const isOurs = fstatSync(namespaces.network).ino === statSync('/proc/self/ns/net').ino;
-  if (isSame && !isOurs) return namespaces;
-  closeNamespaces(namespaces);
   return null;
 };
 
