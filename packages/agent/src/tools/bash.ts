@@ -251,8 +251,7 @@ export const createBashTool = (shell: Shell): Tool =>
       'fails or times out. What it leaves in the background is ended; for servers and ' +
       'watchers use background: true, then jobAction. Unless switched off, commands run in a ' +
       'sandbox: the workspace can be written, the rest only read, no network, no secrets; ' +
-      '/tmp, HOME and localhost are private and kept for the session; others with network or ' +
-      'outside.',
+      "/tmp, HOME and localhost are the session's own, others with network or outside.",
     schema,
     shape: readCommandShape,
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
