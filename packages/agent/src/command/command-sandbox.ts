@@ -444,8 +444,9 @@ class Sandbox implements CommandSandbox {
 
   /** Null if dd is missing, which the launcher needs. */
   async #launch(): Promise<Launcher | null> {
+    if (this.#launcher !== null) return this.#launcher;
     const { createLauncher } = await import('./launcher.js');
-    if (this.#isClosed || this.#launcher !== null) return this.#launcher;
+    if (this.#isClosed) return this.#launcher;
     const copier = findFor(this.#options, 'dd');
     if (copier === null) return null;
     this.#launcher ??= createLauncher({

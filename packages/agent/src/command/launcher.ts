@@ -321,8 +321,10 @@ class Pool implements Launcher {
     const newestFirst = idle.toSorted((one, other) => other.number - one.number);
     const last = newestFirst.find(({ key }) => key !== null) ?? idle.find(isFree);
     for (const slot of idle) if (slot !== last) this.#drop(slot);
-    if (last !== undefined && last.key === null)
-      this.#tryPark(this.#freeSlot(enclosure), enclosure);
+    if (last === undefined || last.key !== null) return;
+    const fitting = this.#freeSlot(enclosure);
+    if (fitting !== last) this.#drop(last);
+    this.#tryPark(fitting, enclosure);
   }
 
   /** Parks a command, in a new launcher process if there is no free one. */

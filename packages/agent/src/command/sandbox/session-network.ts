@@ -1,4 +1,4 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readlinkSync, statSync } from 'node:fs';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { readProcessStat } from '../../platform/process-identity.js';
 import { askProgram, SYSTEM_SHELL, startProgram } from '../../platform/start-program.js';
@@ -36,11 +36,17 @@ const closeNamespaces = ({ user, network }: Namespaces): void => {
   closeSync(network);
 };
 
-/** Throws if the process is gone, or belongs to another user. */
+/**
+ * Throws if the process is gone or belongs to another user, and if it has the network of this
+ * machine: then /proc is that of other processes than ours.
+ */
 const openNamespaces = (pid: number): Namespaces => {
   const user = openSync(`/proc/${pid}/ns/user`, 'r');
   try {
-    return { user, network: openSync(`/proc/${pid}/ns/net`, 'r') };
+    const network = openSync(`/proc/${pid}/ns/net`, 'r');
+    if (fstatSync(network).ino !== statSync('/proc/self/ns/net').ino) return { user, network };
+    closeSync(network);
+    throw new Error('it would be that of the machine');
   } catch (error) {
     closeSync(user);
     throw error;
@@ -100,7 +106,16 @@ const openNew = (bwrap: ProgramPath, mounts: readonly Mount[]): Promise<Namespac
     });
   });
 
-/** Words for nsenter. The files are named through this process, so that no program inherits them. */
+/** Whether process numbers in /proc are ours, and not those of another namespace of processes. */
+const hasOwnProc = (): boolean => {
+  try {
+    return readlinkSync('/proc/self') === String(process.pid);
+  } catch {
+    return false; // no /proc, or one in which we are not
+  }
+};
+
+/** Words for nsenter. It finds the files through this process, so that no program inherits them. */
 const entryTo = (
   { user, network }: Namespaces,
   nsenter: ProgramPath,
@@ -129,6 +144,7 @@ export const openSessionNetwork = async (
   mounts: readonly Mount[],
   running: readonly LaunchedProcess[],
 ): Promise<SessionNetworkAnswer> => {
+  if (!hasOwnProc()) return { kind: 'missing', why: '/proc is that of other processes' };
   let opened: Namespaces | string | null = null;
   for (const process of running) opened ??= openRunning(process);
   opened ??= await openNew(bwrap, mounts);
