@@ -137,6 +137,7 @@ const runStep = async (
     program: '/bin/bash',
     words: ['-c', command],
     environment: {},
+    sharesNetwork: true,
   };
   const running = await (step.level === 'off' ? start : launch)(sandbox, order);
   if (step.holds) {

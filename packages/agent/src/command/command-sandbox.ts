@@ -8,7 +8,12 @@ import { closingOthers, openStart, SandboxRefusal } from '../platform/guarded-st
 import { SYSTEM_SHELL, systemBash } from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
-import { removeStale, takeInterruptedGuards, takeUnreadNotes } from './earlier-processes.js';
+import {
+  findInNetwork,
+  removeStale,
+  takeInterruptedGuards,
+  takeUnreadNotes,
+} from './earlier-processes.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './environment.js';
 import { type CommandRecord, type Launched, writeLaunchRequest } from './launched-command.js';
 import type { CommandFence, Enclosure, Launcher, OpenStart } from './launcher.js';
@@ -47,6 +52,11 @@ import {
   sessionFile,
   unlinkDownloads,
 } from './sandbox/session-folders.js';
+import {
+  type NetworkEntry,
+  openSessionNetwork,
+  type SessionNetworkAnswer,
+} from './sandbox/session-network.js';
 import { canBeParked } from './sandbox/shell-text.js';
 import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
 import { probeWorkspace, secretPlaces } from './workspace-probe.js';
@@ -112,6 +122,8 @@ export type CommandSpec = {
   readonly repository?: RepositoryAccess;
   /** What its words do to the history on purpose. Default: nothing. */
   readonly purpose?: HistoryPurpose;
+  /** It shares localhost with the other commands of the session that do. Default: false. */
+  readonly sharesNetwork?: boolean;
   /** The caller observes `isGuarded` of the prepared command. Default: false. */
   readonly canBeGuarded?: boolean;
 };
@@ -253,6 +265,11 @@ class Sandbox implements CommandSandbox {
   #directCount = 0;
   #freshCount = 0;
   #sweeps: NodeJS.Timeout | null = null;
+  #network: Promise<SessionNetworkAnswer> | null = null;
+  /** The fence that a command gets which reaches no more than the session's level. */
+  #usualFence: CommandFence | null = null;
+  /** A line for the result of the next command; null if there is none. */
+  #notice: string | null = null;
 
   constructor(options: CommandSandboxOptions) {
     this.#options = options;
@@ -308,6 +325,8 @@ class Sandbox implements CommandSandbox {
     this.#isClosed = true;
     if (this.#sweeps !== null) clearInterval(this.#sweeps);
     await this.#launcher?.close();
+    const network = await this.#network;
+    if (network?.kind === 'works') network.network.close();
     this.#workspace.close();
     if (this.#view === null && this.#launcher === null && this.#directCount === 0) return;
     // the command that asked for it was refused with the reason
@@ -355,9 +374,11 @@ class Sandbox implements CommandSandbox {
       await plan.finish();
       return null;
     }
+    const sharesNetwork = 'entry' in plan.fence && plan.fence.entry.length > 0;
+    const request = { due, record: record === null ? null : { ...record, sharesNetwork } };
     return {
       start(to) {
-        taken.start(command, workspace, { due, record }, to);
+        taken.start(command, workspace, request, to);
         return taken;
       },
       finish: plan.finish,
@@ -396,11 +417,14 @@ class Sandbox implements CommandSandbox {
 
   async #fence(spec: CommandSpec): Promise<PreparedCommand> {
     const { fence, environment, finish } = await this.#plan(spec);
-    const { bwrap, filter, check = '' } = fence;
+    const { bwrap, filter, entry, check = '' } = fence;
     const checking = check === '' ? [] : [SYSTEM_SHELL, '-c', `${check}exec "$@"`, 'sh'];
     const words = [...fence.words, ...fence.seals, '--', ...checking, spec.program, ...spec.words];
+    const [nsenter, ...enter] = entry;
     const start = closingOthers(
-      { program: bwrap, words },
+      nsenter === undefined
+        ? { program: bwrap, words }
+        : { program: nsenter, words: [...enter, bwrap, ...words] },
       FILTER_DESCRIPTOR,
       bashFor(this.#options),
     );
@@ -420,8 +444,9 @@ class Sandbox implements CommandSandbox {
 
   /** Null if dd is missing, which the launcher needs. */
   async #launch(): Promise<Launcher | null> {
+    if (this.#launcher !== null) return this.#launcher;
     const { createLauncher } = await import('./launcher.js');
-    if (this.#isClosed || this.#launcher !== null) return this.#launcher;
+    if (this.#isClosed) return this.#launcher;
     const copier = findFor(this.#options, 'dd');
     if (copier === null) return null;
     this.#launcher ??= createLauncher({
@@ -439,6 +464,9 @@ class Sandbox implements CommandSandbox {
     const { bwrap, features, view } = await this.#prepareFence();
     const network = spec.level.endsWith('+net');
     const isFresh = spec.fresh === true;
+    const isShared = spec.sharesNetwork === true && !network;
+    const entry: NetworkEntry = isShared ? await this.#enterNetwork(view) : [];
+    this.#refuseIfClosed();
     const folders = this.#foldersFor(view, network, isFresh);
     const sockets = hostSockets();
     const { repository = 'approved', purpose = NO_PURPOSE } = spec;
@@ -452,20 +480,26 @@ class Sandbox implements CommandSandbox {
       throw new SandboxRefusal(EXCHANGED);
     }
     const filter = filterFor(view, network && sockets.abstract);
-    const isolation = isolationArguments(features, { network, filtered: filter !== null });
+    const isolation = isolationArguments(features, {
+      network: network || entry.length > 0,
+      filtered: filter !== null,
+    });
     const fenceWith = (mounts: readonly Mount[], home: SessionFolders): CommandFence => {
       const { host } = view;
       const { masked } = places;
       const inside = mountArguments({ mounts, masked, host, folders: home, network, workspace });
-      return { bwrap, words: [...isolation, ...inside.mounts], seals: inside.seals, filter };
+      const words = [...isolation, ...inside.mounts];
+      return { bwrap, words, seals: inside.seals, filter, entry };
     };
     const isUsual = !access.isWritable || repository === 'read' || repository === 'approved';
     const fence = fenceWith(places.mounts, folders);
+    const next = isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders);
+    if (!isFresh) this.#usualFence = next;
     const inner = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
     this.#begin();
     return {
       fence: { ...fence, check: mountCheck(expected) },
-      next: isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders),
+      next: isFresh ? (this.#usualFence ?? next) : next,
       environment: withVariables(
         {
           ...fencedEnvironment(environment, passEnvironment, network),
@@ -478,6 +512,8 @@ class Sandbox implements CommandSandbox {
         const lines = [...places.end()];
         this.#ended();
         if (isFresh) lines.push(...this.#carryOver(folders, view));
+        if (this.#notice !== null) lines.push(this.#notice);
+        this.#notice = null;
         return [...places.refusals, ...lines].map((line) => `[the sandbox: ${line}]`);
       },
     };
@@ -499,6 +535,32 @@ class Sandbox implements CommandSandbox {
     if (bwrap === null)
       throw new SandboxRefusal('bubblewrap (bwrap) is gone since the session began');
     return { bwrap, features: probed.features, view };
+  }
+
+  /** Empty where the session can have no network of its own: the next result says so. */
+  async #enterNetwork({ host }: SessionView): Promise<NetworkEntry> {
+    this.#network ??= this.#openNetwork(host);
+    const answer = await this.#network;
+    return answer.kind === 'works' ? answer.network.entry : [];
+  }
+
+  async #openNetwork({ mounts }: HostView): Promise<SessionNetworkAnswer> {
+    const { sessionFolder, sessionId } = this.#options;
+    const bwrap = findFor(this.#options, 'bwrap');
+    const nsenter = findFor(this.#options, 'nsenter');
+    const answer: SessionNetworkAnswer =
+      bwrap === null || nsenter === null
+        ? { kind: 'missing', why: 'nsenter (of util-linux) is not installed' }
+        : await openSessionNetwork(
+            { bwrap, nsenter },
+            mounts,
+            sessionId === undefined ? [] : findInNetwork(sessionFolder, sessionId),
+          );
+    if (answer.kind === 'missing')
+      this.#notice =
+        `each command has a localhost of its own here, so a server and what asks it must run in ` +
+        `one command: ${answer.why}`;
+    return answer;
   }
 
   /**

@@ -229,11 +229,14 @@ export class Command {
   }
 }
 
-/** The error of bubblewrap if the command never started and printed nothing. */
+/** The error of bubblewrap or nsenter if the command never started and printed nothing. */
 const startFault = (output: CommandOutput, how: ProcessEnd, isFenced: boolean): ProcessEnd => {
   const text = output.text();
   const isFault =
-    isFenced && how.kind === 'exited' && how.code === 1 && /^bwrap: [^\n]*\n?$/.test(text);
+    isFenced &&
+    how.kind === 'exited' &&
+    how.code === 1 &&
+    /^(?:bwrap|nsenter): [^\n]*\n?$/.test(text);
   return isFault ? { kind: 'notStarted', why: `the sandbox: ${text.trim()}` } : how;
 };
 
@@ -316,7 +319,7 @@ export const prepareCommand = async (
     const due = deadlineMs === null ? null : startedAt + deadlineMs;
     const isFenced = level !== 'off';
     const record = { ...request.record, startedAt, isFenced, workspace: identifyFolder(workspace) };
-    const spec = { ...git, level, fresh, environment, record, due };
+    const spec = { ...git, level, fresh, environment, record, due, sharesNetwork: true };
     if (mode === 'quick') {
       const parked = await sandbox.takeParked({ ...spec, program: shell, words });
       if (parked !== null) return { kind: 'parked', prepared: parked };

@@ -1,6 +1,11 @@
 import { lstatSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type FoundCommand, findCommands, isCommandAlive } from './launched-command.js';
+import {
+  type FoundCommand,
+  findCommands,
+  isCommandAlive,
+  type LaunchedProcess,
+} from './launched-command.js';
 import { type FindGit, finishHistory } from './sandbox/git-history.js';
 import {
   guardRecordIn,
@@ -102,6 +107,16 @@ export const findEarlier = (
     finishHistory: () => reached.flatMap((one) => finishIn(one, git)),
   };
 };
+
+/** Processes of commands in the session's network that run here, the newest first. */
+export const findInNetwork = (
+  processFolder: string,
+  sessionId: string,
+): readonly LaunchedProcess[] =>
+  findEarlier(processFolder, sessionId, () => null)
+    .commands.filter(({ record }) => record.sharesNetwork === true)
+    .flatMap((command) => command.runningProcess() ?? [])
+    .toSorted((one, other) => other.startedAt - one.startedAt);
 
 /** Whose guards are looked for. */
 export type GuardSearch = {

@@ -110,6 +110,8 @@ export type CommandRecord = {
   readonly call: string;
   readonly marker: string;
   readonly isFenced: boolean;
+  /** It runs in the session's network. Default: false, as in records of earlier versions. */
+  readonly sharesNetwork?: boolean | undefined;
   /** In ms since boot. */
   readonly startedAt: number;
   /** Device and inode of the workspace. */
@@ -122,6 +124,7 @@ const recordSchema: v.GenericSchema<unknown, CommandRecord> = v.object({
   call: v.string(),
   marker: v.string(),
   isFenced: v.boolean(),
+  sharesNetwork: v.optional(v.boolean()),
   startedAt: v.number(),
   workspace: v.string(),
   job: v.nullable(v.object({ jobId: v.string(), command: v.string() })),
@@ -629,6 +632,12 @@ export class FoundCommand {
       const isSeen = facts.status.alivePipe !== null && this.record.isFenced;
       return isSeen ? verdict : { kind: 'unseen' };
     });
+  }
+
+  /** Its process, if it runs and can be seen from here. */
+  runningProcess(): LaunchedProcess | null {
+    const verdict = this.verdict();
+    return this.view === 'own' && verdict.kind === 'running' ? verdict.process : null;
   }
 
   /** Prevents that it begins. False if it runs already. */

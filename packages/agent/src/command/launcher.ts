@@ -14,6 +14,7 @@ import {
   Spool,
 } from './launched-command.js';
 import type { OutputReceiver } from './output.js';
+import type { NetworkEntry } from './sandbox/session-network.js';
 import {
   COMMAND_INSIDE,
   type CommandLine,
@@ -66,6 +67,8 @@ export type CommandFence = {
   readonly seals: readonly string[];
   /** Path of the system-call filter; null if there is none. */
   readonly filter: string | null;
+  /** Words that start a program in the session's network; empty without one. */
+  readonly entry: NetworkEntry;
   /**
    * Shell text that runs inside before the command, and ends the shell if the command must not
    * start.
@@ -102,6 +105,8 @@ type Start = { readonly program: ProgramPath; readonly words: readonly string[] 
 
 type Slot = {
   readonly launcher: LauncherProcess;
+  /** Where its process runs: see `entryKey`. */
+  readonly entry: string;
   command: LaunchedCommand | null;
   /** Key of the parked command's fence; null if none is parked. */
   key: string | null;
@@ -213,15 +218,34 @@ class Pool implements Launcher {
       .toSorted((one, other) => one.number - other.number)
       .find((slot) => slot.key === key && slot.command?.canStart());
     if (ready !== undefined) return ready;
-    const free = this.#slots.find(isFree) ?? waiting[0] ?? this.#open();
+    const free =
+      this.#freeSlot(enclosure) ?? this.#firstWaiting(enclosure) ?? this.#open(enclosure);
     if (free !== null) this.#park(free, enclosure, key);
     return free;
   }
 
-  #open(): Slot | null {
-    if (this.#isClosed || this.#slots.length >= SLOTS_MAX) return null;
-    const launcher = new LauncherProcess(this.#options);
-    const slot = { launcher, command: null, key: null, number: 0 };
+  #freeSlot(enclosure: Enclosure): Slot | null {
+    const entry = entryKey(enclosure);
+    return this.#slots.find((slot) => isFree(slot) && slot.entry === entry) ?? null;
+  }
+
+  /** A slot with a parked command that may be discarded for one behind this fence. */
+  #firstWaiting(enclosure: Enclosure): Slot | null {
+    const entry = entryKey(enclosure);
+    return this.#slots.find((slot) => slot.key !== null && slot.entry === entry) ?? null;
+  }
+
+  /** Null if there are too many. One that runs no command makes room. */
+  #open(enclosure: Enclosure): Slot | null {
+    if (this.#isClosed) return null;
+    if (this.#slots.length >= SLOTS_MAX) {
+      const idle = this.#slots.find((slot) => isFree(slot) || slot.key !== null);
+      if (idle === undefined) return null;
+      this.#drop(idle);
+    }
+    const launcher = new LauncherProcess(this.#options, entryWords(enclosure));
+    const entry = entryKey(enclosure);
+    const slot = { launcher, entry, command: null, key: null, number: 0 };
     this.#slots = [...this.#slots, slot];
     return slot;
   }
@@ -275,7 +299,9 @@ class Pool implements Launcher {
     const waiting = this.#slots.filter((slot) => slot.key !== null);
     const others = waiting.filter((slot) => slot.key !== key);
     if (waiting.length - others.length >= AHEAD) return;
-    this.#tryPark(others[0] ?? this.#slots.find(isFree) ?? null, enclosure);
+    const entry = entryKey(enclosure);
+    const other = others.find((slot) => slot.entry === entry) ?? null;
+    this.#tryPark(other ?? this.#freeSlot(enclosure), enclosure);
   }
 
   #settleIn(delayMs: number, enclosure: Enclosure): void {
@@ -295,13 +321,16 @@ class Pool implements Launcher {
     const newestFirst = idle.toSorted((one, other) => other.number - one.number);
     const last = newestFirst.find(({ key }) => key !== null) ?? idle.find(isFree);
     for (const slot of idle) if (slot !== last) this.#drop(slot);
-    if (last !== undefined && last.key === null) this.#tryPark(last, enclosure);
+    if (last === undefined || last.key !== null) return;
+    const fitting = this.#freeSlot(enclosure);
+    if (fitting !== last) this.#drop(last);
+    this.#tryPark(fitting, enclosure);
   }
 
   /** Parks a command, in a new launcher process if there is no free one. */
   #tryPark(free: Slot | null, enclosure: Enclosure): void {
     try {
-      const slot = free ?? this.#open();
+      const slot = free ?? this.#open(enclosure);
       if (slot !== null) this.#park(slot, enclosure, fenceKey(enclosure));
     } catch {
       // The disk is full or the process limit reached: the next command tries again.
@@ -313,16 +342,23 @@ const isFree = ({ command, launcher }: Slot): boolean => command === null && lau
 
 export const createLauncher = (options: LauncherOptions): Launcher => new Pool(options);
 
+/** Words that start a launcher where the fence is to be made. */
+const entryWords = (enclosure: Enclosure): NetworkEntry =>
+  'setsid' in enclosure ? [] : enclosure.entry;
+
+const entryKey = (enclosure: Enclosure): string => entryWords(enclosure).join('\0');
+
 const BINDS: ReadonlySet<string> = new Set(['--bind', '--ro-bind', '--bind-try', '--ro-bind-try']);
 
 /** Key of everything that a fence depends on, as it is now. */
 const fenceKey = (enclosure: Enclosure): string => {
   if ('setsid' in enclosure) return enclosure.setsid;
-  const { bwrap, words, seals, filter } = enclosure;
+  const { bwrap, words, seals, filter, entry } = enclosure;
   const sources = words.filter((_, at) => BINDS.has(words[at - 1] ?? ''));
   return [
     bwrap,
     filter ?? '',
+    ...entry,
     ...words,
     ...seals,
     ...sources.map(identifyMount),
@@ -387,7 +423,7 @@ class LauncherProcess {
   #killed: Promise<void> | null = null;
   #current: { readonly command: LaunchedCommand; readonly number: number } | null = null;
 
-  constructor(options: LauncherOptions) {
+  constructor(options: LauncherOptions, [nsenter, ...enter]: NetworkEntry) {
     const { folder, copier, pieces = PIECES, watches = true, outlives = false } = options;
     this.#folder = folder;
     this.#watches = watches;
@@ -396,7 +432,10 @@ class LauncherProcess {
       ...['-c', LAUNCHER, 'pawl-launcher', copier, ...pieces.map(String)],
       ...[outlives ? 'keep' : 'end', `alive-${randomBytes(6).toString('hex')}`],
     ];
-    const start = options.closingOthers(SYSTEM_SHELL, words, ORDERS);
+    const start =
+      nsenter === undefined
+        ? options.closingOthers(SYSTEM_SHELL, words, ORDERS)
+        : options.closingOthers(nsenter, [...enter, SYSTEM_SHELL, ...words], ORDERS);
     const child = startProgram(start.program, start.words, {
       cwd: folder,
       env: {},

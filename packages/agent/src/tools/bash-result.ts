@@ -20,6 +20,8 @@ export type RunPlace = {
   readonly workspace: string;
   /** The user's home folder; empty if it has none. */
   readonly home: string;
+  /** It reaches more than the session's level. Default: false. */
+  readonly isWidened?: boolean;
 };
 
 /** Identifies a call in its session. */
@@ -227,8 +229,9 @@ const GIT_IS_READ_ONLY =
 const NO_NETWORK =
   'the sandbox has no network: if that is what it needs, ask again with needs: "network"';
 const NO_SERVERS =
-  "servers that run outside of the sandbox, for example a database of this machine, can't " +
-  'be reached from it: if that is what it needs, ask again with needs: "network"';
+  'only servers that run as a job of this session (background: true) answer on localhost in the ' +
+  "sandbox; others, for example a database of this machine, can't be reached: if that is what it " +
+  'needs, ask again with needs: "network"';
 const NO_PACKAGES = `packages of the system can't be installed in the sandbox: ${OUTSIDE}`;
 
 const hasNoNetwork = ({ level }: Pick<RunPlace, 'level'>): boolean =>
@@ -365,9 +368,16 @@ const hints: readonly Hint[] = [
     text: NO_NETWORK,
   },
   {
-    sign: /(?:ECONNREFUSED|connection refused)/i,
+    sign: /ECONNREFUSED|connection refused|Failed to connect to (?:127\.|localhost|::1)/i,
     when: hasNoNetwork,
     text: NO_SERVERS,
+  },
+  {
+    sign: /(?:refused|Failed to connect to)[^\n]*(?:127\.|localhost|::1)|(?:127\.|localhost|::1)[^\n]* refused/i,
+    when: ({ isWidened = false }) => isWidened,
+    text:
+      'a server that was started in the sandbox without the network listens on a localhost that ' +
+      'a command with the network does not see: ask it without needs',
   },
   {
     sign: /(\/etc\/(?:shadow|gshadow|sudoers|ssh|ssl\/private)\S*|\/var\/lib\/docker\S*|\/proc\/\d+\/\S*)['"':]*:? ?(?:Permission denied|EACCES)/,

@@ -241,8 +241,14 @@ const start = (
 const commandPlace = (
   shell: Shell,
   command: string,
-  { sandbox: level, workspace }: ToolContext,
-): RunPlace => ({ command, level, workspace, home: shell.environment.HOME ?? '' });
+  { sandbox: level, workspace, widened }: ToolContext,
+): RunPlace => ({
+  command,
+  level,
+  workspace,
+  isWidened: widened !== undefined,
+  home: shell.environment.HOME ?? '',
+});
 
 const runInBackground = async (
   shell: Shell,
@@ -360,7 +366,7 @@ export const createBashTool = (shell: Shell): Tool =>
       'fails or times out. What it leaves in the background is ended; for servers and ' +
       'watchers use background: true, then jobAction. Unless switched off, commands run in a ' +
       'sandbox: the workspace can be written, the rest only read, no network, no secrets; ' +
-      '/tmp and HOME are private and kept for the session; fresh with network or outside.',
+      "/tmp, HOME and localhost are the session's own, others with network or outside.",
     schema,
     aliases: ALIASES,
     translate,

@@ -15,6 +15,22 @@ const works = (name: string, ...commands: readonly string[]): Case =>
   worksAfter('true', name, ...commands);
 
 export const EVERYDAY: readonly Case[] = [
+  {
+    name: 'reaches a server that an earlier command left running',
+    steps: (_, level) => [
+      {
+        level,
+        command: `exec node -e "require('net').createServer((c) => c.end('DONE')).listen(4567)"`,
+        holds: true,
+      },
+      {
+        level,
+        command:
+          'until (: < /dev/tcp/localhost/4567) 2>/dev/null; do sleep 0.05; done; ' +
+          'cat < /dev/tcp/localhost/4567',
+      },
+    ],
+  },
   works(
     'commits in the name of the user',
     'echo b > b && git add b && git commit -qm b && git log -1 --format=%an | grep -q Ada && echo DONE',

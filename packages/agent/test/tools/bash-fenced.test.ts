@@ -1,7 +1,8 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { processesWith, until } from '../../../../test/kit/tools/processes.js';
@@ -141,7 +142,6 @@ test('bash: where a sandbox is wanted and bubblewrap is not there, nothing is ru
     XDG_STATE_HOME: path.join(place.outside, 'state'),
   };
   mkdirSync(bin);
-  const { symlinkSync } = await import('node:fs');
   symlinkSync('/bin/bash', path.join(bin, 'bash'));
   const fenced = await makePlace(t, environment, 'workspace');
   const refused = await fenced.run('bash', { command: 'touch ran' });
@@ -397,4 +397,107 @@ test('bash: a command in the sandbox can not type into a terminal (TIOCSTI)', as
   assert.match(fenced.text, /^1\n1\n/);
   const open = await (await placeAt(t, 'off')).run('bash', { command });
   assert.match(open.text, /^25\n25\n/, 'the control: nothing but the filter refuses it');
+});
+
+/** Listens at a free port of localhost and writes its number, or at an abstract socket, into `port`. */
+const serverAt = (address: string): string =>
+  `node -e "const s = require('net').createServer((c) => c.end('served\\n'));` +
+  `s.listen(${address}, () => require('fs').writeFileSync('port', ''+s.address().port))"`;
+const SERVER = serverAt("0, '127.0.0.1'");
+const untilListens = (place: Place): Promise<void> =>
+  until('the server listens', () => existsSync(place.path('port')));
+/** The abstract socket of the server is of no use to anybody else than this run of the tests. */
+const NAME = `pawl-test-${process.pid}`;
+const askAt = (address: string): string =>
+  `node -e "require('net').connect(${address})` +
+  `.on('data', (d) => console.log(''+d)).on('error', (e) => { console.log(e.message); process.exit(1) })"`;
+const ASK = askAt("+require('fs').readFileSync('port'), '127.0.0.1'");
+
+const startServer = async (place: Place, command: string): Promise<void> => {
+  await place.run('bash', { command, background: true });
+  await untilListens(place);
+};
+
+test('bash: later commands of the session reach a server in the background, and its end is seen', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  assert.match((await place.run('bash', { command: 'echo one' })).text, /^one\n/);
+  await startServer(place, SERVER);
+  assert.match((await place.run('bash', { command: ASK })).text, /^served\n/);
+  const all = await Promise.all([1, 2, 3].map(() => place.run('bash', { command: ASK })));
+  for (const { text } of all) assert.match(text, /^served\n/);
+  assert.match((await place.run('bash', { command: 'kill -9 -1' })).text, /ended by SIGKILL|137/);
+  assert.match((await place.run('bash', { command: ASK })).text, /^served\n/, 'after a kill');
+  await place.run('bash', { jobAction: 'kill', jobId: 'job-1' });
+  const { text } = await place.run('bash', { command: ASK });
+  assert.match(text, /^connect ECONNREFUSED /);
+  assert.match(text, /only servers that run as a job of this session/);
+});
+
+test('bash: a server is reached by no other session, by no command with the network, and not from outside', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  await startServer(place, SERVER);
+  const { outside } = await placeAt(t, 'workspace');
+  const environment = { ...process.env, XDG_STATE_HOME: path.join(outside, 'state') };
+  const other = await makePlace(t, environment, 'workspace');
+  const port = readFileSync(place.path('port'), 'utf8');
+  const ask = askAt(`${port}, '127.0.0.1'`);
+  assert.match((await place.run('bash', { command: ask })).text, /^served\n/, 'control');
+  for (const asked of [
+    await other.run('bash', { command: ask }),
+    await other.run('bash', { command: ask }, { level: 'off' }),
+  ])
+    assert.match(asked.text, /^connect ECONNREFUSED /);
+  const reach = { level: 'workspace+net', widened: 'byUser' } as const;
+  const online = await place.run('bash', { command: ask }, reach);
+  assert.match(online.text, /^connect ECONNREFUSED /);
+  assert.match(online.text, /a command with the network does not see/);
+  assert.match((await place.run('bash', { command: ask })).text, /^served\n/, 'it still runs');
+});
+
+test('bash: commands of a session share sockets without a path, and nobody else sees them', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  const address = String.raw`'\\0${NAME}'`;
+  await startServer(place, serverAt(address));
+  const ask = askAt(address);
+  assert.match((await place.run('bash', { command: ask })).text, /^served\n/);
+  const outside = await place.run('bash', { command: ask }, { level: 'off' });
+  assert.match(outside.text, /^connect ECONNREFUSED /);
+});
+
+test('bash: a server of the machine is not reached, though commands share a localhost', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  const server = createServer((socket) => void socket.end('served\n'));
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const address = server.address();
+  assert.ok(address !== null && typeof address === 'object');
+  const ask = askAt(`${address.port}, '127.0.0.1'`);
+  assert.match((await place.run('bash', { command: ask }, { level: 'off' })).text, /^served\n/);
+  assert.match((await place.run('bash', { command: ask })).text, /^connect ECONNREFUSED /);
+});
+
+test('bash: a command that no launcher can start shares the network too', async (t) => {
+  const place = await placeAt(t, 'workspace');
+  await startServer(place, SERVER);
+  const command = `${ASK} # ${'long '.repeat(21_000)}`;
+  assert.match((await place.run('bash', { command })).text, /^served\n/);
+});
+
+test('bash: where no network can be shared each command has its own, and the first result says so', async (t) => {
+  const outside = temporaryFolder(t, 'outside');
+  const bin = path.join(outside, 'bin');
+  mkdirSync(bin);
+  for (const name of ['bwrap', 'bash', 'dd', 'node'])
+    symlinkSync(name === 'node' ? process.execPath : `/usr/bin/${name}`, path.join(bin, name));
+  const environment = {
+    ...process.env,
+    PATH: `${bin}`,
+    XDG_STATE_HOME: path.join(outside, 'state'),
+  };
+  const place = await makePlace(t, environment, 'workspace');
+  const first = await place.run('bash', { command: 'readlink /proc/self/ns/net' });
+  assert.match(first.text, /\[the sandbox: each command has a localhost of its own here/);
+  assert.match(first.text, /nsenter \(of util-linux\) is not installed/);
+  const second = await place.run('bash', { command: 'readlink /proc/self/ns/net' });
+  assert.doesNotMatch(second.text, /localhost/);
 });

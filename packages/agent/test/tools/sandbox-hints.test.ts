@@ -16,7 +16,7 @@ const hintFor = (
 type Row = readonly [what: RegExp, level: CommandLevel, output: string];
 
 const NETWORK = /^the sandbox has no network: .* needs: "network"$/;
-const LOCAL = /^servers that run outside .* needs: "network"$/;
+const LOCAL = /^only servers that run as a job of this session .* needs: "network"$/;
 const READ_ONLY = /^in the sandbox only the workspace.* needs: "outside"$/;
 const PLAN = /^the sandbox is read-only now/;
 const GIT = /^git's configuration and hooks .* needs: "outside"$/;
@@ -61,6 +61,11 @@ const rows: readonly Row[] = [
   ],
   [NETWORK, 'workspace', 'wget: unable to resolve host address ‘example.com’'],
   [LOCAL, 'workspace', 'Error: connect ECONNREFUSED 127.0.0.1:5432'],
+  [
+    LOCAL,
+    'workspace',
+    "curl: (7) Failed to connect to localhost port 4567 after 0 ms: Couldn't connect to server",
+  ],
   [
     LOCAL,
     'workspace',
@@ -207,6 +212,15 @@ test('a failure that no network would change is not blamed on it', () => {
   const git = 'fatal: not a git repository (or any of the parent directories): .git';
   assert.equal(hintFor(git, 'workspace', 'git push'), null);
   assert.equal(hintFor('bash: pnpm: command not found', 'workspace', 'pnpm install'), null);
+});
+
+test('a command with the network is told why it does not reach a server in the sandbox', () => {
+  const told = (output: string): string | null =>
+    sandboxHint({ ...place, command: './run.sh', level: 'workspace+net', isWidened: true, output });
+  for (const [what, , output] of rows)
+    if (what === LOCAL) assert.match(told(output) ?? 'no hint', /does not see: ask it without/);
+  for (const other of ['connect ECONNREFUSED 93.184.216.34:443', 'Failed to connect to x port 1'])
+    assert.equal(told(other), null, other);
 });
 
 /** What fails every day, and has nothing to do with a sandbox. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { processesOf } from './command-processes.js';
@@ -66,6 +66,61 @@ test('two jobs and a command at once: the real result, the real end of one job, 
   // They run side by side, so either may be first.
   const begun = readFileSync(join(place.workspace, 'jobs'), 'utf8').trim().split('\n').sort();
   assert.deepEqual(begun, ['begin-1', 'begin-2'], 'each began once');
+  await expectEnd(place, ended);
+});
+
+test('a server that outlives the program is reached by commands of the resumed session', async (context) => {
+  const server =
+    `node -e "const s = require('net').createServer((c) => c.end('served'));` +
+    `s.listen(0, '127.0.0.1', () => require('fs').writeFileSync('port', ''+s.address().port))"`;
+  const ask =
+    `node -e "require('net').connect(+require('fs').readFileSync('port'), '127.0.0.1')` +
+    `.on('data', (d) => console.log(''+d)).on('error', (e) => console.log(e.message))"`;
+  const command = `${waitFor('port')}; touch runs; ${waitFor('go')}; echo told`;
+  const place = await makeServed(context, [
+    message(job('j1', server), call('c1', 'bash', { command })),
+    message(call('c2', 'bash', { command: ask }), job('j2', waitFor('never'))),
+    message(call('c3', 'bash', { command: ask })),
+    jobAction('k', 'kill', 'job-1'),
+    message(call('c4', 'bash', { command: ask })),
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'work']);
+  await untilItRuns(place, running);
+  await killed(running);
+  const resumed = resume(place);
+  touch(place, 'go');
+  const ended = await resumed.ended;
+  assert.match(resultOf(place, 1, 'c1'), /^told\n\[exit code 0/);
+  assert.match(resultOf(place, 2, 'c2'), /^served\n/);
+  assert.match(resultOf(place, 3, 'c3'), /^served\n/, 'beside a job of the resumed session');
+  assert.match(resultOf(place, 5, 'c4'), /^connect ECONNREFUSED /);
+  await expectEnd(place, ended);
+});
+
+test('a job with the network that outlives the program gives it to no command of the resumed session', async (context) => {
+  const network = 'readlink /proc/self/ns/net';
+  const command = `${waitFor('net')}; touch runs; ${waitFor('go')}; ${network}`;
+  const place = await makeServed(context, [
+    message(job('j1', `${network} >net; sleep 1000`), call('c1', 'bash', { command })),
+    message(call('c2', 'bash', { command: network })),
+    jobAction('k', 'kill', 'job-1'),
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'work', '--sandbox', 'workspace+net']);
+  await untilItRuns(place, running);
+  await killed(running);
+  const resumed = resume(place);
+  touch(place, 'go');
+  const ended = await resumed.ended;
+  const ours = readlinkSync('/proc/self/ns/net');
+  assert.ok(resultOf(place, 1, 'c1').startsWith(ours), 'control');
+  assert.match(resultOf(place, 2, 'c2'), /^net:\[/);
+  assert.ok(!resultOf(place, 2, 'c2').startsWith(ours));
+  assert.doesNotMatch(
+    resultOf(place, 1, 'c1') + resultOf(place, 2, 'c2'),
+    /a localhost of its own/,
+  );
   await expectEnd(place, ended);
 });
 

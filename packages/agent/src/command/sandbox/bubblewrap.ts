@@ -287,7 +287,7 @@ const dockerRepair = (): string => {
   const words = options.map((option) => `--security-opt ${option}`).join(' ');
   const milder = options.includes('seccomp=unconfined')
     ? ", or in place of seccomp=unconfined a profile: Docker's own, with clone, unshare, " +
-      'mount, umount2, pivot_root, sethostname allowed'
+      'setns, mount, umount2, pivot_root, sethostname allowed'
     : '';
   return (
     `Start it with the right to (Docker: ${words}${milder}). These options weaken the ` +
