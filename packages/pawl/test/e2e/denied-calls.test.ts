@@ -81,7 +81,11 @@ test('what the model deleted it can bring back with nobody there; what it would 
   for (const file of ['src/a.txt', 'notes.txt'])
     writeFileSync(path.join(place.workspace, file), 'committed\n');
   const identity = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
-  for (const words of [['init', '-q'], ['add', '-A'], [...identity, 'commit', '-qm', 'first']])
+  for (const words of [
+    ['init', '-q'],
+    ['add', '-A'],
+    [...identity, 'commit', '-qm', 'first'],
+  ])
     execFileSync('git', words, { cwd: place.workspace, env: place.environment });
   const ended = await runInProcess(place, ['-p', 'go', '--json']);
   expectCode(ended, 77);
