@@ -11,6 +11,8 @@
  * 5. A hook of the user can deny a call or have it asked about. It allows nothing.
  * 6. A tool of an MCP server whose declaration has changed since its last run is asked about. No
  *    rule or grant covers it.
+ * 7. The preset `full` has none of these protections and questions: only the user's own rules and
+ *    hooks hold, and those of a project do not.
  */
 
 import type { Grant } from './grants.js';
@@ -46,19 +48,31 @@ export type PolicySettings = {
   readonly preset?: Preset;
 };
 
-/** `*` and `*.example.com` never allow a private host: it must be named. */
-const matchesRuleHost = (rule: PolicyRule, pattern: string, host: string): boolean =>
+/** `*` and `*.example.com` never allow a private host: it must be named, but with `full`. */
+const matchesRuleHost = (
+  { decision }: PolicyRule,
+  pattern: string,
+  host: string,
+  preset: Preset | undefined,
+): boolean =>
   matchesHost(pattern, host) &&
-  (rule.decision !== 'allow' || !pattern.startsWith('*') || !isPrivateHost(host));
+  (decision !== 'allow' ||
+    !pattern.startsWith('*') ||
+    preset === 'full' ||
+    !isPrivateHost(host));
 
 /**
  * Whether the rule covers the hosts of a call. A rule without hosts covers none, unless it denies.
  */
-const fitsHosts = (rule: PolicyRule, { facts }: JudgedCall): boolean => {
+const fitsHosts = (
+  rule: PolicyRule,
+  { facts }: JudgedCall,
+  preset: Preset | undefined,
+): boolean => {
   const { hosts } = rule;
   if (hosts === undefined) return facts.hosts.length === 0 || rule.decision === 'deny';
   const fitting = facts.hosts.filter((host) =>
-    hosts.some((pattern) => matchesRuleHost(rule, pattern, host)),
+    hosts.some((pattern) => matchesRuleHost(rule, pattern, host, preset)),
   );
   if (rule.decision === 'allow') return fitting.length > 0 && fitting.length === facts.hosts.length;
   return fitting.length > 0;
@@ -93,7 +107,7 @@ const unrecoverableFiles = ({ facts: { shell, unrecoverable } }: JudgedCall): re
 const fits = (
   rule: PolicyRule,
   call: JudgedCall,
-  { workspace }: PolicySettings,
+  { workspace, preset }: PolicySettings,
   place: CommandPlace | null,
 ): boolean => {
   if (rule.tool !== '*' && rule.tool !== call.tool) return false;
@@ -105,7 +119,7 @@ const fits = (
   if (place === 'mcpServer' && isGeneral && rule.decision === 'allow') return false;
   const inside = call.facts.paths.every((path) => liesIn(workspace, path));
   if (rule.where !== 'anywhere' && (rule.where === 'inside') !== inside) return false;
-  if (!fitsHosts(rule, call)) return false;
+  if (!fitsHosts(rule, call, preset)) return false;
   return rule.touches === 'anything' || (rule.touches === 'mutates') === call.traits.mutating;
 };
 
@@ -272,6 +286,24 @@ const closeness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, on
 const rank = ({ decision, grantable }: Opinion): number =>
   3 * strictness[decision] + closeness[grantable];
 
+/** The written rules that count: with `full` a project's do not. */
+const countingRules = ({ writtenRules = [], preset }: PolicySettings): readonly WrittenRule[] =>
+  preset === 'full' ? writtenRules.filter(({ from }) => from !== 'project') : writtenRules;
+
+/** What no preset but `full` goes without. */
+const builtInOpinions = (
+  settings: PolicySettings,
+  call: JudgedCall,
+  written: WrittenDecision,
+): readonly Opinion[] =>
+  settings.preset === 'full'
+    ? []
+    : [
+        ...protections(settings, call),
+        ...doubts(call, written, settings),
+        ...declarationChanges(call),
+      ];
+
 /** Decides about a call. */
 export const decide = (
   settings: PolicySettings,
@@ -279,18 +311,16 @@ export const decide = (
   call: JudgedCall,
 ): PolicyDecision => {
   const written = decideByWrittenRules(
-    settings.writtenRules ?? [],
+    countingRules(settings),
     call,
     commandPlace(settings, call),
     settings.workspace,
   );
   const opinions = [
-    ...protections(settings, call),
-    ...doubts(call, written, settings),
+    ...builtInOpinions(settings, call, written),
     ...writtenOpinions(written),
     ...hookOpinions(call),
     presetOpinion(settings, call, written),
-    ...declarationChanges(call),
   ];
   const { unattended: _, ...strictest } = opinions.reduce((one, other) =>
     rank(other) > rank(one) ? other : one,

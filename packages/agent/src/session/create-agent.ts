@@ -91,13 +91,14 @@ export type SessionOptions = {
   readonly workspace: string;
   /**
    * The permission rules: what runs without asking. Default: `auto`; for a resumed session what it
-   * had, if that is narrower.
+   * had, if that is narrower. `full` has no sandbox and asks and denies nothing but by written
+   * rules and hooks: only for a container or a virtual machine.
    */
   readonly preset?: Preset;
   /**
    * What commands can reach. Default: `workspace`, or `read-only` with the preset `plan`. If the
    * sandbox does not work here, each command needs approval or is denied; only `off` runs commands
-   * without a sandbox.
+   * without a sandbox. The preset `full` is always `off`.
    */
   readonly sandbox?: SandboxLevel;
   /**
@@ -208,7 +209,7 @@ const resumeSession = async (
 ): Promise<Session> => {
   const { runtime, model, report } = parts;
   const { stoppingPolicy, unpriced, takeOver = false, grants = [] } = session;
-  const probe = await probeUnlessOff(session.sandbox, workspace);
+  const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
   const watcher = sessionWatcher(parts, id, session);
   const { tornTail } = await runtime.open(id, {
     patch: (before, origin) => {
@@ -472,7 +473,7 @@ const prepareSession = async (
   options: Parameters<typeof newSettings>[2],
 ): Promise<NewSession> => {
   const { preset = 'auto' } = options;
-  const probing = probeUnlessOff(options.sandbox, workspace);
+  const probing = probeUnlessOff(options.sandbox, workspace, options.preset);
   const deciding = probing.then((probe) => newSettings(model, workspace, options, probe));
   const sandbox: Promise<NonNullable<Settings['sandbox']>> = deciding.then(
     (settings) => settings.sandbox ?? 'off',

@@ -67,6 +67,9 @@ const permissions: Readonly<Record<Preset, string>> = {
   ci:
     'Nobody watches. Changes in the workspace are allowed, what is not is denied without a ' +
     'question. File tools reach only the workspace.',
+  full:
+    'Nothing is asked, and only rules of the user deny. Files and settings outside the workspace ' +
+    'may be read and changed where the task needs it.',
 };
 
 const INSIDE = 'a sandbox without network, secrets and the rest of the home folder';

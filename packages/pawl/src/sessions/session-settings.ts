@@ -31,6 +31,7 @@ import {
   readPreset,
   readProfileName,
   readSandbox,
+  usageStop,
 } from '../settings/flags.js';
 import type { RecordedSettings } from './stored-sessions.js';
 
@@ -182,7 +183,7 @@ export const chooseSettings = (
 };
 
 /**
- * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset
+ * The sandbox level that the user chose. The preset `full` has none. Only a flag can widen the read-only level of the preset
  * `plan`; a level in a configuration file can't.
  */
 const chooseSandboxLevel = (
@@ -190,6 +191,14 @@ const chooseSandboxLevel = (
   all: RunFlags,
   preset: Preset,
 ): SandboxLevel | null => {
+  if (preset === 'full') {
+    const typed = readSandbox(typedFlags) ?? 'off';
+    if (typed !== 'off')
+      throw usageStop(
+        `The preset full has no sandbox: leave out --sandbox ${typed}, or choose another preset.`,
+      );
+    return typed;
+  }
   const chosen = readSandbox(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
   return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;

@@ -320,9 +320,17 @@ export type Word = {
   readonly end: number;
 };
 
+/**
+ * When a command runs that stands in no compound one. `always`; `and`, `or`: depending on how the
+ * one before it in the list ended; `apart`: in a process of its own, as a part of a pipeline, in
+ * the background or in a substitution, so that it changes no variable of the shell.
+ */
+export type Flow = 'always' | 'and' | 'or' | 'apart';
+
 /** A simple command in the text. `start` is the offset of its first word. */
 export type SimpleCommand = {
   readonly start: number;
+  readonly flow: Flow;
   readonly words: readonly Word[];
   readonly assignments: readonly Assignment[];
   readonly writes: readonly (string | null)[];
@@ -331,7 +339,12 @@ export type SimpleCommand = {
   readonly reads: 'own input' | 'a text or file';
 };
 
-export type Assignment = { readonly name: string; readonly raw: string };
+export type Assignment = {
+  readonly name: string;
+  readonly raw: string;
+  /** The text, or the elements of a list; null if it is known only at run time, or adds. */
+  readonly value: string | readonly string[] | null;
+};
 
 type HereDocument = {
   readonly delimiter: string;
@@ -346,6 +359,8 @@ type HereDocument = {
 export type Findings = {
   readonly commands: SimpleCommand[];
   readonly functions: string[];
+  /** It has a loop, a condition, a group, a subshell or a function. */
+  hasCompound: boolean;
   evaluates: boolean;
   /** A literal text contains a substitution, which runs only if the text is evaluated. */
   quotesSubstitution: boolean;
@@ -391,17 +406,28 @@ export const nested = (cursor: Cursor, read: () => void): void => {
   const outer = cursor.pending;
   cursor.pending = [];
   const start = cursor.at;
+  const before = cursor.findings.commands.length;
   deeper(cursor, read);
+  markFlow(cursor, before, 'apart');
   if (cursor.pending.length > 0) throw unclear('a here-document has no body where one should be');
   if (outer.length > 0 && cursor.text.slice(start, cursor.at).includes('\n'))
     throw unclear('a here-document begins before a substitution of several lines');
   cursor.pending = outer;
 };
 
-export const addCommand = ({ findings }: Cursor, command: SimpleCommand): void => {
+export const addCommand = (
+  { findings }: Cursor,
+  command: Omit<SimpleCommand, 'flow'>,
+): void => {
   if (findings.commands.length >= COMMANDS_MAX)
     throw unclear(`it has more than ${COMMANDS_MAX} commands`);
-  findings.commands.push(command);
+  findings.commands.push({ ...command, flow: 'always' });
+};
+
+/** Marks the commands that were added from this index on. What runs apart stays so. */
+export const markFlow = ({ findings: { commands } }: Cursor, from: number, flow: Flow): void => {
+  for (const [index, command] of commands.entries())
+    if (index >= from && command.flow !== 'apart') commands[index] = { ...command, flow };
 };
 
 /** Skips blanks, and backslash-newline pairs, which bash removes. */
