@@ -312,6 +312,7 @@ const parsedCommandShape = object<ParsedCommand>({
   program: nullable(text),
   runs: optional(count),
   mayRun: optional(count),
+  undoes: optional(oneOf({ previous: 1 })),
   wrapped: optional(oneOf({ yes: 1 })),
 });
 const shellFactsShape = object<ShellFacts>({

@@ -56,10 +56,7 @@ const matchesRuleHost = (
   preset: Preset | undefined,
 ): boolean =>
   matchesHost(pattern, host) &&
-  (decision !== 'allow' ||
-    !pattern.startsWith('*') ||
-    preset === 'full' ||
-    !isPrivateHost(host));
+  (decision !== 'allow' || !pattern.startsWith('*') || preset === 'full' || !isPrivateHost(host));
 
 /**
  * Whether the rule covers the hosts of a call. A rule without hosts covers none, unless it denies.

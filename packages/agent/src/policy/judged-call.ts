@@ -62,6 +62,8 @@ export type ParsedCommand = {
    * run IMAGE npm test`.
    */
   readonly mayRun?: Count;
+  /** It deletes only what the command before it has made. */
+  readonly undoes?: 'previous';
   /** This is a wrapped command, listed in `commands` beside its wrapper. */
   readonly wrapped?: 'yes';
 };

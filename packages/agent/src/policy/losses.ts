@@ -512,8 +512,12 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
 };
 
 /** What a git command would destroy; null if nothing. */
-export const isDestructiveGit = ({ words }: Pick<ParsedCommand, 'words'>): string | null => {
+export const isDestructiveGit = ({
+  words,
+  undoes,
+}: Pick<ParsedCommand, 'words' | 'undoes'>): string | null => {
   const [first] = words;
+  if (undoes === 'previous') return null;
   if (first == null || programName(first) !== 'git') return null;
   const [command, ...rest] = gitCommand(words);
   if (command === null) return 'which command of git it is, is known only when it runs';

@@ -59,8 +59,8 @@ const permissions: Readonly<Record<Preset, string>> = {
     'You may only read. Changes are denied: answer with a plan that names the files and the ' +
     'steps.',
   careful:
-    'The user is asked before every edit, and before a command deletes or overwrites what ' +
-    'git could not restore.',
+    'The user is asked before every edit, and before a command deletes or overwrites what git ' +
+    'could not restore; other commands change files unasked.',
   auto:
     'Changes in the workspace are allowed without a question. File tools reach only the ' +
     'workspace.',
@@ -88,6 +88,16 @@ const sandboxes: Readonly<Record<NonNullable<Settings['sandbox']>, string>> = {
     'watches.',
 };
 
+/** What holds for commands without a sandbox, where the preset does not allow them. */
+const unfenced: Readonly<Partial<Record<Preset, string>>> = {
+  plan: 'There is no sandbox, so commands are denied.',
+  careful: 'There is no sandbox: each command is asked for, and runs unconfined, as the user.',
+  full: 'Commands run unconfined, as the user.',
+};
+
+const commandsText = ({ preset, sandbox }: InstructionFacts): string =>
+  (sandbox === 'off' ? unfenced[preset] : undefined) ?? sandboxes[sandbox];
+
 /** The text in one line: a name with a line break can't pretend to be an instruction. */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
 
@@ -97,7 +107,7 @@ const environment = (facts: InstructionFacts): string => {
     `- System: ${oneLine(facts.platform)}`,
     `- Date: ${oneLine(facts.dateIso)}`,
     ...(facts.gitBranch === undefined ? [] : [`- Git branch: ${oneLine(facts.gitBranch)}`]),
-    `- Permissions: ${permissions[facts.preset]} ${sandboxes[facts.sandbox]}`,
+    `- Permissions: ${permissions[facts.preset]} ${commandsText(facts)}`,
   ];
   return ['# Where you are', ...lines].join('\n');
 };

@@ -198,7 +198,8 @@ const readFacts = async (
   { environment }: Shell,
 ): Promise<ShellFacts> => {
   const { shellFacts, commandFinder } = await import('../policy/shell/shell-facts.js');
-  return shellFacts(command, commandFinder(environment.PATH ?? '', workspace));
+  const find = commandFinder(environment.PATH ?? '', workspace);
+  return shellFacts(command, find, environment.SHELL ?? null);
 };
 
 /** What the command would run and lose. */

@@ -9,7 +9,7 @@
  */
 
 import { commandMeaning, isBuiltin } from './command-meanings.js';
-import { type ShellReading, readCommands } from './read-statements.js';
+import { readCommands, type ShellReading } from './read-statements.js';
 import type { SimpleCommand, Word } from './read-words.js';
 
 type Value = string | readonly string[];

@@ -415,10 +415,7 @@ export const nested = (cursor: Cursor, read: () => void): void => {
   cursor.pending = outer;
 };
 
-export const addCommand = (
-  { findings }: Cursor,
-  command: Omit<SimpleCommand, 'flow'>,
-): void => {
+export const addCommand = ({ findings }: Cursor, command: Omit<SimpleCommand, 'flow'>): void => {
   if (findings.commands.length >= COMMANDS_MAX)
     throw unclear(`it has more than ${COMMANDS_MAX} commands`);
   findings.commands.push({ ...command, flow: 'always' });
