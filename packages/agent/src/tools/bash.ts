@@ -202,6 +202,20 @@ const readFacts = async (
   return shellFacts(command, find, environment.SHELL ?? null);
 };
 
+/** Why a part of a message in the command would run and be lost; null if none would. */
+const findMessageFault = async (
+  command: string,
+  workspace: string,
+  { environment }: Shell,
+): Promise<string | null> => {
+  if (!/`|\$\(/.test(command)) return null;
+  const [{ messageFault }, { commandFinder }] = await Promise.all([
+    import('../policy/shell/message-substitutions.js'),
+    import('../policy/shell/shell-facts.js'),
+  ]);
+  return messageFault(command, commandFinder(environment.PATH ?? '', workspace));
+};
+
 /** What the command would run and lose. */
 const commandFacts = async (
   command: string,
@@ -259,6 +273,8 @@ export const createBashTool = (shell: Shell): Tool =>
       const request = parseRequest(input);
       if (request.kind === 'invalid') return request;
       const isCommand = request.kind === 'command';
+      const why = isCommand ? await findMessageFault(request.command, workspace, shell) : null;
+      if (why !== null) return { kind: 'invalid', field: 'command', why };
       const facts = {
         paths: [workspace],
         hosts: [],

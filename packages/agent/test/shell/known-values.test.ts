@@ -1,3 +1,5 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell texts, not ours
+
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';

@@ -11,6 +11,7 @@ import {
   markFlow,
   nested,
   peek,
+  type QuotedSubstitution,
   readArithmetic,
   readExpansion,
   readWord,
@@ -24,7 +25,12 @@ import {
 /** The commands that bash would run for a text, or why they can't be determined. */
 export type ShellReading =
   | (Findings & { readonly kind: 'read' })
-  | { readonly kind: 'unclear'; readonly why: string };
+  | {
+      readonly kind: 'unclear';
+      readonly why: string;
+      /** The substitution in double quotes in which the reading ended. */
+      readonly within?: QuotedSubstitution;
+    };
 
 /** Reads a whole text as bash does. No text makes it throw. */
 export const readCommands = (text: string): ShellReading => {
@@ -33,6 +39,7 @@ export const readCommands = (text: string): ShellReading => {
     functions: [],
     hasCompound: false,
     evaluates: false,
+    quoted: [],
     quotesSubstitution: false,
   };
   const cursor: Cursor = {
@@ -47,8 +54,13 @@ export const readCommands = (text: string): ShellReading => {
   try {
     readList(cursor, []);
   } catch (error) {
-    if (error instanceof Unclear) return { kind: 'unclear', why: error.message };
-    throw error;
+    if (!(error instanceof Unclear)) throw error;
+    const within = findings.quoted.find(({ end }) => end === null);
+    return {
+      kind: 'unclear',
+      why: error.message,
+      ...(within === undefined ? {} : { within }),
+    };
   }
   if (cursor.pending.length > 0) return { kind: 'unclear', why: 'a here-document has no body' };
   return { kind: 'read', ...findings };

@@ -37,6 +37,7 @@ const readAnsiC = (cursor: Cursor): string => {
 const readDouble = (cursor: Cursor): string | null => {
   cursor.at++;
   const start = cursor.at;
+  const { quoted } = cursor.findings;
   let value = '';
   let dynamic = false;
   while (peek(cursor) !== '"') {
@@ -47,7 +48,11 @@ const readDouble = (cursor: Cursor): string | null => {
       if (next !== '\n') value += '$`"\\'.includes(next) ? next : `\\${next}`;
       cursor.at += 2;
     } else if (char === '$' || char === '`') {
+      const mark = char === '`' ? 1 : isAt(cursor, '$(') && !isAt(cursor, '$((') ? 2 : 0;
+      const at = { quote: start - 1, start: cursor.at + mark };
+      const index = mark === 0 ? null : quoted.push({ ...at, end: null }) - 1;
       const literal = readExpansion(cursor, 'quoted');
+      if (index !== null) quoted[index] = { ...at, end: cursor.at - 1 };
       if (literal === null) dynamic = true;
       else value += literal;
     } else {
@@ -346,6 +351,13 @@ export type Assignment = {
   readonly value: string | readonly string[] | null;
 };
 
+/** Offsets: of the quote, and of the text between the marks of the substitution. */
+export type QuotedSubstitution = {
+  readonly quote: number;
+  readonly start: number;
+  readonly end: number | null;
+};
+
 type HereDocument = {
   readonly delimiter: string;
   readonly quoted: boolean;
@@ -362,6 +374,8 @@ export type Findings = {
   /** It has a loop, a condition, a group, a subshell or a function. */
   hasCompound: boolean;
   evaluates: boolean;
+  /** Command substitutions in double quotes; one that was not read to its end is the last. */
+  readonly quoted: QuotedSubstitution[];
   /** A literal text contains a substitution, which runs only if the text is evaluated. */
   quotesSubstitution: boolean;
 };
