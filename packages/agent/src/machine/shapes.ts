@@ -332,6 +332,7 @@ export const factsShape = object<CallFacts>({
   hosts: list(text),
   shape: text,
   needs: optional(needsShape),
+  expects: optional(object({ needs: oneOf({ network: 1, outside: 1 }), words: text })),
   shell: optional(shellFactsShape),
   protected: optional(list(text)),
   secret: optional(list(text)),

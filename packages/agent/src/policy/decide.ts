@@ -200,6 +200,16 @@ const reasonOfRule = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): str
   return `${why}: ${files.slice(0, LISTED_MAX).join(', ')}${more}`;
 };
 
+/** The texts of a rule about leaving the sandbox, for a call whose words are known to need that. */
+const expectedTexts = (
+  rule: PolicyRule,
+  { facts: { needs, expects } }: JudgedCall,
+): Pick<PolicyRule, 'why' | 'unattended'> => {
+  if (rule.runs !== 'leaving' || expects === undefined || needs !== expects.needs) return rule;
+  const what = needs === 'network' ? 'needs the network' : 'has to run outside the sandbox';
+  return { ...rule, why: `${expects.words} ${what}` };
+};
+
 const presetOpinion = (
   settings: PolicySettings,
   call: JudgedCall,
@@ -212,7 +222,7 @@ const presetOpinion = (
     return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
   const { decision } = rule;
   const isAboutGit = rule.runs === 'leaving' && call.facts.needs === 'repository';
-  const texts = isAboutGit ? gitTexts(rule) : rule;
+  const texts = isAboutGit ? gitTexts(rule) : expectedTexts(rule, call);
   const { unattended } = texts;
   const why = reasonOfRule({ ...rule, ...texts }, call);
   const isNamed =
@@ -337,6 +347,35 @@ export const decide = (
     (one) => one.decision === 'ask' && one.unattended !== undefined,
   )?.unattended;
   return unattended === undefined ? strictest : { ...strictest, decision: 'deny', why: unattended };
+};
+
+/** Without needs that the call itself did not name. */
+const asWritten = (call: JudgedCall): JudgedCall => {
+  const { expects, needs, ...facts } = call.facts;
+  if (expects === undefined || needs !== expects.needs) return call;
+  const shape = facts.shape.replace(` (needs: ${needs})`, '');
+  return { ...call, facts: { ...facts, expects, shape } };
+};
+
+/**
+ * The call with what its words are known to need, if a rule or an earlier answer allows that, or
+ * somebody can be asked; else as it is written, so that it runs in the sandbox.
+ */
+export const withExpectedNeeds = (
+  settings: PolicySettings,
+  grants: readonly Grant[],
+  call: JudgedCall,
+): JudgedCall => {
+  const { expects } = call.facts;
+  const written = asWritten(call);
+  if (expects === undefined || commandPlace(settings, written) !== 'sandboxed') return call;
+  const { needs } = expects;
+  const shape = `${written.facts.shape} (needs: ${needs})`;
+  const widened = { ...written, facts: { ...written.facts, needs, shape } };
+  if (commandPlace(settings, widened) !== 'leaving') return written;
+  const { decision } = decide(settings, grants, widened);
+  const isAnswered = decision === 'ask' && (settings.onAsk ?? 'ask') === 'ask';
+  return decision === 'allow' || isAnswered ? widened : written;
 };
 
 /**

@@ -91,6 +91,11 @@ export type CallFacts = {
   readonly shape: string;
   /** The access outside the sandbox that it needs; absent if none. */
   readonly needs?: Needs;
+  /**
+   * The call does not say what it needs, but its words are known not to work without. Whoever can be
+   * asked is asked at once.
+   */
+  readonly expects?: { readonly needs: 'network' | 'outside'; readonly words: string };
   /** Present for a call that runs a shell command. */
   readonly shell?: ShellFacts;
   /** The `paths` that something runs later without a question: hooks, start files, editor tasks. */

@@ -59,8 +59,8 @@ const permissions: Readonly<Record<Preset, string>> = {
     'You may only read. Changes are denied: answer with a plan that names the files and the ' +
     'steps.',
   careful:
-    'The user is asked before every edit, and before a command deletes or overwrites what git ' +
-    'could not restore; other commands change files unasked.',
+    "The user is asked before edits and before a command loses what git can't restore; others " +
+    'change files unasked.',
   auto:
     'Changes in the workspace are allowed without a question. File tools reach only the ' +
     'workspace.',

@@ -219,15 +219,22 @@ const findMessageFault = async (
 /** What the command would run and lose. */
 const commandFacts = async (
   command: string,
+  needs: Needs | undefined,
   workspace: string,
   shell: Shell,
-): Promise<Pick<CallFacts, 'shell' | 'unrecoverable'>> => {
-  const [facts, { unrecoverableFiles }] = await Promise.all([
+): Promise<Pick<CallFacts, 'shell' | 'unrecoverable' | 'expects'>> => {
+  const [facts, { unrecoverableFiles }, { expectedNeeds }] = await Promise.all([
     readFacts(command, workspace, shell),
     import('../policy/shell/unrecoverable-files.js'),
+    import('../policy/shell/expected-needs.js'),
   ]);
   const unrecoverable = await unrecoverableFiles(facts, workspace, shell.findLosses);
-  return unrecoverable === null ? { shell: facts } : { shell: facts, unrecoverable };
+  const expects = needs === undefined ? expectedNeeds(command, facts, workspace) : null;
+  return {
+    shell: facts,
+    ...(unrecoverable === null ? {} : { unrecoverable }),
+    ...(expects === null ? {} : { expects }),
+  };
 };
 
 /** What the words of a command say about git folders. Unfenced, nothing depends on it. */
@@ -280,7 +287,7 @@ export const createBashTool = (shell: Shell): Tool =>
         hosts: [],
         ...requestFacts(request, input.needs),
         ...(isCommand
-          ? await commandFacts(request.command, workspace, shell)
+          ? await commandFacts(request.command, input.needs, workspace, shell)
           : { shell: NO_COMMAND }),
         ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
       };

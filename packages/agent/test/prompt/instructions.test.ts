@@ -30,7 +30,7 @@ test('the instructions of careful say what is asked, and that a denied call is n
   const text = instructionsFor(facts);
   assert.match(
     text,
-    /asked before every edit, and before a command deletes or overwrites what git could not restore; other commands change files unasked\./,
+    /asked before edits and before a command loses what git can't restore; others change files unasked\./,
   );
   assert.match(text, /Never report a denied or failed call as done/);
   assert.ok(Buffer.byteLength(text) <= 3_300, `${Buffer.byteLength(text)} bytes`);
