@@ -337,6 +337,7 @@ export const factsShape = object<CallFacts>({
   protected: optional(list(text)),
   secret: optional(list(text)),
   unrecoverable: optional(list(text)),
+  discarded: optional(list(text)),
   background: optional(oneOf({ yes: 1 })),
   mcp: optional(mcpToolNameShape),
 });

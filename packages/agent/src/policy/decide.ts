@@ -17,8 +17,15 @@
 
 import type { Grant } from './grants.js';
 import { type Grantable, grantCovers, liesIn } from './grants.js';
-import { type JudgedCall, type Needs, verdictReason, verdictsIn } from './judged-call.js';
-import { fileLossesIn, isDestructiveGit, wipesWorkspace } from './losses.js';
+import {
+  type CallFacts,
+  type JudgedCall,
+  type Needs,
+  type ParsedCommand,
+  verdictReason,
+  verdictsIn,
+} from './judged-call.js';
+import { fileLossesIn, isDestructiveGit, pathRestore, wipesWorkspace } from './losses.js';
 import { isPrivateHost, matchesHost } from './patterns.js';
 import {
   type CommandPlace,
@@ -153,6 +160,17 @@ const protections = (
   });
 };
 
+const LOST_MAX = 5;
+
+/** What a git command would destroy. Paths that only the session itself changed are no loss. */
+const lostByGit = (command: ParsedCommand, { discarded }: CallFacts): string | null => {
+  const why = isDestructiveGit(command);
+  if (why === null || discarded === undefined || pathRestore(command) === null) return why;
+  if (discarded.length === 0) return null;
+  const more = discarded.length > LOST_MAX ? ` and ${discarded.length - LOST_MAX} more` : '';
+  return `${why}: ${discarded.slice(0, LOST_MAX).join(', ')}${more}`;
+};
+
 /**
  * Texts that are unclear, and what destroys work in git, the workspace or its history: they ask in
  * every preset.
@@ -176,7 +194,7 @@ const doubts = (
   const lost =
     written.decision === 'allow'
       ? null
-      : (shell.commands.map(isDestructiveGit).find((why) => why !== null) ??
+      : (shell.commands.map((one) => lostByGit(one, facts)).find((why) => why !== null) ??
         wipesWorkspace(shell.commands, workspace));
   if (lost !== null)
     opinions.push(

@@ -107,6 +107,11 @@ export type CallFacts = {
    * looked, so every file that the words name counts.
    */
   readonly unrecoverable?: readonly string[];
+  /**
+   * Uncommitted changes of others that `git restore` and `git checkout` of paths would discard:
+   * files that are neither deleted nor as this session wrote them. Absent: nobody looked.
+   */
+  readonly discarded?: readonly string[];
   /** The command goes on after the call has ended. */
   readonly background?: 'yes';
   /** Present for a call to a tool of an MCP server. */

@@ -511,6 +511,54 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
   rm: (words) => (hasGitOption(words, 'f', '--force') ? lost : null),
 };
 
+/** Paths that a command takes back from the index or from HEAD. */
+export type PathRestore = { readonly paths: readonly string[]; readonly from: 'index' | 'HEAD' };
+
+type RestoreWords = { readonly operands: string[]; isStaged: boolean; isWorktree: boolean };
+
+/** Reads the options that change nothing else than where the paths come from; null for others. */
+const readRestore = (words: readonly string[]): (RestoreWords & { isHead: boolean }) | null => {
+  const read = { operands: [] as string[], isStaged: false, isWorktree: false, isHead: false };
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? '';
+    if (word === '--') {
+      read.operands.push(...words.slice(at + 1));
+      return read;
+    }
+    if (word === '-S' || word === '--staged') read.isStaged = true;
+    else if (word === '-W' || word === '--worktree') read.isWorktree = true;
+    else if (word === '--source=HEAD') read.isHead = true;
+    else if ((word === '-s' || word === '--source') && words[at + 1] === 'HEAD') {
+      read.isHead = true;
+      at++;
+    } else if (word.startsWith('-') && word !== '-q' && word !== '--quiet') return null;
+    else if (!word.startsWith('-')) read.operands.push(word);
+  }
+  return read;
+};
+
+/**
+ * `git restore PATH`, `git checkout -- PATH`, `git checkout HEAD -- PATH`; null for every other
+ * command and form.
+ */
+export const pathRestore = ({ words }: Pick<ParsedCommand, 'words'>): PathRestore | null => {
+  const known = words.filter((word) => word !== null);
+  const [git, command, ...rest] = known;
+  if (known.length < words.length || git !== 'git' || rest.some((word) => word.startsWith(':')))
+    return null;
+  if (command === 'restore') {
+    const read = readRestore(rest);
+    if (read === null || read.operands.length === 0) return null;
+    return { paths: read.operands, from: read.isHead || read.isStaged ? 'HEAD' : 'index' };
+  }
+  const at = rest.indexOf('--');
+  const before = rest.slice(0, at).filter((word) => word !== '-q' && word !== '--quiet');
+  const paths = rest.slice(at + 1);
+  if (command !== 'checkout' || at < 0 || paths.length === 0) return null;
+  if (before.length === 0) return { paths, from: 'index' };
+  return before.join(' ') === 'HEAD' ? { paths, from: 'HEAD' } : null;
+};
+
 /** What a git command would destroy; null if nothing. */
 export const isDestructiveGit = ({
   words,

@@ -28,11 +28,11 @@ import type { Grant } from '../policy/grants.js';
 import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
-import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
-import type { Job, Tool } from '../ports/tool.js';
+import type { Job, OwnWrite, Tool } from '../ports/tool.js';
 import { createRedactor } from '../secrets/redactor.js';
 import { findSecrets } from '../secrets/secret-variables.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
@@ -573,6 +573,13 @@ const equip = async (
   const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
   const findLosses: FindLosses = async (folder, paths) =>
     (await import('../workspace/uncommitted-files.js')).lossesByGit(environment)(folder, paths);
+  const files = createFileMemory();
+  const ownWrite = (file: string): OwnWrite | undefined => files.ownWrite?.(file);
+  const findDiscarded: FindDiscarded = async (folder, restores) =>
+    (await import('../workspace/uncommitted-files.js')).discardedByGit(environment, ownWrite)(
+      folder,
+      restores,
+    );
   const jobs = createJobs();
   const userHooks =
     hooks.length === 0
@@ -584,11 +591,12 @@ const equip = async (
           sessionId,
           startedBy,
         });
-  const standardTools = tools ?? builtin?.builtinTools({ environment, sandbox, findLosses }) ?? [];
+  const standardTools =
+    tools ?? builtin?.builtinTools({ environment, sandbox, findLosses, findDiscarded }) ?? [];
   return {
     model: models.get,
     tools: [...standardTools, ...moreTools, ...taskTools],
-    files: createFileMemory(),
+    files,
     jobs,
     compactionInstructions,
     hooks: createLateHooks({

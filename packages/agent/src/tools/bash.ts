@@ -5,7 +5,7 @@ import { type CommandVariables, hardenedGit } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import type { CallFacts, Needs, ShellFacts } from '../policy/judged-call.js';
-import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
   callKey,
@@ -95,6 +95,7 @@ type Shell = {
   readonly variables: CommandVariables;
   readonly sandbox: SessionSandbox;
   readonly findLosses: FindLosses;
+  readonly findDiscarded: FindDiscarded;
   readonly sessionMark: string;
 };
 
@@ -222,17 +223,19 @@ const commandFacts = async (
   needs: Needs | undefined,
   workspace: string,
   shell: Shell,
-): Promise<Pick<CallFacts, 'shell' | 'unrecoverable' | 'expects'>> => {
-  const [facts, { unrecoverableFiles }, { expectedNeeds }] = await Promise.all([
+): Promise<Pick<CallFacts, 'shell' | 'unrecoverable' | 'discarded' | 'expects'>> => {
+  const [facts, { unrecoverableFiles, discardedFiles }, { expectedNeeds }] = await Promise.all([
     readFacts(command, workspace, shell),
     import('../policy/shell/unrecoverable-files.js'),
     import('../policy/shell/expected-needs.js'),
   ]);
   const unrecoverable = await unrecoverableFiles(facts, workspace, shell.findLosses);
+  const discarded = await discardedFiles(facts, workspace, shell.findDiscarded);
   const expects = needs === undefined ? expectedNeeds(command, facts, workspace) : null;
   return {
     shell: facts,
     ...(unrecoverable === null ? {} : { unrecoverable }),
+    ...(discarded === null ? {} : { discarded }),
     ...(expects === null ? {} : { expects }),
   };
 };

@@ -233,15 +233,25 @@ const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
   );
 };
 
+const isMutating = ({ judged: { traits } }: Call): boolean => traits.mutating;
+
 /**
  * The call as the policy may trust it. Which files git could not restore was looked up before any
  * call of the batch ran: behind one that changes files it counts as not looked up.
  */
 const withoutOldLook = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
-  const { unrecoverable, ...facts } = judged.facts;
-  return unrecoverable === undefined || !before.some(mayChangeFiles)
-    ? judged
-    : { ...judged, facts };
+  const { unrecoverable, discarded, ...facts } = judged.facts;
+  const isOld = unrecoverable !== undefined && before.some(mayChangeFiles);
+  const isOldForGit = discarded !== undefined && before.some(isMutating);
+  if (!isOld && !isOldForGit) return judged;
+  return {
+    ...judged,
+    facts: {
+      ...facts,
+      ...(isOld || unrecoverable === undefined ? {} : { unrecoverable }),
+      ...(isOldForGit || discarded === undefined ? {} : { discarded }),
+    },
+  };
 };
 
 /**
