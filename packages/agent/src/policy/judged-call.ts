@@ -92,8 +92,8 @@ export type CallFacts = {
   /** The access outside the sandbox that it needs; absent if none. */
   readonly needs?: Needs;
   /**
-   * The call does not say what it needs, but its words are known not to work without. Whoever can be
-   * asked is asked at once.
+   * The call does not say what it needs, but its words are known not to work without. Whoever can
+   * be asked is asked at once.
    */
   readonly expects?: { readonly needs: 'network' | 'outside'; readonly words: string };
   /** Present for a call that runs a shell command. */

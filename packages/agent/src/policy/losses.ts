@@ -514,27 +514,24 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
 /** Paths that a command takes back from the index or from HEAD. */
 export type PathRestore = { readonly paths: readonly string[]; readonly from: 'index' | 'HEAD' };
 
-type RestoreWords = { readonly operands: string[]; isStaged: boolean; isWorktree: boolean };
-
 /** Reads the options that change nothing else than where the paths come from; null for others. */
-const readRestore = (words: readonly string[]): (RestoreWords & { isHead: boolean }) | null => {
-  const read = { operands: [] as string[], isStaged: false, isWorktree: false, isHead: false };
+const readRestore = (words: readonly string[]): PathRestore | null => {
+  const operands: string[] = [];
+  let from: PathRestore['from'] = 'index';
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? '';
     if (word === '--') {
-      read.operands.push(...words.slice(at + 1));
-      return read;
+      operands.push(...words.slice(at + 1));
+      break;
     }
-    if (word === '-S' || word === '--staged') read.isStaged = true;
-    else if (word === '-W' || word === '--worktree') read.isWorktree = true;
-    else if (word === '--source=HEAD') read.isHead = true;
+    if (/^(-S|--staged|--source=HEAD)$/.test(word)) from = 'HEAD';
     else if ((word === '-s' || word === '--source') && words[at + 1] === 'HEAD') {
-      read.isHead = true;
+      from = 'HEAD';
       at++;
-    } else if (word.startsWith('-') && word !== '-q' && word !== '--quiet') return null;
-    else if (!word.startsWith('-')) read.operands.push(word);
+    } else if (word.startsWith('-') && !/^(-q|--quiet|-W|--worktree)$/.test(word)) return null;
+    else if (!word.startsWith('-')) operands.push(word);
   }
-  return read;
+  return operands.length === 0 ? null : { paths: operands, from };
 };
 
 /**
@@ -546,11 +543,7 @@ export const pathRestore = ({ words }: Pick<ParsedCommand, 'words'>): PathRestor
   const [git, command, ...rest] = known;
   if (known.length < words.length || git !== 'git' || rest.some((word) => word.startsWith(':')))
     return null;
-  if (command === 'restore') {
-    const read = readRestore(rest);
-    if (read === null || read.operands.length === 0) return null;
-    return { paths: read.operands, from: read.isHead || read.isStaged ? 'HEAD' : 'index' };
-  }
+  if (command === 'restore') return readRestore(rest);
   const at = rest.indexOf('--');
   const before = rest.slice(0, at).filter((word) => word !== '-q' && word !== '--quiet');
   const paths = rest.slice(at + 1);

@@ -32,7 +32,7 @@ import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-fi
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
-import type { Job, OwnWrite, Tool } from '../ports/tool.js';
+import type { FileMemory, Job, Tool } from '../ports/tool.js';
 import { createRedactor } from '../secrets/redactor.js';
 import { findSecrets } from '../secrets/secret-variables.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
@@ -550,6 +550,14 @@ type EquippedSession = {
   readonly startedBy: 'user' | 'task';
 };
 
+/** Looks with git which changes of others a restore would discard. Loaded when one is asked for. */
+const createDiscardedFinder =
+  (files: FileMemory, environment: ProcessEnvironment): FindDiscarded =>
+  async (folder, restores) => {
+    const { discardedByGit } = await import('../workspace/uncommitted-files.js');
+    return discardedByGit(environment, (file) => files.ownWrite?.(file))(folder, restores);
+  };
+
 /** Creates the dependencies of one session. `taskTools`: tools of this session alone. */
 const equip = async (
   { models, tools, moreTools, passEnvironment, redactor, hooks }: AgentParts,
@@ -574,12 +582,7 @@ const equip = async (
   const findLosses: FindLosses = async (folder, paths) =>
     (await import('../workspace/uncommitted-files.js')).lossesByGit(environment)(folder, paths);
   const files = createFileMemory();
-  const ownWrite = (file: string): OwnWrite | undefined => files.ownWrite?.(file);
-  const findDiscarded: FindDiscarded = async (folder, restores) =>
-    (await import('../workspace/uncommitted-files.js')).discardedByGit(environment, ownWrite)(
-      folder,
-      restores,
-    );
+  const findDiscarded = createDiscardedFinder(files, environment);
   const jobs = createJobs();
   const userHooks =
     hooks.length === 0

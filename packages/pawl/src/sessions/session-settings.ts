@@ -183,8 +183,8 @@ export const chooseSettings = (
 };
 
 /**
- * The sandbox level that the user chose. The preset `full` has none. Only a flag can widen the read-only level of the preset
- * `plan`; a level in a configuration file can't.
+ * The sandbox level that the user chose. The preset `full` has none. Only a flag can widen the
+ * read-only level of the preset `plan`; a level in a configuration file can't.
  */
 const chooseSandboxLevel = (
   typedFlags: RunFlags,

@@ -2,8 +2,8 @@
  * Well-known commands that can't work without the network (`npm install`, `git fetch`), or inside
  * the workspace alone (`apt-get install`), although their call does not say so.
  *
- * The words decide; what only a look can tell (an installed program, a remote in a folder) is looked
- * up. In doubt nothing is expected, and the command runs as it did.
+ * The words decide; what only a look can tell (an installed program, a remote in a folder) is
+ * looked up. In doubt nothing is expected, and the command runs as it did.
  */
 
 import { existsSync } from 'node:fs';

@@ -284,8 +284,8 @@ export const unrecoverableFiles = async (
 };
 
 /**
- * Which uncommitted changes of others the commands would discard: paths from the workspace on. Null:
- * no repository, or git fails.
+ * Which uncommitted changes of others the commands would discard: paths from the workspace on.
+ * Null: no repository, or git fails.
  */
 export type FindDiscarded = (
   workspace: string,
