@@ -83,6 +83,9 @@ const inside: readonly string[] = [
   'curl http://localhost:3000/x',
   'curl -s 127.0.0.1:8080',
   'curl "$URL"',
+  'curl http://localhost:8080/x -o openapi.json',
+  'curl -o out.json localhost:3000',
+  'cd packages/x && npx jest',
   'echo npm install',
   'grep curl README.md',
 ];

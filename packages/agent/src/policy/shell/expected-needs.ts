@@ -52,9 +52,10 @@ const operands = (words: Words): readonly string[] =>
 
 const LOCAL =
   /^(?:[a-z]+:\/\/)?(?:[^/@\s]*@)?(?:localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])(?::\d+)?(?:[/?#]|$)/i;
+/** Endings of hosts that are no endings of files. */
+const HOST = /^[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|ai|edu|gov|eu|de|uk)(?:[:/]|$)/i;
 const isRemoteUrl = (word: string): boolean =>
-  !LOCAL.test(word) &&
-  (/^(?:https?|ftp):\/\/./i.test(word) || /^[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}(?:[:/]|$)/i.test(word));
+  !LOCAL.test(word) && (/^(?:https?|ftp):\/\/./i.test(word) || HOST.test(word));
 
 /** Whether git reaches this remote by the network: an address, and no path. */
 const isRemoteAddress = (address: string): boolean =>
@@ -89,10 +90,11 @@ const git = (words: Words, workspace: string): string | null => {
   return addresses.some(isRemoteAddress) ? `git ${command}` : null;
 };
 
-/** `npx tsc` runs what is installed; anything else is loaded first. */
-const isInstalled = (name: string, workspace: string): boolean =>
-  existsSync(path.join(workspace, 'node_modules', '.bin', name)) ||
-  existsSync(path.join(workspace, 'node_modules', name));
+/** `npx tsc` runs what is installed here or in a folder above; anything else is loaded first. */
+const isInstalled = (name: string, folder: string): boolean =>
+  existsSync(path.join(folder, 'node_modules', '.bin', name)) ||
+  existsSync(path.join(folder, 'node_modules', name)) ||
+  (folder !== path.dirname(folder) && isInstalled(name, path.dirname(folder)));
 
 const runner = (name: string, words: Words, workspace: string): string | null => {
   if (words.includes('--no') || words.includes('--no-install')) return null;
@@ -145,7 +147,10 @@ export const expectedNeeds = (
   workspace: string,
 ): Expected | null => {
   if (unclear !== null || !MAY_MATTER.test(text)) return null;
-  const expected = commands.map((command) => expectedBy(command, workspace));
+  const moves = commands.some(({ words }) => /^(?:cd|pushd)$/.test(words[0] ?? ''));
+  const expected = commands
+    .filter(({ words }) => !moves || !/^(?:npx|pnpx|bunx)$/.test(words[0] ?? ''))
+    .map((command) => expectedBy(command, workspace));
   return (
     expected.find((one) => one?.needs === 'outside') ?? expected.find((one) => one !== null) ?? null
   );
