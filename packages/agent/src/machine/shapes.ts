@@ -137,24 +137,33 @@ const policyRuleShape = object<PolicyRule>({
   unattended: optional(text),
 });
 const needsShape = oneOf<Needs>({ network: 1, outside: 1, repository: 1 });
-const fromShape = optional(oneOf({ project: 1 }));
 const writtenRuleShape = variant<WrittenRule, 'kind'>('kind', {
   command: {
     words: list(text),
     needs: optional(needsShape),
     decision: decisionShape,
     origin: text,
-    from: fromShape,
+    from: optional(oneOf({ project: 1 })),
   },
   path: {
     pattern: text,
     touches: oneOf({ reads: 1, anything: 1 }),
     decision: decisionShape,
     origin: text,
-    from: fromShape,
+    from: optional(oneOf({ project: 1 })),
   },
-  host: { pattern: text, decision: decisionShape, origin: text, from: fromShape },
-  mcp: { pattern: text, decision: decisionShape, origin: text, from: fromShape },
+  host: {
+    pattern: text,
+    decision: decisionShape,
+    origin: text,
+    from: optional(oneOf({ project: 1 })),
+  },
+  mcp: {
+    pattern: text,
+    decision: decisionShape,
+    origin: text,
+    from: optional(oneOf({ project: 1 })),
+  },
 });
 const effortShape = oneOf<Effort>({ auto: 1, low: 1, medium: 1, high: 1 });
 const presetShape = oneOf<Preset>({ plan: 1, careful: 1, auto: 1, ci: 1, full: 1 });

@@ -391,7 +391,10 @@ export const withExpectedNeeds = (
   const shape = `${written.facts.shape} (needs: ${needs})`;
   const widened = { ...written, facts: { ...written.facts, needs, shape } };
   if (commandPlace(settings, widened) !== 'leaving') return written;
-  const { decision } = decide(settings, grants, widened);
+  const { decision, why } = decide(settings, grants, widened);
+  // a question of its own comes first: the one about the network would not say what it says
+  const inside = decide(settings, grants, written);
+  if (inside.decision === 'ask' && inside.why !== why) return written;
   const isAnswered = decision === 'ask' && (settings.onAsk ?? 'ask') === 'ask';
   return decision === 'allow' || isAnswered ? widened : written;
 };

@@ -499,7 +499,8 @@ const readVariables = (environment: ProcessEnvironment): Pick<ConfigFile, 'value
       faults.push({ where: variable, text: `it can't be ${text}: only ${choices} can.` });
       continue;
     }
-    const checked = checkVariable(kind, text);
+    const words = kind.type === 'words' ? kind.words.filter((one) => !ownWords.includes(one)) : [];
+    const checked = checkVariable(kind.type === 'words' ? { ...kind, words } : kind, text);
     if (checked.kind === 'ok')
       values.push({ setting, value: checked.value, origin: { layer: 'environment', variable } });
     else faults.push({ where: variable, text: `it ${checked.why}.` });
