@@ -122,6 +122,8 @@ test('where nobody can be asked, or the preset denies it, the command runs in th
   assert.deepEqual(await placeWith(preset('ci')), ['allow', 'sandboxed']);
   assert.deepEqual(await placeWith(preset('plan')), ['allow', 'sandboxed']);
   assert.deepEqual(await placeWith(preset('careful')), ['ask', 'leaving']);
+  const careful = { ...preset('careful'), onAsk: 'stop' } as const;
+  assert.deepEqual(await placeWith(careful), ['allow', 'sandboxed']);
   assert.deepEqual(await placeWith({ sandbox: 'workspace+net' }), ['allow', 'sandboxed']);
   assert.deepEqual(await placeWith({ sandbox: 'off' }), ['allow', 'unfenced']);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { messageFault } from '../../src/policy/shell/message-substitutions.js';
+import { builtinTools } from '../../src/tools/builtin-tools.js';
 
 // A message in double quotes whose backticks name no command would lose that part: it is refused
 // with advice. Everything else goes on to the policy as before.
@@ -59,3 +60,13 @@ for (const text of untouched) {
     assert.equal(messageFault(text, find), null);
   });
 }
+
+test('the shell tool refuses such a call before anybody is asked', async () => {
+  const bash = builtinTools().find(({ name }) => name === 'bash') ?? assert.fail();
+  const judged = await bash.judge({ command: 'git commit -m "Rename `autoStart`"' }, '/tmp');
+  assert.deepEqual(judged, {
+    kind: 'invalid',
+    field: 'command',
+    why: 'the backticks in "Rename `autoStart`" would run a command: use single quotes',
+  });
+});
