@@ -143,18 +143,30 @@ const writtenRuleShape = variant<WrittenRule, 'kind'>('kind', {
     needs: optional(needsShape),
     decision: decisionShape,
     origin: text,
+    from: optional(oneOf({ project: 1 })),
   },
   path: {
     pattern: text,
     touches: oneOf({ reads: 1, anything: 1 }),
     decision: decisionShape,
     origin: text,
+    from: optional(oneOf({ project: 1 })),
   },
-  host: { pattern: text, decision: decisionShape, origin: text },
-  mcp: { pattern: text, decision: decisionShape, origin: text },
+  host: {
+    pattern: text,
+    decision: decisionShape,
+    origin: text,
+    from: optional(oneOf({ project: 1 })),
+  },
+  mcp: {
+    pattern: text,
+    decision: decisionShape,
+    origin: text,
+    from: optional(oneOf({ project: 1 })),
+  },
 });
 const effortShape = oneOf<Effort>({ auto: 1, low: 1, medium: 1, high: 1, xhigh: 1, max: 1 });
-const presetShape = oneOf<Preset>({ plan: 1, careful: 1, auto: 1, ci: 1 });
+const presetShape = oneOf<Preset>({ plan: 1, careful: 1, auto: 1, ci: 1, full: 1 });
 export const settingsShape = object<Settings>({
   model: text,
   workspace: text,
@@ -310,6 +322,7 @@ const parsedCommandShape = object<ParsedCommand>({
   program: nullable(text),
   runs: optional(count),
   mayRun: optional(count),
+  undoes: optional(oneOf({ previous: 1 })),
   wrapped: optional(oneOf({ yes: 1 })),
 });
 const shellFactsShape = object<ShellFacts>({
@@ -329,10 +342,12 @@ export const factsShape = object<CallFacts>({
   hosts: list(text),
   shape: text,
   needs: optional(needsShape),
+  expects: optional(object({ needs: oneOf({ network: 1, outside: 1 }), words: text })),
   shell: optional(shellFactsShape),
   protected: optional(list(text)),
   secret: optional(list(text)),
   unrecoverable: optional(list(text)),
+  discarded: optional(list(text)),
   background: optional(oneOf({ yes: 1 })),
   mcp: optional(mcpToolNameShape),
 });

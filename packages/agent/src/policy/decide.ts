@@ -11,12 +11,21 @@
  * 5. A hook of the user can deny a call or have it asked about. It allows nothing.
  * 6. A tool of an MCP server whose declaration has changed since its last run is asked about. No
  *    rule or grant covers it.
+ * 7. The preset `full` has none of these protections and questions: only the user's own rules and
+ *    hooks hold, and those of a project do not.
  */
 
 import type { Grant } from './grants.js';
 import { type Grantable, grantCovers, liesIn } from './grants.js';
-import { type JudgedCall, type Needs, verdictReason, verdictsIn } from './judged-call.js';
-import { fileLossesIn, isDestructiveGit, wipesWorkspace } from './losses.js';
+import {
+  type CallFacts,
+  type JudgedCall,
+  type Needs,
+  type ParsedCommand,
+  verdictReason,
+  verdictsIn,
+} from './judged-call.js';
+import { fileLossesIn, isDestructiveGit, pathRestore, wipesWorkspace } from './losses.js';
 import { isPrivateHost, matchesHost } from './patterns.js';
 import {
   type CommandPlace,
@@ -46,19 +55,28 @@ export type PolicySettings = {
   readonly preset?: Preset;
 };
 
-/** `*` and `*.example.com` never allow a private host: it must be named. */
-const matchesRuleHost = (rule: PolicyRule, pattern: string, host: string): boolean =>
+/** `*` and `*.example.com` never allow a private host: it must be named, but with `full`. */
+const matchesRuleHost = (
+  { decision }: PolicyRule,
+  pattern: string,
+  host: string,
+  preset: Preset | undefined,
+): boolean =>
   matchesHost(pattern, host) &&
-  (rule.decision !== 'allow' || !pattern.startsWith('*') || !isPrivateHost(host));
+  (decision !== 'allow' || !pattern.startsWith('*') || preset === 'full' || !isPrivateHost(host));
 
 /**
  * Whether the rule covers the hosts of a call. A rule without hosts covers none, unless it denies.
  */
-const fitsHosts = (rule: PolicyRule, { facts }: JudgedCall): boolean => {
+const fitsHosts = (
+  rule: PolicyRule,
+  { facts }: JudgedCall,
+  preset: Preset | undefined,
+): boolean => {
   const { hosts } = rule;
   if (hosts === undefined) return facts.hosts.length === 0 || rule.decision === 'deny';
   const fitting = facts.hosts.filter((host) =>
-    hosts.some((pattern) => matchesRuleHost(rule, pattern, host)),
+    hosts.some((pattern) => matchesRuleHost(rule, pattern, host, preset)),
   );
   if (rule.decision === 'allow') return fitting.length > 0 && fitting.length === facts.hosts.length;
   return fitting.length > 0;
@@ -93,7 +111,7 @@ const unrecoverableFiles = ({ facts: { shell, unrecoverable } }: JudgedCall): re
 const fits = (
   rule: PolicyRule,
   call: JudgedCall,
-  { workspace }: PolicySettings,
+  { workspace, preset }: PolicySettings,
   place: CommandPlace | null,
 ): boolean => {
   if (rule.tool !== '*' && rule.tool !== call.tool) return false;
@@ -105,7 +123,7 @@ const fits = (
   if (place === 'mcpServer' && isGeneral && rule.decision === 'allow') return false;
   const inside = call.facts.paths.every((path) => liesIn(workspace, path));
   if (rule.where !== 'anywhere' && (rule.where === 'inside') !== inside) return false;
-  if (!fitsHosts(rule, call)) return false;
+  if (!fitsHosts(rule, call, preset)) return false;
   return rule.touches === 'anything' || (rule.touches === 'mutates') === call.traits.mutating;
 };
 
@@ -142,6 +160,17 @@ const protections = (
   });
 };
 
+const LOST_MAX = 5;
+
+/** What a git command would destroy. Paths that only the session itself changed are no loss. */
+const lostByGit = (command: ParsedCommand, { discarded }: CallFacts): string | null => {
+  const why = isDestructiveGit(command);
+  if (why === null || discarded === undefined || pathRestore(command) === null) return why;
+  if (discarded.length === 0) return null;
+  const more = discarded.length > LOST_MAX ? ` and ${discarded.length - LOST_MAX} more` : '';
+  return `${why}: ${discarded.slice(0, LOST_MAX).join(', ')}${more}`;
+};
+
 /**
  * Texts that are unclear, and what destroys work in git, the workspace or its history: they ask in
  * every preset.
@@ -165,7 +194,7 @@ const doubts = (
   const lost =
     written.decision === 'allow'
       ? null
-      : (shell.commands.map(isDestructiveGit).find((why) => why !== null) ??
+      : (shell.commands.map((one) => lostByGit(one, facts)).find((why) => why !== null) ??
         wipesWorkspace(shell.commands, workspace));
   if (lost !== null)
     opinions.push(
@@ -189,6 +218,16 @@ const reasonOfRule = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): str
   return `${why}: ${files.slice(0, LISTED_MAX).join(', ')}${more}`;
 };
 
+/** The texts of a rule about leaving the sandbox, for a call whose words are known to need that. */
+const expectedTexts = (
+  rule: PolicyRule,
+  { facts: { needs, expects } }: JudgedCall,
+): Pick<PolicyRule, 'why' | 'unattended'> => {
+  if (rule.runs !== 'leaving' || expects === undefined || needs !== expects.needs) return rule;
+  const what = needs === 'network' ? 'needs the network' : 'has to run outside the sandbox';
+  return { ...rule, why: `${expects.words} ${what}` };
+};
+
 const presetOpinion = (
   settings: PolicySettings,
   call: JudgedCall,
@@ -201,7 +240,7 @@ const presetOpinion = (
     return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
   const { decision } = rule;
   const isAboutGit = rule.runs === 'leaving' && call.facts.needs === 'repository';
-  const texts = isAboutGit ? gitTexts(rule) : rule;
+  const texts = isAboutGit ? gitTexts(rule) : expectedTexts(rule, call);
   const { unattended } = texts;
   const why = reasonOfRule({ ...rule, ...texts }, call);
   const isNamed =
@@ -272,6 +311,24 @@ const closeness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, on
 const rank = ({ decision, grantable }: Opinion): number =>
   3 * strictness[decision] + closeness[grantable];
 
+/** The written rules that count: with `full` a project's do not. */
+const countingRules = ({ writtenRules = [], preset }: PolicySettings): readonly WrittenRule[] =>
+  preset === 'full' ? writtenRules.filter(({ from }) => from !== 'project') : writtenRules;
+
+/** What no preset but `full` goes without. */
+const builtInOpinions = (
+  settings: PolicySettings,
+  call: JudgedCall,
+  written: WrittenDecision,
+): readonly Opinion[] =>
+  settings.preset === 'full'
+    ? []
+    : [
+        ...protections(settings, call),
+        ...doubts(call, written, settings),
+        ...declarationChanges(call),
+      ];
+
 /** Decides about a call. */
 export const decide = (
   settings: PolicySettings,
@@ -279,18 +336,16 @@ export const decide = (
   call: JudgedCall,
 ): PolicyDecision => {
   const written = decideByWrittenRules(
-    settings.writtenRules ?? [],
+    countingRules(settings),
     call,
     commandPlace(settings, call),
     settings.workspace,
   );
   const opinions = [
-    ...protections(settings, call),
-    ...doubts(call, written, settings),
+    ...builtInOpinions(settings, call, written),
     ...writtenOpinions(written),
     ...hookOpinions(call),
     presetOpinion(settings, call, written),
-    ...declarationChanges(call),
   ];
   const { unattended: _, ...strictest } = opinions.reduce((one, other) =>
     rank(other) > rank(one) ? other : one,
@@ -310,6 +365,38 @@ export const decide = (
     (one) => one.decision === 'ask' && one.unattended !== undefined,
   )?.unattended;
   return unattended === undefined ? strictest : { ...strictest, decision: 'deny', why: unattended };
+};
+
+/** Without needs that the call itself did not name. */
+const asWritten = (call: JudgedCall): JudgedCall => {
+  const { expects, needs, ...facts } = call.facts;
+  if (expects === undefined || needs !== expects.needs) return call;
+  const shape = facts.shape.replace(` (needs: ${needs})`, '');
+  return { ...call, facts: { ...facts, expects, shape } };
+};
+
+/**
+ * The call with what its words are known to need, if a rule or an earlier answer allows that, or
+ * somebody can be asked; else as it is written, so that it runs in the sandbox.
+ */
+export const withExpectedNeeds = (
+  settings: PolicySettings,
+  grants: readonly Grant[],
+  call: JudgedCall,
+): JudgedCall => {
+  const { expects } = call.facts;
+  const written = asWritten(call);
+  if (expects === undefined || commandPlace(settings, written) !== 'sandboxed') return call;
+  const { needs } = expects;
+  const shape = `${written.facts.shape} (needs: ${needs})`;
+  const widened = { ...written, facts: { ...written.facts, needs, shape } };
+  if (commandPlace(settings, widened) !== 'leaving') return written;
+  const { decision, why } = decide(settings, grants, widened);
+  // a question of its own comes first: the one about the network would not say what it says
+  const inside = decide(settings, grants, written);
+  if (inside.decision === 'ask' && inside.why !== why) return written;
+  const isAnswered = decision === 'ask' && (settings.onAsk ?? 'ask') === 'ask';
+  return decision === 'allow' || isAnswered ? widened : written;
 };
 
 /**

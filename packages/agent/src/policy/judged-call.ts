@@ -62,6 +62,8 @@ export type ParsedCommand = {
    * run IMAGE npm test`.
    */
   readonly mayRun?: Count;
+  /** It deletes only what the command before it has made. */
+  readonly undoes?: 'previous';
   /** This is a wrapped command, listed in `commands` beside its wrapper. */
   readonly wrapped?: 'yes';
 };
@@ -89,6 +91,11 @@ export type CallFacts = {
   readonly shape: string;
   /** The access outside the sandbox that it needs; absent if none. */
   readonly needs?: Needs;
+  /**
+   * The call does not say what it needs, but its words are known not to work without. Whoever can
+   * be asked is asked at once.
+   */
+  readonly expects?: { readonly needs: 'network' | 'outside'; readonly words: string };
   /** Present for a call that runs a shell command. */
   readonly shell?: ShellFacts;
   /** The `paths` that something runs later without a question: hooks, start files, editor tasks. */
@@ -100,6 +107,11 @@ export type CallFacts = {
    * looked, so every file that the words name counts.
    */
   readonly unrecoverable?: readonly string[];
+  /**
+   * Uncommitted changes of others that `git restore` and `git checkout` of paths would discard:
+   * files that are neither deleted nor as this session wrote them. Absent: nobody looked.
+   */
+  readonly discarded?: readonly string[];
   /** The command goes on after the call has ended. */
   readonly background?: 'yes';
   /** Present for a call to a tool of an MCP server. */

@@ -511,9 +511,54 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
   rm: (words) => (hasGitOption(words, 'f', '--force') ? lost : null),
 };
 
+/** Paths that a command takes back from the index or from HEAD. */
+export type PathRestore = { readonly paths: readonly string[]; readonly from: 'index' | 'HEAD' };
+
+/** Reads the options that change nothing else than where the paths come from; null for others. */
+const readRestore = (words: readonly string[]): PathRestore | null => {
+  const operands: string[] = [];
+  let from: PathRestore['from'] = 'index';
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? '';
+    if (word === '--') {
+      operands.push(...words.slice(at + 1));
+      break;
+    }
+    if (/^(-S|--staged|--source=HEAD)$/.test(word)) from = 'HEAD';
+    else if ((word === '-s' || word === '--source') && words[at + 1] === 'HEAD') {
+      from = 'HEAD';
+      at++;
+    } else if (word.startsWith('-') && !/^(-q|--quiet|-W|--worktree)$/.test(word)) return null;
+    else if (!word.startsWith('-')) operands.push(word);
+  }
+  return operands.length === 0 ? null : { paths: operands, from };
+};
+
+/**
+ * `git restore PATH`, `git checkout -- PATH`, `git checkout HEAD -- PATH`; null for every other
+ * command and form.
+ */
+export const pathRestore = ({ words }: Pick<ParsedCommand, 'words'>): PathRestore | null => {
+  const known = words.filter((word) => word !== null);
+  const [git, command, ...rest] = known;
+  if (known.length < words.length || git !== 'git' || rest.some((word) => word.startsWith(':')))
+    return null;
+  if (command === 'restore') return readRestore(rest);
+  const at = rest.indexOf('--');
+  const before = rest.slice(0, at).filter((word) => word !== '-q' && word !== '--quiet');
+  const paths = rest.slice(at + 1);
+  if (command !== 'checkout' || at < 0 || paths.length === 0) return null;
+  if (before.length === 0) return { paths, from: 'index' };
+  return before.join(' ') === 'HEAD' ? { paths, from: 'HEAD' } : null;
+};
+
 /** What a git command would destroy; null if nothing. */
-export const isDestructiveGit = ({ words }: Pick<ParsedCommand, 'words'>): string | null => {
+export const isDestructiveGit = ({
+  words,
+  undoes,
+}: Pick<ParsedCommand, 'words' | 'undoes'>): string | null => {
   const [first] = words;
+  if (undoes === 'previous') return null;
   if (first == null || programName(first) !== 'git') return null;
   const [command, ...rest] = gitCommand(words);
   if (command === null) return 'which command of git it is, is known only when it runs';

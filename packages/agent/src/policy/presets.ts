@@ -52,9 +52,15 @@ export type WrittenRule = RuleSubject & {
   readonly decision: Decision;
   /** The file and line of the rule. */
   readonly origin: string;
+  /** A project's file has the rule. Absent for one of the user. */
+  readonly from?: 'project';
 };
 
-export type Preset = 'plan' | 'careful' | 'auto' | 'ci';
+/**
+ * `full`: no sandbox, and no question or denial but by the user's own rules and hooks. For
+ * containers and virtual machines (docs/permissions.md).
+ */
+export type Preset = 'plan' | 'careful' | 'auto' | 'ci' | 'full';
 
 const rule = (
   decision: Decision,
@@ -109,6 +115,7 @@ export const gitTexts = ({
 });
 const MCP = 'an MCP server does it, outside the sandbox';
 const MISSING = 'there is no sandbox here that would hold it';
+const FULL = 'the preset full allows everything that no rule of yours forbids';
 
 const outside = (decision: 'ask' | 'deny', unattended?: string): PolicyRule =>
   rule(decision, {
@@ -212,5 +219,10 @@ export const presetRules: Readonly<Record<Preset, readonly PolicyRule[]>> = {
     outside('deny'),
     allowsInside('ci'),
     hostsNotAllowed('ci'),
+  ],
+  full: [
+    rule('allow', { why: FULL }),
+    rule('allow', { hosts: ['*'], why: FULL }),
+    rule('allow', { runs: 'mcpServer', why: FULL }),
   ],
 };

@@ -35,7 +35,14 @@ export type FileMemory = {
   /** sha256 of the file's bytes when it was last read or written by a tool. */
   get(path: string): string | undefined;
   set(path: string, sha256: string): void;
+  /** A tool changed the file from one content to the other, by their sha256. */
+  wrote?(path: string, before: string, after: string): void;
+  /** What tools of this session did to the file, while nobody else changed it in between. */
+  ownWrite?(path: string): OwnWrite | undefined;
 };
+
+/** sha256 of a file before this session first changed it, and after it last did. */
+export type OwnWrite = { readonly before: string; readonly after: string };
 
 /**
  * A command that runs in the background; it ends with the session, unless the program is killed.

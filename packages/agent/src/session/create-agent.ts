@@ -28,11 +28,11 @@ import type { Grant } from '../policy/grants.js';
 import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
-import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
-import type { Job, LateTools, Tool } from '../ports/tool.js';
+import type { FileMemory, Job, LateTools, Tool } from '../ports/tool.js';
 import { createRedactor } from '../secrets/redactor.js';
 import { findSecrets } from '../secrets/secret-variables.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
@@ -93,13 +93,14 @@ export type SessionOptions = {
   readonly workspace: string;
   /**
    * The permission rules: what runs without asking. Default: `auto`; for a resumed session what it
-   * had, if that is narrower.
+   * had, if that is narrower. `full` has no sandbox and asks and denies nothing but by written
+   * rules and hooks: only for a container or a virtual machine.
    */
   readonly preset?: Preset;
   /**
    * What commands can reach. Default: `workspace`, or `read-only` with the preset `plan`. If the
    * sandbox does not work here, each command needs approval or is denied; only `off` runs commands
-   * without a sandbox.
+   * without a sandbox. The preset `full` is always `off`.
    */
   readonly sandbox?: SandboxLevel;
   /**
@@ -212,7 +213,7 @@ const resumeSession = async (
 ): Promise<Session> => {
   const { runtime, model, report } = parts;
   const { stoppingPolicy, unpriced, takeOver = false, grants = [] } = session;
-  const probe = await probeUnlessOff(session.sandbox, workspace);
+  const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
   const watcher = sessionWatcher(parts, id, session);
   const { tornTail } = await runtime.open(id, {
     patch: (before, origin) => {
@@ -476,7 +477,7 @@ const prepareSession = async (
   options: Parameters<typeof newSettings>[2],
 ): Promise<NewSession> => {
   const { preset = 'auto' } = options;
-  const probing = probeUnlessOff(options.sandbox, workspace);
+  const probing = probeUnlessOff(options.sandbox, workspace, options.preset);
   const deciding = probing.then((probe) => newSettings(model, workspace, options, probe));
   const sandbox: Promise<NonNullable<Settings['sandbox']>> = deciding.then(
     (settings) => settings.sandbox ?? 'off',
@@ -553,6 +554,14 @@ type EquippedSession = {
   readonly startedBy: 'user' | 'task';
 };
 
+/** Looks with git which changes of others a restore would discard. Loaded when one is asked for. */
+const createDiscardedFinder =
+  (files: FileMemory, environment: ProcessEnvironment): FindDiscarded =>
+  async (folder, restores) => {
+    const { discardedByGit } = await import('../workspace/uncommitted-files.js');
+    return discardedByGit(environment, (file) => files.ownWrite?.(file))(folder, restores);
+  };
+
 /** Creates the dependencies of one session. `taskTools`: tools of this session alone. */
 const equip = async (
   { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks }: AgentParts,
@@ -576,6 +585,8 @@ const equip = async (
   const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
   const findLosses: FindLosses = async (folder, paths) =>
     (await import('../workspace/uncommitted-files.js')).lossesByGit(environment)(folder, paths);
+  const files = createFileMemory();
+  const findDiscarded = createDiscardedFinder(files, environment);
   const jobs = createJobs();
   const userHooks =
     hooks.length === 0
@@ -587,12 +598,13 @@ const equip = async (
           sessionId,
           startedBy,
         });
-  const standardTools = tools ?? builtin?.builtinTools({ environment, sandbox, findLosses }) ?? [];
+  const standardTools =
+    tools ?? builtin?.builtinTools({ environment, sandbox, findLosses, findDiscarded }) ?? [];
   return {
     model: models.get,
     tools: [...standardTools, ...moreTools, ...taskTools],
     lateTools: startedBy === 'user' ? lateTools : null,
-    files: createFileMemory(),
+    files,
     jobs,
     compactionInstructions,
     hooks: createLateHooks({

@@ -59,14 +59,17 @@ const permissions: Readonly<Record<Preset, string>> = {
     'You may only read. Changes are denied: answer with a plan that names the files and the ' +
     'steps.',
   careful:
-    'The user is asked before every edit, and before a command deletes or overwrites what ' +
-    'git could not restore.',
+    "The user is asked before edits and before a command loses what git can't restore; others " +
+    'change files unasked.',
   auto:
     'Changes in the workspace are allowed without a question. File tools reach only the ' +
     'workspace.',
   ci:
     'Nobody watches. Changes in the workspace are allowed, what is not is denied without a ' +
     'question. File tools reach only the workspace.',
+  full:
+    'Nothing is asked, and only rules of the user deny. Files and settings outside the workspace ' +
+    'may be read and changed where the task needs it.',
 };
 
 const INSIDE = 'a sandbox without network, secrets and the rest of the home folder';
@@ -85,6 +88,16 @@ const sandboxes: Readonly<Record<NonNullable<Settings['sandbox']>, string>> = {
     'watches.',
 };
 
+/** What holds for commands without a sandbox, where the preset does not allow them. */
+const unfenced: Readonly<Partial<Record<Preset, string>>> = {
+  plan: 'There is no sandbox, so commands are denied.',
+  careful: 'There is no sandbox: each command is asked for, and runs unconfined, as the user.',
+  full: 'Commands run unconfined, as the user.',
+};
+
+const commandsText = ({ preset, sandbox }: InstructionFacts): string =>
+  (sandbox === 'off' ? unfenced[preset] : undefined) ?? sandboxes[sandbox];
+
 /** The text in one line: a name with a line break can't pretend to be an instruction. */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
 
@@ -94,7 +107,7 @@ const environment = (facts: InstructionFacts): string => {
     `- System: ${oneLine(facts.platform)}`,
     `- Date: ${oneLine(facts.dateIso)}`,
     ...(facts.gitBranch === undefined ? [] : [`- Git branch: ${oneLine(facts.gitBranch)}`]),
-    `- Permissions: ${permissions[facts.preset]} ${sandboxes[facts.sandbox]}`,
+    `- Permissions: ${permissions[facts.preset]} ${commandsText(facts)}`,
   ];
   return ['# Where you are', ...lines].join('\n');
 };

@@ -54,7 +54,7 @@ const applyOptions = (
 
 /** Values of a setting from narrow to wide. */
 const fromNarrow = {
-  preset: ['plan', 'careful', 'ci', 'auto'],
+  preset: ['plan', 'careful', 'ci', 'auto', 'full'],
 } as const satisfies { readonly [K in keyof Settings]?: readonly Settings[K][] };
 
 /** The narrower of two values. An unknown one never narrows. */
@@ -207,6 +207,7 @@ const presetSandbox: Readonly<Record<Preset, SandboxLevel>> = {
   careful: 'workspace',
   auto: 'workspace',
   ci: 'workspace',
+  full: 'off',
 };
 
 /**
@@ -218,6 +219,7 @@ const presetFormatter: Readonly<Record<Preset, Settings['formatter']>> = {
   careful: 'off',
   auto: 'onChanges',
   ci: 'onChanges',
+  full: 'off',
 };
 
 /** Result of the sandbox probe on this computer; null if the sandbox is off. */
@@ -227,7 +229,9 @@ export type ProbeResult = SandboxProbe | null;
 export const probeUnlessOff = async (
   level: SandboxLevel | undefined,
   workspace: string,
-): Promise<ProbeResult> => (level === 'off' ? null : probeSandbox(process.env, workspace, 'kept'));
+  preset?: Preset,
+): Promise<ProbeResult> =>
+  level === 'off' || preset === 'full' ? null : probeSandbox(process.env, workspace, 'kept');
 
 type Before = Pick<Settings, 'sandbox' | 'preset' | 'formatter'>;
 
@@ -236,6 +240,7 @@ const chooseLevel = (
   chosen: SandboxLevel | undefined,
   before: Before,
 ): SandboxLevel => {
+  if (preset === 'full') return presetSandbox.full;
   if (chosen !== undefined) return chosen;
   if (preset !== undefined) return presetSandbox[preset];
   const previous = before.sandbox;
@@ -291,6 +296,7 @@ export const missingSandboxText = (
 
 /** The presets, and the settings that a running session gets with another one. */
 
+/** The presets that a running session can be given: `full` is chosen only when it is opened. */
 export const presetNames: readonly Preset[] = ['plan', 'careful', 'auto', 'ci'];
 
 export const aboutPresets: Readonly<Record<Preset, string>> = {
@@ -300,17 +306,18 @@ export const aboutPresets: Readonly<Record<Preset, string>> = {
     'the sandbox',
   auto: 'changes the workspace unasked; asks before anything leaves the sandbox',
   ci: 'changes the workspace unasked; denies what leaves the sandbox, and never asks',
+  full: 'no sandbox; nothing is asked or denied but by your own rules',
 };
 
 /**
- * Settings that change with the preset. A sandbox level that the user chose stays; a sandbox that
- * is off stays off.
+ * Settings that change with the preset. A sandbox that the user switched off stays off; after
+ * `full`, which has none, it comes back.
  */
 export const presetSettings = async (
   before: Settings,
   preset: Preset,
 ): Promise<Partial<Settings>> => {
-  const isOff = before.sandbox === 'off';
+  const isOff = before.sandbox === 'off' && before.preset !== 'full';
   const fenced = await probeUnlessOff(isOff ? 'off' : undefined, before.workspace);
   const wishes = isOff ? ({ preset, sandbox: 'off' } as const) : { preset };
   return {

@@ -505,6 +505,7 @@ const createRun = (
 /** The session's memory of files. What is set in it is also noted in `seen`, by real path. */
 export const recordingMemory = (files: FileMemory, seen: Map<string, string>): FileMemory => ({
   get: (path) => files.get(path),
+  wrote: (path, before, after) => files.wrote?.(path, before, after),
   set: (path, sha256) => {
     if (typeof path !== 'string' || typeof sha256 !== 'string')
       throw new TypeError(

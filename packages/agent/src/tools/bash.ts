@@ -7,7 +7,7 @@ import { type CommandVariables, hardenedGit } from '../command/environment.js';
 import type { SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import type { CallFacts, Needs, ShellFacts } from '../policy/judged-call.js';
-import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Job, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
   callKey,
@@ -204,6 +204,7 @@ type Shell = {
   readonly variables: CommandVariables;
   readonly sandbox: SessionSandbox;
   readonly findLosses: FindLosses;
+  readonly findDiscarded: FindDiscarded;
   readonly sessionMark: string;
 };
 
@@ -314,21 +315,45 @@ const readFacts = async (
   { environment }: Shell,
 ): Promise<ShellFacts> => {
   const { shellFacts, commandFinder } = await import('../policy/shell/shell-facts.js');
-  return shellFacts(command, commandFinder(environment.PATH ?? '', workspace));
+  const find = commandFinder(environment.PATH ?? '', workspace);
+  return shellFacts(command, find, environment.SHELL ?? null);
+};
+
+/** Why a part of a message in the command would run and be lost; null if none would. */
+const findMessageFault = async (
+  command: string,
+  workspace: string,
+  { environment }: Shell,
+): Promise<string | null> => {
+  if (!/`|\$\(/.test(command)) return null;
+  const [{ messageFault }, { commandFinder }] = await Promise.all([
+    import('../policy/shell/message-substitutions.js'),
+    import('../policy/shell/shell-facts.js'),
+  ]);
+  return messageFault(command, commandFinder(environment.PATH ?? '', workspace));
 };
 
 /** What the command would run and lose. */
 const commandFacts = async (
   command: string,
+  needs: Needs | undefined,
   workspace: string,
   shell: Shell,
-): Promise<Pick<CallFacts, 'shell' | 'unrecoverable'>> => {
-  const [facts, { unrecoverableFiles }] = await Promise.all([
+): Promise<Pick<CallFacts, 'shell' | 'unrecoverable' | 'discarded' | 'expects'>> => {
+  const [facts, { unrecoverableFiles, discardedFiles }, { expectedNeeds }] = await Promise.all([
     readFacts(command, workspace, shell),
     import('../policy/shell/unrecoverable-files.js'),
+    import('../policy/shell/expected-needs.js'),
   ]);
   const unrecoverable = await unrecoverableFiles(facts, workspace, shell.findLosses);
-  return unrecoverable === null ? { shell: facts } : { shell: facts, unrecoverable };
+  const discarded = await discardedFiles(facts, workspace, shell.findDiscarded);
+  const expects = needs === undefined ? expectedNeeds(command, facts, workspace) : null;
+  return {
+    shell: facts,
+    ...(unrecoverable === null ? {} : { unrecoverable }),
+    ...(discarded === null ? {} : { discarded }),
+    ...(expects === null ? {} : { expects }),
+  };
 };
 
 /** What the words of a command say about git folders. Unfenced, nothing depends on it. */
@@ -375,12 +400,14 @@ export const createBashTool = (shell: Shell): Tool =>
       const request = parseRequest(input);
       if (request.kind === 'invalid') return request;
       const isCommand = request.kind === 'command';
+      const why = isCommand ? await findMessageFault(request.command, workspace, shell) : null;
+      if (why !== null) return { kind: 'invalid', field: 'command', why };
       const facts = {
         paths: [workspace],
         hosts: [],
         ...requestFacts(request, input.needs),
         ...(isCommand
-          ? await commandFacts(request.command, workspace, shell)
+          ? await commandFacts(request.command, input.needs, workspace, shell)
           : { shell: NO_COMMAND }),
         ...(isCommand && request.background ? ({ background: 'yes' } as const) : {}),
       };

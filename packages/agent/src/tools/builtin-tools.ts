@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createCommandVariables } from '../command/environment.js';
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
-import type { FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { createBashTool } from './bash.js';
 import { editTool } from './edit.js';
@@ -22,20 +22,24 @@ export type BuiltinOptions = {
   readonly sandbox?: SessionSandbox;
   /** Looks up which files git could not restore. Default: it can restore none. */
   readonly findLosses?: FindLosses;
+  /** Looks up what `git restore` of paths would discard. Default: nobody looks, the policy asks. */
+  readonly findDiscarded?: FindDiscarded;
 };
 
-const NOBODY_LOOKS: FindLosses = async () => null;
+const NOBODY_LOOKS = async (): Promise<null> => null;
 
 export const commandTool = ({
   environment = process.env,
   sandbox = createSessionSandbox({ environment }),
   findLosses = NOBODY_LOOKS,
+  findDiscarded = NOBODY_LOOKS,
 }: BuiltinOptions = {}): Tool =>
   createBashTool({
     environment,
     variables: createCommandVariables(environment),
     sandbox,
     findLosses,
+    findDiscarded,
     sessionMark: randomBytes(6).toString('hex'),
   });
 
@@ -51,6 +55,7 @@ export const builtinTools = ({
   environment = process.env,
   sandbox = createSessionSandbox({ environment }),
   findLosses = NOBODY_LOOKS,
+  findDiscarded = NOBODY_LOOKS,
 }: BuiltinOptions = {}): readonly Tool[] => [
   readTool,
   listTool,
@@ -58,7 +63,7 @@ export const builtinTools = ({
   searchTool,
   withAllowedWrites(editTool, sandbox, environment),
   withAllowedWrites(writeTool, sandbox, environment),
-  commandTool({ environment, sandbox, findLosses }),
+  commandTool({ environment, sandbox, findLosses, findDiscarded }),
   todoTool,
   createFetchTool(environment),
 ];

@@ -9,6 +9,7 @@ import { protectionInWorkspace } from '../policy/paths.js';
 import type {
   FileHashes,
   FileMemory,
+  OwnWrite,
   PreviewContext,
   Tool,
   ToolContext,
@@ -80,6 +81,7 @@ export const changeFile = async (
       return failed(`${shown} can't be written: ${written.why}. Nothing was changed.`);
     case 'written':
       context.files.set(change.real, hashBytes(change.bytes));
+      context.files.wrote?.(change.real, change.expected, hashBytes(change.bytes));
       return { status: 'ok', text: change.text, diff: shortenPatch(patch, shown, change) };
     default:
       return written satisfies never;
@@ -191,11 +193,18 @@ const shortenPatch = (patch: string | undefined, shown: string, { before }: File
 /** An empty record of the files that the model has seen. One per session. */
 export const createFileMemory = (): FileMemory => {
   const hashes = new Map<string, string>();
+  const writes = new Map<string, OwnWrite>();
   return {
     get: (file) => hashes.get(file),
     set: (file, sha256) => {
       hashes.set(file, sha256);
     },
+    wrote: (file, before, after) => {
+      const earlier = writes.get(file);
+      const first = earlier?.after === before ? earlier.before : before;
+      writes.set(file, { before: first, after });
+    },
+    ownWrite: (file) => writes.get(file),
   };
 };
 

@@ -1,12 +1,15 @@
 /** Uncommitted files: their diff for the user, and which of them git could not restore. */
 
+import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
-import type { FindLosses, GitLoss } from '../policy/shell/unrecoverable-files.js';
-import { loadFile } from '../tools/files.js';
-import { findCommit, type GitPlace, oneLine, useRepository } from './git.js';
+import type { PathRestore } from '../policy/losses.js';
+import type { FindDiscarded, FindLosses, GitLoss } from '../policy/shell/unrecoverable-files.js';
+import type { OwnWrite } from '../ports/tool.js';
+import { hashBytes, loadFile } from '../tools/files.js';
+import { findCommit, type GitPlace, oneLine, type Repository, useRepository } from './git.js';
 
 type DiffSinceHead = {
   readonly title: string;
@@ -107,3 +110,79 @@ const parseSilentEntries = (output: string): readonly Loss[] =>
       ? []
       : [{ name, kind: 'changed' }];
   });
+
+/** Whether nothing stands where git would put the file back, so that nothing is replaced. */
+const isFree = (top: string, name: string): boolean => {
+  const parts = name.split('/');
+  for (const [index] of parts.entries()) {
+    const status = lstatSync(path.join(top, ...parts.slice(0, index + 1)), {
+      throwIfNoEntry: false,
+    });
+    if (status === undefined) return true;
+    if (!status.isDirectory()) return false;
+  }
+  return false;
+};
+
+type RestoredEntry = { readonly name: string; readonly index: string; readonly worktree: string };
+
+const parseEntries = (output: string): readonly RestoredEntry[] =>
+  output
+    .split('\0')
+    .filter((entry) => entry !== '')
+    .map((entry) => ({ name: entry.slice(3), index: entry[0] ?? '', worktree: entry[1] ?? '' }));
+
+/**
+ * Finds the changes that taking paths back would discard: what is neither deleted nor as this
+ * session left a file that was clean before. `ownWrite`: by real path.
+ */
+export const discardedByGit =
+  (
+    environment: ProcessEnvironment,
+    ownWrite: (file: string) => OwnWrite | undefined,
+  ): FindDiscarded =>
+  async (workspace, restores) => {
+    const place = { workspace, environment, signal: new AbortController().signal };
+    const look = (repository: Repository): Promise<readonly string[]> =>
+      findDiscarded(repository, workspace, restores, ownWrite);
+    try {
+      return await useRepository(place, look);
+    } catch (error) {
+      if (error instanceof ProgramFailure) return null; // nobody looked, so the policy asks
+      throw error;
+    }
+  };
+
+const findDiscarded = async (
+  repository: Repository,
+  workspace: string,
+  restores: readonly PathRestore[],
+  ownWrite: (file: string) => OwnWrite | undefined,
+): Promise<readonly string[]> => {
+  const { top } = repository;
+  const isOwn = async (name: string): Promise<boolean> => {
+    const write = ownWrite(path.join(top, name));
+    if (write === undefined) return false;
+    const loaded = await loadFile(path.join(top, name));
+    if (loaded.kind !== 'file' || loaded.sha256 !== write.after) return false;
+    const { code, output } = await repository.run(['cat-file', 'blob', `:0:${name}`]);
+    return code === 0 && hashBytes(output) === write.before;
+  };
+  const isLost = async (entry: RestoredEntry, from: PathRestore['from']): Promise<boolean> => {
+    const { name, index, worktree } = entry;
+    const isStaged = index !== ' ';
+    if (worktree === ' ' && from === 'index') return false;
+    if (worktree === 'D' && (from === 'index' || !isStaged)) return !isFree(top, name);
+    if (index === 'D' && worktree === ' ') return !isFree(top, name);
+    return worktree !== 'M' || isStaged || !(await isOwn(name));
+  };
+  const lost = new Set<string>();
+  for (const { paths, from } of restores) {
+    const places = paths.map((one) => path.resolve(workspace, one));
+    const status = await repository.ask([...STATUS, '--untracked-files=no', '--', ...places]);
+    const listed = await repository.ask(['ls-files', '-s', '-v', '-z', '--', ...places]);
+    for (const { name } of parseSilentEntries(listed)) lost.add(name);
+    for (const entry of parseEntries(status)) if (await isLost(entry, from)) lost.add(entry.name);
+  }
+  return [...lost].map((name) => path.relative(workspace, path.join(top, name)));
+};

@@ -18,7 +18,7 @@ const facts: InstructionFacts = {
 };
 
 test('the instructions have at most 4 kB without the files of the workspace, under every preset', () => {
-  for (const preset of ['plan', 'careful', 'auto', 'ci'] as const) {
+  for (const preset of ['plan', 'careful', 'auto', 'ci', 'full'] as const) {
     for (const sandbox of ['workspace', 'workspace+net', 'read-only', 'off', 'missing'] as const) {
       const bytes = Buffer.byteLength(instructionsFor({ ...facts, preset, sandbox }));
       assert.ok(bytes <= 4_096, `${preset}, ${sandbox}: ${bytes} bytes`);
@@ -30,10 +30,19 @@ test('the instructions of careful say what is asked, and that a denied call is n
   const text = instructionsFor(facts);
   assert.match(
     text,
-    /asked before every edit, and before a command deletes or overwrites what git could not/,
+    /asked before edits and before a command loses what git can't restore; others change files unasked\./,
   );
   assert.match(text, /Never report a denied or failed call as done/);
   assert.ok(Buffer.byteLength(text) <= 3_300, `${Buffer.byteLength(text)} bytes`);
+});
+
+test('the instructions say what holds for commands without a sandbox, under each preset', () => {
+  const says = (preset: InstructionFacts['preset']): string =>
+    instructionsFor({ ...facts, preset, sandbox: 'off' });
+  assert.match(says('plan'), /no sandbox, so commands are denied/);
+  assert.match(says('careful'), /no sandbox: each command is asked for/);
+  assert.match(says('auto'), /Commands run unconfined, as the user: keep them inside/);
+  assert.match(says('full'), /Nothing is asked, and only rules of the user deny/);
 });
 
 test('instructions and tools leave room for a first message within 10 kB', () => {

@@ -33,7 +33,10 @@ test('each everyday command starts with one of the programs, and bash can read i
   assert.equal(status, 0, stderr);
 });
 
-/** How many of a thousand are asked about or denied. */
+/** A question about what the words are known to need: the model would have had to ask for it. */
+const EXPECTED = / (?:needs the network|has to run outside the sandbox)$/;
+
+/** How many of a thousand are asked about or denied, but for that. */
 const questionsOf = async (
   preset: Preset,
   needsOf: (command: string) => Needs | undefined,
@@ -52,7 +55,7 @@ const questionsOf = async (
       find: (name) => `/usr/bin/${name}`,
       ...(needs === undefined ? {} : { needs }),
     });
-    if (explained.decision !== 'allow') count++;
+    if (explained.decision !== 'allow' && !EXPECTED.test(explained.why)) count++;
   }
   return count;
 };
@@ -77,3 +80,27 @@ test('at most 5 % of everyday commands ask under auto, and 15 % under careful', 
   assert.ok(auto <= 50, `${auto} under auto`);
   assert.ok(careful <= 150, `${careful} under careful`);
 });
+
+test('the network is asked for at once by commands that reach servers, and by no others', async (context) => {
+  const settings = {
+    rules: presetRules.auto,
+    preset: 'auto',
+    sandbox: 'workspace',
+    workspace: '/w',
+  } as const;
+  const asked: string[] = [];
+  for (const command of EVERYDAY.commands) {
+    const explained = await explainCommand(command, settings, {
+      find: (name) => `/usr/bin/${name}`,
+    });
+    if (EXPECTED.test(explained.why)) asked.push(command);
+  }
+  const wrong = asked.filter((command) => !REACHES.test(command) && !SYSTEM.test(command));
+  context.diagnostic(`asked for at once: ${asked.length} of 1000`);
+  assert.deepEqual(wrong, []);
+  assert.ok(asked.length >= 50, `only ${asked.length}`);
+});
+
+/** Packages of the system, and others that load something and are not in the measure above. */
+const SYSTEM =
+  /\bnpx |\bgo mod tidy|\b(?:apt|apt-get|apk|dnf|yum|brew) (?:-\S+ )*(?:install|add|update|upgrade)\b/;

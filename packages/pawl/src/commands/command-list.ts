@@ -314,7 +314,7 @@ const policy: PawlCommand<PolicyFlags> = {
       '--needs <what>',
       'assume that the command needs to leave the sandbox for: network, outside or repository',
     ],
-    ['--preset <name>', 'plan, careful (default), auto or ci'],
+    ['--preset <name>', 'plan, careful (default), auto, ci or full'],
     ['--sandbox <level>', 'workspace, workspace+net, read-only or off'],
     workspaceFlag('the folder to check (default: this one)'),
     ['--json', 'as JSON'],

@@ -71,6 +71,8 @@ export type DoctorWorld = {
   readonly userId: number | null;
   /** Path as the user gave it. It may not exist. */
   readonly workspace: string;
+  /** The folder under which signs of a container or virtual machine are looked for; default: /. */
+  readonly systemRoot?: string;
   /** Milliseconds since 1970. */
   readonly now: number;
   /** Whether stdout is a terminal. */
@@ -232,7 +234,7 @@ const sandboxChecks: readonly Check[] = [
   fault(
     'sandboxMissing',
     async (world) => {
-      if (await isSandboxOff(world)) return null;
+      if ((await isSandboxOff(world)) || (await choosesFull(world))) return null;
       const probe = await probeSandbox(world.environment, realWorkspace(world), 'fresh');
       return probe.kind === 'works' ? null : probe;
     },
@@ -249,6 +251,15 @@ const sandboxChecks: readonly Check[] = [
     (world) => isSandboxOff(world),
     'commands run without a sandbox and can do all that you can do: the sandbox is off',
     'To turn it on again: pawl config --origin names the file that turns it off',
+  ),
+  note(
+    'fullWithoutFence',
+    async (world) => (await choosesFull(world)) && !(await seemsIsolated(world)),
+    'your configuration chooses the preset full, and this seems to be neither a container nor ' +
+      'a virtual machine: the agent can do unasked all that you can do, everywhere on this ' +
+      'computer',
+    'Remove preset = "full" from your config.toml, and give --preset full only where a ' +
+      'container or a virtual machine is the fence',
   ),
 ];
 
@@ -780,6 +791,44 @@ const tryNamespaces = async (world: DoctorWorld) => {
   return { error: ran.text.split('\n')[0], byAppArmor };
 };
 
+/** Files that Docker, Podman and systemd put into a container. */
+const CONTAINER_FILES = ['.dockerenv', 'run/.containerenv', 'run/systemd/container'];
+
+/** Files, each with words that stand in it only in a container or in a virtual machine. */
+const ISOLATION_WORDS: readonly (readonly [file: string, words: RegExp])[] = [
+  ['proc/1/cgroup', /docker|kubepods|containerd|libpod|lxc|garden/],
+  ['proc/self/mountinfo', /^\S+ \S+ \S+ \S+ \/ .* - overlay |\/(docker|containerd|libpod)\//m],
+  [
+    'sys/class/dmi/id/product_name',
+    /kvm|qemu|vmware|virtualbox|virtual machine|hvm domu|bochs|bhyve|parallels|compute engine/i,
+  ],
+  [
+    'sys/class/dmi/id/sys_vendor',
+    /qemu|kvm|vmware|innotek|xen|bochs|amazon ec2|openstack|digitalocean|parallels|bhyve/i,
+  ],
+  ['proc/cpuinfo', /^flags\s*:.*\bhypervisor\b/m],
+];
+
+const SUBSYSTEM_FOR_LINUX = /microsoft/i;
+
+/**
+ * Whether this looks like a container or a virtual machine. The Linux of Windows is none: the
+ * user's disks are mounted there.
+ */
+const seemsIsolated = async (world: DoctorWorld): Promise<boolean> => {
+  const { systemRoot = '/', environment } = world;
+  // An absent or unreadable file is no sign.
+  const read = async (file: string): Promise<string> => {
+    const loaded = await attempt(() => readFile(path.join(systemRoot, file), 'utf8'));
+    return loaded.kind === 'done' ? loaded.value : '';
+  };
+  if (SUBSYSTEM_FOR_LINUX.test(await read('proc/sys/kernel/osrelease'))) return false;
+  if (environment.KUBERNETES_SERVICE_HOST) return true;
+  if (CONTAINER_FILES.some((file) => existsSync(path.join(systemRoot, file)))) return true;
+  for (const [file, words] of ISOLATION_WORDS) if (words.test(await read(file))) return true;
+  return (await runProgram(world, 'systemd-detect-virt', ['--quiet']))?.code === 0;
+};
+
 // Probes of folders
 
 /** The folder, or its nearest parent that exists. */
@@ -887,6 +936,9 @@ const settingValue = async (world: DoctorWorld, key: string) => {
 
 const isSandboxOff = async (world: DoctorWorld): Promise<boolean> =>
   (await settingValue(world, 'sandbox')) === 'off';
+
+const choosesFull = async (world: DoctorWorld): Promise<boolean> =>
+  (await settingValue(world, 'preset')) === 'full';
 
 /**
  * All known `PAWL_` variables: those of settings, and `PAWL_CALL`, which marks the processes of a

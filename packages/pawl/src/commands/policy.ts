@@ -46,7 +46,7 @@ const policySettings = async (
   const all = await withConfig(flags, workspace, { command: 'run', resumed: false, warn });
   const preset: Preset = readPreset(all) ?? 'careful';
   const chosen: SandboxLevel | undefined = readSandbox(all) ?? undefined;
-  const fenced = await probeUnlessOff(chosen, workspace);
+  const fenced = await probeUnlessOff(chosen, workspace, preset);
   const rules: readonly PolicyRule[] = presetRules[preset];
   const choice = chosen === undefined ? { preset } : { preset, sandbox: chosen };
   const { sandbox } = sandboxSettings(choice, { sandbox: 'off', preset, formatter: 'off' }, fenced);

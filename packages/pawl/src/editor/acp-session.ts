@@ -17,6 +17,7 @@ import type { UsageTotals } from '@pawl/agent/machine/usage';
 import { totalTokens } from '@pawl/agent/machine/usage';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { codeFence } from '@pawl/agent/platform/text';
+import type { Preset } from '@pawl/agent/policy/presets';
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
 import {
   type ApprovalQuestion,
@@ -396,11 +397,15 @@ const unnamedPreset = {
   description: 'the rules of an older session',
 };
 
+/** Presets that a client can choose. A session that was opened with `full` can only leave it. */
+const modeNames = ({ preset }: Settings): readonly Preset[] =>
+  preset === 'full' ? [...presetNames, preset] : presetNames;
+
 /** The presets as modes, for clients that don't know config options. */
 const presetModes = (settings: Settings): SessionModeState => ({
   currentModeId: presetId(settings),
   availableModes: [
-    ...presetNames.map((name) => ({ id: name, name, description: aboutPresets[name] })),
+    ...modeNames(settings).map((name) => ({ id: name, name, description: aboutPresets[name] })),
     ...(settings.preset === undefined ? [unnamedPreset] : []),
   ],
 });
@@ -445,10 +450,11 @@ const listConfigOptions = (
 export class BadOption extends Error {}
 
 const changePreset = async (session: Session, value: string): Promise<void> => {
-  const preset = presetNames.find((name) => name === value);
-  if (preset === undefined)
-    throw new BadOption(`There is no preset '${value}'. There are ${presetNames.join(', ')}.`);
   const { settings } = (await session.state()).session;
+  const names = modeNames(settings);
+  const preset = names.find((name) => name === value);
+  if (preset === undefined)
+    throw new BadOption(`There is no preset '${value}'. There are ${names.join(', ')}.`);
   if (settings.preset === preset) return;
   await session.send({ type: 'SettingsChanged', patch: await presetSettings(settings, preset) });
 };

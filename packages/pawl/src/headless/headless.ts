@@ -13,6 +13,7 @@ import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { presetRules } from '@pawl/agent/policy/presets';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
+import { aboutPresets } from '@pawl/agent/session/session-settings';
 import {
   detectLook,
   formatCost,
@@ -88,6 +89,7 @@ const jsonOutlet: Outlet = {
       journal,
       resumed: resumed !== null,
       sandbox: settings.sandbox ?? 'off',
+      ...(settings.preset === undefined ? {} : { preset: settings.preset }),
       tornTail: session.tornTail,
     }),
   see(stepped) {
@@ -118,7 +120,8 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
   const printStep = createStepPrinter(look, workspace);
   const watched = process.stderr.isTTY || verbose === true;
   return {
-    begin({ session: { tornTail } }) {
+    begin({ session: { tornTail }, settings: { preset } }) {
+      if (preset === 'full') printLine(harmless(`preset full: ${aboutPresets.full}`));
       if (tornTail !== null) printLine(tornText(tornTail));
     },
     see(stepped) {

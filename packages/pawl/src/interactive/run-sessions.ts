@@ -575,7 +575,9 @@ const headRows = (look: Look, { session, settings }: Opened): readonly Safe[] =>
   const id = makeSafe(session.id);
   const columns = look.columns - 1;
   // Older journals have no preset.
-  const preset = settings.preset === undefined ? safe`` : safe` · ${makeSafe(settings.preset)}`;
+  const isFull = settings.preset === 'full' && columns >= 60;
+  const name = isFull ? 'full: no sandbox, nothing is asked' : settings.preset;
+  const preset = name === undefined ? safe`` : safe` · ${makeSafe(name)}`;
   const model = oneLine(settings.model, columns - 7 - preset.length);
   const room = columns - SESSION_LABEL.length - id.length - 3;
   const place = safe`${shortPath(settings.workspace, Math.max(4, room))} · `;

@@ -389,8 +389,10 @@ const chooseName = async <Name extends string>(
 ): Promise<Name | null> => {
   if (words !== '') {
     const chosen = names.find((name) => name === words.toLowerCase());
-    if (chosen === undefined)
-      throw new NotNow(`There is no ${kind} '${words}'. There are ${names.join(', ')}.`);
+    if (chosen === undefined) {
+      const hint = kind === 'preset' && words === 'full' ? ' full is chosen at the start.' : '';
+      throw new NotNow(`There is no ${kind} '${words}'. There are ${names.join(', ')}.${hint}`);
+    }
     return chosen;
   }
   const choices = names.map((name) => ({

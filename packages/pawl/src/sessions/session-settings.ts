@@ -31,6 +31,7 @@ import {
   readPreset,
   readProfileName,
   readSandbox,
+  usageStop,
 } from '../settings/flags.js';
 import type { RecordedSettings } from './stored-sessions.js';
 
@@ -182,14 +183,22 @@ export const chooseSettings = (
 };
 
 /**
- * The sandbox level that the user chose. Only a flag can widen the read-only level of the preset
- * `plan`; a level in a configuration file can't.
+ * The sandbox level that the user chose. The preset `full` has none. Only a flag can widen the
+ * read-only level of the preset `plan`; a level in a configuration file can't.
  */
 const chooseSandboxLevel = (
   typedFlags: RunFlags,
   all: RunFlags,
   preset: Preset,
 ): SandboxLevel | null => {
+  if (preset === 'full') {
+    const typed = readSandbox(typedFlags) ?? 'off';
+    if (typed !== 'off')
+      throw usageStop(
+        `The preset full has no sandbox: leave out --sandbox ${typed}, or choose another preset.`,
+      );
+    return typed;
+  }
   const chosen = readSandbox(all);
   const widens = chosen === 'workspace' || chosen === 'workspace+net';
   return preset === 'plan' && widens ? readSandbox(typedFlags) : chosen;

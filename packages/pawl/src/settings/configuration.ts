@@ -273,6 +273,7 @@ const refusal = (
 ): string | null => {
   const away = outOfRange(setting, value);
   if (away !== null) return away;
+  if (setting.ownWords.includes(String(value))) return 'a project may not choose it';
   switch (setting.project) {
     case 'free':
       return null;
@@ -469,7 +470,11 @@ const readFile = async (file: string, project: string | null): Promise<ConfigFil
   }));
   const place = ({ line, text }: LineFault): PlacedFault => ({ where: `${file}:${line}`, text });
   const placed = rules.map(
-    ({ line, ...rule }): WrittenRule => ({ ...rule, origin: `${file}:${line}` }),
+    ({ line, ...rule }): WrittenRule => ({
+      ...rule,
+      origin: `${file}:${line}`,
+      ...(project === null ? {} : { from: 'project' }),
+    }),
   );
   return {
     values: sourceValues,
@@ -486,10 +491,16 @@ const readVariables = (environment: ProcessEnvironment): Pick<ConfigFile, 'value
   const values: SourceValue[] = [];
   const faults: PlacedFault[] = [];
   for (const setting of settings.filter(({ variable }) => variable.startsWith('PAWL_'))) {
-    const { variable, kind } = setting;
+    const { variable, kind, key, ownWords } = setting;
     const text = environment[variable] ?? '';
     if (text === '') continue;
-    const checked = checkVariable(kind, text);
+    if (ownWords.includes(text)) {
+      const choices = `--${key} ${text} or ${key} = "${text}" in your own config.toml`;
+      faults.push({ where: variable, text: `it can't be ${text}: only ${choices} can.` });
+      continue;
+    }
+    const words = kind.type === 'words' ? kind.words.filter((one) => !ownWords.includes(one)) : [];
+    const checked = checkVariable(kind.type === 'words' ? { ...kind, words } : kind, text);
     if (checked.kind === 'ok')
       values.push({ setting, value: checked.value, origin: { layer: 'environment', variable } });
     else faults.push({ where: variable, text: `it ${checked.why}.` });

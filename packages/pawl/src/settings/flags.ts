@@ -163,7 +163,7 @@ export const chooseWord = <Word extends string>(
 export const readPreset = (flags: RunFlags): Preset | null =>
   flags.preset === undefined
     ? null
-    : chooseWord<Preset>('--preset', flags.preset, ['plan', 'careful', 'auto', 'ci']);
+    : chooseWord<Preset>('--preset', flags.preset, ['plan', 'careful', 'auto', 'ci', 'full']);
 
 export const readSandbox = (flags: RunFlags): SandboxLevel | null =>
   flags.sandbox === undefined

@@ -33,6 +33,8 @@ export type Setting = {
   /** Half a sentence for `--help`. */
   readonly help: string;
   readonly project: ProjectMay;
+  /** Words that only a flag or the user's own file may choose. */
+  readonly ownWords: readonly string[];
   /** Form for the flag parser; null if there is no flag. */
   readonly flag: string | null;
   /** Its environment variable. */
@@ -55,7 +57,10 @@ const anyNumber = { type: 'number', whole: false } as const;
 const onOrOff = { type: 'switch' } as const;
 const words = (...list: readonly string[]): ValueKind => ({ type: 'words', words: list });
 
-type Row = Omit<Setting, 'variable' | 'frozen' | 'builtIn' | 'tightest' | 'projectRange'> &
+type Row = Omit<
+  Setting,
+  'variable' | 'frozen' | 'builtIn' | 'tightest' | 'projectRange' | 'ownWords'
+> &
   Partial<Setting>;
 
 const row = (fields: Row): Setting => ({
@@ -64,6 +69,7 @@ const row = (fields: Row): Setting => ({
   builtIn: 'none',
   tightest: null,
   projectRange: null,
+  ownWords: [],
   ...fields,
 });
 
@@ -204,8 +210,9 @@ const common: readonly Setting[] = [
   }),
   row({
     key: 'preset',
-    kind: words('plan', 'careful', 'ci', 'auto'),
+    kind: words('plan', 'careful', 'ci', 'auto', 'full'),
     project: 'tighten',
+    ownWords: ['full'],
     flag: '--preset <name>',
     builtIn: 'careful in a terminal, else auto',
     tightest: 'careful',
@@ -214,8 +221,10 @@ const common: readonly Setting[] = [
       'what the agent may do without asking: plan (only read), careful (asks before edits, ' +
       'before a command deletes or overwrites what git could not restore, and before one ' +
       'leaves the sandbox; default in a terminal), auto (asks only before something leaves the ' +
-      'sandbox or the workspace; default without a terminal) or ci (like auto, but denies ' +
-      'instead of asking)',
+      'sandbox or the workspace; default without a terminal), ci (like auto, but denies ' +
+      'instead of asking) or full (for containers and virtual machines: no sandbox, nothing is ' +
+      'asked or denied but by your own rules; only this flag and your own config.toml can ' +
+      'choose it)',
   }),
   row({
     key: 'sandbox',

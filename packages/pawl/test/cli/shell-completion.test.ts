@@ -38,7 +38,7 @@ type Row = { readonly line: readonly string[]; readonly then: readonly string[] 
 const rows: readonly Row[] = [
   { line: ['pawl', 'conf'], then: ['config'] },
   { line: ['pawl', '--pre'], then: ['--preset'] },
-  { line: ['pawl', '--preset', ''], then: ['plan', 'careful', 'ci', 'auto'] },
+  { line: ['pawl', '--preset', ''], then: ['plan', 'careful', 'ci', 'auto', 'full'] },
   { line: ['pawl', '--preset', 'c'], then: ['careful', 'ci'] },
   { line: ['pawl', 'run', '--formatter', ''], then: ['off', 'on'] },
   { line: ['pawl', '--model', 'o'], then: ['openai/', 'openai-compatible/', 'ollama/'] },

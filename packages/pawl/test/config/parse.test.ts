@@ -91,7 +91,7 @@ const bad: readonly Row[] = [
     given: 'several faults at once',
     text: 'preset = "free"\nmax_usd = "1"\nmax_rounds = 1.5\nexplore = "yes"',
     then: [
-      '1 ! preset is one of "plan", "careful", "ci", "auto", not "free".',
+      '1 ! preset is one of "plan", "careful", "ci", "auto", "full", not "free".',
       '2 ! max_usd is a number above zero, without quotes, not "1".',
       '3 ! max_rounds is a whole number above zero, without quotes, not 1.5.',
       '4 ! explore is true or false, without quotes, not "yes".',

@@ -38,14 +38,27 @@ const all = (decision: GateDecision): Decisions => ({
   careful: decision,
   auto: decision,
   ci: decision,
+  full: decision,
 });
 const ALLOWED = all('allowed');
 const REFUSED = all('refused');
 /** The preset ci denies whatever would be asked. */
-const ASKED: Decisions = { ...all('asked'), ci: 'denied' };
+const ASKED: Decisions = { ...all('asked'), ci: 'denied', full: 'allowed' };
 /** It leaves the workspace or the sandbox. */
-const LEAVES: Decisions = { plan: 'denied', careful: 'asked', auto: 'asked', ci: 'denied' };
-const CHANGES: Decisions = { plan: 'denied', careful: 'asked', auto: 'allowed', ci: 'allowed' };
+const LEAVES: Decisions = {
+  plan: 'denied',
+  careful: 'asked',
+  auto: 'asked',
+  ci: 'denied',
+  full: 'allowed',
+};
+const CHANGES: Decisions = {
+  plan: 'denied',
+  careful: 'asked',
+  auto: 'allowed',
+  ci: 'allowed',
+  full: 'allowed',
+};
 
 const gateCase = (
   name: string,
@@ -84,7 +97,7 @@ const reading: readonly GateCase[] = [
     all('denied'),
   ),
   gateCase('list-of-todos', 'todo', { items: [{ text: 'look', status: 'pending' }] }, ALLOWED),
-  gateCase('page', 'fetch', { url: 'https://example.com/' }, LEAVES),
+  gateCase('page', 'fetch', { url: 'https://example.invalid/' }, LEAVES),
   gateCase('page-of-this-machine', 'fetch', { url: 'http://127.0.0.1:9/' }, LEAVES),
 ];
 
@@ -122,4 +135,4 @@ const wrong: readonly GateCase[] = [
 
 export const gateCases: readonly GateCase[] = [...reading, ...changing, ...commands, ...wrong];
 
-export const gatePresets: readonly Preset[] = ['plan', 'careful', 'auto', 'ci'];
+export const gatePresets: readonly Preset[] = ['plan', 'careful', 'auto', 'ci', 'full'];

@@ -175,26 +175,34 @@ const headless: Face = {
     ),
 };
 
-/** The agent of editors, in a program of its own. */
+/** The agent of editors, in a program of its own, and a client that denies what is asked. */
+export const connectEditor = async (place: Place, flags: readonly string[]) => {
+  const { child, ended } = startPawl(place, ['acp', ...flags], null);
+  const client = new StrictClient({
+    write: (text) => void child.stdin?.write(text),
+    listen: (take) => {
+      const split = splitLines(take);
+      child.stdout?.on('data', (text: string) => split(text));
+    },
+  });
+  client.onPermission = () => select('no');
+  await client.initialize();
+  const close = async (): Promise<void> => {
+    child.stdin?.end();
+    expectCode(await ended, 0);
+  };
+  return { client, close };
+};
+
 const editor: Face = {
   name: 'acp',
   asks: true,
   run: async ({ place, model }, preset) => {
-    const { child, ended } = startPawl(place, ['acp', '--preset', preset, '--model', model], null);
-    const client = new StrictClient({
-      write: (text) => void child.stdin?.write(text),
-      listen: (take) => {
-        const split = splitLines(take);
-        child.stdout?.on('data', (text: string) => split(text));
-      },
-    });
-    client.onPermission = () => select('no');
-    await client.initialize();
+    const { client, close } = await connectEditor(place, ['--preset', preset, '--model', model]);
     const { sessionId } = await client.newSession(place.workspace);
     await client.prompt(sessionId, 'go');
     client.expectNoFault();
-    child.stdin?.end();
-    expectCode(await ended, 0);
+    await close();
   },
 };
 

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, test } from 'node:test';
+import { expectCode, runPawl } from '../e2e/pawl.js';
 import { gateCases, gatePresets } from './gate-cases.js';
-import { decisionsOf, expectedOf, faces, makeStage } from './gate-faces.js';
+import {
+  connectEditor,
+  decisionsOf,
+  expectedOf,
+  faces,
+  makeStage,
+  type Stage,
+} from './gate-faces.js';
 
 /** Whatever asks for an effect passes the same policy: one table of calls, through every face. */
 
@@ -16,3 +26,100 @@ for (const face of faces) {
     }
   });
 }
+
+// Only a flag and the user's own file choose `full`.
+
+const projectFile = ({ place }: Stage, text: string): void => {
+  const folder = path.join(place.workspace, '.pawl');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, 'config.toml'), text);
+};
+
+const userFile = ({ place }: Stage): string => path.join(place.home, '.config/pawl/config.toml');
+
+const addToUserFile = (stage: Stage, text: string): void => {
+  const file = userFile(stage);
+  writeFileSync(file, `${text}\n${readFileSync(file, 'utf8')}`);
+};
+
+const headlessFace = faces.find(({ name }) => name === 'headless') ?? assert.fail();
+const GO = ['-p', 'go', '--on-ask', 'deny'] as const;
+
+test("a project's file can't choose full, and turns no question into silence", async (t) => {
+  const stage = makeStage(t);
+  projectFile(stage, 'preset = "full"\nsandbox = "off"\n[rules]\nallow = ["git reset"]\n');
+  const ran = await runPawl(stage.place, [...GO, '--model', stage.model]);
+  expectCode(ran, 0);
+  assert.match(ran.stderr, /preset = full is ignored: a project may not choose it/);
+  assert.deepEqual(await decisionsOf(stage), expectedOf(headlessFace, 'auto', gateCases));
+});
+
+test("the user's own file chooses full, and a project can only choose what is stricter", async (t) => {
+  const stage = makeStage(t);
+  addToUserFile(stage, 'preset = "full"');
+  const ran = await runPawl(stage.place, [...GO, '--model', stage.model]);
+  expectCode(ran, 0);
+  assert.match(ran.stderr, /^preset full: no sandbox; nothing is asked or denied but by your own/);
+  assert.deepEqual(await decisionsOf(stage), expectedOf(headlessFace, 'full', gateCases));
+  const strict = makeStage(t);
+  addToUserFile(strict, 'preset = "full"');
+  projectFile(strict, 'preset = "plan"\n');
+  expectCode(await runPawl(strict.place, [...GO, '--model', strict.model]), 0);
+  assert.deepEqual(await decisionsOf(strict), expectedOf(headlessFace, 'plan', gateCases));
+});
+
+test('a variable of the environment can not choose full, and no --sandbox contradicts it', async (t) => {
+  const { place, model } = makeStage(t);
+  const environment = { ...place.environment, PAWL_PRESET: 'full' };
+  const ran = await runPawl({ ...place, environment }, [...GO, '--model', model]);
+  expectCode(ran, 78);
+  assert.match(ran.stderr, /PAWL_PRESET: it can't be full: only --preset full or preset = "full"/);
+  const flags = [...GO, '--preset', 'full', '--sandbox', 'workspace', '--model', model];
+  const refused = await runPawl(place, flags);
+  expectCode(refused, 2);
+  assert.match(refused.stderr, /leave out --sandbox workspace/);
+});
+
+test('full holds for the session that was opened with it, and not when it is resumed', async (t) => {
+  const stage = makeStage(t);
+  const { place, model } = stage;
+  const first = await runPawl(place, [...GO, '--json', '--preset', 'full', '--model', model]);
+  expectCode(first, 0);
+  const [session] = first.stdout.split('\n').map((line) => line && JSON.parse(line));
+  assert.deepEqual([session.preset, session.sandbox], ['full', 'off']);
+  const again = await runPawl(place, [...GO, '--json', '--continue', '--model', model]);
+  const [resumed] = again.stdout.split('\n').map((line) => line && JSON.parse(line));
+  assert.deepEqual([resumed.sessionId, resumed.preset], [session.sessionId, 'auto']);
+});
+
+test("the user's own rules hold under full, and a project's do not", async (t) => {
+  const { place, model } = makeStage(t);
+  const stage = { place, model, modelWithTask: model };
+  writeFileSync(
+    userFile(stage),
+    `${readFileSync(userFile(stage), 'utf8')}\n[rules]\ndeny = ["git reset"]\nask = ["git clean"]\n`,
+  );
+  projectFile(stage, '[rules]\ndeny = ["echo"]\n');
+  expectCode(await runPawl(place, [...GO, '--preset', 'full', '--model', model]), 0);
+  const expected = expectedOf(headlessFace, 'full', gateCases);
+  assert.deepEqual(await decisionsOf(stage), { ...expected, reset: 'denied', clean: 'denied' });
+});
+
+test('an editor sees full only where it was chosen at the start, and can only leave it', async (t) => {
+  const { place, model } = makeStage(t);
+  const ordinary = await connectEditor(place, ['--model', model]);
+  const { sessionId } = await ordinary.client.newSession(place.workspace);
+  await assert.rejects(
+    ordinary.client.request('session/set_mode', { sessionId, modeId: 'full' }),
+    /There is no preset 'full'/,
+  );
+  await ordinary.close();
+  const trusted = await connectEditor(place, ['--preset', 'full', '--model', model]);
+  const opened = await trusted.client.newSession(place.workspace);
+  assert.equal(opened.modes?.currentModeId, 'full');
+  const set = (modeId: string): Promise<unknown> =>
+    trusted.client.request('session/set_mode', { sessionId: opened.sessionId, modeId });
+  await set('careful');
+  await assert.rejects(set('full'), /There is no preset 'full'/);
+  await trusted.close();
+});

@@ -6,7 +6,7 @@
  * 3. A call that may not start yet holds back all calls after it.
  */
 
-import { decide, type PolicyDecision } from '../../policy/decide.js';
+import { decide, type PolicyDecision, withExpectedNeeds } from '../../policy/decide.js';
 import type { JudgedCall } from '../../policy/judged-call.js';
 import { fileLossesIn } from '../../policy/losses.js';
 import type { Action } from '../action.js';
@@ -62,7 +62,7 @@ export const startBatch = (
   const asks: Action[] = [];
   let stops = false;
   for (const requested of reply.calls) {
-    const judged = withoutOldLook(requested, calls);
+    const judged = expectNeeds(session, withoutOldLook(requested, calls));
     const admitted = admitRequested({ session, batchId, before: calls }, judged, reply, event.at);
     calls.push(admitted.call);
     asks.push(...admitted.asks);
@@ -153,7 +153,8 @@ export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
       calls.push({ judged, requestedAt, status: 'queued', allowed: call.allowed });
     else if (!isAsked(call)) calls.push(call);
     else {
-      const admitted = admit({ session, batchId, before: calls }, judged, requestedAt, at);
+      const asked = expectNeeds(session, judged);
+      const admitted = admit({ session, batchId, before: calls }, asked, requestedAt, at);
       stops ||= admitted.stops;
       shown.push(...admitted.asks);
       if (!isAsked(admitted.call)) shown.push(...withdrawApprovals(batch, [call]));
@@ -206,6 +207,10 @@ const admitUnchanged = (call: Call): Admission => ({ call, asks: [], stops: fals
 export const decideCall = (session: SessionData, judged: JudgedCall): PolicyDecision =>
   decide(session.settings, session.grants, judged);
 
+/** Calls of older journals name nothing that they are known to need. */
+const expectNeeds = ({ settings, grants }: SessionData, judged: JudgedCall): JudgedCall =>
+  judged.facts.expects === undefined ? judged : withExpectedNeeds(settings, grants, judged);
+
 /**
  * Whether an earlier call may change what the preview of this call reads. A command may change
  * anything.
@@ -228,15 +233,25 @@ const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
   );
 };
 
+const isMutating = ({ judged: { traits } }: Call): boolean => traits.mutating;
+
 /**
  * The call as the policy may trust it. Which files git could not restore was looked up before any
  * call of the batch ran: behind one that changes files it counts as not looked up.
  */
 const withoutOldLook = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
-  const { unrecoverable, ...facts } = judged.facts;
-  return unrecoverable === undefined || !before.some(mayChangeFiles)
-    ? judged
-    : { ...judged, facts };
+  const { unrecoverable, discarded, ...facts } = judged.facts;
+  const isOld = unrecoverable !== undefined && before.some(mayChangeFiles);
+  const isOldForGit = discarded !== undefined && before.some(isMutating);
+  if (!isOld && !isOldForGit) return judged;
+  return {
+    ...judged,
+    facts: {
+      ...facts,
+      ...(isOld || unrecoverable === undefined ? {} : { unrecoverable }),
+      ...(isOldForGit || discarded === undefined ? {} : { discarded }),
+    },
+  };
 };
 
 /**

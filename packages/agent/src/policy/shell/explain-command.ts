@@ -1,8 +1,16 @@
 /** Explains the policy's decision about a shell text, without a session. */
 
-import { commandPlace, decide, type PolicyDecision, type PolicySettings } from '../decide.js';
-import type { JudgedCall, Needs, ShellFacts } from '../judged-call.js';
+import {
+  commandPlace,
+  decide,
+  type PolicyDecision,
+  type PolicySettings,
+  withExpectedNeeds,
+} from '../decide.js';
+
+import type { CallFacts, JudgedCall, Needs, ShellFacts } from '../judged-call.js';
 import type { CommandPlace } from '../presets.js';
+import { expectedNeeds } from './expected-needs.js';
 import { commandFinder, type FindProgram, shellFacts } from './shell-facts.js';
 import { type FindLosses, unrecoverableFiles } from './unrecoverable-files.js';
 
@@ -21,12 +29,13 @@ type LookedUp = {
   readonly shell: ShellFacts;
   readonly needs: Needs | undefined;
   readonly unrecoverable: readonly string[] | null;
+  readonly expects: CallFacts['expects'] | null;
 };
 
 /** The call that the shell tool would make for a text. */
 const shellCall = (
   text: string,
-  { shell, needs, unrecoverable }: LookedUp,
+  { shell, needs, unrecoverable, expects }: LookedUp,
   workspace: string,
 ): JudgedCall => ({
   callId: 'explained',
@@ -42,6 +51,7 @@ const shellCall = (
     shell,
     ...(needs === undefined ? {} : { needs }),
     ...(unrecoverable === null ? {} : { unrecoverable }),
+    ...(expects == null ? {} : { expects }),
   },
 });
 
@@ -64,7 +74,10 @@ export const explainCommand = async (
   const facts = await shellFacts(text, look);
   const unrecoverable =
     losses === undefined ? null : await unrecoverableFiles(facts, settings.workspace, losses);
-  const call = shellCall(text, { shell: facts, needs, unrecoverable }, settings.workspace);
+  const { workspace } = settings;
+  const expects = needs === undefined ? expectedNeeds(text, facts, workspace) : null;
+  const written = shellCall(text, { shell: facts, needs, unrecoverable, expects }, workspace);
+  const call = withExpectedNeeds(settings, [], written);
   return {
     ...decide(settings, [], call),
     ...(unrecoverable === null ? {} : { unrecoverable }),

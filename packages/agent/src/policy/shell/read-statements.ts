@@ -4,11 +4,14 @@ import {
   type Cursor,
   deeper,
   type Findings,
+  type Flow,
   isAt,
   isEnd,
   isMeta,
+  markFlow,
   nested,
   peek,
+  type QuotedSubstitution,
   readArithmetic,
   readExpansion,
   readWord,
@@ -22,14 +25,21 @@ import {
 /** The commands that bash would run for a text, or why they can't be determined. */
 export type ShellReading =
   | (Findings & { readonly kind: 'read' })
-  | { readonly kind: 'unclear'; readonly why: string };
+  | {
+      readonly kind: 'unclear';
+      readonly why: string;
+      /** The substitution in double quotes in which the reading ended. */
+      readonly within?: QuotedSubstitution;
+    };
 
 /** Reads a whole text as bash does. No text makes it throw. */
 export const readCommands = (text: string): ShellReading => {
   const findings: Findings = {
     commands: [],
     functions: [],
+    hasCompound: false,
     evaluates: false,
+    quoted: [],
     quotesSubstitution: false,
   };
   const cursor: Cursor = {
@@ -44,8 +54,13 @@ export const readCommands = (text: string): ShellReading => {
   try {
     readList(cursor, []);
   } catch (error) {
-    if (error instanceof Unclear) return { kind: 'unclear', why: error.message };
-    throw error;
+    if (!(error instanceof Unclear)) throw error;
+    const within = findings.quoted.find(({ end }) => end === null);
+    return {
+      kind: 'unclear',
+      why: error.message,
+      ...(within === undefined ? {} : { within }),
+    };
   }
   if (cursor.pending.length > 0) return { kind: 'unclear', why: 'a here-document has no body' };
   return { kind: 'read', ...findings };
@@ -128,12 +143,15 @@ const readList = (cursor: Cursor, ends: readonly string[]): void => {
     skipLines(cursor);
     if (isAtEnd(cursor, ends)) return;
     if (isEnd(cursor)) throw unclear(`'${ends[0] ?? ''}' is missing`);
+    const before = cursor.findings.commands.length;
     readAndOr(cursor);
     skipBlanks(cursor);
+    const isBackground = peek(cursor) === '&' && peek(cursor, 1) !== '&';
+    if (isBackground) markFlow(cursor, before, 'apart');
     if (peek(cursor) === '\n') readNewline(cursor);
     else if (
-      (peek(cursor) === ';' && peek(cursor, 1) !== ';' && peek(cursor, 1) !== '&') ||
-      (peek(cursor) === '&' && peek(cursor, 1) !== '&')
+      isBackground ||
+      (peek(cursor) === ';' && peek(cursor, 1) !== ';' && peek(cursor, 1) !== '&')
     )
       cursor.at++;
     else if (!isAtEnd(cursor, ends) && !isEnd(cursor))
@@ -142,10 +160,13 @@ const readList = (cursor: Cursor, ends: readonly string[]): void => {
 };
 
 const readAndOr = (cursor: Cursor): void => {
-  for (;;) {
+  for (let flow: Flow = 'always'; ; ) {
+    const before = cursor.findings.commands.length;
     readPipeline(cursor);
+    if (flow !== 'always') markFlow(cursor, before, flow);
     skipBlanks(cursor);
     if (!isAt(cursor, '&&') && !isAt(cursor, '||')) return;
+    flow = isAt(cursor, '&&') ? 'and' : 'or';
     cursor.at += 2;
     skipLines(cursor);
   }
@@ -156,8 +177,10 @@ const readPipeline = (cursor: Cursor): void => {
     cursor.at++;
     skipBlanks(cursor);
   }
-  for (;;) {
+  const before = cursor.findings.commands.length;
+  for (let parts = 1; ; parts++) {
     deeper(cursor, () => readCommand(cursor));
+    if (parts > 1) markFlow(cursor, before, 'apart');
     skipBlanks(cursor);
     if (peek(cursor) !== '|' || peek(cursor, 1) === '|') return;
     cursor.at += peek(cursor, 1) === '&' ? 2 : 1;
@@ -242,6 +265,7 @@ const readPatterns = (cursor: Cursor): void => {
 
 const defineFunction = (cursor: Cursor, name: string): void => {
   cursor.findings.functions.push(name);
+  cursor.findings.hasCompound = true;
   skipLines(cursor);
   if (!isWord(cursor, '{') && peek(cursor) !== '(') throw unclear('a function has an odd body');
   readCommand(cursor);
@@ -300,6 +324,7 @@ function readCommand(cursor: Cursor): void {
   skipBlanks(cursor);
   const compound = compounds.find(([word]) => isWord(cursor, word));
   const [word] = compound ?? [''];
+  if (peek(cursor) === '(' || compound !== undefined) cursor.findings.hasCompound = true;
   if (peek(cursor) === '(') readParenthesis(cursor);
   else if (compound !== undefined) {
     cursor.at += word.length;
@@ -392,18 +417,32 @@ const readRedirections = (cursor: Cursor): void => {
     });
 };
 
-/** Reads `(a b)` after `name=`. */
-const readArray = (cursor: Cursor): void => {
+/** Reads `(a b)` after `name=`: its elements, or null if they are known only at run time. */
+const readArray = (cursor: Cursor): readonly string[] | null => {
   cursor.at++;
+  const elements: (string | null)[] = [];
   nested(cursor, () => {
     for (;;) {
       skipLines(cursor);
       if (peek(cursor) === ')') break;
-      const { start, end } = readWord(cursor);
+      const { text, shape, start, end } = readWord(cursor);
       if (start === end) throw unclear('a list is not closed');
+      elements.push(shape.startsWith('[') ? null : text);
     }
   });
   cursor.at++;
+  const known = elements.filter((element) => element !== null);
+  return known.length === elements.length ? known : null;
+};
+
+/** The value after `name=`; null if it is known only at run time, adds, or sets one element. */
+const assignedValue = (
+  { text }: Word,
+  [start, , subscript]: RegExpExecArray,
+  list: readonly string[] | null,
+): Assignment['value'] => {
+  if (subscript !== undefined || start.endsWith('+=')) return null;
+  return list ?? text?.slice(start.length) ?? null;
 };
 
 const readSubscripted = (cursor: Cursor, start: number): void => {
@@ -452,10 +491,12 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
     const takesList = words.length === 0 || DECLARING.has(words[0]?.text ?? '');
     const isList =
       assigned !== null && takesList && peek(cursor) === '(' && word.shape.endsWith('=');
-    if (isList) readArray(cursor);
+    const list = isList ? readArray(cursor) : null;
     if (assigned !== null && words.length === 0) {
       readSubscripted(cursor, word.start);
-      assignments.push({ name: assigned[1] ?? '', raw: cursor.text.slice(word.start, cursor.at) });
+      const value = isList && list === null ? null : assignedValue(word, assigned, list);
+      const raw = cursor.text.slice(word.start, cursor.at);
+      assignments.push({ name: assigned[1] ?? '', raw, value });
       continue;
     }
     if (word.start === cursor.at)

@@ -37,6 +37,7 @@ const readAnsiC = (cursor: Cursor): string => {
 const readDouble = (cursor: Cursor): string | null => {
   cursor.at++;
   const start = cursor.at;
+  const { quoted } = cursor.findings;
   let value = '';
   let dynamic = false;
   while (peek(cursor) !== '"') {
@@ -47,7 +48,11 @@ const readDouble = (cursor: Cursor): string | null => {
       if (next !== '\n') value += '$`"\\'.includes(next) ? next : `\\${next}`;
       cursor.at += 2;
     } else if (char === '$' || char === '`') {
+      const mark = char === '`' ? 1 : isAt(cursor, '$(') && !isAt(cursor, '$((') ? 2 : 0;
+      const at = { quote: start - 1, start: cursor.at + mark };
+      const index = mark === 0 ? null : quoted.push({ ...at, end: null }) - 1;
       const literal = readExpansion(cursor, 'quoted');
+      if (index !== null) quoted[index] = { ...at, end: cursor.at - 1 };
       if (literal === null) dynamic = true;
       else value += literal;
     } else {
@@ -320,9 +325,17 @@ export type Word = {
   readonly end: number;
 };
 
+/**
+ * When a command runs that stands in no compound one. `always`; `and`, `or`: depending on how the
+ * one before it in the list ended; `apart`: in a process of its own, as a part of a pipeline, in
+ * the background or in a substitution, so that it changes no variable of the shell.
+ */
+export type Flow = 'always' | 'and' | 'or' | 'apart';
+
 /** A simple command in the text. `start` is the offset of its first word. */
 export type SimpleCommand = {
   readonly start: number;
+  readonly flow: Flow;
   readonly words: readonly Word[];
   readonly assignments: readonly Assignment[];
   readonly writes: readonly (string | null)[];
@@ -331,7 +344,19 @@ export type SimpleCommand = {
   readonly reads: 'own input' | 'a text or file';
 };
 
-export type Assignment = { readonly name: string; readonly raw: string };
+export type Assignment = {
+  readonly name: string;
+  readonly raw: string;
+  /** The text, or the elements of a list; null if it is known only at run time, or adds. */
+  readonly value: string | readonly string[] | null;
+};
+
+/** Offsets: of the quote, and of the text between the marks of the substitution. */
+export type QuotedSubstitution = {
+  readonly quote: number;
+  readonly start: number;
+  readonly end: number | null;
+};
 
 type HereDocument = {
   readonly delimiter: string;
@@ -346,7 +371,11 @@ type HereDocument = {
 export type Findings = {
   readonly commands: SimpleCommand[];
   readonly functions: string[];
+  /** It has a loop, a condition, a group, a subshell or a function. */
+  hasCompound: boolean;
   evaluates: boolean;
+  /** Command substitutions in double quotes; one that was not read to its end is the last. */
+  readonly quoted: QuotedSubstitution[];
   /** A literal text contains a substitution, which runs only if the text is evaluated. */
   quotesSubstitution: boolean;
 };
@@ -391,17 +420,25 @@ export const nested = (cursor: Cursor, read: () => void): void => {
   const outer = cursor.pending;
   cursor.pending = [];
   const start = cursor.at;
+  const before = cursor.findings.commands.length;
   deeper(cursor, read);
+  markFlow(cursor, before, 'apart');
   if (cursor.pending.length > 0) throw unclear('a here-document has no body where one should be');
   if (outer.length > 0 && cursor.text.slice(start, cursor.at).includes('\n'))
     throw unclear('a here-document begins before a substitution of several lines');
   cursor.pending = outer;
 };
 
-export const addCommand = ({ findings }: Cursor, command: SimpleCommand): void => {
+export const addCommand = ({ findings }: Cursor, command: Omit<SimpleCommand, 'flow'>): void => {
   if (findings.commands.length >= COMMANDS_MAX)
     throw unclear(`it has more than ${COMMANDS_MAX} commands`);
-  findings.commands.push(command);
+  findings.commands.push({ ...command, flow: 'always' });
+};
+
+/** Marks the commands that were added from this index on. What runs apart stays so. */
+export const markFlow = ({ findings: { commands } }: Cursor, from: number, flow: Flow): void => {
+  for (const [index, command] of commands.entries())
+    if (index >= from && command.flow !== 'apart') commands[index] = { ...command, flow };
 };
 
 /** Skips blanks, and backslash-newline pairs, which bash removes. */

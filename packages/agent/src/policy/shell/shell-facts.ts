@@ -19,6 +19,7 @@ import {
   type Words,
 } from './command-meanings.js';
 import { type CommandStarts, commandStarts, plainStarts } from './command-starts.js';
+import { completeCommands } from './known-values.js';
 import { readCommands, type ShellReading } from './read-statements.js';
 import type { SimpleCommand } from './read-words.js';
 
@@ -35,6 +36,8 @@ type Collected = {
   readonly commands: ParsedCommand[];
   readonly functions: Set<string>;
   readonly find: FindProgram;
+  /** The value of SHELL that the command gets; null if it is not known. */
+  readonly shell: string | null;
   texts: number;
   unclear: string | null;
   indirect: string | null;
@@ -126,7 +129,25 @@ const addWords = async (
   await addMeaning(words, patterns, meaning, into, depth + 1);
 };
 
-const addSimple = async (command: SimpleCommand, into: Collected, depth: number): Promise<void> => {
+/**
+ * `git branch NAME && git branch -D NAME`: the branch exists only since the command before, so no
+ * commit is lost.
+ */
+const deletesNewBranch = (one: SimpleCommand, other: SimpleCommand): boolean => {
+  if (other.flow !== 'and' || (one.flow !== 'always' && one.flow !== 'and')) return false;
+  const [made, deleted] = [one, other].map(({ words }) => words.map(({ text }) => text));
+  const [git, branch, name, ...more] = made ?? [];
+  if (git !== 'git' || branch !== 'branch' || name == null || more.length > 0) return false;
+  if (one.assignments.length + other.assignments.length > 0 || name.startsWith('-')) return false;
+  return deleted?.length === 4 && deleted.join('\n') === ['git', 'branch', '-D', name].join('\n');
+};
+
+const addSimple = async (
+  command: SimpleCommand,
+  into: Collected,
+  depth: number,
+  more: Pick<ParsedCommand, 'undoes'>,
+): Promise<void> => {
   const words = command.words.map(({ text }) => text);
   const patterns = command.words.map(({ pattern }) => pattern ?? null);
   const meaning = commandMeaning(words);
@@ -142,6 +163,7 @@ const addSimple = async (command: SimpleCommand, into: Collected, depth: number)
     program: findProgram(words[0], into),
     ...wrapped,
     ...runs,
+    ...more,
   });
   if (command.assignments.some(({ name }) => changesShell(name)))
     doubt(into, 'it sets a variable that changes how the shell reads');
@@ -150,13 +172,20 @@ const addSimple = async (command: SimpleCommand, into: Collected, depth: number)
 
 const addReading = async (
   reading: Extract<ShellReading, { kind: 'read' }>,
+  text: string,
   into: Collected,
   depth: number,
 ): Promise<void> => {
   for (const name of reading.functions) into.functions.add(name);
   into.evaluates ||= reading.evaluates;
   into.quotesSubstitution ||= reading.quotesSubstitution;
-  for (const command of reading.commands) await addSimple(command, into, depth);
+  const environment = depth === 0 && into.shell !== null ? { SHELL: into.shell } : {};
+  const commands = into.functions.size === 0 ? completeCommands(reading, text, environment) : null;
+  for (const [index, command] of (commands ?? reading.commands).entries()) {
+    const previous = commands?.[index - 1];
+    const undoes = previous !== undefined && deletesNewBranch(previous, command);
+    await addSimple(command, into, depth, undoes ? { undoes: 'previous' } : {});
+  }
 };
 
 const addText = async (text: string, into: Collected, depth: number): Promise<void> => {
@@ -166,11 +195,18 @@ const addText = async (text: string, into: Collected, depth: number): Promise<vo
   if (reading.kind === 'unclear') return doubt(into, reading.why);
   const disagreement = await findDisagreement(text, reading.commands);
   if (disagreement !== null) return doubt(into, disagreement);
-  await addReading(reading, into, depth);
+  await addReading(reading, text, into, depth);
 };
 
-/** The commands that a shell text would run. No text makes it reject. */
-export const shellFacts = async (text: string, find: FindProgram): Promise<ShellFacts> => {
+/**
+ * The commands that a shell text would run. No text makes it reject. `shell`: the value of SHELL
+ * that it runs with.
+ */
+export const shellFacts = async (
+  text: string,
+  find: FindProgram,
+  shell: string | null = null,
+): Promise<ShellFacts> => {
   if (text.length > LENGTH_MAX)
     return { commands: [], unclear: `it is longer than ${LENGTH_MAX} characters` };
   const odd = oddCharacter(text);
@@ -178,6 +214,7 @@ export const shellFacts = async (text: string, find: FindProgram): Promise<Shell
     commands: [],
     functions: new Set(),
     find,
+    shell,
     texts: 0,
     unclear: odd === null ? null : `it has ${odd}`,
     indirect: null,

@@ -13,7 +13,16 @@
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
-import { type FileLoss, type FileWord, fileLossesIn, isGenerated } from '../losses.js';
+import {
+  type FileLoss,
+  type FileWord,
+  fileLossesIn,
+  gitCommand,
+  isGenerated,
+  type PathRestore,
+  pathRestore,
+} from '../losses.js';
+import { programName } from '../patterns.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
 export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
@@ -272,4 +281,39 @@ export const unrecoverableFiles = async (
   const lost = files.length === 0 ? [] : await findLostFiles(files, workspace, findLosses);
   const named = lost.map((file) => path.relative(workspace, file) || '.');
   return [...new Set([...named, ...(paths.includes(null) ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
+};
+
+/**
+ * Which uncommitted changes of others the commands would discard: paths from the workspace on.
+ * Null: no repository, or git fails.
+ */
+export type FindDiscarded = (
+  workspace: string,
+  restores: readonly PathRestore[],
+) => Promise<readonly string[] | null>;
+
+const GIT_READS = /^(status|diff|log|show|ls-files|rev-parse)$/;
+const CHANGES_VARIABLES = /^(export|declare|typeset|local|readonly|unset|eval|source|\.)$/;
+
+/** Whether a command leaves alone what was looked up about a restore beside it. */
+const leavesRestores = (command: ParsedCommand): boolean => {
+  const name = programName(command.words[0] ?? '');
+  if (command.assignments.length > 0 || CHANGES_VARIABLES.test(name)) return false;
+  if (name !== 'git' || pathRestore(command) !== null) return true;
+  return GIT_READS.test(gitCommand(command.words)[0] ?? '');
+};
+
+/**
+ * The changes that `git restore` and `git checkout` of paths in a text would discard, and that are
+ * not the session's own. Null if there is no such command, or it can't be told.
+ */
+export const discardedFiles = async (
+  { commands, unclear, indirect }: ShellFacts,
+  workspace: string,
+  findDiscarded: FindDiscarded,
+): Promise<readonly string[] | null> => {
+  const restores = commands.map(pathRestore).filter((one) => one !== null);
+  if (restores.length === 0 || unclear !== null || indirect !== undefined) return null;
+  const stays = commandFolders(commands, workspace)?.length === 1;
+  return stays && commands.every(leavesRestores) ? findDiscarded(workspace, restores) : null;
 };

@@ -45,6 +45,14 @@ const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
   ],
   sandboxMissing: [without('bwrap'), /apt-get install bubblewrap/],
   sandboxOff: [configured('sandbox = "off"\n'), /pawl config --origin/],
+  fullWithoutFence: [
+    (place, context) => {
+      fakeProgram(place, 'systemd-detect-virt', 'exit 1');
+      const systemRoot = path.join(place.folder, 'root');
+      return configured('preset = "full"\n', { systemRoot })(place, context);
+    },
+    /only where a container or a virtual machine/,
+  ],
   mcpServerUnusable: [
     configured('[mcp.servers.a]\ncommand = "no-such-server"\n'),
     /enabled = false/,
@@ -297,4 +305,49 @@ test('a state folder behind a link that leads nowhere is unwritable and no crash
   const { world, folder } = makePlace(context);
   symlinkSync('/proc/nowhere', path.join(folder, 'home', '.local'));
   assert.doesNotMatch(JSON.stringify(await diagnose(world)), /the check itself failed/);
+});
+
+/** What a container or a virtual machine looks like from inside. */
+const isolated: Readonly<Record<string, Harm>> = {
+  'a file of Docker': inRoot('.dockerenv', ''),
+  'a file of Podman': inRoot('run/.containerenv', 'engine="podman"'),
+  'a control group': inRoot('proc/1/cgroup', '0::/kubepods/besteffort/pod1\n'),
+  'an overlay as the root': inRoot(
+    'proc/self/mountinfo',
+    '27 1 0:40 / / rw,relatime - overlay overlay rw,lowerdir=/a\n',
+  ),
+  'a vendor of virtual machines': inRoot('sys/class/dmi/id/sys_vendor', 'QEMU\n'),
+  'a hypervisor': inRoot('proc/cpuinfo', 'flags\t\t: fpu vme hypervisor lahf_lm\n'),
+  'systemd-detect-virt': (place) => {
+    fakeProgram(place, 'systemd-detect-virt', 'exit 0');
+    return { ...place.world, systemRoot: path.join(place.folder, 'root') };
+  },
+};
+
+function inRoot(file: string, text: string): Harm {
+  return ({ folder, world }) => {
+    const systemRoot = path.join(folder, 'root');
+    write(path.join(systemRoot, file), text);
+    return { ...world, systemRoot };
+  };
+}
+
+for (const [sign, make] of Object.entries(isolated)) {
+  test(`the preset full is no note where ${sign} shows that it is fenced`, async (t) => {
+    const place = makePlace(t);
+    const world = await make(place, t);
+    await configured('preset = "full"\n')({ ...place, world }, t);
+    assert.ok(!(await namesIn(world)).includes('fullWithoutFence'));
+  });
+}
+
+test('the Linux of Windows is no fence for the preset full, and full needs no sandbox', async (t) => {
+  const place = makePlace(t);
+  const world = await inRoot('proc/sys/kernel/osrelease', '5.15-microsoft-standard-WSL2')(place, t);
+  write(path.join(place.folder, 'root/.dockerenv'), '');
+  without('bwrap')(place, t);
+  await configured('preset = "full"\n')(place, t);
+  const names = await namesIn(world);
+  assert.ok(names.includes('fullWithoutFence'));
+  assert.ok(!names.includes('sandboxMissing'));
 });

@@ -1,0 +1,157 @@
+/**
+ * Well-known commands that can't work without the network (`npm install`, `git fetch`), or inside
+ * the workspace alone (`apt-get install`), although their call does not say so.
+ *
+ * The words decide; what only a look can tell (an installed program, a remote in a folder) is
+ * looked up. In doubt nothing is expected, and the command runs as it did.
+ */
+
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { readTextOrEmptySync } from '../../platform/files.js';
+import type { CallFacts, ParsedCommand, ShellFacts } from '../judged-call.js';
+import { gitCommand } from '../losses.js';
+import { programName } from '../patterns.js';
+
+type Expected = NonNullable<CallFacts['expects']>;
+type Words = readonly (string | null)[];
+
+const list = (text: string): ReadonlySet<string> => new Set(text.split(' '));
+
+const INSTALLS = list('i install ci add update upgrade up outdated audit publish create dlx');
+/** Programs by the subcommands that load something. */
+const LOADS: Readonly<Record<string, ReadonlySet<string>>> = {
+  npm: INSTALLS,
+  pnpm: INSTALLS,
+  yarn: INSTALLS,
+  bun: INSTALLS,
+  pip: list('install download wheel'),
+  pip3: list('install download wheel'),
+  uv: list('sync add lock'),
+  poetry: list('install add update lock'),
+  pipx: list('install run upgrade'),
+  cargo: list('fetch add install update publish search'),
+  gem: list('install update push'),
+  bundle: list('install update add'),
+  composer: list('install update require'),
+};
+const SYSTEM: Readonly<Record<string, ReadonlySet<string>>> = {
+  apt: list('install update upgrade'),
+  'apt-get': list('install update upgrade dist-upgrade'),
+  apk: list('add update upgrade'),
+  dnf: list('install update upgrade'),
+  yum: list('install update upgrade'),
+  brew: list('install update upgrade'),
+};
+const OFFLINE = /^(?:--offline|--no-index|--dry-run|--help|--version|-h)$/;
+const MAY_MATTER =
+  /\b(?:npm|npx|pnpm|pnpx|yarn|bunx?|pip3?|uvx?|poetry|pipx|cargo|gem|bundle|composer|go|git|curl|wget|apt|apt-get|apk|dnf|yum|brew|python3?)\b/;
+
+const operands = (words: Words): readonly string[] =>
+  words.filter((word): word is string => word !== null && !word.startsWith('-'));
+
+const LOCAL =
+  /^(?:[a-z]+:\/\/)?(?:[^/@\s]*@)?(?:localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])(?::\d+)?(?:[/?#]|$)/i;
+/** Endings of hosts that are no endings of files. */
+const HOST = /^[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|app|ai|edu|gov|eu|de|uk)(?:[:/]|$)/i;
+const isRemoteUrl = (word: string): boolean =>
+  !LOCAL.test(word) && (/^(?:https?|ftp):\/\/./i.test(word) || HOST.test(word));
+
+/** Whether git reaches this remote by the network: an address, and no path. */
+const isRemoteAddress = (address: string): boolean =>
+  /^(?:https?|ssh|git|ftps?):\/\//i.test(address)
+    ? !LOCAL.test(address)
+    : /^[^/\s]+:(?!\/\/)/.test(address);
+
+const CONFIG_BYTES_MAX = 64 * 1024;
+
+/** The addresses of the remotes of the workspace, as its own configuration writes them. */
+const remoteAddresses = (workspace: string): readonly string[] =>
+  [
+    ...readTextOrEmptySync(path.join(workspace, '.git', 'config'), CONFIG_BYTES_MAX).matchAll(
+      /^\s*(?:push)?url\s*=\s*"?([^"\s]+)/gim,
+    ),
+  ].map(([, address = '']) => address);
+
+const GIT_REMOTE = list('fetch pull push ls-remote');
+
+const git = (words: Words, workspace: string): string | null => {
+  const [command, ...rest] = gitCommand(words);
+  if (command == null || rest.includes('--help') || rest.includes('-h')) return null;
+  if (command === 'clone') return operands(rest).some(isRemoteAddress) ? 'git clone' : null;
+  if (command === 'submodule')
+    return rest.includes('update') && remoteAddresses(workspace).some(isRemoteAddress)
+      ? 'git submodule update'
+      : null;
+  if (!GIT_REMOTE.has(command) || words[1] !== command) return null;
+  const [remote] = operands(rest);
+  const isAddress = remote !== undefined && /[/:]/.test(remote);
+  const addresses = isAddress ? [remote] : remoteAddresses(workspace);
+  return addresses.some(isRemoteAddress) ? `git ${command}` : null;
+};
+
+/** `npx tsc` runs what is installed here or in a folder above; anything else is loaded first. */
+const isInstalled = (name: string, folder: string): boolean =>
+  existsSync(path.join(folder, 'node_modules', '.bin', name)) ||
+  existsSync(path.join(folder, 'node_modules', name)) ||
+  (folder !== path.dirname(folder) && isInstalled(name, path.dirname(folder)));
+
+const runner = (name: string, words: Words, workspace: string): string | null => {
+  if (words.includes('--no') || words.includes('--no-install')) return null;
+  const [program] = operands(words.slice(1));
+  if (program === undefined || words[1] !== program) return null;
+  return /^[@\w][\w@./-]*$/.test(program) && !isInstalled(program, workspace)
+    ? `${name} ${program}`
+    : null;
+};
+
+const go = (words: Words): string | null => {
+  const [command, second] = operands(words.slice(1));
+  if (command === 'get') return 'go get';
+  if (command === 'mod' && (second === 'download' || second === 'tidy')) return `go mod ${second}`;
+  return command === 'install' && second?.includes('@') === true ? 'go install' : null;
+};
+
+/** What loads something by the network, in words; null for everything else. */
+const networkWords = (words: Words, workspace: string): string | null => {
+  const name = programName(words[0] ?? '');
+  if (words.some((word) => word !== null && OFFLINE.test(word))) return null;
+  const [command, second, third] = words.slice(1);
+  if (name === 'yarn' && words.length === 1) return 'yarn';
+  if (Object.hasOwn(LOADS, name) && command != null)
+    return LOADS[name]?.has(command) ? `${name} ${command}` : null;
+  if (/^python[\d.]*$/.test(name) && command === '-m' && second === 'pip' && third != null)
+    return LOADS.pip?.has(third) ? `pip ${third}` : null;
+  if (/^(?:npx|pnpx|bunx|uvx)$/.test(name)) return runner(name, words, workspace);
+  if (name === 'go') return go(words);
+  if (name === 'git') return git(words, workspace);
+  if (name === 'curl' || name === 'wget')
+    return operands(words.slice(1)).some(isRemoteUrl) ? name : null;
+  return null;
+};
+
+const expectedBy = ({ words }: ParsedCommand, workspace: string): Expected | null => {
+  const [program, command] = words;
+  if (program == null) return null;
+  const name = programName(program);
+  if (Object.hasOwn(SYSTEM, name) && command != null && SYSTEM[name]?.has(command))
+    return { needs: 'outside', words: `${name} ${command}` };
+  const found = networkWords(words, workspace);
+  return found === null ? null : { needs: 'network', words: found };
+};
+
+/** What the commands of a text are known to need; null if nothing is known. */
+export const expectedNeeds = (
+  text: string,
+  { commands, unclear }: ShellFacts,
+  workspace: string,
+): Expected | null => {
+  if (unclear !== null || !MAY_MATTER.test(text)) return null;
+  const moves = commands.some(({ words }) => /^(?:cd|pushd)$/.test(words[0] ?? ''));
+  const expected = commands
+    .filter(({ words }) => !moves || !/^(?:npx|pnpx|bunx)$/.test(words[0] ?? ''))
+    .map((command) => expectedBy(command, workspace));
+  return (
+    expected.find((one) => one?.needs === 'outside') ?? expected.find((one) => one !== null) ?? null
+  );
+};

@@ -1,0 +1,98 @@
+/**
+ * Backticks in a message: `git commit -m "Add `clearWhere`"` would run a command and commit "Add ".
+ * Such a text is refused with advice, if no such command is known.
+ *
+ * 1. Only the value of an option that takes a message counts, in double quotes, and what `echo`
+ *    prints, if one word stands in backticks.
+ * 2. A text that can make commands known by itself (functions, `source`, `PATH=`) is not looked at.
+ */
+
+import { isBuiltin } from './command-meanings.js';
+import { readCommands } from './read-statements.js';
+import type { QuotedSubstitution, SimpleCommand, Word } from './read-words.js';
+import type { FindProgram } from './shell-facts.js';
+
+const MAY_HOLD = /[`]|\$\(/;
+const TEXT_CHARACTERS_MAX = 60;
+
+/** Programs that take messages, and the options that carry them. */
+const MESSAGE_OPTIONS: Readonly<Record<string, RegExp>> = {
+  git: /^(?:-[a-zA-Z]*m|--message)$/,
+  gh: /^(?:-t|-b|-n|-m|--title|--body|--notes|--message|--description|--subject)$/,
+  glab: /^(?:-t|-d|-m|--title|--description|--message)$/,
+};
+const WITH_VALUE = /^(--[a-z]+)=|^(-[a-zA-Z]*m)./s;
+/** The beginning of a command up to the quote of its message, for a text that can't be read. */
+const BEFORE_MESSAGE =
+  /(?:^|[\s;&|(])(?:git|gh|glab)\s[^;&|\n"'`]*(?:\s-[a-zA-Z]*[mtbnd]|\s--[a-z]+)[ =]?$/;
+
+const advice = (text: string, quote: number): string => {
+  const quoted = /^"(?:[^"\\]|\\[\s\S])*"/.exec(text.slice(quote))?.[0] ?? text.slice(quote);
+  const isLong = quoted.length > TEXT_CHARACTERS_MAX;
+  const shown = isLong ? `${quoted.slice(0, TEXT_CHARACTERS_MAX)}…` : quoted;
+  const marks = shown.includes('`') ? 'the backticks in' : 'a $(…) in';
+  return `${marks} ${shown} would run a command: use single quotes`;
+};
+
+/** Whether the word carries a message. `before`: the word in front of it. */
+const isMessage = (program: string, before: string | null, raw: string): boolean => {
+  const options = Object.hasOwn(MESSAGE_OPTIONS, program) ? MESSAGE_OPTIONS[program] : undefined;
+  if (options === undefined) return false;
+  const [, long, short] = WITH_VALUE.exec(raw) ?? [];
+  const own = long ?? short;
+  return (before !== null && options.test(before)) || (own !== undefined && options.test(own));
+};
+
+const NAME = /^\s*([\w@.+-][\w@.+/:-]*)/;
+const ONE_WORD = /^[\w@.+-][\w@.+/:-]*$/;
+
+type Place = {
+  readonly text: string;
+  readonly find: FindProgram;
+};
+
+const isUnknown = (inside: string, find: FindProgram): boolean => {
+  const [, name] = NAME.exec(inside) ?? [];
+  return name !== undefined && !isBuiltin(name) && find(name) === null;
+};
+
+const faultIn = (
+  { words }: SimpleCommand,
+  quoted: readonly QuotedSubstitution[],
+  { text, find }: Place,
+): string | null => {
+  const [program] = words;
+  for (const [index, word] of words.entries()) {
+    const within = quoted.filter(({ quote }) => quote >= word.start && quote < word.end);
+    if (within.length === 0) continue;
+    const before: Word | undefined = words[index - 1];
+    const raw = text.slice(word.start, word.end);
+    const isText = isMessage(program?.text ?? '', before?.text ?? null, raw);
+    for (const { quote, start, end } of within) {
+      const inside = text.slice(start, end ?? start);
+      const isPrinted =
+        program?.text === 'echo' && text[start - 1] === '`' && ONE_WORD.test(inside);
+      if ((isText || isPrinted) && isUnknown(inside, find)) return advice(text, quote);
+    }
+  }
+  return null;
+};
+
+const MAKES_COMMANDS = /(?:^|[\s;&|(])(?:source|\.|alias|eval|function)\s|\bPATH=/;
+
+/** Why a text would lose a part of a message; null if nothing shows that it would. */
+export const messageFault = (text: string, find: FindProgram): string | null => {
+  if (!MAY_HOLD.test(text) || MAKES_COMMANDS.test(text)) return null;
+  const reading = readCommands(text);
+  if (reading.kind === 'unclear') {
+    const { within } = reading;
+    const isText = within !== undefined && BEFORE_MESSAGE.test(text.slice(0, within.quote));
+    return isText ? advice(text, within.quote) : null;
+  }
+  if (reading.functions.length > 0) return null;
+  for (const command of reading.commands) {
+    const fault = faultIn(command, reading.quoted, { text, find });
+    if (fault !== null) return fault;
+  }
+  return null;
+};

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { decide } from '../../src/policy/decide.js';
+import { presetRules } from '../../src/policy/presets.js';
+import { shellFacts } from '../../src/policy/shell/shell-facts.js';
+import { discardedFiles } from '../../src/policy/shell/unrecoverable-files.js';
+import type { OwnWrite } from '../../src/ports/tool.js';
+import { discardedByGit } from '../../src/workspace/uncommitted-files.js';
+
+// `git restore` and `git checkout` of paths are allowed where they bring back what is deleted, or
+// undo what this session wrote. A change of anybody else is named, and asked about.
+
+const git = (folder: string, ...args: readonly string[]): string =>
+  execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', '-C', folder, ...args], {
+    encoding: 'utf8',
+  });
+
+const COMMITTED = 'one\n';
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+const createRepository = (t: TestContext): string => {
+  const folder = realpathSync(temporaryFolder(t, 'discarded'));
+  mkdirSync(path.join(folder, 'src/deep'), { recursive: true });
+  for (const name of ['src/a.ts', 'src/deep/b.ts', 'other.ts'])
+    writeFileSync(path.join(folder, name), COMMITTED);
+  git(folder, 'init', '-q');
+  git(folder, 'add', '-A');
+  git(folder, 'commit', '-qm', 'first');
+  return folder;
+};
+
+const decisionOn = async (
+  workspace: string,
+  command: string,
+  writes: Readonly<Record<string, OwnWrite>> = {},
+): Promise<string> => {
+  const shell = await shellFacts(command, (name) => `/usr/bin/${name}`);
+  const ownWrite = (file: string): OwnWrite | undefined => writes[path.relative(workspace, file)];
+  const find = discardedByGit(process.env, ownWrite);
+  const discarded = await discardedFiles(shell, workspace, find);
+  const settings = { rules: presetRules.auto, workspace, sandbox: 'workspace' } as const;
+  const { decision, why } = decide(settings, [], {
+    callId: '1',
+    tool: 'bash',
+    input: {},
+    verdict: { kind: 'ok' },
+    traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 0 },
+    facts: {
+      argv: [command],
+      paths: [workspace],
+      hosts: [],
+      shape: command,
+      shell,
+      ...(discarded === null ? {} : { discarded }),
+    },
+  });
+  return decision === 'allow' ? decision : `${decision}: ${why}`;
+};
+
+const FORMS = [
+  'git restore src',
+  'git restore -- src/a.ts src/deep',
+  'git checkout -- src',
+  'git checkout HEAD -- src',
+  'git restore --source=HEAD src',
+  'git restore -s HEAD --staged --worktree src',
+  'rm -f other.tmp; git restore src && git status',
+];
+
+for (const form of FORMS) {
+  test(`after rm -rf src: ${form} is allowed`, async (t) => {
+    const folder = createRepository(t);
+    rmSync(path.join(folder, 'src'), { recursive: true });
+    assert.equal(await decisionOn(folder, form), 'allow');
+  });
+
+  test(`with a change of the user: ${form} asks, and names the file`, async (t) => {
+    const folder = createRepository(t);
+    rmSync(path.join(folder, 'src/deep'), { recursive: true });
+    writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
+    assert.match(
+      await decisionOn(folder, form),
+      /^ask: changes that were not committed would be lost: src\/a\.ts$/,
+    );
+  });
+
+  test(`with a change of the session alone: ${form} is allowed`, async (t) => {
+    const folder = createRepository(t);
+    writeFileSync(path.join(folder, 'src/a.ts'), 'ours\n');
+    const own = { before: sha256(COMMITTED), after: sha256('ours\n') };
+    assert.equal(await decisionOn(folder, form, { 'src/a.ts': own }), 'allow');
+    const onDirty = { ...own, before: sha256('theirs\n') };
+    assert.match(await decisionOn(folder, form, { 'src/a.ts': onDirty }), /^ask: .*src\/a\.ts/);
+    writeFileSync(path.join(folder, 'src/a.ts'), 'ours, then theirs\n');
+    assert.match(await decisionOn(folder, form, { 'src/a.ts': own }), /^ask: .*src\/a\.ts/);
+  });
+}
+
+type Harm = readonly [about: string, command: string, make: (folder: string) => void];
+
+const remove = (folder: string): void => rmSync(path.join(folder, 'src'), { recursive: true });
+
+const harms: readonly Harm[] = [
+  [
+    'a file stands where the folder was',
+    'git restore src',
+    (folder) => {
+      remove(folder);
+      writeFileSync(path.join(folder, 'src'), 'notes\n');
+    },
+  ],
+  [
+    'a folder stands where the file was',
+    'git restore src',
+    (folder) => {
+      rmSync(path.join(folder, 'src/a.ts'));
+      mkdirSync(path.join(folder, 'src/a.ts'));
+      writeFileSync(path.join(folder, 'src/a.ts/notes'), 'notes\n');
+    },
+  ],
+  [
+    'a link stands where the folder was',
+    'git restore src',
+    (folder) => {
+      remove(folder);
+      symlinkSync('/tmp', path.join(folder, 'src'));
+    },
+  ],
+  [
+    'a staged change is deleted',
+    'git checkout HEAD -- src',
+    (folder) => {
+      writeFileSync(path.join(folder, 'src/a.ts'), 'staged\n');
+      git(folder, 'add', 'src');
+      remove(folder);
+    },
+  ],
+  [
+    'a new file is staged',
+    'git restore -s HEAD --staged --worktree src',
+    (folder) => {
+      writeFileSync(path.join(folder, 'src/new.ts'), 'new\n');
+      git(folder, 'add', 'src');
+    },
+  ],
+  [
+    'git is to ignore changes',
+    'git restore src',
+    (folder) => {
+      git(folder, 'update-index', '--assume-unchanged', 'src/a.ts');
+      writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
+    },
+  ],
+  ['stashed work comes first', 'git stash pop && git restore src', remove],
+  ['the folder changes', 'cd src; git restore .', remove],
+  ['another repository is meant', 'GIT_DIR=x/.git git restore src', remove],
+  ['another repository is exported', 'export GIT_WORK_TREE=/x; git restore src', remove],
+  ['an earlier commit is meant', 'git restore --source=HEAD~1 src', remove],
+  ['paths come from a file', 'git restore --pathspec-from-file=x', remove],
+  ['a path is known when it runs', 'git restore "$X"', remove],
+  ['magic stands in a path', "git restore ':!src'", remove],
+  ['a branch is meant', 'git checkout main -- src', remove],
+  ['everything is reset', 'git reset --hard', remove],
+];
+
+for (const [about, command, make] of harms) {
+  test(`${command} asks if ${about}`, async (t) => {
+    const folder = createRepository(t);
+    make(folder);
+    assert.match(await decisionOn(folder, command), /^ask: /);
+  });
+}
