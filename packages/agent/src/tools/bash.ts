@@ -1,4 +1,6 @@
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
 import { type Command, type CommandRequest, startCommand } from '../command/command.js';
 import { type CommandVariables, hardenedGit } from '../command/environment.js';
@@ -15,7 +17,14 @@ import {
   type RunPlace,
   waitForEnd,
 } from './bash-result.js';
-import { defineTool, readCommandShape } from './define-tool.js';
+import {
+  type Aliases,
+  defineTool,
+  type InputFault,
+  readNumber,
+  type TranslatedInput,
+  withoutFields,
+} from './define-tool.js';
 import { failed } from './file-change.js';
 
 /** The shell for all commands. */
@@ -51,6 +60,106 @@ const schema = v.strictObject({
   ),
 });
 type Input = v.InferOutput<typeof schema>;
+
+// ---- Input in the form of other agents ----
+
+const ALIASES: Aliases = {
+  command: ['cmd', 'script'],
+  timeoutMs: ['timeout_ms'],
+  background: ['run_in_background', 'is_background', 'runInBackground', 'isBackground'],
+  jobAction: ['job_action'],
+  jobId: ['job_id', 'bash_id', 'shell_id'],
+};
+
+/** A value in our form, or why it can't be read. */
+type Reading = { readonly value: Json } | { readonly why: string };
+
+const quoteWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+/** A word that a shell does not pass on to a program: `&&`, `|`, `2>&1`. */
+const OPERATOR = /^(?:\d*[<>].*|&>.*|[|&;]+)$/;
+const BASH = /^(?:(?:\/usr)?\/bin\/)?bash$/;
+
+/** A list of words as a command; bash with its script is the script. */
+const readCommand = (command: Json): Reading => {
+  if (!Array.isArray(command)) return { value: command };
+  const words: readonly string[] = command.filter((word) => typeof word === 'string');
+  const [program = '', flag = '', script, ...others] = words;
+  if (words.length === 0 || words.length < command.length)
+    return { why: 'must be one text, or a list of words' };
+  if (BASH.test(program) && /^-l?c$/.test(flag) && script !== undefined && others.length === 0)
+    return { value: script };
+  if (words.length === 1) return { value: program };
+  const operator = words.find((word) => OPERATOR.test(word));
+  return operator === undefined
+    ? { value: words.map(quoteWord).join(' ') }
+    : { why: `is a list with ${operator}, which can be read in two ways: give one text` };
+};
+
+/** From this number on it can't be seconds, since no command may run so long. */
+const SECONDS_MAX = DEADLINE_MS_MAX / 1_000;
+
+/** `timeout` is in ms for some agents and in seconds for others: a large one has one meaning. */
+const readTimeout = (timeout: Json, timeoutMs: Json | undefined): Reading => {
+  const number = readNumber(timeout);
+  if (typeof number !== 'number') return { why: 'is no number: give timeoutMs, in ms' };
+  const inMs = number * 1_000;
+  if (timeoutMs === number || timeoutMs === inMs) return { value: timeoutMs };
+  if (timeoutMs !== undefined)
+    return { why: 'says something else than timeoutMs: give that alone' };
+  if (number > SECONDS_MAX) return { value: number };
+  return { why: `may be ms or seconds: give timeoutMs, in ms (${inMs} for ${number} seconds)` };
+};
+
+/** `1`, `"1"` and `"job 1"` are `job-1`. */
+const readJobId = (jobId: Json): Json => {
+  if (typeof jobId !== 'string' && typeof jobId !== 'number') return jobId;
+  const [, number] = /^\s*(?:job[- ]?|#)?(\d{1,9})\s*$/i.exec(String(jobId)) ?? [];
+  return number === undefined ? jobId : `job-${Number(number)}`;
+};
+
+/** The folder in which other agents start a command. Here it is always the workspace. */
+const FOLDERS: readonly string[] = ['workdir', 'cwd', 'working_directory'];
+
+const folderFaults = (input: JsonObject, workspace: string): readonly InputFault[] => {
+  const isHere = (folder: Json | undefined): boolean =>
+    typeof folder === 'string' && path.resolve(workspace, folder) === workspace;
+  return FOLDERS.filter((name) => Object.hasOwn(input, name) && !isHere(input[name])).map(
+    (field) => ({ field, why: 'is not a field of this tool: begin the command with cd' }),
+  );
+};
+
+const isGiven = (value: Json | undefined): boolean =>
+  value !== undefined && value !== null && value !== '';
+
+/** Which fields must stand together: those of a command, or an action on jobs and its job. */
+const usageFaults = ({ command, jobAction, jobId }: JsonObject): readonly InputFault[] => {
+  if (isGiven(jobAction)) {
+    if (isGiven(command))
+      return [{ field: 'jobAction', why: 'can not be given together with command' }];
+    const needsJob = jobAction === 'show' || jobAction === 'kill';
+    return needsJob && !isGiven(jobId) ? [{ field: 'jobId', why: 'is missing' }] : [];
+  }
+  if (command === '') return [{ field: 'command', why: 'must not be empty' }];
+  return isGiven(command) ? [] : [{ field: 'command', why: 'is missing' }];
+};
+
+const translate = (input: JsonObject, workspace: string): TranslatedInput => {
+  const { command, timeout, jobId, ...rest } = withoutFields(input, FOLDERS);
+  const faults = [...folderFaults(input, workspace)];
+  const fields = new Map(Object.entries(rest));
+  const add = (name: string, field: string, reading: Reading): void => {
+    if ('value' in reading) fields.set(name, reading.value);
+    else faults.push({ field, why: reading.why });
+  };
+  if (command !== undefined) add('command', 'command', readCommand(command));
+  if (isGiven(timeout)) add('timeoutMs', 'timeout', readTimeout(timeout ?? 0, rest.timeoutMs));
+  if (jobId !== undefined) fields.set('jobId', readJobId(jobId));
+  const translated: JsonObject = Object.fromEntries(fields);
+  if (!faults.some(({ field }) => field === 'command')) faults.push(...usageFaults(translated));
+  return { input: translated, faults };
+};
 
 /** The use of the tool that an input requests. */
 type BashRequest =
@@ -252,7 +361,8 @@ export const createBashTool = (shell: Shell): Tool =>
       'sandbox: the workspace can be written, the rest only read, no network, no secrets; ' +
       '/tmp and HOME are private and kept for the session; fresh with network or outside.',
     schema,
-    shape: readCommandShape,
+    aliases: ALIASES,
+    translate,
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
     async judge(input, workspace) {
       const request = parseRequest(input);

@@ -1,6 +1,9 @@
 /**
  * Defines a tool from one schema: the model reads it, the input is checked by it, and the code is
  * typed by it. Input in the form of other agents' tools is translated first.
+ *
+ * The translation happens once, when a call is judged. Policy, question, journal and tool all see
+ * our form.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
@@ -21,7 +24,43 @@ import type {
 } from '../ports/tool.js';
 import { showPath } from './files.js';
 
-type Checked<Value> = { readonly kind: 'ok'; readonly value: Value } | InvalidInput;
+// ---- What a schema says of its fields ----
+
+/** The parts of a valibot schema that say which fields an input has. */
+type SchemaParts = {
+  readonly type: string;
+  readonly entries?: Readonly<Record<string, SchemaParts>>;
+  readonly item?: SchemaParts;
+  readonly wrapped?: SchemaParts;
+};
+
+// valibot keeps these parts in every schema that has them; its generic type does not name them
+const schemaParts = (schema: GenericSchema): SchemaParts => schema as unknown as SchemaParts;
+
+const isOptional = ({ type }: SchemaParts): boolean => type === 'exact_optional';
+const unwrap = (schema: SchemaParts): SchemaParts => schema.wrapped ?? schema;
+
+const findField = (entries: SchemaParts['entries'], name: string): SchemaParts | undefined =>
+  entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined;
+
+/** The fields of a tool for its model: `path, edits: [{oldText, newText, replaceAll?}]`. */
+const listFields = ({ entries = {} }: SchemaParts): string =>
+  Object.entries(entries)
+    .map(([name, schema]) => {
+      const { item } = unwrap(schema);
+      const inner = item?.entries === undefined ? '' : `: [{${listFields(item)}}]`;
+      return `${name}${isOptional(schema) ? '?' : ''}${inner}`;
+    })
+    .join(', ');
+
+// ---- Faults of an input ----
+
+/** A field that can't be used, and why, as the rest of a sentence about it. */
+export type InputFault = { readonly field: string; readonly why: string };
+
+/** More faults of one input are counted, not named. */
+const FAULTS_MAX = 10;
+const FIELD_CHARACTERS_MAX = 80;
 
 /** Path of a faulty field, such as `edits[0].oldText`; `input` for the whole input. */
 const fieldPath = (issue: BaseIssue<unknown>): string => {
@@ -34,23 +73,176 @@ const fieldPath = (issue: BaseIssue<unknown>): string => {
 };
 
 const explainIssue = (issue: BaseIssue<unknown>): string => {
-  if (issue.kind === 'schema' && issue.expected === 'never') return 'is not a field of this tool';
   if (issue.kind === 'schema' && issue.received === 'undefined') return 'is missing';
   if (issue.kind === 'schema')
     return `must be ${issue.expected ?? 'something else'}, not ${issue.received}`;
   return issue.message;
 };
 
-/** The parsed input, or a message about the first faulty field. Unknown fields are refused. */
-const checkInput = <Schema extends GenericSchema>(
-  schema: Schema,
-  input: unknown,
-): Checked<InferOutput<Schema>> => {
-  const parsed = safeParse(schema, input, { abortEarly: true });
-  if (parsed.success) return { kind: 'ok', value: parsed.output };
-  const [issue] = parsed.issues;
-  return { kind: 'invalid', field: fieldPath(issue), why: explainIssue(issue) };
+/** Fields that the schema does not have, at any depth. */
+const unknownFields = (schema: SchemaParts, value: unknown, prefix = ''): readonly InputFault[] => {
+  const { entries, item } = unwrap(schema);
+  if (Array.isArray(value) && item !== undefined)
+    return value.flatMap((one, index) => unknownFields(item, one, `${prefix}[${index}]`));
+  if (typeof value !== 'object' || value === null || entries === undefined) return [];
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const field = prefix === '' ? name : `${prefix}.${name}`;
+    const known = findField(entries, name);
+    return known === undefined
+      ? [{ field, why: 'is not a field of this tool' }]
+      : unknownFields(known, inner, field);
+  });
 };
+
+/** All faults of an input by its schema, one for each field. */
+const findFaults = (schema: GenericSchema, input: JsonObject): readonly InputFault[] => {
+  const parsed = safeParse(schema, input);
+  const unknown = unknownFields(schemaParts(schema), input);
+  const faults = (parsed.success ? [] : parsed.issues)
+    .filter((issue) => !(issue.kind === 'schema' && issue.expected === 'never'))
+    .map((issue) => ({ field: fieldPath(issue), why: explainIssue(issue) }));
+  const byField = new Map<string, InputFault>();
+  for (const fault of [...faults, ...unknown])
+    if (!byField.has(fault.field)) byField.set(fault.field, fault);
+  return [...byField.values()];
+};
+
+const shortField = (field: string): string =>
+  field.length <= FIELD_CHARACTERS_MAX ? field : `${field.slice(0, FIELD_CHARACTERS_MAX)}…`;
+
+/** One message with all faults and the fields that there are. */
+const refuseInput = (
+  schema: GenericSchema,
+  [first, ...others]: readonly [InputFault, ...InputFault[]],
+): InvalidInput => {
+  const named = others.slice(0, FAULTS_MAX - 1);
+  const rest = others.length - named.length;
+  const texts = named.map(({ field, why }) => `${shortField(field)}: ${why}`);
+  const count = rest === 0 ? [] : [`${rest} more faults`];
+  const why = [first.why, ...texts, ...count].join('; ');
+  return {
+    kind: 'invalid',
+    field: shortField(first.field),
+    why: `${why}. Fields: ${listFields(schemaParts(schema))}.`,
+  };
+};
+
+// ---- Names and forms of other agents ----
+
+/** Our name of a field, and the names that others use for it. */
+export type Aliases = Readonly<Record<string, readonly string[]>>;
+
+/** An input in our form as far as it could be translated, and what could not be. */
+export type TranslatedInput = {
+  readonly input: JsonObject;
+  readonly faults: readonly InputFault[];
+};
+
+/** Names of the field `path` of a file. */
+export const FILE_NAMES: Aliases = {
+  path: ['file_path', 'filePath', 'absolute_path', 'target_file', 'filename'],
+};
+/** Names of the field `path` of a folder. */
+export const FOLDER_NAMES: Aliases = {
+  path: ['directory', 'dir', 'folder', 'dir_path', 'target_directory', 'file_path'],
+};
+
+/** Fields that models add by habit to explain a call. They are accepted and ignored. */
+const IGNORED_FIELDS: readonly string[] = ['description', 'explanation'];
+
+/** The input without the fields that the tool ignores. */
+export const withoutFields = (input: JsonObject, names: readonly string[]): JsonObject =>
+  names.some((name) => Object.hasOwn(input, name))
+    ? Object.fromEntries(Object.entries(input).filter(([name]) => !names.includes(name)))
+    : input;
+
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const NESTED_LIMITS: JsonLimits = { depthMax: 20, charactersMax: 8_000_000 };
+
+/** The array or object in a string of JSON; null for any other string. */
+export const parseNested = (text: string): Json => {
+  const parsed = parseBounded(text, NESTED_LIMITS);
+  if (parsed.kind !== 'ok' || typeof parsed.value !== 'object') return null;
+  return parsed.value as Json; // the value comes from JSON.parse
+};
+
+/** The number in a text such as `"5"`; any other value as it is. */
+export const readNumber = (value: Json): Json =>
+  typeof value === 'string' && /^\s*-?\d{1,15}(?:\.\d{1,15})?\s*$/.test(value)
+    ? Number(value)
+    : value;
+
+const readBoolean = (value: Json): Json => {
+  if (typeof value !== 'string' || !/^\s*(?:true|false)\s*$/i.test(value)) return value;
+  return value.trim().toLowerCase() === 'true';
+};
+
+/** A number or a truth value that was given as a text. */
+const readValue = (schema: SchemaParts | undefined, value: Json): Json => {
+  switch (schema === undefined ? undefined : unwrap(schema).type) {
+    case 'number':
+      return readNumber(value);
+    case 'boolean':
+      return readBoolean(value);
+    default:
+      return value;
+  }
+};
+
+/**
+ * Renames the fields of an object and reads numbers in texts. Two names of one field with different
+ * values are a fault: nothing is chosen.
+ */
+export const readFields = (
+  fields: JsonObject,
+  schema: GenericSchema,
+  aliases: Aliases,
+  prefix = '',
+): TranslatedInput => readEntries(fields, schemaParts(schema).entries, aliases, prefix);
+
+const readEntries = (
+  fields: JsonObject,
+  entries: SchemaParts['entries'],
+  aliases: Aliases,
+  prefix: string,
+): TranslatedInput => {
+  const faults: InputFault[] = [];
+  const read = new Map(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      readValue(findField(entries, name), value),
+    ]),
+  );
+  for (const [name, others] of Object.entries(aliases)) {
+    for (const other of others) {
+      const written = read.get(other);
+      if (written === undefined) continue;
+      read.delete(other);
+      const value = readValue(findField(entries, name), written);
+      const current = read.get(name);
+      if (current === undefined || current === null) read.set(name, value);
+      else if (value !== null && JSON.stringify(current) !== JSON.stringify(value)) {
+        const why = `says something else than ${name}: give ${name} alone`;
+        faults.push({ field: `${prefix}${other}`, why });
+      }
+    }
+  }
+  return { input: Object.fromEntries(read), faults };
+};
+
+/** Optional fields that are null or an empty text are left out. */
+const withoutEmpty = (input: JsonObject, { entries }: SchemaParts): JsonObject => {
+  const isEmpty = (name: string, value: Json): boolean => {
+    const schema = findField(entries, name);
+    return schema !== undefined && isOptional(schema) && (value === null || value === '');
+  };
+  const kept = Object.entries(input).filter(([name, value]) => !isEmpty(name, value));
+  return Object.fromEntries(kept);
+};
+
+// ---- The tool ----
 
 const withoutDialect = (schema: JsonSchema): JsonObject => {
   const { $schema: _, ...rest } = schema;
@@ -62,8 +254,12 @@ type ToolParts<Schema extends GenericSchema> = {
   readonly description: string;
   readonly schema: Schema;
   readonly traits: CallTraits;
-  /** Translates input in the form of other agents' tools, before anything else reads it. */
-  readonly shape?: ReadShape;
+  /** Names that other agents use for the fields. */
+  readonly aliases?: Aliases;
+  /** Fields of other agents that change nothing here. */
+  readonly ignored?: readonly string[];
+  /** Translates the other forms of an input whose fields have their names already. */
+  translate?(input: JsonObject, workspace: string): TranslatedInput;
   judge(
     input: InferOutput<Schema>,
     workspace: string,
@@ -81,12 +277,6 @@ type ToolParts<Schema extends GenericSchema> = {
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
 
-/** The input without the fields that every tool ignores. */
-const withoutIgnored = (input: JsonObject): JsonObject =>
-  IGNORED_FIELDS.some((name) => Object.hasOwn(input, name))
-    ? Object.fromEntries(Object.entries(input).filter(([name]) => !IGNORED_FIELDS.includes(name)))
-    : input;
-
 /** Creates a tool. Every part gets input that the schema has accepted. */
 export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema>): Tool => {
   const {
@@ -94,19 +284,31 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     description,
     schema,
     traits,
-    shape,
+    aliases = {},
+    ignored = [],
+    translate,
     preview,
     before,
     announce,
     findInterrupted,
     keep,
   } = parts;
+  const leftOut = [...IGNORED_FIELDS, ...ignored];
   const checked = (input: JsonObject): InferOutput<Schema> => {
-    const result = checkInput(schema, withoutIgnored(input));
-    if (result.kind === 'ok') return result.value;
+    const bare = withoutFields(input, leftOut);
+    const parsed = safeParse(schema, bare);
+    if (parsed.success) return parsed.output;
+    const [fault] = findFaults(schema, bare);
     throw new TypeError(
-      `${name} was started with input that its judge refuses: ${result.field} ${result.why}`,
+      `${name} was started with input that its judge refuses: ${fault?.field} ${fault?.why}`,
     );
+  };
+  /** The input in our form; the fields that the tool ignores stay in it. */
+  const read = (input: JsonObject, workspace: string): TranslatedInput => {
+    const renamed = readFields(input, schema, aliases);
+    const translated = translate?.(renamed.input, workspace) ?? { ...renamed, faults: [] };
+    const faults = [...renamed.faults, ...translated.faults];
+    return { input: withoutEmpty(translated.input, schemaParts(schema)), faults };
   };
   let inputSchema: JsonObject | undefined;
   return {
@@ -118,14 +320,19 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
       return inputSchema;
     },
     async judge(input, workspace) {
-      const read = shape?.(input) ?? ({ kind: 'ok', value: input } as const);
-      if (read.kind === 'invalid') return read;
-      const result = checkInput(schema, withoutIgnored(read.value));
-      if (result.kind === 'invalid') return result;
-      const judgement = await parts.judge(result.value, workspace);
+      const translated = read(input, workspace);
+      const bare = withoutFields(translated.input, leftOut);
+      const named = new Set(translated.faults.map(({ field }) => field));
+      const [fault, ...others] = [
+        ...translated.faults,
+        ...findFaults(schema, bare).filter(({ field }) => !named.has(field)),
+      ];
+      if (fault !== undefined) return refuseInput(schema, [fault, ...others]);
+      const value = checked(translated.input);
+      const judgement = await parts.judge(value, workspace);
       if (judgement.kind === 'invalid') return judgement;
       const paths = judgement.facts.paths.map((real) => showPath(real, workspace));
-      return { ...judgement, input: read.value, title: parts.title(result.value, paths) };
+      return { ...judgement, input: translated.input, title: parts.title(value, paths) };
     },
     ...(preview === undefined
       ? {}
@@ -141,118 +348,3 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     run: async (input, context) => parts.run(checked(input), context),
   };
 };
-
-/**
- * Translates input in the form of other agents' tools into ours, where it has only one meaning.
- *
- * This happens once, when a call is judged. Policy, question, journal and tool all see our form.
- */
-
-type InvalidField = { readonly kind: 'invalid'; readonly field: string; readonly why: string };
-type Read<Value> = { readonly kind: 'ok'; readonly value: Value } | InvalidField;
-type ReadShape = (input: JsonObject) => Read<JsonObject>;
-
-/** Our name of a field, and the names that others use for it. */
-type Aliases = Readonly<Record<string, readonly string[]>>;
-
-const PATH: Aliases = { path: ['file_path', 'filePath', 'absolute_path'] };
-const CONTENT: Aliases = { content: ['file_text'] };
-const COMMAND: Aliases = { timeoutMs: ['timeout_ms'], background: ['run_in_background'] };
-const REPLACEMENT: Aliases = {
-  oldText: ['old_string', 'oldString', 'old_str', 'old_text'],
-  newText: ['new_string', 'newString', 'new_str', 'new_text'],
-  replaceAll: ['replace_all'],
-};
-
-/** Fields that models add by habit to explain a call. They are accepted and ignored. */
-const IGNORED_FIELDS: readonly string[] = ['description', 'explanation'];
-
-const NESTED_LIMITS: JsonLimits = { depthMax: 20, charactersMax: 8_000_000 };
-
-const isObject = (value: Json): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const ok = <Value>(value: Value): Read<Value> => ({ kind: 'ok', value });
-const invalid = (field: string, why: string): InvalidField => ({ kind: 'invalid', field, why });
-
-/** Renames fields. Two names for one field with different values are refused. */
-const rename = (input: JsonObject, aliases: Aliases, prefix = ''): Read<JsonObject> => {
-  let renamed = input;
-  for (const [name, others] of Object.entries(aliases)) {
-    for (const other of others) {
-      const { [other]: value, ...rest } = renamed;
-      if (value === undefined) continue;
-      const current = renamed[name];
-      if (current !== undefined && JSON.stringify(current) !== JSON.stringify(value)) {
-        return invalid(`${prefix}${other}`, `says something else than ${name}: give ${name} alone`);
-      }
-      renamed = { ...rest, [name]: value };
-    }
-  }
-  return ok(renamed);
-};
-
-/** The array or object in a string of JSON; null for any other string. */
-const parseNested = (text: string): Json => {
-  const parsed = parseBounded(text, NESTED_LIMITS);
-  if (parsed.kind !== 'ok' || typeof parsed.value !== 'object') return null;
-  return parsed.value as Json; // the value comes from JSON.parse
-};
-
-/** Reads one replacement. Faulty values go to the schema, which reports them. */
-const readReplacement = (item: Json, prefix: string): Read<Json> => {
-  const fields = typeof item === 'string' ? parseNested(item) : item;
-  if (!isObject(fields)) return ok(item);
-  const renamed = rename(fields, REPLACEMENT, prefix);
-  if (renamed.kind === 'invalid') return renamed;
-  const { replaceAll, ...rest } = withoutIgnored(renamed.value);
-  if (replaceAll === undefined || replaceAll === null) return ok(rest);
-  if (replaceAll === 'true' || replaceAll === 'false')
-    return ok({ ...rest, replaceAll: replaceAll === 'true' });
-  return ok({ ...rest, replaceAll });
-};
-
-const readReplacements = (input: Json): Read<Json> => {
-  const value = typeof input === 'string' ? parseNested(input) : input;
-  if (value === null && typeof input === 'string') {
-    return invalid('edits', 'is a string without valid JSON: give an array of {oldText, newText}');
-  }
-  const list: Json = isObject(value) ? [value] : value;
-  if (!Array.isArray(list)) return ok(input);
-  const edits: Json[] = [];
-  for (const [index, item] of list.entries()) {
-    const read = readReplacement(item, `edits[${index}].`);
-    if (read.kind === 'invalid') return read;
-    edits.push(read.value);
-  }
-  return ok(edits);
-};
-
-/** Moves a replacement that is not inside `edits` into `edits`. */
-const gatherSingle = (input: JsonObject): Read<JsonObject> => {
-  const { oldText, newText, replaceAll, edits, ...rest } = input;
-  const single = Object.entries({ oldText, newText, replaceAll }).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name, value] as const],
-  );
-  const [first] = single;
-  if (first === undefined) return ok(input);
-  const isEmpty =
-    edits === undefined || edits === null || (Array.isArray(edits) && edits.length === 0);
-  if (!isEmpty) return invalid(first[0], 'stands beside edits: put every replacement into edits');
-  return ok({ ...rest, edits: [Object.fromEntries(single)] });
-};
-
-export const readEditShape: ReadShape = (input) => {
-  // Another vendor's text editor has a field `command`. Only this value means an edit.
-  const { command, ...bare } = input;
-  const named = rename(command === 'str_replace' ? bare : input, { ...PATH, ...REPLACEMENT });
-  if (named.kind === 'invalid') return named;
-  const gathered = gatherSingle(named.value);
-  if (gathered.kind === 'invalid' || gathered.value.edits === undefined) return gathered;
-  const edits = readReplacements(gathered.value.edits);
-  return edits.kind === 'invalid' ? edits : ok({ ...gathered.value, edits: edits.value });
-};
-
-export const readFileShape: ReadShape = (input) => rename(input, PATH);
-export const readWriteShape: ReadShape = (input) => rename(input, { ...PATH, ...CONTENT });
-export const readCommandShape: ReadShape = (input) => rename(input, COMMAND);

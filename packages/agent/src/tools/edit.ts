@@ -2,9 +2,20 @@
  * Several replacements in one file, all or none. `matching/plan-edits.ts` defines where and how.
  */
 
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
 import type { Tool } from '../ports/tool.js';
-import { defineTool, readEditShape } from './define-tool.js';
+import {
+  type Aliases,
+  defineTool,
+  FILE_NAMES,
+  type InputFault,
+  isObject,
+  parseNested,
+  readFields,
+  type TranslatedInput,
+  withoutFields,
+} from './define-tool.js';
 import { planEdits, type TextEdit } from './edit/plan-edits.js';
 import {
   changeFile,
@@ -28,6 +39,66 @@ const schema = v.strictObject({
   edits: v.pipe(v.array(editSchema), v.minLength(1, 'must have at least one edit')),
 });
 type Input = v.InferOutput<typeof schema>;
+
+// ---- Input in the form of other agents ----
+
+const REPLACEMENT: Aliases = {
+  oldText: ['old_string', 'oldString', 'old_str', 'old_text'],
+  newText: ['new_string', 'newString', 'new_str', 'new_text'],
+  replaceAll: ['replace_all'],
+};
+const REPLACEMENT_IGNORED: readonly string[] = ['description', 'explanation'];
+
+type Read<Value> = { readonly value: Value; readonly faults: readonly InputFault[] };
+
+/** Reads one replacement. Faulty values go to the schema, which reports them. */
+const readReplacement = (item: Json, prefix: string): Read<Json> => {
+  const fields = typeof item === 'string' ? parseNested(item) : item;
+  if (!isObject(fields)) return { value: item, faults: [] };
+  const read = readFields(fields, editSchema, REPLACEMENT, prefix);
+  const { replaceAll, ...rest } = withoutFields(read.input, REPLACEMENT_IGNORED);
+  const isSet = replaceAll !== undefined && replaceAll !== null;
+  return { value: isSet ? { ...rest, replaceAll } : rest, faults: read.faults };
+};
+
+const readReplacements = (input: Json): Read<Json> => {
+  const value = typeof input === 'string' ? parseNested(input) : input;
+  if (value === null && typeof input === 'string') {
+    const why = 'is a string without valid JSON: give an array of {oldText, newText}';
+    return { value: input, faults: [{ field: 'edits', why }] };
+  }
+  const list: Json = isObject(value) ? [value] : value;
+  if (!Array.isArray(list)) return { value: input, faults: [] };
+  const read = list.map((item: Json, index) => readReplacement(item, `edits[${index}].`));
+  return { value: read.map((one) => one.value), faults: read.flatMap((one) => one.faults) };
+};
+
+/** Moves a replacement that is not inside `edits` into `edits`. */
+const gatherSingle = (input: JsonObject): Read<JsonObject> => {
+  const { oldText, newText, replaceAll, edits, ...rest } = input;
+  const single = Object.entries({ oldText, newText, replaceAll }).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const],
+  );
+  const [first] = single;
+  if (first === undefined) return { value: input, faults: [] };
+  const isEmpty =
+    edits === undefined || edits === null || (Array.isArray(edits) && edits.length === 0);
+  if (isEmpty) return { value: { ...rest, edits: [Object.fromEntries(single)] }, faults: [] };
+  const why = 'stands beside edits: put every replacement into edits';
+  return { value: { ...rest, edits }, faults: [{ field: first[0], why }] };
+};
+
+const translate = (input: JsonObject): TranslatedInput => {
+  // Another vendor's text editor has a field `command`. Only this value means an edit.
+  const named = input.command === 'str_replace' ? withoutFields(input, ['command']) : input;
+  const gathered = gatherSingle(named);
+  if (gathered.value.edits === undefined) return { input: gathered.value, faults: [] };
+  const edits = readReplacements(gathered.value.edits);
+  return {
+    input: { ...gathered.value, edits: edits.value },
+    faults: [...gathered.faults, ...edits.faults],
+  };
+};
 
 type LoadedBytes = Extract<LoadedFile, { kind: 'file' }>;
 
@@ -98,7 +169,8 @@ export const editTool: Tool = defineTool({
     'it is now and applied together, or none. Give oldText without the line numbers that ' +
     'read shows.',
   schema,
-  shape: readEditShape,
+  aliases: { ...FILE_NAMES, ...REPLACEMENT },
+  translate,
   traits: {
     effect: 'probeable',
     parallelSafe: false,

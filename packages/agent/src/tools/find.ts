@@ -4,7 +4,7 @@ import * as v from 'valibot';
 import type { HeldFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool } from './define-tool.js';
+import { defineTool, FOLDER_NAMES } from './define-tool.js';
 import { failed } from './file-change.js';
 import { listFiles, type RipgrepEnd, readGlob, withFolder } from './file-search.js';
 import { findAllowed, judgePath, titleWithin } from './files.js';
@@ -149,6 +149,11 @@ export const findTool: Tool = defineTool({
   name: 'find',
   description: 'Finds files by name, the newest first; files that .gitignore names are left out.',
   schema,
+  aliases: {
+    ...FOLDER_NAMES,
+    glob: ['pattern', 'glob_pattern', 'globPattern'],
+    limit: ['max_results', 'maxResults', 'head_limit'],
+  },
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
   title: ({ glob }, paths) => titleWithin(glob, paths),

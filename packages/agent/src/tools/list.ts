@@ -10,7 +10,7 @@ import * as v from 'valibot';
 import type { HeldFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool } from './define-tool.js';
+import { defineTool, FOLDER_NAMES } from './define-tool.js';
 import { failed } from './file-change.js';
 import { listFiles, withFolder } from './file-search.js';
 import { findAllowed, judgePath } from './files.js';
@@ -191,6 +191,11 @@ export const listTool: Tool = defineTool({
   name: 'list',
   description: 'Shows a folder as a tree; what .gitignore names is marked and not entered.',
   schema,
+  aliases: {
+    ...FOLDER_NAMES,
+    path: [...(FOLDER_NAMES.path ?? []), 'relative_workspace_path'],
+    depth: ['max_depth', 'maxDepth'],
+  },
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
   title: (_, [folder = '.']) => folder,

@@ -1,9 +1,17 @@
 import { readdir } from 'node:fs/promises';
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
 import { holdFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool, readFileShape } from './define-tool.js';
+import {
+  type Aliases,
+  defineTool,
+  FILE_NAMES,
+  type InputFault,
+  readNumber,
+  type TranslatedInput,
+} from './define-tool.js';
 import { failed } from './file-change.js';
 import { decodeFile, type Encoding, findAllowed, judgePath, loadFile } from './files.js';
 import { keepPicture } from './picture.js';
@@ -38,6 +46,51 @@ const schema = v.strictObject({
   ),
 });
 type Input = v.InferOutput<typeof schema>;
+
+// ---- Input in the form of other agents ----
+
+const ALIASES: Aliases = { ...FILE_NAMES, offset: ['start_line', 'startLine'] };
+const LAST_LINES: readonly string[] = ['end_line', 'endLine'];
+
+/** The number of lines up to `last`, or what is wrong with it. -1 is the end of the file. */
+const countUpTo = (last: Json, { offset = 1, limit }: JsonObject): number | string | null => {
+  if (last === -1) return null;
+  if (typeof last !== 'number' || typeof offset !== 'number') return 'must be a line number';
+  const count = last - offset + 1;
+  if (count < 1) return `lies before the first line, ${offset}`;
+  const says = limit !== undefined && limit !== null && limit !== count;
+  return says ? `says something else than limit: give limit alone` : count;
+};
+
+/** Line 0 is the first line; a last line becomes a limit. */
+const translate = ({ view_range: range, ...fields }: JsonObject): TranslatedInput => {
+  const faults: InputFault[] = [];
+  const input = new Map(Object.entries(fields));
+  if (input.get('offset') === 0) input.set('offset', 1);
+  const ends = LAST_LINES.flatMap((name) => {
+    const value = input.get(name) ?? null;
+    input.delete(name);
+    return value === null ? [] : [{ name, value: readNumber(value) }];
+  });
+  if (Array.isArray(range) && range.length === 2) {
+    const [first = null, last = null]: readonly Json[] = range;
+    const offset = input.get('offset') ?? first;
+    if (offset !== first)
+      faults.push({
+        field: 'view_range',
+        why: 'says something else than offset: give offset alone',
+      });
+    input.set('offset', offset);
+    ends.push({ name: 'view_range', value: last });
+  } else if (range !== undefined && range !== null)
+    faults.push({ field: 'view_range', why: 'must be two line numbers: give offset and limit' });
+  for (const { name, value } of ends) {
+    const count = countUpTo(value, Object.fromEntries(input));
+    if (typeof count === 'string') faults.push({ field: name, why: count });
+    else if (count !== null) input.set('limit', count);
+  }
+  return { input: Object.fromEntries(input), faults };
+};
 
 const remarks: Readonly<Record<Encoding, string>> = {
   utf8: '',
@@ -176,7 +229,8 @@ export const readTool: Tool = defineTool({
     'Shows a text file with line numbers (number, tab, line), a picture, or what is in a ' +
     'folder. Long files come in parts: go on with offset.',
   schema,
-  shape: readFileShape,
+  aliases: ALIASES,
+  translate,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   async judge(input, workspace) {
     if (!BLOB.test(input.path)) return judgePath(input.path, workspace);

@@ -2,11 +2,20 @@
 
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
 import type { HeldFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool } from './define-tool.js';
+import {
+  type Aliases,
+  defineTool,
+  FILE_NAMES,
+  FOLDER_NAMES,
+  type InputFault,
+  readNumber,
+  type TranslatedInput,
+} from './define-tool.js';
 import { failed } from './file-change.js';
 import { plainNames, readGlob, runRipgrep, withFolder } from './file-search.js';
 import { decodeFile, findAllowed, judgePath, loadFile, titleWithin } from './files.js';
@@ -57,6 +66,51 @@ const schema = v.strictObject({
   ),
 });
 type Input = v.InferOutput<typeof schema>;
+
+// ---- Input in the form of other agents ----
+
+const ALIASES: Aliases = {
+  pattern: ['query', 'regex', 'search_pattern'],
+  path: [...(FILE_NAMES.path ?? []), ...(FOLDER_NAMES.path ?? [])],
+  glob: ['include', 'include_pattern', 'file_pattern', 'filePattern'],
+  ignoreCase: ['-i', 'ignore_case', 'case_insensitive', 'caseInsensitive'],
+  context: ['-C', 'context_lines'],
+  filesOnly: ['files_only'],
+  limit: ['head_limit', 'max_results', 'maxResults'],
+};
+/** Lines after and before a match. As many are shown on the other side, too. */
+const SIDES: readonly string[] = ['-A', '-B'];
+const MODES: ReadonlyMap<Json | undefined, boolean> = new Map([
+  ['content', false],
+  ['files_with_matches', true],
+]);
+
+const translate = (written: JsonObject): TranslatedInput => {
+  const { output_mode: mode, case_sensitive: sensitive, ...fields } = written;
+  const faults: InputFault[] = [];
+  const input = new Map(Object.entries(fields));
+  const set = (name: string, value: Json, field: string): void => {
+    const current = input.get(name) ?? value;
+    if (current === value) input.set(name, value);
+    else faults.push({ field, why: `says something else than ${name}: give ${name} alone` });
+  };
+  const filesOnly = MODES.get(mode);
+  if (filesOnly !== undefined) set('filesOnly', filesOnly, 'output_mode');
+  else if (mode !== undefined && mode !== null)
+    faults.push({ field: 'output_mode', why: 'must be content or files_with_matches' });
+  if (typeof sensitive === 'boolean') set('ignoreCase', !sensitive, 'case_sensitive');
+  else if (sensitive !== undefined && sensitive !== null)
+    faults.push({ field: 'case_sensitive', why: 'must be true or false: give ignoreCase' });
+  const sides = SIDES.flatMap((name) => {
+    const lines = readNumber(input.get(name) ?? null);
+    if (typeof lines === 'number') input.delete(name);
+    return typeof lines === 'number' ? [lines] : [];
+  });
+  const context = readNumber(input.get('context') ?? 0);
+  if (sides.length > 0 && typeof context === 'number')
+    input.set('context', Math.max(context, ...sides));
+  return { input: Object.fromEntries(input), faults };
+};
 
 /** Ripgrep's types respect ignore files; its globs override them. */
 const typeFlags = (glob: string | undefined): readonly string[] => {
@@ -190,6 +244,9 @@ export const searchTool: Tool = defineTool({
   name: 'search',
   description: 'Searches file contents with ripgrep; files that .gitignore names are left out.',
   schema,
+  aliases: ALIASES,
+  ignored: ['-n'],
+  translate,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
   title: ({ pattern }, paths) => titleWithin(pattern, paths),

@@ -1,29 +1,72 @@
 /** The model's to-do list. Each call replaces it. It exists only in the conversation. */
 
+import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
 import type { Tool } from '../ports/tool.js';
-import { defineTool } from './define-tool.js';
+import {
+  defineTool,
+  type InputFault,
+  isObject,
+  parseNested,
+  readFields,
+  type TranslatedInput,
+  withoutFields,
+} from './define-tool.js';
 
 const ITEMS_MAX = 50;
 const CHARACTERS_MAX = 300;
 
+const itemSchema = v.strictObject({
+  text: v.pipe(
+    v.string(),
+    v.regex(/\S/, 'must not be blank'),
+    v.maxLength(CHARACTERS_MAX, `must have at most ${CHARACTERS_MAX} characters`),
+  ),
+  status: v.picklist(['pending', 'inProgress', 'done']),
+});
 const schema = v.strictObject({
   items: v.pipe(
-    v.array(
-      v.strictObject({
-        text: v.pipe(
-          v.string(),
-          v.regex(/\S/, 'must not be blank'),
-          v.maxLength(CHARACTERS_MAX, `must have at most ${CHARACTERS_MAX} characters`),
-        ),
-        status: v.picklist(['pending', 'inProgress', 'done']),
-      }),
-    ),
+    v.array(itemSchema),
     v.maxLength(ITEMS_MAX, `must be at most ${ITEMS_MAX}`),
     v.description('The whole list, in order.'),
   ),
 });
 type Item = v.InferOutput<typeof schema>['items'][number];
+
+// ---- Input in the form of other agents ----
+
+const ITEM_NAMES = { text: ['content', 'task', 'step', 'title', 'description'] };
+/** Fields of items that say nothing which this list shows. */
+const ITEM_IGNORED: readonly string[] = ['id', 'priority', 'activeForm'];
+const STATUS_WORDS: ReadonlyMap<Json | undefined, Item['status']> = new Map([
+  ['in_progress', 'inProgress'],
+  ['in-progress', 'inProgress'],
+  ['completed', 'done'],
+  ['complete', 'done'],
+  ['todo', 'pending'],
+  ['not_started', 'pending'],
+]);
+
+/** Translates each item. A list in a text is parsed. */
+const translate = (input: JsonObject): TranslatedInput => {
+  const { items } = input;
+  const list = typeof items === 'string' ? parseNested(items) : items;
+  if (!Array.isArray(list)) return { input, faults: [] };
+  const faults: InputFault[] = [];
+  const read = list.map((item: Json, index): Json => {
+    if (!isObject(item)) return item;
+    const named = readFields(
+      withoutFields(item, ITEM_IGNORED),
+      itemSchema,
+      ITEM_NAMES,
+      `items[${index}].`,
+    );
+    faults.push(...named.faults);
+    const status = STATUS_WORDS.get(named.input.status);
+    return status === undefined ? named.input : { ...named.input, status };
+  });
+  return { input: { ...input, items: read }, faults };
+};
 
 const marks: Readonly<Record<Item['status'], string>> = {
   done: '[x]',
@@ -53,6 +96,8 @@ export const todoTool: Tool = defineTool({
     'Writes down what is to be done, for work of several steps; the user sees the list. Each ' +
     'call replaces it.',
   schema,
+  aliases: { items: ['todos', 'plan'] },
+  translate,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 5_000, shown: 'list' },
   judge: async () => ({ kind: 'ok', facts: { argv: [], paths: [], hosts: [], shape: 'the list' } }),
   title: ({ items }) => items.find(({ status }) => status === 'inProgress')?.text ?? '',

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { plural } from '../platform/text.js';
 import type { Tool } from '../ports/tool.js';
-import { defineTool, readWriteShape } from './define-tool.js';
+import { defineTool, FILE_NAMES } from './define-tool.js';
 import { findEndings, withEnding } from './edit/lines.js';
 import {
   changeFile,
@@ -97,7 +97,7 @@ export const writeTool: Tool = defineTool({
     'Creates a file with its folders, or replaces a whole file that was read before. To ' +
     'change a part of a file, edit it instead.',
   schema,
-  shape: readWriteShape,
+  aliases: { ...FILE_NAMES, content: ['contents', 'file_text', 'text'] },
   traits: {
     effect: 'probeable',
     parallelSafe: false,
