@@ -29,11 +29,24 @@ export type InvalidInput = {
   readonly why: string;
 };
 
-/** Hashes of the files that tools showed to the model, by real path. One per session. */
+/** A text of a file that the model has seen: the whole of it, or lines that a search showed. */
+export type SeenText = {
+  /** Of the file's bytes. */
+  readonly sha256: string;
+  readonly text: string;
+  readonly extent: 'whole' | 'lines';
+};
+
+/** The files that tools showed to the model, by real path. One per session. */
 export type FileMemory = {
   /** sha256 of the file's bytes when it was last read or written by a tool. */
   get(path: string): string | undefined;
-  set(path: string, sha256: string): void;
+  /** With `text` an edit may still find its place when the file has changed elsewhere. */
+  set(path: string, sha256: string, text?: string): void;
+  /** A search showed lines of this text. That is enough for an edit, not to replace the file. */
+  addLines?(path: string, sha256: string, text: string): void;
+  /** The last text, while there is room for it: it is gone when the session is resumed. */
+  recall?(path: string): SeenText | undefined;
 };
 
 /**
@@ -122,7 +135,7 @@ export type SentState = 'sent' | 'notSent' | 'unknown';
 
 /** Context of a preview. It can read the file memory but not change it. */
 export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'> & {
-  readonly files: Pick<FileMemory, 'get'>;
+  readonly files: Pick<FileMemory, 'get' | 'recall'>;
 };
 
 /**

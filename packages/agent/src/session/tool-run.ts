@@ -488,12 +488,14 @@ const createRun = (
 /** The session's memory of files. What is set in it is also noted in `seen`, by real path. */
 export const recordingMemory = (files: FileMemory, seen: Map<string, string>): FileMemory => ({
   get: (path) => files.get(path),
-  set: (path, sha256) => {
+  addLines: (path, sha256, text) => files.addLines?.(path, sha256, text),
+  recall: (path) => files.recall?.(path),
+  set: (path, sha256, text) => {
     if (typeof path !== 'string' || typeof sha256 !== 'string')
       throw new TypeError(
         'files.set takes the real path of a file and the sha256 of its bytes, as texts',
       );
-    files.set(path, sha256);
+    files.set(path, sha256, text);
     seen.set(path, sha256);
   },
 });

@@ -13,7 +13,14 @@ import {
   type TranslatedInput,
 } from './define-tool.js';
 import { failed } from './file-change.js';
-import { decodeFile, type Encoding, findAllowed, judgePath, loadFile } from './files.js';
+import {
+  decodeFile,
+  type Encoding,
+  editableText,
+  findAllowed,
+  judgePath,
+  loadFile,
+} from './files.js';
 import { keepPicture } from './picture.js';
 
 /** Below the limit at which the runtime truncates results, so that shown text has no gap. */
@@ -213,8 +220,8 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
     case 'folder':
       return showFolder(real, shown);
     case 'file': {
-      context.files.set(real, loaded.sha256);
       const decoded = decodeFile(loaded.bytes);
+      context.files.set(real, loaded.sha256, editableText(decoded));
       if (decoded.kind === 'text') return showLines(decoded.text, remarks[decoded.encoding], input);
       return showBinary(shown, loaded.bytes, context);
     }
