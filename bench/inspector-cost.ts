@@ -6,7 +6,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRedactor } from '../packages/agent/src/secrets/redactor.js';
 import { startInspector } from '../packages/inspector/src/server/inspector-server.js';
-import { StoredSession } from '../test/inspector/stored-session.js';
+import { StoredSession } from '../test/kit/inspector/stored-session.js';
 import { median } from './figures.js';
 import { longEvents, SETTINGS } from './long-session.js';
 import { inOwnProcess } from './own-process.js';

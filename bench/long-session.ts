@@ -1,9 +1,9 @@
 import type { Event } from '../packages/agent/src/machine/event.js';
 import { initialState, step } from '../packages/agent/src/machine/machine.js';
 import type { State } from '../packages/agent/src/machine/state.js';
-import * as given from '../test/agent/given.js';
-import { settingsOf } from '../test/agent/settings.js';
-import { STARTED_AT } from '../test/inspector/stored-session.js';
+import * as given from '../test/kit/agent/given.js';
+import { settingsOf } from '../test/kit/agent/settings.js';
+import { STARTED_AT } from '../test/kit/inspector/stored-session.js';
 
 /** The session over which the inspector is measured. */
 

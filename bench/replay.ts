@@ -13,8 +13,8 @@ import { beginFold, CHECK_EVERY, dueCheck } from '../packages/agent/src/journal/
 import { journalPath } from '../packages/agent/src/journal/state-folder.js';
 import { step } from '../packages/agent/src/machine/machine.js';
 import type { Header } from '../packages/agent/src/ports/journal.js';
-import * as given from '../test/agent/given.js';
-import { settingsOf } from '../test/agent/settings.js';
+import * as given from '../test/kit/agent/given.js';
+import { settingsOf } from '../test/kit/agent/settings.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
 

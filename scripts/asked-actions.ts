@@ -3,7 +3,7 @@ import type { Action } from '../packages/agent/src/machine/action.js';
 import { type AgentTable, agentMachine } from '../packages/agent/src/machine/names.js';
 import { table } from '../packages/agent/src/machine/table.js';
 import type { Edge } from '../packages/machine/src/kernel/table.js';
-import { play } from '../test/agent/trace-player.js';
+import { play } from '../test/kit/agent/trace-player.js';
 
 /**
  * What each arrow of the agent's table asks for: the actions of its move, of the exit and entry of the states, and of the

@@ -1,5 +1,5 @@
 /**
- * Chooses the 1,000 everyday commands of test/shell/everyday/commands.json: run once, before the rules of permissions
+ * Chooses the 1,000 everyday commands of packages/agent/test/shell/everyday/commands.json: run once, before the rules of permissions
  * were written, and kept for whoever wants to do it again. Usage: `npm pack` the packages of SOURCES, unpack each into
  * a folder of its own, then `node --import tsx scripts/everyday-commands.ts FOLDER…` prints the file.
  *

@@ -43,7 +43,7 @@ const NEEDS: readonly Need[] = [
     words: ['-E', '-include', 'stdio.h', '-x', 'c', '/dev/null'],
     debian: 'libc6-dev',
   },
-  // The inspector's page is tested in the first of these that is there (test/inspector/browser.ts).
+  // The inspector's page is tested in the first of these that is there (packages/inspector/test/browser.ts).
   {
     program: 'sh',
     words: ['-c', 'chromium --version || chromium-browser --version || google-chrome --version'],

@@ -1,6 +1,6 @@
 /**
  * `node --import tsx scripts/record-golden-journal.ts NAME`: plays real sessions, and adds their exports to
- * test/journal/golden, with what must be read from them: NAME (calls, a denial, a retry, a cancel, a commit, a resume, a
+ * packages/agent/test/journal/golden, with what must be read from them: NAME (calls, a denial, a retry, a cancel, a commit, a resume, a
  * compaction), NAME-fork, NAME-crash (two forks of it in the middle of a turn, resumed), NAME-hooks (hooks, a job, a
  * to-do list) and NAME-mcp (tools of a server, failures, an overflow, a limit). Replaces nothing: a new version of the
  * machine gets a new name. Prints the hashes for golden.test.ts.
@@ -21,7 +21,7 @@ import { openSession } from '../packages/agent/src/session/create-agent.js';
 const [name = ''] = process.argv.slice(2);
 if (!/^[\w.-]+$/.test(name))
   throw new Error('Give the golden journal a name, for example: format-2');
-const golden = fileURLToPath(new URL('../test/journal/golden', import.meta.url));
+const golden = fileURLToPath(new URL('../packages/agent/test/journal/golden', import.meta.url));
 
 const place = mkdtempSync(join(tmpdir(), 'pawl-golden-'));
 const [workspace, folder] = [join(place, 'project'), join(place, 'state')];

@@ -6,11 +6,11 @@
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { plantedFaults } from '../packages/pawl/test/simulation/planted-faults.js';
 import type {
   SimulationFailure,
   SimulationReport,
 } from '../packages/verify/src/simulation/report-types.js';
-import { plantedFaults } from '../test/simulation/planted-faults.js';
 import { runWorkers } from './simulation/run-workers.js';
 
 const { values } = parseArgs({

@@ -43,7 +43,7 @@ const ofProviders = new Set([...keyVariables, ...providers.map(({ urlVariable })
 
 /**
  * Certificates of whoever runs the tests cost each process of Node 60 ms of CPU at its start, two thirds of it all: only
- * the test that calls npm (test/pack/) gets them, by this name.
+ * the test that calls npm (packages/pawl/test/pack/) gets them, by this name.
  */
 const keepCertificatesForNpm = (): void => {
   const { NODE_EXTRA_CA_CERTS: file } = process.env;

@@ -15,7 +15,7 @@ import { shapeFaults } from './tidy/shape.js';
 import { type Fault, parse } from './tidy/source.js';
 import { codeInStringFaults, fileNameFaults, textFaults } from './tidy/texts.js';
 import { wallClockFaults } from './tidy/wall-clock.js';
-import { isPackageSource, readManifest, wallFaults } from './tidy/walls.js';
+import { isPackageSource, isTest, readManifest, testWallFaults, wallFaults } from './tidy/walls.js';
 
 /** Files that git tracks or would track, relative to `root`; null where it can't tell: an archive has no `.git`. */
 const filesOfGit = (root: string): readonly string[] | null => {
@@ -79,6 +79,7 @@ export const tidy = (root: string): readonly Fault[] => {
   const files = new Set(texts.map(({ file }) => file));
   const names = new Set(texts.map(({ file }) => path.posix.basename(file)));
   const inSrc = sources.filter(({ file }) => isPackageSource(file));
+  const inTests = sources.filter(({ file }) => isTest(file));
   const manifests = new Map(
     texts.flatMap(({ file, text }) => {
       const folder = /^packages\/([^/]+)\/package\.json$/.exec(file)?.[1];
@@ -92,6 +93,7 @@ export const tidy = (root: string): readonly Fault[] => {
     ),
     ...sources.flatMap((source) => fileNameFaults(source, names)),
     ...wallFaults(inSrc, manifests),
+    ...testWallFaults(inTests, manifests),
     ...inSrc.flatMap(purityFaults),
     ...inSrc.flatMap(oneOfEachFaults),
     ...inSrc.flatMap(outputFaults),

@@ -12,8 +12,11 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { removeFolderSync } from '../test/temporary-folder.js';
-import { buildKillPoints, ENDINGS, type Ending } from '../test/torture/kill-points.js';
+import {
+  buildKillPoints,
+  ENDINGS,
+  type Ending,
+} from '../packages/pawl/test/torture/kill-points.js';
 import {
   describeTrial,
   everyTrial,
@@ -22,9 +25,10 @@ import {
   randomTrial,
   recordSteps,
   runAll,
-} from '../test/torture/run-trials.js';
-import { scenarios } from '../test/torture/scenarios.js';
-import type { Trial } from '../test/torture/stage.js';
+} from '../packages/pawl/test/torture/run-trials.js';
+import { scenarios } from '../packages/pawl/test/torture/scenarios.js';
+import type { Trial } from '../packages/pawl/test/torture/stage.js';
+import { removeFolderSync } from '../test/temporary-folder.js';
 
 const [amount = '1000', endingWords = 'kill'] = process.argv.slice(2);
 const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));

@@ -6,7 +6,7 @@
  * golden traces, the worlds of the exploration, and what the examples print (their tests write them when UPDATE=1).
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { answersTable } from '../packages/agent/src/machine/action.js';
@@ -28,6 +28,7 @@ import { machinePictures } from './pictures/machine.js';
 import { readmePicture } from './pictures/session.js';
 import { referencePages } from './reference.js';
 import { fillSeedPage, seedPage } from './seed-pages.js';
+import { allTests } from './test-runner/choose.js';
 
 const root = path.join(fileURLToPath(import.meta.url), '../..');
 const inRoot = (file: string): string => path.join(root, file);
@@ -81,9 +82,9 @@ const updateSeedPages = (): void => {
 
 /** False when a trace or an example did not come to its end: it is not written then, and its test says why. */
 const updateByTests = (): boolean => {
-  const files = readdirSync(inRoot('test'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => /(^|\/)(traces?|worlds|examples)\.test\.ts$/.test(file))
-    .map((file) => inRoot(path.join('test', file)));
+  const files = allTests(root)
+    .filter((file) => /\/(traces?|worlds|examples)\.test\.ts$/.test(file))
+    .map(inRoot);
   const words = ['--import', 'tsx', '--test', ...files];
   const environment = { ...process.env, UPDATE: '1' };
   return (

@@ -10,12 +10,22 @@ import workerThreads from 'node:worker_threads';
 const forbid = (owner: object, names: readonly string[]): void => {
   for (const name of names) {
     const refuse = (): never => {
-      throw new Error(`${name}: unit tests share a process and start nothing; import test/own-process.ts`);
+      throw new Error(
+        `${name}: unit tests share a process and start nothing; import test/own-process.ts`,
+      );
     };
     Reflect.set(owner, name, refuse);
   }
 };
 
-forbid(childProcess, ['spawn', 'spawnSync', 'exec', 'execSync', 'execFile', 'execFileSync', 'fork']);
+forbid(childProcess, [
+  'spawn',
+  'spawnSync',
+  'exec',
+  'execSync',
+  'execFile',
+  'execFileSync',
+  'fork',
+]);
 forbid(workerThreads, ['Worker']);
 syncBuiltinESMExports();

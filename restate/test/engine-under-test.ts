@@ -11,8 +11,8 @@ import {
 } from 'pawl/engine';
 import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
 import { createJobs } from '../../packages/agent/src/tools/jobs.js';
+import type { MakeNodeRuntime } from '../../packages/serve/test/node-under-test.js';
 import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
-import type { MakeNodeRuntime } from '../../test/serve/node-under-test.js';
 import { atEnd, removeFolderSync, type TestScope } from '../../test/temporary-folder.js';
 import { createRestateRuntime, localLive, register, startNode } from '../src/index.js';
 import { type Engine, startEngine } from '../src/start-engine.js';

@@ -3,10 +3,10 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
+import { httpChecks } from '../../packages/serve/test/http-checks.js';
+import { keyNamed, startTestNode } from '../../packages/serve/test/node-under-test.js';
+import { streamChecks } from '../../packages/serve/test/stream-checks.js';
 import { MODEL_ID, storySettings } from '../../test/contract/play-story.js';
-import { httpChecks } from '../../test/serve/http-checks.js';
-import { keyNamed, startTestNode } from '../../test/serve/node-under-test.js';
-import { streamChecks } from '../../test/serve/stream-checks.js';
 import { temporaryFolder } from '../../test/temporary-folder.js';
 import { engineUnderTest } from './engine-under-test.js';
 

@@ -13,10 +13,10 @@ import {
   type Place,
   start,
   until,
-} from '../../test/e2e/pawl.js';
-import { call, message, text } from '../../test/e2e/wire-words.js';
-import { plainScript } from '../../test/mcp/test-servers.js';
-import { isEntry, NodeClient, rests } from '../../test/serve/node-client.js';
+} from '../../packages/pawl/test/e2e/pawl.js';
+import { call, message, text } from '../../packages/pawl/test/e2e/wire-words.js';
+import { plainScript } from '../../test/kit/mcp/test-servers.js';
+import { isEntry, NodeClient, rests } from '../../test/kit/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
 import * as ownPackage from '../src/index.js';
 import { freePorts } from '../src/start-engine.js';

@@ -3,9 +3,14 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { makeServed, type Place, start, until } from '../../test/e2e/pawl.js';
-import { call, last, message, text } from '../../test/e2e/wire-words.js';
-import { isEntry, NodeClient, rests, type StreamedMessage } from '../../test/serve/node-client.js';
+import { makeServed, type Place, start, until } from '../../packages/pawl/test/e2e/pawl.js';
+import { call, last, message, text } from '../../packages/pawl/test/e2e/wire-words.js';
+import {
+  isEntry,
+  NodeClient,
+  rests,
+  type StreamedMessage,
+} from '../../test/kit/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
 import { startBalancer } from './cluster/balancer.js';
 import { startTestEngine } from './engine-under-test.js';

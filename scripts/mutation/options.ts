@@ -31,7 +31,7 @@ export const options: PartialStrykerOptions = {
     'packages/pawl/bin',
     '.ci',
     'reports',
-    '/test/e2e',
+    '/packages/pawl/test',
     '/test/servers',
   ],
   // TypeScript 7 has no programming interface, and nothing of it is needed here.

@@ -6,7 +6,7 @@ import { defaultBounds } from '../../packages/verify/src/exploration/configurati
 import { createConfigurations } from '../../packages/verify/src/exploration/configurations.js';
 import { exploreOne } from '../../packages/verify/src/exploration/explore.js';
 import { projections } from '../../packages/verify/src/projections/all-projections.js';
-import { forAll, roam } from '../../test/agent/random.js';
+import { forAll, roam } from '../../test/kit/agent/random.js';
 
 /** Checks of a whole machine, bundled with each faulty copy. A finding is a sentence. */
 

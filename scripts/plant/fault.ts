@@ -5,7 +5,7 @@ export type Catcher =
   | { readonly kind: 'walks' }
   /** The explorer, in one of its configurations. */
   | { readonly kind: 'explorer'; readonly configuration: string }
-  /** One case or rule: its file in test/agent, as `rules-calls`, and its title. */
+  /** One case or rule: its file in packages/agent/test/machine, as `rules-calls`, and its title. */
   | { readonly kind: 'case'; readonly file: string; readonly title: string };
 
 export type Fault = {

@@ -14,7 +14,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const standIn = path.join(root, 'scripts/mutation/one-by-one.ts');
 
 /** The tests whose rows have names, as `cases-tools` or `rules-calls`. */
-const caseFiles = readdirSync(path.join(root, 'test/agent'))
+const CASES = 'packages/agent/test/machine';
+const caseFiles = readdirSync(path.join(root, CASES))
   .filter((file) => /^(cases|rules)-.*\.test\.ts$/.test(file) && !file.includes('random'))
   .map((file) => file.replace('.test.ts', ''));
 
@@ -59,7 +60,7 @@ export const openGarden = async (): Promise<Garden> => {
     stdin: {
       contents: [
         `export const files = {`,
-        ...caseFiles.map((file) => `'${file}': () => import('./test/agent/${file}.test.ts'),`),
+        ...caseFiles.map((file) => `'${file}': () => import('./${CASES}/${file}.test.ts'),`),
         `};`,
         `export { tests } from '${standIn}';`,
         `export * from './scripts/plant/checks.ts';`,

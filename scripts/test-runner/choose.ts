@@ -9,16 +9,17 @@ export type Chosen =
 
 /** Where files take longest: they begin first, so that short ones fill the end. */
 const LONG_FOLDERS = [
-  'test/pack/',
-  'test/sandbox/',
-  'test/e2e/',
-  'test/workspace/',
-  'test/ask/',
+  'packages/pawl/test/pack/',
+  'packages/agent/test/sandbox/',
+  'packages/pawl/test/e2e/',
+  'packages/agent/test/workspace/',
+  'packages/ask/test/',
   'test/examples/',
-  'test/torture/',
-  'test/gate/',
-  'test/simulation/',
-  'test/agent/',
+  'packages/pawl/test/torture/',
+  'packages/pawl/test/gate/',
+  'packages/pawl/test/simulation/',
+  'packages/verify/test/',
+  'packages/agent/test/machine/',
 ];
 
 const rank = (file: string): number => {
@@ -34,8 +35,16 @@ const testsIn = (root: string, folder: string): readonly string[] =>
     .map((file) => path.join(folder, file).replaceAll(path.sep, '/'))
     .filter((file) => file.endsWith('.test.ts'));
 
+/** Tests of the whole, and those of each package. */
+const testFolders = (root: string): readonly string[] =>
+  [
+    'test',
+    ...readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/test`),
+  ].filter((folder) => existsSync(path.join(root, folder)));
+
 /** All test files. */
-export const allTests = (root: string): readonly string[] => sorted(testsIn(root, 'test'));
+export const allTests = (root: string): readonly string[] =>
+  sorted(testFolders(root).flatMap((folder) => testsIn(root, folder)));
 
 const filesOf = (root: string, word: string): readonly string[] | string => {
   const file = path.relative(root, path.resolve(word)).replaceAll(path.sep, '/');

@@ -23,13 +23,15 @@ const OWN_PROCESS = 'test/own-process.ts';
 
 /** Unit tests that `npm run check` leaves to `npm test`: each computes for 4 to 24 s, all others together for 20. */
 export const LONG_UNIT_TESTS: readonly string[] = [
-  'test/agent/exploration/state-key.test.ts',
-  'test/agent/exploration/promises.test.ts',
-  'test/agent/faults.test.ts',
-  'test/ask/crash.test.ts',
-  'test/ask/explore.test.ts',
-  'test/ask/property.test.ts',
+  'packages/verify/test/exploration/state-key.test.ts',
+  'packages/verify/test/exploration/promises.test.ts',
+  'packages/verify/test/faults.test.ts',
+  'packages/ask/test/crash.test.ts',
+  'packages/ask/test/explore.test.ts',
+  'packages/ask/test/property.test.ts',
 ];
+
+const SOURCE = /^packages\/[^/]+\/src\//;
 
 /** Whether a test file can share the process of the unit tests. */
 export const isUnitTest = ({ inputs }: Pick<Metafile, 'inputs'>, file: string): boolean => {
@@ -41,7 +43,7 @@ export const isUnitTest = ({ inputs }: Pick<Metafile, 'inputs'>, file: string): 
     if (next === OWN_PROCESS) return false;
     for (const { path, external } of inputs[next]?.imports ?? []) {
       if (external === true && STARTING.has(path)) return false;
-      if (external !== true && !path.startsWith('packages/')) waiting.push(path);
+      if (external !== true && !SOURCE.test(path)) waiting.push(path);
     }
   }
   return true;

@@ -4,6 +4,8 @@ import type { Fault, Source } from './source.js';
 /**
  * The walls between packages: a package imports another one through its `exports`, and only if its package.json names
  * it. Packages, folders beside each other and files have no circle; type imports count.
+ * Tests of a package import what the package may import, its own files by their paths, and what all tests share: test/
+ * and scripts/. What they share knows no tests of a package.
  */
 
 /** What a package.json says about the package in whose folder it lies. */
@@ -33,6 +35,14 @@ const SOURCE = /^packages\/([^/]+)\/src\//;
 
 /** A file of a package's sources. */
 export const isPackageSource = (file: string): boolean => SOURCE.test(file);
+
+const TEST = /^packages\/([^/]+)\/test\//;
+
+/** A test of a package, or what helps one. */
+const isPackageTest = (file: string): boolean => TEST.test(file);
+
+/** A test, or what helps one. */
+export const isTest = (file: string): boolean => file.startsWith('test/') || isPackageTest(file);
 
 const packageOf = (file: string): string => SOURCE.exec(file)?.[1] ?? '';
 
@@ -210,3 +220,35 @@ export const wallFaults = (sources: readonly Source[], manifests: Manifests): re
   ...circleFaults(sources, manifests),
   ...smallFileFaults(sources, manifests),
 ];
+
+const testImportFault = (file: string, specifier: string, manifests: Manifests): string | null => {
+  const target = resolve(file, specifier, manifests);
+  const here = TEST.exec(file)?.[1];
+  if (here === undefined)
+    return target !== null && isPackageTest(target) && !file.endsWith('.test.ts')
+      ? `what all tests share imports no tests of a package ('${specifier}')`
+      : null;
+  if (specifier.startsWith('.'))
+    return target !== null &&
+      [`packages/${here}/`, 'test/', 'scripts/'].some((top) => target.startsWith(top))
+      ? null
+      : `a test imports another package by its name, and no tests of another one ('${specifier}')`;
+  const manifest = manifests.get(here);
+  const { name } = splitSpecifier(specifier);
+  if (target === null || manifest?.dependencies.has(name) === true) return null;
+  return name === manifest?.name
+    ? `a package never imports itself by its name ('${specifier}')`
+    : `packages/${here}/package.json does not name ${name}`;
+};
+
+/** For tests and what helps them. */
+export const testWallFaults = (
+  sources: readonly Source[],
+  manifests: Manifests,
+): readonly Fault[] =>
+  sources.flatMap(({ file, imports, lineOf }) =>
+    imports.flatMap(({ specifier, start }) => {
+      const text = testImportFault(file, specifier, manifests);
+      return text === null ? [] : [{ file, line: lineOf(start), text }];
+    }),
+  );

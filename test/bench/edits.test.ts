@@ -19,9 +19,14 @@ test('edits with mistakes: none in a wrong place, most right at once, nearly all
   assert.equal(count('wrongPlace'), 0, story('wrongPlace'));
   assert.ok(count('right') >= tried.length * 0.8, `${count('right')} of ${tried.length} at once`);
   const soon = count('right', 'rightAfterRefusal');
-  assert.ok(soon >= tried.length * 0.97, `${soon} of ${tried.length} after one refusal\n${story('refused')}`);
+  assert.ok(
+    soon >= tried.length * 0.97,
+    `${soon} of ${tried.length} after one refusal\n${story('refused')}`,
+  );
   const silent = tried.filter(({ named }) => named?.lines === false);
   assert.deepEqual(silent, [], 'every refusal names lines');
-  const overlooked = tried.filter(({ kind, fate }) => kind === 'one character wrong' && fate === 'right');
+  const overlooked = tried.filter(
+    ({ kind, fate }) => kind === 'one character wrong' && fate === 'right',
+  );
   assert.deepEqual(overlooked, [], 'a wrong character is never overlooked');
 });

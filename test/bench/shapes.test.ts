@@ -18,6 +18,9 @@ for (const task of taskNames) {
       sent.push(asked.sent.characters);
     }
     const [small = 0, large = 0] = sent;
-    assert.ok(small > 0 && Math.abs(large - small) < small / 50, `${small} characters, then ${large}`);
+    assert.ok(
+      small > 0 && Math.abs(large - small) < small / 50,
+      `${small} characters, then ${large}`,
+    );
   });
 }

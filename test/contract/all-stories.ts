@@ -4,4 +4,9 @@ import { toolStories } from './stories/tools.js';
 import { userStories } from './stories/user.js';
 import type { Story } from './story.js';
 
-export const allStories: readonly Story[] = [...replyStories, ...toolStories, ...userStories, ...hookStories];
+export const allStories: readonly Story[] = [
+  ...replyStories,
+  ...toolStories,
+  ...userStories,
+  ...hookStories,
+];

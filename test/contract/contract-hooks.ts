@@ -5,7 +5,10 @@ import type { JsonObject } from '../../packages/machine/src/kernel/shape.js';
 /** Hooks of a user for the contract's stories: one hook, called "guard". */
 
 type Said = Omit<Partial<HookVerdict>, 'hook'>;
-type Says = (facts: JsonObject, signal: AbortSignal) => Said | undefined | Promise<Said | undefined>;
+type Says = (
+  facts: JsonObject,
+  signal: AbortSignal,
+) => Said | undefined | Promise<Said | undefined>;
 
 const verdictsOf = (said: Said | undefined): HookVerdicts =>
   said === undefined ? [] : [{ hook: 'guard', decision: 'allow', ...said }];
@@ -50,7 +53,9 @@ export const gate = (said: Said): Gate => {
       isLater = true;
       begins.happen();
       const stopped = new Promise<Said>((resolve) =>
-        signal.addEventListener('abort', () => resolve({ fault: 'it was stopped' }), { once: true }),
+        signal.addEventListener('abort', () => resolve({ fault: 'it was stopped' }), {
+          once: true,
+        }),
       );
       return Promise.race([opens.happened.then(() => said), stopped]);
     },

@@ -22,7 +22,8 @@ const tool = (name: string, own: CallTraits, run: Run): Tool => ({
   traits: own,
   judge: (input, workspace) => {
     const { text = '' } = input;
-    if (typeof text !== 'string') return { kind: 'invalid', field: 'text', why: 'must be a string' };
+    if (typeof text !== 'string')
+      return { kind: 'invalid', field: 'text', why: 'must be a string' };
     const facts = { argv: [], paths: [workspace], hosts: [], shape: `${name} ${text}` };
     return { kind: 'ok', input, facts };
   },
@@ -34,7 +35,10 @@ const untilAborted: Run = (text, { signal, progress }) => {
   progress(`working ${text}`.trim());
   return new Promise((resolve) => {
     const end = (): void =>
-      resolve({ status: signal.reason === 'timedOut' ? 'timedOut' : 'cancelled', text: 'half done' });
+      resolve({
+        status: signal.reason === 'timedOut' ? 'timedOut' : 'cancelled',
+        text: 'half done',
+      });
     if (signal.aborted) end();
     else signal.addEventListener('abort', end, { once: true });
   });
@@ -63,7 +67,11 @@ export const contractHooks = (failing: 'RunningAutoformatters' | null = null): H
   run: async (phase) => {
     if (phase === failing) throw new Error('the formatter is broken');
     if (phase === 'CheckingGitCommits')
-      return { ...QUIET, commits: [{ hash: 'c0ffee', subject: 'a commit' }], note: 'A commit was made.' };
+      return {
+        ...QUIET,
+        commits: [{ hash: 'c0ffee', subject: 'a commit' }],
+        note: 'A commit was made.',
+      };
     return QUIET;
   },
 });

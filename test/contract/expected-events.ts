@@ -20,7 +20,9 @@ const shorten = (text: string): string =>
 
 /** One line: the type, then what else the event holds. */
 const eventLine = ({ type, ...facts }: Event, workspace: string): string => {
-  const shared = Object.fromEntries(Object.entries(facts).filter(([name]) => !OWN_TO_A_RUN.includes(name)));
+  const shared = Object.fromEntries(
+    Object.entries(facts).filter(([name]) => !OWN_TO_A_RUN.includes(name)),
+  );
   const text = JSON.stringify(shared).replaceAll(workspace, '/workspace');
   return text === '{}' ? type : shorten(`${type} ${text}`);
 };

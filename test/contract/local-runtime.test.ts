@@ -40,7 +40,8 @@ const makeLocal =
       report: (fault) => faults.push(fault),
     });
     const stop = async (): Promise<void> => {
-      for await (const { sessionId } of runtime.list()) await runtime.close(sessionId).catch(() => undefined); // closed already
+      for await (const { sessionId } of runtime.list())
+        await runtime.close(sessionId).catch(() => undefined); // closed already
     };
     return { runtime, stop };
   };
@@ -52,7 +53,11 @@ const found = new Map<string, readonly string[]>();
 for (const story of allStories)
   test(`story: ${story.name}`, async (context) => {
     const workspace = temporaryFolder(context, 'contract');
-    const played = await playStory(story, makeLocal(temporaryFolder(context, 'journals')), workspace);
+    const played = await playStory(
+      story,
+      makeLocal(temporaryFolder(context, 'journals')),
+      workspace,
+    );
     const lines = linesOf(played.entries, workspace);
     found.set(story.name, lines);
     if (!updates) assert.deepEqual(lines, expected.get(story.name));

@@ -49,7 +49,10 @@ class SeenSteps {
         waiter = { fits, resolve, reject };
         this.#waiters.add(waiter);
         const types = (): string => this.all.map(({ event }) => event.type).join(' ');
-        timer = setTimeout(() => reject(new Error(`${what} did not come after: ${types()}`)), DEADLINE_MS);
+        timer = setTimeout(
+          () => reject(new Error(`${what} did not come after: ${types()}`)),
+          DEADLINE_MS,
+        );
       });
     } finally {
       clearTimeout(timer);
@@ -58,7 +61,8 @@ class SeenSteps {
   }
 }
 
-const waits = ({ name }: State): boolean => name === 'WaitingForUserInput' || name === 'ShuttingDown';
+const waits = ({ name }: State): boolean =>
+  name === 'WaitingForUserInput' || name === 'ShuttingDown';
 
 /** The entries up to the last one that is known now. */
 export const entriesOf = async (runtime: Runtime, id: string): Promise<readonly Entry[]> => {
@@ -108,12 +112,22 @@ export type Played = {
 };
 
 /** Plays the story in a session of its own, closes it, and returns what its journal holds. */
-export const playStory = async (story: Story, make: MakeRuntime, workspace: string): Promise<Played> => {
+export const playStory = async (
+  story: Story,
+  make: MakeRuntime,
+  workspace: string,
+): Promise<Played> => {
   const { replies, facts, hooks = null, settings, stoppingPolicy = null } = story;
   const userHooks = story.userHooks?.() ?? null;
   const script = { replies, ...(facts === undefined ? {} : { facts }) };
   const model = scriptedModel(script, { id: MODEL_ID });
-  const { runtime, stop } = await make({ model, tools: contractTools, hooks, userHooks, stoppingPolicy });
+  const { runtime, stop } = await make({
+    model,
+    tools: contractTools,
+    hooks,
+    userHooks,
+    stoppingPolicy,
+  });
   try {
     const created = { settings: storySettings(workspace, settings), instructions: 'Be brief.' };
     const id = await runtime.create(created);

@@ -59,7 +59,8 @@ const listOf = async (runtime: Runtime): Promise<readonly SessionInfo[]> => {
   return infos;
 };
 
-const typesOf = (entries: readonly Entry[]): readonly string[] => entries.map((entry) => entry.event.type);
+const typesOf = (entries: readonly Entry[]): readonly string[] =>
+  entries.map((entry) => entry.event.type);
 
 export const sessionChecks: readonly SessionCheck[] = [
   {
@@ -148,7 +149,9 @@ export const sessionChecks: readonly SessionCheck[] = [
       await session.ask('one');
       await session.ask('two');
       const entries = await session.entries();
-      const second = entries.find((entry) => entry.event.type === 'UserInput' && entry.event.text === 'two');
+      const second = entries.find(
+        (entry) => entry.event.type === 'UserInput' && entry.event.text === 'two',
+      );
       const at = (second?.seq ?? 0) - 1;
       const forked = await runtime.fork(session.id, at);
       assert.deepEqual(await entriesOf(runtime, forked), entries.slice(0, at));
@@ -216,7 +219,11 @@ export const sessionChecks: readonly SessionCheck[] = [
       const [first, second, third, end, , last] = seqs; // the late one is refused, or has an entry and no effect
       assert.deepEqual([first, second, third, end, last], [1, 'refused', 2, 3, 'refused']);
       const types = typesOf(await session.entries());
-      assert.deepEqual(types.slice(0, 3), ['SettingsChanged', 'SettingsChanged', 'ShutdownRequested']);
+      assert.deepEqual(types.slice(0, 3), [
+        'SettingsChanged',
+        'SettingsChanged',
+        'ShutdownRequested',
+      ]);
       assert.equal((await runtime.state(session.id)).state.name, 'ShuttingDown');
     },
   },
@@ -224,7 +231,9 @@ export const sessionChecks: readonly SessionCheck[] = [
     name: 'the steps that a watcher sees make the spans of a turn',
     async run(runtime, workspace) {
       const exporter = new InMemorySpanExporter();
-      const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+      const provider = new BasicTracerProvider({
+        spanProcessors: [new SimpleSpanProcessor(exporter)],
+      });
       const session = await begin(runtime, workspace);
       traceRuntimeSession(runtime, session.id, { tracer: provider.getTracer('contract') });
       await session.ask('one');
@@ -279,7 +288,9 @@ export const sessionChecks: readonly SessionCheck[] = [
   {
     name: 'twenty sessions at once do not mix',
     async run(runtime, workspace) {
-      const sessions = await Promise.all(Array.from({ length: 20 }, () => begin(runtime, workspace)));
+      const sessions = await Promise.all(
+        Array.from({ length: 20 }, () => begin(runtime, workspace)),
+      );
       await Promise.all(sessions.map((session, index) => session.ask(`I am ${index}`)));
       for (const [index, session] of sessions.entries()) {
         const replies = (await session.entries()).flatMap(({ event: one }) =>

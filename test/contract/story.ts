@@ -3,7 +3,12 @@ import type { State } from '../../packages/agent/src/machine/state.js';
 import type { Script } from '../../packages/agent/src/models/scripted-model.js';
 import type { Hooks, UserHooks } from '../../packages/agent/src/ports/hooks.js';
 import type { Entry } from '../../packages/agent/src/ports/journal.js';
-import type { Input, Runtime, Stepped, StoppingPolicy } from '../../packages/agent/src/ports/session.js';
+import type {
+  Input,
+  Runtime,
+  Stepped,
+  StoppingPolicy,
+} from '../../packages/agent/src/ports/session.js';
 
 /** A story of the contract: what one user does in one session, and what the model answers. */
 

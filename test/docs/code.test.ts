@@ -20,10 +20,12 @@ const documents = [
 /** Blocks of TypeScript that begin with an import, by a file name that says where each stands. */
 const programs = documents.flatMap((document) => {
   const text = readFileSync(path.join(root, document), 'utf8');
-  return [...text.matchAll(/^```ts\n(import [\s\S]*?)^```$/gm)].map(({ 1: program = '', index }) => {
-    const line = text.slice(0, index).split('\n').length;
-    return { name: `${path.basename(document, '.md')}-line-${line}.ts`, program };
-  });
+  return [...text.matchAll(/^```ts\n(import [\s\S]*?)^```$/gm)].map(
+    ({ 1: program = '', index }) => {
+      const line = text.slice(0, index).split('\n').length;
+      return { name: `${path.basename(document, '.md')}-line-${line}.ts`, program };
+    },
+  );
 });
 
 const compilerSettings = (files: readonly string[]) => ({
@@ -43,7 +45,10 @@ test('the programs in README.md and docs/ compile', () => {
     const settings = compilerSettings(programs.map(({ name }) => name));
     writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(settings));
     const compiler = path.join(root, 'node_modules', '.bin', 'tsc');
-    const { status, stdout } = spawnSync(compiler, ['-p', folder], { cwd: folder, encoding: 'utf8' });
+    const { status, stdout } = spawnSync(compiler, ['-p', folder], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
     assert.equal(status, 0, stdout);
   } finally {
     removeFolderSync(folder);

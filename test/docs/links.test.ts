@@ -92,7 +92,9 @@ const flagsByCommand = new Map(
 
 /** Command lines in code, fenced or not: up to a pipe, a redirection, a comment, `--`; quoted words are one. */
 const commandLines = (text: string): readonly string[] => {
-  const fenced = [...text.matchAll(FENCE)].filter(([, language]) => language === 'sh' || language === '');
+  const fenced = [...text.matchAll(FENCE)].filter(
+    ([, language]) => language === 'sh' || language === '',
+  );
   const inline = [...text.replace(FENCE, '').matchAll(/`([^`\n]*)`/g)].map(([, code = '']) => code);
   return [...fenced.flatMap(([, , code = '']) => code.split('\n')), ...inline]
     .map((line) => /(?:^|^\$ |\| |node bin\/)pawl(?:\.js)?((?: .*)?)$/.exec(line)?.[1])
@@ -106,7 +108,8 @@ const commandFaults = (document: string, text: string): readonly string[] =>
     const words = line.split(/[\s[\]|\\]+/).filter((word) => word !== '');
     const [first = ''] = words;
     const isCommand = /^[a-z]+$/.test(first);
-    if (isCommand && !commands.includes(first)) return [`${document}: there is no command 'pawl${line}'`];
+    if (isCommand && !commands.includes(first))
+      return [`${document}: there is no command 'pawl${line}'`];
     const known = isCommand ? (flagsByCommand.get(first) ?? []) : rootFlags;
     return words
       .filter((word) => /^--?[a-zA-Z]/.test(word) && !known.includes(word))
@@ -134,7 +137,9 @@ describe('documents', () => {
   for (const document of documents) {
     const text = read(document);
     it(`${document} links and names only files that are there`, () => {
-      const faults = [linkFaults, pathFaults, packagePathFaults].flatMap((check) => check(document, text));
+      const faults = [linkFaults, pathFaults, packagePathFaults].flatMap((check) =>
+        check(document, text),
+      );
       assert.deepEqual(faults, []);
     });
     it(`${document} names only commands and flags that pawl has`, () => {

@@ -68,11 +68,14 @@ const states = Object.keys(agent.states);
 const events = Object.keys(agent.events);
 
 /** A rule about every state or every event says nothing about a particular one. */
-const namesIn = (names: DocumentedRule['states']): readonly string[] => (names === 'every' ? [] : names);
+const namesIn = (names: DocumentedRule['states']): readonly string[] =>
+  names === 'every' ? [] : names;
 
 /** States and events that no rule names. */
 const ungoverned = (rules: Rules): readonly string[] => {
-  const named = new Set(rules.flatMap((rule) => [...namesIn(rule.states), ...namesIn(rule.events)]));
+  const named = new Set(
+    rules.flatMap((rule) => [...namesIn(rule.states), ...namesIn(rule.events)]),
+  );
   return [...states, ...events].filter((name) => !named.has(name));
 };
 
@@ -108,7 +111,8 @@ test('no anchor stands twice, and anchors are words', () => {
 // ---- The page ----
 
 test('an entry without a text, states or tests, or with more than these, is named', () => {
-  const entry = '### it-holds\n\nIt holds.\n\n- States: every state\n- Tests: [it](../test/it.test.ts)';
+  const entry =
+    '### it-holds\n\nIt holds.\n\n- States: every state\n- Tests: [it](../test/it.test.ts)';
   assert.deepEqual(readRules(`# Rules\n\n## A subject\n\n${entry}\n`), [
     {
       anchor: 'it-holds',
@@ -118,7 +122,11 @@ test('an entry without a text, states or tests, or with more than these, is name
       tests: { 'test/it.test.ts': ['it'] },
     },
   ]);
-  for (const line of ['It holds.\n\n', '- States: every state\n', '- Tests: [it](../test/it.test.ts)'])
+  for (const line of [
+    'It holds.\n\n',
+    '- States: every state\n',
+    '- Tests: [it](../test/it.test.ts)',
+  ])
     assert.throws(() => readRules(entry.replace(line, '')), /this entry is no rule:\nit-holds/);
   assert.throws(() => readRules(`${entry}\n- More: this`), /this entry is no rule/);
 });
@@ -130,13 +138,16 @@ const citingFiles = [
   ...['README.md', 'AGENTS.md', 'CHANGELOG.md'],
   ...['packages', 'test', 'scripts', 'bench', 'docs', 'examples'].flatMap((folder) =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => CITING.test(file) && !/node_modules|^pawl\/(dist|docs|[A-Z]+\.md)/.test(file))
+      .filter(
+        (file) => CITING.test(file) && !/node_modules|^pawl\/(dist|docs|[A-Z]+\.md)/.test(file),
+      )
       .map((file) => path.join(folder, file)),
   ),
 ].filter((file) => existsSync(path.join(root, file)));
 
 const citations = /rules\.md#([\w-]+)/g;
-/** Rules that rows of test/agent are about, and that the invariants check. */
+/** Rules that rows about the machine name, and that the invariants check. */
+const ROWS = /^(?:packages\/(?:agent\/test\/(?:machine|policy)|verify\/test)|test\/kit\/agent)\//;
 const rowRules = /\brule: '([\w-]+)'/g;
 const invariantRules = /(?<=type RuleName =(?:\s+\| '[\w-]+')*\s+\| )'([\w-]+)'/g;
 /** Rules, sections and cases by a number that nobody can look up: `R12`, `(2.13)`, `case 7:`. */
@@ -149,7 +160,7 @@ const citationFaults = (file: string, text: string): readonly string[] =>
     ...[
       ...text.matchAll(citations),
       ...text.matchAll(invariantRules),
-      ...(file.startsWith('test/agent/') ? text.matchAll(rowRules) : []),
+      ...(ROWS.test(file) ? text.matchAll(rowRules) : []),
     ].filter(([, anchor = '']) => !anchors.includes(anchor)),
     ...text.matchAll(numbers),
   ].map(([citation]) => `${file}: ${citation}`);
@@ -169,13 +180,13 @@ test('a citation that leads nowhere, or is a number, is named', () => {
     "type RuleName =\n  | 'one-request'\n  | 'no-such-promise';",
     "{ rule: 'Bash(npm test)' }, { rule: 'no-such-row' }",
   ];
-  assert.deepEqual(citationFaults('test/agent/x.ts', text.join('\n')), [
-    'test/agent/x.ts: rules.md#no-such-rule',
-    "test/agent/x.ts: 'no-such-promise'",
-    "test/agent/x.ts: rule: 'no-such-row'",
-    'test/agent/x.ts: R12',
-    'test/agent/x.ts: R83c',
-    'test/agent/x.ts: (retry, 2.7)',
-    'test/agent/x.ts: case 7:',
+  assert.deepEqual(citationFaults('packages/agent/test/machine/x.ts', text.join('\n')), [
+    'packages/agent/test/machine/x.ts: rules.md#no-such-rule',
+    "packages/agent/test/machine/x.ts: 'no-such-promise'",
+    "packages/agent/test/machine/x.ts: rule: 'no-such-row'",
+    'packages/agent/test/machine/x.ts: R12',
+    'packages/agent/test/machine/x.ts: R83c',
+    'packages/agent/test/machine/x.ts: (retry, 2.7)',
+    'packages/agent/test/machine/x.ts: case 7:',
   ]);
 });

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 /** Each row of docs/seeds/README.md names the tests that keep it: by their file, and by their title as it stands there. */
 
 const page = fileURLToPath(new URL('../../docs/seeds/README.md', import.meta.url));
-const TEST_LINK = /\[([^\]]+)\]\((\.\.\/\.\.\/test\/[^)]+)\)/g;
+const TEST_LINK = /\[([^\]]+)\]\((\.\.\/\.\.\/(?:packages\/[a-z]+\/)?test\/[^)]+)\)/g;
 
 /** The tests that a row names and that do not exist. */
 const faultsOf = (text: string): readonly string[] =>

@@ -27,7 +27,8 @@ const isUpdate = (process.env.UPDATE ?? '') !== '';
 const LINES_MAX = 46;
 
 const files = readdirSync(folder).filter((name) => name.endsWith('.ts'));
-const expectedOf = (file: string): string => path.join(folder, 'expected', `${file.slice(0, 2)}.txt`);
+const expectedOf = (file: string): string =>
+  path.join(folder, 'expected', `${file.slice(0, 2)}.txt`);
 const textOf = (file: string): string => readFileSync(path.join(folder, file), 'utf8');
 
 /** A project that has installed the package, with the examples as JavaScript. */
@@ -74,7 +75,9 @@ describe('examples', () => {
       const lines = text.trimEnd().split('\n').length;
       assert.ok(lines <= LINES_MAX, `${lines} lines, at most ${LINES_MAX}`);
       const named = [...text.matchAll(/ from '([^']+)';/g)].map(([, name = '']) => name);
-      const foreign = named.filter((name) => !/^(pawl(\/machine|\/testing)?|zod|node:.+)$/.test(name));
+      const foreign = named.filter(
+        (name) => !/^(pawl(\/machine|\/testing)?|zod|node:.+)$/.test(name),
+      );
       assert.deepEqual(foreign, []);
     });
 

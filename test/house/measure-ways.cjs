@@ -20,7 +20,10 @@ const takeFunctions = () => {
       .filter(({ url }) => url.endsWith('/program.mjs'))
       .flatMap(({ functions }) => functions)
       .filter(({ ranges: [whole] }) => whole.count > 0)
-      .map(({ functionName, ranges: [whole] }) => ({ name: functionName, start: whole.startOffset }));
+      .map(({ functionName, ranges: [whole] }) => ({
+        name: functionName,
+        start: whole.startOffset,
+      }));
   });
   return found;
 };

@@ -4,9 +4,9 @@ import path from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { array, number, object, parse, string } from 'valibot';
+import { expectCode, makeServed, start } from '../../packages/pawl/test/e2e/pawl.js';
+import { openReady } from '../../packages/pawl/test/e2e/window.js';
 import { bundleProgram } from '../bundled-program.js';
-import { expectCode, makeServed, start } from '../e2e/pawl.js';
-import { openReady } from '../e2e/window.js';
 import type { ServerReply } from '../servers/anthropic.js';
 
 /**
@@ -40,7 +40,8 @@ before(async () => {
   }));
 });
 
-const fileAt = (start: number): string => places.findLast((place) => place.start <= start)?.file ?? '';
+const fileAt = (start: number): string =>
+  places.findLast((place) => place.start <= start)?.file ?? '';
 
 /** The functions of a moment, without the bodies of modules: those are called like their files, or not at all at 0. */
 const wayOf = (folder: string, moments: readonly string[]): Way => {
@@ -77,8 +78,14 @@ const check = (
   context.diagnostic(`${way.files.length} files, ${way.functions} functions`);
   if (process.env.WAYS_LIST === '1') context.diagnostic(way.files.join('\n'));
   assert.ok(way.files.length > 10, 'control: a way runs through some files');
-  assert.ok(way.files.length <= ceiling.files, `${way.files.length} files:\n${way.files.join('\n')}`);
-  assert.ok(way.functions <= (ceiling.functions ?? Number.POSITIVE_INFINITY), `${way.functions} functions`);
+  assert.ok(
+    way.files.length <= ceiling.files,
+    `${way.files.length} files:\n${way.files.join('\n')}`,
+  );
+  assert.ok(
+    way.functions <= (ceiling.functions ?? Number.POSITIVE_INFINITY),
+    `${way.functions} functions`,
+  );
 };
 
 test('from Enter in a terminal to the request', async (context) => {

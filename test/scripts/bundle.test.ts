@@ -20,7 +20,10 @@ const inFolder = async (
 ): Promise<void> => {
   const root = mkdtempSync(path.join(tmpdir(), 'pawl-bundle-'));
   try {
-    for (const [file, text] of Object.entries({ 'package.json': '{ "type": "module" }', ...files })) {
+    for (const [file, text] of Object.entries({
+      'package.json': '{ "type": "module" }',
+      ...files,
+    })) {
       mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
       writeFileSync(path.join(root, file), text);
     }
@@ -31,7 +34,10 @@ const inFolder = async (
 };
 
 const runNode = (root: string, program: string): string =>
-  execFileSync(process.execPath, ['--input-type=module', '-e', program], { cwd: root, encoding: 'utf8' });
+  execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: root,
+    encoding: 'utf8',
+  });
 
 describe('the bundle', () => {
   it('loads modules of Node that few runs use with their first use, whole', () =>
@@ -49,9 +55,13 @@ describe('the bundle', () => {
       },
       async (root) => {
         await bundle(root);
-        const said = execFileSync(process.execPath, [path.join(root, 'packages/pawl/dist/cli.cjs')], {
-          encoding: 'utf8',
-        });
+        const said = execFileSync(
+          process.execPath,
+          [path.join(root, 'packages/pawl/dist/cli.cjs')],
+          {
+            encoding: 'utf8',
+          },
+        );
         assert.equal(said, 'false\ntext true function\n');
       },
     ));
@@ -62,7 +72,8 @@ describe('the bundle', () => {
         'packages/pawl/src/machine.ts':
           "import { settle } from './other.js';\nexport const all = [settle, function settle() {}];\n",
         'packages/pawl/src/other.ts': 'const settle = () => 1;\nexport { settle };\n',
-        'packages/pawl/src/index.ts': "export { all } from './machine.js';\nexport const settle = () => 2;\n",
+        'packages/pawl/src/index.ts':
+          "export { all } from './machine.js';\nexport const settle = () => 2;\n",
       },
       async (root) => {
         await bundle(root);
@@ -77,20 +88,25 @@ describe('the bundle', () => {
     inFolder(
       {
         'packages/pawl/src/machine.ts': "export { now } from './now.js';\n",
-        'packages/pawl/src/now.ts': "import { hrtime } from 'node:process';\nexport const now = hrtime;\n",
+        'packages/pawl/src/now.ts':
+          "import { hrtime } from 'node:process';\nexport const now = hrtime;\n",
       },
-      (root) => assert.rejects(bundle(root), /must run in a browser, but .* imports (node:)?process/),
+      (root) =>
+        assert.rejects(bundle(root), /must run in a browser, but .* imports (node:)?process/),
     ));
 
   it('gives a bundled CommonJS package the modules of Node that it requires, and its licence a place', () =>
-    inFolder({ ...OLD_PACKAGE, ...CLI, 'node_modules/old/LICENSE': 'Do what you like.' }, async (root) => {
-      await bundle(root);
-      for (const file of ['cli.cjs', 'index.js']) {
-        assert.equal(runNode(root, `await import('./packages/pawl/dist/${file}');`), 'b\n', file);
-      }
-      const notice = readFileSync(path.join(root, 'THIRD-PARTY.md'), 'utf8');
-      assert.match(notice, /## old 1\.2\.3 \(MIT\)\n\n```text\nDo what you like\.\n```/);
-    }));
+    inFolder(
+      { ...OLD_PACKAGE, ...CLI, 'node_modules/old/LICENSE': 'Do what you like.' },
+      async (root) => {
+        await bundle(root);
+        for (const file of ['cli.cjs', 'index.js']) {
+          assert.equal(runNode(root, `await import('./packages/pawl/dist/${file}');`), 'b\n', file);
+        }
+        const notice = readFileSync(path.join(root, 'THIRD-PARTY.md'), 'utf8');
+        assert.match(notice, /## old 1\.2\.3 \(MIT\)\n\n```text\nDo what you like\.\n```/);
+      },
+    ));
 
   it('refuses to bundle a package without its licence text', () =>
     inFolder({ ...OLD_PACKAGE, ...CLI }, (root) =>

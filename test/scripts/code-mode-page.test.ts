@@ -12,8 +12,14 @@ test(`${codeModePage} shows both tables (if not: npm run update)`, () => {
 });
 
 test('its chart is the seed’s own: five states, eight arrows', () => {
-  const arrows = (cutOut(page, 'diagram') ?? '').split('\n').filter((line) => / --> (?!\[\*\])/.test(line));
-  assert.equal(arrows.filter((line) => !line.includes('[*]')).length, 7, 'EXECUTING to DONE has two names');
+  const arrows = (cutOut(page, 'diagram') ?? '')
+    .split('\n')
+    .filter((line) => / --> (?!\[\*\])/.test(line));
+  assert.equal(
+    arrows.filter((line) => !line.includes('[*]')).length,
+    7,
+    'EXECUTING to DONE has two names',
+  );
   assert.equal(cutOut(page, 'words')?.match(/^\| [A-Z_]+ \|/gm)?.length, 8);
 });
 

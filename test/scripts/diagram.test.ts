@@ -17,7 +17,8 @@ import {
 
 const DOCUMENT = 'before\n<!-- diagram:begin -->\nold\n<!-- diagram:end -->\nafter\n';
 
-const textOf = (file: string): string => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+const textOf = (file: string): string =>
+  readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 
 describe('documents show what the table says', () => {
   it('puts a diagram between its markers and leaves the rest alone', () => {
@@ -55,6 +56,9 @@ describe('documents show what the table says', () => {
   });
 
   it('docs/machine.md shows the table (if not: npm run update)', () => {
-    assert.equal(cutOut(textOf('docs/machine.md'), 'table'), markdownTable(agent, askedActions).trim());
+    assert.equal(
+      cutOut(textOf('docs/machine.md'), 'table'),
+      markdownTable(agent, askedActions).trim(),
+    );
   });
 });

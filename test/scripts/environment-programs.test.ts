@@ -20,7 +20,8 @@ const FILES: Readonly<Record<string, string>> = {
     "import { word } from './word.js';\nconst said: string = 'worker ' + word;\nconsole.log(said);\n",
   'packages/ask/src/environments/quickjs/word.ts': "export const word = 'bundled';\n",
   'packages/ask/src/environments/sandboxed/kernel/own.cjs': "console.log('copied');\n",
-  'packages/ask/src/environments/quickjs/quickjs-worker-from-source.js': "console.log('from source');\n",
+  'packages/ask/src/environments/quickjs/quickjs-worker-from-source.js':
+    "console.log('from source');\n",
   'packages/pawl/src/show.ts': `import { programFile } from '@pawl/ask/environments/bundled-program-file';
     export const show = () => [
       programFile('quickjs-worker-from-source.js', 'quickjs-worker.js'), programFile('kernel/own.cjs')].join('\\n');

@@ -10,7 +10,10 @@ const SOURCES = fileURLToPath(new URL('../../packages/', import.meta.url));
 /** Packages of which a source imports values; those that `import()` loads don't count. */
 const importedBy = (source: string): readonly string[] =>
   [...source.matchAll(/^import (?!type )(?:\{([^}]*)\}|[^;{]*?)\s*from '([^.'][^']*)'/gm)]
-    .filter(([, names]) => names === undefined || names.split(',').some((one) => !/^\s*(type |$)/.test(one)))
+    .filter(
+      ([, names]) =>
+        names === undefined || names.split(',').some((one) => !/^\s*(type |$)/.test(one)),
+    )
     .map(([, , name = '']) => name)
     .filter((name) => !name.startsWith('node:') && !name.startsWith('@pawl/'));
 

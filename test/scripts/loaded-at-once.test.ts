@@ -4,10 +4,10 @@ import path from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { build } from 'esbuild';
 import { array, number, object, parse, string } from 'valibot';
+import { prepareAsk, program } from '../../packages/pawl/test/e2e/asking.js';
+import { expectCode, makePlace, root, start } from '../../packages/pawl/test/e2e/pawl.js';
 import { buildLibrary, sourcesLoadedAtOnce } from '../../scripts/bundle.js';
 import { workspacePackages } from '../../scripts/workspace-packages.js';
-import { prepareAsk, program } from '../e2e/asking.js';
-import { expectCode, makePlace, root, start } from '../e2e/pawl.js';
 
 /** The agent is loaded without ask: ask comes with its first use. */
 
@@ -26,7 +26,9 @@ const coverageShape = object({
   result: array(
     object({
       url: string(),
-      functions: array(object({ functionName: string(), ranges: array(object({ count: number() })) })),
+      functions: array(
+        object({ functionName: string(), ranges: array(object({ count: number() })) }),
+      ),
     }),
   ),
 });
@@ -45,14 +47,21 @@ const loadedWhile = async (
   const words = [path.join(root, 'packages/pawl/dist/cli.cjs'), ...wordsFor(place)];
   expectCode(await start(covered, process.execPath, words).ended, 0);
   const files = readdirSync(coverage).flatMap(
-    (file) => parse(coverageShape, JSON.parse(readFileSync(path.join(coverage, file), 'utf8'))).result,
+    (file) =>
+      parse(coverageShape, JSON.parse(readFileSync(path.join(coverage, file), 'utf8'))).result,
   );
   const sources = files
     .filter(({ url }) => url.endsWith('/cli.cjs'))
     .flatMap(({ functions }) => functions)
-    .filter(({ functionName, ranges: [whole] }) => functionName.startsWith('packages/') && whole?.count !== 0)
+    .filter(
+      ({ functionName, ranges: [whole] }) =>
+        functionName.startsWith('packages/') && whole?.count !== 0,
+    )
     .map(({ functionName }) => functionName);
-  return [...sources, ...(files.some(({ url }) => url.endsWith(`/${PROTOCOLS}`)) ? [PROTOCOLS] : [])];
+  return [
+    ...sources,
+    ...(files.some(({ url }) => url.endsWith(`/${PROTOCOLS}`)) ? [PROTOCOLS] : []),
+  ];
 };
 
 const REPLY = { replies: [{ text: 'Hello.' }] };
@@ -101,7 +110,7 @@ describe('ask and the parts for editors are loaded with their first use', () => 
     const plain = await loadedWhile(context, promptWords());
     assert.ok(plain.includes(AGENT));
     assert.deepEqual(ofAsk(plain), []);
-    // nor telemetry, which nobody asked for: test/e2e/telemetry.test.ts is the control
+    // nor telemetry, which nobody asked for: packages/pawl/test/e2e/telemetry.test.ts is the control
     assert.deepEqual(
       plain.filter((source) =>
         /^packages\/inspector\/src\/spans\/|export-spans|^protocols\.cjs$/.test(source),
@@ -112,7 +121,10 @@ describe('ask and the parts for editors are loaded with their first use', () => 
     assert.ok(exploring.includes('packages/pawl/src/sessions/explore-tool.ts'));
     assert.deepEqual(ofAsk(exploring), []);
     // control: where it is used, the same look finds it
-    const asking = await loadedWhile(context, (place) => [...prepareAsk(place, ANSWER), 'what is in it?']);
+    const asking = await loadedWhile(context, (place) => [
+      ...prepareAsk(place, ANSWER),
+      'what is in it?',
+    ]);
     assert.ok(asking.includes(ASK));
   });
 

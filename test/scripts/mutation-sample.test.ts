@@ -30,7 +30,8 @@ const textsOf = (sample: readonly Mutation[]): readonly string[] =>
 
 test('a sample takes from each file its share, a larger one contains it, and another seed gives another', () => {
   const sample = chooseSample(all, { seed: 7, count: 50 });
-  const share = (file: string): number => sample.filter((mutation) => mutation.file === file).length;
+  const share = (file: string): number =>
+    sample.filter((mutation) => mutation.file === file).length;
   for (const [file, expected] of [
     ['packages/large.ts', 30],
     ['packages/middle.ts', 15],
@@ -59,19 +60,31 @@ test('two equal mutants on one line are two', () => {
       { ...first, why: 'b' },
     ],
   );
-  assert.deepEqual([pairs.get(one)?.why, pairs.get(twin)?.why, pairs.get(third)], ['a', 'b', undefined]);
+  assert.deepEqual(
+    [pairs.get(one)?.why, pairs.get(twin)?.why, pairs.get(third)],
+    ['a', 'b', undefined],
+  );
 });
 
 test('the section says what was tried again, and gives no share of a few', () => {
   const sample = { at: '2026-01-01', seed: 7, all: 600 };
-  const mutations = mutantsOf('packages/large/a.ts', 5).map((one) => ({ ...one, status: 'Killed' as const }));
+  const mutations = mutantsOf('packages/large/a.ts', 5).map((one) => ({
+    ...one,
+    status: 'Killed' as const,
+  }));
   const again = [{ at: '2026-01-02', count: 3, caught: 2, how: 'by hand' }];
   const section = sampleSection({ 'packages/large': { ...sample, mutations, again } }, []);
   assert.match(section, /\n- large: 3 on 2026-01-02, by hand: 2 caught\n/);
   assert.match(section, /\| large \| 2026-01-01 .* \| too few \| too few \|/);
-  const caught = mutantsOf('packages/large/a.ts', 40).map((one) => ({ ...one, status: 'Killed' as const }));
+  const caught = mutantsOf('packages/large/a.ts', 40).map((one) => ({
+    ...one,
+    status: 'Killed' as const,
+  }));
   const later = [{ at: '2026-01-02', count: 20, caught: 20, how: 'by hand' }];
-  const larger = sampleSection({ 'packages/large': { ...sample, mutations: caught, again: later } }, []);
+  const larger = sampleSection(
+    { 'packages/large': { ...sample, mutations: caught, again: later } },
+    [],
+  );
   assert.match(larger, /\| 100\.0 \| 35 to 65 \|/, 'bounds by what was caught at first');
 });
 
@@ -92,7 +105,10 @@ test('a survivor needs a reason, and a reason a survivor or no place in the samp
   assert.match(sampleFaults(samples, []).join('\n'), /^packages\/large\.ts:1: .*survives/);
   const outside = { ...listed(first), was: 'not in the sample' };
   assert.deepEqual(sampleFaults(samples, [listed(first), outside]), []);
-  assert.match(sampleFaults(samples, [listed(first), listed(second)]).join('\n'), /does not survive/);
+  assert.match(
+    sampleFaults(samples, [listed(first), listed(second)]).join('\n'),
+    /does not survive/,
+  );
 });
 
 test('the section of the samples is exchanged, and the rest of the page stays', () => {

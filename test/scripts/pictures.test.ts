@@ -62,7 +62,13 @@ const small: MachineDescription = {
     edge('Working', 'Idle', null, 'isEmpty'),
   ],
   ignored: [],
-  states: { Idle: 'rests', Looking: 'is passed', Working: 'works', Failed: 'is passed', Closed: 'the end' },
+  states: {
+    Idle: 'rests',
+    Looking: 'is passed',
+    Working: 'works',
+    Failed: 'is passed',
+    Closed: 'the end',
+  },
   events: {},
   initial: 'Idle',
   transient: ['Looking', 'Failed'],
@@ -73,7 +79,13 @@ describe('pictures of the machine', () => {
   it('have the arrows between resting states, through those that are passed', () => {
     assert.deepEqual(restingArrows(small), [
       { from: 'Idle', to: 'Working', kind: 'onward', causes: ['Asked'], ways: [['Looking']] },
-      { from: 'Working', to: 'Idle', kind: 'stopped', causes: ['More'], ways: [['Looking', 'Failed']] },
+      {
+        from: 'Working',
+        to: 'Idle',
+        kind: 'stopped',
+        causes: ['More'],
+        ways: [['Looking', 'Failed']],
+      },
       { from: 'Working', to: 'Closed', kind: 'closed', causes: ['Stop'], ways: [[]] },
       { from: 'Working', to: 'Idle', kind: 'onward', causes: ['Done', '[isEmpty]'], ways: [[]] },
     ]);
@@ -82,7 +94,10 @@ describe('pictures of the machine', () => {
   it('draw each of them once', async () => {
     const pictures = machinePictures(small, await layOut(restingPlan(small)));
     assert.deepEqual(drawnIn(pictures.dark), inTable(small));
-    assert.ok(pictures.light.includes('is empty') && pictures.light.includes('· Looking'), pictures.light);
+    assert.ok(
+      pictures.light.includes('is empty') && pictures.light.includes('· Looking'),
+      pictures.light,
+    );
     assert.notEqual(pictures.light, pictures.dark);
   });
 
@@ -97,7 +112,8 @@ describe('pictures of the machine', () => {
       const drawn = lines.map(({ from, to, kind, label }) => ({ from, to, kind, label }));
       assert.deepEqual(drawn, arrows, name);
       const spots = [...boxes.map(({ x, y }) => [x, y]), ...lines.flatMap(({ points }) => points)];
-      for (const [x = -1, y = -1] of spots) assert.ok(x >= 0 && y >= 0 && x <= width && y <= height, name);
+      for (const [x = -1, y = -1] of spots)
+        assert.ok(x >= 0 && y >= 0 && x <= width && y <= height, name);
     }
   });
 
@@ -117,7 +133,12 @@ describe('pictures of the machine', () => {
     it(`docs/pictures/session-${theme}.svg is drawn from its recording (if not: npm run update)`, async () => {
       const picture = await readmePicture(fileOf(`session-${theme}.cast`), theme);
       assert.equal(fileOf(`session-${theme}.svg`), picture);
-      for (const words of ['&gt; the tests fail: ', 'Share every cent', 'All tests pass.', '$0.08 of $0.50'])
+      for (const words of [
+        '&gt; the tests fail: ',
+        'Share every cent',
+        'All tests pass.',
+        '$0.08 of $0.50',
+      ])
         assert.ok(picture.includes(words), words);
     });
   }
@@ -127,9 +148,18 @@ describe('pictures of the machine', () => {
       { version: 2, width: 20, height: 4 },
       [0, 'o', 'before\r\n> the tests fail <\u001b[1mx\u001b[0m'],
     ];
-    const picture = await readmePicture(lines.map((line) => JSON.stringify(line)).join('\n'), 'light');
-    assert.match(picture, />&gt; the tests fail &lt;<\/text><text [^>]*font-weight:bold[^>]*>x<\/text>/);
+    const picture = await readmePicture(
+      lines.map((line) => JSON.stringify(line)).join('\n'),
+      'light',
+    );
+    assert.match(
+      picture,
+      />&gt; the tests fail &lt;<\/text><text [^>]*font-weight:bold[^>]*>x<\/text>/,
+    );
     assert.doesNotMatch(picture, /before/);
-    await assert.rejects(readmePicture('{"version":2,"width":9,"height":2}', 'dark'), /does not show/);
+    await assert.rejects(
+      readmePicture('{"version":2,"width":9,"height":2}', 'dark'),
+      /does not show/,
+    );
   });
 });

@@ -50,8 +50,12 @@ export const testRows = (group: string, rows: readonly Row[]): void => {
   describe(`tidy: ${group}`, () => {
     for (const { title, given, then } of rows) {
       it(title, () => {
-        const found = faultsOf(given).filter((fault) => isOfSmallFile(fault) === (group === 'small files'));
-        const expected = then.map((start, index) => (found[index]?.startsWith(start) ? found[index] : start));
+        const found = faultsOf(given).filter(
+          (fault) => isOfSmallFile(fault) === (group === 'small files'),
+        );
+        const expected = then.map((start, index) =>
+          found[index]?.startsWith(start) ? found[index] : start,
+        );
         assert.deepEqual(found, expected);
       });
     }

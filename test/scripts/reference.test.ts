@@ -29,7 +29,11 @@ test('every export of each face is in its page', () => {
       .filter((name) => name !== '');
     assert.ok(exported.length > 3, source);
     for (const name of exported) {
-      assert.match(pages.get(page) ?? '', new RegExp(`^### (type )?${name}$`, 'm'), `${page}: ${name}`);
+      assert.match(
+        pages.get(page) ?? '',
+        new RegExp(`^### (type )?${name}$`, 'm'),
+        `${page}: ${name}`,
+      );
     }
   }
 });
@@ -44,7 +48,9 @@ test('each function is listed with its description', () => {
 
 /** Names of types that stand in the declarations of a page. */
 const namesIn = (page: string): ReadonlySet<string> => {
-  const blocks = [...page.matchAll(/^```typescript\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code);
+  const blocks = [...page.matchAll(/^```typescript\n([\s\S]*?)^```$/gm)].map(
+    ([, code = '']) => code,
+  );
   const code = blocks
     .join('\n')
     .replace(/\/\*[\s\S]*?\*\//g, '')
@@ -64,12 +70,16 @@ const PARAMETERS: ReadonlySet<string> = new Set(['Own', 'Output']);
 
 /** Types of the project with names of more than a letter, which parameters of types have, too. */
 const declared = new Set(
-  [...sourceText.matchAll(/^(?:export )?(?:type|interface|class) (\w{3,})/gm)].map(([, name = '']) => name),
+  [...sourceText.matchAll(/^(?:export )?(?:type|interface|class) (\w{3,})/gm)].map(
+    ([, name = '']) => name,
+  ),
 );
 
 for (const [page, text] of pages)
   test(`each type that a declaration of ${page} names is explained there, or linked`, () => {
-    const explained = new Set([...text.matchAll(/^### (?:type )?(\w+)$/gm)].map(([, name]) => name));
+    const explained = new Set(
+      [...text.matchAll(/^### (?:type )?(\w+)$/gm)].map(([, name]) => name),
+    );
     const linked = new Set([...text.matchAll(/\[(\w+)\]\(machine\.md#/g)].map(([, name]) => name));
     const names = [...namesIn(text)].filter((name) => declared.has(name) && !PARAMETERS.has(name));
     assert.ok(names.length > 10);

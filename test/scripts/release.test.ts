@@ -39,7 +39,11 @@ const rows: readonly {
     part: { ...withManifest({ version: 'next' }), tag: 'vnext' },
     fault: /'next' is no version/,
   },
-  { title: 'no repository', part: withManifest({ repository: undefined }), fault: /names no repository/ },
+  {
+    title: 'no repository',
+    part: withManifest({ repository: undefined }),
+    fault: /names no repository/,
+  },
   { title: 'private', part: withManifest({ private: true }), fault: /is private/ },
   {
     title: 'no notes',

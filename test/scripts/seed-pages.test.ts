@@ -15,7 +15,8 @@ test('the three agents and the later program of 000 have a page, and the page of
   for (const name of ['minimal', 'minimal-head', 'loom', 'sketch'] as const)
     assert.ok(names.includes(name), name);
   const machine = readFileSync(fileOf('docs/machine.md'), 'utf8');
-  for (const file of readdirSync(fileOf('docs/seeds'))) assert.ok(machine.includes(`(seeds/${file})`), file);
+  for (const file of readdirSync(fileOf('docs/seeds')))
+    assert.ok(machine.includes(`(seeds/${file})`), file);
 });
 
 for (const view of written) {
@@ -29,7 +30,8 @@ for (const view of written) {
     ]) {
       assert.ok(cutOut(page, 'words')?.includes(`| ${name} |`), name);
     }
-    for (const why of Object.values(view.unreached)) assert.ok(cutOut(page, 'table')?.includes(why), why);
+    for (const why of Object.values(view.unreached))
+      assert.ok(cutOut(page, 'table')?.includes(why), why);
     const [, differences = ''] = page.split('## What differs, and why\n');
     assert.ok(differences.length > 300, 'nothing is said about differences');
   });

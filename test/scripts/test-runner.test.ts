@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { chooseTests } from '../../scripts/test-runner/choose.js';
+import { allTests, chooseTests } from '../../scripts/test-runner/choose.js';
 import { type CompiledTests, compileTests } from '../../scripts/test-runner/compile.js';
 import { addCounts, describeEnd, describeFile } from '../../scripts/test-runner/report.js';
 import { rerunFailed } from '../../scripts/test-runner/rerun.js';
@@ -12,7 +12,8 @@ import { removeFolderSync } from '../temporary-folder.js';
 
 /** Real test files, compiled and run as `npm test` does it. */
 
-const IMPORTS = "import assert from 'node:assert/strict';\nimport { describe, it, test } from 'node:test';\n";
+const IMPORTS =
+  "import assert from 'node:assert/strict';\nimport { describe, it, test } from 'node:test';\n";
 
 /** How long the file that never ends may run. */
 const HANGS_MS = 3_000;
@@ -34,7 +35,8 @@ const rows: Readonly<Record<string, Row>> = {
     says: [/^✔ test\/passes\.test\.ts: 2 tests, \d+\.\d s, CPU \d+\.\d s\n$/],
   },
   fails: {
-    title: 'a failure is told with the names around it, what was thrown, and the line of the source',
+    title:
+      'a failure is told with the names around it, what was thrown, and the line of the source',
     text: "describe('outer', () => { it('inner', () => {\n  assert.equal(1, 2, 'not the same');\n}); it('other', () => {}); });",
     counts: [1, 1],
     says: [
@@ -204,10 +206,21 @@ describe('test files that npm test runs', () => {
     const words = (...names: readonly string[]) => names.map((name) => path.join(root, name));
     writeFileSync(path.join(root, 'test', 'deep', 'a.test.ts'), '');
     mkdirSync(path.join(root, 'test', 'empty'));
-    assert.deepEqual(chooseTests(root, words('test/deep', 'test/none.test.ts', 'test/deep/a.test.ts')), {
+    assert.deepEqual(
+      chooseTests(root, words('test/deep', 'test/none.test.ts', 'test/deep/a.test.ts')),
+      {
+        kind: 'files',
+        files: ['test/deep/a.test.ts', 'test/none.test.ts'],
+      },
+    );
+    mkdirSync(path.join(root, 'packages/one/test/room'), { recursive: true });
+    writeFileSync(path.join(root, 'packages/one/test/room/b.test.ts'), '');
+    assert.deepEqual(chooseTests(root, words('packages/one/test')), {
       kind: 'files',
-      files: ['test/deep/a.test.ts', 'test/none.test.ts'],
+      files: ['packages/one/test/room/b.test.ts'],
     });
+    assert.ok(allTests(root).includes('packages/one/test/room/b.test.ts'));
+    assert.ok(allTests(root).includes('test/deep/a.test.ts'));
     const { kind, faults } = { faults: [], ...chooseTests(root, words('test/empty', 'test/gone')) };
     assert.equal(kind, 'faults');
     assert.deepEqual(

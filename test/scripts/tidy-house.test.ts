@@ -11,7 +11,8 @@ const SHARED = '.' + './shared/spec';
 
 const names: readonly Row[] = [
   {
-    title: 'an exported type has a name of its own; local types, tests and re-exports may repeat one',
+    title:
+      'an exported type has a name of its own; local types, tests and re-exports may repeat one',
     given: {
       'packages/agent/src/machine/a.ts': 'export type Look = 1;\n',
       'packages/agent/src/tools/b.ts': '\nexport interface Look { readonly a: 1 }\n',
@@ -19,14 +20,17 @@ const names: readonly Row[] = [
       'packages/pawl/src/index.ts': "export type { Look } from './agent/a.js';\n",
       'test/d.ts': 'export type Look = 4;\n',
     },
-    then: ["packages/agent/src/tools/b.ts:2 'Look' is also a type of packages/agent/src/machine/a.ts"],
+    then: [
+      "packages/agent/src/tools/b.ts:2 'Look' is also a type of packages/agent/src/machine/a.ts",
+    ],
   },
   {
     title: 'few functions are named after what they take, and few things by vague words',
     given: {
-      'packages/pawl/src/a.ts': Array.from({ length: 21 }, (_, at) => `const v${at}Of = () => ${at};\n`).join(
-        '',
-      ),
+      'packages/pawl/src/a.ts': Array.from(
+        { length: 21 },
+        (_, at) => `const v${at}Of = () => ${at};\n`,
+      ).join(''),
       'packages/pawl/src/b.ts': '// given\n'.repeat(21),
     },
     then: ['packages:1 477.3 of the words', 'packages:1 21 functions named xOf'],
@@ -34,9 +38,10 @@ const names: readonly Row[] = [
   {
     title: 'a few are fine',
     given: {
-      'packages/pawl/src/a.ts': Array.from({ length: 20 }, (_, at) => `const v${at}Of = () => ${at};\n`).join(
-        '',
-      ),
+      'packages/pawl/src/a.ts': Array.from(
+        { length: 20 },
+        (_, at) => `const v${at}Of = () => ${at};\n`,
+      ).join(''),
       'packages/pawl/src/b.ts': '// given\n'.repeat(20),
     },
     then: [],
@@ -55,7 +60,10 @@ const shapes: readonly Row[] = [
   { title: 'a file may be long', given: { 'packages/pawl/src/a.ts': many(900) }, then: [] },
   {
     title: 'the table of the agent has at most 500 lines',
-    given: { 'packages/agent/src/machine/table.ts': many(501), 'packages/ask/src/run/table.ts': many(501) },
+    given: {
+      'packages/agent/src/machine/table.ts': many(501),
+      'packages/ask/src/run/table.ts': many(501),
+    },
     then: ['packages/agent/src/machine/table.ts:501 501 lines'],
   },
   {
@@ -121,7 +129,8 @@ const oneOfEach: readonly Row[] = [
       'packages/agent/src/tools/bash.ts': "export const bash = { name: 'bash' };\n",
       'packages/agent/src/tools/builtin-tools.ts': "export const names = ['bash', 'read'];\n",
       'packages/agent/src/tools/edit.ts': "export const a = 'bash';\n",
-      'packages/pawl/src/a.ts': "export const a = (call: { tool: string }) => call.tool === 'edit';\n",
+      'packages/pawl/src/a.ts':
+        "export const a = (call: { tool: string }) => call.tool === 'edit';\n",
       'packages/agent/src/machine/b.ts':
         "export const b = { tool: 'write' };\nexport const tools = ['search'];\n",
       'packages/pawl/src/c.ts':
@@ -138,10 +147,12 @@ const oneOfEach: readonly Row[] = [
   {
     title: "the fields of a tool's input are read in packages/agent/src/tools alone",
     given: {
-      'packages/agent/src/tools/bash.ts': 'export const a = (input: { command: string }) => input.command;\n',
+      'packages/agent/src/tools/bash.ts':
+        'export const a = (input: { command: string }) => input.command;\n',
       'packages/pawl/src/a.ts':
         'export const a = (call: { input: { command: string } }) => call.input.command;\nexport const b = (input: { width: number; path: string }) => input.width + input.path;\n',
-      'packages/pawl/src/b.ts': 'export const c = (program: { command: string }) => program.command;\n',
+      'packages/pawl/src/b.ts':
+        'export const c = (program: { command: string }) => program.command;\n',
     },
     then: ["packages/pawl/src/a.ts:1 'input.command'", "packages/pawl/src/a.ts:2 'input.path'"],
   },
@@ -193,8 +204,10 @@ const clocks: readonly Row[] = [
     given: {
       'packages/agent/src/platform/clock.ts': 'export const now = () => Date.now();\n',
       'packages/pawl/src/a.ts': 'export const a = Date.now();\nexport const b = new Date();\n',
-      'packages/pawl/src/b.ts': 'const { now } = Date;\nexport const b = (at = Date.now) => at() + now();\n',
-      'packages/pawl/src/c.ts': 'export const c = [globalThis.Date, Date(), Temporal.Now, { Date }];\n',
+      'packages/pawl/src/b.ts':
+        'const { now } = Date;\nexport const b = (at = Date.now) => at() + now();\n',
+      'packages/pawl/src/c.ts':
+        'export const c = [globalThis.Date, Date(), Temporal.Now, { Date }];\n',
     },
     then: [1, 2]
       .flatMap((line) => [`packages/pawl/src/a.ts:${line} asks for the time of day`])
@@ -253,7 +266,11 @@ const texts: readonly Row[] = [
       'AGENTS.md': many(81, 'text'),
       'docs/decisions/0001-a.md': many(61, 'text'),
     },
-    then: ['AGENTS.md:81 81 lines', 'README.md:121 121 lines', 'docs/decisions/0001-a.md:61 61 lines'],
+    then: [
+      'AGENTS.md:81 81 lines',
+      'README.md:121 121 lines',
+      'docs/decisions/0001-a.md:61 61 lines',
+    ],
   },
 ];
 

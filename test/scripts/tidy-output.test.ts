@@ -47,14 +47,18 @@ const rows: readonly Row[] = [
   ...sequences.map(
     ([line, isRefused]): Row => ({
       title: `${isRefused ? 'refused' : 'allowed'}: ${line}`,
-      given: { 'packages/pawl/src/a.ts': `${line}\n`, 'packages/terminal/src/paint.ts': `${line}\n` },
+      given: {
+        'packages/pawl/src/a.ts': `${line}\n`,
+        'packages/terminal/src/paint.ts': `${line}\n`,
+      },
       then: isRefused ? ['packages/pawl/src/a.ts:1 a control sequence'] : [],
     }),
   ),
   {
     title: 'refused: fork, whose child inherits',
     given: {
-      'packages/agent/src/platform/start-program.ts': "import { fork } from 'node:child_process'; fork;\n",
+      'packages/agent/src/platform/start-program.ts':
+        "import { fork } from 'node:child_process'; fork;\n",
     },
     then: [`packages/agent/src/platform/start-program.ts:1 fork, whose child inherits: ${ADVICE}`],
   },

@@ -5,7 +5,8 @@ const walls: readonly Row[] = [
     title: 'a package imports what its package.json names, by its name',
     given: {
       'packages/machine/src/a.ts': 'export const a = 1;\n',
-      'packages/agent/src/machine/b.ts': "import { a } from '@pawl/machine/a';\nexport const b = a;\n",
+      'packages/agent/src/machine/b.ts':
+        "import { a } from '@pawl/machine/a';\nexport const b = a;\n",
       'packages/agent/src/tools/c.ts': "import 'valibot';\nimport 'node:fs';\n",
     },
     then: [],
@@ -26,7 +27,8 @@ const walls: readonly Row[] = [
     title: 'no file of another package is imported by a path',
     given: {
       'packages/agent/src/tools/a.ts': 'export const a = 1;\n',
-      'packages/pawl/src/b.ts': "import '../../agent/src/tools/a.js';\nimport '../../../test/c.js';\n",
+      'packages/pawl/src/b.ts':
+        "import '../../agent/src/tools/a.js';\nimport '../../../test/c.js';\n",
       'test/c.ts': '',
     },
     then: [
@@ -51,7 +53,8 @@ const walls: readonly Row[] = [
     title: 'a type import, a type import inside a type and a lazy import count',
     given: {
       'packages/agent/src/tools/a.ts': 'export type A = 1;\n',
-      'packages/machine/src/a.ts': "import type { A } from '@pawl/agent/tools/a';\nexport type B = A;\n",
+      'packages/machine/src/a.ts':
+        "import type { A } from '@pawl/agent/tools/a';\nexport type B = A;\n",
       'packages/machine/src/b.ts': "export type C = import('@pawl/agent/tools/a').A;\n",
       'packages/machine/src/c.ts': "export const c = () => import('@pawl/agent/tools/a');\n",
     },
@@ -111,18 +114,54 @@ const walls: readonly Row[] = [
     },
     then: ['packages/one/package.json:1 circle of packages: one, two'],
   },
+  {
+    title:
+      'a test imports its own package by paths, others by their names, and what all tests share',
+    given: {
+      'packages/agent/src/tools/a.ts': 'export const a = 1;\n',
+      'packages/agent/test/tools/a.test.ts':
+        "import '../../src/tools/a.js';\nimport '@pawl/machine/b';\nimport '../c.js';\nimport '../../../../test/d.js';\nimport 'zod';\n",
+      'packages/agent/test/c.ts': "import '../../../scripts/e.js';\n",
+      'test/d.ts': "import '../packages/agent/src/tools/a.js';\n",
+      'test/f.test.ts': "import '../packages/agent/test/c.js';\n",
+    },
+    then: [],
+  },
+  {
+    title:
+      'a test imports no other package by a path, none that is not named, and no tests of another one',
+    given: {
+      'packages/agent/test/a.ts': '',
+      'packages/agent/test/b.test.ts': "import '@pawl/agent/tools/c';\nimport 'pawl';\n",
+      'packages/pawl/test/e.test.ts':
+        "import '../../agent/test/a.js';\nimport '../../agent/src/f.js';\nimport '@pawl/machine/g';\n",
+      'test/h.ts': "import '../packages/agent/test/a.js';\n",
+    },
+    then: [
+      'packages/agent/test/b.test.ts:1 a package never imports itself by its name',
+      'packages/agent/test/b.test.ts:2 packages/agent/package.json does not name pawl',
+      'packages/pawl/test/e.test.ts:1 a test imports another package by its name, and no tests of another one',
+      'packages/pawl/test/e.test.ts:2 a test imports another package by its name, and no tests of another one',
+      'packages/pawl/test/e.test.ts:3 packages/pawl/package.json does not name @pawl/machine',
+      'test/h.ts:1 what all tests share imports no tests of a package',
+    ],
+  },
 ];
 
 const smallFiles: readonly Row[] = [
   {
-    title: 'a small file that one other file imports belongs there; one that is loaded late does not',
+    title:
+      'a small file that one other file imports belongs there; one that is loaded late does not',
     given: {
-      'packages/agent/src/tools/a.ts': "import './b.js';\nexport const a = () => import('./c.js');\n",
+      'packages/agent/src/tools/a.ts':
+        "import './b.js';\nexport const a = () => import('./c.js');\n",
       'packages/agent/src/tools/b.ts': '',
       'packages/agent/src/tools/c.ts': "import './d.js';\n",
       'packages/agent/src/tools/d.ts': '//\n'.repeat(60),
     },
-    then: ['packages/agent/src/tools/b.ts:1 a small file that only packages/agent/src/tools/a.ts imports'],
+    then: [
+      'packages/agent/src/tools/b.ts:1 a small file that only packages/agent/src/tools/a.ts imports',
+    ],
   },
 ];
 
@@ -130,7 +169,14 @@ const TIME_OF_DAY =
   'asks for the time of day, which may jump: use performance.now(), or the clock you are given';
 
 const purity: readonly Row[] = [
-  ...['Date.now()', 'Math.random()', 'process.pid', "fetch('x')", 'setTimeout(a)', 'globalThis.x'].map(
+  ...[
+    'Date.now()',
+    'Math.random()',
+    'process.pid',
+    "fetch('x')",
+    'setTimeout(a)',
+    'globalThis.x',
+  ].map(
     (expression): Row => ({
       title: `the pure core does not say ${expression}`,
       given: {

@@ -23,9 +23,14 @@ const sources: Readonly<Record<string, string>> = {
   'test/h-starts.test.ts': `import { start } from './starts.js';\n${PASSES}start;\n`,
   'test/i-breaks.test.ts': `import { start } from '../packages/p/src/deep.js';\n${TEST}test('bad', () => start());\n`,
   'test/j-alone.test.ts': `import './own-process.js';\n${PASSES}`,
+  'packages/p/test/k-starts.test.ts': `import { start } from './starts.js';\n${PASSES}start;\n`,
+  'packages/p/test/starts.ts': "export { spawn as start } from 'node:child_process';\n",
   'test/starts.ts': "export { spawn as start } from 'node:child_process';\n",
   'test/own-process.ts': 'export {};\n',
-  'test/starts-no-program.ts': readFileSync(new URL('../starts-no-program.ts', import.meta.url), 'utf8'),
+  'test/starts-no-program.ts': readFileSync(
+    new URL('../starts-no-program.ts', import.meta.url),
+    'utf8',
+  ),
   'packages/p/src/deep.ts': "export { start } from './deeper.js';\n",
   'packages/p/src/deeper.ts':
     "import { spawn } from 'node:child_process';\nexport const start = (): void => void spawn('true');\n",
@@ -42,6 +47,7 @@ const [
   starts = '',
   breaks = '',
   alone = '',
+  startsInPackage = '',
 ] = files;
 
 describe('unit tests', () => {
@@ -50,7 +56,8 @@ describe('unit tests', () => {
 
   before(async () => {
     root = mkdtempSync(path.join(tmpdir(), 'pawl-units-'));
-    for (const folder of ['test', 'packages/p/src']) mkdirSync(path.join(root, folder), { recursive: true });
+    for (const folder of ['test', 'packages/p/src', 'packages/p/test'])
+      mkdirSync(path.join(root, folder), { recursive: true });
     for (const [file, text] of Object.entries(sources)) writeFileSync(path.join(root, file), text);
     compiled = await compileTests(root, files);
   });
@@ -62,7 +69,7 @@ describe('unit tests', () => {
   it('are those whose own files reach no module that starts programs, and that ask for no process of their own', () => {
     assert.deepEqual(
       compiled.unitTests,
-      files.filter((file) => file !== starts && file !== alone),
+      files.filter((file) => file !== starts && file !== alone && file !== startsInPackage),
     );
   });
 

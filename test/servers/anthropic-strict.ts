@@ -76,7 +76,10 @@ const checkMarker = (block: Loose, seen: Seen, at: string): void => {
 
 const checkCall = (block: Loose, seen: Seen, at: string): void => {
   const { id, name, input } = block;
-  demand(typeof id === 'string' && /^[a-zA-Z0-9_-]+$/.test(id), `${at}.id: String should match pattern`);
+  demand(
+    typeof id === 'string' && /^[a-zA-Z0-9_-]+$/.test(id),
+    `${at}.id: String should match pattern`,
+  );
   demand(!seen.callIds.has(id), `${at}: \`tool_use\` ids must be unique: ${id}`);
   seen.callIds.add(id);
   demand(
@@ -92,7 +95,10 @@ const checkImage = ({ source }: Loose, seen: Seen, at: string): void => {
   demand(Object.keys(rest).length === 0, `${at}.source: Extra inputs are not permitted`);
   demand(type === 'base64', `${at}.source.type: this server takes base64`);
   demandPicture(mediaType, base64, IMAGE_TYPES, `${at}.source.base64`);
-  demand(String(base64).length <= IMAGE_BYTES_MAX, `${at}.source.base64: image exceeds 5 MB maximum`);
+  demand(
+    String(base64).length <= IMAGE_BYTES_MAX,
+    `${at}.source.base64: image exceeds 5 MB maximum`,
+  );
   seen.images++;
   demand(seen.images <= IMAGES_MAX, `Too many images: ${seen.images} > ${IMAGES_MAX}`);
 };
@@ -100,18 +106,30 @@ const checkImage = ({ source }: Loose, seen: Seen, at: string): void => {
 const checkResult = (block: Loose, seen: Seen, at: string): void => {
   const { content, is_error: isError, tool_use_id: callId } = block;
   demand(typeof callId === 'string' && callId !== '', `${at}.tool_use_id: Field required`);
-  demand(isError === undefined || typeof isError === 'boolean', `${at}.is_error: should be a boolean`);
+  demand(
+    isError === undefined || typeof isError === 'boolean',
+    `${at}.is_error: should be a boolean`,
+  );
   if (Array.isArray(content)) {
     for (const [index, part] of content.entries()) {
       const here = `${at}.content.${index}`;
-      demand(isObject(part) && part.type !== 'tool_result', `${here}: should be a text or an image`);
-      demand(!(isError === true && part.type !== 'text'), `${here}: all content must be text if is_error`);
+      demand(
+        isObject(part) && part.type !== 'tool_result',
+        `${here}: should be a text or an image`,
+      );
+      demand(
+        !(isError === true && part.type !== 'text'),
+        `${here}: all content must be text if is_error`,
+      );
       checkBlock(part, 'user', seen, here);
     }
     return;
   }
   demand(typeof content === 'string', `${at}.content: should be a text or a list`);
-  demand(!(isError === true && isBlank(content)), `${at}: content cannot be empty if is_error is true`);
+  demand(
+    !(isError === true && isBlank(content)),
+    `${at}: content cannot be empty if is_error is true`,
+  );
 };
 
 function checkBlock(block: unknown, role: string, seen: Seen, at: string): void {
@@ -149,24 +167,34 @@ const readMessage = (value: unknown, seen: Seen, at: string): Message => {
   }
   demand(Array.isArray(content), `${at}.content: Field required`);
   demand(content.length > 0, `${at}: all messages must have non-empty content`);
-  content.forEach((block: unknown, index) => void checkBlock(block, role, seen, `${at}.content.${index}`));
+  content.forEach(
+    (block: unknown, index) => void checkBlock(block, role, seen, `${at}.content.${index}`),
+  );
   return { role, blocks: content };
 };
 
 const checkResults = (before: Message | undefined, { blocks }: Message, at: string): void => {
-  const calls = (before?.blocks ?? []).filter(({ type }) => type === 'tool_use').map(({ id }) => String(id));
+  const calls = (before?.blocks ?? [])
+    .filter(({ type }) => type === 'tool_use')
+    .map(({ id }) => String(id));
   const results = blocks
     .filter(({ type }) => type === 'tool_result')
     .map((block) => String(block.tool_use_id));
   const firstOther = blocks.findIndex(({ type }) => type !== 'tool_result');
   const lastResult = blocks.findLastIndex(({ type }) => type === 'tool_result');
-  demand(firstOther === -1 || firstOther > lastResult, `${at}: tool_result blocks must come before text`);
+  demand(
+    firstOther === -1 || firstOther > lastResult,
+    `${at}: tool_result blocks must come before text`,
+  );
   const unexpected = results.find((id) => !calls.includes(id));
   demand(
     unexpected === undefined,
     `${at}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${unexpected}`,
   );
-  demand(new Set(results).size === results.length, `${at}: each tool_use must have a single result`);
+  demand(
+    new Set(results).size === results.length,
+    `${at}: each tool_use must have a single result`,
+  );
   const missing = calls.filter((id) => !results.includes(id));
   const lack = `\`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${missing.join(', ')}`;
   demand(missing.length === 0, `${at}: ${lack}`);
@@ -188,11 +216,17 @@ const checkTools = (tools: unknown, seen: Seen): void => {
     );
     demand(!names.has(name), 'tools: Tool names must be unique.');
     names.add(name);
-    demand(isObject(schema) && schema.type === 'object', `${at}.input_schema.type: should be object`);
+    demand(
+      isObject(schema) && schema.type === 'object',
+      `${at}.input_schema.type: should be object`,
+    );
   }
 };
 
-const checkToolsThere = ({ tools, tool_choice: choice }: Loose, messages: readonly Message[]): void => {
+const checkToolsThere = (
+  { tools, tool_choice: choice }: Loose,
+  messages: readonly Message[],
+): void => {
   if (tools !== undefined) return;
   demand(choice === undefined, 'tool_choice: may only be specified while providing tools');
   const isOfTool = ({ type }: Loose): boolean => type === 'tool_use' || type === 'tool_result';
@@ -221,7 +255,10 @@ const checkBody = (body: unknown, thoughts: ReadonlyMap<string, string>): void =
     }
   }
   checkTools(tools, seen);
-  demand(Array.isArray(messages) && messages.length > 0, 'messages: at least one message is required');
+  demand(
+    Array.isArray(messages) && messages.length > 0,
+    'messages: at least one message is required',
+  );
   const read: Message[] = [];
   for (const [index, value] of messages.entries()) {
     const at = `messages.${index}`;
@@ -239,5 +276,7 @@ const checkBody = (body: unknown, thoughts: ReadonlyMap<string, string>): void =
 };
 
 /** What is wrong with a request body, or null. `thoughts` are the thinking texts that the server gave, by signature. */
-export const findFault = (body: unknown, thoughts: ReadonlyMap<string, string> = new Map()): string | null =>
-  faultOf(() => checkBody(body, thoughts));
+export const findFault = (
+  body: unknown,
+  thoughts: ReadonlyMap<string, string> = new Map(),
+): string | null => faultOf(() => checkBody(body, thoughts));

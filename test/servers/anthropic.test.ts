@@ -4,7 +4,13 @@ import { startAnthropicServer } from './anthropic.js';
 import { findFault } from './anthropic-strict.js';
 
 const text = (words: string) => ({ type: 'text', text: words });
-const call = (id: string, rest: object = {}) => ({ type: 'tool_use', id, name: 'read', input: {}, ...rest });
+const call = (id: string, rest: object = {}) => ({
+  type: 'tool_use',
+  id,
+  name: 'read',
+  input: {},
+  ...rest,
+});
 const result = (id: string, rest: object = {}) => ({
   type: 'tool_result',
   tool_use_id: id,
@@ -22,7 +28,10 @@ const asked = (...messages: readonly object[]) => ({
   messages,
   tools: [tool('read')],
 });
-const withoutTools = (...messages: readonly object[]) => ({ ...asked(...messages), tools: undefined });
+const withoutTools = (...messages: readonly object[]) => ({
+  ...asked(...messages),
+  tools: undefined,
+});
 const marked = (words: string) => ({ ...text(words), cache_control: { type: 'ephemeral' } });
 
 const good: Readonly<Record<string, object>> = {
@@ -65,13 +74,21 @@ const bad: readonly (readonly [string, object, RegExp])[] = [
     asked(hi, assistant(call('a')), hi, assistant(text('x')), user(result('a'))),
     /: a$/,
   ],
-  ['calls without tools', withoutTools(hi, assistant(call('a')), user(result('a'))), /must define tools/],
+  [
+    'calls without tools',
+    withoutTools(hi, assistant(call('a')), user(result('a'))),
+    /must define tools/,
+  ],
   [
     'a choice among no tools',
     { ...withoutTools(hi), tool_choice: { type: 'none' } },
     /only be specified while providing tools/,
   ],
-  ['text before results', asked(hi, assistant(call('a')), user(text('go'), result('a'))), /before text/],
+  [
+    'text before results',
+    asked(hi, assistant(call('a')), user(text('go'), result('a'))),
+    /before text/,
+  ],
   [
     'text between results',
     asked(hi, assistant(call('a'), call('b')), user(result('a'), text('go'), result('b'))),
@@ -119,12 +136,20 @@ const bad: readonly (readonly [string, object, RegExp])[] = [
     /is_error/,
   ],
   ['two user messages', asked(hi, hi), /alternate/],
-  ['two assistant messages', asked(hi, assistant(text('a')), assistant(text('b')), hi), /alternate/],
+  [
+    'two assistant messages',
+    asked(hi, assistant(text('a')), assistant(text('b')), hi),
+    /alternate/,
+  ],
   ['an assistant message at the beginning', asked(assistant(text('a')), hi), /alternate/],
   ['an assistant message at the end', asked(hi, assistant(text('a'))), /end with a user/],
   ['no messages', asked(), /at least one/],
   ['a role that is none', asked({ role: 'system', content: 'x' }), /role/],
-  ['a result in an assistant message', asked(hi, assistant(result('a')), hi), /tool_result in assistant/],
+  [
+    'a result in an assistant message',
+    asked(hi, assistant(result('a')), hi),
+    /tool_result in assistant/,
+  ],
   ['a call in a user message', asked(user(call('a'))), /tool_use in user/],
   [
     'a thought that it never gave',

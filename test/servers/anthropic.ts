@@ -29,7 +29,14 @@ export type ReplyPart =
  * the provider's own end), `unstopped` (stop reason, but no message_stop), `unexplained` (message_stop, but no stop
  * reason), `silent` (nothing more comes), `error` (an error event: overloaded).
  */
-export type StreamEnd = 'whole' | 'cut' | 'clean' | 'unstopped' | 'unexplained' | 'silent' | 'error';
+export type StreamEnd =
+  | 'whole'
+  | 'cut'
+  | 'clean'
+  | 'unstopped'
+  | 'unexplained'
+  | 'silent'
+  | 'error';
 
 export type WireUsage = {
   readonly input_tokens: number;
@@ -80,7 +87,10 @@ const PIECE_LENGTH = 20;
 const cutUp = (text: string): readonly string[] =>
   text.match(new RegExp(`[\\s\\S]{1,${PIECE_LENGTH}}`, 'gu')) ?? [];
 
-const errorOf = (type: string, message: string): object => ({ type: 'error', error: { type, message } });
+const errorOf = (type: string, message: string): object => ({
+  type: 'error',
+  error: { type, message },
+});
 
 type Block = Exclude<ReplyPart, { readonly type: 'events' }>;
 
@@ -129,7 +139,13 @@ const endingOf = (reply: MessageReply): readonly object[] => {
 
 const messageOf = (reply: MessageReply, model: string, number: number): object => {
   const usage = { ...(reply.usage ?? { input_tokens: 10 }), output_tokens: 1 };
-  const fixed = { type: 'message', role: 'assistant', content: [], stop_reason: null, stop_sequence: null };
+  const fixed = {
+    type: 'message',
+    role: 'assistant',
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+  };
   return { type: 'message_start', message: { id: `msg_${number}`, model, ...fixed, usage } };
 };
 
@@ -145,7 +161,12 @@ const streamOf = (reply: MessageReply, model: string, number: number): Answer =>
     return `event: ${type}\ndata: ${JSON.stringify(event)}\n\n`;
   });
   const tail = reply.end === 'cut' || reply.end === 'silent' ? reply.end : 'closed';
-  return { type: 'stream', frames, tail, ...(reply.delayMs === undefined ? {} : { delayMs: reply.delayMs }) };
+  return {
+    type: 'stream',
+    frames,
+    tail,
+    ...(reply.delayMs === undefined ? {} : { delayMs: reply.delayMs }),
+  };
 };
 
 const failure = (status: number, type: string, message: string, headers = {}): Answer => ({
@@ -156,8 +177,10 @@ const failure = (status: number, type: string, message: string, headers = {}): A
 });
 
 const findWrongCall = ({ method, url, headers }: http.IncomingMessage): Answer | null => {
-  if (method !== 'POST' || url !== '/v1/messages') return failure(404, 'not_found_error', `${method} ${url}`);
-  if (!headers['x-api-key']) return failure(401, 'authentication_error', 'x-api-key header is required');
+  if (method !== 'POST' || url !== '/v1/messages')
+    return failure(404, 'not_found_error', `${method} ${url}`);
+  if (!headers['x-api-key'])
+    return failure(401, 'authentication_error', 'x-api-key header is required');
   if (headers['anthropic-version'] !== undefined) return null;
   return failure(400, 'invalid_request_error', 'anthropic-version: header is required');
 };
@@ -176,10 +199,12 @@ export const startAnthropicServer = async ({
     reject: (fault) => failure(400, 'invalid_request_error', fault),
     answer: (reply, body, number) => {
       if (reply.type === 'nothing') return reply;
-      if (reply.type === 'error') return failure(reply.status, reply.errorType, reply.message, reply.headers);
+      if (reply.type === 'error')
+        return failure(reply.status, reply.errorType, reply.message, reply.headers);
       const own = thoughts.get(body.model) ?? new Map<string, string>();
       thoughts.set(body.model, own);
-      for (const part of reply.parts) if (part.type === 'thinking') own.set(part.signature, part.text);
+      for (const part of reply.parts)
+        if (part.type === 'thinking') own.set(part.signature, part.text);
       return streamOf(reply, body.model, number);
     },
   };

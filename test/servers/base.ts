@@ -133,7 +133,10 @@ export const startServer = async <Body, Reply>(
     return typeof reply === 'function' ? (reply as (body: Body) => Reply)(body) : reply; // no reply is a function itself
   };
 
-  const answer = async (incoming: http.IncomingMessage, out: http.ServerResponse): Promise<Answer> => {
+  const answer = async (
+    incoming: http.IncomingMessage,
+    out: http.ServerResponse,
+  ): Promise<Answer> => {
     const text = await readText(incoming);
     const arrivedAt = performance.now();
     const wrong = speech.findWrongCall(incoming);

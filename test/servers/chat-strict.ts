@@ -19,7 +19,15 @@ import {
  * 4. Pictures are the user's alone: no result holds one.
  */
 
-const BODY = ['model', 'messages', 'tools', 'tool_choice', 'stream', 'stream_options', 'max_tokens'];
+const BODY = [
+  'model',
+  'messages',
+  'tools',
+  'tool_choice',
+  'stream',
+  'stream_options',
+  'max_tokens',
+];
 
 /** Ollama takes no GIF. */
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/webp'];
@@ -86,13 +94,22 @@ const checkMessages = (messages: readonly Loose[], thoughts: Thoughts): void => 
     const { role } = message;
     if (role === 'tool') {
       demandFields(message, ['role', 'tool_call_id', 'content'], at);
-      demand(open.includes(String(message.tool_call_id)), `${at}: answers no call: ${message.tool_call_id}`);
-      demand(typeof message.content === 'string' && message.content !== '', `${at}.content: is missing`);
+      demand(
+        open.includes(String(message.tool_call_id)),
+        `${at}: answers no call: ${message.tool_call_id}`,
+      );
+      demand(
+        typeof message.content === 'string' && message.content !== '',
+        `${at}.content: is missing`,
+      );
       open = open.filter((id) => id !== message.tool_call_id);
       before = 'tool';
       continue;
     }
-    demand(open.length === 0, `${at}: calls without an answer right behind them: ${open.join(', ')}`);
+    demand(
+      open.length === 0,
+      `${at}: calls without an answer right behind them: ${open.join(', ')}`,
+    );
     if (role === 'system') {
       demand(index === 0, `${at}: the system message comes first`);
       demandText(message.content, `${at}.content`);
@@ -102,7 +119,10 @@ const checkMessages = (messages: readonly Loose[], thoughts: Thoughts): void => 
       checkContent(message.content, `${at}.content`);
     } else {
       demand(role === 'assistant', `${at}.role: ${role}`);
-      demand(before === 'user' || before === 'tool', `${at}: an assistant message without a question`);
+      demand(
+        before === 'user' || before === 'tool',
+        `${at}: an assistant message without a question`,
+      );
       open = [...checkAssistant(message, seen, thoughts, at)];
     }
     before = String(role);
@@ -135,7 +155,10 @@ export const findFault = (body: unknown, thoughts: Thoughts = new Set()): string
     demandText(body.model, 'model');
     demand(body.stream === true, 'stream: this server only streams');
     demandObject(body.stream_options, 'stream_options');
-    demand(body.stream_options.include_usage === true, 'stream_options.include_usage: nobody counts tokens');
+    demand(
+      body.stream_options.include_usage === true,
+      'stream_options.include_usage: nobody counts tokens',
+    );
     demand(Number.isInteger(body.max_tokens), 'max_tokens: should be a whole number');
     checkTools(body);
     demandList(body.messages, 'messages');

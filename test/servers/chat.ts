@@ -36,7 +36,12 @@ const framesOf = (part: WirePart, index: number): readonly string[] => {
     case 'thinking':
       return cutUp(part.text).map((text) => choice({ reasoning_content: text }));
     case 'call': {
-      const call = { index, id: part.id, type: 'function', function: { name: part.name, arguments: '' } };
+      const call = {
+        index,
+        id: part.id,
+        type: 'function',
+        function: { name: part.name, arguments: '' },
+      };
       const pieces = cutUp(inputOf(part)).map((text) =>
         choice({ tool_calls: [{ index, function: { arguments: text } }] }),
       );
@@ -59,7 +64,8 @@ const REASONS = {
 
 const endOf = (reply: MessageReply): readonly string[] => {
   const { end = 'whole', tokens = DEFAULT_TOKENS } = reply;
-  if (end === 'error') return [frame({ error: { message: 'the provider is overloaded', code: 503 } })];
+  if (end === 'error')
+    return [frame({ error: { message: 'the provider is overloaded', code: 503 } })];
   if (end !== 'whole') return [];
   const usage = {
     prompt_tokens: tokens.input,
@@ -93,7 +99,11 @@ type Told = {
 
 const FAILURES: Readonly<Record<Exclude<WireFailure, 'page'>, Told>> = {
   rateLimit: { status: 429, code: 429, message: 'Rate limit exceeded: free-models-per-min' },
-  quota: { status: 402, code: 402, message: 'This request requires more credits, or fewer max_tokens.' },
+  quota: {
+    status: 402,
+    code: 402,
+    message: 'This request requires more credits, or fewer max_tokens.',
+  },
   auth: { status: 401, code: 401, message: 'No auth credentials found' },
   overloaded: { status: 503, code: 503, message: 'No instances available' },
   broken: { status: 500, type: 'api_error', message: 'llama runner process has terminated' },
@@ -121,7 +131,10 @@ type ChatOptions = {
   readonly listed?: readonly object[];
 };
 
-const findWrongCall = (incoming: http.IncomingMessage, { key, listed }: ChatOptions): Answer | null => {
+const findWrongCall = (
+  incoming: http.IncomingMessage,
+  { key, listed }: ChatOptions,
+): Answer | null => {
   if (incoming.url === '/v1/models' && listed !== undefined)
     return { type: 'error', status: 200, body: { data: listed } };
   if (incoming.method !== 'POST' || incoming.url !== '/v1/chat/completions')

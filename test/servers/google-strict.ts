@@ -1,5 +1,13 @@
 import { demandPicture, demandWeight } from './pictures.js';
-import { demand, demandFields, demandList, demandObject, demandText, faultOf, type Loose } from './strict.js';
+import {
+  demand,
+  demandFields,
+  demandList,
+  demandObject,
+  demandText,
+  faultOf,
+  type Loose,
+} from './strict.js';
 
 /**
  * What Google's generative language API rejects, as it does for its third generation of models, and a little more.
@@ -43,7 +51,10 @@ const checkPart = (part: Loose, role: unknown, signatures: Signatures, at: strin
     signature === undefined || signature === NO_SIGNATURE || signatures.has(String(signature)),
     `${at}.thoughtSignature: Thought signature is not valid.`,
   );
-  demand(signature === undefined || role === 'model', `${at}.thoughtSignature: the user has no thoughts`);
+  demand(
+    signature === undefined || role === 'model',
+    `${at}.thoughtSignature: the user has no thoughts`,
+  );
   if (part.functionCall !== undefined) {
     demandFields(part, ['functionCall', 'thoughtSignature'], at);
     demandObject(part.functionCall, `${at}.functionCall`);
@@ -69,11 +80,15 @@ const readContent = (content: Loose, signatures: Signatures, at: string): Conten
   const { role, parts } = content;
   demand(role === 'user' || role === 'model', `${at}.role: Please use a valid role: user, model.`);
   demandList(parts, `${at}.parts`);
-  for (const [index, part] of parts.entries()) checkPart(part, role, signatures, `${at}.parts.${index}`);
+  for (const [index, part] of parts.entries())
+    checkPart(part, role, signatures, `${at}.parts.${index}`);
   return { role, parts };
 };
 
-const namesIn = ({ parts }: Content, kind: 'functionCall' | 'functionResponse'): readonly string[] =>
+const namesIn = (
+  { parts }: Content,
+  kind: 'functionCall' | 'functionResponse',
+): readonly string[] =>
   parts.flatMap((part) => {
     const found = part[kind];
     return found === undefined ? [] : [`${(found as Loose).name} ${(found as Loose).id}`]; // checked by checkPart
@@ -82,7 +97,9 @@ const namesIn = ({ parts }: Content, kind: 'functionCall' | 'functionResponse'):
 const checkPairs = (contents: readonly Content[]): void => {
   for (const [index, content] of contents.entries()) {
     const calls =
-      contents[index - 1]?.role === 'model' ? namesIn(contents[index - 1] ?? content, 'functionCall') : [];
+      contents[index - 1]?.role === 'model'
+        ? namesIn(contents[index - 1] ?? content, 'functionCall')
+        : [];
     const answers = namesIn(content, 'functionResponse');
     demand(
       calls.join() === answers.join(),
@@ -112,7 +129,11 @@ const checkTools = (tools: unknown): void => {
   for (const { functionDeclarations } of tools) {
     demandList(functionDeclarations, 'tools.functionDeclarations');
     for (const tool of functionDeclarations) {
-      demandFields(tool, ['name', 'description', 'parametersJsonSchema'], 'tools.functionDeclarations');
+      demandFields(
+        tool,
+        ['name', 'description', 'parametersJsonSchema'],
+        'tools.functionDeclarations',
+      );
       demandText(tool.name, 'tools.functionDeclarations.name');
     }
   }

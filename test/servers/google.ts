@@ -27,7 +27,9 @@ const partsOf = (part: WirePart, signature: string | undefined): readonly object
       return cutUp(part.text).map((text) => ({ text, thought: true }));
     case 'call': {
       const functionCall = { name: part.name, args: part.input ?? {} };
-      return [signature === undefined ? { functionCall } : { functionCall, thoughtSignature: signature }];
+      return [
+        signature === undefined ? { functionCall } : { functionCall, thoughtSignature: signature },
+      ];
     }
     default:
       return part satisfies never;
@@ -36,7 +38,8 @@ const partsOf = (part: WirePart, signature: string | undefined): readonly object
 
 /** What a model thought comes as a signature of the first call, or of the end of its text. */
 const allParts = ({ parts }: MessageReply): readonly object[] => {
-  const secret = parts.flatMap((part) => (part.type === 'thinking' ? part.secret : []))[0] ?? 'no thoughts';
+  const secret =
+    parts.flatMap((part) => (part.type === 'thinking' ? part.secret : []))[0] ?? 'no thoughts';
   const firstCall = parts.find(({ type }) => type === 'call');
   const found = parts.flatMap((part) => partsOf(part, part === firstCall ? secret : undefined));
   return firstCall === undefined && found.length > 0
@@ -68,7 +71,9 @@ const streamOf = (reply: MessageReply): Answer => {
     usageMetadata: usageOf(tokens, 1),
   }));
   if (end === 'error')
-    events.push({ error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } });
+    events.push({
+      error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' },
+    });
   if (end === 'whole') {
     const candidates = [
       { content: { role: 'model', parts: [] }, finishReason: REASONS[stopOf(reply)], index: 0 },
@@ -116,7 +121,8 @@ const FAILURES: Readonly<Record<Exclude<WireFailure, 'page'>, Told>> = {
   tooLong: {
     code: 400,
     status: 'INVALID_ARGUMENT',
-    message: 'The input token count (1196265) exceeds the maximum number of tokens allowed (1048576).',
+    message:
+      'The input token count (1196265) exceeds the maximum number of tokens allowed (1048576).',
   },
   badRequest: { code: 400, status: 'INVALID_ARGUMENT', message: 'Unknown name "x".' },
   filtered: {
@@ -135,7 +141,8 @@ const fail = (told: Told, retryAfterS?: number): Answer => {
   return { type: 'error', status: told.code, body: { error: { ...told, details } } };
 };
 
-const reject = (message: string): Answer => fail({ code: 400, status: 'INVALID_ARGUMENT', message });
+const reject = (message: string): Answer =>
+  fail({ code: 400, status: 'INVALID_ARGUMENT', message });
 
 const PATH = /^\/v1beta\/models\/([^/:]+):streamGenerateContent\?alt=sse$/;
 const modelIn = ({ url = '' }: http.IncomingMessage): string => PATH.exec(url)?.[1] ?? '';
@@ -150,7 +157,10 @@ const findWrongCall = (incoming: http.IncomingMessage): Answer | null => {
 const blocked: Answer = {
   type: 'stream',
   frames: [
-    frame({ promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: { promptTokenCount: 10 } }),
+    frame({
+      promptFeedback: { blockReason: 'PROHIBITED_CONTENT' },
+      usageMetadata: { promptTokenCount: 10 },
+    }),
   ],
   tail: 'closed',
 };
@@ -168,7 +178,9 @@ export const startGoogleServer = (
       if (reply.type === 'nothing') return reply;
       if (reply.type === 'failure') {
         if (reply.failure === 'page') return { type: 'error', status: 502, body: PAGE };
-        return reply.failure === 'filtered' ? blocked : fail(FAILURES[reply.failure], reply.retryAfterS);
+        return reply.failure === 'filtered'
+          ? blocked
+          : fail(FAILURES[reply.failure], reply.retryAfterS);
       }
       const own = signatures.get(modelIn(incoming)) ?? new Set<string>();
       signatures.set(modelIn(incoming), own.add('no thoughts'));

@@ -54,7 +54,10 @@ const checkGiven = (part: Loose, at: string): void => {
 const checkSaid = (item: Loose, at: string): void => {
   const { role, content } = item;
   demandFields(item, ['role', 'content', 'id', 'phase'], at);
-  demand(['developer', 'system', 'user', 'assistant'].includes(String(role)), `${at}.role: ${role}`);
+  demand(
+    ['developer', 'system', 'user', 'assistant'].includes(String(role)),
+    `${at}.role: ${role}`,
+  );
   if (role === 'developer' || role === 'system') {
     demandText(content, `${at}.content`);
     return;
@@ -89,7 +92,10 @@ const checkCall = (item: Loose, seen: Seen, at: string): void => {
   demandFields(item, ['type', 'call_id', 'name', 'arguments', 'id'], at);
   demandText(item.call_id, `${at}.call_id`);
   demand(item.call_id.length <= 64, `${at}.call_id: string too long`);
-  demand(!seen.called.has(item.call_id), `${at}.call_id: ${item.call_id} is the id of another call, too`);
+  demand(
+    !seen.called.has(item.call_id),
+    `${at}.call_id: ${item.call_id} is the id of another call, too`,
+  );
   seen.called.add(item.call_id);
   seen.open.add(item.call_id);
   demandText(item.name, `${at}.name`);
@@ -109,7 +115,8 @@ const checkOutput = (item: Loose, seen: Seen, at: string): void => {
 };
 
 const checkItem = (item: Loose, seen: Seen, secrets: Secrets, at: string): void => {
-  const ofModel = item.type === 'function_call' || item.type === 'reasoning' || item.role === 'assistant';
+  const ofModel =
+    item.type === 'function_call' || item.type === 'reasoning' || item.role === 'assistant';
   demand(!seen.thought || ofModel, `${at}: a 'reasoning' item without what it led to`);
   seen.thought = item.type === 'reasoning';
   if (item.type === 'reasoning') checkThought(item, secrets, at);
@@ -120,7 +127,10 @@ const checkItem = (item: Loose, seen: Seen, secrets: Secrets, at: string): void 
       item.type === undefined || item.type === 'message',
       `${at}.type: ${item.type} (nothing is stored)`,
     );
-    demand(seen.open.size === 0, `No tool output found for function call ${[...seen.open].join(', ')}.`);
+    demand(
+      seen.open.size === 0,
+      `No tool output found for function call ${[...seen.open].join(', ')}.`,
+    );
     checkSaid(item, at);
   }
 };
@@ -154,12 +164,19 @@ export const findFault = (body: unknown, secrets: Secrets = new Set()): string |
     demand(body.store === false, 'store: this server keeps nothing');
     demand(Number.isInteger(body.max_output_tokens), 'max_output_tokens: should be a whole number');
     const include = Array.isArray(body.include) ? body.include : [];
-    demand(include.includes('reasoning.encrypted_content'), 'include: encrypted thoughts are not asked for');
+    demand(
+      include.includes('reasoning.encrypted_content'),
+      'include: encrypted thoughts are not asked for',
+    );
     checkTools(body);
     demandList(body.input, 'input');
     const seen: Seen = { open: new Set(), called: new Set(), thought: false };
-    for (const [index, item] of body.input.entries()) checkItem(item, seen, secrets, `input.${index}`);
-    demand(seen.open.size === 0, `No tool output found for function call ${[...seen.open].join(', ')}.`);
+    for (const [index, item] of body.input.entries())
+      checkItem(item, seen, secrets, `input.${index}`);
+    demand(
+      seen.open.size === 0,
+      `No tool output found for function call ${[...seen.open].join(', ')}.`,
+    );
     const last = body.input.at(-1);
     demand(
       last?.role === 'user' || last?.type === 'function_call_output',

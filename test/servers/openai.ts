@@ -18,7 +18,11 @@ import {
 
 export type ResponsesBody = { readonly model: string; readonly input: readonly object[] };
 
-const eventsOfText = (part: { readonly text: string }, id: string, index: number): readonly object[] => {
+const eventsOfText = (
+  part: { readonly text: string },
+  id: string,
+  index: number,
+): readonly object[] => {
   const item = { type: 'message', id, role: 'assistant', status: 'in_progress', content: [] };
   const content = [{ type: 'output_text', text: part.text, annotations: [] }];
   return [
@@ -38,7 +42,11 @@ const eventsOfText = (part: { readonly text: string }, id: string, index: number
   ];
 };
 
-const eventsOfRefusal = (part: { readonly text: string }, id: string, index: number): readonly object[] => {
+const eventsOfRefusal = (
+  part: { readonly text: string },
+  id: string,
+  index: number,
+): readonly object[] => {
   const item = { type: 'message', id, role: 'assistant', status: 'in_progress', content: [] };
   const content = [{ type: 'refusal', refusal: part.text }];
   return [
@@ -67,8 +75,16 @@ const eventsOfThought = (
   const place = { item_id: id, output_index: index, summary_index: 0 };
   return [
     { type: 'response.output_item.added', output_index: index, item },
-    { type: 'response.reasoning_summary_part.added', ...place, part: { type: 'summary_text', text: '' } },
-    ...cutUp(part.text).map((delta) => ({ type: 'response.reasoning_summary_text.delta', ...place, delta })),
+    {
+      type: 'response.reasoning_summary_part.added',
+      ...place,
+      part: { type: 'summary_text', text: '' },
+    },
+    ...cutUp(part.text).map((delta) => ({
+      type: 'response.reasoning_summary_text.delta',
+      ...place,
+      delta,
+    })),
     {
       type: 'response.reasoning_summary_part.done',
       ...place,
@@ -77,7 +93,11 @@ const eventsOfThought = (
     {
       type: 'response.output_item.done',
       output_index: index,
-      item: { ...item, summary: [{ type: 'summary_text', text: part.text }], encrypted_content: part.secret },
+      item: {
+        ...item,
+        summary: [{ type: 'summary_text', text: part.text }],
+        encrypted_content: part.secret,
+      },
     },
   ];
 };
@@ -98,7 +118,9 @@ const eventsOfCall = (
       output_index: index,
       delta,
     })),
-    ...(part.half === true ? [] : [{ type: 'response.output_item.done', output_index: index, item: done }]),
+    ...(part.half === true
+      ? []
+      : [{ type: 'response.output_item.done', output_index: index, item: done }]),
   ];
 };
 
@@ -181,7 +203,12 @@ const FAILURES: Readonly<Record<Exclude<WireFailure, 'page'>, Told>> = {
     code: 'invalid_api_key',
     message: 'Incorrect API key provided: key.',
   },
-  overloaded: { status: 503, type: 'server_error', code: 'server_is_overloaded', message: 'Overloaded.' },
+  overloaded: {
+    status: 503,
+    type: 'server_error',
+    code: 'server_is_overloaded',
+    message: 'Overloaded.',
+  },
   broken: { status: 500, type: 'server_error', code: null, message: 'The server had an error.' },
   tooLong: {
     status: 400,
@@ -189,7 +216,12 @@ const FAILURES: Readonly<Record<Exclude<WireFailure, 'page'>, Told>> = {
     code: 'context_length_exceeded',
     message: 'Your input exceeds the context window of this model.',
   },
-  badRequest: { status: 400, type: 'invalid_request_error', code: null, message: 'Unknown parameter.' },
+  badRequest: {
+    status: 400,
+    type: 'invalid_request_error',
+    code: null,
+    message: 'Unknown parameter.',
+  },
   filtered: {
     status: 400,
     type: 'invalid_request_error',

@@ -28,14 +28,21 @@ const anthropic: Wire = {
   takesGif: true,
   bytesMax: 32 * 1024 * 1024,
   fault(place, { mediaType, base64 }) {
-    const image = { type: 'image', source: { type: 'base64', media_type: mediaType, data: base64 } };
+    const image = {
+      type: 'image',
+      source: { type: 'base64', media_type: mediaType, data: base64 },
+    };
     const result = { type: 'tool_result', tool_use_id: 'a' };
-    const at = (wanted: Place, there: object): readonly object[] => (place === wanted ? [there] : []);
+    const at = (wanted: Place, there: object): readonly object[] =>
+      place === wanted ? [there] : [];
     const messages = [
       { role: 'user', content: [...at('said', image), hi] },
       {
         role: 'assistant',
-        content: [...at('assistant', image), { type: 'tool_use', id: 'a', name: 'read', input: {} }],
+        content: [
+          ...at('assistant', image),
+          { type: 'tool_use', id: 'a', name: 'read', input: {} },
+        ],
       },
       {
         role: 'user',
@@ -144,9 +151,17 @@ const bad: readonly (readonly [title: string, given: Given, says: RegExp])[] = [
   ['of another kind than is said', { mediaType: 'image/jpeg' }, /bytes are no image\/jpeg/],
   ['with no bytes', { base64: '' }, /without bytes|data URL/],
   ['that is no base64', { base64: `${PNG.slice(0, -4)}!!==` }, /Invalid base64/],
-  ['with line breaks in its base64', { base64: `${PNG.slice(0, 40)}\n${PNG.slice(40)}` }, /Invalid base64/],
+  [
+    'with line breaks in its base64',
+    { base64: `${PNG.slice(0, 40)}\n${PNG.slice(40)}` },
+    /Invalid base64/,
+  ],
   ['whose base64 breaks off', { base64: PNG.slice(0, -1) }, /Invalid base64/],
-  ['that is none', { base64: Buffer.from('a picture').toString('base64') }, /bytes are no image\/png/],
+  [
+    'that is none',
+    { base64: Buffer.from('a picture').toString('base64') },
+    /bytes are no image\/png/,
+  ],
 ];
 
 for (const [name, wire] of Object.entries({ anthropic, openai, google, chat })) {
@@ -185,6 +200,9 @@ for (const [name, wire] of Object.entries({ anthropic, openai, google, chat })) 
 
 test('anthropic: a picture of more than 5 MB is rejected', () => {
   const bytes = Buffer.concat([makePng(), Buffer.alloc(4 * 1024 * 1024)]);
-  const fault = anthropic.fault('said', { mediaType: 'image/png', base64: bytes.toString('base64') });
+  const fault = anthropic.fault('said', {
+    mediaType: 'image/png',
+    base64: bytes.toString('base64'),
+  });
   assert.match(fault ?? 'taken', /exceeds 5 MB/);
 });

@@ -16,7 +16,14 @@ export type WirePart =
   /** Words of a refusal, where the wire keeps them apart. */
   | { readonly type: 'refusal'; readonly text: string };
 
-export type WireStop = 'end' | 'toolUse' | 'maxTokens' | 'filter' | 'refusal' | 'unknown' | 'malformedCall';
+export type WireStop =
+  | 'end'
+  | 'toolUse'
+  | 'maxTokens'
+  | 'filter'
+  | 'refusal'
+  | 'unknown'
+  | 'malformedCall';
 
 /**
  * `whole`; or, after the parts: `clean` (the response ends, and the provider's own end is missing), `cut` (the socket is
@@ -24,7 +31,11 @@ export type WireStop = 'end' | 'toolUse' | 'maxTokens' | 'filter' | 'refusal' | 
  */
 export type WireEnd = 'whole' | 'clean' | 'cut' | 'silent' | 'error';
 
-export type WireTokens = { readonly input: number; readonly cached: number; readonly output: number };
+export type WireTokens = {
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+};
 
 export type WireFailure =
   | 'rateLimit'

@@ -51,11 +51,19 @@ const badChat: Bad = [
   ['a call without its answer', chat([user, calling('a'), user]), /without an answer.*: a/],
   ['one of two answers', chat([user, calling('a', 'b'), toolSays('a')]), /without an answer: b/],
   ['an answer to nothing', chat([user, toolSays('a')]), /answers no call: a/],
-  ['two answers to one call', chat([user, calling('a'), toolSays('a'), toolSays('a')]), /answers no call/],
+  [
+    'two answers to one call',
+    chat([user, calling('a'), toolSays('a'), toolSays('a')]),
+    /answers no call/,
+  ],
   ['an answer that is empty', chat([user, calling('a'), toolSays('a', '')]), /content: is missing/],
   [
     'arguments that are no JSON',
-    chat([user, { ...calling('a'), tool_calls: [chatCall('a', { arguments: '{"a' })] }, toolSays('a')]),
+    chat([
+      user,
+      { ...calling('a'), tool_calls: [chatCall('a', { arguments: '{"a' })] },
+      toolSays('a'),
+    ]),
     /arguments: should be JSON/,
   ],
   [
@@ -64,10 +72,18 @@ const badChat: Bad = [
     /another call/,
   ],
   ['two user messages', chat([user, user]), /in a row/],
-  ['an assistant at the beginning', chat([{ role: 'assistant', content: 'a' }, user]), /without a question/],
+  [
+    'an assistant at the beginning',
+    chat([{ role: 'assistant', content: 'a' }, user]),
+    /without a question/,
+  ],
   ['an assistant at the end', chat([user, { role: 'assistant', content: 'a' }]), /last message/],
   ['empty text', chat([{ role: 'user', content: ' ' }]), /not empty/],
-  ['an assistant that says nothing', chat([user, { role: 'assistant', content: '' }, user]), /not empty/],
+  [
+    'an assistant that says nothing',
+    chat([user, { role: 'assistant', content: '' }, user]),
+    /not empty/,
+  ],
   ['a late system message', chat([user, { role: 'system', content: 'x' }]), /comes first/],
   [
     'a thought of another model',
@@ -128,7 +144,11 @@ test('openai: a whole conversation is taken', () => {
 
 const badResponses: Bad = [
   ['a call without its output', responses([hi, openAiCall('a'), hi]), /No tool output found.*a/],
-  ['a call without its output at the end', responses([hi, openAiCall('a')]), /No tool output found/],
+  [
+    'a call without its output at the end',
+    responses([hi, openAiCall('a')]),
+    /No tool output found/,
+  ],
   ['an output of no call', responses([hi, output('a')]), /No tool call found.*a/],
   [
     'two outputs of one call',
@@ -156,7 +176,11 @@ const badResponses: Bad = [
     responses([hi, openAiCall('a'), output('a'), openAiCall('a'), output('a')]),
     /another call/,
   ],
-  ['an id that is too long', responses([hi, openAiCall('a'.repeat(65)), output('a'.repeat(65))]), /too long/],
+  [
+    'an id that is too long',
+    responses([hi, openAiCall('a'.repeat(65)), output('a'.repeat(65))]),
+    /too long/,
+  ],
   ['a conversation that is to be kept', responses([hi], { store: true }), /keeps nothing/],
   ['thoughts that are not asked for', responses([hi], { include: [] }), /not asked for/],
   [
@@ -180,9 +204,15 @@ const googleCall = (name: string, thoughtSignature?: string) => ({
   functionCall: { id: name, name, args: {} },
   ...(thoughtSignature === undefined ? {} : { thoughtSignature }),
 });
-const response = (name: string) => ({ functionResponse: { id: name, name, response: { content: 'x' } } });
+const response = (name: string) => ({
+  functionResponse: { id: name, name, response: { content: 'x' } },
+});
 const asks = turn('user', { text: 'hi' });
-const google = (contents: readonly object[], rest = {}) => ({ contents, generationConfig: {}, ...rest });
+const google = (contents: readonly object[], rest = {}) => ({
+  contents,
+  generationConfig: {},
+  ...rest,
+});
 
 test('google: a whole conversation is taken', () => {
   const contents = [
@@ -203,7 +233,11 @@ const badGoogle: Bad = [
   ['a call without its response', google([asks, called, asks]), /equal to the number/],
   [
     'one of two responses',
-    google([asks, turn('model', googleCall('a', 's'), googleCall('b')), turn('user', response('a'))]),
+    google([
+      asks,
+      turn('model', googleCall('a', 's'), googleCall('b')),
+      turn('user', response('a')),
+    ]),
     /equal/,
   ],
   ['a response of no call', google([asks, turn('user', response('a'))]), /equal to the number/],

@@ -15,7 +15,10 @@ export const demandObject: (value: unknown, at: string) => asserts value is Loos
   demand(isObject(value), `${at}: should be an object`);
 
 export const demandText: (value: unknown, at: string) => asserts value is string = (value, at) =>
-  demand(typeof value === 'string' && value.trim() !== '', `${at}: should be a text that is not empty`);
+  demand(
+    typeof value === 'string' && value.trim() !== '',
+    `${at}: should be a text that is not empty`,
+  );
 
 /** No field that the wire does not know. */
 export const demandFields = (value: Loose, known: readonly string[], at: string): void => {
@@ -23,7 +26,10 @@ export const demandFields = (value: Loose, known: readonly string[], at: string)
   demand(extra === undefined, `${at}.${extra}: unknown field`);
 };
 
-export const demandList: (value: unknown, at: string) => asserts value is readonly Loose[] = (value, at) => {
+export const demandList: (value: unknown, at: string) => asserts value is readonly Loose[] = (
+  value,
+  at,
+) => {
   demand(Array.isArray(value) && value.length > 0, `${at}: should be a list that is not empty`);
   demand(value.every(isObject), `${at}: should hold objects`);
 };

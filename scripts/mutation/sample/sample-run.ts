@@ -29,7 +29,13 @@ const SAMPLED_FOLDERS = [
   'packages/agent/src/session',
 ];
 /** Tests of these folders, and of what stands on them. */
-const TEST_FOLDERS = ['test/journal', 'test/workspace', 'test/tools', 'test/runtime'];
+const TEST_FOLDERS = [
+  'packages/agent/test/journal',
+  'packages/agent/test/workspace',
+  'packages/agent/test/tools',
+  'packages/agent/test/runtime',
+  'packages/verify/test/simulation',
+];
 
 const RESULTS = '.stryker/samples.json';
 const PAGE = 'docs/mutation.md';

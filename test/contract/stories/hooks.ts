@@ -157,7 +157,10 @@ const hooks: readonly Story[] = [
     replies: [DONE, { text: 'They said go.' }],
     userHooks: () =>
       guard({
-        'before-compaction': inTurn({ decision: 'deny', reason: 'not now' }, { note: 'keep the ids' }),
+        'before-compaction': inTurn(
+          { decision: 'deny', reason: 'not now' },
+          { note: 'keep the ids' },
+        ),
       }),
     async play(session) {
       await session.ask('go');

@@ -28,7 +28,9 @@ export const replyStories: readonly Story[] = [
     { fail: { kind: 'rateLimited', retryAfterMs: 20 } },
     { text: 'Done.' },
   ]),
-  oneTurn('a wait that is too long fails', [{ fail: { kind: 'rateLimited', retryAfterMs: 3_600_000 } }]),
+  oneTurn('a wait that is too long fails', [
+    { fail: { kind: 'rateLimited', retryAfterMs: 3_600_000 } },
+  ]),
   oneTurn('three retries, then the answer', [
     { fail: { kind: 'unreachable' } },
     { fail: { kind: 'timeout' } },
@@ -38,7 +40,10 @@ export const replyStories: readonly Story[] = [
   oneTurn('retries run out', [{ fail: { kind: 'overloaded' } }, { fail: { kind: 'overloaded' } }], {
     maxRetries: 1,
   }),
-  oneTurn('a stream that breaks off', [{ text: 'Let me see', cut: true }, { text: 'Let me see. Done.' }]),
+  oneTurn('a stream that breaks off', [
+    { text: 'Let me see', cut: true },
+    { text: 'Let me see. Done.' },
+  ]),
   oneTurn('a failure after a part of the text', [
     { text: 'Let me', fail: { kind: 'overloaded' } },
     { text: 'Done.' },
@@ -120,5 +125,7 @@ export const replyStories: readonly Story[] = [
       await session.rest();
     },
   },
-  oneTurn('a conversation that the provider finds too long', [{ fail: { kind: 'contextOverflow' } }]),
+  oneTurn('a conversation that the provider finds too long', [
+    { fail: { kind: 'contextOverflow' } },
+  ]),
 ];

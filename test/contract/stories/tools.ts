@@ -13,7 +13,10 @@ export const toolStories: readonly Story[] = [
   oneTurn('a tool', [calls(['echo', 'hello']), DONE]),
   oneTurn('a tool after some text', [{ text: 'I look.', ...calls(['echo', 'hello']) }, DONE]),
   oneTurn('five rounds', [...['1', '2', '3', '4', '5'].map((text) => calls(['echo', text])), DONE]),
-  oneTurn('changes of one batch run one after the other', [calls(['change', 'a'], ['change', 'b']), DONE]),
+  oneTurn('changes of one batch run one after the other', [
+    calls(['change', 'a'], ['change', 'b']),
+    DONE,
+  ]),
   oneTurn('a tool that fails', [calls(['fail', 'no such file']), DONE]),
   oneTurn('a tool with a bug', [calls(['throws', '']), DONE]),
   oneTurn('a tool that takes too long', [calls(['brief', '']), DONE]),

@@ -102,7 +102,11 @@ const approvals: readonly Story[] = [
 ];
 
 const cancels: readonly Story[] = [
-  cancelAt('a cancel while the model answers', [{ text: 'Let me see.', stall: true }], event('TextDelta')),
+  cancelAt(
+    'a cancel while the model answers',
+    [{ text: 'Let me see.', stall: true }],
+    event('TextDelta'),
+  ),
   cancelAt('a cancel while a tool runs', [{ calls: [{ tool: 'work' }] }], event('ToolProgress')),
   cancelAt('a cancel while a question is open', [change('a')], action('RequestApproval'), CAREFUL),
   cancelAt(

@@ -232,7 +232,7 @@ const openSession = async <M extends MachineTypes>(
   { takeOver = false, visit, visitLast }: VisitedOpening<M> = {},
 ): Promise<OpenJournal<M>> => {
   const path = await findJournal(folder, sessionId);
-  const foldLast = visit === undefined ? 0 : (visitLast ?? Number.POSITIVE_INFINITY);
+  const entriesToVisit = visit === undefined ? 0 : (visitLast ?? Number.POSITIVE_INFINITY);
   await refuseOddFile(path);
   const lock = await acquireLock(lockPath(folder, sessionId), { takeOver });
   return withLock(path, lock, async () => {
@@ -249,7 +249,7 @@ const openSession = async <M extends MachineTypes>(
         sessionId,
         machine,
         visitor: visit,
-        foldLast,
+        entriesToVisit,
         isForeign: foreign,
       });
       // The last lines may be those of a killed process, and not durable. Their mark is going to

@@ -47,13 +47,13 @@ type SnapshotLine = {
   readonly machineVersion: number;
   readonly session: string;
   /**
-   * The last entry that the state contains, the checksum of its line, and the state check that it
+   * The last entry that the state contains, the CRC of its line, and the state check that it
    * recorded.
    */
   readonly seq: number;
   readonly line: number;
   readonly check: string;
-  /** Size of the journal up to that entry, and the checksum of all its bytes. */
+  /** Size of the journal up to that entry, and the CRC of all its bytes. */
   readonly size: number;
   readonly sum: number;
   /**
@@ -72,6 +72,7 @@ type SnapshotLine = {
 type SnapshotBody = {
   readonly messages: readonly unknown[];
   readonly rest: unknown;
+  /** The files that calls have read or changed: machine/past-files.ts. */
   readonly past: {
     readonly hashes: readonly (readonly [
       string,
@@ -182,8 +183,11 @@ export type SnapshotRequest<M extends MachineTypes> = {
   readonly path: string;
   readonly sessionId: string;
   readonly machine: JournaledMachine<M>;
-  /** So many entries are to be folded at least. */
-  readonly foldLast: number;
+  /**
+   * The last so many entries are folded even if a snapshot holds them, since the caller looks at
+   * each of their steps. 0: none; infinite: all, so that no snapshot is used.
+   */
+  readonly entriesToVisit: number;
 };
 
 /** Larger journals are folded instead. */
@@ -209,9 +213,9 @@ const isRecorded = (journal: JournalBytes, { seq, check, size }: SnapshotLine): 
 };
 
 /** The last snapshot that leaves enough to fold. */
-const chooseSnapshot = (lines: readonly SnapshotLine[], foldLast: number): number => {
+const chooseSnapshot = (lines: readonly SnapshotLine[], entriesToVisit: number): number => {
   const last = lines.at(-1)?.seq ?? 0;
-  return lines.findLastIndex(({ seq }) => foldLast === 0 || seq <= last - foldLast);
+  return lines.findLastIndex(({ seq }) => entriesToVisit === 0 || seq <= last - entriesToVisit);
 };
 
 const readBodies = (
@@ -244,7 +248,7 @@ const loadFrom = async <M extends MachineTypes>(
   request: SnapshotRequest<M>,
   parts: StateParts<M>,
 ): Promise<LoadedSnapshot<M> | null> => {
-  const { handle, path, machine, sessionId, foldLast } = request;
+  const { handle, path, machine, sessionId, entriesToVisit } = request;
   const file = await readRegular(snapshotPath(path), FILE_BYTES_MAX);
   if (file.kind !== 'file') return null;
   const { lines, ...end } = decodeSnapshots(file.bytes, {
@@ -252,7 +256,7 @@ const loadFrom = async <M extends MachineTypes>(
     machine: machine.fingerprint,
     machineVersion: machine.version,
   });
-  const index = chooseSnapshot(lines, foldLast);
+  const index = chooseSnapshot(lines, entriesToVisit);
   const [chosen, last] = [lines[index], lines.at(-1)];
   if (last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
   if ((await sumBytes(handle, last.size)) !== last.sum) return null;
@@ -317,7 +321,7 @@ export const sumBytes = async (handle: FileHandle, size: number): Promise<number
   return bytes === size ? sum : null;
 };
 
-/** Reads at once: `sumOf` has read the file before, so that the system holds it in memory. */
+/** Reads at once: `sumBytes` has read the file before, so that the system holds it in memory. */
 export class JournalBytes {
   readonly #descriptor: number;
   readonly #size: number;

@@ -10,24 +10,26 @@ import { withRegular } from '../platform/files.js';
 import type { Blobs } from '../ports/journal.js';
 import { blobDamaged, cannotRead, cannotWrite, errorCode } from './journal-error.js';
 
-/**
- * Paths under the state folder.
+/*
+ * Paths under the state folder:
  *
- * sessions/ID.jsonl a journal; ID.jsonl.torn-1, -2, ... incomplete lines that were cut off its end
- * sessions/ID.jsonl.import the journal while it is imported; its lock is held sessions/ID.lock the
- * process that has it open; ID.lock.* its socket, and claims to the lock sessions/ID.mark the last
- * entry that was acknowledged sessions/ID.snapshot states that were folded before; ID.snapshot.new
- * while the first one is written sessions/ID.commits whose the uncommitted files of the workspace
- * are, with auto-commit (workspace/commits/) sessions/ID.owner proves that the session was created
- * here, see session-owner.ts sessions/ID.reserve space for the end of an open session, should the
- * disk be full sessions/ID.deleted the journal of a session that is being deleted, see
- * removal/delete-session.ts sessions/ID/ pictures that the user pasted into the session, as files
- * rescued/ID.jsonl copy of a journal whose own file was removed or changed while the session ran
- * owner.key secret of this state folder blobs/ab/abcdef... texts named by their sha256, shared by
- * all sessions
- *
- * Files are created with mode 0600, folders with 0700.
+ * sessions/ID.jsonl          a journal
+ * sessions/ID.jsonl.torn-N   incomplete lines that were cut off its end
+ * sessions/ID.jsonl.import   the journal while it is imported; its lock is held
+ * sessions/ID.lock           the process that has it open; ID.lock.* its socket, and claims
+ * sessions/ID.mark           the last entry that was acknowledged
+ * sessions/ID.snapshot       states that were folded before; ID.snapshot.new: the first one
+ * sessions/ID.commits        with auto-commit: whose the workspace's uncommitted files are
+ * sessions/ID.owner          proves that the session was created here: session-owner.ts
+ * sessions/ID.reserve        space for the end of an open session, should the disk be full
+ * sessions/ID.deleted        the journal of a session that is being deleted: deletion.ts
+ * sessions/ID/               pictures that the user pasted into the session, as files
+ * rescued/ID.jsonl           copy of a journal that was removed or changed while it was open
+ * owner.key                  secret of this state folder
+ * blobs/ab/abcdef...         texts named by their sha256, shared by all sessions
  */
+
+/** Files are created with this mode, folders with the next one. */
 export const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
 const SUFFIX = '.jsonl';

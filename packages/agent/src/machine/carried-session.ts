@@ -313,6 +313,7 @@ class SessionFromEvents {
       ...(images === undefined ? {} : { images }),
     };
     this.#queue = [...this.#queue, input];
+    // A stopped turn ends when its last running call has ended. Until then the text waits.
     const calls = this.#batch?.calls ?? [];
     const isStopping =
       this.#turn === 'stops' && calls.some((call) => call.startedAt !== null && !call.ended);
@@ -332,8 +333,11 @@ class SessionFromEvents {
 
   #reply(event: On<'LlmCompleted'>): void {
     const { message, calls, stopReason } = event;
+    // A reply after a cancel belongs to the cancelled turn. If the user has typed since, that turn
+    // is over and the text has gone out: the reply answers it.
     const isAborted = this.#turn === 'stops' && this.#queue.length === 0;
     if (this.#turn === 'stops' && !isAborted) this.#endTurn();
+    // A reply that nothing here asked for: the earlier machine had sent the queue with the request.
     if (this.#queue.length > 0 && (this.#turn === 'rests' || this.#batch !== null)) {
       this.#closeBatch(interruptedText(''), MISSING);
       this.#sendQueue();

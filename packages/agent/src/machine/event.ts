@@ -111,7 +111,7 @@ export type StoppedCall = {
   readonly outcome: CallOutcome;
 };
 
-/** Events: plain JSON in the past tense, each with its time `at` in milliseconds since 1970. */
+/** Facts, and wishes of the user: plain JSON, each with its time `at` in ms since 1970. */
 export type UserEvent =
   | Of<'Start'>
   /**
@@ -332,7 +332,7 @@ export type On<T extends EventType> = Extract<Event, { readonly type: T }>;
 export type FailureKind = ModelErrorKind | 'input' | 'tools' | 'compaction';
 
 /**
- * The source of a failure, as seeds 001 and 002 name it: the model, a tool, or input and output.
+ * The source of a failure: the model, a tool, or input and output.
  */
 export type FailureOrigin = 'llm' | 'tool' | 'io';
 

@@ -14,7 +14,10 @@ import { isAsked, isEnded, isRunning, isWaiting } from './moves/tool-batch.js';
 import type { State, WaitReason } from './state.js';
 import { isReached, type Usage } from './usage.js';
 
-/** The rules that a step breaks, each as a sentence that begins with the rule's anchor. */
+/**
+ * The rules for conversation, usage and state that the new state breaks, each as a sentence that
+ * begins with the rule's anchor.
+ */
 export const stateFaults = (
   before: State,
   event: Event,
@@ -263,13 +266,16 @@ const editedMessages = (
 
 type Taken = Step<State, Action>;
 
-/** The rules that a step breaks, each as a sentence that begins with the rule's anchor. */
+/**
+ * The rules for the way from one state to the next that a step breaks, each as a sentence that
+ * begins with the rule's anchor.
+ */
 export const stepFaults = (before: State, event: Event, step: Taken): readonly string[] => [
   ...staleFaults(before, event, step),
   ...usageFaults(before, event, step.state),
   ...restFaults(before, event, step),
   ...orderFaults(step),
-  ...heardFaults(before, event, step),
+  ...stoppedTurnFaults(before, event, step),
   ...budgetFaults(before, step),
   ...flightFaults(before, event, step),
 ];
@@ -486,7 +492,7 @@ const orderFaults = ({ state, actions }: Taken): readonly string[] => {
 // ---- docs/rules.md#hook-veto, docs/rules.md#grace-period ----
 
 /** A stopped turn starts no hook and no further round. */
-const heardFaults = (before: State, event: Event, { path }: Taken): readonly string[] => {
+const stoppedTurnFaults = (before: State, event: Event, { path }: Taken): readonly string[] => {
   const goesOn = path.some(
     ({ kind, to }) => kind === 'go' && (to === 'PostToolsHook' || to === 'CheckingBudget'),
   );
@@ -660,7 +666,7 @@ export const endedBy = (event: Event): string | null => {
 };
 
 /** Adds the work that an action starts and removes the work that it ends. */
-const perform = (going: Set<string>, action: Action): void => {
+const applyToWork = (going: Set<string>, action: Action): void => {
   switch (action.type) {
     case 'SendLlmRequest':
       going.add(`request ${action.requestId}`);
@@ -731,7 +737,7 @@ export const flightFaults = (
   // it.
   if (ended !== null && !(event.type === 'TimerFired' && named.includes(ended)))
     going.delete(ended);
-  for (const action of actions) perform(going, action);
+  for (const action of actions) applyToWork(going, action);
   const lost = named.filter((id) => !going.delete(id));
   return [
     ...[...going].map((id) =>

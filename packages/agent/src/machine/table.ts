@@ -10,6 +10,11 @@
  *    does not compile.
  * 5. `exit` runs when the state is left.
  *
+ * A branch: `when` its guard holds, the machine goes `to` a state (to the same one: it is left and
+ * entered again; `stay`: it is not), the arrow is called `as`, and the move `then` computes state
+ * and actions. `late`: the event came too late and changes nothing; `fault`: the runtime broke the
+ * protocol.
+ *
  * Cells that several rows share come first. A row spreads a group of them, and the compiler still
  * counts every cell.
  */

@@ -137,7 +137,11 @@ const convertReply = ({
 };
 
 /** Marks thoughts that go back under this name; other servers would refuse the field. */
-const SENT_BACK = { openaiCompatible: { sentAs: 'reasoning_content' } };
+/**
+ * Marks a thought that goes back to the server as `reasoning_content`. Later requests leave out
+ * thoughts without metadata (request.ts), so that the mark need not be read.
+ */
+const KEEP_THOUGHT = { openaiCompatible: { sentAs: 'reasoning_content' } };
 
 type Reader = { readonly read: ReadEvent; end(): void };
 
@@ -146,7 +150,7 @@ const readReply = (reply: StreamedReply): Reader => {
   const isNamed = leaveOutNameless();
   const calls = new Calls(reply);
   let open: 'none' | 'text' | 'reasoning' = 'none';
-  let metadata: typeof SENT_BACK | undefined;
+  let metadata: typeof KEEP_THOUGHT | undefined;
 
   const add = (type: 'text' | 'reasoning', text: string): void => {
     if (text === '') return;
@@ -161,7 +165,7 @@ const readReply = (reply: StreamedReply): Reader => {
     const details = listIn(delta.reasoning_details);
     if (details.length > 0) reply.addDetails(details);
     const named = asText(delta.reasoning_content);
-    if (named !== null && details.length === 0 && refusal === null) metadata = SENT_BACK;
+    if (named !== null && details.length === 0 && refusal === null) metadata = KEEP_THOUGHT;
     const content = typeof delta.content === 'string' ? delta.content : '';
     const { thought, text } = content === '' && !isLast ? NOTHING : divide(content, isLast);
     add('reasoning', named ?? `${asText(delta.reasoning) ?? ''}${thought}`);
@@ -367,7 +371,7 @@ class Calls {
     const { id, place, tool } = names;
     const isStart = tool !== null && /^\s*[{[]/.test(input);
     const match = this.#find({ ...names, isStart });
-    if (match === 'unclear') return;
+    if (match === 'ambiguous') return;
     const call = match === 'new' ? this.#begin(tool, id) : match;
     if (id !== null) call.ids.add(id);
     if (place !== null) call.places.add(place);
@@ -390,8 +394,12 @@ class Calls {
     return call;
   }
 
-  /** The call that a piece continues. */
-  #find({ id, place, tool, isStart }: PieceNames): OpenCall | 'new' | 'unclear' {
+  /**
+   * The call that a piece continues. Servers name it by an id, by its index (`place`), by both, or
+   * only in its first piece; some send the index of another call, or one id for two calls. Of an
+   * ambiguous piece nothing is taken: the call's input is then no JSON, and the model is told so.
+   */
+  #find({ id, place, tool, isStart }: PieceNames): OpenCall | 'new' | 'ambiguous' {
     const named = (calls: readonly OpenCall[]): readonly OpenCall[] =>
       calls.filter((call) => tool === null || call.tool === tool);
     const there = place === null ? [] : this.#calls.filter(({ places }) => places.has(place));
@@ -410,14 +418,14 @@ class Calls {
       isStart,
     );
     if (both !== 'new' || tool !== null) return both;
-    return there.length > 0 ? 'unclear' : choose(same, false);
+    return there.length > 0 ? 'ambiguous' : choose(same, false);
   }
 }
 
-const choose = (calls: readonly OpenCall[], isStart: boolean): OpenCall | 'new' | 'unclear' => {
+const choose = (calls: readonly OpenCall[], isStart: boolean): OpenCall | 'new' | 'ambiguous' => {
   const [first, ...others] = isStart ? calls.filter(({ input }) => !isWholeInput(input)) : calls;
   if (first === undefined) return 'new';
-  return others.length === 0 ? first : 'unclear';
+  return others.length === 0 ? first : 'ambiguous';
 };
 
 const isWholeInput = (input: string): boolean => {

@@ -210,12 +210,9 @@ export const keyVariables: readonly string[] = [
 ];
 
 /**
- * The address and the key of a provider.
- *
- * A key goes only to the server that it is for: OpenAI's key is never sent to a server that merely
- * speaks its API.
+ * The first of these variables that is set. A key goes only to the server that it is for: OpenAI's
+ * key is never sent to a server that merely speaks its API (`findEndpoint`).
  */
-
 export const keyIn = (environment: ProcessEnvironment, names: readonly string[]): string | null => {
   for (const name of names) {
     const key = environment[name]?.trim() ?? '';
@@ -266,8 +263,8 @@ const addressIn = (
 };
 
 /**
- * Finds where a provider is reached, and which variables hold its key there. `given` wins over the
- * environment.
+ * Finds where a provider is reached, and which variables hold its key there. `baseUrl` wins over
+ * the environment.
  */
 export const findEndpoint = (
   provider: Provider,

@@ -38,7 +38,7 @@ export const prepare = (
   if (action.type !== 'ExecuteTools') return [];
   const { batchId, calls } = action;
   return calls
-    .filter((call) => tools.prepare(batchId, call) === 'later')
+    .filter((call) => tools.announceStart(batchId, call) === 'later')
     .map(({ callId }) => callId);
 };
 
@@ -80,7 +80,8 @@ export const perform = (action: Action, state: State, performers: Performers): v
     case 'AbortHook':
       performers.hooks.abort(action.hookId);
       break;
-    // the calls were prepared with the group and start when their ToolStarted is durable
+    // Tools start elsewhere: `prepare` has posted ToolStarted, and ToolRuns runs them once it is
+    // durable.
     case 'ExecuteTools':
       performers.hooks.keep(action.batchId, action.calls);
       break;

@@ -105,7 +105,7 @@ export class ToolRuns {
    * Posts ToolStarted, now or later, and runs the call once that is durable. A call is never
    * started twice.
    */
-  prepare(batchId: string, call: JudgedCall): 'posted' | 'later' {
+  announceStart(batchId: string, call: JudgedCall): 'posted' | 'later' {
     if (this.#runs.has(callKey(batchId, call.callId))) return 'posted';
     const run = this.#add(batchId, call);
     const tool = this.#equipment.tools.get(call.tool);
@@ -114,11 +114,11 @@ export class ToolRuns {
     run.observed = observeBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
     const started = { type: 'ToolStarted', batchId, callId: call.callId } as const;
     if (call.traits.effect !== 'probeable') {
-      this.#session.post(started, this.#begin(run));
+      this.#session.post(started, this.#runWhenDurable(run));
       return 'posted';
     }
     void this.#look(run).then((hashes) =>
-      this.#session.post({ ...started, ...hashes }, this.#begin(run)),
+      this.#session.post({ ...started, ...hashes }, this.#runWhenDurable(run)),
     );
     return 'later';
   }
@@ -217,7 +217,7 @@ export class ToolRuns {
   }
 
   /** The loop calls the result once ToolStarted is durable. */
-  #begin(run: ToolRun): OnApplied {
+  #runWhenDurable(run: ToolRun): OnApplied {
     return (accepted) => {
       if (accepted) return void this.#finish(run);
       this.#stopped.add(run, NEVER_RAN);

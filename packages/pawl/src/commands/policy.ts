@@ -50,7 +50,7 @@ const policySettings = async (
   const rules: readonly PolicyRule[] = presetRules[preset];
   const choice = chosen === undefined ? { preset } : { preset, sandbox: chosen };
   const { sandbox } = sandboxSettings(choice, { sandbox: 'off', preset, formatter: 'off' }, fenced);
-  readAllowedHosts(all);
+  readAllowedHosts(all); // only to refuse a bad value
   return {
     rules,
     preset,

@@ -47,7 +47,7 @@ const unreadableText = (
   const otherwise =
     older === undefined ? '' : `, or go on with an older one: --resume ${older.sessionId}`;
   return (
-    `The session ${sessionId} can't be gone on with ${title}, and may be the last one of ` +
+    `The session ${sessionId} can't be continued: ${title}. It may be the last one of ` +
     'this folder. ' +
     `Restore ${path} from a backup. If it is not the one that you mean, move it away${otherwise}.`
   );

@@ -205,7 +205,7 @@ export const usageFor = (spending: Spending, limits: Limits): Usage => {
 
 export const tokensLimit = manyTokens;
 
-/** A reply without id and time. `costly`: it counts against the bound `budgetStops`. */
+/** A reply without id and time. `costly`: `dear` and `costly` ones count against `budgetStops`. */
 export type ModelReply = Pick<On<'LlmCompleted'>, 'message' | 'calls' | 'stopReason' | 'usage'> & {
   readonly costly: boolean;
 };

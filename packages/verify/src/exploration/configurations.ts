@@ -1,6 +1,7 @@
 /**
  * The configurations of a check. Their combined coverage is its result: one configuration with
- * everything would be far too large and show no more, since settings act independently.
+ * everything would be far too large and show no more, since settings act independently. The letters
+ * of `calls` are explained in configuration.ts.
  */
 
 import { noLimits } from '@pawl/agent/machine/settings';
@@ -144,14 +145,14 @@ const withinBounds = (configuration: Configuration): Configuration => {
 type ConfigurationParts = Pick<Configuration, 'name' | 'about'> &
   Partial<Omit<Configuration, 'bounds' | 'patch'>>;
 
-/** A configuration that explores one subject in depth. `less` overrides bounds. */
+/** A configuration that explores one subject in depth. `changedBounds` replace bounds. */
 const smallConfiguration = (
   bounds: Bounds,
   parts: ConfigurationParts,
-  less: Partial<Bounds>,
+  changedBounds: Partial<Bounds>,
   patch: ExplorationSettings = {},
 ): Configuration => {
-  const smaller = { ...bounds, ...less };
+  const smaller = { ...bounds, ...changedBounds };
   return withinBounds({
     preset: 'auto',
     replies: [answer, ...largestBatch(smaller)],

@@ -1,4 +1,7 @@
 /**
+ * What happens to a simulated process from outside: another program changes its journal, a rival
+ * process opens the session, the clock jumps. Crashes are planned in simulated-process.ts.
+ *
  * Another program changes the journal of an open session. From then on nothing more may be
  * acknowledged. When the session has ended, the user puts the file back as it was.
  */

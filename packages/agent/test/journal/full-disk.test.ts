@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import test from 'node:test';
+import { makeFolder } from '../../../../test/kit/journal/story.js';
+import { startChild } from './start-child.js';
+
+/** Mounts a disk of its own over a folder, in a mount namespace of its own, and goes on with the words behind it. */
+const onDisk = (folder: string, mount: string): readonly string[] => {
+  const script = `mount ${mount} "$0" && exec "$@"`;
+  return [
+    'unshare',
+    ...(process.getuid?.() === 0 ? [] : ['-Ur']),
+    '-m',
+    'sh',
+    '-c',
+    script,
+    folder,
+  ];
+};
+
+const requireUnshare = (): void => {
+  const { status, stderr } = spawnSync('unshare', [
+    ...(process.getuid?.() === 0 ? [] : ['-Ur']),
+    '-m',
+    'true',
+  ]);
+  assert.equal(
+    status,
+    0,
+    `This test needs unshare and mount namespaces: "apt-get install util-linux", and allow user namespaces. ${String(stderr)}`,
+  );
+};
+
+const linesOf = async (
+  child: ReturnType<typeof startChild>,
+): Promise<ReadonlyMap<string, string>> => {
+  const lines = new Map<string, string>();
+  for (let line = await child.nextLine(); line !== undefined; line = await child.nextLine()) {
+    const [word = '', ...rest] = line.split(' ');
+    lines.set(word, rest.join(' '));
+  }
+  return lines;
+};
+
+test('a full disk refuses the append, says so, keeps what was durable, and nothing of the rest', async (context) => {
+  requireUnshare();
+  const folder = await makeFolder(context);
+  const child = startChild(context, ['fill', folder], onDisk(folder, '-t tmpfs -o size=260k none'));
+  const said = await linesOf(child);
+  assert.match(
+    said.get('append') ?? '',
+    /^cannotWrite: .*ENOSPC.*disk is full: free some space/,
+    child.complaints(),
+  );
+  const seq = Number(said.get('seq'));
+  assert.ok(seq > 4);
+  assert.match(said.get('again') ?? '', /^cannotWrite: /);
+  assert.match(said.get('blob') ?? '', /^cannotWrite: .*ENOSPC/);
+  assert.equal(said.get('opened'), `${seq} whole`);
+});
+
+test('a read-only disk refuses a new session and says so', async (context) => {
+  requireUnshare();
+  const folder = await makeFolder(context);
+  const child = startChild(context, ['create', folder], onDisk(folder, '-t tmpfs -o ro none'));
+  const said = await linesOf(child);
+  assert.match(
+    said.get('create') ?? '',
+    /^cannotWrite: .*EROFS.*read-only.*XDG_STATE_HOME/,
+    child.complaints(),
+  );
+});
+
+test('what is known is written to a full disk from reserved space, once', async (context) => {
+  requireUnshare();
+  const folder = await makeFolder(context);
+  const child = startChild(
+    context,
+    ['useReserve', folder],
+    onDisk(folder, '-t tmpfs -o size=2m none'),
+  );
+  const said = await linesOf(child);
+  assert.equal(said.get('append'), 'was accepted', child.complaints());
+  assert.match(said.get('full') ?? '', /^cannotWrite: .*ENOSPC.*disk is full: free some space/);
+  assert.match(said.get('more') ?? '', /^cannotWrite: .*ENOSPC/);
+  assert.equal(said.get('opened'), `${said.get('seq')} whole`);
+});
+
+test('a snapshot that a full disk refuses leaves nothing, and takes nothing of the reserved space', async (context) => {
+  requireUnshare();
+  const folder = await makeFolder(context);
+  const child = startChild(
+    context,
+    ['snapshot', folder],
+    onDisk(folder, '-t tmpfs -o size=2m none'),
+  );
+  const said = Object.fromEntries(await linesOf(child));
+  const whole = (count: number): string => `${count} lines, 0 characters after them`;
+  assert.deepEqual(
+    said,
+    {
+      'control.snapshot': whole(2),
+      control: 'has room',
+      first: 'has room',
+      'next.snapshot': whole(1),
+      next: 'has room',
+      reserve: 'is full',
+    },
+    child.complaints(),
+  );
+});

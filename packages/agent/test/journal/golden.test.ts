@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import test from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { object, parse, string } from 'valibot';
+import { makeFolder, readEvents } from '../../../../test/kit/journal/story.js';
+import { fileJournals } from '../../src/journal/file-store.js';
+import { createStateCheck } from '../../src/journal/journaled-agent-machine.js';
+import { hashBytes } from '../../src/journal/state-folder.js';
+import { exportSession, importSession } from '../../src/journal/transfer.js';
+import { MACHINE_VERSION } from '../../src/machine/machine.js';
+import type { Journal } from '../../src/ports/journal.js';
+
+/**
+ * Sessions of this machine and of earlier ones, each an export with what must be read from it (`state`: the hash of its
+ * last state). They hold calls, approvals, retries, cancels, commits, crashes, compactions, jobs, hooks and tools of a
+ * server.
+ *
+ * These files are never changed: users have journals like them. A session of this machine's version must lead to the
+ * states that are recorded in it. If that fails, the machine has changed: raise MACHINE_VERSION and record files of the new
+ * version (node --import tsx scripts/record-golden-journal.ts NAME), or leave what is new out of old states. A session of
+ * an earlier version must open, replay, export and go on.
+ */
+const golden = fileURLToPath(new URL('golden', import.meta.url));
+const names = readdirSync(golden)
+  .filter((name) => name.endsWith('.pawl'))
+  .map((name) => name.slice(0, -'.pawl'.length));
+
+const expectedOf = (name: string) => {
+  const json: unknown = JSON.parse(readFileSync(join(golden, `${name}.json`), 'utf8'));
+  return parse(object({ sessionId: string(), state: string() }), json);
+};
+
+/** The files that must be there, with their content: it is not enough to change a file and its hash beside it. */
+const FROZEN: Readonly<Record<string, string>> = {
+  'format-1': 'ee11dfe31dc7c5efef13604973262fc00395921c1ff8dc87d10a3e3f79cb9a90',
+  'format-1-fork': '5b1e67ef46ef974660845e4776427cf141067ac6ac23a109f3abd5113934f5f0',
+  'machine-2': '381bbc72f0207ff71fc85801f5ffe03978edaebe6c04ea7a5accee0994068647',
+  'machine-2-fork': 'de717a0b346da17d842a7303bd7c64dd25e866f5edfb77309cce37e1e7d4e72d',
+  'machine-2-crash-in-call': '57be578f55a027b6e61d1a398213e7f108432ad9d3d6be18f95a622e1af71525',
+  'machine-2-crash-in-reply': '68401dea87dca04396ec4ec0b11b6ae18cd5c6817c90a668a437d74abdc3ba76',
+  'machine-2-hooks': '377f6de0a5cb3c18b7e7f8e9d1d89322f6a7ebd39e62c30e5c1bd4f1a5f04457',
+  'machine-2-mcp': '892fe043e8167ab90ca5e5a4ec9e97e28ca5c55001846c022b9c9c8518011e01',
+};
+
+test('golden journals are neither changed nor removed', () => {
+  const found = Object.fromEntries(
+    names.map((name) => [name, hashBytes(readFileSync(join(golden, `${name}.pawl`)))]),
+  );
+  assert.deepEqual(
+    found,
+    FROZEN,
+    'add a new file for a new format, with its hash here; leave the old ones',
+  );
+});
+
+/** The texts of all replies. */
+const repliesIn = async (journal: Pick<Journal, 'read'>): Promise<readonly string[]> =>
+  (await readEvents(journal)).flatMap((event) =>
+    event.type === 'LlmCompleted'
+      ? (event.message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : []))
+      : [],
+  );
+
+for (const name of names) {
+  test(`the golden journal ${name} is imported, opened, replayed and exported as it was`, async (context) => {
+    const { sessionId, state } = expectedOf(name);
+    const folder = await makeFolder(context);
+    const source = join(golden, `${name}.pawl`);
+    assert.deepEqual((await importSession(folder, source)).missing, []);
+    const store = fileJournals({ folder });
+    const { header, mismatches, damage, checks } = await store.replay(sessionId);
+    assert.deepEqual([mismatches, damage], [[], null]);
+    const opened = await store.open(sessionId);
+    if (header.machineVersion === MACHINE_VERSION) {
+      assert.ok(checks > 0, `${checks} recorded states were compared`);
+      assert.equal(createStateCheck()(opened.state), state);
+    }
+    const replies = await repliesIn(opened.journal);
+    const conversation = JSON.stringify(opened.state.session.conversation.closed);
+    assert.ok(
+      conversation.includes(JSON.stringify(replies.at(-1))),
+      'the last reply is in the conversation',
+    );
+    await opened.journal.close();
+    const target = join(folder, 'again.pawl');
+    await exportSession(folder, sessionId, target);
+    assert.deepEqual(await readFile(target), await readFile(source));
+  });
+}

@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { AppendList } from '@pawl/machine/kernel/append-list';
+import * as g from '../../../../test/kit/agent/given.js';
+import { check, spentBy } from '../../../../test/kit/agent/rows.js';
+import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
+import { a, assertTalk, bad, good, summary, u, use } from '../../../../test/kit/agent/shown.js';
+import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
+
+// Budget, queue, compaction.
+
+const { grep } = g;
+const usdLimit = (walker: Walker): number =>
+  Math.round(Number(walker.state().session.settings.limits.usd) * 100) / 100;
+/** In the second turn of a session that has spent 0.90 of 1.00. */
+const nearLimit = (patch: SettingsPatch = {}) => {
+  const walker = bring('C[u]', { limits: { usd: 1 }, ...patch });
+  walker.send(g.says('yo', g.usage(0.9)), g.input('more'));
+  return walker;
+};
+const twoCalls = g.completed({ calls: [grep('1'), grep('2')], usage: g.usage(0.2) });
+/** Stopped by the budget with both calls answered. */
+const stopped = (patch: SettingsPatch = {}) => {
+  const walker = nearLimit(patch);
+  walker.send(twoCalls);
+  return walker;
+};
+const before = [u('hi'), a('yo'), u('more')];
+const skipped = [
+  bad('1', /skipped.*budget|budget.*skipped/i),
+  bad('2', /skipped.*budget|budget.*skipped/i),
+];
+const sameTalk = (walker: Walker): void => {
+  const [one, two] = walker.steps().slice(-2);
+  const text = (step: typeof one) => JSON.stringify(step?.state.session.conversation.closed);
+  assert.equal(text(two), text(one));
+};
+
+check([
+  {
+    rule: 'limit-at-end-of-turn',
+    title:
+      'a reply that reaches the limit ends the turn as it should, and the limit is armed again',
+    given: nearLimit,
+    send: [g.says('done', g.usage(0.2))],
+    state: 'W(endOfTurn answer)',
+    does: [],
+    shows: ['DisplayText done', 'DisplayNotice budget'],
+    talk: [...before, a('done')],
+    also: (walker) => assert.equal(usdLimit(walker), 2.1),
+  },
+  {
+    rule: 'limit-before-call',
+    title: 'calls of a reply that reaches the limit are skipped and answered',
+    given: nearLimit,
+    send: [twoCalls],
+    state: 'W(budget usd)',
+    does: [],
+    shows: ['DisplayNotice budget'],
+    path: 'C Processing ToolUseRequested CheckingForCancellation X H CheckingBudget BudgetExceeded W',
+    talk: [...before, a(use('1'), use('2')), u(...skipped)],
+  },
+  {
+    rule: 'limit-raises-itself',
+    title: 'input after an armed limit goes on with the results',
+    given: stopped,
+    send: [g.input('go on')],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    talk: [...before, a(use('1'), use('2')), u(...skipped, 'go on')],
+  },
+  {
+    rule: 'raised-limit',
+    title: 'without arming the text is held until the user raises the limit',
+    given: () => stopped({ autoRearm: 'off' }),
+    send: [g.input('go on')],
+    state: 'W(budget usd)',
+    does: [],
+    shows: [/^DisplayNotice (approveBudget|budget)/, 'PromptForInput'],
+    talk: [...before, a(use('1'), use('2')), u(...skipped)],
+    queue: ['go on'],
+  },
+  {
+    rule: 'raised-limit',
+    title: 'ApproveBudget releases what was held',
+    given: () => stopped({ autoRearm: 'off' }),
+    send: [g.input('go on'), g.approve('usd', 5)],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    talk: [...before, a(use('1'), use('2')), u(...skipped, 'go on')],
+    queue: [],
+    also: (walker) => assert.equal(usdLimit(walker), 5),
+  },
+  {
+    rule: 'limit-after-round',
+    title: 'a limit of 0 is no limit',
+    given: 'C[u]',
+    settings: { limits: { usd: 0 } },
+    send: [g.completed({ calls: [grep('1')], usage: g.usage(1_000) }), g.ended('1')],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    hides: ['DisplayNotice', 'DisplayWarning'],
+    also: (walker) => assert.equal(spentBy(walker), 1_000),
+  },
+  {
+    rule: 'usage-counts-once',
+    title: 'the cost of a stale completion counts once',
+    given: 'C[u]',
+    send: [
+      g.cancel,
+      g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.4) }),
+      g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.4) }),
+    ],
+    state: 'W(cancelled user)',
+    quiet: true,
+    also: (walker) => assert.equal(spentBy(walker), 0.4),
+  },
+  {
+    rule: 'queued-turn',
+    title: 'two queued texts open the next turn in one message, in order',
+    given: 'C[u]',
+    send: [g.input('one'), g.input('two'), g.says('yo')],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    path: 'C Processing EndOfTurn W C',
+    talk: [u('hi'), a('yo'), u('one', 'two')],
+    queue: [],
+  },
+  {
+    rule: 'steering-joins-results',
+    title: 'a follow-up does not join the results',
+    given: 'C[u]',
+    send: [g.followUp('later'), g.wants(grep('1')), g.ended('1')],
+    state: 'C[t]',
+    talk: [u('hi'), a(use('1')), u(good('1'))],
+    queue: ['later'],
+  },
+  {
+    rule: 'queued-turn',
+    title: 'a follow-up opens the next turn',
+    given: 'C[u]',
+    send: [g.followUp('later'), g.wants(grep('1')), g.ended('1'), g.says('yo')],
+    state: 'C[u]',
+    talk: [u('hi'), a(use('1')), u(good('1')), a('yo'), u('later')],
+    queue: [],
+  },
+  {
+    rule: 'edit-queue',
+    title: 'a text that was removed from the queue is nowhere',
+    given: 'C[u]',
+    send: [g.input('nonsense'), g.unqueue('nonsense'), g.says('yo')],
+    state: 'W(endOfTurn answer)',
+    does: [],
+    shows: ['PromptForInput'],
+    talk: [u('hi'), a('yo')],
+    queue: [],
+  },
+  {
+    rule: 'begin-turn',
+    title: 'a turn over a full window begins with a compaction',
+    given: 'W full',
+    send: [g.input('x')],
+    state: 'K[i]',
+    does: ['StartCompaction'],
+    path: 'W K',
+    queue: ['x'],
+  },
+  {
+    rule: 'summary-keeps-unanswered',
+    title: 'after the compaction the summary and the text are one message',
+    given: 'K[i]',
+    send: [g.compacts()],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    path: 'K W C',
+    talk: [u(summary(), 'x')],
+    queue: [],
+  },
+  {
+    rule: 'compaction-failed',
+    title: 'a compaction that failed does not hold the turn up',
+    given: 'K[i]',
+    send: [g.compactionFails],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    shows: ['DisplayWarning compaction'],
+    path: 'K W C',
+    queue: [],
+    also: (walker) => {
+      sameTalk(walker);
+      const { closed, open } = walker.state().session.conversation;
+      assert.equal(closed.length, 6);
+      assertTalk({ closed: AppendList.empty(), open }, [u('x')]);
+    },
+  },
+  {
+    rule: 'compact-between-rounds',
+    title: 'a turn that fills the window is compacted on its way',
+    given: 'K[m]',
+    state: 'K[m]',
+    does: ['StartCompaction'],
+    path: 'X H CheckingBudget Gathering K',
+  },
+  {
+    rule: 'request-after-compaction',
+    title: 'after a compaction on the way the results are sent, with the calls they answer',
+    given: 'K[m]',
+    send: [g.compacts()],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    talk: [u(summary()), a(use('1')), u(good('1'))],
+  },
+  {
+    rule: 'queue-input',
+    title: 'input during a compaction is queued',
+    given: 'K[i]',
+    send: [g.input('y')],
+    state: 'K[i]',
+    does: [],
+    shows: ['DisplayNotice queued'],
+    queue: ['x', 'y'],
+  },
+  {
+    rule: 'stale-events',
+    title: 'a completion of another compaction is stale',
+    given: 'K[i]',
+    send: [g.compacts(g.usage(), 'compaction-9')],
+    state: 'K[i]',
+    quiet: true,
+  },
+  {
+    rule: 'usage-counts-once',
+    title: 'a compaction does not reset what was spent',
+    given: () => {
+      const walker = bring('W long');
+      walker.send(g.input('dear'), g.says('yes', g.usage(5)), g.compact, g.compacts(g.usage(0)));
+      return walker;
+    },
+    state: 'W(compacted)',
+    also: (walker) => assert.equal(spentBy(walker), 5),
+  },
+  {
+    rule: 'compact-on-request',
+    title: 'a short conversation is not compacted',
+    given: 'W',
+    send: [g.compact],
+    state: 'W(start)',
+    does: [],
+    shows: ['DisplayNotice nothingToDo'],
+  },
+]);

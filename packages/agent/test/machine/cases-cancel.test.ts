@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import * as g from '../../../../test/kit/agent/given.js';
+import { check, spentBy } from '../../../../test/kit/agent/rows.js';
+import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
+import { a, bad, good, note, u, use } from '../../../../test/kit/agent/shown.js';
+import { bring } from '../../../../test/kit/agent/walker.js';
+import { presetRules } from '../../src/policy/presets.js';
+
+// Cancel.
+
+const { edit, grep } = g;
+const STOPPED = /stopped while running.*effects unknown/i;
+const NOT_RUN = /not run|never started|before it started/i;
+/** 1 runs, 2 will never start. */
+const cancelling = (settings: SettingsPatch = {}) => {
+  const walker = bring('X', settings);
+  walker.send(g.cancel);
+  return walker;
+};
+const cancelled = () => {
+  const walker = bring('C[u]');
+  walker.send(g.cancel);
+  return walker;
+};
+const asked = [u('hi'), a(use('1'), use('2'))];
+const threeGreps = g.wants(grep('1'), grep('2'), grep('3'));
+
+check([
+  {
+    rule: 'nothing-to-cancel',
+    title: 'there is nothing to cancel in W',
+    given: 'W',
+    send: [g.cancel],
+    state: 'W(start)',
+    does: [],
+    says: true,
+    talk: [],
+  },
+  {
+    rule: 'cancel-request',
+    title: 'cancelling a request that has said nothing keeps the user text alone',
+    given: 'C[u]',
+    send: [g.cancel],
+    state: 'W(cancelled user)',
+    does: ['AbortLlmRequest'],
+    shows: ['DisplayNotice cancelled', 'PromptForInput'],
+    path: 'C Cancelled W',
+    talk: [u('hi')],
+  },
+  {
+    rule: 'usage-counts-once',
+    title: 'calls of a cancelled request are not executed, its usage counts',
+    given: cancelled,
+    send: [g.completed({ calls: [edit('1')], requestId: 'req-1', usage: g.usage(0.5) })],
+    state: 'W(cancelled user)',
+    quiet: true,
+    talk: [u('hi')],
+    also: (walker) => assert.equal(spentBy(walker), 0.5),
+  },
+  {
+    rule: 'cancel-request',
+    title: 'the next input joins the cancelled one',
+    given: cancelled,
+    send: [g.input('other')],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    talk: [u('hi', 'other')],
+  },
+  {
+    rule: 'draining',
+    title: 'a provider that cannot abort is waited for',
+    given: 'C[u]',
+    settings: { cancelMode: 'drain' },
+    send: [g.cancel],
+    state: 'C[u] draining',
+    does: [],
+    talk: [u('hi')],
+  },
+  {
+    rule: 'draining',
+    title: 'a reply that came in while draining is kept',
+    given: 'C[u]',
+    settings: { cancelMode: 'drain' },
+    send: [g.cancel, g.says('so it is')],
+    state: 'W(cancelled user)',
+    does: [],
+    shows: ['DisplayText so it is', 'DisplayNotice cancelled'],
+    talk: [u('hi'), a('so it is')],
+  },
+  {
+    rule: 'cancel-batch',
+    title: 'cancelling a batch stops what runs and what waits',
+    given: 'X',
+    send: [g.cancel],
+    state: 'X cancelling',
+    calls: '1 running, 2 cancelled',
+    does: ['CancelTools 1', 'ScheduleTimer 5000'],
+    talk: asked,
+  },
+  {
+    rule: 'grace-period',
+    title: 'a call that stopped in time ends the cancelled turn',
+    given: cancelling,
+    send: [g.ended('1', 'cancelled')],
+    state: 'W(cancelled user)',
+    does: ['CancelTimer'],
+    shows: ['DisplayNotice cancelled'],
+    path: 'X Cancelled W',
+    talk: [...asked, u(bad('1', STOPPED), bad('2', NOT_RUN), note(/interrupted|cancelled/))],
+  },
+  {
+    rule: 'grace-period',
+    title: 'when the grace is over the call is killed and its effects are unknown',
+    given: cancelling,
+    send: [g.rings()],
+    state: 'W(cancelled user)',
+    does: ['CancelTools 1 force'],
+    path: 'X Cancelled W',
+    talk: [...asked, u(bad('1', STOPPED), bad('2', NOT_RUN), note(/interrupted|cancelled/))],
+  },
+  {
+    rule: 'grace-period',
+    title: 'a second cancel does not wait for the grace',
+    given: cancelling,
+    send: [g.cancel],
+    state: 'W(cancelled user)',
+    does: ['CancelTools 1 force', 'CancelTimer'],
+    talk: [...asked, u(bad('1', STOPPED), bad('2', NOT_RUN), note(/interrupted|cancelled/))],
+  },
+  {
+    rule: 'cancel-batch',
+    title: 'cancelling a batch that waits for approval needs no grace',
+    given: 'C[u]',
+    settings: { rules: presetRules.careful },
+    send: [g.wants(edit('1'), grep('2')), g.cancel],
+    state: 'W(cancelled user)',
+    does: ['WithdrawApproval 1'],
+    path: 'X Cancelled W',
+    talk: [...asked, u(bad('1', NOT_RUN), bad('2', NOT_RUN), note(/interrupted|cancelled/))],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'one running call can be cancelled alone',
+    given: 'C[u]',
+    send: [threeGreps, g.started('1'), g.started('2'), g.cancelTool('1')],
+    state: 'X',
+    calls: '1 running, 2 running, 3 starting',
+    does: ['CancelTools 1', 'ScheduleTimer 5000'],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'the turn goes on after one call was cancelled',
+    given: 'C[u]',
+    send: [
+      threeGreps,
+      g.started('1'),
+      g.cancelTool('1'),
+      g.ended('1', 'cancelled'),
+      g.ended('2'),
+      g.ended('3'),
+    ],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    talk: [u('hi'), a(use('1'), use('2'), use('3')), u(bad('1', STOPPED), good('2'), good('3'))],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'a call that waits is cancelled at once',
+    given: 'X',
+    send: [g.cancelTool('2')],
+    state: 'X',
+    calls: '1 running, 2 cancelled',
+    does: [],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'cancelling an unknown call changes nothing',
+    given: 'X',
+    send: [g.cancelTool('9')],
+    state: 'X',
+    calls: '1 running, 2 queued',
+    quiet: true,
+  },
+  {
+    rule: 'queue-input',
+    title: 'input while cancelling is queued',
+    given: cancelling,
+    send: [g.input('do Y')],
+    state: 'X cancelling',
+    does: [],
+    shows: ['DisplayNotice queued'],
+    queue: ['do Y'],
+  },
+  {
+    rule: 'queue-after-stop',
+    title: 'with the setting send the queued text is sent as soon as the batch has ended',
+    given: () => cancelling({ queueOnCancel: 'send' }),
+    send: [g.input('do Y'), g.ended('1', 'cancelled')],
+    state: 'C[u]',
+    does: ['CancelTimer', 'SendLlmRequest'],
+    path: 'X Cancelled W C',
+    talk: [
+      ...asked,
+      u(bad('1', STOPPED), bad('2', NOT_RUN), note(/interrupted|cancelled/), 'do Y'),
+    ],
+    queue: [],
+  },
+  {
+    rule: 'cancel-hook',
+    title: 'cancelling a hook keeps the results',
+    given: 'H[f]',
+    send: [g.cancel],
+    state: 'W(cancelled user)',
+    does: ['AbortHook'],
+    path: 'H Cancelled W',
+    talk: [
+      u('hi'),
+      a(use('1')),
+      u(good('1'), note(/may have been changed by an interrupted hook/)),
+    ],
+  },
+  {
+    rule: 'cancel-compaction',
+    title: 'cancelling a compaction leaves the conversation and the waiting input alone',
+    given: 'K[i]',
+    send: [g.cancel],
+    state: 'W(cancelled user)',
+    does: ['AbortCompaction'],
+    queue: ['x'],
+    also: (walker) => {
+      const [before, last] = walker.steps().slice(-2);
+      assert.ok(before !== undefined && last !== undefined);
+      assert.deepEqual(
+        last.state.session.conversation.closed.toArray(),
+        before.state.session.conversation.closed.toArray(),
+      );
+    },
+  },
+  {
+    rule: 'first-outcome-wins',
+    title: 'a completion of a call that was cancelled before it started is ignored',
+    given: cancelling,
+    send: [g.ended('2', 'failed')],
+    state: 'X cancelling',
+    calls: '1 running, 2 cancelled',
+    quiet: true,
+  },
+]);

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as g from '../../../../test/kit/agent/given.js';
+import { settingsOf } from '../../../../test/kit/agent/settings.js';
+import { walk } from '../../../../test/kit/agent/walker.js';
+import { initialState } from '../../src/machine/machine.js';
+import { readLimits } from '../../src/machine/settings.js';
+import { isLimited, isReached, readLimit, remainingLimit } from '../../src/machine/usage.js';
+
+test('a limit of 0 as people write it is none; what is left of a limit is 0 and stays 0', () => {
+  assert.equal(readLimit(0), 'unlimited');
+  assert.equal(readLimit(0.01), 0.01);
+  assert.deepEqual(
+    [isLimited(0), isLimited('unlimited'), isLimited(undefined)],
+    [false, false, false],
+  );
+  assert.ok(isLimited(1));
+  assert.deepEqual(remainingLimit(5, 7), { type: 'left', amount: 0 });
+  assert.deepEqual(remainingLimit('unlimited', 7), { type: 'unlimited' });
+});
+
+test('nothing left is reached at once, no limit never', () => {
+  assert.deepEqual([isReached(0, 0), isReached(5, 5), isReached(5, 4.99)], [true, true, false]);
+  assert.equal(isReached('unlimited', Number.MAX_SAFE_INTEGER), false);
+});
+
+test('a limit that an older journal does not name is none', () => {
+  const { usd, rounds, repeats } = readLimits({ usd: 0, rounds: 7 });
+  assert.deepEqual([usd, rounds, repeats], ['unlimited', 7, 'unlimited']);
+});
+
+test('settings hold no limit of 0, whoever wrote them', () => {
+  const settings = settingsOf();
+  const given = { ...settings, limits: { ...settings.limits, usd: 0 } };
+  const walker = walk(initialState(given));
+  assert.equal(walker.state().session.settings.limits.usd, 'unlimited');
+  walker.send(g.begin, g.approve('tokens', 5), g.approve('tokens', 0));
+  assert.equal(walker.state().session.settings.limits.tokens, 'unlimited');
+  walker.send({
+    type: 'SettingsChanged',
+    at: g.NOW,
+    patch: { limits: { ...settings.limits, rounds: 0 } },
+  });
+  assert.equal(walker.state().session.settings.limits.rounds, 'unlimited');
+});

@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import { compactionOf } from '../../../../test/kit/agent/flight.js';
+import * as g from '../../../../test/kit/agent/given.js';
+import { check } from '../../../../test/kit/agent/rows.js';
+import { a, bad, note, summary, u, use } from '../../../../test/kit/agent/shown.js';
+import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
+
+// Compaction: corners that the cases leave out.
+
+const { edit, grep } = g;
+/** A cancelled batch: its results wait in a nearly full window. */
+const waiting = (tokens: number) => {
+  const walker = bring('C[u] long');
+  walker.send(
+    g.completed({ calls: [edit('1')], usage: g.usage(0, tokens) }),
+    g.started('1'),
+    g.cancel,
+    g.ended('1', 'cancelled'),
+  );
+  return walker;
+};
+const cancelledResults = [bad('1'), note(/./)] as const;
+const wishesOf = (walker: Walker): readonly unknown[] =>
+  walker
+    .last()
+    .actions.flatMap((action) => (action.type === 'StartCompaction' ? [action.instructions] : []));
+const failedLong = () => {
+  const walker = bring('C[u] long');
+  walker.send(g.refusedRequest);
+  return walker;
+};
+
+check([
+  {
+    rule: 'summary-keeps-unanswered',
+    title: 'a compaction before a turn keeps results that wait, with the calls they answer',
+    given: () => waiting(9_300),
+    send: [g.input('go on'), g.compacts()],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    path: 'K W C',
+    talk: [u(summary()), a(use('1')), u(...cancelledResults, 'go on')],
+  },
+  {
+    rule: 'compact-on-request',
+    title: 'a compaction by request ends in W',
+    given: 'W long',
+    send: [g.compact, g.compacts()],
+    state: 'W(compacted)',
+    does: [],
+    path: 'K W',
+    talk: [u(summary())],
+  },
+  {
+    rule: 'compact-on-request',
+    title: 'the user’s instructions are sent with the request for the summary',
+    given: 'W long',
+    send: [{ type: 'CompactRequested', at: g.NOW, instructions: 'the names of the ports' }],
+    state: 'K[i]',
+    does: ['StartCompaction'],
+    also: (walker) => {
+      assert.deepEqual(wishesOf(walker), ['the names of the ports']);
+      walker.send({ type: 'Resumed', at: g.NOW, epoch: 2 });
+      assert.deepEqual(wishesOf(walker), ['the names of the ports'], 'after a crash, too');
+    },
+  },
+  {
+    rule: 'compact-on-request',
+    title: 'the user is shown the summary that the model goes on with',
+    given: 'W long',
+    send: [
+      g.compact,
+      (state) => ({
+        type: 'CompactionCompleted',
+        at: g.NOW,
+        compactionId: compactionOf(state),
+        summary: 'they spoke of ports',
+        usage: g.usage(),
+      }),
+    ],
+    state: 'W(compacted)',
+    also: (walker) =>
+      assert.deepEqual(
+        walker.last().actions.filter(({ type }) => type === 'DisplayNotice'),
+        [
+          {
+            type: 'DisplayNotice',
+            kind: 'compacted',
+            text: '6 messages were replaced by a summary',
+            summary: 'they spoke of ports',
+          },
+        ],
+      ),
+  },
+  {
+    rule: 'compact-on-request',
+    title: 'text that was typed during a compaction by request is sent after it',
+    given: 'W long',
+    send: [g.compact, g.input('y'), g.compacts()],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    path: 'K W C',
+    talk: [u(summary(), 'y')],
+  },
+  {
+    rule: 'summary-keeps-unanswered',
+    title: 'a compaction by request keeps user text that was not answered',
+    given: failedLong,
+    send: [g.compact, g.compacts()],
+    state: 'W(compacted)',
+    talk: [u(summary(), 'x')],
+  },
+  {
+    rule: 'summary-keeps-unanswered',
+    title: 'after an overflow of a user turn waiting results stay with their calls',
+    given: () => waiting(10),
+    send: [g.input('go on'), g.overflows, g.compacts()],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    talk: [u(summary()), a(use('1')), u(...cancelledResults, 'go on')],
+  },
+  {
+    rule: 'request-after-compaction',
+    title: 'the attempt is the same after a compaction',
+    given: 'C[u] long',
+    send: [g.fails(), g.rings(), g.overflows, g.compacts()],
+    state: 'C[u] 2',
+    does: ['SendLlmRequest'],
+  },
+  {
+    rule: 'compaction-failed',
+    title: 'a compaction on the way that fails below the window goes on without it',
+    given: 'K[m]',
+    send: [g.compactionFails],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    shows: ['DisplayWarning compaction'],
+  },
+  {
+    rule: 'compaction-failed',
+    title:
+      'a compaction on the way that fails above the window ends the turn and keeps the results',
+    given: 'C[u] long',
+    send: [
+      g.completed({ calls: [grep('1')], usage: g.usage(0, 11_000) }),
+      g.ended('1'),
+      g.compactionFails,
+    ],
+    state: 'W(error compaction)',
+    does: [],
+    shows: ['DisplayWarning compaction', 'DisplayError'],
+    path: 'K Failed W',
+    also: (walker) => assert.equal(walker.state().session.conversation.open?.parts.length, 1),
+  },
+  {
+    rule: 'compaction-failed',
+    title: 'a compaction for an overflow that fails ends the turn and keeps the user text',
+    given: 'K[o]',
+    send: [g.compactionFails],
+    state: 'W(error compaction)',
+    does: [],
+    path: 'K Failed W',
+    also: (walker) =>
+      assert.deepEqual(walker.state().session.conversation.open, {
+        role: 'user',
+        parts: [{ type: 'text', origin: 'user', text: 'x' }],
+      }),
+  },
+  {
+    rule: 'compaction-failed',
+    title: 'a compaction by request that fails is an error and changes nothing',
+    given: 'W long',
+    send: [g.compact, g.compactionFails],
+    state: 'W(error compaction)',
+    does: [],
+    path: 'K Failed W',
+    also: (walker) => assert.equal(walker.state().session.conversation.closed.length, 6),
+  },
+  {
+    rule: 'one-compaction-between-replies',
+    title: 'an overflow right after a compaction does not compact again',
+    given: 'K[i]',
+    send: [g.compacts(), g.overflows],
+    state: 'W(error contextOverflow)',
+    does: ['RestoreQueue x'],
+    talk: [u(summary())],
+  },
+  {
+    rule: 'one-compaction-between-replies',
+    title: 'an overflow right after a failed compaction cuts the results instead',
+    given: 'C[u] long',
+    send: [
+      g.completed({ calls: [grep('1')], usage: g.usage(0, 8_200) }),
+      g.ended('1', 'ok', 'x'.repeat(5_000)),
+      g.compactionFails,
+      g.overflows,
+    ],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+  },
+  {
+    rule: 'one-compaction-between-replies',
+    title: 'new input allows a compaction again',
+    given: 'K[o]',
+    send: [g.compactionFails, g.input('again'), g.overflows],
+    state: 'K[o]',
+    does: ['StartCompaction'],
+  },
+  {
+    rule: 'compaction-failed',
+    title: 'the failure of another compaction is stale',
+    given: 'K[i]',
+    send: [
+      {
+        type: 'CompactionFailed',
+        at: g.NOW,
+        compactionId: 'compaction-9',
+        message: 'late',
+        usage: null,
+      },
+    ],
+    state: 'K[i]',
+    quiet: true,
+    queue: ['x'],
+  },
+  {
+    rule: 'summary-keeps-unanswered',
+    title: 'a blank summary leaves a conversation that can be sent',
+    given: 'K[i]',
+    send: [
+      (state) => ({
+        type: 'CompactionCompleted',
+        at: g.NOW,
+        compactionId: compactionOf(state),
+        summary: ' ',
+        usage: g.usage(),
+      }),
+    ],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    queue: [],
+  },
+]);

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import * as g from '../../../../test/kit/agent/given.js';
+import { check } from '../../../../test/kit/agent/rows.js';
+import { a, bad, good, note, u, use } from '../../../../test/kit/agent/shown.js';
+import type { Walker } from '../../../../test/kit/agent/walker.js';
+
+// docs/rules.md#answer-at-limit: at a limit of rounds or of a stopping policy the model is asked once for its answer.
+
+const { edit, grep } = g;
+const FINISH = { atLimit: 'finish', limits: { rounds: 1 } } as const;
+const asked = [u('hi'), a(use('1'))];
+const finishing = (wanted: string) => (walker: Walker) =>
+  assert.equal(walker.state().session.turn.finishing, wanted);
+
+check([
+  {
+    rule: 'answer-at-limit',
+    title: 'at the limit of rounds the model is asked for its answer',
+    given: 'C[u]',
+    settings: FINISH,
+    send: [g.wants(grep('1')), g.ended('1')],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    shows: ['DisplayNotice budget: 1 of 1 round used: the model is asked for its answer'],
+    talk: [...asked, u(good('1'), note(/no tool runs any more. Give your final answer now/))],
+    also: finishing('rounds'),
+  },
+  ...(
+    [
+      ['repeats', 1, 'batch with the same calls'],
+      ['repeats', 2, 'batches with the same calls'],
+      ['errors', 1, 'batch without success'],
+      ['errors', 2, 'batches without success'],
+      ['sameResults', 1, 'batch with the same results'],
+      ['sameResults', 2, 'batches with the same results'],
+    ] as const
+  ).map(([dimension, limit, words]) => ({
+    rule: 'answer-at-limit' as const,
+    title: `at the limit of ${limit} ${words} the model is asked for its answer`,
+    given: 'C[u]' as const,
+    settings: { ...FINISH, limits: { [dimension]: limit } },
+    send: Array.from({ length: limit }, () => [g.wants(grep('1')), g.ended('1', 'failed')]).flat(),
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    shows: [`DisplayNotice budget: ${limit} of ${limit} ${words} used`],
+    also: finishing(dimension),
+  })),
+  {
+    rule: 'answer-at-limit',
+    title: 'the answer that was asked for ends the turn as any other',
+    given: 'C[u]',
+    settings: FINISH,
+    send: [g.wants(grep('1')), g.ended('1'), g.says('yo')],
+    state: 'W(endOfTurn answer)',
+  },
+  {
+    rule: 'answer-at-limit',
+    title: 'calls in place of the answer are not run, and the turn ends at its limit',
+    given: 'C[u]',
+    settings: FINISH,
+    send: [g.wants(grep('1')), g.ended('1'), g.wants(grep('2'))],
+    state: 'W(budget rounds)',
+    does: [],
+    talk: [
+      ...asked,
+      u(good('1'), note(/final answer/)),
+      a(use('2')),
+      u(bad('2', 'skipped: only the final answer was asked for')),
+    ],
+  },
+  {
+    rule: 'answer-at-limit',
+    title: 'below its limits the turn goes on',
+    given: 'C[u]',
+    settings: { ...FINISH, limits: { rounds: 9 } },
+    send: [g.wants(grep('1')), g.ended('1')],
+    state: 'C[t]',
+    hides: ['DisplayNotice'],
+    also: finishing('no'),
+  },
+  {
+    rule: 'answer-at-limit',
+    title: 'no answer is bought with money that is not there',
+    given: 'C[u]',
+    settings: { ...FINISH, limits: { usd: 1 } },
+    send: [g.completed({ calls: [grep('1')], usage: g.usage(2) })],
+    state: 'W(budget usd)',
+    does: [],
+  },
+  {
+    rule: 'answer-at-limit',
+    title: 'a model whose replies are cut off is not asked for one more',
+    given: 'C[u]',
+    settings: { ...FINISH, limits: { truncation: 1 } },
+    send: [g.completed({ calls: [edit('1')], stopReason: 'maxTokens' })],
+    state: 'W(budget truncation)',
+    does: [],
+  },
+  {
+    rule: 'answer-at-limit',
+    title: 'a limit that is raised meanwhile lets tools run again from the next round on',
+    given: 'C[u]',
+    settings: FINISH,
+    send: [
+      g.wants(grep('1')),
+      g.ended('1'),
+      g.approve('rounds', 9),
+      g.wants(grep('2')),
+      g.wants(grep('3')),
+    ],
+    state: 'X',
+    calls: '3 starting',
+    also: finishing('no'),
+  },
+]);

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import * as g from '../../../../test/kit/agent/given.js';
+import { check, spentBy } from '../../../../test/kit/agent/rows.js';
+import { a, u } from '../../../../test/kit/agent/shown.js';
+import { bring } from '../../../../test/kit/agent/walker.js';
+
+// Stale events, usage, turns and input: corners that the cases leave out.
+
+/** Waits with a text that a cancel has left in the queue. */
+const holding = () => {
+  const walker = bring('C[u]');
+  walker.send(g.input('one'), g.cancel);
+  return walker;
+};
+
+check([
+  {
+    rule: 'stale-events',
+    title: 'the failure of an old request changes nothing but usage',
+    given: 'Er',
+    send: [g.rings(), g.fails({ requestId: 'req-1', usage: g.usage(0.5) })],
+    state: 'C[u] 2',
+    quiet: true,
+    also: (walker) => assert.equal(spentBy(walker), 0.5),
+  },
+  {
+    rule: 'stale-events',
+    title: 'the completion of an old request is no answer to the new one, its usage counts',
+    given: 'Er',
+    send: [g.rings(), g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.5) })],
+    state: 'C[u] 2',
+    quiet: true,
+    talk: [u('hi')],
+    also: (walker) => assert.equal(spentBy(walker), 0.5),
+  },
+  {
+    rule: 'stale-events',
+    title: 'another timer does not end the wait for a retry',
+    given: 'Er',
+    send: [g.rings('timer-9')],
+    state: 'Er',
+    quiet: true,
+  },
+  ...[
+    g.started('2', 'batch-0'),
+    g.cancelTool('1', 'batch-0'),
+    g.allows('1', 'once', 'batch-0'),
+  ].map((given) => ({
+    rule: 'stale-events' as const,
+    title: 'an event for a call of another batch is stale',
+    given: 'X' as const,
+    send: [given],
+    state: 'X',
+    calls: '1 running, 2 queued',
+    quiet: true as const,
+  })),
+  {
+    rule: 'usage-counts-once',
+    title: 'usage that is reported late counts once',
+    given: 'C[u]',
+    send: [g.cancel, g.reports('req-1', g.usage(0.3)), g.reports('req-1', g.usage(0.3))],
+    state: 'W(cancelled user)',
+    quiet: true,
+    also: (walker) => assert.equal(spentBy(walker), 0.3),
+  },
+  {
+    rule: 'usage-counts-once',
+    title: 'usage of an id that was never asked for does not count',
+    given: 'W',
+    send: [g.reports('req-7', g.usage(0.3))],
+    state: 'W(start)',
+    quiet: true,
+    also: (walker) => assert.equal(spentBy(walker), 0),
+  },
+  {
+    rule: 'usage-counts-once',
+    title: 'a reply without a price is counted as unpriced',
+    given: 'C[u]',
+    send: [g.says('yo', g.usage(null))],
+    state: 'W(endOfTurn answer)',
+    also: (walker) => {
+      const { unpriced, inputTokens, costUsd } = walker.state().session.usage;
+      assert.deepEqual(
+        { unpriced, inputTokens, costUsd },
+        { unpriced: 1, inputTokens: 10, costUsd: 0 },
+      );
+    },
+  },
+  {
+    rule: 'usage-counts-once',
+    title: 'usage of a hook counts',
+    given: 'H[c]',
+    send: [g.hookDone({ usage: g.usage(0.3) })],
+    state: 'C[t]',
+    also: (walker) => assert.equal(spentBy(walker), 0.3),
+  },
+  {
+    rule: 'nothing-to-wait-for',
+    title: 'a held queue is not sent by a stale event',
+    given: holding,
+    send: [g.rings('timer-9')],
+    state: 'W(cancelled user)',
+    quiet: true,
+    queue: ['one'],
+  },
+  {
+    rule: 'nothing-to-wait-for',
+    title: 'a held queue is not sent by Resumed',
+    given: holding,
+    send: [g.resumed],
+    state: 'W(cancelled user)',
+    does: [],
+    shows: ['PromptForInput'],
+    queue: ['one'],
+  },
+  {
+    rule: 'input-starts-turn',
+    title: 'the held queue goes first, then the text, in one message',
+    given: holding,
+    send: [g.input('two')],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    talk: [u('hi', 'one', 'two')],
+    queue: [],
+  },
+  {
+    rule: 'retry-last',
+    title: 'RetryLast sends the conversation as it stands and holds the queue',
+    given: holding,
+    send: [g.retryLast],
+    state: 'C[u]',
+    does: ['SendLlmRequest'],
+    talk: [u('hi')],
+    queue: ['one'],
+  },
+  {
+    rule: 'retry-last',
+    title: 'RetryLast after an answer has nothing to send',
+    given: 'C[u]',
+    send: [g.says('yo'), g.retryLast],
+    state: 'W(endOfTurn answer)',
+    does: [],
+    shows: ['DisplayNotice', 'PromptForInput'],
+    talk: [u('hi'), a('yo')],
+  },
+  {
+    rule: 'begin-turn',
+    title: 'a turn with a time limit schedules it',
+    given: 'W',
+    settings: { limits: { timeMs: 60_000 } },
+    send: [g.input('hi')],
+    state: 'C[u]',
+    does: ['SendLlmRequest', 'ScheduleTimer 60000'],
+  },
+  {
+    rule: 'back-to-the-user',
+    title: 'the end of a turn cancels its time limit',
+    given: 'C[u]',
+    settings: { limits: { timeMs: 60_000 } },
+    send: [g.says('yo')],
+    state: 'W(endOfTurn answer)',
+    does: ['CancelTimer'],
+  },
+  {
+    rule: 'begin-turn',
+    title: 'input over the limit of tokens is held',
+    given: 'C[u]',
+    settings: { limits: { tokens: 5 }, autoRearm: 'off' },
+    send: [g.says('yo'), g.input('more')],
+    state: 'W(budget tokens)',
+    does: [],
+    shows: ['DisplayNotice'],
+    talk: [u('hi'), a('yo')],
+    queue: ['more'],
+  },
+  {
+    rule: 'compact-on-request',
+    title: 'CompactRequested starts a compaction',
+    given: 'W long',
+    send: [g.compact],
+    state: 'K[i]',
+    does: ['StartCompaction'],
+  },
+  {
+    rule: 'edit-queue',
+    title: 'two equal texts that change places have changed places',
+    given: 'C[u]',
+    send: [
+      g.input('one'),
+      g.input('one'),
+      (state) => ({ type: 'EditQueue', at: g.NOW, items: state.session.queue.toReversed() }),
+    ],
+    state: 'C[u]',
+    also: (walker) =>
+      assert.deepEqual(
+        walker.state().session.queue.map(({ inputId }) => inputId),
+        ['input-3', 'input-2'],
+      ),
+  },
+  {
+    rule: 'edit-queue',
+    title: 'an item that is to steer no more is changed, though its text stays',
+    given: 'C[u]',
+    send: [
+      g.input('one'),
+      (state) => ({
+        type: 'EditQueue',
+        at: g.NOW,
+        items: state.session.queue.map((item) => ({ ...item, mode: 'followUp' })),
+      }),
+    ],
+    state: 'C[u]',
+    also: (walker) =>
+      assert.deepEqual(
+        walker.state().session.queue.map(({ mode }) => mode),
+        ['followUp'],
+      ),
+  },
+]);

@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import * as g from '../../../../test/kit/agent/given.js';
+import { check, type Row, spentBy } from '../../../../test/kit/agent/rows.js';
+import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
+import { a, bad, good, note, u, use } from '../../../../test/kit/agent/shown.js';
+import { bring } from '../../../../test/kit/agent/walker.js';
+import type { CallOutcome } from '../../src/machine/call.js';
+import type { Event } from '../../src/machine/event.js';
+import { defaultSettings } from '../../src/machine/settings.js';
+import { presetRules } from '../../src/policy/presets.js';
+
+// Shutdown and reopening: corners that cases-shutdown.test.ts leaves out.
+
+const { edit, grep } = g;
+const TIMED: SettingsPatch = { limits: { timeMs: 60_000 } };
+const shutdownWith = (
+  ends: readonly (readonly [callId: string, outcome: CallOutcome, batchId?: string])[],
+): Event => ({
+  type: 'ShutdownRequested',
+  at: g.NOW,
+  outcomes: ends.map(([callId, outcome, batchId = 'batch-1']) => ({ batchId, callId, outcome })),
+});
+const STOPPED = /stopped while running.*effects unknown/i;
+const asked = [u('hi'), a(use('1'), use('2'))];
+const draining = (patch: SettingsPatch = {}) => {
+  const walker = bring('C[u]', { ...patch, cancelMode: 'drain' });
+  walker.send(g.delta('so'), g.cancel);
+  return walker;
+};
+
+check([
+  {
+    rule: 'shutdown',
+    title: 'shutdown keeps what was streamed',
+    given: 'C[u]',
+    settings: TIMED,
+    send: [g.delta('half'), g.shutdown],
+    state: 'Z',
+    does: ['AbortLlmRequest', 'CancelTimer', 'Shutdown'],
+    talk: [u('hi'), a('half')],
+  },
+  {
+    rule: 'shutdown',
+    title: 'shutdown while draining keeps what was streamed',
+    given: draining,
+    send: [g.shutdown],
+    state: 'Z',
+    shows: ['Shutdown'],
+    talk: [u('hi'), a('so')],
+  },
+  {
+    rule: 'shutdown',
+    title: 'shutdown withdraws approvals',
+    given: 'C[u]',
+    settings: { rules: presetRules.careful },
+    send: [g.wants(edit('1'), grep('2')), g.shutdown],
+    state: 'Z',
+    does: ['WithdrawApproval 1', 'Shutdown'],
+    talk: [...asked, u(bad('1', /not run.*session closed/i), bad('2', /not run.*session closed/i))],
+  },
+  {
+    rule: 'shutdown',
+    title: 'shutdown tells what became of calls that were stopped for it',
+    given: 'C[u]',
+    send: [
+      g.wants(grep('1'), grep('2'), grep('3'), grep('4')),
+      ...[g.started('1'), g.started('2'), g.started('3')],
+      shutdownWith([
+        ['1', { status: 'ok', text: 'edited' }],
+        ['2', { status: 'cancelled', ran: 'no', text: 'before it had run' }],
+        ['3', { status: 'cancelled', text: 'half' }],
+        ['4', { status: 'ok', text: 'of an older batch' }, 'batch-0'],
+      ]),
+    ],
+    state: 'Z',
+    does: ['CancelTools 1,2,3,4 force', 'Shutdown'],
+    talk: [
+      u('hi'),
+      a(use('1'), use('2'), use('3'), use('4')),
+      u(
+        good('1', 'edited'),
+        bad('2', 'not run: session closed'),
+        bad('3', 'interrupted while running, effects unknown\nhalf'),
+        bad('4', 'not run: session closed'),
+      ),
+    ],
+  },
+  {
+    rule: 'shutdown',
+    title: 'shutdown does not wait for the grace of a cancelled batch',
+    given: 'X',
+    send: [g.cancel, g.shutdown],
+    state: 'Z',
+    does: ['CancelTimer', 'CancelTools 1 force', 'Shutdown'],
+  },
+  {
+    rule: 'shutdown',
+    title: 'shutdown does not wait for the grace of a call',
+    given: 'X',
+    send: [g.cancelTool('1'), g.shutdown],
+    state: 'Z',
+    does: ['CancelTimer', 'CancelTools 1 force', 'Shutdown'],
+  },
+  {
+    rule: 'shutdown',
+    title: 'shutdown in a hook and in a compaction on the way keeps the results',
+    given: 'K[m]',
+    send: [g.shutdown],
+    state: 'Z',
+    does: ['AbortCompaction', 'Shutdown'],
+  },
+  {
+    rule: 'after-shutdown',
+    title: 'usage that comes after the end counts',
+    given: 'C[u]',
+    send: [g.shutdown, g.completed({ text: 'late', requestId: 'req-1', usage: g.usage(0.5) })],
+    state: 'Z',
+    quiet: true,
+    also: (walker) => assert.equal(spentBy(walker), 0.5),
+  },
+  {
+    rule: 'after-shutdown',
+    title: 'blank input after the end is not queued',
+    given: 'Z',
+    send: [g.input(' ')],
+    state: 'Z',
+    quiet: true,
+  },
+  {
+    rule: 'open-again',
+    title: 'a session that is opened again waits and holds its queue',
+    given: 'C[u]',
+    send: [g.input('later'), g.shutdown, g.resumed],
+    state: 'W(resumed)',
+    does: [],
+    shows: ['PromptForInput'],
+    path: 'Z W',
+    talk: [u('hi')],
+    queue: ['later'],
+  },
+  {
+    rule: 'resume-request',
+    title: 'a cancel that waited for a reply is over when the session is opened again',
+    given: draining,
+    send: [g.resumed],
+    state: 'W(cancelled user)',
+    does: [],
+    path: 'C Cancelled W',
+    talk: [u('hi'), a('so')],
+  },
+  {
+    rule: 'resume-calls',
+    title: 'calls that had not started are started again, approvals are asked for again',
+    given: 'C[u]',
+    settings: { rules: presetRules.careful },
+    send: [g.wants(grep('1'), grep('2'), edit('3')), g.started('1'), g.resumed],
+    state: 'X',
+    calls: '1 running, 2 starting, 3 awaitingApproval',
+    does: ['ExecuteTools 2', 'RequestApproval 3'],
+  },
+  {
+    rule: 'resume-calls',
+    title: 'a batch that was being cancelled is over when the session is opened again',
+    given: 'X',
+    send: [g.cancel, g.resumed],
+    state: 'W(cancelled user)',
+    path: 'X Cancelled W',
+    talk: [...asked, u(bad('1', STOPPED), bad('2', /not run/), note(/./))],
+  },
+  ...[-86_400_000, 86_400_000].flatMap((jump): readonly Row[] => {
+    const resumed = {
+      type: 'Resumed',
+      at: g.NOW + jump,
+      epoch: 2,
+      stoppedAt: g.NOW + 20_000,
+    } as const;
+    return [
+      {
+        rule: 'time-while-stopped',
+        title: `with a clock set by ${jump}: the time in which nobody ran is not taken from the time limit`,
+        given: 'C[u]',
+        settings: TIMED,
+        send: [resumed],
+        state: 'C[u]',
+        shows: [`ScheduleTimer ${jump + 40_000}`],
+        also: (walker) =>
+          assert.equal(walker.state().session.turn.startedAt, g.NOW + jump - 20_000),
+      },
+      {
+        rule: 'time-while-stopped',
+        title: `with a clock set by ${jump}: the time in which nobody ran is not taken from a time limit that is given with the resume`,
+        given: 'C[u]',
+        settings: TIMED,
+        send: [
+          {
+            type: 'SettingsChanged',
+            at: g.NOW + jump,
+            patch: { limits: { ...defaultSettings.limits, timeMs: 90_000 } },
+            stoppedAt: g.NOW + 20_000,
+          },
+          resumed,
+        ],
+        state: 'C[u]',
+        shows: [`ScheduleTimer ${jump + 70_000}`],
+      },
+      {
+        rule: 'time-while-stopped',
+        title: `with a clock set by ${jump}: the time in which nobody ran is not taken from the wait before a retry`,
+        given: 'Er',
+        send: [{ ...resumed, stoppedAt: g.NOW + 400 }],
+        state: 'Er',
+        shows: [`ScheduleTimer ${jump + 600}`],
+      },
+    ];
+  }),
+  {
+    rule: 'resume-rest',
+    title: 'Resumed leaves a waiting session as it is',
+    given: 'W',
+    send: [g.resumed],
+    state: 'W(start)',
+    does: [],
+    shows: ['PromptForInput'],
+  },
+  ...(['W', 'C[u]', 'X', 'H[c]'] as const).map((given) => ({
+    rule: 'open-again' as const,
+    title: `a Resumed of an older epoch in ${given} starts nothing again`,
+    given: () => {
+      const walker = bring(given);
+      walker.send(g.resumed, { type: 'Resumed', at: g.NOW, epoch: 1 });
+      return walker;
+    },
+    state: { W: 'W(start)', 'C[u]': 'C[u]', X: 'X', 'H[c]': 'H[c]' }[given],
+    quiet: true as const,
+  })),
+  {
+    rule: 'open-again',
+    title: 'a Resumed of an older epoch does not open a session that is over',
+    given: () => {
+      const walker = bring('W');
+      walker.send(g.resumed, g.shutdown, { type: 'Resumed', at: g.NOW, epoch: 2 });
+      return walker;
+    },
+    state: 'Z',
+    quiet: true,
+  },
+]);

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import * as g from '../../../../test/kit/agent/given.js';
+import { check } from '../../../../test/kit/agent/rows.js';
+import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
+import type { Usage } from '../../src/machine/usage.js';
+import type { JudgedCall } from '../../src/policy/judged-call.js';
+
+// docs/rules.md#limit-before-request, docs/rules.md#limit-before-call: nothing is bought at a limit of the session,
+// whatever leads to it. Each row has a control below it.
+
+const ONE_DOLLAR = { autoRearm: 'off', limits: { usd: 1 } } as const;
+const dear = g.usage(1.5);
+const cheap = g.usage(0.01);
+
+const explore = (callId: string): JudgedCall => {
+  const call = g.grep(callId);
+  return { ...call, tool: 'explore', traits: { ...call.traits, spends: 'yes' } };
+};
+const explored =
+  (callId: string, costUsd: number): g.Given =>
+  (state) => ({
+    type: 'ToolCompleted',
+    at: g.NOW,
+    batchId: state.name === 'ExecutingTools' ? state.batchId : 'batch-1',
+    callId,
+    outcome: { status: 'ok', text: 'found', usage: g.usage(costUsd) },
+  });
+
+const retry = (spent: Usage): readonly g.Given[] => [g.fails({ usage: spent }), g.retryNow];
+const late = (spent: Usage): g.Given => g.reports('req-1', spent);
+const openBills = (walker: Walker): readonly string[] => walker.state().session.unaccounted;
+
+const longResults = (): Walker => {
+  const walker = bring('C[u]', ONE_DOLLAR);
+  walker.send(g.wants(g.grep('1')), g.ended('1', 'ok', 'x'.repeat(5_000)));
+  return walker;
+};
+
+const stops = { state: 'W(budget usd)', does: [], shows: ['DisplayNotice budget: stopped'] };
+
+check([
+  {
+    rule: 'limit-before-request',
+    title: 'a retry at the limit',
+    given: 'C[u]',
+    settings: ONE_DOLLAR,
+    send: retry(dear),
+    ...stops,
+    does: ['CancelTimer'],
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'a retry below it',
+    given: 'C[u]',
+    settings: ONE_DOLLAR,
+    send: retry(cheap),
+    state: 'C[u] 2',
+    does: ['CancelTimer', 'SendLlmRequest'],
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'a retry by its timer, after a bill that came late',
+    given: 'Er',
+    settings: ONE_DOLLAR,
+    send: [late(dear), g.rings('timer-1')],
+    ...stops,
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'a request after a summary that was dear',
+    given: 'K[m]',
+    settings: ONE_DOLLAR,
+    send: [g.compacts(dear)],
+    ...stops,
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'a request after a summary that was cheap',
+    given: 'K[m]',
+    settings: ONE_DOLLAR,
+    send: [g.compacts(cheap)],
+    state: 'C[t]',
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'a request after a summary for an overflow',
+    given: 'K[o]',
+    settings: ONE_DOLLAR,
+    send: [g.compacts(dear)],
+    ...stops,
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'a summary for an overflow',
+    given: 'C[u] long',
+    settings: ONE_DOLLAR,
+    send: [g.fails({ kind: 'contextOverflow', retryable: false, usage: dear })],
+    ...stops,
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'a summary that the user asks for',
+    given: 'C[u] long',
+    settings: ONE_DOLLAR,
+    send: [g.says('yes', dear), g.compact],
+    ...stops,
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'cut results',
+    given: () => longResults(),
+    send: [g.fails({ kind: 'contextOverflow', retryable: false, usage: dear })],
+    ...stops,
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'cut results below the limit',
+    given: () => longResults(),
+    send: [g.overflows],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'a request that would be sent again after a crash',
+    given: 'C[t]',
+    settings: ONE_DOLLAR,
+    send: [g.reports('req-2', dear), g.resumed],
+    ...stops,
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'a summary that would be made again after a crash',
+    given: 'K[m]',
+    settings: ONE_DOLLAR,
+    send: [g.reports('compaction-1', dear), g.resumed],
+    ...stops,
+  },
+  {
+    rule: 'limit-before-request',
+    title: 'both below the limit',
+    given: 'K[m]',
+    settings: ONE_DOLLAR,
+    send: [g.reports('compaction-1', cheap), g.resumed],
+    state: 'K[m]',
+    does: ['StartCompaction'],
+  },
+]);
+
+check([
+  {
+    rule: 'limit-before-call',
+    title: 'the limit is looked at when a call starts, not only when it enters the batch',
+    given: 'C[u]',
+    settings: ONE_DOLLAR,
+    send: [g.wants(explore('1'), explore('2'), explore('3'), g.grep('4')), explored('1', 2)],
+    state: 'W(budget usd)',
+    also: (walker) => assert.equal(walker.state().session.usage.costUsd, 2),
+  },
+  {
+    rule: 'limit-before-call',
+    title: 'under a limit one call spends at a time',
+    given: 'C[u]',
+    settings: ONE_DOLLAR,
+    send: [g.wants(explore('1'), explore('2'))],
+    state: 'X',
+    calls: '1 starting, 2 queued',
+  },
+  {
+    rule: 'limit-before-call',
+    title: 'without a limit they spend together',
+    given: 'C[u]',
+    send: [g.wants(explore('1'), explore('2'))],
+    state: 'X',
+    calls: '1 starting, 2 starting',
+  },
+  {
+    rule: 'limit-before-call',
+    title: 'a call that spends has company that does not',
+    given: 'C[u]',
+    settings: ONE_DOLLAR,
+    send: [g.wants(explore('1'), g.grep('2'))],
+    state: 'X',
+    calls: '1 starting, 2 starting',
+  },
+  {
+    rule: 'limit-before-call',
+    title: 'nothing is handed out while a call that was given up has not said what it spent',
+    given: 'C[u]',
+    settings: ONE_DOLLAR,
+    send: [g.wants(explore('1'), explore('2'), g.grep('3')), g.cancelTool('1'), g.cancelTool('1')],
+    state: 'X',
+    calls: '1 cancelled, 2 skipped, 3 starting',
+  },
+  {
+    rule: 'limit-before-call',
+    title: 'once it has said so, the next one spends what is left',
+    given: 'C[u]',
+    settings: ONE_DOLLAR,
+    send: [
+      g.wants(explore('1'), g.grep('3')),
+      g.cancelTool('1'),
+      g.cancelTool('1'),
+      explored('1', 0.1),
+      g.ended('3'),
+      g.wants(explore('1')),
+    ],
+    state: 'X',
+    calls: '1 starting',
+  },
+  {
+    rule: 'limit-before-call',
+    title: 'a crash leaves nobody to say it: its id is closed',
+    given: 'C[u]',
+    settings: ONE_DOLLAR,
+    send: [g.wants(explore('1'), g.grep('3')), g.cancelTool('1'), g.cancelTool('1'), g.resumed],
+    state: 'X',
+    also: (walker) => assert.deepEqual(openBills(walker), []),
+  },
+  {
+    rule: 'limit-before-call',
+    title: 'the id of a call that runs on over a crash stays open',
+    given: 'C[u]',
+    settings: ONE_DOLLAR,
+    send: [g.wants(explore('1')), g.started('1'), g.resumed],
+    state: 'X',
+    also: (walker) => assert.deepEqual(openBills(walker), ['batch-1/1']),
+  },
+]);

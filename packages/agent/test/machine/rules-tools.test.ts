@@ -1,0 +1,266 @@
+import * as g from '../../../../test/kit/agent/given.js';
+import { check } from '../../../../test/kit/agent/rows.js';
+import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
+import { a, bad, good, u, use } from '../../../../test/kit/agent/shown.js';
+import { bring } from '../../../../test/kit/agent/walker.js';
+import type { JudgedCall } from '../../src/policy/judged-call.js';
+import { presetRules } from '../../src/policy/presets.js';
+
+// Order, ends and cancels of calls: corners that cases-tools.test.ts leaves out.
+
+const { edit, grep } = g;
+const careful: SettingsPatch = { rules: presetRules.careful };
+const STOPPED = /stopped while running.*effects unknown/i;
+const alone = (call: JudgedCall): JudgedCall => ({
+  ...call,
+  traits: { ...call.traits, parallelSafe: false },
+});
+const asked = [u('hi'), a(use('1'), use('2'))];
+/** 1 and 2 run, 1 was asked to stop. */
+const stopping = () => {
+  const walker = bring('C[u]');
+  walker.send(g.wants(grep('1'), grep('2')), g.started('1'), g.started('2'), g.cancelTool('1'));
+  return walker;
+};
+
+check([
+  {
+    rule: 'decide-again-at-start',
+    title: 'a rule that denies holds for a call that the user has allowed but that has not started',
+    given: 'C[u]',
+    settings: careful,
+    send: [
+      g.wants(edit('1'), edit('2')),
+      g.allows('1'),
+      g.allows('2'),
+      g.change({ rules: presetRules.plan }),
+      g.ended('1'),
+    ],
+    state: 'H[c]',
+    talk: [...asked, u(good('1'), bad('2', /the preset plan only reads/))],
+  },
+  {
+    rule: 'decide-again-at-start',
+    title: 'a rule that asks does not ask again about a call that the user has allowed',
+    given: 'C[u]',
+    settings: careful,
+    send: [g.wants(edit('1'), edit('2')), g.allows('1'), g.allows('2'), g.ended('1')],
+    state: 'X',
+    calls: '1 ok, 2 starting',
+    does: ['ExecuteTools 2'],
+  },
+  {
+    rule: 'decide-again-at-start',
+    title: 'the policy is asked again when a queued call would start',
+    given: 'X',
+    send: [g.change({ rules: presetRules.careful }), g.ended('1')],
+    state: 'X',
+    calls: '1 ok, 2 awaitingApproval',
+    does: ['RequestApproval 2'],
+  },
+  {
+    rule: 'call-order',
+    title: 'a read that is not safe beside others runs alone',
+    given: 'C[u]',
+    send: [g.wants(alone(grep('1')), grep('2'))],
+    state: 'X',
+    calls: '1 starting, 2 queued',
+    does: ['ExecuteTools 1'],
+  },
+  {
+    rule: 'call-runs',
+    title: 'ToolStarted makes a call run',
+    given: 'X',
+    state: 'X',
+    calls: '1 running, 2 queued',
+    does: [],
+  },
+  {
+    rule: 'call-runs',
+    title: 'a second ToolStarted changes nothing',
+    given: 'X',
+    send: [g.started('1')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    rule: 'call-runs',
+    title: 'a queued call cannot have started',
+    given: 'X',
+    send: [g.started('2')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    rule: 'display-only',
+    title: 'progress is for display',
+    given: 'X',
+    send: [g.progress('1')],
+    state: 'X',
+    does: [],
+  },
+  {
+    rule: 'first-outcome-wins',
+    title: 'a queued call cannot have ended',
+    given: 'X',
+    send: [g.ended('2')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    rule: 'first-outcome-wins',
+    title: 'an unknown call cannot have ended',
+    given: 'X',
+    send: [g.ended('9')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    rule: 'first-outcome-wins',
+    title: 'an awaiting call cannot have ended',
+    given: 'C[u]',
+    settings: careful,
+    send: [g.wants(edit('1')), g.ended('1')],
+    state: 'X',
+    calls: '1 awaitingApproval',
+    quiet: true,
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'cancelling an awaiting call withdraws its approval and lets the next one start',
+    given: 'C[u]',
+    settings: careful,
+    send: [g.wants(edit('1'), grep('2')), g.cancelTool('1')],
+    state: 'X',
+    calls: '1 cancelled, 2 starting',
+    does: ['WithdrawApproval 1', 'ExecuteTools 2'],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'the grace timer of a call is cancelled when the call ends',
+    given: stopping,
+    send: [g.ended('1', 'cancelled')],
+    state: 'X',
+    does: ['CancelTimer'],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'when the grace of a call is over it is killed, the others go on',
+    given: stopping,
+    send: [g.rings()],
+    state: 'X',
+    does: ['CancelTools 1 force'],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'another timer kills nothing',
+    given: stopping,
+    send: [g.rings('timer-9')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'each call has a grace of its own',
+    given: stopping,
+    send: [g.cancelTool('2'), g.rings('timer-2')],
+    state: 'X',
+    does: ['CancelTools 2 force'],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'a second CancelTool kills at once',
+    given: stopping,
+    send: [g.cancelTool('1')],
+    state: 'X',
+    does: ['CancelTools 1 force', 'CancelTimer'],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'the model learns that the effects of a killed call are unknown',
+    given: stopping,
+    send: [g.rings(), g.ended('2')],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    talk: [...asked, u(bad('1', STOPPED), good('2'))],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'killing an exclusive call lets the next one start',
+    given: 'X',
+    send: [g.cancelTool('1'), g.cancelTool('1')],
+    state: 'X',
+    does: ['CancelTools 1 force', 'CancelTimer', 'ExecuteTools 2'],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'killing the last call settles',
+    given: 'C[u]',
+    send: [g.wants(grep('1')), g.started('1'), g.cancelTool('1'), g.rings()],
+    state: 'C[t]',
+    does: ['CancelTools 1 force', 'SendLlmRequest'],
+    talk: [u('hi'), a(use('1')), u(bad('1', STOPPED))],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'a call that is starting is cancelled like one that runs',
+    given: 'C[u]',
+    send: [g.wants(grep('1'), grep('2')), g.cancelTool('1')],
+    state: 'X',
+    does: ['CancelTools 1', 'ScheduleTimer 5000'],
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'while the turn is being cancelled CancelTool is late',
+    given: 'X',
+    send: [g.cancel, g.cancelTool('1')],
+    state: 'X cancelling',
+    quiet: true,
+  },
+  {
+    rule: 'cancel-one-call',
+    title: 'a call that has ended cannot be cancelled',
+    given: 'C[u]',
+    send: [g.wants(grep('1'), grep('2')), g.ended('1'), g.cancelTool('1')],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    rule: 'tools-failed',
+    title: 'when the tools fail as a whole every call is answered and the turn ends',
+    given: 'X',
+    send: [g.toolsFail],
+    state: 'W(error tools)',
+    does: ['CancelTools 1 force'],
+    shows: [/^DisplayError .*the runner is gone/],
+    path: 'X Failed W',
+    talk: [...asked, u(bad('1'), bad('2'))],
+  },
+  {
+    rule: 'tools-failed',
+    title: 'results that had come before the tools failed are kept',
+    given: stopping,
+    send: [g.ended('2'), g.toolsFail],
+    state: 'W(error tools)',
+    does: ['CancelTools 1 force', 'CancelTimer'],
+    talk: [...asked, u(bad('1'), good('2'))],
+  },
+  {
+    rule: 'tools-failed',
+    title: 'the failure of an older batch is stale',
+    given: 'X',
+    send: [{ type: 'ToolsFailed', at: g.NOW, batchId: 'batch-0', message: 'old' }],
+    state: 'X',
+    quiet: true,
+  },
+  {
+    rule: 'tools-failed',
+    title: 'approvals are withdrawn when the tools fail',
+    given: 'C[u]',
+    settings: careful,
+    send: [g.wants(edit('1')), g.toolsFail],
+    state: 'W(error tools)',
+    does: ['WithdrawApproval 1'],
+    talk: [u('hi'), a(use('1')), u(bad('1'))],
+  },
+]);

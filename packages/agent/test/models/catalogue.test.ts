@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { catalogueFacts, knownModels, thinksByItself } from '../../src/models/catalogue.js';
+import { DEFAULT_MODEL } from '../../src/models/provider-table.js';
+
+const names = [
+  'claude-fable-5-1',
+  'claude-opus-5-5',
+  'claude-opus-4-8',
+  'claude-opus-4-5',
+  'claude-sonnet-5-5',
+  'claude-sonnet-4-5',
+  'claude-haiku-5-5',
+  'claude-haiku-4-5',
+];
+
+for (const name of names) {
+  test(`the facts of ${name} are plausible and have a source`, () => {
+    const { windowTokens, outputTokensMax, prices, source, tools } = catalogueFacts(
+      `anthropic/${name}`,
+    );
+    assert.ok(windowTokens >= 100_000 && windowTokens <= 1_000_000);
+    assert.ok(outputTokensMax >= 32_000 && outputTokensMax <= 128_000);
+    assert.match(source ?? '', /\d{4}-\d\d-\d\d/);
+    assert.equal(tools, 'yes');
+    assert.ok(prices);
+    assert.ok(
+      prices.cacheRead < prices.input &&
+        prices.input < prices.cacheWrite &&
+        prices.cacheWrite < prices.output,
+    );
+    assert.equal(prices.output, prices.input * 5);
+    assert.equal(prices.cacheWrite, prices.input * 1.25);
+  });
+}
+
+for (const id of knownModels()) {
+  test(`${id} has plausible facts and a source with its day`, () => {
+    const { windowTokens, outputTokensMax, prices, source } = catalogueFacts(id);
+    assert.ok(windowTokens >= 100_000 && windowTokens <= 1_050_000);
+    assert.ok(outputTokensMax >= 32_000 && outputTokensMax <= 128_000);
+    assert.match(source ?? '', /\d{4}-\d\d-\d\d$/);
+    assert.ok(prices);
+    assert.ok(prices.cacheRead < prices.input && prices.input <= prices.cacheWrite);
+    assert.ok(prices.cacheWrite < prices.output);
+  });
+}
+
+test('a price that is announced holds from its day on', () => {
+  const at = (day: string) => catalogueFacts('google/gemini-3.8-flash', Date.parse(day)).prices;
+  assert.deepEqual(
+    [at('2026-12-31T23:59:59Z')?.input, at('2027-01-01')?.input, at('2027-01-01')?.output],
+    [0.75, 1.5, 7.5],
+  );
+});
+
+test('the models of every hosted provider are known', () => {
+  const providers = new Set(knownModels().map((id) => id.split('/')[0]));
+  assert.deepEqual([...providers], ['anthropic', 'openai', 'google']);
+  assert.ok(knownModels().includes(DEFAULT_MODEL));
+});
+
+test('a dated name is the same model', () => {
+  assert.deepEqual(
+    catalogueFacts('anthropic/claude-haiku-4-5-20251001'),
+    catalogueFacts('anthropic/claude-haiku-4-5'),
+  );
+  assert.deepEqual(
+    catalogueFacts('openai/gpt-6.1-sol-2026-09-29'),
+    catalogueFacts('openai/gpt-6.1-sol'),
+  );
+});
+
+for (const id of [
+  'anthropic/claude-unknown',
+  'anthropic/toString',
+  'openai/claude-sonnet-5-5',
+  'claude-sonnet-5-5',
+  '',
+]) {
+  test(`"${id}" is unknown: careful assumptions, no price, no source`, () => {
+    assert.deepEqual(catalogueFacts(id), {
+      windowTokens: 128_000,
+      outputTokensMax: 8_192,
+      thinking: 'no',
+      tools: 'yes',
+      prices: null,
+      source: null,
+    });
+    assert.equal(thinksByItself(id), false);
+  });
+}
+
+test('the default model is known and thinks by itself', () => {
+  assert.notEqual(catalogueFacts(DEFAULT_MODEL).source, null);
+  assert.equal(thinksByItself(DEFAULT_MODEL), true);
+});

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { openRegular, readRegular, readRegularSync, readUpTo } from '../../src/platform/files.js';
+
+/** Only files are opened, and never more of them is read than allowed. */
+
+const makeFolder = (t: TestContext): string => {
+  const folder = temporaryFolder(t, 'regular');
+  return folder;
+};
+
+/** What is open of these paths. Node opens descriptors of its own at any time. */
+const openOf = (...paths: readonly string[]): readonly string[] =>
+  readdirSync('/proc/self/fd').flatMap((name) => {
+    const target = readlinkIfThere(`/proc/self/fd/${name}`);
+    return paths.some((one) => target === one || target.startsWith(`${one}/`)) ? [target] : [];
+  });
+
+const readlinkIfThere = (file: string): string => {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return ''; // the one by which the folder was read
+  }
+};
+
+test('pipes, devices, sockets and folders are not opened; what is said of each', async (t) => {
+  const folder = makeFolder(t);
+  const at = (name: string): string => path.join(folder, name);
+  execFileSync('mkfifo', [at('pipe')]);
+  mkdirSync(at('folder'));
+  symlinkSync('pipe', at('link-to-pipe'));
+  symlinkSync('/dev/zero', at('device'));
+  symlinkSync('loop', at('loop'));
+  writeFileSync(at('file'), 'text');
+  symlinkSync('file', at('link'));
+  writeFileSync(at('large'), 'x'.repeat(100));
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(at('socket'), resolve));
+  t.after(() => server.close());
+  const rows: readonly (readonly [name: string, kind: string, why: RegExp | null])[] = [
+    ['pipe', 'unusable', /not a regular file/],
+    ['link-to-pipe', 'unusable', /not a regular file/],
+    ['device', 'unusable', /not a regular file/],
+    ['socket', 'unusable', /not a regular file/],
+    ['loop', 'unusable', /ELOOP/],
+    ['large', 'unusable', /100 bytes, at most 64 are read/],
+    ['folder', 'folder', null],
+    ['none', 'absent', null],
+    ['file/below', 'absent', null],
+    ['file', 'file', null],
+    ['link', 'file', null],
+  ];
+  for (const [name, kind, why] of rows) {
+    for (const loaded of [await readRegular(at(name), 64), readRegularSync(at(name), 64)]) {
+      assert.equal(loaded.kind, kind, name);
+      if (loaded.kind === 'unusable' && why !== null) assert.match(loaded.why, why);
+      if (loaded.kind === 'file') assert.equal(loaded.bytes.toString(), 'text');
+    }
+  }
+  const link = await readRegular(at('link'), 64, { follow: false });
+  assert.deepEqual(link, { kind: 'unusable', why: 'it is a symlink' });
+  assert.deepEqual(openOf(folder, '/dev/zero'), [], 'every descriptor is closed');
+});
+
+test('a file that claims to be empty, or grows, is read up to the limit', async (t) => {
+  const folder = makeFolder(t);
+  const file = path.join(folder, 'file');
+  writeFileSync(file, 'x'.repeat(200_000));
+  const opened = await openRegular(file);
+  const lying = Object.assign(Object.create(opened.status), { size: 0 });
+  assert.equal((await readUpTo(opened.file, lying, 150_000)).length, 150_000);
+  assert.equal((await readUpTo(opened.file, lying, 300_000)).length, 200_000);
+  await opened.file.close();
+  // files of /proc have no size
+  if (process.platform === 'linux') {
+    assert.equal((await readRegular('/proc/version', 8)).kind, 'unusable');
+    assert.equal((await readRegular('/proc/version', 8_000)).kind, 'file');
+    assert.equal(readRegularSync('/proc/version', 8).kind, 'unusable');
+  }
+});

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type Answer,
+  callTools,
+  collect,
+  completed,
+  hang,
+  ok,
+  pieces,
+  play,
+  rawCall,
+  say,
+  settle,
+  testModel,
+  tool,
+} from '../../../../test/kit/runtime/stage.js';
+import { messagesOf } from '../../src/machine/conversation.js';
+import type { ModelPiece } from '../../src/ports/model.js';
+
+const overflow: Answer = async function* () {
+  const error = {
+    kind: 'contextOverflow',
+    message: 'too long',
+    retryable: false,
+    retryAfterMs: null,
+  } as const;
+  yield { type: 'failed', error, usage: null };
+};
+
+test('a reply is stored with its model and priced, and the next request holds it', async () => {
+  const parts: Extract<ModelPiece, { type: 'completed' }>['parts'] = [
+    { type: 'reasoning', text: 'hm', metadata: { test: { signature: 's' } } },
+    { type: 'text', text: 'hello' },
+  ];
+  const on = await play({
+    model: testModel(async function* () {
+      yield completed(parts);
+    }, say('again')),
+  });
+  await on.say('hi');
+  const state = await on.rest();
+  assert.deepEqual(messagesOf(state.session.conversation)[1], {
+    role: 'assistant',
+    model: 'test/one',
+    cut: false,
+    parts,
+  });
+  assert.equal(state.session.usage.costUsd.toFixed(6), '0.000200');
+  await on.say('more');
+  await on.rest();
+  assert.deepEqual(on.model.requests[1]?.messages[1]?.parts, parts);
+  assert.deepEqual(
+    on.model.requests[1]?.messages.map(({ role }) => role),
+    ['user', 'assistant', 'user'],
+  );
+});
+
+test('an unknown price is counted as unknown', async () => {
+  const model = testModel(say('a'));
+  const on = await play({ model: { ...model, facts: { ...model.facts, prices: null } } });
+  await on.say('hi');
+  const { session } = await on.rest();
+  assert.deepEqual([session.usage.costUsd, session.usage.unpriced], [0, 1]);
+});
+
+test('a model that falls silent is asked again by the machine, after its wait', async () => {
+  const on = await play({ model: testModel(hang({ type: 'text', text: 'half' }), say('whole')) });
+  await on.say('hi');
+  await settle();
+  on.clock.advance(90_000);
+  const failed = await on.until(({ event }) => event.type === 'LlmFailed');
+  assert.ok(failed.event.type === 'LlmFailed');
+  assert.equal(failed.event.jitter, 0.5);
+  assert.equal(
+    failed.event.at - (failed.event.firstPieceAt ?? 0),
+    90_000,
+    'it says when the reply began',
+  );
+  assert.equal(failed.state.name, 'Error');
+  on.clock.advance(1_125); // half of the quarter that chance may add
+  const state = await on.rest();
+  assert.match(JSON.stringify(messagesOf(state.session.conversation)), /whole/);
+  assert.doesNotMatch(JSON.stringify(messagesOf(state.session.conversation)), /half/);
+});
+
+test('cancel aborts the request; usage that comes later is counted once', async () => {
+  let aborted = false;
+  const on = await play({
+    model: testModel(async function* (_request, signal) {
+      yield { type: 'text', text: 'half' };
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+      aborted = true;
+      yield completed([{ type: 'text', text: 'half' }]);
+    }),
+  });
+  await on.say('hi');
+  await settle();
+  await on.runtime.send(on.id, { type: 'CancelTurn' });
+  await settle();
+  const { session } = await on.state();
+  assert.equal(aborted, true);
+  assert.equal(session.usage.outputTokens, 10);
+  assert.equal((await collect(on.journals.read(on.id))).at(-1)?.event.type, 'UsageReported');
+});
+
+test('a model that cannot be found is a failed request with the reason, not a failed program', async () => {
+  const on = await play({ model: testModel(say('never')) });
+  const broken = { ...on.model.facts };
+  Object.defineProperty(on.model, 'stream', {
+    value: () => {
+      throw new Error(`no wire to ${broken.source}`);
+    },
+  });
+  await on.say('hi');
+  const state = await on.rest();
+  assert.ok(state.name === 'WaitingForUserInput' && state.reason.kind === 'error');
+  assert.match(state.reason.message, /no wire to test/);
+});
+
+test('a compaction asks once, with the instructions and tools of every request, and ends on its own', async () => {
+  const on = await play({
+    tools: [tool('look', () => ok(''))],
+    model: testModel(say('a'.repeat(100)), say('b'), overflow, say('the summary'), say('c')),
+  });
+  for (const text of ['one', 'two', 'three']) {
+    await on.say(text);
+    await on.rest();
+  }
+  const [, before, , compaction] = on.model.requests;
+  assert.equal(compaction?.instructions, 'be brief');
+  assert.deepEqual(
+    [compaction?.tools, compaction?.toolChoice, before?.toolChoice],
+    [before?.tools, 'none', undefined],
+  );
+  assert.deepEqual(compaction?.messages.slice(0, 3), before?.messages);
+  assert.deepEqual(compaction?.messages.at(-1), {
+    role: 'user',
+    parts: [{ type: 'text', origin: 'note', text: 'summarise' }],
+  });
+  assert.deepEqual(
+    compaction?.messages.map(({ role }) => role),
+    compaction?.messages.map((_message, index) => (index % 2 === 0 ? 'user' : 'assistant')),
+  );
+  assert.match(JSON.stringify(on.model.requests[4]?.messages), /the summary.*three/s);
+  assert.equal(on.model.requests.length, 5);
+});
+
+test('a compaction goes on from a trailing user message, and calls in its reply are not made', async () => {
+  let runs = 0;
+  const look = tool('look', () => {
+    runs += 1;
+    return ok('seen');
+  });
+  const called = rawCall('9', 'look');
+  const summary = pieces(completed([{ type: 'text', text: 'the summary' }, called], 'toolUse'));
+  const on = await play({
+    tools: [look],
+    model: testModel(say('a'), callTools(rawCall('1', 'look')), overflow, summary, say('done')),
+  });
+  for (const text of ['one', 'two']) {
+    await on.say(text);
+    await on.rest();
+  }
+  const compaction = on.model.requests[3]?.messages ?? [];
+  assert.deepEqual(
+    compaction.map(({ role, parts }) => [role, parts.length]),
+    [
+      ['user', 1],
+      ['assistant', 1],
+      ['user', 2],
+    ],
+  );
+  assert.deepEqual(compaction.at(-1)?.parts.at(-1), {
+    type: 'text',
+    origin: 'note',
+    text: 'summarise',
+  });
+  assert.match(JSON.stringify(on.model.requests[4]?.messages), /the summary.*seen/s);
+  assert.equal(runs, 1);
+});
+
+for (const [title, answer] of [
+  ['fails', overflow],
+  ['is blank', say('  ')],
+  ['calls a tool and says nothing', callTools(rawCall('9', 'look'))],
+  ['is cut off', pieces(completed([{ type: 'text', text: 'half a summ' }], 'maxTokens'))],
+  ['is refused', pieces(completed([{ type: 'text', text: 'No.' }], 'refusal'))],
+  [
+    'breaks',
+    () => {
+      throw new Error('broken');
+    },
+  ],
+] as const) {
+  test(`a compaction that ${title} leaves the conversation as it was`, async () => {
+    const on = await play({ model: testModel(say('a'), say('b'), answer) });
+    for (const text of ['one', 'two']) {
+      await on.say(text);
+      await on.rest();
+    }
+    const before = (await on.state()).session.conversation;
+    await on.runtime.send(on.id, { type: 'CompactRequested' });
+    await on.until(({ event }) => event.type === 'CompactionFailed');
+    assert.deepEqual(messagesOf((await on.state()).session.conversation), messagesOf(before));
+    assert.equal((await on.state()).name, 'WaitingForUserInput');
+  });
+}
+
+test('a compaction can be cancelled, and its answer changes nothing', async () => {
+  const on = await play({ model: testModel(say('a'), say('b'), hang()) });
+  for (const text of ['one', 'two']) {
+    await on.say(text);
+    await on.rest();
+  }
+  await on.runtime.send(on.id, { type: 'CompactRequested' });
+  assert.equal((await on.state()).name, 'Compacting');
+  await on.runtime.send(on.id, { type: 'CancelTurn' });
+  assert.equal((await on.rest()).name, 'WaitingForUserInput');
+  assert.equal(on.clock.waiting(), 0);
+});

@@ -1,0 +1,295 @@
+import assert from 'node:assert/strict';
+import { mkdir, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { presetRules } from '../../src/policy/presets.js';
+import { explainCommand } from '../../src/policy/shell/explain-command.js';
+import { builtinTools } from '../../src/tools/builtin-tools.js';
+import { lossesByGit } from '../../src/workspace/uncommitted-files.js';
+import { makePlace, type Place } from '../workspace/place.js';
+
+// The preset careful asks before a command deletes or overwrites what git could not restore.
+
+const KEPT = ['src/clean.ts', 'src/sub/clean.ts'];
+const FILES: readonly (readonly [string, string])[] = [
+  ['notes.txt', 'untracked\n'],
+  ['docs/draft', 'untracked\n'],
+  ['dist/app.js', 'ignored, and made again\n'],
+  ['node_modules/m/index.js', 'ignored, and made again\n'],
+  ['data/table', 'ignored, and made by hand\n'],
+  ['.env', 'KEY=ignored\n'],
+];
+
+const makeRepository = async (context: TestContext): Promise<Place> => {
+  const place = await makePlace(context);
+  for (const file of [...KEPT, 'src/changed.ts', 'src/staged.ts'])
+    await place.write(file, 'first\n');
+  await place.write('.gitignore', 'dist\nnode_modules\ndata\n.env\n');
+  await place.shell('git init -q && git add -A && git commit -qm first');
+  await place.write('src/changed.ts', 'not committed\n');
+  await place.write('src/staged.ts', 'in the index\n');
+  await place.shell('git add src/staged.ts');
+  for (const [file, text] of FILES) await place.write(file, text);
+  await symlink('../notes.txt', place.path('src/link-to-notes'));
+  return place;
+};
+
+const explain = async (place: Place, text: string, preset: 'careful' | 'auto' = 'careful') =>
+  explainCommand(
+    text,
+    {
+      rules: presetRules[preset],
+      preset,
+      sandbox: 'workspace',
+      workspace: place.workspace,
+      writtenRules: [],
+    },
+    { losses: lossesByGit(place.environment) },
+  );
+
+/** Commands that lose `notes.txt`, which git has never seen. */
+const LOSE_NOTES = [
+  'rm notes.txt',
+  'rm -- notes.txt',
+  'rm -rf ./src/../notes.txt',
+  '\\rm notes.txt',
+  'command rm notes.txt',
+  '/bin/rm notes.txt',
+  "r''m notes.txt",
+  "$'\\x72m' notes.txt",
+  'rm no*.txt',
+  'rm {notes,other}.txt',
+  'rm [mn]otes.tx?',
+  'env rm notes.txt',
+  'sudo rm *.txt',
+  'timeout 5 rm notes.txt',
+  "bash -c 'rm notes.txt'",
+  'eval "rm notes.txt"',
+  '(rm notes.txt)',
+  'if true; then rm notes.txt; fi',
+  'f() { rm notes.txt; }; f',
+  "trap 'rm notes.txt' EXIT",
+  'cd src && rm ../notes.txt',
+  'busybox rm notes.txt',
+  'npx rimraf notes.txt',
+  'unlink notes.txt',
+  'shred -u notes.txt',
+  'truncate -s 0 notes.txt',
+  'dd if=/dev/zero of=notes.txt count=1',
+  'echo x > notes.txt',
+  'echo x >| notes.txt',
+  'echo x &> notes.txt',
+  'echo x >& notes.txt',
+  ': > src/link-to-notes',
+  'exec > notes.txt',
+  '{ echo x; } > notes.txt',
+  'cat > notes.txt <<EOF\nx\nEOF',
+  'bash -c "echo > notes.txt"',
+  'echo x | tee notes.txt',
+  'echo x | sponge notes.txt',
+  'sort -o notes.txt notes.txt',
+  'curl -o notes.txt file:///etc/hostname',
+  "sed -i 's/a/b/' notes.txt",
+  "sed -ni.bak -e '1p' notes.txt",
+  "sed --in-place 's/a/b/' notes.txt",
+  "perl -pi -e 's/a/b/' notes.txt",
+  'ruby -i -pe 1 notes.txt',
+  'gawk -i inplace 1 notes.txt',
+  'mv src/clean.ts notes.txt',
+  'mv notes.txt /tmp/',
+  'mv notes.txt other.txt && rm other.txt',
+  'git mv notes.txt other.txt; rm other.txt',
+  'cp src/clean.ts notes.txt',
+  'cp --target-directory=. /tmp/notes.txt',
+  'cp -t . /tmp/notes.txt',
+  'mv notes.txt{,.old} && rm notes.txt.old',
+  'cp notes.txt{,.old}',
+  'mv no*.txt',
+  '> notes.txt',
+  'cp -r /tmp/x/. .',
+  'install -m 644 src/clean.ts notes.txt',
+  'ln -sf src/clean.ts notes.txt',
+  'ln -f /tmp/notes.txt',
+  'rsync -a src/clean.ts notes.txt',
+  'find . -maxdepth 1 -name "*.txt" -delete',
+  'find notes.txt -delete',
+];
+
+const LOSE_OTHERS: readonly (readonly [command: string, lost: string])[] = [
+  ['rm src/changed.ts', 'src/changed.ts'],
+  ['rm -rf src', 'src/changed.ts, src/link-to-notes'],
+  ['cp src/clean.ts docs/draft', 'docs/draft'],
+  ['rm -rf data', 'data'],
+  ['rm .env', '.env'],
+  ['rm -f .git/index', '.git/index'],
+  ['rsync -a --delete src/ docs/', 'docs'],
+];
+
+/** Nobody can tell before they run. */
+const UNKNOWN = [
+  'rm "$FILE"',
+  'for f in *.log; do rm "$f"; done',
+  'ls | xargs rm',
+  'find . -name "*.txt" -exec rm {} +',
+  'find . -name "*.txt" | xargs -I{} rm {}',
+  'cd "$DIR" && rm notes.old',
+  'pushd src && rm clean.ts',
+  'env -C src rm clean.ts',
+  'echo x > "$OUT"',
+  'cp src/clean.ts "$TARGET"',
+  'rm file{1..3}',
+];
+
+const HARMLESS = [
+  'rm src/clean.ts',
+  'rm src/staged.ts',
+  'rm -rf src/sub',
+  'cd src && rm clean.ts',
+  'rm nothing-is-here',
+  'rm -rf dist node_modules',
+  'rm -rf {dist,node_modules}',
+  'find dist -delete',
+  "find . -name '*.pyc' -delete",
+  'find . -name __pycache__ -delete',
+  'rmdir docs',
+  'rm -rf /tmp/elsewhere',
+  'echo x > src/clean.ts',
+  'echo x > new.txt',
+  'echo x >> notes.txt',
+  'echo x &>> notes.txt',
+  'echo x | tee -a notes.txt',
+  'npm test > /dev/null 2>&1',
+  'npm test > /tmp/out.txt',
+  'npm run build > dist/log',
+  "sed -i 's/a/b/' src/clean.ts",
+  "sed -n '1p' notes.txt",
+  "perl -ne 'print' notes.txt",
+  'awk 1 notes.txt',
+  'mv notes.txt other.txt',
+  'mv src/clean.ts src/other.ts',
+  'cp notes.txt other.txt',
+  'cp notes.txt src/',
+  'cp -r src docs',
+  'cp -n src/clean.ts notes.txt',
+  'ln -s src/clean.ts notes.txt',
+  'install -d notes.txt',
+  'rsync -a src/ backup/',
+  'rsync -an --delete src/ docs/',
+  'dd if=notes.txt of=/dev/null',
+  'sort notes.txt',
+  'git mv src/clean.ts src/other.ts',
+  'git rm src/clean.ts',
+  'cat notes.txt',
+];
+
+test('careful asks before a command deletes or overwrites an untracked file', async (context) => {
+  const place = await makeRepository(context);
+  await mkdir(place.path('empty'));
+  for (const text of LOSE_NOTES) {
+    const { decision, why } = await explain(place, text);
+    assert.equal(decision, 'ask', text);
+    assert.match(why, /git could not restore: /, text);
+  }
+});
+
+test('careful names what would be lost: changes, ignored files, parts of .git', async (context) => {
+  const place = await makeRepository(context);
+  for (const [text, lost] of LOSE_OTHERS) {
+    const { unrecoverable = [], decision } = await explain(place, text);
+    assert.equal(decision, 'ask', text);
+    assert.equal([...unrecoverable].sort().join(', '), lost, text);
+  }
+});
+
+test('careful asks where the file is known only when the command runs', async (context) => {
+  const place = await makeRepository(context);
+  for (const text of UNKNOWN) {
+    const { decision, why } = await explain(place, text);
+    assert.equal(decision, 'ask', text);
+    assert.match(why, /named only when the command runs/, text);
+  }
+});
+
+test('careful does not ask where nothing is lost that git or a build could not restore', async (context) => {
+  const place = await makeRepository(context);
+  for (const text of HARMLESS) {
+    const { decision, why } = await explain(place, text);
+    assert.equal(decision, 'allow', `${text}: ${why}`);
+  }
+  for (const text of [...LOSE_NOTES, ...UNKNOWN])
+    assert.equal((await explain(place, text, 'auto')).decision, 'allow', `auto: ${text}`);
+});
+
+test('without a repository, and where git marks a file as unchanged, every file counts', async (context) => {
+  const place = await makePlace(context);
+  await place.write('a.ts', 'x');
+  assert.equal((await explain(place, 'rm a.ts')).decision, 'ask');
+  await place.shell('git init -q && git add -A && git commit -qm first');
+  assert.equal((await explain(place, 'rm a.ts')).decision, 'allow');
+  await place.shell('git update-index --skip-worktree a.ts');
+  await place.write('a.ts', 'own settings');
+  assert.equal((await explain(place, 'rm a.ts')).decision, 'ask');
+});
+
+test('a repository in the repository counts as a whole', async (context) => {
+  const place = await makeRepository(context);
+  await place.shell(
+    'git init -q inner && cd inner && echo x > f && git add f && git commit -qm inner',
+  );
+  assert.equal((await explain(place, 'rm -rf inner')).decision, 'ask');
+  assert.equal((await explain(place, 'rm inner/f')).decision, 'ask');
+  await place.shell('git add inner 2>/dev/null && git commit -qm link');
+  assert.equal((await explain(place, 'rm -rf inner')).decision, 'ask');
+  assert.equal((await explain(place, 'rm inner/f')).decision, 'ask');
+});
+
+test('the deletion of the workspace or its history asks in every preset, like git reset --hard', async (context) => {
+  const place = await makeRepository(context);
+  const { workspace } = place;
+  const wipes = [
+    'rm -rf .git',
+    'rm -rf ./.git/',
+    'rm -rf .git/refs .git/objects',
+    'rm -rf .',
+    'rm -rf *',
+    'rm -rf ./*',
+    'rm -rf ..',
+    `rm -rf ${workspace}`,
+    `rm -rf ${path.dirname(workspace)}`,
+    'find . -delete',
+    'find -delete',
+    'mv .git /tmp/',
+    'cd . && rm -rf *',
+    "bash -c 'rm -rf .git'",
+    'rsync -a --delete /tmp/empty/ ./',
+  ];
+  const narrow = [
+    'rm -rf src',
+    'rm -f .git/index.lock',
+    'rm *.log',
+    'find . -name "*.tmp" -delete',
+    'cd dist && rm -rf *',
+    'rsync -a ./ /tmp/copy/',
+    'cp -r . /tmp/copy',
+    'rm -rf /tmp/elsewhere',
+  ];
+  for (const text of wipes)
+    assert.equal((await explain(place, text, 'auto')).decision, 'ask', text);
+  for (const text of narrow)
+    assert.equal((await explain(place, text, 'auto')).decision, 'allow', text);
+});
+
+test('the tool for commands puts what would be lost into the facts of the call', async (context) => {
+  const place = await makeRepository(context);
+  const [bash] = builtinTools({
+    environment: place.environment,
+    findLosses: lossesByGit(place.environment),
+  }).filter(({ name }) => name === 'bash');
+  const factsOf = async (command: string) => {
+    const judged = await bash?.judge({ command }, place.workspace);
+    return judged?.kind === 'ok' ? judged.facts.unrecoverable : null;
+  };
+  assert.deepEqual(await factsOf('rm notes.txt src/clean.ts'), ['notes.txt']);
+  assert.deepEqual(await factsOf('rm src/clean.ts'), []);
+  assert.equal(await factsOf('npm test'), undefined);
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { naiveAllows, notAllowed } from './hostile/allowed.js';
+import { fuzzed } from './hostile/fuzz.js';
+import { allowedOf, falselyAllowed } from './hostile/judge.js';
+import { mutated } from './hostile/mutations.js';
+import { runByBash } from './hostile/oracle.js';
+import { PROGRAMMED } from './hostile/programmed.js';
+import { seeded } from './hostile/random.js';
+import { HOSTILE } from './hostile/strings.js';
+
+test('each hostile text runs what nobody allowed, and a policy without a grammar allows a third of them', () => {
+  const ran = runByBash(HOSTILE);
+  const harmless = HOSTILE.filter((_, index) => notAllowed(ran[index] ?? []).length === 0);
+  assert.deepEqual(harmless, []);
+  const falselyAllowed = HOSTILE.filter(naiveAllows);
+  assert.ok(
+    falselyAllowed.length > HOSTILE.length / 3,
+    `${falselyAllowed.length} of ${HOSTILE.length}`,
+  );
+});
+
+test('a text that runs only allowed commands is recognised', () => {
+  const texts = [
+    'git status',
+    'ls -l | grep "a;b"',
+    "echo '$(curl x)'",
+    'git diff && npm test 2>&1 > /dev/null',
+  ];
+  assert.deepEqual(runByBash(texts).map(notAllowed), [[], [], [], []]);
+});
+
+/** PAWL_SEED gives the texts of another run again; PAWL_SHELL_TEXTS makes more random ones (100000 for an evening). */
+const seed = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const RANDOM_TEXTS = Number(process.env.PAWL_SHELL_TEXTS ?? 2_000);
+const MUTATED_TEXTS = 2_500;
+
+test(`of ${MUTATED_TEXTS} hostile texts none is allowed that runs more than the rules allow (seed ${seed})`, async () => {
+  const texts = mutated(HOSTILE, MUTATED_TEXTS, seeded(seed));
+  assert.equal(texts.length, MUTATED_TEXTS);
+  assert.deepEqual(falselyAllowed(await allowedOf(texts)), []);
+});
+
+test(`of ${RANDOM_TEXTS} random texts none is allowed that runs more than the rules allow (seed ${seed})`, async () => {
+  const allowed = await allowedOf(fuzzed(RANDOM_TEXTS, seeded(seed)));
+  assert.ok(
+    allowed.length > RANDOM_TEXTS / 50,
+    `only ${allowed.length} are allowed: the measure sees nothing`,
+  );
+  assert.deepEqual(falselyAllowed(allowed), []);
+});
+
+test('options that make a program run others, and what is read from elsewhere, is not allowed by its name', async () => {
+  assert.deepEqual(await allowedOf(PROGRAMMED), []);
+});

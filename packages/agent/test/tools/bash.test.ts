@@ -1,0 +1,180 @@
+import '../../../../test/own-process.js';
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { makePlace } from './context.js';
+
+type Row = {
+  readonly title: string;
+  readonly command: string;
+  readonly status: 'ok' | 'failed';
+  readonly text: RegExp;
+};
+
+const rows: readonly Row[] = [
+  {
+    title: 'output comes first, the exit code last',
+    command: 'echo hi',
+    status: 'ok',
+    text: /^hi\n\[exit code 0, \d+\.\d s\]$/,
+  },
+  {
+    title: 'a command without output says so',
+    command: 'true',
+    status: 'ok',
+    text: /^\(no output\)\n\[exit code 0/,
+  },
+  {
+    title: 'an exit code other than 0 is a failure with its output',
+    command: 'echo hi; exit 3',
+    status: 'failed',
+    text: /^hi\n\[exit code 3/,
+  },
+  {
+    title: 'a signal is named',
+    command: 'kill -9 $$',
+    status: 'failed',
+    text: /\[ended by SIGKILL/,
+  },
+  {
+    title: 'both outputs keep their order',
+    command: 'for i in 1 2 3; do echo out$i; echo err$i >&2; done',
+    status: 'ok',
+    text: /^out1\nerr1\nout2\nerr2\nout3\nerr3\n/,
+  },
+  {
+    title: 'a syntax error shows the command and nothing of ours',
+    command: 'if then',
+    status: 'failed',
+    text: /line 1: `if then'\n\[exit code 2/,
+  },
+  {
+    title: 'the first line has number 1',
+    command: 'echo $LINENO\necho $LINENO',
+    status: 'ok',
+    text: /^1\n2\n/,
+  },
+  { title: 'stdin is empty', command: 'cat; echo end', status: 'ok', text: /^end\n/ },
+  {
+    title: 'there is no terminal',
+    command: '[ -t 0 ] || [ -t 1 ] || [ -t 2 ] || ! : 2>/dev/null </dev/tty && echo none',
+    status: 'ok',
+    text: /^none\n/,
+  },
+  {
+    title: 'escapes of a terminal are taken out',
+    command: "printf '\\033[31mred\\033[0m\\n'",
+    status: 'ok',
+    text: /^red\n/,
+  },
+  {
+    title: 'bytes that are no UTF-8 do no harm',
+    command: "printf 'a\\377b\\n'",
+    status: 'ok',
+    text: /^a\ufffdb\n/,
+  },
+  {
+    title: 'it runs in the workspace',
+    command: '[ "$PWD" = "$(pwd -P)" ] && ls',
+    status: 'ok',
+    text: /^here\n/,
+  },
+  {
+    title: 'nothing asks and nothing pages',
+    command:
+      'echo $CI $TERM $NO_COLOR $PAGER $GIT_PAGER $EDITOR $VISUAL $GIT_EDITOR $GIT_TERMINAL_PROMPT',
+    status: 'ok',
+    text: /^1 dumb 1 cat cat true true true 0\n/,
+  },
+];
+
+for (const row of rows) {
+  test(`bash: ${row.title}`, async (t) => {
+    const place = await makePlace(t);
+    await writeFile(place.path('here'), '');
+    const outcome = await place.run('bash', { command: row.command });
+    assert.match(outcome.text, row.text);
+    assert.equal(outcome.status, row.status);
+  });
+}
+
+test('bash: keys of providers and the marks of a test runner are not passed on, the rest is', async (t) => {
+  const place = await makePlace(t, {
+    ...process.env,
+    ANTHROPIC_API_KEY: 'secret-1',
+    ANTHROPIC_AUTH_TOKEN: 'secret-2',
+    OPENAI_API_KEY: 'secret-3',
+    GOOGLE_GENERATIVE_AI_API_KEY: 'secret-4',
+    FORCE_COLOR: '1',
+    NODE_TEST_CONTEXT: 'child-v8',
+    KEPT: 'kept',
+  });
+  const { text } = await place.run('bash', { command: 'env' });
+  assert.doesNotMatch(text, /secret-|FORCE_COLOR|NODE_TEST_CONTEXT/);
+  assert.match(text, /^KEPT=kept$/m);
+});
+
+test('bash: output is told while the command runs', async (t) => {
+  const place = await makePlace(t);
+  let told = '';
+  const progress = (text: string): void => {
+    told += text;
+    if (told.includes('one')) void writeFile(place.path('go'), '');
+  };
+  const outcome = await place.run(
+    'bash',
+    { command: 'echo one; until [ -e go ]; do sleep 0.02; done; echo two' },
+    { progress },
+  );
+  assert.match(outcome.text, /^one\ntwo\n/);
+  assert.match(told, /^one\ntwo\n$/);
+});
+
+test('bash: huge output keeps its beginning and its end and counts the rest', async (t) => {
+  const place = await makePlace(t);
+  const outcome = await place.run('bash', {
+    command: 'echo first; yes | head -c 100000000; echo last',
+  });
+  assert.equal(outcome.status, 'ok');
+  assert.ok(outcome.text.length < 3_000_000, `${outcome.text.length}`);
+  assert.match(outcome.text, /^first\ny\n/);
+  assert.match(outcome.text, /\ny\nlast\n\[exit code 0/);
+  const dropped = Number(/\[(\d+) bytes of output were dropped here\]/.exec(outcome.text)?.[1]);
+  assert.ok(dropped > 97_000_000, `${dropped}`);
+  assert.equal(outcome.droppedBytes, dropped);
+  assert.ok(place.progress.every((text) => text.length < 10_000));
+});
+
+test('bash: one command is one process', async (t) => {
+  const place = await makePlace(t);
+  const outcome = await place.run('bash', { command: 'cat /proc/self/stat' });
+  const [pid, , , parent, group, session] = outcome.text.split(' ');
+  assert.equal(Number(parent), process.pid, 'the shell became the command');
+  assert.deepEqual([group, session], [pid, pid]);
+});
+
+test('bash: a workspace that is gone is a failure that says so', async (t) => {
+  const place = await makePlace(t);
+  const gone = { ...place, workspace: place.path('gone') };
+  const controller = new AbortController();
+  const outcome = await place.tool('bash').run(
+    { command: 'true' },
+    {
+      workspace: gone.workspace,
+      batchId: 'batch',
+      callId: place.callId,
+      paths: [],
+      hosts: [],
+      sandbox: 'off',
+      signal: controller.signal,
+      force: controller.signal,
+      files: place.files,
+      jobs: place.jobs,
+      blobs: { get: async () => undefined, put: async () => '' },
+      left: () => ({ usd: { type: 'unlimited' }, tokens: { type: 'unlimited' } }),
+      progress: () => undefined,
+    },
+  );
+  assert.equal(outcome.status, 'failed');
+  assert.match(outcome.text, /not started: bash or the workspace is missing/);
+});

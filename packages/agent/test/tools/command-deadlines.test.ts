@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type CommandRequest, prepareCommand, startCommand } from '../../src/command/command.js';
+import type { CommandSandbox, ParkedCommand } from '../../src/command/command-sandbox.js';
+import { type LaunchedEnd, sinceBoot } from '../../src/command/launched-command.js';
+import type { SessionSandbox } from '../../src/command/session-sandbox.js';
+import { settleEarlier } from '../../src/tools/bash-recovery.js';
+
+// What a command is started with, and what is asked about those of an earlier process: without any process.
+
+type Due = number | null | undefined;
+
+const ENDED: LaunchedEnd = {
+  how: { kind: 'exited', code: 0 },
+  leftBehind: false,
+  isCut: false,
+  isWhole: true,
+  endedAt: null,
+  why: 'lost',
+};
+
+/** A command whose process has ended already, or never was. */
+const parkedOf = (ended: Promise<LaunchedEnd>, start = (): void => undefined): ParkedCommand => ({
+  start() {
+    start();
+    return { process: null, ended, cancelled: () => undefined };
+  },
+  finish: async () => [],
+});
+
+const sandboxOf = (parked: ParkedCommand | null, dues: Due[]): CommandSandbox => ({
+  async prepare(spec) {
+    dues.push(spec.due);
+    throw new Error('enough was seen');
+  },
+  async takeParked(spec) {
+    dues.push(spec.due);
+    return parked;
+  },
+  allow: () => undefined,
+  settle: () => [],
+  close: async () => undefined,
+});
+
+const requestOf = (sandbox: CommandSandbox, deadlineMs: number | null): CommandRequest => ({
+  sandbox: async () => sandbox,
+  level: 'off',
+  fresh: false,
+  program: 'sh',
+  ownEnvironment: { PATH: process.env.PATH },
+  command: 'true',
+  workspace: '/',
+  environment: {},
+  deadlineMs,
+  record: { call: 'batch-1 call-1', marker: 'none', job: null },
+  progress: () => undefined,
+});
+
+test('a command without a time limit is never due, one with a limit when it is over', async () => {
+  const dues: Due[] = [];
+  for (const deadlineMs of [null, 500])
+    await prepareCommand(requestOf(sandboxOf(null, dues), deadlineMs), 1_000, 'direct');
+  assert.deepEqual(dues, [null, 1_500]);
+});
+
+test('a command that waits for its start is told when it is due', async () => {
+  for (const deadlineMs of [null, 60_000]) {
+    const dues: Due[] = [];
+    const before = sinceBoot();
+    const parked = parkedOf(Promise.resolve(ENDED));
+    const { ended } = startCommand(requestOf(sandboxOf(parked, dues), deadlineMs));
+    assert.deepEqual((await ended).how, { kind: 'exited', code: 0 });
+    const [due = null] = dues;
+    if (deadlineMs === null) assert.equal(due, null);
+    else assert.ok(due !== null && due >= before + deadlineMs && due <= sinceBoot() + deadlineMs);
+  }
+});
+
+test('to stop a command without a process signals nobody', async (t) => {
+  const { mock } = t.mock.method(process, 'kill', () => true);
+  let end: (how: LaunchedEnd) => void = () => undefined;
+  const ended = new Promise<LaunchedEnd>((resolve) => {
+    end = resolve;
+  });
+  const running = await new Promise<ReturnType<typeof startCommand>>((resolve) => {
+    const parked = parkedOf(ended, () => resolve(started));
+    const started = startCommand(requestOf(sandboxOf(parked, []), null));
+  });
+  running.stop();
+  await Promise.resolve();
+  end(ENDED);
+  await running.ended;
+  assert.deepEqual(
+    mock.calls.map((call) => call.arguments),
+    [],
+  );
+});
+
+test('where nothing is known of earlier processes, no job is listed and no command is ended', async () => {
+  const sandbox: SessionSandbox = {
+    of: () => assert.fail('not asked'),
+    announce: () => undefined,
+    recordSent: () => undefined,
+    earlier: async () => null,
+    settle: async () => [],
+    guard: async () => undefined,
+    close: async () => undefined,
+  };
+  const jobs = {
+    add: () => assert.fail('nothing to add'),
+    restore: () => assert.fail('nothing to restore'),
+    get: () => undefined,
+    list: () => [],
+  };
+  await settleEarlier(sandbox, jobs, '/', '/', []);
+});

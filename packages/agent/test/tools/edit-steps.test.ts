@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { planEdits, type TextEdit } from '../../src/tools/edit/plan-edits.js';
+
+/** The steps in which an edit is matched: what each tolerates, what it makes of the new text, and what it refuses. */
+
+type Row = {
+  readonly title: string;
+  readonly file: string;
+  readonly edit: TextEdit;
+  readonly becomes: string;
+};
+
+const edit = (oldText: string, newText: string): TextEdit => ({ oldText, newText });
+const lines = (...all: readonly string[]): string => all.map((line) => `${line}\n`).join('');
+
+const INNER = lines('class A {', '  run() {', '    if (a) {', '      b();', '    }', '  }', '}');
+const TABS = lines('class A {', '\trun() {', '\t\tif (a) {', '\t\t\tb();', '\t\t}', '\t}', '}');
+const CURLY = lines('# Say', '', 'Don\u2019t say \u201cno\u201d \u2013 ever.', 'Plain.');
+
+const rows: readonly Row[] = [
+  {
+    title: 'indented otherwise, and only an empty line is left',
+    file: INNER,
+    edit: edit(lines('      if (a) {', '        b();', '      }'), '\n'),
+    becomes: INNER.replace('    if (a) {\n      b();\n    }\n', '\n'),
+  },
+  {
+    title:
+      'typographic quotes that the file does not have: quotes of the other kind are plain, too',
+    file: "say 'x' - or not\n",
+    edit: edit('say \u2018x\u2019 - or not', 'say \u201cy\u201d - or not'),
+    becomes: 'say "y" - or not\n',
+  },
+  {
+    title: 'indented by two more: the new text is indented as the file is',
+    file: INNER,
+    edit: edit(
+      lines('      if (a) {', '        b();', '      }'),
+      lines('      if (a) {', '        c();', '        d();', '      }'),
+    ),
+    becomes: INNER.replace('      b();\n', '      c();\n      d();\n'),
+  },
+  {
+    title: 'indented by two more in the old text only: the new text stays as it is',
+    file: INNER,
+    edit: edit(
+      lines('      if (a) {', '        b();', '      }'),
+      lines('    if (a) {', '      c();', '    }'),
+    ),
+    becomes: INNER.replace('b()', 'c()'),
+  },
+  {
+    title: 'dedented to the margin',
+    file: INNER,
+    edit: edit('if (a) {\n  b();\n}', 'if (a && x) {\n  b();\n  if (y) {\n    c();\n  }\n}'),
+    becomes: INNER.replace('if (a) {', 'if (a && x) {').replace(
+      'b();\n',
+      'b();\n      if (y) {\n        c();\n      }\n',
+    ),
+  },
+  {
+    title: 'dedented by as much as the new text nests deeper',
+    file: lines('def f():', '  a()', '', '  b()'),
+    edit: edit('a()\n\nb()', 'if x:\n  a()\n\n  b()'),
+    becomes: lines('def f():', '  if x:', '    a()', '', '    b()'),
+  },
+  {
+    title: 'blanks for tabs',
+    file: TABS,
+    edit: edit(
+      lines('    if (a) {', '      b();', '    }'),
+      lines('    if (a) {', '      for (;;) {', '        b();', '      }', '    }'),
+    ),
+    becomes: TABS.replace('\t\t\tb();\n', '\t\t\tfor (;;) {\n\t\t\t\tb();\n\t\t\t}\n'),
+  },
+  {
+    title: 'tabs for blanks',
+    file: INNER,
+    edit: edit(
+      lines('\trun() {', '\t\tif (a) {', '\t\t\tb();'),
+      lines('\trun() {', '\t\tif (a) {', '\t\t\tif (c) {', '\t\t\t\tb();', '\t\t\t}'),
+    ),
+    becomes: INNER.replace('      b();\n', '      if (c) {\n        b();\n      }\n'),
+  },
+  {
+    title: 'tabs and blanks mixed in the old text',
+    file: INNER,
+    edit: edit(
+      lines('    if (a) {', '\t\t\tb();', '    }'),
+      lines('    if (a) {', '\t\t\tc();', '    }'),
+    ),
+    becomes: INNER.replace('b()', 'c()'),
+  },
+  {
+    title: 'the first line from behind its indentation, the others indented otherwise',
+    file: TABS,
+    edit: edit('if (a) {\n      b();\n    }', 'if (a) {\n      c();\n    }'),
+    becomes: TABS.replace('b()', 'c()'),
+  },
+  {
+    title: 'typographic characters in both texts, plain ones in the file',
+    file: lines('say(\'no\') - "x";', 'next'),
+    edit: edit(
+      'say(\u2018no\u2019) \u2013 \u201cx\u201d;',
+      'say(\u2018yes\u2019) \u2013 \u201cy\u201d;',
+    ),
+    becomes: lines('say(\'yes\') - "y";', 'next'),
+  },
+  {
+    title: 'typographic characters in the file, plain ones in both texts: unchanged ones stay',
+    file: CURLY,
+    edit: edit(`Don't say "no" - ever.\nPlain.`, `Don't say "no" - never.\nPlain.`),
+    becomes: CURLY.replace('ever', 'never'),
+  },
+  {
+    title: 'no-break blanks',
+    file: lines('a b c'),
+    edit: edit('a\u00a0b c', 'a\u00a0d c'),
+    becomes: lines('a d c'),
+  },
+  {
+    title: 'line numbers as read shows them, copied into both texts',
+    file: INNER,
+    edit: edit(
+      '3\t    if (a) {\n4\t      b();\n5\t    }',
+      '3\t    if (a) {\n4\t      c();\n5\t    }',
+    ),
+    becomes: INNER.replace('b()', 'c()'),
+  },
+  {
+    title: 'line numbers in the old text only, with an arrow',
+    file: INNER,
+    edit: edit('     4\u2192      b();', '      c();'),
+    becomes: INNER.replace('b()', 'c()'),
+  },
+  {
+    title: 'one more level of escapes in both texts',
+    file: lines('a("x");', 'b("y\\n");', 'c();'),
+    edit: edit('a(\\"x\\");\\nb(\\"y\\\\n\\");', 'a(\\"z\\");\\nb(\\"y\\\\n\\");'),
+    becomes: lines('a("z");', 'b("y\\n");', 'c();'),
+  },
+  {
+    title: 'line breaks escaped twice in the old text only',
+    file: INNER,
+    edit: edit('    if (a) {\\n      b();\\n    }', '    if (a) {\n      c();\n    }'),
+    becomes: INNER.replace('b()', 'c()'),
+  },
+  {
+    title: 'markers in both texts: what they stand for stays',
+    file: INNER,
+    edit: edit(
+      'class A {\n  // ... existing code ...\n    }\n  }',
+      'class B {\n  // ... existing code ...\n    }\n    c();\n  }',
+    ),
+    becomes: INNER.replace('class A', 'class B').replace('    }\n  }', '    }\n    c();\n  }'),
+  },
+  ...[
+    '# ...',
+    '/* ... existing code ... */',
+    '<!-- ... -->',
+    '\u2026 existing code \u2026',
+    '// \u2026',
+    '...',
+  ].map((marker) => ({
+    title: `the marker ${marker}`,
+    file: INNER,
+    edit: edit(`class A {\n${marker}\n}\n`, `class B {\n${marker}\n}\n`),
+    becomes: INNER.replace('class A', 'class B'),
+  })),
+  {
+    title: 'a marker in the old text only: the whole is replaced',
+    file: INNER,
+    edit: edit('class A {\n  // ...\n}\n', 'class A {}\n'),
+    becomes: 'class A {}\n',
+  },
+  {
+    title: 'a marker that stands in the file is text',
+    file: lines('a', '// ...', 'b'),
+    edit: edit('a\n// ...\nb', 'a\n// ...\nc'),
+    becomes: lines('a', '// ...', 'c'),
+  },
+  {
+    title: 'indentation, quotes and trailing blanks at once',
+    file: INNER.replace('b();', "b('x');"),
+    edit: edit(
+      lines('if (a) {  ', '  b(\u2018x\u2019);  ', '} '),
+      lines('if (a) {  ', '  b(\u2018y\u2019);  ', '} '),
+    ),
+    becomes: INNER.replace('b();', "b('y');"),
+  },
+  {
+    title: 'CRLF, line numbers and tabs at once',
+    file: INNER.replaceAll('\n', '\r\n'),
+    edit: edit('4\t\t\t\tb();\n5\t\t\t}', '4\t\t\t\tc();\n5\t\t\t}'),
+    becomes: INNER.replace('b()', 'c()').replaceAll('\n', '\r\n'),
+  },
+  {
+    title: 'a file without a line break at its end keeps none',
+    file: 'a\nb',
+    edit: edit('b\n', 'c\n'),
+    becomes: 'a\nc',
+  },
+  { title: 'an empty file', file: '', edit: edit('', 'new\n'), becomes: 'new\n' },
+  {
+    title: 'patterns and dollars mean themselves',
+    file: 'a.*(b)\n',
+    edit: edit('.*(b)', '$& $1'),
+    becomes: 'a$& $1\n',
+  },
+];
+
+for (const { title, file, edit: one, becomes } of rows) {
+  test(`edit steps: ${title}`, () => {
+    const planned = planEdits(file, [one]);
+    assert.equal(planned.kind, 'planned', planned.kind === 'refused' ? planned.why : '');
+    assert.equal(planned.text, becomes);
+  });
+}

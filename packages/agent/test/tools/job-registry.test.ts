@@ -1,0 +1,54 @@
+import '../../../../test/own-process.js';
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { processesWith, until } from '../../../../test/kit/tools/processes.js';
+import { makePlace } from './context.js';
+
+test('jobs: a job is listed, shown and killed with all its processes', async (t) => {
+  const place = await makePlace(t);
+  const started = await place.run('bash', {
+    command: 'echo up; setsid sleep 1000 & sleep 1000',
+    background: true,
+  });
+  assert.equal(started.status, 'ok');
+  assert.match(started.text, /^Started job-1 in the background/);
+  await until('its output is there', () => place.jobs.get('job-1')?.output() === 'up');
+  const listed = await place.run('bash', { jobAction: 'list' });
+  assert.equal(listed.text, 'job-1: running: echo up; setsid sleep 1000 & sleep 1000');
+  const shown = await place.run('bash', { jobAction: 'show', jobId: 'job-1' });
+  assert.match(shown.text, /^up\n\[job-1: running: /);
+  const killed = await place.run('bash', { jobAction: 'kill', jobId: 'job-1' });
+  assert.match(killed.text, /^up\n\[job-1: ended by SIGKILL/);
+  await until('nothing of it runs', () => processesWith(place.callId).length === 0);
+});
+
+test('jobs: a job outlives the call that started it and ends with the session', async (t) => {
+  const place = await makePlace(t);
+  const signal = new AbortController();
+  await place.run(
+    'bash',
+    { command: 'sleep 1000', background: true },
+    { signal: signal.signal, force: signal.signal },
+  );
+  signal.abort('cancelled');
+  assert.equal(place.jobs.get('job-1')?.status(), 'running');
+  assert.ok(processesWith(place.callId).length > 0); // the command, and the guard that ends it with Pawl
+  await place.jobs.get('job-1')?.kill();
+  await until('nothing of it runs', () => processesWith(place.callId).length === 0);
+});
+
+test('jobs: a job that ends at once is reported as it ended', async (t) => {
+  const place = await makePlace(t);
+  const outcome = await place.run('bash', { command: 'echo broken; exit 4', background: true });
+  // On a slow machine it may have been reported as started; what it ended with is known all the same.
+  await until('it has ended', () => place.jobs.get('job-1')?.status() !== 'running');
+  assert.match(place.jobs.get('job-1')?.status() ?? '', /^exit code 4/);
+  assert.match(outcome.text, /^broken\n\[exit code 4|^Started job-1/);
+});
+
+test('jobs: an unknown job is a failure that names those that exist', async (t) => {
+  const place = await makePlace(t);
+  const outcome = await place.run('bash', { jobAction: 'kill', jobId: 'job-9' });
+  assert.equal(outcome.status, 'failed');
+  assert.equal(outcome.text, 'There is no job job-9. There are no jobs.');
+});

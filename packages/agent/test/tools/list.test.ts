@@ -1,0 +1,101 @@
+import '../../../../test/own-process.js';
+import assert from 'node:assert/strict';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { test } from 'node:test';
+import type { JsonObject } from '@pawl/machine/kernel/shape';
+import { makePlace, type Place } from './context.js';
+
+const fill = async (place: Place): Promise<void> => {
+  const names = [
+    'b.md',
+    'src/a.ts',
+    'src/deep/c.ts',
+    'src/deep/er/d.ts',
+    'node_modules/x/y.js',
+    'e.log',
+    '.git/HEAD',
+  ];
+  for (const name of names) {
+    await mkdir(path.dirname(place.path(name)), { recursive: true });
+    await writeFile(place.path(name), '');
+  }
+  await mkdir(place.path('empty'));
+  await symlink('src', place.path('zlink'));
+  await writeFile(place.path('.gitignore'), 'node_modules\n*.log\n');
+};
+
+const rows: readonly {
+  readonly title: string;
+  readonly input: JsonObject;
+  readonly lines: readonly string[];
+}[] = [
+  {
+    title:
+      'a tree: folders first, ignored ones marked and not entered, links not followed, .git left out',
+    input: {},
+    lines: [
+      './',
+      'empty/ [empty or ignored]',
+      'node_modules/ [empty or ignored]',
+      'src/',
+      '  deep/',
+      '    er/ [1 files]',
+      '    c.ts',
+      '  a.ts',
+      '.gitignore',
+      'b.md',
+      'e.log [ignored]',
+      'zlink [link]',
+    ],
+  },
+  {
+    title: 'a folder deeper than wanted says how many files are in it',
+    input: { depth: 1, path: 'src' },
+    lines: ['src/', 'deep/ [2 files]', 'a.ts'],
+  },
+  {
+    title: 'a limit fills the near folders first and counts what it leaves out',
+    input: { limit: 4 },
+    lines: [
+      './',
+      'empty/ [empty or ignored]',
+      'node_modules/ [empty or ignored]',
+      'src/',
+      '  [2 more]',
+      '.gitignore',
+      '[3 more]',
+    ],
+  },
+];
+
+for (const { title, input, lines } of rows) {
+  test(title, async (t) => {
+    const place = await makePlace(t);
+    await fill(place);
+    const outcome = await place.run('list', input);
+    assert.equal(outcome.status, 'ok');
+    assert.deepEqual(outcome.text.split('\n'), lines);
+  });
+}
+
+test('a folder of many files leaves room for its neighbours', async (t) => {
+  const place = await makePlace(t);
+  await mkdir(place.path('many'));
+  await mkdir(place.path('other'));
+  await writeFile(place.path('other/x'), '');
+  await Promise.all(
+    Array.from({ length: 150 }, (_, index) => writeFile(place.path(`many/${index}`), '')),
+  );
+  const { text } = await place.run('list', {});
+  assert.match(text, /\n {2}\[50 more\]\nother\/\n {2}x$/);
+});
+
+test('a file is no folder', async (t) => {
+  const place = await makePlace(t);
+  await writeFile(place.path('a'), '');
+  assert.deepEqual(await place.run('list', { path: 'a' }), {
+    status: 'failed',
+    text: 'a is no folder. Read it, or list the folder that it is in.',
+  });
+});

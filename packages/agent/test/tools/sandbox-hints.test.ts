@@ -1,0 +1,192 @@
+import '../../../../test/own-process.js';
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { watchCpu } from '../../../../test/cpu-watch.js';
+import type { CommandLevel } from '../../src/policy/decide.js';
+import { sandboxHint } from '../../src/tools/bash-result.js';
+
+const place = { workspace: '/people/ada/code/app', home: '/people/ada' };
+
+const hintFor = (output: string, level: CommandLevel = 'workspace'): string | null =>
+  sandboxHint({ ...place, level, output });
+
+type Row = readonly [what: RegExp, level: CommandLevel, output: string];
+
+const NETWORK = /^the sandbox has no network: .* needs: "network"$/;
+const LOCAL = /^servers that run outside .* needs: "network"$/;
+const READ_ONLY = /^in the sandbox only the workspace.* needs: "outside"$/;
+const PLAN = /^the sandbox is read-only now/;
+const GIT = /^git's configuration and hooks .* needs: "outside"$/;
+const REPLACED = /^\.git and files that are run later .* needs: "outside"$/;
+const SECRET = /^secrets of the machine .* needs: "outside"$/;
+const HOME = /^the home folder in the sandbox .* needs: "outside"$/;
+const DAEMON = /^daemons of the machine .* needs: "outside"$/;
+const RIGHTS = /^no rights can be gained .* needs: "outside"$/;
+const MOUNTS = /^namespaces and mounts .* needs: "outside"$/;
+const KEYS = /^keys and their agents .* needs: "outside"$/;
+const OWNER = /^there is one user only .* needs: "outside"$/;
+const TRACING = /^tracing of other processes .* needs: "outside"$/;
+
+/** As the programs print it. */
+const rows: readonly Row[] = [
+  [NETWORK, 'workspace', 'curl: (6) Could not resolve host: packages.example.org'],
+  [
+    NETWORK,
+    'read-only',
+    "fatal: unable to access 'https://x.org/a/': Could not resolve host: x.org",
+  ],
+  [NETWORK, 'workspace', 'npm error code EAI_AGAIN\nnpm error syscall getaddrinfo'],
+  [NETWORK, 'workspace', 'Error: getaddrinfo ENOTFOUND example.com'],
+  [NETWORK, 'workspace', 'Error: connect ENETUNREACH 93.184.216.34:443'],
+  [
+    NETWORK,
+    'workspace',
+    'NameResolutionError("<urllib3.connection>: Failed to resolve \'pypi.org\' ([Errno -3] Temporary failure in name resolution)")',
+  ],
+  [NETWORK, 'workspace', 'ping: connect: Network is unreachable'],
+  [
+    NETWORK,
+    'workspace',
+    'go: x.org/y: dial tcp: lookup proxy.golang.org on [::1]:53: no such host',
+  ],
+  [
+    NETWORK,
+    'workspace',
+    "curl: (7) Failed to connect to 93.184.216.34 port 443 after 0 ms: Couldn't connect to server",
+  ],
+  [NETWORK, 'workspace', 'wget: unable to resolve host address ‘example.com’'],
+  [LOCAL, 'workspace', 'Error: connect ECONNREFUSED 127.0.0.1:5432'],
+  [
+    LOCAL,
+    'workspace',
+    'psql: error: connection to server at "localhost", port 5432 failed: Connection refused',
+  ],
+  [READ_ONLY, 'workspace', "touch: cannot touch '/usr/x': Read-only file system"],
+  [READ_ONLY, 'workspace', "Error: EROFS: read-only file system, open '/opt/y'"],
+  [READ_ONLY, 'workspace+net', 'bash: line 1: /people/ada/.bashrc2: Read-only file system'],
+  [PLAN, 'read-only', 'bash: line 1: out.txt: Read-only file system'],
+  [PLAN, 'read-only+net', "OSError: [Errno 30] Read-only file system: 'a.pyc'"],
+  [GIT, 'workspace', 'error: could not lock config file .git/config: Device or resource busy'],
+  [GIT, 'workspace', 'error: could not write config file .git/config: Device or resource busy'],
+  [
+    GIT,
+    'workspace',
+    "cp: cannot create regular file '.git/hooks/pre-commit': Read-only file system",
+  ],
+  [REPLACED, 'workspace', "mv: cannot move '.git' to '.git2': Device or resource busy"],
+  [REPLACED, 'workspace', "rm: cannot remove '.git': Device or resource busy"],
+  [
+    REPLACED,
+    'workspace',
+    "error: unable to unlink old '.vscode/tasks.json': Read-only file system",
+  ],
+  [SECRET, 'workspace', 'cat: /etc/shadow: Permission denied'],
+  [
+    SECRET,
+    'workspace',
+    "EACCES: permission denied, open '/etc/shadow'\n/etc/shadow: Permission denied",
+  ],
+  [HOME, 'workspace', 'cat: /people/ada/.ssh/id_ed25519: No such file or directory'],
+  [
+    HOME,
+    'workspace',
+    "Error: ENOENT: no such file or directory, open '/people/ada/.aws/credentials'",
+  ],
+  [
+    HOME,
+    'workspace',
+    "FileNotFoundError: [Errno 2] No such file or directory: '/people/ada/.netrc'",
+  ],
+  [HOME, 'workspace', 'cat: /run/pawl/home/.aws/credentials: No such file or directory'],
+  [HOME, 'workspace', 'bash: ~/bin/tool: No such file or directory'],
+  [
+    DAEMON,
+    'workspace',
+    'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?',
+  ],
+  [DAEMON, 'workspace', 'dial unix /var/run/docker.sock: connect: no such file or directory'],
+  [
+    RIGHTS,
+    'workspace',
+    'sudo: The "no new privileges" flag is set, which prevents sudo from running as root.',
+  ],
+  [
+    RIGHTS,
+    'workspace',
+    'sudo: effective uid is not 0, is /usr/bin/sudo on a file system with nosuid?',
+  ],
+  [MOUNTS, 'workspace', 'unshare: unshare failed: Operation not permitted'],
+  [MOUNTS, 'workspace', 'mount: /mnt: permission denied.'],
+  [MOUNTS, 'workspace', 'bwrap: No permissions to create new namespace'],
+  [KEYS, 'workspace', 'git@github.com: Permission denied (publickey).'],
+  [KEYS, 'workspace', 'Could not open a connection to your authentication agent.'],
+  [KEYS, 'workspace', 'error: gpg failed to sign the data'],
+  [OWNER, 'workspace', "chown: changing ownership of 'a': Operation not permitted"],
+  [TRACING, 'workspace', 'strace: attach: ptrace(PTRACE_SEIZE, 1): Operation not permitted'],
+];
+
+test('a command that failed for lack of something in the sandbox is told what, and the way out', () => {
+  for (const [what, level, output] of rows) {
+    assert.match(hintFor(output, level) ?? 'no hint', what, output);
+    assert.match(
+      hintFor(`${'line\n'.repeat(5_000)}${output}\n`, level) ?? 'no hint',
+      what,
+      'after much output',
+    );
+  }
+});
+
+test('outside of the sandbox there is no hint', () => {
+  for (const [, , output] of rows) assert.equal(hintFor(output, 'off'), null, output);
+});
+
+test('with network nothing is said of the network', () => {
+  for (const [what, , output] of rows)
+    if (what === NETWORK || what === LOCAL)
+      assert.equal(hintFor(output, 'workspace+net'), null, output);
+});
+
+/** What fails every day, and has nothing to do with a sandbox. */
+const ordinary: readonly string[] = [
+  '',
+  'FAIL test/a.test.ts\n  expected 1 to equal 2\nTests: 1 failed, 12 passed',
+  "a.ts(3,5): error TS2322: Type 'string' is not assignable to type 'number'.",
+  'bash: line 1: nosuchprogram: command not found',
+  'cat: missing.txt: No such file or directory',
+  "Error: ENOENT: no such file or directory, open '/people/ada/code/app/missing.json'",
+  "ls: cannot access '/people/ada/code/app/x': No such file or directory",
+  "node:internal/modules/cjs/loader: Error: Cannot find module './x'\nRequire stack:\n- /people/ada/code/app/a.js",
+  'fatal: not a git repository (or any of the parent directories): .git',
+  'CONFLICT (content): Merge conflict in a.txt',
+  "error: pathspec 'nope' did not match any file(s) known to git",
+  "make: *** No rule to make target 'x'.  Stop.",
+  'main.c:1:10: fatal error: x.h: No such file or directory',
+  'bash: ./run.sh: Permission denied',
+  'grep: secret.txt: Permission denied',
+  'ModuleNotFoundError: No module named requests',
+  'npm error Missing script: "biuld"',
+  'error[E0432]: unresolved import `foo`',
+  'AssertionError: 404 == 200: page not found',
+  'SyntaxError: Unexpected token } in JSON at position 10',
+  'Segmentation fault (core dumped)',
+  "fatal: bad revision 'HEAD~100'",
+  'Everything up-to-date',
+  'E   assert resolve("host") == "x"',
+  'Permission denied: user ada may not see this page',
+  'the config was not found, using defaults',
+  'Resource busy: try again in a moment',
+  "sed: can't read nope: No such file or directory",
+  'error: Your local changes to the following files would be overwritten by merge:\n\ta.txt',
+];
+
+test('ordinary failures get no hint', () => {
+  for (const level of ['workspace', 'workspace+net', 'read-only'] as const)
+    for (const output of ordinary) assert.equal(hintFor(output, level), null, output);
+});
+
+test('output that was made to be slow to look through is looked through quickly', () => {
+  const spentMs = watchCpu();
+  for (const piece of ['mount ', 'ENOENT ', 'move ', "'/a", 'ptrace bpf ', 'chown '])
+    hintFor(piece.repeat(20_000));
+  assert.ok(spentMs() < 1_000);
+});

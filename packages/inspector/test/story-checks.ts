@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { it } from 'node:test';
+import { STORY_SEQ } from '../../../test/kit/inspector/stored-session.js';
+import { type Watched, waitUntil } from './browser.js';
+import { at, type Inspected, inState, PANELS, textOf } from './inspected-page.js';
+
+/** One session in the page: its panels, keys, charts, and what axe says. */
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+/** What axe finds serious in a part of the page, as `rule: element`. */
+const seriousFindings = async (
+  { page }: Watched,
+  part: string,
+  rules: 'all' | 'contrast',
+): Promise<readonly string[]> => {
+  if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(AXE);
+  const only = rules === 'all' ? {} : { runOnly: { type: 'rule', values: ['color-contrast'] } };
+  return page.evaluate(`axe.run('${part}', { resultTypes: ['violations'], ...${JSON.stringify(only)} }).then(({ violations }) =>
+    violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, nodes }) => nodes.map(({ html, any }) => id + ': ' + html.slice(0, 160) + ' ' + (any[0]?.message ?? ''))))`);
+};
+
+export const checkStory = (inspected: () => Inspected): void => {
+  it('is used by keys alone', async () => {
+    const watched = await inspected().open('story', STORY_SEQ);
+    const { page } = watched;
+    const press = async (...keys: readonly string[]): Promise<void> => {
+      for (const key of keys) await page.keyboard.press(key);
+    };
+    await press('Home');
+    await at(watched, 0);
+    await press('ArrowRight', 'ArrowRight', 'ArrowRight');
+    await at(watched, 3);
+    await inState(watched, 'Error');
+    await press('3');
+    assert.match(
+      await textOf(watched, '.step'),
+      /\[\w+\][\s\S]*DisplayWarning[\s\S]*pawl fork story --at 3/,
+    );
+    await press('Shift+ArrowRight', 'p');
+    await at(watched, 11);
+    await press('d', 'End');
+    await at(watched, STORY_SEQ);
+    assert.match(
+      await textOf(watched, '.changes'),
+      /From\s+#11\s+to\s+#36[\s\S]*session\.usage\.costUsd/,
+    );
+    await press('/');
+    await page.keyboard.type('19.99');
+    await press('Enter'); // at once: it goes to a hit of all that was typed
+    await waitUntil(page, `/\\b1 hit;/.test(document.querySelector('.events')?.innerText)`);
+    await at(watched, 16);
+    await press('Tab', 'Escape');
+    await page.locator('.event-list').focus();
+    await press('1', '2', '?');
+    assert.equal(await page.locator('dialog[open]').count(), 1);
+    await press('Escape');
+    await page.locator('#tab-conversation').focus();
+    await press('ArrowRight', 'ArrowRight');
+    await waitUntil(page, `document.querySelector('#tab-state')?.ariaSelected === 'true'`);
+    assert.deepEqual(watched.faults, []);
+  });
+
+  it('shows the chart with the arrows that were taken, for each projection', async () => {
+    const watched = await inspected().open('story', STORY_SEQ);
+    const { page } = watched;
+    await page.evaluate(`location.hash = '#5'`);
+    await at(watched, 5);
+    const last = await page
+      .locator('.arrow.last')
+      .evaluateAll((all) => all.map((one) => one.getAttribute('data-arrow')));
+    assert.deepEqual(last.toSorted(), [
+      'CallingLlm ProcessingLlmResponse',
+      'CheckingForCancellation ExecutingTools',
+      'ProcessingLlmResponse ToolUseRequested',
+      'ToolUseRequested CheckingForCancellation',
+    ]);
+    assert.equal(await page.locator('[data-arrow="Error CallingLlm"] .count').textContent(), '1');
+    assert.match(
+      await textOf(watched, '.explained'),
+      /ExecutingTools[\s\S]*a batch of tool calls runs/,
+    );
+    await page.locator('[data-arrow="CallingLlm Error"] .hit').hover({ force: true });
+    assert.match(
+      await textOf(watched, '.explained'),
+      /CallingLlm → Error[\s\S]*Taken 1 time[\s\S]*LlmFailed \[\w+\]/,
+    );
+    for (const chart of ['resting', 'minimal', 'minimal-head', 'loom', 'sketch', 'tools']) {
+      await page.locator('#chart-choice').selectOption(chart);
+      await waitUntil(page, `document.querySelectorAll('.state.current').length === 1`);
+      assert.ok((await page.locator('.arrow.taken').count()) > 0, chart);
+    }
+    assert.deepEqual(watched.faults, []);
+  });
+
+  it('has no serious finding of axe, wide and narrow, dark and light', async () => {
+    const watched = await inspected().open('story', STORY_SEQ);
+    const { page } = watched;
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await page.emulateMedia({ colorScheme });
+      for (const width of [1400, 420]) {
+        await page.setViewportSize({ width, height: 900 });
+        for (const [index, panel] of PANELS.entries()) {
+          const key = String(index + 1);
+          await page.keyboard.press('p');
+          await page.keyboard.press(key);
+          const name = panel === 'machine' && width > 1_000 ? 'conversation' : panel;
+          await waitUntil(page, `document.querySelector('#tab-${name}')?.ariaSelected === 'true'`);
+          const wide = await page.evaluate('document.documentElement.scrollWidth');
+          assert.ok(Number(wide) <= width, `${name} is ${wide} wide in a window of ${width}`);
+          // A check of the whole page takes a second: in light only colours differ, in a narrow window only the machine.
+          const isNew =
+            width > 1_000 ? colorScheme === 'dark' || '2578'.includes(key) : key === '1';
+          if (!isNew) continue;
+          const part = key === '1' ? 'html' : '.panels';
+          const findings = await seriousFindings(
+            watched,
+            part,
+            colorScheme === 'dark' ? 'all' : 'contrast',
+          );
+          assert.deepEqual(findings, [], `${name}, ${colorScheme}, ${width}`);
+        }
+      }
+    }
+    await page.setViewportSize({ width: 1000, height: 700 });
+    await page.goto(inspected().inspector.address);
+    await waitUntil(page, `document.body.dataset.loaded === 'yes'`);
+    assert.match(
+      await textOf(watched, '.sessions'),
+      /The totals on the invoice[\s\S]*ShuttingDown\s+36/,
+    );
+    assert.deepEqual(await seriousFindings(watched, 'html', 'all'), []);
+    assert.deepEqual(watched.faults, []);
+  });
+};

@@ -1,0 +1,82 @@
+import '../../../../test/own-process.js';
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { makeStage } from './acp-stage.js';
+import { select } from './strict-client.js';
+
+test('a turn streams its text, shows its calls, and is answered after all its updates', async (context) => {
+  const { client, workspace } = await makeStage(context, [
+    {
+      text: 'I look.',
+      reasoning: 'Hm.',
+      calls: [{ tool: 'read', input: { path: 'a.txt', offset: 2 } }],
+    },
+    { text: 'It says two.' },
+  ]);
+  const file = path.join(workspace, 'a.txt');
+  writeFileSync(file, 'one\ntwo\n');
+  const { sessionId, modes } = await client.newSession(workspace);
+  assert.equal(modes?.currentModeId, 'careful');
+  assert.equal(await client.prompt(sessionId, 'what is in a.txt?'), 'end_turn');
+  assert.equal(client.textOf(sessionId), 'I look.It says two.');
+  assert.equal(client.textOf(sessionId, 'agent_thought_chunk'), 'Hm.');
+  const [call] = client.updatesOf(sessionId, 'tool_call');
+  assert.equal(call?.title, 'read a.txt');
+  assert.equal(call.kind, 'read');
+  assert.deepEqual(call.locations, [{ path: file, line: 2 }]);
+  const statuses = client.updatesOf(sessionId, 'tool_call_update').map(({ status }) => status);
+  assert.deepEqual(statuses, ['in_progress', 'completed']);
+  const [info] = client.updatesOf(sessionId, 'session_info_update');
+  assert.equal(info?.title, 'what is in a.txt?');
+  const usage = client.updatesOf(sessionId, 'usage_update').at(-1);
+  assert.ok(usage !== undefined && usage.used > 0 && usage.size >= usage.used);
+  client.expectNoFault();
+});
+
+test('two sessions run at the same time in one process', async (context) => {
+  const { client, workspace } = await makeStage(context, [
+    { text: 'First.', calls: [{ tool: 'read', input: { path: 'a.txt' } }] },
+    { text: 'Second.' },
+  ]);
+  writeFileSync(path.join(workspace, 'a.txt'), 'one\n');
+  const [one, two] = await Promise.all([
+    client.newSession(workspace),
+    client.newSession(workspace),
+  ]);
+  assert.notEqual(one.sessionId, two.sessionId);
+  const answers = await Promise.all(
+    [one, two].map(({ sessionId }) => client.prompt(sessionId, 'go')),
+  );
+  assert.deepEqual(answers, ['end_turn', 'end_turn']);
+  for (const { sessionId } of [one, two]) assert.equal(client.textOf(sessionId), 'First.Second.');
+  client.expectNoFault();
+});
+
+test('a change of a file is asked about and shown with the whole texts', async (context) => {
+  const { client, workspace } = await makeStage(context, [
+    { calls: [{ tool: 'read', input: { path: 'a.txt' } }] },
+    {
+      calls: [
+        { tool: 'edit', input: { path: 'a.txt', edits: [{ oldText: 'two', newText: 'three' }] } },
+      ],
+    },
+    { text: 'Done.' },
+  ]);
+  const file = path.join(workspace, 'a.txt');
+  const before = `${'line\n'.repeat(40)}two\n${'line\n'.repeat(40)}`;
+  writeFileSync(file, before);
+  client.onPermission = () => select('once');
+  const { sessionId } = await client.newSession(workspace);
+  assert.equal(await client.prompt(sessionId, 'change it'), 'end_turn');
+  const after = before.replace('two', 'three');
+  assert.equal(readFileSync(file, 'utf8'), after);
+  const change = { type: 'diff', path: file, oldText: before, newText: after };
+  assert.deepEqual(client.permissions[0]?.toolCall.content?.[0], change);
+  const result = client.updatesOf(sessionId, 'tool_call_update').at(-1);
+  assert.equal(result?.status, 'completed');
+  assert.deepEqual(result.content, [change]);
+  assert.deepEqual(result.locations?.[0]?.path, file);
+  client.expectNoFault();
+});

@@ -1,0 +1,225 @@
+import '../../../../test/own-process.js';
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import type { ListSessionsResponse, SessionUpdate } from '@agentclientprotocol/sdk';
+import { messagesOf } from '@pawl/agent/machine/conversation';
+import { openFromFlags } from '../../src/sessions/open-session.js';
+import { makeStage } from './acp-stage.js';
+import { type StrictClient, select } from './strict-client.js';
+
+const warn = (): void => undefined;
+const loading = (sessionId: string, cwd: string) => ({ sessionId, cwd, mcpServers: [] });
+
+/** The updates of a session without what differs between live and loaded: thoughts in pieces, usage, commands. */
+const conversationOf = (client: StrictClient, from: number): readonly string[] =>
+  client.updates.slice(from).flatMap(({ update }): readonly string[] => {
+    if (
+      update.sessionUpdate === 'agent_message_chunk' ||
+      update.sessionUpdate === 'agent_thought_chunk'
+    )
+      return update.content.type === 'text'
+        ? [`${update.sessionUpdate} ${update.content.text}`]
+        : [];
+    if (update.sessionUpdate === 'tool_call') return [`call ${update.title}`];
+    return update.sessionUpdate === 'tool_call_update' && update.status !== 'in_progress'
+      ? [`${update.status} ${JSON.stringify(update.content)}`]
+      : [];
+  });
+
+const replies = [
+  { reasoning: 'Hm.', text: 'I look.', calls: [{ tool: 'read', input: { path: 'a.txt' } }] },
+  { calls: [{ tool: 'write', input: { path: 'b.txt', content: 'new\n' } }] },
+  { text: 'Done.' },
+  { text: 'Again.' },
+];
+
+test('a session of the terminal loads whole, and one of the editor opens in the terminal', async (context) => {
+  const { client, workspace, model, leave } = await makeStage(context, replies);
+  writeFileSync(path.join(workspace, 'a.txt'), 'one\n');
+  const flags = { model, workspace, preset: 'auto' };
+  const { session } = await openFromFlags(flags, 'terminal', { warn, configured: false });
+  await session.prompt('from the terminal');
+  await assert.rejects(client.request('session/load', loading(session.id, workspace)), {
+    code: -32603,
+    message: /open/,
+  });
+  await session.close();
+  const loaded = (await client.request('session/load', loading(session.id, workspace))) as {
+    readonly modes: { readonly currentModeId: string };
+  }; // by the schema
+  assert.equal(loaded.modes.currentModeId, 'careful', 'the preset is that of the configuration');
+  assert.equal(client.textOf(session.id, 'user_message_chunk'), 'from the terminal');
+  assert.deepEqual(conversationOf(client, 0).slice(0, 3), [
+    'agent_thought_chunk Hm.',
+    'agent_message_chunk I look.',
+    'call read a.txt',
+  ]);
+  assert.equal(client.textOf(session.id), 'I look.Done.');
+  assert.equal(await client.prompt(session.id, 'from the editor'), 'end_turn');
+  client.expectNoFault();
+  await leave();
+  const again = await openFromFlags({ workspace }, 'terminal', {
+    warn,
+    configured: false,
+    resume: session.id,
+  });
+  const messages = messagesOf((await again.session.state()).session.conversation);
+  const typed = messages.flatMap(({ role, parts }) =>
+    role === 'user' ? parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [],
+  );
+  assert.deepEqual(typed, ['from the terminal', 'from the editor']);
+  await again.session.close();
+});
+
+test('a loaded session looks as it did live', async (context) => {
+  const { client, workspace } = await makeStage(context, replies, { flags: { preset: 'auto' } });
+  writeFileSync(path.join(workspace, 'a.txt'), 'one\n');
+  const { sessionId } = await client.newSession(workspace);
+  await client.prompt(sessionId, 'go');
+  const live = conversationOf(client, 0);
+  const from = client.updates.length;
+  await client.request('session/load', loading(sessionId, workspace));
+  assert.deepEqual(conversationOf(client, from), live);
+  client.expectNoFault();
+});
+
+test('loading a session that runs here goes on with it: the turn, its question and its answer', async (context) => {
+  const { client, workspace } = await makeStage(context, replies);
+  writeFileSync(path.join(workspace, 'a.txt'), 'one\n');
+  let allow = (): void => undefined;
+  client.onPermission = () =>
+    new Promise((resolve) => {
+      allow = () => resolve(select('once'));
+    });
+  const { sessionId } = await client.newSession(workspace);
+  const answer = client.prompt(sessionId, 'go');
+  await client.until('the question', () => client.permissions.length === 1);
+  const from = client.updates.length;
+  await Promise.all([
+    client.request('session/load', loading(sessionId, workspace)),
+    client.request('session/resume', { sessionId, cwd: workspace }),
+  ]);
+  const kinds = client.updates.slice(from).map(({ update }) => update.sessionUpdate);
+  assert.ok(kinds.includes('user_message_chunk'), kinds.join());
+  allow();
+  assert.equal(await answer, 'end_turn');
+  const texts = conversationOf(client, from);
+  assert.equal(texts.at(-1), 'agent_message_chunk Done.');
+  client.expectNoFault();
+});
+
+test('sessions are listed by folder in pages; unused and foreign ones are not opened', async (context) => {
+  const { client, workspace } = await makeStage(context, [{ text: 'Hi.' }, { text: 'Hi.' }]);
+  const elsewhere = path.join(path.dirname(workspace), 'elsewhere');
+  mkdirSync(elsewhere);
+  const [used, unused] = [await client.newSession(workspace), await client.newSession(workspace)];
+  const other = await client.newSession(elsewhere);
+  await client.prompt(used.sessionId, 'first words\nof a session');
+  await client.prompt(other.sessionId, 'elsewhere');
+  const list = async (params: object): Promise<ListSessionsResponse> =>
+    (await client.request('session/list', params)) as ListSessionsResponse; // by the schema
+  const { sessions } = await list({ cwd: workspace });
+  assert.deepEqual(
+    sessions.map(({ sessionId, cwd, title }) => ({ sessionId, cwd, title })),
+    [{ sessionId: used.sessionId, cwd: workspace, title: 'first words of a session' }],
+  );
+  assert.equal((await list({})).sessions.length, 2);
+  assert.ok(!JSON.stringify(await list({})).includes(unused.sessionId));
+  await assert.rejects(list({ cursor: 'gone' }), { code: -32602 });
+  await client.request('session/close', { sessionId: other.sessionId });
+  await assert.rejects(client.request('session/load', loading(other.sessionId, workspace)), {
+    code: -32602,
+    message: /elsewhere/,
+  });
+  await assert.rejects(client.prompt(other.sessionId, 'more'), { code: -32002 });
+  await client.request('session/resume', { sessionId: other.sessionId, cwd: elsewhere });
+  const shown = client.updates.filter(
+    ({ sessionId, update }: { readonly sessionId: string; readonly update: SessionUpdate }) =>
+      sessionId === other.sessionId && update.sessionUpdate === 'user_message_chunk',
+  );
+  assert.deepEqual(shown, [], 'resume replays nothing');
+  client.expectNoFault();
+});
+
+test('requests that can not be fulfilled say why', async (context) => {
+  const { client, workspace } = await makeStage(context, [], {
+    flags: { model: 'anthropic/claude-opus-5' },
+  });
+  const file = path.join(workspace, 'a.txt');
+  writeFileSync(file, '');
+  for (const [cwd, why] of [
+    ['relative', /absolute/],
+    [path.join(workspace, 'missing'), /can't be opened/],
+    [file, /must be a folder/],
+  ] as const)
+    await assert.rejects(client.newSession(cwd), { code: -32602, message: why });
+  await assert.rejects(
+    client.request('session/load', loading('20200101-000000-aaaaaaaa', workspace)),
+    {
+      code: -32002,
+      message: /There is no session/,
+    },
+  );
+  await assert.rejects(client.prompt('nothing', 'hello'), {
+    code: -32002,
+    message: /There is no session/,
+  });
+  await assert.rejects(client.newSession(workspace), {
+    code: -32000,
+    message: /There is no key .*ANTHROPIC_API_KEY/s,
+  });
+  await assert.rejects(client.request('session/new', { cwd: workspace }, 'unchecked'), {
+    code: -32602,
+  });
+  await assert.rejects(client.request('session/made_up', {}, 'unchecked'), { code: -32601 });
+  client.notify('session/cancel', { sessionId: 'nothing' });
+  assert.ok(await client.request('session/list', {}), 'it goes on');
+  client.expectNoFault();
+});
+
+test('what is ignored is said after the answer that names the session', async (context) => {
+  const { client, workspace } = await makeStage(context, []);
+  const server = { name: 'tickets', type: 'sse', url: 'https://example.org/sse', headers: [] };
+  const wanted = { cwd: workspace, mcpServers: [server], additionalDirectories: ['/elsewhere'] };
+  const { sessionId } = (await client.request('session/new', wanted)) as {
+    readonly sessionId: string;
+  }; // by the schema
+  await client.until('the commands', () =>
+    client.updatesOf(sessionId, 'available_commands_update').at(0),
+  );
+  assert.match(
+    client.textOf(sessionId),
+    /mcpServers\.tickets\.type is "stdio" or "http".*Not added: \/elsewhere/s,
+  );
+  client.expectNoFault();
+});
+
+test('the editor deletes a session, also one that it has open, but none that is open elsewhere', async (context) => {
+  const { client, workspace, model } = await makeStage(context, replies, {
+    flags: { preset: 'auto' },
+  });
+  writeFileSync(path.join(workspace, 'a.txt'), 'one\n');
+  const { sessionId } = await client.newSession(workspace);
+  await client.prompt(sessionId, 'go');
+  const elsewhere = await openFromFlags({ model, workspace }, 'terminal', {
+    warn,
+    configured: false,
+  });
+  await elsewhere.session.prompt('from the terminal');
+  const remove = (id: string) => client.request('session/delete', { sessionId: id });
+  const listed = async () =>
+    ((await client.request('session/list', {})) as ListSessionsResponse).sessions // by the schema
+      .map((session) => session.sessionId)
+      .sort();
+  await assert.rejects(remove(elsewhere.session.id), { code: -32603, message: /is open in/ });
+  assert.deepEqual(await listed(), [sessionId, elsewhere.session.id].sort());
+  await elsewhere.session.close();
+  assert.deepEqual(await remove(sessionId), {});
+  assert.deepEqual(await listed(), [elsewhere.session.id]);
+  await assert.rejects(client.prompt(sessionId, 'more'), { code: -32002 });
+  await assert.rejects(remove(sessionId), { code: -32002 });
+  await assert.rejects(remove('../../config'), { code: -32002 });
+  client.expectNoFault();
+});

@@ -1,0 +1,196 @@
+import '../../../../test/own-process.js';
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { memoryJournals } from '@pawl/agent/journal/memory-store';
+import type { Tool } from '@pawl/agent/ports/tool';
+import { openSession } from '@pawl/agent/session/create-agent';
+import { createAsker } from '@pawl/ask/create-asker';
+import { quickjs } from '@pawl/ask/environments/quickjs/quickjs';
+import {
+  answers,
+  environments,
+  makeFolder,
+  memoryRuns,
+  type NotingModel,
+  notingModel,
+  program,
+} from '../../../../test/kit/ask/ask-stage.js';
+import {
+  callTools,
+  rawCall,
+  resultsOf,
+  say,
+  testModel,
+} from '../../../../test/kit/runtime/stage.js';
+import { createExploreTool } from '../../src/sessions/explore-tool.js';
+
+/** Code mode as a tool of the agent: its answer, its spending, its run that goes on. */
+
+const COUNT = {
+  text: answers('String(context.split("\\n").length)'),
+  usage: { inputTokens: 1_000, outputTokens: 10 },
+};
+const QUESTION = { paths: ['big.txt'], question: 'how many lines?' };
+
+const place = async (t: TestContext, inner: NotingModel) => {
+  const workspace = await makeFolder(t);
+  await writeFile(path.join(workspace, 'big.txt'), 'line\n'.repeat(9).trimEnd());
+  const runs = memoryRuns();
+  const only = { ...environments, javascript: quickjs };
+  const tool = createExploreTool(async () => ({
+    journals: runs,
+    asker: createAsker({ model: inner, journals: runs, environments: only }),
+  }));
+  return { workspace, runs, tool };
+};
+
+/** One session in which the model calls the tool, then says what it was told. */
+const converse = async (t: TestContext, workspace: string, tool: Tool, limits = {}) => {
+  const model = testModel(callTools(rawCall('1', 'explore', QUESTION)), say('so many'));
+  const session = await openSession({
+    workspace,
+    journals: memoryJournals(),
+    model,
+    tools: [tool],
+    settings: { limits },
+  });
+  t.after(() => session.close());
+  await session.send({ type: 'UserInput', text: 'count', mode: 'steer' });
+  const state = await session.idle();
+  return { model, state, result: resultsOf(model.requests[1]?.messages ?? [])['1'] ?? '' };
+};
+
+test('its answer is the result, and what it spent counts for the session', async (t) => {
+  const inner = notingModel({ replies: [COUNT] });
+  const { workspace, tool } = await place(t, inner);
+  const { state, result } = await converse(t, workspace, tool);
+  assert.equal(result, '9');
+  assert.equal(inner.requests.length, 1);
+  // 110 for each of the two calls of the session's own model
+  assert.equal(state.session.usage.inputTokens + state.session.usage.outputTokens, 2 * 110 + 1_010);
+});
+
+test('a run that was begun and not finished is gone on with: what it has asked is not asked again', async (t) => {
+  const first = notingModel({
+    replies: [{ text: program('lines = context.split("\\n").length') }, COUNT],
+  });
+  const { workspace, runs, tool } = await place(t, first);
+  const file = path.join(workspace, 'big.txt');
+  const begun = await createAsker({
+    model: first,
+    journals: runs,
+    environments: { ...environments, javascript: quickjs },
+  }).ask({ question: QUESTION.question, contexts: [{ path: file }], workspace });
+  await new Promise<void>((resolve) => {
+    const unwatch = begun.watch(({ event }) => {
+      if (event.type !== 'CellFinished') return;
+      unwatch();
+      resolve();
+    });
+  });
+  await begun.close();
+  const asked = first.requests.length;
+  const { result } = await converse(t, workspace, tool);
+  assert.equal(result, '9');
+  assert.equal(first.requests[0]?.messages.length, 1);
+  assert.ok(
+    first.requests.slice(asked).every(({ messages }) => messages.length > 1),
+    'the first call was not made again',
+  );
+  const ids: string[] = [];
+  for await (const { sessionId } of runs.list()) ids.push(sessionId);
+  assert.deepEqual(ids, [begun.id]);
+});
+
+test('a file that can not be asked about is a failed result, and the model may go on', async (t) => {
+  const { workspace, tool } = await place(t, notingModel({ replies: [] }));
+  await writeFile(path.join(workspace, 'big.txt'), Buffer.from([0, 1, 2, 255]));
+  const { result, state } = await converse(t, workspace, tool);
+  assert.match(result, /failed/);
+  assert.equal(state.name === 'WaitingForUserInput' && state.reason.kind, 'endOfTurn');
+});
+
+test('no money left: nothing is asked, and the result says so', async (t) => {
+  const inner = notingModel({ replies: [COUNT] });
+  const { workspace, tool } = await place(t, inner);
+  const left = { usd: { type: 'unlimited' }, tokens: { type: 'left', amount: 1 } } as const;
+  const poor: Tool = {
+    ...tool,
+    run: (input, context) => tool.run(input, { ...context, left: () => left }),
+  };
+  const { result } = await converse(t, workspace, poor);
+  assert.match(result, /budget/);
+  assert.equal(inner.requests.length, 0);
+});
+
+const FIVE = ['1', '2', '3', '4', '5'].map((callId) =>
+  rawCall(callId, 'explore', { ...QUESTION, question: `question ${callId}` }),
+);
+/** Never content: it asks and asks, until nothing is left. */
+const INSATIABLE = { text: program('more = 1'), usage: { inputTokens: 400, outputTokens: 10 } };
+
+const askFive = async (t: TestContext, limits: { readonly tokens?: number }, replies: number) => {
+  const inner = notingModel({ replies: Array.from({ length: replies }, () => INSATIABLE) });
+  const { workspace, tool } = await place(t, inner);
+  const model = testModel(callTools(...FIVE), say('enough'));
+  const session = await openSession({
+    workspace,
+    journals: memoryJournals(),
+    model,
+    tools: [tool],
+    settings: { limits },
+  });
+  t.after(() => session.close());
+  await session.send({ type: 'UserInput', text: 'count', mode: 'steer' });
+  const { session: after } = await session.idle();
+  return {
+    spent: after.usage.inputTokens + after.usage.outputTokens,
+    asked: inner.requests.length,
+  };
+};
+
+test('five of them in one reply spend what the session has left, and one reply more at most', async (t) => {
+  const { spent, asked } = await askFive(t, { tokens: 2_000 }, 200);
+  assert.ok(asked > 0, 'something was asked');
+  assert.ok(spent <= 2_000 + 410, `${spent} tokens`);
+});
+
+test('without a limit all five ask as long as they like', async (t) => {
+  const { spent } = await askFive(t, {}, 20);
+  assert.ok(spent > 2 * (2_000 + 410), `${spent} tokens`);
+});
+
+test('a cancelled turn ends the run, and what it had spent counts', async (t) => {
+  const inner = notingModel({ replies: [{ text: program('while (true) {}') }] });
+  const { workspace, tool } = await place(t, inner);
+  const model = testModel(callTools(rawCall('1', 'explore', QUESTION)));
+  const session = await openSession({
+    workspace,
+    journals: memoryJournals(),
+    model,
+    tools: [tool],
+  });
+  t.after(() => session.close());
+  const told = new Promise<void>((resolve) => {
+    session.watch(({ event }) => {
+      if (event.type === 'ToolProgress') resolve();
+    });
+  });
+  await session.send({ type: 'UserInput', text: 'count', mode: 'steer' });
+  await told;
+  // A run that does not end within the grace time says later what it has spent.
+  const booked = new Promise<void>((resolve) => {
+    session.watch(({ event, state: { session: after } }) => {
+      if (event.type !== 'ToolProgress' && after.unaccounted.length === 0) resolve();
+    });
+  });
+  await session.cancel();
+  const state = await session.idle();
+  assert.deepEqual(state.name === 'WaitingForUserInput' && state.reason, {
+    kind: 'cancelled',
+    cause: 'user',
+  });
+  await booked;
+});

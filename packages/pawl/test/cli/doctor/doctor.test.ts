@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { bundleProgram } from '../../../../../test/bundled-program.js';
+import { checks, diagnose } from '../../../src/commands/doctor.js';
+import { configured, saying, serving, set, unfenced, without, withState } from './harms.js';
+import { fakeProgram, type Harm, makePlace, namesIn, realGit, write } from './world.js';
+
+/** One row a fault: what is done to the world, and what its repair says. */
+const faults: Readonly<Record<string, readonly [Harm, RegExp]>> = {
+  nodeTooOld: [({ world }) => ({ ...world, nodeVersion: '20.18.3' }), /nvm install/],
+  searchPathSkipped: [
+    (place) => {
+      const bin = path.join(place.world.workspace, 'bin');
+      mkdirSync(bin);
+      const PATH = `${bin}:${place.bin}`;
+      return { ...place.world, environment: { ...place.world.environment, PATH } };
+    },
+    /never used/,
+  ],
+  gitMissing: [without('git'), /apt-get install git/],
+  gitTooOld: [saying('git', 'echo git version 1.8.3.1'), /Install git 2\.20/],
+  shellMissing: [without('bash'), /PATH/],
+  bubblewrapMissing: [unfenced(without('bwrap')), /apt-get install bubblewrap/],
+  bubblewrapTooOld: [unfenced(saying('bwrap', 'echo bubblewrap 0.4.1')), /0\.8/],
+  namespacesRefused: [
+    unfenced(
+      saying(
+        'bwrap',
+        '[ "$1" = --version ] && echo bubblewrap 0.9.0 && exit; echo "bwrap: setting up uid map: Permission denied" >&2; exit 1',
+      ),
+    ),
+    /sysctl kernel/,
+  ],
+  sandboxMissing: [without('bwrap'), /apt-get install bubblewrap/],
+  sandboxOff: [configured('sandbox = "off"\n'), /pawl config --origin/],
+  mcpServerUnusable: [
+    configured('[mcp.servers.a]\ncommand = "no-such-server"\n'),
+    /enabled = false/,
+  ],
+  hookUnusable: [
+    configured('[hook.a]\non = "turn-end"\ncommand = ["no-such-hook"]\n'),
+    /pawl hooks list/,
+  ],
+  pythonMissing: [without('python3'), /apt-get install python3/],
+  pythonTooOld: [saying('python3', 'echo Python 3.6.8'), /3\.9/],
+  homeMissing: [set({ HOME: undefined }), /Set HOME/],
+  xdgNotWhole: [set({ XDG_STATE_HOME: 'state' }), /begins with \//],
+  stateUnwritable: [set({ XDG_STATE_HOME: '/proc/nowhere' }), /XDG_STATE_HOME/],
+  stateReadByOthers: [withState((state) => chmodSync(state, 0o755)), /chmod 700 /],
+  temporaryUnwritable: [set({ TMPDIR: '/nowhere/at/all' }), /TMPDIR/],
+  configWrittenByOthers: [
+    ({ folder, world }) => {
+      write(path.join(folder, 'home/.config/pawl/config.toml'), '', 0o666);
+      return world;
+    },
+    /chmod go-w /,
+  ],
+  workspaceMissing: [({ world }) => ({ ...world, workspace: '/nowhere' }), /--workspace/],
+  workspaceUnwritable: [({ world }) => ({ ...world, workspace: '/proc/self' }), /--preset plan/],
+  workspaceTooWide: [
+    ({ folder, world }) => ({ ...world, workspace: path.join(folder, 'home') }),
+    /one project/,
+  ],
+  commitInterrupted: [
+    (place) => {
+      realGit(place);
+      const git = path.join(place.world.workspace, '.git');
+      const claim = path.join(git, 'pawl-commit-00000000-0000-4000-8000-000000000000');
+      mkdirSync(claim);
+      writeFileSync(path.join(git, 'index.lock'), '');
+      const owner = { pid: 1, started: '', bootId: 'an earlier start', pids: '' };
+      writeFileSync(path.join(claim, 'intent.json'), JSON.stringify({ intent: {}, owner }));
+      return place.world;
+    },
+    /pawl --continue/,
+  ],
+  noRepository: [
+    (place) => {
+      realGit(place);
+      rmSync(path.join(place.world.workspace, '.git'), { recursive: true });
+      return place.world;
+    },
+    /git init/,
+  ],
+  gitWouldWait: [
+    (place) => {
+      // Whoever asks git all the same hears that there is no repository, which is a second finding.
+      fakeProgram(
+        place,
+        'git',
+        '[ "$1" = --version ] && echo git version 2.40.1 || { echo "not a git repository"; exit 128; }',
+      );
+      execFileSync('mkfifo', [path.join(place.world.workspace, 'pipe')]);
+      const config = path.join(place.world.workspace, '.git/config');
+      const before = existsSync(config) ? readFileSync(config, 'utf8') : '';
+      write(config, `${before}[include]\n\tpath = ../pipe\n`);
+      return place.world;
+    },
+    /Remove it/,
+  ],
+  repositoryOfAnother: [
+    saying(
+      'git',
+      `[ "$1" = rev-parse ] && echo "fatal: detected dubious ownership in repository" >&2 && exit 128; echo git version 2.40.1`,
+    ),
+    /safe\.directory/,
+  ],
+  noGitIdentity: [
+    (place) => {
+      realGit(place);
+      rmSync(path.join(place.world.workspace, '.git'), { recursive: true });
+      const environment = { ...place.world.environment, GIT_CONFIG_NOSYSTEM: '1' };
+      execFileSync('git', ['init', '-q', place.world.workspace], {
+        env: { PATH: process.env.PATH },
+      });
+      return { ...place.world, environment };
+    },
+    /user\.email/,
+  ],
+  runsAsRoot: [({ world }) => ({ ...world, userId: 0 }), /another user/],
+  configFaulty: [configured('max_usdd = 1'), /pawl config/],
+  projectNotHeeded: [
+    ({ world }) => {
+      write(path.join(world.workspace, '.pawl/config.toml'), 'formatter = "on"');
+      return world;
+    },
+    /your own config\.toml/,
+  ],
+  unknownVariable: [set({ PAWL_MAX_USDD: '1' }), /you mean PAWL_MAX_USD/],
+  keyInQuotes: [set({ ANTHROPIC_API_KEY: '"sk-ant-1"' }), /the key alone/],
+  proxyFaulty: [set({ https_proxy: 'http://[' }), /http:\/\/HOST:PORT/],
+  certificatesMissing: [set({ NODE_EXTRA_CA_CERTS: '/nowhere.pem' }), /Correct the path/],
+  certificatesUnread: [set({ SSL_CERT_FILE: '/dev/null' }), /NODE_EXTRA_CA_CERTS=/],
+  certificatesNotChecked: [set({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }), /Unset it/],
+  localeNotUtf8: [set({ LANG: 'C' }), /C\.UTF-8/],
+  terminalUnknown: [set({ TERM: 'dumb' }), /xterm/],
+  coloursDisagree: [set({ NO_COLOR: '1', FORCE_COLOR: '1' }), /Unset one/],
+  noKey: [set({ ANTHROPIC_API_KEY: '' }), /Set ANTHROPIC_API_KEY/],
+  modelNotFound: [set({ PAWL_MODEL: 'scripted//nowhere.json' }), /./],
+  addressFaulty: [set({ ANTHROPIC_BASE_URL: 'nonsense' }), /./],
+  localServerSilent: [
+    ({ world }) => ({
+      ...world,
+      online: true,
+      model: 'ollama/one',
+      environment: { ...world.environment, OLLAMA_HOST: 'http://127.0.0.1:9' },
+    }),
+    /ollama serve/,
+  ],
+  modelUnknown: [set({ PAWL_MODEL: 'anthropic/claude-nobody' }), /docs\/models\.md/],
+  priceUnknown: [set({ PAWL_MODEL: 'anthropic/claude-nobody', PAWL_MAX_USD: '1' }), /max_tokens/],
+  clockWrong: [({ world }) => ({ ...world, now: Date.UTC(2020, 0, 1) }), /timedatectl/],
+  unreachable: [
+    ({ world }) => ({
+      ...world,
+      online: true,
+      environment: { ...world.environment, ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' },
+    }),
+    /HTTPS_PROXY/,
+  ],
+  clockApart: [
+    serving(({ now }) => ({ date: new Date(now - 3_600_000).toUTCString() })),
+    /timedatectl/,
+  ],
+  sessionOpen: [
+    withState((state) => {
+      const holder = {
+        pid: 1,
+        host: 'elsewhere',
+        bootId: 'other',
+        started: '',
+        network: '',
+        pids: '',
+        since: 1,
+      };
+      write(path.join(state, 'sessions/a.lock'), JSON.stringify(holder), 0o600);
+    }),
+    /kill 1/,
+  ],
+  tornTails: [
+    withState((state) => write(path.join(state, 'sessions/a.jsonl.torn-1'), 'x')),
+    /delete them/,
+  ],
+  instructionsUnused: [
+    ({ world }) => {
+      write(path.join(world.workspace, 'AGENTS.md'), 'x'.repeat(40_000));
+      return world;
+    },
+    /Shorten AGENTS\.md/,
+  ],
+};
+
+test('a healthy world has nothing to repair and nothing to know', async (context) => {
+  const { world } = makePlace(context);
+  assert.deepEqual(await diagnose(world), []);
+});
+
+for (const [name, [harm, repair]] of Object.entries(faults)) {
+  test(`doctor: ${name} is found where it is real, with its repair`, async (context) => {
+    const place = makePlace(context);
+    const found = await diagnose(await harm(place, context));
+    const mine = found.find((one) => one.name === name);
+    assert.ok(mine, `found only ${found.map((one) => one.name).join(', ') || 'nothing'}`);
+    assert.match(mine.repair, repair);
+    assert.doesNotMatch(JSON.stringify(found), /the check itself failed/);
+  });
+}
+
+/** What can't be made real here without another kernel, disk or user. */
+const elsewhere = new Set([
+  ...['ripgrepMissing', 'diskFull', 'stateOnNetwork', 'workspaceUnreadable'],
+  ...['searchPathShared', 'folderAboveForeign'],
+]);
+
+test('every check is made real by a row above, but for those that need another machine; there are at least 25', () => {
+  const names = checks.map(({ name }) => name);
+  assert.deepEqual(
+    names.filter((name) => !Object.hasOwn(faults, name) && !elsewhere.has(name)),
+    [],
+  );
+  assert.equal(new Set(names).size, names.length);
+  assert.ok(Object.keys(faults).length >= 25);
+});
+
+test('folders of other users are told: above the workspace, and in PATH', async (context) => {
+  if (process.geteuid?.() !== 0)
+    return context.diagnostic('needs root to make folders of another user');
+  const { world, folder, bin } = makePlace(context);
+  const workspace = path.join(world.workspace, 'part');
+  mkdirSync(workspace);
+  chownSync(world.workspace, 54_321, 54_321);
+  const group =
+    /^(?:sudo|admin|wheel):[^:]*:(\d+):/m.exec(readFileSync('/etc/group', 'utf8'))?.[1] ?? '0';
+  chownSync(bin, 0, Number(group));
+  chmodSync(bin, 0o775);
+  const found = await diagnose({ ...world, workspace });
+  const whatOf = (name: string): string => found.find((one) => one.name === name)?.what ?? '';
+  assert.match(
+    whatOf('folderAboveForeign'),
+    /belongs to another user, so the repository, instructions/,
+  );
+  if (group !== '0') assert.equal(whatOf('searchPathShared').includes(`${folder}/bin`), true);
+});
+
+test('a disk without room is found', async (context) => {
+  const { folder } = makePlace(context);
+  const disk = path.join(folder, 'disk');
+  mkdirSync(disk);
+  const code = `
+    import { checks } from './packages/pawl/src/commands/doctor.ts';
+    const check = checks.find(({ name }) => name === 'diskFull');
+    const found = await check.look({ environment: { XDG_STATE_HOME: ${JSON.stringify(disk)} } });
+    console.log(found.what);
+  `;
+  const script = await bundleProgram(context, { code });
+  const mounted = `mount -t tmpfs -o size=1m none ${disk} && exec ${process.execPath} ${script}`;
+  const words = ['--user', '--map-root-user', '--mount', 'sh', '-c', mounted];
+  const said = execFileSync('unshare', words, { encoding: 'utf8' });
+  assert.match(said, /^[01] MB are free/);
+});
+
+test('asking a server that answers finds nothing, and nobody is asked without --online', async (context) => {
+  const place = makePlace(context);
+  const healthy = await serving(({ now }) => ({ date: new Date(now).toUTCString() }))(
+    place,
+    context,
+  );
+  assert.deepEqual(await namesIn(healthy), []);
+  const offline = {
+    ...healthy,
+    online: false,
+    environment: { ...healthy.environment, ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' },
+  };
+  assert.deepEqual(await namesIn(offline), []);
+});
+
+test('looking leaves nothing behind', async (context) => {
+  const { world, folder } = makePlace(context);
+  await diagnose(world);
+  assert.equal(existsSync(path.join(folder, 'home', '.local')), false);
+  assert.equal(existsSync(path.join(folder, 'home', '.config')), false);
+});
+
+test('a state folder behind a link that leads nowhere is unwritable and no crash', async (context) => {
+  const { world, folder } = makePlace(context);
+  symlinkSync('/proc/nowhere', path.join(folder, 'home', '.local'));
+  assert.doesNotMatch(JSON.stringify(await diagnose(world)), /the check itself failed/);
+});

@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createEventBuffer } from '../../src/sessions/event-buffer.js';
+
+test('early items are delivered first, later ones at once, and none after the end', () => {
+  const held = createEventBuffer<string>();
+  const told: string[] = [];
+  const { push: give } = held;
+  give('one');
+  give('two');
+  const stop = held.subscribe((item) => {
+    told.push(item);
+    if (item === 'one') give('one comes of one');
+  });
+  give('three');
+  stop();
+  give('four');
+  assert.deepEqual(told, ['one', 'two', 'one comes of one', 'three']);
+});

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { question, stageView } from './interactive-stage.js';
+
+test('Enter sends the line once, and empties it', () => {
+  const at = stageView();
+  at.type('fix it\r\r');
+  assert.deepEqual(at.asked, ['steer fix it']);
+  assert.equal(at.line(), '> ');
+});
+
+test('a question that was on the screen for a quiet moment takes the answer', () => {
+  const at = stageView();
+  question(at);
+  at.clock.advance(700);
+  assert.match(at.drawn(), /y {2}yes, once/);
+  at.type('y');
+  assert.deepEqual(at.answers, [{ answer: { kind: 'allow' }, scope: 'once' }]);
+});
+
+test('keys pressed right when the question comes go into the line, and send it as a message', () => {
+  const at = stageView();
+  question(at);
+  at.type('y\r');
+  assert.deepEqual(at.answers, []);
+  assert.deepEqual(at.asked, ['steer y']);
+});
+
+test('a question does not interrupt typing until the keyboard is quiet', () => {
+  const at = stageView();
+  at.type('half a sent');
+  question(at);
+  for (const letter of 'ence y') {
+    at.clock.advance(200);
+    at.type(letter);
+  }
+  assert.equal(at.line(), '> half a sentence y');
+  at.clock.advance(400);
+  assert.match(at.drawn(), /\? touch/, 'it is shown, and keys still go into the line');
+  at.clock.advance(1_000);
+  at.type('n\r');
+  assert.equal(at.answers[0]?.answer.kind, 'deny');
+  assert.equal(at.line(), '> half a sentence y');
+});
+
+test('a key that is no answer is said to be none, and does not spoil the next one', () => {
+  const at = stageView();
+  question(at);
+  at.clock.advance(700);
+  at.type('x');
+  assert.deepEqual(at.answers, []);
+  assert.match(at.drawn(), /'x' is no answer/);
+  at.type('y');
+  assert.deepEqual(at.answers, [{ answer: { kind: 'allow' }, scope: 'once' }]);
+});
+
+test('a cancelled turn takes its question away and gives what waited back', () => {
+  const at = stageView();
+  at.type('draft');
+  question(at);
+  at.happens({ type: 'UserInput', at: at.clock.now(), text: 'waits', mode: 'steer' });
+  at.clock.advance(400);
+  at.happens({ type: 'CancelTurn', at: at.clock.now() });
+  assert.equal(at.line(), '> waits\n  draft');
+});
+
+test('an interrupt cancels what runs; two within two seconds end', () => {
+  const at = stageView();
+  question(at);
+  at.view.interrupt();
+  at.clock.advance(2_100);
+  at.view.interrupt();
+  at.clock.advance(1_900);
+  at.view.interrupt();
+  assert.deepEqual(at.asked, ['cancel', 'cancel', 'end hard']);
+});
+
+test('an interrupt at rest clears the line; the end key only works on an empty one', () => {
+  const at = stageView();
+  at.type('some');
+  at.press('C-d');
+  at.view.interrupt();
+  assert.equal(at.line(), '> ');
+  at.press('C-d');
+  assert.deepEqual(at.asked, ['end clean']);
+});
+
+test('an unknown command is explained; it leaves the line, and Up brings it back', () => {
+  const at = stageView();
+  at.type('/halp\r');
+  assert.match(at.printed.join(''), /There is no \/halp\. Did you mean \/help\?[\s\S]*Up brings/);
+  assert.equal(at.line(), '> ');
+  at.type('/cost\r');
+  assert.deepEqual(at.asked, ['cost']);
+  at.press('up', 'up');
+  assert.equal(at.line(), '> /halp');
+});
+
+test('a refusal is seen as one, with its reason', () => {
+  const at = stageView();
+  question(at);
+  at.clock.advance(700);
+  at.type('nuse a copy\r');
+  const [given] = at.answers;
+  assert.ok(given !== undefined);
+  at.happens({
+    type: 'ApprovalAnswered',
+    at: at.clock.now(),
+    batchId: 'batch-1',
+    callId: 'a',
+    ...given,
+  });
+  assert.equal(at.printed.at(-1)?.trim(), '✗ touch x · refused by user: use a copy');
+});
+
+test('a command that cannot be followed now says why', () => {
+  const at = stageView();
+  question(at);
+  at.happens({ type: 'CompactRequested', at: at.clock.now() });
+  assert.equal(at.printed.at(-1), '  not now: a turn is running');
+});
+
+test('Ctrl-Z gives the terminal back, whatever is in the line', () => {
+  const at = stageView();
+  at.type('half a');
+  at.press('C-z');
+  assert.deepEqual(at.asked, ['suspend']);
+  assert.equal(at.line(), '> half a');
+});
+
+test('an answer that was being typed when its question went away comes back into the line', () => {
+  const at = stageView();
+  at.type('draft');
+  question(at);
+  at.clock.advance(1_400);
+  at.type('nuse pnpm');
+  at.happens({ type: 'CancelTurn', at: at.clock.now() });
+  assert.equal(at.line(), '> draft\n  use pnpm');
+});
+
+test('a lasting permission is reported with the way to revoke it', () => {
+  const at = stageView();
+  question(at);
+  at.clock.advance(700);
+  at.type('a');
+  const [given] = at.answers;
+  assert.equal(given?.scope, 'shape');
+  assert.doesNotMatch(at.printed.join('\n'), /allowed/);
+  if (given !== undefined)
+    at.happens({
+      type: 'ApprovalAnswered',
+      at: at.clock.now(),
+      batchId: 'batch-1',
+      callId: 'a',
+      ...given,
+    });
+  assert.match(at.printed.join('\n'), /^· allowed \(\/permissions revokes it\): touch x$/m);
+});
+
+test('Escape twice at rest edits the last input; twice while it works only cancels, and slowly does nothing', () => {
+  const at = stageView();
+  at.press('escape');
+  at.clock.advance(1_000);
+  at.press('escape');
+  assert.deepEqual(at.asked, []);
+  at.press('escape');
+  assert.deepEqual(at.asked, ['edit last']);
+  question(at);
+  at.press('escape', 'escape');
+  assert.deepEqual(at.asked, ['edit last', 'cancel', 'cancel']);
+});
+
+test('a list takes the keys until one is chosen or it is left', async () => {
+  const at = stageView();
+  at.type('draft');
+  const choices = ['apple', 'pear'].map((text) => ({ text, about: '' }));
+  const chosen = at.view.pick('Fruit:', choices);
+  at.press('down', 'enter');
+  assert.equal(await chosen, 1);
+  const left = at.view.pick('Fruit:', choices);
+  at.press('escape');
+  assert.equal(await left, null);
+  assert.equal(at.line(), '> draft');
+});
+
+test('a command of the user’s own, and what it is called by', () => {
+  const at = stageView();
+  at.type('!ls -l\r');
+  at.type('/model\r');
+  assert.deepEqual(at.asked, ['!ls -l', 'model']);
+});
+
+test('a question that may be answered stands on the screen: a list that would cover it is closed', async () => {
+  const at = stageView();
+  const left = at.view.pick('Fruit:', [{ text: 'apple', about: '' }]);
+  question(at);
+  at.press('down');
+  at.clock.advance(400);
+  assert.equal(await left, null);
+  assert.match(at.drawn(), /y {2}yes, once/);
+});

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { collectFigures } from '@pawl/inspector/figures/collect-figures';
+import type { SessionFigures } from '@pawl/inspector/figures/session-figures';
+import { countColumns } from '@pawl/terminal/paint';
+import { play } from '../../../../test/kit/agent/trace-player.js';
+import { headerOf } from '../../../../test/kit/journal/story.js';
+import { timeText } from '../../src/commands/figures.js';
+
+const NIGHT_MS = 12 * 3_600_000;
+
+/** A session with a retry, a tool and an approval, a crash in a command, and a night in which it was closed. */
+const TRACE = `! careful {"hooks":"never"}
+> @0 Start
+> @0 UserInput "go"
+> @3000 LlmFailed req-1 overloaded "the whole data centre is busy" tokens=1000+0 cost=0.01
+> @5000 TimerFired timer-1
+> @7000 LlmCompleted req-2 calls read(c1) bash(c2) tokens=12000+500 cost=0.25
+> @7000 ToolStarted batch-1 c1
+> @8000 ToolCompleted batch-1 c1 ok "one"
+> @9000 ApprovalAnswered batch-1 c2 allow
+> @9000 ToolStarted batch-1 c2
+> @20000 Resumed 2
+> @21000 ToolCompleted batch-1 c2 failed "no"
+> @22000 LlmCompleted req-3 says "Done." tokens=13000+20 cost=0.05
+> @22000 ShutdownRequested
+> @${22_000 + NIGHT_MS} Resumed 3
+> @${22_000 + NIGHT_MS} UserInput "more"
+`;
+
+const figures: SessionFigures = collectFigures(
+  { parent: null },
+  play(TRACE).steps.map(({ event, step }, index) => ({ seq: index + 1, event, ...step })),
+);
+
+const shown = (columns: number, plain: 'yes' | 'no' = 'no'): string =>
+  timeText(headerOf('20261121-232530-8cb9eed0', 0), figures, { colour: 'no', columns, plain });
+
+test('where time and money went, from the text alone', () => {
+  const text = shown(100);
+  for (const line of [
+    /1 turn|2 turns/,
+    /12h00m/,
+    /\$0\.31/,
+    /not open +12h00m/,
+    /your approvals +1\.0s/,
+    /CallingLlm +×4 .*\$0\.31/,
+    /bash +1 call +1\.0s +longest 1\.0s +asked 2\.0s +1 failed/,
+    /req-2 +seq 4 +\$0\.25 +2\.0s +12\.0k in, 500 out\n +attempt 2/,
+    /failed \(overloaded: the whole data centre is busy\)/,
+    /crashed in ExecutingTools: bash a\.ts; opened again after 11s \(seq 10\)/,
+    /closed, and opened again after 12h00m \(seq 14\)/,
+    /waiting to retry overloaded .*2\.0s +█/,
+    /bash a\.ts \(interrupted\) +0ms/,
+  ])
+    assert.match(text, line);
+});
+
+test('a night does not flatten the bars, and no line is wider than the window', () => {
+  const bars = shown(100)
+    .split('\n')
+    .filter((line) => line.includes('█'));
+  assert.ok(bars.some((line) => (line.match(/█/g) ?? []).length > 5));
+  for (const columns of [20, 33, 59, 60, 80, 100, 240])
+    for (const line of shown(columns).split('\n'))
+      assert.ok(countColumns(line) <= columns, `${columns}: ${line}`);
+  assert.doesNotMatch(shown(100, 'yes') + shown(40), /█/);
+});

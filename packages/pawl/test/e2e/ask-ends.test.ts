@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Script } from '@pawl/agent/models/scripted-model';
+import { prepareAsk, program, runAsk, submit } from './asking.js';
+import { runInProcess } from './in-process.js';
+import { bin, expectCode, makePlace, readRecords, sessionOf, start } from './pawl.js';
+
+/** How runs of `pawl ask` end: at limits, by refusal, and where an environment is missing. */
+
+const answering = (text: string): Script => ({ replies: [{ text: submit('javascript', text) }] });
+
+const limited: readonly (readonly [string, readonly string[], Script, number, string, RegExp])[] = [
+  [
+    'no money is left',
+    ['--max-usd', '0.5'],
+    {
+      replies: [{ text: program('1'), usage: { inputTokens: 1_000_000 } }],
+      facts: { prices: { input: 1, output: 0, cacheRead: 0, cacheWrite: 0 } },
+    },
+    125,
+    '',
+    /the budget is used up \(dollars\)/,
+  ],
+  [
+    'no tokens are left',
+    ['--max-tokens', '5000'],
+    { replies: [{ text: program('1'), usage: { inputTokens: 5_000 } }] },
+    125,
+    '',
+    /the budget is used up \(tokens\)/,
+  ],
+  [
+    'iterations are used up, and the model only has words',
+    ['--max-iterations', '2'],
+    {
+      replies: [
+        { text: program('print(1)') },
+        { text: program('print(2)') },
+        { expect: { last: { contains: 'Give the final answer now' } }, text: 'About three.' },
+      ],
+    },
+    126,
+    'About three.\n',
+    /submitted no answer/,
+  ],
+  [
+    'iterations are used up, and the model submits what it has',
+    ['--max-iterations', '1'],
+    { replies: [{ text: program('print(1)') }, { text: submit('javascript', '"three"') }] },
+    0,
+    'three\n',
+    /^$/,
+  ],
+  [
+    'the model refuses',
+    [],
+    { replies: [{ fail: { kind: 'refused', message: 'I will not' } }] },
+    1,
+    '',
+    /refused|I will not/,
+  ],
+];
+
+for (const [what, flags, script, code, stdout, message] of limited) {
+  test(`where ${what}, the run ends with ${code}`, async (context) => {
+    const place = makePlace(context);
+    const ended = await runAsk(place, prepareAsk(place, script), ...flags);
+    expectCode(ended, code);
+    assert.equal(ended.stdout, stdout);
+    assert.match(ended.stderr, message);
+  });
+}
+
+// ---- Pieces ----
+
+/** Forty pieces asked about in one batch; the model's prices make the worst case of a call dearer than what is left. */
+const fortyPieces: Script = {
+  replies: [
+    {
+      text: program(
+        'const pieces = Array.from({ length: 40 }, (_, index) => "piece " + (index + 1));',
+        'const texts = llm_query_batched(pieces);',
+      ),
+    },
+    { text: submit('javascript', 'texts.filter((text) => text.startsWith("read")).length') },
+  ],
+  rules: [{ when: '^piece (\\d+)', text: 'read $1', usage: { inputTokens: 60, outputTokens: 6 } }],
+  facts: { prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
+};
+
+const resultOf = (stdout: string) => {
+  const result = readRecords(stdout).at(-1);
+  return result?.type === 'result' ? result : assert.fail('no result');
+};
+
+test('forty pieces that cost a cent together are all answered within twenty', async (context) => {
+  const place = makePlace(context);
+  const ended = await runAsk(place, prepareAsk(place, fortyPieces), '--max-usd', '0.20', '--json');
+  expectCode(ended, 0);
+  const { text, ok, pieces, costUsd } = resultOf(ended.stdout);
+  assert.deepEqual(
+    [text, ok, pieces],
+    ['40', true, { asked: 40, answered: 40, refused: 0, failed: 0, reasons: [] }],
+  );
+  assert.ok(costUsd !== null && costUsd < 0.02, `${costUsd}`);
+});
+
+test('pieces that no money is left for are in the result, on stderr and in the exit code', async (context) => {
+  const place = makePlace(context);
+  const dear: Script = {
+    ...fortyPieces,
+    rules: [{ when: '^piece (\\d+)', text: 'read $1', usage: { inputTokens: 20_000 } }],
+  };
+  const words = prepareAsk(place, dear);
+  const ended = await runAsk(place, words, '--max-usd', '0.20', '--json');
+  expectCode(ended, 125);
+  const { text, ok, reason, pieces, costUsd } = resultOf(ended.stdout);
+  assert.deepEqual([text, ok, reason], ['3', false, 'piecesRefused']);
+  assert.deepEqual([pieces?.asked, pieces?.answered, pieces?.refused], [40, 3, 37]);
+  assert.ok(costUsd !== null && costUsd <= 0.2 + 0.06, `${costUsd}`);
+  const told = await runAsk(place, words, '--max-usd', '0.20');
+  expectCode(told, 125);
+  assert.equal(told.stdout, '3\n');
+  assert.match(told.stderr, /the answer lacks 37 pieces .*37 × the budget is used up \(dollars\)/);
+});
+
+test('pieces that failed are told, too, unless a program has asked again and got an answer', async (context) => {
+  const place = makePlace(context);
+  const script: Script = {
+    replies: [
+      { text: program('llm_query("no rule for this")') },
+      { text: submit('javascript', '"so"') },
+    ],
+    rules: [{ when: '^no rule', fail: { kind: 'badRequest', message: 'no' } }],
+  };
+  const ended = await runAsk(place, prepareAsk(place, script), '--json');
+  expectCode(ended, 1);
+  assert.deepEqual(
+    [resultOf(ended.stdout).reason, resultOf(ended.stdout).pieces?.failed],
+    ['piecesFailed', 1],
+  );
+});
+
+test('a run that met its limit goes on with a higher one, and nothing that was answered is paid for again', async (context) => {
+  const place = makePlace(context);
+  const script: Script = {
+    replies: [
+      { text: program('const one = llm_query("piece 1");'), usage: { inputTokens: 10_000 } },
+      { text: program('print(one)'), usage: { inputTokens: 10_000 } },
+      { text: submit('javascript', 'one + "!"'), usage: { inputTokens: 10_000 } },
+    ],
+    rules: [{ when: '^piece (\\d+)', text: 'read $1', usage: { inputTokens: 10_000 } }],
+    facts: { prices: { input: 1, output: 0, cacheRead: 0, cacheWrite: 0 } },
+  };
+  const words = prepareAsk(place, script);
+  expectCode(await runAsk(place, words, '--max-usd', '0.03'), 125);
+  expectCode(await runInProcess(place, ['ask', '--continue']), 125);
+  const onward = await runInProcess(place, ['ask', '--continue', '--max-usd', '0.1', '--json']);
+  expectCode(onward, 0);
+  assert.deepEqual(
+    [resultOf(onward.stdout).text, resultOf(onward.stdout).costUsd],
+    ['read 1!', 0.04],
+  );
+  expectCode(await runInProcess(place, ['replay', sessionOf(place)]), 0);
+});
+
+test('without bubblewrap programs run in QuickJS, and that is said', async (context) => {
+  const place = makePlace(context);
+  const words = prepareAsk(place, answering('context + "!"'));
+  const bare = {
+    ...place,
+    environment: { ...place.environment, PATH: join(place.folder, 'nothing') },
+  };
+  const ended = await runAsk(bare, words);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, 'abc!\n');
+  assert.match(ended.stderr, /^! .*QuickJS.*(bubblewrap|bwrap)/m);
+  const named = await runAsk(bare, words, '--environment', 'javascript');
+  expectCode(named, 78);
+  assert.match(named.stderr, /bubblewrap|bwrap/);
+});
+
+test('without python3 nothing else takes its place', async (context) => {
+  const place = makePlace(context);
+  const words = prepareAsk(place, answering('1'));
+  const hidden = 'mount --bind /dev/null /usr/bin/python3 && PATH=/nowhere exec "$@"';
+  const line = [process.execPath, bin, ...words, '--environment', 'python', 'what?'];
+  const unshare = ['--user', '--map-root-user', '--mount', 'sh', '-c', hidden, 'sh', ...line];
+  const ended = await start(place, 'unshare', unshare).ended;
+  expectCode(ended, 78);
+  assert.match(ended.stderr, /python/);
+});

@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { expectCode, expectValid, makeServed, runPawl } from './pawl.js';
+import { openReady, openWindow } from './window.js';
+import { call, done, last, message, text } from './wire-words.js';
+
+/** Each command of the terminal. */
+
+const E = '\u001b';
+const CONTROL_D = '\u0004';
+const write = (id: string, content: string) =>
+  message(call(id, 'write', { path: 'x.txt', content }));
+
+test('/help lists commands and keys', async (context) => {
+  const place = await makeServed(context, []);
+  const window = await openReady(context, place, { rows: 50 });
+  window.press('/help\r');
+  await window.sees(/\/model \[NAME\] +choose the model/);
+  await window.sees(/Escape twice +when nothing runs: edit your last message/);
+});
+
+test('/model: a list to choose from, or a name; the next call goes to it', async (context) => {
+  const place = await makeServed(context, [done, done, done]);
+  const window = await openReady(context, place);
+  window.press('one\r');
+  await window.sees('Done.');
+  window.press('/model anthropic/claude-opus-5\r');
+  await window.sees(/The next call goes to anthropic\/claude-opus-5\n.* \$5 in/);
+  window.press('two\r');
+  await window.sees(/two\n[\s\S]*Done\./);
+  window.press('/model\r');
+  await window.sees('Model (dollars per million tokens):');
+  window.press('haiku-4-5');
+  await window.sees(/› anthropic\/claude-haiku-4-5/);
+  window.press('\r');
+  await window.sees('The next call goes to anthropic/claude-haiku-4-5');
+  window.press('three\r');
+  await window.sees(/three\n[\s\S]*Done\./);
+  assert.deepEqual(
+    place.server.requests.map(({ body }) => body.model),
+    ['claude-sonnet-5-5', 'claude-opus-5', 'claude-haiku-4-5'],
+  );
+  expectValid(place.server);
+  window.press('/model nonsense/x\r');
+  await window.sees(/nonsense/);
+  window.press('/model\r');
+  await window.sees('Escape closes');
+  window.press(E);
+  await window.sees('The model is anthropic/claude-haiku-4-5');
+  window.press('/model opus-4-8\r');
+  await window.sees(/› anthropic\/claude-opus-4-8 .*\n[^\n]*type to filter/);
+  window.press('\r');
+  await window.sees('The next call goes to anthropic/claude-opus-4-8');
+});
+
+test('/effort: a level, or a list to choose from; the next call asks for it', async (context) => {
+  const place = await makeServed(context, [done, done, done]);
+  const window = await openReady(context, place);
+  window.press('one\r');
+  await window.sees('Done.');
+  window.press('/effort high\r');
+  await window.sees('effort high holds from the next call on');
+  window.press('two\r');
+  await window.sees(/two\n[\s\S]*Done\./);
+  window.press('/effort\r');
+  await window.sees('Effort:');
+  window.press('auto');
+  await window.sees(/› auto/);
+  window.press('\r');
+  await window.sees('effort auto holds from the next call on');
+  window.press('three\r');
+  await window.sees(/three\n[\s\S]*Done\./);
+  assert.deepEqual(
+    place.server.requests.map(({ body }) => body.output_config?.effort),
+    [undefined, 'high', undefined],
+  );
+  expectValid(place.server);
+  window.press('/effort most\r');
+  await window.sees("There is no effort 'most'. There are auto, low, medium, high.");
+});
+
+test('/compact makes room, with a wish of what to keep', async (context) => {
+  const place = await makeServed(context, [done, message(text('A summary about apples.')), done]);
+  const window = await openReady(context, place);
+  window.press('one\r');
+  await window.sees('Done.');
+  window.press('/compact keep the apples\r');
+  await window.sees(/summary|apples\./i);
+  await window.sees(/ready[^\n]*\n>$/);
+  assert.match(JSON.stringify(place.server.requests[1]?.body), /keep the apples/);
+  window.press('two\r');
+  await window.sees(/two\n[\s\S]*Done\./);
+  assert.match(JSON.stringify(place.server.requests[2]?.body.messages), /A summary about apples/);
+});
+
+test('/cost and /budget show what is spent; a limit can be set, and what is no limit is refused', async (context) => {
+  const place = await makeServed(context, [done]);
+  const window = await openReady(context, place);
+  window.press('one\r');
+  await window.sees('Done.');
+  window.press('/cost\r');
+  await window.sees(/input .*output .*\$/);
+  window.press('/budget\r');
+  await window.sees(/dollars .*no limit/);
+  window.press('/budget 5\r');
+  await window.sees(/dollars .*of \$5\.00/);
+  window.press('/budget 200k tokens\r');
+  await window.sees(/tokens .*of 200\.0k/);
+  window.press('/budget much\r');
+  await window.sees("'much' is not a limit");
+  window.press('/budget 0\r');
+  await window.sees(/of 200\.0k[\s\S]*dollars .*no limit[\s\S]*of 200\.0k/);
+});
+
+test('/budget raises the limit that stopped the turn, /retry goes on', async (context) => {
+  const place = await makeServed(context, [message(call('a', 'read', { path: 'x' })), done]);
+  const window = await openReady(context, place, { words: ['--max-rounds', '1'] });
+  window.press('go\r');
+  await window.sees('limit reached: rounds');
+  window.press('/budget 5\r');
+  await window.sees('/retry goes on');
+  window.press('/retry\r');
+  await window.sees('Done.');
+});
+
+test('/resume goes on with another session of the folder, in the same window; /clear begins a new one', async (context) => {
+  const place = await makeServed(context, [
+    message(text('I am Pawl.')),
+    done,
+    message(text('Again.')),
+  ]);
+  expectCode(await runPawl(place, ['-p', 'who are you?']), 0);
+  const window = await openReady(context, place);
+  window.press('/resume\r');
+  await window.sees(/› .*who are you\?/);
+  window.press('\r');
+  await window.sees('I am Pawl.');
+  window.press('go on\r');
+  await window.sees('Done.');
+  assert.equal(place.server.requests[1]?.body.messages.length, 3);
+  window.press('/clear\r');
+  await window.sees(/a new session · the one before: \/resume \d+/);
+  window.press('once more\r');
+  await window.sees('Again.');
+  assert.equal(place.server.requests[2]?.body.messages.length, 1);
+  window.press('/resume nothing\r');
+  await window.sees("No session 'nothing'");
+  window.press(CONTROL_D);
+  assert.equal(await window.ended, 0);
+});
+
+test('a session that is open elsewhere is not taken; this one goes on', async (context) => {
+  const place = await makeServed(context, [done]);
+  const other = await openReady(context, place);
+  const id = /session\s+(\S+)/.exec(await other.text())?.[1] ?? '';
+  const window = await openReady(context, place);
+  window.press(`/resume ${id}\r`);
+  await window.sees(/open|use|lock/i);
+  window.press('here\r');
+  await window.sees('Done.');
+});
+
+test('/fork goes on in a copy; the old session stays as it was', async (context) => {
+  const place = await makeServed(context, [message(text('First.')), done]);
+  const window = await openReady(context, place);
+  window.press('one\r');
+  await window.sees('First.');
+  window.press('draft');
+  await window.seesLine('> draft');
+  window.press('\u0015/fork\r');
+  await window.sees(/a fork of (\S+) at \d+; .*\/resume/);
+  window.press('two\r');
+  await window.sees('Done.');
+  assert.equal(place.server.requests[1]?.body.messages.length, 3);
+  window.press('/fork 9999\r');
+  await window.sees('The journal ends at');
+  window.press('/fork x\r');
+  await window.sees(/\/fork needs a whole number/);
+});
+
+test('/permissions shows rules and what was allowed; what is revoked is asked for again', async (context) => {
+  const place = await makeServed(context, [
+    write('a', '1\n'),
+    done,
+    write('b', '2\n'),
+    done,
+    write('c', '3\n'),
+    done,
+  ]);
+  const window = await openReady(context, place);
+  window.press('one\r');
+  await window.sees(/y a (p )?s n · /);
+  window.press('s\r');
+  await window.sees(/allowed \(\/permissions revokes it\): every change of files/);
+  await window.sees('Done.');
+  window.press('two\r');
+  await window.sees(/Done\.[\s\S]*Done\./);
+  assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), '2\n');
+  window.press('/permissions\r');
+  await window.sees(/ask +changes in the folder: [\s\S]*1 {2}every change of files/);
+  window.press('/permissions revoke 2\r');
+  await window.sees('You have no permission 2');
+  window.press('/permissions revoke 1\r');
+  await window.sees('asks again for: every change of files');
+  window.press('three\r');
+  await window.sees(/y a (p )?s n · /);
+  assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), '2\n');
+});
+
+test('/preset changes what is asked, from then on', async (context) => {
+  const place = await makeServed(context, [write('a', '1\n'), done, write('b', '2\n'), done]);
+  const window = await openReady(context, place);
+  window.press('/preset auto\r');
+  await window.sees(/The preset is now auto/);
+  window.press('one\r');
+  await window.sees('Done.');
+  assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), '1\n');
+  window.press('/preset plan\r');
+  await window.sees(/The preset is now plan/);
+  window.press('two\r');
+  await window.sees(/the preset plan only reads/);
+  window.press('/preset loose\r');
+  await window.sees("There is no preset 'loose'");
+  assert.equal(readFileSync(join(place.workspace, 'x.txt'), 'utf8'), '1\n');
+});
+
+test('/export writes the conversation, and never over a file without being told', async (context) => {
+  const place = await makeServed(context, [message(text('An *answer*.'))]);
+  const file = join(place.workspace, 'talk.md');
+  const window = await openReady(context, place);
+  window.press('a question\r');
+  await window.sees('answer');
+  await window.sees(/ready[^\n]*\n>$/);
+  window.press('/export talk.md\r');
+  await window.sees(/2 messages in .*talk\.md/);
+  assert.match(readFileSync(file, 'utf8'), /## You\n\na question\n\n## Pawl\n\nAn \*answer\*\.\n$/);
+  writeFileSync(file, 'mine');
+  window.press('/export talk.md\r');
+  await window.sees('already exists and was not changed');
+  assert.equal(readFileSync(file, 'utf8'), 'mine');
+  window.press('/export\r');
+  await window.sees('/export needs an argument: /export FILE');
+  window.press('/export no/such/folder.md\r');
+  await window.sees('ENOENT');
+  assert.ok(!existsSync(join(place.workspace, 'no')));
+});
+
+test('/later waits for the end of the turn; /quit ends', async (context) => {
+  const place = await makeServed(context, [
+    { type: 'message', parts: [text('One. '.repeat(10))], delayMs: 40 },
+    done,
+  ]);
+  const window = await openReady(context, place);
+  window.press('go\r');
+  await window.sees('One.');
+  window.press('/later then this\r');
+  await window.sees('Done.');
+  assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /then this/);
+  window.press('/quit\r');
+  assert.equal(await window.ended, 0);
+});
+
+test('while a turn runs another session is not taken; Escape stops it first', async (context) => {
+  const place = await makeServed(context, [
+    { type: 'message', parts: [text('One. '.repeat(200))], delayMs: 40 },
+  ]);
+  const window = await openReady(context, place);
+  window.press('go\r');
+  await window.sees('One.');
+  for (const command of ['/clear', '/fork', '/resume']) {
+    window.press(`${command}\r`);
+    await window.sees(new RegExp(`${command}\\n[\\s\\S]*A turn is running`));
+  }
+});
+
+test('--plain: whole lines, no escapes; commands and answers work', async (context) => {
+  const place = await makeServed(context, [write('a', 'hello\n'), done]);
+  const window = openWindow(context, place, { words: ['--plain'] });
+  await window.sees('/help');
+  window.press('write it\r');
+  await window.sees(/\? write[\s\S]*\+ hello[\s\S]*Answer with y/);
+  window.press('y\r');
+  await window.sees('Done.');
+  window.press('/model\r');
+  await window.sees(/Model [\s\S]*claude-opus-5/);
+  window.press('/quit\r');
+  assert.equal(await window.ended, 0);
+  assert.ok(!window.raw().includes(E), JSON.stringify(window.raw()));
+});

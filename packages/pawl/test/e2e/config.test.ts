@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { runInProcess } from './in-process.js';
+import { expectCode, makePlace, makeServed, type Place, startPawl, until } from './pawl.js';
+
+const write = (file: string, text: string): string => {
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  return file;
+};
+
+const mine = (place: Place, text: string): string =>
+  write(path.join(place.home, '.config', 'pawl', 'config.toml'), text);
+const project = (place: Place, text: string): string =>
+  write(path.join(place.workspace, '.pawl', 'config.toml'), text);
+
+const says = (text: string) => ({ type: 'message', parts: [{ type: 'text', text }] }) as const;
+const calls = (name: string, input: object) =>
+  ({ type: 'message', parts: [{ type: 'call', id: 'a', name, input }] }) as const;
+
+test('pawl config says each value, its source and whom it wins over', async (context) => {
+  const place = makePlace(context, { PAWL_HOOKS: 'never' });
+  const user = mine(place, 'max_usd = 10\npreset = "auto"\n');
+  const theirs = project(place, '\nmax_usd = 5\nmax_rounds = 200\n');
+  const ended = await runInProcess(place, ['config', '--json', '--max-minutes', '3']);
+  expectCode(ended, 0);
+  const found = new Map(
+    ended.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .map(({ key, ...rest }) => [key, rest]),
+  );
+  assert.deepEqual(found.get('max_usd'), {
+    value: '5',
+    origin: { layer: 'project', file: theirs, line: 2 },
+    overruled: [
+      {
+        value: '10',
+        origin: { layer: 'user', file: user, line: 1 },
+        why: 'the project is stricter',
+      },
+    ],
+  });
+  assert.equal(found.get('max_rounds').value, '100 in a terminal, else none');
+  assert.deepEqual(found.get('hooks').origin, { layer: 'environment', variable: 'PAWL_HOOKS' });
+  assert.deepEqual(found.get('max_minutes').origin, { layer: 'flag', flag: '--max-minutes' });
+  assert.deepEqual(found.get('silence_ms').origin, { layer: 'builtIn' });
+  const text = await runInProcess(place, ['config', '--origin']);
+  assert.match(
+    text.stdout,
+    new RegExp(`^max_usd +5 +${theirs}:2\n +not 10 of ${user}:1: the project`, 'm'),
+  );
+});
+
+test('a project’s file tightens a run, and what it may not have is told and not done', async (context) => {
+  const place = await makeServed(context, [
+    calls('write', { path: 'a.txt', content: 'x' }),
+    says('I may not'),
+  ]);
+  project(
+    place,
+    'preset = "plan"\nformatter = "on"\n[providers.anthropic]\nbase_url = "http://127.0.0.1:9"\n',
+  );
+  const ended = await runInProcess(place, ['-p', 'write a.txt']);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, 'I may not\n');
+  assert.match(ended.stderr, /config\.toml:2: formatter = on is ignored: a project may only/);
+  assert.match(
+    ended.stderr,
+    /config\.toml:4: providers\.anthropic\.base_url = .* is ignored: a project may not/,
+  );
+  assert.match(JSON.stringify(place.server.requests[1]), /the preset plan only reads/);
+});
+
+test('a flag wins over every file', async (context) => {
+  const place = await makeServed(context, [
+    calls('write', { path: 'a.txt', content: 'x' }),
+    says('written'),
+  ]);
+  project(place, 'preset = "plan"');
+  const ended = await runInProcess(place, ['-p', 'write a.txt', '--preset', 'auto']);
+  expectCode(ended, 0);
+  assert.doesNotMatch(JSON.stringify(place.server.requests[1]), /only reads/);
+});
+
+test('every fault is said at once, with its line, before anything is asked; the exit code is 78', async (context) => {
+  const place = await makeServed(context, []);
+  mine(place, 'max_usdd = 1\npreset = "autos"\n');
+  project(place, 'max_rounds = \n');
+  const ended = await runInProcess(place, ['-p', 'hi']);
+  expectCode(ended, 78);
+  assert.match(ended.stderr, /home\/\.config\/pawl\/config\.toml:1: .*Did you mean max_usd\?/);
+  assert.match(ended.stderr, /home\/\.config\/pawl\/config\.toml:2: preset is one of/);
+  assert.match(ended.stderr, /work\/\.pawl\/config\.toml:1: this is no TOML/);
+  assert.equal(place.server.requests.length, 0);
+  const shown = await runInProcess(place, ['config']);
+  expectCode(shown, 78);
+  assert.match(shown.stderr, /Did you mean max_usd\?/);
+});
+
+test('a key in a file of the user’s is used, is printed nowhere, and must be the user’s alone', async (context) => {
+  const place = await makeServed(context, [says('hello')], { ANTHROPIC_API_KEY: '' });
+  const key = write(path.join(place.home, 'key'), 'key\n');
+  mine(place, '[providers.anthropic]\napi_key_file = "~/key"\n');
+  chmodSync(key, 0o644);
+  const open = await runInProcess(place, ['-p', 'hi']);
+  expectCode(open, 78);
+  assert.match(open.stderr, /others may read it. Make it yours alone: chmod 600 /);
+  chmodSync(key, 0o600);
+  const ended = await runInProcess(place, ['-p', 'hi']);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, 'hello\n');
+});
+
+test('no way of asking prints a key or a password', async (context) => {
+  const secret = 'sk-ant-0123456789';
+  const place = makePlace(context, {
+    ANTHROPIC_API_KEY: secret,
+    ANTHROPIC_BASE_URL: `http://me:${secret}@127.0.0.1:9`,
+    OPENAI_API_KEY: secret,
+  });
+  const key = write(path.join(place.home, 'key'), secret);
+  chmodSync(key, 0o600);
+  mine(
+    place,
+    `[providers.google]\napi_key_file = "${key}"\nbase_url = "https://me:${secret}@a.example"\n`,
+  );
+  for (const words of [
+    ['config'],
+    ['config', '--origin'],
+    ['config', '--json'],
+    ['doctor'],
+    ['doctor', '--json'],
+  ]) {
+    const { stdout, stderr } = await runInProcess(place, words);
+    assert.notEqual(stdout, '');
+    assert.doesNotMatch(stdout + stderr, /sk-ant/, words.join(' '));
+  }
+});
+
+test('a session that is resumed keeps what it began with, whatever files say by now', async (context) => {
+  const place = await makeServed(context, [says('one'), says('two')]);
+  expectCode(await runInProcess(place, ['-p', 'hi', '--max-rounds', '7']), 0);
+  mine(place, 'max_rounds = 3\npreset = "plan"\nmodel = "openai/other"\n');
+  const ended = await runInProcess(place, ['-p', 'hi', '--continue']);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, 'two\n');
+});
+
+test('pawl doctor ends with 1 where something does not work, and with 0 where all does', async (context) => {
+  const place = await makeServed(context, []);
+  const well = await runInProcess(place, ['doctor', '--online', '--json']);
+  expectCode(well, 0);
+  const { ok, checks, found } = JSON.parse(well.stdout);
+  assert.deepEqual(
+    [ok, found.filter(({ level }: { level: string }) => level === 'fault')],
+    [true, []],
+  );
+  assert.ok(checks.length >= 25);
+  const without = { ...place, environment: { ...place.environment, ANTHROPIC_API_KEY: '' } };
+  const ill = await runInProcess(without, ['doctor']);
+  expectCode(ill, 1);
+  assert.match(ill.stdout, /✗ There is no key for .* \(noKey\)\n {2}Set ANTHROPIC_API_KEY/);
+  assert.match(ill.stdout, /checks: 1 to repair, \d+ to know\.\n$/);
+});
+
+test('a project’s file can’t have the model given up too early', async (context) => {
+  const place = makePlace(context);
+  const script = write(
+    path.join(place.folder, 'script.json'),
+    JSON.stringify({ replies: [{ text: 'Slow but sure.', delayMs: 100 }] }),
+  );
+  const words = ['-p', 'hi', '--model', `scripted/${script}`, '--json'];
+  project(place, 'first_byte_ms = 1\nsilence_ms = 1\n');
+  const ended = await runInProcess(place, words);
+  expectCode(ended, 0);
+  assert.doesNotMatch(ended.stdout, /"type":"retry"/);
+  // Control: the same value, where it is the user's own.
+  const impatient = startPawl(
+    { ...place, environment: { ...place.environment, PAWL_FIRST_BYTE_MS: '1' } },
+    words,
+  );
+  await until('a retry', () => impatient.stdout().includes('"type":"retry"'));
+  impatient.child.kill('SIGKILL');
+  await impatient.ended;
+});
+
+test('a project’s file of a thousand faults is refused at once, and told in few lines', async (context) => {
+  const place = makePlace(context);
+  project(place, Array.from({ length: 1_000 }, (_, index) => `k${index}=1`).join('\n'));
+  const ended = await runInProcess(place, ['-p', 'hi']);
+  expectCode(ended, 78);
+  assert.ok(ended.stderr.trimEnd().split('\n').length <= 13, ended.stderr);
+  assert.match(ended.stderr, /config\.toml:11: 990 more faults from here on\./);
+});

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { runInProcess } from './in-process.js';
+import { expectCode, makeServed, readRecords } from './pawl.js';
+import { call, done, message } from './wire-words.js';
+
+// A call that was denied since nobody could approve it ends `pawl -p` with 77, in every preset that asks about it.
+
+type Input = Readonly<Record<string, unknown>>;
+const bash = (command: string, more: Input = {}): readonly [string, Input] => [
+  'bash',
+  { command, ...more },
+];
+const write = (file: string): readonly [string, Input] => ['write', { path: file, content: 'x' }];
+
+/** 0: allowed, or denied by the preset or the user and not for lack of a user. */
+type Codes = {
+  readonly plan: 0 | 77;
+  readonly careful: 0 | 77;
+  readonly auto: 0 | 77;
+  readonly ci: 0 | 77;
+};
+
+const NOBODY: Codes = { plan: 77, careful: 77, auto: 77, ci: 0 };
+const LEAVES: Codes = { plan: 0, careful: 77, auto: 77, ci: 0 };
+const rows: readonly (readonly [kind: string, call: readonly [string, Input], codes: Codes])[] = [
+  ['an edit in the workspace', write('new.txt'), { plan: 0, careful: 77, auto: 0, ci: 0 }],
+  ['a file outside the workspace', write('../outside.txt'), LEAVES],
+  ['a protected path', write('.envrc'), LEAVES],
+  ['a command for the network', bash('true', { needs: 'network' }), LEAVES],
+  ['a command that leaves the sandbox', bash('true', { needs: 'outside' }), LEAVES],
+  ['a command that is not clear', bash('$(cat x)'), NOBODY],
+  ['a git command that destroys work', bash('git reset --hard'), NOBODY],
+  ['the deletion of everything', bash('rm -rf .'), NOBODY],
+  [
+    'a command that loses a file',
+    bash('echo x > notes.txt'),
+    { plan: 0, careful: 77, auto: 0, ci: 0 },
+  ],
+  ['a host that nobody named', ['fetch', { url: 'https://example.invalid/' }], LEAVES],
+  ['a command that a rule denies', bash('git push'), { plan: 0, careful: 0, auto: 0, ci: 0 }],
+  ['a harmless command', bash('true'), { plan: 0, careful: 0, auto: 0, ci: 0 }],
+];
+
+const makePlaceWith = async (
+  context: TestContext,
+  [tool, input]: readonly [string, Input],
+  more = {},
+) => {
+  const place = await makeServed(context, [message(call('a', tool, input)), done], more);
+  writeFileSync(path.join(place.workspace, 'notes.txt'), 'untracked\n');
+  const folder = path.join(place.home, '.config', 'pawl');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, 'config.toml'), '[rules]\ndeny = ["git push"]\n');
+  return place;
+};
+
+for (const [kind, tried, codes] of rows)
+  for (const preset of ['plan', 'careful', 'auto', 'ci'] as const)
+    test(`${kind}, with the preset ${preset} and nobody there: exit code ${codes[preset]}`, async (context) => {
+      const place = await makePlaceWith(context, tried);
+      const ended = await runInProcess(place, ['-p', 'go', '--preset', preset, '--json']);
+      expectCode(ended, codes[preset]);
+      const result = readRecords(ended.stdout).at(-1);
+      assert.ok(result?.type === 'result');
+      assert.deepEqual([result.exit, result.ok], [codes[preset], codes[preset] === 0]);
+      if (codes[preset] === 77)
+        assert.match(result.message, /no user to approve (bash|write|fetch) /);
+    });
+
+test('the default preset of -p ends with 77 and still prints the answer; --on-ask deny accepts it with 0', async (context) => {
+  const tried = bash('true', { needs: 'network' });
+  const place = await makePlaceWith(context, tried);
+  const ended = await runInProcess(place, ['-p', 'go']);
+  expectCode(ended, 77);
+  assert.notEqual(ended.stdout, '');
+  assert.match(ended.stderr, /The model went on without/);
+  const accepting = await makePlaceWith(context, tried);
+  expectCode(await runInProcess(accepting, ['-p', 'go', '--on-ask', 'deny']), 0);
+});
+
+/** A PATH with all that a session needs but bubblewrap. */
+const pathWithoutSandbox = (folder: string): string => {
+  const bin = path.join(folder, 'bin');
+  mkdirSync(bin);
+  for (const name of ['bash', 'sh', 'git', 'dd', 'true', 'cat'])
+    for (const from of ['/usr/bin', '/bin']) {
+      try {
+        symlinkSync(realpathSync(path.join(from, name)), path.join(bin, name));
+        break;
+      } catch {
+        // it lies in the other folder
+      }
+    }
+  return bin;
+};
+
+for (const words of [
+  ['--preset', 'plan'],
+  ['--preset', 'careful'],
+  ['--preset', 'auto'],
+  ['--preset', 'ci'],
+  ['--preset', 'careful', '--on-ask', 'deny'],
+])
+  test(`commands that are denied for lack of a sandbox end with 77: ${words.join(' ')}`, async (context) => {
+    const place = await makePlaceWith(context, bash('true'));
+    place.environment.PATH = pathWithoutSandbox(place.folder);
+    const ended = await runInProcess(place, ['-p', 'go', ...words]);
+    expectCode(ended, 77);
+    assert.match(
+      ended.stderr,
+      /^pawl: No sandbox works here, so commands were denied: bash true\.$/m,
+    );
+    assert.match(ended.stderr, /--sandbox off runs commands without one/);
+    assert.notEqual(ended.stdout, '');
+  });

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { anyInput, httpServer, serverScript } from '../../../../test/kit/mcp/test-servers.js';
+import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
+import { call, done, last, message } from './wire-words.js';
+
+// The bundled program with MCP servers on both transports: without a terminal, from the setup to the model's next request.
+
+/** A secret of a server, as it stands in its settings. */
+const TOKEN = 'tok-4fX9qLw2Zr77';
+
+const configure = (place: Place, toml: string): void => {
+  const folder = join(place.home, '.config', 'pawl');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'config.toml'), toml);
+};
+
+test('tools of servers on stdio and over HTTP are declared, allowed by a rule, and called', async (t) => {
+  const script = serverScript(
+    t,
+    `server.registerTool('greet', { inputSchema: schema({ name: { type: 'string' } }) },
+       async ({ name }) => ({ content: [{ type: 'text', text: 'hello ' + name + ' ' + process.env.API_TOKEN }] }));
+     server.registerPrompt('review', { description: 'Reviews' }, () => ({ messages: [{ role: 'user', content: { type: 'text', text: 'Look closely.' } }] }));
+     server.registerResource('Guide', 'doc://guide', {}, async (uri) => ({ contents: [{ uri: String(uri), text: 'Guidance.' }] }));`,
+  );
+  const { url } = await httpServer(t, (server) => {
+    server.registerTool('count', { inputSchema: anyInput() }, async () => ({
+      content: [{ type: 'text', text: 'äöü 42' }],
+    }));
+  });
+  const place = await makeServed(t, [
+    message(call('c1', 'mcp__local__greet', { name: 'Ada' }), call('c2', 'mcp__web__count', {})),
+    done,
+    message(call('c3', 'mcp__local__greet', { name: 'Ada' })),
+    done,
+  ]);
+  const servers = `
+[mcp.servers.local]
+command = ${JSON.stringify(process.execPath)}
+args = [${JSON.stringify(script)}]
+env = { API_TOKEN = "${TOKEN}" }
+required = true
+[mcp.servers.web]
+url = "${url}"
+protocol = "legacy"
+required = true
+`;
+  configure(place, `[rules.mcp]\nallow = ["local", "web/count"]\n${servers}`);
+  expectCode(await runPawl(place, ['-p', 'greet']), 0);
+  const [first, second] = place.server.requests.map(({ body }) => body);
+  const declared = first?.tools?.map(({ name }) => name) ?? [];
+  assert.deepEqual(declared.slice(-2), ['mcp__local__greet', 'mcp__web__count']);
+  const results = JSON.stringify(last(second));
+  assert.match(results, /hello Ada \[secret:\$local\.env\.API_TOKEN\]/);
+  const sessions = join(place.state, 'pawl', 'sessions');
+  for (const name of readdirSync(sessions))
+    if (name.endsWith('.jsonl'))
+      assert.ok(!readFileSync(join(sessions, name), 'utf8').includes(TOKEN), name);
+  assert.match(results, /äöü 42/);
+
+  const tested = await runPawl(place, ['mcp', 'test', 'local']);
+  assert.deepEqual(
+    [tested.code, tested.stdout],
+    [
+      0,
+      'local: 1 tool\n- greet\n- /mcp__local__review: Reviews\n- 1 resource, such as @local:doc://guide\n',
+    ],
+  );
+  const failed = await runPawl(place, ['mcp', 'test', 'nobody']);
+  assert.deepEqual([failed.code, failed.stdout], [2, '']);
+
+  writeFileSync(
+    join(place.workspace, '.mcp.json'),
+    '{"mcpServers": {"evil": {"command": "touch", "args": ["ran"]}}}',
+  );
+  configure(place, servers);
+  const denied = await runPawl(place, [
+    '-p',
+    '/mcp__local__review by @local:doc://guide',
+    '--on-ask',
+    'deny',
+  ]);
+  expectCode(denied, 0);
+  const typed = JSON.stringify(place.server.requests.at(-2)?.body.messages);
+  assert.match(
+    typed,
+    /\/mcp__local__review by @local:doc:\/\/guide\\n\\nLook closely\.\\n\\nAttached: @local:doc:\/\/guide\\n```\\nGuidance\./,
+  );
+  assert.match(
+    denied.stderr,
+    /not run, since you have not allowed it: MCP server evil\. pawl trust/,
+  );
+  assert.equal(existsSync(join(place.workspace, 'ran')), false);
+  assert.match(
+    JSON.stringify(last(place.server.requests.at(-1)?.body)),
+    /outside the sandbox, and nobody is there/,
+  );
+});

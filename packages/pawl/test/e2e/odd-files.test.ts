@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { stateFolder } from '@pawl/agent/platform/environment';
+import { runInProcess } from './in-process.js';
+import { bin, expectCode, makePlace, type Place, runPawl } from './pawl.js';
+
+/** Pipes, devices and folders where files are expected: nothing waits for them, and the words say what is wrong. */
+
+const LIMIT_MS = 20_000;
+
+const pipe = (file: string): void => {
+  mkdirSync(join(file, '..'), { recursive: true });
+  execFileSync('mkfifo', [file]);
+};
+
+const script = (place: Place): string => {
+  writeFileSync(
+    join(place.workspace, 'script.json'),
+    JSON.stringify({ replies: [{ text: 'done' }, { text: 'done' }] }),
+  );
+  return 'scripted/script.json';
+};
+
+test('pipes among instructions, sessions, history and git’s files hold nothing up', async (t) => {
+  const place = makePlace(t);
+  const model = script(place);
+  pipe(join(place.workspace, 'AGENTS.md'));
+  pipe(join(place.state, 'pawl', 'sessions', 'aaaa.jsonl'));
+  pipe(join(place.state, 'pawl', 'sessions', 'bbbb.lock'));
+  execFileSync('git', ['init', '--quiet', place.workspace]);
+  execFileSync('git', ['-C', place.workspace, 'config', 'include.path', '../pipe']);
+  pipe(join(place.workspace, 'pipe'));
+  const before = performance.now();
+  const first = await runPawl(place, ['-p', 'go', '--model', model]);
+  expectCode(first, 0);
+  assert.match(first.stderr, /AGENTS\.md is not used: it is not a regular file/);
+  const again = await runPawl(place, ['-p', 'go on', '--continue', '--model', model]);
+  expectCode(again, 0);
+  const listed = await runPawl(place, ['sessions']);
+  expectCode(listed, 0);
+  assert.ok(performance.now() - before < LIMIT_MS, 'nothing was waited for');
+});
+
+test('control: who opens such a pipe waits', (t) => {
+  const file = join(makePlace(t).workspace, 'pipe');
+  pipe(file);
+  assert.equal(spawnSync('cat', [file], { timeout: 300 }).signal, 'SIGTERM');
+});
+
+type Row = readonly [
+  given: string,
+  make: (place: Place) => readonly string[],
+  exit: number,
+  says: RegExp,
+];
+
+const config = (place: Place): string => join(place.workspace, '.pawl', 'config.toml');
+
+const rows: readonly Row[] = [
+  [
+    'a workspace that is a file',
+    (place) => {
+      writeFileSync(join(place.folder, 'file'), '');
+      return ['--workspace', join(place.folder, 'file')];
+    },
+    2,
+    /The workspace \S*file is not a folder\. Give the folder of your project: --workspace FOLDER/,
+  ],
+  [
+    'settings of the project that are a folder',
+    (place) => {
+      mkdirSync(config(place), { recursive: true });
+      return [];
+    },
+    78,
+    /config\.toml: it can't be used: it is a folder/,
+  ],
+  [
+    'settings of the project that are a device',
+    (place) => {
+      mkdirSync(join(place.workspace, '.pawl'));
+      symlinkSync('/dev/zero', config(place));
+      return [];
+    },
+    78,
+    /config\.toml: it can't be used: it is not a regular file/,
+  ],
+  [
+    'settings of the project of 10 MB',
+    (place) => {
+      mkdirSync(join(place.workspace, '.pawl'));
+      writeFileSync(config(place), '#'.repeat(10_000_000));
+      return [];
+    },
+    78,
+    /config\.toml: it can't be used: it has 10000000 bytes, at most 16384 are read/,
+  ],
+  [
+    'a key file that is a pipe',
+    (place) => {
+      const key = join(place.folder, 'key');
+      pipe(key);
+      mkdirSync(join(place.home, '.config', 'pawl'), { recursive: true });
+      const text = `[providers.anthropic]\napi_key_file = "${key}"\n`;
+      writeFileSync(join(place.home, '.config', 'pawl', 'config.toml'), text);
+      return [];
+    },
+    78,
+    /The key in \S*key can't be used: it is not a regular file/,
+  ],
+];
+
+for (const [given, make, exit, says] of rows) {
+  test(`${given}: exit ${exit}, and why`, async (t) => {
+    const place = makePlace(t);
+    const more = make(place);
+    const ended = await runInProcess(place, ['-p', 'go', '--model', script(place), ...more]);
+    expectCode(ended, exit);
+    assert.match(ended.stderr, says);
+  });
+}
+
+type WrongPlace = readonly [words: readonly string[], exit: number, says: RegExp];
+
+const wrongPlaces: readonly WrongPlace[] = [
+  [['skills', 'check', '/nowhere'], 65, /\/nowhere\/SKILL\.md: it does not exist\n/],
+  [
+    ['skills', '--workspace', '/nowhere'],
+    65,
+    /The workspace \/nowhere can't be opened: it does not exist\. Give the folder/,
+  ],
+  [['mcp', 'list'], 0, /\.mcp\.json is not used: it is not valid JSON: line 1, column 2\b/],
+];
+
+test('wrong places and files are named in plain words', async (t) => {
+  const place = makePlace(t);
+  writeFileSync(join(place.workspace, '.mcp.json'), '{');
+  for (const [words, exit, says] of wrongPlaces) {
+    const ended = await runInProcess(place, words);
+    expectCode(ended, exit);
+    assert.match(ended.stderr, says);
+    assert.doesNotMatch(ended.stderr, /ENOENT|realpath|lstat/);
+  }
+});
+
+test('a relative HOME is not used: it would put files of Pawl into the project', async (t) => {
+  const state = join(homedir(), '.local/state/pawl');
+  assert.equal(stateFolder({ HOME: 'odd-home' }), state);
+  assert.equal(stateFolder({ HOME: 'odd-home', XDG_STATE_HOME: 'odd' }), state);
+  const place = makePlace(t);
+  const environment = {
+    ...place.environment,
+    HOME: 'odd-home',
+    XDG_CONFIG_HOME: join(place.home, '.config'),
+  };
+  const ended = await runInProcess({ ...place, environment }, ['sessions']);
+  expectCode(ended, 0);
+  assert.match(
+    ended.stderr,
+    /^pawl: HOME is not an absolute path \(odd-home\): \/\S+ is used instead\./,
+  );
+  const usual = await runInProcess(place, ['sessions']);
+  assert.doesNotMatch(usual.stderr, /HOME/);
+});
+
+test('a folder that was removed meanwhile is no fault of Pawl', (t) => {
+  const place = makePlace(t);
+  const start = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@"';
+  const words = [process.execPath, bin, '-p', 'go'];
+  const { status, stderr } = spawnSync('sh', ['-c', start, ...words], {
+    cwd: place.folder,
+    encoding: 'utf8',
+  });
+  assert.equal(status, 65, stderr);
+  assert.match(
+    stderr,
+    /^pawl: The current folder was removed or replaced\. Go to another one \(cd\)/,
+  );
+  assert.doesNotMatch(stderr, /internal fault|\n {4}at /);
+});

@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { requestAt } from '@pawl/inspector/model/sent-request';
+import { SessionHistory } from '@pawl/inspector/model/session-history';
+import { settingsFrom } from '../../../../test/kit/agent/trace-player.js';
+import { eventsOf, STORY, StoredSession } from '../../../../test/kit/inspector/stored-session.js';
+import { runInProcess } from './in-process.js';
+import {
+  bin,
+  expectCode,
+  makePlace,
+  makeServed,
+  readRecords,
+  root,
+  runPawl,
+  sessionOf,
+  start,
+} from './pawl.js';
+import { call, done, message, text } from './wire-words.js';
+
+/** Commands that look at what was written, and what the program says of itself. */
+
+const worked = async (context: Parameters<typeof makeServed>[0]) => {
+  const place = await makeServed(context, [
+    message(text('I look.'), call('a', 'read', { path: 'note.txt' })),
+    message(text('It says forty-two.')),
+  ]);
+  writeFileSync(join(place.workspace, 'note.txt'), 'forty-two\n');
+  const ended = await runInProcess(place, ['-p', 'what does it say?', '--json']);
+  expectCode(ended, 0);
+  return { place, sessionId: sessionOf(place), ended };
+};
+
+test('the JSON stream begins with the session, ends with the result, and every record fits the schema', async (context) => {
+  const { ended, sessionId, place } = await worked(context);
+  const records = readRecords(ended.stdout);
+  const [first] = records;
+  assert.ok(
+    first?.type === 'session' &&
+      first.sessionId === sessionId &&
+      first.workspace === place.workspace,
+  );
+  const result = records.at(-1);
+  assert.ok(
+    result?.type === 'result' &&
+      result.ok &&
+      result.text === 'It says forty-two.' &&
+      result.exit === 0,
+  );
+  assert.equal(
+    records.filter((record) => record.type === 'session' || record.type === 'result').length,
+    2,
+  );
+  const kinds = new Set(records.map((record) => record.type));
+  for (const kind of [
+    'input',
+    'request',
+    'text',
+    'reply',
+    'toolStarted',
+    'toolResult',
+    'state',
+  ] as const) {
+    assert.ok(kinds.has(kind), kind);
+  }
+  const streamed = records
+    .flatMap((record) => (record.type === 'text' ? [record.text] : []))
+    .join('');
+  assert.equal(streamed, 'I look.It says forty-two.');
+});
+
+test('a failure before there is a session is a result record, too', async (context) => {
+  const ended = await runInProcess(makePlace(context), ['-p', 'x', '--json']);
+  expectCode(ended, 78);
+  const [only, ...more] = readRecords(ended.stdout);
+  assert.ok(only?.type === 'result' && only.exit === 78 && only.sessionId === null);
+  assert.equal(more.length, 0);
+});
+
+test('sessions lists what there is, for people and for programs', async (context) => {
+  const { place, sessionId } = await worked(context);
+  const listed = await runInProcess(place, ['sessions']);
+  assert.match(listed.stdout, new RegExp(`^${sessionId}.*what does it say\\?`));
+  const [line = ''] = (await runInProcess(place, ['sessions', '--json'])).stdout.split('\n');
+  assert.equal(JSON.parse(line).sessionId, sessionId);
+  const none = await runInProcess(makePlace(context), ['sessions']);
+  expectCode(none, 0);
+  assert.equal(none.stdout, '');
+});
+
+test('sessions marks forks, and diff tells where they part', async (context) => {
+  const { place, sessionId } = await worked(context);
+  const forked = (await runInProcess(place, ['fork', sessionId, '--at', '2'])).stdout.trim();
+  const { stdout } = await runInProcess(place, ['sessions']);
+  const marks = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => [line.split(' ')[0], /\(fork of .*\)$/.exec(line)?.[0]]);
+  assert.deepEqual(marks.sort(), [
+    [sessionId, undefined],
+    [forked, `(fork of ${sessionId} at 2)`],
+  ]);
+  expectCode(await runInProcess(place, ['diff', sessionId, sessionId]), 0);
+  const parted = await runInProcess(place, ['diff', sessionId, forked, '--json']);
+  expectCode(parted, 1);
+  const { equal, a, b } = JSON.parse(parted.stdout);
+  assert.deepEqual(
+    [equal, a.common, a.parting.seq, b.parting, b.parent.seq],
+    [false, 2, 3, null, 2],
+  );
+  const journal = join(place.state, 'pawl', 'sessions', `${forked}.jsonl`);
+  writeFileSync(journal, readFileSync(journal, 'utf8').replaceAll('I look.', 'I loot.'));
+  const damaged = await runInProcess(place, ['diff', sessionId, forked]);
+  expectCode(damaged, 65);
+  assert.match(damaged.stdout, /The same up to seq 1\. There B is damaged\./);
+});
+
+test('show tells the conversation, now and at an earlier line; part of an id is enough', async (context) => {
+  const { place, sessionId } = await worked(context);
+  const whole = await runInProcess(place, ['show', sessionId.slice(0, -3)]);
+  expectCode(whole, 0);
+  for (const said of ['what does it say?', 'I look.', 'forty-two', 'It says forty-two.']) {
+    assert.ok(whole.stdout.includes(said), said);
+  }
+  const speakers = whole.stdout.split('\n').filter((line) => /^(you|pawl|tools|note)$/.test(line));
+  assert.deepEqual(speakers, ['you', 'pawl', 'tools', 'pawl']);
+  const early = await runInProcess(place, ['show', sessionId, '--at', '1']);
+  assert.ok(early.stdout.includes('what does it say?') && !early.stdout.includes('I look.'));
+  const beyond = await runInProcess(place, ['show', sessionId, '--at', '999']);
+  expectCode(beyond, 2);
+});
+
+test('show --request is what the model was sent', async (context) => {
+  const { place, sessionId } = await worked(context);
+  const shown = JSON.parse((await runInProcess(place, ['show', sessionId, '--request'])).stdout);
+  const sent = place.server.requests[1]?.body;
+  assert.ok(sent !== undefined);
+  assert.ok(
+    sent.system
+      ?.map((part) => part.text)
+      .join('')
+      .includes(shown.instructions),
+  );
+  assert.deepEqual(
+    shown.tools.map(({ name }: { name: string }) => name),
+    sent.tools?.map(({ name }) => name),
+  );
+  assert.equal(shown.messages.length, sent.messages.length);
+  const first = JSON.parse(
+    (await runInProcess(place, ['show', sessionId, '--request', '--at', '1'])).stdout,
+  );
+  assert.equal(first.messages.length, 1);
+});
+
+test('show --request and the inspector leave out the reasoning of other models, as the runtime does', async (context) => {
+  const place = makePlace(context);
+  const settings = settingsFrom('');
+  const stored = await StoredSession.create(join(place.state, 'pawl'), 'foreign', settings);
+  const events = eventsOf(STORY)
+    .slice(0, 9)
+    .map((event) =>
+      event.type === 'LlmCompleted' && event.message !== null
+        ? { ...event, message: { ...event.message, model: 'other/model' } }
+        : event,
+    );
+  await stored.add(events);
+  await stored.journal.close();
+  const shown = JSON.parse((await runInProcess(place, ['show', 'foreign', '--request'])).stdout);
+  assert.deepEqual([shown.seq, shown.model, shown.messages.length], [9, settings.model, 3]);
+  assert.ok(
+    !JSON.stringify(shown).includes('Rounding each line before the sum'),
+    'a thought of another model',
+  );
+  const history = new SessionHistory(stored.header);
+  history.add(events.map((event, index) => ({ seq: index + 1, event })));
+  const inspected = requestAt(history, { instructions: shown.instructions, tools: '' }, 9);
+  assert.deepEqual(
+    inspected?.parts.slice(2).map(({ text }) => JSON.parse(text)),
+    shown.messages,
+  );
+});
+
+test('replay prints the path and proves the hashes; up to a line, too', async (context) => {
+  const { place, sessionId } = await worked(context);
+  const journal = join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`);
+  const before = readFileSync(journal, 'utf8');
+  const replayed = await runInProcess(place, ['replay', sessionId]);
+  expectCode(replayed, 0);
+  assert.match(
+    replayed.stdout,
+    /LlmCompleted +CallingLlm → ProcessingLlmResponse → ToolUseRequested/,
+  );
+  assert.match(replayed.stderr, /[1-9]\d* recorded state hashes compared, all equal/);
+  assert.doesNotMatch(replayed.stdout, /(\w+) → \1/, 'what stays is no move');
+  const early = await runInProcess(place, ['replay', sessionId, '--at', '1', '--json']);
+  assert.match(early.stderr, /No state hash is recorded up to there/);
+  assert.deepEqual(
+    early.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+    [{ seq: 1, event: 'UserInput', path: ['Ready', 'WaitingForUserInput', 'CallingLlm'] }],
+  );
+  assert.equal(readFileSync(journal, 'utf8'), before, 'replay performs and writes nothing');
+  assert.equal(place.server.requests.length, 2);
+});
+
+test('machine draws itself: Mermaid, table, JSON', async (context) => {
+  const place = makePlace(context);
+  assert.match((await runInProcess(place, ['machine'])).stdout, /^stateDiagram-v2\n/);
+  assert.match(
+    (await runInProcess(place, ['machine', '--mermaid'])).stdout,
+    /CallingLlm --> ProcessingLlmResponse/,
+  );
+  assert.match((await runInProcess(place, ['machine', '--table'])).stdout, /^\|/m);
+  const { edges } = JSON.parse((await runInProcess(place, ['machine', '--json'])).stdout);
+  assert.ok(
+    edges.some(
+      ({ from, to }: { from: string; to: string }) => from === 'CallingLlm' && to === 'Compacting',
+    ),
+  );
+});
+
+test('version and help go to stdout', async (context) => {
+  const place = makePlace(context);
+  const { version } = JSON.parse(readFileSync(join(root, 'packages/pawl/package.json'), 'utf8'));
+  for (const words of [['--version'], ['-V'], ['--json', '--version']]) {
+    const ended = await runPawl(place, words);
+    expectCode(ended, 0);
+    assert.equal(ended.stdout, `${version}\n`);
+  }
+  const help = await runInProcess(place, ['--help']);
+  expectCode(help, 0);
+  assert.match(help.stdout, /--max-usd/);
+  assert.equal(help.stderr, '');
+});
+
+test('a big result gets whole through a slow pipe', async (context) => {
+  const long = 'line of text\n'.repeat(12_000);
+  const place = await makeServed(context, [message(text(long)), done]);
+  const words = ['-c', `'${process.execPath}' '${bin}' -p x | (sleep 1; wc -c)`];
+  const ended = await start(place, 'bash', words).ended;
+  assert.equal(ended.stdout.trim(), String(long.length));
+});

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { processesOf } from './command-processes.js';
+import {
+  expectEnd,
+  has,
+  killed,
+  onceIn,
+  resultOf,
+  resume,
+  touch,
+  untilItRuns,
+} from './interrupted-command.js';
+import { makeServed, type Place, startPawl, until } from './pawl.js';
+import { call, done, message } from './wire-words.js';
+
+/** Rows of the recovery table about background jobs, several commands, and output that could not be written. */
+
+const job = (id: string, command: string) => call(id, 'bash', { command, background: true });
+const jobAction = (id: string, action: string, jobId?: string) =>
+  message(call(id, 'bash', { jobAction: action, ...(jobId === undefined ? {} : { jobId }) }));
+const waitFor = (name: string): string => `until [ -e ${name} ]; do sleep 0.1; done`;
+
+/** The running process that writes the output of this command, the first one being 1. */
+const writerOf = (place: Place, command: number): number =>
+  processesOf(place).find(({ line }) => line.endsWith(` of=${command}/out`))?.pid ??
+  assert.fail('none writes');
+
+const parentOf = (pid: number): number => {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+};
+
+test('two jobs and a command at once: the real result, the real end of one job, and the other one goes on', async (context) => {
+  const started = message(
+    job('j1', 'echo up; echo begin-1 >>jobs; sleep 1000'),
+    job('j2', `echo begin-2 >>jobs; ${waitFor('go-2')}; echo over; exit 3`),
+    call('c1', 'bash', { command: `touch runs; ${waitFor('go')}; echo told` }),
+  );
+  const place = await makeServed(context, [
+    ...[started, jobAction('l', 'list'), jobAction('s', 'show', 'job-2')],
+    ...[jobAction('k', 'kill', 'job-1'), message(job('j3', 'sleep 1000')), done],
+  ]);
+  const running = startPawl(place, ['-p', 'work']);
+  await untilItRuns(place, running);
+  await killed(running);
+  touch(place, 'go-2');
+  await until(
+    'the second job ended',
+    () => !processesOf(place).some(({ line }) => line.includes('go-2')),
+  );
+  const resumed = resume(place);
+  touch(place, 'go');
+  const ended = await resumed.ended;
+  assert.match(resultOf(place, 1, 'j1'), /^Started job-1 /);
+  assert.match(resultOf(place, 1, 'c1'), /^told\n\[exit code 0.*\n\[Pawl was interrupted/);
+  const listed = resultOf(place, 2, 'l').split('\n');
+  assert.match(listed[0] ?? '', /^job-1: running: echo up/);
+  assert.match(listed[1] ?? '', /^job-2: exit code 3, /);
+  assert.match(resultOf(place, 3, 's'), /^over\n\[job-2: exit code 3, /);
+  assert.match(resultOf(place, 4, 'k'), /^up\n\[job-1: ended by SIGKILL/);
+  assert.match(resultOf(place, 5, 'j3'), /^Started job-3 /);
+  // They run side by side, so either may be first.
+  const begun = readFileSync(join(place.workspace, 'jobs'), 'utf8').trim().split('\n').sort();
+  assert.deepEqual(begun, ['begin-1', 'begin-2'], 'each began once');
+  await expectEnd(place, ended);
+});
+
+test('no room for the output, or nobody who writes it: the exit code, and what is missing', async (context) => {
+  const silent = job('j1', `echo up; ${waitFor('go')}; exit 4`);
+  const loud = call('c1', 'bash', { command: `touch runs; ${waitFor('go')}; seq 10000; exit 3` });
+  const place = await makeServed(context, [
+    message(silent, loud),
+    jobAction('s', 'show', 'job-1'),
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'work']);
+  await untilItRuns(place, running);
+  await killed(running);
+  for (const pid of [parentOf(writerOf(place, 1)), writerOf(place, 1)])
+    process.kill(pid, 'SIGKILL');
+  execFileSync('prlimit', ['--pid', String(writerOf(place, 2)), '--fsize=20000']);
+  touch(place, 'go');
+  await until('both ended', () => processesOf(place).length === 0);
+  const ended = await resume(place).ended;
+  assert.match(
+    resultOf(place, 1, 'c1'),
+    /^failed: 1\n2\n.*\n\[the disk is full: from here on output is missing\]\n\[exit code 3, .*\n\[Pawl was interrupted/s,
+  );
+  assert.match(
+    resultOf(place, 2, 's'),
+    /^up\n\n?\[the end of the output is missing: what writes it was killed\]\n\[job-1: exit code 4, /,
+  );
+  await expectEnd(place, ended);
+});
+
+test('a command that had not begun is claimed by the resumed session: it begins once, there', async (context) => {
+  const commands = (place: Place): string => {
+    const folder = join(place.state, 'pawl', 'sandbox');
+    return join(folder, readdirSync(folder)[0] ?? '', 'commands');
+  };
+  let stopped: readonly number[] = [];
+  const isParked = (place: Place): boolean => {
+    const file = join(commands(place), '2', 'status');
+    return existsSync(file) && /^run /m.test(readFileSync(file, 'latin1'));
+  };
+  const place = await makeServed(context, (_, index) => {
+    if (index === 0) return message(call('c0', 'bash', { command: 'echo ready' }));
+    if (index > 1) return done;
+    // Now the launcher gets the order to start the next command, and can do nothing.
+    while (!isParked(place)) execFileSync('sleep', ['0.01']);
+    stopped = processesOf(place)
+      .filter(({ line }) => line.includes('pawl-launcher'))
+      .map(({ pid }) => pid);
+    for (const pid of stopped) process.kill(pid, 'SIGSTOP');
+    return message(
+      call('c1', 'bash', { command: `echo begin >>log; touch runs; ${waitFor('go')}; echo told` }),
+    );
+  });
+  const running = startPawl(place, ['-p', 'work']);
+  await until('the command is ordered', () => {
+    const order = join(place.state, 'pawl', 'sandbox');
+    return (
+      stopped.length > 0 && existsSync(order) && existsSync(join(commands(place), '2', 'order'))
+    );
+  });
+  await killed(running);
+  assert.equal(has(place, 'runs'), false);
+  const resumed = resume(place);
+  await untilItRuns(place, resumed);
+  for (const pid of stopped) process.kill(pid, 'SIGCONT');
+  await until('the first launcher is gone', () =>
+    stopped.every((pid) => !existsSync(`/proc/${pid}`)),
+  );
+  touch(place, 'go');
+  const ended = await resumed.ended;
+  assert.match(resultOf(place, 2, 'c1'), /^told\n\[exit code 0, [\d.]+ s\]$/);
+  onceIn(place);
+  await expectEnd(place, ended);
+});

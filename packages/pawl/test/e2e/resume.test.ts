@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { killLaunchers } from './command-processes.js';
+import { runInProcess } from './in-process.js';
+import {
+  expectCode,
+  expectValid,
+  makeServed,
+  processesWith,
+  readRecords,
+  runPawl,
+  sessionOf,
+  startPawl,
+  uniqueSleep,
+  until,
+} from './pawl.js';
+import { call, done, message, text } from './wire-words.js';
+
+/** Going on: after a clean end, after kill -9, in a fork. */
+
+test('after a clean end --continue sends what was said before', async (context) => {
+  const place = await makeServed(context, [message(text('I am Pawl.')), done]);
+  expectCode(await runPawl(place, ['-p', 'who are you?']), 0);
+  expectCode(await runInProcess(place, ['--continue', '-p', 'go on']), 0);
+  expectValid(place.server);
+  const sent = place.server.requests[1]?.body.messages ?? [];
+  assert.deepEqual(
+    sent.map(({ role, content }) => [role, content.map((part) => part.text)]),
+    [
+      ['user', ['who are you?']],
+      ['assistant', ['I am Pawl.']],
+      ['user', ['go on']],
+    ],
+  );
+});
+
+test('a session that is resumed from another folder says that it works in its own', async (context) => {
+  const place = await makeServed(context, [done, done, done]);
+  expectCode(await runInProcess(place, ['-p', 'hi']), 0);
+  const other = { ...place, workspace: join(place.folder, 'other') };
+  mkdirSync(other.workspace);
+  const there = await runInProcess(other, ['--resume', sessionOf(place), '-p', 'go on']);
+  expectCode(there, 0);
+  assert.ok(
+    there.stderr.includes(`works in its own folder, ${place.workspace}, and not in this one`),
+    there.stderr,
+  );
+  const here = await runInProcess(place, ['--resume', sessionOf(place), '-p', 'go on']);
+  assert.doesNotMatch(here.stderr, /its own folder/);
+});
+
+test('after kill -9 of everything in a batch, finished results are sent and the lost one is said to be lost', async (context) => {
+  const mark = uniqueSleep(context);
+  const place = await makeServed(context, [
+    message(
+      call('first', 'read', { path: 'note.txt' }),
+      call('second', 'bash', { command: `echo ran >> ran.txt; sleep ${mark}` }),
+      call('third', 'read', { path: 'note.txt' }),
+    ),
+    done,
+    done,
+  ]);
+  writeFileSync(join(place.workspace, 'note.txt'), 'forty-two\n');
+  const running = startPawl(place, ['-p', 'work']);
+  // The process list shows the text of the command before the shell has run its first part.
+  await until('the command', () => existsSync(join(place.workspace, 'ran.txt')));
+  running.child.kill('SIGKILL');
+  killLaunchers(place, 'killed');
+  await running.ended;
+  const ended = await runInProcess(place, ['--continue', '-p', 'what now?', '--json']);
+  expectCode(ended, 0);
+  expectValid(place.server);
+  const results = place.server.requests[1]?.body.messages.at(-1)?.content ?? [];
+  const ids = results.filter((part) => part.type === 'tool_result').map((part) => part.tool_use_id);
+  assert.deepEqual(ids, ['first', 'second', 'third']);
+  assert.match(JSON.stringify(results[0]), /forty-two/);
+  assert.match(JSON.stringify(results[1]), /unknown/);
+  assert.match(JSON.stringify(results[2]), /forty-two/);
+  assert.equal(
+    readFileSync(join(place.workspace, 'ran.txt'), 'utf8'),
+    'ran\n',
+    'it must not run twice',
+  );
+  const lost = readRecords(ended.stdout).some(
+    (record) => record.type === 'toolResult' && record.status === 'lost',
+  );
+  assert.ok(lost, 'the user is told, too');
+  const left = await runInProcess(place, ['replay', sessionOf(place)]);
+  expectCode(left, 0);
+});
+
+test('a lost call is reported with its command', async (context) => {
+  const mark = uniqueSleep(context);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: `sleep ${mark}` })),
+    done,
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'work']);
+  await until('the command', () => processesWith(`sleep ${mark}`).length > 0);
+  running.child.kill('SIGKILL');
+  killLaunchers(place, 'killed');
+  await running.ended;
+  const ended = await runInProcess(place, ['--continue', '-p', 'what now?']);
+  expectCode(ended, 0);
+  assert.match(
+    ended.stderr,
+    new RegExp(`^✗ bash sleep ${mark} · outcome unknown after a crash$`, 'm'),
+  );
+});
+
+test('the stream of a session that is gone on with begins with what the opening started again', async (context) => {
+  const place = await makeServed(context, [{ type: 'nothing' }, message(text('One.')), done]);
+  const running = startPawl(place, ['-p', 'first']);
+  await until('the request', () => place.server.requests.length === 1);
+  running.child.kill('SIGKILL');
+  await running.ended;
+  const ended = await runInProcess(place, ['--continue', '-p', 'second', '--json']);
+  expectCode(ended, 0);
+  const [first, opened, again] = readRecords(ended.stdout);
+  assert.equal(first?.type, 'session');
+  assert.ok(opened?.type === 'state' && opened.event === 'Resumed', ended.stdout);
+  assert.ok(again?.type === 'request' && again.requestId === 'req-1', ended.stdout);
+});
+
+test('a journal with a torn tail is cut and gone on with', async (context) => {
+  const place = await makeServed(context, [done, done, done]);
+  expectCode(await runInProcess(place, ['-p', 'one']), 0);
+  const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
+  writeFileSync(journal, `${readFileSync(journal, 'utf8')}{"seq":99,"at"`);
+  const ended = await runInProcess(place, ['--continue', '-p', 'two']);
+  expectCode(ended, 0);
+  assert.match(ended.stderr, /torn-1/);
+  expectValid(place.server);
+  writeFileSync(journal, `${readFileSync(journal, 'utf8')}{"seq":99,"at"`);
+  const { ANTHROPIC_API_KEY: _, ...environment } = place.environment;
+  const failed = await runInProcess({ ...place, environment }, ['--continue', '-p', 'three']);
+  expectCode(failed, 78);
+  assert.match(
+    failed.stderr,
+    /14 bytes .* incomplete after a crash.*torn-2/,
+    'the only run that can say so',
+  );
+  expectCode(await runInProcess(place, ['--continue', '-p', 'three']), 0);
+});
+
+test('a fork goes on from its line with a conversation of its own', async (context) => {
+  const place = await makeServed(context, [
+    message(text('One.')),
+    message(text('Two.')),
+    message(text('Other.')),
+  ]);
+  expectCode(await runInProcess(place, ['-p', 'first']), 0);
+  const sessionId = sessionOf(place);
+  expectCode(await runInProcess(place, ['--continue', '-p', 'second']), 0);
+  const ended = await runInProcess(place, ['fork', sessionId, '--at', '2', 'instead']);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, 'Other.\n');
+  expectValid(place.server);
+  const said = (place.server.requests[2]?.body.messages ?? []).flatMap(({ content }) =>
+    content.map(({ text: words }) => words),
+  );
+  assert.deepEqual(said, ['first', 'One.', 'instead']);
+  assert.ok(existsSync(join(place.state, 'pawl', 'sessions', `${sessionId}.jsonl`)));
+});
+
+test('there is nothing to continue in a folder without sessions', async (context) => {
+  const place = await makeServed(context, []);
+  const ended = await runInProcess(place, ['--continue', '-p', 'go on']);
+  expectCode(ended, 65);
+  assert.match(ended.stderr, /no session/);
+});

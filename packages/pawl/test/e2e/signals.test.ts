@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { ServerReply } from '../../../../test/servers/anthropic.js';
+import {
+  expectCode,
+  expectValid,
+  makeServed,
+  type Place,
+  processesWith,
+  readRecords,
+  runPawl,
+  sessionOf,
+  start,
+  startPawl,
+  uniqueSleep,
+  until,
+} from './pawl.js';
+import { call, done, last, message, overloaded, text } from './wire-words.js';
+
+/** Signals, headless: the turn is cancelled, nothing is left running, the conversation stays valid, the next prompt works. */
+
+const slowReply: ServerReply = {
+  type: 'message',
+  parts: [text('A long answer, told slowly. '.repeat(40))],
+  delayMs: 40,
+};
+
+/** A command with a grandchild in the background; `mark` is in the command lines of all of them. */
+const family = (mark: string): string => `(sleep ${mark} & sleep ${mark}) & sleep ${mark}`;
+
+const SIGHUP_BIT = 1n;
+
+/** Whether the program has set its own answers to signals: of SIGHUP Node has none. */
+const listens = (pid: number | undefined): boolean => {
+  const caught = /^SigCgt:\s*(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0';
+  return (BigInt(`0x${caught}`) & SIGHUP_BIT) !== 0n;
+};
+
+const journalOf = (place: Place): string =>
+  readFileSync(join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`), 'utf8');
+
+const hasOpen = (pid: number | undefined, file: string): boolean =>
+  readdirSync(`/proc/${pid}/fd`).some((name) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${name}`) === file;
+    } catch {
+      return false; // it was closed since the folder was read
+    }
+  });
+
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+  ['SIGQUIT', 143],
+] as const) {
+  test(`${signal} before there is a session ends at once with ${code} and without a word`, async (context) => {
+    const place = await makeServed(context, []);
+    const running = startPawl(place, ['-p', '-'], null);
+    await until('it listens', () => listens(running.child.pid));
+    running.child.kill(signal);
+    const ended = await running.ended;
+    expectCode(ended, code);
+    assert.equal(ended.stderr + ended.stdout, '');
+  });
+
+  test(`${signal} while a session opens ends it with ${code} before anything is sent`, async (context) => {
+    const place = await makeServed(context, [done]);
+    const script = join(place.folder, 'script.json');
+    await start(place, 'mkfifo', [script]).ended;
+    const running = startPawl(place, ['-p', 'x', '--json', '--model', `scripted/${script}`]);
+    const writing = openSync(script, 'r+');
+    await until(
+      'it reads the script',
+      () => listens(running.child.pid) && hasOpen(running.child.pid, script),
+    );
+    running.child.kill(signal);
+    writeSync(writing, '{"replies":[{"text":"Never asked for."}]}');
+    closeSync(writing);
+    const ended = await running.ended;
+    expectCode(ended, code);
+    assert.equal(ended.stderr, '');
+    const records = readRecords(ended.stdout);
+    assert.deepEqual(
+      records.map(({ type }) => type),
+      ['session', 'result'],
+    );
+  });
+}
+
+const expectNextPrompt = async (
+  place: Place & { readonly server: { readonly requests: readonly unknown[] } },
+) => {
+  const before = place.server.requests.length;
+  const ended = await runPawl(place, ['--continue', '-p', 'and now?']);
+  expectCode(ended, 0);
+  assert.equal(ended.stdout, 'Done.\n');
+  assert.equal(place.server.requests.length, before + 1);
+};
+
+test('SIGINT during a reply cancels the turn; the next prompt works', async (context) => {
+  const place = await makeServed(context, [slowReply, done]);
+  const running = startPawl(place, ['-p', 'tell me', '--json']);
+  await until('text', () => running.stdout().includes('"type":"text"'));
+  running.child.kill('SIGINT');
+  const ended = await running.ended;
+  expectCode(ended, 130);
+  assert.match(ended.stdout, /"reason":"cancelled","exit":130/);
+  await expectNextPrompt(place);
+  expectValid(place.server);
+  assert.match(
+    JSON.stringify(place.server.requests.at(-1)?.body.messages),
+    /interrupted by the user/,
+  );
+});
+
+test('SIGINT during a command ends it with its grandchildren', async (context) => {
+  const mark = uniqueSleep(context);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: family(mark) })),
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'run']);
+  await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
+  running.child.kill('SIGINT');
+  expectCode(await running.ended, 130);
+  await until('nothing of it runs', () => processesWith(`sleep ${mark}`).length === 0);
+  await expectNextPrompt(place);
+  expectValid(place.server);
+  assert.match(JSON.stringify(last(place.server.requests.at(-1)?.body)), /tool_result/);
+});
+
+test('SIGQUIT during a command ends it with its grandchildren', async (context) => {
+  const mark = uniqueSleep(context);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: family(mark) })),
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'run']);
+  await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
+  running.child.kill('SIGQUIT');
+  expectCode(await running.ended, 143);
+  await until('nothing of it runs', () => processesWith(`sleep ${mark}`).length === 0);
+  await expectNextPrompt(place);
+});
+
+test('SIGUSR1 opens no debugger', async (context) => {
+  const place = await makeServed(context, [slowReply, done]);
+  const running = startPawl(place, ['-p', 'tell me', '--json']);
+  await until('text', () => running.stdout().includes('"type":"text"'));
+  running.child.kill('SIGUSR1');
+  const ended = await running.ended;
+  expectCode(ended, 0);
+  assert.doesNotMatch(ended.stderr, /Debugger listening/);
+});
+
+test('SIGINT during a retry wait cancels at once', async (context) => {
+  const place = await makeServed(context, [
+    { ...overloaded, headers: { 'retry-after': '50' } } as ServerReply,
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'go', '--json']);
+  await until('the wait', () => running.stdout().includes('"type":"retry"'));
+  running.child.kill('SIGINT');
+  expectCode(await running.ended, 130);
+  await expectNextPrompt(place);
+  expectValid(place.server);
+});
+
+test('SIGINT twice ends hard, and leaves no process', async (context) => {
+  const mark = uniqueSleep(context);
+  const command = `trap '' INT TERM; sleep ${mark}; sleep ${mark}`;
+  const place = await makeServed(context, [message(call('a', 'bash', { command })), done]);
+  const running = startPawl(place, ['-p', 'run']);
+  await until('the command', () => processesWith(`sleep ${mark}`).length > 0);
+  running.child.kill('SIGINT');
+  await until('the first one is known', () => journalOf(place).includes('"type":"CancelTurn"'));
+  running.child.kill('SIGINT');
+  expectCode(await running.ended, 130);
+  await until('no process', () => processesWith(mark).length === 0);
+  await expectNextPrompt(place);
+  expectValid(place.server);
+});
+
+test('SIGTERM shuts down: 143, nothing left, and it can be continued', async (context) => {
+  const mark = uniqueSleep(context);
+  const place = await makeServed(context, [
+    message(call('a', 'bash', { command: family(mark) })),
+    done,
+  ]);
+  const running = startPawl(place, ['-p', 'run', '--json']);
+  await until('the family', () => processesWith(`sleep ${mark}`).length >= 3);
+  running.child.kill('SIGTERM');
+  const ended = await running.ended;
+  expectCode(ended, 143);
+  assert.match(ended.stdout, /"reason":"terminated","exit":143/);
+  await until('nothing of it runs', () => processesWith(`sleep ${mark}`).length === 0);
+  await expectNextPrompt(place);
+  expectValid(place.server);
+});

@@ -1,0 +1,114 @@
+import type { TestContext } from 'node:test';
+import { spawn } from '@lydell/node-pty';
+import { createEmulator } from '../../../../test/kit/terminal/screen.js';
+import { bin, type Place, until } from './pawl.js';
+
+/** The program in a real pseudo-terminal, with a screen to look at: what a person would see. */
+export type Window = {
+  readonly pid: number;
+  press(keys: string): void;
+  /** All lines, scroll-back and screen. */
+  text(): Promise<string>;
+  /** The last line that begins with a prompt, and what is below it. */
+  line(): Promise<string>;
+  /** Waits until the screen, scroll-back included, shows it. */
+  sees(wanted: string | RegExp): Promise<void>;
+  /** Waits until the line, with all below it, is this. */
+  seesLine(wanted: string | RegExp): Promise<void>;
+  /** Everything that was written, with the escapes. */
+  raw(): string;
+  resize(columns: number, rows: number): Promise<void>;
+  readonly ended: Promise<number>;
+};
+
+export type WindowOptions = {
+  readonly words?: readonly string[];
+  readonly columns?: number;
+  readonly rows?: number;
+  readonly environment?: NodeJS.ProcessEnv;
+  /** In place of the program itself. */
+  readonly program?: readonly string[];
+};
+
+const LIMIT_MS = 60_000;
+
+export const openWindow = (
+  context: TestContext,
+  place: Place,
+  options: WindowOptions = {},
+): Window => {
+  const { words = [], columns = 100, rows = 30, environment = {}, program } = options;
+  const screen = createEmulator(columns, rows);
+  const [first = '', ...rest] = program ?? [process.execPath, bin, ...words];
+  const child = spawn(first, rest, {
+    cols: columns,
+    rows,
+    cwd: place.workspace,
+    env: { ...place.environment, TERM: 'xterm-256color', ...environment },
+  });
+  let living = true;
+  child.onData((text) => screen.write(text));
+  const ended = new Promise<number>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('the window was not closed')), LIMIT_MS);
+    child.onExit(({ exitCode }) => {
+      living = false;
+      clearTimeout(timer);
+      resolve(exitCode);
+    });
+  });
+  ended.catch(() => undefined); // whoever waits for it gets the error
+  context.after(() => {
+    if (living) child.kill('SIGKILL');
+  });
+  const line = async (): Promise<string> => {
+    const lines = (await screen.text()).split('\n');
+    return lines.slice(lines.findLastIndex((each) => /^[>?↑]/.test(each))).join('\n');
+  };
+  const fits = (text: string, wanted: string | RegExp): boolean =>
+    typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text);
+  const waitFor = async (look: () => Promise<boolean>, wanted: string | RegExp): Promise<void> => {
+    let seen = false;
+    let text = '';
+    const poll = async (): Promise<void> => {
+      seen = await look();
+      text = await screen.text();
+    };
+    await until(
+      () => `${wanted} in\n${text}`,
+      () => {
+        void poll();
+        return seen;
+      },
+    );
+  };
+  return {
+    pid: child.pid,
+    press: (keys) => child.write(keys),
+    text: () => screen.text(),
+    line,
+    sees: (wanted) => waitFor(async () => fits(await screen.text(), wanted), wanted),
+    seesLine: (wanted) =>
+      waitFor(
+        async () =>
+          typeof wanted === 'string' ? (await line()) === wanted : wanted.test(await line()),
+        wanted,
+      ),
+    raw: () => screen.written(),
+    async resize(wide, high) {
+      await screen.resize(wide, high);
+      child.resize(wide, high);
+    },
+    ended,
+  };
+};
+
+/** Opens it and waits until it can be typed into. */
+export const openReady = async (
+  context: TestContext,
+  place: Place,
+  options: WindowOptions = {},
+): Promise<Window> => {
+  const window = openWindow(context, place, options);
+  await window.sees(/ready/);
+  return window;
+};

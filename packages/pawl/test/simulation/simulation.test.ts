@@ -1,0 +1,34 @@
+import '../../../../test/own-process.js';
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { planted } from '../../../../scripts/simulation/build.js';
+import { simulate } from '../../src/testing.js';
+import { plantedFaults } from './planted-faults.js';
+
+/** How many sessions are simulated: `PAWL_SIMULATION_RUNS` makes it many. */
+const SESSIONS = Number(process.env.PAWL_SIMULATION_RUNS ?? 150);
+/** Fixed, so that a run of all tests never depends on luck: `npm run simulate` looks for new sessions. */
+const SEED = 1;
+
+test(`${SESSIONS} simulated sessions keep every promise`, async () => {
+  const { failure, sessions } = await simulate({ seed: SEED, sessions: SESSIONS });
+  const said =
+    failure === null
+      ? ''
+      : `${failure.trace.join('\n')}\n${failure.checker}: ${failure.text}\nnpm run simulate -- --sessions 1 --seed ${failure.seed}`;
+  assert.equal(failure, null, said);
+  assert.equal(sessions, SESSIONS);
+});
+
+test('a seed gives the same sessions again', async () => {
+  const one = await simulate({ seed: 7, sessions: 20 });
+  const other = await simulate({ seed: 7, sessions: 20 });
+  assert.deepEqual(one, other);
+});
+
+test('every planted fault still fits the file that it is planted in', () => {
+  const root = new URL('../../../../', import.meta.url);
+  for (const fault of plantedFaults)
+    assert.ok(planted(readFileSync(new URL(fault.file, root), 'utf8'), fault));
+});

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { toApiFault } from '../src/api-fault.js';
+
+/** Errors of a runtime on an engine, as the API says them. */
+
+const engineError = (status: number): Error =>
+  Object.assign(new Error('what the engine said'), { name: 'EngineError', status });
+
+test('an error of the engine is the fault that its status means, and never an internal one', () => {
+  const faults = [400, 404, 409, 413, 429, 500, 503].map((status) => {
+    const fault = toApiFault(engineError(status));
+    return [status, fault?.code, fault?.status, fault?.retryAfter];
+  });
+  assert.deepEqual(faults, [
+    [400, 'badRequest', 400, null],
+    [404, 'notFound', 404, null],
+    [409, 'conflict', 409, null],
+    [413, 'tooLarge', 413, null],
+    [429, 'unavailable', 503, 5],
+    [500, 'unavailable', 503, 5],
+    [503, 'unavailable', 503, 5],
+  ]);
+  assert.equal(toApiFault(new Error('a fault of the node')), null);
+});

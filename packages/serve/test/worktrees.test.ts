@@ -1,0 +1,241 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { Script } from '@pawl/agent/models/scripted-model';
+import type { Tool } from '@pawl/agent/ports/tool';
+import { type AnswerBody, isEntry, type NodeClient } from '../../../test/kit/serve/node-client.js';
+import { temporaryFolder } from '../../../test/temporary-folder.js';
+import { makeLocalNode } from './local-node-runtime.js';
+import { keyNamed, startTestNode } from './node-under-test.js';
+
+/** Sessions of a node in worktrees: with real git, and a repository that would run programs if it could. */
+
+const git = (folder: string, ...words: readonly string[]): string => {
+  const own = [
+    '-c',
+    'user.name=Test',
+    '-c',
+    'user.email=test@example.com',
+    '-c',
+    'init.defaultBranch=main',
+  ];
+  const { status, stdout, stderr } = spawnSync('git', [...own, ...words], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, `git ${words.join(' ')}: ${stderr}`);
+  return stdout.trim();
+};
+
+/** A repository with one commit, whose every hook, filter and monitor would leave a mark. */
+const hostileRepository = (folder: string, mark: string): string => {
+  const repository = path.join(folder, 'api');
+  mkdirSync(repository);
+  git(repository, 'init', '--quiet');
+  writeFileSync(path.join(repository, 'a.txt'), 'one\n');
+  writeFileSync(path.join(repository, '.gitignore'), 'ignored\n');
+  writeFileSync(path.join(repository, '.gitattributes'), '*.txt filter=evil\n');
+  git(repository, 'add', '.');
+  git(repository, 'commit', '--quiet', '-m', 'first');
+  const program = path.join(folder, 'evil.sh');
+  writeFileSync(program, `#!/bin/sh\necho "$0 $*" >> '${mark}'\ncat\n`);
+  chmodSync(program, 0o755);
+  for (const hook of [
+    'post-checkout',
+    'reference-transaction',
+    'pre-commit',
+    'post-index-change',
+    'pre-auto-gc',
+  ]) {
+    writeFileSync(path.join(repository, '.git', 'hooks', hook), readFileSync(program));
+    chmodSync(path.join(repository, '.git', 'hooks', hook), 0o755);
+  }
+  for (const [name, value] of [
+    ['filter.evil.smudge', program],
+    ['filter.evil.clean', program],
+    ['filter.evil.process', program],
+    ['core.fsmonitor', program],
+    ['core.sshCommand', program],
+    ['diff.external', program],
+    ['core.pager', program],
+  ] as const)
+    git(repository, 'config', name, value);
+  return realpathSync(repository);
+};
+
+/** Writes a file, and reports its hash as the tools for files do. */
+const editTool: Tool = {
+  name: 'edit',
+  description: 'Writes a file.',
+  inputSchema: { type: 'object' },
+  traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: 60_000 },
+  judge: (input, workspace) => {
+    const facts = { argv: [], paths: [workspace], hosts: [], shape: 'edit' };
+    return { kind: 'ok', input, facts };
+  },
+  run: async ({ path: name, text }, { workspace, files }) => {
+    const file = path.join(workspace, String(name));
+    writeFileSync(file, String(text));
+    const sha256 = createHash('sha256').update(String(text)).digest('hex');
+    files.set(file, sha256);
+    return { status: 'ok', text: 'written' };
+  },
+};
+
+const start = async (context: TestContext, script?: Script) => {
+  const folder = temporaryFolder(context, 'worktrees');
+  const mark = path.join(folder, 'mark');
+  const repository = hostileRepository(folder, mark);
+  const commit = readFileSync(
+    path.join(repository, '.git', 'refs', 'heads', 'main'),
+    'utf8',
+  ).trim();
+  const { signal } = new AbortController();
+  const started = await startTestNode(context, makeLocalNode, {
+    keys: [keyNamed('one')],
+    tools: [editTool],
+    workspaces: {
+      folders: [],
+      repositories: new Map([['api', repository]]),
+      dataFolder: path.join(folder, 'data'),
+      environment: process.env,
+      signal,
+    },
+    ...(script === undefined ? {} : { script }),
+  });
+  const create = async (): Promise<{ readonly id: string; readonly place: string }> => {
+    const workspace = { repository: 'api', commit: 'main' };
+    const { status, body, text } = await started.client.ask('POST', '/v1/sessions', { workspace });
+    assert.equal(status, 201, text);
+    assert.equal(body.workspace?.commit, commit);
+    return { id: body.sessionId ?? '', place: String(body.workspace?.path) };
+  };
+  const linked = (): readonly string[] => {
+    const worktrees = path.join(repository, '.git', 'worktrees');
+    return existsSync(worktrees) ? readdirSync(worktrees) : [];
+  };
+  return { ...started, repository, commit, mark, create, linked };
+};
+
+const close = async (client: NodeClient, id: string): Promise<AnswerBody['workspace']> => {
+  const { status, body, text } = await client.ask('POST', `/v1/sessions/${id}/close`);
+  assert.equal(status, 200, text);
+  return body.workspace;
+};
+
+test('a session works in a worktree, nothing of the repository is executed, and a clean one goes and comes', async (context) => {
+  const { client, create, linked, mark, repository } = await start(context);
+  const { id, place } = await create();
+  assert.equal(readFileSync(path.join(place, 'a.txt'), 'utf8'), 'one\n');
+  assert.equal(linked().length, 1);
+  writeFileSync(path.join(place, 'ignored'), 'x');
+  assert.deepEqual(await close(client, id), { kind: 'removed' });
+  assert.deepEqual([existsSync(place), linked().length], [false, 0]);
+  await client.send(id, { text: 'echo back' });
+  assert.equal(readFileSync(path.join(place, 'a.txt'), 'utf8'), 'one\n');
+  assert.equal(existsSync(mark), false, existsSync(mark) ? readFileSync(mark, 'utf8') : '');
+  assert.equal(existsSync(path.join(repository, '.git', 'hooks', 'post-checkout')), true);
+});
+
+test('a worktree with work in it is kept and named', async (context) => {
+  const { client, create, mark } = await start(context);
+  const [changed, committed] = [await create(), await create()];
+  writeFileSync(path.join(changed.place, 'new.txt'), 'new');
+  writeFileSync(path.join(changed.place, 'a.txt'), 'two\n');
+  const kept = await close(client, changed.id);
+  assert.deepEqual([kept?.kind, kept?.path], ['kept', changed.place]);
+  assert.match(String(kept?.why), /not committed: a\.txt, new\.txt/);
+  assert.equal(existsSync(mark), false);
+  // commits with the user's git, which does run the hooks
+  git(
+    committed.place,
+    '-c',
+    'core.hooksPath=/dev/null',
+    '-c',
+    'core.fsmonitor=false',
+    'commit',
+    '--quiet',
+    '--allow-empty',
+    '-m',
+    'own',
+  );
+  rmSync(mark, { force: true });
+  assert.match(String((await close(client, committed.id))?.why), /commits that no branch has/);
+  git(committed.place, '-c', 'core.fsmonitor=false', 'branch', 'kept');
+  rmSync(mark, { force: true });
+  await client.send(committed.id, { text: 'hi' });
+  assert.deepEqual(await close(client, committed.id), { kind: 'removed' });
+  assert.equal(existsSync(mark), false);
+});
+
+test('sessions that share a worktree keep it until the last one is closed', async (context) => {
+  const { client, create } = await start(context);
+  const { id, place } = await create();
+  const reader = await client.events(id);
+  const seq = await client.send(id, { text: 'hi' });
+  await reader.until('the reply', isEntry('LlmCompleted'));
+  reader.close();
+  const forked =
+    (await client.ask('POST', `/v1/sessions/${id}/fork`, { seq })).body.sessionId ?? '';
+  await client.send(forked, { text: 'hi too' });
+  assert.match(String((await close(client, id))?.why), /another open session/);
+  assert.deepEqual(await close(client, forked), { kind: 'removed' });
+  await client.send(id, { text: 'hi again' });
+  assert.equal(existsSync(path.join(place, 'a.txt')), true);
+});
+
+test('a lost worktree stops the session with words, and a move lists what is lost to user and model', async (context) => {
+  const script: Script = {
+    replies: [
+      { calls: [{ tool: 'edit', callId: 'c1', input: { path: 'a.txt', text: 'two\n' } }] },
+      { text: 'It is changed.' },
+      {
+        text: 'I know.',
+        expect: { last: { contains: ['The workspace was lost', '- a.txt', 'go on'] } },
+      },
+    ],
+  };
+  const { client, create, linked } = await start(context, script);
+  const { id, place } = await create();
+  const reader = await client.events(id);
+  await client.send(id, { text: 'change it' });
+  const told = await reader.until('the second reply', (message) =>
+    isEntry('LlmCompleted')(message)
+      ? JSON.stringify(message.content).includes('It is changed')
+      : false,
+  );
+  assert.equal(readFileSync(path.join(place, 'a.txt'), 'utf8'), 'two\n');
+  assert.equal((await client.ask('POST', `/v1/sessions/${id}/move`)).status, 409);
+  rmSync(place, { recursive: true });
+  const refused = await client.ask('POST', `/v1/sessions/${id}/inputs`, { text: 'go on' });
+  assert.deepEqual([refused.status, refused.body.error?.code], [409, 'workspaceGone']);
+  assert.match(refused.body.error?.message ?? '', /POST \/v1\/sessions\/ID\/move/);
+  assert.equal((await client.describe(id)).workspace?.isPresent, false);
+  const moved = await client.ask('POST', `/v1/sessions/${id}/move`);
+  assert.equal(moved.status, 200, moved.text);
+  assert.deepEqual(moved.body.lost, ['a.txt']);
+  assert.deepEqual([moved.body.workspace?.path, linked().length], [place, 1]);
+  assert.equal(readFileSync(path.join(place, 'a.txt'), 'utf8'), 'one\n');
+  const seq = await client.send(id, { text: 'go on' });
+  const after = await client.events(id, Number(told.id));
+  await after.until('the answer of the model, which was told', isEntry('LlmCompleted'));
+  const input = after.entries.find((entry) => entry.seq === seq);
+  assert.match(
+    input?.event.type === 'UserInput' ? input.event.text : '',
+    /lost[\s\S]*a\.txt[\s\S]*\n\ngo on$/,
+  );
+  assert.equal((await client.describe(id)).notice, '');
+  after.close();
+});

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { keyOf } from '../../../test/kit/terminal/typing.js';
+import { openPicker, type Picker, pick, pickerFrame } from '../src/choices.js';
+import { safe } from '../src/safe-text.js';
+
+const choices = ['apple', 'pear', 'plum', 'pineapple'].map((text) => ({ text, about: 'fruit' }));
+
+const press = (...keys: readonly string[]): Picker | number => {
+  let picker = openPicker('Fruit:', choices);
+  for (const key of keys) {
+    const picked = pick(picker, { kind: 'key', key: keyOf(key) });
+    if (picked.kind === 'taken') return picked.index;
+    picker = picked.picker;
+  }
+  return picker;
+};
+
+const rows: readonly (readonly [title: string, keys: readonly string[], index: number])[] = [
+  ['Enter takes the first', ['enter'], 0],
+  ['arrows move, and go round', ['down', 'down', 'enter'], 2],
+  ['up from the first is the last', ['up', 'enter'], 3],
+  ['letters narrow it', ["'pl'", 'enter'], 2],
+  ['what was narrowed away comes back', ["'plz'", 'backspace', 'enter'], 2],
+];
+
+for (const [title, keys, index] of rows)
+  test(`a list: ${title}`, () => assert.equal(press(...keys), index));
+
+test('a list: where nothing fits nothing is taken', () => {
+  const picker = press("'xyz'", 'enter', 'down');
+  assert.ok(typeof picker !== 'number');
+  assert.deepEqual(pickerFrame(picker, 40, (row) => row).rows.slice(0, 2), [
+    'Fruit: xyz',
+    '  nothing fits',
+  ]);
+});
+
+test('a list: what it shows', () => {
+  const picker = press('down');
+  assert.ok(typeof picker !== 'number');
+  assert.deepEqual(pickerFrame(picker, 60, (row) => safe`*${row}`).rows, [
+    'Fruit: ',
+    '  apple      fruit',
+    '*› pear       fruit',
+    '  plum       fruit',
+    '  pineapple  fruit',
+    '  ↑ ↓ move · type to filter · Enter selects · Escape closes',
+  ]);
+});

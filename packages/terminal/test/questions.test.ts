@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';
+import type { JudgedCall } from '@pawl/agent/policy/judged-call';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { fakeClock } from '../../../test/fake-clock.js';
+import { edit } from '../../../test/kit/agent/given.js';
+import { keyOf } from '../../../test/kit/terminal/typing.js';
+import { questionRows } from '../src/question-rows.js';
+import { type AnsweredQuestion, Questions, questionFrame } from '../src/questions.js';
+
+const questionOf = (callId: string, diff?: string): ApprovalRequest => ({
+  type: 'RequestApproval',
+  batchId: 'batch-1',
+  call: edit(callId),
+  why: 'because',
+  ...(diff === undefined ? {} : { diff }),
+});
+
+const look = { colour: 'no', columns: 60 } as const;
+const window = { columns: 60, rows: 12 };
+const long = `@@ -0,0 +1,40 @@\n${Array.from({ length: 40 }, (_, index) => `+line ${index}`).join('\n')}\n`;
+
+const seat = () => {
+  const clock = fakeClock();
+  const opened: string[] = [];
+  const back: string[] = [];
+  const answers: (readonly string[])[] = [];
+  let isTyping = false;
+  const told = (answered: AnsweredQuestion): string =>
+    `${answered.question.call.callId} ${answered.answer}${'reason' in answered ? ` ${answered.reason}` : ''}`.trim();
+  const questions = new Questions(clock, {
+    open: ({ call }) => void opened.push(call.callId),
+    answered: (given) => void answers.push(given.map(told)),
+    unanswered: (reply) => void back.push(reply),
+    isTyping: () => isTyping,
+    changed: () => undefined,
+  });
+  const see = (
+    actions: Stepped['actions'],
+    name = 'ExecutingTools',
+    previewing: readonly string[] = [],
+  ): void => {
+    const asked = actions.flatMap((action) =>
+      action.type === 'RequestApproval' ? [action.call] : [],
+    );
+    const calls = ['a', 'b', 'c'].map((callId) => ({
+      judged: asked.find((call: JudgedCall) => call.callId === callId) ?? edit(callId),
+      status: previewing.includes(callId) ? 'previewing' : 'awaitingApproval',
+    }));
+    const session = { settings: { workspace: '/project' } };
+    questions.see({ actions, state: { name, calls, session } } as unknown as Stepped); // it reads nothing else
+  };
+  const press = (...keys: readonly string[]): void => {
+    for (const key of keys) {
+      questions.keyPressed();
+      if (questions.takesKeys) questions.take({ kind: 'key', key: keyOf(key) }, window);
+    }
+  };
+  /** What the window shows, as it is drawn. */
+  const draw = (height = 6): readonly string[] => questions.rows(look, height, window);
+  const type = (typing: boolean): void => {
+    isTyping = typing;
+  };
+  return { clock, opened, back, answers, questions, see, press, draw, type };
+};
+
+const currentOf = ({ questions }: ReturnType<typeof seat>): string | null =>
+  questions.current?.call.callId ?? null;
+
+test('a question is shown when the keyboard is quiet, and answered when it was quiet while it stood there', () => {
+  const at = seat();
+  at.questions.keyPressed();
+  at.see([questionOf('a')]);
+  at.clock.advance(200);
+  assert.equal(currentOf(at), null);
+  at.clock.advance(100);
+  assert.equal(currentOf(at), 'a');
+  assert.equal(at.questions.takesKeys, false);
+  at.clock.advance(200);
+  at.questions.keyPressed();
+  at.clock.advance(200);
+  assert.deepEqual(at.opened, []);
+  at.clock.advance(100);
+  assert.deepEqual(at.opened, ['a']);
+});
+
+test('a user who is typing has more time before keys become answers', () => {
+  const at = seat();
+  at.type(true);
+  at.questions.keyPressed();
+  at.see([questionOf('a')]);
+  at.clock.advance(1_299);
+  assert.equal(currentOf(at), 'a');
+  assert.deepEqual(at.opened, []);
+  at.clock.advance(1);
+  assert.deepEqual(at.opened, ['a']);
+});
+
+test('one key answers: yes once, always this, the session, no with a reason', () => {
+  for (const [keys, then] of [
+    [["'y'"], 'a once'],
+    [["'Y'"], 'a once'],
+    [["'a'"], 'a always'],
+    [["'s'"], 'a session'],
+    [["'n'", 'enter'], 'a no'],
+    [["'n'", "'use pnpm'", 'enter'], 'a no use pnpm'],
+  ] as const) {
+    const at = seat();
+    at.see([questionOf('a')]);
+    at.clock.advance(600);
+    at.draw(100);
+    at.press(...keys);
+    assert.deepEqual(at.answers, [[then]]);
+  }
+});
+
+test('an answer that is not offered and a wrong key give advice and answer nothing', () => {
+  const at = seat();
+  at.see([questionOf('a')]);
+  at.clock.advance(600);
+  at.draw(40);
+  at.press("'p'");
+  assert.match(at.questions.advice, /does not offer/);
+  at.press("'x'");
+  assert.match(at.questions.advice, /'x' is no answer/);
+  at.press("'A'");
+  assert.deepEqual(at.answers, []);
+});
+
+test('a yes does not count before the end was on the screen; the key shows more instead', () => {
+  const at = seat();
+  at.see([questionOf('a', long)]);
+  at.clock.advance(600);
+  const shown = new Set(at.draw());
+  at.press("'y'", "'a'", "'s'", 'end', "'y'");
+  assert.deepEqual(at.answers, []);
+  assert.match(at.questions.advice, /read to the end first/);
+  // pressed a hundred times without being drawn, nothing is passed over
+  at.press(...Array.from({ length: 100 }, () => 'pagedown'), "'y'");
+  assert.deepEqual(at.answers, []);
+  for (let page = 0; page < 30; page += 1) {
+    for (const row of at.draw()) shown.add(row);
+    at.press('pagedown');
+  }
+  for (let line = 0; line < 40; line += 1)
+    assert.ok(
+      [...shown].some((row) => row.endsWith(`+ line ${line}`)),
+      `line ${line}`,
+    );
+  at.press("'y'");
+  assert.deepEqual(at.answers, [['a once']]);
+});
+
+test('a refusal needs no reading', () => {
+  const at = seat();
+  at.see([questionOf('a', long)]);
+  at.clock.advance(600);
+  at.draw();
+  at.press("'n'", 'enter');
+  assert.deepEqual(at.answers, [['a no']]);
+});
+
+test('in a window of another size it is to be read again', () => {
+  const at = seat();
+  at.see([questionOf('a', long)]);
+  at.clock.advance(600);
+  at.questions.rows(look, 100, window);
+  const wider = { columns: 61, rows: 12 };
+  at.questions.take({ kind: 'key', key: keyOf("'y'") }, wider);
+  assert.deepEqual(at.answers, []);
+  at.questions.rows({ ...look, columns: 61 }, 100, wider);
+  at.questions.take({ kind: 'key', key: keyOf("'y'") }, wider);
+  assert.deepEqual(at.answers, [['a once']]);
+});
+
+test('several questions stand in the order of the calls, and none is shown before all are known', () => {
+  const at = seat();
+  at.see([questionOf('c'), questionOf('b')], 'ExecutingTools', ['a']);
+  at.clock.advance(5_000);
+  assert.equal(currentOf(at), null);
+  at.see([questionOf('a')]);
+  at.clock.advance(600);
+  assert.equal(currentOf(at), 'a');
+  assert.equal(at.questions.position, 1);
+  assert.equal(at.questions.all.length, 3);
+});
+
+test('one key answers all of them when all were read', () => {
+  const at = seat();
+  at.see([questionOf('a'), questionOf('b')]);
+  at.clock.advance(600);
+  at.draw(100);
+  at.press("'A'");
+  assert.deepEqual(at.answers, []);
+  assert.match(at.questions.advice, /read all of them/);
+  assert.equal(currentOf(at), 'b');
+  at.draw(100);
+  at.press("'A'");
+  assert.deepEqual(at.answers, [['a once', 'b once']]);
+});
+
+test('one after the other; what is typed at one is no answer to the next', () => {
+  const at = seat();
+  at.see([questionOf('a'), questionOf('b')]);
+  at.clock.advance(600);
+  at.draw(100);
+  at.press("'y'");
+  at.draw(100);
+  at.press("'y'", "'y'");
+  assert.deepEqual(at.answers, [['a once']]);
+  assert.match(at.questions.advice, /new question/);
+  at.clock.advance(300);
+  at.press("'y'");
+  assert.deepEqual(at.answers, [['a once'], ['b once']]);
+});
+
+test('tab looks at the next; the answer is for the one on the screen', () => {
+  const at = seat();
+  at.see([questionOf('a'), questionOf('b')]);
+  at.clock.advance(600);
+  at.draw(100);
+  at.press('tab');
+  at.draw(100);
+  at.press("'y'");
+  assert.deepEqual(at.answers, [['b once']]);
+});
+
+test('a question that goes away gives the reason back that was being typed', () => {
+  const at = seat();
+  at.see([questionOf('a'), questionOf('b')]);
+  at.clock.advance(600);
+  at.press("'n'", "'use pnpm'");
+  at.see([{ type: 'WithdrawApproval', batchId: 'batch-1', callId: 'b' }]);
+  assert.equal(at.questions.replied, 'use pnpm');
+  at.see([{ type: 'WithdrawApproval', batchId: 'batch-1', callId: 'a' }]);
+  assert.deepEqual(at.back, ['use pnpm']);
+  assert.equal(currentOf(at), null);
+});
+
+test('backspace in an empty reason leads back to the question; a paste answers nothing', () => {
+  const at = seat();
+  at.see([questionOf('a')]);
+  at.clock.advance(600);
+  at.draw(100);
+  at.press("'n'", 'backspace');
+  at.questions.take({ kind: 'paste', text: 'y' }, window);
+  assert.deepEqual(at.answers, []);
+  at.press("'y'");
+  assert.deepEqual(at.answers, [['a once']]);
+});
+
+test('the row of keys says how much is left of the picture that it stands in', () => {
+  const at = seat();
+  at.see([questionOf('a', long)]);
+  at.clock.advance(1_000);
+  const keys = (rows: number): string =>
+    questionFrame(at.questions, look, { columns: 60, rows }, [], null).rows.at(-1) ?? '';
+  assert.match(keys(12), /↓ \d+ more rows/);
+  assert.doesNotMatch(keys(80), /more/);
+  assert.match(keys(12), /↓ \d+ more rows/);
+});
+
+test('the numbers of waiting questions are aligned', () => {
+  const at = seat();
+  at.see([questionOf('a'), questionOf('b')]);
+  at.clock.advance(1_000);
+  const { rows } = questionFrame(at.questions, look, { columns: 60, rows: 30 }, [], null);
+  assert.deepEqual(
+    rows.flatMap((row) => /^ *›? *\d (?=edit)/.exec(row)?.[0] ?? []),
+    ['  › 1 ', '    2 '],
+  );
+});
+
+test('facts about a call are true, appear once, and break between words', () => {
+  const description = {
+    ...describeQuestion(questionOf('a'), '/project'),
+    subject: { kind: 'input', text: '{}' },
+    paths: ['/elsewhere/.ssh/id_rsa'],
+    protectedPaths: ['/elsewhere/.ssh/id_rsa'],
+    needs: 'outside',
+    why: 'credentials are kept in /elsewhere/.ssh/id_rsa',
+  } as const;
+  const told = questionRows(description, look, 40).map((row): string => row.trim());
+  assert.ok(told.includes('leaves the workspace'), told.join('\n'));
+  assert.ok(!told.some((row) => row.startsWith('protected:')));
+  const words = told.join(' ');
+  assert.match(words, /reason: credentials are kept in \/elsewhere/);
+  const command = {
+    ...description,
+    subject: { kind: 'command', text: 'npm start' },
+    timeLimitMs: 120_000,
+  } as const;
+  const said = (background: boolean): string =>
+    questionRows({ ...command, background, why: 'because' }, look, 100)
+      .map(String)
+      .join('\n');
+  assert.match(said(false), /time limit: 2 min/);
+  assert.doesNotMatch(said(true), /time limit/);
+  assert.match(said(true), /protected: \/elsewhere\/\.ssh\/id_rsa$/m);
+});

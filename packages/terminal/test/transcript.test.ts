@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  callOf,
+  completed,
+  createStage,
+  type Stage,
+  type StageOptions,
+  stream,
+} from '../../../test/kit/terminal/stage.js';
+import { loadMarkdown, renderMarkdown } from '../src/markdown.js';
+
+before(loadMarkdown);
+
+/** The promise is 4 kB for each event of a stream. */
+const WRITE_BYTES_MAX = 4_096;
+
+const asked = (options: Partial<StageOptions> = {}): Stage => {
+  const stage = createStage({ columns: 60, ...options });
+  stage.happens({ type: 'UserInput', text: 'go', mode: 'steer' });
+  return stage;
+};
+
+const runs = (stage: Stage, call: ReturnType<typeof callOf>, text: string): string => {
+  stage.happens(completed('req-1', '', [call]));
+  stage.happens({ type: 'ToolStarted', batchId: 'batch-1', callId: call.callId });
+  return stage.happens({
+    type: 'ToolCompleted',
+    batchId: 'batch-1',
+    callId: call.callId,
+    outcome: { status: 'ok', text },
+  });
+};
+
+test('finished entries are printed, unfinished ones are shown, and none is in both', () => {
+  const stage = asked();
+  const printed = stage.happens({
+    type: 'TextDelta',
+    requestId: 'req-1',
+    text: 'One.\n\nTwo **is',
+  });
+  assert.equal(printed, '\nOne.');
+  assert.deepEqual(stage.scroll.rows(60, 0), ['', 'Two **is', '']);
+  assert.equal(stage.happens({ type: 'TextDelta', requestId: 'req-1', text: '** done.' }), '');
+  const last = stage.happens(completed('req-1', 'One.\n\nTwo **is** done.'));
+  assert.match(last, /^\nTwo is done\.\n\n─── \d\.\ds · 1\.5k tokens · \$0\.01 ───$/);
+  assert.deepEqual(stage.scroll.rows(60, 0), ['']);
+});
+
+const broken = (stage: Stage): string =>
+  stage.happens({
+    type: 'LlmFailed',
+    requestId: 'req-1',
+    error: { kind: 'overloaded', message: 'busy', retryable: true, retryAfterMs: null },
+    usage: null,
+    jitter: 0,
+  });
+
+test('a reply that broke off is dropped; what was printed of it is said to be void', () => {
+  const stage = asked();
+  stage.happens({ type: 'TextDelta', requestId: 'req-1', text: 'One.\n\nTwo' });
+  const printed = broken(stage);
+  assert.match(printed, /does not count/);
+  assert.doesNotMatch(printed, /Two/);
+  assert.deepEqual(stage.scroll.rows(60, 0), ['']);
+});
+
+test('a reply that broke off before anything of it was printed leaves no word', () => {
+  const stage = asked();
+  stage.happens({ type: 'TextDelta', requestId: 'req-1', text: 'One' });
+  assert.doesNotMatch(broken(stage), /One|count/);
+});
+
+test('half a block at a cancel is printed as it is, and marked', () => {
+  const stage = asked();
+  stage.happens({ type: 'TextDelta', requestId: 'req-1', text: '```ts\nconst a =' });
+  assert.match(
+    stage.happens({ type: 'CancelTurn' }),
+    / {2}const a =\n\n· \(cut off here\)\n· cancelled/,
+  );
+});
+
+test('a cancel before any text marks nothing', () => {
+  assert.doesNotMatch(asked().happens({ type: 'CancelTurn' }), /cut off/);
+});
+
+test('a call is one line; its whole text can be had once', () => {
+  const stage = asked();
+  const text = Array.from({ length: 50 }, (_, line) => `row ${line}`).join('\n');
+  const printed = runs(stage, callOf({ callId: 'a', tool: 'read', path: '/w/a.ts' }), text);
+  assert.equal(printed, '\n✓ read a.ts 50 lines 0.0s');
+  assert.match(stage.scroll.expand(), /^✓ read a\.ts.*\n {4}row 0\n[\s\S]* {4}row 49$/);
+  assert.equal(stage.scroll.expand(), '');
+});
+
+test('thoughts are seen while they come, then one line; they can be had in full', () => {
+  const stage = asked();
+  const text = 'I think about this for a while. '.repeat(20);
+  stage.happens({ type: 'ReasoningDelta', requestId: 'req-1', text });
+  stage.pass(1_500);
+  assert.equal(stage.scroll.rows(60, 0).filter((row) => row.startsWith('│')).length, 2);
+  const [row = ''] = stage.happens(completed('req-1', '')).trim().split('\n');
+  assert.match(row, /^· thought: I think about this for a while\. .*…$/);
+  assert.ok(row.length <= 60, row);
+  assert.equal(stage.scroll.expand().replace(/\n?│ /g, ' ').trim(), text.trim());
+});
+
+test('a list of what is to be done stays in sight while something goes on, until all is done', () => {
+  const stage = asked();
+  const call = callOf({ callId: 'a', tool: 'plan', shown: 'list' });
+  const items = [
+    '[x] look',
+    '[>] repair',
+    ...Array.from({ length: 7 }, (_, item) => `[ ] step ${item}`),
+  ];
+  assert.equal(
+    runs(stage, call, ['1 of 9 done', ...items].join('\n')).trim(),
+    '✓ plan plan 1 of 9 done 0.0s',
+  );
+  const rows = [
+    '1 of 9 done',
+    '  [>] repair',
+    ...[0, 1, 2, 3].map((item) => `  [ ] step ${item}`),
+    '  … 3 more',
+  ];
+  assert.deepEqual(stage.scroll.rows(60, 0), ['', ...rows, '']);
+  stage.happens(completed('req-2', 'Later.'));
+  assert.deepEqual(stage.scroll.rows(60, 0), ['']);
+  stage.happens({ type: 'UserInput', text: 'go on', mode: 'steer' });
+  assert.equal(stage.scroll.rows(60, 0).length, 9);
+  stage.happens(completed('req-3', '', [{ ...call, callId: 'b' }]));
+  stage.happens({ type: 'ToolStarted', batchId: 'batch-2', callId: 'b' });
+  const outcome = { status: 'ok', text: '1 of 1 done\n[x] look' } as const;
+  stage.happens({ type: 'ToolCompleted', batchId: 'batch-2', callId: 'b', outcome });
+  assert.deepEqual(stage.scroll.rows(60, 0), ['']);
+});
+
+test('a summary shows its beginning; Ctrl-O prints all of it', () => {
+  const stage = asked();
+  stage.happens(completed('req-1', 'One.'));
+  stage.happens({ type: 'CompactRequested' });
+  const summary = Array.from({ length: 20 }, (_, line) => `point ${line}`).join('\n');
+  const usage = {
+    inputTokens: 1,
+    outputTokens: 1,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    costUsd: 0,
+  };
+  const printed = stage.happens({
+    type: 'CompactionCompleted',
+    compactionId: compactionOf(stage),
+    summary,
+    usage,
+  });
+  assert.match(printed, /replaced by a summary\n│ point 0\n[\s\S]*│ point 7\n│ … 12 more$/);
+  assert.match(stage.scroll.expand(), /│ point 19$/);
+});
+
+const compactionOf = (stage: Stage): string => {
+  const state = stage.state();
+  assert.ok(state.name === 'Compacting', state.name);
+  return state.compactionId;
+};
+
+test('output of a tool can’t write an escape', () => {
+  const stage = asked({ look: { colour: 'yes' } });
+  const call = callOf({ callId: 'a', tool: 'bash', argv: ['x\u001b[2J'], mutating: true });
+  const printed = runs(stage, call, 'a\u001b[2J\u0007');
+  assert.match(printed, /x␛\[2J/);
+  assert.doesNotMatch(printed + stage.scroll.expand(), /\u001b\[2J|\u0007/);
+});
+
+test('in plain mode nothing is live: whole lines, and a line where a call starts', () => {
+  const stage = asked({ look: { plain: 'yes' } });
+  assert.equal(
+    stage.happens({ type: 'TextDelta', requestId: 'req-1', text: 'One.\n\nTwo' }),
+    '\nOne.',
+  );
+  assert.deepEqual(stage.scroll.rows(60, 0), []);
+  stage.happens(
+    completed('req-1', 'One.\n\nTwo', [callOf({ callId: 'a', tool: 'read', path: '/w/a.ts' })]),
+  );
+  const started = stage.happens({ type: 'ToolStarted', batchId: 'batch-1', callId: 'a' });
+  assert.equal(started.trim(), '▸ read a.ts');
+});
+
+test('without colours no escape is printed, with them each is closed', () => {
+  for (const colour of ['yes', 'no'] as const) {
+    const stage = asked({ look: { colour } });
+    const text = '# Head\n\n**bold** and `code`\n\n```ts\nconst a = 1;\n```\n';
+    const printed = stage.happens({ type: 'TextDelta', requestId: 'req-1', text }) + broken(stage);
+    assert.equal(printed.includes('\u001b'), colour === 'yes');
+    for (const line of printed.split('\n'))
+      assert.doesNotMatch(line, /\u001b\[(?!2[2-9]m|39m|0m)[\d;]+m[^\u001b]*$/);
+  }
+});
+
+for (const [title, text] of [
+  [
+    'a block of code that does not end',
+    `\`\`\`ts\n${'const value = compute(first, second); // 日本語\n'.repeat(300)}`,
+  ],
+  ['one line that does not end', 'word '.repeat(4_000)],
+  ['one line of wide characters', '日本語の文章、'.repeat(900)],
+  [
+    'a table that does not end',
+    `| a | b |\n|---|---|\n${`| ${'x'.repeat(60)} | ${'y'.repeat(60)} |\n`.repeat(80)}`,
+  ],
+] as const) {
+  test(`each event of a stream writes at most 4 kB: ${title}, in a large window`, () => {
+    const stage = asked({ columns: 240, rows: 70, look: { colour: 'yes' } });
+    stream(stage, 'req-1', text, 40);
+    stage.pass(100);
+    for (const written of stage.screen.writes())
+      assert.ok(Buffer.byteLength(written) <= WRITE_BYTES_MAX, written);
+  });
+}
+
+test('a window that changes in the middle of an answer: what was printed stays, one status, nothing twice', async () => {
+  const stage = asked({ columns: 80, rows: 20 });
+  const words = Array.from({ length: 120 }, (_, index) => `word${index}`);
+  const text = words
+    .map((word, index) => (index % 12 === 11 ? `${word}\n\n` : `${word} `))
+    .join('');
+  const sizes = [70, 100, 50, 64, 110, 80];
+  for (let at = 0; at < text.length; at += 6) {
+    stage.happens({ type: 'TextDelta', requestId: 'req-1', text: text.slice(at, at + 6) });
+    stage.clock.advance(10);
+    const columns = at % 120 === 0 ? sizes[(at / 120) % sizes.length] : undefined;
+    if (columns === undefined) continue;
+    await stage.screen.resize(columns, 20);
+    stage.pass(0);
+  }
+  stage.happens(completed('req-1', text));
+  stage.pass(50);
+  const shown = await stage.screen.text();
+  for (const word of words)
+    assert.equal(shown.match(new RegExp(`\\b${word}\\b`, 'g'))?.length, 1, `${word} in ${shown}`);
+  assert.equal(shown.match(/ready · /g)?.length, 1);
+  assert.doesNotMatch(shown, /answering|thinking/);
+});
+
+const anyBlock = fc.constantFrom(
+  'A paragraph of some words that is longer than the window is wide, so it is broken.\n\n',
+  '# Head\n\n',
+  '- one\n- two\n\n',
+  '```ts\nconst a = 1;\n\nconst b = 2;\n```\n\n',
+  '| a | b |\n|---|---|\n| c | d |\n\n',
+  '> quote\n\n',
+);
+
+test('however an answer is cut into deltas, the screen shows it once, as if it had come at once', async () => {
+  const run = async (blocks: readonly string[], size: number): Promise<void> => {
+    const stage = asked({ columns: 50, rows: 12 });
+    const text = blocks.join('');
+    stream(stage, 'req-1', text, size);
+    stage.happens(completed('req-1', text));
+    stage.pass(50);
+    const rows = renderMarkdown({ colour: 'no', columns: 50 }, text, 50, true);
+    const shown = (await stage.screen.text()).split('\n');
+    assert.deepEqual(shown.slice(0, -4), ['', '> go', '', ...rows, '']);
+  };
+  const given = [
+    fc.array(anyBlock, { minLength: 1, maxLength: 12 }),
+    fc.integer({ min: 1, max: 60 }),
+  ] as const;
+  // Two lists in a row are one.
+  const apart = (blocks: readonly string[]): boolean =>
+    !blocks.some((block, at) => block[0] === '-' && blocks[at + 1]?.[0] === '-');
+  await fc.assert(fc.asyncProperty(given[0].filter(apart), given[1], run), { numRuns: 60 });
+});

@@ -1,0 +1,160 @@
+import { anthropicModel } from '../../../packages/agent/src/models/anthropic.js';
+import { googleModel } from '../../../packages/agent/src/models/google.js';
+import { compatibleModel } from '../../../packages/agent/src/models/openai-compatible.js';
+import { openAiModel } from '../../../packages/agent/src/models/openai-responses.js';
+import type { LeanFetch } from '../../../packages/agent/src/platform/http.js';
+import type { Model, ModelFacts } from '../../../packages/agent/src/ports/model.js';
+import { type ReplyPart, type ServerReply, startAnthropicServer } from '../../servers/anthropic.js';
+import type { WireServer } from '../../servers/base.js';
+import { startChatServer } from '../../servers/chat.js';
+import { startGoogleServer } from '../../servers/google.js';
+import { startOpenAiServer } from '../../servers/openai.js';
+import {
+  DEFAULT_TOKENS,
+  PAGE,
+  stopOf,
+  type WireFailure,
+  type WirePart,
+  type WireReply,
+} from '../../servers/reply.js';
+import { adapterOptions } from './adapter-options.js';
+
+/** The four wires: a strict server of each, and a model that speaks to it. Replies are given in words that are no wire's. */
+
+export type WireName = 'anthropic' | 'openai' | 'google' | 'chat';
+
+export type Scripted =
+  | readonly (WireReply | ((body: unknown) => WireReply))[]
+  | ((body: unknown, index: number) => WireReply);
+
+export type TestedWire = {
+  readonly name: WireName;
+  start(replies: Scripted): Promise<WireServer>;
+  /** `fetch`: in place of a connection. */
+  model(url: string, name?: string, key?: string, fetch?: LeanFetch): Model;
+};
+
+const facts: ModelFacts = {
+  windowTokens: 100_000,
+  outputTokensMax: 1_000,
+  thinking: 'yes',
+  tools: 'yes',
+  prices: { input: 1, output: 10, cacheRead: 0.1, cacheWrite: 1.25 },
+  source: 'test',
+};
+
+// ---- Anthropic's server has words of its own ----
+
+const partOf = (part: WirePart): ReplyPart => {
+  switch (part.type) {
+    case 'thinking':
+      return { type: 'thinking', text: part.text, signature: part.secret };
+    case 'refusal':
+      return { type: 'text', text: part.text };
+    default:
+      return part;
+  }
+};
+
+const STOPS = {
+  end: 'end_turn',
+  toolUse: 'tool_use',
+  maxTokens: 'max_tokens',
+  filter: 'refusal',
+  refusal: 'refusal',
+  unknown: 'moon_phase',
+  malformedCall: 'end_turn',
+} as const;
+
+const FAILURES: Readonly<Record<WireFailure, readonly [number, string, string]>> = {
+  rateLimit: [
+    429,
+    'rate_limit_error',
+    'Number of request tokens has exceeded your per-minute rate limit',
+  ],
+  quota: [
+    400,
+    'invalid_request_error',
+    'Your credit balance is too low to access the Anthropic API.',
+  ],
+  auth: [401, 'authentication_error', 'invalid x-api-key'],
+  overloaded: [529, 'overloaded_error', 'Overloaded'],
+  broken: [500, 'api_error', 'Internal server error'],
+  tooLong: [400, 'invalid_request_error', 'prompt is too long: 203142 tokens > 200000 maximum'],
+  badRequest: [400, 'invalid_request_error', 'no such parameter'],
+  filtered: [400, 'invalid_request_error', 'Output blocked by content filtering policy'],
+  page: [502, '', PAGE],
+};
+
+const anthropicReply = (reply: WireReply): ServerReply => {
+  if (reply.type === 'nothing') return reply;
+  if (reply.type === 'failure') {
+    const [status, errorType, message] = FAILURES[reply.failure];
+    const headers =
+      reply.retryAfterS === undefined ? {} : { 'retry-after': String(reply.retryAfterS) };
+    return { type: 'error', status, errorType, message, headers };
+  }
+  const { input, cached, output } = reply.tokens ?? DEFAULT_TOKENS;
+  return {
+    type: 'message',
+    parts: reply.parts.map(partOf),
+    stopReason: STOPS[stopOf(reply)],
+    end: reply.end ?? 'whole',
+    usage: { input_tokens: input - cached, cache_read_input_tokens: cached, output_tokens: output },
+  };
+};
+
+const through = (fetch: LeanFetch | undefined): { fetch?: LeanFetch } =>
+  fetch === undefined ? {} : { fetch };
+
+export const wires: readonly TestedWire[] = [
+  {
+    name: 'anthropic',
+    start: (replies) =>
+      startAnthropicServer({
+        replies:
+          typeof replies === 'function'
+            ? (body, index) => anthropicReply(replies(body, index))
+            : replies.map((reply) =>
+                typeof reply === 'function'
+                  ? (body: unknown) => anthropicReply(reply(body))
+                  : anthropicReply(reply),
+              ),
+      }),
+    model: (baseUrl, name = 'claude-sonnet-5-5', apiKey = 'key', fetch?) =>
+      anthropicModel(
+        adapterOptions(`anthropic/${name}`, baseUrl, {
+          apiKey,
+          facts,
+          thinksByItself: true,
+          ...through(fetch),
+        }),
+      ),
+  },
+  {
+    name: 'openai',
+    start: startOpenAiServer,
+    model: (baseUrl, name = 'gpt-6.2-sol', apiKey = 'key', fetch?) =>
+      openAiModel(
+        adapterOptions(`openai/${name}`, `${baseUrl}/v1`, { apiKey, facts, ...through(fetch) }),
+      ),
+  },
+  {
+    name: 'google',
+    start: startGoogleServer,
+    model: (baseUrl, name = 'gemini-3.8-flash', apiKey = 'key', fetch?) =>
+      googleModel(adapterOptions(`google/${name}`, baseUrl, { apiKey, facts, ...through(fetch) })),
+  },
+  {
+    name: 'chat',
+    start: (replies) => startChatServer(replies, { key: 'key' }),
+    model: (baseUrl, name = 'qwen3', apiKey = 'key', fetch?) =>
+      compatibleModel(
+        adapterOptions(`openai-compatible/${name}`, `${baseUrl}/v1`, {
+          apiKey,
+          facts,
+          ...through(fetch),
+        }),
+      ),
+  },
+];
