@@ -149,6 +149,11 @@ export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen' | 'hooks'> & {
    * they are gone.
    */
   readonly droppedBytes?: number;
+  /**
+   * The tool bounds its text itself, to so many bytes: up to there it is not cut, unless the
+   * session's limit is lower than usual or the batch is full.
+   */
+  readonly cutBytes?: number;
 };
 
 /**

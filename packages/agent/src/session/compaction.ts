@@ -13,10 +13,10 @@ import type {
   UserText,
 } from '../machine/message.js';
 import type { State } from '../machine/state.js';
-import type { Usage } from '../machine/usage.js';
+import { sumUsage, type Usage } from '../machine/usage.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
 import { type HookVerdicts, hookNotes } from '../policy/judged-call.js';
-import type { Model } from '../ports/model.js';
+import type { Model, ModelRequest } from '../ports/model.js';
 import type { Tool } from '../ports/tool.js';
 import type { Equipment, RunningSession } from './equipment.js';
 import {
@@ -102,7 +102,8 @@ export class Compactions {
 
   /**
    * The call has the same instructions and tools as every request: providers refuse calls and
-   * results without their tools, and read the common start from their cache.
+   * results without their tools, and read the common start from their cache. Forbidding tools would
+   * change that start for some, so they are forbidden only to a model that has called one.
    */
   async #summarise(action: StartCompaction, state: State, verdicts: WithHooks): Promise<void> {
     const { compactionId } = action;
@@ -112,31 +113,39 @@ export class Compactions {
     const model = this.#equipment.model(settings.model);
     const { prices } = model.facts;
     const { messages, replaced } = summaryRequest(action, state, model, this.#equipment, verdicts);
-    const reading = readStream({
-      model,
-      request: { instructions, tools: declarations, toolChoice: 'none', messages },
-      clock,
-      firstByteMs: settings.firstByteMs,
-      silenceMs: settings.silenceMs,
-      onPiece: () => undefined,
-      onLateUsage: (tokens) =>
-        post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
-      onBadUsage: (fault) =>
-        post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
-    });
-    const ending = await this.#requests.follow(compactionId, reading);
-    if (ending.type === 'aborted') return;
-    const usage = ending.usage === null ? null : priceUsage(ending.usage, prices);
+    const ask = async (toolChoice: Pick<ModelRequest, 'toolChoice'>): Promise<ReplyEnding> => {
+      const reading = readStream({
+        model,
+        request: { instructions, tools: declarations, messages, ...toolChoice },
+        clock,
+        firstByteMs: settings.firstByteMs,
+        silenceMs: settings.silenceMs,
+        onPiece: () => undefined,
+        onLateUsage: (tokens) =>
+          post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
+        onBadUsage: (fault) =>
+          post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
+      });
+      return this.#requests.follow(compactionId, reading);
+    };
+    const first = await ask({});
+    const ending = callsTools(first) ? await ask({ toolChoice: 'none' }) : first;
+    const usages = first === ending ? [ending] : [first, ending];
+    const usage = usages.reduce<Usage | null>((sum, reply) => {
+      const tokens = reply.type === 'aborted' ? null : reply.usage;
+      return tokens === null ? sum : sumUsage(sum, priceUsage(tokens, prices));
+    }, null);
+    if (ending.type === 'aborted') {
+      if (usage !== null) post({ type: 'UsageReported', usageId: compactionId, usage });
+      return;
+    }
     if (ending.type === 'failed')
       return this.#fail(compactionId, ending.error.message, usage, verdicts);
     const fault = summaryFault(ending);
     if (fault !== null)
       return this.#fail(compactionId, `${model.id} wrote no summary: ${fault}`, usage, verdicts);
-    const summary = appendPreserved(
-      replyText(ending),
-      replaced,
-      preservationOptions(state, this.#equipment),
-    );
+    const options = preservationOptions(state, this.#equipment);
+    const summary = `${frame(options.turn)}\n\n${appendPreserved(replyText(ending), replaced, options)}`;
     post({
       type: 'CompactionCompleted',
       compactionId,
@@ -157,6 +166,19 @@ const askForSummary = (messages: readonly Message[], text: string): readonly Mes
   };
   return [...(last?.role === 'user' ? messages.slice(0, -1) : messages), asking];
 };
+
+/** Stands before a summary, so that the model does not take its own words for the user's. */
+const frame = (turn: PreservationOptions['turn']): string => {
+  const next =
+    turn === 'running'
+      ? "You are in the middle of the work: go on with 'Next'."
+      : "The work on the last request is over: wait for the user's words below.";
+  return `[The conversation so far was replaced by your summary of it. ${next} Files that you read still count as read.]`;
+};
+
+/** Calls in the reply show that the model went on with the work, whatever text stands beside. */
+const callsTools = (reply: ReplyEnding): boolean =>
+  reply.type === 'completed' && reply.parts.some(({ type }) => type === 'call');
 
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
 

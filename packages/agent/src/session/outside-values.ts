@@ -182,6 +182,7 @@ const { usage: outcomeUsage, ...unpaidFields } = outcomeFields;
 const outcomeShape: Shape<UnpaidOutcome> = object<UnpaidOutcome>({
   ...unpaidFields,
   droppedBytes: optional(count),
+  cutBytes: optional(count),
 });
 
 type OutcomeCheck = { readonly outcome: ToolOutcome; readonly usageFault: string | null };

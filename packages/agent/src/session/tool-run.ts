@@ -14,7 +14,7 @@ import type { CallOutcome } from '../machine/call.js';
 import type { StoppedCall } from '../machine/event.js';
 import { remainingIn, spendingId } from '../machine/moves/budget.js';
 import type { Settings } from '../machine/settings.js';
-import type { SessionData } from '../machine/state.js';
+import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, waitAtMost } from '../platform/clock.js';
 import { decide, levelOfCall } from '../policy/decide.js';
@@ -34,6 +34,7 @@ import type { OnApplied, Post } from './loop.js';
 import { UNKNOWN_USAGE } from './model-call.js';
 import { takeHashes, takeOutcome, uncountableText } from './outside-values.js';
 import {
+  BatchRoom,
   createJoiner,
   cutOutcome,
   type Joiner,
@@ -94,6 +95,7 @@ export class ToolRuns {
   #closing = false;
   /** Of calls that never began, and of those that the end of the session has stopped. */
   readonly #stopped = createStoppedCalls();
+  readonly #batchRoom = new BatchRoom();
 
   constructor(equipment: Equipment, session: RunningSession) {
     this.#equipment = equipment;
@@ -361,7 +363,11 @@ export class ToolRuns {
     userHooks: UserHookRuns | null,
   ): Promise<CallOutcome> {
     const clean = redactOutcome(this.#equipment.redactor, outcome);
-    const cut = await cutOutcome(clean, this.#settings().outputCutBytes, this.#blobs);
+    const { outputCutBytes } = this.#settings();
+    const room = this.#batchRoom.take(run.batchId, clean, outputCutBytes, () =>
+      endedTexts(this.#session.state()),
+    );
+    const cut = await cutOutcome(clean, room.limitBytes, this.#blobs, room.why);
     if (userHooks === null || run.isForgotten) return cut;
     const { call, signal, force } = run;
     // After its deadline the signal of the call is aborted already.
@@ -387,6 +393,12 @@ export class ToolRuns {
     this.#session.post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: whole });
   }
 }
+
+/** Results of the running batch that have come, also before a resume. */
+const endedTexts = (state: State): readonly string[] =>
+  state.name === 'ExecutingTools'
+    ? state.calls.flatMap((call) => ('outcome' in call ? [call.outcome.text] : []))
+    : [];
 
 /** A call from its preparation to its outcome. */
 type ToolRun = {

@@ -12,6 +12,7 @@ import {
   readNumber,
   type TranslatedInput,
 } from './define-tool.js';
+import { findEndings } from './edit/lines.js';
 import { failed } from './file-change.js';
 import {
   decodeFile,
@@ -23,8 +24,10 @@ import {
 } from './files.js';
 import { keepPicture } from './picture.js';
 
-/** Below the limit at which the runtime truncates results, so that shown text has no gap. */
-const SHOWN_BYTES = 28_000;
+/** What one call shows of a file. The runtime does not cut it, so that shown text has no gap. */
+const SHOWN_BYTES = 50_000;
+/** For a remark, and the line that says where it goes on. */
+const ROOM_BYTES = 1_000;
 const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
 const BLOB = /^blob:([0-9a-f]{64})$/;
@@ -107,6 +110,18 @@ const remarks: Readonly<Record<Encoding, string>> = {
   unknown: '[not valid UTF-8, shown with replacement characters; it can be read, but not edited]',
 };
 
+/** What the shown lines do not tell of the file, and an edit or a command may have to know. */
+const fileNote = (text: string, encoding: Encoding): string => {
+  const endings = findEndings(text);
+  const notes = [
+    ...(endings === '\r\n' ? ['CRLF line endings'] : []),
+    ...(endings === 'mixed' ? ['mixed line endings: LF and CRLF'] : []),
+    ...(encoding === 'utf8-bom' ? ['a byte order mark'] : []),
+    ...(text === '' || text.endsWith('\n') ? [] : ['no line break at the end']),
+  ];
+  return notes.length === 0 ? '' : `[the file has ${notes.join(', ')}]`;
+};
+
 const showLine = (line: string, number: number): string => {
   const text = line.endsWith('\r') ? line.slice(0, -1) : line;
   if (text.length <= LINE_CHARACTERS_MAX) return `${number}\t${text}`;
@@ -149,7 +164,7 @@ const showLines = (
   const summary = isPart
     ? `lines ${offset}-${next - 1} of ${lines.length}`
     : plural(lines.length, 'line');
-  return { status: 'ok', text: shown.join('\n'), summary };
+  return { status: 'ok', text: shown.join('\n'), summary, cutBytes: SHOWN_BYTES + ROOM_BYTES };
 };
 
 const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => {
@@ -222,7 +237,10 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
     case 'file': {
       const decoded = decodeFile(loaded.bytes);
       context.files.set(real, loaded.sha256, editableText(decoded));
-      if (decoded.kind === 'text') return showLines(decoded.text, remarks[decoded.encoding], input);
+      if (decoded.kind === 'text') {
+        const remark = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
+        return showLines(decoded.text, remark, input);
+      }
       return showBinary(shown, loaded.bytes, context);
     }
     default:

@@ -41,7 +41,9 @@ const tokensOf = ({ messages, tools }: ModelRequest): number => {
   return INSTRUCTIONS_TOKENS + Math.ceil(sum / 4);
 };
 
-const isSummarising = (request: ModelRequest): boolean => request.toolChoice === 'none';
+const isSummarising = (request: ModelRequest): boolean =>
+  request.messages.at(-1)?.parts.some((part) => 'origin' in part && part.origin === 'note') ===
+  true;
 
 /** What a provider refuses whatever the size. */
 const assertWellFormed = (messages: readonly Message[]): void => {

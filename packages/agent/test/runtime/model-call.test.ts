@@ -131,7 +131,7 @@ test('a compaction asks once, with the instructions and tools of every request, 
   assert.equal(compaction?.instructions, 'be brief');
   assert.deepEqual(
     [compaction?.tools, compaction?.toolChoice, before?.toolChoice],
-    [before?.tools, 'none', undefined],
+    [before?.tools, undefined, undefined],
   );
   assert.deepEqual(compaction?.messages.slice(0, 3), before?.messages);
   assert.deepEqual(compaction?.messages.at(-1), {
@@ -142,21 +142,29 @@ test('a compaction asks once, with the instructions and tools of every request, 
     compaction?.messages.map(({ role }) => role),
     compaction?.messages.map((_message, index) => (index % 2 === 0 ? 'user' : 'assistant')),
   );
-  assert.match(JSON.stringify(on.model.requests[4]?.messages), /the summary.*three/s);
+  const next = JSON.stringify(on.model.requests[4]?.messages);
+  assert.match(next, /The conversation so far was replaced.*the summary.*three/s);
   assert.equal(on.model.requests.length, 5);
 });
 
-test('a compaction goes on from a trailing user message, and calls in its reply are not made', async () => {
+test('a compaction goes on from a trailing user message; a reply with calls is asked for again without tools', async () => {
   let runs = 0;
   const look = tool('look', () => {
     runs += 1;
     return ok('seen');
   });
   const called = rawCall('9', 'look');
-  const summary = pieces(completed([{ type: 'text', text: 'the summary' }, called], 'toolUse'));
+  const working = pieces(completed([{ type: 'text', text: 'I go on' }, called], 'toolUse'));
   const on = await play({
     tools: [look],
-    model: testModel(say('a'), callTools(rawCall('1', 'look')), overflow, summary, say('done')),
+    model: testModel(
+      say('a'),
+      callTools(rawCall('1', 'look')),
+      overflow,
+      working,
+      say('the summary'),
+      say('done'),
+    ),
   });
   for (const text of ['one', 'two']) {
     await on.say(text);
@@ -176,14 +184,22 @@ test('a compaction goes on from a trailing user message, and calls in its reply 
     origin: 'note',
     text: 'summarise',
   });
-  assert.match(JSON.stringify(on.model.requests[4]?.messages), /the summary.*seen/s);
+  const again = on.model.requests[4];
+  assert.deepEqual([on.model.requests[3]?.toolChoice, again?.toolChoice], [undefined, 'none']);
+  assert.deepEqual(again?.messages, compaction, 'else the same request');
+  const next = JSON.stringify(on.model.requests[5]?.messages);
+  assert.match(next, /the summary.*seen/s);
+  assert.doesNotMatch(next, /I go on/, 'words beside a call are no summary');
+  assert.match(
+    next,
+    /"\[The conversation so far was replaced by your summary of it\. You are in the/,
+  );
   assert.equal(runs, 1);
 });
 
 for (const [title, answer] of [
   ['fails', overflow],
   ['is blank', say('  ')],
-  ['calls a tool and says nothing', callTools(rawCall('9', 'look'))],
   ['is cut off', pieces(completed([{ type: 'text', text: 'half a summ' }], 'maxTokens'))],
   ['is refused', pieces(completed([{ type: 'text', text: 'No.' }], 'refusal'))],
   [

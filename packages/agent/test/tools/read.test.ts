@@ -18,13 +18,29 @@ const utf16 = (text: string): Buffer => Buffer.from(`\ufeff${text}`, 'utf16le');
 const rows: readonly Row[] = [
   { title: 'lines have numbers', file: 'a\n\nb\n', status: 'ok', text: '1\ta\n2\t\n3\tb' },
   {
-    title: 'a last line without a line break counts',
+    title: 'a last line without a line break counts, and is said to have none',
     file: 'a\nb',
     status: 'ok',
-    text: '1\ta\n2\tb',
+    text: '[the file has no line break at the end]\n1\ta\n2\tb',
   },
-  { title: 'CRLF is not shown', file: 'a\r\nb\r\n', status: 'ok', text: '1\ta\n2\tb' },
-  { title: 'a byte order mark is not shown', file: '\ufeffa\n', status: 'ok', text: '1\ta' },
+  {
+    title: 'CRLF is said, not shown',
+    file: 'a\r\nb\r\n',
+    status: 'ok',
+    text: '[the file has CRLF line endings]\n1\ta\n2\tb',
+  },
+  {
+    title: 'all of it stands in one note',
+    file: '\ufeffa\r\nb\nc',
+    status: 'ok',
+    text: '[the file has mixed line endings: LF and CRLF, a byte order mark, no line break at the end]\n1\ta\n2\tb\n3\tc',
+  },
+  {
+    title: 'a byte order mark is said, not shown',
+    file: '\ufeffa\n',
+    status: 'ok',
+    text: '[the file has a byte order mark]\n1\ta',
+  },
   { title: 'an empty file says so', file: '', status: 'ok', text: '[the file is empty]' },
   {
     title: 'a part says where it goes on',
@@ -54,10 +70,10 @@ const rows: readonly Row[] = [
     text: `1\t${'x'.repeat(2_000)} … 5 more characters in this line\n2\tb`,
   },
   {
-    title: 'a long file is shown in parts that are smaller than the limit for outputs',
+    title: 'a long file is shown in parts that are as large as a call may show',
     file: `${'y'.repeat(99)}\n`.repeat(1_000),
     status: 'ok',
-    text: /^1\ty[\s\S]{27000,28000}\[lines 1-\d+ of 1000; go on with offset \d+\]$/,
+    text: /^1\ty[\s\S]{49000,50000}\[lines 1-\d+ of 1000; go on with offset \d+\]$/,
   },
   {
     title: 'UTF-16 is decoded and said to be',

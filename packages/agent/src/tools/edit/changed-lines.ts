@@ -34,18 +34,19 @@ const pairLines = (earlier: readonly string[], now: readonly string[]): Compared
   const changed: (readonly [number, number])[] = [];
   let before = 0;
   let after = 0;
-  for (const { added, removed, value } of parts) {
-    if (removed) before += value.length;
-    else if (added) {
+  for (const [index, { added, removed, value }] of parts.entries()) {
+    if (removed) {
+      before += value.length;
+      const isReplaced = parts[index + 1]?.added === true || parts[index - 1]?.added === true;
+      if (!isReplaced) changed.push([after, after]);
+    } else if (added) {
       changed.push([after + 1, after + value.length]);
       after += value.length;
     } else {
-      for (let index = 0; index < value.length; index++) partners[before + index] = after + index;
+      for (let at = 0; at < value.length; at++) partners[before + at] = after + at;
       before += value.length;
       after += value.length;
     }
-    const last = changed.at(-1);
-    if (removed && (last === undefined || last[1] < after)) changed.push([after, after]);
   }
   return { partners, changed };
 };
