@@ -18,13 +18,13 @@ import {
 } from './define-tool.js';
 import { planEdits, type TextEdit } from './edit/plan-edits.js';
 import {
-  type ChangedFile,
   changeFile,
   hashChange,
   type PlanChange,
   type PlannedChange,
   previewChange,
   refuseChange,
+  type StaleFile,
 } from './file-change.js';
 import {
   decodeFile,
@@ -156,7 +156,7 @@ const editText = (
 /** Plans edits whose places are the same lines as in the text that the model saw. */
 const rebaseEdits = async (
   input: Input,
-  { loaded, real, shown, earlier }: ChangedFile,
+  { loaded, real, shown, earlier }: StaleFile,
 ): Promise<PlannedChange> => {
   const { compareLines } = await import('./edit/changed-lines.js');
   const decoded = decodeFile(loaded.bytes);

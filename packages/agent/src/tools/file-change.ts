@@ -55,10 +55,10 @@ export type PlanChange = {
    * Plans a change of some lines in a file that has changed since the model saw `earlier`; refused
    * if the lines of the change are not the same ones. Absent if the change needs the whole file.
    */
-  rebase?(file: ChangedFile): Promise<PlannedChange>;
+  rebase?(file: StaleFile): Promise<PlannedChange>;
 };
 
-export type ChangedFile = {
+export type StaleFile = {
   readonly loaded: Extract<LoadedFile, { kind: 'file' }>;
   readonly real: string;
   readonly shown: string;

@@ -316,7 +316,9 @@ type FoundLine = {
 /** A matching line with the lines around it that no other match has. */
 type Hit = { readonly lines: readonly FoundLine[] };
 
-/** `FILE NUL NUMBER:COLUMN:TEXT`, or `FILE NUL NUMBER-TEXT` around a match; null for other records. */
+/**
+ * `FILE NUL NUMBER:COLUMN:TEXT`, or `FILE NUL NUMBER-TEXT` around a match; null for other records.
+ */
 const readLine = (record: string): FoundLine | null => {
   const [, file, number, column, text] = /^([^\0]+)\0(\d+)(?:-|:(\d+):)(.*)$/s.exec(record) ?? [];
   if (file === undefined || text === undefined) return null;
