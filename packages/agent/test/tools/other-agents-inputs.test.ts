@@ -127,7 +127,12 @@ for (const { tool, input, becomes } of read) {
     const judgement = await place.judge(tool, input);
     assert.equal(judgement.kind, 'ok');
     assert.deepEqual(judgement.input, becomes, 'what policy decides about and the journal keeps');
-    if (tool !== 'bash') assert.deepEqual(judgement.facts.paths, [place.path('file')]);
+    if (tool === 'bash')
+      assert.deepEqual(
+        judgement.facts.argv,
+        becomes.command === undefined ? [] : [becomes.command],
+      );
+    else assert.deepEqual(judgement.facts.paths, [place.path('file')]);
   });
 }
 
