@@ -143,7 +143,28 @@ export const requestMessages = (
 ): readonly Message[] =>
   messagesOf(conversation)
     .slice(0, length)
-    .map((message) => withoutForeignReasoning(message, model));
+    .map((message, index) =>
+      withoutForeignReasoning(index === 0 ? frameSummary(message) : message, model),
+    );
+
+/** Names the user's request of a running turn, which stands below its summary word for word. */
+export const PRESERVED_REQUEST = 'what the user asked for, word for word';
+
+/** Says before a summary what it is, so that the model does not take its own words for the user's. */
+const frameSummary = (message: Message): Message => {
+  if (message.role !== 'user') return message;
+  const parts = message.parts.map((part) => {
+    if (part.type !== 'text' || part.origin !== 'summary') return part;
+    const next = part.text.includes(`[kept: ${PRESERVED_REQUEST}]`)
+      ? "You are in the middle of the work: go on with 'Next'."
+      : 'Go on from it.';
+    const frame =
+      `[The conversation so far was replaced by your summary of it. ${next} Files that you read ` +
+      'still count as read.]';
+    return { ...part, text: `${frame}\n\n${part.text}` };
+  });
+  return { ...message, parts };
+};
 
 const withoutForeignReasoning = (message: Message, model: string): Message => {
   if (message.role === 'user' || (message.model === model && !message.cut)) return message;

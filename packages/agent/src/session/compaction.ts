@@ -3,7 +3,12 @@
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { findSkill } from '../extensions/skills/read-skill.js';
 import type { Action } from '../machine/action.js';
-import { estimateTokens, messagesOf, requestMessages } from '../machine/conversation.js';
+import {
+  estimateTokens,
+  messagesOf,
+  PRESERVED_REQUEST,
+  requestMessages,
+} from '../machine/conversation.js';
 import type {
   AssistantMessage,
   AssistantPart,
@@ -144,8 +149,11 @@ export class Compactions {
     const fault = summaryFault(ending);
     if (fault !== null)
       return this.#fail(compactionId, `${model.id} wrote no summary: ${fault}`, usage, verdicts);
-    const options = preservationOptions(state, this.#equipment);
-    const summary = `${frame(options.turn)}\n\n${appendPreserved(replyText(ending), replaced, options)}`;
+    const summary = appendPreserved(
+      replyText(ending),
+      replaced,
+      preservationOptions(state, this.#equipment),
+    );
     post({
       type: 'CompactionCompleted',
       compactionId,
@@ -165,15 +173,6 @@ const askForSummary = (messages: readonly Message[], text: string): readonly Mes
     parts: last?.role === 'user' ? [...last.parts, ask] : [ask],
   };
   return [...(last?.role === 'user' ? messages.slice(0, -1) : messages), asking];
-};
-
-/** Stands before a summary, so that the model does not take its own words for the user's. */
-const frame = (turn: PreservationOptions['turn']): string => {
-  const next =
-    turn === 'running'
-      ? "You are in the middle of the work: go on with 'Next'."
-      : "The work on the last request is over: wait for the user's words below.";
-  return `[The conversation so far was replaced by your summary of it. ${next} Files that you read still count as read.]`;
 };
 
 /** Calls in the reply show that the model went on with the work, whatever text stands beside. */
@@ -403,7 +402,6 @@ type Part = Message['parts'][number];
 
 const preservedHeading = (name: string): string => `[kept: ${name}]`;
 const NEXT = /\n+\[kept: [^\]\n]+\]\n/;
-const REQUEST = 'what the user asked for, word for word';
 
 const isText =
   (origin: 'user' | 'summary') =>
@@ -431,7 +429,7 @@ const currentRequest = (messages: readonly Message[], limitBytes: number): strin
       ...message.parts.filter(isText('user')).map((part) => replaceSkill(partText(part))),
     );
     if (message.parts[0]?.type === 'result') continue;
-    lines.unshift(earlierText(message, REQUEST) ?? '');
+    lines.unshift(earlierText(message, PRESERVED_REQUEST) ?? '');
     break;
   }
   return shorten(lines.filter((text) => text !== '').join('\n\n'), limitBytes);
@@ -477,7 +475,9 @@ export const appendPreserved = (
 ): string => {
   const done = successfulCalls(messages);
   const request =
-    turn === 'running' ? [{ name: REQUEST, text: currentRequest(messages, limitBytes) }] : [];
+    turn === 'running'
+      ? [{ name: PRESERVED_REQUEST, text: currentRequest(messages, limitBytes) }]
+      : [];
   const lists = [...tools]
     .filter(({ keep }) => keep !== undefined)
     .map((tool) => ({ name: tool.name, text: newestToolText(messages, tool, done) }));
