@@ -150,7 +150,7 @@ export const requestMessages = (
 /** Names the user's request of a running turn, which stands below its summary word for word. */
 export const PRESERVED_REQUEST = 'what the user asked for, word for word';
 
-/** Says before a summary what it is, so that the model does not take its own words for the user's. */
+/** Says what a summary is, so that the model does not take its own words for the user's. */
 const frameSummary = (message: Message): Message => {
   if (message.role !== 'user') return message;
   const parts = message.parts.map((part) => {
