@@ -143,19 +143,27 @@ export const requestMessages = (
 ): readonly Message[] =>
   messagesOf(conversation)
     .slice(0, length)
-    .map((message) => withSummaryFrame(withoutForeignReasoning(message, model)));
+    .map((message, index) =>
+      withoutForeignReasoning(index === 0 ? frameSummary(message) : message, model),
+    );
 
-const SUMMARY_FRAME =
-  '[The conversation so far was replaced by the summary that you wrote of it. Go on with what it ' +
-  'says is next, unless the user asks for something else below. Files that you read still count ' +
-  'as read.]';
+/** Names the user's request of a running turn, which stands below its summary word for word. */
+export const PRESERVED_REQUEST = 'what the user asked for, word for word';
 
-const withSummaryFrame = (message: Message): Message => {
+/** Says what a summary is, so that the model does not take its own words for the user's. */
+const frameSummary = (message: Message): Message => {
   if (message.role !== 'user') return message;
-  const [first, ...others] = message.parts;
-  if (first?.type !== 'text' || first.origin !== 'summary') return message;
-  const text = `${SUMMARY_FRAME}\n\n${first.text}`;
-  return { ...message, parts: [{ ...first, text }, ...others] };
+  const parts = message.parts.map((part) => {
+    if (part.type !== 'text' || part.origin !== 'summary') return part;
+    const next = part.text.includes(`[kept: ${PRESERVED_REQUEST}]`)
+      ? "You are in the middle of the work: go on with 'Next'."
+      : 'Go on from it.';
+    const frame =
+      `[The conversation so far was replaced by your summary of it. ${next} Files that you read ` +
+      'still count as read.]';
+    return { ...part, text: `${frame}\n\n${part.text}` };
+  });
+  return { ...message, parts };
 };
 
 const withoutForeignReasoning = (message: Message, model: string): Message => {

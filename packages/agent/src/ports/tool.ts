@@ -30,11 +30,24 @@ export type InvalidInput = {
   readonly why: string;
 };
 
-/** Hashes of the files that tools showed to the model, by real path. One per session. */
+/** A text of a file that the model has seen: the whole of it, or lines that a search showed. */
+export type SeenText = {
+  /** Of the file's bytes. */
+  readonly sha256: string;
+  readonly text: string;
+  readonly extent: 'whole' | 'lines';
+};
+
+/** The files that tools showed to the model, by real path. One per session. */
 export type FileMemory = {
   /** sha256 of the file's bytes when it was last read or written by a tool. */
   get(path: string): string | undefined;
-  set(path: string, sha256: string): void;
+  /** With `text` an edit may still find its place when the file has changed elsewhere. */
+  set(path: string, sha256: string, text?: string): void;
+  /** A search showed lines of this text. That is enough for an edit, not to replace the file. */
+  addLines?(path: string, sha256: string, text: string): void;
+  /** The last text, while there is room for it: it is gone when the session is resumed. */
+  recall?(path: string): SeenText | undefined;
   /** A tool changed the file from one content to the other, by their sha256. */
   wrote?(path: string, before: string, after: string): void;
   /** What tools of this session did to the file, while nobody else changed it in between. */
@@ -146,7 +159,7 @@ export type SentState = 'sent' | 'notSent' | 'unknown';
 
 /** Context of a preview. It can read the file memory but not change it. */
 export type PreviewContext = Pick<ToolContext, 'workspace' | 'paths' | 'signal'> & {
-  readonly files: Pick<FileMemory, 'get'>;
+  readonly files: Pick<FileMemory, 'get' | 'recall'>;
 };
 
 /**
@@ -162,8 +175,11 @@ export type ToolOutcome = Omit<CallOutcome, 'blob' | 'seen' | 'hooks'> & {
   readonly droppedBytes?: number;
   /** `text` is the output of a command: of a long one the end matters most, and what went wrong. */
   readonly isLog?: boolean;
-  /** The tool has bounded `text` to so many bytes: it is cut only beyond them. */
-  readonly boundBytes?: number;
+  /**
+   * The tool bounds its text itself, to so many bytes: up to there it is not cut, unless the
+   * session's limit is lower than usual or the batch is full.
+   */
+  readonly cutBytes?: number;
 };
 
 /**

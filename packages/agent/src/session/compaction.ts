@@ -3,7 +3,12 @@
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { findSkill } from '../extensions/skills/read-skill.js';
 import type { Action } from '../machine/action.js';
-import { estimateTokens, messagesOf, requestMessages } from '../machine/conversation.js';
+import {
+  estimateTokens,
+  messagesOf,
+  PRESERVED_REQUEST,
+  requestMessages,
+} from '../machine/conversation.js';
 import type {
   AssistantMessage,
   AssistantPart,
@@ -16,7 +21,7 @@ import type { State } from '../machine/state.js';
 import { sumUsage, type Usage } from '../machine/usage.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
 import { type HookVerdicts, hookNotes } from '../policy/judged-call.js';
-import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
+import type { Model, ModelRequest } from '../ports/model.js';
 import type { Tool } from '../ports/tool.js';
 import type { Equipment, RunningSession } from './equipment.js';
 import {
@@ -102,9 +107,9 @@ export class Compactions {
   }
 
   /**
-   * The call has the instructions, tools, effort and tool choice of every request: providers refuse
-   * calls and results without their tools, and read the common start from their cache. A model that
-   * calls tools and writes nothing is asked once more, without a choice.
+   * The call has the same instructions and tools as every request: providers refuse calls and
+   * results without their tools, and read the common start from their cache. Forbidding tools would
+   * change that start for some, so they are forbidden only to a model that has called one.
    */
   async #summarise(action: StartCompaction, state: State, verdicts: WithHooks): Promise<void> {
     const { compactionId } = action;
@@ -114,32 +119,33 @@ export class Compactions {
     const model = this.#equipment.model(settings.model);
     const { prices } = model.facts;
     const { messages, replaced } = summaryRequest(action, state, model, this.#equipment, verdicts);
-    const usageId = compactionId;
-    let spent: Usage | null = null;
-    const add = (tokens: TokenUsage): Usage => sumUsage(spent, priceUsage(tokens, prices));
-    const ask = (choice: Pick<ModelRequest, 'toolChoice'>): Promise<ReplyEnding> => {
-      const tools = this.#equipment.declarations();
-      const common = { instructions, tools, ...effortOption(settings), messages };
+    const tools = this.#equipment.declarations();
+    const ask = async (toolChoice: Pick<ModelRequest, 'toolChoice'>): Promise<ReplyEnding> => {
       const reading = readStream({
         model,
-        request: { ...common, ...choice },
+        request: { instructions, tools, ...effortOption(settings), messages, ...toolChoice },
         clock,
         firstByteMs: settings.firstByteMs,
         silenceMs: settings.silenceMs,
         onPiece: () => undefined,
-        onLateUsage: (tokens) => post({ type: 'UsageReported', usageId, usage: add(tokens) }),
+        onLateUsage: (tokens) =>
+          post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
         onBadUsage: (fault) =>
-          post({ type: 'UsageReported', usageId, usage: UNKNOWN_USAGE, fault }),
+          post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
       });
       return this.#requests.follow(compactionId, reading);
     };
-    let ending = await ask({});
-    if (ending.type === 'completed' && onlyCalls(ending)) {
-      spent = ending.usage === null ? UNKNOWN_USAGE : priceUsage(ending.usage, prices);
-      ending = await ask({ toolChoice: 'none' });
+    const first = await ask({});
+    const ending = callsTools(first) ? await ask({ toolChoice: 'none' }) : first;
+    const usages = first === ending ? [ending] : [first, ending];
+    const usage = usages.reduce<Usage | null>((sum, reply) => {
+      const tokens = reply.type === 'aborted' ? null : reply.usage;
+      return tokens === null ? sum : sumUsage(sum, priceUsage(tokens, prices));
+    }, null);
+    if (ending.type === 'aborted') {
+      if (usage !== null) post({ type: 'UsageReported', usageId: compactionId, usage });
+      return;
     }
-    if (ending.type === 'aborted') return;
-    const usage = ending.usage === null ? spent : add(ending.usage);
     if (ending.type === 'failed')
       return this.#fail(compactionId, ending.error.message, usage, verdicts);
     const fault = summaryFault(ending);
@@ -171,6 +177,10 @@ const askForSummary = (messages: readonly Message[], text: string): readonly Mes
   return [...(last?.role === 'user' ? messages.slice(0, -1) : messages), asking];
 };
 
+/** Calls in the reply show that the model went on with the work, whatever text stands beside. */
+const callsTools = (reply: ReplyEnding): boolean =>
+  reply.type === 'completed' && reply.parts.some(({ type }) => type === 'call');
+
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
 
 /** Why a reply can't be used as a summary, or null. Tool calls in it are not run. */
@@ -180,9 +190,6 @@ const summaryFault = (reply: Completed): string | null => {
     return `it stopped with "${stopReason}" before its end`;
   return replyText(reply) === '' ? 'its reply holds no text' : null;
 };
-
-const onlyCalls = (reply: Completed): boolean =>
-  replyText(reply) === '' && reply.parts.some(({ type }) => type === 'call');
 
 const CHARACTERS_PER_TOKEN = 4;
 /** Largest share of the context window for a summary. */
@@ -397,7 +404,6 @@ type Part = Message['parts'][number];
 
 const preservedHeading = (name: string): string => `[kept: ${name}]`;
 const NEXT = /\n+\[kept: [^\]\n]+\]\n/;
-const REQUEST = 'what the user asked for, word for word';
 
 const isText =
   (origin: 'user' | 'summary') =>
@@ -425,7 +431,7 @@ const currentRequest = (messages: readonly Message[], limitBytes: number): strin
       ...message.parts.filter(isText('user')).map((part) => replaceSkill(partText(part))),
     );
     if (message.parts[0]?.type === 'result') continue;
-    lines.unshift(earlierText(message, REQUEST) ?? '');
+    lines.unshift(earlierText(message, PRESERVED_REQUEST) ?? '');
     break;
   }
   return shorten(lines.filter((text) => text !== '').join('\n\n'), limitBytes);
@@ -471,7 +477,9 @@ export const appendPreserved = (
 ): string => {
   const done = successfulCalls(messages);
   const request =
-    turn === 'running' ? [{ name: REQUEST, text: currentRequest(messages, limitBytes) }] : [];
+    turn === 'running'
+      ? [{ name: PRESERVED_REQUEST, text: currentRequest(messages, limitBytes) }]
+      : [];
   const lists = [...tools]
     .filter(({ keep }) => keep !== undefined)
     .map((tool) => ({ name: tool.name, text: newestToolText(messages, tool, done) }));

@@ -184,7 +184,7 @@ const outcomeShape: Shape<UnpaidOutcome> = object<UnpaidOutcome>({
   ...unpaidFields,
   droppedBytes: optional(count),
   isLog: optional(bool),
-  boundBytes: optional(count),
+  cutBytes: optional(count),
 });
 
 type OutcomeCheck = { readonly outcome: ToolOutcome; readonly usageFault: string | null };

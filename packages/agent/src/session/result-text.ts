@@ -5,6 +5,7 @@
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallOutcome, CallPreview } from '../machine/call.js';
+import { defaultSettings } from '../machine/settings.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
 import { groupDigits } from '../platform/text.js';
@@ -296,14 +297,50 @@ const blobNote = (blob: string, droppedBytes = 0): string =>
     : `${groupDigits(droppedBytes)} more are gone, since the output was too long to be kept; ` +
       `read or search blob:${blob} for its beginning and its end`;
 
+/** All results of a batch together are about so long, since they come with one request. */
+const BATCH_BYTES = 100_000;
+/** A result of a full batch still shows its ends. */
+const SMALLEST_RESULT_BYTES = 1_000;
+
+type Room = { readonly limitBytes: number; readonly why: string };
+
+/** Counts the bytes of a batch's results. One per session. */
+export class BatchRoom {
+  #batchId = '';
+  #bytes = 0;
+
+  /** The limit for a result, which is counted. `ended`: results from before a resume. */
+  take(
+    batchId: string,
+    { text, cutBytes = 0 }: ToolOutcome,
+    outputCutBytes: number,
+    ended: () => readonly string[],
+  ): Room {
+    if (batchId !== this.#batchId) {
+      this.#batchId = batchId;
+      this.#bytes = ended().reduce((sum, one) => sum + Buffer.byteLength(one), 0);
+    }
+    const usual =
+      outputCutBytes < defaultSettings.outputCutBytes
+        ? outputCutBytes
+        : Math.max(outputCutBytes, cutBytes);
+    const left = Math.max(SMALLEST_RESULT_BYTES, BATCH_BYTES - this.#bytes);
+    const size = Buffer.byteLength(text);
+    this.#bytes += Math.min(size, usual, left);
+    if (size <= left || usual <= left) return { limitBytes: usual, why: '' };
+    return { limitBytes: left, why: 'the results of one reply are bounded together; ' };
+  }
+}
+
 /**
  * The outcome with its text cut to the limit. The whole text becomes a blob before the event names
  * it.
  */
 export const cutOutcome = async (
-  { droppedBytes, isLog = false, boundBytes: _, ...outcome }: ToolOutcome,
+  { droppedBytes, isLog = false, cutBytes: _, ...outcome }: ToolOutcome,
   limitBytes: number,
   blobs: Blobs,
+  why = '',
 ): Promise<CallOutcome> => {
   const diffCut = outcome.diff === undefined ? null : cutText(outcome.diff, limitBytes);
   const diff = diffCut === null ? {} : { diff: showCut(diffCut, 'this is for display only') };
@@ -317,7 +354,7 @@ export const cutOutcome = async (
       text: showCut(cut, `the whole output could not be kept: ${stored.fault.message}`),
     };
   }
-  const text = showCut(cut, blobNote(stored.value, droppedBytes));
+  const text = showCut(cut, `${why}${blobNote(stored.value, droppedBytes)}`);
   return { ...outcome, ...diff, text, blob: stored.value };
 };
 

@@ -14,7 +14,7 @@ import type { CallOutcome } from '../machine/call.js';
 import type { StoppedCall } from '../machine/event.js';
 import { remainingIn, spendingId } from '../machine/moves/budget.js';
 import type { Settings } from '../machine/settings.js';
-import type { SessionData } from '../machine/state.js';
+import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import { type Clock, waitAtMost } from '../platform/clock.js';
 import { decide, levelOfCall } from '../policy/decide.js';
@@ -34,6 +34,7 @@ import type { OnApplied, Post } from './loop.js';
 import { UNKNOWN_USAGE } from './model-call.js';
 import { takeHashes, takeOutcome, uncountableText } from './outside-values.js';
 import {
+  BatchRoom,
   createJoiner,
   cutOutcome,
   type Joiner,
@@ -83,10 +84,6 @@ const findUnsent = async (_: unknown, { findSent }: ToolContext): Promise<Interr
 
 type Perform = () => Promise<ToolOutcome>;
 
-/** Results of one batch are whole up to so many bytes together. Later ones are cut to the other. */
-const BATCH_BYTES = 100_000;
-const LATER_RESULT_BYTES = 4_096;
-
 export class ToolRuns {
   readonly #equipment: Equipment;
   readonly #session: RunningSession;
@@ -96,10 +93,9 @@ export class ToolRuns {
   #recalling: Promise<void> | null = null;
   #recall: Recall | null = null;
   #closing = false;
-  /** The last batch that reported a result, and the bytes of its results so far. */
-  #batch = { batchId: '', bytes: 0 };
   /** Of calls that never began, and of those that the end of the session has stopped. */
   readonly #stopped = createStoppedCalls();
+  readonly #batchRoom = new BatchRoom();
 
   constructor(equipment: Equipment, session: RunningSession) {
     this.#equipment = equipment;
@@ -367,23 +363,16 @@ export class ToolRuns {
     userHooks: UserHookRuns | null,
   ): Promise<CallOutcome> {
     const clean = redactOutcome(this.#equipment.redactor, outcome);
-    const cut = await cutOutcome(clean, this.#cutBytes(run, clean), this.#blobs);
+    const { outputCutBytes } = this.#settings();
+    const room = this.#batchRoom.take(run.batchId, clean, outputCutBytes, () =>
+      endedTexts(this.#session.state()),
+    );
+    const cut = await cutOutcome(clean, room.limitBytes, this.#blobs, room.why);
     if (userHooks === null || run.isForgotten) return cut;
     const { call, signal, force } = run;
     // After its deadline the signal of the call is aborted already.
     const signals = signal.signal.aborted ? [force.signal] : [signal.signal, force.signal];
     return userHooks.afterTool(call, cut, signals);
-  }
-
-  /** The limit of a result. What its batch has reported before counts. */
-  #cutBytes({ batchId }: ToolRun, { text, boundBytes = 0 }: ToolOutcome): number {
-    const limitBytes = Math.max(this.#settings().outputCutBytes, boundBytes);
-    const before = this.#batch.batchId === batchId ? this.#batch.bytes : 0;
-    const resultBytes = Math.min(Buffer.byteLength(text), limitBytes);
-    const fits = before === 0 || before + resultBytes <= BATCH_BYTES;
-    const cutBytes = fits ? limitBytes : Math.min(limitBytes, LATER_RESULT_BYTES);
-    this.#batch = { batchId, bytes: before + Math.min(resultBytes, cutBytes) };
-    return cutBytes;
   }
 
   /** Posts the one ToolCompleted of a call, unless the machine has settled it. */
@@ -404,6 +393,12 @@ export class ToolRuns {
     this.#session.post({ type: 'ToolCompleted', batchId, callId: call.callId, outcome: whole });
   }
 }
+
+/** Results of the running batch that have come, also before a resume. */
+const endedTexts = (state: State): readonly string[] =>
+  state.name === 'ExecutingTools'
+    ? state.calls.flatMap((call) => ('outcome' in call ? [call.outcome.text] : []))
+    : [];
 
 /** A call from its preparation to its outcome. */
 type ToolRun = {
@@ -506,12 +501,14 @@ const createRun = (
 export const recordingMemory = (files: FileMemory, seen: Map<string, string>): FileMemory => ({
   get: (path) => files.get(path),
   wrote: (path, before, after) => files.wrote?.(path, before, after),
-  set: (path, sha256) => {
+  addLines: (path, sha256, text) => files.addLines?.(path, sha256, text),
+  recall: (path) => files.recall?.(path),
+  set: (path, sha256, text) => {
     if (typeof path !== 'string' || typeof sha256 !== 'string')
       throw new TypeError(
         'files.set takes the real path of a file and the sha256 of its bytes, as texts',
       );
-    files.set(path, sha256);
+    files.set(path, sha256, text);
     seen.set(path, sha256);
   },
 });

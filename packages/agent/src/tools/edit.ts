@@ -24,8 +24,16 @@ import {
   type PlannedChange,
   previewChange,
   refuseChange,
+  type StaleFile,
 } from './file-change.js';
-import { decodeFile, encodeText, judgePath, type LoadedFile } from './files.js';
+import {
+  decodeFile,
+  editableText,
+  encodeText,
+  hashBytes,
+  judgePath,
+  type LoadedFile,
+} from './files.js';
 
 const editSchema = v.strictObject({
   oldText: v.pipe(v.string(), v.description('Exact text, unique in the file.')),
@@ -145,9 +153,41 @@ const editText = (
   };
 };
 
-const planInput =
-  (input: Input): PlanChange =>
-  (loaded, real, shown) => {
+/** Plans edits whose places are the same lines as in the text that the model saw. */
+const rebaseEdits = async (
+  input: Input,
+  { loaded, real, shown, earlier }: StaleFile,
+): Promise<PlannedChange> => {
+  const { compareLines } = await import('./edit/changed-lines.js');
+  const decoded = decodeFile(loaded.bytes);
+  const now = editableText(decoded);
+  const edits = input.edits.map(withoutMark);
+  const lines = now === undefined ? null : compareLines(earlier, now);
+  const where = lines === null || lines.places === '' ? '' : ` (${lines.places})`;
+  const refused = refuseChange(
+    `${shown} has changed since it was last read${where}. Read it again and adapt. Nothing was ` +
+      'changed.',
+  );
+  if (now === undefined || lines === null) return refused;
+  const [before, planned] = [planEdits(earlier, edits), planEdits(now, edits)];
+  if (before.kind === 'refused' || planned.kind === 'refused') return refused;
+  if (!lines.areSame(before.spans, planned.spans)) return refused;
+  const change = editText(input, loaded, real, shown);
+  if (change.kind === 'refused') return change;
+  const remark =
+    `${shown} has changed since it was last read${where}, but not at the place of this edit. ` +
+    'Read it again before you rely on the rest.';
+  const encoding = decoded.kind === 'text' && decoded.encoding === 'utf8-bom' ? 'utf8-bom' : 'utf8';
+  const known = { sha256: hashBytes(encodeText(before.text, encoding)), text: before.text };
+  return {
+    kind: 'change',
+    change: { ...change.change, text: `${change.change.text}\n${remark}`, known },
+  };
+};
+
+const planInput = (input: Input): PlanChange => ({
+  rebase: (file) => rebaseEdits(input, file),
+  plan(loaded, real, shown) {
     switch (loaded.kind) {
       case 'absent':
         return refuseChange(`${shown} does not exist. To create a file, write it.`);
@@ -160,7 +200,8 @@ const planInput =
       default:
         return loaded satisfies never;
     }
-  };
+  },
+});
 
 export const editTool: Tool = defineTool({
   name: 'edit',

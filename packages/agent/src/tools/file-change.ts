@@ -11,6 +11,7 @@ import type {
   FileMemory,
   OwnWrite,
   PreviewContext,
+  SeenText,
   Tool,
   ToolContext,
   ToolOutcome,
@@ -40,14 +41,30 @@ export type FileChange = {
   readonly bytes: Uint8Array;
   /** Result text for the model. */
   readonly text: string;
+  /** What the model knows of the file after the change. Default: all of it. */
+  readonly known?: Pick<SeenText, 'sha256' | 'text'>;
 };
 
 export type PlannedChange =
-  | { readonly kind: 'change'; readonly change: FileChange }
+  | { readonly kind: 'change'; readonly change: FileChange; readonly extent?: SeenText['extent'] }
   | { readonly kind: 'refused'; readonly why: string };
 
 /** Computes a change from the current file without touching anything. Also called for previews. */
-export type PlanChange = (loaded: LoadedFile, real: string, shown: string) => PlannedChange;
+export type PlanChange = {
+  plan(loaded: LoadedFile, real: string, shown: string): PlannedChange;
+  /**
+   * Plans a change of some lines in a file that has changed since the model saw `earlier`; refused
+   * if the lines of the change are not the same ones. Absent if the change needs the whole file.
+   */
+  rebase?(file: StaleFile): Promise<PlannedChange>;
+};
+
+export type StaleFile = {
+  readonly loaded: Extract<LoadedFile, { kind: 'file' }>;
+  readonly real: string;
+  readonly shown: string;
+  readonly earlier: string;
+};
 
 export const refuseChange = (why: string): PlannedChange => ({ kind: 'refused', why });
 
@@ -80,12 +97,25 @@ export const changeFile = async (
     case 'failed':
       return failed(`${shown} can't be written: ${written.why}. Nothing was changed.`);
     case 'written':
-      context.files.set(change.real, hashBytes(change.bytes));
+      remember(context.files, planned);
       context.files.wrote?.(change.real, change.expected, hashBytes(change.bytes));
       return { status: 'ok', text: change.text, diff: shortenPatch(patch, shown, change) };
     default:
       return written satisfies never;
   }
+};
+
+/** What the model knows of the file now. Of a file that it has only searched, some lines. */
+const remember = (
+  files: FileMemory,
+  { change, extent = 'whole' }: Extract<PlannedChange, { kind: 'change' }>,
+): void => {
+  const { sha256, text } = change.known ?? {
+    sha256: hashBytes(change.bytes),
+    text: change.after,
+  };
+  if (extent === 'whole') files.set(change.real, sha256, text);
+  else files.addLines?.(change.real, sha256, text);
 };
 
 const stoppedBefore = (signal: AbortSignal): ToolOutcome =>
@@ -125,13 +155,13 @@ export const hashChange = async (
   const loaded = await loadFile(allowed.real);
   const before = hashLoaded(loaded);
   if (before === null) throw new Error(`${allowed.shown} can't be read as a file`);
-  const planned = plan(loaded, allowed.real, allowed.shown);
+  const planned = plan.plan(loaded, allowed.real, allowed.shown);
   return planned.kind === 'refused'
     ? { before }
     : { before, after: hashBytes(planned.change.bytes) };
 };
 
-/** Plans the change of a file that the model has seen as it is. */
+/** Plans the change of a file that the model has seen as it is, or at least its lines. */
 const planSeen = async (
   name: string,
   plan: PlanChange,
@@ -142,7 +172,16 @@ const planSeen = async (
   const { real, shown } = allowed;
   const loaded = await loadFile(real);
   const seen = context.files.get(real);
-  if (loaded.kind !== 'file' || seen === loaded.sha256) return plan(loaded, real, shown);
+  if (loaded.kind !== 'file' || seen === loaded.sha256) return plan.plan(loaded, real, shown);
+  const recalled = plan.rebase === undefined ? undefined : context.files.recall?.(real);
+  if (plan.rebase !== undefined && recalled !== undefined) {
+    const { text: earlier, extent } = recalled;
+    const planned =
+      recalled.sha256 === loaded.sha256
+        ? plan.plan(loaded, real, shown)
+        : await plan.rebase({ loaded, real, shown, earlier });
+    return planned.kind === 'change' ? { ...planned, extent } : planned;
+  }
   return refuseChange(
     seen === undefined
       ? `${shown} has not been read in this session. Read it first, then try again. Nothing ` +
@@ -190,14 +229,35 @@ const shortenPatch = (patch: string | undefined, shown: string, { before }: File
   return `${patch.slice(0, DIFF_CHARACTERS_MAX)}\n(the rest of the change is not shown)\n`;
 };
 
+/** Limits for the texts in memory, in characters: of one file, and of all. */
+const TEXT_CHARACTERS_MAX = 2_000_000;
+const TEXTS_CHARACTERS_MAX = 16_000_000;
+
 /** An empty record of the files that the model has seen. One per session. */
 export const createFileMemory = (): FileMemory => {
   const hashes = new Map<string, string>();
   const writes = new Map<string, OwnWrite>();
+  const texts = new Map<string, SeenText>();
+  let characters = 0;
+  const forget = (file: string): void => {
+    characters -= texts.get(file)?.text.length ?? 0;
+    texts.delete(file);
+  };
+  const add = (file: string, seen: SeenText): void => {
+    forget(file);
+    if (seen.text.length > TEXT_CHARACTERS_MAX) return;
+    texts.set(file, seen);
+    characters += seen.text.length;
+    for (const oldest of texts.keys()) {
+      if (characters <= TEXTS_CHARACTERS_MAX) return;
+      forget(oldest);
+    }
+  };
   return {
     get: (file) => hashes.get(file),
-    set: (file, sha256) => {
+    set: (file, sha256, text) => {
       hashes.set(file, sha256);
+      if (text !== undefined) add(file, { sha256, text, extent: 'whole' });
     },
     wrote: (file, before, after) => {
       const earlier = writes.get(file);
@@ -205,6 +265,11 @@ export const createFileMemory = (): FileMemory => {
       writes.set(file, { before: first, after });
     },
     ownWrite: (file) => writes.get(file),
+    addLines: (file, sha256, text) => {
+      const extent = hashes.get(file) === sha256 ? 'whole' : 'lines';
+      add(file, { sha256, text, extent });
+    },
+    recall: (file) => texts.get(file),
   };
 };
 

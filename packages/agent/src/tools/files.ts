@@ -220,6 +220,12 @@ export const decodeFile = (bytes: Buffer): DecodedFile => {
   return decodeUtf8(bytes);
 };
 
+/** The text of a file in UTF-8; of another file undefined, since no edit is made in it. */
+export const editableText = (decoded: DecodedFile): string | undefined =>
+  decoded.kind === 'text' && (decoded.encoding === 'utf8' || decoded.encoding === 'utf8-bom')
+    ? decoded.text
+    : undefined;
+
 export const encodeText = (text: string, encoding: 'utf8' | 'utf8-bom'): Buffer =>
   Buffer.from(encoding === 'utf8-bom' ? `\ufeff${text}` : text);
 

@@ -12,11 +12,13 @@ import {
   readNumber,
   type TranslatedInput,
 } from './define-tool.js';
+import { findEndings } from './edit/lines.js';
 import { failed } from './file-change.js';
 import {
   blobHash,
   decodeFile,
   type Encoding,
+  editableText,
   findAllowed,
   judgeBlob,
   judgePath,
@@ -25,9 +27,10 @@ import {
 } from './files.js';
 import { keepPicture } from './picture.js';
 
+/** What one call shows of a file. The runtime does not cut it, so that shown text has no gap. */
 const SHOWN_BYTES = 50_000;
-/** Numbered lines and what is said of them. */
-const RESULT_BYTES = SHOWN_BYTES + 4_000;
+/** For a remark, and the line that says where it goes on. */
+const ROOM_BYTES = 1_000;
 const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
 
@@ -101,10 +104,24 @@ const translate = ({ view_range: range, ...fields }: JsonObject): TranslatedInpu
   return { input: Object.fromEntries(input), faults };
 };
 
-const remarks: Readonly<Record<Exclude<Encoding, 'utf8' | 'utf8-bom'>, string>> = {
+const remarks: Readonly<Record<Encoding, string>> = {
+  utf8: '',
+  'utf8-bom': '',
   utf16le: '[UTF-16 text, decoded; it can be read, but not edited]',
   utf16be: '[UTF-16 text, decoded; it can be read, but not edited]',
   unknown: '[not valid UTF-8, shown with replacement characters; it can be read, but not edited]',
+};
+
+/** What the shown lines do not tell of the file, and an edit or a command may have to know. */
+const fileNote = (text: string, encoding: Encoding): string => {
+  const endings = findEndings(text);
+  const notes = [
+    ...(endings === '\r\n' ? ['CRLF line endings'] : []),
+    ...(endings === 'mixed' ? ['mixed line endings: LF and CRLF'] : []),
+    ...(encoding === 'utf8-bom' ? ['a byte order mark'] : []),
+    ...(text === '' || text.endsWith('\n') ? [] : ['no line break at the end']),
+  ];
+  return notes.length === 0 ? '' : `[the file has ${notes.join(', ')}]`;
 };
 
 const showLine = (line: string, number: number): string => {
@@ -149,20 +166,7 @@ const showLines = (
   const summary = isPart
     ? `lines ${offset}-${next - 1} of ${lines.length}`
     : plural(lines.length, 'line');
-  return { status: 'ok', text: shown.join('\n'), summary, boundBytes: RESULT_BYTES };
-};
-
-/** How the file differs from what its lines show, and whether it can be edited. */
-const describeText = (text: string, encoding: Encoding): string => {
-  if (encoding !== 'utf8' && encoding !== 'utf8-bom') return remarks[encoding];
-  const breaks = text.split('\n').length - 1;
-  const returns = text.split('\r\n').length - 1;
-  const facts = [
-    ...(encoding === 'utf8-bom' ? ['it begins with a byte order mark'] : []),
-    ...(returns === 0 ? [] : [`${returns === breaks ? 'its' : 'some'} lines end with CRLF`]),
-    ...(text === '' || text.endsWith('\n') ? [] : ['its last line has no line break']),
-  ];
-  return facts.length === 0 ? '' : `[${facts.join('; ')}; edits keep that]`;
+  return { status: 'ok', text: shown.join('\n'), summary, cutBytes: SHOWN_BYTES + ROOM_BYTES };
 };
 
 const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => {
@@ -233,10 +237,12 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
     case 'folder':
       return showFolder(real, shown);
     case 'file': {
-      context.files.set(real, loaded.sha256);
       const decoded = decodeFile(loaded.bytes);
-      if (decoded.kind === 'text')
-        return showLines(decoded.text, describeText(decoded.text, decoded.encoding), input);
+      context.files.set(real, loaded.sha256, editableText(decoded));
+      if (decoded.kind === 'text') {
+        const remark = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);
+        return showLines(decoded.text, remark, input);
+      }
       return showBinary(shown, loaded.bytes, context);
     }
     default:

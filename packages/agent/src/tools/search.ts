@@ -4,8 +4,8 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
-import { plural } from '../platform/text.js';
-import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { groupDigits, plural } from '../platform/text.js';
+import type { FileMemory, Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
   type Aliases,
   defineTool,
@@ -26,6 +26,7 @@ import {
 import {
   blobHash,
   decodeFile,
+  editableText,
   findAllowed,
   judgeBlob,
   judgePath,
@@ -38,6 +39,10 @@ const LINES_DEFAULT = 200;
 const LINES_MAX = 2_000;
 const SHOWN_BYTES = 28_000;
 const COLUMNS_MAX = 400;
+/** Lines of one file, if not all lines of all files can be shown. */
+const PER_FILE = 20;
+/** After so many matches the search stops counting. */
+const COUNTED_MAX = 20_000;
 
 const whole = (most: number) =>
   v.pipe(
@@ -134,17 +139,21 @@ const typeFlags = (glob: string | undefined): readonly string[] => {
     : [...names.map((name) => `--type-add=sought:${name}`), '--type=sought'];
 };
 
-const ripgrepFlags = (input: Input): readonly string[] => [
-  ...['--no-heading', '--with-filename', '--null', '--sort=path', '--line-number'],
+const ripgrepFlags = (input: Input, reading: Reading): readonly string[] => [
+  ...['--no-heading', '--with-filename', '--null', '--sort=path', '--line-number', '--column'],
   ...[`--max-columns=${COLUMNS_MAX}`, '--max-columns-preview'],
   ...(input.filesOnly === true ? ['--max-count=1'] : [`--context=${input.context ?? 0}`]),
   ...(input.ignoreCase === true ? ['--ignore-case'] : []),
+  ...(reading === 'text' ? ['--fixed-strings'] : []),
   ...typeFlags(input.glob),
   `--regexp=${input.pattern}`,
 ];
 
+/** How the pattern is read: as a regular expression, or as plain text if it is none. */
+type Reading = 'regex' | 'text';
+
 type Searched = {
-  readonly lines: readonly FoundLine[];
+  readonly hits: CollectedHits;
   /** The search stopped before the last match. */
   readonly more: boolean;
   readonly code: number | null;
@@ -153,39 +162,49 @@ type Searched = {
 
 type Search = Pick<RipgrepRequest, 'words' | 'folder' | 'input'> & {
   readonly limit: number;
+  readonly context: number;
   readonly signal: AbortSignal;
   /** Whether to report lines of this file. */
   wants(file: string): boolean;
 };
 
-/** Searches until ripgrep ends, `limit` is reached, or the call is aborted. */
-const runSearch = async ({ limit, wants, ...request }: Search): Promise<Searched> => {
-  const lines: FoundLine[] = [];
-  let bytes = 0;
-  let gap = false;
+/** Searches until ripgrep ends, enough matches are counted, or the call is aborted. */
+const runSearch = async (search: Search): Promise<Searched> => {
+  const { wants } = search;
+  const hits = new CollectedHits(search);
   const take = (record: string): 'more' | 'enough' => {
     const line = readLine(record);
-    if (line.kind === 'gap') {
-      gap = lines.length > 0;
-      return 'more';
-    }
-    if (!wants(line.file)) return 'more';
-    bytes += Buffer.byteLength(record) + 1;
-    if (lines.length >= limit || (bytes > SHOWN_BYTES && lines.length > 0)) return 'enough';
-    if (gap) lines.push({ kind: 'gap' });
-    gap = false;
-    lines.push(line);
-    return 'more';
+    if (line === null || !wants(line.file)) return 'more';
+    hits.add(line);
+    return hits.matches < COUNTED_MAX ? 'more' : 'enough';
   };
-  return { ...(await runRipgrep({ ...request, take, end: '\n' })), lines };
+  return { ...(await runRipgrep({ ...search, take, end: '\n' })), hits };
 };
 
-type Shown = Omit<Searched, 'lines'> & CheckedLines;
+/** A pattern with these is meant as a regular expression, though ripgrep can't search it. */
+const LOOK_AROUND = /look-around|backreferences/;
 
-const describe = (
-  { lines, changed, more, code, error }: Shown,
-  signal: AbortSignal,
-): ToolOutcome => {
+/** The fault of a pattern that is no regular expression, in a few words; null for any other. */
+const regexFault = ({ code, error }: Searched): string | null => {
+  if (code !== 2 || !error.includes('regex parse error') || LOOK_AROUND.test(error)) return null;
+  return /error: ([^\n]+)$/.exec(error)?.[1] ?? 'it can not be read as one';
+};
+
+type Shown = Omit<Searched, 'hits'> & CheckedLines & { readonly hits: CollectedHits };
+
+/** How much of everything is shown, if it is not all. */
+const describeLimit = ({ hits, shown, more }: Shown, filesOnly: boolean): readonly string[] => {
+  if (shown.matches >= hits.matches && !more) return [];
+  const total = `${more ? 'more than ' : ''}${groupDigits(hits.matches)}`;
+  const rest = filesOnly
+    ? `${shown.files} of ${total} files`
+    : `${groupDigits(shown.matches)} of ${total} matching lines, from ${shown.files} of ` +
+      `${more ? 'more than ' : ''}${groupDigits(hits.files)} files`;
+  return [`[${rest}; narrow the search, or raise limit]`];
+};
+
+const describe = (result: Shown, filesOnly: boolean, signal: AbortSignal): ToolOutcome => {
+  const { lines, changed, more, code, error } = result;
   const omissions =
     changed > 0
       ? [
@@ -193,34 +212,52 @@ const describe = (
             'to be looked at again]',
         ]
       : [];
-  const say = (note: string): string => [...lines, ...omissions, note].join('\n');
+  const say = (...notes: readonly string[]): string =>
+    [...lines, ...omissions, ...notes].join('\n');
   if (signal.aborted) {
     const timedOut = signal.reason === 'timedOut';
     const note = timedOut ? '[timed out; there may be more]' : '[cancelled; there may be more]';
     return { status: timedOut ? 'timedOut' : 'cancelled', text: say(note) };
   }
-  if (more)
-    return {
-      status: 'ok',
-      text: say(`[only the first ${lines.length} lines; narrow the search or raise limit]`),
-    };
-  const shown = [...lines, ...omissions];
-  if (code === 0 && shown.length > 0) return { status: 'ok', text: shown.join('\n') };
+  if (more || (code === 0 && lines.length + omissions.length > 0))
+    return { status: 'ok', text: say(...describeLimit(result, filesOnly)) };
   if (code === 0 || code === 1) return { status: 'ok', text: 'No matches.' };
   if (error !== '') return failed(`The search failed: ${error}`);
-  return { status: 'ok', text: say('[some files or folders could not be read]') };
+  return {
+    status: 'ok',
+    text: say(...describeLimit(result, filesOnly), '[some files or folders could not be read]'),
+  };
 };
 
-const summarize = ({ lines, more }: Shown, filesOnly: boolean): string => {
-  if (lines.length === 0) return 'no matches';
-  return `${more ? 'first ' : ''}${plural(lines.length, filesOnly ? 'file' : 'line')}`;
+const summarize = ({ hits, shown, more }: Shown, filesOnly: boolean): string => {
+  if (shown.matches === 0) return 'no matches';
+  const noun = filesOnly ? 'file' : 'line';
+  return shown.matches < hits.matches || more
+    ? `${shown.matches} of ${groupDigits(hits.matches)}${more ? '+' : ''} ${noun}s`
+    : plural(shown.matches, noun);
+};
+
+/** Searches, as plain text if the pattern turns out to be no regular expression. */
+const searchEither = async (
+  input: Input,
+  search: (reading: Reading) => Promise<Searched | null>,
+): Promise<(Searched & { readonly note: string }) | null> => {
+  const first = await search('regex');
+  const fault = first === null ? null : regexFault(first);
+  if (first === null || fault === null) return first === null ? null : { ...first, note: '' };
+  const plainText = await search('text');
+  if (plainText === null) return null;
+  // a text that can't be searched either is reported as what it was given as
+  if (plainText.code === 2 && plainText.error !== '') return { ...first, note: '' };
+  const note = `[${input.pattern} is no regular expression (${fault}): searched as plain text]\n`;
+  return { ...plainText, note };
 };
 
 const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path ?? '.', context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown } = allowed;
-  const { workspace, signal } = context;
+  const { workspace, signal, files } = context;
   const status = await stat(real).catch(() => null); // null: missing or not accessible
   if (status === null)
     return failed(`${shown} can't be searched: there is no such file or folder.`);
@@ -234,23 +271,27 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   const prefix = `${shown}/`;
   const wants = (file: string): boolean =>
     glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file);
-  const words = [...ripgrepFlags(input), '--', shown];
+  const limit = input.limit ?? LINES_DEFAULT;
   try {
-    const limit = input.limit ?? LINES_DEFAULT;
-    const searched = await withFolder(workspace, (folder) =>
-      runSearch({ words, folder, limit, signal, wants }),
+    const searched = await searchEither(input, (reading) =>
+      withFolder(workspace, (folder) => {
+        const words = [...ripgrepFlags(input, reading), '--', shown];
+        return runSearch({ words, folder, limit, context: input.context ?? 0, signal, wants });
+      }),
     );
     if (searched === null) return failed('The workspace has moved.');
     const filesOnly = input.filesOnly === true;
-    const result = { ...searched, ...(await checkLines(searched.lines, workspace, filesOnly)) };
-    const outcome = describe(result, signal);
-    return outcome.status === 'ok'
-      ? { ...outcome, summary: summarize(result, filesOnly) }
-      : outcome;
+    const checked = await checkLines(searched.hits.choose(), { workspace, filesOnly, files });
+    const result = { ...searched, ...checked };
+    const outcome = describe(result, filesOnly, signal);
+    return noteOutcome(searched.note, outcome, summarize(result, filesOnly));
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
   }
 };
+
+const noteOutcome = (note: string, outcome: ToolOutcome, summary: string): ToolOutcome =>
+  outcome.status === 'ok' ? { ...outcome, text: `${note}${outcome.text}`, summary } : outcome;
 
 /** Searches output that was cut. Its lines have the numbers that `read` gives them, and no path. */
 const searchBlob = async (
@@ -258,19 +299,21 @@ const searchBlob = async (
   text: string,
   { workspace, signal }: ToolContext,
 ): Promise<ToolOutcome> => {
-  const words = [...ripgrepFlags(input), '--text', '--', '-'];
-  const limit = input.limit ?? LINES_DEFAULT;
+  const { limit = LINES_DEFAULT, context = 0 } = input;
   try {
-    const searched = await withFolder(workspace, (folder) =>
-      runSearch({ words, folder, limit, signal, input: text, wants: () => true }),
+    const searched = await searchEither(input, (reading) =>
+      withFolder(workspace, (folder) => {
+        const words = [...ripgrepFlags(input, reading), '--text', '--', '-'];
+        return runSearch({ words, folder, limit, context, signal, input: text, wants: () => true });
+      }),
     );
     if (searched === null) return failed('The workspace has moved.');
-    const lines = searched.lines.map((line) =>
-      line.kind === 'gap' ? '--' : `${line.number}${line.mark}${line.text}`,
-    );
-    const result = { ...searched, lines, changed: 0 };
-    const outcome = describe(result, signal);
-    return outcome.status === 'ok' ? { ...outcome, summary: summarize(result, false) } : outcome;
+    const texts = text.split('\n');
+    const shown = searched.hits.choose().flatMap((hit) => hit.lines);
+    const lines = shown.map((line) => showNumbered(line, texts[line.number - 1] ?? line.text));
+    const matches = shown.filter(({ column }) => column !== null).length;
+    const result = { ...searched, lines, changed: 0, shown: { matches, files: 1 } };
+    return noteOutcome(searched.note, describe(result, false, signal), summarize(result, false));
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
   }
@@ -297,6 +340,104 @@ export const searchTool: Tool = defineTool({
   },
 });
 
+// ---- Which lines are shown ----
+
+type FoundLine = {
+  readonly file: string;
+  readonly number: number;
+  readonly text: string;
+  /** Offset of the match in bytes, from 0; null for a line around a match. */
+  readonly column: number | null;
+};
+
+/** A matching line with the lines around it that no other match has. */
+type Hit = { readonly lines: readonly FoundLine[] };
+
+/**
+ * `FILE NUL NUMBER:COLUMN:TEXT`, or `FILE NUL NUMBER-TEXT` around a match; null for other records.
+ */
+const readLine = (record: string): FoundLine | null => {
+  const [, file, number, column, text] = /^([^\0]+)\0(\d+)(?:-|:(\d+):)(.*)$/s.exec(record) ?? [];
+  if (file === undefined || text === undefined) return null;
+  return {
+    file: file.replace(/^\.\//, ''),
+    number: Number(number),
+    text,
+    column: column === undefined ? null : Number(column) - 1,
+  };
+};
+
+/**
+ * Collects matching lines by file, and chooses which are shown if not all can be: as many as
+ * possible from each file, the first ones first, up to a limit for one file.
+ */
+class CollectedHits {
+  readonly #limit: number;
+  readonly #context: number;
+  readonly #perFile: number;
+  readonly #byFile = new Map<
+    string,
+    { hits: FoundLine[][]; lastMatch: number; around: FoundLine[] }
+  >();
+  matches = 0;
+
+  constructor({ limit, context }: Pick<Search, 'limit' | 'context'>) {
+    this.#limit = limit;
+    this.#context = context;
+    this.#perFile = Math.max(PER_FILE, Math.ceil(limit / 10));
+  }
+
+  get files(): number {
+    return this.#byFile.size;
+  }
+
+  add(line: FoundLine): void {
+    const file = this.#byFile.get(line.file) ?? {
+      hits: [],
+      lastMatch: Number.NEGATIVE_INFINITY,
+      around: [],
+    };
+    this.#byFile.set(line.file, file);
+    const isFull = file.hits.length >= (this.#isOver() ? this.#perFile : this.#limit);
+    if (line.column !== null) {
+      this.matches += 1;
+      file.lastMatch = line.number;
+      if (!isFull) file.hits.push([...file.around, line]);
+      file.around = [];
+    } else if (line.number - file.lastMatch > this.#context) file.around.push(line);
+    else if (file.hits.at(-1)?.at(-1)?.number === line.number - 1) file.hits.at(-1)?.push(line);
+  }
+
+  /** In the order of the files. */
+  choose(): readonly Hit[] {
+    const all = [...this.#byFile.values()];
+    const perFile = this.#isOver() && all.length > 1 ? this.#perFile : this.#limit;
+    const chosen = all.map((): FoundLine[][] => []);
+    let lines = 0;
+    let bytes = 0;
+    for (let round = 0; round < perFile; round++) {
+      for (const [index, { hits }] of all.entries()) {
+        const hit = hits[round];
+        if (hit === undefined) continue;
+        lines += hit.length;
+        bytes += hit.reduce((sum, { text, file }) => sum + lineBytes(text, file, round), 0);
+        if (lines > this.#limit || (bytes > SHOWN_BYTES && lines > hit.length))
+          return chosen.flat().map((one) => ({ lines: one }));
+        chosen[index]?.push(hit);
+      }
+    }
+    return chosen.flat().map((one) => ({ lines: one }));
+  }
+
+  #isOver(): boolean {
+    return this.matches > this.#limit;
+  }
+}
+
+/** With its number; the first line of a file also with the file's name. */
+const lineBytes = (text: string, file: string, round: number): number =>
+  Buffer.byteLength(text) + 8 + (round === 0 ? Buffer.byteLength(file) + 2 : 0);
+
 /**
  * Verifies the lines of ripgrep.
  *
@@ -305,57 +446,68 @@ export const searchTool: Tool = defineTool({
  * allowed real path contains it.
  */
 
-type FoundLine =
-  | {
-      readonly kind: 'line';
-      readonly file: string;
-      readonly number: number;
-      readonly mark: string;
-      readonly text: string;
-    }
-  /** Separates groups of lines. */
-  | { readonly kind: 'gap' };
-
-/**
- * `FILE NUL NUMBER:TEXT`; with `-` instead of `:` a context line. Any other record separates
- * groups.
- */
-const readLine = (record: string): FoundLine => {
-  const [, file, number, mark, text] = /^([^\0]+)\0(\d+)([:-])(.*)$/s.exec(record) ?? [];
-  if (file === undefined || mark === undefined || text === undefined) return { kind: 'gap' };
-  return { kind: 'line', file: file.replace(/^\.\//, ''), number: Number(number), mark, text };
-};
-
 type CheckedLines = {
   /** Formatted lines. */
   readonly lines: readonly string[];
   /** Number of lines that the file no longer has. */
   readonly changed: number;
+  readonly shown: { readonly matches: number; readonly files: number };
 };
 
 /** Ripgrep's note after the start of a long line. */
-const PREVIEW = /( \[\.\.\. (omitted end of long line|\d+ more match(es)?)\])$/;
+const PREVIEW = /( \[\.\.\. (omitted end of long line|(\d+) more match(es)?)\])$/;
 
 /** Without byte order marks and replacement characters, which do not matter for the comparison. */
 const plain = (text: string): string => text.replace(/[\ufeff\ufffd]/g, '').replace(/\r$/, '');
 
-const isSameLine = (line: string, there: string | undefined): boolean => {
-  if (there === undefined) return false;
+const isSameLine = (line: string, there: string): boolean => {
   const [one, other] = [plain(line), plain(there)];
   if (one === other) return true;
   const beginning = one.replace(PREVIEW, '');
   return beginning.length < one.length && other.startsWith(beginning);
 };
 
-type Lines = ReadonlyMap<number, string>;
+const BEFORE_MATCH = 120;
 
-/** The lines with these numbers in the file at the real path; none if it can't be read. */
-const readLines = async (real: string, numbers: ReadonlySet<number>): Promise<Lines> => {
+/** The line, or of a long one the part around its first match. */
+const showAround = ({ text, column }: FoundLine, there: string): string => {
+  const line = there.replace(/\r$/, '');
+  if (line.length <= COLUMNS_MAX) return line;
+  const at = Buffer.from(line)
+    .subarray(0, column ?? 0)
+    .toString().length;
+  const first = Math.max(0, Math.min(at - BEFORE_MATCH, line.length - COLUMNS_MAX));
+  const from = /[\udc00-\udfff]/.test(line[first] ?? '') ? first - 1 : first;
+  const last = Math.min(line.length, from + COLUMNS_MAX);
+  const to = /[\ud800-\udbff]/.test(line[last - 1] ?? '') ? last - 1 : last;
+  // ripgrep counts the matches that its preview lacks, the first one among them
+  const counted = Number(PREVIEW.exec(text)?.[3] ?? 0);
+  const others = (column ?? 0) < COLUMNS_MAX ? counted : counted - 1;
+  const notes = [
+    `characters ${from + 1}-${to} of ${line.length}`,
+    ...(others > 0 ? [`${plural(others, 'more match', 'more matches')} in this line`] : []),
+  ];
+  const part = `${from === 0 ? '' : '…'}${line.slice(from, to)}${to < line.length ? '…' : ''}`;
+  return `${part} [${notes.join('; ')}]`;
+};
+
+const showNumbered = (line: FoundLine, there: string): string =>
+  `${line.number}${line.column === null ? '-' : ':'}${showAround(line, there)}`;
+
+type ReadLines = {
+  readonly lines: ReadonlyMap<number, string>;
+  readonly sha256: string;
+  /** undefined if the file can't be edited. */
+  readonly text: string | undefined;
+};
+
+/** The lines with these numbers in the file at the real path; null if it can't be read. */
+const readLines = async (real: string, numbers: ReadonlySet<number>): Promise<ReadLines | null> => {
   const loaded = await loadFile(real);
-  const lines = new Map<number, string>();
-  if (loaded.kind !== 'file') return lines;
+  if (loaded.kind !== 'file') return null;
   const decoded = decodeFile(loaded.bytes);
   const text = decoded.kind === 'text' ? decoded.text : loaded.bytes.toString('utf8');
+  const lines = new Map<number, string>();
   let number = 1;
   for (let from = 0; from <= text.length && lines.size < numbers.size; number++) {
     const end = text.indexOf('\n', from);
@@ -363,31 +515,57 @@ const readLines = async (real: string, numbers: ReadonlySet<number>): Promise<Li
     if (numbers.has(number)) lines.set(number, text.slice(from, stop));
     from = stop + 1;
   }
-  return lines;
+  return { lines, sha256: loaded.sha256, text: editableText(decoded) };
 };
 
-/** `folder`: real path that the file names are relative to. */
-const checkLines = async (
-  matches: readonly FoundLine[],
-  folder: string,
-  filesOnly: boolean,
+type Checking = {
+  readonly workspace: string;
+  readonly filesOnly: boolean;
+  readonly files: FileMemory;
+};
+
+/** The lines of one file, under its name. Lines that were shown count as read for an edit. */
+const checkFile = async (
+  file: string,
+  hits: readonly Hit[],
+  { workspace, filesOnly, files }: Checking,
 ): Promise<CheckedLines> => {
-  const numbers = new Map<string, Set<number>>();
-  for (const line of matches) {
-    if (line.kind === 'line')
-      numbers.set(line.file, (numbers.get(line.file) ?? new Set()).add(line.number));
+  const real = path.resolve(workspace, file);
+  const lines = hits.flatMap((hit) => hit.lines);
+  const read = await readLines(real, new Set(lines.map(({ number }) => number)));
+  const texts: string[] = [];
+  let [changed, matches, before] = [0, 0, Number.POSITIVE_INFINITY];
+  for (const line of lines) {
+    const there = read?.lines.get(line.number);
+    if (there === undefined || !isSameLine(line.text, there)) {
+      changed += 1;
+      continue;
+    }
+    if (line.column !== null) matches += 1;
+    if (line.number > before + 1 && hits.some((hit) => hit.lines.length > 1)) texts.push('--');
+    before = line.number;
+    texts.push(showNumbered(line, there));
   }
-  const files = new Map<string, Lines>();
-  for (const [file, sought] of numbers)
-    files.set(file, await readLines(path.resolve(folder, file), sought));
+  if (matches === 0) return { lines: [], changed, shown: { matches, files: 0 } };
+  if (!filesOnly && read?.text !== undefined) files.addLines?.(real, read.sha256, read.text);
+  return { lines: filesOnly ? [file] : [file, ...texts], changed, shown: { matches, files: 1 } };
+};
+
+const checkLines = async (hits: readonly Hit[], checking: Checking): Promise<CheckedLines> => {
+  const byFile = new Map<string, Hit[]>();
+  for (const hit of hits) {
+    const file = hit.lines[0]?.file ?? '';
+    byFile.set(file, [...(byFile.get(file) ?? []), hit]);
+  }
   const lines: string[] = [];
-  let changed = 0;
-  for (const line of matches) {
-    if (line.kind === 'gap') {
-      if (!filesOnly) lines.push('--');
-    } else if (!isSameLine(line.text, files.get(line.file)?.get(line.number))) changed += 1;
-    else if (filesOnly) lines.push(line.file);
-    else lines.push(`${line.file}${line.mark}${line.number}${line.mark}${line.text}`);
+  let [changed, matches, files] = [0, 0, 0];
+  for (const [file, some] of byFile) {
+    const checked = await checkFile(file, some, checking);
+    if (lines.length > 0 && checked.lines.length > 0 && !checking.filesOnly) lines.push('');
+    lines.push(...checked.lines);
+    changed += checked.changed;
+    matches += checked.shown.matches;
+    files += checked.shown.files;
   }
-  return { lines, changed };
+  return { lines, changed, shown: { matches, files } };
 };

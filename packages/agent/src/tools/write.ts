@@ -74,9 +74,8 @@ const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => 
   return { kind: 'change', change: { ...common, before, after, bytes, text } };
 };
 
-const planWrite =
-  ({ content }: Input): PlanChange =>
-  (loaded, real, shown) => {
+const planWrite = ({ content }: Input): PlanChange => ({
+  plan(loaded, real, shown) {
     switch (loaded.kind) {
       case 'absent':
         return create(real, shown, content);
@@ -89,7 +88,8 @@ const planWrite =
       default:
         return loaded satisfies never;
     }
-  };
+  },
+});
 
 export const writeTool: Tool = defineTool({
   name: 'write',

@@ -10,7 +10,9 @@ import {
   estimateTokens,
   holdsResults,
   messagesOf,
+  PRESERVED_REQUEST,
   replaceBySummary,
+  requestMessages,
   takeBackInput,
 } from '../../src/machine/conversation.js';
 import type { AssistantMessage, ResultPart } from '../../src/machine/message.js';
@@ -119,4 +121,23 @@ test('an estimate counts four characters as one token: of texts, of results, of 
   assert.equal(estimateTokens([{ role: 'user', parts: [found] }]), 2);
   assert.equal(estimateTokens([call]), Math.ceil(('grep'.length + '{"find":"it"}'.length) / 4));
   assert.equal(estimateTokens([says('12345678'), says('1234'), says('1')]), 4);
+});
+
+test('a request says before a summary what it is; the conversation itself does not have the words', () => {
+  const frameOf = (summary: string): string => {
+    const conversation = replaceBySummary(answered, 2, summary);
+    assert.deepEqual(messagesOf(conversation)[0]?.parts, [
+      { type: 'text', origin: 'summary', text: summary },
+    ]);
+    const [part] = requestMessages(conversation, 1, 'test/model')[0]?.parts ?? [];
+    return part?.type === 'text' ? part.text : '';
+  };
+  assert.equal(
+    frameOf('so far'),
+    '[The conversation so far was replaced by your summary of it. Go on from it. Files that you read still count as read.]\n\nso far',
+  );
+  const running = `so far\n\n[kept: ${PRESERVED_REQUEST}]\nwork`;
+  assert.match(frameOf(running), /You are in the middle of the work: go on with 'Next'/);
+  const plain = requestMessages(answered, 1, 'test/model');
+  assert.deepEqual(plain, messagesOf(answered).slice(0, 1), 'without a summary nothing is added');
 });

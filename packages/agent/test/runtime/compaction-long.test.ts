@@ -41,10 +41,9 @@ const tokensOf = ({ messages, tools }: ModelRequest): number => {
   return INSTRUCTIONS_TOKENS + Math.ceil(sum / 4);
 };
 
-const isSummarising = ({ messages }: ModelRequest): boolean => {
-  const last = messages.at(-1)?.parts.at(-1);
-  return last?.type === 'text' && 'origin' in last && /^(?:Stop here: )?summarise/.test(last.text);
-};
+const isSummarising = (request: ModelRequest): boolean =>
+  request.messages.at(-1)?.parts.some((part) => 'origin' in part && part.origin === 'note') ===
+  true;
 
 /** What a provider refuses whatever the size. */
 const assertWellFormed = (messages: readonly Message[]): void => {

@@ -142,21 +142,29 @@ test('a compaction asks once, with instructions, tools and choice of every reque
     compaction?.messages.map(({ role }) => role),
     compaction?.messages.map((_message, index) => (index % 2 === 0 ? 'user' : 'assistant')),
   );
-  assert.match(JSON.stringify(on.model.requests[4]?.messages), /the summary.*three/s);
+  const next = JSON.stringify(on.model.requests[4]?.messages);
+  assert.match(next, /The conversation so far was replaced.*the summary.*three/s);
   assert.equal(on.model.requests.length, 5);
 });
 
-test('a compaction goes on from a trailing user message, and calls in its reply are not made', async () => {
+test('a compaction goes on from a trailing user message; a reply with calls is asked for again without tools', async () => {
   let runs = 0;
   const look = tool('look', () => {
     runs += 1;
     return ok('seen');
   });
   const called = rawCall('9', 'look');
-  const summary = pieces(completed([{ type: 'text', text: 'the summary' }, called], 'toolUse'));
+  const working = pieces(completed([{ type: 'text', text: 'I go on' }, called], 'toolUse'));
   const on = await play({
     tools: [look],
-    model: testModel(say('a'), callTools(rawCall('1', 'look')), overflow, summary, say('done')),
+    model: testModel(
+      say('a'),
+      callTools(rawCall('1', 'look')),
+      overflow,
+      working,
+      say('the summary'),
+      say('done'),
+    ),
   });
   for (const text of ['one', 'two']) {
     await on.say(text);
@@ -176,7 +184,16 @@ test('a compaction goes on from a trailing user message, and calls in its reply 
     origin: 'note',
     text: 'summarise',
   });
-  assert.match(JSON.stringify(on.model.requests[4]?.messages), /the summary.*seen/s);
+  const again = on.model.requests[4];
+  assert.deepEqual([on.model.requests[3]?.toolChoice, again?.toolChoice], [undefined, 'none']);
+  assert.deepEqual(again?.messages, compaction, 'else the same request');
+  const next = JSON.stringify(on.model.requests[5]?.messages);
+  assert.match(next, /the summary.*seen/s);
+  assert.doesNotMatch(next, /I go on/, 'words beside a call are no summary');
+  assert.match(
+    next,
+    /"\[The conversation so far was replaced by your summary of it\. You are in the/,
+  );
   assert.equal(runs, 1);
 });
 
@@ -199,25 +216,6 @@ test('a compaction that only calls tools is asked for once more without a choice
   assert.match(JSON.stringify(messagesOf(conversation)), /the summary/);
   const paid = on.model.requests.length / 2; // each reply has the same usage
   assert.equal(usage.outputTokens, before * paid);
-});
-
-test('the summary of a compaction goes to the model in a frame that says whose text it is', async () => {
-  const on = await play({ model: testModel(say('a'), say('b'), say('the summary'), say('c')) });
-  for (const text of ['one', 'two']) {
-    await on.say(text);
-    await on.rest();
-  }
-  await on.runtime.send(on.id, { type: 'CompactRequested' });
-  await on.until(({ event }) => event.type === 'CompactionCompleted');
-  await on.say('three');
-  await on.rest();
-  const [first] = on.model.requests.at(-1)?.messages ?? [];
-  const [part] = first?.parts ?? [];
-  assert.ok(part?.type === 'text');
-  assert.match(part.text, /^\[The conversation so far was replaced by the summary that you wrote/);
-  assert.match(part.text, /\n\nthe summary/);
-  const { conversation } = (await on.state()).session;
-  assert.doesNotMatch(JSON.stringify(messagesOf(conversation)), /was replaced/);
 });
 
 for (const [title, answer] of [

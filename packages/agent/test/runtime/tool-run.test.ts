@@ -275,40 +275,6 @@ test('long output reaches the model cut, and the blob holds all of it', async ()
   assert.ok(blob !== undefined && shown.includes(blob));
 });
 
-test('the results of a batch are whole up to 100 kB together, then cut, and a short one stays whole', async () => {
-  const sizes = [30_000, 30_000, 30_000, 30_000, 200, 30_000];
-  const sized = tool('look', ({ n }) => ok(`result ${n} ${'x'.repeat(sizes[Number(n)] ?? 0)}`));
-  const calls = sizes.map((_, n) => rawCall(String(n), 'look', { n }));
-  const on = await runBatch([sized], ...calls);
-  await on.rest();
-  const shown = secondRequest(on);
-  const lengths = sizes.map((_, n) => (shown[String(n)] ?? '').length);
-  assert.deepEqual(
-    lengths.map((length, n) => length === (sizes[n] ?? 0) + `result ${n} `.length),
-    [true, true, true, false, true, false],
-  );
-  for (const n of ['3', '5']) {
-    assert.ok((shown[n] ?? '').length < 4_400);
-    assert.match(shown[n] ?? '', /read or search blob:[0-9a-f]{64} for the whole output/);
-  }
-});
-
-test('a tool that bounds its text itself is cut only beyond that bound', async () => {
-  const text = 'x'.repeat(50_000);
-  const rows: readonly (readonly [bytes: number, isWhole: boolean])[] = [
-    [50_000, true],
-    [40_000, false],
-  ];
-  for (const [boundBytes, isWhole] of rows) {
-    const on = await runBatch(
-      [tool('look', () => ({ ...ok(text), boundBytes }))],
-      rawCall('1', 'look'),
-    );
-    await on.rest();
-    assert.equal(secondRequest(on)['1'] === text, isWhole, `${boundBytes}`);
-  }
-});
-
 test('progress is shown joined, and none comes after the result', async () => {
   const { held, callOf } = heldTool('make', command);
   const on = await runBatch([held], rawCall('1', 'make'));

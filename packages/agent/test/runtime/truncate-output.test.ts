@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Blobs } from '../../src/ports/journal.js';
-import { cutOutcome, cutText } from '../../src/session/result-text.js';
+import type { ToolOutcome } from '../../src/ports/tool.js';
+import { BatchRoom, cutOutcome, cutText } from '../../src/session/result-text.js';
 
 const noBlobs: Blobs = { put: async () => 'f00', get: async () => undefined };
 
@@ -137,4 +138,42 @@ test('a long diff is cut without a blob, since it is for display only', async ()
   );
   assert.equal(outcome.blob, undefined);
   assert.match(outcome.diff ?? '', /900 bytes left out/);
+});
+
+const result = (bytes: number): ToolOutcome => ({ status: 'ok', text: 'x'.repeat(bytes) });
+const none = (): readonly string[] => [];
+
+test('the results of a batch are about 100 kB together: the last ones are cut, with the reason', async () => {
+  const room = new BatchRoom();
+  const shown: string[] = [];
+  for (let call = 0; call < 25; call++) {
+    const outcome = result(30_000);
+    const { limitBytes, why } = room.take('b', outcome, 30_720, none);
+    shown.push((await cutOutcome(outcome, limitBytes, noBlobs, why)).text);
+  }
+  const bytes = shown.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  assert.ok(bytes > 95_000 && bytes < 130_000, String(bytes));
+  assert.deepEqual(
+    shown.slice(0, 3).map((text) => text.length),
+    [30_000, 30_000, 30_000],
+  );
+  assert.match(
+    shown.at(-1) ?? '',
+    /left out; the results of one reply are bounded together; read or search blob:f00 for the whole output/,
+  );
+  assert.equal(room.take('c', result(30_000), 30_720, none).why, '', 'the next batch has room');
+});
+
+test('a resumed batch counts the results that it has; a small result is never cut', () => {
+  const room = new BatchRoom();
+  const before = ['x'.repeat(60_000), 'y'.repeat(39_500)];
+  assert.equal(room.take('b', result(900), 30_720, () => before).why, '');
+  assert.equal(room.take('b', result(900), 30_720, () => []).why, '');
+  assert.equal(room.take('b', result(5_000), 30_720, none).limitBytes, 1_000);
+});
+
+test('a tool that bounds its text itself is not cut, unless the limit was lowered', () => {
+  const whole = { ...result(50_000), cutBytes: 51_000 };
+  assert.equal(new BatchRoom().take('b', whole, 30_720, none).limitBytes, 51_000);
+  assert.equal(new BatchRoom().take('b', whole, 600, none).limitBytes, 600);
 });

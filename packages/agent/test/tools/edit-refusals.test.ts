@@ -147,6 +147,18 @@ const refusals: readonly Refusal[] = [
     says: ['edits[0].oldText is not in the file', 'edits[1].newText has half a character'],
   },
   {
+    title: 'the beginning of a line, indented by more, which is the beginning of two',
+    file: lines('a(1);', 'a(2);'),
+    edits: [edit('  a(', '  b(')],
+    says: ['edits[0].oldText is not in the file'],
+  },
+  {
+    title: 'the beginning of a line, indented by more, that stands elsewhere in a line, too',
+    file: lines('a(1);', 'x = a(2);'),
+    edits: [edit('  a(', '  b(')],
+    says: ['edits[0].oldText is not in the file'],
+  },
+  {
     title: 'every edit that does not fit',
     file: INNER,
     edits: [edit('b();', 'c();'), edit('runs() {', 'x'), edit('if (aa) {', 'x')],

@@ -51,6 +51,24 @@ const rows: readonly Row[] = [
     becomes: INNER.replace('b()', 'c()'),
   },
   {
+    title: 'indented by more, and the last line is only its beginning',
+    file: INNER,
+    edit: edit('        if (a) {\n          b(', '        if (x) {\n          y();\n          c('),
+    becomes: INNER.replace('if (a) {\n      b();', 'if (x) {\n      y();\n      c();'),
+  },
+  {
+    title: 'the beginning of one line, indented by more',
+    file: 'const a = foo(bar);\n',
+    edit: edit('    const a = foo(', '    const b = 1;\n    const a = foo('),
+    becomes: 'const b = 1;\nconst a = foo(bar);\n',
+  },
+  {
+    title: 'the beginning of one line, with blanks for tabs and the new text as the file has it',
+    file: '\t\tconst a = foo(bar);\n',
+    edit: edit('            const a = foo(', '\t\tconst b = foo('),
+    becomes: '\t\tconst b = foo(bar);\n',
+  },
+  {
     title: 'dedented to the margin',
     file: INNER,
     edit: edit('if (a) {\n  b();\n}', 'if (a && x) {\n  b();\n  if (y) {\n    c();\n  }\n}'),

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { chmod, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
-import { makePlace } from './context.js';
+import { makePlace, type Place } from './context.js';
 
 type Row = {
   readonly title: string;
@@ -290,3 +290,51 @@ test('edit: cancelled before the change, nothing is changed', async (t) => {
   assert.deepEqual([outcome.status, outcome.ran], ['cancelled', 'no']);
   assert.equal(await readFile(place.path('file'), 'utf8'), 'one\n');
 });
+
+/** The file as it was read, then as a command left it. */
+const changed = async (t: TestContext, before: string, after: string): Promise<Place> => {
+  const place = await makePlace(t);
+  await writeFile(place.path('file'), before);
+  await place.run('read', { path: 'file' });
+  await writeFile(place.path('file'), after);
+  return place;
+};
+const LINES = Array.from({ length: 30 }, (_, index) => `line ${index + 1}\n`);
+const edited = (from: string, to: string): JsonObject => ({
+  path: 'file',
+  edits: [{ oldText: from, newText: to }],
+});
+
+test('edit: a file that has changed elsewhere since it was read is edited, and that is said', async (t) => {
+  const place = await changed(t, LINES.join(''), LINES.join('').replace('line 3\n', 'new\nnew\n'));
+  const outcome = await place.run('edit', edited('line 20\n', 'twenty\n'));
+  assert.equal(outcome.status, 'ok', outcome.text);
+  assert.match(outcome.text, /file has changed since it was last read \(lines 3-4\), but not at/);
+  assert.match(await readFile(place.path('file'), 'utf8'), /^line 1\nline 2\nnew\nnew\nline 4\n/);
+  const again = await place.run('edit', edited('twenty\n', 'XX\n'));
+  assert.equal(again.status, 'ok', 'its own text is known');
+  assert.match(await readFile(place.path('file'), 'utf8'), /line 19\nXX\nline 21/);
+  const whole = await place.run('write', { path: 'file', content: 'gone\n' });
+  assert.match(whole.text, /has changed since it was last read/, 'but the rest is not');
+});
+
+const elsewhere: readonly (readonly [
+  title: string,
+  before: string,
+  after: string,
+  from: string,
+])[] = [
+  ['the place itself has changed', 'a\nb\nc\n', 'a\nB\nc\n', 'b'],
+  ['the text is unique now, but another one', 'x = 1\na\nb\nc\n', 'a\nb\nc\nx = 1\n', 'x = 1'],
+  ['the text has become ambiguous', 'a\nb\nc\n', 'a\nb\nc\nb\n', 'b\n'],
+  ['the text was ambiguous when it was read', 'b\na\nb\n', 'a\nb\n', 'b\n'],
+  ['the text is new', 'a\nb\n', 'a\nb\nc\n', 'c'],
+];
+for (const [title, before, after, from] of elsewhere) {
+  test(`edit: refused after a change, when ${title}`, async (t) => {
+    const place = await changed(t, before, after);
+    const outcome = await place.run('edit', edited(from, 'other'));
+    assert.match(outcome.text, /^file has changed since it was last read \(line/);
+    assert.equal(await readFile(place.path('file'), 'utf8'), after);
+  });
+}

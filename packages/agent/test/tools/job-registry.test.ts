@@ -52,3 +52,14 @@ test('jobs: an unknown job is a failure that names those that exist', async (t) 
   assert.equal(outcome.status, 'failed');
   assert.equal(outcome.text, 'There is no job job-9. There are no jobs.');
 });
+
+test('jobs: a number names a job, and a wrong one lists those that there are', async (t) => {
+  const place = await makePlace(t);
+  await place.run('bash', { command: 'sleep 1000', background: true });
+  for (const jobId of [1, '1', 'job-1', 'Job 1', '#1']) {
+    const shown = await place.run('bash', { jobAction: 'show', jobId, command: '' });
+    assert.match(shown.text, /\[job-1: running: sleep 1000\]/, String(jobId));
+  }
+  const wrong = await place.run('bash', { jobAction: 'show', jobId: 7 });
+  assert.equal(wrong.text, 'There is no job job-7. job-1: running: sleep 1000');
+});

@@ -18,7 +18,12 @@ type Refused = {
 
 const edit = { oldText: 'a', newText: 'b' };
 const refused: readonly Refused[] = [
-  { tool: 'read', input: {}, field: 'path', why: /^is missing\. Fields: path, / },
+  {
+    tool: 'read',
+    input: {},
+    field: 'path',
+    why: /^is missing\. Fields: path, offset\?, limit\?\.$/,
+  },
   { tool: 'read', input: { path: '' }, field: 'path', why: /must not be empty/ },
   { tool: 'read', input: { path: 7 }, field: 'path', why: /must be string, not 7/ },
   { tool: 'read', input: { path: 'a\0b' }, field: 'path', why: /NUL/ },

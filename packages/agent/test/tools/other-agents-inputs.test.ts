@@ -68,36 +68,20 @@ const read: readonly {
     becomes: { command: 'ls', background: true, timeoutMs: 5 },
   },
   {
-    tool: 'bash',
-    input: { cmd: 'ls', timeout: '120000' },
-    becomes: { command: 'ls', timeoutMs: 120_000 },
-  },
-  { tool: 'bash', input: { command: ['bash', '-lc', 'ls | wc'] }, becomes: { command: 'ls | wc' } },
-  {
-    tool: 'bash',
-    input: { command: ['grep', 'a b', "it's"] },
-    becomes: { command: "grep 'a b' 'it'\\''s'" },
-  },
-  {
-    tool: 'bash',
-    input: { command: '', jobAction: 'show', jobId: '1' },
-    becomes: { jobAction: 'show', jobId: 'job-1' },
-  },
-  {
-    tool: 'bash',
-    input: { jobAction: 'kill', job_id: 2 },
-    becomes: { jobAction: 'kill', jobId: 'job-2' },
-  },
-  {
     tool: 'read',
-    input: { path: 'file', offset: '5', limit: '2' },
-    becomes: { path: 'file', offset: 5, limit: 2 },
+    input: { target_file: 'file', offset: '5' },
+    becomes: { path: 'file', offset: 5 },
   },
   { tool: 'read', input: { path: 'file', offset: 0 }, becomes: { path: 'file', offset: 1 } },
   {
     tool: 'read',
-    input: { path: 'file', start_line: 3, end_line: 5 },
-    becomes: { path: 'file', offset: 3, limit: 3 },
+    input: { path: 'file', start_line: '3', end_line: 7, limit: null },
+    becomes: { path: 'file', offset: 3, limit: 5 },
+  },
+  {
+    tool: 'read',
+    input: { path: 'file', view_range: [4, -1] },
+    becomes: { path: 'file', offset: 4 },
   },
   {
     tool: 'write',
@@ -111,29 +95,29 @@ const read: readonly {
   },
   {
     tool: 'search',
-    input: {
-      query: 'x',
-      path: 'file',
-      '-i': 'true',
-      '-n': true,
-      output_mode: 'files_with_matches',
-    },
-    becomes: { pattern: 'x', path: 'file', ignoreCase: true, filesOnly: true, '-n': true },
+    input: { query: 'x', path: 'file', '-i': true, '-C': '2', output_mode: 'files_with_matches' },
+    becomes: { pattern: 'x', path: 'file', ignoreCase: true, context: 2, filesOnly: true },
   },
   {
-    tool: 'todo',
-    input: {
-      todos: [
-        { id: '1', content: 'a', status: 'in_progress', activeForm: 'doing a' },
-        { content: 'b', status: 'completed' },
-      ],
-    },
-    becomes: {
-      items: [
-        { text: 'a', status: 'inProgress' },
-        { text: 'b', status: 'done' },
-      ],
-    },
+    tool: 'search',
+    input: { pattern: 'x', path: 'file', glob: '', case_sensitive: false, '-A': 1, '-B': 3 },
+    becomes: { pattern: 'x', path: 'file', ignoreCase: true, context: 3 },
+  },
+  { tool: 'bash', input: { cmd: 'ls' }, becomes: { command: 'ls' } },
+  {
+    tool: 'bash',
+    input: { command: ['bash', '-lc', 'ls | wc'], timeout: 120_000 },
+    becomes: { command: 'ls | wc', timeoutMs: 120_000 },
+  },
+  {
+    tool: 'bash',
+    input: { command: ['git', 'commit', '-m', "it's $HOME"], background: 'false' },
+    becomes: { command: "git commit -m 'it'\\''s $HOME'", background: false },
+  },
+  {
+    tool: 'bash',
+    input: { command: '', jobAction: 'show', job_id: 2 },
+    becomes: { jobAction: 'show', jobId: 'job-2' },
   },
 ];
 
@@ -143,8 +127,12 @@ for (const { tool, input, becomes } of read) {
     const judgement = await place.judge(tool, input);
     assert.equal(judgement.kind, 'ok');
     assert.deepEqual(judgement.input, becomes, 'what policy decides about and the journal keeps');
-    if (Object.hasOwn(becomes, 'path'))
-      assert.deepEqual(judgement.facts.paths, [place.path('file')]);
+    if (tool === 'bash')
+      assert.deepEqual(
+        judgement.facts.argv,
+        becomes.command === undefined ? [] : [becomes.command],
+      );
+    else assert.deepEqual(judgement.facts.paths, [place.path('file')]);
   });
 }
 
@@ -198,67 +186,7 @@ const refused: readonly {
     tool: 'bash',
     input: { command: 'ls', timeout: 5 },
     field: 'timeout',
-    why: /may be ms or seconds: give timeoutMs, in ms \(5000 for 5 seconds\)/,
-  },
-  {
-    tool: 'bash',
-    input: { command: 'ls', timeout: 60_000, timeoutMs: 5 },
-    field: 'timeout',
-    why: /something else than timeoutMs/,
-  },
-  {
-    tool: 'bash',
-    input: { command: 'rm -rf x', cmd: 'ls' },
-    field: 'cmd',
-    why: /something else than command: give command alone/,
-  },
-  {
-    tool: 'bash',
-    input: { command: ['ls', '&&', 'rm', 'x'] },
-    field: 'command',
-    why: /a list with &&, which can be read in two ways/,
-  },
-  {
-    tool: 'bash',
-    input: { command: 'ls', cwd: '/etc' },
-    field: 'cwd',
-    why: /begin the command with cd/,
-  },
-  {
-    tool: 'read',
-    input: { path: 'a', start_line: 9, end_line: 3 },
-    field: 'end_line',
-    why: /lies before the first line, 9/,
-  },
-  {
-    tool: 'read',
-    input: { path: 'a', offset: 1, end_line: 3, limit: 7 },
-    field: 'end_line',
-    why: /something else than limit/,
-  },
-  {
-    tool: 'search',
-    input: { pattern: 'a', query: 'b' },
-    field: 'query',
-    why: /something else than pattern/,
-  },
-  {
-    tool: 'search',
-    input: { pattern: 'a', output_mode: 'count' },
-    field: 'output_mode',
-    why: /must be content or files_with_matches/,
-  },
-  {
-    tool: 'read',
-    input: { offset: 'x', lines: 3 },
-    field: 'path',
-    why: /^is missing; offset: must be number, not "x"; lines: is not a field of this tool\. Fields: path, offset\?, limit\?\.$/,
-  },
-  {
-    tool: 'todo',
-    input: { todos: [{ content: 'a', status: 'later' }, { status: 'completed' }] },
-    field: 'items[0].status',
-    why: /items\[1\]\.text: is missing.*Fields: items: \[\{text, status\}\]/,
+    why: /ms or seconds: give timeoutMs, in ms \(5000 for 5 seconds\)/,
   },
 ];
 
@@ -310,4 +238,80 @@ test('an edit in another shape is made', async (t) => {
   });
   assert.equal(outcome.status, 'ok', outcome.text);
   assert.equal(await readFile(place.path('file'), 'utf8'), 'two\n');
+});
+
+test('a to-do list in the form of other agents is read', async (t) => {
+  const place = await makePlace(t);
+  const todos = [
+    { content: 'one', status: 'completed', id: '1', priority: 'high' },
+    { content: 'two', status: 'in_progress', activeForm: 'Doing two' },
+  ];
+  const becomes = {
+    items: [
+      { text: 'one', status: 'done' },
+      { text: 'two', status: 'inProgress' },
+    ],
+  };
+  const plan = todos.map(({ content, status }) => ({ step: content, status }));
+  for (const input of [{ todos }, { todos: nested(todos) }, { plan }]) {
+    const judgement = await place.judge('todo', input);
+    assert.equal(judgement.kind, 'ok');
+    const { items } = judgement.input;
+    assert.deepEqual(JSON.parse(JSON.stringify({ items })), becomes);
+  }
+});
+
+const several: readonly (readonly [tool: string, input: JsonObject, text: string])[] = [
+  [
+    'read',
+    { offset: 'x', limit: 1.5, line: 3 },
+    'path: is missing; offset: must be number, not "x"; limit: must be a whole number; line: is not a field of this tool. Fields: path, offset?, limit?.',
+  ],
+  [
+    'bash',
+    { command: 'ls', cmd: 'rm -rf x', workdir: '/elsewhere', timeout: 30 },
+    'cmd: says something else than command: give command alone; workdir: is not a field of this tool: begin the command with cd; timeout: may be ms or seconds: give timeoutMs, in ms (30000 for 30 seconds). Fields: command?, timeoutMs?, background?, jobAction?, jobId?, needs?.',
+  ],
+  [
+    'bash',
+    { command: ['ls', '&&', 'pwd'] },
+    'command: is a list with &&, which can be read in two ways: give one text. Fields: command?, timeoutMs?, background?, jobAction?, jobId?, needs?.',
+  ],
+  [
+    'edit',
+    { path: 'a', edits: [{ oldText: 'x', old: 1 }, { newText: 2 }] },
+    'edits[0].newText: is missing; edits[1].oldText: is missing; edits[1].newText: must be string, not 2; edits[0].old: is not a field of this tool. Fields: path, edits: [{oldText, newText, replaceAll?}].',
+  ],
+  [
+    'todo',
+    { todos: [{ content: 'x', task: 'y', status: 'cancelled' }] },
+    'items[0].task: says something else than text: give text alone; items[0].status: must be ("pending" | "inProgress" | "done"), not "cancelled". Fields: items: [{text, status}].',
+  ],
+  [
+    'read',
+    { path: 'a', start_line: 9, end_line: 3 },
+    'end_line: lies before the first line, 9. Fields: path, offset?, limit?.',
+  ],
+  [
+    'search',
+    { pattern: 'x', query: 'y', output_mode: 'count' },
+    'query: says something else than pattern: give pattern alone; output_mode: must be content or files_with_matches. Fields: pattern, path?, glob?, ignoreCase?, context?, filesOnly?, limit?.',
+  ],
+];
+for (const [tool, input, text] of several) {
+  test(`${tool} names all faults of ${JSON.stringify(input)} and its fields`, async (t) => {
+    const place = await makePlace(t);
+    const judgement = await place.judge(tool, input);
+    assert.equal(judgement.kind, 'invalid');
+    assert.equal(`${judgement.field}: ${judgement.why}`, text);
+  });
+}
+
+test('a refusal stays short, however many faults there are and however long a name is', async (t) => {
+  const place = await makePlace(t);
+  const items = Array.from({ length: 2_000 }, () => ({ ['n'.repeat(5_000)]: 1 }));
+  const judgement = await place.judge('todo', { items });
+  assert.equal(judgement.kind, 'invalid');
+  assert.ok(judgement.why.length < 2_000, String(judgement.why.length));
+  assert.match(judgement.why, /\d+ more faults\. Fields: items/);
 });

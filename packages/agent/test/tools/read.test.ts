@@ -18,24 +18,28 @@ const utf16 = (text: string): Buffer => Buffer.from(`\ufeff${text}`, 'utf16le');
 const rows: readonly Row[] = [
   { title: 'lines have numbers', file: 'a\n\nb\n', status: 'ok', text: '1\ta\n2\t\n3\tb' },
   {
-    title: 'a last line without a line break counts, and that is said',
+    title: 'a last line without a line break counts, and is said to have none',
     file: 'a\nb',
     status: 'ok',
-    text: '[its last line has no line break; edits keep that]\n1\ta\n2\tb',
+    text: '[the file has no line break at the end]\n1\ta\n2\tb',
   },
   {
-    title: 'CRLF is not shown, but said',
+    title: 'CRLF is said, not shown',
     file: 'a\r\nb\r\n',
     status: 'ok',
-    text: '[its lines end with CRLF; edits keep that]\n1\ta\n2\tb',
+    text: '[the file has CRLF line endings]\n1\ta\n2\tb',
   },
   {
-    title: 'a byte order mark is not shown, but said, with all else',
+    title: 'all of it stands in one note',
     file: '\ufeffa\r\nb\nc',
     status: 'ok',
-    text:
-      '[it begins with a byte order mark; some lines end with CRLF; ' +
-      'its last line has no line break; edits keep that]\n1\ta\n2\tb\n3\tc',
+    text: '[the file has mixed line endings: LF and CRLF, a byte order mark, no line break at the end]\n1\ta\n2\tb\n3\tc',
+  },
+  {
+    title: 'a byte order mark is said, not shown',
+    file: '\ufeffa\n',
+    status: 'ok',
+    text: '[the file has a byte order mark]\n1\ta',
   },
   { title: 'an empty file says so', file: '', status: 'ok', text: '[the file is empty]' },
   {
@@ -66,7 +70,7 @@ const rows: readonly Row[] = [
     text: `1\t${'x'.repeat(2_000)} … 5 more characters in this line\n2\tb`,
   },
   {
-    title: 'a long file is shown in parts of 50 kB',
+    title: 'a long file is shown in parts that are as large as a call may show',
     file: `${'y'.repeat(99)}\n`.repeat(1_000),
     status: 'ok',
     text: /^1\ty[\s\S]{49000,50000}\[lines 1-\d+ of 1000; go on with offset \d+\]$/,

@@ -35,12 +35,12 @@ const rows: readonly Row[] = [
   {
     title: 'matches have file and line, hidden files count, ignored ones do not',
     input: { pattern: '^needle' },
-    text: '.hidden/one.txt:1:needle hidden\nsrc/a.ts:2:needle a\nsrc/c.ts:1:needle c\nsrc/c.ts:2:needle c again',
+    text: '.hidden/one.txt\n1:needle hidden\n\nsrc/a.ts\n2:needle a\n\nsrc/c.ts\n1:needle c\n2:needle c again',
   },
   {
     title: 'a path narrows it',
     input: { pattern: 'needle', path: 'src/a.ts' },
-    text: 'src/a.ts:2:needle a',
+    text: 'src/a.ts\n2:needle a',
   },
   {
     title: 'a glob narrows it',
@@ -50,33 +50,38 @@ const rows: readonly Row[] = [
   {
     title: 'case can be ignored',
     input: { pattern: 'needle b', ignoreCase: true },
-    text: 'src/b.js:1:Needle B',
+    text: 'src/b.js\n1:Needle B',
   },
   {
     title: 'lines around a match are shown',
     input: { pattern: 'needle a', context: 1 },
-    text: 'src/a.ts-1-before\nsrc/a.ts:2:needle a\nsrc/a.ts-3-after',
+    text: 'src/a.ts\n1-before\n2:needle a\n3-after',
   },
   {
     title: 'a pattern may look like a flag',
     input: { pattern: '--needle' },
-    text: 'src/-x:1:--needle',
+    text: 'src/-x\n1:--needle',
   },
   { title: 'no match is an answer', input: { pattern: 'nothing like it' }, text: 'No matches.' },
   {
     title: 'a limit cuts and says so',
     input: { pattern: '^needle', limit: 2 },
-    text: '.hidden/one.txt:1:needle hidden\nsrc/a.ts:2:needle a\n[only the first 2 lines; narrow the search or raise limit]',
+    text: '.hidden/one.txt\n1:needle hidden\n\nsrc/a.ts\n2:needle a\n[2 of 4 matching lines, from 2 of 3 files; narrow the search, or raise limit]',
   },
   {
     title: 'exactly as many lines as the limit are all',
     input: { pattern: 'needle c', limit: 2 },
-    text: 'src/c.ts:1:needle c\nsrc/c.ts:2:needle c again',
+    text: 'src/c.ts\n1:needle c\n2:needle c again',
   },
   {
-    title: 'a wrong pattern fails with what is wrong with it',
-    input: { pattern: '(' },
-    text: /^The search failed: [\s\S]*unclosed group/,
+    title: 'a pattern that is no regular expression is searched as plain text, and that is said',
+    input: { pattern: 'needle(' },
+    text: '[needle( is no regular expression (unclosed group): searched as plain text]\nNo matches.',
+  },
+  {
+    title: 'a regular expression that can not be searched fails with what is wrong with it',
+    input: { pattern: 'needle(?= a)' },
+    text: /^The search failed: [\s\S]*look-around/,
     status: 'failed',
   },
   {
@@ -158,4 +163,60 @@ test('search: a pipe is refused, not waited for', async (t) => {
     status: 'failed',
     text: "pipe can't be searched: it is not a regular file.",
   });
+});
+
+test('search: of many lines each file shows some, with the totals', async (t) => {
+  const place = await makePlace(t);
+  for (let file = 10; file < 60; file++)
+    await writeFile(place.path(`f${file}.txt`), `needle ${file}\n`.repeat(200));
+  const outcome = await place.run('search', { pattern: 'needle' });
+  const lines = outcome.text.split('\n');
+  assert.equal(
+    lines.at(-1),
+    '[200 of 10,000 matching lines, from 50 of 50 files; narrow the search, or raise limit]',
+  );
+  assert.equal(lines.filter((line) => line === '1:needle 59').length, 1, 'the last file, too');
+  assert.equal(outcome.summary, '200 of 10,000 lines');
+
+  await writeFile(place.path('f10.txt'), 'needle 10\n'.repeat(5_000));
+  for (let file = 11; file < 60; file++) await writeFile(place.path(`f${file}.txt`), 'other\n');
+  await writeFile(place.path('f11.txt'), 'needle 11\n');
+  const uneven = await place.run('search', { pattern: 'needle' });
+  const shown = uneven.text.split('\n').filter((line) => line.includes('needle 10'));
+  assert.equal(shown.length, 20, 'of one file beside others');
+  assert.match(uneven.text, /\n1:needle 11\n\[21 of 5,001 matching lines, from 2 of 2 files/);
+  const one = await place.run('search', { pattern: 'needle', path: 'f10.txt' });
+  assert.match(one.text, /\n\[200 of 5,000 matching lines, from 1 of 1 files/);
+});
+
+test('search: of a long line the part around the match is shown', async (t) => {
+  const place = await makePlace(t);
+  const line = `${'ä'.repeat(3_000)}needle${'b'.repeat(3_000)} needle`;
+  await writeFile(place.path('min.js'), `${line}\nneedle\n`);
+  const { text } = await place.run('search', { pattern: 'needle' });
+  const [file, long = '', short] = text.split('\n');
+  assert.equal(file, 'min.js');
+  assert.match(long, /^1:…ä{120}needleb{274}… \[characters 2881-3280 of 6013; 1 more match/);
+  assert.equal(short, '2:needle');
+});
+
+test('search: lines that were shown count as read for an edit, not for a new content', async (t) => {
+  const place = await makePlace(t);
+  await fill(place);
+  await place.run('search', { pattern: 'needle a' });
+  const edit = { oldText: 'needle a', newText: 'pin a' };
+  const written = await place.run('write', { path: 'src/a.ts', content: 'gone\n' });
+  assert.match(written.text, /has not been read in this session/);
+  const edited = await place.run('edit', { path: 'src/a.ts', edits: [edit] });
+  assert.equal(edited.status, 'ok', edited.text);
+  const again = await place.run('edit', {
+    path: 'src/a.ts',
+    edits: [{ oldText: 'pin a', newText: 'nail a' }],
+  });
+  assert.equal(again.status, 'ok', again.text);
+  const stillUnread = await place.run('write', { path: 'src/a.ts', content: 'gone\n' });
+  assert.match(stillUnread.text, /has not been read in this session/);
+  await place.run('search', { pattern: 'Needle B', filesOnly: true });
+  const unseen = { path: 'src/b.js', edits: [{ oldText: 'Needle B', newText: 'x' }] };
+  assert.match((await place.run('edit', unseen)).text, /has not been read/, 'a name shows no line');
 });

@@ -218,7 +218,11 @@ const jobs: SlashCommand = async ({ view, session }, words) => {
         '1 ends it.',
     );
   const job = all.find(({ jobId }) => jobId === `job-${request[2]}`);
-  if (job === undefined) throw new NotNow(`There is no job-${request[2]}. /jobs lists them.`);
+  if (job === undefined) {
+    const rows =
+      all.length === 0 ? 'There are no jobs.' : `There are:\n${all.map(jobRow).join('\n')}`;
+    throw new NotNow(harmless(`There is no job-${request[2]}. ${rows}`));
+  }
   if (request[1]?.toLowerCase() === 'kill') await job.kill();
   else say(job.output().trimEnd().replace(/^/gm, '    ') || '    (no output yet)');
   say(jobRow(job));

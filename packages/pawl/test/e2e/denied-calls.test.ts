@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -71,31 +70,6 @@ for (const [kind, tried, codes] of rows)
       if (codes[preset] === 77)
         assert.match(result.message, /no user to approve (bash|write|fetch) /);
     });
-
-test('what the model deleted it can bring back with nobody there; what it would lose is named', async (context) => {
-  const replies = ['rm -rf src', 'git restore src', 'echo mine > notes.txt', 'git restore .'].map(
-    (command, index) => message(call(`c${index}`, 'bash', { command })),
-  );
-  const place = await makeServed(context, [...replies, done]);
-  mkdirSync(path.join(place.workspace, 'src'));
-  for (const file of ['src/a.txt', 'notes.txt'])
-    writeFileSync(path.join(place.workspace, file), 'committed\n');
-  const identity = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
-  for (const words of [
-    ['init', '-q'],
-    ['add', '-A'],
-    [...identity, 'commit', '-qm', 'first'],
-  ])
-    execFileSync('git', words, { cwd: place.workspace, env: place.environment });
-  const ended = await runInProcess(place, ['-p', 'go', '--json']);
-  expectCode(ended, 77);
-  assert.equal(readFileSync(path.join(place.workspace, 'src/a.txt'), 'utf8'), 'committed\n');
-  assert.equal(readFileSync(path.join(place.workspace, 'notes.txt'), 'utf8'), 'mine\n');
-  const result = readRecords(ended.stdout).at(-1);
-  assert.ok(result?.type === 'result');
-  assert.match(result.message, /no user to approve bash git restore \./);
-  assert.match(ended.stdout, /changes that were not committed would be lost: notes\.txt/);
-});
 
 test('the default preset of -p ends with 77 and still prints the answer; --on-ask deny accepts it with 0', async (context) => {
   const tried = bash('true', { needs: 'network' });

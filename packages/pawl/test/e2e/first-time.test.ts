@@ -40,7 +40,7 @@ test('/jobs lists what runs in the background, shows what it said and ends it', 
   window.press('/jobs\r');
   await window.sees(/job-1 {2}running {2}echo begun; sleep 300/);
   window.press('/jobs read 2\r');
-  await window.sees('There is no job-2.');
+  await window.sees(/There is no job-2. There are:\n +job-1 {2}running/);
   window.press('/jobs read 1\r');
   await window.sees(/read 1\n {4}begun\n {2}job-1 {2}running/);
   window.press('/jobs kill 1\r');

@@ -88,7 +88,7 @@ export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boole
       typeof step === 'string' ? findText(file, sought, step) : findLines(file, [sought], step);
     if (match.kind !== 'missing') return match;
   }
-  return { kind: 'missing' };
+  return wholeLines ? { kind: 'missing' } : findPartialEnd(file, sought);
 };
 
 /** Places of parts of whole lines in this order, with any text between them. */
@@ -288,6 +288,44 @@ const beginsInside = (pairs: readonly LinePair[]): boolean => {
     return false;
   const others = indentPairs(rest);
   return others.length > 0 && !isConsistent(indentPairs(pairs)) && isConsistent(others);
+};
+
+/**
+ * A text that is indented otherwise than the file and ends within a line. Its last line must begin
+ * as the file's line does, and a text of one line must stand nowhere else.
+ */
+const findPartialEnd = (file: SearchedFile, sought: string): Places => {
+  const requested = lineTexts(sought);
+  const last = requested.at(-1) ?? '';
+  const body = last.slice(getIndent(last).length);
+  if (isEmptyLine(last)) return { kind: 'missing' };
+  const [, whole] = WHOLE_LINES;
+  if (whole === undefined) return { kind: 'missing' };
+  const head = requested.slice(0, -1);
+  const isAlone = head.length > 0 || findOccurrences(file.text, body, 2).length === 1;
+  if (!isAlone || (head.length > 0 && head.every(isEmptyLine))) return { kind: 'missing' };
+  const starts =
+    head.length > 0 ? findStarts(file, { lines: head, closed: true }, whole) : file.lines.keys();
+  const places: FoundPart[] = [];
+  for (const first of starts) {
+    const end = file.lines[first + head.length];
+    const lead = end === undefined ? 0 : getIndent(end.text).length;
+    if (end === undefined || !end.text.startsWith(body, lead)) continue;
+    const place = placeAt(file, { lines: requested, closed: false }, first);
+    const pairs = place.pairs.map((pair, index) =>
+      index === head.length ? { ...pair, file: pair.file.slice(0, lead + body.length) } : pair,
+    );
+    const indents = indentPairs(pairs);
+    const isShifted = indents.some((pair) => pair.requested !== pair.file);
+    const until = end.start + lead + body.length;
+    if (place.inside || !isShifted || !isConsistent(indents)) continue;
+    if (splitsCharacter(file.text, until)) continue;
+    places.push({ ...place, pairs, end: until });
+    if (places.length > PLACES_MAX) break;
+  }
+  const [only, second] = places;
+  if (only === undefined) return { kind: 'missing' };
+  return second === undefined ? { kind: 'matched', parts: [only] } : { kind: 'ambiguous', places };
 };
 
 type Way = readonly FoundPart[];

@@ -60,6 +60,8 @@ export type PlannedEdits =
       readonly remarks: readonly string[];
       /** The changed places for people: `lines 3-5`. */
       readonly places: string;
+      /** The same places as offsets, in order. */
+      readonly spans: readonly Span[];
     }
   | Refused;
 
@@ -119,6 +121,7 @@ export const planEdits = (text: string, edits: readonly TextEdit[]): PlannedEdit
     count: replacements.length,
     remarks: fitting.flatMap(({ remarks }) => remarks),
     places: [...new Set(shown)].join(', '),
+    spans: replacements,
   };
 };
 

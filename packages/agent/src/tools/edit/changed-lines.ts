@@ -1,0 +1,103 @@
+import { diffArrays } from 'diff';
+import type { Span } from './find-places.js';
+import { splitLines, type TextLine } from './lines.js';
+
+/**
+ * What has changed in a file since the model saw it, and whether a place in it is still the same
+ * one.
+ */
+
+/** With more changed lines the texts are not compared. */
+const CHANGED_LINES_MAX = 2_000;
+const PLACES_SHOWN = 5;
+
+export type ChangedLines = {
+  /** Changed lines of the present text for people: `lines 3-5, 9`; empty if there are none. */
+  readonly places: string;
+  /** Whether each place consists of unchanged lines, and is the same one in both texts. */
+  areSame(earlier: readonly Span[], now: readonly Span[]): boolean;
+};
+
+type Compared = {
+  /** For each line of the earlier text the index of the same line now; -1 for a changed one. */
+  readonly partners: Int32Array;
+  /** Ranges of changed lines now, from 1. A range of removed lines is the line before them. */
+  readonly changed: readonly (readonly [first: number, last: number])[];
+};
+
+const withBreak = (text: string, { start, next }: TextLine): string => text.slice(start, next);
+
+const pairLines = (earlier: readonly string[], now: readonly string[]): Compared | null => {
+  const parts = diffArrays([...earlier], [...now], { maxEditLength: CHANGED_LINES_MAX });
+  if (parts === undefined) return null;
+  const partners = new Int32Array(earlier.length).fill(-1);
+  const changed: (readonly [number, number])[] = [];
+  let before = 0;
+  let after = 0;
+  for (const [index, { added, removed, value }] of parts.entries()) {
+    if (removed) {
+      before += value.length;
+      const isReplaced = parts[index + 1]?.added === true || parts[index - 1]?.added === true;
+      if (!isReplaced) changed.push([after, after]);
+    } else if (added) {
+      changed.push([after + 1, after + value.length]);
+      after += value.length;
+    } else {
+      for (let at = 0; at < value.length; at++) partners[before + at] = after + at;
+      before += value.length;
+      after += value.length;
+    }
+  }
+  return { partners, changed };
+};
+
+const describeRanges = (ranges: Compared['changed']): string => {
+  const shown = ranges
+    .slice(0, PLACES_SHOWN)
+    .map(([first, last]) => (first === last ? `${Math.max(1, first)}` : `${first}-${last}`));
+  const rest = ranges.length - shown.length;
+  const [only] = ranges;
+  const noun = ranges.length === 1 && only !== undefined && only[0] === only[1] ? 'line' : 'lines';
+  return shown.length === 0
+    ? ''
+    : `${noun} ${shown.join(', ')}${rest === 0 ? '' : ` and ${rest} more places`}`;
+};
+
+/** Index of the line that holds an offset. */
+const lineAt = (lines: readonly TextLine[], offset: number): number => {
+  const index = lines.findIndex(({ next }) => offset < next);
+  return index < 0 ? lines.length - 1 : index;
+};
+
+/** null if too much has changed to be compared. */
+export const compareLines = (earlier: string, now: string): ChangedLines | null => {
+  const [earlierLines, nowLines] = [splitLines(earlier), splitLines(now)];
+  const compared = pairLines(
+    earlierLines.map((line) => withBreak(earlier, line)),
+    nowLines.map((line) => withBreak(now, line)),
+  );
+  if (compared === null) return null;
+  const { partners, changed } = compared;
+  const isSame = (before: Span, after: Span): boolean => {
+    const [first, last] = [lineAt(earlierLines, before.start), lineAt(earlierLines, before.end)];
+    const [from, to] = [lineAt(nowLines, after.start), lineAt(nowLines, after.end)];
+    if (last - first !== to - from) return false;
+    // a place that ends where a line begins does not touch that line
+    const until = before.end === earlierLines[last]?.start && last > first ? last - 1 : last;
+    for (let line = first; line <= until; line++)
+      if (partners[line] !== from + line - first) return false;
+    const startsAlike =
+      before.start - (earlierLines[first]?.start ?? 0) ===
+      after.start - (nowLines[from]?.start ?? 0);
+    return startsAlike && before.end - before.start === after.end - after.start;
+  };
+  return {
+    places: describeRanges(changed),
+    areSame: (before, after) =>
+      before.length === after.length &&
+      before.every((span, index) => {
+        const other = after[index];
+        return other !== undefined && isSame(span, other);
+      }),
+  };
+};
