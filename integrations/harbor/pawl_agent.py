@@ -30,8 +30,7 @@ from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
 
 # A task's container is disposable: nothing is fenced and nothing is asked.
-# From the version of Pawl on that has it: FULL_TRUST = "--preset full"
-FULL_TRUST = "--preset auto --sandbox off"
+FULL_TRUST = "--preset full"
 
 LOGS = "/logs/agent"
 
@@ -54,7 +53,7 @@ class Pawl(BaseInstalledAgent):
     MODEL_CONNECTION = ModelConnectionSpec(passthrough=True)
 
     CLI_FLAGS = [
-        CliFlag("effort", cli="--effort", type="enum", choices=["auto", "low", "medium", "high"]),
+        CliFlag("effort", cli="--effort", type="enum", choices=["auto", "low", "medium", "high", "xhigh", "max"]),
         CliFlag("max_rounds", cli="--max-rounds", type="int"),
         CliFlag("max_usd", cli="--max-usd", type="str"),
         CliFlag("max_tokens", cli="--max-tokens", type="int"),
