@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
-import { plural } from '../platform/text.js';
+import { groupDigits, plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
 import {
   type Aliases,
@@ -29,6 +29,7 @@ import {
   findAllowed,
   judgeBlob,
   judgePath,
+  type LoadedFile,
   loadFile,
   noBlob,
   titleWithin,
@@ -36,8 +37,21 @@ import {
 
 const LINES_DEFAULT = 200;
 const LINES_MAX = 2_000;
+/** So that one file does not take the place of all others. */
+const LINES_OF_FILE_MAX = 20;
 const SHOWN_BYTES = 28_000;
+/** Longer lines are shown around their first match. */
 const COLUMNS_MAX = 400;
+const COLUMNS_BEFORE = 150;
+/** About what a line takes besides its text. */
+const NUMBER_BYTES = 6;
+/** Lines that may be shown, while the files that come later are not known. */
+const COLLECTED_BYTES_MAX = 4_000_000;
+/** Bytes of files that are read again. */
+const VERIFIED_BYTES_MAX = 256_000_000;
+/** The search ends after so many matching lines, or so long after it has enough to show. */
+const COUNTED_MAX = 100_000;
+const COUNTING_MS = 2_000;
 
 const whole = (most: number) =>
   v.pipe(
@@ -75,7 +89,7 @@ const schema = v.strictObject({
     v.pipe(
       whole(LINES_MAX),
       v.minValue(1, 'must be at least 1'),
-      v.description(`Lines shown, default ${LINES_DEFAULT}.`),
+      v.description(`Matching lines shown, default ${LINES_DEFAULT}.`),
     ),
   ),
 });
@@ -135,7 +149,7 @@ const typeFlags = (glob: string | undefined): readonly string[] => {
 };
 
 const ripgrepFlags = (input: Input): readonly string[] => [
-  ...['--no-heading', '--with-filename', '--null', '--sort=path', '--line-number'],
+  ...['--no-heading', '--with-filename', '--null', '--sort=path', '--line-number', '--column'],
   ...[`--max-columns=${COLUMNS_MAX}`, '--max-columns-preview'],
   ...(input.filesOnly === true ? ['--max-count=1'] : [`--context=${input.context ?? 0}`]),
   ...(input.ignoreCase === true ? ['--ignore-case'] : []),
@@ -143,110 +157,292 @@ const ripgrepFlags = (input: Input): readonly string[] => [
   `--regexp=${input.pattern}`,
 ];
 
+// ---- What ripgrep finds ----
+
+type FoundLine = {
+  readonly file: string;
+  readonly number: number;
+  /** Of the first match, in bytes from 1; null for a line around a match. */
+  readonly column: number | null;
+  /** Without its end, if it is long. */
+  readonly text: string;
+};
+
+/** `FILE NUL NUMBER:COLUMN:TEXT`, or `FILE NUL NUMBER-TEXT` around a match; null for a separator. */
+const readLine = (record: string): FoundLine | null => {
+  const [, name, number, column, text] = /^([^\0]+)\0(\d+)(?::(\d+):|-)(.*)$/s.exec(record) ?? [];
+  if (name === undefined || text === undefined) return null;
+  const file = name.replace(/^\.\//, '');
+  return { file, number: Number(number), column: column ? Number(column) : null, text };
+};
+
+/** A line that matches, with the lines around it that no earlier match has. */
+type Match = readonly FoundLine[];
+
+type FoundFile = {
+  readonly file: string;
+  /** Only the first ones: the others are counted. */
+  readonly matches: readonly Match[];
+  readonly count: number;
+};
+
+type Bounds = {
+  /** Matching lines to show. */
+  readonly limit: number;
+  /** Matching lines to show of one file. */
+  readonly perFile: number;
+  readonly context: number;
+};
+
+/** Collects the lines that may be shown, and counts the others, in bounded memory. */
+const collectMatches = ({ limit, perFile, context }: Bounds) => {
+  const files: (FoundFile & { matches: FoundLine[][]; count: number })[] = [];
+  const totals = { lines: 0, files: 0 };
+  let bytes = 0;
+  let firstBytes = 0;
+  let current: (typeof files)[number] | undefined;
+  let before: FoundLine[] = [];
+  let last: { readonly number: number; readonly lines: FoundLine[] | null } | null = null;
+
+  const isCollected = (): boolean => {
+    if (current === undefined) return false;
+    if (current.count === 1) return files.length < limit && firstBytes <= SHOWN_BYTES;
+    const { length } = current.matches;
+    return length > 0 && length < perFile && bytes <= COLLECTED_BYTES_MAX;
+  };
+  const addMatch = (line: FoundLine, file: (typeof files)[number]): void => {
+    file.count += 1;
+    totals.lines += 1;
+    const lines = isCollected() ? [...before, line] : null;
+    before = [];
+    last = { number: line.number, lines };
+    if (lines === null) return;
+    file.matches.push(lines);
+    const size = countBytes(lines);
+    bytes += size;
+    if (file.count > 1) return;
+    files.push(file);
+    firstBytes += size;
+  };
+  const add = (line: FoundLine): void => {
+    if (current?.file !== line.file) {
+      current = { file: line.file, matches: [], count: 0 };
+      totals.files += 1;
+      before = [];
+      last = null;
+    }
+    if (line.column !== null) addMatch(line, current);
+    else if (last === null || line.number > last.number + context) before.push(line);
+    else if (last.lines !== null) {
+      last.lines.push(line);
+      bytes += countBytes([line]);
+    }
+  };
+  /** More matches would only be counted, or take the place of others. */
+  const isFull = (): boolean => totals.lines >= limit || bytes > SHOWN_BYTES;
+  return { files, totals, add, isFull };
+};
+
+const countBytes = (lines: readonly FoundLine[]): number =>
+  lines.reduce((sum, { text }) => sum + Buffer.byteLength(text) + NUMBER_BYTES, 0);
+
 type Searched = {
-  readonly lines: readonly FoundLine[];
+  readonly files: readonly FoundFile[];
+  readonly totals: { readonly lines: number; readonly files: number };
   /** The search stopped before the last match. */
   readonly more: boolean;
   readonly code: number | null;
   readonly error: string;
 };
 
-type Search = Pick<RipgrepRequest, 'words' | 'folder' | 'input'> & {
-  readonly limit: number;
-  readonly signal: AbortSignal;
-  /** Whether to report lines of this file. */
-  wants(file: string): boolean;
-};
+type Search = Pick<RipgrepRequest, 'words' | 'folder' | 'input'> &
+  Bounds & {
+    readonly signal: AbortSignal;
+    /** Whether to report lines of this file. */
+    wants(file: string): boolean;
+  };
 
-/** Searches until ripgrep ends, `limit` is reached, or the call is aborted. */
-const runSearch = async ({ limit, wants, ...request }: Search): Promise<Searched> => {
-  const lines: FoundLine[] = [];
-  let bytes = 0;
-  let gap = false;
+/** Searches until ripgrep ends, enough is counted, or the call is aborted. */
+const runSearch = async ({ wants, signal, ...request }: Search): Promise<Searched> => {
+  const { files, totals, add, isFull } = collectMatches(request);
+  const patience = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
   const take = (record: string): 'more' | 'enough' => {
     const line = readLine(record);
-    if (line.kind === 'gap') {
-      gap = lines.length > 0;
-      return 'more';
-    }
-    if (!wants(line.file)) return 'more';
-    bytes += Buffer.byteLength(record) + 1;
-    if (lines.length >= limit || (bytes > SHOWN_BYTES && lines.length > 0)) return 'enough';
-    if (gap) lines.push({ kind: 'gap' });
-    gap = false;
-    lines.push(line);
-    return 'more';
+    if (line === null || !wants(line.file)) return 'more';
+    add(line);
+    if (isFull()) timer ??= setTimeout(() => patience.abort(), COUNTING_MS);
+    return totals.lines >= COUNTED_MAX ? 'enough' : 'more';
   };
-  return { ...(await runRipgrep({ ...request, take, end: '\n' })), lines };
+  const either = AbortSignal.any([signal, patience.signal]);
+  try {
+    const end = await runRipgrep({ ...request, signal: either, take, end: '\n' });
+    return { ...end, files, totals, more: end.more || either.aborted };
+  } finally {
+    clearTimeout(timer);
+  }
 };
 
-type Shown = Omit<Searched, 'lines'> & CheckedLines;
+/** Searches for plain text if the pattern is no regular expression, and says why. */
+const searchPattern = async (
+  input: Input,
+  run: (flags: readonly string[]) => Promise<Searched | null>,
+): Promise<(Searched & { readonly fault?: string }) | null> => {
+  const flags = ripgrepFlags(input);
+  const searched = await run(flags);
+  if (searched === null || searched.error === '' || searched.totals.lines > 0) return searched;
+  const plain = await run([...flags, '--fixed-strings']);
+  if (plain === null || plain.error !== '') return searched;
+  const why = /^error: (.*)$/m.exec(searched.error) ?? /^(?:rg: )?(.*)$/m.exec(searched.error);
+  return { ...plain, fault: why?.[1] ?? searched.error };
+};
 
-const describe = (
-  { lines, changed, more, code, error }: Shown,
-  signal: AbortSignal,
-): ToolOutcome => {
-  const omissions =
-    changed > 0
-      ? [
-          `[${changed} lines are left out: their files changed meanwhile, or are too large ` +
-            'to be looked at again]',
-        ]
-      : [];
-  const say = (note: string): string => [...lines, ...omissions, note].join('\n');
+// ---- What is shown ----
+
+/** Why not all lines are shown. */
+type Cut = 'limit' | 'bytes' | 'file';
+
+type Share = { readonly counts: readonly number[]; readonly cut: Cut | null };
+
+/**
+ * How many matches of each file to show: one of each in turn, so that no file takes the place of
+ * all others.
+ */
+const shareLines = ({ files, totals }: Searched, { limit, perFile }: Bounds): Share => {
+  const counts = files.map(() => 0);
+  const atLimit: Cut = limit < LINES_MAX ? 'limit' : 'bytes';
+  let [lines, bytes] = [0, 0];
+  for (let round = 0; round < perFile; round++) {
+    let added = false;
+    for (const [index, { file, matches }] of files.entries()) {
+      const match = matches[round];
+      if (match === undefined) continue;
+      bytes += countBytes(match) + (round === 0 ? Buffer.byteLength(file) + NUMBER_BYTES : 0);
+      if (lines >= limit) return { counts, cut: atLimit };
+      if (bytes > SHOWN_BYTES && lines > 0) return { counts, cut: 'bytes' };
+      counts[index] = round + 1;
+      lines += 1;
+      added = true;
+    }
+    if (!added) break;
+  }
+  if (lines === totals.lines) return { counts, cut: null };
+  return { counts, cut: lines >= limit ? atLimit : 'file' };
+};
+
+type Shown = {
+  readonly lines: readonly string[];
+  /** Matching lines, or files of a search for files, and the number of their files. */
+  readonly count: number;
+  readonly files: number;
+  /** Lines that their file no longer has. */
+  readonly changed: number;
+};
+
+const NEXT: Readonly<Record<Cut, string>> = {
+  limit: 'narrow the search or raise limit',
+  bytes: 'narrow the search',
+  file: 'for all lines of one file give it as path',
+};
+
+/** `200 of 1,432 lines in 50 files`. */
+const describeTotals = (
+  { count, files }: Pick<Shown, 'count' | 'files'>,
+  { totals, more }: Searched,
+  kind: 'files' | 'lines' | 'linesOfOne',
+): string => {
+  const total = (number: number, noun: string): string =>
+    `${more ? 'at least ' : ''}${groupDigits(number)} ${noun}${number === 1 ? '' : 's'}`;
+  if (kind === 'files') return `${groupDigits(count)} of ${total(totals.files, 'file')}`;
+  const lines = `${groupDigits(count)} of ${total(totals.lines, 'line')}`;
+  if (kind === 'linesOfOne') return lines;
+  const part = files < totals.files ? `${groupDigits(files)} of ` : '';
+  return `${lines} in ${part}${total(totals.files, 'file')}`;
+};
+
+type Kind = Parameters<typeof describeTotals>[2];
+type Result = {
+  readonly searched: Searched & { readonly fault?: string };
+  readonly shown: Shown;
+  readonly cut: Cut | null;
+  readonly kind: Kind;
+};
+
+const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): ToolOutcome => {
+  const { code, error, fault, more } = searched;
+  const notes: string[] = [];
+  if (shown.changed > 0) {
+    notes.push(
+      `[${shown.changed} lines are left out: their files changed meanwhile, or are too large ` +
+        'to be looked at again]',
+    );
+  }
+  if (fault !== undefined)
+    notes.push(`[pattern is no regular expression (${fault}): it was searched as plain text]`);
+  const say = (...last: readonly string[]): string =>
+    [...shown.lines, ...notes, ...last].join('\n');
   if (signal.aborted) {
     const timedOut = signal.reason === 'timedOut';
     const note = timedOut ? '[timed out; there may be more]' : '[cancelled; there may be more]';
     return { status: timedOut ? 'timedOut' : 'cancelled', text: say(note) };
   }
-  if (more)
-    return {
-      status: 'ok',
-      text: say(`[only the first ${lines.length} lines; narrow the search or raise limit]`),
-    };
-  const shown = [...lines, ...omissions];
-  if (code === 0 && shown.length > 0) return { status: 'ok', text: shown.join('\n') };
-  if (code === 0 || code === 1) return { status: 'ok', text: 'No matches.' };
-  if (error !== '') return failed(`The search failed: ${error}`);
-  return { status: 'ok', text: say('[some files or folders could not be read]') };
+  if (!more && code !== 0 && code !== 1 && error !== '')
+    return failed(`The search failed: ${error}`);
+  if (shown.lines.length === 0 && shown.changed === 0) notes.unshift('No matches.');
+  if (more || cut !== null) {
+    const extent = more ? '; the rest was not counted' : '';
+    const next = NEXT[cut ?? 'bytes'];
+    notes.push(`[${describeTotals(shown, searched, kind)}${extent}: ${next}]`);
+  }
+  if (!more && code !== 0 && code !== 1) notes.push('[some files or folders could not be read]');
+  return { status: 'ok', text: say(), summary: summarize({ searched, shown, cut, kind }) };
 };
 
-const summarize = ({ lines, more }: Shown, filesOnly: boolean): string => {
-  if (lines.length === 0) return 'no matches';
-  return `${more ? 'first ' : ''}${plural(lines.length, filesOnly ? 'file' : 'line')}`;
+const summarize = ({ searched, shown, cut, kind }: Result): string => {
+  if (shown.count === 0) return 'no matches';
+  const noun = kind === 'files' ? 'file' : 'line';
+  if (cut === null && !searched.more) return plural(shown.count, noun);
+  return describeTotals(shown, searched, kind === 'files' ? kind : 'linesOfOne');
 };
+
+// ---- The two places of a search ----
+
+const boundsFor = ({ limit = LINES_DEFAULT, context = 0 }: Input, isOneFile: boolean): Bounds => ({
+  limit,
+  context,
+  perFile: isOneFile ? limit : LINES_OF_FILE_MAX,
+});
 
 const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path ?? '.', context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
-  const { real, shown } = allowed;
+  const { real, shown: name } = allowed;
   const { workspace, signal } = context;
   const status = await stat(real).catch(() => null); // null: missing or not accessible
-  if (status === null)
-    return failed(`${shown} can't be searched: there is no such file or folder.`);
+  if (status === null) return failed(`${name} can't be searched: there is no such file or folder.`);
   if (!status.isFile() && !status.isDirectory()) {
     // reading a pipe would wait forever
-    return failed(`${shown} can't be searched: it is not a regular file.`);
+    return failed(`${name} can't be searched: it is not a regular file.`);
   }
   const glob = input.glob === undefined || status.isFile() ? null : await readGlob(input.glob);
   if (glob?.kind === 'invalid')
     return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
-  const prefix = `${shown}/`;
+  const prefix = `${name}/`;
   const wants = (file: string): boolean =>
     glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file);
-  const words = [...ripgrepFlags(input), '--', shown];
+  const bounds = boundsFor(input, status.isFile());
   try {
-    const limit = input.limit ?? LINES_DEFAULT;
-    const searched = await withFolder(workspace, (folder) =>
-      runSearch({ words, folder, limit, signal, wants }),
+    const searched = await searchPattern(input, (flags) =>
+      withFolder(workspace, (folder) =>
+        runSearch({ words: [...flags, '--', name], folder, signal, wants, ...bounds }),
+      ),
     );
     if (searched === null) return failed('The workspace has moved.');
-    const filesOnly = input.filesOnly === true;
-    const result = { ...searched, ...(await checkLines(searched.lines, workspace, filesOnly)) };
-    const outcome = describe(result, signal);
-    return outcome.status === 'ok'
-      ? { ...outcome, summary: summarize(result, filesOnly) }
-      : outcome;
+    const { counts, cut } = shareLines(searched, bounds);
+    const ofLines = status.isFile() ? 'linesOfOne' : 'lines';
+    const kind = input.filesOnly === true ? 'files' : ofLines;
+    const shown = await showFiles(searched, counts, { workspace, kind, ...bounds });
+    return describe({ searched, shown, cut, kind }, signal);
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
   }
@@ -258,19 +454,22 @@ const searchBlob = async (
   text: string,
   { workspace, signal }: ToolContext,
 ): Promise<ToolOutcome> => {
-  const words = [...ripgrepFlags(input), '--text', '--', '-'];
-  const limit = input.limit ?? LINES_DEFAULT;
+  const bounds = boundsFor(input, true);
   try {
-    const searched = await withFolder(workspace, (folder) =>
-      runSearch({ words, folder, limit, signal, input: text, wants: () => true }),
+    const searched = await searchPattern(input, (flags) =>
+      withFolder(workspace, (folder) =>
+        runSearch({
+          ...{ words: [...flags, '--text', '--', '-'], folder, signal, input: text },
+          ...{ wants: () => true, ...bounds },
+        }),
+      ),
     );
     if (searched === null) return failed('The workspace has moved.');
-    const lines = searched.lines.map((line) =>
-      line.kind === 'gap' ? '--' : `${line.number}${line.mark}${line.text}`,
-    );
-    const result = { ...searched, lines, changed: 0 };
-    const outcome = describe(result, signal);
-    return outcome.status === 'ok' ? { ...outcome, summary: summarize(result, false) } : outcome;
+    const { counts, cut } = shareLines(searched, bounds);
+    const matches = searched.files[0]?.matches.slice(0, counts[0]) ?? [];
+    const lines = formatLines(matches.flat(), pickLines(text, numbersIn(matches)), bounds.context);
+    const shown = { lines, count: matches.length, files: 1, changed: 0 };
+    return describe({ searched, shown, cut, kind: 'linesOfOne' }, signal);
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
   }
@@ -302,39 +501,11 @@ export const searchTool: Tool = defineTool({
  *
  * ripgrep opens files by path. While it runs, another process may replace a folder with a symlink,
  * and ripgrep would report lines of a file outside. So a line is shown only if the file at the
- * allowed real path contains it.
+ * allowed real path contains it, and as that file has it.
  */
-
-type FoundLine =
-  | {
-      readonly kind: 'line';
-      readonly file: string;
-      readonly number: number;
-      readonly mark: string;
-      readonly text: string;
-    }
-  /** Separates groups of lines. */
-  | { readonly kind: 'gap' };
-
-/**
- * `FILE NUL NUMBER:TEXT`; with `-` instead of `:` a context line. Any other record separates
- * groups.
- */
-const readLine = (record: string): FoundLine => {
-  const [, file, number, mark, text] = /^([^\0]+)\0(\d+)([:-])(.*)$/s.exec(record) ?? [];
-  if (file === undefined || mark === undefined || text === undefined) return { kind: 'gap' };
-  return { kind: 'line', file: file.replace(/^\.\//, ''), number: Number(number), mark, text };
-};
-
-type CheckedLines = {
-  /** Formatted lines. */
-  readonly lines: readonly string[];
-  /** Number of lines that the file no longer has. */
-  readonly changed: number;
-};
 
 /** Ripgrep's note after the start of a long line. */
-const PREVIEW = /( \[\.\.\. (omitted end of long line|\d+ more match(es)?)\])$/;
+const PREVIEW = /( \[\.\.\. (omitted end of long line|(\d+) more match(es)?)\])$/;
 
 /** Without byte order marks and replacement characters, which do not matter for the comparison. */
 const plain = (text: string): string => text.replace(/[\ufeff\ufffd]/g, '').replace(/\r$/, '');
@@ -349,45 +520,111 @@ const isSameLine = (line: string, there: string | undefined): boolean => {
 
 type Lines = ReadonlyMap<number, string>;
 
-/** The lines with these numbers in the file at the real path; none if it can't be read. */
-const readLines = async (real: string, numbers: ReadonlySet<number>): Promise<Lines> => {
-  const loaded = await loadFile(real);
+const numbersIn = (matches: readonly Match[]): ReadonlySet<number> =>
+  new Set(matches.flat().map(({ number }) => number));
+
+/** The lines with these numbers. */
+const pickLines = (text: string, numbers: ReadonlySet<number>): Lines => {
   const lines = new Map<number, string>();
-  if (loaded.kind !== 'file') return lines;
-  const decoded = decodeFile(loaded.bytes);
-  const text = decoded.kind === 'text' ? decoded.text : loaded.bytes.toString('utf8');
   let number = 1;
   for (let from = 0; from <= text.length && lines.size < numbers.size; number++) {
     const end = text.indexOf('\n', from);
     const stop = end < 0 ? text.length : end;
-    if (numbers.has(number)) lines.set(number, text.slice(from, stop));
+    if (numbers.has(number)) lines.set(number, text.slice(from, stop).replace(/\r$/, ''));
     from = stop + 1;
   }
   return lines;
 };
 
-/** `folder`: real path that the file names are relative to. */
-const checkLines = async (
-  matches: readonly FoundLine[],
-  folder: string,
-  filesOnly: boolean,
-): Promise<CheckedLines> => {
-  const numbers = new Map<string, Set<number>>();
-  for (const line of matches) {
-    if (line.kind === 'line')
-      numbers.set(line.file, (numbers.get(line.file) ?? new Set()).add(line.number));
+/** A long line is shown around its first match. */
+const cutLine = (line: string, { column, text }: FoundLine): string => {
+  if (line.length <= COLUMNS_MAX) return line;
+  const start = column === null ? 0 : windowStart(line, column - 1);
+  const end = splitsPair(line, start + COLUMNS_MAX) ? start + COLUMNS_MAX - 1 : start + COLUMNS_MAX;
+  const [, , , others = '0'] = PREVIEW.exec(text) ?? [];
+  // ripgrep counts the matches after the beginning of the line, this one among them
+  const isFirst = start > 0 && column !== null && column > COLUMNS_MAX;
+  const more = Number(others) - (isFirst ? 1 : 0) > 0 ? ' more matches in this line' : '';
+  const rest = end < line.length || more !== '' ? ` [...${more}]` : '';
+  return `${start > 0 ? '[...] ' : ''}${line.slice(start, end)}${rest}`;
+};
+
+/** Where the window begins for a match at this offset in bytes. */
+const windowStart = (line: string, bytes: number): number => {
+  const at = Buffer.from(line.slice(0, bytes)).subarray(0, bytes).toString().length;
+  if (at <= COLUMNS_MAX - COLUMNS_BEFORE) return 0;
+  const start = Math.min(at - COLUMNS_BEFORE, line.length - COLUMNS_MAX);
+  return splitsPair(line, start) ? start + 1 : start;
+};
+
+const splitsPair = (text: string, offset: number): boolean =>
+  /[\ud800-\udbff]/.test(text[offset - 1] ?? '') && /[\udc00-\udfff]/.test(text[offset] ?? '');
+
+/** `12:text`, around a match `13-text`; `--` between groups. Lines that are not there are left out. */
+const formatLines = (
+  matched: readonly FoundLine[],
+  lines: Lines,
+  context: number,
+): readonly string[] => {
+  const shown: string[] = [];
+  let previous: number | null = null;
+  for (const line of matched) {
+    const text = lines.get(line.number);
+    if (text === undefined) continue;
+    if (context > 0 && previous !== null && line.number > previous + 1) shown.push('--');
+    shown.push(`${line.number}${line.column === null ? '-' : ':'}${cutLine(text, line)}`);
+    previous = line.number;
   }
-  const files = new Map<string, Lines>();
-  for (const [file, sought] of numbers)
-    files.set(file, await readLines(path.resolve(folder, file), sought));
+  return shown;
+};
+
+type View = {
+  /** Real path that the file names are relative to. */
+  readonly workspace: string;
+  readonly kind: Kind;
+  readonly context: number;
+};
+
+/** The lines of these files that are still there, each file's below its name. */
+const showFiles = async (
+  { files, totals, more }: Searched,
+  counts: readonly number[],
+  { workspace, kind, context }: View,
+): Promise<Shown> => {
   const lines: string[] = [];
-  let changed = 0;
-  for (const line of matches) {
-    if (line.kind === 'gap') {
-      if (!filesOnly) lines.push('--');
-    } else if (!isSameLine(line.text, files.get(line.file)?.get(line.number))) changed += 1;
-    else if (filesOnly) lines.push(line.file);
-    else lines.push(`${line.file}${line.mark}${line.number}${line.mark}${line.text}`);
+  const sums = { count: 0, files: 0, changed: 0 };
+  let bytes = 0;
+  for (const [index, { file, matches, count }] of files.entries()) {
+    const sought = matches.slice(0, counts[index]);
+    if (sought.length === 0) continue;
+    const loaded =
+      bytes < VERIFIED_BYTES_MAX ? await loadFile(path.resolve(workspace, file)) : null;
+    bytes += loaded?.kind === 'file' ? loaded.bytes.length : 0;
+    const there = linesIn(loaded, sought);
+    const found = sought.flat();
+    const same = found.filter((line) => isSameLine(line.text, there.get(line.number)));
+    sums.changed += found.length - same.length;
+    const shown = same.filter(({ column }) => column !== null).length;
+    if (shown === 0) continue;
+    sums.count += shown;
+    sums.files += 1;
+    if (kind === 'files') {
+      lines.push(file);
+      continue;
+    }
+    if (lines.length > 0) lines.push('');
+    lines.push(file, ...formatLines(same, there, context));
+    const rest = count - sought.length;
+    const isOpen = more && index === totals.files - 1;
+    if (kind === 'lines' && rest > 0)
+      lines.push(`[${isOpen ? 'at least ' : ''}${groupDigits(rest)} more in this file]`);
   }
-  return { lines, changed };
+  return { lines, ...sums };
+};
+
+const linesIn = (loaded: LoadedFile | null, matches: readonly Match[]): Lines => {
+  if (loaded?.kind !== 'file') return new Map();
+  const decoded = decodeFile(loaded.bytes);
+  const text = decoded.kind === 'text' ? decoded.text : loaded.bytes.toString('utf8');
+  return pickLines(text, numbersIn(matches));
 };

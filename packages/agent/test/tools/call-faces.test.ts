@@ -47,7 +47,7 @@ const rows: readonly Row[] = [
     title: 't in src',
     summary: '1 file',
   },
-  { tool: 'search', input: { pattern: 't', limit: 1 }, title: 't', summary: 'first 1 line' },
+  { tool: 'search', input: { pattern: 't', limit: 1 }, title: 't', summary: '1 of 2 lines' },
   { tool: 'search', input: { pattern: 'nowhere' }, title: 'nowhere', summary: 'no matches' },
   { tool: 'write', input: { path: 'new.ts', content: 'x\n' }, title: 'new.ts', summary: undefined },
   { tool: 'bash', input: { command: 'echo a b' }, title: 'echo a b', summary: undefined },
