@@ -123,6 +123,48 @@ const refusals: readonly Refusal[] = [
     says: ['the indentation of newText fits neither way', '1\t  a'],
   },
   {
+    title: 'a new text at the margin where the file is left of the old text',
+    file: lines('a', 'b'),
+    edits: [edit('    a\n    b', 'if (c)\n    a\n    b')],
+    says: ['the indentation of newText fits neither way', '1\ta\n2\tb'],
+  },
+  {
+    title: 'a new text whose last line is at the margin, and the file is left of the old text',
+    file: lines('  a', '  b'),
+    edits: [edit('    a\n    b', '    a\n    c\nb')],
+    says: ['the indentation of newText fits neither way'],
+  },
+  {
+    title: 'a first line that alone is deeper, in two places',
+    file: lines('  x', '    y', ' x', '    y'),
+    edits: [edit('      x\n    y', 'z')],
+    says: ['more than once (lines 1, 3)'],
+  },
+  {
+    title: 'a first line that alone is deeper, and a new text that begins elsewhere',
+    file: lines('  x', '    y'),
+    edits: [edit('      x\n    y', '        z\n    y')],
+    says: ['the indentation of newText fits neither way'],
+  },
+  {
+    title: 'the beginning of a line, indented by more, in two places',
+    file: lines('  run(one);', '  run(two);'),
+    edits: [edit('    run(', '    walk(')],
+    says: ['more than once (lines 1, 2)'],
+  },
+  {
+    title: 'the beginning of a line, indented by more, that ends within a word',
+    file: lines('  return oneMore;'),
+    edits: [edit('    return one', '    return 1')],
+    says: ['edits[0].oldText is not in the file'],
+  },
+  {
+    title: 'the beginning of a line, indented by more, of which the new text has the end',
+    file: lines('  run(one);'),
+    edits: [edit('    run(one)', '    run(two);')],
+    says: ['ends within a line, whose end newText has, too', '1\t  run(one);'],
+  },
+  {
     title: 'a text that resembles nothing',
     file: lines('one', 'two'),
     edits: [edit('%%%', 'x')],

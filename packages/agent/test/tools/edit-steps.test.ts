@@ -51,6 +51,63 @@ const rows: readonly Row[] = [
     becomes: INNER.replace('b()', 'c()'),
   },
   {
+    title: 'indented by two more: lines at the margin between the others stay there',
+    file: INNER,
+    edit: edit(
+      lines('      if (a) {', '        b();', '      }'),
+      lines('      if (a) {', '#if X', '        c();', '#endif', '      }'),
+    ),
+    becomes: INNER.replace('      b();\n', '#if X\n      c();\n#endif\n'),
+  },
+  {
+    title: 'only the first line indented by more, and it changes',
+    file: INNER,
+    edit: edit('      if (a) {\n      b();\n    }', '      if (c) {\n      d();\n    }'),
+    becomes: INNER.replace('if (a)', 'if (c)').replace('b()', 'd()'),
+  },
+  {
+    title: 'only the first line indented by more, and others like it come before it',
+    file: INNER,
+    edit: edit(
+      lines('          if (a) {', '      b();', '    }'),
+      lines('          // why', '          if (c) {', '      b();', '    }'),
+    ),
+    becomes: INNER.replace('if (a)', '// why\n    if (c)'),
+  },
+  {
+    title: 'only the first line indented by more, and the new text is indented as the file is',
+    file: INNER,
+    edit: edit(
+      lines('        if (a) {', '      b();', '    }'),
+      lines('    if (c) {', '      b();', '    }'),
+    ),
+    becomes: INNER.replace('if (a)', 'if (c)'),
+  },
+  {
+    title: 'only the first line indented by more, and there is a place where all lines are',
+    file: lines('f {', '    x', '    y', '}', 'g {', '  x', '    y', '}'),
+    edit: edit('      x\n      y', '      x\n      z'),
+    becomes: lines('f {', '    x', '    z', '}', 'g {', '  x', '    y', '}'),
+  },
+  {
+    title: 'the beginning of a line, indented by more',
+    file: lines('f() {', '  return one + two;', '}'),
+    edit: edit('        return one', '        const x = 1;\n        return x'),
+    becomes: lines('f() {', '  const x = 1;', '  return x + two;', '}'),
+  },
+  {
+    title: 'indented by more, with tabs, and the last line ends in the middle',
+    file: lines('f() {', '\ta();', '\treturn one + two;', '}'),
+    edit: edit('\t\t\ta();\n\t\t\treturn one', '\t\t\tb();\n\t\t\treturn 1'),
+    becomes: lines('f() {', '\tb();', '\treturn 1 + two;', '}'),
+  },
+  {
+    title: 'the beginning of a line, indented by more, with typographic quotes',
+    file: lines('f() {', "  say('no', 1);", '}'),
+    edit: edit('    say(\u2018no\u2019,', '    say(\u2018yes\u2019,'),
+    becomes: lines('f() {', "  say('yes', 1);", '}'),
+  },
+  {
     title: 'dedented to the margin',
     file: INNER,
     edit: edit('if (a) {\n  b();\n}', 'if (a && x) {\n  b();\n  if (y) {\n    c();\n  }\n}'),

@@ -252,8 +252,8 @@ const endOfBeginning = (
   const body = other.slice(getIndent(other).length);
   const indent = getIndent(one).length;
   const end = indent + body.length;
-  const isWhole = one.startsWith(body, indent) && !SPLIT_WORD.test(one.slice(end - 1, end + 1));
-  return isWhole ? end : null;
+  const isSplit = SPLIT_WORD.test(one.slice(end - 1, end + 1)) || splitsCharacter(one, end);
+  return one.startsWith(body, indent) && !isSplit ? end : null;
 };
 
 type Candidates = { readonly places: readonly FoundPart[]; readonly all: boolean };
