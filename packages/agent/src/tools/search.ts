@@ -168,7 +168,7 @@ type FoundLine = {
   readonly text: string;
 };
 
-/** `FILE NUL NUMBER:COLUMN:TEXT`, or `FILE NUL NUMBER-TEXT` around a match; null for a separator. */
+/** `FILE NUL NUMBER:COLUMN:TEXT`; around a match `FILE NUL NUMBER-TEXT`; null for a separator. */
 const readLine = (record: string): FoundLine | null => {
   const [, name, number, column, text] = /^([^\0]+)\0(\d+)(?::(\d+):|-)(.*)$/s.exec(record) ?? [];
   if (name === undefined || text === undefined) return null;
@@ -560,7 +560,7 @@ const windowStart = (line: string, bytes: number): number => {
 const splitsPair = (text: string, offset: number): boolean =>
   /[\ud800-\udbff]/.test(text[offset - 1] ?? '') && /[\udc00-\udfff]/.test(text[offset] ?? '');
 
-/** `12:text`, around a match `13-text`; `--` between groups. Lines that are not there are left out. */
+/** `12:text`, around a match `13-text`; `--` between groups. Without lines that are not there. */
 const formatLines = (
   matched: readonly FoundLine[],
   lines: Lines,

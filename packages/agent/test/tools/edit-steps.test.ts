@@ -84,6 +84,12 @@ const rows: readonly Row[] = [
     becomes: INNER.replace('if (a)', 'if (c)'),
   },
   {
+    title: 'only the first line indented by more, and another line is as deep',
+    file: lines('  {', '    a: [', '      {'),
+    edit: edit('      {\n    a: [\n      {', '      {\n    b: [\n      {'),
+    becomes: lines('  {', '    b: [', '      {'),
+  },
+  {
     title: 'only the first line indented by more, and there is a place where all lines are',
     file: lines('f {', '    x', '    y', '}', 'g {', '  x', '    y', '}'),
     edit: edit('      x\n      y', '      x\n      z'),

@@ -381,7 +381,9 @@ const adaptPart = (
     return kind === 'deeper' ? getIndent(pairs[0]?.file ?? '') : indents.adapt(getIndent(line));
   };
   return lines.map((line, index) => {
-    const whole = unchanged.get(line) ?? (fileLines.has(line) ? line : undefined);
+    const isFirst = firstLine === 'deeper' && index === 0 && line === pairs[0]?.requested;
+    const same = isFirst ? pairs[0]?.file : unchanged.get(line);
+    const whole = same ?? (fileLines.has(line) ? line : undefined);
     if (whole !== undefined) return whole;
     if (isEmptyLine(line)) return adaptTail(line);
     const indent = adaptIndent(line, index === 0 ? firstLine : 'asOthers');
