@@ -129,6 +129,12 @@ const refusals: readonly Refusal[] = [
     says: ['the indentation of newText fits neither way', '1\ta\n2\tb'],
   },
   {
+    title: 'a new text whose first line is at the margin, and the file is left of the old text',
+    file: lines('  a', '  b'),
+    edits: [edit('    a\n    b', 'x\n    a\n    b')],
+    says: ['the indentation of newText fits neither way'],
+  },
+  {
     title: 'a new text whose last line is at the margin, and the file is left of the old text',
     file: lines('  a', '  b'),
     edits: [edit('    a\n    b', '    a\n    c\nb')],
