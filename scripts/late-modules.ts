@@ -43,6 +43,7 @@ export const LATE_PACKAGES = [
   '@opentelemetry/exporter-trace-otlp-http',
   '@opentelemetry/resources',
   '@opentelemetry/sdk-trace-base',
+  'diff',
 ];
 
 /** Packages that run at each start. */

@@ -7,6 +7,7 @@ import type {
   CommandSpec,
 } from '../../../packages/agent/src/command/command-sandbox.js';
 import { createCommandSandbox } from '../../../packages/agent/src/command/command-sandbox.js';
+import { attemptNow } from '../../../packages/agent/src/platform/attempt.js';
 import type { CommandLevel } from '../../../packages/agent/src/policy/decide.js';
 import type { RepositoryAccess } from '../../../packages/agent/src/policy/repository-access.js';
 import { shareHostView } from './share-host-view.js';
@@ -104,7 +105,9 @@ const launch = async (sandbox: CommandSandbox, order: CommandSpec): Promise<Runn
     skipped: () => undefined,
   });
   const kill = (): void => {
-    if (launched.process !== null) process.kill(launched.process.pid, 'SIGKILL');
+    const running = launched.process;
+    // It may have ended by itself.
+    if (running !== null) attemptNow(() => process.kill(running.pid, 'SIGKILL'));
   };
   const timer = setTimeout(kill, TIMEOUT_MS);
   const ended = launched.ended.then(({ how }) => {

@@ -30,6 +30,7 @@ import {
   findAllowed,
   judgeBlob,
   judgePath,
+  type LoadedFile,
   loadFile,
   noBlob,
   titleWithin,
@@ -37,12 +38,21 @@ import {
 
 const LINES_DEFAULT = 200;
 const LINES_MAX = 2_000;
+/** So that one file does not take the place of all others. */
+const LINES_OF_FILE_MAX = 20;
 const SHOWN_BYTES = 28_000;
+/** Longer lines are shown around their first match. */
 const COLUMNS_MAX = 400;
-/** Lines of one file, if not all lines of all files can be shown. */
-const PER_FILE = 20;
-/** After so many matches the search stops counting. */
-const COUNTED_MAX = 20_000;
+const COLUMNS_BEFORE = 150;
+/** About what a line takes besides its text. */
+const NUMBER_BYTES = 6;
+/** Lines that may be shown, while the files that come later are not known. */
+const COLLECTED_BYTES_MAX = 4_000_000;
+/** Bytes of files that are read again. */
+const VERIFIED_BYTES_MAX = 256_000_000;
+/** The search ends after so many matching lines, or so long after it has enough to show. */
+const COUNTED_MAX = 100_000;
+const COUNTING_MS = 2_000;
 
 const whole = (most: number) =>
   v.pipe(
@@ -80,7 +90,7 @@ const schema = v.strictObject({
     v.pipe(
       whole(LINES_MAX),
       v.minValue(1, 'must be at least 1'),
-      v.description(`Lines shown, default ${LINES_DEFAULT}.`),
+      v.description(`Matching lines shown, default ${LINES_DEFAULT}.`),
     ),
   ),
 });
@@ -139,159 +149,306 @@ const typeFlags = (glob: string | undefined): readonly string[] => {
     : [...names.map((name) => `--type-add=sought:${name}`), '--type=sought'];
 };
 
-const ripgrepFlags = (input: Input, reading: Reading): readonly string[] => [
+const ripgrepFlags = (input: Input): readonly string[] => [
   ...['--no-heading', '--with-filename', '--null', '--sort=path', '--line-number', '--column'],
   ...[`--max-columns=${COLUMNS_MAX}`, '--max-columns-preview'],
   ...(input.filesOnly === true ? ['--max-count=1'] : [`--context=${input.context ?? 0}`]),
   ...(input.ignoreCase === true ? ['--ignore-case'] : []),
-  ...(reading === 'text' ? ['--fixed-strings'] : []),
   ...typeFlags(input.glob),
   `--regexp=${input.pattern}`,
 ];
 
-/** How the pattern is read: as a regular expression, or as plain text if it is none. */
-type Reading = 'regex' | 'text';
+// ---- What ripgrep finds ----
+
+type FoundLine = {
+  readonly file: string;
+  readonly number: number;
+  /** Of the first match, in bytes from 1; null for a line around a match. */
+  readonly column: number | null;
+  /** Without its end, if it is long. */
+  readonly text: string;
+};
+
+/** `FILE NUL NUMBER:COLUMN:TEXT`; around a match `FILE NUL NUMBER-TEXT`; null for a separator. */
+const readLine = (record: string): FoundLine | null => {
+  const [, name, number, column, text] = /^([^\0]+)\0(\d+)(?::(\d+):|-)(.*)$/s.exec(record) ?? [];
+  if (name === undefined || text === undefined) return null;
+  const file = name.replace(/^\.\//, '');
+  return { file, number: Number(number), column: column ? Number(column) : null, text };
+};
+
+/** A line that matches, with the lines around it that no earlier match has. */
+type Match = readonly FoundLine[];
+
+type FoundFile = {
+  readonly file: string;
+  /** Only the first ones: the others are counted. */
+  readonly matches: readonly Match[];
+  readonly count: number;
+};
+
+type Bounds = {
+  /** Matching lines to show. */
+  readonly limit: number;
+  /** Matching lines to show of one file. */
+  readonly perFile: number;
+  readonly context: number;
+};
+
+/** Collects the lines that may be shown, and counts the others, in bounded memory. */
+const collectMatches = ({ limit, perFile, context }: Bounds) => {
+  const files: (FoundFile & { matches: FoundLine[][]; count: number })[] = [];
+  const totals = { lines: 0, files: 0 };
+  let bytes = 0;
+  let firstBytes = 0;
+  let current: (typeof files)[number] | undefined;
+  let before: FoundLine[] = [];
+  let last: { readonly number: number; readonly lines: FoundLine[] | null } | null = null;
+
+  const isCollected = (): boolean => {
+    if (current === undefined) return false;
+    if (current.count === 1) return files.length < limit && firstBytes <= SHOWN_BYTES;
+    const { length } = current.matches;
+    return length > 0 && length < perFile && bytes <= COLLECTED_BYTES_MAX;
+  };
+  const addMatch = (line: FoundLine, file: (typeof files)[number]): void => {
+    file.count += 1;
+    totals.lines += 1;
+    const lines = isCollected() ? [...before, line] : null;
+    before = [];
+    last = { number: line.number, lines };
+    if (lines === null) return;
+    file.matches.push(lines);
+    const size = countBytes(lines);
+    bytes += size;
+    if (file.count > 1) return;
+    files.push(file);
+    firstBytes += size;
+  };
+  const add = (line: FoundLine): void => {
+    if (current?.file !== line.file) {
+      current = { file: line.file, matches: [], count: 0 };
+      totals.files += 1;
+      before = [];
+      last = null;
+    }
+    if (line.column !== null) addMatch(line, current);
+    else if (last === null || line.number > last.number + context) before.push(line);
+    else if (last.lines !== null) {
+      last.lines.push(line);
+      bytes += countBytes([line]);
+    }
+  };
+  /** More matches would only be counted, or take the place of others. */
+  const isFull = (): boolean => totals.lines >= limit || bytes > SHOWN_BYTES;
+  return { files, totals, add, isFull };
+};
+
+const countBytes = (lines: readonly FoundLine[]): number =>
+  lines.reduce((sum, { text }) => sum + Buffer.byteLength(text) + NUMBER_BYTES, 0);
 
 type Searched = {
-  readonly hits: CollectedHits;
+  readonly files: readonly FoundFile[];
+  readonly totals: { readonly lines: number; readonly files: number };
   /** The search stopped before the last match. */
   readonly more: boolean;
   readonly code: number | null;
   readonly error: string;
 };
 
-type Search = Pick<RipgrepRequest, 'words' | 'folder' | 'input'> & {
-  readonly limit: number;
-  readonly context: number;
-  readonly signal: AbortSignal;
-  /** Whether to report lines of this file. */
-  wants(file: string): boolean;
-};
+type Search = Pick<RipgrepRequest, 'words' | 'folder' | 'input'> &
+  Bounds & {
+    readonly signal: AbortSignal;
+    /** Whether to report lines of this file. */
+    wants(file: string): boolean;
+  };
 
-/** Searches until ripgrep ends, enough matches are counted, or the call is aborted. */
-const runSearch = async (search: Search): Promise<Searched> => {
-  const { wants } = search;
-  const hits = new CollectedHits(search);
+/** Searches until ripgrep ends, enough is counted, or the call is aborted. */
+const runSearch = async ({ wants, signal, ...request }: Search): Promise<Searched> => {
+  const { files, totals, add, isFull } = collectMatches(request);
+  const patience = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
   const take = (record: string): 'more' | 'enough' => {
     const line = readLine(record);
     if (line === null || !wants(line.file)) return 'more';
-    hits.add(line);
-    return hits.matches < COUNTED_MAX ? 'more' : 'enough';
+    add(line);
+    if (isFull()) timer ??= setTimeout(() => patience.abort(), COUNTING_MS);
+    return totals.lines >= COUNTED_MAX ? 'enough' : 'more';
   };
-  return { ...(await runRipgrep({ ...search, take, end: '\n' })), hits };
+  const either = AbortSignal.any([signal, patience.signal]);
+  try {
+    const end = await runRipgrep({ ...request, signal: either, take, end: '\n' });
+    return { ...end, files, totals, more: end.more || either.aborted };
+  } finally {
+    clearTimeout(timer);
+  }
 };
 
-/** A pattern with these is meant as a regular expression, though ripgrep can't search it. */
-const LOOK_AROUND = /look-around|backreferences/;
-
-/** The fault of a pattern that is no regular expression, in a few words; null for any other. */
-const regexFault = ({ code, error }: Searched): string | null => {
-  if (code !== 2 || !error.includes('regex parse error') || LOOK_AROUND.test(error)) return null;
-  return /error: ([^\n]+)$/.exec(error)?.[1] ?? 'it can not be read as one';
+/** Searches for plain text if the pattern is no regular expression, and says why. */
+const searchPattern = async (
+  input: Input,
+  run: (flags: readonly string[]) => Promise<Searched | null>,
+): Promise<(Searched & { readonly fault?: string }) | null> => {
+  const flags = ripgrepFlags(input);
+  const searched = await run(flags);
+  if (searched === null || searched.error === '' || searched.totals.lines > 0) return searched;
+  const plain = await run([...flags, '--fixed-strings']);
+  if (plain === null || plain.error !== '') return searched;
+  const why = /^error: (.*)$/m.exec(searched.error) ?? /^(?:rg: )?(.*)$/m.exec(searched.error);
+  return { ...plain, fault: why?.[1] ?? searched.error };
 };
 
-type Shown = Omit<Searched, 'hits'> & CheckedLines & { readonly hits: CollectedHits };
+// ---- What is shown ----
 
-/** How much of everything is shown, if it is not all. */
-const describeLimit = ({ hits, shown, more }: Shown, filesOnly: boolean): readonly string[] => {
-  if (shown.matches >= hits.matches && !more) return [];
-  const total = `${more ? 'more than ' : ''}${groupDigits(hits.matches)}`;
-  const rest = filesOnly
-    ? `${shown.files} of ${total} files`
-    : `${groupDigits(shown.matches)} of ${total} matching lines, from ${shown.files} of ` +
-      `${more ? 'more than ' : ''}${groupDigits(hits.files)} files`;
-  return [`[${rest}; narrow the search, or raise limit]`];
+/** Why not all lines are shown. */
+type Cut = 'limit' | 'bytes' | 'file';
+
+type Share = { readonly counts: readonly number[]; readonly cut: Cut | null };
+
+/**
+ * How many matches of each file to show: one of each in turn, so that no file takes the place of
+ * all others.
+ */
+const shareLines = ({ files, totals }: Searched, { limit, perFile }: Bounds): Share => {
+  const counts = files.map(() => 0);
+  const atLimit: Cut = limit < LINES_MAX ? 'limit' : 'bytes';
+  let [lines, bytes] = [0, 0];
+  for (let round = 0; round < perFile; round++) {
+    let added = false;
+    for (const [index, { file, matches }] of files.entries()) {
+      const match = matches[round];
+      if (match === undefined) continue;
+      bytes += countBytes(match) + (round === 0 ? Buffer.byteLength(file) + NUMBER_BYTES : 0);
+      if (lines >= limit) return { counts, cut: atLimit };
+      if (bytes > SHOWN_BYTES && lines > 0) return { counts, cut: 'bytes' };
+      counts[index] = round + 1;
+      lines += 1;
+      added = true;
+    }
+    if (!added) break;
+  }
+  if (lines === totals.lines) return { counts, cut: null };
+  return { counts, cut: lines >= limit ? atLimit : 'file' };
 };
 
-const describe = (result: Shown, filesOnly: boolean, signal: AbortSignal): ToolOutcome => {
-  const { lines, changed, more, code, error } = result;
-  const omissions =
-    changed > 0
-      ? [
-          `[${changed} lines are left out: their files changed meanwhile, or are too large ` +
-            'to be looked at again]',
-        ]
-      : [];
-  const say = (...notes: readonly string[]): string =>
-    [...lines, ...omissions, ...notes].join('\n');
+type Shown = {
+  readonly lines: readonly string[];
+  /** Matching lines, or files of a search for files, and the number of their files. */
+  readonly count: number;
+  readonly files: number;
+  /** Lines that their file no longer has. */
+  readonly changed: number;
+};
+
+const NEXT: Readonly<Record<Cut, string>> = {
+  limit: 'narrow the search or raise limit',
+  bytes: 'narrow the search',
+  file: 'for all lines of one file give it as path',
+};
+
+/** `200 of 1,432 lines in 50 files`. */
+const describeTotals = (
+  { count, files }: Pick<Shown, 'count' | 'files'>,
+  { totals, more }: Searched,
+  kind: 'files' | 'lines' | 'linesOfOne',
+): string => {
+  const total = (number: number, noun: string): string =>
+    `${more ? 'at least ' : ''}${groupDigits(number)} ${noun}${number === 1 ? '' : 's'}`;
+  if (kind === 'files') return `${groupDigits(count)} of ${total(totals.files, 'file')}`;
+  const lines = `${groupDigits(count)} of ${total(totals.lines, 'line')}`;
+  if (kind === 'linesOfOne') return lines;
+  const part = files < totals.files ? `${groupDigits(files)} of ` : '';
+  return `${lines} in ${part}${total(totals.files, 'file')}`;
+};
+
+type Kind = Parameters<typeof describeTotals>[2];
+type Result = {
+  readonly searched: Searched & { readonly fault?: string };
+  readonly shown: Shown;
+  readonly cut: Cut | null;
+  readonly kind: Kind;
+};
+
+const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): ToolOutcome => {
+  const { code, error, fault, more } = searched;
+  const notes: string[] = [];
+  if (shown.changed > 0) {
+    notes.push(
+      `[${shown.changed} lines are left out: their files changed meanwhile, or are too large ` +
+        'to be looked at again]',
+    );
+  }
+  if (fault !== undefined)
+    notes.push(`[pattern is no regular expression (${fault}): it was searched as plain text]`);
+  const say = (...last: readonly string[]): string =>
+    [...shown.lines, ...notes, ...last].join('\n');
   if (signal.aborted) {
     const timedOut = signal.reason === 'timedOut';
     const note = timedOut ? '[timed out; there may be more]' : '[cancelled; there may be more]';
     return { status: timedOut ? 'timedOut' : 'cancelled', text: say(note) };
   }
-  if (more || (code === 0 && lines.length + omissions.length > 0))
-    return { status: 'ok', text: say(...describeLimit(result, filesOnly)) };
-  if (code === 0 || code === 1) return { status: 'ok', text: 'No matches.' };
-  if (error !== '') return failed(`The search failed: ${error}`);
-  return {
-    status: 'ok',
-    text: say(...describeLimit(result, filesOnly), '[some files or folders could not be read]'),
-  };
+  if (!more && code !== 0 && code !== 1 && error !== '')
+    return failed(`The search failed: ${error}`);
+  if (shown.lines.length === 0 && shown.changed === 0) notes.unshift('No matches.');
+  if (more || cut !== null) {
+    const extent = more ? '; the rest was not counted' : '';
+    const next = NEXT[cut ?? 'bytes'];
+    notes.push(`[${describeTotals(shown, searched, kind)}${extent}: ${next}]`);
+  }
+  if (!more && code !== 0 && code !== 1) notes.push('[some files or folders could not be read]');
+  return { status: 'ok', text: say(), summary: summarize({ searched, shown, cut, kind }) };
 };
 
-const summarize = ({ hits, shown, more }: Shown, filesOnly: boolean): string => {
-  if (shown.matches === 0) return 'no matches';
-  const noun = filesOnly ? 'file' : 'line';
-  return shown.matches < hits.matches || more
-    ? `${shown.matches} of ${groupDigits(hits.matches)}${more ? '+' : ''} ${noun}s`
-    : plural(shown.matches, noun);
+const summarize = ({ searched, shown, cut, kind }: Result): string => {
+  if (shown.count === 0) return 'no matches';
+  const noun = kind === 'files' ? 'file' : 'line';
+  if (cut === null && !searched.more) return plural(shown.count, noun);
+  return describeTotals(shown, searched, kind === 'files' ? kind : 'linesOfOne');
 };
 
-/** Searches, as plain text if the pattern turns out to be no regular expression. */
-const searchEither = async (
-  input: Input,
-  search: (reading: Reading) => Promise<Searched | null>,
-): Promise<(Searched & { readonly note: string }) | null> => {
-  const first = await search('regex');
-  const fault = first === null ? null : regexFault(first);
-  if (first === null || fault === null) return first === null ? null : { ...first, note: '' };
-  const plainText = await search('text');
-  if (plainText === null) return null;
-  // a text that can't be searched either is reported as what it was given as
-  if (plainText.code === 2 && plainText.error !== '') return { ...first, note: '' };
-  const note = `[${input.pattern} is no regular expression (${fault}): searched as plain text]\n`;
-  return { ...plainText, note };
-};
+// ---- The two places of a search ----
+
+const boundsFor = ({ limit = LINES_DEFAULT, context = 0 }: Input, isOneFile: boolean): Bounds => ({
+  limit,
+  context,
+  perFile: isOneFile ? limit : LINES_OF_FILE_MAX,
+});
 
 const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
   const allowed = await findAllowed(input.path ?? '.', context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
-  const { real, shown } = allowed;
-  const { workspace, signal, files } = context;
+  const { real, shown: name } = allowed;
+  const { workspace, signal } = context;
   const status = await stat(real).catch(() => null); // null: missing or not accessible
-  if (status === null)
-    return failed(`${shown} can't be searched: there is no such file or folder.`);
+  if (status === null) return failed(`${name} can't be searched: there is no such file or folder.`);
   if (!status.isFile() && !status.isDirectory()) {
     // reading a pipe would wait forever
-    return failed(`${shown} can't be searched: it is not a regular file.`);
+    return failed(`${name} can't be searched: it is not a regular file.`);
   }
   const glob = input.glob === undefined || status.isFile() ? null : await readGlob(input.glob);
   if (glob?.kind === 'invalid')
     return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
-  const prefix = `${shown}/`;
+  const prefix = `${name}/`;
   const wants = (file: string): boolean =>
     glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file);
-  const limit = input.limit ?? LINES_DEFAULT;
+  const bounds = boundsFor(input, status.isFile());
   try {
-    const searched = await searchEither(input, (reading) =>
-      withFolder(workspace, (folder) => {
-        const words = [...ripgrepFlags(input, reading), '--', shown];
-        return runSearch({ words, folder, limit, context: input.context ?? 0, signal, wants });
-      }),
+    const searched = await searchPattern(input, (flags) =>
+      withFolder(workspace, (folder) =>
+        runSearch({ words: [...flags, '--', name], folder, signal, wants, ...bounds }),
+      ),
     );
     if (searched === null) return failed('The workspace has moved.');
-    const filesOnly = input.filesOnly === true;
-    const checked = await checkLines(searched.hits.choose(), { workspace, filesOnly, files });
-    const result = { ...searched, ...checked };
-    const outcome = describe(result, filesOnly, signal);
-    return noteOutcome(searched.note, outcome, summarize(result, filesOnly));
+    const { counts, cut } = shareLines(searched, bounds);
+    const ofLines = status.isFile() ? 'linesOfOne' : 'lines';
+    const kind = input.filesOnly === true ? 'files' : ofLines;
+    const view = { workspace, kind, files: context.files, ...bounds };
+    const shown = await showFiles(searched, counts, view);
+    return describe({ searched, shown, cut, kind }, signal);
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
   }
 };
-
-const noteOutcome = (note: string, outcome: ToolOutcome, summary: string): ToolOutcome =>
-  outcome.status === 'ok' ? { ...outcome, text: `${note}${outcome.text}`, summary } : outcome;
 
 /** Searches output that was cut. Its lines have the numbers that `read` gives them, and no path. */
 const searchBlob = async (
@@ -299,21 +456,22 @@ const searchBlob = async (
   text: string,
   { workspace, signal }: ToolContext,
 ): Promise<ToolOutcome> => {
-  const { limit = LINES_DEFAULT, context = 0 } = input;
+  const bounds = boundsFor(input, true);
   try {
-    const searched = await searchEither(input, (reading) =>
-      withFolder(workspace, (folder) => {
-        const words = [...ripgrepFlags(input, reading), '--text', '--', '-'];
-        return runSearch({ words, folder, limit, context, signal, input: text, wants: () => true });
-      }),
+    const searched = await searchPattern(input, (flags) =>
+      withFolder(workspace, (folder) =>
+        runSearch({
+          ...{ words: [...flags, '--text', '--', '-'], folder, signal, input: text },
+          ...{ wants: () => true, ...bounds },
+        }),
+      ),
     );
     if (searched === null) return failed('The workspace has moved.');
-    const texts = text.split('\n');
-    const shown = searched.hits.choose().flatMap((hit) => hit.lines);
-    const lines = shown.map((line) => showNumbered(line, texts[line.number - 1] ?? line.text));
-    const matches = shown.filter(({ column }) => column !== null).length;
-    const result = { ...searched, lines, changed: 0, shown: { matches, files: 1 } };
-    return noteOutcome(searched.note, describe(result, false, signal), summarize(result, false));
+    const { counts, cut } = shareLines(searched, bounds);
+    const matches = searched.files[0]?.matches.slice(0, counts[0]) ?? [];
+    const lines = formatLines(matches.flat(), pickLines(text, numbersIn(matches)), bounds.context);
+    const shown = { lines, count: matches.length, files: 1, changed: 0 };
+    return describe({ searched, shown, cut, kind: 'linesOfOne' }, signal);
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error));
   }
@@ -340,119 +498,13 @@ export const searchTool: Tool = defineTool({
   },
 });
 
-// ---- Which lines are shown ----
-
-type FoundLine = {
-  readonly file: string;
-  readonly number: number;
-  readonly text: string;
-  /** Offset of the match in bytes, from 0; null for a line around a match. */
-  readonly column: number | null;
-};
-
-/** A matching line with the lines around it that no other match has. */
-type Hit = { readonly lines: readonly FoundLine[] };
-
-/**
- * `FILE NUL NUMBER:COLUMN:TEXT`, or `FILE NUL NUMBER-TEXT` around a match; null for other records.
- */
-const readLine = (record: string): FoundLine | null => {
-  const [, file, number, column, text] = /^([^\0]+)\0(\d+)(?:-|:(\d+):)(.*)$/s.exec(record) ?? [];
-  if (file === undefined || text === undefined) return null;
-  return {
-    file: file.replace(/^\.\//, ''),
-    number: Number(number),
-    text,
-    column: column === undefined ? null : Number(column) - 1,
-  };
-};
-
-/**
- * Collects matching lines by file, and chooses which are shown if not all can be: as many as
- * possible from each file, the first ones first, up to a limit for one file.
- */
-class CollectedHits {
-  readonly #limit: number;
-  readonly #context: number;
-  readonly #perFile: number;
-  readonly #byFile = new Map<
-    string,
-    { hits: FoundLine[][]; lastMatch: number; around: FoundLine[] }
-  >();
-  matches = 0;
-
-  constructor({ limit, context }: Pick<Search, 'limit' | 'context'>) {
-    this.#limit = limit;
-    this.#context = context;
-    this.#perFile = Math.max(PER_FILE, Math.ceil(limit / 10));
-  }
-
-  get files(): number {
-    return this.#byFile.size;
-  }
-
-  add(line: FoundLine): void {
-    const file = this.#byFile.get(line.file) ?? {
-      hits: [],
-      lastMatch: Number.NEGATIVE_INFINITY,
-      around: [],
-    };
-    this.#byFile.set(line.file, file);
-    const isFull = file.hits.length >= (this.#isOver() ? this.#perFile : this.#limit);
-    if (line.column !== null) {
-      this.matches += 1;
-      file.lastMatch = line.number;
-      if (!isFull) file.hits.push([...file.around, line]);
-      file.around = [];
-    } else if (line.number - file.lastMatch > this.#context) file.around.push(line);
-    else if (file.hits.at(-1)?.at(-1)?.number === line.number - 1) file.hits.at(-1)?.push(line);
-  }
-
-  /** In the order of the files. */
-  choose(): readonly Hit[] {
-    const all = [...this.#byFile.values()];
-    const perFile = this.#isOver() && all.length > 1 ? this.#perFile : this.#limit;
-    const chosen = all.map((): FoundLine[][] => []);
-    let lines = 0;
-    let bytes = 0;
-    for (let round = 0; round < perFile; round++) {
-      for (const [index, { hits }] of all.entries()) {
-        const hit = hits[round];
-        if (hit === undefined) continue;
-        lines += hit.length;
-        bytes += hit.reduce((sum, { text, file }) => sum + lineBytes(text, file, round), 0);
-        if (lines > this.#limit || (bytes > SHOWN_BYTES && lines > hit.length))
-          return chosen.flat().map((one) => ({ lines: one }));
-        chosen[index]?.push(hit);
-      }
-    }
-    return chosen.flat().map((one) => ({ lines: one }));
-  }
-
-  #isOver(): boolean {
-    return this.matches > this.#limit;
-  }
-}
-
-/** With its number; the first line of a file also with the file's name. */
-const lineBytes = (text: string, file: string, round: number): number =>
-  Buffer.byteLength(text) + 8 + (round === 0 ? Buffer.byteLength(file) + 2 : 0);
-
 /**
  * Verifies the lines of ripgrep.
  *
  * ripgrep opens files by path. While it runs, another process may replace a folder with a symlink,
  * and ripgrep would report lines of a file outside. So a line is shown only if the file at the
- * allowed real path contains it.
+ * allowed real path contains it, and as that file has it.
  */
-
-type CheckedLines = {
-  /** Formatted lines. */
-  readonly lines: readonly string[];
-  /** Number of lines that the file no longer has. */
-  readonly changed: number;
-  readonly shown: { readonly matches: number; readonly files: number };
-};
 
 /** Ripgrep's note after the start of a long line. */
 const PREVIEW = /( \[\.\.\. (omitted end of long line|(\d+) more match(es)?)\])$/;
@@ -460,112 +512,130 @@ const PREVIEW = /( \[\.\.\. (omitted end of long line|(\d+) more match(es)?)\])$
 /** Without byte order marks and replacement characters, which do not matter for the comparison. */
 const plain = (text: string): string => text.replace(/[\ufeff\ufffd]/g, '').replace(/\r$/, '');
 
-const isSameLine = (line: string, there: string): boolean => {
+const isSameLine = (line: string, there: string | undefined): boolean => {
+  if (there === undefined) return false;
   const [one, other] = [plain(line), plain(there)];
   if (one === other) return true;
   const beginning = one.replace(PREVIEW, '');
   return beginning.length < one.length && other.startsWith(beginning);
 };
 
-const BEFORE_MATCH = 120;
+type Lines = ReadonlyMap<number, string>;
 
-/** The line, or of a long one the part around its first match. */
-const showAround = ({ text, column }: FoundLine, there: string): string => {
-  const line = there.replace(/\r$/, '');
-  if (line.length <= COLUMNS_MAX) return line;
-  const at = Buffer.from(line)
-    .subarray(0, column ?? 0)
-    .toString().length;
-  const first = Math.max(0, Math.min(at - BEFORE_MATCH, line.length - COLUMNS_MAX));
-  const from = /[\udc00-\udfff]/.test(line[first] ?? '') ? first - 1 : first;
-  const last = Math.min(line.length, from + COLUMNS_MAX);
-  const to = /[\ud800-\udbff]/.test(line[last - 1] ?? '') ? last - 1 : last;
-  // ripgrep counts the matches that its preview lacks, the first one among them
-  const counted = Number(PREVIEW.exec(text)?.[3] ?? 0);
-  const others = (column ?? 0) < COLUMNS_MAX ? counted : counted - 1;
-  const notes = [
-    `characters ${from + 1}-${to} of ${line.length}`,
-    ...(others > 0 ? [`${plural(others, 'more match', 'more matches')} in this line`] : []),
-  ];
-  const part = `${from === 0 ? '' : '…'}${line.slice(from, to)}${to < line.length ? '…' : ''}`;
-  return `${part} [${notes.join('; ')}]`;
-};
+const numbersIn = (matches: readonly Match[]): ReadonlySet<number> =>
+  new Set(matches.flat().map(({ number }) => number));
 
-const showNumbered = (line: FoundLine, there: string): string =>
-  `${line.number}${line.column === null ? '-' : ':'}${showAround(line, there)}`;
-
-type ReadLines = {
-  readonly lines: ReadonlyMap<number, string>;
-  readonly sha256: string;
-  /** undefined if the file can't be edited. */
-  readonly text: string | undefined;
-};
-
-/** The lines with these numbers in the file at the real path; null if it can't be read. */
-const readLines = async (real: string, numbers: ReadonlySet<number>): Promise<ReadLines | null> => {
-  const loaded = await loadFile(real);
-  if (loaded.kind !== 'file') return null;
-  const decoded = decodeFile(loaded.bytes);
-  const text = decoded.kind === 'text' ? decoded.text : loaded.bytes.toString('utf8');
+/** The lines with these numbers. */
+const pickLines = (text: string, numbers: ReadonlySet<number>): Lines => {
   const lines = new Map<number, string>();
   let number = 1;
   for (let from = 0; from <= text.length && lines.size < numbers.size; number++) {
     const end = text.indexOf('\n', from);
     const stop = end < 0 ? text.length : end;
-    if (numbers.has(number)) lines.set(number, text.slice(from, stop));
+    if (numbers.has(number)) lines.set(number, text.slice(from, stop).replace(/\r$/, ''));
     from = stop + 1;
   }
-  return { lines, sha256: loaded.sha256, text: editableText(decoded) };
+  return lines;
 };
 
-type Checking = {
+/** A long line is shown around its first match. */
+const cutLine = (line: string, { column, text }: FoundLine): string => {
+  if (line.length <= COLUMNS_MAX) return line;
+  const start = column === null ? 0 : windowStart(line, column - 1);
+  const end = splitsPair(line, start + COLUMNS_MAX) ? start + COLUMNS_MAX - 1 : start + COLUMNS_MAX;
+  const [, , , others = '0'] = PREVIEW.exec(text) ?? [];
+  // ripgrep counts the matches after the beginning of the line, this one among them
+  const isFirst = start > 0 && column !== null && column > COLUMNS_MAX;
+  const more = Number(others) - (isFirst ? 1 : 0) > 0 ? ' more matches in this line' : '';
+  const rest = end < line.length || more !== '' ? ` [...${more}]` : '';
+  return `${start > 0 ? '[...] ' : ''}${line.slice(start, end)}${rest}`;
+};
+
+/** Where the window begins for a match at this offset in bytes. */
+const windowStart = (line: string, bytes: number): number => {
+  const at = Buffer.from(line.slice(0, bytes)).subarray(0, bytes).toString().length;
+  if (at <= COLUMNS_MAX - COLUMNS_BEFORE) return 0;
+  const start = Math.min(at - COLUMNS_BEFORE, line.length - COLUMNS_MAX);
+  return splitsPair(line, start) ? start + 1 : start;
+};
+
+const splitsPair = (text: string, offset: number): boolean =>
+  /[\ud800-\udbff]/.test(text[offset - 1] ?? '') && /[\udc00-\udfff]/.test(text[offset] ?? '');
+
+/** `12:text`, around a match `13-text`; `--` between groups. Without lines that are not there. */
+const formatLines = (
+  matched: readonly FoundLine[],
+  lines: Lines,
+  context: number,
+): readonly string[] => {
+  const shown: string[] = [];
+  let previous: number | null = null;
+  for (const line of matched) {
+    const text = lines.get(line.number);
+    if (text === undefined) continue;
+    if (context > 0 && previous !== null && line.number > previous + 1) shown.push('--');
+    shown.push(`${line.number}${line.column === null ? '-' : ':'}${cutLine(text, line)}`);
+    previous = line.number;
+  }
+  return shown;
+};
+
+type View = {
+  /** Real path that the file names are relative to. */
   readonly workspace: string;
-  readonly filesOnly: boolean;
+  readonly kind: Kind;
+  readonly context: number;
   readonly files: FileMemory;
 };
 
-/** The lines of one file, under its name. Lines that were shown count as read for an edit. */
-const checkFile = async (
-  file: string,
-  hits: readonly Hit[],
-  { workspace, filesOnly, files }: Checking,
-): Promise<CheckedLines> => {
-  const real = path.resolve(workspace, file);
-  const lines = hits.flatMap((hit) => hit.lines);
-  const read = await readLines(real, new Set(lines.map(({ number }) => number)));
-  const texts: string[] = [];
-  let [changed, matches, before] = [0, 0, Number.POSITIVE_INFINITY];
-  for (const line of lines) {
-    const there = read?.lines.get(line.number);
-    if (there === undefined || !isSameLine(line.text, there)) {
-      changed += 1;
+/** The lines of these files that are still there, each file's below its name. */
+const showFiles = async (
+  { files, totals, more }: Searched,
+  counts: readonly number[],
+  { workspace, kind, context, files: memory }: View,
+): Promise<Shown> => {
+  const lines: string[] = [];
+  const sums = { count: 0, files: 0, changed: 0 };
+  let bytes = 0;
+  for (const [index, { file, matches, count }] of files.entries()) {
+    const sought = matches.slice(0, counts[index]);
+    if (sought.length === 0) continue;
+    const real = path.resolve(workspace, file);
+    const loaded = bytes < VERIFIED_BYTES_MAX ? await loadFile(real) : null;
+    bytes += loaded?.kind === 'file' ? loaded.bytes.length : 0;
+    const there = linesIn(loaded, sought);
+    const found = sought.flat();
+    const same = found.filter((line) => isSameLine(line.text, there.get(line.number)));
+    sums.changed += found.length - same.length;
+    const shown = same.filter(({ column }) => column !== null).length;
+    if (shown === 0) continue;
+    sums.count += shown;
+    sums.files += 1;
+    if (kind === 'files') {
+      lines.push(file);
       continue;
     }
-    if (line.column !== null) matches += 1;
-    if (line.number > before + 1 && hits.some((hit) => hit.lines.length > 1)) texts.push('--');
-    before = line.number;
-    texts.push(showNumbered(line, there));
+    if (lines.length > 0) lines.push('');
+    lines.push(file, ...formatLines(same, there, context));
+    rememberLines(memory, real, loaded);
+    const rest = count - sought.length;
+    const isOpen = more && index === totals.files - 1;
+    if (kind === 'lines' && rest > 0)
+      lines.push(`[${isOpen ? 'at least ' : ''}${groupDigits(rest)} more in this file]`);
   }
-  if (matches === 0) return { lines: [], changed, shown: { matches, files: 0 } };
-  if (!filesOnly && read?.text !== undefined) files.addLines?.(real, read.sha256, read.text);
-  return { lines: filesOnly ? [file] : [file, ...texts], changed, shown: { matches, files: 1 } };
+  return { lines, ...sums };
 };
 
-const checkLines = async (hits: readonly Hit[], checking: Checking): Promise<CheckedLines> => {
-  const byFile = new Map<string, Hit[]>();
-  for (const hit of hits) {
-    const file = hit.lines[0]?.file ?? '';
-    byFile.set(file, [...(byFile.get(file) ?? []), hit]);
-  }
-  const lines: string[] = [];
-  let [changed, matches, files] = [0, 0, 0];
-  for (const [file, some] of byFile) {
-    const checked = await checkFile(file, some, checking);
-    if (lines.length > 0 && checked.lines.length > 0 && !checking.filesOnly) lines.push('');
-    lines.push(...checked.lines);
-    changed += checked.changed;
-    matches += checked.shown.matches;
-    files += checked.shown.files;
-  }
-  return { lines, changed, shown: { matches, files } };
+/** Lines that were shown count as read for an edit. */
+const rememberLines = (memory: FileMemory, real: string, loaded: LoadedFile | null): void => {
+  if (loaded?.kind !== 'file') return;
+  const text = editableText(decodeFile(loaded.bytes));
+  if (text !== undefined) memory.addLines?.(real, loaded.sha256, text);
+};
+
+const linesIn = (loaded: LoadedFile | null, matches: readonly Match[]): Lines => {
+  if (loaded?.kind !== 'file') return new Map();
+  const decoded = decodeFile(loaded.bytes);
+  const text = decoded.kind === 'text' ? decoded.text : loaded.bytes.toString('utf8');
+  return pickLines(text, numbersIn(matches));
 };

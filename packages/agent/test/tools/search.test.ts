@@ -17,6 +17,7 @@ const fill = async (place: Place): Promise<void> => {
     'src/b.js': 'Needle B\n',
     'src/c.ts': 'needle c\nneedle c again\n',
     'src/-x': '--needle\n',
+    'src/d.py': 'call(needle)\n',
   };
   for (const [name, text] of Object.entries(files)) {
     await mkdir(path.dirname(place.path(name)), { recursive: true });
@@ -33,7 +34,7 @@ type Row = {
 
 const rows: readonly Row[] = [
   {
-    title: 'matches have file and line, hidden files count, ignored ones do not',
+    title: 'a file is named once before its lines, hidden files count, ignored ones do not',
     input: { pattern: '^needle' },
     text: '.hidden/one.txt\n1:needle hidden\n\nsrc/a.ts\n2:needle a\n\nsrc/c.ts\n1:needle c\n2:needle c again',
   },
@@ -64,9 +65,33 @@ const rows: readonly Row[] = [
   },
   { title: 'no match is an answer', input: { pattern: 'nothing like it' }, text: 'No matches.' },
   {
-    title: 'a limit cuts and says so',
+    title: 'a limit cuts and says of how many',
     input: { pattern: '^needle', limit: 2 },
-    text: '.hidden/one.txt\n1:needle hidden\n\nsrc/a.ts\n2:needle a\n[2 of 4 matching lines, from 2 of 3 files; narrow the search, or raise limit]',
+    text:
+      '.hidden/one.txt\n1:needle hidden\n\nsrc/a.ts\n2:needle a\n' +
+      '[2 of 4 lines in 2 of 3 files: narrow the search or raise limit]',
+  },
+  {
+    title: 'a limit is shared out among the files',
+    input: { pattern: 'needle', path: 'src', glob: '*.ts', limit: 2 },
+    text:
+      'src/a.ts\n2:needle a\n\nsrc/c.ts\n1:needle c\n[1 more in this file]\n' +
+      '[2 of 3 lines in 2 files: narrow the search or raise limit]',
+  },
+  {
+    title: 'a limit cuts the lines of one file',
+    input: { pattern: 'needle', path: 'src/c.ts', limit: 1 },
+    text: 'src/c.ts\n1:needle c\n[1 of 2 lines: narrow the search or raise limit]',
+  },
+  {
+    title: 'a limit cuts files and says of how many',
+    input: { pattern: 'needle', path: 'src', filesOnly: true, limit: 2 },
+    text: 'src/-x\nsrc/a.ts\n[2 of 4 files: narrow the search or raise limit]',
+  },
+  {
+    title: 'lines around a match do not count for the limit',
+    input: { pattern: 'needle a', path: 'src/a.ts', context: 1, limit: 1 },
+    text: 'src/a.ts\n1-before\n2:needle a\n3-after',
   },
   {
     title: 'exactly as many lines as the limit are all',
@@ -74,14 +99,21 @@ const rows: readonly Row[] = [
     text: 'src/c.ts\n1:needle c\n2:needle c again',
   },
   {
-    title: 'a pattern that is no regular expression is searched as plain text, and that is said',
-    input: { pattern: 'needle(' },
-    text: '[needle( is no regular expression (unclosed group): searched as plain text]\nNo matches.',
+    title: 'what is no regular expression is searched as text, and the result says so',
+    input: { pattern: 'call(' },
+    text:
+      'src/d.py\n1:call(needle)\n' +
+      '[pattern is no regular expression (unclosed group): it was searched as plain text]',
   },
   {
-    title: 'a regular expression that can not be searched fails with what is wrong with it',
-    input: { pattern: 'needle(?= a)' },
-    text: /^The search failed: [\s\S]*look-around/,
+    title: 'what is no regular expression and no text of a file says both',
+    input: { pattern: 'x(?=y)' },
+    text: /^No matches\.\n\[pattern is no regular expression \(look-around, [^\n]*\): it was searched as plain text\]$/,
+  },
+  {
+    title: 'a pattern that is neither fails with what is wrong with it',
+    input: { pattern: 'a\nb' },
+    text: /^The search failed: [\s\S]*"\\n" is not allowed/,
     status: 'failed',
   },
   {
@@ -122,7 +154,13 @@ test('search: output that was cut is searched by its hash, with the numbers that
   );
   assert.equal((await place.run('search', { pattern: 'x', path: blob })).text, 'No matches.');
   const all = await place.run('search', { pattern: 'ok', path: blob, limit: 3 });
-  assert.match(all.text, /^1:ok 1\n2:ok 2\n3:ok 3\n\[/);
+  assert.equal(
+    all.text,
+    '1:ok 1\n2:ok 2\n3:ok 3\n[3 of 5,000 lines: narrow the search or raise limit]',
+  );
+  place.blobs.set('cd'.repeat(32), `${'x'.repeat(9_000)} failed( ${'y'.repeat(9_000)}\n`);
+  const long = await place.run('search', { pattern: 'failed(', path: `blob:${'cd'.repeat(32)}` });
+  assert.match(long.text, /^1:\[\.\.\.\] x{149} failed\( y+ \[\.\.\.\]\n\[pattern is no/);
   const none = await place.run('search', { pattern: 'x', path: `blob:${'00'.repeat(32)}` });
   assert.deepEqual(none, {
     status: 'failed',
@@ -165,41 +203,6 @@ test('search: a pipe is refused, not waited for', async (t) => {
   });
 });
 
-test('search: of many lines each file shows some, with the totals', async (t) => {
-  const place = await makePlace(t);
-  for (let file = 10; file < 60; file++)
-    await writeFile(place.path(`f${file}.txt`), `needle ${file}\n`.repeat(200));
-  const outcome = await place.run('search', { pattern: 'needle' });
-  const lines = outcome.text.split('\n');
-  assert.equal(
-    lines.at(-1),
-    '[200 of 10,000 matching lines, from 50 of 50 files; narrow the search, or raise limit]',
-  );
-  assert.equal(lines.filter((line) => line === '1:needle 59').length, 1, 'the last file, too');
-  assert.equal(outcome.summary, '200 of 10,000 lines');
-
-  await writeFile(place.path('f10.txt'), 'needle 10\n'.repeat(5_000));
-  for (let file = 11; file < 60; file++) await writeFile(place.path(`f${file}.txt`), 'other\n');
-  await writeFile(place.path('f11.txt'), 'needle 11\n');
-  const uneven = await place.run('search', { pattern: 'needle' });
-  const shown = uneven.text.split('\n').filter((line) => line.includes('needle 10'));
-  assert.equal(shown.length, 20, 'of one file beside others');
-  assert.match(uneven.text, /\n1:needle 11\n\[21 of 5,001 matching lines, from 2 of 2 files/);
-  const one = await place.run('search', { pattern: 'needle', path: 'f10.txt' });
-  assert.match(one.text, /\n\[200 of 5,000 matching lines, from 1 of 1 files/);
-});
-
-test('search: of a long line the part around the match is shown', async (t) => {
-  const place = await makePlace(t);
-  const line = `${'ä'.repeat(3_000)}needle${'b'.repeat(3_000)} needle`;
-  await writeFile(place.path('min.js'), `${line}\nneedle\n`);
-  const { text } = await place.run('search', { pattern: 'needle' });
-  const [file, long = '', short] = text.split('\n');
-  assert.equal(file, 'min.js');
-  assert.match(long, /^1:…ä{120}needleb{274}… \[characters 2881-3280 of 6013; 1 more match/);
-  assert.equal(short, '2:needle');
-});
-
 test('search: lines that were shown count as read for an edit, not for a new content', async (t) => {
   const place = await makePlace(t);
   await fill(place);
@@ -219,4 +222,121 @@ test('search: lines that were shown count as read for an edit, not for a new con
   await place.run('search', { pattern: 'Needle B', filesOnly: true });
   const unseen = { path: 'src/b.js', edits: [{ oldText: 'Needle B', newText: 'x' }] };
   assert.match((await place.run('edit', unseen)).text, /has not been read/, 'a name shows no line');
+});
+
+/** A folder whose files have so many lines `needle 1`, `needle 2` and so on. */
+const fillNeedles = async (place: Place, counts: readonly number[]): Promise<void> => {
+  for (const [index, count] of counts.entries()) {
+    const lines = Array.from({ length: count }, (_, at) => `needle ${at + 1}\n`);
+    await writeFile(place.path(`f${String(index).padStart(3, '0')}`), lines.join(''));
+  }
+};
+
+const lineOf = (number: number): string => `${number}:needle ${number}`;
+const linesTo = (count: number): string =>
+  Array.from({ length: count }, (_, index) => lineOf(index + 1)).join('\n');
+
+test('search: of one file at most 20 lines are shown, and the others counted', async (t) => {
+  const place = await makePlace(t);
+  await fillNeedles(place, [1_032, 2, 21, 20]);
+  const found = await place.run('search', { pattern: 'needle' });
+  assert.equal(
+    found.text,
+    [
+      `f000\n${linesTo(20)}\n[1,012 more in this file]`,
+      `f001\n${linesTo(2)}`,
+      `f002\n${linesTo(20)}\n[1 more in this file]`,
+      `f003\n${linesTo(20)}`,
+    ].join('\n\n') + '\n[62 of 1,075 lines in 4 files: for all lines of one file give it as path]',
+  );
+  assert.equal(found.summary, '62 of 1,075 lines');
+  const one = await place.run('search', { pattern: 'needle', path: 'f000' });
+  assert.equal(
+    one.text,
+    `f000\n${linesTo(200)}\n[200 of 1,032 lines: narrow the search or raise limit]`,
+  );
+  const most = await place.run('search', { pattern: 'needle', path: 'f000', limit: 2_000 });
+  assert.equal(most.text, `f000\n${linesTo(1_032)}`);
+});
+
+test('search: the lines are shared out among 50 files, and small files leave room', async (t) => {
+  const place = await makePlace(t);
+  await fillNeedles(place, [...Array.from({ length: 49 }, () => 30), 2]);
+  const { text, status } = await place.run('search', { pattern: 'needle' });
+  assert.equal(status, 'ok');
+  const blocks = text.split('\n\n');
+  assert.equal(blocks.length, 50);
+  const shown = blocks.map((block) => block.match(/^\d+:/gm)?.length ?? 0);
+  assert.deepEqual(shown, [5, 5, ...Array.from({ length: 47 }, () => 4), 2]);
+  assert.match(blocks[0] ?? '', /\n5:needle 5\n\[25 more in this file\]$/);
+  assert.match(text, /\n\[200 of 1,472 lines in 50 files: narrow the search or raise limit\]$/);
+});
+
+test('search: more files than lines are counted, and what is shown stays below 30 kB', async (t) => {
+  const place = await makePlace(t);
+  await fillNeedles(
+    place,
+    Array.from({ length: 230 }, () => 2),
+  );
+  const { text } = await place.run('search', { pattern: 'needle' });
+  assert.match(
+    text,
+    /\n\[200 of 460 lines in 200 of 230 files: narrow the search or raise limit\]$/,
+  );
+  for (let index = 0; index < 90; index++)
+    await writeFile(place.path(`w${index}`), `${'ä'.repeat(180)} wide\n`.repeat(5));
+  const wide = await place.run('search', { pattern: 'wide', limit: 2_000 });
+  assert.ok(Buffer.byteLength(wide.text) < 30_000);
+  assert.match(wide.text, /\n\[\d+ of 450 lines in \d+ of 90 files: narrow the search\]$/);
+});
+
+test('search: a long line is shown around its match', async (t) => {
+  const place = await makePlace(t);
+  const [before, after] = ['ä'.repeat(50_000), '😀'.repeat(9_000)];
+  await writeFile(
+    place.path('a.js'),
+    `short\n${before}fetch(1)${after};fetch(2);fetch(3)\nend\r\n`,
+  );
+  const { text } = await place.run('search', { pattern: 'fetch\\(1', context: 1 });
+  assert.match(
+    text,
+    /^a\.js\n1-short\n2:\[\.\.\.\] ä{150}fetch\(1\)(?:😀){121} \[\.\.\.\]\n3-end$/u,
+  );
+  const last = await place.run('search', { pattern: 'fetch\\(3' });
+  assert.match(last.text, /^a\.js\n2:\[\.\.\.\] (?:😀)+;fetch\(2\);fetch\(3\)$/u);
+  const first = await place.run('search', { pattern: 'fetch', path: 'a.js' });
+  assert.match(first.text, / \[\.\.\. more matches in this line\]$/);
+  const around = await place.run('search', { pattern: 'short', context: 1 });
+  assert.match(around.text, /^a\.js\n1:short\n2-ä{400} \[\.\.\.\]$/);
+});
+
+test('search: a pattern that is everywhere is counted up to 100,000 lines', async (t) => {
+  const place = await makePlace(t);
+  await writeFile(place.path('a'), 'e\n'.repeat(70_000));
+  await writeFile(place.path('b'), 'e\n'.repeat(70_000));
+  await writeFile(place.path('c'), 'e\n');
+  const { text, status, summary } = await place.run('search', { pattern: 'e' });
+  assert.equal(status, 'ok');
+  assert.match(text, /\n20:e\n\[69,980 more in this file\]\n\nb\n/);
+  assert.match(text, /\n20:e\n\[at least 29,980 more in this file\]\n/);
+  assert.match(
+    text,
+    /\n\[40 of at least 100,000 lines in at least 2 files; the rest was not counted: for all lines of one file give it as path\]$/,
+  );
+  assert.equal(summary, '40 of at least 100,000 lines');
+});
+
+test('search: it does not count on for long when it has enough to show', async (t) => {
+  const place = await makePlace(t);
+  await writeFile(place.path('a'), `${'x'.repeat(200)}e\n`.repeat(90_000));
+  const setLater = globalThis.setTimeout;
+  t.mock.method(globalThis, 'setTimeout', (run: () => void, ms: number) =>
+    setLater(run, ms === 2_000 ? 0 : ms),
+  );
+  const { text, status } = await place.run('search', { pattern: 'e' });
+  assert.equal(status, 'ok');
+  assert.match(
+    text.split('\n').at(-1) ?? '',
+    /^\[20 of at least [\d,]+ lines in at least 1 file; the rest was not counted: /,
+  );
 });

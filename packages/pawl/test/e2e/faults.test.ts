@@ -180,7 +180,7 @@ test('a disk that a command fills: a result that is known and the end of the ses
   );
   const results = events.filter((event) => event?.type === 'ToolCompleted');
   assert.match(results[0]?.outcome.text, /exit code 0/);
-  assert.match(results[1]?.outcome.text, /^1\t0 x{40}\n2\t1 x{40}/);
+  assert.match(results[1]?.outcome.text, /^\[[^\n]*\]\n1\t0 x{40}\n2\t1 x{40}/);
   assert.ok(results[1]?.outcome.text.length > 10_000);
   assert.equal(events.at(-1)?.type, 'ShutdownRequested');
 });

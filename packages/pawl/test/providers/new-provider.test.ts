@@ -39,6 +39,7 @@ const ROW = `
 const MODELS = `
 const moon: Table = {
   source: 'moon.example, 2026-11-23',
+  effortLevels: ['low', 'high'],
   rows: { 'full-1': row(64_000, 4_000, 'onDemand', [1, 2, 0.5, 1]) },
 };
 `;

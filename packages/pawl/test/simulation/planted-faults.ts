@@ -208,7 +208,7 @@ const loopFaults: readonly PlantedFault[] = [
     'const watched = { kind: "done", value: watcher(stepped) } as ReturnType<typeof attemptNow<unknown>>;',
   ]),
   fault('a tool begins before its start is durable', TOOL_RUN, [
-    '      this.#session.post(started, this.#begin(run));\n',
+    '      this.#session.post(started, this.#runWhenDurable(run));\n',
     '      this.#session.post(started);\n      void this.#finish(run);\n',
   ]),
   fault('a tool runs with another input than the one that was judged', TOOL_RUN, [

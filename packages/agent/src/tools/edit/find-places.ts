@@ -29,14 +29,19 @@ export type Span = { readonly start: number; readonly end: number };
  */
 export type LinePair = { readonly requested: string; readonly file: string };
 
+/**
+ * How the first line of the requested text is indented: as the others; not at all, while they are;
+ * deeper, while they are indented as in the file.
+ */
+export type FirstLine = 'asOthers' | 'bare' | 'deeper';
+
 export type FoundPart = Span & {
   readonly pairs: readonly LinePair[];
   /** The requested text ends with a line break, but the file ends without one. */
   readonly lacksBreak: boolean;
-  /**
-   * The requested text lacks the indentation of its first line; its other lines have another one.
-   */
-  readonly inside: boolean;
+  readonly firstLine: FirstLine;
+  /** What follows on the last line, if its indentation differs and only its beginning matched. */
+  readonly rest?: string;
 };
 
 export type Places =
@@ -88,7 +93,11 @@ export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boole
       typeof step === 'string' ? findText(file, sought, step) : findLines(file, [sought], step);
     if (match.kind !== 'missing') return match;
   }
-  return wholeLines ? { kind: 'missing' } : findPartialEnd(file, sought);
+  for (const typography of wholeLines ? [] : (['exact', 'folded'] as const)) {
+    const match = findLines(file, [sought], { typography, indentation: 'ignored' }, splitOpenPart);
+    if (match.kind !== 'missing') return match;
+  }
+  return { kind: 'missing' };
 };
 
 /** Places of parts of whole lines in this order, with any text between them. */
@@ -176,7 +185,7 @@ const describePart = (file: SearchedFile, sought: string, { start, end }: Span):
   const there = lineTexts(file.text.slice(start, end));
   const lacksBreak = requested.length === there.length + 1 && requested.at(-1) === '';
   const pairs = there.map((line, index) => ({ requested: requested[index] ?? '', file: line }));
-  return { start, end, pairs, lacksBreak, inside: false };
+  return { start, end, pairs, lacksBreak, firstLine: 'asOthers' };
 };
 
 // ---- Whole lines ----
@@ -185,9 +194,11 @@ const findLines = (
   file: SearchedFile,
   texts: readonly string[],
   comparison: Comparison,
+  split: (text: string) => Part | null = splitPart,
 ): Places => {
-  const parts = texts.map(splitPart);
-  if (parts.some(({ lines }) => lines.every(isEmptyLine))) return { kind: 'missing' };
+  const parts = texts.map(split).filter((part) => part !== null);
+  if (parts.length < texts.length || parts.some(({ lines }) => lines.every(isEmptyLine)))
+    return { kind: 'missing' };
   const candidates = parts.map((part) => findCandidates(file, part, comparison));
   const ways = waysThrough(
     candidates.map((one) => one.places),
@@ -204,13 +215,45 @@ const findLines = (
   return { kind: 'ambiguous', places: doubtful?.places ?? [], ...known };
 };
 
-/** The lines of a part. `closed`: it ends with a line break. */
-type Part = { readonly lines: readonly string[]; readonly closed: boolean };
+/** The lines of a part. */
+type Part = {
+  readonly lines: readonly string[];
+  /** It ends with a line break. */
+  readonly closed: boolean;
+  /** Its last line may be the beginning of a line. */
+  readonly open?: true;
+};
 
 const splitPart = (text: string): Part => {
   const lines = lineTexts(text);
   const closed = lines.length > 1 && lines.at(-1) === '';
   return { lines: closed ? lines.slice(0, -1) : lines, closed };
+};
+
+/** A text that may end within a line; null if that says too little. */
+const splitOpenPart = (text: string): Part | null => {
+  const lines = lineTexts(text);
+  const last = lines.at(-1) ?? '';
+  if (lines.length === 1 ? !WORD.test(last) : isEmptyLine(last)) return null;
+  return { lines, closed: false, open: true };
+};
+
+const WORD = /[\p{L}\p{N}_]/u;
+const SPLIT_WORD = /[\p{L}\p{N}_]{2}/u;
+
+/** Where the line that begins with this text, indentation aside, goes on; null for another one. */
+const endOfBeginning = (
+  line: string,
+  beginning: string,
+  { typography }: Comparison,
+): number | null => {
+  const [one, other] =
+    typography === 'folded' ? [foldTypography(line), foldTypography(beginning)] : [line, beginning];
+  const body = other.slice(getIndent(other).length);
+  const indent = getIndent(one).length;
+  const end = indent + body.length;
+  const isSplit = SPLIT_WORD.test(one.slice(end - 1, end + 1)) || splitsCharacter(one, end);
+  return one.startsWith(body, indent) && !isSplit ? end : null;
 };
 
 type Candidates = { readonly places: readonly FoundPart[]; readonly all: boolean };
@@ -219,52 +262,64 @@ type Candidates = { readonly places: readonly FoundPart[]; readonly all: boolean
 const findCandidates = (file: SearchedFile, part: Part, comparison: Comparison): Candidates => {
   const starts = findStarts(file, part, comparison);
   if (comparison.indentation === 'exact')
-    return { places: starts.map((first) => placeAt(file, part, first)), all: true };
+    return { places: starts.map((first) => placeAt(file, part, first, comparison)), all: true };
   const most = Math.max(2, Math.floor(COMPARED_LINES_MAX / part.lines.length));
-  const places = starts
-    .slice(0, most)
-    .map((first) => placeAt(file, part, first))
-    .filter((place) => isConsistent(partIndents(place)));
-  return { places, all: starts.length <= most };
+  const all = starts.slice(0, most).map((first) => placeAt(file, part, first, comparison));
+  const places = all.filter((place) => isConsistent(partIndents(place)));
+  const found = places.length > 0 ? places : all.flatMap(withDeeperFirstLine);
+  return { places: found, all: starts.length <= most };
 };
 
 /** Indexes of lines where the part may start, by comparing keys only. */
 const findStarts = (file: SearchedFile, part: Part, comparison: Comparison): readonly number[] => {
   const keys = file.keys(comparison);
   const sought: number[] = [];
-  for (const line of part.lines) {
+  for (const line of part.open ? part.lines.slice(0, -1) : part.lines) {
     const number = keys.numberOf(lineKey(line, comparison));
     if (number === undefined) return [];
     sought.push(number);
   }
   // The empty line after the last line break is not a line of the file.
   const count = file.lines.length - (file.text.endsWith('\n') ? 1 : 0);
-  return searchLinear(
-    createSequence(keys.numbers.subarray(0, count)),
-    createSequence(sought),
-    PLACES_MAX,
-  );
+  const numbers = createSequence(keys.numbers.subarray(0, count));
+  if (!part.open) return searchLinear(numbers, createSequence(sought), PLACES_MAX);
+  const starts =
+    sought.length === 0
+      ? Array.from({ length: count }, (_, index) => index)
+      : searchLinear(numbers, createSequence(sought), Number.MAX_SAFE_INTEGER);
+  const last = part.lines.at(-1) ?? '';
+  return starts.filter((first) => {
+    const line = file.lines[first + sought.length];
+    return line !== undefined && endOfBeginning(line.text, last, comparison) !== null;
+  });
 };
 
-const placeAt = (file: SearchedFile, part: Part, first: number): FoundPart => {
+const placeAt = (
+  file: SearchedFile,
+  part: Part,
+  first: number,
+  comparison: Comparison,
+): FoundPart => {
   const lines = file.lines.slice(first, first + part.lines.length);
   const [from, last] = [lines[0], lines.at(-1)];
   if (from === undefined || last === undefined)
     throw new RangeError('a part has at least one line');
-  const pairs = lines.map(({ text }, index) => ({
+  const openEnd = part.open ? endOfBeginning(last.text, part.lines.at(-1) ?? '', comparison) : null;
+  const pairs = lines.map((line, index) => ({
     requested: part.lines[index] ?? '',
-    file: text,
+    file: openEnd === null || line !== last ? line.text : line.text.slice(0, openEnd),
   }));
-  const inside = beginsInside(pairs);
-  const lead = inside ? getIndent(from.text).length : 0;
+  const bare = beginsBare(pairs);
+  const lead = bare ? getIndent(from.text).length : 0;
   return {
     start: from.start + lead,
-    end: part.closed ? last.next : last.end,
+    end: openEnd === null ? (part.closed ? last.next : last.end) : last.start + openEnd,
     pairs: pairs.map((pair, index) =>
       index === 0 ? { ...pair, file: pair.file.slice(lead) } : pair,
     ),
     lacksBreak: part.closed && last.next === last.end,
-    inside,
+    firstLine: bare ? 'bare' : 'asOthers',
+    ...(openEnd === null ? {} : { rest: last.text.slice(openEnd).trim() }),
   };
 };
 
@@ -274,15 +329,15 @@ const indentPairs = (pairs: readonly LinePair[]): readonly IndentPair[] =>
     .filter(({ requested }) => !isEmptyLine(requested))
     .map(({ requested, file }) => ({ requested: getIndent(requested), file: getIndent(file) }));
 
-/** The same, without a first line whose indentation the requested text lacks. */
-export const partIndents = ({ pairs, inside }: Pick<FoundPart, 'pairs' | 'inside'>) =>
-  indentPairs(inside ? pairs.slice(1) : pairs);
+/** The same, without a first line that is indented in its own way. */
+export const partIndents = ({ pairs, firstLine }: Pick<FoundPart, 'pairs' | 'firstLine'>) =>
+  indentPairs(firstLine === 'asOthers' ? pairs : pairs.slice(1));
 
 /**
  * Whether the text was copied without the indentation of its first line: only that line has none,
  * and the others are consistent.
  */
-const beginsInside = (pairs: readonly LinePair[]): boolean => {
+const beginsBare = (pairs: readonly LinePair[]): boolean => {
   const [first, ...rest] = pairs;
   if (first === undefined || isEmptyLine(first.requested) || getIndent(first.requested) !== '')
     return false;
@@ -290,42 +345,17 @@ const beginsInside = (pairs: readonly LinePair[]): boolean => {
   return others.length > 0 && !isConsistent(indentPairs(pairs)) && isConsistent(others);
 };
 
-/**
- * A text that is indented otherwise than the file and ends within a line. Its last line must begin
- * as the file's line does, and a text of one line must stand nowhere else.
- */
-const findPartialEnd = (file: SearchedFile, sought: string): Places => {
-  const requested = lineTexts(sought);
-  const last = requested.at(-1) ?? '';
-  const body = last.slice(getIndent(last).length);
-  if (isEmptyLine(last)) return { kind: 'missing' };
-  const [, whole] = WHOLE_LINES;
-  if (whole === undefined) return { kind: 'missing' };
-  const head = requested.slice(0, -1);
-  const isAlone = head.length > 0 || findOccurrences(file.text, body, 2).length === 1;
-  if (!isAlone || (head.length > 0 && head.every(isEmptyLine))) return { kind: 'missing' };
-  const starts =
-    head.length > 0 ? findStarts(file, { lines: head, closed: true }, whole) : file.lines.keys();
-  const places: FoundPart[] = [];
-  for (const first of starts) {
-    const end = file.lines[first + head.length];
-    const lead = end === undefined ? 0 : getIndent(end.text).length;
-    if (end === undefined || !end.text.startsWith(body, lead)) continue;
-    const place = placeAt(file, { lines: requested, closed: false }, first);
-    const pairs = place.pairs.map((pair, index) =>
-      index === head.length ? { ...pair, file: pair.file.slice(0, lead + body.length) } : pair,
-    );
-    const indents = indentPairs(pairs);
-    const isShifted = indents.some((pair) => pair.requested !== pair.file);
-    const until = end.start + lead + body.length;
-    if (place.inside || !isShifted || !isConsistent(indents)) continue;
-    if (splitsCharacter(file.text, until)) continue;
-    places.push({ ...place, pairs, end: until });
-    if (places.length > PLACES_MAX) break;
-  }
-  const [only, second] = places;
-  if (only === undefined) return { kind: 'missing' };
-  return second === undefined ? { kind: 'matched', parts: [only] } : { kind: 'ambiguous', places };
+/** The place, if only the first line is indented otherwise than in the file, and deeper. */
+const withDeeperFirstLine = (place: FoundPart): readonly FoundPart[] => {
+  const [first, ...rest] = place.pairs;
+  if (first === undefined || isEmptyLine(first.requested)) return [];
+  const others = indentPairs(rest);
+  const isDeeper =
+    getIndent(first.requested) !== getIndent(first.file) &&
+    getIndent(first.requested).startsWith(getIndent(first.file)) &&
+    others.length > 0 &&
+    others.every(({ requested, file }) => requested === file);
+  return isDeeper ? [{ ...place, firstLine: 'deeper' }] : [];
 };
 
 type Way = readonly FoundPart[];

@@ -13,6 +13,7 @@ import {
   explainUnclear,
 } from './edit-refusal.js';
 import {
+  type FirstLine,
   type FoundPart,
   findAll,
   findParts,
@@ -242,6 +243,13 @@ const planFound = (
     return refuse(explainUnclear(file, why, whole));
   }
   const parts = texts.length === match.parts.length ? match.parts : [whole];
+  const rest = parts.at(-1)?.rest ?? '';
+  if (rest !== '' && texts.at(-1)?.trimEnd().endsWith(rest)) {
+    const why =
+      `${name}: oldText is indented differently from the file and ends within a line, whose end ` +
+      'newText has, too. Give whole lines in both texts.';
+    return refuse(explainUnclear(file, why, whole));
+  }
   const adapted = adaptTexts(texts, parts);
   if (adapted === null) {
     const why =
@@ -348,7 +356,7 @@ const adaptTexts = (
   });
   if (pairs.every(({ requested, file }) => requested === file))
     return texts.map((lines) => lines.join('\n'));
-  const indents = readIndents(pairs, texts.flat(), parts[0]?.inside ?? false);
+  const indents = readIndents(pairs, texts.flat(), parts[0]?.firstLine ?? 'asOthers');
   if (indents === null) return null;
   const pattern: Pattern = {
     indents,
@@ -366,16 +374,22 @@ type Pattern = {
 
 const adaptPart = (
   lines: readonly string[],
-  { pairs, inside }: FoundPart,
+  { pairs, firstLine }: FoundPart,
   { indents, adaptCharacters, adaptTail }: Pattern,
 ): readonly string[] => {
   const unchanged = indents.side === 'file' ? new Map<string, string>() : unchangedLines(pairs);
   const fileLines = new Set(indents.side === 'same' ? pairs.map(({ file }) => file) : []);
+  const adaptIndent = (line: string, kind: FirstLine): string => {
+    if (kind === 'bare') return getLead(line);
+    return kind === 'deeper' ? getIndent(pairs[0]?.file ?? '') : indents.adapt(getIndent(line));
+  };
   return lines.map((line, index) => {
-    const whole = unchanged.get(line) ?? (fileLines.has(line) ? line : undefined);
+    const isFirst = firstLine === 'deeper' && index === 0 && line === pairs[0]?.requested;
+    const same = isFirst ? pairs[0]?.file : unchanged.get(line);
+    const whole = same ?? (fileLines.has(line) ? line : undefined);
     if (whole !== undefined) return whole;
     if (isEmptyLine(line)) return adaptTail(line);
-    const indent = inside && index === 0 ? getLead(line) : indents.adapt(getIndent(line));
+    const indent = adaptIndent(line, index === 0 ? firstLine : 'asOthers');
     const pair = lines.length === pairs.length ? pairs[index] : undefined;
     return indent + adaptBody(getBody(line), pair, adaptCharacters) + adaptTail(getTail(line));
   });
@@ -413,18 +427,49 @@ type Indents = { readonly side: 'requested' | 'file' | 'same'; adapt(indent: str
 const readIndents = (
   pairs: readonly LinePair[],
   lines: readonly string[],
-  inside: boolean,
+  firstLine: FirstLine,
 ): Indents | null => {
-  const indentPairs = partIndents({ pairs, inside });
+  const indentPairs = partIndents({ pairs, firstLine });
+  if (firstLine === 'deeper') return readDeeperFirst(pairs, lines);
   if (indentPairs.every(({ requested, file }) => requested === file))
     return { side: 'same', adapt: (one) => one };
-  const filled = (inside ? lines.slice(1) : lines).filter((line) => !isEmptyLine(line));
+  const others = firstLine === 'bare' ? lines.slice(1) : lines;
+  const filled = others.filter((line) => !isEmptyLine(line));
   const indents = filled.map(getIndent);
   const side = sideWithLine(pairs, filled[0]) ?? sideByIndents(indentPairs, indents);
   if (side === 'unclear') return null;
   if (side === 'file') return { side, adapt: (one) => one };
-  const table = reindent(indentPairs, [...new Set(indents)]);
+  const distinct = [...new Set(indents)];
+  const table =
+    reindent(indentPairs, distinct) ??
+    (staysAtMargin(indentPairs, indents)
+      ? reindent(
+          indentPairs,
+          distinct.filter((indent) => indent !== ''),
+        )
+      : null);
   return table === null ? null : { side, adapt: (one) => table.get(one) ?? one };
+};
+
+/**
+ * Whether lines without indentation keep none: the others move to the left, and these lie between
+ * them, as directives and text in strings do.
+ */
+const staysAtMargin = (pairs: readonly IndentPair[], indents: readonly string[]): boolean =>
+  indents[0] !== '' &&
+  indents.at(-1) !== '' &&
+  pairs.every(({ requested, file }) => requested !== file && requested.startsWith(file));
+
+/** Only the first line of the old text is indented too deep: lines like it get its indentation. */
+const readDeeperFirst = (
+  [first, ...rest]: readonly LinePair[],
+  lines: readonly string[],
+): Indents | null => {
+  const [deep, file] = [getIndent(first?.requested ?? ''), getIndent(first?.file ?? '')];
+  const top = getIndent(lines[0] ?? '');
+  if (top !== deep && top !== file) return null;
+  const isOwn = rest.every(({ requested }) => getIndent(requested) !== deep);
+  return { side: 'same', adapt: (one) => (one === deep && isOwn ? file : one) };
 };
 
 /**

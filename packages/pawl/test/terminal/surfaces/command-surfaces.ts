@@ -337,6 +337,11 @@ export const commandSurfaces: readonly Surface[] = [
     commands: ['verify'],
     show: afterTurn('verify', 'ID'),
   },
+  {
+    name: 'export --atif',
+    covers: ['packages/pawl/src/commands/export-trajectory.ts'],
+    show: afterTurn('export', 'ID', '--atif', 'trajectory.json'),
+  },
   { name: 'export', covers: TRANSFER, commands: ['export'], show: afterTurn('export', 'ID') },
   {
     name: 'import',
