@@ -442,7 +442,7 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
     const { counts, cut } = shareLines(searched, bounds);
     const ofLines = status.isFile() ? 'linesOfOne' : 'lines';
     const kind = input.filesOnly === true ? 'files' : ofLines;
-    const view = { workspace, kind, files: context.files, ...bounds };
+    const view: View = { workspace, kind, files: context.files, ...bounds };
     const shown = await showFiles(searched, counts, view);
     return describe({ searched, shown, cut, kind }, signal);
   } catch (error) {
