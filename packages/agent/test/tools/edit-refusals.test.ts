@@ -198,7 +198,7 @@ const refusals: readonly Refusal[] = [
     title: 'the beginning of a line, indented by more, which is the beginning of two',
     file: lines('a(1);', 'a(2);'),
     edits: [edit('  a(', '  b(')],
-    says: ['edits[0].oldText is not in the file'],
+    says: ['edits[0].oldText is in the file more than once (lines 1, 2)'],
   },
   {
     title: 'the beginning of a line, indented by more, that stands elsewhere in a line, too',

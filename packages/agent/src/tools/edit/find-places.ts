@@ -93,12 +93,13 @@ export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boole
       typeof step === 'string' ? findText(file, sought, step) : findLines(file, [sought], step);
     if (match.kind !== 'missing') return match;
   }
-  // The beginning of one line has one meaning only if it stands nowhere else.
-  const isAlone =
-    sought.includes('\n') || findOccurrences(file.text, sought.trimStart(), 2).length < 2;
-  for (const typography of wholeLines || !isAlone ? [] : (['exact', 'folded'] as const)) {
+  for (const typography of wholeLines ? [] : (['exact', 'folded'] as const)) {
     const match = findLines(file, [sought], { typography, indentation: 'ignored' }, splitOpenPart);
-    if (match.kind !== 'missing') return match;
+    if (match.kind === 'missing') continue;
+    // The beginning of one line has one meaning only if it stands nowhere else.
+    const isAlone =
+      sought.includes('\n') || findOccurrences(file.text, sought.trimStart(), 2).length < 2;
+    return match.kind === 'matched' && !isAlone ? { kind: 'missing' } : match;
   }
   return { kind: 'missing' };
 };
