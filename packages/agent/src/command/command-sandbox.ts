@@ -58,12 +58,8 @@ import {
   type SessionNetworkAnswer,
 } from './sandbox/session-network.js';
 import { canBeParked } from './sandbox/shell-text.js';
-import {
-  probeWorkspace,
-  secretPlaces,
-  type WorkspaceAccess,
-  WorkspaceGuard,
-} from './sandbox/workspace-mounts.js';
+import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
+import { probeWorkspace, secretPlaces } from './workspace-probe.js';
 
 /**
  * Starts commands in a workspace, fenced or not. There is no other way to start one.

@@ -1,45 +1,30 @@
-/**
- * What one command gets of the workspace and its repository: mounts, and what is checked when it
- * has ended.
- */
-
 import { mkdirSync } from 'node:fs';
-import { homedir } from 'node:os';
 import path from 'node:path';
-import { type ProcessEnvironment, stateFolder } from '../../platform/environment.js';
 import { entryStatus, isWithin, realPath } from '../../platform/files.js';
-import { findProgram, searchPrograms } from '../../platform/find-program.js';
-import { listWords } from '../../platform/text.js';
 import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
-import {
-  notInstalled,
-  notLinux,
-  type Probed,
-  probeArguments,
-  probeBubblewrap,
-} from './bubblewrap.js';
 import { findRepository } from './git-folders.js';
 import type { GitHistory } from './git-history.js';
 import {
-  findHome,
   type HomeView,
   type HostView,
-  hostMounts,
   isOnHost,
   type Mount,
   pathDepth,
   readable,
   readableIfThere,
-  SECRET_FOLDERS,
   writable,
   writableIfThere,
 } from './host.js';
 import type { ProtectedFiles } from './protected-files.js';
 import type { ProtectedPath, Scan } from './protected-scan.js';
-import { commandFilter } from './seccomp.js';
 import { isFolder, namesIn } from './untrusted-files.js';
 
-type WorkspaceMounts = {
+/**
+ * What one command gets of the workspace and its repository: mounts, and what is checked when it
+ * has ended.
+ */
+
+export type WorkspaceMounts = {
   readonly mounts: readonly Mount[];
   /** The same with read-only git folders, as most commands get them. */
   readonly usualMounts: readonly Mount[];
@@ -384,7 +369,7 @@ const protectingMounts = (protectedPath: ProtectedPath, workspace: string): read
   return [...(isPart ? [writableIfThere(parent)] : []), readableIfThere(protectedPath.path)];
 };
 
-type ProtectedMounts = {
+export type ProtectedMounts = {
   readonly mounts: readonly Mount[];
   /** Paths that are read-only for the command. */
   readonly bound: ReadonlySet<string>;
@@ -434,83 +419,4 @@ const protectedMounts = (
     (place) => isWithin(place, workspace) && !isFirm(place),
   );
   return { mounts: [...mounts.values()], bound, exchangeable };
-};
-
-/**
- * Whether commands of a workspace can be fenced, without access to secrets. It is loaded at the
- * start of a session; the sandbox is loaded with the first command.
- */
-
-export type FencedPlace = {
-  readonly workspace: string;
-  readonly environment: ProcessEnvironment;
-  readonly hidden: readonly string[];
-};
-
-/** Variables that name a file or folder with secrets. */
-const SECRET_VARIABLES = listWords(`
-  GNUPGHOME DOCKER_CONFIG KUBECONFIG AWS_SHARED_CREDENTIALS_FILE AWS_CONFIG_FILE NETRC
-  CLOUDSDK_CONFIG GH_CONFIG_DIR PASSWORD_STORE_DIR XDG_CONFIG_HOME XDG_STATE_HOME XAUTHORITY
-  AZURE_CONFIG_DIR GOOGLE_APPLICATION_CREDENTIALS XDG_RUNTIME_DIR SSH_AUTH_SOCK
-  NPM_CONFIG_USERCONFIG
-`);
-
-/** Paths with secrets. */
-export const secretPlaces = ({
-  environment,
-  hidden,
-}: Omit<FencedPlace, 'workspace'>): readonly string[] => {
-  const home = findHome(environment.HOME ?? homedir());
-  const named = SECRET_VARIABLES.map((name) => environment[name]).filter(
-    (value) => value !== undefined && path.isAbsolute(value) && value !== '/',
-  );
-  const inHome = home === null ? [] : SECRET_FOLDERS.map((folder) => path.join(home, folder));
-  return [...new Set([...hidden, ...named.filter((value) => value !== undefined), ...inHome])];
-};
-
-/** Null if the workspace can be fenced, otherwise the reason as a sentence. */
-const unfitWorkspace = (place: FencedPlace): string | null => {
-  const { workspace, environment } = place;
-  const home = findHome(environment.HOME ?? homedir());
-  const isTop = path.dirname(workspace) === workspace;
-  if (isTop) return 'The workspace is the whole machine.';
-  if (home !== null && isWithin(home, workspace))
-    return 'The workspace holds your whole home, with its secrets.';
-  const state = stateFolder(environment);
-  if (isWithin(state, workspace))
-    return (
-      `The workspace holds ${state}, where Pawl keeps its sessions. Set XDG_STATE_HOME to a ` +
-      'folder outside.'
-    );
-  if (['/proc', '/sys', '/dev', '/run/pawl'].some((folder) => isWithin(workspace, folder)))
-    return `The workspace ${workspace} belongs to the system.`;
-  if (['/tmp', '/usr', '/etc', '/var', '/home', '/run'].includes(workspace))
-    return `The workspace ${workspace} belongs to the system.`;
-  const secret = secretPlaces(place).find((one) => isWithin(workspace, one));
-  return secret === undefined ? null : `The workspace lies in ${secret}, where secrets are kept.`;
-};
-
-const ELSEWHERE = 'Start Pawl in a folder of the project, or use --sandbox off.';
-
-/** `cacheFolder`: folder for the cached result, shared by all sessions. Null: no cache. */
-type ProbeOptions = Omit<FencedPlace, 'hidden'> & {
-  readonly hidden?: readonly string[];
-  readonly cacheFolder: string | null;
-};
-
-/** Never rejects. */
-export const probeWorkspace = async (options: ProbeOptions): Promise<Probed> => {
-  const { environment, workspace, cacheFolder, hidden = [] } = options;
-  if (process.platform !== 'linux') return notLinux();
-  const unfit = unfitWorkspace({ workspace, environment, hidden });
-  if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
-  const bwrap = findProgram('bwrap', { environment, workspace });
-  if (bwrap === null)
-    return notInstalled(searchPrograms({ environment, workspace }).whyNot('bwrap'));
-  const filter = commandFilter(process.arch, { local: true });
-  const isFiltered = filter !== null;
-  return probeBubblewrap(
-    { bwrap, filter, words: (features) => probeArguments(features, hostMounts(), isFiltered) },
-    cacheFolder,
-  );
 };
