@@ -16,7 +16,14 @@ import {
 } from './earlier-processes.js';
 import { fencedEnvironment, openEnvironment, withVariables } from './environment.js';
 import { type CommandRecord, type Launched, writeLaunchRequest } from './launched-command.js';
-import type { CommandFence, Enclosure, Launcher, OpenStart } from './launcher.js';
+import type {
+  CommandFence,
+  Enclosure,
+  Launcher,
+  NetworkEntry,
+  OpenStart,
+  SessionNetworkAnswer,
+} from './launcher.js';
 import type { OutputReceiver } from './output.js';
 import {
   FILTER_DESCRIPTOR,
@@ -52,11 +59,6 @@ import {
   sessionFile,
   unlinkDownloads,
 } from './sandbox/session-folders.js';
-import {
-  type NetworkEntry,
-  openSessionNetwork,
-  type SessionNetworkAnswer,
-} from './sandbox/session-network.js';
 import { canBeParked } from './sandbox/shell-text.js';
 import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
 import { probeWorkspace, secretPlaces } from './workspace-probe.js';
@@ -546,6 +548,7 @@ class Sandbox implements CommandSandbox {
 
   async #openNetwork({ mounts }: HostView): Promise<SessionNetworkAnswer> {
     const { sessionFolder, sessionId } = this.#options;
+    const { openSessionNetwork } = await import('./launcher.js');
     const bwrap = findFor(this.#options, 'bwrap');
     const nsenter = findFor(this.#options, 'nsenter');
     const answer: SessionNetworkAnswer =
