@@ -542,6 +542,8 @@ const endProcesses = (alive: Writable): Promise<void> =>
     alive.end('end\n');
   });
 
+// ---- The network of a session ----
+
 /**
  * The network that the fenced commands of a session share: a loopback of their own, and nothing
  * else. So a server in the background is reached by later commands.
@@ -564,7 +566,7 @@ export type SessionNetworkAnswer =
   | { readonly kind: 'works'; readonly network: SessionNetwork }
   | { readonly kind: 'missing'; readonly why: string };
 
-type Programs = { readonly bwrap: ProgramPath; readonly nsenter: ProgramPath };
+type NetworkPrograms = { readonly bwrap: ProgramPath; readonly nsenter: ProgramPath };
 
 type Namespaces = { readonly user: number; readonly network: number };
 
@@ -677,7 +679,7 @@ const canEnter = async ([nsenter, ...words]: ReturnType<typeof entryTo>): Promis
  * still run (`running`, the newest first), or a new one. Never rejects.
  */
 export const openSessionNetwork = async (
-  { bwrap, nsenter }: Programs,
+  { bwrap, nsenter }: NetworkPrograms,
   mounts: readonly Mount[],
   running: readonly LaunchedProcess[],
 ): Promise<SessionNetworkAnswer> => {

@@ -26,6 +26,7 @@ import type { Tool } from '../ports/tool.js';
 import type { Equipment, RunningSession } from './equipment.js';
 import {
   effortOption,
+  type OpenRequest,
   OpenRequests,
   priceUsage,
   type ReplyEnding,
@@ -120,32 +121,38 @@ export class Compactions {
     const { prices } = model.facts;
     const { messages, replaced } = summaryRequest(action, state, model, this.#equipment, verdicts);
     const tools = this.#equipment.declarations();
-    const ask = async (toolChoice: Pick<ModelRequest, 'toolChoice'>): Promise<ReplyEnding> => {
-      const reading = readStream({
+    // Usage counts once for the compaction, so reports hold what its first request has cost, too.
+    let spent: Usage | null = null;
+    let isReported = false;
+    const report = (usage: Usage): void => {
+      isReported = true;
+      post({ type: 'UsageReported', usageId: compactionId, usage });
+    };
+    const ask = (toolChoice: Pick<ModelRequest, 'toolChoice'>): OpenRequest =>
+      readStream({
         model,
         request: { instructions, tools, ...effortOption(settings), messages, ...toolChoice },
         clock,
         firstByteMs: settings.firstByteMs,
         silenceMs: settings.silenceMs,
         onPiece: () => undefined,
-        onLateUsage: (tokens) =>
-          post({ type: 'UsageReported', usageId: compactionId, usage: priceUsage(tokens, prices) }),
+        onLateUsage: (tokens) => report(sumUsage(spent, priceUsage(tokens, prices))),
         onBadUsage: (fault) =>
           post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
       });
-      return this.#requests.follow(compactionId, reading);
-    };
-    const first = await ask({});
-    const ending = callsTools(first) ? await ask({ toolChoice: 'none' }) : first;
-    const usages = first === ending ? [ending] : [first, ending];
-    const usage = usages.reduce<Usage | null>((sum, reply) => {
-      const tokens = reply.type === 'aborted' ? null : reply.usage;
-      return tokens === null ? sum : sumUsage(sum, priceUsage(tokens, prices));
-    }, null);
+    let reading = ask({});
+    let ending = await this.#requests.follow(compactionId, reading);
+    if (callsTools(ending)) {
+      spent = ending.usage === null ? UNKNOWN_USAGE : priceUsage(ending.usage, prices);
+      reading = ask({ toolChoice: 'none' });
+      ending = await this.#requests.follow(compactionId, reading);
+    }
     if (ending.type === 'aborted') {
-      if (usage !== null) post({ type: 'UsageReported', usageId: compactionId, usage });
+      const paid = spent;
+      if (paid !== null) void reading.silent.then(() => (isReported ? undefined : report(paid)));
       return;
     }
+    const usage = ending.usage === null ? spent : sumUsage(spent, priceUsage(ending.usage, prices));
     if (ending.type === 'failed')
       return this.#fail(compactionId, ending.error.message, usage, verdicts);
     const fault = summaryFault(ending);
@@ -178,7 +185,7 @@ const askForSummary = (messages: readonly Message[], text: string): readonly Mes
 };
 
 /** Calls in the reply show that the model went on with the work, whatever text stands beside. */
-const callsTools = (reply: ReplyEnding): boolean =>
+const callsTools = (reply: ReplyEnding): reply is Completed =>
   reply.type === 'completed' && reply.parts.some(({ type }) => type === 'call');
 
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;

@@ -244,6 +244,34 @@ for (const [title, answer] of [
   });
 }
 
+test('a compaction that is cancelled at its second request is paid whole, with late usage and without', async () => {
+  const silent = callTools(rawCall('9', 'look'));
+  const late: Answer = async function* (_request, signal) {
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    yield completed([{ type: 'text', text: 'the summary' }]);
+  };
+  const rows: readonly (readonly [last: Answer, requests: number])[] = [
+    [late, 4],
+    [hang(), 3],
+  ];
+  for (const [last, paid] of rows) {
+    const on = await play({
+      tools: [tool('look', () => ok('seen'))],
+      model: testModel(say('a'), say('b'), silent, last),
+    });
+    for (const text of ['one', 'two']) {
+      await on.say(text);
+      await on.rest();
+    }
+    const each = (await on.state()).session.usage.outputTokens / 2;
+    await on.runtime.send(on.id, { type: 'CompactRequested' });
+    while (on.model.requests.length < 4) await settle();
+    await on.runtime.send(on.id, { type: 'CancelTurn' });
+    await settle();
+    assert.equal((await on.state()).session.usage.outputTokens, paid * each);
+  }
+});
+
 test('a compaction can be cancelled, and its answer changes nothing', async () => {
   const on = await play({ model: testModel(say('a'), say('b'), hang()) });
   for (const text of ['one', 'two']) {
