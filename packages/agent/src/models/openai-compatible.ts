@@ -136,10 +136,10 @@ const convertReply = ({
   };
 };
 
-/** Marks thoughts that go back under this name; other servers would refuse the field. */
 /**
- * Marks a thought that goes back to the server as `reasoning_content`. Later requests leave out
- * thoughts without metadata (request.ts), so that the mark need not be read.
+ * Marks a thought that goes back to the server as `reasoning_content`; other servers would refuse
+ * the field. Later requests leave out thoughts without metadata (request.ts), so that the mark need
+ * not be read.
  */
 const KEEP_THOUGHT = { openaiCompatible: { sentAs: 'reasoning_content' } };
 

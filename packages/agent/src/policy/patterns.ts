@@ -233,6 +233,9 @@ export const patternFault = (pattern: string): string | null => {
 
 type Words = ParsedCommand['words'];
 
+/** The words of a text with one blank between two. */
+export const wordSet = (text: string): ReadonlySet<string> => new Set(text.split(' '));
+
 /** The name of a program without its folder. */
 export const programName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);
 

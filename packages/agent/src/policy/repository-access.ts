@@ -1,6 +1,6 @@
 import type { Needs, ParsedCommand, ShellFacts } from './judged-call.js';
 import { gitCommand, isDestructiveGit } from './losses.js';
-import { programName } from './patterns.js';
+import { programName, wordSet } from './patterns.js';
 
 /**
  * How far a command may change the git folders of the workspace, decided by its words.
@@ -14,8 +14,6 @@ import { programName } from './patterns.js';
 export type RepositoryAccess = 'read' | 'write' | 'writePacks' | 'approved';
 
 type Words = ParsedCommand['words'];
-
-const wordSet = (text: string): ReadonlySet<string> => new Set(text.split(' '));
 
 /**
  * `config` too: the configuration is read-only for every command. `init` and `clone` make another

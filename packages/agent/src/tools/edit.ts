@@ -1,5 +1,5 @@
 /**
- * Several replacements in one file, all or none. `matching/plan-edits.ts` defines where and how.
+ * Several replacements in one file, all or none. `edit/plan-edits.ts` defines where and how.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';

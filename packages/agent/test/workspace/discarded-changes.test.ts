@@ -69,7 +69,7 @@ const FORMS = [
   'git checkout HEAD -- src',
   'git restore --source=HEAD src',
   'git restore -s HEAD --staged --worktree src',
-  'rm -f other.tmp; git restore src && git status',
+  'ls; git restore src && git status',
 ];
 
 for (const form of FORMS) {
@@ -156,6 +156,13 @@ const harms: readonly Harm[] = [
       writeFileSync(path.join(folder, 'src/a.ts'), 'theirs\n');
     },
   ],
+  [
+    'a file is moved to where git restores',
+    'mkdir src; mv notes src/a.ts; git restore src',
+    remove,
+  ],
+  ['another program runs beside it', 'npm test; git restore src', remove],
+  ['a file is written beside it', 'cat notes > src/a.ts; git restore src', remove],
   ['stashed work comes first', 'git stash pop && git restore src', remove],
   ['the folder changes', 'cd src; git restore .', remove],
   ['another repository is meant', 'GIT_DIR=x/.git git restore src', remove],

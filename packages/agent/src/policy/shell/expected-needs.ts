@@ -11,37 +11,35 @@ import path from 'node:path';
 import { readTextOrEmptySync } from '../../platform/files.js';
 import type { CallFacts, ParsedCommand, ShellFacts } from '../judged-call.js';
 import { gitCommand } from '../losses.js';
-import { programName } from '../patterns.js';
+import { programName, wordSet } from '../patterns.js';
 
 type Expected = NonNullable<CallFacts['expects']>;
 type Words = readonly (string | null)[];
 
-const list = (text: string): ReadonlySet<string> => new Set(text.split(' '));
-
-const INSTALLS = list('i install ci add update upgrade up outdated audit publish create dlx');
+const INSTALLS = wordSet('i install ci add update upgrade up outdated audit publish create dlx');
 /** Programs by the subcommands that load something. */
 const LOADS: Readonly<Record<string, ReadonlySet<string>>> = {
   npm: INSTALLS,
   pnpm: INSTALLS,
   yarn: INSTALLS,
   bun: INSTALLS,
-  pip: list('install download wheel'),
-  pip3: list('install download wheel'),
-  uv: list('sync add lock'),
-  poetry: list('install add update lock'),
-  pipx: list('install run upgrade'),
-  cargo: list('fetch add install update publish search'),
-  gem: list('install update push'),
-  bundle: list('install update add'),
-  composer: list('install update require'),
+  pip: wordSet('install download wheel'),
+  pip3: wordSet('install download wheel'),
+  uv: wordSet('sync add lock'),
+  poetry: wordSet('install add update lock'),
+  pipx: wordSet('install run upgrade'),
+  cargo: wordSet('fetch add install update publish search'),
+  gem: wordSet('install update push'),
+  bundle: wordSet('install update add'),
+  composer: wordSet('install update require'),
 };
 const SYSTEM: Readonly<Record<string, ReadonlySet<string>>> = {
-  apt: list('install update upgrade'),
-  'apt-get': list('install update upgrade dist-upgrade'),
-  apk: list('add update upgrade'),
-  dnf: list('install update upgrade'),
-  yum: list('install update upgrade'),
-  brew: list('install update upgrade'),
+  apt: wordSet('install update upgrade'),
+  'apt-get': wordSet('install update upgrade dist-upgrade'),
+  apk: wordSet('add update upgrade'),
+  dnf: wordSet('install update upgrade'),
+  yum: wordSet('install update upgrade'),
+  brew: wordSet('install update upgrade'),
 };
 const OFFLINE = /^(?:--offline|--no-index|--dry-run|--help|--version|-h)$/;
 const MAY_MATTER =
@@ -73,7 +71,7 @@ const remoteAddresses = (workspace: string): readonly string[] =>
     ),
   ].map(([, address = '']) => address);
 
-const GIT_REMOTE = list('fetch pull push ls-remote');
+const GIT_REMOTE = wordSet('fetch pull push ls-remote');
 
 const git = (words: Words, workspace: string): string | null => {
   const [command, ...rest] = gitCommand(words);

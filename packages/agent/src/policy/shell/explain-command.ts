@@ -7,7 +7,6 @@ import {
   type PolicySettings,
   withExpectedNeeds,
 } from '../decide.js';
-
 import type { CallFacts, JudgedCall, Needs, ShellFacts } from '../judged-call.js';
 import type { CommandPlace } from '../presets.js';
 import { expectedNeeds } from './expected-needs.js';

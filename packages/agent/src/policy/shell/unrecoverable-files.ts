@@ -22,7 +22,7 @@ import {
   type PathRestore,
   pathRestore,
 } from '../losses.js';
-import { programName } from '../patterns.js';
+import { programName, wordSet } from '../patterns.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
 export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
@@ -292,15 +292,18 @@ export type FindDiscarded = (
   restores: readonly PathRestore[],
 ) => Promise<readonly string[] | null>;
 
-const GIT_READS = /^(status|diff|log|show|ls-files|rev-parse)$/;
-const CHANGES_VARIABLES = /^(export|declare|typeset|local|readonly|unset|eval|source|\.)$/;
+const GIT_READS = wordSet('status diff log show ls-files rev-parse');
+const READS = wordSet('cd ls cat head tail wc pwd echo true');
 
-/** Whether a command leaves alone what was looked up about a restore beside it. */
+/**
+ * Whether a command leaves alone what was looked up about a restore beside it. A program that may
+ * change files could put one where git restores, before or in a loop.
+ */
 const leavesRestores = (command: ParsedCommand): boolean => {
   const name = programName(command.words[0] ?? '');
-  if (command.assignments.length > 0 || CHANGES_VARIABLES.test(name)) return false;
-  if (name !== 'git' || pathRestore(command) !== null) return true;
-  return GIT_READS.test(gitCommand(command.words)[0] ?? '');
+  if (command.assignments.length > 0 || command.writes.length > 0) return false;
+  if (name !== 'git') return READS.has(name);
+  return pathRestore(command) !== null || GIT_READS.has(gitCommand(command.words)[0] ?? '');
 };
 
 /**
