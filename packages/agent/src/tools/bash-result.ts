@@ -3,6 +3,7 @@ import type { Command, CommandEnd } from '../command/command.js';
 import { type CommandOutput, createCommandOutput, type OutputReceiver } from '../command/output.js';
 import { INNER_HOME } from '../command/sandbox/session-folders.js';
 import type { CommandLevel } from '../policy/decide.js';
+import { gitRemoteWords, networkWords, systemWords } from '../policy/shell/expected-needs.js';
 import type { Job, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { failed } from './file-change.js';
 
@@ -246,26 +247,20 @@ const MAY_USE_NETWORK = runs(
   'npm|npx|pnpm|pnpx|yarn|bunx?|pip3?|pipx|uvx?|poetry|conda|cargo|go|gems?|bundler?|composer|' +
     'mvn|gradle|gradlew|dotnet|rsync',
 );
-/** Their words that do nothing without it. */
-const NETWORK_WORDS: Readonly<Record<string, string>> = {
-  'npm|pnpm|yarn|bun':
-    'i|install|ci|add|update|up|upgrade|view|info|audit|outdated|publish|create|init|dlx|search|' +
-    'login|whoami',
-  'pip3?|python3? -m pip': 'install|download|index',
-  'pipx|composer|gem|bundler?': 'install|run|require|update|fetch',
-  uv: 'sync|add|lock|pip|tool|python',
-  poetry: 'install|add|update|lock',
-  cargo: 'install|add|update|fetch|search|publish',
-  go: 'get|install|mod',
-  git: 'fetch|clone|pull|push|ls-remote|submodule update',
-};
 /** A few options before the word, with a value or without. */
 const OPTIONS = '(?: -\\S+(?: [^-\\s]\\S*)?){0,5}?';
+const withWords = (words: Iterable<string>): string => `${OPTIONS} (?:${[...words].join('|')})`;
+const programsWithWords = (table: Readonly<Record<string, ReadonlySet<string>>>): string =>
+  Object.entries(table)
+    .map(([program, words]) => `${program}${withWords(words)}`)
+    .join('|');
+/** Commands that do nothing without the network. */
 const USES_NETWORK = runs(
   [
-    ...Object.entries(NETWORK_WORDS).map(
-      ([programs, words]) => `(?:${programs})${OPTIONS} (?:${words})`,
-    ),
+    programsWithWords(networkWords),
+    'python3? -m pip (?:install|download)',
+    `go${withWords(['get', 'install', 'mod'])}`,
+    `git${withWords([...gitRemoteWords, 'clone', 'submodule update'])}`,
     'yarn\\s*(?=$|[;&|])',
     'curl|wget|ssh|scp|gh|uvx',
   ].join('|'),
@@ -274,10 +269,7 @@ const LOCAL_ADDRESS = /\b(?:localhost|127(?:\.\d+){3})\b|\[::1\]/;
 /** A network would not help. */
 const OTHER_CAUSE =
   /command not found|not a git repository|no upstream branch|No configured push destination|unknown (?:option|command|switch)|No such file or directory/i;
-const INSTALLS_PACKAGES = runs(
-  '(?:apt|apt-get|aptitude|dnf|yum|apk|zypper|brew|snap)(?: -\\S+){0,5} ' +
-    '(?:install|add|remove|update|upgrade|purge|full-upgrade|dist-upgrade)|pacman -\\S+',
-);
+const INSTALLS_PACKAGES = runs(`${programsWithWords(systemWords)}|pacman -\\S+`);
 
 const NETWORK_SIGN =
   /Could not resolve (?:host|proxy)|Temporary failure in name resolution|Name or service not known|nodename nor servname|\bENOTFOUND\b|\bEAI_AGAIN\b|\bENETUNREACH\b|network is unreachable|NameResolutionError|Failed to resolve|failed to lookup address|unable to resolve host address|dial tcp: lookup|No address associated with hostname|cannot resolve hostname|bad address '|Failed to connect to (?!127\.|localhost|::1)\S+ port|Cannot assign requested address/i;

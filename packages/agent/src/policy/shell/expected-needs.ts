@@ -16,34 +16,47 @@ import { programName, wordSet } from '../patterns.js';
 type Expected = NonNullable<CallFacts['expects']>;
 type Words = readonly (string | null)[];
 
-const INSTALLS = wordSet('i install ci add update upgrade up outdated audit publish create dlx');
-/** Programs by the subcommands that load something. */
-const LOADS: Readonly<Record<string, ReadonlySet<string>>> = {
-  npm: INSTALLS,
-  pnpm: INSTALLS,
-  yarn: INSTALLS,
-  bun: INSTALLS,
-  pip: wordSet('install download wheel'),
-  pip3: wordSet('install download wheel'),
+const PACKAGES = wordSet(
+  'i install ci add update upgrade up outdated audit publish create dlx view info search login whoami',
+);
+const PYTHON_PACKAGES = wordSet('install download wheel index');
+
+/** Programs, and their words that do nothing without the network. */
+export const networkWords: Readonly<Record<string, ReadonlySet<string>>> = {
+  npm: PACKAGES,
+  pnpm: PACKAGES,
+  yarn: PACKAGES,
+  bun: PACKAGES,
+  pip: PYTHON_PACKAGES,
+  pip3: PYTHON_PACKAGES,
   uv: wordSet('sync add lock'),
   poetry: wordSet('install add update lock'),
   pipx: wordSet('install run upgrade'),
   cargo: wordSet('fetch add install update publish search'),
-  gem: wordSet('install update push'),
+  gem: wordSet('install update push fetch'),
   bundle: wordSet('install update add'),
+  bundler: wordSet('install update add'),
   composer: wordSet('install update require'),
 };
-const SYSTEM: Readonly<Record<string, ReadonlySet<string>>> = {
-  apt: wordSet('install update upgrade'),
-  'apt-get': wordSet('install update upgrade dist-upgrade'),
-  apk: wordSet('add update upgrade'),
-  dnf: wordSet('install update upgrade'),
-  yum: wordSet('install update upgrade'),
-  brew: wordSet('install update upgrade'),
-};
+
+const SYSTEM_PACKAGES = wordSet(
+  'install add remove update upgrade purge dist-upgrade full-upgrade',
+);
+
+/** Programs, and their words that change the packages of the system. */
+export const systemWords: Readonly<Record<string, ReadonlySet<string>>> = Object.fromEntries(
+  [...wordSet('apt apt-get aptitude apk dnf yum zypper brew snap')].map((program) => [
+    program,
+    SYSTEM_PACKAGES,
+  ]),
+);
+
 const OFFLINE = /^(?:--offline|--no-index|--dry-run|--help|--version|-h)$/;
-const MAY_MATTER =
-  /\b(?:npm|npx|pnpm|pnpx|yarn|bunx?|pip3?|uvx?|poetry|pipx|cargo|gem|bundle|composer|go|git|curl|wget|apt|apt-get|apk|dnf|yum|brew|python3?)\b/;
+/** A quick look before each command. */
+const MAY_MATTER = new RegExp(
+  `\\b(?:${[...Object.keys(networkWords), ...Object.keys(systemWords)].join('|')}|` +
+    'npx|pnpx|bunx|uvx|go|git|curl|wget|python[\\d.]*)\\b',
+);
 
 const operands = (words: Words): readonly string[] =>
   words.filter((word): word is string => word !== null && !word.startsWith('-'));
@@ -71,7 +84,8 @@ const remoteAddresses = (workspace: string): readonly string[] =>
     ),
   ].map(([, address = '']) => address);
 
-const GIT_REMOTE = wordSet('fetch pull push ls-remote');
+/** Commands of git that reach a remote. */
+export const gitRemoteWords = wordSet('fetch pull push ls-remote');
 
 const git = (words: Words, workspace: string): string | null => {
   const [command, ...rest] = gitCommand(words);
@@ -81,7 +95,7 @@ const git = (words: Words, workspace: string): string | null => {
     return rest.includes('update') && remoteAddresses(workspace).some(isRemoteAddress)
       ? 'git submodule update'
       : null;
-  if (!GIT_REMOTE.has(command) || words[1] !== command) return null;
+  if (!gitRemoteWords.has(command) || words[1] !== command) return null;
   const [remote] = operands(rest);
   const isAddress = remote !== undefined && /[/:]/.test(remote);
   const addresses = isAddress ? [remote] : remoteAddresses(workspace);
@@ -111,15 +125,15 @@ const go = (words: Words): string | null => {
 };
 
 /** What loads something by the network, in words; null for everything else. */
-const networkWords = (words: Words, workspace: string): string | null => {
+const whatLoads = (words: Words, workspace: string): string | null => {
   const name = programName(words[0] ?? '');
   if (words.some((word) => word !== null && OFFLINE.test(word))) return null;
   const [command, second, third] = words.slice(1);
   if (name === 'yarn' && words.length === 1) return 'yarn';
-  if (Object.hasOwn(LOADS, name) && command != null)
-    return LOADS[name]?.has(command) ? `${name} ${command}` : null;
+  if (Object.hasOwn(networkWords, name) && command != null)
+    return networkWords[name]?.has(command) ? `${name} ${command}` : null;
   if (/^python[\d.]*$/.test(name) && command === '-m' && second === 'pip' && third != null)
-    return LOADS.pip?.has(third) ? `pip ${third}` : null;
+    return PYTHON_PACKAGES.has(third) ? `pip ${third}` : null;
   if (/^(?:npx|pnpx|bunx|uvx)$/.test(name)) return runner(name, words, workspace);
   if (name === 'go') return go(words);
   if (name === 'git') return git(words, workspace);
@@ -132,9 +146,9 @@ const expectedBy = ({ words }: ParsedCommand, workspace: string): Expected | nul
   const [program, command] = words;
   if (program == null) return null;
   const name = programName(program);
-  if (Object.hasOwn(SYSTEM, name) && command != null && SYSTEM[name]?.has(command))
+  if (Object.hasOwn(systemWords, name) && command != null && systemWords[name]?.has(command))
     return { needs: 'outside', words: `${name} ${command}` };
-  const found = networkWords(words, workspace);
+  const found = whatLoads(words, workspace);
   return found === null ? null : { needs: 'network', words: found };
 };
 
