@@ -379,7 +379,9 @@ const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): 
     );
   }
   if (fault !== undefined)
-    notes.push(`[pattern is no regular expression (${fault}): it was searched as plain text]`);
+    notes.push(
+      `[pattern can't be read as a regular expression (${fault}): it was searched as plain text]`,
+    );
   const say = (...last: readonly string[]): string =>
     [...shown.lines, ...notes, ...last].join('\n');
   if (signal.aborted) {

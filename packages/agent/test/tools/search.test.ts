@@ -103,12 +103,12 @@ const rows: readonly Row[] = [
     input: { pattern: 'call(' },
     text:
       'src/d.py\n1:call(needle)\n' +
-      '[pattern is no regular expression (unclosed group): it was searched as plain text]',
+      "[pattern can't be read as a regular expression (unclosed group): it was searched as plain text]",
   },
   {
     title: 'what is no regular expression and no text of a file says both',
     input: { pattern: 'x(?=y)' },
-    text: /^No matches\.\n\[pattern is no regular expression \(look-around, [^\n]*\): it was searched as plain text\]$/,
+    text: /^No matches\.\n\[pattern can't be read as a regular expression \(look-around, [^\n]*\): it was searched as plain text\]$/,
   },
   {
     title: 'a pattern that is neither fails with what is wrong with it',
@@ -160,7 +160,7 @@ test('search: output that was cut is searched by its hash, with the numbers that
   );
   place.blobs.set('cd'.repeat(32), `${'x'.repeat(9_000)} failed( ${'y'.repeat(9_000)}\n`);
   const long = await place.run('search', { pattern: 'failed(', path: `blob:${'cd'.repeat(32)}` });
-  assert.match(long.text, /^1:\[\.\.\.\] x{149} failed\( y+ \[\.\.\.\]\n\[pattern is no/);
+  assert.match(long.text, /^1:\[\.\.\.\] x{149} failed\( y+ \[\.\.\.\]\n\[pattern can.t be/);
   const none = await place.run('search', { pattern: 'x', path: `blob:${'00'.repeat(32)}` });
   assert.deepEqual(none, {
     status: 'failed',

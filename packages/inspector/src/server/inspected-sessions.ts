@@ -4,6 +4,7 @@ import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import type { InspectableStore } from '@pawl/agent/journal/reader';
 import { journalPath } from '@pawl/agent/journal/state-folder';
 import type { Event } from '@pawl/agent/machine/event';
+import { attempt } from '@pawl/agent/platform/attempt';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import type { Redactor } from '@pawl/agent/secrets/redactor';
 import type {
@@ -77,9 +78,11 @@ export class InspectedSessions {
    * The fixed part of a session. Rejects for a session that is not the agent's, or can't be read.
    */
   async session(sessionId: string): Promise<InspectedSession> {
+    const { header } = await this.#store.replay(sessionId, { at: 0 });
     const later: string[] = [];
-    const { header } = await this.#store.replay(sessionId, {
-      visit: ({ event }) => later.push(...laterTools(event)),
+    // Nothing is shown of what lies behind damage.
+    await attempt(async () => {
+      for await (const { event } of this.#store.read(sessionId)) later.push(...laterTools(event));
     });
     return this.#inspected(header, later);
   }
@@ -143,7 +146,8 @@ const redactJson = <T>(redactor: Pick<Redactor, 'isIdle' | 'clean'>, value: T): 
   // Safe: only texts change, and they stay texts.
   redactor.isIdle ? value : (cleanValue(redactor, value) as T);
 
-const cleanValue = (redactor: Pick<Redactor, 'clean'>, value: unknown): unknown => {
+/** The same, for a value of any type. */
+export const cleanValue = (redactor: Pick<Redactor, 'clean'>, value: unknown): unknown => {
   if (typeof value === 'string') return redactor.clean(value);
   if (Array.isArray(value)) return value.map((one) => cleanValue(redactor, one));
   if (typeof value !== 'object' || value === null) return value;

@@ -7,9 +7,10 @@ import { resumeCommand } from '@pawl/agent/journal/journal-error';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Image } from '@pawl/agent/machine/message';
 import { plural } from '@pawl/agent/platform/text';
-import type { SessionInfo } from '@pawl/agent/ports/journal';
+import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import type { ToolDeclaration } from '@pawl/agent/ports/model';
 import { createTrajectory, type TaskCall, type Trajectory } from '@pawl/inspector/atif-trajectory';
+import { cleanValue } from '@pawl/inspector/server/inspected-sessions';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
@@ -48,11 +49,33 @@ const journalOwners = (
 const parseTools = (tools: string | undefined): readonly ToolDeclaration[] | undefined =>
   tools === undefined ? undefined : (JSON.parse(tools) as readonly ToolDeclaration[]);
 
+type ReadJournal = { readonly header: Header; readonly steps: readonly JournalStep[] };
+
+/** Reads each journal once: the trajectory is built twice, the first time for its pictures. */
+const createReader = (): ((sessionId: string) => Promise<ReadJournal>) => {
+  const journals = new Map<string, Promise<ReadJournal>>();
+  const read = async (sessionId: string): Promise<ReadJournal> => {
+    const steps: JournalStep[] = [];
+    const { header } = await foldStored(sessionId, undefined, (step) => void steps.push(step));
+    return { header, steps };
+  };
+  return (sessionId) => {
+    const journal = journals.get(sessionId) ?? read(sessionId);
+    journals.set(sessionId, journal);
+    return journal;
+  };
+};
+
+type Sessions = {
+  readonly all: readonly SessionInfo[];
+  readonly read: ReturnType<typeof createReader>;
+};
+
 /** Builds the trajectory of a stored session, with those of its tasks inside. */
 const readTrajectory = async (
   info: SessionInfo,
   rootId: string,
-  all: readonly SessionInfo[],
+  { all, read }: Sessions,
   picturePath: PicturePath,
 ): Promise<Trajectory> => {
   const owners = journalOwners(info, all);
@@ -61,11 +84,10 @@ const readTrajectory = async (
     const { startedBy } = task;
     if (!owners.some(({ sessionId }) => sessionId === startedBy?.sessionId)) continue;
     if (startedBy === undefined || task.unreadable !== undefined) continue;
-    const trajectory = await readTrajectory(task, rootId, all, picturePath);
+    const trajectory = await readTrajectory(task, rootId, { all, read }, picturePath);
     if (trajectory.steps.length > 0) tasks.set(taskKey(startedBy.sessionId, startedBy), trajectory);
   }
-  const steps: JournalStep[] = [];
-  const { header } = await foldStored(info.sessionId, undefined, (step) => void steps.push(step));
+  const { header, steps } = await read(info.sessionId);
   const blobs = storedBlobs();
   return createTrajectory({
     header,
@@ -93,15 +115,6 @@ const findTask = (
   return null;
 };
 
-const redactStrings = (value: unknown, clean: (text: string) => string): unknown => {
-  if (typeof value === 'string') return clean(value);
-  if (Array.isArray(value)) return value.map((item) => redactStrings(item, clean));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, redactStrings(item, clean)]),
-  );
-};
-
 const exists = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 
 const refuseExistingFile = (file: string): void => {
@@ -127,10 +140,10 @@ const pictureFolder = (target: string): string =>
 /** Reads the pictures of a session and its tasks, by the names of their files. */
 const readPictures = async (
   info: SessionInfo,
-  all: readonly SessionInfo[],
+  sessions: Sessions,
 ): Promise<ReadonlyMap<string, Buffer>> => {
   const images = new Map<string, Image>();
-  await readTrajectory(info, info.sessionId, all, (image) => {
+  await readTrajectory(info, info.sessionId, sessions, (image) => {
     images.set(pictureName(image), image);
     return null;
   });
@@ -194,9 +207,9 @@ export const exportTrajectory = async (
         `${resumeCommand(kind)} ${sessionId}`,
     );
   const target = atif === '-' ? null : path.resolve(atif);
-  const all = await allSessions();
-  const pictures = target === null ? new Map<string, Buffer>() : await readPictures(info, all);
-  const trajectory = await readTrajectory(info, sessionId, all, (image) => {
+  const sessions = { all: await allSessions(), read: createReader() };
+  const pictures = target === null ? new Map<string, Buffer>() : await readPictures(info, sessions);
+  const trajectory = await readTrajectory(info, sessionId, sessions, (image) => {
     const name = pictureName(image);
     return target !== null && pictures.has(name)
       ? `${path.basename(pictureFolder(target))}/${name}`
@@ -205,7 +218,7 @@ export const exportTrajectory = async (
   if (trajectory.steps.length === 0)
     throw usageStop(`The session ${sessionId} has sent nothing yet: there is no step to export.`);
   const redactor = pageRedactor();
-  const redacted = redactStrings(trajectory, (text) => redactor.clean(text));
+  const redacted = cleanValue(redactor, trajectory);
   if (target === null) writeJson(redacted);
   else await writeTrajectory(target, redacted, pictures);
   writeError(

@@ -58,16 +58,10 @@ const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): Sessions
       const more = {
         watcher,
         warn,
+        forAgent: true,
         ...(resume === null ? {} : { resume: await findSession(resume) }),
       };
-      const { session, settings } = await openFromFlags(sessionFlags, 'headless', more);
-      if (settings.preset === 'full') {
-        await session.close();
-        throw usageStop(
-          'Your configuration chooses the preset full for it, which no other agent gets. Name ' +
-            'another one: plan, careful, auto or ci.',
-        );
-      }
+      const { session } = await openFromFlags(sessionFlags, 'headless', more);
       running.add(session);
       const forget = (): void => void running.delete(session);
       session.ended.then(forget, forget);

@@ -9,7 +9,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import { attemptNow } from '@pawl/agent/platform/attempt';
-import { pathErrorText } from '@pawl/agent/platform/text';
+import { findFences, pathErrorText } from '@pawl/agent/platform/text';
 import { usageStop } from '../settings/flags.js';
 
 /** The JSON of an answer as text and value, or what is wrong with the answer. */
@@ -62,29 +62,11 @@ const compileSchema = (schema: JsonSchema): Validator => {
   return validators.getValidator(schema);
 };
 
-const OPENING = /^[ \t]*(`{3,}|~{3,})[ \t]*(?:json)?[ \t]*$/i;
-const FENCE = /^[ \t]*(`{3,}|~{3,})/;
-
-/** The fenced blocks without a tag, or tagged `json`. One pass over the lines. */
-const jsonBlocks = (answer: string): readonly string[] => {
-  const blocks: string[] = [];
-  let open: { readonly mark: string; readonly lines: string[] | null } | null = null;
-  for (const line of answer.split(/\r?\n/)) {
-    const mark = FENCE.exec(line)?.[1];
-    if (open === null) {
-      if (mark !== undefined) open = { mark, lines: OPENING.test(line) ? [] : null };
-    } else if (mark?.startsWith(open.mark) && line.trim() === mark) {
-      if (open.lines !== null) blocks.push(open.lines.join('\n'));
-      open = null;
-    } else open.lines?.push(line);
-  }
-  return blocks;
-};
-
 /** The text that should be JSON: the whole answer, or its only fenced block. */
 const jsonText = (answer: string): string => {
-  const [first, ...others] = jsonBlocks(answer);
-  return (first !== undefined && others.length === 0 ? first : answer).trim();
+  const [first, ...others] = findFences(answer).filter(({ info }) => /^(?:json)?$/i.test(info));
+  const isOnly = first?.closed === 'yes' && others.length === 0;
+  return (isOnly ? first.text : answer).trim();
 };
 
 /** Faults are sent to the model: those of a long list of wrong items would fill its window. */

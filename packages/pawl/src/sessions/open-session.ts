@@ -109,6 +109,23 @@ type OpenOptions = Resuming & {
    * MCP servers in addition to those of the user's configuration, which win where names are equal.
    */
   readonly servers?: readonly McpServer[];
+  /** Another agent opens the session, which must not get the preset `full`. Default: false. */
+  readonly forAgent?: boolean;
+};
+
+/** Throws before the session is opened, so that nothing is written into it. */
+const settingsFor = (
+  typedFlags: RunFlags,
+  prepared: Parameters<typeof chooseSettings>[1],
+  { place, forAgent = false }: OpenOptions,
+): ReturnType<typeof chooseSettings> => {
+  const chosen = chooseSettings(typedFlags, prepared, place);
+  if (forAgent && chosen.preset === 'full')
+    throw usageStop(
+      'Your configuration chooses the preset full for it, which no other agent gets. Name another ' +
+        'one: plan, careful, auto or ci.',
+    );
+  return chosen;
 };
 
 /**
@@ -141,7 +158,7 @@ const openHeld = async (
       `The session works in its own folder, ${oneLine(workspace, Number.POSITIVE_INFINITY)}, ` +
         'and not in this one.',
     );
-  const { preset, sandbox, settings } = chooseSettings(typedFlags, prepared, place);
+  const { preset, sandbox, settings } = settingsFor(typedFlags, prepared, openOptions);
   // Probes while the session is prepared: the first probe in a home folder takes 50 ms.
   if (sandbox !== 'off') void probeSandbox(process.env, workspace, 'kept');
   const stateFolder = openStateFolder(process.env);
@@ -251,6 +268,7 @@ export const openFromFlags = async (
     /** `false`: configuration files and variables don't apply. */
     readonly configured?: false;
     readonly servers?: readonly McpServer[];
+    readonly forAgent?: boolean;
   },
 ): Promise<Opened> => {
   const folder = realWorkspace(flags.workspace ?? process.cwd());

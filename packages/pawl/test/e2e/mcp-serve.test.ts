@@ -1,13 +1,25 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { CallToolResult } from '@modelcontextprotocol/client';
 import { type Connection, createConnection } from '@pawl/agent/extensions/mcp/connection';
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import { settingsOf } from '../../../../test/kit/mcp/test-servers.js';
 import { atEnd } from '../../../../test/temporary-folder.js';
-import { bin, makeServed, type Place, processesWith, uniqueSleep, until } from './pawl.js';
+import { runInProcess } from './in-process.js';
+import {
+  bin,
+  expectCode,
+  makeServed,
+  type Place,
+  processesWith,
+  readRecords,
+  uniqueSleep,
+  until,
+} from './pawl.js';
 import { call, done, message, text } from './wire-words.js';
 
 // `pawl mcp serve`, driven by our own client in both eras.
@@ -30,6 +42,30 @@ const connect = (t: TestContext, place: Place, protocol: string): Connection => 
   atEnd(t, () => connection.close());
   return connection;
 };
+
+test('another agent can not go on with a session in the preset full, and nothing is written', async (t) => {
+  const place = await makeServed(t, [done, done]);
+  const folder = path.join(place.home, '.config', 'pawl');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, 'config.toml'), 'preset = "full"\n');
+  const own = await runInProcess(place, ['-p', 'go', '--json']);
+  expectCode(own, 0);
+  const record = readRecords(own.stdout)[0];
+  assert.ok(record?.type === 'session' && record.preset === 'full');
+  const { sessionId, journal } = record;
+  const before = readFileSync(journal, 'utf8');
+  const connection = connect(t, place, 'legacy');
+  const run = (input: Record<string, string>): Promise<CallToolResult> =>
+    connection.call('prompt', input, {
+      signal: new AbortController().signal,
+      onProgress: () => undefined,
+    });
+  const refused = await run({ prompt: 'and now?', sessionId });
+  assert.equal(refused.isError, true, textOf(refused));
+  assert.match(textOf(refused), /chooses the preset full for it, which no other agent gets\. Name/);
+  assert.equal(readFileSync(journal, 'utf8'), before);
+  assert.equal(textOf(await run({ prompt: 'and now?', sessionId, preset: 'plan' })), 'Done.');
+});
 
 for (const protocol of ['legacy', '2026-07-28'] as const)
   test(`another agent gives a task, continues its session and reads it, with the protocol ${protocol}`, async (t) => {
