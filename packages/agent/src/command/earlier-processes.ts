@@ -210,8 +210,8 @@ const judge = (place: string): 'keep' | 'keepResults' | 'remove' => {
   // Elsewhere, nothing is known but the age: the process of the session may live.
   if (origin !== 'here' && isRecent(place)) return 'keep';
   const view = origin === 'here' ? 'own' : 'foreign';
-  const isAlive = origin === 'here' || origin === 'namespace';
-  if (isAlive && findCommands(commandsFolder(place), view).some(isCommandAlive)) return 'keep';
+  const canSeeCommands = origin === 'here' || origin === 'namespace';
+  if (canSeeCommands && findCommands(commandsFolder(place), view).some(isCommandAlive)) return 'keep';
   return isRecent(sessionFile(place)) || isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';
 };
 
