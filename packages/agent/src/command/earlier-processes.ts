@@ -211,7 +211,8 @@ const judge = (place: string): 'keep' | 'keepResults' | 'remove' => {
   if (origin !== 'here' && isRecent(place)) return 'keep';
   const view = origin === 'here' ? 'own' : 'foreign';
   const canSeeCommands = origin === 'here' || origin === 'namespace';
-  if (canSeeCommands && findCommands(commandsFolder(place), view).some(isCommandAlive)) return 'keep';
+  if (canSeeCommands && findCommands(commandsFolder(place), view).some(isCommandAlive))
+    return 'keep';
   return isRecent(sessionFile(place)) || isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';
 };
 
