@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { until } from '../../../../test/kit/tools/processes.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { createSessionSandbox } from '../../src/command/session-sandbox.js';
 import {
@@ -127,7 +128,7 @@ test('a hook that hangs, floods or forks is ended in time, with its processes', 
   const [slow] = await run([hook(`${mark} & ${mark}`, { timeoutMs: 300 })]);
   assert.equal(slow?.fault, 'it took longer than 0.3 s and was stopped');
   assert.equal(slow?.decision, 'deny');
-  assert.equal(alive(mark), false, 'its children ended with it');
+  await until('its children end with it', () => !alive(mark));
 
   const [loud] = await run([hook('head -c 100000000 /dev/zero')]);
   assert.match(loud?.fault ?? '', /printed more than 65536 bytes/);
@@ -154,10 +155,10 @@ test('an aborted hook ends at once, and its declaration says what follows', asyn
   const mark = `sleep 32${process.pid}`;
   endWith(t, mark);
   const running = run([hook(mark, { onFailure: 'allow' })], 'before-tool', facts, abortion.signal);
-  for (let left = 500; !alive(mark) && left > 0; left--) await new Promise(setImmediate);
+  await until('the hook runs', () => alive(mark));
   abortion.abort();
   assert.deepEqual(await running, [{ hook: 'guard', decision: 'allow', fault: 'it was stopped' }]);
-  assert.equal(alive(mark), false);
+  await until('it has ended', () => !alive(mark));
 });
 
 test('hooks run in order up to the first that denies, and only for their tools', async (t) => {
