@@ -1,0 +1,86 @@
+/**
+ * Interface between a session and the checkpoints of its workspace: what is kept of files so that
+ * changes can be taken back. Types only.
+ */
+
+import type { Count } from '@pawl/machine/kernel/shape';
+import type { JudgedCall } from '../policy/judged-call.js';
+
+/** A file that changed between two checkpoints, for people. `added`, `removed`: lines of texts. */
+export type ChangedFile = {
+  /** Relative to the workspace. */
+  readonly path: string;
+  readonly change: 'created' | 'changed' | 'deleted';
+  readonly added?: Count;
+  readonly removed?: Count;
+};
+
+export type ChangeSummary = {
+  readonly created: Count;
+  readonly changed: Count;
+  readonly deleted: Count;
+  /** The first of them, by path. */
+  readonly files: readonly ChangedFile[];
+};
+
+/** `checkpoint`: sha256 of its manifest. */
+export type TakenCheckpoint = {
+  readonly checkpoint: string;
+  readonly changes: ChangeSummary;
+  /** Sentences about files that can't be taken back. Each is said once in a session. */
+  readonly leftOut: readonly string[];
+};
+
+/** Who changed the files between a checkpoint and the one before. */
+export type ChangedBy = 'agent' | 'user' | 'rewind';
+
+export type RestoreRequest = {
+  /** The session's checkpoints whose changes are to be taken back, the oldest first. */
+  readonly takeBack: readonly string[];
+  /** Also take back files that somebody else changed since; they are saved first. */
+  readonly force: boolean;
+  /** Also move branches, HEAD and the index back where the agent left them as they are. */
+  readonly refs: boolean;
+};
+
+export type FileLeft = { readonly path: string; readonly why: string };
+
+/** What a restore would do. `plan`: sha256 of the stored plan; null if nothing is to be done. */
+export type RestorePlan = {
+  readonly plan: string | null;
+  readonly changes: ChangeSummary;
+  readonly left: readonly FileLeft[];
+};
+
+/** What a restore has done. Its own changes are a checkpoint, so it can be taken back too. */
+export type Restored = {
+  readonly checkpoint: string | null;
+  readonly changes: ChangeSummary;
+  readonly left: readonly FileLeft[];
+};
+
+/** The checkpoints of one session's workspace. Nothing here rejects because of a file. */
+export type Checkpoints = {
+  /**
+   * Called before a call takes effect that may change files. Resolves when what it may change can
+   * be taken back, as far as it can: a scan that runs is complete, and the first content is saved.
+   */
+  before(call: JudgedCall): Promise<void>;
+  /**
+   * Called when a batch has ended, with its calls that may have changed files, or after a command
+   * of the user (no calls). `ranFromMs`, `ranToMs`: when they ran, in ms since 1970: what changed
+   * outside of it was changed by somebody else. Null: nothing changed, so there is no checkpoint.
+   */
+  take(ended: {
+    readonly by: Exclude<ChangedBy, 'rewind'>;
+    readonly calls: readonly JudgedCall[];
+    readonly ranFromMs: number;
+    readonly ranToMs: number;
+  }): Promise<TakenCheckpoint | null>;
+  /** Changes no file. */
+  plan(request: RestoreRequest): Promise<RestorePlan>;
+  /** Performs a stored plan, also one that was interrupted: what is done already is left as it is. */
+  restore(plan: string): Promise<Restored>;
+  /** Ends scans; nothing is lost by it. */
+  close(): Promise<void>;
+};
