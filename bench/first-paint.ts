@@ -52,7 +52,9 @@ const idle = async (words: readonly string[], folder: string) => {
   const [ticks, written] = [await ticksOf(child.pid), shown.length];
   await sleep(IDLE_MS);
   const taken = { ticks: (await ticksOf(child.pid)) - ticks, bytes: shown.length - written };
+  const ended = new Promise<void>((resolve) => child.onExit(() => resolve()));
   child.kill('SIGTERM');
+  await ended; // it may still write into the folder, which is removed next
   return taken;
 };
 
