@@ -72,6 +72,7 @@ const repairs: Readonly<Record<string, string>> = {
   EPERM:
     'Permission is missing: change the owner or mode, or set XDG_STATE_HOME to a folder of ' +
     'your own',
+  ENOENT: 'A folder of the path is missing: create it',
   EIO: "The disk reports a fault: look at the system's log",
   EMFILE: 'Too many files are open: raise the limit (ulimit -n)',
   ENFILE: 'Too many files are open on this computer: close some programs',
@@ -83,11 +84,16 @@ const isOurs = (error: unknown): error is Error =>
 
 /**
  * Turns a refused write into a JournalError that says what to do; returns other errors unchanged.
+ * `then`: what works once that is repaired.
  */
-export const cannotWrite = (path: string, error: unknown): Error => {
+export const cannotWrite = (
+  path: string,
+  error: unknown,
+  then = 'open the session again',
+): Error => {
   if (isOurs(error)) return error;
   const repair = repairs[errorCode(error)] ?? 'Repair that';
-  const text = `Cannot write ${path}: ${messageText(error)}. ${repair}, then open the session again.`;
+  const text = `Cannot write ${path}: ${messageText(error)}. ${repair}, then ${then}.`;
   return new JournalError('cannotWrite', path, text, null, { cause: error });
 };
 

@@ -55,6 +55,8 @@ const readGood = async (
   });
 };
 
+const AGAIN = 'try again';
+
 const fileThere = (path: string): JournalError =>
   new JournalError(
     'cannotWrite',
@@ -65,14 +67,14 @@ const fileThere = (path: string): JournalError =>
 /** Writes all parts to a new file; removes it if that fails. */
 const writeNew = async (target: string, parts: readonly Buffer[]): Promise<void> => {
   const handle = await open(target, 'wx', FILE_MODE).catch((error: unknown) => {
-    throw errorCode(error) === 'EEXIST' ? fileThere(target) : cannotWrite(target, error);
+    throw errorCode(error) === 'EEXIST' ? fileThere(target) : cannotWrite(target, error, AGAIN);
   });
   try {
     for (const part of parts) await handle.appendFile(part);
     await handle.sync();
   } catch (error) {
     await rm(target, { force: true });
-    throw cannotWrite(target, error);
+    throw cannotWrite(target, error, AGAIN);
   } finally {
     await handle.close();
   }
@@ -313,7 +315,7 @@ export const importSession = async (folder: string, source: string): Promise<Imp
     await refuseExisting(path, sessionId);
     await placeSession(folder, sessionId, content);
   } catch (error) {
-    throw cannotWrite(path, error);
+    throw cannotWrite(path, error, AGAIN);
   }
   const { length } = content.blobs;
   return {

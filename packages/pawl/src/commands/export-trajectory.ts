@@ -3,7 +3,7 @@
 import { lstatSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { resumeCommand } from '@pawl/agent/journal/journal-error';
+import { errorCode, resumeCommand } from '@pawl/agent/journal/journal-error';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Image } from '@pawl/agent/machine/message';
 import { plural } from '@pawl/agent/platform/text';
@@ -117,13 +117,15 @@ const findTask = (
 
 const exists = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 
-const refuseExistingFile = (file: string): void => {
-  if (!exists(file)) return;
-  throw new Stop(
+const existingFile = (file: string): Stop =>
+  new Stop(
     exitCodes.badInput,
     'cannotWrite',
     `${file} is there already and stays as it is. Name another file.`,
   );
+
+const refuseExistingFile = (file: string): void => {
+  if (exists(file)) throw existingFile(file);
 };
 
 const extensions = {
@@ -178,13 +180,19 @@ const writeTrajectory = async (
     await writeFile(target, text, { flag: 'wx', mode: 0o600 });
   } catch (error) {
     if (isOurs) await rm(folder, { recursive: true, force: true });
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Stop(
-      exitCodes.cannotWrite,
-      'cannotWrite',
-      `Can't write ${target}: ${why}. Nothing was exported. Name another file.`,
-    );
+    throw cannotExport(target, error);
   }
+};
+
+/** A new file that could not be written. */
+export const cannotExport = (target: string, error: unknown): Stop => {
+  if (errorCode(error) === 'EEXIST') return existingFile(target);
+  const why = error instanceof Error ? error.message : String(error);
+  return new Stop(
+    exitCodes.cannotWrite,
+    'cannotWrite',
+    `Can't write ${target}: ${why}. Nothing was exported. Name another file.`,
+  );
 };
 
 export const exportTrajectory = async (

@@ -5,7 +5,7 @@
 
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode, resumeCommand } from '@pawl/agent/journal/journal-error';
+import { resumeCommand } from '@pawl/agent/journal/journal-error';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import { InspectedSessions } from '@pawl/inspector/server/inspected-sessions';
@@ -17,6 +17,7 @@ import { packageVersion } from '../process/package-folder.js';
 import { openInspector, pageRedactor, readPage } from '../sessions/inspector-page.js';
 import { findInfo } from '../sessions/stored-sessions.js';
 import { usageStop } from '../settings/flags.js';
+import { cannotExport } from './export-trajectory.js';
 
 /**
  * The id of the session to show; null for the list. Throws a `Stop` if there is none, or it can't
@@ -85,12 +86,7 @@ export const exportPage = async (
   try {
     await writeFile(target, page, { flag: 'wx', mode: 0o600 });
   } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error;
-    throw new Stop(
-      exitCodes.badInput,
-      'cannotWrite',
-      `${target} is there already and stays as it is. Name another file.`,
-    );
+    throw cannotExport(target, error);
   }
   const { length } = session.entries;
   if (session.damage !== null) writeError(makeSafe(`! ${session.damage}\n`));

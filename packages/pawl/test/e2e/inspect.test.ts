@@ -43,6 +43,11 @@ test('pawl export --html writes one file with the session and without secrets', 
   expectCode(again, 65);
   assert.match(again.stderr, /story\.html is there already and stays as it is/);
   assert.equal(readFileSync(file, 'utf8'), html);
+  const missing = path.join(place.workspace, 'missing', 'story.html');
+  const elsewhere = [bin, 'export', 'story', '--html', missing];
+  const refused = await start(place, process.execPath, elsewhere).ended;
+  expectCode(refused, 74);
+  assert.match(refused.stderr, /Can't write .*Nothing was exported\. Name another file/);
   const unknown = await start(place, process.execPath, [bin, 'inspect', 'nothing']).ended;
   expectCode(unknown, 65);
   assert.match(unknown.stderr, /No session 'nothing'/);
