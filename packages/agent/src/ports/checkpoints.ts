@@ -7,7 +7,7 @@ import type { Count } from '@pawl/machine/kernel/shape';
 import type { JudgedCall } from '../policy/judged-call.js';
 
 /** A file that changed between two checkpoints, for people. `added`, `removed`: lines of texts. */
-export type ChangedFile = {
+export type FileChange = {
   /** Relative to the workspace. */
   readonly path: string;
   readonly change: 'created' | 'changed' | 'deleted';
@@ -20,7 +20,7 @@ export type ChangeSummary = {
   readonly changed: Count;
   readonly deleted: Count;
   /** The first of them, by path. */
-  readonly files: readonly ChangedFile[];
+  readonly files: readonly FileChange[];
 };
 
 /** `checkpoint`: sha256 of its manifest. */
@@ -79,7 +79,7 @@ export type Checkpoints = {
   }): Promise<TakenCheckpoint | null>;
   /** Changes no file. */
   plan(request: RestoreRequest): Promise<RestorePlan>;
-  /** Performs a stored plan, also one that was interrupted: what is done already is left as it is. */
+  /** Performs a stored plan, also an interrupted one: what is done already is left as it is. */
   restore(plan: string): Promise<Restored>;
   /** Ends scans; nothing is lost by it. */
   close(): Promise<void>;
