@@ -229,6 +229,7 @@ const turnEnd = (reason: WaitReason): JsonObject | null => {
       return { kind: 'error', error: reason.error, message: reason.message };
     case 'start':
     case 'compacted':
+    case 'rewound':
     case 'resumed':
       return null;
     default:

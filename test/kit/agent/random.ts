@@ -20,12 +20,13 @@ const isQuick = process.env.PAWL_WALKS === 'few';
 const FITTING = 8;
 const FITS: Readonly<Record<State['name'], RegExp>> = {
   Ready: /^(Start|UserInput)/,
-  WaitingForUserInput: /^(UserInput|RetryLast|CompactRequested|ApproveBudget)/,
+  WaitingForUserInput: /^(UserInput|RetryLast|CompactRequested|ApproveBudget|Rewind)/,
   CallingLlm: /^(LlmCompleted|LlmFailed|TextDelta)/,
   Error: /^(TimerFired|RetryNow)/,
   ExecutingTools: /^(Tool|ApprovalAnswered|TimerFired|CancelTool)/,
   PostToolsHook: /^Hook/,
   Compacting: /^Compaction/,
+  Rewinding: /^Rewound/,
   ShuttingDown: /^Resumed/,
   ProcessingLlmResponse: /^$/,
   EndOfTurn: /^$/,

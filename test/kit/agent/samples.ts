@@ -88,6 +88,13 @@ const unknown: JudgedCall = {
   verdict: { kind: 'noSuchTool', known: ['read'] },
 };
 
+const changes = {
+  created: 0,
+  changed: 1,
+  deleted: 0,
+  files: [{ path: 'a.ts', change: 'changed', added: 12, removed: 3 }],
+} as const;
+
 const sample = <T extends EventType>(type: T, body: Omit<On<T>, 'type' | 'at'>): Event =>
   ({ type, at: 1_700_000_000_000, ...body }) as unknown as Event; // its type and its body belong together
 
@@ -196,6 +203,29 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
     moment: 'before-request',
     requestId: 'req-1',
     verdicts: hooks,
+  },
+  CheckpointTaken: {
+    checkpoint: 'ab'.repeat(32),
+    batchId: 'batch-1',
+    changes,
+    leftOut: ['big.iso has 30 MB'],
+  },
+  RewindRequested: {
+    rewindId: 'rewind-1',
+    to: 3,
+    direction: 'back',
+    conversation: {
+      kept: 0,
+      messages: [{ role: 'user', parts: [{ type: 'text', origin: 'user', text: 'hi' }] }],
+      contextTokens: 1,
+    },
+    plan: 'cd'.repeat(32),
+  },
+  Rewound: {
+    rewindId: 'rewind-1',
+    checkpoint: null,
+    changes,
+    left: [{ path: 'b.ts', why: 'somebody else changed it' }],
   },
   Resumed: {
     epoch: 1,

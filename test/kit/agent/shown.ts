@@ -23,6 +23,7 @@ const reasonOf = (reason: WaitReason): string => {
       return `${reason.kind} ${reason.error}`;
     case 'start':
     case 'compacted':
+    case 'rewound':
     case 'resumed':
       return reason.kind;
     default:

@@ -192,6 +192,28 @@ const previewed = (words: Words): Body<'CallPreviewed'> => {
   }
 };
 
+const NO_CHANGES = { created: 0, changed: 0, deleted: 0, files: [] } as const;
+
+/** With `kept` the conversation goes to that many messages, and `said` by the user follows them. */
+const rewindRequested = (words: Words): Body<'RewindRequested'> => {
+  const rewindId = words.next('a rewind');
+  const to = words.number();
+  const [kept, plan, said] = [words.option('kept'), words.option('plan'), words.option('said')];
+  const messages =
+    said === undefined
+      ? []
+      : [{ role: 'user', parts: [{ type: 'text', origin: 'user', text: said }] } as const];
+  return {
+    rewindId,
+    to,
+    direction: 'back',
+    ...(kept === undefined
+      ? {}
+      : { conversation: { kept: Number(kept), messages, contextTokens: 10 } }),
+    ...(plan === undefined ? {} : { plan }),
+  };
+};
+
 const parsers: Parsers = {
   PolicyStopped: (words) => ({ requestId: words.next('a request'), why: words.text() }),
   Start: nothing,
@@ -247,5 +269,22 @@ const parsers: Parsers = {
     usage: usageOr(words, null),
   }),
   UserHooksRan: userHooksRan,
+  CheckpointTaken: (words) => ({
+    checkpoint: words.next('a checkpoint'),
+    batchId: 'batch-1',
+    changes: NO_CHANGES,
+    leftOut: several(words, 'left'),
+  }),
+  RewindRequested: rewindRequested,
+  Rewound: (words) => ({
+    rewindId: words.next('a rewind'),
+    checkpoint: null,
+    changes: {
+      ...NO_CHANGES,
+      changed: 1,
+      files: [{ path: 'src/a.ts', change: 'changed', added: 12, removed: 3 }],
+    },
+    left: several(words, 'left').map((path) => ({ path, why: 'somebody else changed it' })),
+  }),
   UsageReported: (words) => ({ usageId: words.next('an id'), usage: usageOr(words, usualUsage) }),
 };

@@ -38,6 +38,7 @@ const reasonWords = (reason: WaitReason): string => {
       return `${reason.kind} ${reason.error} ${quoted(reason.message)}`;
     case 'start':
     case 'compacted':
+    case 'rewound':
     case 'resumed':
       return reason.kind;
     default:

@@ -60,6 +60,8 @@ export type Action =
       readonly instructions?: string;
     }
   | { readonly type: 'AbortCompaction'; readonly compactionId: string }
+  /** Change files by a stored plan; what is done already is left as it is. */
+  | { readonly type: 'RestoreFiles'; readonly rewindId: string; readonly plan: string }
   /** Post TimerFired after `delayMs`, independent of the clock; `dueAt` is for display. */
   | {
       readonly type: 'ScheduleTimer';
@@ -120,6 +122,8 @@ export type NoticeKind =
   | 'nothingToDo'
   | 'retryLast'
   | 'compacted'
+  | 'checkpoint'
+  | 'rewound'
   | 'hook';
 export type ActionType = Action['type'];
 
@@ -171,6 +175,7 @@ export const answersTo: Readonly<Record<ActionType, Answers>> = {
     late: ['UsageReported'],
   },
   AbortCompaction: { ...NONE, late: ['UsageReported'] },
+  RestoreFiles: { ...NONE, last: ['Rewound'] },
   ScheduleTimer: { ...NONE, last: ['TimerFired'] },
   CancelTimer: NONE,
   DisplayText: NONE,

@@ -325,7 +325,76 @@ export type OtherEvent =
       }
     >;
 
-export type Event = UserEvent | LlmEvent | ToolEvent | HookEvent | OtherEvent;
+/** A file that changed between two checkpoints. `added`, `removed`: lines, of texts. */
+export type FileChange = {
+  /** Relative to the workspace. */
+  readonly path: string;
+  readonly change: 'created' | 'changed' | 'deleted';
+  readonly added?: Count;
+  readonly removed?: Count;
+};
+
+/** How many files changed; `files`: the first of them, by path. */
+export type ChangeSummary = {
+  readonly created: Count;
+  readonly changed: Count;
+  readonly deleted: Count;
+  readonly files: readonly FileChange[];
+};
+
+/** A file that a rewind did not take back. */
+export type FileLeft = { readonly path: string; readonly why: string };
+
+/** The conversation of a rewind: the first `kept` messages of the present one, then `messages`. */
+export type RewoundConversation = {
+  readonly kept: Count;
+  readonly messages: readonly Message[];
+  /** An estimate of its size. */
+  readonly contextTokens: Count;
+};
+
+export type RewindEvent =
+  /**
+   * The files are kept as they are now. `checkpoint`: sha256 of its manifest in the store of the
+   * workspace. `batchId`: the batch that changed them; null: a command of the user.
+   */
+  | Of<
+      'CheckpointTaken',
+      {
+        readonly checkpoint: string;
+        readonly batchId: string | null;
+        readonly changes: ChangeSummary;
+        /** Sentences about files that can't be taken back. */
+        readonly leftOut: readonly string[];
+      }
+    >
+  /**
+   * The session goes back to the entry `to`, or forward to it again. It carries what the runtime
+   * has found: the conversation there (absent: it stays), and the stored plan of the changes of
+   * files, by its sha256 (absent: files stay).
+   */
+  | Of<
+      'RewindRequested',
+      {
+        readonly rewindId: string;
+        readonly to: Count;
+        readonly direction: 'back' | 'forward';
+        readonly conversation?: RewoundConversation;
+        readonly plan?: string;
+      }
+    >
+  /** The files of a rewind are as planned, but for `left`. `checkpoint`: of its own changes. */
+  | Of<
+      'Rewound',
+      {
+        readonly rewindId: string;
+        readonly checkpoint: string | null;
+        readonly changes: ChangeSummary;
+        readonly left: readonly FileLeft[];
+      }
+    >;
+
+export type Event = UserEvent | LlmEvent | ToolEvent | HookEvent | OtherEvent | RewindEvent;
 export type EventType = Event['type'];
 export type On<T extends EventType> = Extract<Event, { readonly type: T }>;
 

@@ -126,6 +126,7 @@ const livenessFaults = (state: State): readonly string[] => {
     case 'CallingLlm':
     case 'Error':
     case 'Compacting':
+    case 'Rewinding':
     case 'ShuttingDown':
       return [];
     default:
@@ -448,6 +449,8 @@ const expectedReason = (
       return `cancelled ${expectedStopCause(before, event, stop)}`;
     case 'Compacting':
       return event.type === 'CompactionCompleted' ? 'compacted' : 'error';
+    case 'Rewinding':
+      return 'rewound';
     default:
       return null;
   }
@@ -620,6 +623,8 @@ const stateFlight = (state: State): readonly string[] => {
       return [`hook ${state.hookId}`];
     case 'Compacting':
       return [`compaction ${state.compactionId}`];
+    case 'Rewinding':
+      return [`rewind ${state.rewindId}`];
     default:
       return [];
   }

@@ -155,6 +155,7 @@ const FIELDS: { readonly [N in RestingState['name']]: Readonly<Record<string, Ki
   ExecutingTools: { batchId: 'text', calls: 'list', phase: 'object' },
   PostToolsHook: { phase: 'text', hookId: 'text', mutated: 'list', tree: 'text' },
   Compacting: { compactionId: 'text', length: 'number', mode: 'object' },
+  Rewinding: { rewindId: 'text', to: 'number', plan: 'text' },
   ShuttingDown: {},
 };
 

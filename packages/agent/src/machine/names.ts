@@ -12,6 +12,9 @@ type DefaultEvent =
   | 'SettingsChanged'
   | 'UsageReported'
   | 'UserHooksRan'
+  | 'CheckpointTaken'
+  | 'RewindRequested'
+  | 'Rewound'
   | 'Resumed';
 export type AgentTable = Table<State, Event, Action, TransientState['name'], DefaultEvent>;
 
@@ -30,7 +33,16 @@ export const agentMachine = machine<State, Event, Action>()({
     'BudgetExceeded',
     'Failed',
   ],
-  defaults: ['ShutdownRequested', 'SettingsChanged', 'UsageReported', 'UserHooksRan', 'Resumed'],
+  defaults: [
+    'ShutdownRequested',
+    'SettingsChanged',
+    'UsageReported',
+    'UserHooksRan',
+    'CheckpointTaken',
+    'RewindRequested',
+    'Rewound',
+    'Resumed',
+  ],
   ends: ['ShuttingDown'],
   states: {
     Ready: 'made, not yet opened',
@@ -46,6 +58,7 @@ export const agentMachine = machine<State, Event, Action>()({
     CheckingBudget: 'may another round be paid for?',
     GatheringAdditionalMessages: 'what the user typed meanwhile joins the results',
     Compacting: 'older messages are being summarised',
+    Rewinding: 'files are taken back, or brought forward again',
     Cancelled: 'the user or a hook stopped the turn',
     BudgetExceeded: 'a limit stopped the turn',
     Failed: 'the turn cannot go on',
@@ -84,6 +97,9 @@ export const agentMachine = machine<State, Event, Action>()({
     CompactionFailed: 'the summary could not be made',
     UsageReported: 'usage came late',
     UserHooksRan: 'hooks of the user ran',
+    CheckpointTaken: 'files are kept as they are now',
+    RewindRequested: 'the user takes back what was done, or goes forward again',
+    Rewound: 'the files of a rewind are as planned',
     Resumed: 'the session was opened again',
   },
 });

@@ -43,13 +43,17 @@ import type {
   CarriedOutcome,
   CarriedSession,
   CarriedWork,
+  ChangeSummary,
   Event,
+  FileChange,
+  FileLeft,
   HookEffect,
   InputMode,
   MachineUpgrade,
   ModelError,
   ModelErrorKind,
   QueuedInput,
+  RewoundConversation,
   StoppedCall,
   StopReason,
 } from './event.js';
@@ -473,6 +477,24 @@ const machineUpgradeShape = object<MachineUpgrade>({
   to: count,
   session: optional(carriedSessionShape),
 });
+const fileChangeShape = object<FileChange>({
+  path: text,
+  change: oneOf({ created: 1, changed: 1, deleted: 1 }),
+  added: optional(count),
+  removed: optional(count),
+});
+const changeSummaryShape = object<ChangeSummary>({
+  created: count,
+  changed: count,
+  deleted: count,
+  files: list(fileChangeShape),
+});
+const rewoundConversationShape = object<RewoundConversation>({
+  kept: count,
+  messages: list(messageShape),
+  contextTokens: count,
+});
+const fileLeftShape = object<FileLeft>({ path: text, why: text });
 export const eventShape = variant<Event, 'type'>('type', {
   ...userEventCases,
   TextDelta: { at: finite, requestId: text, text },
@@ -550,5 +572,27 @@ export const eventShape = variant<Event, 'type'>('type', {
     stoppedAt: optional(count),
     upgrade: optional(machineUpgradeShape),
     judged: optional(list(judgedCallShape)),
+  },
+  CheckpointTaken: {
+    at: finite,
+    checkpoint: text,
+    batchId: nullable(text),
+    changes: changeSummaryShape,
+    leftOut: list(text),
+  },
+  RewindRequested: {
+    at: finite,
+    rewindId: text,
+    to: count,
+    direction: oneOf({ back: 1, forward: 1 }),
+    conversation: optional(rewoundConversationShape),
+    plan: optional(text),
+  },
+  Rewound: {
+    at: finite,
+    rewindId: text,
+    checkpoint: nullable(text),
+    changes: changeSummaryShape,
+    left: list(fileLeftShape),
   },
 });

@@ -14,6 +14,7 @@ import type {
   HookEffect,
   ModelError,
   QueuedInput,
+  RewoundConversation,
   StopReason,
 } from './event.js';
 import type { AssistantMessage } from './message.js';
@@ -102,6 +103,7 @@ export type WaitReason =
       readonly message: string;
     }
   | { readonly kind: 'compacted' }
+  | { readonly kind: 'rewound' }
   | { readonly kind: 'resumed' };
 
 /**
@@ -194,6 +196,18 @@ export type RestingState =
             };
       }
     >
+  | Named<
+      'Rewinding',
+      {
+        readonly rewindId: string;
+        /** The entry to which the session goes. */
+        readonly to: number;
+        /** sha256 of the stored plan. */
+        readonly plan: string;
+        /** The conversation when the files are done; absent: it stays. */
+        readonly conversation?: RewoundConversation;
+      }
+    >
   | Named<'ShuttingDown'>;
 
 /** A reply in the transient states between its arrival and the tools. */
@@ -273,6 +287,7 @@ export const turnRuns = (state: State): boolean => {
   switch (state.name) {
     case 'Ready':
     case 'WaitingForUserInput':
+    case 'Rewinding':
     case 'ShuttingDown':
       return false;
     case 'Compacting':
@@ -296,8 +311,9 @@ export const turnRuns = (state: State): boolean => {
   }
 };
 
-/** Whether the program is working: a turn runs, or a compaction before one. */
-export const isBusy = (state: State): boolean => turnRuns(state) || state.name === 'Compacting';
+/** Whether the program is working: a turn runs, a compaction before one, or a rewind. */
+export const isBusy = (state: State): boolean =>
+  turnRuns(state) || state.name === 'Compacting' || state.name === 'Rewinding';
 
 /** Dollars spent; null if the price of a call is unknown. */
 export const knownCostUsd = (state: State): number | null =>

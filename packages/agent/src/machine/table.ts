@@ -29,6 +29,7 @@ import { hearHooks } from './moves/hooks.js';
 import * as reply from './moves/reply.js';
 import { sendCall } from './moves/request.js';
 import * as retry from './moves/retry.js';
+import * as rewind from './moves/rewind.js';
 import * as session from './moves/shutdown-and-resume.js';
 import { changeSettings } from './moves/shutdown-and-resume.js';
 import { startBatch } from './moves/start-calls.js';
@@ -47,6 +48,7 @@ const NO_TOOLS = late('no tool is running');
 const NO_APPROVAL = late('no call awaits approval');
 const NOT_WAITING = late('nothing is waiting for a retry');
 const NO_TIMER = late('stale: the wait was already over');
+const REWINDS = late('files are being taken back; it takes a moment');
 const STALE_REPLY = late('stale: it belongs to an old request');
 const STALE_HOOK = late('stale: it belongs to an old hook');
 /** Only usage counts. */
@@ -83,6 +85,16 @@ const turnRuns = {
   RetryLast: BUSY,
   EditQueue: EDIT,
   CompactRequested: BUSY,
+  ApproveBudget: RAISE,
+  InputFailed: fault('input is read only between turns'),
+};
+const whileRewinding = {
+  Start: IS_OPEN,
+  UserInput: { stay: queueInput },
+  RetryLast: REWINDS,
+  CancelTurn: REWINDS,
+  EditQueue: EDIT,
+  CompactRequested: REWINDS,
   ApproveBudget: RAISE,
   InputFailed: fault('input is read only between turns'),
 };
@@ -154,6 +166,11 @@ export const table: AgentTable = {
           { to: 'WaitingForUserInput', then: turn.approveLimit },
         ],
         InputFailed: { to: 'Failed', then: turn.failInput },
+        RewindRequested: [
+          { when: rewind.isImpossible, to: 'WaitingForUserInput', then: rewind.refuseRewind },
+          { when: rewind.changesFiles, to: 'Rewinding', then: rewind.beginRewind },
+          { to: 'WaitingForUserInput', then: rewind.rewindConversation },
+        ],
         Resumed: [OLD_EPOCH, { stay: session.goOnWaiting }],
       },
     },
@@ -462,6 +479,20 @@ export const table: AgentTable = {
       },
     },
 
+    Rewinding: {
+      rest: rewind.restoreFiles,
+      on: {
+        ...noTimer,
+        ...noWork,
+        ...whileRewinding,
+        Rewound: [
+          { when: rewind.isOtherRewind, stay: rewind.ignoreRewound },
+          { to: 'WaitingForUserInput', then: rewind.finishRewind },
+        ],
+        Resumed: [OLD_EPOCH, { to: 'Rewinding', then: session.rewindSame }],
+      },
+    },
+
     Cancelled: {
       always: [
         { when: stop.queueGoesOn, to: 'WaitingForUserInput', then: stop.returnAndSendQueue },
@@ -493,6 +524,9 @@ export const table: AgentTable = {
     SettingsChanged: { stay: changeSettings },
     UsageReported: { stay: countReported },
     UserHooksRan: { stay: hearHooks },
+    CheckpointTaken: { stay: rewind.noteCheckpoint },
+    RewindRequested: { stay: rewind.ignoreRewind },
+    Rewound: { stay: rewind.ignoreRewound },
     Resumed: { stay: session.goOn },
   },
 };

@@ -39,6 +39,7 @@ export const finishReasonOf = ({
     case 'start':
     case 'error':
     case 'compacted':
+    case 'rewound':
     case 'resumed':
       return null;
     default:

@@ -3,25 +3,8 @@
  * changes can be taken back. Types only.
  */
 
-import type { Count } from '@pawl/machine/kernel/shape';
+import type { ChangeSummary, FileLeft } from '../machine/event.js';
 import type { JudgedCall } from '../policy/judged-call.js';
-
-/** A file that changed between two checkpoints, for people. `added`, `removed`: lines of texts. */
-export type FileChange = {
-  /** Relative to the workspace. */
-  readonly path: string;
-  readonly change: 'created' | 'changed' | 'deleted';
-  readonly added?: Count;
-  readonly removed?: Count;
-};
-
-export type ChangeSummary = {
-  readonly created: Count;
-  readonly changed: Count;
-  readonly deleted: Count;
-  /** The first of them, by path. */
-  readonly files: readonly FileChange[];
-};
 
 /** `checkpoint`: sha256 of its manifest. */
 export type TakenCheckpoint = {
@@ -42,8 +25,6 @@ export type RestoreRequest = {
   /** Also move branches, HEAD and the index back where the agent left them as they are. */
   readonly refs: boolean;
 };
-
-export type FileLeft = { readonly path: string; readonly why: string };
 
 /** What a restore would do. `plan`: sha256 of the stored plan; null if nothing is to be done. */
 export type RestorePlan = {

@@ -68,6 +68,9 @@ export const perform = (action: Action, state: State, performers: Performers): v
     case 'AbortCompaction':
       performers.compactions.abort(action.compactionId);
       break;
+    case 'RestoreFiles':
+      performers.checkpoints.restore(action.rewindId, action.plan);
+      break;
     case 'ScheduleTimer':
       performers.timers.after(action.timerId, action.delayMs);
       break;

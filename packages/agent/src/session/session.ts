@@ -399,6 +399,7 @@ export const reasonText = (reason: WaitReason): string => {
       return reason.message;
     case 'start':
     case 'compacted':
+    case 'rewound':
     case 'resumed':
       return '';
     default:

@@ -521,6 +521,7 @@ const answerForReason = (reason: WaitReason): TurnAnswer => {
       return { kind: 'failed', error: reason.error, message: reason.message };
     case 'start':
     case 'compacted':
+    case 'rewound':
     case 'resumed':
       return stopped('end_turn');
     default:

@@ -137,6 +137,7 @@ const endingOfReason = (reason: WaitReason): ExitEnding => {
       return { exit: exitOfFailure[reason.error], reason: reason.error, message };
     case 'start':
     case 'compacted':
+    case 'rewound':
     case 'resumed':
       return { exit: exitCodes.done, reason: reason.kind, message };
     default:

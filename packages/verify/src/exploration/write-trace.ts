@@ -75,6 +75,18 @@ const previewWords = (preview: CallPreview): readonly string[] => {
   }
 };
 
+const rewindWords = ({
+  rewindId,
+  to,
+  conversation,
+  plan,
+}: On<'RewindRequested'>): readonly string[] => [
+  rewindId,
+  String(to),
+  ...(conversation === undefined ? [] : [`kept=${conversation.kept}`]),
+  ...(plan === undefined ? [] : [`plan=${plan}`]),
+];
+
 /** The arguments of an event in a trace line. */
 const eventWords = (event: Event): readonly string[] => {
   switch (event.type) {
@@ -119,6 +131,12 @@ const eventWords = (event: Event): readonly string[] => {
       return [event.compactionId, quote(event.summary), ...usageWords(event.usage)];
     case 'CompactionFailed':
       return [event.compactionId, quote(event.message), ...usageWords(event.usage)];
+    case 'CheckpointTaken':
+      return [event.checkpoint, ...event.leftOut.map((text) => `left=${quote(text)}`)];
+    case 'RewindRequested':
+      return rewindWords(event);
+    case 'Rewound':
+      return [event.rewindId, ...event.left.map(({ path }) => `left=${quote(path)}`)];
     default:
       return workWords(event);
   }

@@ -148,6 +148,7 @@ export const loom: Projection = {
     ExecutingTools: ['ExecutingTools'],
     PostToolsHook: ['PostToolsHook'],
     Compacting: ['WaitingForUserInput', 'CallingLlm'],
+    Rewinding: ['WaitingForUserInput'],
     ShuttingDown: ['ShuttingDown'],
   },
   settings: {

@@ -157,6 +157,7 @@ export const minimal: Projection = {
     ExecutingTools: ['ExecutingTools'],
     PostToolsHook: ['ExecutingTools'],
     Compacting: ['WaitingForUserInput', 'CallingLlm'],
+    Rewinding: ['WaitingForUserInput'],
     ShuttingDown: ['ShuttingDown'],
   },
   settings: {

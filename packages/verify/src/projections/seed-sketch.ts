@@ -175,6 +175,7 @@ export const sketch: Projection = {
     ExecutingTools: ['RunningTool'],
     PostToolsHook: ['CheckingGitCommits', 'RunningAutoformatters'],
     Compacting: ['Compacting', 'GatheringAdditionalMessages', ...sending],
+    Rewinding: ['WaitingForUserInput'],
     ShuttingDown: ['Ready'],
   },
   settings: {

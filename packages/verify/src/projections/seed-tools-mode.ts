@@ -174,6 +174,7 @@ export const tools: Projection = {
     ExecutingTools: [EXECUTING],
     PostToolsHook: [EXECUTING],
     Compacting: [INIT, EXECUTING, DONE],
+    Rewinding: [INIT, DONE],
     ShuttingDown: [INIT],
   },
   settings: toolsMode,

@@ -24,6 +24,7 @@ import { forceBatch, settleForShutdown } from './batch-events.js';
 import { isSpendingId } from './budget.js';
 import { hookAgain } from './hooks.js';
 import { retractPartial } from './request.js';
+import { noteCutRewind } from './rewind.js';
 import { endInvalid, restartBatch, spendingIn } from './start-calls.js';
 import { keepPartial } from './stop.js';
 import { remainingTimer, resetClock, resumeClock, schedule } from './timers.js';
@@ -62,6 +63,8 @@ const leave = (state: RestingState, event: On<'ShutdownRequested'>): SessionUpda
         session: state.session,
         actions: [{ type: 'AbortCompaction', compactionId: state.compactionId }],
       };
+    case 'Rewinding':
+      return { session: noteCutRewind(state.session), actions: [] };
     case 'Ready':
     case 'WaitingForUserInput':
     case 'Error':
@@ -122,6 +125,7 @@ const inFlight = (state: RestingState): readonly Action[] => {
     case 'CallingLlm':
     case 'Error':
     case 'Compacting':
+    case 'Rewinding':
     case 'ExecutingTools':
     case 'Ready':
     case 'WaitingForUserInput':
@@ -191,6 +195,12 @@ export const compactSame = (
   state: In<'Compacting'>,
   event: On<'Resumed'>,
 ): MoveTo<'Compacting'> => {
+  const { session, actions } = opened(state, event);
+  return go({ ...state, session }, ...actions);
+};
+
+/** Goes on with the same plan. */
+export const rewindSame = (state: In<'Rewinding'>, event: On<'Resumed'>): MoveTo<'Rewinding'> => {
   const { session, actions } = opened(state, event);
   return go({ ...state, session }, ...actions);
 };
