@@ -4,6 +4,7 @@ import type { Action } from '../machine/action.js';
 import type { State } from '../machine/state.js';
 import { createTimers, type Timers } from '../platform/clock.js';
 import { HookRuns } from './after-tool-hooks.js';
+import { CheckpointRuns } from './checkpoint-runs.js';
 import { Compactions } from './compaction.js';
 import type { Equipment, PerformedSession, RunningSession } from './equipment.js';
 import { Previews } from './judge-call.js';
@@ -20,6 +21,7 @@ export type Performers = {
   readonly hooks: HookRuns;
   /** null: the user has no hooks. */
   readonly userHooks: UserHookRuns | null;
+  readonly checkpoints: CheckpointRuns;
   readonly timers: Timers;
   readonly shutDown: () => void;
 };
@@ -48,6 +50,7 @@ export const prepare = (
 export const perform = (action: Action, state: State, performers: Performers): void => {
   switch (action.type) {
     case 'SendLlmRequest':
+      void performers.checkpoints.settle(); // beside the request
       performers.models.send(action.requestId, action.length, state);
       break;
     case 'AbortLlmRequest':
@@ -69,7 +72,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.compactions.abort(action.compactionId);
       break;
     case 'RestoreFiles':
-      performers.checkpoints.restore(action.rewindId, action.plan);
+      void performers.checkpoints.restore(action.rewindId, action.plan);
       break;
     case 'ScheduleTimer':
       performers.timers.after(action.timerId, action.delayMs);
@@ -91,8 +94,11 @@ export const perform = (action: Action, state: State, performers: Performers): v
     case 'Shutdown':
       performers.shutDown();
       break;
-    case 'RequestApproval': // this and all that follow are for watchers
     case 'PromptForInput':
+      void performers.checkpoints.settle();
+      void performers.userHooks?.asked(action, state);
+      break;
+    case 'RequestApproval': // this and all that follow are for watchers
       void performers.userHooks?.asked(action, state);
       break;
     case 'DisplayText':
@@ -126,7 +132,12 @@ export const createPerformers = (
   { journal, opened, state, post, shutDown, userHooks: shared }: PerformedSession,
 ): Performers => {
   const userHooks = shared === undefined ? createUserHookRuns(equipment, opened, post) : shared;
-  const session: RunningSession = { journal, state, post, userHooks };
+  const checkpoints = new CheckpointRuns(
+    equipment.checkpoints ?? null,
+    post,
+    () => equipment.jobs.list().length > 0,
+  );
+  const session: RunningSession = { journal, state, post, userHooks, checkpoints };
   const tools = new ToolRuns(equipment, session);
   const remember = (): Promise<void> => tools.remember();
   return {
@@ -136,6 +147,7 @@ export const createPerformers = (
     previews: new Previews(equipment, session, remember),
     hooks: new HookRuns(equipment, session, remember),
     userHooks,
+    checkpoints,
     timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),
     shutDown,
   };
