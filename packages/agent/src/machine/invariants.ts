@@ -211,9 +211,11 @@ const lostInputs = (
   const { queue, conversation } = state.session;
   const isSame = queue === before.session.queue && conversation === before.session.conversation;
   if (event.type === 'EditQueue' || (isSame && typed.length === 0)) return [];
+  const isRewind = event.type === 'RewindRequested' || event.type === 'Rewound';
   const had = [
     ...before.session.queue.map((item) => item.text),
-    ...userTexts(before.session.conversation.open),
+    // The user takes the conversation back, with what was not answered in it.
+    ...(isRewind ? [] : userTexts(before.session.conversation.open)),
     ...typed,
   ];
   const restored = actions.flatMap((action) =>
@@ -251,13 +253,15 @@ const silence = (
   ];
 };
 
-/** Only compaction replaces what was answered: docs/rules.md#append-only. */
+/** Only these replace what was answered: docs/rules.md#append-only. */
+const REPLACES = new Set<Event['type']>(['CompactionCompleted', 'RewindRequested', 'Rewound']);
+
 const editedMessages = (
   before: Conversation,
   after: Conversation,
   event: Event,
 ): readonly string[] =>
-  after.closed.continues(before.closed) || event.type === 'CompactionCompleted'
+  after.closed.continues(before.closed) || REPLACES.has(event.type)
     ? []
     : [brokenRule('append-only', 'a message that was answered has been changed')];
 

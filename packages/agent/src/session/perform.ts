@@ -12,6 +12,9 @@ import { ModelCalls } from './model-call.js';
 import { ToolRuns } from './tool-run.js';
 import { UserHookRuns } from './user-hooks.js';
 
+/** Changes files by stored plans, and posts Rewound. */
+type FileRestores = { restore(rewindId: string, plan: string): void };
+
 export type Performers = {
   readonly models: ModelCalls;
   readonly compactions: Compactions;
@@ -21,6 +24,7 @@ export type Performers = {
   /** null: the user has no hooks. */
   readonly userHooks: UserHookRuns | null;
   readonly timers: Timers;
+  readonly checkpoints: FileRestores;
   readonly shutDown: () => void;
 };
 
@@ -120,6 +124,19 @@ export const createUserHookRuns = (
   return new UserHookRuns(userHooks, redactor, post, ended);
 };
 
+/** Of a session whose workspace has no checkpoints. */
+const noRestores = (post: Post): FileRestores => ({
+  restore: (rewindId) =>
+    post({
+      type: 'Rewound',
+      rewindId,
+      checkpoint: null,
+      changes: { created: 0, changed: 0, deleted: 0, files: [] },
+      left: [],
+      note: 'No file was taken back: this session has no checkpoints of its files.',
+    }),
+});
+
 /** The performers of one session. They post all their results. */
 export const createPerformers = (
   equipment: Equipment,
@@ -136,6 +153,7 @@ export const createPerformers = (
     previews: new Previews(equipment, session, remember),
     hooks: new HookRuns(equipment, session, remember),
     userHooks,
+    checkpoints: noRestores(post),
     timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),
     shutDown,
   };
