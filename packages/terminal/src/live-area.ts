@@ -364,6 +364,8 @@ const stateText = (state: State, now: number): Safe => {
       return phaseWords[state.phase];
     case 'Compacting':
       return safe`summarising the conversation to free context`;
+    case 'Rewinding':
+      return safe`taking files back`;
     case 'ShuttingDown':
       return safe`closing`;
     default:

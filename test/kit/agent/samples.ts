@@ -206,6 +206,7 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
   },
   CheckpointTaken: {
     checkpoint: 'ab'.repeat(32),
+    by: 'agent',
     batchId: 'batch-1',
     changes,
     leftOut: ['big.iso has 30 MB'],
@@ -219,13 +220,15 @@ const bodies: { readonly [T in EventType]: Omit<On<T>, 'type' | 'at'> } = {
       messages: [{ role: 'user', parts: [{ type: 'text', origin: 'user', text: 'hi' }] }],
       contextTokens: 1,
     },
-    plan: 'cd'.repeat(32),
+    files: { plan: 'cd'.repeat(32) },
+    note: 'src/a.ts is as it was',
   },
   Rewound: {
     rewindId: 'rewind-1',
     checkpoint: null,
     changes,
     left: [{ path: 'b.ts', why: 'somebody else changed it' }],
+    note: 'src/a.ts is as it was',
   },
   Resumed: {
     epoch: 1,

@@ -210,7 +210,7 @@ const rewindRequested = (words: Words): Body<'RewindRequested'> => {
     ...(kept === undefined
       ? {}
       : { conversation: { kept: Number(kept), messages, contextTokens: 10 } }),
-    ...(plan === undefined ? {} : { plan }),
+    ...(plan === undefined ? {} : { files: { plan } }),
   };
 };
 
@@ -271,6 +271,7 @@ const parsers: Parsers = {
   UserHooksRan: userHooksRan,
   CheckpointTaken: (words) => ({
     checkpoint: words.next('a checkpoint'),
+    by: 'agent',
     batchId: 'batch-1',
     changes: NO_CHANGES,
     leftOut: several(words, 'left'),
@@ -285,6 +286,7 @@ const parsers: Parsers = {
       files: [{ path: 'src/a.ts', change: 'changed', added: 12, removed: 3 }],
     },
     left: several(words, 'left').map((path) => ({ path, why: 'somebody else changed it' })),
+    note: 'src/a.ts is as it was: read it again before you edit it.',
   }),
   UsageReported: (words) => ({ usageId: words.next('an id'), usage: usageOr(words, usualUsage) }),
 };

@@ -15,6 +15,7 @@ export const askedActions: Readonly<Record<string, string>> = {
   'WaitingForUserInput/ApproveBudget/3': 'DisplayNotice, PromptForInput',
   'WaitingForUserInput/ShutdownRequested/0': 'Shutdown',
   'WaitingForUserInput/UserHooksRan/0': 'DisplayWarning',
+  'WaitingForUserInput/RewindRequested/2': 'DisplayNotice, PromptForInput',
   'WaitingForUserInput/Resumed/1': 'PromptForInput',
   'WaitingForUserInput//0': 'DisplayNotice, PromptForInput',
   'WaitingForUserInput//1': 'StartCompaction',

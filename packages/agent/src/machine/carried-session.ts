@@ -145,6 +145,8 @@ class SessionFromEvents {
   #usage = noUsage;
   #at = 0;
   readonly #counted = new Set<string>();
+  /** Whose files are being taken back. */
+  #rewind: On<'RewindRequested'> | null = null;
 
   constructor(model: string) {
     this.#model = model;
@@ -231,6 +233,13 @@ class SessionFromEvents {
         return;
       case 'UsageReported':
         this.#count(event.usageId, event.usage);
+        return;
+      case 'RewindRequested':
+        this.#rewind = event;
+        if (event.files === undefined) this.#goBack();
+        return;
+      case 'Rewound':
+        if (this.#rewind?.rewindId === event.rewindId) this.#goBack();
         return;
       default:
         return;
@@ -422,6 +431,17 @@ class SessionFromEvents {
     this.#queue = this.#queue.filter(({ mode }) => mode !== 'steer');
   }
 
+  #goBack(): void {
+    const conversation = this.#rewind?.conversation;
+    this.#rewind = null;
+    if (conversation === undefined) return;
+    const { kept, messages } = conversation;
+    this.#conversation = conversationFrom([
+      ...messagesOf(this.#conversation).slice(0, kept),
+      ...messages,
+    ]);
+  }
+
   #summarise(summary: string): void {
     this.#closeBatch(interruptedText(''), MISSING);
     const length = compactableLength(this.#conversation);
@@ -490,6 +510,8 @@ const isNeeded = (event: Event): boolean => {
     case 'ToolStarted':
     case 'ToolCompleted':
     case 'CompactionCompleted':
+    case 'RewindRequested':
+    case 'Rewound':
       return true;
     default:
       return false;

@@ -362,6 +362,7 @@ export type RewindEvent =
       'CheckpointTaken',
       {
         readonly checkpoint: string;
+        readonly by: 'agent' | 'user';
         readonly batchId: string | null;
         readonly changes: ChangeSummary;
         /** Sentences about files that can't be taken back. */
@@ -371,7 +372,7 @@ export type RewindEvent =
   /**
    * The session goes back to the entry `to`, or forward to it again. It carries what the runtime
    * has found: the conversation there (absent: it stays), and the stored plan of the changes of
-   * files, by its sha256 (absent: files stay).
+   * files, by its sha256 (absent: files stay). `note`: for the model, with the next request.
    */
   | Of<
       'RewindRequested',
@@ -380,10 +381,15 @@ export type RewindEvent =
         readonly to: Count;
         readonly direction: 'back' | 'forward';
         readonly conversation?: RewoundConversation;
-        readonly plan?: string;
+        readonly files?: { readonly plan: string };
+        readonly note?: string;
       }
     >
-  /** The files of a rewind are as planned, but for `left`. `checkpoint`: of its own changes. */
+  /**
+   * The files of a rewind are as planned, but for `left`. `checkpoint`: of its own changes; null:
+   * nothing changed. `note`: what the model has to know of its files; where none could be taken
+   * back, why.
+   */
   | Of<
       'Rewound',
       {
@@ -391,6 +397,7 @@ export type RewindEvent =
         readonly checkpoint: string | null;
         readonly changes: ChangeSummary;
         readonly left: readonly FileLeft[];
+        readonly note: string | null;
       }
     >;
 

@@ -211,9 +211,11 @@ const lostInputs = (
   const { queue, conversation } = state.session;
   const isSame = queue === before.session.queue && conversation === before.session.conversation;
   if (event.type === 'EditQueue' || (isSame && typed.length === 0)) return [];
+  const isRewind = event.type === 'RewindRequested' || event.type === 'Rewound';
   const had = [
     ...before.session.queue.map((item) => item.text),
-    ...userTexts(before.session.conversation.open),
+    // The user takes the conversation back, with what was not answered in it.
+    ...(isRewind ? [] : userTexts(before.session.conversation.open)),
     ...typed,
   ];
   const restored = actions.flatMap((action) =>
@@ -229,7 +231,13 @@ const lostInputs = (
   return had.map((text) => brokenRule('nothing-typed-is-lost', `"${text.slice(0, 40)}" is lost`));
 };
 
-const displayOnly = new Set<Event['type']>(['ReasoningDelta', 'ToolCallDelta', 'ToolProgress']);
+/** Events that are for display, or a record of the world. */
+const displayOnly = new Set<Event['type']>([
+  'ReasoningDelta',
+  'ToolCallDelta',
+  'ToolProgress',
+  'CheckpointTaken',
+]);
 
 const silence = (
   before: State,
@@ -251,13 +259,15 @@ const silence = (
   ];
 };
 
-/** Only compaction replaces what was answered: docs/rules.md#append-only. */
+/** Only these replace what was answered: docs/rules.md#append-only. */
+const REPLACES = new Set<Event['type']>(['CompactionCompleted', 'RewindRequested', 'Rewound']);
+
 const editedMessages = (
   before: Conversation,
   after: Conversation,
   event: Event,
 ): readonly string[] =>
-  after.closed.continues(before.closed) || event.type === 'CompactionCompleted'
+  after.closed.continues(before.closed) || REPLACES.has(event.type)
     ? []
     : [brokenRule('append-only', 'a message that was answered has been changed')];
 
@@ -665,6 +675,8 @@ export const endedBy = (event: Event): string | null => {
     case 'CompactionCompleted':
     case 'CompactionFailed':
       return `compaction ${event.compactionId}`;
+    case 'Rewound':
+      return `rewind ${event.rewindId}`;
     default:
       return null;
   }
@@ -704,6 +716,12 @@ const applyToWork = (going: Set<string>, action: Action): void => {
       break;
     case 'AbortCompaction':
       going.delete(`compaction ${action.compactionId}`);
+      break;
+    case 'RestoreFiles':
+      going.add(`rewind ${action.rewindId}`);
+      break;
+    case 'Shutdown': // a restore can't be aborted; the runtime waits for it before it asks to close
+      for (const work of going) if (work.startsWith('rewind ')) going.delete(work);
       break;
     case 'ScheduleTimer':
       going.add(inTimer(action.timerId));

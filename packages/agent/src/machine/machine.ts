@@ -5,7 +5,7 @@ import { type Machine, refuseEvent } from '@pawl/machine/kernel/machine';
 import { faultIn, isRecord, list, nullable } from '@pawl/machine/kernel/shape';
 import type { Action } from './action.js';
 import { stateBefore } from './carried-session.js';
-import { emptyConversation } from './conversation.js';
+import { type Conversation, emptyConversation } from './conversation.js';
 import type { Event } from './event.js';
 import type { Message } from './message.js';
 import { noStreaks } from './moves/tool-batch.js';
@@ -49,6 +49,13 @@ export const agent: Machine<State, Event, Action> = {
 
 /** One step of the machine: the same state and event give the same result. */
 export const step = agent.step;
+
+/**
+ * The conversation of a state as closing the session now would leave it: each call has its result,
+ * and text of a reply that broke off is stored.
+ */
+export const settledConversation = (state: State): Conversation =>
+  agent.stepUnchecked(state, { type: 'ShutdownRequested', at: 0 }).state.session.conversation;
 
 /** The state of a new session, before Start. */
 export const initialState = (settings: Settings): In<'Ready'> => {

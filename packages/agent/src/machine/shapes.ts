@@ -576,6 +576,7 @@ export const eventShape = variant<Event, 'type'>('type', {
   CheckpointTaken: {
     at: finite,
     checkpoint: text,
+    by: oneOf({ agent: 1, user: 1 }),
     batchId: nullable(text),
     changes: changeSummaryShape,
     leftOut: list(text),
@@ -586,7 +587,8 @@ export const eventShape = variant<Event, 'type'>('type', {
     to: count,
     direction: oneOf({ back: 1, forward: 1 }),
     conversation: optional(rewoundConversationShape),
-    plan: optional(text),
+    files: optional(object({ plan: text })),
+    note: optional(text),
   },
   Rewound: {
     at: finite,
@@ -594,5 +596,6 @@ export const eventShape = variant<Event, 'type'>('type', {
     checkpoint: nullable(text),
     changes: changeSummaryShape,
     left: list(fileLeftShape),
+    note: nullable(text),
   },
 });

@@ -167,9 +167,9 @@ export const table: AgentTable = {
         ],
         InputFailed: { to: 'Failed', then: turn.failInput },
         RewindRequested: [
-          { when: rewind.isImpossible, to: 'WaitingForUserInput', then: rewind.refuseRewind },
+          { when: rewind.isImpossible, stay: rewind.refuseRewind },
           { when: rewind.changesFiles, to: 'Rewinding', then: rewind.beginRewind },
-          { to: 'WaitingForUserInput', then: rewind.rewindConversation },
+          { to: 'WaitingForUserInput', then: rewind.replaceConversation },
         ],
         Resumed: [OLD_EPOCH, { stay: session.goOnWaiting }],
       },

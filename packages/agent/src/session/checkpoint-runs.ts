@@ -2,8 +2,9 @@
 
 import type { RewindEvent } from '../machine/event.js';
 import { attempt } from '../platform/attempt.js';
+import { plural } from '../platform/text.js';
 import type { JudgedCall } from '../policy/judged-call.js';
-import type { Checkpoints } from '../ports/checkpoints.js';
+import type { Checkpoints, Restored } from '../ports/checkpoints.js';
 import type { Post } from './loop.js';
 
 /** Calls that may have changed files since the last checkpoint. `batchId`: null: the user's. */
@@ -12,6 +13,35 @@ type Ended = { readonly batchId: string | null; readonly calls: JudgedCall[] };
 const NOTHING_CHANGED = { created: 0, changed: 0, deleted: 0, files: [] } as const;
 
 type Taken = Extract<RewindEvent, { readonly type: 'CheckpointTaken' }>;
+
+const LISTED_MAX = 10;
+
+const list = (texts: readonly string[], total: number): string => {
+  const more = total - Math.min(texts.length, LISTED_MAX);
+  const shown = texts.slice(0, LISTED_MAX).join(', ');
+  return more > 0 ? `${shown} and ${more} more` : shown;
+};
+
+/** What the model has to know about its files; null: they are as its conversation says. */
+const noteOf = ({ changes, left }: Restored, keepsConversation: boolean): string | null => {
+  const { created, changed, deleted, files } = changes;
+  const total = created + changed + deleted;
+  const paths = files.map(({ path }) => path);
+  const back =
+    keepsConversation && total > 0
+      ? [
+          `The user took back changes of ${plural(total, 'file')}: ${list(paths, total)}. Read ` +
+            'them again before you edit.',
+        ]
+      : [];
+  const reasons = left.map(({ path, why }) => `${path} (${why})`);
+  const stay =
+    left.length === 0
+      ? []
+      : [`The user took back earlier work; as it was stays: ${list(reasons, left.length)}.`];
+  const texts = [...back, ...stay];
+  return texts.length === 0 ? null : texts.join(' ');
+};
 
 export class CheckpointRuns {
   readonly #checkpoints: Checkpoints | null;
@@ -82,11 +112,12 @@ export class CheckpointRuns {
     if (taken.kind === 'fault')
       return this.#tell({
         checkpoint: '',
+        by,
         batchId,
         changes: NOTHING_CHANGED,
         leftOut: [`What these calls changed can’t be taken back: ${taken.fault.message}`],
       });
-    if (taken.value !== null) return this.#tell({ ...taken.value, batchId });
+    if (taken.value !== null) return this.#tell({ ...taken.value, by, batchId });
   }
 
   /** Resolves when the event is applied, or the session has ended. */
@@ -98,7 +129,7 @@ export class CheckpointRuns {
   }
 
   /** Performs RestoreFiles. Never rejects; always posts its end. */
-  async restore(rewindId: string, plan: string): Promise<void> {
+  async restore(rewindId: string, plan: string, keepsConversation: boolean): Promise<void> {
     const restored = await attempt(async () => {
       if (this.#checkpoints === null) throw new Error('this session keeps no checkpoints');
       return this.#checkpoints.restore(plan);
@@ -111,7 +142,8 @@ export class CheckpointRuns {
             changes: NOTHING_CHANGED,
             left: [{ path: '.', why: restored.fault.message }],
           };
-    this.#post({ type: 'Rewound', rewindId, ...outcome });
+    const note = noteOf(outcome, keepsConversation);
+    this.#post({ type: 'Rewound', rewindId, ...outcome, note });
   }
 
   async close(): Promise<void> {

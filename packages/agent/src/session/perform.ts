@@ -72,7 +72,11 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.compactions.abort(action.compactionId);
       break;
     case 'RestoreFiles':
-      void performers.checkpoints.restore(action.rewindId, action.plan);
+      void performers.checkpoints.restore(
+        action.rewindId,
+        action.plan,
+        state.name === 'Rewinding' && state.conversation === undefined,
+      );
       break;
     case 'ScheduleTimer':
       performers.timers.after(action.timerId, action.delayMs);

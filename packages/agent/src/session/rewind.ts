@@ -11,7 +11,7 @@ import type {
   RewoundConversation,
 } from '../machine/event.js';
 import { step } from '../machine/machine.js';
-import { rewoundConversation } from '../machine/moves/rewind.js';
+import { rewindConversation } from '../machine/moves/rewind.js';
 import type { State } from '../machine/state.js';
 import { callTitle } from '../policy/judged-call.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
@@ -124,7 +124,6 @@ class TimelineReader {
   readonly #ends = new Map<string, number>();
   #undone: { seq: number; points: Draft[] }[] = [];
   #inputs: { readonly seq: number; readonly text: string }[] = [];
-  #rewind: On<'RewindRequested'> | null = null;
   #seq = 0;
 
   see(seq: number, event: Event, before: State, state: State): void {
@@ -178,8 +177,6 @@ class TimelineReader {
       if (checkpoint !== '') this.#checkpoints.push({ id: checkpoint, seq: end });
       this.#addTo(batchId, changes);
     }
-    if (event.type === 'RewindRequested' && state !== before && before.name !== state.name)
-      this.#rewind = event;
     if (event.type === 'RewindRequested' && state !== before) this.#go(seq, event);
     if (event.type === 'Rewound' && before.name === 'Rewinding' && event.checkpoint !== null)
       this.#checkpoints.push({ id: event.checkpoint, seq });
@@ -293,7 +290,10 @@ export const planRewind = async (
       : { plan: null, changes: NO_CHANGES, left: [] };
   const target = state.session;
   const rewound = conversation
-    ? rewoundConversation(present.session.conversation, target.conversation, target.contextTokens)
+    ? {
+        ...rewindConversation(present.session.conversation, target.conversation),
+        contextTokens: target.contextTokens,
+      }
     : null;
   const messages = rewound === null ? 0 : countMessages(present) - countMessages(state);
   return {

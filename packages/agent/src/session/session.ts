@@ -275,7 +275,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       to,
       direction,
       ...(conversation === null ? {} : { conversation }),
-      ...(plan === null ? {} : { plan }),
+      ...(plan === null ? {} : { files: { plan } }),
     });
     const done = plan === null ? null : await rewound;
     if (done === null) return report;

@@ -82,7 +82,7 @@ export const stepper =
       if (branch.when !== undefined && !branch.when(state, event)) continue;
       const next = branch.move(state, event);
       if (!branch.plain) return settleState(compiled, state, event, branch, next);
-      const diagnostics = next.late === undefined ? NONE : [lateIn(state, event, next.late)];
+      const diagnostics = reasonsIn(state, event, next);
       return { state: next.state, actions: next.actions, path: branch.path, diagnostics };
     }
     return refuse(state, event.type, 'fault', 'no branch applies');
@@ -110,7 +110,7 @@ const settleState = <S extends HasName, E extends HasType, A>(
     }
     if (branch.exit !== undefined) actions.push(...branch.exit(state, event));
     const moved: MoveResult<S, A> = branch === first ? next : branch.move(state, event);
-    if (moved.late !== undefined) diagnostics.push(lateIn(state, event, moved.late));
+    diagnostics.push(...reasonsIn(state, event, moved));
     path.push(branch.edge);
     actions.push(...moved.actions);
     state = moved.state;
@@ -138,12 +138,15 @@ const eventlessBranch = <S extends HasName, E extends HasType, A>(
   return row.eventless.find((branch) => branch.when === undefined || branch.when(state, event));
 };
 
-const lateIn = (state: HasName, event: HasType, why: string): Diagnostic => ({
-  kind: 'late',
-  state: state.name,
-  event: event.type,
-  why,
-});
+/** Why a move changed nothing. */
+const reasonsIn = <S, A>(
+  { name }: HasName,
+  { type }: HasType,
+  { late, fault }: MoveResult<S, A>,
+): readonly Diagnostic[] => {
+  if (fault !== undefined) return [{ kind: 'fault', state: name, event: type, why: fault }];
+  return late === undefined ? NONE : [{ kind: 'late', state: name, event: type, why: late }];
+};
 
 /** A step that changes nothing. */
 const refuse = <S extends HasName, A>(

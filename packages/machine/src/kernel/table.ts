@@ -16,13 +16,14 @@ export type StateOf<S extends HasName, K extends S['name']> = Extract<S, { reado
 export type EventOf<E extends HasType, T extends E['type']> = Extract<E, { readonly type: T }>;
 
 /**
- * The next state, and actions in order. `late` says why the event changed nothing; it becomes a
- * diagnostic.
+ * The next state, and actions in order. `late` or `fault` says why the event changed nothing; it
+ * becomes a diagnostic of this kind.
  */
 export type MoveResult<S, A> = {
   readonly state: S;
   readonly actions: readonly A[];
   readonly late?: string;
+  readonly fault?: string;
 };
 export type Move<From, E, To, A> = (state: From, event: E) => MoveResult<To, A>;
 export type Guard<From, E> = (state: From, event: E) => boolean;

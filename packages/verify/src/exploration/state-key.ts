@@ -87,6 +87,8 @@ const stateKey = (state: State): string => {
       if (mode.kind === 'idle') return `Ki${mode.resume}`;
       return mode.kind === 'mid' ? 'Km' : `Ko${mode.purpose}${mode.attempt}`;
     }
+    case 'Rewinding':
+      return `R${state.conversation === undefined ? '' : 'c'}`;
     default:
       return state.name;
   }

@@ -79,12 +79,12 @@ const rewindWords = ({
   rewindId,
   to,
   conversation,
-  plan,
+  files,
 }: On<'RewindRequested'>): readonly string[] => [
   rewindId,
   String(to),
   ...(conversation === undefined ? [] : [`kept=${conversation.kept}`]),
-  ...(plan === undefined ? [] : [`plan=${plan}`]),
+  ...(files === undefined ? [] : [`plan=${files.plan}`]),
 ];
 
 /** The arguments of an event in a trace line. */

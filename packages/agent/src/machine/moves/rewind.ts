@@ -27,12 +27,23 @@ const callIds = (message: Message | undefined): readonly string[] =>
 const resultIds = (message: Message): readonly string[] =>
   message.parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
 
+/** Results stand before texts. Each message says something. */
+const isWellFormed = ({ role, parts }: Message): boolean => {
+  const firstText = parts.findIndex(({ type }) => type === 'text');
+  const lastResult = parts.map(({ type }) => type).lastIndexOf('result');
+  const isBlank = parts.some((part) => part.type === 'text' && part.text.trim() === '');
+  return (
+    parts.length > 0 && (firstText < 0 || firstText > lastResult) && !(role === 'user' && isBlank)
+  );
+};
+
 /** Whether the roles alternate from the user on, and each call has its result in the next message. */
 const isWhole = (messages: readonly Message[]): boolean =>
   messages.every((message, index) => {
     const isUsers = message.role === 'user';
     const calls = callIds(messages[index - 1]).join();
-    return isUsers === (index % 2 === 0) && calls === resultIds(message).join();
+    const isNext = isUsers === (index % 2 === 0) && calls === resultIds(message).join();
+    return isNext && isWellFormed(message);
   }) && callIds(messages.at(-1)).length === 0;
 
 const toConversation = (messages: readonly Message[]): Conversation => {
@@ -49,29 +60,31 @@ const joined = (present: Conversation, { kept, messages }: RewoundConversation) 
 /** Whether the request names a conversation that is none. */
 export const isImpossible = ({ session }: Waiting, event: On<'RewindRequested'>): boolean => {
   const { conversation } = event;
-  if (conversation === undefined) return event.plan === undefined;
+  if (conversation === undefined) return event.files === undefined;
   const { kept } = conversation;
   if (kept > conversationLength(session.conversation)) return true;
   return !isWhole(joined(session.conversation, conversation));
 };
 
-export const refuseRewind = (state: Waiting): MoveTo<'WaitingForUserInput'> =>
-  ignore(state, 'there is no such conversation to go to');
+export const refuseRewind = (state: Waiting): Stay<Waiting> => ({
+  ...go(state),
+  fault: 'it does not lead to a whole conversation',
+});
 
-export const changesFiles = (_state: Waiting, { plan }: On<'RewindRequested'>): boolean =>
-  plan !== undefined;
+export const changesFiles = (_state: Waiting, { files }: On<'RewindRequested'>): boolean =>
+  files !== undefined;
 
 /** The plan is in the journal before the first file changes (docs/rules.md#rewind). */
 export const beginRewind = (
   { session }: Waiting,
-  { rewindId, to, plan = '', conversation }: On<'RewindRequested'>,
+  { rewindId, to, files, conversation }: On<'RewindRequested'>,
 ): MoveTo<'Rewinding'> =>
   go({
     name: 'Rewinding',
     session,
     rewindId,
     to,
-    plan,
+    plan: files?.plan ?? '',
     ...(conversation === undefined ? {} : { conversation }),
   });
 
@@ -97,13 +110,18 @@ const waiting = (session: SessionData): Waiting => ({
 
 const notice = (text: string): Action => ({ type: 'DisplayNotice', kind: 'rewound', text });
 
-export const rewindConversation = (
+/** The note is for the model, with the next request. */
+const addNote = (session: SessionData, note: string): SessionData =>
+  note.trim() === '' ? session : changeSession(session, { notes: [...session.notes, note] });
+
+/** Conversation alone: nothing has to be waited for. */
+export const replaceConversation = (
   { session }: Waiting,
-  { to, conversation }: On<'RewindRequested'>,
+  { to, conversation, note = '' }: On<'RewindRequested'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  if (conversation === undefined) return go(waiting(session));
+  if (conversation === undefined) return go(waiting(addNote(session, note)));
   const text = `the conversation is as it was at ${to}; files stay as they are`;
-  return go(waiting(withConversation(session, conversation)), notice(text));
+  return go(waiting(addNote(withConversation(session, conversation), note)), notice(text));
 };
 
 export const isOtherRewind = ({ rewindId }: Rewinding, event: On<'Rewound'>): boolean =>
@@ -128,24 +146,15 @@ const filesText = (number: number): string => (number === 1 ? '1 file' : `${numb
 const leftText = (left: readonly FileLeft[]): string =>
   listed(left, left.length, ({ path, why }) => `${path} (${why})`);
 
-/** What the model has to know about its files. */
-const rewoundNote = ({ changes, left }: On<'Rewound'>, keepsConversation: boolean): string => {
-  const total = count(changes);
-  const back =
-    total === 0 || !keepsConversation
-      ? ''
-      : `The user took back changes of ${filesText(total)}, which are now as they were before: ` +
-        `${listed(changes.files, total, ({ path }) => path)}. Read them again before you edit.`;
-  const stay =
-    left.length === 0
-      ? ''
-      : `The user took back earlier work, but these files stay as they are: ${leftText(left)}.`;
-  return [back, stay].filter((text) => text !== '').join(' ');
-};
-
-const rewoundText = ({ to, conversation }: Rewinding, { changes, left }: On<'Rewound'>): string => {
+/** A rewind that changed and left no file says why, if it knows. */
+const rewoundText = (
+  { to, conversation }: Rewinding,
+  { changes, left, note }: On<'Rewound'>,
+): string => {
   const what = conversation === undefined ? '' : `the conversation is as it was at ${to}; `;
-  const files = `${filesText(count(changes))} changed back`;
+  const total = count(changes);
+  if (total === 0 && left.length === 0) return `${what}${note ?? 'no file had to be changed'}`;
+  const files = `${filesText(total)} changed back`;
   return left.length === 0
     ? `${what}${files}`
     : `${what}${files}; left as they are: ${leftText(left)}`;
@@ -157,9 +166,7 @@ export const finishRewind = (
 ): MoveTo<'WaitingForUserInput'> => {
   const { session, conversation } = state;
   const rewound = conversation === undefined ? session : withConversation(session, conversation);
-  const note = rewoundNote(event, conversation === undefined);
-  const noted = note === '' ? rewound : changeSession(rewound, { notes: [...rewound.notes, note] });
-  return go(waiting(noted), notice(rewoundText(state, event)));
+  return go(waiting(addNote(rewound, event.note ?? '')), notice(rewoundText(state, event)));
 };
 
 /** The session was closed while files were taken back: the model must not trust what it knows. */
@@ -182,15 +189,14 @@ export const noteCheckpoint = <S extends State>(state: S, event: On<'CheckpointT
 // ---- For the runtime, which finds the conversation to go to ----
 
 /** What stays of the present conversation, and what follows it in the one to go to. */
-export const rewoundConversation = (
+export const rewindConversation = (
   present: Conversation,
   target: Conversation,
-  contextTokens: number,
-): RewoundConversation => {
+): Pick<RewoundConversation, 'kept' | 'messages'> => {
   const [before, after] = [messagesOf(present), messagesOf(target)];
   let kept = 0;
   while (kept < before.length && kept < after.length && isSame(before[kept], after[kept])) kept++;
-  return { kept, messages: after.slice(kept), contextTokens };
+  return { kept, messages: after.slice(kept) };
 };
 
 /** Messages of two folds of one journal are other objects. */
