@@ -395,7 +395,7 @@ export type Session = {
   keepPicture(bytes: Uint8Array): Promise<Image>;
   /** Replaces secrets in a text, as is done with tool output. */
   redact(text: string): string;
-  /** Where the session can go back to, the oldest first: each turn, and calls that changed files. */
+  /** Where the session can go back to, the oldest first: turns, and calls that changed files. */
   timeline(): Promise<readonly RewindPoint[]>;
   /** What `rewind` would do. Changes nothing. */
   planRewind(request: RewindRequest): Promise<RewindReport>;
@@ -634,12 +634,7 @@ const equip = async (
     }),
     userHooks,
     redactor,
-    checkpoints: createLateCheckpoints({
-      workspace,
-      sessionId,
-      stateFolder: stateFolder(environment),
-      environment,
-    }),
+    checkpoints: createLateCheckpoints({ workspace, sessionId, environment }),
     async takeOver(waited) {
       const { settleEarlier } = await import('../tools/bash-recovery.js');
       await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);

@@ -37,7 +37,7 @@ const isWellFormed = ({ role, parts }: Message): boolean => {
   );
 };
 
-/** Whether the roles alternate from the user on, and each call has its result in the next message. */
+/** Whether the roles alternate from the user on, and each call has its result behind it. */
 const isWhole = (messages: readonly Message[]): boolean =>
   messages.every((message, index) => {
     const isUsers = message.role === 'user';

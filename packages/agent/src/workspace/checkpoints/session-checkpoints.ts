@@ -37,7 +37,7 @@ import {
 } from './manifest.js';
 import { FILE_BYTES_MAX, type Plan, performPlan, readState, TOO_LARGE } from './restore.js';
 import {
-  type Entry,
+  type FileEntry,
   foldersAround,
   type KnownContent,
   type Listing,
@@ -64,7 +64,7 @@ const SAVED_FILES_MAX = 20_000;
 /** The kernel gives a change the time of its last tick. */
 const TICK_MS = 10;
 
-type Known = { readonly entry: Entry; readonly content: KnownContent };
+type Known = { readonly entry: FileEntry; readonly content: KnownContent };
 
 /** The names and the folders that they are in. */
 const withFolders = (names: readonly string[]): readonly string[] => [
@@ -210,7 +210,7 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /** Keeps the content of a file as it is now. */
-  async #copy(name: string, entry: Entry): Promise<KnownContent> {
+  async #copy(name: string, entry: FileEntry): Promise<KnownContent> {
     if (entry.bytes > FILE_BYTES_MAX) return { kind: 'notKept', why: TOO_LARGE };
     if (this.#copies.files >= COPIES_MAX || this.#copies.bytes + entry.bytes > COPIES_BYTES_MAX)
       return { kind: 'notKept', why: 'too much was to be copied' };
@@ -249,7 +249,7 @@ class SessionCheckpoints implements Checkpoints {
   async #changesIn(
     names: readonly string[],
     isWhole: boolean,
-    isOurs: (entry: Entry | null) => boolean,
+    isOurs: (entry: FileEntry | null) => boolean,
   ): Promise<readonly PathChange[]> {
     const { workspace } = this.#place;
     const entries = isWhole
@@ -267,7 +267,7 @@ class SessionCheckpoints implements Checkpoints {
       const known = this.#known.get(name)?.entry;
       return stamp === '' || known === undefined || known.stamp !== stamp;
     });
-    const ours: (readonly [string, Entry | null])[] = [
+    const ours: (readonly [string, FileEntry | null])[] = [
       ...gone.map((name) => [name, null] as const),
       ...changed.filter(([, entry]) => isOurs(entry)),
     ];
