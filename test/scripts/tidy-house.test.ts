@@ -61,10 +61,10 @@ const shapes: readonly Row[] = [
   {
     title: 'the table of the agent has at most 525 lines',
     given: {
-      'packages/agent/src/machine/table.ts': many(501),
-      'packages/ask/src/run/table.ts': many(501),
+      'packages/agent/src/machine/table.ts': many(526),
+      'packages/ask/src/run/table.ts': many(526),
     },
-    then: ['packages/agent/src/machine/table.ts:501 501 lines'],
+    then: ['packages/agent/src/machine/table.ts:526 526 lines'],
   },
   {
     title: 'an example has at most 46 lines',
