@@ -603,8 +603,11 @@ const equip = async (
   ]);
   const environment = process.env;
   const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
-  const findLosses: FindLosses = async (folder, paths) =>
-    (await import('../workspace/uncommitted-files.js')).lossesByGit(environment)(folder, paths);
+  const checkpoints = createLateCheckpoints({ workspace, sessionId, environment });
+  const findLosses: FindLosses = async (folder, paths) => {
+    const { lossesBeside, lossesByGit } = await import('../workspace/uncommitted-files.js');
+    return lossesBeside(checkpoints, lossesByGit(environment))(folder, paths);
+  };
   const files = createFileMemory();
   const findDiscarded = createDiscardedFinder(files, environment);
   const jobs = createJobs();
@@ -634,7 +637,7 @@ const equip = async (
     }),
     userHooks,
     redactor,
-    checkpoints: createLateCheckpoints({ workspace, sessionId, environment }),
+    checkpoints,
     async takeOver(waited) {
       const { settleEarlier } = await import('../tools/bash-recovery.js');
       await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);

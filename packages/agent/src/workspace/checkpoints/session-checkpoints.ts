@@ -323,6 +323,41 @@ class SessionCheckpoints implements Checkpoints {
     }
   }
 
+  unkept(paths: readonly string[]): Promise<readonly string[]> {
+    return this.#inTurn(async () => {
+      await this.#load();
+      const listing = this.#listing ?? (await this.#lister.list(true));
+      if (listing.limit !== null) return paths;
+      const copied = listing.names.filter((name) => !listing.clean?.has(name));
+      const hasRoom = this.#listing !== null || (await this.#fits(copied));
+      const { workspace } = this.#place;
+      return paths.filter((file) => {
+        const name = toName(path.relative(workspace, file));
+        const names = listing.names.filter(
+          (one) => one === name || name === '' || one.startsWith(`${name}/`),
+        );
+        return names.length === 0 || !names.every((one) => this.#isKept(one, listing, hasRoom));
+      });
+    });
+  }
+
+  #isKept(name: string, { clean }: Listing, hasRoom: boolean): boolean {
+    const known = this.#known.get(name);
+    if (known !== undefined) return known.content.kind !== 'notKept';
+    if (clean?.has(name)) return true;
+    const entry = lookAt(this.#place.workspace, name);
+    return hasRoom && (entry === null || entry.bytes <= FILE_BYTES_MAX);
+  }
+
+  async #fits(names: readonly string[]): Promise<boolean> {
+    if (names.length > COPIES_MAX) return false;
+    const entries = await lookAtAll(this.#place.workspace, names);
+    let bytes = 0;
+    for (const entry of entries.values())
+      if (entry.kind === 'file' && entry.bytes <= FILE_BYTES_MAX) bytes += entry.bytes;
+    return bytes <= COPIES_BYTES_MAX;
+  }
+
   // ---- Going back ----
 
   plan(request: RestoreRequest): Promise<RestorePlan> {
