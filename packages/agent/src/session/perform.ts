@@ -230,14 +230,16 @@ class CheckpointRuns {
     const checkpoints = this.#checkpoints;
     if (checkpoints === null || (call !== null && !call.traits.mutating)) return;
     if (this.#ended !== null && this.#ended.batchId !== batchId) await this.settle();
+    const cancelled = new Promise<'reads'>((resolve) => {
+      signal?.addEventListener('abort', () => resolve('reads'), { once: true });
+    });
+    // a failure costs only what can be taken back, and the next checkpoint says it
+    const noted = attempt(() => checkpoints.before(call));
+    const kind = await Promise.race([noted, cancelled]);
+    if (kind === 'reads' || (kind.kind === 'done' && kind.value === 'reads')) return;
     this.#ended ??= { batchId, calls: [] };
     if (call !== null) this.#ended.calls.push(call);
     this.#mayHaveJobs ||= call?.facts.background === 'yes';
-    const cancelled = new Promise<void>((resolve) => {
-      signal?.addEventListener('abort', () => resolve(), { once: true });
-    });
-    // a failure costs only what can be taken back, and the next checkpoint says it
-    await Promise.race([attempt(() => checkpoints.before(call)), cancelled]);
   }
 
   /** Calls of an earlier process may have changed files. */

@@ -108,7 +108,7 @@ class SessionCheckpoints implements Checkpoints {
     return result;
   }
 
-  before(call: JudgedCall | null): Promise<void> {
+  before(call: JudgedCall | null): Promise<'kept'> {
     return this.#inTurn(async () => {
       await this.#load();
       if (call !== null && isNamed(call)) {
@@ -119,6 +119,7 @@ class SessionCheckpoints implements Checkpoints {
       } else if (this.#listing === null) await this.#begin();
       else if (this.#listing.names.length <= SMALL_FILES_MAX) await this.#look(await this.#list());
       this.#ranFromMs ??= Date.now();
+      return 'kept';
     });
   }
 
