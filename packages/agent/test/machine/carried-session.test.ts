@@ -81,10 +81,10 @@ test('a session that is read from its events has every text that the user typed'
     const walker = roam(walked);
     const { messages, queue } = carriedFrom(walker.events());
     const held = new Set([...typedIn(messages), ...queue.map(({ text }) => text)]);
-    // What a summary replaced is gone, and so is what the user took out of the queue.
+    // What a summary replaced is gone, and so is what the user took back, or out of the queue.
     const removes = walker
       .events()
-      .some(({ type }) => type === 'CompactionCompleted' || type === 'EditQueue');
+      .some(({ type }) => ['CompactionCompleted', 'EditQueue', 'RewindRequested'].includes(type));
     const last = walker.steps().at(-1)?.state;
     if (removes || last === undefined) return;
     for (const text of heldBy(last)) assert.ok(held.has(text), `${text} was lost`);
