@@ -209,6 +209,7 @@ class CheckpointRuns {
   #mayHaveJobs = false;
   /** Ends when all checkpoints are taken, and their events are applied. */
   #settled: Promise<void> = Promise.resolve();
+  #taking = 0;
 
   /** `hasJobs`: whether commands run in the background. */
   constructor(checkpoints: Checkpoints | null, post: Post, hasJobs: () => boolean) {
@@ -249,6 +250,11 @@ class CheckpointRuns {
     this.#since = 'lastCheckpoint';
   }
 
+  /** Whether nothing is left to take. */
+  get isSettled(): boolean {
+    return this.#taking === 0 && (this.#ended === null || this.#checkpoints === null);
+  }
+
   /** Takes the checkpoint of calls that have ended. Resolves when it is in the journal. */
   settle(): Promise<void> {
     const [ended, checkpoints] = [this.#ended, this.#checkpoints];
@@ -256,7 +262,10 @@ class CheckpointRuns {
     this.#ended = null;
     const since = this.#since;
     this.#since = this.#mayHaveJobs && this.#hasJobs() ? 'lastCheckpoint' : undefined;
-    const taking = this.#take(checkpoints, ended, since);
+    this.#taking += 1;
+    const taking = this.#take(checkpoints, ended, since).finally(() => {
+      this.#taking -= 1;
+    });
     this.#settled = Promise.all([this.#settled, taking]).then(() => undefined);
     return this.#settled;
   }

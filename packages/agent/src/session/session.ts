@@ -170,7 +170,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   async #shutDown(): Promise<{ readonly seq: number }> {
     const { tools, checkpoints } = this.#performers;
     const stopped = tools.isIdle ? null : await tools.stopForEnd();
-    await checkpoints.settle();
+    // What is sent after the end of a session that has nothing to wait for is too late.
+    if (!checkpoints.isSettled) await checkpoints.settle();
     if (this.state.name === 'Rewinding') await this.idle();
     const submitted = this.submit({ type: 'ShutdownRequested', ...stoppedOutcomes(stopped) });
     stopped?.reportUsage();

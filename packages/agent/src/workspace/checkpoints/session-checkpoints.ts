@@ -119,7 +119,7 @@ class SessionCheckpoints implements Checkpoints {
       } else if (this.#listing === null) await this.#begin();
       else if (this.#listing.names.length <= SMALL_FILES_MAX) await this.#look(await this.#list());
       this.#ranFromMs ??= Date.now();
-      return 'kept';
+      return 'kept' as const;
     });
   }
 
