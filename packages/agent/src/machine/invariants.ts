@@ -231,7 +231,13 @@ const lostInputs = (
   return had.map((text) => brokenRule('nothing-typed-is-lost', `"${text.slice(0, 40)}" is lost`));
 };
 
-const displayOnly = new Set<Event['type']>(['ReasoningDelta', 'ToolCallDelta', 'ToolProgress']);
+/** Events that are for display, or a record of the world. */
+const displayOnly = new Set<Event['type']>([
+  'ReasoningDelta',
+  'ToolCallDelta',
+  'ToolProgress',
+  'CheckpointTaken',
+]);
 
 const silence = (
   before: State,
@@ -669,6 +675,8 @@ export const endedBy = (event: Event): string | null => {
     case 'CompactionCompleted':
     case 'CompactionFailed':
       return `compaction ${event.compactionId}`;
+    case 'Rewound':
+      return `rewind ${event.rewindId}`;
     default:
       return null;
   }
@@ -708,6 +716,12 @@ const applyToWork = (going: Set<string>, action: Action): void => {
       break;
     case 'AbortCompaction':
       going.delete(`compaction ${action.compactionId}`);
+      break;
+    case 'RestoreFiles':
+      going.add(`rewind ${action.rewindId}`);
+      break;
+    case 'Shutdown': // a restore can't be aborted; the runtime waits for it before it asks to close
+      for (const work of going) if (work.startsWith('rewind ')) going.delete(work);
       break;
     case 'ScheduleTimer':
       going.add(inTimer(action.timerId));

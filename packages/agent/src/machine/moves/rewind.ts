@@ -32,7 +32,9 @@ const isWellFormed = ({ role, parts }: Message): boolean => {
   const firstText = parts.findIndex(({ type }) => type === 'text');
   const lastResult = parts.map(({ type }) => type).lastIndexOf('result');
   const isBlank = parts.some((part) => part.type === 'text' && part.text.trim() === '');
-  return parts.length > 0 && (firstText < 0 || firstText > lastResult) && !(role === 'user' && isBlank);
+  return (
+    parts.length > 0 && (firstText < 0 || firstText > lastResult) && !(role === 'user' && isBlank)
+  );
 };
 
 /** Whether the roles alternate from the user on, and each call has its result in the next message. */
