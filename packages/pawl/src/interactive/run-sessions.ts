@@ -321,12 +321,7 @@ const createViewHandlers = (
     stopUserCommand: () => userCommands.stop(),
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => void context.paste(),
-    editLast() {
-      void Promise.all([commands(), import('./session-commands.js')]).then(
-        ([{ attemptFor }, { editLast }]) =>
-          attemptFor(context, () => editLast(context, (text) => shellOutputs.detach(text))),
-      );
-    },
+    rewind: () => void commands().then(({ runCommand }) => runCommand(context, 'rewind', '')),
     suspend: () => terminal.suspend(),
     end: (how) =>
       closer.exit({ kind: 'exit', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done }),
@@ -392,13 +387,14 @@ const runSession = async (
     paste: createPaste(() => context, terminal, leaving.signal),
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
     quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+    typedText: (text) => handlers.withoutShellOutput([text]).join('\n'),
   };
   const parts = {
     ...{ area: screen.area, look, clock, composer },
     rows: () => screen.size().rows,
     servers: () => opened.servers?.waitsFor() ?? [],
   };
-  const handlers = createViewHandlers(context, closer, options);
+  const handlers: ViewHandlers = createViewHandlers(context, closer, options);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
   opened.servers?.answerWith((question, signal) => view.serverForms.ask(question, signal));
   const ticking = createTicker(() => view.redraw());

@@ -4,6 +4,7 @@ import type { SessionRights } from '@pawl/agent/session/session-settings';
 import type { Look } from '@pawl/terminal/paint';
 import type { SessionPrompts } from '../sessions/typed-input.js';
 import type { RunFlags } from '../settings/flags.js';
+import type { RewindSession } from './rewind-types.js';
 import type { InteractiveView } from './view.js';
 
 /** The session to open next in this terminal. */
@@ -21,11 +22,14 @@ export type NextSession = {
 };
 
 /** What commands use of a view. */
-export type CommandView = Pick<InteractiveView, 'state' | 'print' | 'pick' | 'redraw'>;
+export type CommandView = Pick<
+  InteractiveView,
+  'state' | 'print' | 'pick' | 'pickPoint' | 'withLists' | 'editAgain' | 'redraw'
+>;
 
 /** The session, the view and the operations that a slash command can use. */
 export type SlashCommandContext = {
-  readonly session: Session;
+  readonly session: Session & RewindSession;
   /** Real absolute path. */
   readonly workspace: string;
   readonly flags: RunFlags;
@@ -42,6 +46,8 @@ export type SlashCommandContext = {
   /** Attaches the clipboard's picture to the input line; one at a time. */
   paste(): Promise<void>;
   quit(): void;
+  /** A text of the conversation as it was typed: without the output of the user's commands. */
+  typedText(text: string): string;
 };
 
 /** A slash command. `words` is the text after its name. A rejection is shown to the user. */

@@ -49,7 +49,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     answer: nothing,
     runCommand: nothing,
     pastePicture: nothing,
-    editLast: nothing,
+    rewind: nothing,
     suspend: nothing,
     end: nothing,
     stopUserCommand: () => false,
