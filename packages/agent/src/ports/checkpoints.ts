@@ -22,8 +22,6 @@ export type RestoreRequest = {
   readonly takeBack: readonly string[];
   /** Also take back files that somebody else changed since; they are saved first. */
   readonly force: boolean;
-  /** Also move branches, HEAD and the index back where the agent left them as they are. */
-  readonly refs: boolean;
 };
 
 /** What a restore would do. `plan`: sha256 of the stored plan; null if nothing is to be done. */
@@ -40,23 +38,22 @@ export type Restored = {
   readonly left: readonly FileLeft[];
 };
 
-/** The checkpoints of one session's workspace. Nothing here rejects because of a file. */
+/** The checkpoints of one session's workspace. Nothing here rejects because of one file. */
 export type Checkpoints = {
   /**
-   * Called before a call takes effect that may change files. Resolves when what it may change can
-   * be taken back, as far as it can: a scan that runs is complete, and the first content is saved.
+   * Called before a call takes effect that may change files; null: a command of the user. Resolves
+   * when what it may change can be taken back, as far as it can.
    */
-  before(call: JudgedCall): Promise<void>;
+  before(call: JudgedCall | null): Promise<void>;
   /**
-   * Called when a batch has ended, with its calls that may have changed files, or after a command
-   * of the user (no calls). `ranFromMs`, `ranToMs`: when they ran, in ms since 1970: what changed
-   * outside of it was changed by somebody else. Null: nothing changed, so there is no checkpoint.
+   * Called when a batch has ended, with its calls that may have changed files. Changes from before
+   * the first of them are somebody else's. Null: nothing changed, and there is no checkpoint.
    */
   take(ended: {
     readonly by: Exclude<ChangedBy, 'rewind'>;
     readonly calls: readonly JudgedCall[];
-    readonly ranFromMs: number;
-    readonly ranToMs: number;
+    /** The calls of an earlier process, or commands in the background: all changes are theirs. */
+    readonly since?: 'lastCheckpoint';
   }): Promise<TakenCheckpoint | null>;
   /** Changes no file. */
   plan(request: RestoreRequest): Promise<RestorePlan>;

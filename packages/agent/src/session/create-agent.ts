@@ -39,6 +39,7 @@ import { combineWatchers, createApprovals, type OnApproval } from './approvals.j
 import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels, modelSettings } from './model-call.js';
 import { checkModel, checkTool } from './outside-values.js';
+import type { RewindPoint, RewindReport, RewindRequest } from './rewind.js';
 import { createRuntime, type LocalRuntime } from './runtime.js';
 import { createTurn, type Turn } from './session.js';
 import {
@@ -394,6 +395,20 @@ export type Session = {
   keepPicture(bytes: Uint8Array): Promise<Image>;
   /** Replaces secrets in a text, as is done with tool output. */
   redact(text: string): string;
+  /** Where the session can go back to, the oldest first: each turn, and calls that changed files. */
+  timeline(): Promise<readonly RewindPoint[]>;
+  /** What `rewind` would do. Changes nothing. */
+  planRewind(request: RewindRequest): Promise<RewindReport>;
+  /**
+   * Goes back to an entry of the journal: the conversation, and the files that the session's calls
+   * have changed. A file that somebody else changed since is left and listed. Nothing is erased:
+   * `redo` goes forward again. Rejects while a turn runs, and if there is no such entry.
+   */
+  rewind(request: RewindRequest): Promise<RewindReport>;
+  /** Goes forward again from the last rewind, any number of times; rejects if there is none. */
+  redo(): Promise<RewindReport>;
+  /** Runs a command of the user in the workspace; what it changes is kept as theirs. */
+  whileUserRuns<T>(command: () => Promise<T>): Promise<T>;
   /**
    * Resolves when the session waits for the user; rejects with the error that stopped it, for
    * example a full disk.
@@ -465,6 +480,11 @@ const connect = (
     model: async () => models.get(session.state.session.settings.model),
     jobs: () => (session.isOver ? [] : session.jobs),
     redact: (text) => redactor.clean(text),
+    timeline: session.timeline.bind(session),
+    planRewind: session.planRewind.bind(session),
+    rewind: session.rewind.bind(session),
+    redo: session.redo.bind(session),
+    whileUserRuns: session.whileUserRuns.bind(session),
     idle: session.idle.bind(session),
     close: session.close.bind(session),
   };
@@ -572,7 +592,7 @@ const equip = async (
     { createFileMemory },
     { createJobs },
     { compactionInstructions },
-    { createLateHooks },
+    { createLateCheckpoints, createLateHooks },
     builtin,
   ] = await Promise.all([
     import('../tools/file-change.js'),
@@ -614,6 +634,12 @@ const equip = async (
     }),
     userHooks,
     redactor,
+    checkpoints: createLateCheckpoints({
+      workspace,
+      sessionId,
+      stateFolder: stateFolder(environment),
+      environment,
+    }),
     async takeOver(waited) {
       const { settleEarlier } = await import('../tools/bash-recovery.js');
       await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);

@@ -5,12 +5,14 @@ import type { Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import type { Prices } from '../machine/usage.js';
 import type { Clock } from '../platform/clock.js';
+import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Hooks, UserHooks } from '../ports/hooks.js';
 import type { Blobs, FrozenPrompt, Header, Journal, StartedBy } from '../ports/journal.js';
 import type { Model, ToolDeclaration } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
 import type { FileMemory, Jobs, LateTools, SentCalls, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
+import type { CheckpointRuns } from './checkpoint-runs.js';
 import type { Post } from './loop.js';
 import { NO_REDACTOR, redactJobs } from './result-text.js';
 import type { UserHookRuns } from './user-hooks.js';
@@ -49,6 +51,8 @@ export type SessionDependencies = {
    * that are being recovered, each as batch and call.
    */
   takeOver?(waited: readonly string[]): Promise<void>;
+  /** What calls change can be taken back. Absent or null: nothing is kept. */
+  readonly checkpoints?: Checkpoints | null;
   /** Which calls this process has sent. Absent: after a crash that is unknown. */
   readonly sentCalls?: SentCalls;
   /**
@@ -95,6 +99,7 @@ export type PerformedSession = {
 export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'> & {
   /** null: the user has no hooks. */
   readonly userHooks: UserHookRuns | null;
+  readonly checkpoints: CheckpointRuns;
 };
 
 export const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({

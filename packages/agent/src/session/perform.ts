@@ -4,6 +4,7 @@ import type { Action } from '../machine/action.js';
 import type { State } from '../machine/state.js';
 import { createTimers, type Timers } from '../platform/clock.js';
 import { HookRuns } from './after-tool-hooks.js';
+import { CheckpointRuns } from './checkpoint-runs.js';
 import { Compactions } from './compaction.js';
 import type { Equipment, PerformedSession, RunningSession } from './equipment.js';
 import { Previews } from './judge-call.js';
@@ -11,9 +12,6 @@ import type { Post } from './loop.js';
 import { ModelCalls } from './model-call.js';
 import { ToolRuns } from './tool-run.js';
 import { UserHookRuns } from './user-hooks.js';
-
-/** Changes files by stored plans, and posts Rewound. */
-type FileRestores = { restore(rewindId: string, plan: string): void };
 
 export type Performers = {
   readonly models: ModelCalls;
@@ -23,8 +21,8 @@ export type Performers = {
   readonly hooks: HookRuns;
   /** null: the user has no hooks. */
   readonly userHooks: UserHookRuns | null;
+  readonly checkpoints: CheckpointRuns;
   readonly timers: Timers;
-  readonly checkpoints: FileRestores;
   readonly shutDown: () => void;
 };
 
@@ -52,6 +50,7 @@ export const prepare = (
 export const perform = (action: Action, state: State, performers: Performers): void => {
   switch (action.type) {
     case 'SendLlmRequest':
+      void performers.checkpoints.settle(); // beside the request
       performers.models.send(action.requestId, action.length, state);
       break;
     case 'AbortLlmRequest':
@@ -73,7 +72,11 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.compactions.abort(action.compactionId);
       break;
     case 'RestoreFiles':
-      performers.checkpoints.restore(action.rewindId, action.plan);
+      void performers.checkpoints.restore(
+        action.rewindId,
+        action.plan,
+        state.name === 'Rewinding' && state.conversation === undefined,
+      );
       break;
     case 'ScheduleTimer':
       performers.timers.after(action.timerId, action.delayMs);
@@ -95,8 +98,11 @@ export const perform = (action: Action, state: State, performers: Performers): v
     case 'Shutdown':
       performers.shutDown();
       break;
-    case 'RequestApproval': // this and all that follow are for watchers
     case 'PromptForInput':
+      void performers.checkpoints.settle();
+      void performers.userHooks?.asked(action, state);
+      break;
+    case 'RequestApproval': // this and all that follow are for watchers
       void performers.userHooks?.asked(action, state);
       break;
     case 'DisplayText':
@@ -124,26 +130,18 @@ export const createUserHookRuns = (
   return new UserHookRuns(userHooks, redactor, post, ended);
 };
 
-/** Of a session whose workspace has no checkpoints. */
-const noRestores = (post: Post): FileRestores => ({
-  restore: (rewindId) =>
-    post({
-      type: 'Rewound',
-      rewindId,
-      checkpoint: null,
-      changes: { created: 0, changed: 0, deleted: 0, files: [] },
-      left: [],
-      note: 'No file was taken back: this session has no checkpoints of its files.',
-    }),
-});
-
 /** The performers of one session. They post all their results. */
 export const createPerformers = (
   equipment: Equipment,
   { journal, opened, state, post, shutDown, userHooks: shared }: PerformedSession,
 ): Performers => {
   const userHooks = shared === undefined ? createUserHookRuns(equipment, opened, post) : shared;
-  const session: RunningSession = { journal, state, post, userHooks };
+  const checkpoints = new CheckpointRuns(
+    equipment.checkpoints ?? null,
+    post,
+    () => equipment.jobs.list().length > 0,
+  );
+  const session: RunningSession = { journal, state, post, userHooks, checkpoints };
   const tools = new ToolRuns(equipment, session);
   const remember = (): Promise<void> => tools.remember();
   return {
@@ -153,7 +151,7 @@ export const createPerformers = (
     previews: new Previews(equipment, session, remember),
     hooks: new HookRuns(equipment, session, remember),
     userHooks,
-    checkpoints: noRestores(post),
+    checkpoints,
     timers: createTimers(equipment.clock, (timerId) => post({ type: 'TimerFired', timerId })),
     shutDown,
   };

@@ -20,6 +20,13 @@ import { JournaledSession, type MachineAdapter, notOpen, type Posted } from './l
 import { checkInput } from './outside-values.js';
 import { createPerformers, type Performers, perform, prepare } from './perform.js';
 import { recoverCalls, runningCalls } from './recover-calls.js';
+import type {
+  PlannedRewind,
+  ReadJournal,
+  RewindPoint,
+  RewindReport,
+  RewindRequest,
+} from './rewind.js';
 import type { StoppedCalls } from './tool-run.js';
 import type { SessionBegin } from './user-hooks.js';
 
@@ -161,8 +168,10 @@ export class AgentSession extends JournaledSession<AgentTypes> {
 
   /** Calls are stopped first, so that the model learns what became of them. */
   async #shutDown(): Promise<{ readonly seq: number }> {
-    const { tools } = this.#performers;
+    const { tools, checkpoints } = this.#performers;
     const stopped = tools.isIdle ? null : await tools.stopForEnd();
+    await checkpoints.settle();
+    if (this.state.name === 'Rewinding') await this.idle();
     const submitted = this.submit({ type: 'ShutdownRequested', ...stoppedOutcomes(stopped) });
     stopped?.reportUsage();
     return submitted;
@@ -189,6 +198,89 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       });
       this.ended.then(() => reject(notOpen(this.header.sessionId)), reject);
     });
+  }
+
+  /** Where the session can go back to, the oldest first. */
+  async timeline(): Promise<readonly RewindPoint[]> {
+    const { readTimeline } = await this.#rewinder();
+    return (await readTimeline(this.#readJournal())).timeline.points;
+  }
+
+  /** What a rewind would do. Rejects with CannotRewind. */
+  async planRewind(request: RewindRequest): Promise<RewindReport> {
+    const { planRewind } = await this.#rewinder();
+    const { checkpoints } = this.#performers.checkpoints;
+    return (await planRewind(this.#readJournal(), this.state, checkpoints, request)).report;
+  }
+
+  /**
+   * Goes back to an entry: the conversation, and what the session's calls have changed in files.
+   * Rejects with CannotRewind, and changes nothing then.
+   */
+  async rewind(request: RewindRequest): Promise<RewindReport> {
+    const { planRewind } = await this.#rewinder();
+    const { checkpoints } = this.#performers.checkpoints;
+    return this.#goTo(await planRewind(this.#readJournal(), this.state, checkpoints, request));
+  }
+
+  /** Goes forward again from the last rewind. Rejects with CannotRewind if there is none. */
+  async redo(): Promise<RewindReport> {
+    const { planRedo } = await this.#rewinder();
+    const { checkpoints } = this.#performers.checkpoints;
+    return this.#goTo(await planRedo(this.#readJournal(), this.state, checkpoints));
+  }
+
+  /** Runs a command of the user, so that what it changes is kept. */
+  async whileUserRuns<T>(command: () => Promise<T>): Promise<T> {
+    const { checkpoints } = this.#performers;
+    await checkpoints.before(null, null);
+    try {
+      return await command();
+    } finally {
+      await checkpoints.settle();
+    }
+  }
+
+  /** Loads what a rewind needs, once no call runs and the last checkpoint is in the journal. */
+  async #rewinder(): Promise<typeof import('./rewind.js')> {
+    const module = await import('./rewind.js');
+    if (this.state.name !== 'WaitingForUserInput' && this.state.name !== 'Ready')
+      throw new module.CannotRewind('A turn is running: stop it first, then take it back.');
+    await this.#performers.checkpoints.settle();
+    return module;
+  }
+
+  #readJournal(): ReadJournal {
+    const { header, seq } = this;
+    return { header, seq, entries: () => this.#journal.read(1) };
+  }
+
+  async #goTo({ to, direction, conversation, plan, report }: PlannedRewind): Promise<RewindReport> {
+    if (plan === null && conversation === null) return report;
+    const rewindId = `rewind-${this.seq + 1}`;
+    const rewound = new Promise<On<'Rewound'> | null>((resolve) => {
+      const unwatch = this.watch(({ event }) => {
+        if (event.type !== 'Rewound' || event.rewindId !== rewindId) return;
+        unwatch();
+        resolve(event);
+      });
+      this.ended.then(
+        () => resolve(null),
+        () => resolve(null),
+      );
+    });
+    await this.submit({
+      type: 'RewindRequested',
+      rewindId,
+      to,
+      direction,
+      ...(conversation === null ? {} : { conversation }),
+      ...(plan === null ? {} : { files: { plan } }),
+    });
+    const done = plan === null ? null : await rewound;
+    if (done === null) return report;
+    const { reportRewind } = await import('./rewind.js');
+    return reportRewind(to, report.messages, done);
   }
 
   /** Shuts the session down if it still runs. Resolves when it has ended. */
@@ -269,6 +361,10 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 
   #recover(resumed: State, past: PastFiles | undefined): void {
+    const { name, session } = this.#opened;
+    // what was killed had perhaps no checkpoint yet
+    if (!isIdle(this.#opened) && name !== 'Rewinding')
+      this.#performers.checkpoints.expect(`batch-${session.counters.batch}`);
     const running = runningCalls(this.#opened, resumed);
     const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
     const takingOver = attempt(() => this.#equipment.takeOver?.(waited)).then((taken) => {
@@ -304,6 +400,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       if (killed.kind === 'fault') this.#report(killed.fault);
     }
     await userHooks?.end();
+    await this.#performers.checkpoints.close();
     const closed = await attempt(() => this.#equipment.close?.(this.fault !== null));
     if (closed.kind === 'fault') this.#report(closed.fault);
   }

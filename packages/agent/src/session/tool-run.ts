@@ -290,6 +290,8 @@ export class ToolRuns {
   ): Promise<void> {
     if (this.#recall !== null) await this.remember();
     if (run.observed !== null) await run.observed;
+    if (interrupted === undefined)
+      await this.#session.checkpoints.before(run.batchId, run.call, run.signal.signal);
     run.deadline = watchDeadline(run, deadlineMs, this.#equipment.clock, this.#settings().graceMs);
     const outcome = await this.#awaitOutcome(run, interrupted);
     run.deadline.stop();

@@ -1,7 +1,10 @@
 import path from 'node:path';
 import { repositoryFolders } from '../platform/repository-folders.js';
+import type { JudgedCall } from '../policy/judged-call.js';
+import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Hooks } from '../ports/hooks.js';
 import type { HooksOptions } from './after-tool-hooks.js';
+import type { CheckpointsPlace } from './checkpoints/session-checkpoints.js';
 
 /**
  * The hooks of one session, whose code is loaded when a call may change files for the first time.
@@ -31,6 +34,39 @@ export const createLateHooks = (options: HooksOptions): Hooks => {
     // not loaded yet: `run` loads them
     runNow: (phase, context) => loaded?.runNow?.(phase, context) ?? null,
     run: async (phase, context) => (await load()).run(phase, context),
+  };
+};
+
+const onlyReads = async (call: JudgedCall): Promise<boolean> => {
+  if (call.facts.shell === undefined) return false;
+  const policy = await import('../policy/shell/unrecoverable-files.js');
+  return policy.onlyReads(call.facts.shell);
+};
+
+/**
+ * The checkpoints of one session, whose code is loaded when a call may change files for the first
+ * time.
+ */
+export const createLateCheckpoints = (place: CheckpointsPlace): Checkpoints => {
+  let loading: Promise<Checkpoints> | null = null;
+  const load = (): Promise<Checkpoints> => {
+    loading ??= import('./checkpoints/session-checkpoints.js').then(({ createCheckpoints }) =>
+      createCheckpoints(place),
+    );
+    return loading;
+  };
+  return {
+    before: async (call) =>
+      call !== null && (await onlyReads(call)) ? undefined : (await load()).before(call),
+    async take(ended) {
+      const calls: JudgedCall[] = [];
+      for (const call of ended.calls) if (!(await onlyReads(call))) calls.push(call);
+      const isNothing = calls.length === 0 && ended.calls.length > 0 && ended.since === undefined;
+      return isNothing ? null : (await load()).take({ ...ended, calls });
+    },
+    plan: async (request) => (await load()).plan(request),
+    restore: async (plan) => (await load()).restore(plan),
+    close: async () => (loading === null ? undefined : (await load()).close()),
   };
 };
 

@@ -306,6 +306,18 @@ const leavesRestores = (command: ParsedCommand): boolean => {
   return pathRestore(command) !== null || GIT_READS.has(gitCommand(command.words)[0] ?? '');
 };
 
+/** Whether the commands of a text change no file, by their words. */
+export const onlyReads = ({ commands, unclear, indirect }: ShellFacts): boolean =>
+  unclear === null &&
+  indirect === undefined &&
+  commands.every(
+    ({ words, assignments, writes }) =>
+      assignments.length === 0 &&
+      writes.length === 0 &&
+      (READS.has(programName(words[0] ?? '')) ||
+        (programName(words[0] ?? '') === 'git' && GIT_READS.has(gitCommand(words)[0] ?? ''))),
+  );
+
 /**
  * The changes that `git restore` and `git checkout` of paths in a text would discard, and that are
  * not the session's own. Null if there is no such command, or it can't be told.

@@ -1,0 +1,323 @@
+/** Finds where a session can go back to, and what a rewind changes. Reads the journal. */
+
+import { steps } from '../journal/steps.js';
+import { messagesOf } from '../machine/conversation.js';
+import type {
+  ChangeSummary,
+  Event,
+  FileChange,
+  FileLeft,
+  On,
+  RewoundConversation,
+} from '../machine/event.js';
+import { initialState, step } from '../machine/machine.js';
+import { rewindConversation } from '../machine/moves/rewind.js';
+import type { State } from '../machine/state.js';
+import { callTitle } from '../policy/judged-call.js';
+import type { Checkpoints } from '../ports/checkpoints.js';
+import type { Entry, Header } from '../ports/journal.js';
+
+/** A place to which the session can go back. */
+export type RewindPoint = {
+  /** The entry before the turn or the calls: going there takes them back. */
+  readonly seq: number;
+  readonly kind: 'turn' | 'calls';
+  /** In ms since 1970. */
+  readonly at: number;
+  /** The user's words, or the titles of the calls. */
+  readonly title: string;
+  /** Files that the turn or the calls changed; null: none. */
+  readonly changes: ChangeSummary | null;
+};
+
+export type RewindRequest = {
+  /** The entry to go back to. */
+  readonly at: number;
+  /** Default: true. */
+  readonly files?: boolean;
+  /** Default: true. */
+  readonly conversation?: boolean;
+  /** Also take back files that somebody else changed since; they are saved first. */
+  readonly force?: boolean;
+};
+
+/** What a rewind changes, or has changed. */
+export type RewindReport = {
+  /** The entry to which the session goes, or went. */
+  readonly to: number;
+  /** Messages that leave the conversation. */
+  readonly messages: number;
+  readonly changes: ChangeSummary;
+  /** Files that stay as they are. */
+  readonly left: readonly FileLeft[];
+  /** In words. */
+  readonly text: string;
+};
+
+/** A rewind can't be made; the message says why, and what can. */
+export class CannotRewind extends Error {
+  override readonly name = 'CannotRewind';
+}
+
+type Checkpoint = { readonly id: string; readonly seq: number };
+
+/** A rewind from which the session can go forward again. */
+type Undone = {
+  readonly seq: number;
+  readonly points: readonly RewindPoint[];
+};
+
+/** What the journal tells of turns, checkpoints and rewinds. */
+export type Timeline = {
+  readonly points: readonly RewindPoint[];
+  /** By the end of what they keep, the oldest first. */
+  readonly checkpoints: readonly Checkpoint[];
+  readonly undone: readonly Undone[];
+  readonly seq: number;
+};
+
+const NO_CHANGES: ChangeSummary = { created: 0, changed: 0, deleted: 0, files: [] };
+
+const isNothing = ({ created, changed, deleted }: ChangeSummary): boolean =>
+  created + changed + deleted === 0;
+
+const LISTED_MAX = 20;
+
+/** A file that was changed several times is listed once, with all its lines. */
+const addChanges = (one: ChangeSummary | null, other: ChangeSummary): ChangeSummary => {
+  if (one === null) return other;
+  const files = new Map<string, FileChange>(one.files.map((file) => [file.path, file]));
+  let repeated = 0;
+  for (const file of other.files) {
+    const before = files.get(file.path);
+    if (before === undefined) {
+      files.set(file.path, file);
+      continue;
+    }
+    repeated += 1;
+    files.set(file.path, {
+      path: file.path,
+      change: before.change === 'created' ? 'created' : file.change,
+      ...(before.added === undefined || file.added === undefined
+        ? {}
+        : {
+            added: before.added + file.added,
+            removed: (before.removed ?? 0) + (file.removed ?? 0),
+          }),
+    });
+  }
+  return {
+    created: one.created + other.created,
+    changed: Math.max(0, one.changed + other.changed - repeated),
+    deleted: one.deleted + other.deleted,
+    files: [...files.values()].slice(0, LISTED_MAX),
+  };
+};
+
+type Draft = { -readonly [K in keyof RewindPoint]: RewindPoint[K] } & {
+  readonly batchId: string | null;
+};
+
+class TimelineReader {
+  #points: Draft[] = [];
+  readonly #checkpoints: Checkpoint[] = [];
+  readonly #ends = new Map<string, number>();
+  #undone: { seq: number; points: Draft[] }[] = [];
+  #inputs: { readonly seq: number; readonly text: string }[] = [];
+  #seq = 0;
+
+  see(seq: number, event: Event, before: State, state: State): void {
+    if (event.type === 'UserInput') this.#inputs.push({ seq, text: event.text });
+    const turn = state.session.turn.turnId;
+    if (turn !== before.session.turn.turnId) this.#beginTurn(seq, event.at);
+    else if (state.session.queue.length === 0 && event.type !== 'UserInput') this.#inputs = [];
+    if (
+      state.name === 'ExecutingTools' &&
+      before.session.counters.batch < state.session.counters.batch
+    )
+      this.#beginBatch(seq, event.at, state);
+    if (before.name === 'ExecutingTools' && state.name !== 'ExecutingTools')
+      this.#ends.set(before.batchId, seq);
+    this.#seeRewind(seq, event, before, state);
+    this.#seq = seq;
+  }
+
+  #beginTurn(seq: number, at: number): void {
+    const texts = this.#inputs.map(({ text }) => text).join('\n');
+    const from = this.#inputs[0]?.seq ?? seq;
+    this.#inputs = [];
+    this.#undone = [];
+    this.#points.push({
+      seq: from - 1,
+      kind: 'turn',
+      at,
+      title: texts === '' ? '(sent again)' : texts,
+      changes: null,
+      batchId: null,
+    });
+  }
+
+  #beginBatch(
+    seq: number,
+    at: number,
+    { batchId, calls, session }: Extract<State, { readonly name: 'ExecutingTools' }>,
+  ): void {
+    const titles = calls.map(({ judged }) => {
+      const { workspace } = session.settings;
+      return `${judged.tool} ${callTitle(judged, workspace)}`;
+    });
+    const title = titles.join('; ');
+    this.#points.push({ seq: seq - 1, kind: 'calls', at, title, changes: null, batchId });
+  }
+
+  #seeRewind(seq: number, event: Event, before: State, state: State): void {
+    if (event.type === 'CheckpointTaken') {
+      const { batchId, checkpoint, changes } = event;
+      const end = (batchId === null ? undefined : this.#ends.get(batchId)) ?? seq;
+      if (checkpoint !== '') this.#checkpoints.push({ id: checkpoint, seq: end });
+      this.#addTo(batchId, changes);
+    }
+    if (event.type === 'RewindRequested' && state !== before) this.#go(seq, event);
+    if (event.type === 'Rewound' && before.name === 'Rewinding' && event.checkpoint !== null)
+      this.#checkpoints.push({ id: event.checkpoint, seq });
+  }
+
+  #addTo(batchId: string | null, changes: ChangeSummary): void {
+    if (isNothing(changes)) return;
+    const calls = this.#points.findLast((point) => point.batchId === batchId && batchId !== null);
+    const turn = this.#points.findLast(({ kind }) => kind === 'turn');
+    for (const point of [calls, turn])
+      if (point !== undefined) point.changes = addChanges(point.changes, changes);
+  }
+
+  #go(seq: number, { to, direction, conversation }: On<'RewindRequested'>): void {
+    if (direction === 'forward') {
+      const undone = this.#undone.pop();
+      if (undone !== undefined) this.#points.push(...undone.points);
+      return;
+    }
+    const points = conversation === undefined ? [] : this.#points.filter((one) => one.seq >= to);
+    this.#points = this.#points.filter((point) => !points.includes(point));
+    this.#undone.push({ seq, points });
+  }
+
+  read(): Timeline {
+    return {
+      points: this.#points.filter(({ kind, changes }) => kind === 'turn' || changes !== null),
+      checkpoints: this.#checkpoints,
+      undone: this.#undone,
+      seq: this.#seq,
+    };
+  }
+}
+
+/** The state after the entry, without work in flight. */
+const settled = (state: State, at: number): State =>
+  step(state, { type: 'ShutdownRequested', at }).state;
+
+export type ReadJournal = {
+  readonly header: Pick<Header, 'settings'>;
+  entries(): AsyncIterable<Entry>;
+  /** The last entry to read. */
+  readonly seq: number;
+};
+
+/** `at`: also give the state after this entry. */
+export const readTimeline = async (
+  { header, entries, seq: last }: ReadJournal,
+  at: number | null = null,
+): Promise<{ readonly timeline: Timeline; readonly state: State | null }> => {
+  const reader = new TimelineReader();
+  let found: State | null = at === 0 ? initialState(header.settings) : null;
+  for await (const { seq, event, before, state } of steps(header, entries())) {
+    reader.see(seq, event, before, state);
+    if (seq === at) found = settled(state, event.at);
+    if (seq >= last) break;
+  }
+  return { timeline: reader.read(), state: found };
+};
+
+export type PlannedRewind = {
+  readonly to: number;
+  readonly direction: 'back' | 'forward';
+  readonly conversation: RewoundConversation | null;
+  readonly plan: string | null;
+  readonly report: RewindReport;
+};
+
+const countMessages = ({ session }: State): number => messagesOf(session.conversation).length;
+
+/** In words for the user. */
+export const reportRewind = (
+  to: number,
+  messages: number,
+  files: Pick<RewindReport, 'changes' | 'left'>,
+): RewindReport => {
+  const { created, changed, deleted } = files.changes;
+  const total = created + changed + deleted;
+  const words = [
+    ...(messages > 0 ? [`${messages} ${messages === 1 ? 'message' : 'messages'} taken back`] : []),
+    ...(messages < 0
+      ? [`${-messages} ${messages === -1 ? 'message' : 'messages'} back again`]
+      : []),
+    ...(total > 0 ? [`${total} ${total === 1 ? 'file' : 'files'} changed back`] : []),
+    ...files.left.map(({ path, why }) => `${path} is left as it is: ${why}`),
+  ];
+  const text = words.length === 0 ? 'nothing changed since' : words.join('; ');
+  return { to, messages, ...files, text };
+};
+
+/** What a rewind would do. Changes nothing. */
+export const planRewind = async (
+  journal: ReadJournal,
+  present: State,
+  checkpoints: Checkpoints | null,
+  { at, files = true, conversation = true, force = false }: RewindRequest,
+  direction: 'back' | 'forward' = 'back',
+): Promise<PlannedRewind> => {
+  if (!files && !conversation)
+    throw new CannotRewind('Nothing is to be taken back: name files, conversation, or both.');
+  if (!Number.isInteger(at) || at < 0 || at > journal.seq)
+    throw new CannotRewind(
+      `There is no entry ${at}: the journal has the entries 0 to ${journal.seq}.`,
+    );
+  const { timeline, state } = await readTimeline(journal, at);
+  if (state === null) throw new CannotRewind(`The entry ${at} can’t be read.`);
+  const takeBack = timeline.checkpoints.filter(({ seq }) => seq > at).map(({ id }) => id);
+  const restore =
+    files && checkpoints !== null && takeBack.length > 0
+      ? await checkpoints.plan({ takeBack, force })
+      : { plan: null, changes: NO_CHANGES, left: [] };
+  const target = state.session;
+  const rewound = conversation
+    ? {
+        ...rewindConversation(present.session.conversation, target.conversation),
+        contextTokens: target.contextTokens,
+      }
+    : null;
+  const messages = rewound === null ? 0 : countMessages(present) - countMessages(state);
+  return {
+    to: at,
+    direction,
+    conversation: rewound,
+    plan: restore.plan,
+    report: reportRewind(at, messages, restore),
+  };
+};
+
+/** The way forward from the last rewind. */
+export const planRedo = async (
+  journal: ReadJournal,
+  present: State,
+  checkpoints: Checkpoints | null,
+): Promise<PlannedRewind> => {
+  const { timeline } = await readTimeline(journal);
+  const undone = timeline.undone.at(-1);
+  if (undone === undefined)
+    throw new CannotRewind(
+      'There is nothing to go forward to: nothing was taken back since the last turn began. ' +
+        'Every entry of the journal can still be reached with pawl rewind ID --at SEQ.',
+    );
+  const request = { at: undone.seq - 1 };
+  return planRewind(journal, present, checkpoints, request, 'forward');
+};

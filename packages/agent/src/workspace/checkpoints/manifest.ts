@@ -1,0 +1,157 @@
+/**
+ * What a checkpoint says: for each path that changed since the one before, how it was and how it is.
+ *
+ * Paths and link targets are bytes, each as one character (latin1): names may be no UTF-8.
+ */
+
+import { diffArrays } from 'diff';
+import type { ChangeSummary, FileChange, FileLeft } from '../../machine/event.js';
+import type { ChangedBy } from '../../ports/checkpoints.js';
+import type { CheckpointStore } from './store.js';
+
+export type FileState =
+  | { readonly kind: 'absent' }
+  | {
+      readonly kind: 'file';
+      readonly sha256: string;
+      readonly bytes: number;
+      readonly mode: number;
+    }
+  | { readonly kind: 'link'; readonly target: string }
+  | { readonly kind: 'folder'; readonly mode: number }
+  /** Something was there whose content is not kept. */
+  | { readonly kind: 'notKept'; readonly why: string };
+
+/** `path`: relative to the workspace. */
+export type PathChange = {
+  readonly path: string;
+  readonly before: FileState;
+  readonly after: FileState;
+};
+
+export type Manifest = {
+  readonly version: 1;
+  readonly by: ChangedBy;
+  readonly changes: readonly PathChange[];
+};
+
+export const ABSENT: FileState = { kind: 'absent' };
+
+/** A name as people read it. */
+export const showName = (name: string): string => Buffer.from(name, 'latin1').toString('utf8');
+/** A path of Node as bytes. */
+export const toName = (text: string): string => Buffer.from(text).toString('latin1');
+
+export const isSameState = (one: FileState, other: FileState): boolean =>
+  one.kind !== 'notKept' && JSON.stringify(one) === JSON.stringify(other);
+
+/** Null if it is none of ours. */
+export const parseManifest = (bytes: Buffer): Manifest | null => {
+  try {
+    const value: unknown = JSON.parse(bytes.toString('utf8'));
+    if (typeof value !== 'object' || value === null || !('changes' in value)) return null;
+    // the store gives only bytes that fit their hash, and only Pawl writes there
+    return value as Manifest;
+  } catch {
+    return null; // whoever asks says that it is missing
+  }
+};
+
+/** The contents that a manifest needs. */
+export const keptObjects = ({ changes }: Manifest): readonly string[] =>
+  changes.flatMap(({ before, after }) =>
+    [before, after].flatMap((state) => (state.kind === 'file' ? [state.sha256] : [])),
+  );
+
+// ---- Several checkpoints together ----
+
+/** What is to be undone of one path. */
+type PathTarget = PathChange & { readonly left: string | null };
+
+const BETWEEN = 'somebody else changed it in between, so it goes back only to that';
+
+/** The checkpoints' changes as one: how each path is expected to be now, and how it was before. */
+export const composeChanges = (manifests: readonly Manifest[]): readonly PathTarget[] => {
+  const targets = new Map<string, PathTarget>();
+  const broken = new Set<string>();
+  for (const { by, changes } of manifests.toReversed())
+    for (const { path, before, after } of changes) {
+      const later = targets.get(path);
+      if (by === 'user') {
+        // theirs is left; what the agent did before it can't be told from it
+        if (later !== undefined) broken.add(path);
+        continue;
+      }
+      if (later === undefined) targets.set(path, { path, before, after, left: null });
+      else if (broken.has(path) || !isSameState(after, later.before)) {
+        broken.add(path);
+        targets.set(path, { ...later, left: BETWEEN });
+      } else targets.set(path, { ...later, before });
+    }
+  return [...targets.values()];
+};
+
+// ---- For people ----
+
+const LISTED_MAX = 20;
+const TEXT_BYTES_MAX = 200_000;
+
+const readLines = async (
+  store: CheckpointStore,
+  state: FileState,
+): Promise<readonly string[] | null> => {
+  if (state.kind === 'absent') return [];
+  if (state.kind !== 'file' || state.bytes > TEXT_BYTES_MAX) return null;
+  const bytes = await store.get(state.sha256);
+  if (bytes === null || bytes.includes(0)) return null;
+  return bytes
+    .toString('utf8')
+    .split('\n')
+    .filter((line, index, lines) => index < lines.length - 1 || line !== '');
+};
+
+const lineCounts = async (
+  store: CheckpointStore,
+  { before, after }: PathChange,
+): Promise<Pick<FileChange, 'added' | 'removed'>> => {
+  const [old, now] = [await readLines(store, before), await readLines(store, after)];
+  if (old === null || now === null) return {};
+  const parts = diffArrays([...old], [...now], { maxEditLength: 5_000 });
+  if (parts === undefined) return {};
+  const sum = (kind: 'added' | 'removed'): number =>
+    parts.reduce((total, part) => total + (part[kind] ? part.value.length : 0), 0);
+  return { added: sum('added'), removed: sum('removed') };
+};
+
+const changeKind = ({ before, after }: PathChange): FileChange['change'] => {
+  if (before.kind === 'absent') return 'created';
+  return after.kind === 'absent' ? 'deleted' : 'changed';
+};
+
+/** Folders are not counted: people look for their files. */
+export const summarise = async (
+  store: CheckpointStore,
+  changes: readonly PathChange[],
+): Promise<ChangeSummary> => {
+  const files = changes.filter(
+    ({ before, after }) => before.kind !== 'folder' && after.kind !== 'folder',
+  );
+  const number = (kind: FileChange['change']): number =>
+    files.filter((change) => changeKind(change) === kind).length;
+  const sorted = [...files].sort((one, other) => (one.path < other.path ? -1 : 1));
+  const listed: FileChange[] = [];
+  for (const change of sorted.slice(0, LISTED_MAX))
+    listed.push({
+      path: showName(change.path),
+      change: changeKind(change),
+      ...(await lineCounts(store, change)),
+    });
+  return {
+    created: number('created'),
+    changed: number('changed'),
+    deleted: number('deleted'),
+    files: listed,
+  };
+};
+
+export const left = (path: string, why: string): FileLeft => ({ path: showName(path), why });

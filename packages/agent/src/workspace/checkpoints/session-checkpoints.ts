@@ -1,0 +1,414 @@
+/**
+ * The checkpoints of one session: what its calls change in the workspace is kept, and taken back.
+ *
+ * 1. Tools for files name them: only these are read, before and after the call. For a command the
+ *    workspace is scanned, the first time before it starts.
+ * 2. A clean file of git is read from there once it has changed. All others are copied before the
+ *    first command, within limits; what is left out is said.
+ * 3. All work is done one after the other.
+ */
+
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { FileLeft } from '../../machine/event.js';
+import type { ProcessEnvironment } from '../../platform/environment.js';
+import { isWithin } from '../../platform/files.js';
+import { plural } from '../../platform/text.js';
+import type { JudgedCall } from '../../policy/judged-call.js';
+import type {
+  ChangedBy,
+  Checkpoints,
+  Restored,
+  RestorePlan,
+  RestoreRequest,
+  TakenCheckpoint,
+} from '../../ports/checkpoints.js';
+import {
+  ABSENT,
+  composeChanges,
+  type FileState,
+  isSameState,
+  left,
+  type Manifest,
+  type PathChange,
+  showName,
+  summarise,
+  toName,
+} from './manifest.js';
+import { FILE_BYTES_MAX, type Plan, performPlan, readState, TOO_LARGE } from './restore.js';
+import {
+  type Entry,
+  foldersAround,
+  type KnownContent,
+  type Listing,
+  lookAt,
+  lookAtAll,
+  WorkspaceLister,
+} from './scan.js';
+import { CheckpointStore, storeFolder } from './store.js';
+
+export type CheckpointsPlace = {
+  /** Real absolute path. */
+  readonly workspace: string;
+  readonly sessionId: string;
+  readonly stateFolder: string;
+  readonly environment: ProcessEnvironment;
+};
+
+/** Before a command, workspaces of so many files are looked at again for changes of others. */
+const SMALL_FILES_MAX = 2_000;
+const COPIES_MAX = 20_000;
+const COPIES_BYTES_MAX = 200 * 1024 * 1024;
+/** A scan of more files is not kept for the next process. */
+const SAVED_FILES_MAX = 20_000;
+/** Times of files are as coarse as a tick of the kernel. */
+const TICK_MS = 20;
+
+type Known = { readonly entry: Entry; readonly content: KnownContent };
+
+/** The names and the folders that they are in. */
+const withFolders = (names: readonly string[]): readonly string[] => [
+  ...foldersAround(names),
+  ...names,
+];
+
+/** Whether a call changes only files that it names. */
+const isNamed = ({ traits, facts }: JudgedCall): boolean =>
+  traits.group === 'fileChanges' && facts.shell === undefined;
+
+class SessionCheckpoints implements Checkpoints {
+  readonly #place: CheckpointsPlace;
+  readonly #store: CheckpointStore;
+  readonly #lister: WorkspaceLister;
+  readonly #ended = new AbortController();
+  /** What is known of each name; a name that is not in it is absent. */
+  #known = new Map<string, Known>();
+  /** The names of the last scan; null: only named files are known. */
+  #listing: Listing | null = null;
+  /** Files that tools have named, also such that git ignores. */
+  readonly #named = new Set<string>();
+  readonly #said = new Set<string>();
+  #leftOut: string[] = [];
+  /** When the first call began since the last checkpoint; null: none. */
+  #ranFromMs: number | null = null;
+  #copies = { files: 0, bytes: 0 };
+  #isLoaded = false;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(place: CheckpointsPlace) {
+    this.#place = place;
+    const { stateFolder, workspace, environment } = place;
+    this.#store = new CheckpointStore(storeFolder(stateFolder, workspace));
+    this.#lister = new WorkspaceLister(workspace, environment, this.#ended.signal);
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work);
+    this.#queue = result.catch(() => undefined); // whoever waits for `result` gets the error
+    return result;
+  }
+
+  before(call: JudgedCall | null): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#load();
+      if (call !== null && isNamed(call)) {
+        for (const name of withFolders(this.#names(call))) {
+          this.#named.add(name);
+          await this.#note(name);
+        }
+      } else if (this.#listing === null) await this.#begin();
+      else if (this.#listing.names.length <= SMALL_FILES_MAX) await this.#look(await this.#list());
+      this.#ranFromMs ??= Date.now();
+    });
+  }
+
+  take({ by, calls, since }: Parameters<Checkpoints['take']>[0]): Promise<TakenCheckpoint | null> {
+    const ranToMs = Date.now();
+    return this.#inTurn(async () => {
+      await this.#load();
+      const ranFromMs = since === undefined ? (this.#ranFromMs ?? ranToMs) : 0;
+      this.#ranFromMs = null;
+      const isBounded = calls.length > 0 && calls.every(isNamed);
+      if (!isBounded && this.#listing === null) await this.#begin();
+      const listing = isBounded ? null : await this.#list();
+      const names = listing?.names ?? withFolders(calls.flatMap((call) => this.#names(call)));
+      const changes = await this.#changesIn(names, listing !== null, (entry) => {
+        if (entry === null) return true; // nothing tells when it went
+        const { changedAtMs } = entry;
+        return changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs + TICK_MS;
+      });
+      if (listing !== null) this.#listing = listing;
+      return this.#storeTaken(by, changes);
+    });
+  }
+
+  /** Stores a checkpoint of these changes; null if there are none and nothing is to be said. */
+  async #storeTaken(
+    by: ChangedBy,
+    changes: readonly PathChange[],
+  ): Promise<TakenCheckpoint | null> {
+    const leftOut = this.#leftOut.splice(0);
+    if (changes.length === 0 && leftOut.length === 0) return null;
+    const manifest: Manifest = { version: 1, by, changes };
+    const checkpoint = await this.#store.addManifest(this.#place.sessionId, manifest);
+    await this.#save();
+    return { checkpoint, changes: await summarise(this.#store, changes), leftOut };
+  }
+
+  // ---- Looking ----
+
+  #names({ facts }: JudgedCall): readonly string[] {
+    const { workspace } = this.#place;
+    return facts.paths
+      .filter((file) => file !== workspace && isWithin(file, workspace))
+      .map((file) => toName(path.relative(workspace, file)))
+      .filter((name) => name !== '.git' && !name.startsWith('.git/'));
+  }
+
+  async #list(): Promise<Listing> {
+    const listing = await this.#lister.list(false);
+    if (listing.limit !== null) this.#say(listing.limit);
+    return listing;
+  }
+
+  #say(text: string): void {
+    if (this.#said.has(text)) return;
+    this.#said.add(text);
+    this.#leftOut.push(text);
+  }
+
+  /** The first scan: what git does not hold is copied. */
+  async #begin(): Promise<void> {
+    const listing = await this.#lister.list(true);
+    if (listing.limit !== null) this.#say(listing.limit);
+    this.#listing = listing;
+    const entries = await lookAtAll(this.#place.workspace, listing.names);
+    const tooLarge: string[] = [];
+    let tooMany = 0;
+    for (const [name, entry] of entries) {
+      if (this.#known.has(name)) continue;
+      const blob = listing.clean?.get(name);
+      if (blob !== undefined || entry.kind !== 'file') {
+        this.#known.set(name, { entry, content: { kind: 'git', blob: blob ?? '' } });
+        continue;
+      }
+      const content = await this.#copy(name, entry);
+      if (content.kind === 'notKept' && content.why === TOO_LARGE) tooLarge.push(showName(name));
+      else if (content.kind === 'notKept') tooMany += 1;
+      this.#known.set(name, { entry, content });
+    }
+    if (tooLarge.length > 0)
+      this.#say(
+        `${plural(tooLarge.length, 'file')} of more than 20 MB can’t be taken back: ` +
+          `${tooLarge.slice(0, 5).join(', ')}${tooLarge.length > 5 ? ', …' : ''}`,
+      );
+    if (tooMany > 0)
+      this.#say(
+        `${plural(tooMany, 'file')} that git does not hold can’t be taken back: at most ` +
+          '20,000 files and 200 MB are copied.',
+      );
+  }
+
+  /** Keeps the content of a file as it is now. */
+  async #copy(name: string, entry: Entry): Promise<KnownContent> {
+    if (entry.bytes > FILE_BYTES_MAX) return { kind: 'notKept', why: TOO_LARGE };
+    if (this.#copies.files >= COPIES_MAX || this.#copies.bytes + entry.bytes > COPIES_BYTES_MAX)
+      return { kind: 'notKept', why: 'too much was to be copied' };
+    this.#copies.files += 1;
+    this.#copies.bytes += entry.bytes;
+    const state = await readState(this.#place.workspace, name, (bytes) => this.#store.put(bytes));
+    if (state.kind === 'file') return { kind: 'stored', sha256: state.sha256 };
+    return { kind: 'notKept', why: state.kind === 'notKept' ? state.why : 'it was changed' };
+  }
+
+  /** Takes note of a file that somebody else may have changed. */
+  async #note(name: string): Promise<void> {
+    const entry = lookAt(this.#place.workspace, name);
+    const known = this.#known.get(name);
+    if (entry === null) this.#known.delete(name);
+    else if (known === undefined || entry.stamp === '' || entry.stamp !== known.entry.stamp)
+      this.#known.set(name, {
+        entry,
+        content: entry.kind === 'file' ? await this.#copy(name, entry) : { kind: 'git', blob: '' },
+      });
+  }
+
+  /** Takes note of all changes since the last look. */
+  async #look(listing: Listing): Promise<void> {
+    const names = [...listing.names, ...this.#named];
+    const entries = await lookAtAll(this.#place.workspace, names);
+    for (const name of this.#known.keys()) if (!entries.has(name)) await this.#note(name);
+    for (const name of entries.keys()) await this.#note(name);
+    this.#listing = listing;
+  }
+
+  /**
+   * What changed since the last look; `isOurs`: whether the time of a change is one of the calls.
+   * Other changes are only noted.
+   */
+  async #changesIn(
+    names: readonly string[],
+    isWhole: boolean,
+    isOurs: (entry: Entry | null) => boolean,
+  ): Promise<readonly PathChange[]> {
+    const { workspace } = this.#place;
+    const entries = isWhole
+      ? await lookAtAll(workspace, [...names, ...this.#named])
+      : new Map(
+          names.flatMap((name) => {
+            const entry = lookAt(workspace, name);
+            return entry === null ? [] : [[name, entry] as const];
+          }),
+        );
+    const gone = (isWhole ? [...this.#known.keys()] : names).filter(
+      (name) => this.#known.has(name) && !entries.has(name),
+    );
+    const changed = [...entries].filter(([name, { stamp }]) => {
+      const known = this.#known.get(name)?.entry;
+      return stamp === '' || known === undefined || known.stamp !== stamp;
+    });
+    const ours: (readonly [string, Entry | null])[] = [
+      ...gone.map((name) => [name, null] as const),
+      ...changed.filter(([, entry]) => isOurs(entry)),
+    ];
+    await this.#fetchBlobs(ours.map(([name]) => name));
+    for (const [name, entry] of changed) if (!isOurs(entry)) await this.#note(name);
+    const changes: PathChange[] = [];
+    for (const [name] of ours) {
+      const before = this.#stateBefore(name);
+      const after = await readState(workspace, name, (bytes) => this.#store.put(bytes));
+      this.#accept(name, after);
+      const isSame = before.kind === after.kind && JSON.stringify(before) === JSON.stringify(after);
+      if (!isSame) changes.push({ path: name, before, after });
+    }
+    return changes;
+  }
+
+  #accept(name: string, state: FileState): void {
+    const entry = lookAt(this.#place.workspace, name);
+    if (entry === null || state.kind === 'absent') this.#known.delete(name);
+    else if (state.kind === 'file')
+      this.#known.set(name, { entry, content: { kind: 'stored', sha256: state.sha256 } });
+    else if (state.kind === 'notKept')
+      this.#known.set(name, { entry, content: { kind: 'notKept', why: state.why } });
+    else this.#known.set(name, { entry, content: { kind: 'git', blob: '' } });
+  }
+
+  #stateBefore(name: string): FileState {
+    const known = this.#known.get(name);
+    if (known === undefined) return ABSENT;
+    const { entry, content } = known;
+    if (entry.kind === 'link') return { kind: 'link', target: entry.target ?? '' };
+    if (entry.kind === 'folder') return { kind: 'folder', mode: entry.mode };
+    if (content.kind === 'stored')
+      return { kind: 'file', sha256: content.sha256, bytes: entry.bytes, mode: entry.mode };
+    const why = content.kind === 'git' ? 'git has lost its content' : content.why;
+    return { kind: 'notKept', why };
+  }
+
+  /** Reads what git holds of files that have changed into the store. */
+  async #fetchBlobs(names: readonly string[]): Promise<void> {
+    const blobs = new Map<string, string>();
+    for (const name of names) {
+      const content = this.#known.get(name)?.content;
+      if (content?.kind === 'git' && content.blob !== '') blobs.set(name, content.blob);
+    }
+    const found = await this.#lister.readBlobs([...blobs.values()]);
+    for (const [name, blob] of blobs) {
+      const [bytes, known] = [found.get(blob), this.#known.get(name)];
+      if (bytes === undefined || known === undefined || bytes.length !== known.entry.bytes)
+        continue;
+      const sha256 = await this.#store.put(bytes);
+      this.#known.set(name, { ...known, content: { kind: 'stored', sha256 } });
+    }
+  }
+
+  // ---- Going back ----
+
+  plan(request: RestoreRequest): Promise<RestorePlan> {
+    return this.#inTurn(() => this.#plan(request));
+  }
+
+  async #plan({ takeBack, force }: RestoreRequest): Promise<RestorePlan> {
+    const manifests: Manifest[] = [];
+    const leftFiles: FileLeft[] = [];
+    for (const id of takeBack) {
+      const manifest = await this.#store.manifest(id);
+      if (manifest !== null) manifests.push(manifest);
+      else leftFiles.push(left('.', 'a checkpoint was removed to save room: pawl checkpoints'));
+    }
+    const changes: PathChange[] = [];
+    for (const { path: name, before, after, left: why } of composeChanges(manifests)) {
+      const keep = force ? (bytes: Buffer) => this.#store.put(bytes) : undefined;
+      const now = await readState(this.#place.workspace, name, keep);
+      if (isSameState(now, before)) continue;
+      if (before.kind === 'notKept') leftFiles.push(left(name, before.why));
+      else if (!isSameState(now, after) && !(force && now.kind !== 'notKept'))
+        leftFiles.push(left(name, 'somebody else changed it since'));
+      else changes.push({ path: name, before: now, after: before });
+      if (why !== null) leftFiles.push(left(name, why));
+    }
+    const summary = await summarise(this.#store, changes);
+    if (changes.length === 0) return { plan: null, changes: summary, left: leftFiles };
+    const { workspace } = this.#place;
+    const plan: Plan = { version: 1, workspace, changes, left: leftFiles };
+    const sha256 = await this.#store.put(Buffer.from(JSON.stringify(plan)));
+    return { plan: sha256, changes: summary, left: leftFiles };
+  }
+
+  restore(planId: string): Promise<Restored> {
+    return this.#inTurn(async () => {
+      await this.#load();
+      const bytes = await this.#store.get(planId);
+      const plan: Plan | null = bytes === null ? null : JSON.parse(bytes.toString('utf8'));
+      if (plan === null || plan.workspace !== this.#place.workspace)
+        throw new Error('the plan of this rewind is not in the store of checkpoints');
+      const { done, left: leftFiles } = await performPlan(this.#store, planId, plan);
+      for (const { path: name, after } of done) this.#accept(name, after);
+      const taken = await this.#storeTaken('rewind', done);
+      const changes = taken?.changes ?? (await summarise(this.#store, []));
+      return { checkpoint: taken?.checkpoint ?? null, changes, left: leftFiles };
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#ended.abort();
+    await this.#queue;
+  }
+
+  // ---- For the next process of the session ----
+
+  async #save(): Promise<void> {
+    if (this.#listing === null || this.#known.size > SAVED_FILES_MAX) return;
+    const file = this.#store.scanFile(this.#place.sessionId);
+    const saved = { version: 1, known: [...this.#known], named: [...this.#named] };
+    const draft = `${file}.draft`;
+    try {
+      await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+      await writeFile(draft, JSON.stringify(saved), { mode: 0o600 });
+      await rename(draft, file);
+    } catch {
+      await rm(draft, { force: true }); // the next process scans anew
+    }
+  }
+
+  async #load(): Promise<void> {
+    if (this.#isLoaded) return;
+    this.#isLoaded = true;
+    try {
+      const text = await readFile(this.#store.scanFile(this.#place.sessionId), 'utf8');
+      const saved: {
+        readonly known: readonly (readonly [string, Known])[];
+        readonly named: readonly string[];
+      } = JSON.parse(text);
+      this.#known = new Map(saved.known);
+      for (const name of saved.named) this.#named.add(name);
+      this.#listing = await this.#list();
+    } catch {
+      // no scan was kept: the first command makes one
+    }
+  }
+}
+
+export const createCheckpoints = (place: CheckpointsPlace): Checkpoints =>
+  new SessionCheckpoints(place);

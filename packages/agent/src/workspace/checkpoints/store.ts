@@ -1,0 +1,257 @@
+/**
+ * The store of the checkpoints of one workspace: contents of files, manifests and plans, each by
+ * the sha256 of its bytes.
+ *
+ * 1. It lies in the state folder, never in the workspace, and commands in the sandbox don't see it.
+ * 2. An object is written under another name, synced and renamed: it is whole or absent.
+ * 3. Each session has a list of its manifests. What no list reaches is removed by `pruneStores`.
+ */
+
+import { randomUUID } from 'node:crypto';
+import { appendFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { deflateRaw, inflateRaw } from 'node:zlib';
+import { errorCode } from '../../journal/journal-error.js';
+import { hashBytes } from '../../journal/state-folder.js';
+import { keptObjects, type Manifest, parseManifest } from './manifest.js';
+
+const deflate = promisify<Buffer, Buffer>(deflateRaw);
+const inflate = promisify<Buffer, Buffer>(inflateRaw);
+
+const checkpointsFolder = (stateFolder: string): string => path.join(stateFolder, 'checkpoints');
+
+/** `workspace`: real absolute path. */
+export const storeFolder = (stateFolder: string, workspace: string): string =>
+  path.join(checkpointsFolder(stateFolder), hashBytes(Buffer.from(workspace)).slice(0, 32));
+
+/** The first byte of an object says how its content is stored. */
+const PLAIN = 0;
+const DEFLATED = 1;
+
+/** Smaller contents are not worth the time. */
+const DEFLATE_FROM_BYTES = 512;
+
+const readOrNull = async (file: string): Promise<Buffer | null> => {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw error;
+  }
+};
+
+export class CheckpointStore {
+  readonly folder: string;
+  /** Objects that this process has written or seen. */
+  readonly #known = new Set<string>();
+
+  /** `folder`: as `storeFolder` names it. */
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  #place(sha256: string): string {
+    return path.join(this.folder, 'objects', sha256.slice(0, 2), sha256.slice(2));
+  }
+
+  async has(sha256: string): Promise<boolean> {
+    if (this.#known.has(sha256)) return true;
+    const found = (await readOrNull(this.#place(sha256))) !== null;
+    if (found) this.#known.add(sha256);
+    return found;
+  }
+
+  /** Stores bytes and returns their sha256. Rejects if the disk refuses. */
+  async put(bytes: Buffer): Promise<string> {
+    const sha256 = hashBytes(bytes);
+    if (await this.has(sha256)) return sha256;
+    const place = this.#place(sha256);
+    const packed = bytes.length < DEFLATE_FROM_BYTES ? bytes : await deflate(bytes);
+    const isSmaller = packed.length < bytes.length * 0.9;
+    const draft = `${place}.${randomUUID()}`;
+    await mkdir(path.dirname(place), { recursive: true, mode: 0o700 });
+    try {
+      const file = await open(draft, 'wx', 0o600);
+      try {
+        await file.appendFile(Buffer.from([isSmaller ? DEFLATED : PLAIN]));
+        await file.appendFile(isSmaller ? packed : bytes);
+        await file.datasync();
+      } finally {
+        await file.close();
+      }
+      await rename(draft, place);
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw error;
+    }
+    this.#known.add(sha256);
+    return sha256;
+  }
+
+  /** Null if the object is missing or damaged. */
+  async get(sha256: string): Promise<Buffer | null> {
+    if (!/^[0-9a-f]{64}$/.test(sha256)) return null;
+    const stored = await readOrNull(this.#place(sha256));
+    if (stored === null || stored.length === 0) return null;
+    try {
+      const content = stored.subarray(1);
+      const bytes = stored[0] === DEFLATED ? await inflate(content) : content;
+      return hashBytes(bytes) === sha256 ? bytes : null;
+    } catch {
+      return null; // damaged: whoever asks says that the content is missing
+    }
+  }
+
+  #list(sessionId: string): string {
+    return path.join(this.folder, 'sessions', sessionId);
+  }
+
+  /** Where a session keeps its last scan. */
+  scanFile(sessionId: string): string {
+    return `${this.#list(sessionId)}.scan`;
+  }
+
+  /** Stores a manifest and adds it to the list of the session. */
+  async addManifest(sessionId: string, manifest: Manifest): Promise<string> {
+    const sha256 = await this.put(Buffer.from(JSON.stringify(manifest)));
+    const list = this.#list(sessionId);
+    await mkdir(path.dirname(list), { recursive: true, mode: 0o700 });
+    await appendFile(list, `${sha256}\n`, { mode: 0o600 });
+    return sha256;
+  }
+
+  /** Null if it is missing or damaged. */
+  async manifest(sha256: string): Promise<Manifest | null> {
+    const bytes = await this.get(sha256);
+    return bytes === null ? null : parseManifest(bytes);
+  }
+
+  /** The manifests of a session, the oldest first. */
+  async listed(sessionId: string): Promise<readonly string[]> {
+    const list = (await readOrNull(this.#list(sessionId)))?.toString('utf8') ?? '';
+    return list.split('\n').filter((line) => line !== '');
+  }
+
+  async forget(sessionId: string): Promise<void> {
+    for (const file of [this.#list(sessionId), this.scanFile(sessionId)])
+      await rm(file, { force: true });
+  }
+}
+
+// ---- Housekeeping ----
+
+export type StoredSession = {
+  readonly store: string;
+  readonly sessionId: string;
+  readonly usedAtMs: number;
+  readonly checkpoints: number;
+};
+
+export type StoreSizes = {
+  readonly bytes: number;
+  readonly stores: readonly { readonly folder: string; readonly bytes: number }[];
+  readonly sessions: readonly StoredSession[];
+};
+
+const namesIn = async (folder: string): Promise<readonly string[]> => {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+};
+
+type StoredObject = {
+  readonly sha256: string;
+  readonly file: string;
+  readonly bytes: number;
+  readonly changedAtMs: number;
+};
+
+const objectsIn = async (store: string): Promise<readonly StoredObject[]> => {
+  const objects: StoredObject[] = [];
+  for (const head of await namesIn(path.join(store, 'objects')))
+    for (const name of await namesIn(path.join(store, 'objects', head))) {
+      const file = path.join(store, 'objects', head, name);
+      const status = await stat(file).catch(() => null); // removed meanwhile
+      if (status === null) continue;
+      const { size: bytes, mtimeMs: changedAtMs } = status;
+      objects.push({ sha256: `${head}${name}`, file, bytes, changedAtMs });
+    }
+  return objects;
+};
+
+const sessionsIn = async (store: string): Promise<readonly StoredSession[]> => {
+  const sessions: StoredSession[] = [];
+  for (const sessionId of await namesIn(path.join(store, 'sessions'))) {
+    if (sessionId.endsWith('.scan')) continue;
+    const file = path.join(store, 'sessions', sessionId);
+    const [status, list] = [await stat(file), await readFile(file, 'utf8')];
+    const checkpoints = list.split('\n').length - 1;
+    sessions.push({ store, sessionId, usedAtMs: status.mtimeMs, checkpoints });
+  }
+  return sessions;
+};
+
+const bytesOf = (objects: readonly StoredObject[]): number =>
+  objects.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/** What is stored for all workspaces, in bytes on disk. */
+export const checkpointSizes = async (stateFolder: string): Promise<StoreSizes> => {
+  const folder = checkpointsFolder(stateFolder);
+  const stores: { folder: string; bytes: number }[] = [];
+  const sessions: StoredSession[] = [];
+  for (const name of await namesIn(folder)) {
+    const store = path.join(folder, name);
+    stores.push({ folder: store, bytes: bytesOf(await objectsIn(store)) });
+    sessions.push(...(await sessionsIn(store)));
+  }
+  return { bytes: stores.reduce((sum, { bytes }) => sum + bytes, 0), stores, sessions };
+};
+
+export const STORE_BYTES_MAX = 1024 ** 3;
+export const ALL_BYTES_MAX = 4 * 1024 ** 3;
+
+/**
+ * Removes the objects that no session of the store needs. What was written a moment ago stays: its
+ * manifest may follow.
+ */
+const sweep = async (folder: string): Promise<void> => {
+  const store = new CheckpointStore(folder);
+  const needed = new Set<string>();
+  for (const { sessionId } of await sessionsIn(folder))
+    for (const sha256 of await store.listed(sessionId)) {
+      needed.add(sha256);
+      const manifest = await store.manifest(sha256);
+      for (const content of manifest === null ? [] : keptObjects(manifest)) needed.add(content);
+    }
+  const youngMs = Date.now() - 10 * 60_000;
+  for (const { sha256, file, changedAtMs } of await objectsIn(folder))
+    if (!needed.has(sha256) && changedAtMs < youngMs) await rm(file, { force: true });
+};
+
+/**
+ * Removes the checkpoints of the oldest sessions until each store has at most 1 GB, and all have at
+ * most 4 GB. Returns the sessions whose changes can't be taken back any more. `isOpen`: sessions
+ * that are never touched.
+ */
+export const pruneStores = async (
+  stateFolder: string,
+  isOpen: (sessionId: string) => boolean,
+): Promise<readonly StoredSession[]> => {
+  const removed: StoredSession[] = [];
+  const { sessions } = await checkpointSizes(stateFolder);
+  const oldest = [...sessions].sort((one, other) => one.usedAtMs - other.usedAtMs);
+  for (const session of oldest) {
+    const sizes = await checkpointSizes(stateFolder);
+    const own = sizes.stores.find(({ folder }) => folder === session.store)?.bytes ?? 0;
+    if (sizes.bytes <= ALL_BYTES_MAX && own <= STORE_BYTES_MAX) continue;
+    if (isOpen(session.sessionId)) continue;
+    await new CheckpointStore(session.store).forget(session.sessionId);
+    await sweep(session.store);
+    removed.push(session);
+  }
+  return removed;
+};
