@@ -82,6 +82,17 @@ const callsOfTurn = <P extends ChangePoint>(turn: P, points: readonly P[]): read
   return points.filter(({ kind, seq }) => kind === 'calls' && seq > turn.seq && seq < nextTurn);
 };
 
+const TITLE_MAX = 40;
+
+/** A command without the name of its tool, which everybody guesses. */
+const shortTitle = (title: string): string => {
+  const line = title
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/^bash /, '');
+  return line.length <= TITLE_MAX ? line : `${line.slice(0, TITLE_MAX - 1)}…`;
+};
+
 /** The calls that deleted all that the turn has deleted; empty if they are not one. */
 const deletingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): string => {
   const deleting = callsOfTurn(turn, points).filter(
@@ -90,7 +101,7 @@ const deletingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): strin
   const [first, ...more] = deleting;
   return first === undefined || more.length > 0 || first.changes?.deleted !== turn.changes?.deleted
     ? ''
-    : first.title.replace(/\s+/g, ' ').trim();
+    : shortTitle(first.title);
 };
 
 /** What a point of the timeline has changed; empty if no file. */

@@ -65,7 +65,7 @@ test('a point: a turn names the calls that deleted, if they alone did', () => {
   const clean = {
     seq: 14,
     kind: 'calls',
-    title: 'npm run\nclean',
+    title: 'bash npm run\nclean',
     changes: summary(gone('x'), gone('y')),
   } as const;
   const edit = {

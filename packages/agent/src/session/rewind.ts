@@ -26,6 +26,8 @@ export type RewindPoint = {
   readonly at: number;
   /** The user's words, or the titles of the calls. */
   readonly title: string;
+  /** The user's words, to be edited and sent again; absent: the turn had none. */
+  readonly text?: string;
   /** Files that the turn or the calls changed; null: none. */
   readonly changes: ChangeSummary | null;
 };
@@ -152,6 +154,7 @@ class TimelineReader {
       kind: 'turn',
       at,
       title: texts === '' ? '(sent again)' : texts,
+      ...(texts === '' ? {} : { text: texts }),
       changes: null,
       batchId: null,
     });

@@ -1,10 +1,10 @@
 /** Slash commands that take back what was done, and go forward again. */
 
+import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
 import { formatWhen, oneLine } from '@pawl/terminal/paint';
 import { type ListedPoint, openPointList } from '@pawl/terminal/rewind-list';
 import { countFiles, leftText, pointText, rewoundText } from '@pawl/terminal/rewind-words';
 import { joinSafe, safe } from '@pawl/terminal/safe-text';
-import type { RewindPlan, RewindPoint, RewindRequest } from './rewind-types.js';
 import { requireRest } from './session-commands.js';
 import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
 
@@ -48,13 +48,13 @@ type Answer = {
   readonly request: Omit<RewindRequest, 'at'>;
 };
 
-const forceText = ({ left }: RewindPlan): string => {
+const forceText = ({ left }: RewindReport): string => {
   const text = leftText(left);
   return `what is left otherwise too; its present content is saved first (${text})`;
 };
 
 /** What the user can answer to a point, the default first. */
-const rewindAnswers = (plan: RewindPlan): readonly Answer[] => {
+const rewindAnswers = (plan: RewindReport): readonly Answer[] => {
   const { messages, changes, left } = plan;
   const done = { direction: 'back', messages, changes, left, note: null } as const;
   const describe = (text: string): string => text.replace(/^taken back: /, '');
@@ -79,13 +79,13 @@ const rewindAnswers = (plan: RewindPlan): readonly Answer[] => {
 
 /** Takes back, and puts the text of a turn whose conversation is taken back into the line. */
 const rewindTo = async (
-  { session, view, typedText }: SlashCommandContext,
+  { session, view, takeBackText }: SlashCommandContext,
   request: RewindRequest,
   points: readonly RewindPoint[],
 ): Promise<void> => {
   await session.rewind(request);
   const text = points.find(({ seq }) => seq === request.at)?.text;
-  if (text !== undefined && request.conversation !== false) view.editAgain(typedText(text));
+  if (text !== undefined && request.conversation !== false) view.editAgain(takeBackText(text));
 };
 
 const chooseRewind = async (
@@ -136,9 +136,11 @@ const readRewind = (words: string): RewindRequest => {
 /** `/rewind`, and Escape twice: takes back turns and calls, their conversation and their files. */
 export const rewind: SlashCommand = async (context, words) => {
   requireRest(context);
-  const { session, view, look } = context;
+  const { session, view, look, typedText } = context;
   const readPoints = async (): Promise<readonly RewindPoint[]> =>
-    [...(await session.timeline())].sort((a, b) => b.seq - a.seq);
+    (await session.timeline())
+      .map((point) => ({ ...point, title: typedText(point.title) }))
+      .sort((a, b) => b.seq - a.seq);
   if (words !== '') return rewindTo(context, readRewind(words), await readPoints());
   await view.withLists(async () => {
     const points = await readPoints();

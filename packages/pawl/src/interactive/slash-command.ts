@@ -4,7 +4,6 @@ import type { SessionRights } from '@pawl/agent/session/session-settings';
 import type { Look } from '@pawl/terminal/paint';
 import type { SessionPrompts } from '../sessions/typed-input.js';
 import type { RunFlags } from '../settings/flags.js';
-import type { RewindSession } from './rewind-types.js';
 import type { InteractiveView } from './view.js';
 
 /** The session to open next in this terminal. */
@@ -29,7 +28,7 @@ export type CommandView = Pick<
 
 /** The session, the view and the operations that a slash command can use. */
 export type SlashCommandContext = {
-  readonly session: Session & RewindSession;
+  readonly session: Session;
   /** Real absolute path. */
   readonly workspace: string;
   readonly flags: RunFlags;
@@ -48,6 +47,8 @@ export type SlashCommandContext = {
   quit(): void;
   /** A text of the conversation as it was typed: without the output of the user's commands. */
   typedText(text: string): string;
+  /** The same, for a text that is typed again: the output goes with the next text. */
+  takeBackText(text: string): string;
 };
 
 /** A slash command. `words` is the text after its name. A rejection is shown to the user. */
