@@ -4,7 +4,7 @@ import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/sessi
 import { formatWhen, oneLine } from '@pawl/terminal/paint';
 import { type ListedPoint, openPointList } from '@pawl/terminal/rewind-list';
 import { countFiles, leftText, pointText, rewoundText } from '@pawl/terminal/rewind-words';
-import { joinSafe, safe } from '@pawl/terminal/safe-text';
+import { joinSafe, makeSafe, safe } from '@pawl/terminal/safe-text';
 import { requireRest } from './session-commands.js';
 import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
 
@@ -83,7 +83,11 @@ const rewindTo = async (
   request: RewindRequest,
   points: readonly RewindPoint[],
 ): Promise<void> => {
-  await session.rewind(request);
+  const report = await session.rewind(request);
+  // The transcript says the rest: it follows the session.
+  const isSilent = report.left.length > 0 || request.conversation === false;
+  if (countFiles(report.changes) === 0 && isSilent)
+    view.print(makeSafe(`  ${leftText(report.left) || report.text}`));
   const text = points.find(({ seq }) => seq === request.at)?.text;
   if (text !== undefined && request.conversation !== false) view.editAgain(takeBackText(text));
 };
@@ -115,7 +119,6 @@ const WHAT: Readonly<Record<string, Omit<RewindRequest, 'at'>>> = {
   conversation: { files: false },
   files: { conversation: false },
   force: { force: true },
-  refs: { refs: true },
 };
 
 /** Reads `41`, `41 files`, `41 conversation`, `41 force`. */
