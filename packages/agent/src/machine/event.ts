@@ -77,7 +77,15 @@ export type CarriedWork =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'closed' }
   | { readonly kind: 'request' }
-  | { readonly kind: 'calls'; readonly batchId: string; readonly calls: readonly CarriedCall[] };
+  | { readonly kind: 'calls'; readonly batchId: string; readonly calls: readonly CarriedCall[] }
+  /** Files are being taken back. */
+  | {
+      readonly kind: 'rewind';
+      readonly rewindId: string;
+      readonly to: Count;
+      readonly plan: string;
+      readonly conversation?: RewoundConversation;
+    };
 
 /**
  * A session as its events tell it, in the words of no machine: any later machine can go on from it.
@@ -326,7 +334,7 @@ export type OtherEvent =
     >;
 
 /** A file that changed between two checkpoints. `added`, `removed`: lines, of texts. */
-export type FileChange = {
+export type ChangedPath = {
   /** Relative to the workspace. */
   readonly path: string;
   readonly change: 'created' | 'changed' | 'deleted';
@@ -339,7 +347,7 @@ export type ChangeSummary = {
   readonly created: Count;
   readonly changed: Count;
   readonly deleted: Count;
-  readonly files: readonly FileChange[];
+  readonly files: readonly ChangedPath[];
 };
 
 /** A file that a rewind did not take back. */

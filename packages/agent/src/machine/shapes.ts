@@ -43,9 +43,9 @@ import type {
   CarriedOutcome,
   CarriedSession,
   CarriedWork,
+  ChangedPath,
   ChangeSummary,
   Event,
-  FileChange,
   FileLeft,
   HookEffect,
   InputMode,
@@ -458,11 +458,22 @@ const carriedCallShape = object<CarriedCall>({
   startedAt: nullable(finite),
   ended: optional(carriedOutcomeShape),
 });
+const rewoundConversationShape = object<RewoundConversation>({
+  kept: count,
+  messages: list(messageShape),
+  contextTokens: count,
+});
 const carriedWorkShape = variant<CarriedWork, 'kind'>('kind', {
   nothing: {},
   closed: {},
   request: {},
   calls: { batchId: text, calls: list(carriedCallShape) },
+  rewind: {
+    rewindId: text,
+    to: count,
+    plan: text,
+    conversation: optional(rewoundConversationShape),
+  },
 });
 const carriedSessionShape = object<CarriedSession>({
   messages: list(messageShape),
@@ -477,7 +488,7 @@ const machineUpgradeShape = object<MachineUpgrade>({
   to: count,
   session: optional(carriedSessionShape),
 });
-const fileChangeShape = object<FileChange>({
+const changedPathShape = object<ChangedPath>({
   path: text,
   change: oneOf({ created: 1, changed: 1, deleted: 1 }),
   added: optional(count),
@@ -487,12 +498,7 @@ const changeSummaryShape = object<ChangeSummary>({
   created: count,
   changed: count,
   deleted: count,
-  files: list(fileChangeShape),
-});
-const rewoundConversationShape = object<RewoundConversation>({
-  kept: count,
-  messages: list(messageShape),
-  contextTokens: count,
+  files: list(changedPathShape),
 });
 const fileLeftShape = object<FileLeft>({ path: text, why: text });
 export const eventShape = variant<Event, 'type'>('type', {
