@@ -179,7 +179,7 @@ class TimelineReader {
       const { batchId, checkpoint, changes } = event;
       const end = (batchId === null ? undefined : this.#ends.get(batchId)) ?? seq;
       if (checkpoint !== '') this.#checkpoints.push({ id: checkpoint, seq: end });
-      this.#addTo(batchId, changes);
+      if (event.by === 'agent') this.#addTo(batchId, changes);
     }
     if (event.type === 'RewindRequested' && state !== before) this.#go(seq, event);
     if (event.type === 'Rewound' && before.name === 'Rewinding' && event.checkpoint !== null)

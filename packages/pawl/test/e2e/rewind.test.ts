@@ -3,9 +3,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
-import { makeServed, uniqueSleep, until } from './pawl.js';
+import { makeServed, sessionOf, uniqueSleep, until } from './pawl.js';
 import { openWindow, type WindowOptions } from './window.js';
-import { call, done, message, text } from './wire-words.js';
+import { call, message, text } from './wire-words.js';
 
 /** Turns are taken back in a real terminal, with their files. */
 
@@ -133,12 +133,11 @@ test('a file that somebody else changed is left and said, and taken by force onc
   assert.equal(file('precious.txt'), 'precious.txt');
 });
 
-test('while a turn runs nothing is taken back; a command of the user is kept, too', async (context) => {
+test('while a turn runs nothing is taken back; what a command of the user has changed is theirs', async (context) => {
   const sleep = `sleep ${uniqueSleep(context)}`;
-  const { window, file, say } = await openPlace(context, [
+  const { window, file, say, place } = await openPlace(context, [
     message(text('Hello.')),
     bash('1', sleep),
-    done,
   ]);
   await say('hi', 'Hello.');
   window.press('!rm precious.txt\r');
@@ -152,13 +151,15 @@ test('while a turn runs nothing is taken back; a command of the user is kept, to
   window.press(E);
   await window.sees('stopped');
   window.press(`${E}${E}`);
-  await window.sees(/› \d\d:\d\d wait/);
+  await window.sees(/› \d\d:\d\d .*wait\n/);
   window.press(`${E}[B\r`);
   await window.sees('Take back "hi":');
-  await window.sees(/› both +.*precious\.txt is back/);
+  await window.sees(/› conversation +5 messages; files stay as they are/);
   window.press('\r');
   await window.seesLine('> hi');
-  assert.equal(file('precious.txt'), 'precious.txt');
+  assert.equal(file('precious.txt'), null);
+  const journal = join(place.state, 'pawl', 'sessions', `${sessionOf(place)}.jsonl`);
+  assert.match(readFileSync(journal, 'utf8'), /"CheckpointTaken"[^\n]*"by":"user"/);
 });
 
 test('--plain: the list has numbers, and a number takes back', async (context) => {
