@@ -5,7 +5,7 @@
 
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { countColumns, cutLine, oneLine } from './paint.js';
+import { countColumns, cutLine, oneLine, wrapWords } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 /** `when`: the time of a turn, empty for others, which are indented below it. */
@@ -115,13 +115,18 @@ const pointRows = (
   if (columns < WIDE_COLUMNS) {
     const when = point.when === '' ? safe`` : padded(makeSafe(point.when), TIME_COLUMNS);
     const title = cutLine(safe`${when}${indent}${flat(point.text)}`, columns);
-    const below = cutLine(safe`${indent}  ${about}`, columns);
-    return about === '' ? [title] : [title, below];
+    if (about === '') return [title];
+    if (point.kind !== 'answer') return [title, cutLine(safe`${indent}  ${about}`, columns)];
+    return [title, ...wrapWords(about, columns - 2).map((row) => safe`  ${row}`)];
   }
   const when = times ? padded(makeSafe(point.when), TIME_COLUMNS) : safe``;
   const title = padded(cutLine(safe`${indent}${flat(point.text)}`, titleColumns), titleColumns);
   const left = columns - countColumns(when) - titleColumns - 2;
-  return [safe`${when}${title}  ${cutLine(about, left)}`];
+  if (point.kind !== 'answer') return [safe`${when}${title}  ${cutLine(about, left)}`];
+  // What an answer does is shown in full.
+  return wrapWords(about, left).map((row, index) =>
+    index === 0 ? safe`${title}  ${row}` : safe`${padded(safe``, titleColumns)}  ${row}`,
+  );
 };
 
 /** The rows of the points around the selected one, at most `room` of them. */
@@ -151,12 +156,13 @@ export const pointListFrame = (
   const columns = window.columns - 1;
   const indices = matching(list);
   const layout = layoutFor(list.all, columns - 2);
+  const room = Math.max(3, Math.floor(window.rows / 2) - 2);
   const blocks = indices.flatMap((index) => {
     const point = list.all[index];
-    return point === undefined ? [] : [pointRows(point, layout)];
+    return point === undefined ? [] : [pointRows(point, layout).slice(0, room)];
   });
   const at = indices.indexOf(list.chosen);
-  const [first, end] = at < 0 ? [0, 0] : around(blocks, at, Math.max(3, window.rows / 2 - 2));
+  const [first, end] = at < 0 ? [0, 0] : around(blocks, at, room);
   const isPart = end - first < indices.length;
   const place = at >= 0 && isPart ? ` (${at + 1} of ${indices.length})` : '';
   const typed = makeSafe(`${place} ${list.words}`);
@@ -173,7 +179,7 @@ export const pointListFrame = (
   });
   const hint =
     columns < WIDE_COLUMNS
-      ? safe`  Enter chooses · Escape closes`
+      ? safe`  ↑ ↓ · Enter chooses · Escape closes`
       : safe`  ↑ ↓ move · type to filter · Enter chooses · Escape closes`;
   return {
     rows: [
