@@ -10,7 +10,7 @@ import type {
   On,
   RewoundConversation,
 } from '../machine/event.js';
-import { step } from '../machine/machine.js';
+import { initialState, step } from '../machine/machine.js';
 import { rewindConversation } from '../machine/moves/rewind.js';
 import type { State } from '../machine/state.js';
 import { callTitle } from '../policy/judged-call.js';
@@ -228,7 +228,7 @@ export const readTimeline = async (
   at: number | null = null,
 ): Promise<{ readonly timeline: Timeline; readonly state: State | null }> => {
   const reader = new TimelineReader();
-  let found: State | null = null;
+  let found: State | null = at === 0 ? initialState(header.settings) : null;
   for await (const { seq, event, before, state } of steps(header, entries())) {
     reader.see(seq, event, before, state);
     if (seq === at) found = settled(state, event.at);
@@ -277,9 +277,9 @@ export const planRewind = async (
 ): Promise<PlannedRewind> => {
   if (!files && !conversation)
     throw new CannotRewind('Nothing is to be taken back: name files, conversation, or both.');
-  if (!Number.isInteger(at) || at < 1 || at > journal.seq)
+  if (!Number.isInteger(at) || at < 0 || at > journal.seq)
     throw new CannotRewind(
-      `There is no entry ${at}: the journal has the entries 1 to ${journal.seq}.`,
+      `There is no entry ${at}: the journal has the entries 0 to ${journal.seq}.`,
     );
   const { timeline, state } = await readTimeline(journal, at);
   if (state === null) throw new CannotRewind(`The entry ${at} can’t be read.`);

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { type TestContext, test } from 'node:test';
+import '../../../../test/own-process.js';
+import { callTools, hang, rawCall, say, testModel } from '../../../../test/kit/runtime/stage.js';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import { fileJournals } from '../../src/journal/file-store.js';
+import { messagesOf } from '../../src/machine/conversation.js';
+import { createAgent, type Session } from '../../src/session/create-agent.js';
+
+const git = (folder: string, ...words: readonly string[]): string =>
+  execFileSync('git', [...words], {
+    cwd: folder,
+    encoding: 'utf8',
+    env: {
+      ...process.env,
+      GIT_AUTHOR_NAME: 'a',
+      GIT_AUTHOR_EMAIL: 'a@example.com',
+      GIT_COMMITTER_NAME: 'a',
+      GIT_COMMITTER_EMAIL: 'a@example.com',
+    },
+  });
+
+/** A repository with a clean file, a dirty one and an untracked one. */
+const makeRepository = (folder: string): void => {
+  mkdirSync(path.join(folder, 'src'), { recursive: true });
+  writeFileSync(path.join(folder, 'src', 'clean.ts'), 'clean\n');
+  writeFileSync(path.join(folder, 'src', 'dirty.ts'), 'before\n');
+  git(folder, 'init', '-q');
+  git(folder, 'add', '-A');
+  git(folder, 'commit', '-qm', 'begin');
+  writeFileSync(path.join(folder, 'src', 'dirty.ts'), 'dirty\n');
+  writeFileSync(path.join(folder, 'precious.txt'), 'precious\n');
+};
+
+type Stage = { readonly session: Session; readonly workspace: string };
+
+const open = async (
+  context: TestContext,
+  ...answers: Parameters<typeof testModel>
+): Promise<Stage> => {
+  const folder = realpathSync(temporaryFolder(context, 'rewind'));
+  const [workspace, state] = [path.join(folder, 'work'), path.join(folder, 'state')];
+  mkdirSync(workspace);
+  process.env.XDG_STATE_HOME = state;
+  makeRepository(workspace);
+  const agent = createAgent({
+    model: testModel(...answers),
+    journals: fileJournals({ folder: path.join(state, 'pawl') }),
+  });
+  const session = await agent.open({ workspace, sandbox: 'off' });
+  context.after(() => session.close().catch(() => undefined)); // a test may have ended it
+  return { session, workspace };
+};
+
+const text = (workspace: string, name: string): string | null =>
+  existsSync(path.join(workspace, name)) ? readFileSync(path.join(workspace, name), 'utf8') : null;
+
+const bash = (command: string) => callTools(rawCall('1', 'bash', { command }));
+
+test('files that a command deleted come back, and go again', async (context) => {
+  const { session, workspace } = await open(context, bash('rm -rf src precious.txt'), say('gone'));
+  await session.prompt('clean up');
+  assert.equal(text(workspace, 'precious.txt'), null);
+  const points = await session.timeline();
+  assert.deepEqual(
+    points.map(({ kind, title, changes }) => [kind, title, changes?.deleted]),
+    [
+      ['turn', 'clean up', 3],
+      ['calls', 'bash rm -rf src precious.txt', 3],
+    ],
+  );
+  const back = await session.rewind({ at: points[0]?.seq ?? 0 });
+  assert.deepEqual(back.left, []);
+  assert.equal(text(workspace, 'precious.txt'), 'precious\n');
+  assert.equal(text(workspace, 'src/clean.ts'), 'clean\n');
+  assert.equal(text(workspace, 'src/dirty.ts'), 'dirty\n');
+  assert.equal(messagesOf((await session.state()).session.conversation).length, 0);
+  await session.redo();
+  assert.equal(text(workspace, 'precious.txt'), null);
+  assert.equal(text(workspace, 'src/clean.ts'), null);
+  assert.equal(messagesOf((await session.state()).session.conversation).length, 4);
+});
+
+test('a file that somebody else changed since is left, unless it is forced', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    bash("sed -i 's/dirty/agent/' src/dirty.ts; echo new > new.txt"),
+    say('done'),
+  );
+  await session.prompt('change');
+  writeFileSync(path.join(workspace, 'new.txt'), 'mine\n');
+  const back = await session.rewind({ at: 0 });
+  assert.deepEqual(back.left, [{ path: 'new.txt', why: 'somebody else changed it since' }]);
+  assert.equal(text(workspace, 'new.txt'), 'mine\n');
+  assert.equal(text(workspace, 'src/dirty.ts'), 'dirty\n');
+  await session.redo();
+  assert.equal(text(workspace, 'src/dirty.ts'), 'agent\n');
+  await session.rewind({ at: 0, force: true });
+  assert.equal(text(workspace, 'new.txt'), null);
+  await session.redo();
+  assert.equal(text(workspace, 'new.txt'), 'mine\n', 'what was forced is kept');
+});
+
+test('an edit, a new file and a command are taken back one by one', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    callTools(rawCall('1', 'write', { path: 'deep/er/a.txt', content: 'one\n' })),
+    say('written'),
+    callTools(rawCall('2', 'read', { path: 'src/clean.ts' })),
+    callTools(rawCall('3', 'edit', { path: 'src/clean.ts', oldText: 'clean', newText: 'edited' })),
+    say('edited'),
+    bash('mv src/dirty.ts moved.ts && chmod 600 precious.txt && ln -s src link'),
+    say('moved'),
+  );
+  await session.prompt('first');
+  await session.prompt('second');
+  await session.prompt('third');
+  const turns = (await session.timeline()).filter(({ kind }) => kind === 'turn');
+  assert.deepEqual(
+    turns.map(({ title }) => title),
+    ['first', 'second', 'third'],
+  );
+  assert.equal(text(workspace, 'src/clean.ts'), 'edited\n');
+  assert.equal(text(workspace, 'moved.ts'), 'dirty\n');
+  await session.rewind({ at: turns[2]?.seq ?? 0 });
+  assert.equal(text(workspace, 'moved.ts'), null);
+  assert.equal(text(workspace, 'src/dirty.ts'), 'dirty\n');
+  assert.equal(text(workspace, 'link'), null);
+  assert.equal(statSync(path.join(workspace, 'precious.txt')).mode & 0o777, 0o644);
+  await session.rewind({ at: turns[1]?.seq ?? 0 });
+  assert.equal(text(workspace, 'src/clean.ts'), 'clean\n');
+  await session.rewind({ at: turns[0]?.seq ?? 0 });
+  assert.equal(existsSync(path.join(workspace, 'deep')), false);
+  for (const _ of turns) await session.redo();
+  assert.equal(text(workspace, 'moved.ts'), 'dirty\n');
+  assert.equal(text(workspace, 'deep/er/a.txt'), 'one\n');
+  assert.equal(text(workspace, 'src/clean.ts'), 'edited\n');
+  await assert.rejects(session.redo(), /There is nothing to go forward to/);
+});
+
+test('after a new turn there is no way forward, and a running turn is not taken back', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    bash('echo one > new.txt'),
+    say('done'),
+    say('again'),
+    hang(),
+  );
+  await session.prompt('first');
+  await session.rewind({ at: 0 });
+  await session.prompt('second');
+  await assert.rejects(session.redo(), /pawl rewind ID --at SEQ/);
+  assert.equal(text(workspace, 'new.txt'), null);
+  await session.send({ type: 'UserInput', text: 'third', mode: 'steer' });
+  await assert.rejects(session.rewind({ at: 0 }), /A turn is running/);
+  await session.cancel();
+  await session.idle();
+});
+
+test('only the conversation, or only the files', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    bash('echo one > new.txt'),
+    say('done'),
+    say('seen'),
+  );
+  await session.prompt('first');
+  const messages = async (): Promise<number> =>
+    messagesOf((await session.state()).session.conversation).length;
+  await session.rewind({ at: 0, files: false });
+  assert.deepEqual([await messages(), text(workspace, 'new.txt')], [0, 'one\n']);
+  await session.redo();
+  await session.rewind({ at: 0, conversation: false });
+  assert.deepEqual([await messages(), text(workspace, 'new.txt')], [4, null]);
+  const { session: data } = await session.state();
+  assert.match(data.notes.join(), /The user took back changes of 1 file: new\.txt\. Read/);
+});
+
+test('what a command of the user changed is left', async (context) => {
+  const { session, workspace } = await open(context, bash('echo one > a.txt'), say('done'));
+  await session.whileUserRuns(async () => writeFileSync(path.join(workspace, 'b.txt'), 'mine'));
+  await session.prompt('first');
+  await session.rewind({ at: 0 });
+  assert.deepEqual([text(workspace, 'a.txt'), text(workspace, 'b.txt')], [null, 'mine']);
+});
