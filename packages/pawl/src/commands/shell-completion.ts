@@ -260,6 +260,7 @@ const providerWords = modelForms.map((form) => form.slice(0, form.indexOf('/') +
 /** Values of flags that the table of settings does not describe. */
 const TAKES_BY_FLAG: Readonly<Record<string, Takes>> = {
   '--workspace': { kind: 'folder' },
+  '--worktree': { kind: 'folder' },
   '--context': { kind: 'file' },
   '--json-schema': { kind: 'file' },
   '--fail-on': { kind: 'words', words: ['denied'] },
