@@ -98,6 +98,7 @@ test('a file that somebody else changed since is left, unless it is forced', asy
     say('done'),
   );
   await session.prompt('change');
+  await session.timeline(); // the checkpoint is taken
   writeFileSync(path.join(workspace, 'new.txt'), 'mine\n');
   const back = await session.rewind({ at: 0 });
   assert.deepEqual(back.left, [{ path: 'new.txt', why: 'somebody else changed it since' }]);

@@ -61,8 +61,8 @@ const COPIES_MAX = 20_000;
 const COPIES_BYTES_MAX = 200 * 1024 * 1024;
 /** A scan of more files is not kept for the next process. */
 const SAVED_FILES_MAX = 20_000;
-/** Times of files are as coarse as a tick of the kernel. */
-const TICK_MS = 20;
+/** The kernel gives a change the time of its last tick. */
+const TICK_MS = 10;
 
 type Known = { readonly entry: Entry; readonly content: KnownContent };
 
@@ -135,7 +135,7 @@ class SessionCheckpoints implements Checkpoints {
       const changes = await this.#changesIn(names, listing !== null, (entry) => {
         if (entry === null) return true; // nothing tells when it went
         const { changedAtMs } = entry;
-        return changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs + TICK_MS;
+        return changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs;
       });
       if (listing !== null) this.#listing = listing;
       return this.#storeTaken(by, changes);
