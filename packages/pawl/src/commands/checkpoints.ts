@@ -196,8 +196,9 @@ const pruneSession = async ({ sessionId }: FileHistory, json: boolean): Promise<
 /** `pawl checkpoints [ID] [--prune]`. */
 export const runCheckpoints = async (
   prefix: string | undefined,
-  { prune, json = false }: CheckpointsFlags & { readonly json?: boolean },
+  { prune, json: isJson }: CheckpointsFlags,
 ): Promise<number> => {
+  const json = isJson === true;
   if (prefix === undefined) return prune ? pruneAll(json) : listAll(json);
   const history = await readFileHistory(prefix);
   return prune ? pruneSession(history, json) : listSession(history, json);

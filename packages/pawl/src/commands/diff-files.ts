@@ -18,7 +18,7 @@ import {
   refusePruned,
   stepsUntil,
 } from '../sessions/file-history.js';
-import { readSeq, usageStop } from '../settings/flags.js';
+import { readPlace, usageStop } from '../settings/flags.js';
 
 const DIFF_BYTES_MAX = 2_000_000;
 const DIFF_EDITS_MAX = 5_000;
@@ -31,8 +31,8 @@ const readRange = (text: string, { sessionId, seq }: FileHistory): readonly [num
       `--at needs two entries of the journal, as in --at 12..40, not '${text}'. ` +
         `pawl rewind ${sessionId} lists them.`,
     );
-  const from = readSeq('--at', first);
-  const to = second === undefined || second === '' ? seq : readSeq('--at', second);
+  const from = readPlace('--at', first);
+  const to = second === undefined || second === '' ? seq : readPlace('--at', second);
   if (to > seq) throw usageStop(`--at ${text} is after the end: the last entry is ${seq}.`);
   if (from >= to)
     throw usageStop(`--at ${text}: the first entry must be the earlier one, as in --at 12..40.`);

@@ -14,10 +14,10 @@ import { detectLook, formatWhen, oneLine, paint } from '@pawl/terminal/paint';
 import { pointText } from '@pawl/terminal/rewind-words';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
-import { exitCodes, Stop } from '../process/exit-codes.js';
+import { exitCodes } from '../process/exit-codes.js';
 import { useWithoutModel } from '../sessions/closed-model.js';
 import { findInfo, foldStored, storedJournals } from '../sessions/stored-sessions.js';
-import { readSeq, usageStop } from '../settings/flags.js';
+import { readPlace, usageStop } from '../settings/flags.js';
 
 export type RewindFlags = {
   readonly at?: string;
@@ -105,7 +105,7 @@ const readRequest = (flags: RewindFlags & { readonly at: string }): RewindReques
       `${force ? '--force' : '--refs'} is about files, and --conversation leaves them alone.`,
     );
   return {
-    at: readSeq('--at', flags.at),
+    at: readPlace('--at', flags.at),
     files: conversation !== true,
     conversation: files !== true,
     ...(force ? { force: true } : {}),

@@ -1,6 +1,5 @@
 /** Opens a stored session for work that asks no model: no key, no network, no servers, no hooks. */
 
-import { stateFolder } from '@pawl/agent/platform/environment';
 import type { Model } from '@pawl/agent/ports/model';
 import { createAgent, type Session } from '@pawl/agent/session/create-agent';
 import { liveRights } from '@pawl/agent/session/session-settings';
