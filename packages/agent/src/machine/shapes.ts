@@ -43,9 +43,9 @@ import type {
   CarriedOutcome,
   CarriedSession,
   CarriedWork,
+  ChangedPath,
   ChangeSummary,
   Event,
-  FileChange,
   FileLeft,
   HookEffect,
   InputMode,
@@ -477,7 +477,7 @@ const machineUpgradeShape = object<MachineUpgrade>({
   to: count,
   session: optional(carriedSessionShape),
 });
-const fileChangeShape = object<FileChange>({
+const changedPathShape = object<ChangedPath>({
   path: text,
   change: oneOf({ created: 1, changed: 1, deleted: 1 }),
   added: optional(count),
@@ -487,7 +487,7 @@ const changeSummaryShape = object<ChangeSummary>({
   created: count,
   changed: count,
   deleted: count,
-  files: list(fileChangeShape),
+  files: list(changedPathShape),
 });
 const rewoundConversationShape = object<RewoundConversation>({
   kept: count,

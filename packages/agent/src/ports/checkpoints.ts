@@ -55,6 +55,11 @@ export type Checkpoints = {
     /** The calls of an earlier process, or commands in the background: all changes are theirs. */
     readonly since?: 'lastCheckpoint';
   }): Promise<TakenCheckpoint | null>;
+  /**
+   * Which of these files and folders could not be taken back if a command lost them: real absolute
+   * paths of the workspace. What git ignores below a folder does not count. Changes nothing.
+   */
+  unkept(paths: readonly string[]): Promise<readonly string[]>;
   /** Changes no file. */
   plan(request: RestoreRequest): Promise<RestorePlan>;
   /** Performs a stored plan, also an interrupted one: what is done already is left as it is. */

@@ -395,7 +395,7 @@ export type Session = {
   keepPicture(bytes: Uint8Array): Promise<Image>;
   /** Replaces secrets in a text, as is done with tool output. */
   redact(text: string): string;
-  /** Where the session can go back to, the oldest first: each turn, and calls that changed files. */
+  /** Where the session can go back to, the oldest first: turns, and calls that changed files. */
   timeline(): Promise<readonly RewindPoint[]>;
   /** What `rewind` would do. Changes nothing. */
   planRewind(request: RewindRequest): Promise<RewindReport>;
@@ -603,8 +603,11 @@ const equip = async (
   ]);
   const environment = process.env;
   const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
-  const findLosses: FindLosses = async (folder, paths) =>
-    (await import('../workspace/uncommitted-files.js')).lossesByGit(environment)(folder, paths);
+  const checkpoints = createLateCheckpoints({ workspace, sessionId, environment });
+  const findLosses: FindLosses = async (folder, paths) => {
+    const { lossesBeside, lossesByGit } = await import('../workspace/uncommitted-files.js');
+    return lossesBeside(checkpoints, lossesByGit(environment))(folder, paths);
+  };
   const files = createFileMemory();
   const findDiscarded = createDiscardedFinder(files, environment);
   const jobs = createJobs();
@@ -634,12 +637,7 @@ const equip = async (
     }),
     userHooks,
     redactor,
-    checkpoints: createLateCheckpoints({
-      workspace,
-      sessionId,
-      stateFolder: stateFolder(environment),
-      environment,
-    }),
+    checkpoints,
     async takeOver(waited) {
       const { settleEarlier } = await import('../tools/bash-recovery.js');
       await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);

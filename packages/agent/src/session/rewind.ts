@@ -3,9 +3,9 @@
 import { steps } from '../journal/steps.js';
 import { messagesOf } from '../machine/conversation.js';
 import type {
+  ChangedPath,
   ChangeSummary,
   Event,
-  FileChange,
   FileLeft,
   On,
   RewoundConversation,
@@ -86,7 +86,7 @@ const LISTED_MAX = 20;
 /** A file that was changed several times is listed once, with all its lines. */
 const addChanges = (one: ChangeSummary | null, other: ChangeSummary): ChangeSummary => {
   if (one === null) return other;
-  const files = new Map<string, FileChange>(one.files.map((file) => [file.path, file]));
+  const files = new Map<string, ChangedPath>(one.files.map((file) => [file.path, file]));
   let repeated = 0;
   for (const file of other.files) {
     const before = files.get(file.path);
