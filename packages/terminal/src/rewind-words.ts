@@ -1,7 +1,10 @@
 /** What a rewind could take back, and what it has: in words, for the terminal and all others. */
 
+import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { ChangeSummary, FileChange, FileLeft } from '@pawl/agent/machine/event';
+import type { State } from '@pawl/agent/machine/state';
 import { plural } from '@pawl/agent/platform/text';
+import type { Stepped } from '@pawl/agent/ports/session';
 
 /** Files that are named; more are counted. */
 const NAMED_MAX = 2;
@@ -79,6 +82,17 @@ const callsOfTurn = <P extends ChangePoint>(turn: P, points: readonly P[]): read
   return points.filter(({ kind, seq }) => kind === 'calls' && seq > turn.seq && seq < nextTurn);
 };
 
+const TITLE_MAX = 40;
+
+/** A command without the name of its tool, which everybody guesses. */
+const shortTitle = (title: string): string => {
+  const line = title
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/^bash /, '');
+  return line.length <= TITLE_MAX ? line : `${line.slice(0, TITLE_MAX - 1)}…`;
+};
+
 /** The calls that deleted all that the turn has deleted; empty if they are not one. */
 const deletingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): string => {
   const deleting = callsOfTurn(turn, points).filter(
@@ -87,7 +101,7 @@ const deletingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): strin
   const [first, ...more] = deleting;
   return first === undefined || more.length > 0 || first.changes?.deleted !== turn.changes?.deleted
     ? ''
-    : first.title.replace(/\s+/g, ' ').trim();
+    : shortTitle(first.title);
 };
 
 /** What a point of the timeline has changed; empty if no file. */
@@ -99,11 +113,16 @@ export const pointText = (point: ChangePoint, points: readonly ChangePoint[]): s
 /** What was taken back, or brought forward again. */
 export type DoneRewind = {
   readonly direction: 'back' | 'forward';
-  /** Messages that left the conversation or came again; null: it stayed as it was. */
+  /**
+   * Messages that left the conversation (forward: that came again); negative where a summary was
+   * taken back or came again; null: the conversation stayed as it was.
+   */
   readonly messages: number | null;
   /** What the rewind itself did to files; null: they stayed as they were. */
   readonly changes: ChangeSummary | null;
   readonly left: readonly FileLeft[];
+  /** Why no file could be taken back; null: not known. */
+  readonly note: string | null;
 };
 
 /**
@@ -131,18 +150,76 @@ export const leftText = (left: readonly FileLeft[]): string => {
   return `${verb}: ${named}${more > 0 ? ` and ${more} more` : ''}`;
 };
 
+const messagesText = ({ messages, direction }: DoneRewind): string => {
+  if (messages === null) return 'the conversation stays';
+  if (messages < 0) return direction === 'back' ? 'a summary, its messages are back' : 'a summary';
+  return messages === 0 ? '' : plural(messages, 'message');
+};
+
+const restoredFilesText = ({ changes, direction, left, note }: DoneRewind): string => {
+  if (changes === null) return 'files stay as they are';
+  if (countFiles(changes) > 0) return restoredText(changes, direction);
+  return left.length > 0 ? '' : (note ?? 'no file had to change');
+};
+
 /**
  * What was taken back, what was left and why, in one line:
  * `taken back: 4 messages; src/a.ts as before, 2 files are back · left as it is: b.ts (…)`.
  */
-export const rewoundText = ({ direction, messages, changes, left }: DoneRewind): string => {
-  const files = changes === null ? '' : restoredText(changes, direction);
-  const done = [
-    messages === null || messages === 0 ? '' : plural(messages, 'message'),
-    files === '' && changes !== null && left.length === 0 ? 'no file had to change' : files,
-    changes === null ? 'files stay as they are' : '',
-    messages === null ? 'the conversation stays' : '',
-  ].filter(Boolean);
-  const what = direction === 'back' ? 'taken back' : 'done again';
-  return [`${what}: ${done.join('; ') || 'nothing'}`, leftText(left)].filter(Boolean).join(' · ');
+export const rewoundText = (done: DoneRewind): string => {
+  const texts = [messagesText(done), restoredFilesText(done)].filter(Boolean);
+  // What stays is said last.
+  const ordered = done.messages === null ? texts.reverse() : texts;
+  const what = done.direction === 'back' ? 'taken back' : 'done again';
+  return [`${what}: ${ordered.join('; ') || 'nothing'}`, leftText(done.left)]
+    .filter(Boolean)
+    .join(' · ');
+};
+
+/** Follows a session, and says what each of its rewinds has done. */
+export type RewoundNotes = {
+  startFrom(state: State): void;
+  /** The words of the step that ends a rewind; empty for all others. */
+  see(stepped: Stepped): string;
+};
+
+const noteOf = (
+  before: State,
+  { event, state, diagnostics }: Stepped,
+  direction: DoneRewind['direction'],
+): string => {
+  if (diagnostics.length > 0) return '';
+  const removed =
+    conversationLength(before.session.conversation) -
+    conversationLength(state.session.conversation);
+  const messages = direction === 'back' ? removed : -removed;
+  const none = { direction, changes: null, left: [], note: null };
+  if (event.type === 'RewindRequested' && state.name === 'WaitingForUserInput')
+    return rewoundText({ ...none, messages: event.conversation === undefined ? null : messages });
+  if (event.type !== 'Rewound' || before.name !== 'Rewinding') return '';
+  const { changes, left, note } = event;
+  return rewoundText({
+    direction,
+    messages: before.conversation === undefined ? null : messages,
+    changes,
+    left,
+    note,
+  });
+};
+
+export const createRewoundNotes = (): RewoundNotes => {
+  let before: State | null = null;
+  let direction: DoneRewind['direction'] = 'back';
+  return {
+    startFrom(state) {
+      before = state;
+    },
+    see(stepped) {
+      const { event, state } = stepped;
+      if (event.type === 'RewindRequested') ({ direction } = event);
+      const text = before === null ? '' : noteOf(before, stepped, direction);
+      before = state;
+      return text === '' || direction === 'forward' ? text : `${text} · forward again: /redo`;
+    },
+  };
 };

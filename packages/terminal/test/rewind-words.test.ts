@@ -65,7 +65,7 @@ test('a point: a turn names the calls that deleted, if they alone did', () => {
   const clean = {
     seq: 14,
     kind: 'calls',
-    title: 'npm run\nclean',
+    title: 'bash npm run\nclean',
     changes: summary(gone('x'), gone('y')),
   } as const;
   const edit = {
@@ -89,7 +89,13 @@ test('a point: a turn names the calls that deleted, if they alone did', () => {
   assert.equal(pointText({ ...turn, changes: null }, [turn]), '');
 });
 
-const back: DoneRewind = { direction: 'back', messages: 4, changes: summary(), left: [] };
+const back: DoneRewind = {
+  direction: 'back',
+  messages: 4,
+  changes: summary(),
+  left: [],
+  note: null,
+};
 const foreign = { path: 'b.ts', why: 'somebody else changed it' };
 
 const reports: readonly (readonly [title: string, done: DoneRewind, text: string])[] = [
@@ -127,6 +133,21 @@ const reports: readonly (readonly [title: string, done: DoneRewind, text: string
       left: ['a', 'b', 'c', 'd', 'e'].map((path) => ({ path, why: 'w' })),
     },
     'taken back: the conversation stays · left as they are: a (w), b (w), c (w) and 2 more',
+  ],
+  [
+    'a compaction',
+    { ...back, messages: -38, changes: null },
+    'taken back: a summary, its messages are back; files stay as they are',
+  ],
+  [
+    'a compaction, forward',
+    { ...back, direction: 'forward', messages: -38, changes: null },
+    'done again: a summary; files stay as they are',
+  ],
+  [
+    'no file could be taken back',
+    { ...back, note: 'the checkpoints were pruned' },
+    'taken back: 4 messages; the checkpoints were pruned',
   ],
 ];
 

@@ -230,6 +230,15 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     return this.#goTo(await planRedo(this.#readJournal(), this.state, checkpoints));
   }
 
+  /**
+   * Takes the last summary of the conversation back. Rejects with CannotRewind if there is none, or
+   * if the messages no longer fit the window of the model.
+   */
+  async undoCompaction(): Promise<RewindReport> {
+    const { planUndoCompaction } = await this.#rewinder();
+    return this.#goTo(await planUndoCompaction(this.#readJournal(), this.state));
+  }
+
   /** Runs a command of the user, so that what it changes is kept. */
   async whileUserRuns<T>(command: () => Promise<T>): Promise<T> {
     const { checkpoints } = this.#performers;

@@ -213,7 +213,8 @@ const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOut
       running = startUserCommand(command, workspace, blobs, (text) =>
         view.print(indentOutput(text)),
       );
-      const output = await running.ended;
+      const { ended } = running;
+      const output = await session.whileUserRuns(() => ended);
       running = null;
       shellOutputs.add({ command, output: session.redact(output) });
       view.print(
@@ -267,9 +268,9 @@ const createViewHandlers = (
   context: SlashCommandContext,
   closer: SessionCloser,
   { terminal }: ControllerOptions,
+  shellOutputs: ShellOutputs,
 ): ViewHandlers => {
   const { session, prompts } = context;
-  const shellOutputs = new ShellOutputs();
   const userCommands = createUserCommands(context, shellOutputs);
   /**
    * Sends texts in the order of typing, even if the pictures or the skill of one are still being
@@ -321,12 +322,7 @@ const createViewHandlers = (
     stopUserCommand: () => userCommands.stop(),
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => void context.paste(),
-    editLast() {
-      void Promise.all([commands(), import('./session-commands.js')]).then(
-        ([{ attemptFor }, { editLast }]) =>
-          attemptFor(context, () => editLast(context, (text) => shellOutputs.detach(text))),
-      );
-    },
+    rewind: () => void commands().then(({ runCommand }) => runCommand(context, 'rewind', '')),
     suspend: () => terminal.suspend(),
     end: (how) =>
       closer.exit({ kind: 'exit', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done }),
@@ -379,6 +375,7 @@ const runSession = async (
   const closer = createSessionCloser(opened.session);
   const leaving = new AbortController();
   const state = await opened.session.state();
+  const shellOutputs = new ShellOutputs();
   const context: SlashCommandContext = {
     session: opened.session,
     workspace: opened.settings.workspace,
@@ -392,13 +389,15 @@ const runSession = async (
     paste: createPaste(() => context, terminal, leaving.signal),
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
     quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+    typedText: (text) => shellOutputs.typedText(text),
+    takeBackText: (text) => shellOutputs.detach(text),
   };
   const parts = {
     ...{ area: screen.area, look, clock, composer },
     rows: () => screen.size().rows,
     servers: () => opened.servers?.waitsFor() ?? [],
   };
-  const handlers = createViewHandlers(context, closer, options);
+  const handlers = createViewHandlers(context, closer, options, shellOutputs);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
   opened.servers?.answerWith((question, signal) => view.serverForms.ask(question, signal));
   const ticking = createTicker(() => view.redraw());
@@ -482,6 +481,11 @@ export class ShellOutputs {
   }
 
   /** The typed text, without the outputs and the skill that were attached to it. */
+  typedText(whole: string): string {
+    return this.#sent.find((one) => one.whole === whole)?.text ?? whole;
+  }
+
+  /** The same, for a text that comes back: its outputs wait for the next text. */
   detach(whole: string): string {
     const sent = this.#sent.find((one) => one.whole === whole);
     if (sent === undefined) return whole;
