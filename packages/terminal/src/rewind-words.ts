@@ -1,7 +1,7 @@
 /** What a rewind could take back, and what it has: in words, for the terminal and all others. */
 
 import { conversationLength } from '@pawl/agent/machine/conversation';
-import type { ChangeSummary, FileChange, FileLeft } from '@pawl/agent/machine/event';
+import type { ChangeSummary, ChangedPath, FileLeft } from '@pawl/agent/machine/event';
 import type { State } from '@pawl/agent/machine/state';
 import { plural } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
@@ -10,16 +10,16 @@ import type { Stepped } from '@pawl/agent/ports/session';
 const NAMED_MAX = 2;
 const LEFT_NAMED_MAX = 3;
 
-type Change = FileChange['change'];
+type Change = ChangedPath['change'];
 
-const lineCounts = ({ added = 0, removed = 0 }: FileChange): string =>
+const lineCounts = ({ added = 0, removed = 0 }: ChangedPath): string =>
   [added === 0 ? '' : `+${added}`, removed === 0 ? '' : `−${removed}`].filter(Boolean).join(' ');
 
 /** A path on one line, so that a name with a line feed can't look like another line. */
 const shownPath = (path: string): string => path.replace(/\s+/g, ' ');
 
 /** Added and removed lines of these files together; empty if some are not listed or no texts. */
-const totalLines = (files: readonly FileChange[], count: number): string => {
+const totalLines = (files: readonly ChangedPath[], count: number): string => {
   if (files.length < count) return '';
   if (files.some(({ added, removed }) => added === undefined && removed === undefined)) return '';
   const sum = (counted: 'added' | 'removed'): number =>
@@ -27,7 +27,7 @@ const totalLines = (files: readonly FileChange[], count: number): string => {
   return lineCounts({ path: '', change: 'changed', added: sum('added'), removed: sum('removed') });
 };
 
-const filesOf = ({ files }: ChangeSummary, change: Change): readonly FileChange[] =>
+const filesOf = ({ files }: ChangeSummary, change: Change): readonly ChangedPath[] =>
   files.filter((file) => file.change === change);
 
 export const countFiles = ({ created, changed, deleted }: ChangeSummary): number =>

@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ChangeSummary, FileChange } from '@pawl/agent/machine/event';
+import type { ChangeSummary, ChangedPath } from '@pawl/agent/machine/event';
 import { changesText, type DoneRewind, pointText, rewoundText } from '../src/rewind-words.js';
 
-const summary = (...files: readonly FileChange[]): ChangeSummary => {
-  const count = (change: FileChange['change']): number =>
+const summary = (...files: readonly ChangedPath[]): ChangeSummary => {
+  const count = (change: ChangedPath['change']): number =>
     files.filter((file) => file.change === change).length;
   return { created: count('created'), changed: count('changed'), deleted: count('deleted'), files };
 };
 
-const edited = (path: string, added: number, removed: number): FileChange => ({
+const edited = (path: string, added: number, removed: number): ChangedPath => ({
   path,
   change: 'changed',
   added,
   removed,
 });
-const gone = (path: string): FileChange => ({ path, change: 'deleted', added: 0, removed: 9 });
-const made = (path: string): FileChange => ({ path, change: 'created', added: 9, removed: 0 });
+const gone = (path: string): ChangedPath => ({ path, change: 'deleted', added: 0, removed: 9 });
+const made = (path: string): ChangedPath => ({ path, change: 'created', added: 9, removed: 0 });
 
 const rows: readonly (readonly [
   title: string,

@@ -16,14 +16,10 @@ import path from 'node:path';
 import { startCommand } from '@pawl/agent/command/command';
 import { createCommandVariables } from '@pawl/agent/command/environment';
 import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
-import { plural } from '@pawl/agent/platform/text';
 import { atExit } from '@pawl/agent/platform/start-program';
+import { plural } from '@pawl/agent/platform/text';
 import { PROGRAM as SHELL } from '@pawl/agent/tools/bash';
-import {
-  changesBetween,
-  copyFiles,
-  statesAfter,
-} from '@pawl/agent/workspace/checkpoints/files-at';
+import { changesBetween, copyFiles, statesAfter } from '@pawl/agent/workspace/checkpoints/files-at';
 import { detectLook, oneLine, paint } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
@@ -43,7 +39,7 @@ export type Search = {
   readonly odd: readonly { readonly count: number; readonly answer: Answer }[];
 };
 
-/** The middle of the longest run of counts without an answer in (low, high); null if none is left. */
+/** The middle of the longest run of untried counts between `low` and `high`; null: none is left. */
 const nextUntried = (
   low: number,
   high: number,
@@ -113,8 +109,8 @@ const linkPackages = async (workspace: string, copy: string): Promise<void> => {
 
 type Trial = { readonly answer: Answer; readonly code: string; readonly output: string };
 
-/** The shell found no such command, or may not run it: then no change of a file was tried. */
-const NOT_RUN: readonly number[] = [126, 127];
+/** The shell found no such command, or may not run it. */
+const NOT_RUN: readonly string[] = ['exit code 126', 'exit code 127'];
 
 class Bisector {
   readonly history: FileHistory;
@@ -139,7 +135,7 @@ class Bisector {
       await this.#fill(copy, count);
       return await this.#run(copy);
     } finally {
-      rmSync(copy, { recursive: true, force: true, maxRetries: 2 });
+      rmSync(copy, { recursive: true, force: true });
     }
   }
 
@@ -181,10 +177,6 @@ class Bisector {
         `The command can't be started in the sandbox: ${how.why}. pawl doctor says how to repair it.`,
       );
     if (how.kind === 'killed') return { answer: 'fails', code: `ended by ${how.signal}`, output };
-    if (NOT_RUN.includes(how.code))
-      throw usageStop(
-        `The command can't be run (exit code ${how.code}): ${lastLines(output, 3) || this.#command}`,
-      );
     return { answer: how.code === 0 ? 'passes' : 'fails', code: `exit code ${how.code}`, output };
   }
 
@@ -207,6 +199,10 @@ const outputText = (output: string): string =>
 /** Throws a `Stop` if the command gives no answer that a search could use. */
 const checkEnds = async (bisector: Bisector, total: number): Promise<void> => {
   const before = await bisector.try(0);
+  if (NOT_RUN.includes(before.code))
+    throw usageStop(
+      `The command can't be run in a copy of the workspace (${before.code}).${outputText(before.output)}`,
+    );
   if (before.answer === 'fails')
     throw usageStop(
       `The command fails already before the first checkpoint (${before.code}): nothing that the ` +
@@ -245,7 +241,9 @@ const foundText = async (history: FileHistory, first: number): Promise<Safe> => 
 
 const tellOdd = ({ steps }: FileHistory, { odd }: Search): void => {
   if (odd.length === 0) return;
-  const places = odd.map(({ count, answer }) => `${answer} after seq ${steps[count - 1]?.seq ?? 0}`);
+  const places = odd.map(
+    ({ count, answer }) => `${answer} after seq ${steps[count - 1]?.seq ?? 0}`,
+  );
   writeError(
     makeSafe(
       `! The answers are not monotonous: the command also ${places.join(', ')}. So there is more ` +
@@ -277,10 +275,7 @@ const bisect = async (bisector: Bisector): Promise<number> => {
 };
 
 /** Exit code 0 if the checkpoint was found, 2 if there is nothing to find. */
-export const bisectSession = async (
-  prefix: string,
-  words: readonly string[],
-): Promise<number> => {
+export const bisectSession = async (prefix: string, words: readonly string[]): Promise<number> => {
   if (words.length === 0 || words.every((word) => word.trim() === ''))
     throw usageStop('It is written as: pawl bisect ID -- COMMAND, for example -- npm test');
   const history = await readFileHistory(prefix);

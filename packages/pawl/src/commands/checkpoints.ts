@@ -29,7 +29,10 @@ const UNITS = ['bytes', 'KB', 'MB', 'GB', 'TB'] as const;
 
 /** `812 bytes`, `3.4 MB`. */
 export const formatBytes = (bytes: number): string => {
-  const step = Math.min(UNITS.length - 1, Math.floor(Math.log(Math.max(1, bytes)) / Math.log(1024)));
+  const step = Math.min(
+    UNITS.length - 1,
+    Math.floor(Math.log(Math.max(1, bytes)) / Math.log(1024)),
+  );
   const amount = bytes / 1024 ** step;
   const digits = step === 0 || Number.isInteger(amount) ? 0 : 1;
   return `${amount.toFixed(digits)} ${bytes === 1 ? 'byte' : UNITS[step]}`;
@@ -120,7 +123,8 @@ const listSession = async (history: FileHistory, json: boolean): Promise<number>
   }
   const width = String(steps.at(-1)?.seq ?? 0).length;
   for (const step of kept) writeOut(safe`${stepLine(width, step)}\n`);
-  for (const sentence of leftOut) writeOut(safe`! ${oneLine(sentence, Number.POSITIVE_INFINITY)}\n`);
+  for (const sentence of leftOut)
+    writeOut(safe`! ${oneLine(sentence, Number.POSITIVE_INFINITY)}\n`);
   writeError(
     makeSafe(
       steps.length === 0
@@ -130,6 +134,17 @@ const listSession = async (history: FileHistory, json: boolean): Promise<number>
     ),
   );
   return exitCodes.done;
+};
+
+/** The size of all checkpoints, for `pawl doctor`. */
+export const findSizes = async (environment: NodeJS.ProcessEnv) => {
+  const { bytes, stores, sessions } = await checkpointSizes(stateFolder(environment));
+  const text = `Checkpoints of files: ${formatBytes(bytes)} in ${plural(stores.length, 'workspace')}`;
+  return {
+    sizes: { bytes, workspaces: stores.length, sessions: sessions.length },
+    line:
+      bytes === 0 ? '' : `${text}, of at most ${formatBytes(ALL_BYTES_MAX)}: pawl checkpoints\n`,
+  };
 };
 
 // ---- Removing ----
@@ -154,7 +169,8 @@ const tellRemoved = async (
   const { bytes } = await checkpointSizes(folder());
   const ids = removed.map(({ sessionId }) => sessionId);
   if (json) writeJson({ removed: ids, bytesBefore, bytes });
-  else if (ids.length === 0) writeError(makeSafe(`Nothing to remove: ${formatBytes(bytes)} ${LIMITS_TEXT}\n`));
+  else if (ids.length === 0)
+    writeError(makeSafe(`Nothing to remove: ${formatBytes(bytes)} ${LIMITS_TEXT}\n`));
   else {
     for (const id of ids) writeOut(safe`${makeSafe(id)}\n`);
     writeError(

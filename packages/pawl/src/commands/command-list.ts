@@ -217,7 +217,10 @@ const diff: PawlCommand<{ readonly at?: string; readonly json?: true }> = {
     'show where two sessions part, what differs there, and what follows; with --at what one session ' +
     'changed in files; exit code 1 if they differ',
   flags: [
-    ['--at <a..b>', 'the files of one session between two lines of its journal; 12.. is to the end'],
+    [
+      '--at <a..b>',
+      'the files of one session between two lines of its journal; 12.. is to the end',
+    ],
     ['--json', 'all fields that differ, and the figures, as one JSON object'],
   ],
   run: async ({ ownFlags: { at, json = false }, words: [a = '', b] }) => {
@@ -242,7 +245,6 @@ const rewind: PawlCommand<RewindFlags> = {
     ['--at <seq>', 'go back to this line of the journal'],
     ['--files', 'only the files; the conversation stays'],
     ['--conversation', 'only the conversation; files stay'],
-    ['--refs', 'also move branches back where the agent left them as they are'],
     ['--force', 'also take back what somebody else changed since, after it was saved'],
     ['--dry-run', 'only say what it would do'],
     ['--json', 'as JSON; without --at one line a point'],

@@ -1,11 +1,11 @@
 /** `pawl diff ID --at A..B`: what a session changed in files between two entries of its journal. */
 
+import { changesBetween } from '@pawl/agent/workspace/checkpoints/files-at';
 import {
   type FileState,
   type PathChange,
   showName,
 } from '@pawl/agent/workspace/checkpoints/manifest';
-import { changesBetween } from '@pawl/agent/workspace/checkpoints/files-at';
 import type { CheckpointStore } from '@pawl/agent/workspace/checkpoints/store';
 import { detectLook, type Look, paint, paintDiff } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
@@ -67,8 +67,7 @@ const mode = (state: FileState): string =>
 /** The change in words where the text says nothing; empty for a plain change. */
 const changeNote = ({ before, after }: PathChange): string => {
   if (before.kind === 'absent') return after.kind === 'file' ? 'created' : `${after.kind} created`;
-  if (after.kind === 'absent')
-    return before.kind === 'file' ? 'deleted' : `${before.kind} deleted`;
+  if (after.kind === 'absent') return before.kind === 'file' ? 'deleted' : `${before.kind} deleted`;
   if (before.kind !== after.kind) return `${before.kind} became ${after.kind}`;
   return mode(before) === mode(after) ? '' : `mode ${mode(before)} → ${mode(after)}`;
 };

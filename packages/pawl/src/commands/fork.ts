@@ -95,7 +95,9 @@ const copyWorkspace = async (
       import('@pawl/agent/workspace/checkpoints/files-at'),
     ]);
   if (flags.workspace !== undefined)
-    throw usageStop('--worktree and --workspace exclude each other: the fork works in its worktree.');
+    throw usageStop(
+      '--worktree and --workspace exclude each other: the fork works in its worktree.',
+    );
   const history = await readFileHistory(sessionId);
   const { workspace, store, manifests } = history;
   if (seq > history.seq)

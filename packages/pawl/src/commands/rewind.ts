@@ -1,6 +1,5 @@
 /** `pawl rewind` and `pawl redo`: takes back what a stored session did, and does it again. */
 
-import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import {
   planRewind,
@@ -23,7 +22,6 @@ export type RewindFlags = {
   readonly at?: string;
   readonly files?: true;
   readonly conversation?: true;
-  readonly refs?: true;
   readonly force?: true;
   readonly dryRun?: true;
   readonly json?: true;
@@ -97,19 +95,18 @@ const listPoints = async (sessionId: string, json: boolean): Promise<number> => 
 // ---- Going back and forward ----
 
 const readRequest = (flags: RewindFlags & { readonly at: string }): RewindRequest => {
-  const { files, conversation, refs, force } = flags;
+  const { files, conversation, force } = flags;
   if (files && conversation)
-    throw usageStop('--files and --conversation exclude each other. Leave both out to take back both.');
-  if (conversation && (force || refs))
     throw usageStop(
-      `${force ? '--force' : '--refs'} is about files, and --conversation leaves them alone.`,
+      '--files and --conversation exclude each other. Leave both out to take back both.',
     );
+  if (conversation && force)
+    throw usageStop('--force is about files, and --conversation leaves them alone.');
   return {
     at: readPlace('--at', flags.at),
     files: conversation !== true,
     conversation: files !== true,
     ...(force ? { force: true } : {}),
-    ...(refs ? { refs: true } : {}),
   };
 };
 
@@ -139,7 +136,6 @@ const planOnly = async (sessionId: string, request: RewindRequest): Promise<Rewi
   const checkpoints = createLateCheckpoints({
     workspace: state.session.settings.workspace,
     sessionId,
-    stateFolder: stateFolder(process.env),
     environment: process.env,
   });
   try {
@@ -149,7 +145,7 @@ const planOnly = async (sessionId: string, request: RewindRequest): Promise<Rewi
   }
 };
 
-const LIST_ONLY = ['files', 'conversation', 'refs', 'force', 'dryRun'] as const;
+const LIST_ONLY = ['files', 'conversation', 'force', 'dryRun'] as const;
 
 /**
  * `pawl rewind ID` lists where a session can go back to; with `--at` it goes there. Exit code 1 if

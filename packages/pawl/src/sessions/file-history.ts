@@ -1,11 +1,11 @@
 /** The checkpoints of a stored session: what changed files, when, and for which prompt. */
 
+import type { JournalStep } from '@pawl/agent/journal/steps';
+import type { ChangeSummary } from '@pawl/agent/machine/event';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { callTitle } from '@pawl/agent/policy/judged-call';
-import type { ChangeSummary } from '@pawl/agent/machine/event';
-import type { JournalStep } from '@pawl/agent/journal/steps';
-import { CheckpointStore, storeFolder } from '@pawl/agent/workspace/checkpoints/store';
 import type { Manifest } from '@pawl/agent/workspace/checkpoints/manifest';
+import { CheckpointStore, storeFolder } from '@pawl/agent/workspace/checkpoints/store';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { usageStop } from '../settings/flags.js';
 import { findInfo, foldStored } from './stored-sessions.js';
@@ -81,7 +81,9 @@ class HistoryReader {
 export const readFileHistory = async (prefix: string): Promise<FileHistory> => {
   const { sessionId, kind } = await findInfo(prefix);
   if (kind !== 'agent')
-    throw usageStop(`${sessionId} is a run of pawl ask: it has no files. pawl sessions lists others.`);
+    throw usageStop(
+      `${sessionId} is a run of pawl ask: it has no files. pawl sessions lists others.`,
+    );
   const reader = new HistoryReader();
   const { state, seq } = await foldStored(sessionId, undefined, (step) => reader.see(step));
   const { workspace } = state.session.settings;

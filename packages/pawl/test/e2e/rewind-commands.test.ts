@@ -68,7 +68,10 @@ test('pawl rewind lists turns and calls with what each changed, goes back, and p
   const listed = await runInProcess(place, ['rewind', place.id]);
   expectCode(listed, 0);
   assert.match(listed.stdout, /Add a third line[\s\S]*\+1 src\/a\.ts/);
-  assert.match(listed.stdout, /Clean up[\s\S]*left\.txt created, 3 files deleted by bash rm -rf src/);
+  assert.match(
+    listed.stdout,
+    /Clean up[\s\S]*left\.txt created, 3 files deleted by bash rm -rf src/,
+  );
   const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
   const turn = points.find(({ title }) => title === 'Clean up');
   assert.equal(turn?.kind, 'turn');
@@ -136,7 +139,11 @@ test('bad input of rewind, redo, diff, bisect and fork is refused in words that 
     [2, /-- npm test/, ['bisect', id]],
     [2, /fails already before the first checkpoint/, ['bisect', id, '--', 'false']],
     [2, /passes after the last checkpoint/, ['bisect', id, '--', 'true']],
-    [2, /can't be run \(exit code 127\)/, ['bisect', id, '--', 'no-such-program']],
+    [
+      2,
+      /can't be run in a copy of the workspace \(exit code 127\)/,
+      ['bisect', id, '--', 'no-such-program'],
+    ],
     [2, /lie one in the other/, ['fork', id, '--at', '2', '--worktree', 'inside']],
     [2, /does not exist/, ['fork', id, '--at', '2', '--worktree', '/nowhere/at/all']],
   ];

@@ -130,11 +130,11 @@ const storedFile = (
   },
 });
 
-const parentOf = (name: string): string => name.slice(0, Math.max(0, name.lastIndexOf('/')));
+const parentFolder = (name: string): string => name.slice(0, Math.max(0, name.lastIndexOf('/')));
 
 /** Writes a leaf, unless its folder is a link or a file in this copy. */
 const writeLeaf = async (target: string, { name, write }: Leaf): Promise<FileLeft | null> => {
-  const folder = parentOf(name);
+  const folder = parentFolder(name);
   const place = folder === '' ? Buffer.from(target) : placeOf(target, folder);
   try {
     if (!(await realpath(place, 'buffer')).equals(place))
@@ -194,8 +194,8 @@ export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft
     const failure = await writeLeaf(target, leaf);
     if (failure !== null) leftFiles.push(failure);
   }
+  // a folder that could not be made is among those left
   for (const [name, mode] of sorted.toReversed())
-    // a folder that could not be made is among those left
     if (mode !== null) await chmod(placeOf(target, name), mode).catch(() => undefined);
   return leftFiles;
 };
