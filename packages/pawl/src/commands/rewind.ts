@@ -60,11 +60,11 @@ const pointLines = (points: readonly RewindPoint[]): Safe => {
     const { seq, kind, at, title } = point;
     const changed = pointText(point, points);
     const isTurn = kind === 'turn';
-    const what = oneLine(isTurn ? title : `  ${title}`, Math.max(20, look.columns - width - 18));
+    const what = oneLine(title, Math.max(20, look.columns - width - 22));
     const head = safe`${makeSafe(String(seq).padStart(width))}  ${formatWhen(at)}  `;
     const indent = safe`${makeSafe(' '.repeat(width + 2))}    `;
     return [
-      safe`${paint(look, 'dim', head)}${isTurn ? paint(look, 'bold', what) : what}`,
+      safe`${paint(look, 'dim', head)}${isTurn ? paint(look, 'bold', what) : safe`  ${what}`}`,
       ...(changed === '' ? [] : [safe`${indent}${makeSafe(changed)}`]),
     ];
   });
