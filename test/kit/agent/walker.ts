@@ -78,7 +78,8 @@ export const faultsOf = (messages: readonly Message[]): readonly string[] =>
     return faults;
   });
 
-const SHOWN_ONLY = new Set(['ReasoningDelta', 'ToolCallDelta', 'ToolProgress']);
+/** Events that are for display, or a record of the world. */
+const SHOWN_ONLY = new Set(['ReasoningDelta', 'ToolCallDelta', 'ToolProgress', 'CheckpointTaken']);
 
 const assertRules = (before: State, event: Event, taken: Step): void => {
   const { state, actions, diagnostics } = taken;

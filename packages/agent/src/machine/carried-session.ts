@@ -41,6 +41,7 @@ import type {
 import type { AssistantMessage, Message, ResultPart, UserText } from './message.js';
 import { addUsage, spendingId } from './moves/budget.js';
 import { callModel } from './moves/request.js';
+import { rewoundConversation } from './moves/rewind.js';
 import { timerFrom } from './moves/timers.js';
 import {
   closedText,
@@ -145,8 +146,10 @@ class SessionFromEvents {
   #usage = noUsage;
   #at = 0;
   readonly #counted = new Set<string>();
-  /** Whose files are being taken back. */
+  /** The rewind whose files are being taken back. */
   #rewind: On<'RewindRequested'> | null = null;
+  /** Something was taken back, and no turn has begun since. */
+  #isRewound = false;
 
   constructor(model: string) {
     this.#model = model;
@@ -162,7 +165,7 @@ class SessionFromEvents {
         this.#editQueue(event);
         return;
       case 'RetryLast':
-        if (this.#turn === 'rests' && this.#conversation.open !== null) this.#turn = 'runs';
+        this.#sendAgain();
         return;
       case 'RetryNow':
       case 'TimerFired':
@@ -235,11 +238,10 @@ class SessionFromEvents {
         this.#count(event.usageId, event.usage);
         return;
       case 'RewindRequested':
-        this.#rewind = event;
-        if (event.files === undefined) this.#goBack();
+        this.#beginRewind(event);
         return;
       case 'Rewound':
-        if (this.#rewind?.rewindId === event.rewindId) this.#goBack();
+        if (this.#rewind?.rewindId === event.rewindId) this.#goBack(this.#rewind);
         return;
       default:
         return;
@@ -268,6 +270,8 @@ class SessionFromEvents {
       } as const;
       return { work, conversation: this.#conversation };
     }
+    const rewind = this.#rewindWork();
+    if (rewind !== null) return { work: rewind, conversation: this.#conversation };
     if (this.#turn === 'runs' && this.#conversation.open !== null)
       return { work: { kind: 'request' }, conversation: this.#conversation };
     const conversation = this.#settled();
@@ -309,7 +313,17 @@ class SessionFromEvents {
   #sendQueue(): void {
     this.#conversation = addParts(this.#conversation, this.#queue.map(textPart));
     this.#queue = [];
+    this.#begin();
+  }
+
+  #sendAgain(): void {
+    const rests = this.#turn === 'rests' && this.#rewind === null;
+    if (rests && this.#conversation.open !== null) this.#begin();
+  }
+
+  #begin(): void {
     this.#turn = 'runs';
+    this.#isRewound = false;
   }
 
   #hear({ text, mode, images }: On<'UserInput'>): void {
@@ -326,7 +340,7 @@ class SessionFromEvents {
     const calls = this.#batch?.calls ?? [];
     const isStopping =
       this.#turn === 'stops' && calls.some((call) => call.startedAt !== null && !call.ended);
-    if (this.#isClosed || this.#turn === 'runs' || isStopping) return;
+    if (this.#isClosed || this.#turn === 'runs' || isStopping || this.#rewind !== null) return;
     this.#endTurn();
     this.#sendQueue();
   }
@@ -342,6 +356,7 @@ class SessionFromEvents {
 
   #reply(event: On<'LlmCompleted'>): void {
     const { message, calls, stopReason } = event;
+    if (this.#isRewound) return; // it belongs to what was taken back
     // A reply after a cancel belongs to the cancelled turn. If the user has typed since, that turn
     // is over and the text has gone out: the reply answers it.
     const isAborted = this.#turn === 'stops' && this.#queue.length === 0;
@@ -431,15 +446,40 @@ class SessionFromEvents {
     this.#queue = this.#queue.filter(({ mode }) => mode !== 'steer');
   }
 
-  #goBack(): void {
-    const conversation = this.#rewind?.conversation;
+  /** Events don't tell that a limit has ended a turn; that calls run, they do. */
+  #beginRewind(event: On<'RewindRequested'>): void {
+    const calls = this.#batch?.calls ?? [];
+    const isRunning = calls.some(({ startedAt, ended }) => startedAt !== null && !ended);
+    if (isRunning || this.#isClosed || this.#rewind !== null) return;
+    const conversation = this.#settled();
+    const isWhole =
+      event.conversation === undefined
+        ? event.files !== undefined
+        : rewoundConversation(conversation, event.conversation) !== null;
+    if (!isWhole) return;
+    this.#endTurn();
+    this.#isRewound = true;
+    if (event.files === undefined) this.#goBack(event);
+    else this.#rewind = event;
+  }
+
+  #goBack({ conversation }: On<'RewindRequested'>): void {
     this.#rewind = null;
     if (conversation === undefined) return;
-    const { kept, messages } = conversation;
-    this.#conversation = conversationFrom([
-      ...messagesOf(this.#conversation).slice(0, kept),
-      ...messages,
-    ]);
+    this.#conversation =
+      rewoundConversation(this.#conversation, conversation) ?? this.#conversation;
+  }
+
+  #rewindWork(): CarriedWork | null {
+    if (this.#rewind === null) return null;
+    const { rewindId, to, files, conversation } = this.#rewind;
+    return {
+      kind: 'rewind',
+      rewindId,
+      to,
+      plan: files?.plan ?? '',
+      ...(conversation === undefined ? {} : { conversation }),
+    };
   }
 
   #summarise(summary: string): void {
@@ -453,6 +493,7 @@ class SessionFromEvents {
       if (outcome.status !== 'cancelled') this.#end({ batchId, callId }, endWith(outcome, at));
     this.#closeBatch(interruptedText(''), closedText);
     this.#endTurn();
+    this.#rewind = null;
     this.#isClosed = true;
   }
 
@@ -467,6 +508,8 @@ class SessionFromEvents {
     this.#queue = queue;
     this.#usage = usage;
     this.#inputs = idsFrom;
+    this.#rewind = work.kind === 'rewind' ? requestOf(work, this.#at) : null;
+    this.#isRewound = this.#rewind !== null;
     this.#batch = work.kind === 'calls' ? { batchId: work.batchId, calls: [...work.calls] } : null;
     this.#turn = work.kind === 'calls' || work.kind === 'request' ? 'runs' : 'rests';
   }
@@ -480,6 +523,19 @@ class SessionFromEvents {
     return true;
   }
 }
+
+const requestOf = (
+  { rewindId, to, plan, conversation }: Extract<CarriedWork, { readonly kind: 'rewind' }>,
+  at: number,
+): On<'RewindRequested'> => ({
+  type: 'RewindRequested',
+  at,
+  rewindId,
+  to,
+  direction: 'back',
+  files: { plan },
+  ...(conversation === undefined ? {} : { conversation }),
+});
 
 /** The trailing user message is open: it waits for a reply. */
 const conversationFrom = (messages: readonly Message[]): Conversation => {
@@ -602,6 +658,11 @@ export const stateFrom = (before: State, carried: CarriedSession): State => {
         calls: work.calls.map(carriedCall),
         phase: { mode: 'running' },
       };
+    case 'rewind': {
+      const { rewindId, to, plan, conversation } = work;
+      const rewound = conversation === undefined ? {} : { conversation };
+      return { name: 'Rewinding', session, rewindId, to, plan, ...rewound };
+    }
     default:
       return work satisfies never;
   }

@@ -77,7 +77,15 @@ export type CarriedWork =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'closed' }
   | { readonly kind: 'request' }
-  | { readonly kind: 'calls'; readonly batchId: string; readonly calls: readonly CarriedCall[] };
+  | { readonly kind: 'calls'; readonly batchId: string; readonly calls: readonly CarriedCall[] }
+  /** Files are being taken back. */
+  | {
+      readonly kind: 'rewind';
+      readonly rewindId: string;
+      readonly to: Count;
+      readonly plan: string;
+      readonly conversation?: RewoundConversation;
+    };
 
 /**
  * A session as its events tell it, in the words of no machine: any later machine can go on from it.

@@ -458,11 +458,22 @@ const carriedCallShape = object<CarriedCall>({
   startedAt: nullable(finite),
   ended: optional(carriedOutcomeShape),
 });
+const rewoundConversationShape = object<RewoundConversation>({
+  kept: count,
+  messages: list(messageShape),
+  contextTokens: count,
+});
 const carriedWorkShape = variant<CarriedWork, 'kind'>('kind', {
   nothing: {},
   closed: {},
   request: {},
   calls: { batchId: text, calls: list(carriedCallShape) },
+  rewind: {
+    rewindId: text,
+    to: count,
+    plan: text,
+    conversation: optional(rewoundConversationShape),
+  },
 });
 const carriedSessionShape = object<CarriedSession>({
   messages: list(messageShape),
@@ -488,11 +499,6 @@ const changeSummaryShape = object<ChangeSummary>({
   changed: count,
   deleted: count,
   files: list(changedPathShape),
-});
-const rewoundConversationShape = object<RewoundConversation>({
-  kept: count,
-  messages: list(messageShape),
-  contextTokens: count,
 });
 const fileLeftShape = object<FileLeft>({ path: text, why: text });
 export const eventShape = variant<Event, 'type'>('type', {

@@ -29,6 +29,7 @@ import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
 import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
@@ -588,6 +589,14 @@ const createDiscardedFinder =
     return discardedByGit(environment, (file) => files.ownWrite?.(file))(folder, restores);
   };
 
+/** Looks which files could neither be restored by git nor taken back. Loaded when asked. */
+const createLossFinder =
+  (checkpoints: Checkpoints, environment: ProcessEnvironment): FindLosses =>
+  async (folder, paths) => {
+    const { lossesBeside, lossesByGit } = await import('../workspace/uncommitted-files.js');
+    return lossesBeside(checkpoints, lossesByGit(environment))(folder, paths);
+  };
+
 /** Creates the dependencies of one session. `taskTools`: tools of this session alone. */
 const equip = async (
   { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks }: AgentParts,
@@ -610,10 +619,7 @@ const equip = async (
   const environment = process.env;
   const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
   const checkpoints = createLateCheckpoints({ workspace, sessionId, environment });
-  const findLosses: FindLosses = async (folder, paths) => {
-    const { lossesBeside, lossesByGit } = await import('../workspace/uncommitted-files.js');
-    return lossesBeside(checkpoints, lossesByGit(environment))(folder, paths);
-  };
+  const findLosses = createLossFinder(checkpoints, environment);
   const files = createFileMemory();
   const findDiscarded = createDiscardedFinder(files, environment);
   const jobs = createJobs();

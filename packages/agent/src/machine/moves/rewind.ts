@@ -57,14 +57,24 @@ const joined = (present: Conversation, { kept, messages }: RewoundConversation) 
   ...messages,
 ];
 
-/** Whether the request names a conversation that is none. */
-export const isImpossible = ({ session }: Waiting, event: On<'RewindRequested'>): boolean => {
-  const { conversation } = event;
-  if (conversation === undefined) return event.files === undefined;
-  const { kept } = conversation;
-  if (kept > conversationLength(session.conversation)) return true;
-  return !isWhole(joined(session.conversation, conversation));
+/** The conversation of a rewind; null if it would be none that a provider accepts. */
+export const rewoundConversation = (
+  present: Conversation,
+  rewound: RewoundConversation,
+): Conversation | null => {
+  if (rewound.kept > conversationLength(present)) return null;
+  const messages = joined(present, rewound);
+  return isWhole(messages) ? toConversation(messages) : null;
 };
+
+/** Whether the request names nothing, or a conversation that is none. */
+export const isImpossible = (
+  { session }: Waiting,
+  { conversation, files }: On<'RewindRequested'>,
+): boolean =>
+  conversation === undefined
+    ? files === undefined
+    : rewoundConversation(session.conversation, conversation) === null;
 
 export const refuseRewind = (state: Waiting): Stay<Waiting> => ({
   ...go(state),
