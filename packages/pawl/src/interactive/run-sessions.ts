@@ -210,11 +210,10 @@ const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOut
         );
       const stored = storedBlobs();
       const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
-      running = startUserCommand(command, workspace, blobs, (text) =>
+      running = startUserCommand(command, { workspace, blobs, session }, (text) =>
         view.print(indentOutput(text)),
       );
-      const { ended } = running;
-      const output = await session.whileUserRuns(() => ended);
+      const output = await running.ended;
       running = null;
       shellOutputs.add({ command, output: session.redact(output) });
       view.print(
@@ -516,10 +515,15 @@ const ownSandbox = (): SessionSandbox => {
   return createSessionSandbox({ environment: environment, passEnvironment });
 };
 
+type UserCommandPlace = {
+  readonly workspace: string;
+  readonly blobs: Blobs;
+  readonly session: Pick<Session, 'whileUserRuns'>;
+};
+
 const startUserCommand = (
   command: string,
-  workspace: string,
-  blobs: Blobs,
+  { workspace, blobs, session }: UserCommandPlace,
   progress: (text: string) => void,
 ): UserCommand => {
   const stopping = new AbortController();
@@ -546,9 +550,9 @@ const startUserCommand = (
     return outcome.text;
   };
   return {
-    ended: run().catch((error: unknown) =>
-      error instanceof Error ? error.message : String(error),
-    ),
+    ended: session
+      .whileUserRuns(run)
+      .catch((error: unknown) => (error instanceof Error ? error.message : String(error))),
     stop() {
       stopping.abort('cancelled');
       setTimeout(() => forcing.abort('cancelled'), COMMAND_GRACE_MS).unref();
