@@ -239,7 +239,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
    * if the messages no longer fit the window of the model.
    */
   async undoCompaction(): Promise<RewindReport> {
-    const { planUndoCompaction } = await this.#rewinder();
+    await this.#settleFiles();
+    const { planUndoCompaction } = await import('./rewind.js');
     return this.#goTo(await planUndoCompaction(this.#readJournal(), this.state));
   }
 
