@@ -70,7 +70,7 @@ test('pawl rewind lists turns and calls with what each changed, goes back, and p
   assert.match(listed.stdout, /Add a third line[\s\S]*\+1 src\/a\.ts/);
   assert.match(
     listed.stdout,
-    /Clean up[\s\S]*left\.txt created, 3 files deleted by bash rm -rf src/,
+    /Clean up[\s\S]*left\.txt created, 3 files deleted by rm -rf src/,
   );
   const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
   const turn = points.find(({ title }) => title === 'Clean up');
