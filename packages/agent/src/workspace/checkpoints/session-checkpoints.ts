@@ -116,8 +116,11 @@ class SessionCheckpoints implements Checkpoints {
           this.#named.add(name);
           await this.#note(name);
         }
-      } else if (this.#listing === null) await this.#begin();
-      else if (this.#listing.names.length <= SMALL_FILES_MAX) await this.#look(await this.#list());
+      } else if (this.#listing === null) {
+        await this.#begin();
+        await this.#save(); // if this process is killed, the next one knows what was there
+      } else if (this.#listing.names.length <= SMALL_FILES_MAX)
+        await this.#look(await this.#list());
       this.#ranFromMs ??= Date.now();
       return 'kept' as const;
     });
