@@ -178,12 +178,14 @@ test('what is taken back stays as it was, and what comes again follows as a copy
   const session = sessionFrom(begun({}), events);
   checkPlayed(session);
   assert.deepEqual(
-    exportPlayed(session).steps.slice(1).map(({ source, message, is_copied_context, extra }) => [
-      source,
-      message,
-      is_copied_context ?? false,
-      extra?.rewind ?? null,
-    ]),
+    exportPlayed(session)
+      .steps.slice(1)
+      .map(({ source, message, is_copied_context, extra }) => [
+        source,
+        message,
+        is_copied_context ?? false,
+        extra?.rewind ?? null,
+      ]),
     [
       ['user', 'one', false, null],
       ['agent', 'First.', false, null],
