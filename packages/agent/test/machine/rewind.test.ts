@@ -1,18 +1,18 @@
 import { ok, strictEqual } from 'node:assert';
 import { deepStrictEqual } from 'node:assert/strict';
 import { test } from 'node:test';
+import * as g from '../../../../test/kit/agent/given.js';
+import { bring } from '../../../../test/kit/agent/walker.js';
 import {
   addReply,
   addTexts,
   emptyConversation,
   messagesOf,
-} from '@pawl/agent/machine/conversation';
-import { modelReply, toolCall, userInput } from '@pawl/agent/machine/event';
-import { initialState, settledConversation, step } from '@pawl/agent/machine/machine';
-import { rewindConversation } from '@pawl/agent/machine/moves/rewind';
-import { defaultSettings } from '@pawl/agent/machine/settings';
-import * as g from '../../../../test/kit/agent/given.js';
-import { bring } from '../../../../test/kit/agent/walker.js';
+} from '../../src/machine/conversation.js';
+import { modelReply, toolCall, userInput } from '../../src/machine/event.js';
+import { initialState, settledConversation, step } from '../../src/machine/machine.js';
+import { rewindConversation } from '../../src/machine/moves/rewind.js';
+import { defaultSettings } from '../../src/machine/settings.js';
 
 const asked = addTexts(emptyConversation, 'user', ['hello']);
 const answered = addReply(asked, {
