@@ -13,6 +13,9 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'packages/agent/src/workspace/repository-location.ts',
   'packages/agent/src/workspace/repository-snapshot.ts',
   'packages/agent/src/workspace/git.ts',
+  'packages/agent/src/workspace/checkpoints/scan.ts',
+  'packages/agent/src/workspace/checkpoints/session-checkpoints.ts',
+  'packages/agent/src/workspace/checkpoints/store.ts',
   'packages/agent/src/workspace/formatter-choice.ts',
 
   'packages/agent/src/journal/lock.ts', // when the lock was taken, and whether that was before the computer started

@@ -59,12 +59,12 @@ const names: readonly Row[] = [
 const shapes: readonly Row[] = [
   { title: 'a file may be long', given: { 'packages/pawl/src/a.ts': many(900) }, then: [] },
   {
-    title: 'the table of the agent has at most 500 lines',
+    title: 'the table of the agent has at most 525 lines',
     given: {
-      'packages/agent/src/machine/table.ts': many(501),
-      'packages/ask/src/run/table.ts': many(501),
+      'packages/agent/src/machine/table.ts': many(526),
+      'packages/ask/src/run/table.ts': many(526),
     },
-    then: ['packages/agent/src/machine/table.ts:501 501 lines'],
+    then: ['packages/agent/src/machine/table.ts:526 526 lines'],
   },
   {
     title: 'an example has at most 46 lines',

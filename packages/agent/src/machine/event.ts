@@ -334,7 +334,7 @@ export type OtherEvent =
     >;
 
 /** A file that changed between two checkpoints. `added`, `removed`: lines, of texts. */
-export type FileChange = {
+export type ChangedPath = {
   /** Relative to the workspace. */
   readonly path: string;
   readonly change: 'created' | 'changed' | 'deleted';
@@ -347,7 +347,7 @@ export type ChangeSummary = {
   readonly created: Count;
   readonly changed: Count;
   readonly deleted: Count;
-  readonly files: readonly FileChange[];
+  readonly files: readonly ChangedPath[];
 };
 
 /** A file that a rewind did not take back. */

@@ -43,9 +43,9 @@ import type {
   CarriedOutcome,
   CarriedSession,
   CarriedWork,
+  ChangedPath,
   ChangeSummary,
   Event,
-  FileChange,
   FileLeft,
   HookEffect,
   InputMode,
@@ -488,7 +488,7 @@ const machineUpgradeShape = object<MachineUpgrade>({
   to: count,
   session: optional(carriedSessionShape),
 });
-const fileChangeShape = object<FileChange>({
+const changedPathShape = object<ChangedPath>({
   path: text,
   change: oneOf({ created: 1, changed: 1, deleted: 1 }),
   added: optional(count),
@@ -498,7 +498,7 @@ const changeSummaryShape = object<ChangeSummary>({
   created: count,
   changed: count,
   deleted: count,
-  files: list(fileChangeShape),
+  files: list(changedPathShape),
 });
 const fileLeftShape = object<FileLeft>({ path: text, why: text });
 export const eventShape = variant<Event, 'type'>('type', {

@@ -43,12 +43,11 @@ import type { AgentTable } from './names.js';
 const IS_OPEN = late('the session is open already');
 const NOT_OPEN = late('the session has not been opened');
 const IS_OVER = late('the session is over');
-const BUSY = late('a turn is running');
+const BUSY = late('a turn is running, or a rewind');
 const NO_TOOLS = late('no tool is running');
 const NO_APPROVAL = late('no call awaits approval');
 const NOT_WAITING = late('nothing is waiting for a retry');
 const NO_TIMER = late('stale: the wait was already over');
-const REWINDS = late('files are being taken back; it takes a moment');
 const STALE_REPLY = late('stale: it belongs to an old request');
 const STALE_HOOK = late('stale: it belongs to an old hook');
 /** Only usage counts. */
@@ -85,16 +84,6 @@ const turnRuns = {
   RetryLast: BUSY,
   EditQueue: EDIT,
   CompactRequested: BUSY,
-  ApproveBudget: RAISE,
-  InputFailed: fault('input is read only between turns'),
-};
-const whileRewinding = {
-  Start: IS_OPEN,
-  UserInput: { stay: queueInput },
-  RetryLast: REWINDS,
-  CancelTurn: REWINDS,
-  EditQueue: EDIT,
-  CompactRequested: REWINDS,
   ApproveBudget: RAISE,
   InputFailed: fault('input is read only between turns'),
 };
@@ -482,9 +471,10 @@ export const table: AgentTable = {
     Rewinding: {
       rest: rewind.restoreFiles,
       on: {
+        ...turnRuns,
         ...noTimer,
         ...noWork,
-        ...whileRewinding,
+        CancelTurn: late('files are being taken back; it takes a moment'),
         Rewound: [
           { when: rewind.isOtherRewind, stay: rewind.ignoreRewound },
           { to: 'WaitingForUserInput', then: rewind.finishRewind },

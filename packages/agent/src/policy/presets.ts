@@ -93,7 +93,7 @@ const NO_MCP =
 
 const SANDBOXED = rule('allow', { runs: 'sandboxed', why: 'the sandbox holds the command' });
 const LOSES =
-  'the preset careful asks before a command deletes or overwrites what git could not restore';
+  'the preset careful asks before a command deletes or overwrites what could not be taken back';
 const LEAVES = 'it leaves the sandbox';
 const CHANGES_GIT = 'it changes git folders';
 const STAY_OFF_GIT =

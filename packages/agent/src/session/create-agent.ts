@@ -29,6 +29,7 @@ import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
 import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
+import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
@@ -395,7 +396,7 @@ export type Session = {
   keepPicture(bytes: Uint8Array): Promise<Image>;
   /** Replaces secrets in a text, as is done with tool output. */
   redact(text: string): string;
-  /** Where the session can go back to, the oldest first: each turn, and calls that changed files. */
+  /** Where the session can go back to, the oldest first: turns, and calls that changed files. */
   timeline(): Promise<readonly RewindPoint[]>;
   /** What `rewind` would do. Changes nothing. */
   planRewind(request: RewindRequest): Promise<RewindReport>;
@@ -407,6 +408,11 @@ export type Session = {
   rewind(request: RewindRequest): Promise<RewindReport>;
   /** Goes forward again from the last rewind, any number of times; rejects if there is none. */
   redo(): Promise<RewindReport>;
+  /**
+   * Takes the last summary of the conversation back, by a person or by itself; `redo` brings it
+   * again. Rejects if there is none, or if the messages no longer fit the window of the model.
+   */
+  undoCompaction(): Promise<RewindReport>;
   /** Runs a command of the user in the workspace; what it changes is kept as theirs. */
   whileUserRuns<T>(command: () => Promise<T>): Promise<T>;
   /**
@@ -484,6 +490,7 @@ const connect = (
     planRewind: session.planRewind.bind(session),
     rewind: session.rewind.bind(session),
     redo: session.redo.bind(session),
+    undoCompaction: session.undoCompaction.bind(session),
     whileUserRuns: session.whileUserRuns.bind(session),
     idle: session.idle.bind(session),
     close: session.close.bind(session),
@@ -582,6 +589,14 @@ const createDiscardedFinder =
     return discardedByGit(environment, (file) => files.ownWrite?.(file))(folder, restores);
   };
 
+/** Looks which files could neither be restored by git nor taken back. Loaded when asked. */
+const createLossFinder =
+  (checkpoints: Checkpoints, environment: ProcessEnvironment): FindLosses =>
+  async (folder, paths) => {
+    const { lossesBeside, lossesByGit } = await import('../workspace/uncommitted-files.js');
+    return lossesBeside(checkpoints, lossesByGit(environment))(folder, paths);
+  };
+
 /** Creates the dependencies of one session. `taskTools`: tools of this session alone. */
 const equip = async (
   { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks }: AgentParts,
@@ -603,8 +618,8 @@ const equip = async (
   ]);
   const environment = process.env;
   const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
-  const findLosses: FindLosses = async (folder, paths) =>
-    (await import('../workspace/uncommitted-files.js')).lossesByGit(environment)(folder, paths);
+  const checkpoints = createLateCheckpoints({ workspace, sessionId, environment });
+  const findLosses = createLossFinder(checkpoints, environment);
   const files = createFileMemory();
   const findDiscarded = createDiscardedFinder(files, environment);
   const jobs = createJobs();
@@ -634,12 +649,7 @@ const equip = async (
     }),
     userHooks,
     redactor,
-    checkpoints: createLateCheckpoints({
-      workspace,
-      sessionId,
-      stateFolder: stateFolder(environment),
-      environment,
-    }),
+    checkpoints,
     async takeOver(waited) {
       const { settleEarlier } = await import('../tools/bash-recovery.js');
       await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);

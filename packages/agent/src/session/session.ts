@@ -203,13 +203,15 @@ export class AgentSession extends JournaledSession<AgentTypes> {
 
   /** Where the session can go back to, the oldest first. */
   async timeline(): Promise<readonly RewindPoint[]> {
-    const { readTimeline } = await this.#rewinder();
+    await this.#settleFiles();
+    const { readTimeline } = await import('./rewind.js');
     return (await readTimeline(this.#readJournal())).timeline.points;
   }
 
   /** What a rewind would do. Rejects with CannotRewind. */
   async planRewind(request: RewindRequest): Promise<RewindReport> {
-    const { planRewind } = await this.#rewinder();
+    await this.#settleFiles();
+    const { planRewind } = await import('./rewind.js');
     const { checkpoints } = this.#performers.checkpoints;
     return (await planRewind(this.#readJournal(), this.state, checkpoints, request)).report;
   }
@@ -219,16 +221,28 @@ export class AgentSession extends JournaledSession<AgentTypes> {
    * Rejects with CannotRewind, and changes nothing then.
    */
   async rewind(request: RewindRequest): Promise<RewindReport> {
-    const { planRewind } = await this.#rewinder();
+    await this.#settleFiles();
+    const { planRewind } = await import('./rewind.js');
     const { checkpoints } = this.#performers.checkpoints;
     return this.#goTo(await planRewind(this.#readJournal(), this.state, checkpoints, request));
   }
 
   /** Goes forward again from the last rewind. Rejects with CannotRewind if there is none. */
   async redo(): Promise<RewindReport> {
-    const { planRedo } = await this.#rewinder();
+    await this.#settleFiles();
+    const { planRedo } = await import('./rewind.js');
     const { checkpoints } = this.#performers.checkpoints;
     return this.#goTo(await planRedo(this.#readJournal(), this.state, checkpoints));
+  }
+
+  /**
+   * Takes the last summary of the conversation back. Rejects with CannotRewind if there is none, or
+   * if the messages no longer fit the window of the model.
+   */
+  async undoCompaction(): Promise<RewindReport> {
+    await this.#settleFiles();
+    const { planUndoCompaction } = await import('./rewind.js');
+    return this.#goTo(await planUndoCompaction(this.#readJournal(), this.state));
   }
 
   /** Runs a command of the user, so that what it changes is kept. */
@@ -242,13 +256,13 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     }
   }
 
-  /** Loads what a rewind needs, once no call runs and the last checkpoint is in the journal. */
-  async #rewinder(): Promise<typeof import('./rewind.js')> {
-    const module = await import('./rewind.js');
-    if (this.state.name !== 'WaitingForUserInput' && this.state.name !== 'Ready')
-      throw new module.CannotRewind('A turn is running: stop it first, then take it back.');
+  /** Resolves when no call runs and the last checkpoint is in the journal. */
+  async #settleFiles(): Promise<void> {
+    if (this.state.name !== 'WaitingForUserInput' && this.state.name !== 'Ready') {
+      const { CannotRewind } = await import('./rewind.js');
+      throw new CannotRewind('A turn is running: stop it first, then take it back.');
+    }
     await this.#performers.checkpoints.settle();
-    return module;
   }
 
   #readJournal(): ReadJournal {

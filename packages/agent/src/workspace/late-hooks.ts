@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { stateFolder } from '../platform/environment.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
@@ -47,23 +48,21 @@ const onlyReads = async (call: JudgedCall): Promise<boolean> => {
  * The checkpoints of one session, whose code is loaded when a call may change files for the first
  * time.
  */
-export const createLateCheckpoints = (place: CheckpointsPlace): Checkpoints => {
+export const createLateCheckpoints = (
+  place: Omit<CheckpointsPlace, 'stateFolder'>,
+): Checkpoints => {
   let loading: Promise<Checkpoints> | null = null;
   const load = (): Promise<Checkpoints> => {
     loading ??= import('./checkpoints/session-checkpoints.js').then(({ createCheckpoints }) =>
-      createCheckpoints(place),
+      createCheckpoints({ ...place, stateFolder: stateFolder(place.environment) }),
     );
     return loading;
   };
   return {
     before: async (call) =>
-      call !== null && (await onlyReads(call)) ? undefined : (await load()).before(call),
-    async take(ended) {
-      const calls: JudgedCall[] = [];
-      for (const call of ended.calls) if (!(await onlyReads(call))) calls.push(call);
-      const isNothing = calls.length === 0 && ended.calls.length > 0 && ended.since === undefined;
-      return isNothing ? null : (await load()).take({ ...ended, calls });
-    },
+      call !== null && (await onlyReads(call)) ? 'reads' : (await load()).before(call),
+    take: async (ended) => (await load()).take(ended),
+    unkept: async (paths) => (await load()).unkept(paths),
     plan: async (request) => (await load()).plan(request),
     restore: async (plan) => (await load()).restore(plan),
     close: async () => (loading === null ? undefined : (await load()).close()),

@@ -7,6 +7,7 @@ import { ProgramFailure } from '../platform/run-program.js';
 import { plural } from '../platform/text.js';
 import type { PathRestore } from '../policy/losses.js';
 import type { FindDiscarded, FindLosses, GitLoss } from '../policy/shell/unrecoverable-files.js';
+import type { Checkpoints } from '../ports/checkpoints.js';
 import type { OwnWrite } from '../ports/tool.js';
 import { hashBytes, loadFile } from '../tools/files.js';
 import { findCommit, type GitPlace, oneLine, type Repository, useRepository } from './git.js';
@@ -87,6 +88,21 @@ export const lossesByGit =
       if (error instanceof ProgramFailure) return null; // without git every file counts
       throw error;
     }
+  };
+
+/**
+ * Finds the files that neither git could restore nor a rewind take back: what the checkpoints of
+ * the session keep is no loss.
+ */
+export const lossesBeside =
+  (checkpoints: Pick<Checkpoints, 'unkept'>, findLosses: FindLosses): FindLosses =>
+  async (workspace, paths) => {
+    const losses = await findLosses(workspace, paths);
+    const open = losses?.filter(({ kind }) => kind !== 'ignored').map((loss) => loss.path) ?? paths;
+    if (open.length === 0) return losses;
+    const unkept = new Set(await checkpoints.unkept(open));
+    if (losses === null) return [...unkept].map((file) => ({ path: file, kind: 'untracked' }));
+    return losses.filter(({ path: file, kind }) => kind === 'ignored' || unkept.has(file));
   };
 
 type Loss = { readonly name: string; readonly kind: GitLoss['kind'] };

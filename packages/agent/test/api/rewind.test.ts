@@ -15,7 +15,7 @@ import { callTools, hang, rawCall, say, testModel } from '../../../../test/kit/r
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
-import { createAgent, type Session } from '../../src/session/create-agent.js';
+import { createAgent, type Session, type SessionOptions } from '../../src/session/create-agent.js';
 
 const git = (folder: string, ...words: readonly string[]): string =>
   execFileSync('git', [...words], {
@@ -44,8 +44,12 @@ const makeRepository = (folder: string): void => {
 
 type Stage = { readonly session: Session; readonly workspace: string };
 
-const open = async (
+const open = (context: TestContext, ...answers: Parameters<typeof testModel>): Promise<Stage> =>
+  openWith(context, { sandbox: 'off' }, ...answers);
+
+const openWith = async (
   context: TestContext,
+  options: Partial<SessionOptions>,
   ...answers: Parameters<typeof testModel>
 ): Promise<Stage> => {
   const folder = realpathSync(temporaryFolder(context, 'rewind'));
@@ -57,7 +61,7 @@ const open = async (
     model: testModel(...answers),
     journals: fileJournals({ folder: path.join(state, 'pawl') }),
   });
-  const session = await agent.open({ workspace, sandbox: 'off' });
+  const session = await agent.open({ workspace, ...options });
   context.after(() => session.close().catch(() => undefined)); // a test may have ended it
   return { session, workspace };
 };
@@ -193,4 +197,33 @@ test('what a command of the user changed is left', async (context) => {
   await session.prompt('first');
   await session.rewind({ at: 0 });
   assert.deepEqual([text(workspace, 'a.txt'), text(workspace, 'b.txt')], [null, 'mine']);
+});
+
+test('careful asks before files are lost that could not be taken back, and only then', async (context) => {
+  const asked: string[] = [];
+  const { session, workspace } = await openWith(
+    context,
+    {
+      preset: 'careful',
+      sandbox: 'workspace',
+      onApproval: ({ input }) => {
+        asked.push(JSON.stringify(input));
+        return { deny: 'no' };
+      },
+    },
+    bash('rm -rf src precious.txt'),
+    say('done'),
+    bash('rm secret.env'),
+    say('not done'),
+  );
+  writeFileSync(path.join(workspace, '.git', 'info', 'exclude'), '*.env\n');
+  writeFileSync(path.join(workspace, 'secret.env'), 'ignored\n');
+  await session.prompt('first');
+  assert.deepEqual([asked, text(workspace, 'precious.txt')], [[], null]);
+  await session.prompt('second');
+  assert.deepEqual(asked, ['{"command":"rm secret.env"}']);
+  assert.equal(text(workspace, 'secret.env'), 'ignored\n');
+  await session.rewind({ at: 0 });
+  assert.equal(text(workspace, 'precious.txt'), 'precious\n');
+  assert.equal(text(workspace, 'secret.env'), 'ignored\n');
 });

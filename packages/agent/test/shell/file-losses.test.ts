@@ -8,7 +8,7 @@ import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { lossesByGit } from '../../src/workspace/uncommitted-files.js';
 import { makePlace, type Place } from '../workspace/place.js';
 
-// The preset careful asks before a command deletes or overwrites what git could not restore.
+// The preset careful asks before a command deletes or overwrites what could not be taken back.
 
 const KEPT = ['src/clean.ts', 'src/sub/clean.ts'];
 const FILES: readonly (readonly [string, string])[] = [
@@ -188,7 +188,7 @@ test('careful asks before a command deletes or overwrites an untracked file', as
   for (const text of LOSE_NOTES) {
     const { decision, why } = await explain(place, text);
     assert.equal(decision, 'ask', text);
-    assert.match(why, /git could not restore: /, text);
+    assert.match(why, /could not be taken back: /, text);
   }
 });
 

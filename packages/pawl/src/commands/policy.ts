@@ -112,7 +112,7 @@ const explanationText = (
     ...facts.commands.map(commandText),
     ...(unrecoverable.length === 0
       ? []
-      : [`deletes or overwrites, and git could not restore: ${unrecoverable.join(', ')}`]),
+      : [`deletes or overwrites, and nothing could bring back: ${unrecoverable.join(', ')}`]),
     `sandbox: ${sandboxText(place, reach)}; network: ${reach.network}; writable: ${reach.writable}`,
     '',
   ].join('\n');
@@ -134,12 +134,16 @@ export const explainPolicy = async (
   const needs = readNeeds(flags);
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const settings = await policySettings(flags, workspace, warn);
-  const [{ explainCommand }, { lossesByGit }] = await Promise.all([
-    import('@pawl/agent/policy/shell/explain-command'),
-    import('@pawl/agent/workspace/uncommitted-files'),
-  ]);
+  const [{ explainCommand }, { lossesBeside, lossesByGit }, { createLateCheckpoints }] =
+    await Promise.all([
+      import('@pawl/agent/policy/shell/explain-command'),
+      import('@pawl/agent/workspace/uncommitted-files'),
+      import('@pawl/agent/workspace/late-hooks'),
+    ]);
+  const environment = process.env;
+  const checkpoints = createLateCheckpoints({ workspace, sessionId: 'none', environment });
   const explained = await explainCommand(text, settings, {
-    losses: lossesByGit(process.env),
+    losses: lossesBeside(checkpoints, lossesByGit(environment)),
     ...(needs === undefined ? {} : { needs }),
   });
   const reach = commandReach(explained.place, settings.sandbox, needs);

@@ -219,7 +219,7 @@ const common: readonly Setting[] = [
     frozen: false,
     help:
       'what the agent may do without asking: plan (only read), careful (asks before edits, ' +
-      'before a command deletes or overwrites what git could not restore, and before one ' +
+      'before a command deletes or overwrites what could not be taken back, and before one ' +
       'leaves the sandbox; default in a terminal), auto (asks only before something leaves the ' +
       'sandbox or the workspace; default without a terminal), ci (like auto, but denies ' +
       'instead of asking) or full (for containers and virtual machines: no sandbox, nothing is ' +

@@ -37,7 +37,7 @@ const isWellFormed = ({ role, parts }: Message): boolean => {
   );
 };
 
-/** Whether the roles alternate from the user on, and each call has its result in the next message. */
+/** Whether the roles alternate from the user on, and each call has its result behind it. */
 const isWhole = (messages: readonly Message[]): boolean =>
   messages.every((message, index) => {
     const isUsers = message.role === 'user';
@@ -201,12 +201,26 @@ export const noteCutRewind = (session: SessionData): SessionData =>
     ],
   });
 
-/** A checkpoint changes nothing in the session; the user hears of files that are not kept. */
-export const noteCheckpoint = <S extends State>(state: S, event: On<'CheckpointTaken'>): Stay<S> =>
-  go(
+const deletedText = ({ deleted, files }: ChangeSummary): string => {
+  const names = files.filter(({ change }) => change === 'deleted').map(({ path }) => path);
+  const what = `${filesText(deleted)} deleted`;
+  return `${what} (${listed(names, deleted, (name) => name)}): a rewind takes it back`;
+};
+
+/** A checkpoint changes nothing in the session; the user hears of what is deleted or not kept. */
+export const noteCheckpoint = <S extends State>(
+  state: S,
+  { by, changes, leftOut }: On<'CheckpointTaken'>,
+): Stay<S> => {
+  const texts = [
+    ...(by === 'agent' && changes.deleted > 0 ? [deletedText(changes)] : []),
+    ...leftOut,
+  ];
+  return go(
     state,
-    ...event.leftOut.map((text): Action => ({ type: 'DisplayNotice', kind: 'checkpoint', text })),
+    ...texts.map((text): Action => ({ type: 'DisplayNotice', kind: 'checkpoint', text })),
   );
+};
 
 // ---- For the runtime, which finds the conversation to go to ----
 

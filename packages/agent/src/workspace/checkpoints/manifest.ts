@@ -1,13 +1,12 @@
 /**
- * What a checkpoint says: for each path that changed since the one before, how it was and how it is.
+ * What a checkpoint says: how each path that changed since the one before was, and how it is.
  *
  * Paths and link targets are bytes, each as one character (latin1): names may be no UTF-8.
  */
 
 import { diffArrays } from 'diff';
-import type { ChangeSummary, FileChange, FileLeft } from '../../machine/event.js';
+import type { ChangedPath, ChangeSummary, FileLeft } from '../../machine/event.js';
 import type { ChangedBy } from '../../ports/checkpoints.js';
-import type { CheckpointStore } from './store.js';
 
 export type FileState =
   | { readonly kind: 'absent' }
@@ -34,6 +33,9 @@ export type Manifest = {
   readonly by: ChangedBy;
   readonly changes: readonly PathChange[];
 };
+
+/** Where contents are read. */
+type Contents = { get(sha256: string): Promise<Buffer | null> };
 
 export const ABSENT: FileState = { kind: 'absent' };
 
@@ -96,10 +98,7 @@ export const composeChanges = (manifests: readonly Manifest[]): readonly PathTar
 const LISTED_MAX = 20;
 const TEXT_BYTES_MAX = 200_000;
 
-const readLines = async (
-  store: CheckpointStore,
-  state: FileState,
-): Promise<readonly string[] | null> => {
+const readLines = async (store: Contents, state: FileState): Promise<readonly string[] | null> => {
   if (state.kind === 'absent') return [];
   if (state.kind !== 'file' || state.bytes > TEXT_BYTES_MAX) return null;
   const bytes = await store.get(state.sha256);
@@ -111,9 +110,9 @@ const readLines = async (
 };
 
 const lineCounts = async (
-  store: CheckpointStore,
+  store: Contents,
   { before, after }: PathChange,
-): Promise<Pick<FileChange, 'added' | 'removed'>> => {
+): Promise<Pick<ChangedPath, 'added' | 'removed'>> => {
   const [old, now] = [await readLines(store, before), await readLines(store, after)];
   if (old === null || now === null) return {};
   const parts = diffArrays([...old], [...now], { maxEditLength: 5_000 });
@@ -123,23 +122,23 @@ const lineCounts = async (
   return { added: sum('added'), removed: sum('removed') };
 };
 
-const changeKind = ({ before, after }: PathChange): FileChange['change'] => {
+const changeKind = ({ before, after }: PathChange): ChangedPath['change'] => {
   if (before.kind === 'absent') return 'created';
   return after.kind === 'absent' ? 'deleted' : 'changed';
 };
 
 /** Folders are not counted: people look for their files. */
 export const summarise = async (
-  store: CheckpointStore,
+  store: Contents,
   changes: readonly PathChange[],
 ): Promise<ChangeSummary> => {
   const files = changes.filter(
     ({ before, after }) => before.kind !== 'folder' && after.kind !== 'folder',
   );
-  const number = (kind: FileChange['change']): number =>
+  const number = (kind: ChangedPath['change']): number =>
     files.filter((change) => changeKind(change) === kind).length;
   const sorted = [...files].sort((one, other) => (one.path < other.path ? -1 : 1));
-  const listed: FileChange[] = [];
+  const listed: ChangedPath[] = [];
   for (const change of sorted.slice(0, LISTED_MAX))
     listed.push({
       path: showName(change.path),

@@ -23,7 +23,7 @@ export type KnownContent =
   | { readonly kind: 'git'; readonly blob: string }
   | { readonly kind: 'notKept'; readonly why: string };
 
-export type Entry = {
+export type FileEntry = {
   readonly kind: 'file' | 'link' | 'folder';
   readonly mode: number;
   readonly bytes: number;
@@ -35,7 +35,7 @@ export type Entry = {
 };
 
 /** By name: bytes as latin1, relative to the workspace. */
-export type Names = ReadonlyMap<string, Entry>;
+export type Names = ReadonlyMap<string, FileEntry>;
 
 export type Listing = {
   readonly names: readonly string[];
@@ -56,7 +56,7 @@ export const placeOf = (workspace: string, name: string): Buffer =>
   Buffer.concat([Buffer.from(workspace), Buffer.from('/'), bytesOf(name)]);
 
 /** Null if nothing that is kept lies there. */
-export const lookAt = (workspace: string, name: string): Entry | null => {
+export const lookAt = (workspace: string, name: string): FileEntry | null => {
   const place = placeOf(workspace, name);
   let status: BigIntStats | undefined;
   try {
@@ -97,8 +97,8 @@ export const foldersAround = (names: readonly string[]): readonly string[] => {
 export const lookAtAll = async (
   workspace: string,
   names: readonly string[],
-): Promise<Map<string, Entry>> => {
-  const entries = new Map<string, Entry>();
+): Promise<Map<string, FileEntry>> => {
+  const entries = new Map<string, FileEntry>();
   let left = SLICE;
   for (const list of [foldersAround(names), names])
     for (const name of list) {

@@ -37,7 +37,7 @@ import {
 } from './manifest.js';
 import { FILE_BYTES_MAX, type Plan, performPlan, readState, TOO_LARGE } from './restore.js';
 import {
-  type Entry,
+  type FileEntry,
   foldersAround,
   type KnownContent,
   type Listing,
@@ -64,7 +64,7 @@ const SAVED_FILES_MAX = 20_000;
 /** The kernel gives a change the time of its last tick. */
 const TICK_MS = 10;
 
-type Known = { readonly entry: Entry; readonly content: KnownContent };
+type Known = { readonly entry: FileEntry; readonly content: KnownContent };
 
 /** The names and the folders that they are in. */
 const withFolders = (names: readonly string[]): readonly string[] => [
@@ -108,7 +108,7 @@ class SessionCheckpoints implements Checkpoints {
     return result;
   }
 
-  before(call: JudgedCall | null): Promise<void> {
+  before(call: JudgedCall | null): Promise<'kept'> {
     return this.#inTurn(async () => {
       await this.#load();
       if (call !== null && isNamed(call)) {
@@ -119,6 +119,7 @@ class SessionCheckpoints implements Checkpoints {
       } else if (this.#listing === null) await this.#begin();
       else if (this.#listing.names.length <= SMALL_FILES_MAX) await this.#look(await this.#list());
       this.#ranFromMs ??= Date.now();
+      return 'kept' as const;
     });
   }
 
@@ -210,7 +211,7 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /** Keeps the content of a file as it is now. */
-  async #copy(name: string, entry: Entry): Promise<KnownContent> {
+  async #copy(name: string, entry: FileEntry): Promise<KnownContent> {
     if (entry.bytes > FILE_BYTES_MAX) return { kind: 'notKept', why: TOO_LARGE };
     if (this.#copies.files >= COPIES_MAX || this.#copies.bytes + entry.bytes > COPIES_BYTES_MAX)
       return { kind: 'notKept', why: 'too much was to be copied' };
@@ -249,7 +250,7 @@ class SessionCheckpoints implements Checkpoints {
   async #changesIn(
     names: readonly string[],
     isWhole: boolean,
-    isOurs: (entry: Entry | null) => boolean,
+    isOurs: (entry: FileEntry | null) => boolean,
   ): Promise<readonly PathChange[]> {
     const { workspace } = this.#place;
     const entries = isWhole
@@ -267,7 +268,7 @@ class SessionCheckpoints implements Checkpoints {
       const known = this.#known.get(name)?.entry;
       return stamp === '' || known === undefined || known.stamp !== stamp;
     });
-    const ours: (readonly [string, Entry | null])[] = [
+    const ours: (readonly [string, FileEntry | null])[] = [
       ...gone.map((name) => [name, null] as const),
       ...changed.filter(([, entry]) => isOurs(entry)),
     ];
@@ -321,6 +322,41 @@ class SessionCheckpoints implements Checkpoints {
       const sha256 = await this.#store.put(bytes);
       this.#known.set(name, { ...known, content: { kind: 'stored', sha256 } });
     }
+  }
+
+  unkept(paths: readonly string[]): Promise<readonly string[]> {
+    return this.#inTurn(async () => {
+      await this.#load();
+      const listing = this.#listing ?? (await this.#lister.list(true));
+      if (listing.limit !== null) return paths;
+      const copied = listing.names.filter((name) => !listing.clean?.has(name));
+      const hasRoom = this.#listing !== null || (await this.#fits(copied));
+      const { workspace } = this.#place;
+      return paths.filter((file) => {
+        const name = toName(path.relative(workspace, file));
+        const names = listing.names.filter(
+          (one) => one === name || name === '' || one.startsWith(`${name}/`),
+        );
+        return names.length === 0 || !names.every((one) => this.#isKept(one, listing, hasRoom));
+      });
+    });
+  }
+
+  #isKept(name: string, { clean }: Listing, hasRoom: boolean): boolean {
+    const known = this.#known.get(name);
+    if (known !== undefined) return known.content.kind !== 'notKept';
+    if (clean?.has(name)) return true;
+    const entry = lookAt(this.#place.workspace, name);
+    return hasRoom && (entry === null || entry.bytes <= FILE_BYTES_MAX);
+  }
+
+  async #fits(names: readonly string[]): Promise<boolean> {
+    if (names.length > COPIES_MAX) return false;
+    const entries = await lookAtAll(this.#place.workspace, names);
+    let bytes = 0;
+    for (const entry of entries.values())
+      if (entry.kind === 'file' && entry.bytes <= FILE_BYTES_MAX) bytes += entry.bytes;
+    return bytes <= COPIES_BYTES_MAX;
   }
 
   // ---- Going back ----
