@@ -77,8 +77,12 @@ export const lookAt = (workspace: string, name: string): FileEntry | null => {
   if (status.isFile()) return { kind: 'file', ...common };
   if (status.isDirectory()) return { kind: 'folder', ...common };
   if (!status.isSymbolicLink()) return null;
-  const target = readlinkSync(place, 'buffer').toString('latin1');
-  return { kind: 'link', ...common, target };
+  try {
+    const target = readlinkSync(place, 'buffer').toString('latin1');
+    return { kind: 'link', ...common, target };
+  } catch {
+    return null; // removed meanwhile
+  }
 };
 
 /** The folders around the names, the outer before the inner. */
@@ -206,7 +210,9 @@ export class WorkspaceLister {
     };
     const scope = [
       '--',
-      prefix === '' ? '.' : path.relative(repository.top, this.#place.workspace),
+      prefix === ''
+        ? '.'
+        : `:(literal)${path.relative(repository.top, this.#place.workspace)}`,
     ];
     const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', ...scope];
     const names = new Set<string>();

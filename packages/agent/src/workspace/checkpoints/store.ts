@@ -55,17 +55,15 @@ export class CheckpointStore {
     return path.join(this.folder, 'objects', sha256.slice(0, 2), sha256.slice(2));
   }
 
-  async has(sha256: string): Promise<boolean> {
-    if (this.#known.has(sha256)) return true;
-    const found = (await readOrNull(this.#place(sha256))) !== null;
-    if (found) this.#known.add(sha256);
-    return found;
-  }
-
   /** Stores bytes and returns their sha256. Rejects if the disk refuses. */
   async put(bytes: Buffer): Promise<string> {
     const sha256 = hashBytes(bytes);
-    if (await this.has(sha256)) return sha256;
+    if (this.#known.has(sha256)) return sha256;
+    // one that is damaged is written again
+    if ((await this.get(sha256)) !== null) {
+      this.#known.add(sha256);
+      return sha256;
+    }
     const place = this.#place(sha256);
     const packed = bytes.length < DEFLATE_FROM_BYTES ? bytes : await deflate(bytes);
     const isSmaller = packed.length < bytes.length * 0.9;
