@@ -273,18 +273,23 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   async #goTo({ to, direction, conversation, plan, report }: PlannedRewind): Promise<RewindReport> {
     if (plan === null && conversation === null) return report;
     const rewindId = `rewind-${this.seq + 1}`;
-    const rewound = new Promise<On<'Rewound'> | null>((resolve) => {
-      const unwatch = this.watch(({ event }) => {
-        if (event.type !== 'Rewound' || event.rewindId !== rewindId) return;
+    const { CannotRewind, reportRewind } = await import('./rewind.js');
+    const rewound = new Promise<On<'Rewound'> | null>((resolve, reject) => {
+      const unwatch = this.watch(({ event, diagnostics }) => {
+        if (!('rewindId' in event) || event.rewindId !== rewindId) return;
+        const [refused] = diagnostics;
+        if (event.type === 'RewindRequested' && refused === undefined && plan !== null) return;
         unwatch();
-        resolve(event);
+        if (refused !== undefined)
+          reject(new CannotRewind(`Nothing was taken back: ${refused.why}.`));
+        else resolve(event.type === 'Rewound' ? event : null);
       });
       this.ended.then(
         () => resolve(null),
         () => resolve(null),
       );
     });
-    await this.submit({
+    const submitted = this.submit({
       type: 'RewindRequested',
       rewindId,
       to,
@@ -292,9 +297,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       ...(conversation === null ? {} : { conversation }),
       ...(plan === null ? {} : { files: { plan } }),
     });
-    const done = plan === null ? null : await rewound;
+    const [done] = await Promise.all([rewound, submitted]);
     if (done === null) return report;
-    const { reportRewind } = await import('./rewind.js');
     return reportRewind(to, report.messages, done);
   }
 

@@ -116,8 +116,11 @@ class SessionCheckpoints implements Checkpoints {
           this.#named.add(name);
           await this.#note(name);
         }
-      } else if (this.#listing === null) await this.#begin();
-      else if (this.#listing.names.length <= SMALL_FILES_MAX) await this.#look(await this.#list());
+      } else if (this.#listing === null) {
+        await this.#begin();
+        await this.#save(); // if this process is killed, the next one knows what was there
+      } else if (this.#listing.names.length <= SMALL_FILES_MAX)
+        await this.#look(await this.#list());
       this.#ranFromMs ??= Date.now();
       return 'kept' as const;
     });
@@ -268,14 +271,15 @@ class SessionCheckpoints implements Checkpoints {
       const known = this.#known.get(name)?.entry;
       return stamp === '' || known === undefined || known.stamp !== stamp;
     });
-    const ours: (readonly [string, FileEntry | null])[] = [
-      ...gone.map((name) => [name, null] as const),
-      ...changed.filter(([, entry]) => isOurs(entry)),
-    ];
-    await this.#fetchBlobs(ours.map(([name]) => name));
-    for (const [name, entry] of changed) if (!isOurs(entry)) await this.#note(name);
+    const moved = this.#movedFolders(changed, isOurs);
+    const isTheirs = ([name, entry]: readonly [string, FileEntry]): boolean =>
+      !isOurs(entry) && !foldersAround([name]).some((folder) => moved.has(folder));
+    const theirs = new Set(changed.filter(isTheirs).map(([name]) => name));
+    const ours = [...gone, ...changed.map(([name]) => name).filter((name) => !theirs.has(name))];
+    await this.#fetchBlobs(ours);
+    for (const name of theirs) await this.#note(name);
     const changes: PathChange[] = [];
-    for (const [name] of ours) {
+    for (const name of ours) {
       const before = this.#stateBefore(name);
       const after = await readState(workspace, name, (bytes) => this.#store.put(bytes));
       this.#accept(name, after);
@@ -283,6 +287,18 @@ class SessionCheckpoints implements Checkpoints {
       if (!isSame) changes.push({ path: name, before, after });
     }
     return changes;
+  }
+
+  /** Folders that were made or moved: what came with them keeps its own times. */
+  #movedFolders(
+    changed: readonly (readonly [string, FileEntry])[],
+    isOurs: (entry: FileEntry) => boolean,
+  ): ReadonlySet<string> {
+    const moved = changed.filter(([name, entry]) => {
+      if (entry.kind !== 'folder' || !isOurs(entry)) return false;
+      return this.#known.get(name)?.entry.inode !== entry.inode;
+    });
+    return new Set(moved.map(([name]) => name));
   }
 
   #accept(name: string, state: FileState): void {
