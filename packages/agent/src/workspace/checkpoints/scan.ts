@@ -209,9 +209,7 @@ export class WorkspaceLister {
     };
     const scope = [
       '--',
-      prefix === ''
-        ? '.'
-        : `:(literal)${path.relative(repository.top, this.#place.workspace)}`,
+      prefix === '' ? '.' : path.relative(repository.top, this.#place.workspace),
     ];
     const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', ...scope];
     const names = new Set<string>();

@@ -43,7 +43,7 @@ const readOrNull = async (file: string): Promise<Buffer | null> => {
 
 export class CheckpointStore {
   readonly folder: string;
-  /** Objects that this process has written or seen. */
+  /** Objects that this process has written, or read as a whole. */
   readonly #known = new Set<string>();
 
   /** `folder`: as `storeFolder` names it. */
@@ -53,6 +53,11 @@ export class CheckpointStore {
 
   #place(sha256: string): string {
     return path.join(this.folder, 'objects', sha256.slice(0, 2), sha256.slice(2));
+  }
+
+  async has(sha256: string): Promise<boolean> {
+    if (this.#known.has(sha256)) return true;
+    return (await readOrNull(this.#place(sha256))) !== null;
   }
 
   /** Stores bytes and returns their sha256. Rejects if the disk refuses. */
