@@ -249,7 +249,11 @@ const writeLeaf = async (step: Step): Promise<string | null> => {
       ? replace(draft, held.at(base), held.at(`${step.draftName}.old`), step.change.before)
       : place(draft, held.at(base));
   } finally {
-    held.close();
+    try {
+      remove(draft);
+    } finally {
+      held.close();
+    }
   }
 };
 
