@@ -43,12 +43,23 @@ const noteOf = ({ changes, left }: Restored, keepsConversation: boolean): string
   return texts.length === 0 ? null : texts.join(' ');
 };
 
+const lostText = ({ message }: Error): string =>
+  `What these calls changed can’t be taken back, or not all of it: ${message}`;
+
+const whenAborted = (signal: AbortSignal | undefined): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal?.aborted) resolve();
+    signal?.addEventListener('abort', () => resolve(), { once: true });
+  });
+
 export class CheckpointRuns {
   readonly #checkpoints: Checkpoints | null;
   readonly #post: Post;
   readonly #hasJobs: () => boolean;
   #ended: Ended | null = null;
-  #since: 'lastCheckpoint' | undefined;
+  #since: 'lastCheckpoint' | 'crash' | undefined;
+  /** Why files could not be kept before the last calls. */
+  #unkept: Error | null = null;
   /** Ends when all checkpoints are taken, and their events are applied. */
   #settled: Promise<void> = Promise.resolve();
 
@@ -71,21 +82,22 @@ export class CheckpointRuns {
   ): Promise<void> {
     const checkpoints = this.#checkpoints;
     if (checkpoints === null || (call !== null && !call.traits.mutating)) return;
-    if (this.#ended !== null && this.#ended.batchId !== batchId) await this.settle();
+    // of a killed process, or of another batch
+    const isOther = this.#since === 'crash' || this.#ended?.batchId !== batchId;
+    if (isOther) await Promise.race([this.settle(), whenAborted(signal)]);
     this.#ended ??= { batchId, calls: [] };
     if (call !== null) this.#ended.calls.push(call);
-    const cancelled = new Promise<void>((resolve) => {
-      signal?.addEventListener('abort', () => resolve(), { once: true });
+    const looked = attempt(() => checkpoints.before(call)).then((before) => {
+      if (before.kind === 'fault') this.#unkept = before.fault;
     });
-    // a failure costs only what can be taken back, and the next checkpoint says it
-    await Promise.race([attempt(() => checkpoints.before(call)), cancelled]);
+    await Promise.race([looked, whenAborted(signal)]);
   }
 
-  /** Calls of an earlier process may have changed files. */
+  /** Calls of an earlier process may have changed files. `batchId`: of its last batch. */
   expect(batchId: string): void {
     if (this.#checkpoints === null) return;
     this.#ended ??= { batchId, calls: [] };
-    this.#since = 'lastCheckpoint';
+    this.#since = 'crash';
   }
 
   /** Takes the checkpoint of calls that have ended. Resolves when it is in the journal. */
@@ -103,7 +115,7 @@ export class CheckpointRuns {
   async #take(
     checkpoints: Checkpoints,
     { batchId, calls }: Ended,
-    since: 'lastCheckpoint' | undefined,
+    since: 'lastCheckpoint' | 'crash' | undefined,
   ): Promise<void> {
     const by = batchId === null ? 'user' : 'agent';
     const taken = await attempt(() =>
@@ -115,9 +127,15 @@ export class CheckpointRuns {
         by,
         batchId,
         changes: NOTHING_CHANGED,
-        leftOut: [`What these calls changed can’t be taken back: ${taken.fault.message}`],
+        leftOut: [lostText(taken.fault)],
       });
-    if (taken.value !== null) return this.#tell({ ...taken.value, by, batchId });
+    const unkept = this.#unkept;
+    this.#unkept = null;
+    if (taken.value === null && unkept === null) return;
+    const value = taken.value ?? { checkpoint: '', changes: NOTHING_CHANGED, leftOut: [] };
+    const leftOut = unkept === null ? value.leftOut : [...value.leftOut, lostText(unkept)];
+    await this.#tell({ ...value, leftOut, by, batchId });
+    await attempt(() => checkpoints.recorded()); // told once more after a kill
   }
 
   /** Resolves when the event is applied, or the session has ended. */

@@ -259,7 +259,18 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     return { header, seq, entries: () => this.#journal.read(1) };
   }
 
-  async #goTo({ to, direction, conversation, plan, report }: PlannedRewind): Promise<RewindReport> {
+  async #refuseRewind(): Promise<never> {
+    const { CannotRewind } = await import('./rewind.js');
+    const isFree = this.state.name === 'WaitingForUserInput';
+    throw new CannotRewind(
+      isFree
+        ? 'The conversation cannot go on from there: choose another entry.'
+        : 'A turn has begun meanwhile, or another rewind: stop it first, then take it back.',
+    );
+  }
+
+  async #goTo(planned: PlannedRewind): Promise<RewindReport> {
+    const { to, direction, conversation, plan, note = null, report } = planned;
     if (plan === null && conversation === null) return report;
     const rewindId = `rewind-${this.seq + 1}`;
     const rewound = new Promise<On<'Rewound'> | null>((resolve) => {
@@ -273,14 +284,22 @@ export class AgentSession extends JournaledSession<AgentTypes> {
         () => resolve(null),
       );
     });
-    await this.submit({
-      type: 'RewindRequested',
-      rewindId,
-      to,
-      direction,
-      ...(conversation === null ? {} : { conversation }),
-      ...(plan === null ? {} : { files: { plan } }),
-    });
+    let isAccepted = false;
+    await this.submit(
+      {
+        type: 'RewindRequested',
+        rewindId,
+        to,
+        direction,
+        ...(conversation === null ? {} : { conversation }),
+        ...(plan === null ? {} : { files: { plan } }),
+        ...(note === null ? {} : { note }),
+      },
+      (accepted) => {
+        isAccepted = accepted;
+      },
+    );
+    if (!isAccepted) await this.#refuseRewind();
     const done = plan === null ? null : await rewound;
     if (done === null) return report;
     const { reportRewind } = await import('./rewind.js');
@@ -302,7 +321,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     { changes, grants }: { readonly changes: Partial<Settings>; readonly grants: readonly Grant[] },
     { past, stoppedAt, upgrade }: Interruption,
   ): Promise<void> {
-    const { epoch: before, grants: recorded, settings } = this.#opened.session;
+    const { epoch: before, grants: recorded, settings, counters } = this.#opened.session;
     const wasClosed = this.#opened.name === 'ShuttingDown';
     const stopped = stoppedAt === null ? {} : { stoppedAt };
     const hasSameGrants = JSON.stringify(recorded) === JSON.stringify(grants);
@@ -323,6 +342,9 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       ...(upgrade === undefined ? {} : { upgrade }),
       ...judged,
     };
+    // what was killed had perhaps no checkpoint yet
+    if (!wasClosed && counters.batch > 0)
+      this.#performers.checkpoints.expect(`batch-${counters.batch}`);
     const resumed = this.submit(event, (accepted, state) => {
       if (accepted) this.#recover(state, past);
     });
@@ -365,10 +387,6 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 
   #recover(resumed: State, past: PastFiles | undefined): void {
-    const { name, session } = this.#opened;
-    // what was killed had perhaps no checkpoint yet
-    if (!isIdle(this.#opened) && name !== 'Rewinding')
-      this.#performers.checkpoints.expect(`batch-${session.counters.batch}`);
     const running = runningCalls(this.#opened, resumed);
     const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
     const takingOver = attempt(() => this.#equipment.takeOver?.(waited)).then((taken) => {

@@ -67,6 +67,7 @@ export const createLateCheckpoints = (
       const isNothing = calls.length === 0 && ended.calls.length > 0 && ended.since === undefined;
       return isNothing ? null : (await load()).take({ ...ended, calls });
     },
+    recorded: async () => (loading === null ? undefined : (await load()).recorded()),
     unkept: async (paths) => (await load()).unkept(paths),
     plan: async (request) => (await load()).plan(request),
     restore: async (plan) => (await load()).restore(plan),

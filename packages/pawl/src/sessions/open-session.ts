@@ -183,6 +183,7 @@ const openHeld = async (
     moreInstructions: prompts.section,
     secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets },
     passEnvironment: flags.passEnv?.split(',') ?? [],
+    checkpoints: flags.checkpoints !== 'off',
     journals: held?.journals ?? fileJournals({ folder: stateFolder }),
     workspace,
     report: (fault: Error) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
