@@ -20,6 +20,11 @@ const KNOWN: readonly Known[] = [
     fingerprint: '434145934731ed32',
     why: 'the first version that journals name; theirs without one is 1',
   },
+  {
+    version: 2,
+    fingerprint: 'b18e894bf4944e71',
+    why: 'rewinds: three events and a state that no journal had before; all arrows of before stay',
+  },
 ];
 const KNOWN_ASK: readonly Known[] = [
   { version: 1, fingerprint: 'bbe068f59be861fc', why: 'the first version' },

@@ -8,15 +8,17 @@
  * 2. A result belongs to the step of its call, however late it came.
  * 3. A compaction is a step of source `system` with the summary; the messages that stand behind the
  *    summary follow as copied context.
- * 4. Usage counts where the machine counted it. The metrics of the steps, and the usage under
+ * 4. A rewind is a step of source `system`; messages that come back with it follow as copied
+ *    context. The steps that were taken back stay: they were paid for.
+ * 5. Usage counts where the machine counted it. The metrics of the steps, and the usage under
  *    `extra` of compactions, calls and hooks, add up to the final metrics.
- * 5. A cost that is not known is left out.
+ * 6. A cost that is not known is left out.
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf, openParts } from '@pawl/agent/machine/conversation';
-import type { Event } from '@pawl/agent/machine/event';
+import type { ChangeSummary, Event, RewoundConversation } from '@pawl/agent/machine/event';
 import type {
   AssistantMessage,
   CallPart,
@@ -237,6 +239,17 @@ const turnEnd = (reason: WaitReason): JsonObject | null => {
   }
 };
 
+const rewoundParts = (
+  conversation: RewoundConversation | undefined,
+  changes: ChangeSummary | null,
+): string => {
+  const parts = [
+    ...(conversation === undefined ? [] : ['conversation']),
+    ...(changes === null ? [] : ['files']),
+  ];
+  return parts.join(' and ');
+};
+
 const joinTexts = (message: AssistantMessage, type: 'text' | 'reasoning'): string =>
   message.parts.flatMap((part) => (part.type === type ? [part.text] : [])).join('\n');
 
@@ -264,7 +277,8 @@ class TrajectoryBuilder {
     this.#countUsage(step);
     this.#endRequest(event);
     this.#endCompaction(step);
-    this.#addReply(step);
+    if (event.type === 'RewindRequested' || event.type === 'Rewound') this.#rewind(step);
+    else this.#addReply(step);
     for (const action of step.actions) this.#act(action, step);
     if (state.name === 'ExecutingTools') this.#beginBatch(state.batchId, step.seq);
     this.#addResults(openParts(state.session.conversation));
@@ -433,6 +447,33 @@ class TrajectoryBuilder {
       spending: record,
     });
     if (!failed) this.#copyContext(messagesOf(state.session.conversation), event.at);
+  }
+
+  #rewind({ event, before, state }: JournalStep): void {
+    if (state.name !== 'WaitingForUserInput' || state === before) return;
+    const request =
+      event.type === 'RewindRequested' ? event : before.name === 'Rewinding' ? before : null;
+    if (request === null) return;
+    const { to, conversation } = request;
+    const notice = `The user went to entry ${to} of the session`;
+    const removed =
+      conversation === undefined
+        ? 0
+        : messagesOf(before.session.conversation).length - conversation.kept;
+    const changes = event.type === 'Rewound' ? event.changes : null;
+    this.#steps.push({
+      ...plainStep('system', event.at, `${notice}: ${rewoundParts(conversation, changes)}.`),
+      extra: {
+        rewind: {
+          to,
+          removed_messages: removed,
+          ...(changes === null
+            ? {}
+            : { changed_files: changes.created + changes.changed + changes.deleted }),
+        },
+      },
+    });
+    this.#copyContext(conversation?.messages ?? [], event.at, true);
   }
 
   /** Messages that stand there again; texts that no request has sent yet follow with theirs. */

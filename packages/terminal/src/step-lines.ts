@@ -224,6 +224,8 @@ export const resumedNote = ({ event, actions, state }: Stepped): string => {
       return 'the program ended during a summary of the conversation: the summary is made again';
     if (action.type === 'RunHook')
       return 'the program ended after the tools had run: the turn continues from there';
+    if (action.type === 'RestoreFiles')
+      return 'the program ended while files were taken back: the rest is taken back now';
     if (action.type === 'ScheduleTimer' && state.name === 'Error')
       return 'the program ended while it waited to retry: the wait continues';
   }

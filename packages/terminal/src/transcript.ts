@@ -19,6 +19,7 @@ import {
   type Style,
   wrapWords,
 } from './paint.js';
+import { createRewoundNotes, type RewoundNotes } from './rewind-words.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from './step-lines.js';
 import { callRows } from './tool-call-rows.js';
@@ -91,6 +92,7 @@ export class Transcript {
   readonly #answer: AnswerStream;
   readonly #reasoning: ReasoningRow;
   readonly #turnEnds: TurnSummaries = createTurnSummaries();
+  readonly #rewinds: RewoundNotes = createRewoundNotes();
   #state: State | null = null;
   #last: EntryKind | 'end' = 'end';
   #batchId = '';
@@ -115,6 +117,7 @@ export class Transcript {
   startFrom(state: State): void {
     this.#state = state;
     this.#turnEnds.startFrom(state);
+    this.#rewinds.startFrom(state);
   }
 
   /** UTF-16 units of the current reply that are not in any usage report yet. */
@@ -146,6 +149,8 @@ export class Transcript {
     if (resumed !== '') this.#putNote('dim', safe`·`, resumed);
     for (const action of actions) this.#putAction(action, stepped);
     this.#putStart(stepped);
+    const rewound = this.#rewinds.see(stepped);
+    if (rewound !== '') this.#putNote('dim', safe`·`, rewound);
     if (before !== null) this.#putGrants(before, stepped);
     this.#putTurnEnd(stepped);
     return joinSafe(this.#lines, safe`\n`);
@@ -230,8 +235,8 @@ export class Transcript {
   #putAction(action: Action, stepped: Stepped): void {
     if (action.type === 'DisplayToolResult') this.#fold(action, stepped);
     if (action.type === 'DisplayWarning') this.#putNote('yellow', safe`!`, action.text);
-    // The status row shows queued messages.
-    if (action.type === 'DisplayNotice' && action.kind !== 'queued') {
+    // The status row shows queued messages; a rewind has its own line.
+    if (action.type === 'DisplayNotice' && action.kind !== 'queued' && action.kind !== 'rewound') {
       for (const line of action.text.split('\n')) this.#putNote('dim', safe`·`, line);
       if (action.summary !== undefined) this.#summarise(action.summary);
     }

@@ -10,6 +10,7 @@ import type {
   AssistantPart,
 } from '../../../packages/agent/src/machine/message.js';
 import type { Dimension, Settings } from '../../../packages/agent/src/machine/settings.js';
+import type { Message } from '../../../packages/agent/src/machine/message.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
 import type { Usage } from '../../../packages/agent/src/machine/usage.js';
 import type { JudgedCall } from '../../../packages/agent/src/policy/judged-call.js';
@@ -293,6 +294,47 @@ export const shutdown: Event = { type: 'ShutdownRequested', at: NOW };
 export const compact: Event = { type: 'CompactRequested', at: NOW };
 export const inputFails: Event = { type: 'InputFailed', at: NOW, message: 'the terminal is gone' };
 export const resumed: Event = { type: 'Resumed', at: NOW, epoch: 2 };
+/** To the beginning, with files or without. */
+export const rewind = (plan?: string): On<'RewindRequested'> => ({
+  type: 'RewindRequested',
+  at: NOW,
+  rewindId: 'rewind-1',
+  to: 0,
+  direction: 'back',
+  conversation: { kept: 0, messages: [], contextTokens: 0 },
+  ...(plan === undefined ? {} : { files: { plan } }),
+});
+/** The conversation but for its last turn; files too. */
+export const rewindTurn: Given = ({ session }) => {
+  const { closed } = session.conversation;
+  const isUsers = ({ role, parts }: Message): boolean =>
+    role === 'user' && parts.every(({ type }) => type === 'text');
+  const kept = Math.max(0, closed.toArray().findLastIndex(isUsers));
+  return {
+    ...rewind('plan-1'),
+    conversation: { kept, messages: [], contextTokens: 0 },
+    note: 'a.ts is as it was',
+  };
+};
+const noChanges = { created: 0, changed: 0, deleted: 0, files: [] } as const;
+export const rewound = (rewindId = 'rewind-1'): On<'Rewound'> => ({
+  type: 'Rewound',
+  at: NOW,
+  rewindId,
+  checkpoint: null,
+  changes: noChanges,
+  left: [],
+  note: 'a.ts is as it was',
+});
+export const checkpoint: Event = {
+  type: 'CheckpointTaken',
+  at: NOW,
+  checkpoint: 'checkpoint-1',
+  by: 'agent',
+  batchId: 'batch-1',
+  changes: noChanges,
+  leftOut: ['b.ts has 30 MB'],
+};
 export const cancelTool =
   (callId: string, batchId?: string): Given =>
   (state) => ({ type: 'CancelTool', at: NOW, batchId: batchId ?? batchOf(state), callId });

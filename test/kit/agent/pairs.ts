@@ -104,6 +104,12 @@ export const labels: readonly Label[] = [
   label(4, 'CompactionCompleted', g.compacts(g.usage(0.1))),
   label(2, 'CompactionFailed', g.compactionFails),
   label(1, 'CompactionCompleted stale', g.compacts(g.usage(0.1), 'compaction-0')),
+  label(1, 'CheckpointTaken', g.checkpoint),
+  label(1, 'RewindRequested all', g.rewind('plan-1')),
+  label(1, 'RewindRequested conversation', g.rewind()),
+  label(1, 'RewindRequested turn', g.rewindTurn),
+  label(3, 'Rewound', g.rewound()),
+  label(1, 'Rewound stale', g.rewound('rewind-0')),
   label(1, 'UsageReported', g.reports('req-1', g.usage(0.1))),
   label(1, 'Resumed', (state) => ({ type: 'Resumed', at: g.NOW, epoch: state.session.epoch + 1 })),
 ];

@@ -415,6 +415,11 @@ export type Session = {
   rewind(request: RewindRequest): Promise<RewindReport>;
   /** Goes forward again from the last rewind, any number of times; rejects if there is none. */
   redo(): Promise<RewindReport>;
+  /**
+   * Takes the last summary of the conversation back, by a person or by itself; `redo` brings it
+   * again. Rejects if there is none, or if the messages no longer fit the window of the model.
+   */
+  undoCompaction(): Promise<RewindReport>;
   /** Runs a command of the user in the workspace; what it changes is kept as theirs. */
   whileUserRuns<T>(command: () => Promise<T>): Promise<T>;
   /**
@@ -492,6 +497,7 @@ const connect = (
     planRewind: session.planRewind.bind(session),
     rewind: session.rewind.bind(session),
     redo: session.redo.bind(session),
+    undoCompaction: session.undoCompaction.bind(session),
     whileUserRuns: session.whileUserRuns.bind(session),
     idle: session.idle.bind(session),
     close: session.close.bind(session),

@@ -5,6 +5,7 @@ import type { Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import type { Prices } from '../machine/usage.js';
 import type { Clock } from '../platform/clock.js';
+import type { JudgedCall } from '../policy/judged-call.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Hooks, UserHooks } from '../ports/hooks.js';
 import type { Blobs, FrozenPrompt, Header, Journal, StartedBy } from '../ports/journal.js';
@@ -12,7 +13,6 @@ import type { Model, ToolDeclaration } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
 import type { FileMemory, Jobs, LateTools, SentCalls, Tool } from '../ports/tool.js';
 import type { Redactor } from '../secrets/redactor.js';
-import type { CheckpointRuns } from './checkpoint-runs.js';
 import type { Post } from './loop.js';
 import { NO_REDACTOR, redactJobs } from './result-text.js';
 import type { UserHookRuns } from './user-hooks.js';
@@ -99,7 +99,10 @@ export type PerformedSession = {
 export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'> & {
   /** null: the user has no hooks. */
   readonly userHooks: UserHookRuns | null;
-  readonly checkpoints: CheckpointRuns;
+  /** Before a call takes effect: what it may change in files is kept. */
+  readonly checkpoints: {
+    before(batchId: string, call: JudgedCall, signal: AbortSignal): Promise<void>;
+  };
 };
 
 export const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({

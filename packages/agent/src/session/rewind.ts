@@ -1,7 +1,7 @@
 /** Finds where a session can go back to, and what a rewind changes. Reads the journal. */
 
 import { steps } from '../journal/steps.js';
-import { messagesOf } from '../machine/conversation.js';
+import { estimateTokens, messagesOf } from '../machine/conversation.js';
 import type {
   ChangedPath,
   ChangeSummary,
@@ -11,6 +11,7 @@ import type {
   RewoundConversation,
 } from '../machine/event.js';
 import { initialState, step } from '../machine/machine.js';
+import type { Message } from '../machine/message.js';
 import { rewindConversation } from '../machine/moves/rewind.js';
 import type { State } from '../machine/state.js';
 import { callTitle } from '../policy/judged-call.js';
@@ -26,6 +27,8 @@ export type RewindPoint = {
   readonly at: number;
   /** The user's words, or the titles of the calls. */
   readonly title: string;
+  /** The user's words, to be edited and sent again; absent: the turn had none. */
+  readonly text?: string;
   /** Files that the turn or the calls changed; null: none. */
   readonly changes: ChangeSummary | null;
 };
@@ -152,6 +155,7 @@ class TimelineReader {
       kind: 'turn',
       at,
       title: texts === '' ? '(sent again)' : texts,
+      ...(texts === '' ? {} : { text: texts }),
       changes: null,
       batchId: null,
     });
@@ -177,7 +181,7 @@ class TimelineReader {
       // a process that was killed right after it had told of it is followed by one that tells again
       if (checkpoint !== '' && this.#checkpoints.at(-1)?.id === checkpoint) return;
       if (checkpoint !== '') this.#checkpoints.push({ id: checkpoint, seq: end });
-      this.#addTo(batchId, changes);
+      if (event.by === 'agent') this.#addTo(batchId, changes);
     }
     if (event.type === 'RewindRequested' && state !== before) this.#go(seq, event);
     if (event.type === 'Rewound' && before.name === 'Rewinding' && event.checkpoint !== null)
@@ -340,4 +344,59 @@ export const planRedo = async (
     );
   const request = { at: undone.seq - 1 };
   return planRewind(journal, present, checkpoints, request, 'forward');
+};
+
+const isSummary = (part: Message['parts'][number], text: string): boolean =>
+  part.type === 'text' && 'origin' in part && part.origin === 'summary' && part.text === text;
+
+/** The conversation with the messages that the summary has replaced; null if it is not in it. */
+const withoutSummary = (
+  present: readonly Message[],
+  replaced: readonly Message[],
+  summary: string,
+): readonly Message[] | null => {
+  const [first, ...others] = present;
+  if (first?.role !== 'user' || !first.parts.some((part) => isSummary(part, summary))) return null;
+  const parts = first.parts.filter((part) => !isSummary(part, summary));
+  return [...replaced, ...(parts.length === 0 ? [] : [{ ...first, parts }]), ...others];
+};
+
+/**
+ * Takes the last summary back: the messages that it has replaced come again, what was said since
+ * stays.
+ */
+export const planUndoCompaction = async (
+  { header, entries, seq: last }: ReadJournal,
+  { session }: State,
+): Promise<PlannedRewind> => {
+  const present = messagesOf(session.conversation);
+  let messages: readonly Message[] | null = null;
+  let contextTokens = 0;
+  for await (const { seq, event, before, state } of steps(header, entries())) {
+    if (event.type === 'CompactionCompleted' && before.name === 'Compacting' && state !== before) {
+      const replaced = messagesOf(before.session.conversation).slice(0, before.length);
+      const summary = messagesOf(state.session.conversation)[0]?.parts[0];
+      const text = summary?.type === 'text' ? summary.text : '';
+      const found = withoutSummary(present, replaced, text);
+      if (found !== null) [messages, contextTokens] = [found, before.session.contextTokens];
+    }
+    if (seq >= last) break;
+  }
+  if (messages === null)
+    throw new CannotRewind('There is no summary to take back: the conversation is whole.');
+  const tokens = Math.max(contextTokens, estimateTokens(messages));
+  const { windowTokens } = session.settings;
+  if (tokens > windowTokens)
+    throw new CannotRewind(
+      `The messages of before no longer fit: about ${tokens} tokens, and the window of the model ` +
+        `has ${windowTokens}. The journal keeps them: pawl export writes them.`,
+    );
+  const files = { changes: NO_CHANGES, left: [] };
+  return {
+    to: last,
+    direction: 'back',
+    conversation: { kept: 0, messages, contextTokens: tokens },
+    plan: null,
+    report: reportRewind(last, present.length - messages.length, files),
+  };
 };

@@ -170,7 +170,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   async #shutDown(): Promise<{ readonly seq: number }> {
     const { tools, checkpoints } = this.#performers;
     const stopped = tools.isIdle ? null : await tools.stopForEnd();
-    await checkpoints.settle();
+    // What is sent after the end of a session that has nothing to wait for is too late.
+    if (!checkpoints.isSettled) await checkpoints.settle();
     if (this.state.name === 'Rewinding') await this.idle();
     const submitted = this.submit({ type: 'ShutdownRequested', ...stoppedOutcomes(stopped) });
     stopped?.reportUsage();
@@ -232,6 +233,16 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const { planRedo } = await import('./rewind.js');
     const { checkpoints } = this.#performers.checkpoints;
     return this.#goTo(await planRedo(this.#readJournal(), this.state, checkpoints));
+  }
+
+  /**
+   * Takes the last summary of the conversation back. Rejects with CannotRewind if there is none, or
+   * if the messages no longer fit the window of the model.
+   */
+  async undoCompaction(): Promise<RewindReport> {
+    await this.#settleFiles();
+    const { planUndoCompaction } = await import('./rewind.js');
+    return this.#goTo(await planUndoCompaction(this.#readJournal(), this.state));
   }
 
   /** Runs a command of the user, so that what it changes is kept. */

@@ -60,13 +60,8 @@ export const createLateCheckpoints = (
   };
   return {
     before: async (call) =>
-      call !== null && (await onlyReads(call)) ? undefined : (await load()).before(call),
-    async take(ended) {
-      const calls: JudgedCall[] = [];
-      for (const call of ended.calls) if (!(await onlyReads(call))) calls.push(call);
-      const isNothing = calls.length === 0 && ended.calls.length > 0 && ended.since === undefined;
-      return isNothing ? null : (await load()).take({ ...ended, calls });
-    },
+      call !== null && (await onlyReads(call)) ? 'reads' : (await load()).before(call),
+    take: async (ended) => (await load()).take(ended),
     recorded: async () => (loading === null ? undefined : (await load()).recorded()),
     unkept: async (paths) => (await load()).unkept(paths),
     plan: async (request) => (await load()).plan(request),

@@ -80,15 +80,24 @@ export const findNewestCommit = (
   });
 
 /** Makes the worktree, with a detached HEAD at the commit. Leaves nothing behind if it fails. */
-export const addWorktree = async (place: WorktreePlace, commit: string): Promise<void> => {
+export const addWorktree = (place: WorktreePlace, commit: string): Promise<void> =>
+  addFilled(place, commit, ['--reset', '-u', 'HEAD']);
+
+/** Like `addWorktree`, with the commit's index and without files. */
+export const addEmptyWorktree = (place: WorktreePlace, commit: string): Promise<void> =>
+  addFilled(place, commit, ['HEAD']);
+
+const addFilled = async (
+  place: WorktreePlace,
+  commit: string,
+  readTree: readonly string[],
+): Promise<void> => {
   await withRepository(place.repository, place, (repository) =>
     repository.changeWorktrees(['add', '--detach', '--no-checkout', '--', place.path, commit]),
   );
   try {
     await withRepository(place.path, place, async (worktree) => {
-      await worktree.ask(['read-tree', '--reset', '-u', 'HEAD'], {
-        deadlineMs: CHECKOUT_DEADLINE_MS,
-      });
+      await worktree.ask(['read-tree', ...readTree], { deadlineMs: CHECKOUT_DEADLINE_MS });
     });
   } catch (error) {
     await removeWorktree(place).catch(() => undefined); // the first failure is the one to report

@@ -27,6 +27,7 @@ const idsOf = (value: Action | Event): readonly string[] => {
     default:
       if ('requestId' in value) return value.requestId === null ? [] : [value.requestId];
       if ('callId' in value) return [`${value.batchId} ${value.callId}`];
+      if ('rewindId' in value) return [value.rewindId];
       if ('hookId' in value) return [value.hookId];
       if ('compactionId' in value) return [value.compactionId];
       return 'timerId' in value ? [value.timerId] : [];
@@ -40,7 +41,12 @@ const all = ({ before, last, late }: (typeof answersTo)[Action['type']]) => [
 ];
 
 /** What a user says, unasked too, and hooks of a user, which may run for a request that is over. */
-const OF_USERS: readonly string[] = ['UserInput', 'CancelTool', 'UserHooksRan'];
+const OF_USERS: readonly string[] = [
+  'UserInput',
+  'CancelTool',
+  'UserHooksRan',
+  'RewindRequested',
+];
 
 const folder = new URL('../../../../test/traces/', import.meta.url);
 /** Pairs of an action and an event with its id that came after it and was not ignored. */

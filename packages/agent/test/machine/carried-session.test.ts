@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Given } from '../../../../test/kit/agent/given.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { begun, forAll, roam } from '../../../../test/kit/agent/random.js';
-import { faultsOf } from '../../../../test/kit/agent/walker.js';
+import { faultsOf, walk } from '../../../../test/kit/agent/walker.js';
 import { carrySession, stateFrom } from '../../src/machine/carried-session.js';
 import { messagesOf } from '../../src/machine/conversation.js';
 import type { CarriedSession, Event } from '../../src/machine/event.js';
@@ -81,10 +82,10 @@ test('a session that is read from its events has every text that the user typed'
     const walker = roam(walked);
     const { messages, queue } = carriedFrom(walker.events());
     const held = new Set([...typedIn(messages), ...queue.map(({ text }) => text)]);
-    // What a summary replaced is gone, and so is what the user took out of the queue.
+    // What a summary replaced is gone, and so is what the user took back, or out of the queue.
     const removes = walker
       .events()
-      .some(({ type }) => type === 'CompactionCompleted' || type === 'EditQueue');
+      .some(({ type }) => ['CompactionCompleted', 'EditQueue', 'RewindRequested'].includes(type));
     const last = walker.steps().at(-1)?.state;
     if (removes || last === undefined) return;
     for (const text of heldBy(last)) assert.ok(held.has(text), `${text} was lost`);
@@ -121,4 +122,58 @@ test('a second Resumed of the same opening changes nothing, whatever it carries'
   const again = step(opened.state, { type: 'Resumed', at: 3, epoch: 1, upgrade });
   assert.equal(again.state, opened.state);
   assert.equal(again.diagnostics.length, 1);
+});
+
+const FIRST_TURN = { kept: 2, messages: [], contextTokens: 0 } as const;
+const NOT_NEXT = {
+  role: 'user',
+  parts: [{ type: 'text', origin: 'user', text: 'out of turn' }],
+} as const;
+const greeted: readonly Given[] = [g.begin, g.input('one'), g.says('First.'), g.input('two')];
+/** The events of a walk. */
+const eventsOf = (...given: readonly Given[]): readonly Event[] => {
+  const walker = walk(begun({}));
+  walker.send(...given);
+  return walker.events();
+};
+
+test('a rewind takes the conversation back; a reply to what was taken back is left out', () => {
+  const taken = eventsOf(...greeted, g.cancel, { ...g.rewind(), conversation: FIRST_TURN });
+  const late = eventsOf(...greeted, g.says('Second.')).at(-1);
+  assert.ok(late !== undefined);
+  const { messages, work } = carriedFrom([...taken, late]);
+  assert.deepEqual([messages.length, work.kind], [2, 'nothing']);
+  const again = carriedFrom([...taken, g.input('three'), late]);
+  assert.equal(again.messages.length, 4);
+});
+
+test('a rewind that leads to no conversation, or comes while a call runs, changes nothing', () => {
+  const before = eventsOf(...greeted, g.says('Second.'));
+  for (const kept of [1_000, 1]) {
+    const conversation = { ...FIRST_TURN, kept, messages: kept === 1 ? [NOT_NEXT] : [] };
+    const { messages } = carriedFrom([...before, { ...g.rewind(), conversation }]);
+    assert.equal(messages.length, 4, `${kept} kept`);
+  }
+  const running = eventsOf(g.begin, g.input('one'), g.wants(g.edit('1')), g.started('1'));
+  assert.equal(carriedFrom([...running, g.rewind()]).work.kind, 'calls');
+});
+
+test('files that were being taken back are taken back by the later machine', () => {
+  const request = { ...g.rewind('plan-1'), conversation: FIRST_TURN };
+  const events = eventsOf(...greeted, g.says('Second.'), request, g.input('typed meanwhile'));
+  const session = carriedFrom(events);
+  const { work, queue, messages } = session;
+  assert.deepEqual([work.kind, queue.length, messages.length], ['rewind', 1, 4]);
+  const upgrade = { from: 1, to: 2, session };
+  const opened = step(begun({}), { type: 'Resumed', at: g.NOW, epoch: 1, upgrade });
+  assert.deepEqual(opened.actions, [
+    { type: 'RestoreFiles', rewindId: 'rewind-1', plan: 'plan-1' },
+  ]);
+  const { state, diagnostics } = step(opened.state, g.rewound());
+  assert.deepEqual([state.name, diagnostics], ['WaitingForUserInput', []]);
+  assert.equal(messagesOf(state.session.conversation).length, 2);
+  const done = carriedFrom([...events, g.rewound()]);
+  assert.deepEqual([done.work.kind, done.messages.length], ['nothing', 2]);
+  const closed = carriedFrom([...events, g.shutdown]);
+  assert.deepEqual([closed.work.kind, closed.messages.length], ['closed', 4]);
 });

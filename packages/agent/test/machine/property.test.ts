@@ -27,7 +27,7 @@ const heldBy = ({ session }: State): readonly string[] => [
   ...session.queue.map((item) => item.text),
 ];
 
-/** Texts that a step may take away: edited out, handed back, or summed up. */
+/** Texts that a step may take away: edited out, handed back, summed up, or taken back. */
 const released = (before: State, event: Event, { actions }: Step): readonly string[] => {
   const edited =
     event.type === 'EditQueue'
@@ -43,7 +43,11 @@ const released = (before: State, event: Event, { actions }: Step): readonly stri
     event.type === 'CompactionCompleted' && before.name === 'Compacting'
       ? typedIn({ closed, open: null })
       : [];
-  return [...edited.map((item) => item.text), ...restored, ...summed];
+  const takesBack =
+    (event.type === 'RewindRequested' && before.name === 'WaitingForUserInput') ||
+    (event.type === 'Rewound' && before.name === 'Rewinding');
+  const takenBack = takesBack ? typedIn(before.session.conversation) : [];
+  return [...edited.map((item) => item.text), ...restored, ...summed, ...takenBack];
 };
 
 test('nothing-typed-is-lost: nothing that was typed is lost, and nothing is there twice', (t) => {

@@ -80,6 +80,7 @@ export type MarkerKind =
   | 'cancel'
   | 'limit'
   | 'compaction'
+  | 'rewind'
   | 'crash';
 
 type Marker = {
@@ -98,6 +99,7 @@ export const MARKER_KINDS: readonly MarkerKind[] = [
   'cancel',
   'limit',
   'compaction',
+  'rewind',
   'crash',
 ];
 
@@ -148,6 +150,8 @@ const inActions = ({ actions }: JournalStep): readonly StepMarker[] =>
   actions.flatMap((action): readonly StepMarker[] => {
     if (action.type === 'RequestApproval')
       return [{ kind: 'approval', text: `asked for ${action.call.tool}: ${action.why}` }];
+    if (action.type === 'DisplayNotice' && action.kind === 'rewound')
+      return [{ kind: 'rewind', text: action.text }];
     if (action.type === 'DisplayToolResult' && FAILED.includes(action.status))
       return [
         {

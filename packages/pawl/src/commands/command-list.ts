@@ -9,10 +9,12 @@ import {
   usageStop,
 } from '../settings/flags.js';
 import { type AskFlags, askFlags } from './ask-flags.js';
+import type { CheckpointsFlags } from './checkpoints.js';
 import type { DoctorFlags } from './doctor.js';
 import type { HooksFlags } from './hooks.js';
 import type { McpFlags } from './mcp.js';
 import type { PolicyFlags } from './policy.js';
+import type { RewindFlags } from './rewind.js';
 import { repeatedFlags, type ServeFlags, sessionFlags, singleFlags } from './serve.js';
 import type { SessionsFlags } from './sessions.js';
 import type { SkillsFlags } from './skills.js';
@@ -127,13 +129,18 @@ const acp: PawlCommand<RunFlags> = {
   run: async ({ flags }) => (await import('../editor/acp-command.js')).runAcp(flags),
 };
 
-const fork: PawlCommand<RunFlags & { readonly at: string }> = {
+const fork: PawlCommand<RunFlags & { readonly at: string; readonly worktree?: string }> = {
   name: 'fork',
   words: '<id> [prompt...]',
   summary: 'start a new session from a line of an old one',
   flags: [
     ...runFlags,
     ['--at <seq>', 'the last line of the journal that both sessions share', 'required'],
+    [
+      '--worktree <folder>',
+      'also copy the files as they were then, into a new git worktree, or a new folder where there ' +
+        'is no git',
+    ],
   ],
   run: async ({ flags, words: [id = '', ...words] }) => {
     const prompt = await readPrompt(flags, words);
@@ -203,15 +210,82 @@ const replay: PawlCommand<AtFlags> = {
     (await import('./verify.js')).replaySession(id, ownFlags),
 };
 
-const diff: PawlCommand<{ readonly json?: true }> = {
+const diff: PawlCommand<{ readonly at?: string; readonly json?: true }> = {
   name: 'diff',
-  words: '<a> <b>',
+  words: '<a> [b]',
   summary:
-    'show where two sessions part, what differs there, and what follows; exit code 1 if they ' +
-    'differ',
-  flags: [['--json', 'all fields that differ, and the figures, as one JSON object']],
-  run: async ({ ownFlags, words: [a = '', b = ''] }) =>
-    (await import('./diff.js')).diffSessions(a, b, ownFlags.json === true),
+    'show where two sessions part, what differs there, and what follows; with --at what one session ' +
+    'changed in files; exit code 1 if they differ',
+  flags: [
+    [
+      '--at <a..b>',
+      'the files of one session between two lines of its journal; 12.. is to the end',
+    ],
+    ['--json', 'all fields that differ, and the figures, as one JSON object'],
+  ],
+  run: async ({ ownFlags: { at, json = false }, words: [a = '', b] }) => {
+    if (at !== undefined && b !== undefined)
+      throw usageStop('--at is about one session: pawl diff ID --at 12..40');
+    if (at !== undefined) return (await import('./diff-files.js')).diffFiles(a, at, json);
+    if (b === undefined)
+      throw usageStop(
+        `Name two sessions to compare: pawl diff ${a} B. For files of one: pawl diff ${a} --at 12..40`,
+      );
+    return (await import('./diff.js')).diffSessions(a, b, json);
+  },
+};
+
+const rewind: PawlCommand<RewindFlags> = {
+  name: 'rewind',
+  words: '<id>',
+  summary:
+    'take back what a session did, in its conversation and its files (docs/rewind.md); without --at ' +
+    'list where it can go back to',
+  flags: [
+    ['--at <seq>', 'go back to this line of the journal'],
+    ['--files', 'only the files; the conversation stays'],
+    ['--conversation', 'only the conversation; files stay'],
+    ['--force', 'also take back what somebody else changed since, after it was saved'],
+    ['--dry-run', 'only say what it would do'],
+    ['--json', 'as JSON; without --at one line a point'],
+  ],
+  run: async ({ ownFlags, words: [id = ''] }) =>
+    (await import('./rewind.js')).rewindSession(id, ownFlags),
+};
+
+const redo: PawlCommand<{ readonly json?: true }> = {
+  name: 'redo',
+  words: '<id>',
+  summary: 'go forward again from the last rewind',
+  flags: [['--json', 'as JSON']],
+  run: async ({ ownFlags, words: [id = ''] }) =>
+    (await import('./rewind.js')).redoSession(id, ownFlags),
+};
+
+const checkpoints: PawlCommand<CheckpointsFlags> = {
+  name: 'checkpoints',
+  words: '[id]',
+  summary: 'list what is kept of files to take changes back, its size, and what was left out',
+  flags: [
+    [
+      '--prune',
+      'remove what is over the limits and what belongs to deleted sessions; with an id all of that ' +
+        'session',
+    ],
+    ['--json', 'as JSON'],
+  ],
+  run: async ({ ownFlags, words: [id] }) =>
+    (await import('./checkpoints.js')).runCheckpoints(id, ownFlags),
+};
+
+const bisect: PawlCommand = {
+  name: 'bisect',
+  words: '<id> [command...]',
+  summary:
+    'find the first change of a session after which a command fails: pawl bisect ID -- npm test',
+  flags: [],
+  run: async ({ words: [id = '', ...words] }) =>
+    (await import('./bisect.js')).bisectSession(id, words),
 };
 
 const inspect: PawlCommand = {
@@ -419,7 +493,11 @@ export const commands: readonly PawlCommand[] = [
   sessions,
   show,
   replay,
+  rewind,
+  redo,
+  checkpoints,
   diff,
+  bisect,
   inspect,
   verify,
   exportSession,

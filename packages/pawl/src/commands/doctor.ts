@@ -374,7 +374,8 @@ const folderChecks: readonly Check[] = [
       const top = await runGit(world, ['rev-parse', '--show-toplevel']);
       return top !== null && top.code !== 0 && /not a git repository/i.test(top.text);
     },
-    "the workspace is in no git repository: changes of the agent can't be undone",
+    'the workspace is in no git repository: only pawl rewind takes changes of the agent back, ' +
+      'within limits (docs/rewind.md)',
     'git init && git add -A && git commit -m "Before the agent"',
   ),
   fault(
@@ -653,8 +654,14 @@ export const runDoctor = async (flags: DoctorFlags): Promise<number> => {
     model: flags.model ?? null,
   });
   const isWell = found.every(({ level }) => level === 'note');
-  if (flags.json) writeJson({ ok: isWell, checks: checks.map(({ name }) => name), found });
-  else writeOut(makeSafe(report(found)));
+  const { findSizes } = await import('./checkpoints.js');
+  const checkpoints = await attempt(() => findSizes(process.env));
+  // a state folder that can't be read is a finding of its own
+  const { sizes, line } =
+    checkpoints.kind === 'done' ? checkpoints.value : { sizes: null, line: '' };
+  const names = checks.map(({ name }) => name);
+  if (flags.json) writeJson({ ok: isWell, checks: names, found, checkpoints: sizes });
+  else writeOut(makeSafe(`${report(found)}${line}`));
   return isWell ? exitCodes.done : exitCodes.taskFailed;
 };
 

@@ -1,17 +1,28 @@
+import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs';
+import path from 'node:path';
+import type { FileLeft } from '@pawl/agent/machine/event';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { isWithin } from '@pawl/agent/platform/files';
+import { leftText } from '@pawl/terminal/rewind-words';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { type Prompt, readDemands, refuseEmpty } from '../headless/headless.js';
-import { exitCodes } from '../process/exit-codes.js';
+import { exitCodes, Stop } from '../process/exit-codes.js';
 import { findInfo, forkStored, openStateFolder } from '../sessions/stored-sessions.js';
 import { type RunFlags, readSeq, usageStop } from '../settings/flags.js';
 
+type ForkFlags = RunFlags & { readonly at: string; readonly worktree?: string };
+
+/** Where the files of a fork are. */
+type ForkPlace = { readonly folder: string; readonly left: readonly FileLeft[] };
+
 /**
- * `pawl fork`: copies a session up to a line of its journal. With a prompt, the fork runs it at
- * once.
+ * `pawl fork`: copies a session up to a line of its journal, with `--worktree` also the files as
+ * they were then. With a prompt, the fork runs it at once.
  */
 export const forkSession = async (
   id: string,
-  flags: RunFlags & { readonly at: string },
+  flags: ForkFlags,
   prompt: Prompt | undefined,
 ): Promise<number> => {
   const seq = readSeq('--at', flags.at);
@@ -27,16 +38,94 @@ export const forkSession = async (
     await (await import('../sessions/open-session.js')).checkResumable(flags, sessionId);
   }
   openStateFolder(process.env);
+  const place = flags.worktree === undefined ? null : await copyWorkspace(sessionId, seq, flags);
   const forkId = await forkStored(sessionId, seq);
-  writeError(
-    safe`${makeSafe(forkId)} is a fork of ${makeSafe(sessionId)} at ${seq}; the files of the workspace are as they are now.\n`,
-  );
+  if (place !== null) await moveTo(forkId, place.folder);
+  writeError(makeSafe(`${forkId} is a fork of ${sessionId} at ${seq}; ${filesText(place)}.\n`));
   if (prompt !== undefined)
     return (await import('../headless/headless.js')).runHeadless(
-      { ...flags, resume: forkId },
+      { ...flags, ...(place === null ? {} : { workspace: place.folder }), resume: forkId },
       prompt,
       demands,
     );
   writeOut(safe`${makeSafe(forkId)}\n`);
   return exitCodes.done;
+};
+
+const filesText = (place: ForkPlace | null): string => {
+  if (place === null) return 'the files of the workspace are as they are now';
+  const { folder, left } = place;
+  return `its files are in ${folder} as they were then${left.length === 0 ? '' : ` · ${leftText(left)}`}`;
+};
+
+/** The absolute path of a folder that can be made. Throws a `Stop` otherwise. */
+const checkFolder = (written: string, workspace: string): string => {
+  const folder = path.resolve(written);
+  const parent = path.dirname(folder);
+  if (written === '') throw usageStop('--worktree needs a folder that does not exist yet.');
+  if (!existsSync(parent))
+    throw usageStop(`${parent} does not exist. Make it, or name another folder.`);
+  const real = path.join(realpathSync(parent), path.basename(folder));
+  if (isWithin(real, workspace) || isWithin(workspace, real))
+    throw usageStop(
+      `${real} and the workspace of the session, ${workspace}, lie one in the other. Name a folder beside it.`,
+    );
+  if (existsSync(real) && !isEmptyFolder(real))
+    throw usageStop(`${real} is there already. Name a folder that does not exist yet.`);
+  return real;
+};
+
+const isEmptyFolder = (folder: string): boolean => {
+  try {
+    return readdirSync(folder).length === 0;
+  } catch {
+    return false; // a file, or closed to us
+  }
+};
+
+/** Makes the folder with the files as they were at `seq`. */
+const copyWorkspace = async (
+  sessionId: string,
+  seq: number,
+  flags: ForkFlags,
+): Promise<ForkPlace> => {
+  const [{ readFileHistory, refusePruned, stepsUntil }, { copyFiles, makeTarget, statesAfter }] =
+    await Promise.all([
+      import('../sessions/file-history.js'),
+      import('@pawl/agent/workspace/checkpoints/files-at'),
+    ]);
+  if (flags.workspace !== undefined)
+    throw usageStop(
+      '--worktree and --workspace exclude each other: the fork works in its worktree.',
+    );
+  const history = await readFileHistory(sessionId);
+  const { workspace, store, manifests } = history;
+  if (seq > history.seq)
+    throw usageStop(`--at ${seq} is after the end: the last entry is ${history.seq}.`);
+  refusePruned(history);
+  if (!existsSync(workspace))
+    throw new Stop(
+      exitCodes.badInput,
+      'notFound',
+      `The folder of the session, ${workspace}, is gone: its files can't be copied. Leave out --worktree.`,
+    );
+  const folder = checkFolder(flags.worktree ?? '', workspace);
+  const signal = new AbortController().signal;
+  const made = await attempt(() => makeTarget(workspace, folder, process.env, signal));
+  if (made.kind === 'fault')
+    throw new Stop(
+      exitCodes.cannotWrite,
+      'cannotWrite',
+      `The folder ${folder} can't be made: ${made.fault.message}`,
+    );
+  mkdirSync(folder, { recursive: true });
+  const states = statesAfter(manifests, stepsUntil(history, seq));
+  const request = { workspace, target: folder, states, store, environment: process.env, signal };
+  return { folder, left: await copyFiles(request) };
+};
+
+/** The fork works there from now on. */
+const moveTo = async (forkId: string, folder: string): Promise<void> => {
+  const { useWithoutModel } = await import('../sessions/closed-model.js');
+  await useWithoutModel(forkId, async () => undefined, folder);
 };

@@ -19,7 +19,7 @@ const flagNames = ({ flags }: DescribedCommand): readonly string[] =>
 
 /** Suggestions for a command's first argument, as a shell word list; empty if there are none. */
 const argumentWords = ({ words }: DescribedCommand): string => {
-  if (words.includes('<id>')) return `$(${IDS})`;
+  if (words.includes('<id>') || words === '[id]') return `$(${IDS})`;
   return words.includes('<shell>') ? Object.keys(scripts).join(' ') : '';
 };
 
@@ -260,6 +260,7 @@ const providerWords = modelForms.map((form) => form.slice(0, form.indexOf('/') +
 /** Values of flags that the table of settings does not describe. */
 const TAKES_BY_FLAG: Readonly<Record<string, Takes>> = {
   '--workspace': { kind: 'folder' },
+  '--worktree': { kind: 'folder' },
   '--context': { kind: 'file' },
   '--json-schema': { kind: 'file' },
   '--fail-on': { kind: 'words', words: ['denied'] },

@@ -133,6 +133,8 @@ export const createHost = (flags: RunFlags): AcpHost => ({
 
 const OFFERED: ReadonlySet<string> = new Set<CommandName>([
   'compact',
+  'rewind',
+  'redo',
   'cost',
   'budget',
   'permissions',
@@ -173,6 +175,9 @@ const collectingView = (state: () => State): { readonly view: CommandView; print
         );
         return null;
       },
+      pickPoint: async () => null,
+      withLists: (work) => work(),
+      editAgain: (text) => print(safe`  You wrote: ${makeSafe(text)}`),
       redraw: () => undefined,
     },
     printed: () => joinSafe(rows, safe`\n`),
@@ -206,6 +211,8 @@ const runEditorCommand = async (
     move: elsewhere,
     paste: elsewhere,
     quit: () => undefined,
+    typedText: (text) => text,
+    takeBackText: (text) => text,
   };
   try {
     await runCommand(context, typed.name, typed.words);

@@ -210,7 +210,7 @@ const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOut
         );
       const stored = storedBlobs();
       const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
-      running = startUserCommand(command, workspace, blobs, (text) =>
+      running = startUserCommand(command, { workspace, blobs, session }, (text) =>
         view.print(indentOutput(text)),
       );
       const output = await running.ended;
@@ -267,9 +267,9 @@ const createViewHandlers = (
   context: SlashCommandContext,
   closer: SessionCloser,
   { terminal }: ControllerOptions,
+  shellOutputs: ShellOutputs,
 ): ViewHandlers => {
   const { session, prompts } = context;
-  const shellOutputs = new ShellOutputs();
   const userCommands = createUserCommands(context, shellOutputs);
   /**
    * Sends texts in the order of typing, even if the pictures or the skill of one are still being
@@ -321,12 +321,7 @@ const createViewHandlers = (
     stopUserCommand: () => userCommands.stop(),
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => void context.paste(),
-    editLast() {
-      void Promise.all([commands(), import('./session-commands.js')]).then(
-        ([{ attemptFor }, { editLast }]) =>
-          attemptFor(context, () => editLast(context, (text) => shellOutputs.detach(text))),
-      );
-    },
+    rewind: () => void commands().then(({ runCommand }) => runCommand(context, 'rewind', '')),
     suspend: () => terminal.suspend(),
     end: (how) =>
       closer.exit({ kind: 'exit', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done }),
@@ -379,6 +374,7 @@ const runSession = async (
   const closer = createSessionCloser(opened.session);
   const leaving = new AbortController();
   const state = await opened.session.state();
+  const shellOutputs = new ShellOutputs();
   const context: SlashCommandContext = {
     session: opened.session,
     workspace: opened.settings.workspace,
@@ -392,13 +388,15 @@ const runSession = async (
     paste: createPaste(() => context, terminal, leaving.signal),
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
     quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+    typedText: (text) => shellOutputs.typedText(text),
+    takeBackText: (text) => shellOutputs.detach(text),
   };
   const parts = {
     ...{ area: screen.area, look, clock, composer },
     rows: () => screen.size().rows,
     servers: () => opened.servers?.waitsFor() ?? [],
   };
-  const handlers = createViewHandlers(context, closer, options);
+  const handlers = createViewHandlers(context, closer, options, shellOutputs);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
   opened.servers?.answerWith((question, signal) => view.serverForms.ask(question, signal));
   const ticking = createTicker(() => view.redraw());
@@ -482,6 +480,11 @@ export class ShellOutputs {
   }
 
   /** The typed text, without the outputs and the skill that were attached to it. */
+  typedText(whole: string): string {
+    return this.#sent.find((one) => one.whole === whole)?.text ?? whole;
+  }
+
+  /** The same, for a text that comes back: its outputs wait for the next text. */
   detach(whole: string): string {
     const sent = this.#sent.find((one) => one.whole === whole);
     if (sent === undefined) return whole;
@@ -512,10 +515,15 @@ const ownSandbox = (): SessionSandbox => {
   return createSessionSandbox({ environment: environment, passEnvironment });
 };
 
+type UserCommandPlace = {
+  readonly workspace: string;
+  readonly blobs: Blobs;
+  readonly session: Pick<Session, 'whileUserRuns'>;
+};
+
 const startUserCommand = (
   command: string,
-  workspace: string,
-  blobs: Blobs,
+  { workspace, blobs, session }: UserCommandPlace,
   progress: (text: string) => void,
 ): UserCommand => {
   const stopping = new AbortController();
@@ -542,9 +550,9 @@ const startUserCommand = (
     return outcome.text;
   };
   return {
-    ended: run().catch((error: unknown) =>
-      error instanceof Error ? error.message : String(error),
-    ),
+    ended: session
+      .whileUserRuns(run)
+      .catch((error: unknown) => (error instanceof Error ? error.message : String(error))),
     stop() {
       stopping.abort('cancelled');
       setTimeout(() => forcing.abort('cancelled'), COMMAND_GRACE_MS).unref();

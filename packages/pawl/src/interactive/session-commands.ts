@@ -29,7 +29,7 @@ import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-com
 
 const SESSIONS_MAX = 100;
 
-const requireRest = ({ view }: SlashCommandContext): void => {
+export const requireRest = ({ view }: SlashCommandContext): void => {
   if (isBusy(view.state))
     throw new NotNow('A turn is running. Stop it with Escape, then try again.');
 };
@@ -88,48 +88,6 @@ export const clear: SlashCommand = async (context) => {
     resume: null,
     model,
     notice: `a new session · the one before: /resume ${context.session.id}`,
-  });
-};
-
-/**
- * The user's inputs of the last turn, and the journal line before them; null if there was no input
- * yet.
- */
-const findLastInput = async (
-  sessionId: string,
-): Promise<{ readonly before: number; readonly texts: readonly string[] } | null> => {
-  let input: { before: number; texts: string[] } | null = null;
-  let resting = true;
-  let last = 0;
-  await foldStored(sessionId, undefined, ({ event, state, seq }) => {
-    if (event.type === 'UserInput') {
-      if (resting || input === null) input = { before: last, texts: [] };
-      input.texts.push(event.text);
-    }
-    resting = !isBusy(state);
-    last = seq ?? last;
-  });
-  return input;
-};
-
-/**
- * Escape twice: forks the session before the last input, and puts that input into the line to edit.
- */
-export const editLast = async (
-  context: SlashCommandContext,
-  typedOf: (text: string) => string,
-): Promise<void> => {
-  requireRest(context);
-  const input = await findLastInput(context.session.id);
-  if (input === null) throw new NotNow('This session has no message yet.');
-  const id = await forkStored(context.session.id, input.before);
-  const text = input.texts.map(typedOf).join('\n');
-  const rights = liveRights(context.view.state);
-  await context.move({
-    resume: id,
-    rights,
-    notice: forkText(context.session.id, input.before),
-    text,
   });
 };
 

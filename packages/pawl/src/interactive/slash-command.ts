@@ -21,7 +21,10 @@ export type NextSession = {
 };
 
 /** What commands use of a view. */
-export type CommandView = Pick<InteractiveView, 'state' | 'print' | 'pick' | 'redraw'>;
+export type CommandView = Pick<
+  InteractiveView,
+  'state' | 'print' | 'pick' | 'pickPoint' | 'withLists' | 'editAgain' | 'redraw'
+>;
 
 /** The session, the view and the operations that a slash command can use. */
 export type SlashCommandContext = {
@@ -42,6 +45,10 @@ export type SlashCommandContext = {
   /** Attaches the clipboard's picture to the input line; one at a time. */
   paste(): Promise<void>;
   quit(): void;
+  /** A text of the conversation as it was typed: without the output of the user's commands. */
+  typedText(text: string): string;
+  /** The same, for a text that is typed again: the output goes with the next text. */
+  takeBackText(text: string): string;
 };
 
 /** A slash command. `words` is the text after its name. A rejection is shown to the user. */

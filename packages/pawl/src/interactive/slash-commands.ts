@@ -36,7 +36,8 @@ import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { errorEnding } from '../process/exit-codes.js';
 import { type CommandName, keyHelp, slashHelp } from '../sessions/typed-input.js';
 import { effortNote } from '../settings/connect-model.js';
-import { clear, diff, exportConversation, fork, resume } from './session-commands.js';
+import { redo, rewind } from './rewind-commands.js';
+import { clear, diff, exportConversation, fork, requireRest, resume } from './session-commands.js';
 import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
 import { grantText } from './view.js';
 
@@ -84,11 +85,21 @@ const helpRows = (look: Look, prompts: readonly Choice[]): readonly Safe[] => [
 const help: SlashCommand = ({ view, look, prompts }) =>
   view.print(joinSafe(helpRows(look, prompts.choices), safe`\n`));
 
-const compact: SlashCommand = async ({ session }, words) =>
-  void (await session.send({
+/** `/compact`, `/compact WHAT`, `/compact undo`, and `/compact redo WHAT`, which undoes first. */
+const compact: SlashCommand = async (context, words) => {
+  const { session } = context;
+  const again = /^redo(?:\s+(.*))?$/is.exec(words);
+  if (words.toLowerCase() === 'undo' || again !== null) {
+    requireRest(context);
+    await session.undoCompaction();
+    if (again === null) return;
+  }
+  const instructions = again === null ? words : (again[1] ?? '');
+  await session.send({
     type: 'CompactRequested',
-    ...(words === '' ? {} : { instructions: words }),
-  }));
+    ...(instructions === '' ? {} : { instructions }),
+  });
+};
 
 const retry: SlashCommand = async ({ session, view }) =>
   void (await session.send({ type: view.state.name === 'Error' ? 'RetryNow' : 'RetryLast' }));
@@ -272,6 +283,8 @@ const commands: Readonly<Record<CommandName, SlashCommand>> = {
   compact,
   cost,
   budget,
+  rewind,
+  redo,
   resume,
   fork,
   clear,

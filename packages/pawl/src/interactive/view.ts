@@ -39,6 +39,7 @@ import {
   questionFrame,
   type WindowSize,
 } from '@pawl/terminal/questions';
+import { type PointList, pointListFrame, takeAtPoints } from '@pawl/terminal/rewind-list';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { Transcript } from '@pawl/terminal/transcript';
 import type { RecentTurns } from '../sessions/open-session.js';
@@ -59,7 +60,10 @@ type ViewParts = {
 const TWICE_MS = 2_000;
 const ESCAPES_MS = 800;
 
-type OpenPicker = { readonly picker: Picker; done(index: number | null): void };
+/** A list that takes the keys. */
+type OpenList =
+  | { readonly kind: 'choices'; readonly list: Picker; done(index: number | null): void }
+  | { readonly kind: 'points'; readonly list: PointList; done(index: number | null): void };
 
 /**
  * The screen of one session: what it shows, and which part receives each key.
@@ -83,7 +87,11 @@ export class InteractiveView {
   /** Questions of MCP servers. */
   readonly serverForms: ServerForms;
   #state: State;
-  #picking: OpenPicker | null = null;
+  #picking: OpenList | null = null;
+  /** Keys for a list that is about to open; null if none is. */
+  #early: Pressed[] | null = null;
+  /** The text that a rewind has put into the line: while it is unchanged, the line counts as free. */
+  #rewound = '';
   /**
    * Texts sent while the session worked. Each is printed when its event arrives, below the output
    * before it.
@@ -143,15 +151,49 @@ export class InteractiveView {
       );
       return Promise.resolve(null);
     }
+    return this.#openList((done) => ({ kind: 'choices', list: openPicker(title, all), done }));
+  }
+
+  /** As `pick`, in a list of points. Not for plain terminals. */
+  pickPoint(list: PointList): Promise<number | null> {
+    return this.#openList((done) => ({ kind: 'points', list, done }));
+  }
+
+  #openList(open: (done: (index: number | null) => void) => OpenList): Promise<number | null> {
     this.#picking?.done(null);
     return new Promise((resolve) => {
-      const done = (index: number | null): void => {
+      this.#picking = open((index) => {
         this.#picking = null;
         resolve(index);
-      };
-      this.#picking = { picker: openPicker(title, all), done };
+      });
+      while (this.#picking !== null && this.#early !== null) {
+        const pressed = this.#early.shift();
+        if (pressed === undefined) break;
+        this.#takeAtList(this.#picking, pressed);
+      }
       this.redraw();
     });
+  }
+
+  /** Runs `work`, which opens lists one after the other. Keys that come before a list wait for it. */
+  async withLists(work: () => Promise<void>): Promise<void> {
+    this.#early = [];
+    try {
+      await work();
+    } finally {
+      this.#early = null;
+    }
+  }
+
+  /**
+   * Puts the text of a turn that was taken back into the line. A plain terminal has no line that
+   * one sees.
+   */
+  editAgain(text: string): void {
+    if (this.#look.plain === 'yes') this.print(safe`· you wrote: ${makeSafe(text)}`);
+    else this.#composer.setText(text);
+    this.#rewound = this.#composer.text;
+    this.redraw();
   }
 
   /** Draws the live area again, for a new time or a new window size. */
@@ -162,7 +204,8 @@ export class InteractiveView {
   take(pressed: Pressed): void {
     this.#questions.keyPressed();
     if (pressed.kind !== 'key' || !this.#takeEverywhere(pressed.key)) {
-      if (this.#picking !== null) this.#takeAtPicker(this.#picking, pressed);
+      if (this.#picking !== null) this.#takeAtList(this.#picking, pressed);
+      else if (this.#early !== null) this.#early.push(pressed);
       else if (this.#questions.takesKeys) this.#takeAtQuestion(pressed);
       else this.#composed(this.#composer.take(pressed));
     }
@@ -225,8 +268,12 @@ export class InteractiveView {
     else if (this.#handlers.stopUserCommand())
       this.print(paint(this.#look, 'dim', safe`  stopped`));
     else if (isBusy(this.#state)) this.#handlers.cancel();
-    else if (twice) this.#handlers.editLast();
+    else if (twice && this.#isLineFree()) this.#handlers.rewind();
     else this.#escapedAt = this.#clock.now();
+  }
+
+  #isLineFree(): boolean {
+    return this.#composer.isEmpty || this.#composer.text === this.#rewound;
   }
 
   #expand(): void {
@@ -234,10 +281,16 @@ export class InteractiveView {
     this.print(whole === '' ? paint(this.#look, 'dim', safe`  nothing is folded`) : whole);
   }
 
-  #takeAtPicker({ picker, done }: OpenPicker, pressed: Pressed): void {
-    const picked = pick(picker, pressed);
-    if (picked.kind === 'taken') done(picked.index);
-    else this.#picking = { picker: picked.picker, done };
+  #takeAtList(open: OpenList, pressed: Pressed): void {
+    if (open.kind === 'choices') {
+      const picked = pick(open.list, pressed);
+      if (picked.kind === 'taken') open.done(picked.index);
+      else this.#picking = { ...open, list: picked.picker };
+      return;
+    }
+    const taken = takeAtPoints(open.list, pressed);
+    if (taken.kind === 'taken') open.done(taken.index);
+    else this.#picking = { ...open, list: taken.list };
   }
 
   #takeAtQuestion(pressed: Pressed): void {
@@ -355,7 +408,8 @@ export class InteractiveView {
   /** The list or input line below the status. */
   #below(columns: number): Frame {
     const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
-    if (this.#picking !== null) return pickerFrame(this.#picking.picker, columns, mark);
+    if (this.#picking?.kind === 'choices') return pickerFrame(this.#picking.list, columns, mark);
+    if (this.#picking !== null) return pointListFrame(this.#picking.list, this.#window(), mark);
     return this.#composer.frame(columns, Math.max(3, Math.floor(this.#rows() / 3)), mark);
   }
 }
@@ -376,8 +430,8 @@ export type ViewHandlers = {
   withoutShellOutput(texts: readonly string[]): readonly string[];
   /** Inserts the clipboard's picture into the input line. */
   pastePicture(): void;
-  /** Opens the last input for editing in a fork of the session. */
-  editLast(): void;
+  /** Opens the list of what can be taken back. */
+  rewind(): void;
   /** Gives the terminal back to the shell until SIGCONT. */
   suspend(): void;
   /** `hard`: at once, and children are killed. */
@@ -714,6 +768,7 @@ const COMMAND_EVENTS: readonly Event['type'][] = [
   'RetryLast',
   'RetryNow',
   'ApproveBudget',
+  'RewindRequested',
 ];
 
 /** Says why the machine ignored a command; empty if it did not. */

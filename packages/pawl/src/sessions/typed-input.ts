@@ -41,8 +41,9 @@ export const slashCommands = [
   ['effort', '[LEVEL]', 'how much the model should think: auto, low, medium, high, xhigh or max'],
   [
     'compact',
-    '[WHAT]',
-    'summarise the conversation to free context; WHAT says what the summary must keep',
+    '[WHAT, undo, redo WHAT]',
+    'summarise the conversation to free context; WHAT says what the summary must keep; undo ' +
+      'takes the summary back, redo makes another one',
   ],
   ['cost', '', 'tokens and cost of this session'],
   [
@@ -50,6 +51,13 @@ export const slashCommands = [
     '[LIMIT]',
     'show the limits and the amounts used; 5 or $5, 200k tokens, 30 rounds, 10 minutes set a limit',
   ],
+  [
+    'rewind',
+    '[SEQ] [files, conversation]',
+    'take back turns or calls, their files and conversation: choose from a list (Escape twice ' +
+      'does the same), or by number',
+  ],
+  ['redo', '', 'bring back what the last rewind took back; again for the one before'],
   ['resume', '[ID]', 'continue another session of this folder'],
   ['fork', '[SEQ]', 'continue in a copy of this session, from now or from a line of its journal'],
   ['clear', '', 'start a new session; this one is kept'],
@@ -103,7 +111,10 @@ export const keyHelp: readonly (readonly [string, string])[] = [
   ['Ctrl-V', "insert the clipboard's picture; you can also drag a file here"],
   ['!COMMAND', 'run a shell command; the model gets its output with your next message'],
   ['Escape, Ctrl-C', 'stop the turn; queued messages return to the input line'],
-  ['Escape twice', 'when nothing runs: edit your last message in a copy of the session'],
+  [
+    'Escape twice',
+    'on an empty line, when nothing runs: take back turns or calls, and their files',
+  ],
   ['Up, Down, Ctrl-R', 'earlier messages; search them'],
   ['Ctrl-_, Ctrl-Y', 'undo; paste the last cut text'],
   ['Ctrl-C twice, Ctrl-D', 'leave'],

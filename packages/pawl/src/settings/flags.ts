@@ -255,6 +255,10 @@ export const readProfileName = (flags: RunFlags): ProfileName | null =>
 /** Parses a line number of a journal. `flag` is named in the error. */
 export const readSeq = (flag: string, text: string): number => readAmount(flag, text, 'whole');
 
+/** Like `readSeq`, with 0 for the place before the first line. */
+export const readPlace = (flag: string, text: string): number =>
+  /^0+$/.test(text) ? 0 : readSeq(flag, text);
+
 export type ConfigFlags = RunFlags & { readonly origin?: true };
 
 /** The flags of `pawl config`: its own, and those of settings, whose effect it shows. */

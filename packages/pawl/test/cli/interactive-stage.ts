@@ -56,7 +56,7 @@ export const stageView = () => {
     stopUserCommand: () => false,
     withoutShellOutput: (texts) => texts,
     pastePicture: () => undefined,
-    editLast: () => void asked.push('edit last'),
+    rewind: () => void asked.push('rewind'),
     suspend: () => void asked.push('suspend'),
     end: (how) => void asked.push(`end ${how}`),
   };

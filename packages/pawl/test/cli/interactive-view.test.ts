@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { openPointList } from '@pawl/terminal/rewind-list';
 
 import { question, stageView } from './interactive-stage.js';
 
@@ -158,17 +159,53 @@ test('a lasting permission is reported with the way to revoke it', () => {
   assert.match(at.printed.join('\n'), /^· allowed \(\/permissions revokes it\): touch x$/m);
 });
 
-test('Escape twice at rest edits the last input; twice while it works only cancels, and slowly does nothing', () => {
+test('Escape twice at rest opens the list of a rewind; twice while it works only cancels, and slowly does nothing', () => {
   const at = stageView();
   at.press('escape');
   at.clock.advance(1_000);
   at.press('escape');
   assert.deepEqual(at.asked, []);
   at.press('escape');
-  assert.deepEqual(at.asked, ['edit last']);
+  assert.deepEqual(at.asked, ['rewind']);
   question(at);
   at.press('escape', 'escape');
-  assert.deepEqual(at.asked, ['edit last', 'cancel', 'cancel']);
+  assert.deepEqual(at.asked, ['rewind', 'cancel', 'cancel']);
+});
+
+test('Escape twice leaves a text alone, but for the one that a rewind has put there', () => {
+  const at = stageView();
+  at.type('draft');
+  at.press('escape', 'escape', 'escape');
+  assert.deepEqual(at.asked, []);
+  at.view.editAgain('taken back');
+  assert.equal(at.line(), '> taken back');
+  at.press('escape', 'escape');
+  assert.deepEqual(at.asked, ['rewind']);
+  at.clock.advance(2_000);
+  at.type('!');
+  at.press('escape', 'escape');
+  assert.deepEqual(at.asked, ['rewind']);
+});
+
+test('keys that come before a list of a rewind wait for it; later ones go to the line', async () => {
+  const at = stageView();
+  const point = { kind: 'turn', when: '', about: '' } as const;
+  const list = openPointList('Take back:', [
+    { ...point, text: 'two' },
+    { ...point, text: 'one' },
+  ]);
+  const picked: (number | null)[] = [];
+  const work = at.view.withLists(async () => {
+    await Promise.resolve();
+    picked.push(await at.view.pickPoint(list));
+    await Promise.resolve();
+    picked.push(await at.view.pickPoint(list));
+  });
+  at.press('down', 'enter', 'enter');
+  await work;
+  assert.deepEqual(picked, [1, 0]);
+  at.type('text');
+  assert.equal(at.line(), '> text');
 });
 
 test('a list takes the keys until one is chosen or it is left', async () => {

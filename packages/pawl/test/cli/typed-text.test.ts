@@ -77,7 +77,7 @@ const openStage = () => {
     stopUserCommand: () => false,
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => undefined,
-    editLast: () => undefined,
+    rewind: () => undefined,
     suspend: () => undefined,
     end: () => undefined,
   };

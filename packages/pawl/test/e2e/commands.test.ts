@@ -18,7 +18,7 @@ test('/help lists commands and keys', async (context) => {
   const window = await openReady(context, place, { rows: 50 });
   window.press('/help\r');
   await window.sees(/\/model \[NAME\] +choose the model/);
-  await window.sees(/Escape twice +when nothing runs: edit your last message/);
+  await window.sees(/Escape twice +on an empty line, when nothing runs: take back/);
 });
 
 test('/model: a list to choose from, or a name; the next call goes to it', async (context) => {

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import type { ServerReply } from '../../../../test/servers/anthropic.js';
 import { makeServed, processesWith, uniqueSleep, until } from './pawl.js';
 import { openReady } from './window.js';
-import { call, done, last, message, text } from './wire-words.js';
+import { call, done, last, message } from './wire-words.js';
 
 /** Each key, as a real terminal sends it, and what it does. */
 
@@ -170,29 +170,6 @@ test('!command runs here; the model reads the output with the next message; Esca
     sent,
     /^I ran this command myself:\n\$ echo .*\n42\n[\s\S]*sleep 313[\s\S]*\nwhat was that\?$/,
   );
-});
-
-test('Escape twice at rest: the last input can be edited, in a copy of the session', async (context) => {
-  const place = await makeServed(context, [
-    message(text('First answer.')),
-    message(text('Second answer.')),
-    done,
-  ]);
-  const window = await openReady(context, place);
-  window.press('one\r');
-  await window.sees('First answer.');
-  window.press('two\r');
-  await window.sees('Second answer.');
-  await window.sees(/ready[^\n]*\n>$/);
-  window.press(`${E}${E}`);
-  await window.sees(/a fork of \S+ at \d+/);
-  await window.seesLine('> two');
-  window.press(' three\r');
-  await window.sees('Done.');
-  const messages = place.server.requests[2]?.body.messages ?? [];
-  assert.equal(messages.length, 3);
-  assert.match(JSON.stringify(messages.at(-1)), /two three/);
-  assert.doesNotMatch(JSON.stringify(messages), /Second answer/);
 });
 
 test('Ctrl-O shows what was folded', async (context) => {

@@ -26,6 +26,8 @@ export type Bounds = {
   readonly approvals: number;
   /** Any number: requests to compact, full windows, overflows. */
   readonly compactions: number;
+  /** Any number: files and the conversation are taken back. */
+  readonly rewinds: number;
   /** Any number: cancels of the turn or of one call. */
   readonly cancels: number;
   /** Any number: the session is closed and resumed. */
@@ -47,6 +49,7 @@ export const defaultBounds: Bounds = {
   budgetStops: 1,
   approvals: 1,
   compactions: 1,
+  rewinds: 1,
   cancels: 1,
   shutdowns: 1,
   crashes: 1,

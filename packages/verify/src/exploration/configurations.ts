@@ -124,6 +124,7 @@ const largestBatch = ({ reads, edits }: Bounds): readonly ReplyKind[] =>
 const quietBounds = {
   budgetStops: 0,
   compactions: 0,
+  rewinds: 0,
   crashes: 0,
   late: 0,
   duplicates: 0,

@@ -69,6 +69,8 @@ const createResponses = (
       ];
     case 'Compacting':
       return compactionResponses(state.compactionId, at);
+    case 'Rewinding':
+      return [world(createRewound(state.rewindId, at))];
     default:
       return [];
   }
@@ -227,6 +229,37 @@ const compactionResponses = (compactionId: string, at: number): readonly Explora
   ];
 };
 
+// ---- Rewinds ----
+
+const noChanges = { created: 0, changed: 0, deleted: 0, files: [] } as const;
+const oneChange = {
+  ...noChanges,
+  changed: 1,
+  files: [{ path: 'src/a.ts', change: 'changed', added: 12, removed: 3 }],
+} as const;
+
+const createRewound = (rewindId: string, at: number): On<'Rewound'> => ({
+  type: 'Rewound',
+  at,
+  rewindId,
+  checkpoint: null,
+  changes: oneChange,
+  left: [{ path: 'b.ts', why: 'somebody else changed it' }],
+  note: 'src/a.ts is as it was: read it again before you edit it.',
+});
+
+/** To the beginning, with and without files; and to more messages than there are. */
+const rewinds = (at: number): readonly ExplorationEvent[] => {
+  const request = { type: 'RewindRequested', at, rewindId: 'rewind-1', to: 0 } as const;
+  const begin = { kept: 0, messages: [], contextTokens: 10 } as const;
+  const back = { ...request, direction: 'back', conversation: begin } as const;
+  return [
+    user(back),
+    user({ ...back, files: { plan: 'plan-1' } }),
+    user({ ...back, conversation: { ...begin, kept: 1_000 } }),
+  ];
+};
+
 /** Events that the user may send in a node. */
 
 export const userEvents = (
@@ -241,6 +274,7 @@ export const userEvents = (
     ...limits(state, at, context),
   ];
   if (bounds.cancels > 0) labels.push(user({ type: 'CancelTurn', at }));
+  if (bounds.rewinds > 0) labels.push(...rewinds(at));
   if (bounds.shutdowns > 0) {
     labels.push(user({ type: 'ShutdownRequested', at }));
     if (state.name === 'ShuttingDown') labels.push(user(createResumed(state, at)));
@@ -367,6 +401,7 @@ export const adversarialEvents = (
   if (bounds.crashes > 0 && configuration.clockJumps && state.name !== 'ShuttingDown')
     for (const then of [0, at + JUMP_MS]) labels.push(fate(createResumed(state, then)));
   if (bounds.late > 0) labels.push(...lateResponses(node, context), ...usageReports(node, context));
+  if (bounds.rewinds > 0) labels.push(...checkpoints(at));
   if (bounds.duplicates > 0) labels.push(...duplicates(state, at));
   if (state.name === 'WaitingForUserInput')
     labels.push(fate({ type: 'InputFailed', at, message: 'broken' }));
@@ -374,6 +409,20 @@ export const adversarialEvents = (
     labels.push(fate({ type: 'ToolsFailed', at, batchId: state.batchId, message: 'broken' }));
   return configuration.misplaced ? [...labels, ...misplaced(at)] : labels;
 };
+
+/** The checkpoint of a batch is taken beside what follows; and the end of an old rewind. */
+const checkpoints = (at: number): readonly ExplorationEvent[] => [
+  fate({
+    type: 'CheckpointTaken',
+    at,
+    checkpoint: 'checkpoint-1',
+    by: 'agent',
+    batchId: 'batch-1',
+    changes: noChanges,
+    leftOut: ['b.ts has 30 MB'],
+  }),
+  fate(createRewound('rewind-0', at)),
+];
 
 // ---- Late ----
 

@@ -101,6 +101,8 @@ const stateAfter = (state: string, { from, to, as }: Edge): string => {
       return as === 'AutoCommitting' ? state : as;
     case 'Compacting':
       return as === 'idle' ? 'Compacting' : state;
+    case 'Rewinding':
+      return 'WaitingForUserInput';
     case 'Failed':
       return 'Error';
     case 'BudgetExceeded':

@@ -28,6 +28,7 @@ const none: Bounds = {
   followUps: 0,
   approvals: 0,
   compactions: 0,
+  rewinds: 0,
   cancels: 0,
   shutdowns: 0,
   crashes: 0,

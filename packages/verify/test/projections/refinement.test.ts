@@ -92,6 +92,7 @@ test('a cursor is small and plain, and there are few of them', (t) => {
 const plainPlace = (state: State, cursor: string, hook: string): boolean => {
   switch (state.name) {
     case 'Ready':
+    case 'Rewinding':
       return cursor === 'WaitingForUserInput';
     case 'PostToolsHook':
       return cursor === hook;
@@ -121,6 +122,8 @@ const sketchPlace = (state: State, cursor: string): boolean => {
     case 'Compacting':
       if (state.mode.kind === 'overflow') return cursor === callOf(state.mode.purpose);
       return cursor === (state.mode.kind === 'idle' ? 'Compacting' : 'GatheringAdditionalMessages');
+    case 'Rewinding':
+      return cursor === 'WaitingForUserInput';
     case 'ShuttingDown':
       return cursor === 'Ready';
     default:

@@ -138,8 +138,20 @@ export const isOtherRewind = ({ rewindId }: Rewinding, event: On<'Rewound'>): bo
   event.rewindId !== rewindId;
 export const ignoreRewound = <S extends State>(state: S): Stay<S> =>
   ignore(state, 'stale: it belongs to an old rewind');
-export const ignoreRewind = <S extends State>(state: S): Stay<S> =>
-  ignore(state, 'nothing can be taken back now: stop the turn first');
+export const ignoreRewind = <S extends State>(state: S): Stay<S> => ignore(state, whyNot(state));
+
+const whyNot = ({ name }: State): string => {
+  switch (name) {
+    case 'Ready':
+      return 'the session has not been opened';
+    case 'Rewinding':
+      return 'files are being taken back; it takes a moment';
+    case 'ShuttingDown':
+      return 'the session is over';
+    default:
+      return 'a turn is running: stop it first';
+  }
+};
 
 const LISTED_MAX = 10;
 

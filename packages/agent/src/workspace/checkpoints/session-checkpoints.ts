@@ -125,7 +125,7 @@ class SessionCheckpoints implements Checkpoints {
     return result;
   }
 
-  before(call: JudgedCall | null): Promise<void> {
+  before(call: JudgedCall | null): Promise<'kept'> {
     return this.#inTurn(async () => {
       await this.#load();
       let named: readonly string[] = [];
@@ -142,7 +142,7 @@ class SessionCheckpoints implements Checkpoints {
       const isFirst = this.#ranFromMs === null;
       this.#ranFromMs ??= Date.now();
       // the user's own changes are left anyway
-      if (call === null || (!isFirst && named.length === 0)) return;
+      if (call === null || (!isFirst && named.length === 0)) return 'kept' as const;
       const before = isFirst ? [] : (this.#running?.known ?? []);
       const known = named.map((name) => [name, this.#known.get(name) ?? null] as const);
       await this.#tellRunning({
@@ -150,6 +150,7 @@ class SessionCheckpoints implements Checkpoints {
         known: [...known, ...before], // the first look at a file is the oldest
         taken: null,
       });
+      return 'kept' as const;
     });
   }
 

@@ -223,7 +223,7 @@ export const ALL_BYTES_MAX = 4 * 1024 ** 3;
  * Removes the objects that no session of the store needs. What was written a moment ago stays: its
  * manifest may follow.
  */
-const sweep = async (folder: string): Promise<void> => {
+export const sweep = async (folder: string): Promise<void> => {
   const store = new CheckpointStore(folder);
   const needed = new Set<string>();
   for (const { sessionId } of await sessionsIn(folder))

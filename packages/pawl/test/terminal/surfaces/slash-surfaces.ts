@@ -49,7 +49,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     answer: nothing,
     runCommand: nothing,
     pastePicture: nothing,
-    editLast: nothing,
+    rewind: nothing,
     suspend: nothing,
     end: nothing,
     stopUserCommand: () => false,
@@ -67,6 +67,8 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     paste: async () => undefined,
     move: async () => undefined,
     quit: nothing,
+    typedText: (text: string) => text,
+    takeBackText: (text: string) => text,
     servers: {
       reconnect: async () => undefined,
       status: () => [
@@ -123,7 +125,7 @@ export const slashSurfaces: readonly Surface[] = [
   {
     name: 'window: slash commands and the greeting',
     covers: [
-      ...['slash-commands', 'session-commands'].map(
+      ...['slash-commands', 'session-commands', 'rewind-commands'].map(
         (name) => `packages/pawl/src/interactive/${name}.ts`,
       ),
       'packages/pawl/src/interactive/view.ts',

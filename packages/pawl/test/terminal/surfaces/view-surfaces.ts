@@ -24,7 +24,7 @@ const wishes: ViewHandlers = {
   answer: nothing,
   runCommand: nothing,
   pastePicture: nothing,
-  editLast: nothing,
+  rewind: nothing,
   suspend: nothing,
   end: nothing,
   stopUserCommand: () => false,

@@ -1,0 +1,225 @@
+/**
+ * The files of a session's workspace as they were after a checkpoint, for a comparison or a copy.
+ *
+ * 1. Files that the session never changed are the present ones.
+ * 2. A copy is written into a new folder: folders and files first, then links. So no link leads a
+ *    file elsewhere.
+ */
+
+import { constants, type Stats } from 'node:fs';
+import {
+  chmod,
+  copyFile,
+  lstat,
+  mkdir,
+  readlink,
+  realpath,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { errorCode } from '../../journal/journal-error.js';
+import type { FileLeft } from '../../machine/event.js';
+import type { ProcessEnvironment } from '../../platform/environment.js';
+import { useRepository } from '../git.js';
+import { addEmptyWorktree } from '../session-worktrees.js';
+import {
+  ABSENT,
+  type FileState,
+  isSameState,
+  left,
+  type Manifest,
+  type PathChange,
+} from './manifest.js';
+import { foldersAround, placeOf, WorkspaceLister } from './scan.js';
+import type { CheckpointStore } from './store.js';
+
+/** By path. */
+export type FileStates = ReadonlyMap<string, FileState>;
+
+/**
+ * The paths that the checkpoints name, as they were after the first `count` of them. A missing
+ * manifest is null: it names nothing.
+ */
+export const statesAfter = (manifests: readonly (Manifest | null)[], count: number): FileStates => {
+  const states = new Map<string, FileState>();
+  for (const manifest of manifests.slice(count).toReversed())
+    for (const { path, before } of manifest?.changes ?? []) states.set(path, before);
+  const later = new Set(states.keys());
+  const earlier = new Map<string, FileState>();
+  for (const manifest of manifests.slice(0, count))
+    for (const { path, after } of manifest?.changes ?? []) earlier.set(path, after);
+  // of a content that was not kept then, the next checkpoint may know more
+  for (const [path, state] of earlier)
+    if (!later.has(path) || state.kind !== 'notKept') states.set(path, state);
+  return states;
+};
+
+/** What the checkpoints from `from` to `to` changed together. */
+export const changesBetween = (
+  manifests: readonly (Manifest | null)[],
+  from: number,
+  to: number,
+): readonly PathChange[] => {
+  const [old, now] = [statesAfter(manifests, from), statesAfter(manifests, to)];
+  const changes: PathChange[] = [];
+  for (const [path, after] of now) {
+    const before = old.get(path) ?? ABSENT;
+    const isSame = isSameState(before, after) || (before.kind === 'notKept' && after === before);
+    if (!isSame) changes.push({ path, before, after });
+  }
+  return changes.sort((one, other) => (one.path < other.path ? -1 : 1));
+};
+
+// ---- A copy ----
+
+export type CopyRequest = {
+  /** Real absolute path. */
+  readonly workspace: string;
+  /** Real absolute path of a folder that is empty, or a worktree without files. */
+  readonly target: string;
+  readonly states: FileStates;
+  readonly store: CheckpointStore;
+  readonly environment: ProcessEnvironment;
+  readonly signal: AbortSignal;
+};
+
+type Leaf = { readonly name: string; write(place: Buffer): Promise<string | null> };
+
+const asMode = ({ mode }: Pick<Stats, 'mode'>): number => mode & 0o7777;
+
+/** A leaf as it is in the workspace now; null if it is gone, or of another kind. */
+const presentLeaf = async (
+  workspace: string,
+  name: string,
+): Promise<{ readonly kind: 'file' | 'link'; readonly leaf: Leaf } | null> => {
+  const from = placeOf(workspace, name);
+  const status = await lstat(from).catch(() => null); // removed since the listing
+  if (status?.isSymbolicLink()) {
+    const target = await readlink(from, 'buffer');
+    return { kind: 'link', leaf: linkTo(name, target) };
+  }
+  if (!status?.isFile()) return null;
+  const write = async (place: Buffer): Promise<null> => {
+    await copyFile(from, place, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
+    await chmod(place, asMode(status));
+    return null;
+  };
+  return { kind: 'file', leaf: { name, write } };
+};
+
+const linkTo = (name: string, target: Buffer): Leaf => ({
+  name,
+  write: async (place) => {
+    await symlink(target, place);
+    return null;
+  },
+});
+
+const storedFile = (
+  store: CheckpointStore,
+  name: string,
+  { sha256, mode }: Extract<FileState, { readonly kind: 'file' }>,
+): Leaf => ({
+  name,
+  write: async (place) => {
+    const bytes = await store.get(sha256);
+    if (bytes === null) return 'its content is no longer in the store of checkpoints';
+    await writeFile(place, bytes, { flag: 'wx', mode: 0o600 });
+    await chmod(place, mode);
+    return null;
+  },
+});
+
+const parentFolder = (name: string): string => name.slice(0, Math.max(0, name.lastIndexOf('/')));
+
+/** Writes a leaf, unless its folder is a link or a file in this copy. */
+const writeLeaf = async (target: string, { name, write }: Leaf): Promise<FileLeft | null> => {
+  const folder = parentFolder(name);
+  const place = folder === '' ? Buffer.from(target) : placeOf(target, folder);
+  try {
+    if (!(await realpath(place, 'buffer')).equals(place))
+      return left(name, 'its folder is a link at that time');
+    const why = await write(placeOf(target, name));
+    return why === null ? null : left(name, why);
+  } catch (error) {
+    return left(name, `it can’t be copied (${errorCode(error) || error})`);
+  }
+};
+
+type Contents = {
+  readonly folders: Map<string, number | null>;
+  readonly files: Leaf[];
+  readonly links: Leaf[];
+  readonly left: FileLeft[];
+};
+
+const collect = async (request: CopyRequest): Promise<Contents> => {
+  const { workspace, states, store, environment, signal } = request;
+  const contents: Contents = { folders: new Map(), files: [], links: [], left: [] };
+  const lister = new WorkspaceLister(workspace, environment, signal);
+  const listing = await lister.list(false);
+  if (listing.limit !== null) contents.left.push(left('.', listing.limit));
+  for (const name of listing.names) {
+    if (states.has(name)) continue;
+    const present = await presentLeaf(workspace, name);
+    if (present !== null) contents[present.kind === 'file' ? 'files' : 'links'].push(present.leaf);
+  }
+  for (const [name, state] of states) {
+    if (state.kind === 'file') contents.files.push(storedFile(store, name, state));
+    if (state.kind === 'link')
+      contents.links.push(linkTo(name, Buffer.from(state.target, 'latin1')));
+    if (state.kind === 'folder') contents.folders.set(name, state.mode);
+    if (state.kind === 'notKept') contents.left.push(left(name, state.why));
+  }
+  const leaves = [...contents.files, ...contents.links].map(({ name }) => name);
+  for (const folder of foldersAround([...leaves, ...contents.folders.keys()]))
+    if (!contents.folders.has(folder)) contents.folders.set(folder, null);
+  return contents;
+};
+
+/**
+ * Copies the workspace with these states of files. What git ignores is left out, unless the session
+ * changed it. Returns the files that could not be copied.
+ */
+export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft[]> => {
+  const { target, signal } = request;
+  const { folders, files, links, left: leftFiles } = await collect(request);
+  const sorted = [...folders].sort(([one], [other]) => (one < other ? -1 : 1));
+  for (const [name] of sorted)
+    await mkdir(placeOf(target, name), { recursive: true }).catch((error: unknown) => {
+      leftFiles.push(left(name, `it can’t be made (${errorCode(error) || error})`));
+    });
+  for (const leaf of [...files, ...links]) {
+    signal.throwIfAborted();
+    const failure = await writeLeaf(target, leaf);
+    if (failure !== null) leftFiles.push(failure);
+  }
+  // a folder that could not be made is among those left
+  for (const [name, mode] of sorted.toReversed())
+    if (mode !== null) await chmod(placeOf(target, name), mode).catch(() => undefined);
+  return leftFiles;
+};
+
+/**
+ * Makes the folder of a copy: a worktree of the workspace's repository with a detached HEAD and no
+ * files, or an empty folder where there is no repository. `folder` must not exist, or be empty.
+ * Rejects with a ProgramFailure if git refuses.
+ */
+export const makeTarget = async (
+  workspace: string,
+  folder: string,
+  environment: ProcessEnvironment,
+  signal: AbortSignal,
+): Promise<'worktree' | 'folder'> => {
+  const found = await useRepository({ workspace, environment, signal }, async (repository) => ({
+    isTop: repository.top === workspace,
+    head: await repository.tryAsk(['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']),
+  }));
+  if (found === null || !found.isTop || found.head === null) {
+    await mkdir(folder, { recursive: true });
+    return 'folder';
+  }
+  const place = { repository: workspace, path: folder, environment, signal };
+  await addEmptyWorktree(place, found.head);
+  return 'worktree';
+};

@@ -1,0 +1,300 @@
+/**
+ * `pawl bisect ID -- COMMAND`: finds the first checkpoint of a session after which a command fails,
+ * by halving.
+ *
+ * 1. Each try runs in a new copy of the workspace as it was, in the sandbox, without network. The
+ *    workspace itself is never touched.
+ * 2. The command has to pass before the first checkpoint and to fail after the last one.
+ * 3. Some more checkpoints are tried at the end: halving alone never notices that a command passes
+ *    again later.
+ */
+
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { startCommand } from '@pawl/agent/command/command';
+import { createCommandVariables } from '@pawl/agent/command/environment';
+import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
+import { atExit } from '@pawl/agent/platform/start-program';
+import { plural } from '@pawl/agent/platform/text';
+import { PROGRAM as SHELL } from '@pawl/agent/tools/bash';
+import { changesBetween, copyFiles, statesAfter } from '@pawl/agent/workspace/checkpoints/files-at';
+import { detectLook, oneLine, paint } from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeOut } from '@pawl/terminal/write';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { type FileHistory, readFileHistory, refusePruned } from '../sessions/file-history.js';
+import { usageStop } from '../settings/flags.js';
+import { createFileDiff, fileDiffText } from './diff-files.js';
+
+// ---- The search ----
+
+export type Answer = 'passes' | 'fails';
+
+export type Search = {
+  /** The first checkpoint found after which the command fails, from 1 on. */
+  readonly first: number;
+  /** Answers that no single change explains: number of checkpoints, and what came of it. */
+  readonly odd: readonly { readonly count: number; readonly answer: Answer }[];
+};
+
+/** The middle of the longest run of untried counts between `low` and `high`; null: none is left. */
+const nextUntried = (
+  low: number,
+  high: number,
+  answers: ReadonlyMap<number, Answer>,
+): number | null => {
+  let [best, bestLength, start] = [0, 0, low + 1];
+  for (let count = low + 1; count <= high; count += 1) {
+    if (count < high && !answers.has(count)) continue;
+    if (count - start > bestLength) [best, bestLength] = [start, count - start];
+    start = count + 1;
+  }
+  return bestLength === 0 ? null : best + Math.floor((bestLength - 1) / 2);
+};
+
+/**
+ * Halves between 0 checkpoints, where the command passes, and `total`, where it fails. `ask` tells
+ * what comes of it after so many checkpoints. Tries as many again, spread over the rest.
+ */
+export const searchFirst = async (
+  total: number,
+  ask: (count: number) => Promise<Answer>,
+): Promise<Search> => {
+  const answers = new Map<number, Answer>();
+  let [low, high] = [0, total];
+  while (high - low > 1) {
+    const middle = low + Math.floor((high - low) / 2);
+    const answer = await ask(middle);
+    answers.set(middle, answer);
+    if (answer === 'passes') low = middle;
+    else high = middle;
+  }
+  const tries = answers.size;
+  for (let index = 0; index < tries; index += 1) {
+    const count =
+      (index % 2 === 0 ? nextUntried(high, total, answers) : nextUntried(0, low, answers)) ??
+      nextUntried(0, low, answers) ??
+      nextUntried(high, total, answers);
+    if (count === null) break;
+    answers.set(count, await ask(count));
+  }
+  const odd = [...answers]
+    .filter(([count, answer]) => (answer === 'fails') !== count >= high)
+    .map(([count, answer]) => ({ count, answer }));
+  return { first: high, odd: odd.sort((one, other) => one.count - other.count) };
+};
+
+// ---- One try ----
+
+const quoted = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+
+/** One word is a command line; several are a program and its arguments. */
+export const commandLine = (words: readonly string[]): string =>
+  words.length === 1 ? (words[0] ?? '') : words.map(quoted).join(' ');
+
+/** Folders of installed packages, which git ignores: a copy reads those of the workspace. */
+const PACKAGE_FOLDERS = ['node_modules', '.venv', 'venv'];
+
+const linkPackages = async (workspace: string, copy: string): Promise<void> => {
+  for (const name of PACKAGE_FOLDERS) {
+    const [from, to] = [path.join(workspace, name), path.join(copy, name)];
+    const status = await lstat(from).catch(() => null); // not there
+    const isCopied = (await lstat(to).catch(() => null)) !== null;
+    if (status?.isDirectory() && !isCopied) symlinkSync(from, to);
+  }
+};
+
+type Trial = { readonly answer: Answer; readonly code: string; readonly output: string };
+
+/** The shell found no such command, or may not run it. */
+const NOT_RUN: readonly string[] = ['exit code 126', 'exit code 127'];
+
+class Bisector {
+  readonly history: FileHistory;
+  readonly #command: string;
+  readonly #scratch: string;
+  readonly #stop = new AbortController();
+  readonly #sandboxes: SessionSandbox = createSessionSandbox({ environment: process.env });
+  readonly #said = new Set<string>();
+  readonly #variables = createCommandVariables(process.env);
+  #tries = 0;
+
+  constructor(history: FileHistory, command: string, scratch: string) {
+    this.history = history;
+    this.#command = command;
+    this.#scratch = scratch;
+  }
+
+  async try(count: number): Promise<Trial> {
+    const copy = path.join(this.#scratch, `try-${++this.#tries}`);
+    mkdirSync(copy);
+    try {
+      await this.#fill(copy, count);
+      return await this.#run(copy);
+    } finally {
+      rmSync(copy, { recursive: true, force: true });
+    }
+  }
+
+  async #fill(copy: string, count: number): Promise<void> {
+    const { workspace, manifests, store } = this.history;
+    const states = statesAfter(manifests, count);
+    const { signal } = this.#stop;
+    const place = { workspace, target: copy, environment: process.env, signal };
+    for (const { path: file, why } of await copyFiles({ ...place, states, store })) {
+      const text = `${file} is not in the copies: ${why}`;
+      if (this.#said.has(text)) continue;
+      this.#said.add(text);
+      writeError(safe`! ${oneLine(text, Number.POSITIVE_INFINITY)}\n`);
+    }
+    await linkPackages(workspace, copy);
+  }
+
+  async #run(copy: string): Promise<Trial> {
+    const marker = `bisect-${process.pid}-${this.#tries}`;
+    const command = startCommand({
+      sandbox: () => this.#sandboxes.of(copy),
+      level: 'workspace',
+      fresh: false,
+      program: SHELL,
+      ownEnvironment: process.env,
+      command: this.#command,
+      workspace: copy,
+      environment: this.#variables(copy, this.#command, marker),
+      deadlineMs: null,
+      record: { call: marker, marker, job: null },
+      progress: () => undefined,
+    });
+    const { how } = await command.ended;
+    const output = command.output.text();
+    if (how.kind === 'notStarted')
+      throw new Stop(
+        exitCodes.configuration,
+        'configuration',
+        `The command can't be started in the sandbox: ${how.why}. pawl doctor says how to repair it.`,
+      );
+    if (how.kind === 'killed') return { answer: 'fails', code: `ended by ${how.signal}`, output };
+    return { answer: how.code === 0 ? 'passes' : 'fails', code: `exit code ${how.code}`, output };
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#sandboxes.close();
+  }
+}
+
+const lastLines = (text: string, count: number): string =>
+  text.trimEnd().split('\n').slice(-count).join('\n');
+
+// ---- The command ----
+
+const LINES_SHOWN = 10;
+
+const outputText = (output: string): string =>
+  output.trim() === '' ? '' : `\nIts output ends with:\n${lastLines(output, LINES_SHOWN)}`;
+
+/** Throws a `Stop` if the command gives no answer that a search could use. */
+const checkEnds = async (bisector: Bisector, total: number): Promise<void> => {
+  const before = await bisector.try(0);
+  if (NOT_RUN.includes(before.code))
+    throw usageStop(
+      `The command can't be run in a copy of the workspace (${before.code}).${outputText(before.output)}`,
+    );
+  if (before.answer === 'fails')
+    throw usageStop(
+      `The command fails already before the first checkpoint (${before.code}): nothing that the ` +
+        `session did made it fail.${outputText(before.output)}`,
+    );
+  const after = await bisector.try(total);
+  if (after.answer === 'passes')
+    throw usageStop(
+      'The command passes after the last checkpoint: there is nothing to look for. It runs in a ' +
+        'copy of the files, without what git ignores and without network.',
+    );
+};
+
+const foundText = async (history: FileHistory, first: number): Promise<Safe> => {
+  const { steps, manifests, store } = history;
+  const step = steps[first - 1];
+  if (step === undefined) return safe``;
+  const look = detectLook(process.stdout, process.env);
+  const before = first === 1 ? null : (steps[first - 2] ?? null);
+  const diffs: Safe[] = [];
+  for (const change of changesBetween(manifests, first - 1, first))
+    diffs.push(fileDiffText(look, await createFileDiff(store, change)));
+  const prompt = step.prompt === '' ? [] : [safe`prompt: ${oneLine(step.prompt, 200)}`];
+  const passes =
+    before === null ? 'before the first checkpoint' : `after the one at seq ${before.seq}`;
+  return joinSafe(
+    [
+      paint(look, 'bold', makeSafe(`It fails since seq ${step.seq}, and passes ${passes}.`)),
+      safe`${makeSafe(step.by === 'agent' ? 'call' : 'by')}: ${oneLine(step.title, 200)}`,
+      ...prompt,
+      ...diffs,
+    ],
+    safe`\n`,
+  );
+};
+
+const tellOdd = ({ steps }: FileHistory, { odd }: Search): void => {
+  if (odd.length === 0) return;
+  const places = odd.map(
+    ({ count, answer }) => `${answer} after seq ${steps[count - 1]?.seq ?? 0}`,
+  );
+  writeError(
+    makeSafe(
+      `! The answers are not monotonous: the command also ${places.join(', ')}. So there is more ` +
+        'than one such change, or its result varies; this is one of them.\n',
+    ),
+  );
+};
+
+const bisect = async (bisector: Bisector): Promise<number> => {
+  const { history } = bisector;
+  const total = history.steps.length;
+  await checkEnds(bisector, total);
+  const search = await searchFirst(total, async (count) => {
+    const { answer, code } = await bisector.try(count);
+    const { seq = 0, title = '' } = history.steps[count - 1] ?? {};
+    const how = answer === 'fails' ? ` (${code})` : '';
+    writeError(safe`${makeSafe(`${answer} after seq ${seq}${how}`)}  ${oneLine(title, 60)}\n`);
+    return answer;
+  });
+  writeOut(safe`${await foundText(history, search.first)}\n`);
+  tellOdd(history, search);
+  const from = history.steps[search.first - 1]?.from ?? 1;
+  writeError(
+    makeSafe(
+      `To take it back, and all after it: pawl rewind ${history.sessionId} --at ${from} --files\n`,
+    ),
+  );
+  return exitCodes.done;
+};
+
+/** Exit code 0 if the checkpoint was found, 2 if there is nothing to find. */
+export const bisectSession = async (prefix: string, words: readonly string[]): Promise<number> => {
+  if (words.length === 0 || words.every((word) => word.trim() === ''))
+    throw usageStop('It is written as: pawl bisect ID -- COMMAND, for example -- npm test');
+  const history = await readFileHistory(prefix);
+  const { steps, sessionId } = history;
+  if (steps.length === 0)
+    throw usageStop(`${sessionId} has no checkpoints: it has changed no file.`);
+  refusePruned(history);
+  const scratch = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-bisect-')));
+  const clear = (): void => rmSync(scratch, { recursive: true, force: true });
+  const cancelAtExit = atExit(clear);
+  const bisector = new Bisector(history, commandLine(words), scratch);
+  writeError(
+    makeSafe(`${plural(steps.length, 'checkpoint')}; each try runs in a copy, without network.\n`),
+  );
+  try {
+    return await bisect(bisector);
+  } finally {
+    await bisector.close();
+    clear();
+    cancelAtExit();
+  }
+};

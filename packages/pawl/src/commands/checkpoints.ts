@@ -1,0 +1,221 @@
+/** `pawl checkpoints`: what is kept of files so that changes can be taken back, and its size. */
+
+import path from 'node:path';
+import { checkHolder, describeSelf, readHolder } from '@pawl/agent/journal/lock';
+import { sessionsFolder } from '@pawl/agent/journal/state-folder';
+import { stateFolder } from '@pawl/agent/platform/environment';
+import { plural } from '@pawl/agent/platform/text';
+import { keptObjects, type Manifest } from '@pawl/agent/workspace/checkpoints/manifest';
+import {
+  ALL_BYTES_MAX,
+  CheckpointStore,
+  checkpointSizes,
+  pruneStores,
+  STORE_BYTES_MAX,
+  type StoredSession,
+  sweep,
+} from '@pawl/agent/workspace/checkpoints/store';
+import { formatWhen, oneLine } from '@pawl/terminal/paint';
+import { changesText } from '@pawl/terminal/rewind-words';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { type FileHistory, type FileStep, readFileHistory } from '../sessions/file-history.js';
+import { allSessions } from '../sessions/stored-sessions.js';
+
+export type CheckpointsFlags = { readonly prune?: true; readonly json?: true };
+
+const UNITS = ['bytes', 'KB', 'MB', 'GB', 'TB'] as const;
+
+/** `812 bytes`, `3.4 MB`. */
+export const formatBytes = (bytes: number): string => {
+  const step = Math.min(
+    UNITS.length - 1,
+    Math.floor(Math.log(Math.max(1, bytes)) / Math.log(1024)),
+  );
+  const amount = bytes / 1024 ** step;
+  const digits = step === 0 || Number.isInteger(amount) ? 0 : 1;
+  return `${amount.toFixed(digits)} ${bytes === 1 ? 'byte' : UNITS[step]}`;
+};
+
+const LIMITS_TEXT =
+  `of at most ${formatBytes(ALL_BYTES_MAX)}, and ${formatBytes(STORE_BYTES_MAX)} a workspace. ` +
+  'The oldest sessions go first.';
+
+const folder = (): string => stateFolder(process.env);
+
+const storeLines = async (): Promise<readonly Safe[]> => {
+  const { stores, sessions } = await checkpointSizes(folder());
+  const infos = new Map((await allSessions()).map((info) => [info.sessionId, info]));
+  return stores.flatMap(({ folder: store, bytes }) => {
+    const own = sessions.filter((session) => session.store === store);
+    const workspace = own
+      .map(({ sessionId }) => infos.get(sessionId)?.workspace)
+      .find((known) => known !== undefined);
+    const newest = [...own].sort((one, other) => other.usedAtMs - one.usedAtMs);
+    return [
+      safe`${oneLine(workspace ?? '(sessions that are gone)', Number.POSITIVE_INFINITY)}  ${makeSafe(formatBytes(bytes))}`,
+      ...newest.map(({ sessionId, checkpoints, usedAtMs }) => {
+        const title = infos.get(sessionId)?.title ?? '(deleted)';
+        return safe`  ${makeSafe(sessionId)}  ${formatWhen(usedAtMs)}  ${makeSafe(plural(checkpoints, 'checkpoint'))}  ${oneLine(title, 60)}`;
+      }),
+    ];
+  });
+};
+
+const listAll = async (json: boolean): Promise<number> => {
+  const sizes = await checkpointSizes(folder());
+  if (json) {
+    writeJson({ ...sizes, bytesMax: ALL_BYTES_MAX, storeBytesMax: STORE_BYTES_MAX });
+    return exitCodes.done;
+  }
+  if (sizes.stores.length === 0) {
+    writeError(safe`No checkpoints yet: no session has changed a file.\n`);
+    return exitCodes.done;
+  }
+  writeOut(safe`${joinSafe(await storeLines(), safe`\n`)}\n`);
+  writeError(makeSafe(`\n${formatBytes(sizes.bytes)} ${LIMITS_TEXT}\n`));
+  return exitCodes.done;
+};
+
+/** Bytes of the contents before compression, each once. */
+const contentBytes = (manifests: readonly (Manifest | null)[]): number => {
+  const sizes = new Map<string, number>();
+  for (const manifest of manifests)
+    for (const { before, after } of manifest?.changes ?? [])
+      for (const state of [before, after])
+        if (state.kind === 'file') sizes.set(state.sha256, state.bytes);
+  return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0);
+};
+
+type KeptStep = FileStep & { readonly stored: 'whole' | 'inPart' | 'removed' };
+
+/** Whether the checkpoint and all contents that it names are still there. */
+const lookAtStep = async (
+  store: CheckpointStore,
+  step: FileStep,
+  manifest: Manifest | null,
+): Promise<KeptStep> => {
+  if (manifest === null) return { ...step, stored: 'removed' };
+  const found = await Promise.all(keptObjects(manifest).map((sha256) => store.has(sha256)));
+  return { ...step, stored: found.every(Boolean) ? 'whole' : 'inPart' };
+};
+
+const WHO = { agent: '', user: ' (yours)', rewind: '' } as const;
+const STORED = {
+  whole: '',
+  inPart: ' · some contents are missing',
+  removed: ' · removed: it can’t be taken back',
+} as const;
+
+const stepLine = (width: number, { seq, by, title, changes, stored }: KeptStep): Safe =>
+  safe`${makeSafe(String(seq).padStart(width))}  ${oneLine(title, 60)}${makeSafe(WHO[by])}: ${oneLine(changesText(changes) || 'no file', Number.POSITIVE_INFINITY)}${makeSafe(STORED[stored])}`;
+
+const listSession = async (history: FileHistory, json: boolean): Promise<number> => {
+  const { sessionId, workspace, steps, manifests, store, leftOut } = history;
+  const kept = await Promise.all(
+    steps.map((step, index) => lookAtStep(store, step, manifests[index] ?? null)),
+  );
+  const bytes = contentBytes(manifests);
+  if (json) {
+    writeJson({ sessionId, workspace, checkpoints: kept, contentBytes: bytes, leftOut });
+    return exitCodes.done;
+  }
+  const width = String(steps.at(-1)?.seq ?? 0).length;
+  for (const step of kept) writeOut(safe`${stepLine(width, step)}\n`);
+  for (const sentence of leftOut)
+    writeOut(safe`! ${oneLine(sentence, Number.POSITIVE_INFINITY)}\n`);
+  writeError(
+    makeSafe(
+      steps.length === 0
+        ? `${sessionId} has no checkpoints: it has changed no file.\n`
+        : `\n${plural(steps.length, 'checkpoint')}, ${formatBytes(bytes)} of contents before ` +
+            `compression.\nTo take changes back: pawl rewind ${sessionId}\n`,
+    ),
+  );
+  return exitCodes.done;
+};
+
+/** The size of all checkpoints, for `pawl doctor`. */
+export const findSizes = async (environment: NodeJS.ProcessEnv) => {
+  const { bytes, stores, sessions } = await checkpointSizes(stateFolder(environment));
+  const text = `Checkpoints of files: ${formatBytes(bytes)} in ${plural(stores.length, 'workspace')}`;
+  return {
+    sizes: { bytes, workspaces: stores.length, sessions: sessions.length },
+    line:
+      bytes === 0 ? '' : `${text}, of at most ${formatBytes(ALL_BYTES_MAX)}: pawl checkpoints\n`,
+  };
+};
+
+// ---- Removing ----
+
+const isOpen = async (sessionId: string): Promise<boolean> => {
+  const file = path.join(sessionsFolder(folder()), `${sessionId}.lock`);
+  const holder = await readHolder(file);
+  if (holder === undefined) return false;
+  return (await checkHolder(file, holder, await describeSelf(process.platform))) === 'unknown';
+};
+
+const forget = async ({ store, sessionId }: StoredSession): Promise<void> => {
+  await new CheckpointStore(store).forget(sessionId);
+  await sweep(store);
+};
+
+const tellRemoved = async (
+  removed: readonly StoredSession[],
+  bytesBefore: number,
+  json: boolean,
+): Promise<number> => {
+  const { bytes } = await checkpointSizes(folder());
+  const ids = removed.map(({ sessionId }) => sessionId);
+  if (json) writeJson({ removed: ids, bytesBefore, bytes });
+  else if (ids.length === 0)
+    writeError(makeSafe(`Nothing to remove: ${formatBytes(bytes)} ${LIMITS_TEXT}\n`));
+  else {
+    for (const id of ids) writeOut(safe`${makeSafe(id)}\n`);
+    writeError(
+      makeSafe(
+        `Removed the checkpoints of ${plural(ids.length, 'session')}: ` +
+          `${formatBytes(bytesBefore)} before, ${formatBytes(bytes)} now. Their changes of files ` +
+          'can’t be taken back any more. Contents of the last ten minutes go with the next prune.\n',
+      ),
+    );
+  }
+  return exitCodes.done;
+};
+
+/** Removes what is over the limits, and what belongs to sessions that are gone. */
+const pruneAll = async (json: boolean): Promise<number> => {
+  const { bytes, sessions } = await checkpointSizes(folder());
+  const known = new Set((await allSessions()).map(({ sessionId }) => sessionId));
+  const orphans = sessions.filter(({ sessionId }) => !known.has(sessionId));
+  for (const orphan of orphans) await forget(orphan);
+  const open = new Set<string>();
+  for (const { sessionId } of sessions) if (await isOpen(sessionId)) open.add(sessionId);
+  const removed = await pruneStores(folder(), (sessionId) => open.has(sessionId));
+  return tellRemoved([...orphans, ...removed], bytes, json);
+};
+
+const pruneSession = async ({ sessionId }: FileHistory, json: boolean): Promise<number> => {
+  if (await isOpen(sessionId))
+    throw new Stop(
+      exitCodes.tryAgain,
+      'locked',
+      `${sessionId} is open in another process. Close it there, then remove its checkpoints.`,
+    );
+  const { bytes, sessions } = await checkpointSizes(folder());
+  const own = sessions.filter((session) => session.sessionId === sessionId);
+  for (const session of own) await forget(session);
+  return tellRemoved(own, bytes, json);
+};
+
+/** `pawl checkpoints [ID] [--prune]`. */
+export const runCheckpoints = async (
+  prefix: string | undefined,
+  { prune, json: isJson }: CheckpointsFlags,
+): Promise<number> => {
+  const json = isJson === true;
+  if (prefix === undefined) return prune ? pruneAll(json) : listAll(json);
+  const history = await readFileHistory(prefix);
+  return prune ? pruneSession(history, json) : listSession(history, json);
+};

@@ -1,0 +1,182 @@
+/** `pawl rewind` and `pawl redo`: takes back what a stored session did, and does it again. */
+
+import { plural } from '@pawl/agent/platform/text';
+import {
+  planRewind,
+  type RewindPoint,
+  type RewindReport,
+  type RewindRequest,
+  readTimeline,
+} from '@pawl/agent/session/rewind';
+import { createLateCheckpoints } from '@pawl/agent/workspace/late-hooks';
+import { detectLook, formatWhen, oneLine, paint } from '@pawl/terminal/paint';
+import { pointText } from '@pawl/terminal/rewind-words';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
+import { exitCodes } from '../process/exit-codes.js';
+import { useWithoutModel } from '../sessions/closed-model.js';
+import { findInfo, foldStored, storedJournals } from '../sessions/stored-sessions.js';
+import { readPlace, usageStop } from '../settings/flags.js';
+
+export type RewindFlags = {
+  readonly at?: string;
+  readonly files?: true;
+  readonly conversation?: true;
+  readonly force?: true;
+  readonly dryRun?: true;
+  readonly json?: true;
+};
+
+const findAgentSession = async (prefix: string): Promise<string> => {
+  const { sessionId, kind } = await findInfo(prefix);
+  if (kind === 'agent') return sessionId;
+  throw usageStop(
+    `${sessionId} is a run of pawl ask: there is nothing to take back. pawl sessions lists the others.`,
+  );
+};
+
+/** Turns `CannotRewind`, which says what to do, into a usage error. */
+const explained = async <T>(work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Error && error.name === 'CannotRewind') throw usageStop(error.message);
+    throw error;
+  }
+};
+
+// ---- The list ----
+
+const storedJournal = async (sessionId: string) => {
+  const { header, state, seq } = await foldStored(sessionId, undefined);
+  const entries = () => storedJournals().read(sessionId);
+  return { journal: { header, entries, seq }, state };
+};
+
+const pointLines = (points: readonly RewindPoint[]): Safe => {
+  const look = detectLook(process.stdout, process.env);
+  const width = String(points.at(-1)?.seq ?? 0).length;
+  const lines = points.flatMap((point) => {
+    const { seq, kind, at, title } = point;
+    const changed = pointText(point, points);
+    const isTurn = kind === 'turn';
+    const what = oneLine(title, Math.max(20, look.columns - width - 22));
+    const head = safe`${makeSafe(String(seq).padStart(width))}  ${formatWhen(at)}  `;
+    const indent = safe`${makeSafe(' '.repeat(width + 2))}    `;
+    return [
+      safe`${paint(look, 'dim', head)}${isTurn ? paint(look, 'bold', what) : safe`  ${what}`}`,
+      ...(changed === '' ? [] : [safe`${indent}${makeSafe(changed)}`]),
+    ];
+  });
+  return joinSafe(lines, safe`\n`);
+};
+
+const listPoints = async (sessionId: string, json: boolean): Promise<number> => {
+  const { journal } = await storedJournal(sessionId);
+  const { points } = (await readTimeline(journal)).timeline;
+  if (json) {
+    for (const point of points) writeJson(point);
+    return exitCodes.done;
+  }
+  if (points.length === 0) {
+    writeError(makeSafe(`${sessionId} has no turn yet: there is nothing to take back.\n`));
+    return exitCodes.done;
+  }
+  writeOut(safe`${pointLines(points)}\n`);
+  writeError(
+    makeSafe(
+      `\nTo take back a line and all after it: pawl rewind ${sessionId} --at ${points.at(-1)?.seq}\n` +
+        'To see first what it would do, add --dry-run. pawl redo goes forward again.\n',
+    ),
+  );
+  return exitCodes.done;
+};
+
+// ---- Going back and forward ----
+
+const readRequest = (flags: RewindFlags & { readonly at: string }): RewindRequest => {
+  const { files, conversation, force } = flags;
+  if (files && conversation)
+    throw usageStop(
+      '--files and --conversation exclude each other. Leave both out to take back both.',
+    );
+  if (conversation && force)
+    throw usageStop('--force is about files, and --conversation leaves them alone.');
+  return {
+    at: readPlace('--at', flags.at),
+    files: conversation !== true,
+    conversation: files !== true,
+    ...(force ? { force: true } : {}),
+  };
+};
+
+const tell = (
+  sessionId: string,
+  report: RewindReport,
+  direction: 'back' | 'forward',
+  { dryRun = false, json = false }: { readonly dryRun?: boolean; readonly json?: boolean },
+): number => {
+  const { left } = report;
+  if (json) writeJson({ sessionId, direction, dryRun, ...report });
+  else {
+    writeOut(safe`${makeSafe(dryRun ? `would be: ${report.text}` : report.text)}\n`);
+    if (left.length > 0 && direction === 'back')
+      writeError(
+        makeSafe(
+          `! ${plural(left.length, 'file')} left alone. --force also takes back what somebody ` +
+            'else changed since; it is saved first.\n',
+        ),
+      );
+  }
+  return left.length === 0 ? exitCodes.done : exitCodes.taskFailed;
+};
+
+const planOnly = async (sessionId: string, request: RewindRequest): Promise<RewindReport> => {
+  const { journal, state } = await storedJournal(sessionId);
+  const checkpoints = createLateCheckpoints({
+    workspace: state.session.settings.workspace,
+    sessionId,
+    environment: process.env,
+  });
+  try {
+    return (await planRewind(journal, state, checkpoints, request)).report;
+  } finally {
+    await checkpoints.close();
+  }
+};
+
+const LIST_ONLY = ['files', 'conversation', 'force', 'dryRun'] as const;
+
+/**
+ * `pawl rewind ID` lists where a session can go back to; with `--at` it goes there. Exit code 1 if
+ * a file was left as it is.
+ */
+export const rewindSession = async (prefix: string, flags: RewindFlags): Promise<number> => {
+  const { at, dryRun, json = false } = flags;
+  if (at === undefined) {
+    const flag = LIST_ONLY.find((name) => flags[name]);
+    if (flag !== undefined)
+      throw usageStop(
+        `--${flag === 'dryRun' ? 'dry-run' : flag} needs --at SEQ. pawl rewind ${prefix} lists them.`,
+      );
+    return listPoints(await findAgentSession(prefix), json);
+  }
+  const request = readRequest({ ...flags, at });
+  const sessionId = await findAgentSession(prefix);
+  const report = await explained(() =>
+    dryRun
+      ? planOnly(sessionId, request)
+      : useWithoutModel(sessionId, (session) => session.rewind(request)),
+  );
+  return tell(sessionId, report, 'back', { dryRun: dryRun === true, json });
+};
+
+/** `pawl redo`: goes forward again from the last rewind. */
+export const redoSession = async (
+  prefix: string,
+  { json = false }: { readonly json?: boolean },
+): Promise<number> => {
+  const sessionId = await findAgentSession(prefix);
+  const report = await explained(() => useWithoutModel(sessionId, (session) => session.redo()));
+  return tell(sessionId, report, 'forward', { json });
+};

@@ -1,0 +1,160 @@
+/** Slash commands that take back what was done, and go forward again. */
+
+import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
+import { formatWhen, oneLine } from '@pawl/terminal/paint';
+import { type ListedPoint, openPointList } from '@pawl/terminal/rewind-list';
+import { countFiles, leftText, pointText, rewoundText } from '@pawl/terminal/rewind-words';
+import { joinSafe, makeSafe, safe } from '@pawl/terminal/safe-text';
+import { requireRest } from './session-commands.js';
+import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
+
+/** Points that a plain terminal prints; more are counted. */
+const PRINTED_MAX = 40;
+const TITLE_COLUMNS = 40;
+
+const listedPoint = (point: RewindPoint, points: readonly RewindPoint[]): ListedPoint => ({
+  kind: point.kind,
+  when: point.kind === 'turn' ? formatWhen(point.at).slice(-'00:00'.length) : '',
+  text: point.title,
+  about: pointText(point, points),
+});
+
+const printPoints = ({ view }: SlashCommandContext, points: readonly RewindPoint[]): void => {
+  const rows = points.slice(0, PRINTED_MAX).map((point) => {
+    const about = pointText(point, points);
+    const title = oneLine(point.title, TITLE_COLUMNS);
+    const row = safe`${point.kind === 'turn' ? safe`  ` : safe`    `}${point.seq}  ${title}`;
+    return about === '' ? row : safe`${row} · ${oneLine(about, Number.POSITIVE_INFINITY)}`;
+  });
+  const [first] = points;
+  const more = points.length - rows.length;
+  const last = points.find(({ kind }) => kind === 'turn') ?? first;
+  view.print(
+    joinSafe(
+      [
+        safe`  What can be taken back, the newest first:`,
+        ...rows,
+        ...(more > 0 ? [safe`  … ${more} earlier`] : []),
+        safe`  /rewind ${last?.seq ?? 0} takes back that and everything since; /rewind ${last?.seq ?? 0} conversation, or files, only one of them`,
+      ],
+      safe`\n`,
+    ),
+  );
+};
+
+type Answer = {
+  readonly name: string;
+  readonly about: string;
+  readonly request: Omit<RewindRequest, 'at'>;
+};
+
+const forceText = ({ left }: RewindReport): string => {
+  const text = leftText(left);
+  return `what is left otherwise too; its present content is saved first (${text})`;
+};
+
+/** What the user can answer to a point, the default first. */
+const rewindAnswers = (plan: RewindReport): readonly Answer[] => {
+  const { messages, changes, left } = plan;
+  const done = { direction: 'back', messages, changes, left, note: null } as const;
+  const describe = (text: string): string => text.replace(/^taken back: /, '');
+  const conversation: Answer = {
+    name: 'conversation',
+    about: describe(rewoundText({ ...done, changes: null, left: [] })),
+    request: { files: false },
+  };
+  if (countFiles(changes) === 0 && left.length === 0) return [conversation];
+  const force: Answer = { name: 'both, force', about: forceText(plan), request: { force: true } };
+  return [
+    { name: 'both', about: describe(rewoundText(done)), request: {} },
+    conversation,
+    {
+      name: 'files',
+      about: describe(rewoundText({ ...done, messages: null })),
+      request: { conversation: false },
+    },
+    ...(left.length === 0 ? [] : [force]),
+  ];
+};
+
+/** Takes back, and puts the text of a turn whose conversation is taken back into the line. */
+const rewindTo = async (
+  { session, view, takeBackText }: SlashCommandContext,
+  request: RewindRequest,
+  points: readonly RewindPoint[],
+): Promise<void> => {
+  const report = await session.rewind(request);
+  // The transcript says the rest: it follows the session.
+  const isSilent = report.left.length > 0 || request.conversation === false;
+  if (countFiles(report.changes) === 0 && isSilent)
+    view.print(makeSafe(`  ${leftText(report.left) || report.text}`));
+  const text = points.find(({ seq }) => seq === request.at)?.text;
+  if (text !== undefined && request.conversation !== false) view.editAgain(takeBackText(text));
+};
+
+const chooseRewind = async (
+  context: SlashCommandContext,
+  points: readonly RewindPoint[],
+): Promise<void> => {
+  const { view, session } = context;
+  const lastTurn = Math.max(
+    0,
+    points.findIndex(({ kind }) => kind === 'turn'),
+  );
+  const list = points.map((point) => listedPoint(point, points));
+  const title = 'Take back this and everything since:';
+  const point = points[(await view.pickPoint(openPointList(title, list, lastTurn))) ?? -1];
+  if (point === undefined) return;
+  const answers = rewindAnswers(await session.planRewind({ at: point.seq }));
+  const question = `Take back "${oneLine(point.title, TITLE_COLUMNS)}":`;
+  const rows = answers.map(
+    ({ name, about }): ListedPoint => ({ kind: 'answer', when: '', text: name, about }),
+  );
+  const answer = answers[(await view.pickPoint(openPointList(question, rows))) ?? -1];
+  if (answer !== undefined) await rewindTo(context, { ...answer.request, at: point.seq }, points);
+};
+
+const WHAT: Readonly<Record<string, Omit<RewindRequest, 'at'>>> = {
+  both: {},
+  conversation: { files: false },
+  files: { conversation: false },
+  force: { force: true },
+};
+
+/** Reads `41`, `41 files`, `41 conversation`, `41 force`. */
+const readRewind = (words: string): RewindRequest => {
+  const [seq = '', ...more] = words.toLowerCase().split(/\s+/);
+  const unknown = more.find((word) => !Object.hasOwn(WHAT, word));
+  if (!/^\d{1,15}$/.test(seq) || unknown !== undefined)
+    throw new NotNow(
+      `'${unknown ?? seq}' is not understood. Write for example /rewind 41, /rewind 41 files or ` +
+        '/rewind 41 conversation. /rewind alone lists what can be taken back.',
+    );
+  const request = Object.assign({}, ...more.map((word) => WHAT[word]));
+  if (request.files === false && request.conversation === false)
+    throw new NotNow('Say files or conversation. Without one of them both are taken back.');
+  return { ...request, at: Number(seq) };
+};
+
+/** `/rewind`, and Escape twice: takes back turns and calls, their conversation and their files. */
+export const rewind: SlashCommand = async (context, words) => {
+  requireRest(context);
+  const { session, view, look, typedText } = context;
+  const readPoints = async (): Promise<readonly RewindPoint[]> =>
+    (await session.timeline())
+      .map((point) => ({ ...point, title: typedText(point.title) }))
+      .sort((a, b) => b.seq - a.seq);
+  if (words !== '') return rewindTo(context, readRewind(words), await readPoints());
+  await view.withLists(async () => {
+    const points = await readPoints();
+    if (points.length === 0) throw new NotNow('There is nothing to take back.');
+    if (look.plain === 'yes') printPoints(context, points);
+    else await chooseRewind(context, points);
+  });
+};
+
+/** `/redo`: takes back the last rewind, and the one before it when it is typed again. */
+export const redo: SlashCommand = async (context) => {
+  requireRest(context);
+  await context.session.redo();
+};

@@ -1,0 +1,83 @@
+/** Opens a stored session for work that asks no model: no key, no network, no servers, no hooks. */
+
+import type { Model } from '@pawl/agent/ports/model';
+import { createAgent, type Session } from '@pawl/agent/session/create-agent';
+import { liveRights } from '@pawl/agent/session/session-settings';
+import { makeSafe, safe } from '@pawl/terminal/safe-text';
+import { writeError } from '@pawl/terminal/write';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { foldStored, openStateFolder, storedJournals } from './stored-sessions.js';
+
+/** A model that answers nothing: whoever asks it waits until the request is aborted. */
+const closedModel = (id: string, windowTokens: number): Model => ({
+  id,
+  facts: {
+    windowTokens,
+    outputTokensMax: 1,
+    thinking: 'no',
+    tools: 'yes',
+    prices: null,
+    source: null,
+  },
+  canAbort: 'yes',
+  async *stream(_request, signal) {
+    await new Promise<void>((resolve) => {
+      if (signal.aborted) resolve();
+      else signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  },
+});
+
+const openClosed = async (sessionId: string, folder: string | undefined): Promise<Session> => {
+  openStateFolder(process.env);
+  const { state } = await foldStored(sessionId, undefined);
+  const { settings } = state.session;
+  const model = closedModel(settings.model, settings.windowTokens);
+  const { preset, sandbox, ...rest } = liveRights(state).settings;
+  const workspace = folder ?? settings.workspace;
+  const agent = createAgent({
+    model,
+    journals: storedJournals(),
+    tasks: true,
+    report: (fault) => writeError(safe`! ${makeSafe(fault.message)}\n`),
+  });
+  return agent.open({
+    workspace,
+    resume: sessionId,
+    unpriced: 'countAsNothing',
+    settings: rest,
+    ...(preset === undefined ? {} : { preset }),
+    ...(sandbox === undefined || sandbox === 'missing' ? {} : { sandbox }),
+  });
+};
+
+/**
+ * Opens the session, stops a turn that was interrupted, runs `work`, and closes the session.
+ * `folder`: the session works there from now on.
+ */
+export const useWithoutModel = async <T>(
+  sessionId: string,
+  work: (session: Session) => Promise<T>,
+  folder?: string,
+): Promise<T> => {
+  const session = await openClosed(sessionId, folder);
+  // whoever waits below gets the error
+  session.ended.catch(() => undefined);
+  try {
+    const { name } = await session.state();
+    if (name !== 'WaitingForUserInput' && name !== 'Ready' && name !== 'Rewinding') {
+      await session.cancel();
+      writeError(safe`! The last turn of the session was interrupted: it is stopped now.\n`);
+    }
+    const rested = await session.idle();
+    if (rested.name !== 'WaitingForUserInput' && rested.name !== 'Ready')
+      throw new Stop(
+        exitCodes.tryAgain,
+        'busy',
+        `The session is still at work (${rested.name}). Open it and stop the turn: pawl --resume ${sessionId}`,
+      );
+    return await work(session);
+  } finally {
+    await session.close();
+  }
+};

@@ -1,0 +1,112 @@
+/** The checkpoints of a stored session: what changed files, when, and for which prompt. */
+
+import type { JournalStep } from '@pawl/agent/journal/steps';
+import type { ChangeSummary } from '@pawl/agent/machine/event';
+import { stateFolder } from '@pawl/agent/platform/environment';
+import { callTitle } from '@pawl/agent/policy/judged-call';
+import type { Manifest } from '@pawl/agent/workspace/checkpoints/manifest';
+import { CheckpointStore, storeFolder } from '@pawl/agent/workspace/checkpoints/store';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { usageStop } from '../settings/flags.js';
+import { findInfo, foldStored } from './stored-sessions.js';
+
+export type FileStep = {
+  /** The sha256 of its manifest. */
+  readonly checkpoint: string;
+  /** The entry with which the changes had ended: from there on they are in the files. */
+  readonly seq: number;
+  /** The entry before the changes began: to go back there takes them back. */
+  readonly from: number;
+  readonly by: 'agent' | 'user' | 'rewind';
+  /** The calls, or what else it was. */
+  readonly title: string;
+  /** The user's words of the turn. */
+  readonly prompt: string;
+  readonly changes: ChangeSummary;
+};
+
+export type FileHistory = {
+  readonly sessionId: string;
+  readonly workspace: string;
+  /** The last entry. */
+  readonly seq: number;
+  /** The oldest first. */
+  readonly steps: readonly FileStep[];
+  /** Sentences about files that can't be taken back. */
+  readonly leftOut: readonly string[];
+  /** Manifests of the steps, in their order; null: no longer stored. */
+  readonly manifests: readonly (Manifest | null)[];
+  readonly store: CheckpointStore;
+};
+
+class HistoryReader {
+  readonly steps: FileStep[] = [];
+  readonly leftOut: string[] = [];
+  readonly #begins = new Map<string, number>();
+  readonly #ends = new Map<string, Pick<FileStep, 'from' | 'seq' | 'title'>>();
+  #prompt = '';
+
+  see({ seq, event, before, state }: JournalStep): void {
+    if (event.type === 'UserInput') this.#prompt = event.text;
+    if (state.name === 'ExecutingTools' && !this.#begins.has(state.batchId))
+      this.#begins.set(state.batchId, seq - 1);
+    if (before.name === 'ExecutingTools' && state.name !== 'ExecutingTools') {
+      const { workspace } = before.session.settings;
+      const titles = before.calls.map(
+        ({ judged }) => `${judged.tool} ${callTitle(judged, workspace)}`,
+      );
+      const from = this.#begins.get(before.batchId) ?? seq - 1;
+      this.#ends.set(before.batchId, { from, seq, title: titles.join('; ') });
+    }
+    if (event.type === 'CheckpointTaken') {
+      const { batchId, checkpoint, by, changes, leftOut } = event;
+      this.leftOut.push(...leftOut);
+      const end = batchId === null ? undefined : this.#ends.get(batchId);
+      const title = by === 'user' ? 'a command of yours' : 'calls of the agent';
+      const place = end ?? { from: seq - 1, seq, title };
+      if (checkpoint !== '') this.#add({ checkpoint, by, changes, ...place });
+    }
+    if (event.type === 'Rewound' && event.checkpoint !== null && before.name === 'Rewinding') {
+      const { checkpoint, changes } = event;
+      this.#add({ checkpoint, by: 'rewind', changes, title: 'a rewind', from: seq - 1, seq });
+    }
+  }
+
+  #add(step: Omit<FileStep, 'prompt'>): void {
+    this.steps.push({ ...step, prompt: this.#prompt });
+  }
+}
+
+/** Throws a `Stop` if there is no such session of the agent. */
+export const readFileHistory = async (prefix: string): Promise<FileHistory> => {
+  const { sessionId, kind } = await findInfo(prefix);
+  if (kind !== 'agent')
+    throw usageStop(
+      `${sessionId} is a run of pawl ask: it has no files. pawl sessions lists others.`,
+    );
+  const reader = new HistoryReader();
+  const { state, seq } = await foldStored(sessionId, undefined, (step) => reader.see(step));
+  const { workspace } = state.session.settings;
+  const store = new CheckpointStore(storeFolder(stateFolder(process.env), workspace));
+  const manifests = await Promise.all(
+    reader.steps.map(({ checkpoint }) => store.manifest(checkpoint)),
+  );
+  const { steps, leftOut } = reader;
+  return { sessionId, workspace, seq, steps, leftOut: [...new Set(leftOut)], manifests, store };
+};
+
+/** How many checkpoints are in the files at an entry. */
+export const stepsUntil = ({ steps }: FileHistory, seq: number): number =>
+  steps.filter((step) => step.seq <= seq).length;
+
+/** Throws a `Stop` if a content that a comparison or a copy needs was removed. */
+export const refusePruned = ({ sessionId, manifests }: FileHistory): void => {
+  const missing = manifests.filter((manifest) => manifest === null).length;
+  if (missing === 0) return;
+  throw new Stop(
+    exitCodes.badInput,
+    'notFound',
+    `${missing} of ${manifests.length} checkpoints of ${sessionId} are no longer stored: they were ` +
+      'removed to save room, or the session comes from elsewhere. pawl checkpoints lists what is kept.',
+  );
+};

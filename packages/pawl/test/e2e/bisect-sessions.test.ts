@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { runInProcess } from './in-process.js';
+import { expectCode, makePlace, sessionOf } from './pawl.js';
+
+/**
+ * Generated sessions with one planted call: `pawl bisect` names it. PAWL_SEED chooses the sessions,
+ * PAWL_BISECTS their number.
+ */
+
+const SESSIONS = Number(process.env.PAWL_BISECTS ?? 4);
+const SEED = Number(process.env.PAWL_SEED ?? 1);
+
+type Random = (below: number) => number;
+
+/** Mulberry32. */
+const createRandom = (seed: number): Random => {
+  let state = seed >>> 0;
+  return (below) => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
+  };
+};
+
+/** Commands that change files, and never what a plant is about. */
+const noise = (random: Random, index: number): string => {
+  const name = `src/f${random(6)}.txt`;
+  const commands = [
+    `echo ${index} >> ${name}`,
+    `rm -f ${name}; echo new ${index} > src/g${random(6)}.txt`,
+    `mkdir -p d${random(3)} && touch d${random(3)}x${index}`,
+    `for f in src/*.txt; do echo ${index} >> "$f"; done`,
+    `mv ${name} src/moved${index}.txt 2>/dev/null || echo ${index} > ${name}`,
+    `ln -sf keep/need.txt link${random(3)}; echo ${index} > at${index}`,
+    `chmod 600 keep/other.txt; echo ${index} > 'a name ${index}'`,
+  ];
+  return commands[random(commands.length)] ?? '';
+};
+
+type Plant = { readonly breaks: string; readonly check: string };
+
+const PLANTS: readonly Plant[] = [
+  { breaks: 'echo BROKEN >> keep/need.txt', check: '! grep -q BROKEN keep/need.txt' },
+  { breaks: 'rm -rf keep', check: 'test -e keep/need.txt' },
+  { breaks: 'chmod 644 keep/run.sh', check: 'test -x keep/run.sh && ./keep/run.sh' },
+  { breaks: 'mv keep/need.txt keep/elsewhere.txt', check: 'grep -q needed keep/need.txt' },
+  { breaks: 'rm keep/run.sh && ln -s /nowhere keep/run.sh', check: 'bash keep/run.sh' },
+];
+
+type Generated = Plant & { readonly commands: readonly string[] };
+
+const generate = (random: Random): Generated => {
+  const plant = PLANTS[random(PLANTS.length)] ?? PLANTS[0];
+  assert.ok(plant);
+  const commands = Array.from({ length: 3 + random(10) }, (_, index) => noise(random, index));
+  const at = random(commands.length + 1);
+  return { ...plant, commands: [...commands.slice(0, at), plant.breaks, ...commands.slice(at)] };
+};
+
+for (let index = 0; index < SESSIONS; index += 1)
+  test(`bisect finds the planted call of generated session ${index + 1}`, async (context) => {
+    const random = createRandom(SEED + index * 7919);
+    const { commands, breaks, check } = generate(random);
+    const place = makePlace(context);
+    for (const folder of ['src', 'keep']) mkdirSync(join(place.workspace, folder));
+    writeFileSync(join(place.workspace, 'keep/need.txt'), 'needed\n');
+    writeFileSync(join(place.workspace, 'keep/other.txt'), 'other\n');
+    writeFileSync(join(place.workspace, 'keep/run.sh'), '#!/bin/sh\nexit 0\n', { mode: 0o755 });
+    const hasGit = random(2) === 0;
+    if (hasGit)
+      for (const words of [
+        ['init', '-q'],
+        ['add', '.'],
+        ['commit', '-qm', 'one'],
+      ])
+        execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...words], {
+          cwd: place.workspace,
+          env: { ...place.environment, GIT_CONFIG_GLOBAL: '/dev/null' },
+        });
+    const replies = [
+      ...commands.map((command) => ({ calls: [{ tool: 'bash', input: { command } }] })),
+      { text: 'Done.' },
+    ];
+    const script = join(place.home, 'script.json');
+    writeFileSync(script, JSON.stringify({ replies }));
+    const turn = ['-p', 'go', '--model', `scripted/${script}`, '--preset', 'auto'];
+    expectCode(await runInProcess(place, turn), 0);
+    const found = await runInProcess(place, ['bisect', sessionOf(place), '--', check]);
+    expectCode(found, 0);
+    const [, call] = /^call: bash (.*)$/m.exec(found.stdout) ?? [];
+    assert.equal(call, breaks, `${commands.join('\n')}\n${found.stdout}\n${found.stderr}`);
+    assert.doesNotMatch(found.stderr, /monotonous|not in the copies/);
+  });

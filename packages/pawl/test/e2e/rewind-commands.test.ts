@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { runInProcess } from './in-process.js';
+import { type Ended, expectCode, makePlace, type Place, sessionOf } from './pawl.js';
+
+/** Commands that take back what a stored session did, without a key and without a network. */
+
+type Call = readonly [tool: string, input: object];
+const bash = (command: string): Call => ['bash', { command }];
+
+/** Runs a turn with one call. `earlier`: the calls of the turns that the conversation has already. */
+const runTurn = async (
+  place: Place,
+  prompt: string,
+  call: Call,
+  earlier: readonly Call[] = [],
+  more: readonly string[] = earlier.length === 0 ? [] : ['-c'],
+): Promise<void> => {
+  const replies = [...earlier, call].flatMap(([tool, input]) => [
+    { calls: [{ tool, input }] },
+    { text: 'Done.' },
+  ]);
+  const script = join(place.home, 'script.json');
+  writeFileSync(script, JSON.stringify({ replies }));
+  const model = ['--model', `scripted/${script}`, '--preset', 'auto'];
+  expectCode(await runInProcess(place, ['-p', prompt, ...model, ...more]), 0);
+};
+
+const git = (place: Place, ...words: readonly string[]): string =>
+  execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...words], {
+    cwd: place.workspace,
+    env: { ...place.environment, GIT_CONFIG_GLOBAL: '/dev/null' },
+    encoding: 'utf8',
+  });
+
+const read = (place: Place, name: string): string =>
+  readFileSync(join(place.workspace, name), 'utf8');
+
+const lines = (ended: Ended): readonly Record<string, unknown>[] =>
+  ended.stdout
+    .trimEnd()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+
+const THIRD = bash('echo three >> src/a.ts');
+
+/** A repository with a session of two turns: a file is written, then `src` is deleted. */
+const makeStory = async (context: TestContext): Promise<Place & { readonly id: string }> => {
+  const place = makePlace(context);
+  mkdirSync(join(place.workspace, 'src'));
+  writeFileSync(join(place.workspace, 'src/a.ts'), 'one\ntwo\n');
+  writeFileSync(join(place.workspace, 'src/b.ts'), 'b\n');
+  git(place, 'init', '-q');
+  git(place, 'add', '.');
+  git(place, 'commit', '-qm', 'one');
+  writeFileSync(join(place.workspace, 'precious.txt'), 'not in git\n');
+  await runTurn(place, 'Add a third line', THIRD);
+  await runTurn(place, 'Clean up', bash('rm -rf src precious.txt && echo x > left.txt'), [THIRD]);
+  return { ...place, id: sessionOf(place) };
+};
+
+test('pawl rewind lists turns and calls with what each changed, goes back, and pawl redo forward', async (context) => {
+  const place = await makeStory(context);
+  const listed = await runInProcess(place, ['rewind', place.id]);
+  expectCode(listed, 0);
+  assert.match(listed.stdout, /Add a third line[\s\S]*\+1 src\/a\.ts/);
+  assert.match(listed.stdout, /Clean up[\s\S]*left\.txt created, 3 files deleted by rm -rf src/);
+  const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
+  const turn = points.find(({ title }) => title === 'Clean up');
+  assert.equal(turn?.kind, 'turn');
+  const at = ['--at', String(turn?.seq)];
+
+  const planned = await runInProcess(place, ['rewind', place.id, ...at, '--dry-run', '--json']);
+  expectCode(planned, 0);
+  const [plan] = lines(planned);
+  assert.equal(plan?.dryRun, true);
+  assert.equal(existsSync(join(place.workspace, 'src')), false, 'a dry run changes nothing');
+
+  const back = await runInProcess(place, ['rewind', place.id.slice(0, -1), ...at, '--json']);
+  expectCode(back, 0);
+  const [report] = lines(back);
+  assert.deepEqual(report?.left, []);
+  assert.deepEqual(report?.changes, plan?.changes);
+  assert.equal(read(place, 'src/a.ts'), 'one\ntwo\nthree\n');
+  assert.equal(read(place, 'precious.txt'), 'not in git\n');
+  assert.equal(existsSync(join(place.workspace, 'left.txt')), false);
+  const shown = await runInProcess(place, ['show', place.id]);
+  assert.doesNotMatch(shown.stdout, /Clean up/);
+
+  expectCode(await runInProcess(place, ['redo', place.id]), 0);
+  assert.deepEqual(
+    readdirSync(place.workspace).filter((name) => name !== '.git'),
+    ['left.txt'],
+  );
+  assert.match((await runInProcess(place, ['show', place.id])).stdout, /Clean up/);
+  const again = await runInProcess(place, ['redo', place.id]);
+  expectCode(again, 2);
+  assert.match(again.stderr, /nothing to go forward to/);
+});
+
+test('pawl rewind takes back files or the conversation alone, and leaves what somebody else changed', async (context) => {
+  const place = await makeStory(context);
+  const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
+  const first = String(points.find(({ kind }) => kind === 'turn')?.seq);
+  writeFileSync(join(place.workspace, 'left.txt'), 'mine now\n');
+  const files = await runInProcess(place, ['rewind', place.id, '--at', first, '--files']);
+  expectCode(files, 1);
+  assert.match(files.stdout, /left\.txt/);
+  assert.match(files.stderr, /--force/);
+  assert.equal(read(place, 'src/a.ts'), 'one\ntwo\n');
+  assert.equal(read(place, 'left.txt'), 'mine now\n');
+  assert.match((await runInProcess(place, ['show', place.id])).stdout, /Clean up/);
+  const words = ['rewind', place.id, '--at', first, '--conversation'];
+  expectCode(await runInProcess(place, words), 0);
+  assert.doesNotMatch((await runInProcess(place, ['show', place.id])).stdout, /Clean up/);
+});
+
+test('bad input of rewind, redo, diff, bisect and fork is refused in words that say what to do', async (context) => {
+  const place = await makeStory(context);
+  const { id } = place;
+  const rows: readonly (readonly [number, RegExp, readonly string[]])[] = [
+    [65, /pawl sessions lists them/, ['rewind', 'nobody']],
+    [2, /--force needs --at SEQ/, ['rewind', id, '--force']],
+    [2, /exclude each other/, ['rewind', id, '--at', '2', '--files', '--conversation']],
+    [2, /leaves them alone/, ['rewind', id, '--at', '2', '--conversation', '--force']],
+    [2, /There is no entry 9999/, ['rewind', id, '--at', '9999']],
+    [2, /whole number above zero/, ['rewind', id, '--at', 'x']],
+    [2, /Name two sessions/, ['diff', id]],
+    [2, /as in --at 12\.\.40/, ['diff', id, '--at', '12']],
+    [2, /after the end/, ['diff', id, '--at', '1..9999']],
+    [2, /earlier one/, ['diff', id, '--at', '9..3']],
+    [2, /-- npm test/, ['bisect', id]],
+    [2, /fails already before the first checkpoint/, ['bisect', id, '--', 'false']],
+    [2, /passes after the last checkpoint/, ['bisect', id, '--', 'true']],
+    [
+      2,
+      /can't be run in a copy of the workspace \(exit code 127\)/,
+      ['bisect', id, '--', 'no-such-program'],
+    ],
+    [2, /lie one in the other/, ['fork', id, '--at', '2', '--worktree', 'inside']],
+    [2, /does not exist/, ['fork', id, '--at', '2', '--worktree', '/nowhere/at/all']],
+  ];
+  for (const [code, words, command] of rows) {
+    const ended = await runInProcess(place, command);
+    assert.equal(ended.code, code, `${command.join(' ')}\n${ended.stdout}\n${ended.stderr}`);
+    assert.match(ended.stderr, words, command.join(' '));
+  }
+});
+
+test('pawl diff --at shows the files between two entries', async (context) => {
+  const place = await makeStory(context);
+  const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
+  const [first, second] = points.filter(({ kind }) => kind === 'turn').map(({ seq }) => seq);
+  const one = await runInProcess(place, ['diff', place.id, '--at', `${first}..${second}`]);
+  expectCode(one, 1);
+  assert.match(one.stdout, /^src\/a\.ts\n[\s\S]*\+three\n/);
+  assert.doesNotMatch(one.stdout, /precious/);
+  const rest = await runInProcess(place, ['diff', place.id, '--at', `${second}..`]);
+  assert.match(rest.stdout, /precious\.txt \(deleted\)[\s\S]*-not in git/);
+  assert.match(rest.stdout, /left\.txt \(created\)[\s\S]*\+x/);
+  expectCode(await runInProcess(place, ['diff', place.id, '--at', '1..2']), 0);
+});
+
+test('pawl fork --worktree has the files as they were, in a worktree without a branch', async (context) => {
+  const place = await makeStory(context);
+  const points = lines(await runInProcess(place, ['rewind', place.id, '--json']));
+  const at = String(points.find(({ title }) => title === 'Clean up')?.seq);
+  const folder = join(place.folder, 'copy');
+  const forked = await runInProcess(place, ['fork', place.id, '--at', at, '--worktree', folder]);
+  expectCode(forked, 0);
+  assert.match(forked.stderr, /files are in .*copy as they were then/);
+  assert.equal(readFileSync(join(folder, 'src/a.ts'), 'utf8'), 'one\ntwo\nthree\n');
+  assert.equal(readFileSync(join(folder, 'precious.txt'), 'utf8'), 'not in git\n');
+  assert.equal(existsSync(join(folder, 'left.txt')), false);
+  assert.equal(existsSync(join(place.workspace, 'src')), false, 'the workspace stays as it is');
+  const status = execFileSync('git', ['status', '--porcelain', '--branch'], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  assert.equal(status, '## HEAD (no branch)\n M src/a.ts\n?? precious.txt\n');
+  const fork = forked.stdout.trim();
+  await runTurn(place, 'Go on', bash('pwd > here.txt'), [THIRD], ['--resume', fork]);
+  assert.equal(readFileSync(join(folder, 'here.txt'), 'utf8').trim(), folder);
+});
+
+test('pawl checkpoints lists what is kept, and --prune removes it', async (context) => {
+  const place = await makeStory(context);
+  const all = await runInProcess(place, ['checkpoints']);
+  expectCode(all, 0);
+  assert.match(all.stdout, new RegExp(`${place.id}.*2 checkpoints`));
+  assert.match(all.stderr, /of at most 4 GB, and 1 GB a workspace/);
+  const one = await runInProcess(place, ['checkpoints', place.id]);
+  assert.match(one.stdout, /bash echo three >> src\/a\.ts: \+1 src\/a\.ts\n/);
+  assert.match(one.stderr, /2 checkpoints, \d+ bytes of contents/);
+  const [found] = lines(await runInProcess(place, ['checkpoints', place.id, '--json']));
+  assert.ok(Array.isArray(found?.checkpoints));
+  const pruned = await runInProcess(place, ['checkpoints', place.id, '--prune']);
+  expectCode(pruned, 0);
+  assert.equal(pruned.stdout.trim(), place.id);
+});
+
+test('pawl bisect names the call after which a command fails', async (context) => {
+  const place = makePlace(context);
+  writeFileSync(join(place.workspace, 'n.txt'), '0\n');
+  const calls = ['1', '2', '7', '8'].map((value) => bash(`echo ${value} > n.txt`));
+  for (const [index, call] of calls.entries())
+    await runTurn(place, `turn ${index + 1}`, call, calls.slice(0, index));
+  const id = sessionOf(place);
+  writeFileSync(join(place.workspace, 'n.txt'), 'mine\n');
+  const found = await runInProcess(place, ['bisect', id, '--', 'test "$(cat n.txt)" -lt 5']);
+  expectCode(found, 0);
+  assert.match(found.stdout, /It fails since seq \d+, and passes after the one at seq \d+\./);
+  assert.match(found.stdout, /call: bash echo 7 > n\.txt\nprompt: turn 3\n[\s\S]*-2\n\+7\n/);
+  assert.doesNotMatch(found.stderr, /monotonous/);
+  assert.equal(read(place, 'n.txt'), 'mine\n');
+  assert.deepEqual(
+    readdirSync(place.folder).filter((name) => name.startsWith('pawl-bisect')),
+    [],
+  );
+});

@@ -1,0 +1,192 @@
+/**
+ * The list of what a rewind can take back, newest first: arrows move, letters filter, Enter
+ * selects. A bar marks what would be taken back with the selected row: all that came later.
+ */
+
+import type { Pressed } from './keys.js';
+import type { Frame } from './live-area.js';
+import { countColumns, cutLine, oneLine, wrapWords } from './paint.js';
+import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
+
+/** `when`: the time of a turn, empty for others, which are indented below it. */
+export type ListedPoint = {
+  readonly kind: 'turn' | 'calls' | 'answer';
+  readonly when: string;
+  readonly text: string;
+  readonly about: string;
+};
+
+export type PointList = {
+  readonly title: string;
+  readonly all: readonly ListedPoint[];
+  /** Index in `all`. */
+  readonly chosen: number;
+  /** Typed letters: only rows that contain them are shown. */
+  readonly words: string;
+};
+
+/** Result of a key: the changed list, or the index of the selected row. */
+type PointListResult =
+  | { readonly kind: 'open'; readonly list: PointList }
+  | { readonly kind: 'taken'; readonly index: number };
+
+export const openPointList = (
+  title: string,
+  all: readonly ListedPoint[],
+  chosen = 0,
+): PointList => ({ title, all, chosen, words: '' });
+
+/** Indices of the rows that contain the typed letters. */
+const matching = ({ all, words }: PointList): readonly number[] =>
+  all.flatMap(({ text, about }, index) =>
+    `${text} ${about}`.toLowerCase().includes(words.toLowerCase()) ? [index] : [],
+  );
+
+/** The list with other letters. The selected row stays selected if it is still shown. */
+const withWords = (list: PointList, words: string): PointList => {
+  const filtered = { ...list, words };
+  const indices = matching(filtered);
+  if (indices.includes(list.chosen)) return filtered;
+  const next = indices.find((index) => index > list.chosen) ?? indices.at(-1);
+  return next === undefined ? filtered : { ...filtered, chosen: next };
+};
+
+const PAGE = 8;
+const STEPS: Readonly<Record<string, number>> = {
+  up: -1,
+  down: 1,
+  pageup: -PAGE,
+  pagedown: PAGE,
+  home: Number.NEGATIVE_INFINITY,
+  end: Number.POSITIVE_INFINITY,
+};
+
+const isShown = (list: PointList): boolean => matching(list).includes(list.chosen);
+
+export const takeAtPoints = (list: PointList, pressed: Pressed): PointListResult => {
+  const same: PointListResult = { kind: 'open', list };
+  if (pressed.kind === 'paste') return same;
+  const { name, text } = pressed.key;
+  if (text !== '') return { kind: 'open', list: withWords(list, list.words + text) };
+  if (name === 'backspace') return { kind: 'open', list: withWords(list, list.words.slice(0, -1)) };
+  if (name === 'enter') return isShown(list) ? { kind: 'taken', index: list.chosen } : same;
+  const step = Object.hasOwn(STEPS, name) ? (STEPS[name] ?? 0) : 0;
+  const indices = matching(list);
+  const at = indices.indexOf(list.chosen);
+  if (step === 0 || at < 0) return same;
+  const next = indices[Math.max(0, Math.min(at + step, indices.length - 1))];
+  return next === undefined ? same : { kind: 'open', list: { ...list, chosen: next } };
+};
+
+/** From this width on, changes stand beside the title; below it, under it. */
+const WIDE_COLUMNS = 70;
+const TIME_COLUMNS = 6;
+
+const padded = (text: Safe, columns: number): Safe =>
+  safe`${text}${safe` `.repeat(Math.max(0, columns - countColumns(text)))}`;
+
+type RowLayout = {
+  readonly columns: number;
+  readonly times: boolean;
+  readonly titleColumns: number;
+};
+
+/** Columns before a title: an answer stands alone; calls are below their turn. */
+const indentOf = ({ kind }: ListedPoint): Safe => (kind === 'calls' ? safe`  ` : safe``);
+
+const flat = (text: string): Safe => oneLine(text, Number.POSITIVE_INFINITY);
+
+const layoutFor = (all: readonly ListedPoint[], columns: number): RowLayout => {
+  const times = all.some(({ when }) => when !== '');
+  const longest = Math.max(
+    0,
+    ...all.map((point) => countColumns(safe`${indentOf(point)}${flat(point.text)}`)),
+  );
+  return { columns, times, titleColumns: Math.min(longest, Math.floor(columns * 0.42)) };
+};
+
+/** The rows of one point, after the mark in front of it. */
+const pointRows = (
+  point: ListedPoint,
+  { columns, times, titleColumns }: RowLayout,
+): readonly Safe[] => {
+  const about = flat(point.about);
+  const indent = indentOf(point);
+  if (columns < WIDE_COLUMNS) {
+    const when = point.when === '' ? safe`` : padded(makeSafe(point.when), TIME_COLUMNS);
+    const title = cutLine(safe`${when}${indent}${flat(point.text)}`, columns);
+    if (about === '') return [title];
+    if (point.kind !== 'answer') return [title, cutLine(safe`${indent}  ${about}`, columns)];
+    return [title, ...wrapWords(about, columns - 2).map((row) => safe`  ${row}`)];
+  }
+  const when = times ? padded(makeSafe(point.when), TIME_COLUMNS) : safe``;
+  const title = padded(cutLine(safe`${indent}${flat(point.text)}`, titleColumns), titleColumns);
+  const left = columns - countColumns(when) - titleColumns - 2;
+  if (point.kind !== 'answer') return [safe`${when}${title}  ${cutLine(about, left)}`];
+  // What an answer does is shown in full.
+  return wrapWords(about, left).map((row, index) =>
+    index === 0 ? safe`${title}  ${row}` : safe`${padded(safe``, titleColumns)}  ${row}`,
+  );
+};
+
+/** The rows of the points around the selected one, at most `room` of them. */
+const around = (
+  blocks: readonly (readonly Safe[])[],
+  chosen: number,
+  room: number,
+): readonly [first: number, end: number] => {
+  const height = (index: number): number => blocks[index]?.length ?? 0;
+  let [first, end] = [chosen, chosen + 1];
+  let left = room - height(chosen);
+  for (;;) {
+    const below = end < blocks.length && height(end) <= left;
+    const above = first > 0 && height(first - 1) <= left;
+    if (!below && !above) return [first, end];
+    if (above && (!below || chosen - first < end - chosen)) left -= height(--first);
+    else left -= height(end++);
+  }
+};
+
+/** How the list looks in a window: at most half of its rows. */
+export const pointListFrame = (
+  list: PointList,
+  window: { readonly columns: number; readonly rows: number },
+  mark: (row: Safe) => Safe,
+): Frame => {
+  const columns = window.columns - 1;
+  const indices = matching(list);
+  const layout = layoutFor(list.all, columns - 2);
+  const room = Math.max(3, Math.floor(window.rows / 2) - 2);
+  const blocks = indices.flatMap((index) => {
+    const point = list.all[index];
+    return point === undefined ? [] : [pointRows(point, layout).slice(0, room)];
+  });
+  const at = indices.indexOf(list.chosen);
+  const [first, end] = at < 0 ? [0, 0] : around(blocks, at, room);
+  const isPart = end - first < indices.length;
+  const place = at >= 0 && isPart ? ` (${at + 1} of ${indices.length})` : '';
+  const typed = makeSafe(`${place} ${list.words}`);
+  const title = cutLine(makeSafe(list.title), Math.max(8, columns - countColumns(typed)));
+  const head = safe`${title}${typed}`;
+  const rows = blocks.slice(first, end).flatMap((block, offset) => {
+    const index = first + offset;
+    const isLater = index < at && list.all[index]?.kind !== 'answer';
+    const sign = index === at ? safe`› ` : isLater ? safe`│ ` : safe`  `;
+    const signed = block.map((row, line) =>
+      joinSafe([line === 0 || isLater ? sign : safe`  `, row]).trimEnd(),
+    );
+    return index === at ? signed.map(mark) : signed;
+  });
+  const hint =
+    columns < WIDE_COLUMNS
+      ? safe`  ↑ ↓ · Enter chooses · Escape closes`
+      : safe`  ↑ ↓ move · type to filter · Enter chooses · Escape closes`;
+  return {
+    rows: [
+      cutLine(head, columns),
+      ...(rows.length === 0 ? [safe`  nothing fits`] : rows),
+      cutLine(hint, columns),
+    ],
+    cursor: { row: 0, column: Math.min(countColumns(head), columns) },
+  };
+};
