@@ -275,7 +275,8 @@ class TrajectoryBuilder {
   see(step: JournalStep): void {
     const { event, before, state } = step;
     this.#countUsage(step);
-    this.#endRequest(event);
+    // a late word of a policy takes back no request that was sent
+    if (event.type !== 'PolicyStopped' || step.diagnostics.length === 0) this.#endRequest(event);
     this.#endCompaction(step);
     if (event.type === 'RewindRequested' || event.type === 'Rewound') this.#rewind(step);
     else this.#addReply(step);

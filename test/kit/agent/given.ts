@@ -8,9 +8,9 @@ import type {
 import type {
   AssistantMessage,
   AssistantPart,
+  Message,
 } from '../../../packages/agent/src/machine/message.js';
 import type { Dimension, Settings } from '../../../packages/agent/src/machine/settings.js';
-import type { Message } from '../../../packages/agent/src/machine/message.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
 import type { Usage } from '../../../packages/agent/src/machine/usage.js';
 import type { JudgedCall } from '../../../packages/agent/src/policy/judged-call.js';

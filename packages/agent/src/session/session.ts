@@ -101,6 +101,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   readonly #performers: Performers;
   /** Whether the next prompt makes a session from elsewhere one of this store. */
   #isForeign: boolean;
+  #rewinds = 0;
 
   constructor(
     journal: Journal,
@@ -270,50 +271,38 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     return { header, seq, entries: () => this.#journal.read(1) };
   }
 
-  async #refuseRewind(): Promise<never> {
-    const { CannotRewind } = await import('./rewind.js');
-    const isFree = this.state.name === 'WaitingForUserInput';
-    throw new CannotRewind(
-      isFree
-        ? 'The conversation cannot go on from there: choose another entry.'
-        : 'A turn has begun meanwhile, or another rewind: stop it first, then take it back.',
-    );
-  }
-
   async #goTo(planned: PlannedRewind): Promise<RewindReport> {
     const { to, direction, conversation, plan, note = null, report } = planned;
     if (plan === null && conversation === null) return report;
-    const rewindId = `rewind-${this.seq + 1}`;
-    const rewound = new Promise<On<'Rewound'> | null>((resolve) => {
-      const unwatch = this.watch(({ event }) => {
-        if (event.type !== 'Rewound' || event.rewindId !== rewindId) return;
+    this.#rewinds += 1; // two may be asked for after one entry
+    const rewindId = `rewind-${this.seq + 1}-${this.#rewinds}`;
+    const { CannotRewind, reportRewind } = await import('./rewind.js');
+    const rewound = new Promise<On<'Rewound'> | null>((resolve, reject) => {
+      const unwatch = this.watch(({ event, diagnostics }) => {
+        if (!('rewindId' in event) || event.rewindId !== rewindId) return;
+        const [refused] = diagnostics;
+        if (event.type === 'RewindRequested' && refused === undefined && plan !== null) return;
         unwatch();
-        resolve(event);
+        if (refused !== undefined)
+          reject(new CannotRewind(`Nothing was taken back: ${refused.why}.`));
+        else resolve(event.type === 'Rewound' ? event : null);
       });
       this.ended.then(
         () => resolve(null),
         () => resolve(null),
       );
     });
-    let isAccepted = false;
-    await this.submit(
-      {
-        type: 'RewindRequested',
-        rewindId,
-        to,
-        direction,
-        ...(conversation === null ? {} : { conversation }),
-        ...(plan === null ? {} : { files: { plan } }),
-        ...(note === null ? {} : { note }),
-      },
-      (accepted) => {
-        isAccepted = accepted;
-      },
-    );
-    if (!isAccepted) await this.#refuseRewind();
-    const done = plan === null ? null : await rewound;
+    const submitted = this.submit({
+      type: 'RewindRequested',
+      rewindId,
+      to,
+      direction,
+      ...(conversation === null ? {} : { conversation }),
+      ...(plan === null ? {} : { files: { plan } }),
+      ...(note === null ? {} : { note }),
+    });
+    const [done] = await Promise.all([rewound, submitted]);
     if (done === null) return report;
-    const { reportRewind } = await import('./rewind.js');
     return reportRewind(to, report.messages, done);
   }
 

@@ -41,12 +41,7 @@ const all = ({ before, last, late }: (typeof answersTo)[Action['type']]) => [
 ];
 
 /** What a user says, unasked too, and hooks of a user, which may run for a request that is over. */
-const OF_USERS: readonly string[] = [
-  'UserInput',
-  'CancelTool',
-  'UserHooksRan',
-  'RewindRequested',
-];
+const OF_USERS: readonly string[] = ['UserInput', 'CancelTool', 'UserHooksRan', 'RewindRequested'];
 
 const folder = new URL('../../../../test/traces/', import.meta.url);
 /** Pairs of an action and an event with its id that came after it and was not ignored. */

@@ -1,6 +1,8 @@
 import { ok, strictEqual } from 'node:assert';
 import { deepStrictEqual } from 'node:assert/strict';
 import { test } from 'node:test';
+import * as g from '../../../../test/kit/agent/given.js';
+import { bring } from '../../../../test/kit/agent/walker.js';
 import {
   addReply,
   addTexts,
@@ -41,4 +43,45 @@ test('in a settled conversation each call of a running batch has a result', () =
   const messages = messagesOf(settledConversation(state));
   strictEqual(messages.length, 3);
   ok(messages[2]?.parts.some((part) => part.type === 'result' && part.callId === 'a'));
+});
+
+test('a rewind that leads to no whole conversation, or names nothing, changes nothing', () => {
+  const walker = bring('W long');
+  const before = walker.state();
+  const kept = (count: number) => ({ kept: count, messages: [], contextTokens: 0 });
+  const { conversation: _, ...nothing } = g.rewind();
+  const twice = { ...kept(1), messages: messagesOf(before.session.conversation).slice(0, 1) };
+  for (const request of [
+    { ...g.rewind('plan-1'), conversation: kept(7) },
+    { ...g.rewind('plan-1'), conversation: twice },
+    nothing,
+  ]) {
+    const { state, actions, diagnostics } = walker.send(request);
+    strictEqual(state, before);
+    deepStrictEqual([actions, diagnostics[0]?.kind], [[], 'fault']);
+  }
+});
+
+test('the state names the plan before a file changes, and a resumed session goes on with it', () => {
+  const restore = { type: 'RestoreFiles', rewindId: 'rewind-1', plan: 'plan-1' };
+  const walker = bring('W long');
+  const first = walker.send({ ...g.rewind('plan-1') });
+  ok(first.state.name === 'Rewinding' && first.state.plan === 'plan-1');
+  deepStrictEqual(first.actions, [restore]);
+  deepStrictEqual(walker.send(g.resumed).actions, [restore]);
+  strictEqual(walker.send(g.rewound()).state.name, 'WaitingForUserInput');
+});
+
+test('what is typed meanwhile is queued; usage, settings and grants stay', () => {
+  const walker = bring('W long');
+  const { usage, settings, grants } = walker.state().session;
+  walker.send(g.rewind('plan-1'), g.input('meanwhile'));
+  const { session } = walker.send(g.rewound()).state;
+  strictEqual(messagesOf(session.conversation).length, 0);
+  deepStrictEqual(
+    session.queue.map(({ text }) => text),
+    ['meanwhile'],
+  );
+  deepStrictEqual([session.usage, session.settings, session.grants], [usage, settings, grants]);
+  deepStrictEqual(session.notes, ['a.ts is as it was']);
 });

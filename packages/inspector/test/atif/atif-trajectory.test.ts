@@ -165,6 +165,50 @@ test('so do the golden traces', () => {
   }
 });
 
+test('what is taken back stays as it was, and what comes again follows as a copy', () => {
+  const walker = walk(begun({}));
+  walker.send(g.begin, g.input('one'), g.says('First.'), g.input('two'), g.says('Second.'));
+  const messages = messagesOf(walker.state().session.conversation);
+  const back = { kept: 2, messages: [], contextTokens: 0 };
+  const forward = { kept: 2, messages: messages.slice(2), contextTokens: 0 };
+  walker.send({ ...g.rewind('plan-1'), conversation: back }, g.rewound());
+  walker.send({ ...g.rewind(), direction: 'forward', conversation: forward });
+  // a journal is read from JSON: the messages that come again are other objects
+  const events = walker.events().map((event): Event => JSON.parse(JSON.stringify(event)));
+  const session = sessionFrom(begun({}), events);
+  checkPlayed(session);
+  assert.deepEqual(
+    exportPlayed(session)
+      .steps.slice(1)
+      .map(({ source, message, is_copied_context, extra }) => [
+        source,
+        message,
+        is_copied_context ?? false,
+        extra?.rewind ?? null,
+      ]),
+    [
+      ['user', 'one', false, null],
+      ['agent', 'First.', false, null],
+      ['user', 'two', false, null],
+      ['agent', 'Second.', false, null],
+      [
+        'system',
+        'The user went to entry 0 of the session: conversation and files.',
+        false,
+        { to: 0, removed_messages: 2, changed_files: 0 },
+      ],
+      [
+        'system',
+        'The user went to entry 0 of the session: conversation.',
+        false,
+        { to: 0, removed_messages: 0 },
+      ],
+      ['user', 'two', true, null],
+      ['agent', 'Second.', true, null],
+    ],
+  );
+});
+
 type Example = {
   readonly name: string;
   readonly settings?: SettingsPatch;

@@ -30,9 +30,16 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import { pathErrorText } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { workspaceRefusal } from '@pawl/agent/session/create-agent';
+import { CannotRewind } from '@pawl/agent/session/rewind';
 import type { AcpHost } from './acp-host.js';
 import { AcpSession, BadOption, TurnFailed } from './acp-session.js';
 import { BadPrompt } from './prompt-blocks.js';
+import {
+  readRewindParameters,
+  readSessionId,
+  rewindMethods,
+  timelineAnswer,
+} from './rewind-requests.js';
 import type { Client, ClientFeatures } from './session-updates.js';
 
 const initializeResponse = (version: string): InitializeResponse => ({
@@ -43,6 +50,7 @@ const initializeResponse = (version: string): InitializeResponse => ({
     promptCapabilities: { image: true, embeddedContext: true },
     mcpCapabilities: { http: true, sse: false },
     sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
+    _meta: { pawl: { rewind: { methods: Object.values(rewindMethods) } } },
   },
   authMethods: [],
 });
@@ -191,6 +199,37 @@ const addOthers = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
     )
     .onNotification('session/cancel', ({ params }) => sessions.cancel(params.sessionId));
 
+/** Extension: what was done is taken back, and comes again. */
+const addRewinds = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
+  app
+    .onRequest(
+      rewindMethods.timeline,
+      readSessionId,
+      answering(host, async ({ params }) =>
+        timelineAnswer(await sessions.get(params.sessionId).timeline()),
+      ),
+    )
+    .onRequest(
+      rewindMethods.plan,
+      readRewindParameters,
+      answering(host, ({ params }) => sessions.get(params.sessionId).planRewind(params.request)),
+    )
+    .onRequest(
+      rewindMethods.rewind,
+      readRewindParameters,
+      answering(host, ({ params }) => sessions.get(params.sessionId).rewind(params.request)),
+    )
+    .onRequest(
+      rewindMethods.redo,
+      readSessionId,
+      answering(host, ({ params }) => sessions.get(params.sessionId).redo()),
+    )
+    .onRequest(
+      rewindMethods.undoCompaction,
+      readSessionId,
+      answering(host, ({ params }) => sessions.get(params.sessionId).undoCompaction()),
+    );
+
 type AcpStreams = {
   readonly output: WritableStream<Uint8Array>;
   readonly input: ReadableStream<Uint8Array>;
@@ -202,7 +241,10 @@ export const serveClient = (host: AcpHost, { output, input }: AcpStreams): AcpCo
   const { stream, afterAnswer } = hookAnswers(ndJsonStream(output, input));
   const features = { notices: false, compaction: false, forms: false };
   const connected: Connected = { host, sessions, features, afterAnswer };
-  const app = addOthers(addOpenings(agent({ name: 'pawl' }), connected), connected);
+  const app = [addOpenings, addOthers, addRewinds].reduce(
+    (built, add) => add(built, connected),
+    agent({ name: 'pawl' }),
+  );
   const connection = app.connect(stream);
   const closed = connection.closed.then((): unknown => connection.signal.reason);
   return { closed, ended: closed.then(() => sessions.closeAll()), close: () => connection.close() };
@@ -414,8 +456,10 @@ const INTERNAL = -32603;
 /** Errors with words for the user. `data` says the kind of a failed turn. */
 const errorFor = (host: AcpHost, error: unknown): RequestError => {
   if (error instanceof RequestError) return error;
-  if (error instanceof BadParameters || error instanceof BadPrompt || error instanceof BadOption)
-    return new RequestError(INVALID_PARAMS, error.message);
+  const isRefusal = [BadParameters, BadPrompt, BadOption, CannotRewind].some(
+    (kind) => error instanceof kind,
+  );
+  if (isRefusal && error instanceof Error) return new RequestError(INVALID_PARAMS, error.message);
   if (error instanceof UnknownSession)
     return new RequestError(NOT_FOUND, error.message, { sessionId: error.sessionId });
   if (error instanceof TurnFailed)

@@ -25,6 +25,7 @@ import {
   createApprovals,
 } from '@pawl/agent/session/approvals';
 import type { Session } from '@pawl/agent/session/create-agent';
+import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
 import { usageBetween } from '@pawl/agent/session/session';
 import {
   aboutPresets,
@@ -288,6 +289,35 @@ export class AcpSession {
     const { effort = 'auto' } = (await session.state()).session.settings;
     const note = id === 'mode' ? null : effortNote(await session.model(), effort);
     if (note !== null) this.tell(note);
+  }
+
+  async timeline(): Promise<readonly RewindPoint[]> {
+    return (await this.#live.current()).timeline();
+  }
+
+  async planRewind(request: RewindRequest): Promise<RewindReport> {
+    return (await this.#live.current()).planRewind(request);
+  }
+
+  /** `prompt`: the text of the turn that was taken back, to be edited; null for others. */
+  async rewind(request: RewindRequest): Promise<RewindReport & { readonly prompt: string | null }> {
+    const session = await this.#live.current();
+    const points = request.conversation === false ? [] : await session.timeline();
+    const report = await session.rewind(request);
+    await this.#outbox.flushed();
+    return { ...report, prompt: points.find(({ seq }) => seq === request.at)?.text ?? null };
+  }
+
+  async redo(): Promise<RewindReport> {
+    const report = await (await this.#live.current()).redo();
+    await this.#outbox.flushed();
+    return report;
+  }
+
+  async undoCompaction(): Promise<RewindReport> {
+    const report = await (await this.#live.current()).undoCompaction();
+    await this.#outbox.flushed();
+    return report;
   }
 
   async close(): Promise<void> {

@@ -19,6 +19,7 @@ import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';
+import { createRewoundNotes } from '@pawl/terminal/rewind-words';
 import {
   createJudgedCalls,
   type JudgedCalls,
@@ -82,8 +83,8 @@ export const usageUpdate = (state: State): SessionUpdate => {
   };
 };
 
-/** Notices that tell the client what it has just done itself. */
-const KNOWN_TO_CLIENT: ReadonlySet<string> = new Set(['queued', 'cancelled']);
+/** Notices that tell the client what it has just done itself, or that have words of their own. */
+const KNOWN_TO_CLIENT: ReadonlySet<string> = new Set(['queued', 'cancelled', 'rewound']);
 
 type UpdateParts = {
   readonly workspace: string;
@@ -99,6 +100,7 @@ export class SessionUpdates {
   readonly #parts: UpdateParts;
   readonly #calls: JudgedCalls;
   readonly #progress: ToolProgress;
+  readonly #rewinds = createRewoundNotes();
   #title: UpdateParts['title'];
   /** The text of a replayed reply. The reasoning before it comes with the next entry. */
   #heldText: Stepped | null = null;
@@ -190,6 +192,11 @@ export class SessionUpdates {
         status: 'in_progress',
       });
     for (const action of actions) this.#showAction(action, stepped);
+    const rewound = this.#rewinds.see(stepped);
+    if (rewound !== '') {
+      this.#tell(rewound, 'info');
+      this.#push(usageUpdate(state));
+    }
     if (event.type === 'CompactionCompleted' && path.length > 0)
       this.#showCompaction(event.compactionId, 'completed', {
         summary: [{ type: 'text', text: event.summary }],

@@ -42,13 +42,17 @@ export const faultIn = (name: string, value: unknown): string | null => {
     : `no ${name}: ${z.prettifyError(checked.error)} in ${JSON.stringify(value)}`;
 };
 
-/** Why the body of a message does not fit its method; null if it does. `side` is who answers the method. */
+/**
+ * Why the body of a message does not fit its method; null if it does, or if the method is an extension. `side` is who
+ * answers the method.
+ */
 export const bodyFault = (
   side: 'agent' | 'client' | 'protocol',
   method: string,
   part: Part,
   body: unknown,
 ): string | null => {
+  if (method.startsWith('_')) return null;
   const found = Object.entries(schema.$defs).find(
     ([name, definition]) =>
       definition['x-method'] === method && definition['x-side'] === side && name.endsWith(part),

@@ -4,7 +4,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { runInProcess } from './in-process.js';
-import { type Ended, expectCode, makePlace, type Place, sessionOf } from './pawl.js';
+import {
+  type Ended,
+  expectCode,
+  makePlace,
+  type Place,
+  sessionOf,
+  startPawl,
+  uniqueSleep,
+  until,
+} from './pawl.js';
 
 /** Commands that take back what a stored session did, without a key and without a network. */
 
@@ -221,4 +230,23 @@ test('pawl bisect names the call after which a command fails', async (context) =
     readdirSync(place.folder).filter((name) => name.startsWith('pawl-bisect')),
     [],
   );
+});
+
+test('a rewind stops a turn that was killed, and takes its changes back', async (context) => {
+  const place = makePlace(context);
+  writeFileSync(join(place.workspace, 'a.txt'), 'a\n');
+  const command = `rm a.txt; echo b > b.txt; sleep ${uniqueSleep(context)}`;
+  const script = join(place.home, 'script.json');
+  const replies = [{ calls: [{ tool: 'bash', input: { command } }] }, { text: 'Done.' }];
+  writeFileSync(script, JSON.stringify({ replies }));
+  const model = ['--model', `scripted/${script}`, '--preset', 'auto'];
+  const running = startPawl(place, ['-p', 'go', ...model]);
+  await until('the command', () => existsSync(join(place.workspace, 'b.txt')));
+  running.child.kill('SIGKILL');
+  await running.ended;
+  const back = await runInProcess(place, ['rewind', sessionOf(place), '--at', '0']);
+  expectCode(back, 0);
+  assert.match(back.stderr, /was interrupted: it is stopped now/);
+  assert.deepEqual(readdirSync(place.workspace), ['a.txt']);
+  assert.equal(read(place, 'a.txt'), 'a\n');
 });

@@ -34,9 +34,6 @@ export type FileEntry = {
   readonly target?: string;
 };
 
-/** By name: bytes as latin1, relative to the workspace. */
-export type Names = ReadonlyMap<string, FileEntry>;
-
 export type Listing = {
   readonly names: readonly string[];
   /** Blobs of the index, by name, of files that are as there; null: no repository. */
