@@ -632,9 +632,8 @@ const equip = async (
     ? createLateCheckpoints({ workspace, sessionId, environment })
     : null;
   const findLosses = createLossFinder(checkpoints, environment);
-  const files = createFileMemory();
+  const [files, jobs] = [createFileMemory(), createJobs()];
   const findDiscarded = createDiscardedFinder(files, environment);
-  const jobs = createJobs();
   const userHooks =
     hooks.length === 0
       ? null

@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { callTools, hang, rawCall, say, testModel } from '../../../../test/kit/runtime/stage.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
@@ -63,6 +64,7 @@ const openWith = async (
   mkdirSync(workspace);
   process.env.XDG_STATE_HOME = state;
   makeRepository(workspace);
+  await wait(50); // longer than a tick of the times of files
   const agent = createAgent({
     model: testModel(...answers),
     journals: fileJournals({ folder: path.join(state, 'pawl') }),
@@ -261,6 +263,22 @@ test('what several calls of one reply changed is taken back together', async (co
     names.map((name) => text(workspace, name)),
     ['three\n', 'made\nmore\n', 'again\n', 'b\nc\n'],
   );
+});
+
+test('a folder that was moved, before another command of the reply, goes back', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    callTools(
+      rawCall('1', 'bash', { command: 'mv src lib' }),
+      rawCall('2', 'bash', { command: 'echo > other.txt' }),
+    ),
+    say('done'),
+  );
+  await session.prompt('first');
+  assert.equal(text(workspace, 'lib/dirty.ts'), 'dirty\n');
+  await session.rewind({ at: 0 });
+  assert.equal(existsSync(path.join(workspace, 'lib')), false);
+  assert.equal(text(workspace, 'src/dirty.ts'), 'dirty\n');
 });
 
 test('of two rewinds at once one is refused, and none waits for ever', async (context) => {

@@ -30,6 +30,7 @@ export type FileEntry = {
   /** Empty: it has to be read again. */
   readonly stamp: string;
   readonly changedAtMs: number;
+  readonly inode: string;
   /** Of a link. */
   readonly target?: string;
 };
@@ -70,6 +71,7 @@ export const lookAt = (workspace: string, name: string): FileEntry | null => {
     bytes: Number(size),
     stamp: isYoung ? '' : `${mtimeNs} ${ctimeNs} ${ino} ${size} ${mode}`,
     changedAtMs,
+    inode: String(ino),
   };
   if (status.isFile()) return { kind: 'file', ...common };
   if (status.isDirectory()) return { kind: 'folder', ...common };

@@ -176,13 +176,25 @@ class SessionCheckpoints implements Checkpoints {
   ): Promise<readonly PathChange[]> {
     const listing = named === null ? await this.#list() : null;
     const names = named ?? listing?.names ?? [];
-    const changes = await this.#changesIn(names, listing !== null, (entry) => {
-      if (entry === null) return true; // nothing tells when it went
-      const { changedAtMs } = entry;
-      return changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs;
-    });
+    const isInTime = ({ changedAtMs }: FileEntry): boolean =>
+      changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs;
+    // nothing tells when a file went
+    const changes = await this.#changesIn(
+      names,
+      listing !== null,
+      (name, entry) => entry === null || isInTime(entry) || this.#wasMoved(name, isInTime),
+    );
     if (listing !== null) this.#listing = listing;
     return changes;
+  }
+
+  /** Whether it came with a folder that was moved: the times of what is in it stay. */
+  #wasMoved(name: string, isInTime: (folder: FileEntry) => boolean): boolean {
+    return foldersAround([name]).some((folder) => {
+      const entry = lookAt(this.#place.workspace, folder);
+      if (entry === null || !isInTime(entry)) return false;
+      return this.#known.get(folder)?.entry.inode !== entry.inode;
+    });
   }
 
   /** The calls of a process that was killed before their checkpoint was in the journal. */
@@ -321,9 +333,11 @@ class SessionCheckpoints implements Checkpoints {
 
   /** Whether an earlier call of the batch may have changed it: the checkpoint will tell. */
   #isOurs(name: string): boolean {
-    if (this.#ranFromMs === null) return false;
+    const ranFromMs = this.#ranFromMs;
+    if (ranFromMs === null) return false;
+    const isInTime = ({ changedAtMs }: FileEntry): boolean => changedAtMs >= ranFromMs - TICK_MS;
     const entry = lookAt(this.#place.workspace, name);
-    return entry === null || entry.changedAtMs >= this.#ranFromMs - TICK_MS;
+    return entry === null || isInTime(entry) || this.#wasMoved(name, isInTime);
   }
 
   /** Whether it would be known if it had been there at the last scan: git may ignore it. */
@@ -338,7 +352,7 @@ class SessionCheckpoints implements Checkpoints {
   async #changesIn(
     names: readonly string[],
     isWhole: boolean,
-    isOurs: (entry: FileEntry | null) => boolean,
+    isOurs: (name: string, entry: FileEntry | null) => boolean,
   ): Promise<readonly PathChange[]> {
     const { workspace } = this.#place;
     const entries = isWhole
@@ -358,10 +372,11 @@ class SessionCheckpoints implements Checkpoints {
     });
     const ours: (readonly [string, FileEntry | null])[] = [
       ...gone.map((name) => [name, null] as const),
-      ...changed.filter(([, entry]) => isOurs(entry)),
+      ...changed.filter(([name, entry]) => isOurs(name, entry)),
     ];
-    await this.#fetchBlobs(ours.map(([name]) => name));
-    for (const [name, entry] of changed) if (!isOurs(entry)) await this.#note(name);
+    const oursNames = new Set(ours.map(([name]) => name));
+    await this.#fetchBlobs([...oursNames]);
+    for (const [name] of changed) if (!oursNames.has(name)) await this.#note(name);
     const changes: PathChange[] = [];
     for (const [name] of ours) {
       const before = this.#stateBefore(name);
@@ -518,7 +533,8 @@ class SessionCheckpoints implements Checkpoints {
   async #readRunning(): Promise<RunningCalls | null> {
     try {
       const text = await readFile(this.#store.callsFile(this.#place.sessionId), 'utf8');
-      return JSON.parse(text) as RunningCalls;
+      const running: RunningCalls = JSON.parse(text);
+      return running;
     } catch {
       return null; // no call ran, or none had changed anything yet
     }
