@@ -92,7 +92,7 @@ type RowLayout = {
 };
 
 /** Columns before a title: an answer stands alone; calls are below their turn. */
-const indentOf = ({ kind }: ListedPoint): Safe => (kind === 'calls' ? safe`  ` : safe``);
+const getIndent = ({ kind }: ListedPoint): Safe => (kind === 'calls' ? safe`  ` : safe``);
 
 const flat = (text: string): Safe => oneLine(text, Number.POSITIVE_INFINITY);
 
@@ -100,7 +100,7 @@ const layoutFor = (all: readonly ListedPoint[], columns: number): RowLayout => {
   const times = all.some(({ when }) => when !== '');
   const longest = Math.max(
     0,
-    ...all.map((point) => countColumns(safe`${indentOf(point)}${flat(point.text)}`)),
+    ...all.map((point) => countColumns(safe`${getIndent(point)}${flat(point.text)}`)),
   );
   return { columns, times, titleColumns: Math.min(longest, Math.floor(columns * 0.42)) };
 };
@@ -111,7 +111,7 @@ const pointRows = (
   { columns, times, titleColumns }: RowLayout,
 ): readonly Safe[] => {
   const about = flat(point.about);
-  const indent = indentOf(point);
+  const indent = getIndent(point);
   if (columns < WIDE_COLUMNS) {
     const when = point.when === '' ? safe`` : padded(makeSafe(point.when), TIME_COLUMNS);
     const title = cutLine(safe`${when}${indent}${flat(point.text)}`, columns);

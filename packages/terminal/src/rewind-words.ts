@@ -27,14 +27,14 @@ const totalLines = (files: readonly ChangedPath[], count: number): string => {
   return lineCounts({ path: '', change: 'changed', added: sum('added'), removed: sum('removed') });
 };
 
-const filesOf = ({ files }: ChangeSummary, change: Change): readonly ChangedPath[] =>
+const listFiles = ({ files }: ChangeSummary, change: Change): readonly ChangedPath[] =>
   files.filter((file) => file.change === change);
 
 export const countFiles = ({ created, changed, deleted }: ChangeSummary): number =>
   created + changed + deleted;
 
 const changedText = (changes: ChangeSummary): string => {
-  const files = filesOf(changes, 'changed');
+  const files = listFiles(changes, 'changed');
   const count = changes.changed;
   if (count === 0) return '';
   if (count <= NAMED_MAX && files.length === count)
@@ -49,7 +49,7 @@ const changedText = (changes: ChangeSummary): string => {
 const countedText = (changes: ChangeSummary, change: Change, words: string): string => {
   const count = changes[change];
   if (count === 0) return '';
-  const [first] = filesOf(changes, change);
+  const [first] = listFiles(changes, change);
   return `${count === 1 && first !== undefined ? shownPath(first.path) : plural(count, 'file')} ${words}`;
 };
 
@@ -75,7 +75,7 @@ type ChangePoint = {
 };
 
 /** The calls of a turn, in a timeline in any order. */
-const callsOfTurn = <P extends ChangePoint>(turn: P, points: readonly P[]): readonly P[] => {
+const findCalls = <P extends ChangePoint>(turn: P, points: readonly P[]): readonly P[] => {
   const nextTurn = Math.min(
     ...points.filter(({ kind, seq }) => kind === 'turn' && seq > turn.seq).map(({ seq }) => seq),
   );
@@ -95,7 +95,7 @@ const shortTitle = (title: string): string => {
 
 /** The calls that deleted all that the turn has deleted; empty if they are not one. */
 const deletingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): string => {
-  const deleting = callsOfTurn(turn, points).filter(
+  const deleting = findCalls(turn, points).filter(
     ({ changes }) => changes !== null && changes.deleted > 0,
   );
   const [first, ...more] = deleting;
@@ -183,7 +183,7 @@ export type RewoundNotes = {
   see(stepped: Stepped): string;
 };
 
-const noteOf = (
+const describeStep = (
   before: State,
   { event, state, diagnostics }: Stepped,
   direction: DoneRewind['direction'],
@@ -217,7 +217,7 @@ export const createRewoundNotes = (): RewoundNotes => {
     see(stepped) {
       const { event, state } = stepped;
       if (event.type === 'RewindRequested') ({ direction } = event);
-      const text = before === null ? '' : noteOf(before, stepped, direction);
+      const text = before === null ? '' : describeStep(before, stepped, direction);
       before = state;
       return text === '' || direction === 'forward' ? text : `${text} · forward again: /redo`;
     },

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { systemClock } from '@pawl/agent/platform/clock';
 import { createEmulator } from '../../../test/kit/terminal/screen.js';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
-import { fakeClock } from '../../pawl/src/testing.js';
 import { createLiveArea } from '../src/live-area.js';
 import { openPointList, type PointList, pointListFrame, takeAtPoints } from '../src/rewind-list.js';
 import { type Safe, safe } from '../src/safe-text.js';
@@ -115,7 +115,7 @@ for (const [columns, rows] of [
       const area = createLiveArea({
         write: screen.write,
         size: screen.size,
-        clock: fakeClock(1),
+        clock: systemClock,
         reflow: 'aboveCursor',
       });
       const frame = pointListFrame(open, { columns, rows }, (row: Safe) => row);

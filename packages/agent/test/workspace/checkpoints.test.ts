@@ -93,6 +93,12 @@ const tree = (folder: string): string => {
   return lines.sort().join('\n');
 };
 
+const moveAside = (folder: string, place: string, random: Random): void => {
+  const target = path.join(folder, `moved-${random.below(5)}`);
+  rmSync(target, { recursive: true, force: true });
+  renameSync(place, target);
+};
+
 const change = (folder: string, random: Random): unknown => {
   const name = random.pick(NAMES);
   const place = path.join(folder, name);
@@ -103,7 +109,7 @@ const change = (folder: string, random: Random): unknown => {
     case 1:
       return rmSync(place, { recursive: true, force: true });
     case 2:
-      return exists ? renameSync(place, path.join(folder, `moved-${random.below(5)}`)) : null;
+      return exists ? moveAside(folder, place, random) : null;
     case 3:
       return exists && lstatSync(place).isFile()
         ? chmodSync(place, random.pick([0o600, 0o755, 0o644]))

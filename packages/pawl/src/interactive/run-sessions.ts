@@ -374,7 +374,7 @@ const runSession = async (
   const closer = createSessionCloser(opened.session);
   const leaving = new AbortController();
   const state = await opened.session.state();
-  const shellOutputs = new ShellOutputs();
+  const outputs = new ShellOutputs();
   const context: SlashCommandContext = {
     session: opened.session,
     workspace: opened.settings.workspace,
@@ -388,15 +388,14 @@ const runSession = async (
     paste: createPaste(() => context, terminal, leaving.signal),
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
     quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
-    typedText: (text) => shellOutputs.typedText(text),
-    takeBackText: (text) => shellOutputs.detach(text),
+    ...{ typedText: outputs.typedText.bind(outputs), takeBackText: outputs.detach.bind(outputs) },
   };
   const parts = {
     ...{ area: screen.area, look, clock, composer },
     rows: () => screen.size().rows,
     servers: () => opened.servers?.waitsFor() ?? [],
   };
-  const handlers = createViewHandlers(context, closer, options, shellOutputs);
+  const handlers = createViewHandlers(context, closer, options, outputs);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
   opened.servers?.answerWith((question, signal) => view.serverForms.ask(question, signal));
   const ticking = createTicker(() => view.redraw());

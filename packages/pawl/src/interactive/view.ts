@@ -90,7 +90,7 @@ export class InteractiveView {
   #picking: OpenList | null = null;
   /** Keys for a list that is about to open; null if none is. */
   #early: Pressed[] | null = null;
-  /** The text that a rewind has put into the line: while it is unchanged, the line counts as free. */
+  /** The text that a rewind has put into the line. Unchanged, the line counts as free. */
   #rewound = '';
   /**
    * Texts sent while the session worked. Each is printed when its event arrives, below the output
@@ -175,7 +175,7 @@ export class InteractiveView {
     });
   }
 
-  /** Runs `work`, which opens lists one after the other. Keys that come before a list wait for it. */
+  /** Runs `work`, which opens lists one after the other. Keys before a list wait for it. */
   async withLists(work: () => Promise<void>): Promise<void> {
     this.#early = [];
     try {

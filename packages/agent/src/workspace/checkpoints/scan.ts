@@ -71,7 +71,7 @@ export const lookAt = (workspace: string, name: string): FileEntry | null => {
     bytes: Number(size),
     stamp: isYoung ? '' : `${mtimeNs} ${ctimeNs} ${ino} ${size} ${mode}`,
     changedAtMs,
-    inode: String(ino),
+    inode: `${ino}`,
   };
   if (status.isFile()) return { kind: 'file', ...common };
   if (status.isDirectory()) return { kind: 'folder', ...common };
@@ -213,17 +213,18 @@ export class WorkspaceLister {
       const name = inside(listed);
       if (name !== null && !name.endsWith('/')) names.add(name);
     }
-    const clean = wantsClean ? await this.#listClean(repository, scope, inside) : null;
+    const clean = wantsClean ? await this.#listClean(repository, names, scope, inside) : null;
     return { names: [...names], clean, limit: null };
   }
 
   /** Files whose bytes are those of their blob in the index. */
   async #listClean(
     repository: Repository,
+    names: ReadonlySet<string>,
     scope: readonly string[],
     inside: (name: string) => string | null,
   ): Promise<ReadonlyMap<string, string>> {
-    const conversion = await findConversion(repository);
+    const conversion = findConversion(repository, this.#place.workspace, names);
     if (conversion === 'any') return new Map();
     const clean = new Map<string, string>();
     const staged = await repository.run(['ls-files', '-z', '-s', '-v', ...scope], OPTIONS);
@@ -259,15 +260,21 @@ export class WorkspaceLister {
 }
 
 /** How git may store files in another form than the working tree has them. */
-const findConversion = async (repository: Repository): Promise<'none' | 'lineEnds' | 'any'> => {
-  const words = ['ls-files', '-z', '--cached', '--others'];
-  const patterns = ['--', ':(glob)**/.gitattributes'];
-  const listed = split((await repository.run([...words, ...patterns], OPTIONS)).output);
-  const files = listed.map((name) => path.join(repository.top, showName(name)));
-  const own = path.join(repository.shared, 'info', 'attributes');
+const findConversion = (
+  { top, shared, config }: Repository,
+  workspace: string,
+  names: Iterable<string>,
+): 'none' | 'lineEnds' | 'any' => {
+  const files: string[] = [];
+  for (const name of names)
+    if (/(^|\/)\.gitattributes$/.test(name)) files.push(path.join(workspace, showName(name)));
+  for (let folder = workspace; folder !== top && folder !== '/'; ) {
+    folder = path.dirname(folder);
+    files.push(path.join(folder, '.gitattributes'));
+  }
+  const own = path.join(shared, 'info', 'attributes');
   const text = [...files, own].map((file) => readTextOrEmptySync(file, ATTRIBUTES_BYTES_MAX));
   if (text.some((one) => /\b(filter|ident|working-tree-encoding)\b/.test(one))) return 'any';
-  const { config } = repository;
   const isConverting = config.has('core.autocrlf') || config.has('core.eol');
   return isConverting || text.some((one) => /\b(text|eol|crlf)\b/.test(one)) ? 'lineEnds' : 'none';
 };

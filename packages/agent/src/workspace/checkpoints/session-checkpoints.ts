@@ -178,12 +178,7 @@ class SessionCheckpoints implements Checkpoints {
     const names = named ?? listing?.names ?? [];
     const isInTime = ({ changedAtMs }: FileEntry): boolean =>
       changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs;
-    // nothing tells when a file went
-    const changes = await this.#changesIn(
-      names,
-      listing !== null,
-      (name, entry) => entry === null || isInTime(entry) || this.#wasMoved(name, isInTime),
-    );
+    const changes = await this.#changesIn(names, listing !== null, isInTime);
     if (listing !== null) this.#listing = listing;
     return changes;
   }
@@ -352,7 +347,7 @@ class SessionCheckpoints implements Checkpoints {
   async #changesIn(
     names: readonly string[],
     isWhole: boolean,
-    isOurs: (name: string, entry: FileEntry | null) => boolean,
+    isOurs: (entry: FileEntry) => boolean,
   ): Promise<readonly PathChange[]> {
     const { workspace } = this.#place;
     const entries = isWhole
@@ -370,15 +365,15 @@ class SessionCheckpoints implements Checkpoints {
       const known = this.#known.get(name)?.entry;
       return stamp === '' || known === undefined || known.stamp !== stamp;
     });
-    const ours: (readonly [string, FileEntry | null])[] = [
-      ...gone.map((name) => [name, null] as const),
-      ...changed.filter(([name, entry]) => isOurs(name, entry)),
-    ];
-    const oursNames = new Set(ours.map(([name]) => name));
-    await this.#fetchBlobs([...oursNames]);
-    for (const [name] of changed) if (!oursNames.has(name)) await this.#note(name);
+    const moved = this.#movedFolders(changed, isOurs);
+    const isTheirs = ([name, entry]: readonly [string, FileEntry]): boolean =>
+      !isOurs(entry) && !foldersAround([name]).some((folder) => moved.has(folder));
+    const theirs = new Set(changed.filter(isTheirs).map(([name]) => name));
+    const ours = [...gone, ...changed.map(([name]) => name).filter((name) => !theirs.has(name))];
+    await this.#fetchBlobs(ours);
+    for (const name of theirs) await this.#note(name);
     const changes: PathChange[] = [];
-    for (const [name] of ours) {
+    for (const name of ours) {
       const before = this.#stateBefore(name);
       const after = await readState(workspace, name, (bytes) => this.#store.put(bytes));
       this.#accept(name, after);
@@ -386,6 +381,18 @@ class SessionCheckpoints implements Checkpoints {
       if (!isSame) changes.push({ path: name, before, after });
     }
     return changes;
+  }
+
+  /** Folders that were made or moved: what came with them keeps its own times. */
+  #movedFolders(
+    changed: readonly (readonly [string, FileEntry])[],
+    isOurs: (entry: FileEntry) => boolean,
+  ): ReadonlySet<string> {
+    const moved = changed.filter(([name, entry]) => {
+      if (entry.kind !== 'folder' || !isOurs(entry)) return false;
+      return this.#known.get(name)?.entry.inode !== entry.inode;
+    });
+    return new Set(moved.map(([name]) => name));
   }
 
   #accept(name: string, state: FileState): void {
