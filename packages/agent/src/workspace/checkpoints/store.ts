@@ -115,6 +115,11 @@ export class CheckpointStore {
     return `${this.#list(sessionId)}.scan`;
   }
 
+  /** Says that calls run whose changes are in no checkpoint yet. */
+  callsFile(sessionId: string): string {
+    return `${this.#list(sessionId)}.calls`;
+  }
+
   /** Stores a manifest and adds it to the list of the session. */
   async addManifest(sessionId: string, manifest: Manifest): Promise<string> {
     const sha256 = await this.put(Buffer.from(JSON.stringify(manifest)));
@@ -137,8 +142,8 @@ export class CheckpointStore {
   }
 
   async forget(sessionId: string): Promise<void> {
-    for (const file of [this.#list(sessionId), this.scanFile(sessionId)])
-      await rm(file, { force: true });
+    const files = [this.#list, this.scanFile, this.callsFile];
+    for (const file of files) await rm(file.call(this, sessionId), { force: true });
   }
 }
 
@@ -189,7 +194,7 @@ const objectsIn = async (store: string): Promise<readonly StoredObject[]> => {
 const sessionsIn = async (store: string): Promise<readonly StoredSession[]> => {
   const sessions: StoredSession[] = [];
   for (const sessionId of await namesIn(path.join(store, 'sessions'))) {
-    if (sessionId.endsWith('.scan')) continue;
+    if (/\.(scan|calls)(\.draft)?$/.test(sessionId)) continue;
     const file = path.join(store, 'sessions', sessionId);
     const [status, list] = [await stat(file), await readFile(file, 'utf8')];
     const checkpoints = list.split('\n').length - 1;
