@@ -53,9 +53,14 @@ export type Checkpoints = {
   take(ended: {
     readonly by: Exclude<ChangedBy, 'rewind'>;
     readonly calls: readonly JudgedCall[];
-    /** The calls of an earlier process, or commands in the background: all changes are theirs. */
-    readonly since?: 'lastCheckpoint';
+    /**
+     * `lastCheckpoint`: commands run in the background: all changes are theirs. `crash`: the calls
+     * are those of a killed process, if it left any without a checkpoint.
+     */
+    readonly since?: 'lastCheckpoint' | 'crash';
   }): Promise<TakenCheckpoint | null>;
+  /** Called when the last checkpoint is in the journal: until then a killed process has lost it. */
+  recorded(): Promise<void>;
   /**
    * Which of these files and folders could not be taken back if a command lost them: real absolute
    * paths of the workspace. What git ignores below a folder does not count. Changes nothing.

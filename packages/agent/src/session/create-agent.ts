@@ -76,6 +76,11 @@ export type AgentOptions = {
    * no.
    */
   readonly tasks?: boolean;
+  /**
+   * Keeps what calls change in files, so that it can be taken back; copies lie in the state folder.
+   * Default: yes.
+   */
+  readonly checkpoints?: boolean;
   /** Added at the end of the instructions of each new session. Default: nothing. */
   readonly moreInstructions?: string;
   /** Names of environment variables that sandboxed commands get in addition to the usual ones. */
@@ -158,6 +163,7 @@ const createParts = ({
   moreTools = [],
   lateTools = null,
   hooks = [],
+  checkpoints = true,
   moreInstructions = '',
   passEnvironment = [],
   secrets = {},
@@ -173,6 +179,7 @@ const createParts = ({
     moreTools,
     lateTools,
     hooks,
+    checkpoints,
     moreInstructions,
     passEnvironment,
     redactor: createRedactor(findSecrets(process.env, secrets)),
@@ -591,18 +598,21 @@ const createDiscardedFinder =
 
 /** Looks which files could neither be restored by git nor taken back. Loaded when asked. */
 const createLossFinder =
-  (checkpoints: Checkpoints, environment: ProcessEnvironment): FindLosses =>
+  (checkpoints: Checkpoints | null, environment: ProcessEnvironment): FindLosses =>
   async (folder, paths) => {
     const { lossesBeside, lossesByGit } = await import('../workspace/uncommitted-files.js');
-    return lossesBeside(checkpoints, lossesByGit(environment))(folder, paths);
+    const byGit = lossesByGit(environment);
+    const find = checkpoints === null ? byGit : lossesBeside(checkpoints, byGit);
+    return find(folder, paths);
   };
 
 /** Creates the dependencies of one session. `taskTools`: tools of this session alone. */
 const equip = async (
-  { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks }: AgentParts,
+  parts: AgentParts,
   { workspace, sessionId, startedBy }: EquippedSession,
   taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
+  const { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks } = parts;
   const [
     { createFileMemory },
     { createJobs },
@@ -618,11 +628,12 @@ const equip = async (
   ]);
   const environment = process.env;
   const sandbox = createSessionSandbox({ environment, passEnvironment, sessionId });
-  const checkpoints = createLateCheckpoints({ workspace, sessionId, environment });
+  const checkpoints = parts.checkpoints
+    ? createLateCheckpoints({ workspace, sessionId, environment })
+    : null;
   const findLosses = createLossFinder(checkpoints, environment);
-  const files = createFileMemory();
+  const [files, jobs] = [createFileMemory(), createJobs()];
   const findDiscarded = createDiscardedFinder(files, environment);
-  const jobs = createJobs();
   const userHooks =
     hooks.length === 0
       ? null

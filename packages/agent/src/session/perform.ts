@@ -199,17 +199,22 @@ const noteOf = ({ changes, left }: Restored, keepsConversation: boolean): string
   return texts.length === 0 ? null : texts.join(' ');
 };
 
+const lostText = ({ message }: Error): string =>
+  `What these calls changed can’t be taken back, or not all of it: ${message}`;
+
 /** Tells the checkpoints of the workspace when calls begin and end. */
 class CheckpointRuns {
   readonly #checkpoints: Checkpoints | null;
   readonly #post: Post;
   readonly #hasJobs: () => boolean;
   #ended: Ended | null = null;
-  #since: 'lastCheckpoint' | undefined;
+  #since: 'lastCheckpoint' | 'crash' | undefined;
   #mayHaveJobs = false;
   /** Ends when all checkpoints are taken, and their events are applied. */
   #settled: Promise<void> = Promise.resolve();
   #taking = 0;
+  /** Why files could not be kept before the last calls. */
+  #unkept: Error | null = null;
 
   /** `hasJobs`: whether commands run in the background. */
   constructor(checkpoints: Checkpoints | null, post: Post, hasJobs: () => boolean) {
@@ -230,12 +235,17 @@ class CheckpointRuns {
   ): Promise<void> {
     const checkpoints = this.#checkpoints;
     if (checkpoints === null || (call !== null && !call.traits.mutating)) return;
-    if (this.#ended !== null && this.#ended.batchId !== batchId) await this.settle();
     const cancelled = new Promise<'reads'>((resolve) => {
+      if (signal?.aborted) resolve('reads');
       signal?.addEventListener('abort', () => resolve('reads'), { once: true });
     });
-    // a failure costs only what can be taken back, and the next checkpoint says it
-    const noted = attempt(() => checkpoints.before(call));
+    // of a killed process, or of another batch
+    const isOther = this.#since === 'crash' || this.#ended?.batchId !== batchId;
+    if (isOther && !this.isSettled) await Promise.race([this.settle(), cancelled]);
+    const noted = attempt(() => checkpoints.before(call)).then((looked) => {
+      if (looked.kind === 'fault') this.#unkept = looked.fault;
+      return looked;
+    });
     const kind = await Promise.race([noted, cancelled]);
     if (kind === 'reads' || (kind.kind === 'done' && kind.value === 'reads')) return;
     this.#ended ??= { batchId, calls: [] };
@@ -243,11 +253,11 @@ class CheckpointRuns {
     this.#mayHaveJobs ||= call?.facts.background === 'yes';
   }
 
-  /** Calls of an earlier process may have changed files. */
+  /** Calls of an earlier process may have changed files. `batchId`: of its last batch. */
   expect(batchId: string): void {
     if (this.#checkpoints === null) return;
     this.#ended ??= { batchId, calls: [] };
-    this.#since = 'lastCheckpoint';
+    this.#since = 'crash';
   }
 
   /** Whether nothing is left to take. */
@@ -273,7 +283,7 @@ class CheckpointRuns {
   async #take(
     checkpoints: Checkpoints,
     { batchId, calls }: Ended,
-    since: 'lastCheckpoint' | undefined,
+    since: 'lastCheckpoint' | 'crash' | undefined,
   ): Promise<void> {
     const by = batchId === null ? 'user' : 'agent';
     const taken = await attempt(() =>
@@ -285,9 +295,15 @@ class CheckpointRuns {
         by,
         batchId,
         changes: NOTHING_CHANGED,
-        leftOut: [`What these calls changed can’t be taken back: ${taken.fault.message}`],
+        leftOut: [lostText(taken.fault)],
       });
-    if (taken.value !== null) return this.#tell({ ...taken.value, by, batchId });
+    const unkept = this.#unkept;
+    this.#unkept = null;
+    if (taken.value === null && unkept === null) return;
+    const value = taken.value ?? { checkpoint: '', changes: NOTHING_CHANGED, leftOut: [] };
+    const leftOut = unkept === null ? value.leftOut : [...value.leftOut, lostText(unkept)];
+    await this.#tell({ ...value, leftOut, by, batchId });
+    await attempt(() => checkpoints.recorded()); // if it fails, the next process tells it again
   }
 
   /** Resolves when the event is applied, or the session has ended. */

@@ -15,7 +15,7 @@ import type { Message } from '../machine/message.js';
 import { rewindConversation } from '../machine/moves/rewind.js';
 import type { State } from '../machine/state.js';
 import { callTitle } from '../policy/judged-call.js';
-import type { Checkpoints } from '../ports/checkpoints.js';
+import type { Checkpoints, RestorePlan } from '../ports/checkpoints.js';
 import type { Entry, Header } from '../ports/journal.js';
 
 /** A place to which the session can go back. */
@@ -178,6 +178,8 @@ class TimelineReader {
     if (event.type === 'CheckpointTaken') {
       const { batchId, checkpoint, changes } = event;
       const end = (batchId === null ? undefined : this.#ends.get(batchId)) ?? seq;
+      // a process that was killed right after it had told of it is followed by one that tells again
+      if (checkpoint !== '' && this.#checkpoints.at(-1)?.id === checkpoint) return;
       if (checkpoint !== '') this.#checkpoints.push({ id: checkpoint, seq: end });
       if (event.by === 'agent') this.#addTo(batchId, changes);
     }
@@ -246,6 +248,8 @@ export type PlannedRewind = {
   readonly direction: 'back' | 'forward';
   readonly conversation: RewoundConversation | null;
   readonly plan: string | null;
+  /** For the model, where its files are not what the conversation says. */
+  readonly note?: string | null;
   readonly report: RewindReport;
 };
 
@@ -271,6 +275,20 @@ export const reportRewind = (
   return { to, messages, ...files, text };
 };
 
+const NO_RESTORE: RestorePlan = { plan: null, changes: NO_CHANGES, left: [] };
+
+/** The conversation goes back, and files stay as they are. Null: they are as it says. */
+const noteOfKept = ({ changes, left }: RestorePlan): string | null => {
+  const paths = new Set([...changes.files, ...left].map(({ path }) => path));
+  if (paths.size === 0) return null;
+  const shown = [...paths].slice(0, 10).join(', ');
+  return (
+    'The user took earlier work back from the conversation, not from the files. They are as ' +
+    `that work, or somebody else, left them: ${shown}${paths.size > 10 ? ' and more' : ''}. ` +
+    'Read them again before you edit.'
+  );
+};
+
 /** What a rewind would do. Changes nothing. */
 export const planRewind = async (
   journal: ReadJournal,
@@ -288,10 +306,11 @@ export const planRewind = async (
   const { timeline, state } = await readTimeline(journal, at);
   if (state === null) throw new CannotRewind(`The entry ${at} can’t be read.`);
   const takeBack = timeline.checkpoints.filter(({ seq }) => seq > at).map(({ id }) => id);
-  const restore =
-    files && checkpoints !== null && takeBack.length > 0
+  const planned =
+    checkpoints !== null && takeBack.length > 0
       ? await checkpoints.plan({ takeBack, force })
-      : { plan: null, changes: NO_CHANGES, left: [] };
+      : NO_RESTORE;
+  const restore = files ? planned : NO_RESTORE;
   const target = state.session;
   const rewound = conversation
     ? {
@@ -305,6 +324,7 @@ export const planRewind = async (
     direction,
     conversation: rewound,
     plan: restore.plan,
+    note: restore.plan === null && conversation ? noteOfKept(planned) : null,
     report: reportRewind(at, messages, restore),
   };
 };

@@ -101,6 +101,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   readonly #performers: Performers;
   /** Whether the next prompt makes a session from elsewhere one of this store. */
   #isForeign: boolean;
+  #rewinds = 0;
 
   constructor(
     journal: Journal,
@@ -270,9 +271,11 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     return { header, seq, entries: () => this.#journal.read(1) };
   }
 
-  async #goTo({ to, direction, conversation, plan, report }: PlannedRewind): Promise<RewindReport> {
+  async #goTo(planned: PlannedRewind): Promise<RewindReport> {
+    const { to, direction, conversation, plan, note = null, report } = planned;
     if (plan === null && conversation === null) return report;
-    const rewindId = `rewind-${this.seq + 1}`;
+    this.#rewinds += 1; // two may be asked for after one entry
+    const rewindId = `rewind-${this.seq + 1}-${this.#rewinds}`;
     const { CannotRewind, reportRewind } = await import('./rewind.js');
     const rewound = new Promise<On<'Rewound'> | null>((resolve, reject) => {
       const unwatch = this.watch(({ event, diagnostics }) => {
@@ -296,6 +299,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       direction,
       ...(conversation === null ? {} : { conversation }),
       ...(plan === null ? {} : { files: { plan } }),
+      ...(note === null ? {} : { note }),
     });
     const [done] = await Promise.all([rewound, submitted]);
     if (done === null) return report;
@@ -317,7 +321,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     { changes, grants }: { readonly changes: Partial<Settings>; readonly grants: readonly Grant[] },
     { past, stoppedAt, upgrade }: Interruption,
   ): Promise<void> {
-    const { epoch: before, grants: recorded, settings } = this.#opened.session;
+    const { epoch: before, grants: recorded, settings, counters } = this.#opened.session;
     const wasClosed = this.#opened.name === 'ShuttingDown';
     const stopped = stoppedAt === null ? {} : { stoppedAt };
     const hasSameGrants = JSON.stringify(recorded) === JSON.stringify(grants);
@@ -338,6 +342,9 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       ...(upgrade === undefined ? {} : { upgrade }),
       ...judged,
     };
+    // what was killed had perhaps no checkpoint yet
+    if (!wasClosed && counters.batch > 0)
+      this.#performers.checkpoints.expect(`batch-${counters.batch}`);
     const resumed = this.submit(event, (accepted, state) => {
       if (accepted) this.#recover(state, past);
     });
@@ -380,10 +387,6 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 
   #recover(resumed: State, past: PastFiles | undefined): void {
-    const { name, session } = this.#opened;
-    // what was killed had perhaps no checkpoint yet
-    if (!isIdle(this.#opened) && name !== 'Rewinding')
-      this.#performers.checkpoints.expect(`batch-${session.counters.batch}`);
     const running = runningCalls(this.#opened, resumed);
     const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
     const takingOver = attempt(() => this.#equipment.takeOver?.(waited)).then((taken) => {

@@ -10,12 +10,18 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { callTools, hang, rawCall, say, testModel } from '../../../../test/kit/runtime/stage.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { messagesOf } from '../../src/machine/conversation.js';
-import { createAgent, type Session, type SessionOptions } from '../../src/session/create-agent.js';
+import {
+  type AgentOptions,
+  createAgent,
+  type Session,
+  type SessionOptions,
+} from '../../src/session/create-agent.js';
 
 const git = (folder: string, ...words: readonly string[]): string =>
   execFileSync('git', [...words], {
@@ -45,21 +51,24 @@ const makeRepository = (folder: string): void => {
 type Stage = { readonly session: Session; readonly workspace: string };
 
 const open = (context: TestContext, ...answers: Parameters<typeof testModel>): Promise<Stage> =>
-  openWith(context, { sandbox: 'off' }, ...answers);
+  openWith(context, { sandbox: 'off' }, answers);
 
 const openWith = async (
   context: TestContext,
   options: Partial<SessionOptions>,
-  ...answers: Parameters<typeof testModel>
+  answers: Parameters<typeof testModel>,
+  more: Partial<AgentOptions> = {},
 ): Promise<Stage> => {
   const folder = realpathSync(temporaryFolder(context, 'rewind'));
   const [workspace, state] = [path.join(folder, 'work'), path.join(folder, 'state')];
   mkdirSync(workspace);
   process.env.XDG_STATE_HOME = state;
   makeRepository(workspace);
+  await wait(50); // longer than a tick of the times of files
   const agent = createAgent({
     model: testModel(...answers),
     journals: fileJournals({ folder: path.join(state, 'pawl') }),
+    ...more,
   });
   const session = await agent.open({ workspace, ...options });
   context.after(() => session.close().catch(() => undefined)); // a test may have ended it
@@ -211,10 +220,7 @@ test('careful asks before files are lost that could not be taken back, and only 
         return { deny: 'no' };
       },
     },
-    bash('rm -rf src precious.txt'),
-    say('done'),
-    bash('rm secret.env'),
-    say('not done'),
+    [bash('rm -rf src precious.txt'), say('done'), bash('rm secret.env'), say('not done')],
   );
   writeFileSync(path.join(workspace, '.git', 'info', 'exclude'), '*.env\n');
   writeFileSync(path.join(workspace, 'secret.env'), 'ignored\n');
@@ -226,4 +232,106 @@ test('careful asks before files are lost that could not be taken back, and only 
   await session.rewind({ at: 0 });
   assert.equal(text(workspace, 'precious.txt'), 'precious\n');
   assert.equal(text(workspace, 'secret.env'), 'ignored\n');
+});
+
+test('what several calls of one reply changed is taken back together', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    callTools(
+      rawCall('1', 'read', { path: 'src/clean.ts' }),
+      rawCall('2', 'edit', { path: 'src/clean.ts', oldText: 'clean', newText: 'one' }),
+      rawCall('3', 'edit', { path: 'src/clean.ts', oldText: 'one', newText: 'two' }),
+      rawCall('4', 'write', { path: 'made.txt', content: 'made\n' }),
+      rawCall('5', 'bash', { command: 'echo more >> made.txt; rm precious.txt; echo b > b.txt' }),
+      rawCall('6', 'bash', { command: 'echo again > precious.txt; echo c >> b.txt' }),
+      rawCall('7', 'edit', { path: 'src/clean.ts', oldText: 'two', newText: 'three' }),
+    ),
+    say('done'),
+  );
+  await session.prompt('first');
+  assert.equal(text(workspace, 'src/clean.ts'), 'three\n');
+  assert.equal(text(workspace, 'made.txt'), 'made\nmore\n');
+  const back = await session.rewind({ at: 0 });
+  assert.deepEqual(back.left, []);
+  const names = ['src/clean.ts', 'made.txt', 'precious.txt', 'b.txt'];
+  assert.deepEqual(
+    names.map((name) => text(workspace, name)),
+    ['clean\n', null, 'precious\n', null],
+  );
+  await session.redo();
+  assert.deepEqual(
+    names.map((name) => text(workspace, name)),
+    ['three\n', 'made\nmore\n', 'again\n', 'b\nc\n'],
+  );
+});
+
+test('a folder that was moved, before another command of the reply, goes back', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    callTools(
+      rawCall('1', 'bash', { command: 'mv src lib' }),
+      rawCall('2', 'bash', { command: 'echo > other.txt' }),
+    ),
+    say('done'),
+  );
+  await session.prompt('first');
+  assert.equal(text(workspace, 'lib/dirty.ts'), 'dirty\n');
+  await session.rewind({ at: 0 });
+  assert.equal(existsSync(path.join(workspace, 'lib')), false);
+  assert.equal(text(workspace, 'src/dirty.ts'), 'dirty\n');
+});
+
+test('of two rewinds at once one is refused, and none waits for ever', async (context) => {
+  const { session, workspace } = await open(context, bash('echo one > new.txt'), say('done'));
+  await session.prompt('first');
+  const both = await Promise.allSettled([session.rewind({ at: 0 }), session.rewind({ at: 0 })]);
+  assert.deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
+  assert.equal(text(workspace, 'new.txt'), null);
+});
+
+test('the model learns that files stay when only the conversation goes back', async (context) => {
+  const { session } = await open(context, bash('echo one > new.txt'), say('done'));
+  await session.prompt('first');
+  await session.rewind({ at: 0, files: false });
+  const { session: data } = await session.state();
+  assert.match(data.notes.join(), /not from the files.*: new\.txt\. Read/);
+});
+
+test('a session without checkpoints takes only the conversation back', async (context) => {
+  const { session, workspace } = await openWith(
+    context,
+    { sandbox: 'off' },
+    [bash('echo one > new.txt'), say('done')],
+    { checkpoints: false },
+  );
+  await session.prompt('first');
+  await session.rewind({ at: 0 });
+  assert.equal(text(workspace, 'new.txt'), 'one\n');
+  assert.equal(messagesOf((await session.state()).session.conversation).length, 0);
+});
+
+test('a rewind before a summary brings its messages again, and the way forward the summary', async (context) => {
+  const { session, workspace } = await open(
+    context,
+    bash('echo one > new.txt'),
+    say('done'),
+    say('the summary'),
+    bash('echo two > new.txt'),
+    say('done too'),
+  );
+  await session.prompt('first');
+  await session.send({ type: 'CompactRequested' });
+  await session.idle();
+  const messages = async (): Promise<string> =>
+    JSON.stringify(messagesOf((await session.state()).session.conversation));
+  const summarised = await messages();
+  await session.prompt('second');
+  const turns = (await session.timeline()).filter(({ kind }) => kind === 'turn');
+  const at = turns.map(({ seq }) => seq);
+  await session.rewind({ at: at[1] ?? 0 });
+  assert.deepEqual([await messages(), text(workspace, 'new.txt')], [summarised, 'one\n']);
+  await session.rewind({ at: at[0] ?? 0 });
+  assert.deepEqual([await messages(), text(workspace, 'new.txt')], ['[]', null]);
+  await session.redo();
+  assert.deepEqual([await messages(), text(workspace, 'new.txt')], [summarised, 'one\n']);
 });

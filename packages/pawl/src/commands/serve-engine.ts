@@ -201,7 +201,7 @@ const once = (tell: Warn): Warn => {
 };
 
 const NO_TOOLS: AgentParts['tools'] = {
-  options: { moreTools: [], lateTools: null, tasks: false, hooks: [] },
+  options: { moreTools: [], lateTools: null, tasks: false, hooks: [], checkpoints: true },
   secrets: {},
 };
 

@@ -418,7 +418,9 @@ type SessionPlace = {
 };
 
 export type OptionalTools = {
-  readonly options: Required<Pick<AgentOptions, 'moreTools' | 'lateTools' | 'tasks' | 'hooks'>>;
+  readonly options: Required<
+    Pick<AgentOptions, 'moreTools' | 'lateTools' | 'tasks' | 'hooks' | 'checkpoints'>
+  >;
   /** null: no MCP server is configured. */
   readonly servers: SessionServers | null;
   /** Secrets in the settings of the servers, by names that say where they stand. */
@@ -526,6 +528,7 @@ export const optionalTools = async (
   return {
     options: {
       tasks: resumes || tasks === true,
+      checkpoints: flags.checkpoints !== 'off',
       moreTools: [...explores, ...(servers?.tools ?? [])],
       lateTools: place.keepsTools ? null : (servers?.lateTools ?? null),
       hooks: await openHooks(flags, { ...place, tellNotRun: warnNotRun(place) }),

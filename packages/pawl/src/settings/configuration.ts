@@ -45,6 +45,7 @@ export type Configured = {
   /** Names of variables, separated by commas. */
   readonly passEnv?: string;
   readonly telemetry?: string;
+  readonly checkpoints?: string;
   readonly telemetryEndpoint?: string;
   readonly variables?: Readonly<Record<string, string>>;
   /** Rules from the user's file, and those of the project's file that ask or deny. */

@@ -304,6 +304,18 @@ const common: readonly Setting[] = [
       'code of the repository)',
   }),
   row({
+    key: 'checkpoints',
+    kind: words('off', 'on'),
+    project: 'tighten',
+    flag: null,
+    builtIn: 'on',
+    tightest: 'on',
+    frozen: false,
+    help:
+      'keep what the agent changes in files, so that it can be taken back: on (default; copies ' +
+      'lie in the state folder) or off',
+  }),
+  row({
     key: 'explore',
     kind: onOrOff,
     project: 'tighten',

@@ -278,7 +278,11 @@ const writeLeaf = async (step: Step): Promise<string | null> => {
       ? replace(draft, held.at(base), held.at(`${step.draftName}.old`), step.change)
       : place(draft, held.at(base), step.change.after);
   } finally {
-    held.close();
+    try {
+      remove(draft);
+    } finally {
+      held.close();
+    }
   }
 };
 

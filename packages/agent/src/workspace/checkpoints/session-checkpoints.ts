@@ -66,6 +66,21 @@ const TICK_MS = 10;
 
 type Known = { readonly entry: FileEntry; readonly content: KnownContent };
 
+/**
+ * What a process leaves of its calls until their checkpoint is in the journal. `known`: how the
+ * files were that tools have named; null: absent.
+ */
+type RunningCalls = {
+  readonly ranFromMs: number;
+  readonly known: readonly (readonly [string, Known | null])[];
+  /** Their checkpoint; null: none yet. */
+  readonly taken: string | null;
+};
+
+const INTERRUPTED =
+  'The session was interrupted before it had looked at what its calls changed: changes of others ' +
+  'until now count as theirs.';
+
 /** The names and the folders that they are in. */
 const withFolders = (names: readonly string[]): readonly string[] => [
   ...foldersAround(names),
@@ -92,6 +107,8 @@ class SessionCheckpoints implements Checkpoints {
   /** When the first call began since the last checkpoint; null: none. */
   #ranFromMs: number | null = null;
   #copies = { files: 0, bytes: 0 };
+  /** What the file for a killed process says; null: there is none. */
+  #running: RunningCalls | null = null;
   #isLoaded = false;
   #queue: Promise<unknown> = Promise.resolve();
 
@@ -111,17 +128,28 @@ class SessionCheckpoints implements Checkpoints {
   before(call: JudgedCall | null): Promise<'kept'> {
     return this.#inTurn(async () => {
       await this.#load();
+      let named: readonly string[] = [];
       if (call !== null && isNamed(call)) {
-        for (const name of withFolders(this.#names(call))) {
+        named = withFolders(this.#names(call));
+        for (const name of named) {
+          const isSeen = this.#known.has(name) || this.#named.has(name);
+          const isOurs = this.#isOurs(name) && (isSeen || (await this.#isListed(name)));
+          if (!isOurs) await this.#note(name);
           this.#named.add(name);
-          await this.#note(name);
         }
-      } else if (this.#listing === null) {
-        await this.#begin();
-        await this.#save(); // if this process is killed, the next one knows what was there
-      } else if (this.#listing.names.length <= SMALL_FILES_MAX)
-        await this.#look(await this.#list());
+      } else if (this.#listing === null) await this.#begin();
+      else if (this.#listing.names.length <= SMALL_FILES_MAX) await this.#look(await this.#list());
+      const isFirst = this.#ranFromMs === null;
       this.#ranFromMs ??= Date.now();
+      // the user's own changes are left anyway
+      if (call === null || (!isFirst && named.length === 0)) return 'kept' as const;
+      const before = isFirst ? [] : (this.#running?.known ?? []);
+      const known = named.map((name) => [name, this.#known.get(name) ?? null] as const);
+      await this.#tellRunning({
+        ranFromMs: this.#ranFromMs,
+        known: [...known, ...before], // the first look at a file is the oldest
+        taken: null,
+      });
       return 'kept' as const;
     });
   }
@@ -130,19 +158,65 @@ class SessionCheckpoints implements Checkpoints {
     const ranToMs = Date.now();
     return this.#inTurn(async () => {
       await this.#load();
+      if (since === 'crash') return this.#takeOfKilled(ranToMs);
       const ranFromMs = since === undefined ? (this.#ranFromMs ?? ranToMs) : 0;
       this.#ranFromMs = null;
       const isBounded = calls.length > 0 && calls.every(isNamed);
       if (!isBounded && this.#listing === null) await this.#begin();
-      const listing = isBounded ? null : await this.#list();
-      const names = listing?.names ?? withFolders(calls.flatMap((call) => this.#names(call)));
-      const changes = await this.#changesIn(names, listing !== null, (entry) => {
-        if (entry === null) return true; // nothing tells when it went
-        const { changedAtMs } = entry;
-        return changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs;
-      });
-      if (listing !== null) this.#listing = listing;
-      return this.#storeTaken(by, changes);
+      const named = isBounded ? withFolders(calls.flatMap((call) => this.#names(call))) : null;
+      return this.#storeTaken(by, await this.#changesSince(named, ranFromMs, ranToMs));
+    });
+  }
+
+  /** What calls changed in this time. `named`: the only names to look at; null: all. */
+  async #changesSince(
+    named: readonly string[] | null,
+    ranFromMs: number,
+    ranToMs: number,
+  ): Promise<readonly PathChange[]> {
+    const listing = named === null ? await this.#list() : null;
+    const names = named ?? listing?.names ?? [];
+    const isInTime = ({ changedAtMs }: FileEntry): boolean =>
+      changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs;
+    const changes = await this.#changesIn(names, listing !== null, isInTime);
+    if (listing !== null) this.#listing = listing;
+    return changes;
+  }
+
+  /** Whether it came with a folder that was moved: the times of what is in it stay. */
+  #wasMoved(name: string, isInTime: (folder: FileEntry) => boolean): boolean {
+    return foldersAround([name]).some((folder) => {
+      const entry = lookAt(this.#place.workspace, folder);
+      if (entry === null || !isInTime(entry)) return false;
+      return this.#known.get(folder)?.entry.inode !== entry.inode;
+    });
+  }
+
+  /** The calls of a process that was killed before their checkpoint was in the journal. */
+  async #takeOfKilled(ranToMs: number): Promise<TakenCheckpoint | null> {
+    const running = await this.#readRunning();
+    if (running === null) return null;
+    this.#running = running;
+    if (running.taken !== null) {
+      const manifest = await this.#store.manifest(running.taken);
+      if (manifest === null) return null;
+      const changes = await summarise(this.#store, manifest.changes);
+      return { checkpoint: running.taken, changes, leftOut: [] };
+    }
+    for (const [name, known] of running.known) {
+      this.#named.add(name);
+      if (known === null) this.#known.delete(name);
+      else this.#known.set(name, known);
+    }
+    const named = this.#listing === null ? running.known.map(([name]) => name) : null;
+    const changes = await this.#changesSince(named, running.ranFromMs, ranToMs);
+    if (changes.length > 0) this.#say(INTERRUPTED);
+    return this.#storeTaken('agent', changes);
+  }
+
+  recorded(): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#running !== null && this.#running.taken !== null) await this.#tellRunning(null);
     });
   }
 
@@ -152,9 +226,13 @@ class SessionCheckpoints implements Checkpoints {
     changes: readonly PathChange[],
   ): Promise<TakenCheckpoint | null> {
     const leftOut = this.#leftOut.splice(0);
-    if (changes.length === 0 && leftOut.length === 0) return null;
+    if (changes.length === 0 && leftOut.length === 0) {
+      if (this.#running !== null) await this.#tellRunning(null);
+      return null;
+    }
     const manifest: Manifest = { version: 1, by, changes };
     const checkpoint = await this.#store.addManifest(this.#place.sessionId, manifest);
+    if (this.#running !== null) await this.#tellRunning({ ...this.#running, taken: checkpoint });
     await this.#save();
     return { checkpoint, changes: await summarise(this.#store, changes), leftOut };
   }
@@ -190,7 +268,7 @@ class SessionCheckpoints implements Checkpoints {
     const tooLarge: string[] = [];
     let tooMany = 0;
     for (const [name, entry] of entries) {
-      if (this.#known.has(name)) continue;
+      if (this.#known.has(name) || (this.#named.has(name) && this.#isOurs(name))) continue;
       const blob = listing.clean?.get(name);
       if (blob !== undefined || entry.kind !== 'file') {
         this.#known.set(name, { entry, content: { kind: 'git', blob: blob ?? '' } });
@@ -211,6 +289,7 @@ class SessionCheckpoints implements Checkpoints {
         `${plural(tooMany, 'file')} that git does not hold can’t be taken back: at most ` +
           '20,000 files and 200 MB are copied.',
       );
+    await this.#save();
   }
 
   /** Keeps the content of a file as it is now. */
@@ -241,9 +320,24 @@ class SessionCheckpoints implements Checkpoints {
   async #look(listing: Listing): Promise<void> {
     const names = [...listing.names, ...this.#named];
     const entries = await lookAtAll(this.#place.workspace, names);
-    for (const name of this.#known.keys()) if (!entries.has(name)) await this.#note(name);
-    for (const name of entries.keys()) await this.#note(name);
+    for (const name of this.#known.keys())
+      if (!entries.has(name) && !this.#isOurs(name)) await this.#note(name);
+    for (const name of entries.keys()) if (!this.#isOurs(name)) await this.#note(name);
     this.#listing = listing;
+  }
+
+  /** Whether an earlier call of the batch may have changed it: the checkpoint will tell. */
+  #isOurs(name: string): boolean {
+    const ranFromMs = this.#ranFromMs;
+    if (ranFromMs === null) return false;
+    const isInTime = ({ changedAtMs }: FileEntry): boolean => changedAtMs >= ranFromMs - TICK_MS;
+    const entry = lookAt(this.#place.workspace, name);
+    return entry === null || isInTime(entry) || this.#wasMoved(name, isInTime);
+  }
+
+  /** Whether it would be known if it had been there at the last scan: git may ignore it. */
+  async #isListed(name: string): Promise<boolean> {
+    return this.#listing !== null && (await this.#list()).names.includes(name);
   }
 
   /**
@@ -253,7 +347,7 @@ class SessionCheckpoints implements Checkpoints {
   async #changesIn(
     names: readonly string[],
     isWhole: boolean,
-    isOurs: (entry: FileEntry | null) => boolean,
+    isOurs: (entry: FileEntry) => boolean,
   ): Promise<readonly PathChange[]> {
     const { workspace } = this.#place;
     const entries = isWhole
@@ -432,12 +526,33 @@ class SessionCheckpoints implements Checkpoints {
 
   async #save(): Promise<void> {
     if (this.#listing === null || this.#known.size > SAVED_FILES_MAX) return;
-    const file = this.#store.scanFile(this.#place.sessionId);
     const saved = { version: 1, known: [...this.#known], named: [...this.#named] };
+    await this.#write(this.#store.scanFile(this.#place.sessionId), saved);
+  }
+
+  async #tellRunning(running: RunningCalls | null): Promise<void> {
+    this.#running = running;
+    const file = this.#store.callsFile(this.#place.sessionId);
+    if (running === null) await rm(file, { force: true });
+    else await this.#write(file, running);
+  }
+
+  async #readRunning(): Promise<RunningCalls | null> {
+    try {
+      const text = await readFile(this.#store.callsFile(this.#place.sessionId), 'utf8');
+      const running: RunningCalls = JSON.parse(text);
+      return running;
+    } catch {
+      return null; // no call ran, or none had changed anything yet
+    }
+  }
+
+  /** Writes a file as a whole. One that can't be written costs only what a kill would lose. */
+  async #write(file: string, value: unknown): Promise<void> {
     const draft = `${file}.draft`;
     try {
       await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-      await writeFile(draft, JSON.stringify(saved), { mode: 0o600 });
+      await writeFile(draft, JSON.stringify(value), { mode: 0o600 });
       await rename(draft, file);
     } catch {
       await rm(draft, { force: true }); // the next process scans anew

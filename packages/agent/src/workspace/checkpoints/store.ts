@@ -43,7 +43,7 @@ const readOrNull = async (file: string): Promise<Buffer | null> => {
 
 export class CheckpointStore {
   readonly folder: string;
-  /** Objects that this process has written or seen. */
+  /** Objects that this process has written, or read as a whole. */
   readonly #known = new Set<string>();
 
   /** `folder`: as `storeFolder` names it. */
@@ -57,15 +57,18 @@ export class CheckpointStore {
 
   async has(sha256: string): Promise<boolean> {
     if (this.#known.has(sha256)) return true;
-    const found = (await readOrNull(this.#place(sha256))) !== null;
-    if (found) this.#known.add(sha256);
-    return found;
+    return (await readOrNull(this.#place(sha256))) !== null;
   }
 
   /** Stores bytes and returns their sha256. Rejects if the disk refuses. */
   async put(bytes: Buffer): Promise<string> {
     const sha256 = hashBytes(bytes);
-    if (await this.has(sha256)) return sha256;
+    if (this.#known.has(sha256)) return sha256;
+    // one that is damaged is written again
+    if ((await this.get(sha256)) !== null) {
+      this.#known.add(sha256);
+      return sha256;
+    }
     const place = this.#place(sha256);
     const packed = bytes.length < DEFLATE_FROM_BYTES ? bytes : await deflate(bytes);
     const isSmaller = packed.length < bytes.length * 0.9;
@@ -112,6 +115,11 @@ export class CheckpointStore {
     return `${this.#list(sessionId)}.scan`;
   }
 
+  /** Says that calls run whose changes are in no checkpoint yet. */
+  callsFile(sessionId: string): string {
+    return `${this.#list(sessionId)}.calls`;
+  }
+
   /** Stores a manifest and adds it to the list of the session. */
   async addManifest(sessionId: string, manifest: Manifest): Promise<string> {
     const sha256 = await this.put(Buffer.from(JSON.stringify(manifest)));
@@ -134,8 +142,8 @@ export class CheckpointStore {
   }
 
   async forget(sessionId: string): Promise<void> {
-    for (const file of [this.#list(sessionId), this.scanFile(sessionId)])
-      await rm(file, { force: true });
+    const files = [this.#list, this.scanFile, this.callsFile];
+    for (const file of files) await rm(file.call(this, sessionId), { force: true });
   }
 }
 
@@ -186,7 +194,7 @@ const objectsIn = async (store: string): Promise<readonly StoredObject[]> => {
 const sessionsIn = async (store: string): Promise<readonly StoredSession[]> => {
   const sessions: StoredSession[] = [];
   for (const sessionId of await namesIn(path.join(store, 'sessions'))) {
-    if (sessionId.endsWith('.scan')) continue;
+    if (/\.(scan|calls)(\.draft)?$/.test(sessionId)) continue;
     const file = path.join(store, 'sessions', sessionId);
     const [status, list] = [await stat(file), await readFile(file, 'utf8')];
     const checkpoints = list.split('\n').length - 1;
