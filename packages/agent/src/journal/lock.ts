@@ -477,6 +477,13 @@ const HOLDER_BYTES_MAX = 16 * 1024;
 export const readHolder = async (path: string): Promise<Holder | undefined> =>
   parseHolder(await readTextOrEmpty(path, HOLDER_BYTES_MAX));
 
+/** Whether a process may have the session of this lock file open. */
+export const isLocked = async (path: string): Promise<boolean> => {
+  const holder = await readHolder(path);
+  if (holder === undefined) return false;
+  return (await checkHolder(path, holder, await describeSelf(process.platform))) === 'unknown';
+};
+
 /** A name that no other socket beside the lock file has. */
 const newSocketName = (path: string): string => `${basename(path)}.${randomUUID().slice(0, 8)}`;
 

@@ -1,19 +1,17 @@
 /** `pawl checkpoints`: what is kept of files so that changes can be taken back, and its size. */
 
-import path from 'node:path';
-import { checkHolder, describeSelf, readHolder } from '@pawl/agent/journal/lock';
-import { sessionsFolder } from '@pawl/agent/journal/state-folder';
+import { isLocked } from '@pawl/agent/journal/lock';
+import { lockPath } from '@pawl/agent/journal/state-folder';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { plural } from '@pawl/agent/platform/text';
 import { keptObjects, type Manifest } from '@pawl/agent/workspace/checkpoints/manifest';
 import {
   ALL_BYTES_MAX,
-  CheckpointStore,
+  type CheckpointStore,
   checkpointSizes,
   pruneStores,
   STORE_BYTES_MAX,
   type StoredSession,
-  sweep,
 } from '@pawl/agent/workspace/checkpoints/store';
 import { formatWhen, oneLine } from '@pawl/terminal/paint';
 import { changesText } from '@pawl/terminal/rewind-words';
@@ -149,17 +147,7 @@ export const findSizes = async (environment: NodeJS.ProcessEnv) => {
 
 // ---- Removing ----
 
-const isOpen = async (sessionId: string): Promise<boolean> => {
-  const file = path.join(sessionsFolder(folder()), `${sessionId}.lock`);
-  const holder = await readHolder(file);
-  if (holder === undefined) return false;
-  return (await checkHolder(file, holder, await describeSelf(process.platform))) === 'unknown';
-};
-
-const forget = async ({ store, sessionId }: StoredSession): Promise<void> => {
-  await new CheckpointStore(store).forget(sessionId);
-  await sweep(store);
-};
+const isOpen = (sessionId: string): Promise<boolean> => isLocked(lockPath(folder(), sessionId));
 
 const tellRemoved = async (
   removed: readonly StoredSession[],
@@ -186,14 +174,11 @@ const tellRemoved = async (
 
 /** Removes what is over the limits, and what belongs to sessions that are gone. */
 const pruneAll = async (json: boolean): Promise<number> => {
-  const { bytes, sessions } = await checkpointSizes(folder());
+  const { bytes } = await checkpointSizes(folder());
   const known = new Set((await allSessions()).map(({ sessionId }) => sessionId));
-  const orphans = sessions.filter(({ sessionId }) => !known.has(sessionId));
-  for (const orphan of orphans) await forget(orphan);
-  const open = new Set<string>();
-  for (const { sessionId } of sessions) if (await isOpen(sessionId)) open.add(sessionId);
-  const removed = await pruneStores(folder(), (sessionId) => open.has(sessionId));
-  return tellRemoved([...orphans, ...removed], bytes, json);
+  const isNeedless = (sessionId: string): boolean => !known.has(sessionId);
+  const removed = await pruneStores(folder(), { isOpen, isNeedless });
+  return tellRemoved(removed, bytes, json);
 };
 
 const pruneSession = async ({ sessionId }: FileHistory, json: boolean): Promise<number> => {
@@ -203,10 +188,10 @@ const pruneSession = async ({ sessionId }: FileHistory, json: boolean): Promise<
       'locked',
       `${sessionId} is open in another process. Close it there, then remove its checkpoints.`,
     );
-  const { bytes, sessions } = await checkpointSizes(folder());
-  const own = sessions.filter((session) => session.sessionId === sessionId);
-  for (const session of own) await forget(session);
-  return tellRemoved(own, bytes, json);
+  const { bytes } = await checkpointSizes(folder());
+  const isNeedless = (id: string): boolean => id === sessionId;
+  const removed = await pruneStores(folder(), { isOpen, isNeedless });
+  return tellRemoved(removed, bytes, json);
 };
 
 /** `pawl checkpoints [ID] [--prune]`. */

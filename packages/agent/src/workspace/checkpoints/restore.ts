@@ -10,7 +10,6 @@
  */
 
 import {
-  chmodSync,
   closeSync,
   constants,
   fchmodSync,
@@ -322,7 +321,10 @@ const PHASES: readonly Phase[] = [
     run: (step) => {
       const { after } = step.change;
       return inFolder(step, (target) => {
-        if (after.kind === 'folder') chmodSync(target, after.mode);
+        if (after.kind !== 'folder') return;
+        const descriptor = openSync(target, constants.O_DIRECTORY | constants.O_NOFOLLOW);
+        fchmodSync(descriptor, after.mode);
+        closeSync(descriptor);
       });
     },
   },

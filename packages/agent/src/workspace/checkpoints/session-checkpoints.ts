@@ -10,6 +10,8 @@
 
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { isLocked } from '../../journal/lock.js';
+import { lockPath } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin } from '../../platform/files.js';
@@ -45,7 +47,7 @@ import {
   lookAtAll,
   WorkspaceLister,
 } from './scan.js';
-import { CheckpointStore, storeFolder } from './store.js';
+import { CheckpointStore, pruneStores, storeFolder } from './store.js';
 
 export type CheckpointsPlace = {
   /** Real absolute path. */
@@ -110,6 +112,7 @@ class SessionCheckpoints implements Checkpoints {
   /** What the file for a killed process says; null: there is none. */
   #running: RunningCalls | null = null;
   #isLoaded = false;
+  #pruning: Promise<void> | null = null;
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(place: CheckpointsPlace) {
@@ -234,7 +237,25 @@ class SessionCheckpoints implements Checkpoints {
     const checkpoint = await this.#store.addManifest(this.#place.sessionId, manifest);
     if (this.#running !== null) await this.#tellRunning({ ...this.#running, taken: checkpoint });
     await this.#save();
+    this.#pruning ??= this.#prune();
     return { checkpoint, changes: await summarise(this.#store, changes), leftOut };
+  }
+
+  /** Makes room once in a process, beside everything else. */
+  async #prune(): Promise<void> {
+    const { stateFolder, sessionId } = this.#place;
+    const keep = (): readonly string[] =>
+      [...this.#known.values()].flatMap(({ content }) =>
+        content.kind === 'stored' ? [content.sha256] : [],
+      );
+    try {
+      await pruneStores(stateFolder, {
+        isOpen: (id) => isLocked(lockPath(stateFolder, id)),
+        own: { sessionId, keep },
+      });
+    } catch {
+      // what could not be removed stays; pawl checkpoints shows it
+    }
   }
 
   // ---- Looking ----
@@ -261,6 +282,7 @@ class SessionCheckpoints implements Checkpoints {
 
   /** The first scan: what git does not hold is copied. */
   async #begin(): Promise<void> {
+    const listedAtMs = Date.now() - TICK_MS;
     const listing = await this.#lister.list(true);
     if (listing.limit !== null) this.#say(listing.limit);
     this.#listing = listing;
@@ -269,12 +291,13 @@ class SessionCheckpoints implements Checkpoints {
     let tooMany = 0;
     for (const [name, entry] of entries) {
       if (this.#known.has(name) || (this.#named.has(name) && this.#isOurs(name))) continue;
-      const blob = listing.clean?.get(name);
+      // one that changed since git looked may be another one now
+      const blob = entry.changedAtMs < listedAtMs ? listing.clean?.get(name) : undefined;
       if (blob !== undefined || entry.kind !== 'file') {
         this.#known.set(name, { entry, content: { kind: 'git', blob: blob ?? '' } });
         continue;
       }
-      const content = await this.#copy(name, entry);
+      const content = await this.#copyFirst(name, entry);
       if (content.kind === 'notKept' && content.why === TOO_LARGE) tooLarge.push(showName(name));
       else if (content.kind === 'notKept') tooMany += 1;
       this.#known.set(name, { entry, content });
@@ -292,13 +315,21 @@ class SessionCheckpoints implements Checkpoints {
     await this.#save();
   }
 
+  /** Keeps the content of a file at the first scan, as long as there is room. */
+  async #copyFirst(name: string, entry: FileEntry): Promise<KnownContent> {
+    const copies = this.#copies;
+    if (entry.bytes <= FILE_BYTES_MAX) {
+      if (copies.files >= COPIES_MAX || copies.bytes + entry.bytes > COPIES_BYTES_MAX)
+        return { kind: 'notKept', why: 'too much was to be copied' };
+      copies.files += 1;
+      copies.bytes += entry.bytes;
+    }
+    return this.#copy(name, entry);
+  }
+
   /** Keeps the content of a file as it is now. */
   async #copy(name: string, entry: FileEntry): Promise<KnownContent> {
     if (entry.bytes > FILE_BYTES_MAX) return { kind: 'notKept', why: TOO_LARGE };
-    if (this.#copies.files >= COPIES_MAX || this.#copies.bytes + entry.bytes > COPIES_BYTES_MAX)
-      return { kind: 'notKept', why: 'too much was to be copied' };
-    this.#copies.files += 1;
-    this.#copies.bytes += entry.bytes;
     const state = await readState(this.#place.workspace, name, (bytes) => this.#store.put(bytes));
     if (state.kind === 'file') return { kind: 'stored', sha256: state.sha256 };
     return { kind: 'notKept', why: state.kind === 'notKept' ? state.why : 'it was changed' };
@@ -520,6 +551,7 @@ class SessionCheckpoints implements Checkpoints {
   async close(): Promise<void> {
     this.#ended.abort();
     await this.#queue;
+    await this.#pruning;
   }
 
   // ---- For the next process of the session ----

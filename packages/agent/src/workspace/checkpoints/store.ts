@@ -141,6 +141,17 @@ export class CheckpointStore {
     return list.split('\n').filter((line) => line !== '');
   }
 
+  /** Contents that the session needs for its next checkpoint. */
+  async noted(sessionId: string): Promise<readonly string[]> {
+    const contents: string[] = [];
+    for (const file of [this.scanFile(sessionId), this.callsFile(sessionId)]) {
+      const text = (await readOrNull(file))?.toString('latin1') ?? '';
+      for (const [, sha256 = ''] of text.matchAll(/"sha256":"([0-9a-f]{64})"/g))
+        contents.push(sha256);
+    }
+    return contents;
+  }
+
   async forget(sessionId: string): Promise<void> {
     const files = [this.#list, this.scanFile, this.callsFile];
     for (const file of files) await rm(file.call(this, sessionId), { force: true });
@@ -223,43 +234,58 @@ export const STORE_BYTES_MAX = 1024 ** 3;
 export const ALL_BYTES_MAX = 4 * 1024 ** 3;
 
 /**
- * Removes the objects that no session of the store needs. What was written a moment ago stays: its
- * manifest may follow.
+ * Removes the objects that no session of the store needs, nor `keep` names. What was written a
+ * moment ago stays: its manifest may follow.
  */
-export const sweep = async (folder: string): Promise<void> => {
+const sweep = async (folder: string, keep: Iterable<string>): Promise<void> => {
   const store = new CheckpointStore(folder);
-  const needed = new Set<string>();
-  for (const { sessionId } of await sessionsIn(folder))
+  const needed = new Set(keep);
+  for (const { sessionId } of await sessionsIn(folder)) {
     for (const sha256 of await store.listed(sessionId)) {
       needed.add(sha256);
       const manifest = await store.manifest(sha256);
       for (const content of manifest === null ? [] : keptObjects(manifest)) needed.add(content);
     }
+    for (const content of await store.noted(sessionId)) needed.add(content);
+  }
   const youngMs = Date.now() - 10 * 60_000;
   for (const { sha256, file, changedAtMs } of await objectsIn(folder))
     if (!needed.has(sha256) && changedAtMs < youngMs) await rm(file, { force: true });
 };
 
+export type PruneOptions = {
+  /** Sessions of which nothing is removed. */
+  isOpen(sessionId: string): Promise<boolean>;
+  /** The session that asks, and what it needs besides its manifests. */
+  readonly own?: { readonly sessionId: string; keep(): Iterable<string> };
+  /** Removes the checkpoints of a session also if there is room. Default: none. */
+  isNeedless?(sessionId: string): boolean;
+};
+
 /**
  * Removes the checkpoints of the oldest sessions until each store has at most 1 GB, and all have at
- * most 4 GB. Returns the sessions whose changes can't be taken back any more. `isOpen`: sessions
- * that are never touched.
+ * most 4 GB. Returns the sessions whose changes can't be taken back any more. A store in which
+ * another session is open is left alone.
  */
 export const pruneStores = async (
   stateFolder: string,
-  isOpen: (sessionId: string) => boolean,
+  { isOpen, own, isNeedless = () => false }: PruneOptions,
 ): Promise<readonly StoredSession[]> => {
   const removed: StoredSession[] = [];
-  const { sessions } = await checkpointSizes(stateFolder);
-  const oldest = [...sessions].sort((one, other) => one.usedAtMs - other.usedAtMs);
+  let sizes = await checkpointSizes(stateFolder);
+  const oldest = [...sizes.sessions].sort((one, other) => one.usedAtMs - other.usedAtMs);
+  const busy = new Set<string>();
+  for (const { store, sessionId } of oldest)
+    if (sessionId !== own?.sessionId && (await isOpen(sessionId))) busy.add(store);
   for (const session of oldest) {
-    const sizes = await checkpointSizes(stateFolder);
-    const own = sizes.stores.find(({ folder }) => folder === session.store)?.bytes ?? 0;
-    if (sizes.bytes <= ALL_BYTES_MAX && own <= STORE_BYTES_MAX) continue;
-    if (isOpen(session.sessionId)) continue;
+    const bytes = sizes.stores.find(({ folder }) => folder === session.store)?.bytes ?? 0;
+    const hasRoom = sizes.bytes <= ALL_BYTES_MAX && bytes <= STORE_BYTES_MAX;
+    if (busy.has(session.store) || session.sessionId === own?.sessionId) continue;
+    if (hasRoom && !isNeedless(session.sessionId)) continue;
     await new CheckpointStore(session.store).forget(session.sessionId);
-    await sweep(session.store);
+    await sweep(session.store, own?.keep() ?? []);
     removed.push(session);
+    sizes = await checkpointSizes(stateFolder);
   }
   return removed;
 };
