@@ -15,6 +15,7 @@ import {
   constants,
   fchmodSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -133,11 +134,13 @@ type Step = {
   readonly workspace: string;
   readonly store: CheckpointStore;
   readonly change: PathChange;
-  /** Begins the names of temporary files of this plan. */
+  /** The name of the file that is written beside it; with `.old` of the one that it replaces. */
   readonly draftName: string;
 };
 
 const CHANGED_SINCE = 'somebody else changed it since';
+const CHANGED_TWICE =
+  'somebody else changed it twice meanwhile; their first text is in a file beside it, .pawl-rewind…';
 const ELSEWHERE = 'its folder is a symlink now';
 const MISSING_CONTENT = 'its content is no longer in the store of checkpoints';
 
@@ -179,60 +182,86 @@ const writeDraft = async ({ store, change }: Step, draft: Buffer): Promise<boole
   return true;
 };
 
-/** Puts the draft at a place where nothing is. */
-const place = (draft: Buffer, target: Buffer): string | null => {
+/** Whether there are no hard links here, or none to files of somebody else. */
+const hasNoLinks = (error: unknown): boolean =>
+  ['EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS'].includes(errorCode(error));
+
+/** Puts a file or link at a place where nothing is. */
+const place = (from: Buffer, target: Buffer, state: FileState): string | null => {
   try {
-    linkSync(draft, target);
+    // a hard link of a link is none of it on some systems
+    if (state.kind === 'link') symlinkSync(Buffer.from(state.target, 'latin1'), target);
+    else linkSync(from, target);
     return null;
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return CHANGED_SINCE;
-    if (errorCode(error) !== 'EPERM' && errorCode(error) !== 'EOPNOTSUPP') throw error;
-    renameSync(draft, target); // no hard links here
+    if (!hasNoLinks(error)) throw error;
+    renameSync(from, target);
     return null;
   } finally {
-    remove(draft);
+    remove(from);
   }
 };
 
-/** Replaces a file whose content is `before`; the old one is put back if it is not. */
+/**
+ * Replaces a file whose content is `before`. The old one has a second name until its content is
+ * known: only who replaces the file by another one between the two calls here is not seen.
+ */
 const replace = (
   draft: Buffer,
   target: Buffer,
   aside: Buffer,
-  before: FileState,
+  { before, after }: PathChange,
 ): string | null => {
-  remove(aside);
-  linkSync(target, aside);
   try {
-    if (!stateAt(aside, before)) return CHANGED_SINCE;
+    if (!stateAt(target, before)) return CHANGED_SINCE;
+    try {
+      if (before.kind === 'file') linkSync(target, aside);
+    } catch (error) {
+      if (!hasNoLinks(error)) throw error;
+    }
     renameSync(draft, target);
-    if (stateAt(aside, before)) return null;
-    renameSync(aside, target);
-    return CHANGED_SINCE;
+    return putBack(target, aside, { before, after });
   } finally {
-    remove(aside);
     remove(draft);
   }
 };
 
-const takeAway = (target: Buffer, aside: Buffer, before: FileState): string | null => {
-  remove(aside);
-  renameSync(target, aside);
-  if (stateAt(aside, before)) {
+type Sides = Pick<PathChange, 'before' | 'after'>;
+
+/** Removes what was replaced, if it is the expected content; else it comes back. */
+const putBack = (target: Buffer, aside: Buffer, { before, after }: Sides): string | null => {
+  const old = inodeAt(aside);
+  if (old === null) return null;
+  const now = inodeAt(target);
+  if (now === old || stateAt(aside, before)) {
     remove(aside);
     return null;
   }
-  return place(aside, target) ?? CHANGED_SINCE;
+  if (now !== null && !stateAt(target, after)) return CHANGED_TWICE;
+  renameSync(aside, target);
+  return CHANGED_SINCE;
+};
+
+const inodeAt = (place: Buffer): string | null => {
+  const status = lstatSync(place, { bigint: true, throwIfNoEntry: false });
+  return status === undefined ? null : `${status.dev} ${status.ino}`;
+};
+
+const takeAway = (target: Buffer, aside: Buffer, sides: Sides): string | null => {
+  renameSync(target, aside);
+  return putBack(target, aside, sides);
 };
 
 const isLeaf = ({ kind }: FileState): boolean => kind === 'file' || kind === 'link';
 
 /** Removes a file or link that is not to be there, or as a folder. */
 const removeLeaf = (step: Step): string | null => {
+  if (lookAt(step.workspace, step.change.path) === null) return null;
   const [folder, base] = splitName(step.change.path);
   const held = hold(step.workspace, folder);
   try {
-    return takeAway(held.at(base), held.at(`${step.draftName}.old`), step.change.before);
+    return takeAway(held.at(base), held.at(`${step.draftName}.old`), step.change);
   } finally {
     held.close();
   }
@@ -246,10 +275,14 @@ const writeLeaf = async (step: Step): Promise<string | null> => {
     if (!(await writeDraft(step, draft))) return MISSING_CONTENT;
     const isThere = lookAt(step.workspace, step.change.path) !== null;
     return isThere
-      ? replace(draft, held.at(base), held.at(`${step.draftName}.old`), step.change.before)
-      : place(draft, held.at(base));
+      ? replace(draft, held.at(base), held.at(`${step.draftName}.old`), step.change)
+      : place(draft, held.at(base), step.change.after);
   } finally {
-    held.close();
+    try {
+      remove(draft);
+    } finally {
+      held.close();
+    }
   }
 };
 
@@ -301,11 +334,16 @@ const inOrder = (changes: readonly PathChange[], phase: number): readonly PathCh
   return phase === 1 ? sorted.reverse() : sorted;
 };
 
-const runPhase = async (step: Step, phase: Phase, isFirst: boolean): Promise<string | null> => {
+/** Whether something is removed before another thing takes its place: a kill may come between. */
+const isInTwoSteps = ({ before, after }: Sides): boolean =>
+  (isLeaf(before) && after.kind === 'folder') || (before.kind === 'folder' && isLeaf(after));
+
+const runPhase = async (step: Step, phase: Phase): Promise<string | null> => {
   const { before, after } = step.change;
   const now = await readState(step.workspace, step.change.path);
   if (isSameState(now, after)) return null;
-  const isExpected = isSameState(now, before) || (!isFirst && now.kind === 'absent');
+  const isExpected =
+    isSameState(now, before) || (now.kind === 'absent' && isInTwoSteps(step.change));
   // the mode of a folder is set when its files are done
   const isFolder = now.kind === 'folder' && (before.kind === 'folder' || after.kind === 'folder');
   if (!isExpected && !isFolder) return CHANGED_SINCE;
@@ -320,21 +358,36 @@ const runPhase = async (step: Step, phase: Phase, isFirst: boolean): Promise<str
   }
 };
 
-/** Removes what a killed run has left beside the files. */
-const clear = (workspace: string, changes: readonly PathChange[], prefix: string): void => {
+/** Removes what a killed run has left beside the files, once it is known to be the expected. */
+const clear = (
+  workspace: string,
+  changes: readonly PathChange[],
+  prefix: string,
+): ReadonlyMap<string, string> => {
+  const failed = new Map<string, string>();
   for (const folder of new Set(changes.map(({ path }) => splitName(path)[0]))) {
     try {
       const held = hold(workspace, folder);
       try {
-        for (const name of readdirSync(held.at('.'), { encoding: 'buffer' }))
-          if (name.toString('latin1').startsWith(prefix)) remove(held.at(name.toString('latin1')));
+        for (const found of readdirSync(held.at('.'), { encoding: 'buffer' })) {
+          const name = found.toString('latin1');
+          if (!name.startsWith(prefix)) continue;
+          const change = changes[Number.parseInt(name.slice(prefix.length + 1), 10)];
+          const isOld = name.endsWith('.old') && change !== undefined;
+          const base = isOld ? splitName(change.path)[1] : '';
+          const why = isOld ? putBack(held.at(base), held.at(name), change) : null;
+          if (!isOld) remove(held.at(name));
+          else if (why !== null) failed.set(change.path, why);
+        }
       } finally {
         held.close();
       }
-    } catch {
+    } catch (error) {
       // the folder is gone, or elsewhere: then nothing of ours is in it
+      if (!(error instanceof Elsewhere) && errorCode(error) === '') throw error;
     }
   }
+  return failed;
 };
 
 export type PlanOutcome = {
@@ -349,16 +402,14 @@ export const performPlan = async (
   { workspace, changes, left: leftBefore }: Plan,
 ): Promise<PlanOutcome> => {
   const prefix = `.pawl-rewind-${planId.slice(0, 12)}`;
-  const failed = new Map<string, string>();
-  const begun = new Set<string>();
-  clear(workspace, changes, prefix);
+  const numbers = new Map(changes.map(({ path }, index) => [path, index]));
+  const failed = new Map(clear(workspace, changes, prefix));
   for (const [index, phase] of PHASES.entries())
     for (const [at, change] of inOrder(changes, index).entries()) {
       if (!phase.concerns(change) || failed.has(change.path)) continue;
       if (at % 16 === 0) await nextTurn();
-      const step = { workspace, store, change, draftName: `${prefix}-${at}` };
-      const why = await runPhase(step, phase, !begun.has(change.path));
-      begun.add(change.path);
+      const step = { workspace, store, change, draftName: `${prefix}-${numbers.get(change.path)}` };
+      const why = await runPhase(step, phase);
       if (why !== null) failed.set(change.path, why);
     }
   const done = changes.filter(({ path }) => !failed.has(path));

@@ -76,8 +76,12 @@ export const lookAt = (workspace: string, name: string): FileEntry | null => {
   if (status.isFile()) return { kind: 'file', ...common };
   if (status.isDirectory()) return { kind: 'folder', ...common };
   if (!status.isSymbolicLink()) return null;
-  const target = readlinkSync(place, 'buffer').toString('latin1');
-  return { kind: 'link', ...common, target };
+  try {
+    const target = readlinkSync(place, 'buffer').toString('latin1');
+    return { kind: 'link', ...common, target };
+  } catch {
+    return null; // removed meanwhile
+  }
 };
 
 /** The folders around the names, the outer before the inner. */

@@ -43,7 +43,7 @@ const readOrNull = async (file: string): Promise<Buffer | null> => {
 
 export class CheckpointStore {
   readonly folder: string;
-  /** Objects that this process has written or seen. */
+  /** Objects that this process has written, or read as a whole. */
   readonly #known = new Set<string>();
 
   /** `folder`: as `storeFolder` names it. */
@@ -57,15 +57,18 @@ export class CheckpointStore {
 
   async has(sha256: string): Promise<boolean> {
     if (this.#known.has(sha256)) return true;
-    const found = (await readOrNull(this.#place(sha256))) !== null;
-    if (found) this.#known.add(sha256);
-    return found;
+    return (await readOrNull(this.#place(sha256))) !== null;
   }
 
   /** Stores bytes and returns their sha256. Rejects if the disk refuses. */
   async put(bytes: Buffer): Promise<string> {
     const sha256 = hashBytes(bytes);
-    if (await this.has(sha256)) return sha256;
+    if (this.#known.has(sha256)) return sha256;
+    // one that is damaged is written again
+    if ((await this.get(sha256)) !== null) {
+      this.#known.add(sha256);
+      return sha256;
+    }
     const place = this.#place(sha256);
     const packed = bytes.length < DEFLATE_FROM_BYTES ? bytes : await deflate(bytes);
     const isSmaller = packed.length < bytes.length * 0.9;

@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import fs, { realpathSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import path from 'node:path';
+import { after, type TestContext, test } from 'node:test';
+import '../../../../test/own-process.js';
+import { temporaryFolder } from '../../../../test/temporary-folder.js';
+import type { FileState, PathChange } from '../../src/workspace/checkpoints/manifest.js';
+import { performPlan, readState } from '../../src/workspace/checkpoints/restore.js';
+import { CheckpointStore } from '../../src/workspace/checkpoints/store.js';
+
+/** A restore that is killed at any of its calls of the file system, and one with a rival. */
+
+const CALLS = [
+  'chmodSync',
+  'fchmodSync',
+  'linkSync',
+  'lstatSync',
+  'mkdirSync',
+  'openSync',
+  'readdirSync',
+  'readFileSync',
+  'readlinkSync',
+  'renameSync',
+  'rmdirSync',
+  'symlinkSync',
+  'unlinkSync',
+  'writeFileSync',
+] as const;
+
+const real = { ...fs };
+const replaced = Object.fromEntries(CALLS.map((name) => [name, fs[name]]));
+
+/** Called before each of them; after a kill nothing takes effect. */
+let beforeCall: ((number: number, call: string) => void) | null = null;
+let number = 0;
+
+for (const name of CALLS) {
+  const call = fs[name] as (...words: unknown[]) => unknown;
+  const counted = (...words: unknown[]): unknown => {
+    if (beforeCall !== null) beforeCall(number++, name);
+    return call(...words);
+  };
+  Object.assign(fs, { [name]: counted });
+}
+syncBuiltinESMExports();
+after(() => {
+  Object.assign(fs, replaced);
+  syncBuiltinESMExports();
+});
+
+const watched = async <T>(
+  watch: (number: number, call: string) => void,
+  work: () => Promise<T>,
+): Promise<T | null> => {
+  number = 0;
+  beforeCall = watch;
+  try {
+    return await work();
+  } catch (error) {
+    assert.match(String(error), /killed/);
+    return null;
+  } finally {
+    beforeCall = null;
+  }
+};
+
+const killedAt = (at: number) => (now: number) => {
+  if (now >= at) throw new Error('killed');
+};
+
+// ---- Worlds ----
+
+type Entry = string | { readonly link: string } | { readonly mode: number; readonly text: string };
+type World = Readonly<Record<string, Entry>>;
+
+const make = (folder: string, world: World): void => {
+  real.rmSync(folder, { recursive: true, force: true });
+  real.mkdirSync(folder, { recursive: true });
+  for (const [name, entry] of Object.entries(world)) {
+    const place = path.join(folder, name);
+    real.mkdirSync(path.dirname(place), { recursive: true });
+    if (typeof entry === 'string') real.writeFileSync(place, entry, { mode: 0o644 });
+    else if ('link' in entry) real.symlinkSync(entry.link, place);
+    else real.writeFileSync(place, entry.text, { mode: entry.mode });
+  }
+};
+
+const look = (folder: string): Readonly<Record<string, string>> => {
+  const found: Record<string, string> = {};
+  for (const one of real.readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const place = path.join(one.parentPath, one.name);
+    const mode = (real.lstatSync(place).mode & 0o777).toString(8);
+    const name = path.relative(folder, place);
+    if (one.isSymbolicLink()) found[name] = `-> ${real.readlinkSync(place)}`;
+    else if (one.isDirectory()) found[name] = 'folder';
+    else found[name] = `${mode} ${real.readFileSync(place, 'utf8')}`;
+  }
+  return found;
+};
+
+const states = async (
+  folder: string,
+  store: CheckpointStore,
+): Promise<ReadonlyMap<string, FileState>> => {
+  const found = new Map<string, FileState>();
+  for (const name of Object.keys(look(folder)))
+    found.set(name, await readState(folder, name, (bytes) => store.put(bytes)));
+  return found;
+};
+
+const NOW: World = {
+  'changed.txt': 'now',
+  'made.txt': 'made',
+  'mode.sh': { mode: 0o644, text: 'same' },
+  'link-to-file': { link: 'changed.txt' },
+  'file-to-link': 'file',
+  relinked: { link: 'changed.txt' },
+  'folder-to-file/inner/deep.txt': 'deep',
+  'file-to-folder': 'file',
+  'link-to-folder': { link: 'elsewhere' },
+  'folder-to-link/inner.txt': 'inner',
+  'kept.txt': 'kept',
+};
+
+const THEN: World = {
+  'changed.txt': 'then',
+  'deleted/deep/in/file.txt': 'deleted',
+  'mode.sh': { mode: 0o755, text: 'same' },
+  'link-to-file': 'a file',
+  'file-to-link': { link: 'mode.sh' },
+  relinked: { link: 'mode.sh' },
+  'folder-to-file': 'file',
+  'file-to-folder/inner/deep.txt': 'deep',
+  'link-to-folder/inner.txt': 'inner',
+  'folder-to-link': { link: 'file-to-folder' },
+  'kept.txt': 'kept',
+};
+
+type Prepared = {
+  readonly workspace: string;
+  readonly store: CheckpointStore;
+  readonly changes: readonly PathChange[];
+};
+
+const prepare = async (context: TestContext, now: World, then: World): Promise<Prepared> => {
+  const folder = realpathSync(temporaryFolder(context, 'restore'));
+  const workspace = path.join(folder, 'work');
+  const store = new CheckpointStore(path.join(folder, 'store'));
+  make(workspace, then);
+  const old = await states(workspace, store);
+  make(workspace, now);
+  const present = await states(workspace, store);
+  const absent: FileState = { kind: 'absent' };
+  const changes = [...new Set([...old.keys(), ...present.keys()])].flatMap((name) => {
+    const [before, later] = [present.get(name) ?? absent, old.get(name) ?? absent];
+    return JSON.stringify(before) === JSON.stringify(later)
+      ? []
+      : [{ path: name, before, after: later }];
+  });
+  return { workspace, store, changes };
+};
+
+const restore = ({ workspace, store, changes }: Prepared) =>
+  performPlan(store, 'a'.repeat(64), { version: 1, workspace, changes, left: [] });
+
+/** Runs as long as there is one more call. */
+const atEachCall = async (run: (at: number) => Promise<void>): Promise<number> => {
+  for (let at = 0; ; at++) {
+    await run(at);
+    if (number <= at) return at;
+  }
+};
+
+test('a restore that was killed at any call is completed by the next one', async (context) => {
+  const prepared = await prepare(context, NOW, THEN);
+  const { workspace } = prepared;
+  const before = look(workspace);
+  await restore(prepared);
+  make(path.join(workspace, '..', 'then'), THEN);
+  const expected = look(path.join(workspace, '..', 'then'));
+  assert.deepEqual(look(workspace), expected);
+  const calls = await atEachCall(async (at) => {
+    make(workspace, NOW);
+    await watched(killedAt(at), () => restore(prepared));
+    for (const [name, text] of Object.entries(look(workspace)))
+      if (!name.includes('.pawl-rewind'))
+        assert.ok(
+          [before[name], expected[name], 'folder'].includes(text),
+          `${at}: ${name} ${text}`,
+        );
+    const calls = number;
+    const outcome = await restore(prepared);
+    number = calls;
+    assert.deepEqual(outcome.left, [], `killed at ${at}`);
+    assert.deepEqual(look(workspace), expected, `killed at ${at}`);
+  });
+  assert.ok(calls > 100, `${calls}`);
+});
+
+type Rival = {
+  readonly name: string;
+  readonly replaces: boolean;
+  readonly kills: boolean;
+  write(place: string): void;
+};
+
+const writeInto = (place: string): void => real.writeFileSync(place, 'rival');
+const writeAnother = (place: string): void => {
+  const draft = path.join(path.dirname(place), '..', 'rival-draft');
+  real.writeFileSync(draft, 'rival');
+  real.renameSync(draft, place);
+};
+
+const RIVALS: readonly Rival[] = [
+  { name: 'writes into a file', replaces: false, kills: false, write: writeInto },
+  { name: 'replaces a file', replaces: true, kills: false, write: writeAnother },
+  { name: 'writes before a kill', replaces: false, kills: true, write: writeInto },
+  { name: 'replaces before a kill', replaces: true, kills: true, write: writeAnother },
+];
+
+const CASES: readonly (readonly [string, World, World])[] = [
+  ['changes a file', { 'a.txt': 'now' }, { 'a.txt': 'then' }],
+  ['removes a file', { 'a.txt': 'now', b: 'b' }, { b: 'b' }],
+  ['makes a file', { b: 'b' }, { 'a.txt': 'then', b: 'b' }],
+  ['changes a mode', { 'a.txt': 'same' }, { 'a.txt': { mode: 0o755, text: 'same' } }],
+];
+
+for (const rival of RIVALS)
+  for (const [what, now, then] of CASES)
+    test(`a rival ${rival.name} while a restore ${what}: nothing is lost`, async (context) => {
+      const prepared = await prepare(context, now, then);
+      const { workspace } = prepared;
+      const place = path.join(workspace, 'a.txt');
+      const run = async (rivalAt: number, killAt: number): Promise<void> => {
+        make(workspace, now);
+        let last = '';
+        let hasWritten = false;
+        const watch = (at: number, call: string): void => {
+          // between these two nobody can see another file that took the place of the old one
+          const isUnseen = rival.replaces && last === 'linkSync' && call === 'renameSync';
+          last = call;
+          if (at === rivalAt && !isUnseen) {
+            rival.write(place);
+            hasWritten = true;
+          }
+          killedAt(killAt)(at);
+        };
+        await watched(watch, () => restore(prepared));
+        const calls = number;
+        if (hasWritten) {
+          const first = look(workspace);
+          await restore(prepared);
+          const found = look(workspace);
+          const note = `rival at ${rivalAt}, killed at ${killAt}: ${JSON.stringify([first, found])}`;
+          assert.match(found['a.txt'] ?? '', / rival$/, note);
+          assert.deepEqual(
+            Object.keys(found).filter((name) => name.includes('pawl')),
+            [],
+            note,
+          );
+        }
+        number = calls;
+      };
+      await atEachCall(async (rivalAt) => {
+        await run(rivalAt, Number.POSITIVE_INFINITY);
+        const calls = number;
+        for (let killAt = rivalAt + 1; rival.kills && killAt < calls; killAt++)
+          await run(rivalAt, killAt);
+        number = calls;
+      });
+    });
