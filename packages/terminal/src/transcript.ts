@@ -92,7 +92,8 @@ export class Transcript {
   readonly #answer: AnswerStream;
   readonly #reasoning: ReasoningRow;
   readonly #turnEnds: TurnSummaries = createTurnSummaries();
-  readonly #rewinds: RewoundNotes = createRewoundNotes();
+  /** From the first rewind on. */
+  #rewinds: RewoundNotes | null = null;
   #state: State | null = null;
   #last: EntryKind | 'end' = 'end';
   #batchId = '';
@@ -117,7 +118,15 @@ export class Transcript {
   startFrom(state: State): void {
     this.#state = state;
     this.#turnEnds.startFrom(state);
-    this.#rewinds.startFrom(state);
+    this.#rewinds?.startFrom(state);
+  }
+
+  #putRewind(before: State, stepped: Stepped): void {
+    if (stepped.event.type !== 'RewindRequested' && before.name !== 'Rewinding') return;
+    if (this.#rewinds === null) this.#rewinds = createRewoundNotes();
+    this.#rewinds.startFrom(before);
+    const rewound = this.#rewinds.see(stepped);
+    if (rewound !== '') this.#putNote('dim', safe`·`, rewound);
   }
 
   /** UTF-16 units of the current reply that are not in any usage report yet. */
@@ -149,8 +158,7 @@ export class Transcript {
     if (resumed !== '') this.#putNote('dim', safe`·`, resumed);
     for (const action of actions) this.#putAction(action, stepped);
     this.#putStart(stepped);
-    const rewound = this.#rewinds.see(stepped);
-    if (rewound !== '') this.#putNote('dim', safe`·`, rewound);
+    if (before !== null) this.#putRewind(before, stepped);
     if (before !== null) this.#putGrants(before, stepped);
     this.#putTurnEnd(stepped);
     return joinSafe(this.#lines, safe`\n`);
