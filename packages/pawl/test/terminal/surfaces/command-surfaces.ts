@@ -253,6 +253,28 @@ const diff: Surface['show'] = async (hostile, _out, size) => {
   await run('diff', ...storedIds(), '--json');
 };
 
+const rewind: Surface['show'] = async (hostile, _out, size) => {
+  await turn(hostile, size);
+  const id = newestSession();
+  await run('rewind', id);
+  await run('rewind', id, '--json');
+  for (const at of ['1', '999', hostile.text(40)]) await run('rewind', id, '--at', at);
+  await run('redo', id);
+  await run('redo', hostile.text(40));
+};
+
+const checkpoints: Surface['show'] = async (hostile, _out, size) => {
+  await turn(hostile, size);
+  for (const words of [[], [newestSession()], ['--prune'], [hostile.text(40)]])
+    await run('checkpoints', ...words);
+};
+
+const bisect: Surface['show'] = async (hostile, _out, size) => {
+  await turn(hostile, size);
+  await run('bisect', newestSession(), '--', hostile.text(40));
+  await run('bisect', hostile.text(40), '--', 'true');
+};
+
 const READERS = [
   'packages/pawl/src/commands/show.ts',
   'packages/pawl/src/commands/ask-show.ts',
@@ -330,6 +352,29 @@ export const commandSurfaces: readonly Surface[] = [
     covers: ['packages/pawl/src/commands/diff.ts'],
     commands: ['diff'],
     show: diff,
+  },
+  {
+    name: 'diff of files between two lines',
+    covers: ['packages/pawl/src/commands/diff-files.ts'],
+    show: afterTurn('diff', 'ID', '--at', '1..3'),
+  },
+  {
+    name: 'rewind and redo',
+    covers: ['packages/pawl/src/commands/rewind.ts', 'packages/pawl/src/sessions/closed-model.ts'],
+    commands: ['rewind', 'redo'],
+    show: rewind,
+  },
+  {
+    name: 'checkpoints',
+    covers: ['packages/pawl/src/commands/checkpoints.ts'],
+    commands: ['checkpoints'],
+    show: checkpoints,
+  },
+  {
+    name: 'bisect',
+    covers: ['packages/pawl/src/commands/bisect.ts'],
+    commands: ['bisect'],
+    show: bisect,
   },
   {
     name: 'verify',
