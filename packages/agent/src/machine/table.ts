@@ -43,7 +43,8 @@ import type { AgentTable } from './names.js';
 const IS_OPEN = late('the session is open already');
 const NOT_OPEN = late('the session has not been opened');
 const IS_OVER = late('the session is over');
-const BUSY = late('a turn is running, or a rewind');
+const BUSY = late('a turn is running');
+const REWINDS = late('files are being taken back; it takes a moment');
 const NO_TOOLS = late('no tool is running');
 const NO_APPROVAL = late('no call awaits approval');
 const NOT_WAITING = late('nothing is waiting for a retry');
@@ -474,7 +475,9 @@ export const table: AgentTable = {
         ...turnRuns,
         ...noTimer,
         ...noWork,
-        CancelTurn: late('files are being taken back; it takes a moment'),
+        RetryLast: REWINDS,
+        CancelTurn: REWINDS,
+        CompactRequested: REWINDS,
         Rewound: [
           { when: rewind.isOtherRewind, stay: rewind.ignoreRewound },
           { to: 'WaitingForUserInput', then: rewind.finishRewind },

@@ -99,34 +99,36 @@ const moveAside = (folder: string, place: string, random: Random): void => {
   renameSync(place, target);
 };
 
+const CHANGES = 'write remove move chmod link removeFolder many odd exchange'.split(' ');
+
 const change = (folder: string, random: Random): unknown => {
   const name = random.pick(NAMES);
   const place = path.join(folder, name);
   const exists = lstatSync(place, { throwIfNoEntry: false }) !== undefined;
-  switch (random.below(9)) {
-    case 0:
+  switch (random.pick(CHANGES)) {
+    case 'write':
       return write(folder, name, `text ${random.below(1_000)}\r\n`);
-    case 1:
+    case 'remove':
       return rmSync(place, { recursive: true, force: true });
-    case 2:
+    case 'move':
       return exists ? moveAside(folder, place, random) : null;
-    case 3:
+    case 'chmod':
       return exists && lstatSync(place).isFile()
         ? chmodSync(place, random.pick([0o600, 0o755, 0o644]))
         : null;
-    case 4:
+    case 'link':
       rmSync(place, { recursive: true, force: true });
       if (existsSync(path.dirname(place))) symlinkSync(random.pick(['a.ts', '../x', 'no']), place);
       return null;
-    case 5:
+    case 'removeFolder':
       return rmSync(path.join(folder, random.pick(['src', 'docs', 'src/deep'])), {
         recursive: true,
         force: true,
       });
-    case 6:
+    case 'many':
       for (let index = 0; index < 50; index++) write(folder, `many/${index}.txt`, `${index}`);
       return null;
-    case 7:
+    case 'odd':
       return write(folder, Buffer.from([0x66, 0xff, 0xfe]), `odd ${random.below(9)}`);
     default:
       // a folder where a file was, and the other way round

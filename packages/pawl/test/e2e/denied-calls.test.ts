@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, realpathSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { runInProcess } from './in-process.js';
@@ -35,8 +35,13 @@ const rows: readonly (readonly [kind: string, call: readonly [string, Input], co
   ['a git command that destroys work', bash('git reset --hard'), NOBODY],
   ['the deletion of everything', bash('rm -rf .'), NOBODY],
   [
-    'a command that loses a file',
+    'a command that loses a file that can be taken back',
     bash('echo x > notes.txt'),
+    { plan: 0, careful: 0, auto: 0, ci: 0 },
+  ],
+  [
+    'a command that loses a file that is too large to be kept',
+    bash('echo x > large.bin'),
     { plan: 0, careful: 77, auto: 0, ci: 0 },
   ],
   ['a host that nobody named', ['fetch', { url: 'https://example.invalid/' }], LEAVES],
@@ -52,6 +57,9 @@ const makePlaceWith = async (
 ) => {
   const place = await makeServed(context, replies, more);
   writeFileSync(path.join(place.workspace, 'notes.txt'), 'untracked\n');
+  const large = path.join(place.workspace, 'large.bin');
+  writeFileSync(large, '');
+  truncateSync(large, 21 * 1024 * 1024);
   const folder = path.join(place.home, '.config', 'pawl');
   mkdirSync(folder, { recursive: true });
   writeFileSync(path.join(folder, 'config.toml'), '[rules]\ndeny = ["git push"]\n');
