@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { runInProcess } from './in-process.js';
-import { expectCode, makeServed } from './pawl.js';
+import { expectCode, makeServed, until } from './pawl.js';
 import { openReady } from './window.js';
 import { call, done, message } from './wire-words.js';
 
@@ -30,7 +32,7 @@ test('words that are no commands are answered with what was probably looked for'
 });
 
 test('/jobs lists what runs in the background, shows what it said and ends it', async (context) => {
-  const start = message(call('a', 'bash', { command: 'echo begun; sleep 300', background: true }));
+  const start = message(call('a', 'bash', { command: 'echo begun; touch begun; sleep 300', background: true }));
   const place = await makeServed(context, [start, done]);
   const window = await openReady(context, place, { words: ['--preset', 'auto'] });
   window.press('/jobs\r');
@@ -38,7 +40,8 @@ test('/jobs lists what runs in the background, shows what it said and ends it', 
   window.press('start it\r');
   await window.sees('Done.');
   window.press('/jobs\r');
-  await window.sees(/job-1 {2}running {2}echo begun; sleep 300/);
+  await window.sees(/job-1 {2}running {2}echo begun; touch begun; sleep 300/);
+  await until('the job has begun', () => existsSync(path.join(place.workspace, 'begun')));
   window.press('/jobs read 2\r');
   await window.sees(/There is no job-2. There are:\n +job-1 {2}running/);
   window.press('/jobs read 1\r');
