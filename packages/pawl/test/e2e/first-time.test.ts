@@ -32,7 +32,9 @@ test('words that are no commands are answered with what was probably looked for'
 });
 
 test('/jobs lists what runs in the background, shows what it said and ends it', async (context) => {
-  const start = message(call('a', 'bash', { command: 'echo begun; touch begun; sleep 300', background: true }));
+  const start = message(
+    call('a', 'bash', { command: 'echo begun; touch begun; sleep 300', background: true }),
+  );
   const place = await makeServed(context, [start, done]);
   const window = await openReady(context, place, { words: ['--preset', 'auto'] });
   window.press('/jobs\r');
