@@ -10,8 +10,8 @@ import { forAll, roam } from '../../test/kit/agent/random.js';
 
 /** Checks of a whole machine, bundled with each faulty copy. A finding is a sentence. */
 
-const SEED = 179;
-const WALKS = 40;
+const SEED = 42;
+const WALKS = 80;
 /** The smallest bounds that have everything, and as many states of them as a moment allows. */
 const bounds = { ...defaultBounds, retries: 1, followUps: 0 };
 const STATES_MAX = 500;

@@ -20,7 +20,7 @@ const isQuick = process.env.PAWL_WALKS === 'few';
 const FITTING = 8;
 const FITS: Readonly<Record<State['name'], RegExp>> = {
   Ready: /^(Start|UserInput)/,
-  WaitingForUserInput: /^(UserInput|RetryLast|CompactRequested|ApproveBudget|Rewind)/,
+  WaitingForUserInput: /^(UserInput|RetryLast|CompactRequested|ApproveBudget)/,
   CallingLlm: /^(LlmCompleted|LlmFailed|TextDelta)/,
   Error: /^(TimerFired|RetryNow)/,
   ExecutingTools: /^(Tool|ApprovalAnswered|TimerFired|CancelTool)/,
