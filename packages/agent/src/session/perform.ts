@@ -194,7 +194,9 @@ const noteOf = ({ changes, left }: Restored, keepsConversation: boolean): string
   const stay =
     left.length === 0
       ? []
-      : [`The user took back earlier work; as it was stays: ${list(reasons, left.length)}.`];
+      : [
+          `The user took back earlier work, but these stay as they are: ${list(reasons, left.length)}.`,
+        ];
   const texts = [...back, ...stay];
   return texts.length === 0 ? null : texts.join(' ');
 };
@@ -310,7 +312,7 @@ class CheckpointRuns {
   #tell(taken: Omit<Taken, 'type' | 'at'>): Promise<void> {
     return new Promise((resolve) => {
       this.#post({ type: 'CheckpointTaken', ...taken }, () => resolve());
-      setTimeout(resolve, 1_000).unref(); // a session that is over takes no event
+      setTimeout(resolve, 30_000).unref(); // a session that is over takes no event
     });
   }
 

@@ -158,6 +158,13 @@ const split = (output: Buffer): readonly string[] =>
     .split('\0')
     .filter((text) => text !== '');
 
+/** What git prints. A list that it could not make is none: the folders are walked then. */
+const read = async (repository: Repository, words: readonly string[]): Promise<Buffer> => {
+  const { code, output, errors } = await repository.run(words, OPTIONS);
+  if (code !== 0) throw new ProgramFailure('refused', `git ${words[0]} failed: ${errors}`);
+  return output;
+};
+
 /** Lists the workspace for one session. */
 export class WorkspaceLister {
   readonly #place: GitPlace;
@@ -213,7 +220,7 @@ export class WorkspaceLister {
     ];
     const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', ...scope];
     const names = new Set<string>();
-    for (const listed of split((await repository.run(list, OPTIONS)).output)) {
+    for (const listed of split(await read(repository, list))) {
       const name = inside(listed);
       if (name !== null && !name.endsWith('/')) names.add(name);
     }
@@ -231,8 +238,8 @@ export class WorkspaceLister {
     const conversion = findConversion(repository, this.#place.workspace, names);
     if (conversion === 'any') return new Map();
     const clean = new Map<string, string>();
-    const staged = await repository.run(['ls-files', '-z', '-s', '-v', ...scope], OPTIONS);
-    for (const line of split(staged.output)) {
+    const staged = await read(repository, ['ls-files', '-z', '-s', '-v', ...scope]);
+    for (const line of split(staged)) {
       const parts = /^(\S) (\d{6}) ([0-9a-f]+) 0\t([\s\S]+)$/.exec(line);
       const [, tag = '', mode = '', blob = '', listed = ''] = parts ?? [];
       const name = inside(listed);
@@ -240,7 +247,7 @@ export class WorkspaceLister {
       if (name !== null && tag === 'H' && mode.startsWith('100')) clean.set(name, blob);
     }
     const words = ['status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=no'];
-    for (const line of split((await repository.run([...words, ...scope], OPTIONS)).output)) {
+    for (const line of split(await read(repository, [...words, ...scope]))) {
       const name = inside(line.slice(3));
       if (name !== null && line[1] !== ' ') clean.delete(name);
     }
