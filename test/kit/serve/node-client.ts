@@ -93,6 +93,20 @@ export class EventReader {
     return this.#when(what, () => this.messages.find(fits));
   }
 
+  /** The session waits for its user again after the entry with this number. */
+  async untilRestAfter(seq: number): Promise<void> {
+    await this.#when(`a rest after entry ${seq}`, () => {
+      const at = this.messages.findIndex(
+        ({ event, content }) => event === 'entry' && Number(content.seq) >= seq,
+      );
+      // A reader that has just come is told the state of that moment, which may be before the entry.
+      return this.messages.find(
+        ({ event, content }, index) =>
+          at !== -1 && index > at && event === 'state' && content.state === 'WaitingForUserInput',
+      );
+    });
+  }
+
   async over(): Promise<void> {
     await this.#when('the end of the stream', () => (this.isOver ? true : undefined));
   }
@@ -229,10 +243,6 @@ export class NodeClient {
     });
   }
 }
-
-/** The message that tells that the session waits for its user. */
-export const rests = ({ event, content }: StreamedMessage): boolean =>
-  event === 'state' && content.state === 'WaitingForUserInput';
 
 export const isEntry =
   (type: string) =>

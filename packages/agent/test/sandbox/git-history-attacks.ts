@@ -8,7 +8,7 @@ import type { RepositoryAccess } from '../../src/policy/repository-access.js';
 const COMMIT = 'git -c user.name=a -c user.email=a@x commit -q';
 
 /** A history in packs and loose objects: branches, a tag, two stashes, and a commit that only a reflog names. */
-const HISTORY = [
+export const HISTORY = [
   'git init -q -b main .',
   `for n in 1 2 3; do echo $n > file$n; git add .; ${COMMIT} -m c$n; done`,
   `git checkout -q -b side; echo s > side; git add .; ${COMMIT} -m side; git checkout -q main`,
@@ -196,10 +196,11 @@ const WORDS: Readonly<Record<RepositoryAccess, string>> = {
 export const ACCESSES: readonly RepositoryAccess[] = ['read', 'write', 'writePacks', 'approved'];
 
 /** One scenario: the attack with each access, each on a fresh copy, each judged. */
-export const caseOf = (attack: Attack): Case => ({
+/** `fixture`: a folder with the usual history, which each case copies. */
+export const caseOf = (attack: Attack, fixture: string): Case => ({
   name: attack.name,
   setup: [
-    attack.setup ?? HISTORY,
+    attack.setup ?? `cp -r ${fixture}/. .`,
     environmentLine(attack),
     REMEMBER,
     `cat > attack.sh <<'ATTACK'\n${attack.script}\nATTACK`,
