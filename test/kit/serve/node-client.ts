@@ -93,18 +93,13 @@ export class EventReader {
     return this.#when(what, () => this.messages.find(fits));
   }
 
-  /** The session waits for its user again after the entry with this number. */
+  /** The session waits for its user, this entry or a later one was its last. */
   async untilRestAfter(seq: number): Promise<void> {
-    await this.#when(`a rest after entry ${seq}`, () => {
-      const at = this.messages.findIndex(
-        ({ event, content }) => event === 'entry' && Number(content.seq) >= seq,
-      );
-      // A reader that has just come is told the state of that moment, which may be before the entry.
-      return this.messages.find(
-        ({ event, content }, index) =>
-          at !== -1 && index > at && event === 'state' && content.state === 'WaitingForUserInput',
-      );
-    });
+    await this.until(
+      `a rest after entry ${seq}`,
+      ({ event, content }) =>
+        event === 'state' && content.state === 'WaitingForUserInput' && Number(content.seq) >= seq,
+    );
   }
 
   async over(): Promise<void> {
