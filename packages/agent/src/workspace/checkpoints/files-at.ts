@@ -185,8 +185,10 @@ export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft
   const { target, signal } = request;
   const { folders, files, links, left: leftFiles } = await collect(request);
   const sorted = [...folders].sort(([one], [other]) => (one < other ? -1 : 1));
+  const failed = new Set<string>();
   for (const [name] of sorted)
     await mkdir(placeOf(target, name), { recursive: true }).catch((error: unknown) => {
+      failed.add(name);
       leftFiles.push(left(name, `it can’t be made (${errorCode(error) || error})`));
     });
   for (const leaf of [...files, ...links]) {
@@ -194,9 +196,11 @@ export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft
     const failure = await writeLeaf(target, leaf);
     if (failure !== null) leftFiles.push(failure);
   }
-  // a folder that could not be made is among those left
   for (const [name, mode] of sorted.toReversed())
-    if (mode !== null) await chmod(placeOf(target, name), mode).catch(() => undefined);
+    if (mode !== null && !failed.has(name))
+      await chmod(placeOf(target, name), mode).catch((error: unknown) => {
+        leftFiles.push(left(name, `its mode can’t be set (${errorCode(error) || error})`));
+      });
   return leftFiles;
 };
 

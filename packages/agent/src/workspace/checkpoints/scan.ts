@@ -10,6 +10,7 @@
 import { type BigIntStats, lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { errorCode } from '../../journal/journal-error.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { readTextOrEmptySync } from '../../platform/files.js';
 import { ProgramFailure } from '../../platform/run-program.js';
@@ -60,7 +61,7 @@ export const lookAt = (workspace: string, name: string): FileEntry | null => {
   try {
     status = lstatSync(place, { bigint: true, throwIfNoEntry: false });
   } catch {
-    return null; // a file stands where a folder was, or it can't be reached
+    return null; // a file stands where a folder was, or it can't be reached: see `whyUnknown`
   }
   if (status === undefined) return null;
   const { mtimeNs, ctimeNs, ino, size, mode } = status;
@@ -81,6 +82,17 @@ export const lookAt = (workspace: string, name: string): FileEntry | null => {
     return { kind: 'link', ...common, target };
   } catch {
     return null; // removed meanwhile
+  }
+};
+
+/** Why nobody can know whether it is there: a folder around it is closed. Null: it is known. */
+export const whyUnknown = (workspace: string, name: string): string | null => {
+  try {
+    lstatSync(placeOf(workspace, name), { throwIfNoEntry: false });
+    return null;
+  } catch (error) {
+    const code = errorCode(error);
+    return code === 'ENOTDIR' ? null : `it can’t be reached (${code || error})`;
   }
 };
 

@@ -46,6 +46,7 @@ import {
   lookAt,
   lookAtAll,
   WorkspaceLister,
+  whyUnknown,
 } from './scan.js';
 import { CheckpointStore, pruneStores, storeFolder } from './store.js';
 
@@ -82,6 +83,10 @@ type RunningCalls = {
 const INTERRUPTED =
   'The session was interrupted before it had looked at what its calls changed: changes of others ' +
   'until now count as theirs.';
+
+const CLOSED =
+  'A folder of the workspace is closed to Pawl: what was changed in it can’t be taken back, as long ' +
+  'as it is.';
 
 /** The names and the folders that they are in. */
 const withFolders = (names: readonly string[]): readonly string[] => [
@@ -339,8 +344,9 @@ class SessionCheckpoints implements Checkpoints {
   async #note(name: string): Promise<void> {
     const entry = lookAt(this.#place.workspace, name);
     const known = this.#known.get(name);
-    if (entry === null) this.#known.delete(name);
-    else if (known === undefined || entry.stamp === '' || entry.stamp !== known.entry.stamp)
+    if (entry === null) {
+      if (whyUnknown(this.#place.workspace, name) === null) this.#known.delete(name);
+    } else if (known === undefined || entry.stamp === '' || entry.stamp !== known.entry.stamp)
       this.#known.set(name, {
         entry,
         content: entry.kind === 'file' ? await this.#copy(name, entry) : { kind: 'git', blob: '' },
@@ -405,6 +411,10 @@ class SessionCheckpoints implements Checkpoints {
     for (const name of theirs) await this.#note(name);
     const changes: PathChange[] = [];
     for (const name of ours) {
+      if (whyUnknown(workspace, name) !== null) {
+        this.#say(CLOSED);
+        continue;
+      }
       const before = this.#stateBefore(name);
       const after = await readState(workspace, name, (bytes) => this.#store.put(bytes));
       this.#accept(name, after);
@@ -520,7 +530,8 @@ class SessionCheckpoints implements Checkpoints {
       const now = await readState(this.#place.workspace, name, keep);
       if (isSameState(now, before)) continue;
       if (before.kind === 'notKept') leftFiles.push(left(name, before.why));
-      else if (!isSameState(now, after) && !(force && now.kind !== 'notKept'))
+      else if (now.kind === 'notKept') leftFiles.push(left(name, now.why));
+      else if (!isSameState(now, after) && !force)
         leftFiles.push(left(name, 'somebody else changed it since'));
       else changes.push({ path: name, before: now, after: before });
       if (why !== null) leftFiles.push(left(name, why));
