@@ -493,7 +493,7 @@ export const findReservation = (
   id: string,
 ): Reservation | undefined => reserved.find((one) => one.id === id);
 
-export const withoutReservation = (
+const withoutReservation = (
   { reserved = [] }: SessionData,
   id: string,
 ): readonly Reservation[] => reserved.filter((one) => one.id !== id);
