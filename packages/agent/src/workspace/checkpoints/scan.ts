@@ -399,12 +399,11 @@ const findFolders = async (
     bare += found.length;
     if (bare > BARE_FOLDERS_MAX) return null;
     if (found.length === 0) return folders;
-    const ofTop = (name: string): string => path.join(prefix, showName(name));
+    // with ./ before it, no name can be an instruction
+    const ofTop = (name: string): string => `./${path.join(prefix, showName(name))}`;
     const input = found.map((name) => `${ofTop(name)}\0`).join('');
-    const { code, output } = await repository.run(['check-ignore', '-z', '--stdin'], {
-      ...OPTIONS,
-      input,
-    });
+    const words = ['--no-literal-pathspecs', 'check-ignore', '-z', '--stdin'];
+    const { code, output } = await repository.run(words, { ...OPTIONS, input });
     if (code !== 0 && code !== 1) return null; // 1: none of them
     const ignored = new Set(output.toString('utf8').split('\0'));
     news = found.filter((name) => !ignored.has(ofTop(name)));
