@@ -12,8 +12,8 @@ import { inOwnProcess } from './own-process.js';
 const command = (round: number): string => `sh -c true step-${round}`;
 /** The frames of a reply take 300 ms together. */
 const SLOW_FRAME_MS = 60;
-const ROUNDS = 20;
-const HEATS = 5;
+const ROUNDS = 12;
+const HEATS = 3;
 
 const PLACES = [
   ['50 files', 'repository'],

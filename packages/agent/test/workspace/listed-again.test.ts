@@ -15,6 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { WorkspaceLister } from '../../src/workspace/checkpoints/scan.js';
+import { KnownRepository } from '../../src/workspace/repository-location.js';
 
 /** Git is not asked again while nothing changed, and whatever could change its list is seen. */
 
@@ -62,7 +63,12 @@ const begin = (t: TestContext) => {
   writeFileSync(count, '');
   const environment = { PATH: `${programs}:/usr/bin:/bin`, HOME: home };
   const open = (): WorkspaceLister =>
-    new WorkspaceLister(workspace, environment, new AbortController().signal);
+    new WorkspaceLister({
+      workspace,
+      environment,
+      signal: new AbortController().signal,
+      known: new KnownRepository(environment),
+    });
   const place: Place = { workspace, home, git };
   return { place, open, started: () => readFileSync(count, 'utf8').length };
 };

@@ -11,12 +11,11 @@
 import { type BigIntStats, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ProcessEnvironment } from '../../platform/environment.js';
 import { readTextOrEmptySync } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
 import { type GitPlace, type Repository, useRepository } from '../git.js';
-import { excludesFile, KnownRepository } from '../repository-location.js';
+import { excludesFile, type KnownRepository } from '../repository-location.js';
 import { showName, toName } from './manifest.js';
 
 /** `git`: the blob of the index that a clean file equals. null: not kept, `why` says why. */
@@ -56,12 +55,12 @@ export const placeOf = (workspace: string, name: string): Buffer =>
   Buffer.concat([Buffer.from(workspace), Buffer.from('/'), bytesOf(name)]);
 
 /** The same; making a buffer takes as long as looking at the file. */
-const quickPlaceOf = (workspace: string, name: string): string | Buffer =>
+const quickPlace = (workspace: string, name: string): string | Buffer =>
   /^[\0-\x7f]*$/.test(name) ? `${workspace}/${name}` : placeOf(workspace, name);
 
 /** Null if nothing that is kept lies there. */
 export const lookAt = (workspace: string, name: string): FileEntry | null => {
-  const place = quickPlaceOf(workspace, name);
+  const place = quickPlace(workspace, name);
   let status: BigIntStats | undefined;
   try {
     status = lstatSync(place, { bigint: true, throwIfNoEntry: false });
@@ -186,16 +185,16 @@ type StampedListing = {
   readonly stamps: ReadonlyMap<string, string>;
 };
 
+type KnownPlace = GitPlace & { readonly known: KnownRepository };
+
 /** Lists the workspace for one session. */
 export class WorkspaceLister {
-  readonly #place: GitPlace;
-  readonly #known: KnownRepository;
+  readonly #place: KnownPlace;
   /** Null: git has to be asked. */
   #last: StampedListing | null = null;
 
-  constructor(workspace: string, environment: ProcessEnvironment, signal: AbortSignal) {
-    this.#known = new KnownRepository(environment);
-    this.#place = { workspace, environment, signal, known: this.#known };
+  constructor(place: KnownPlace) {
+    this.#place = place;
   }
 
   async list(wantsClean: boolean): Promise<Listing> {
@@ -220,7 +219,8 @@ export class WorkspaceLister {
   /** Whether git would list the same names as the last time. */
   async #isUnchanged(): Promise<boolean> {
     const marked = repositoryFolders(this.#place.workspace).top;
-    if (this.#last === null || marked === null || this.#known.cached(marked) === null) return false;
+    if (this.#last === null || marked === null || this.#place.known.cached(marked) === null)
+      return false;
     let left = SLICE;
     for (const [place, stamp] of this.#last.stamps) {
       if (left-- === 0) {

@@ -27,6 +27,8 @@ import type {
   RestoreRequest,
   TakenCheckpoint,
 } from '../../ports/checkpoints.js';
+import { KnownRepository } from '../repository-location.js';
+import { describeRef, type GitState, GitStates, isSameRef } from './git-state.js';
 import {
   ABSENT,
   composeChanges,
@@ -35,6 +37,8 @@ import {
   left,
   type Manifest,
   type PathChange,
+  type RefChange,
+  type RefState,
   showName,
   summarise,
   toName,
@@ -100,6 +104,8 @@ const FEW = 16;
 type RunningCalls = {
   readonly ranFromMs: number;
   readonly known: readonly (readonly [string, Known | null])[];
+  /** HEAD, branches and index before; missing: none are known. */
+  readonly git?: readonly (readonly [string, RefState])[];
   /** Their checkpoint; null: none yet. */
   readonly taken: string | null;
 };
@@ -122,6 +128,9 @@ class SessionCheckpoints implements Checkpoints {
   readonly #place: CheckpointsPlace;
   readonly #store: CheckpointStore;
   readonly #lister: WorkspaceLister;
+  readonly #gitStates: GitStates;
+  /** HEAD, branches and index at the last look; null: none are known. */
+  #git: GitState | null = null;
   readonly #ended = new AbortController();
   /** What is known of each name; a name that is not in it is absent. */
   readonly #known = new KnownFiles();
@@ -146,7 +155,10 @@ class SessionCheckpoints implements Checkpoints {
     this.#place = place;
     const { stateFolder, workspace, environment } = place;
     this.#store = new CheckpointStore(storeFolder(stateFolder, workspace));
-    this.#lister = new WorkspaceLister(workspace, environment, this.#ended.signal);
+    const { signal } = this.#ended;
+    const gitPlace = { workspace, environment, signal, known: new KnownRepository(environment) };
+    this.#lister = new WorkspaceLister(gitPlace);
+    this.#gitStates = new GitStates(gitPlace, this.#store);
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -170,6 +182,7 @@ class SessionCheckpoints implements Checkpoints {
       } else if (this.#listing === null) await this.#begin();
       else if (this.#listing.names.length <= SMALL_FILES_MAX) await this.#look(await this.#list());
       const isFirst = this.#ranFromMs === null;
+      if (isFirst) this.#git = await this.#gitStates.read();
       this.#ranFromMs ??= Date.now();
       // the user's own changes are left anyway
       if (call === null || (!isFirst && named.length === 0)) return 'kept' as const;
@@ -178,6 +191,7 @@ class SessionCheckpoints implements Checkpoints {
       await this.#tellRunning({
         ranFromMs: this.#ranFromMs,
         known: [...known, ...before], // the first look at a file is the oldest
+        ...(this.#git === null ? {} : { git: [...this.#git] }),
         taken: null,
       });
       return 'kept' as const;
@@ -191,11 +205,18 @@ class SessionCheckpoints implements Checkpoints {
       if (since === 'crash') return this.#takeOfKilled(ranToMs);
       const ranFromMs = since === undefined ? (this.#ranFromMs ?? ranToMs) : 0;
       this.#ranFromMs = null;
+      const refs = await this.#refsSince(this.#git);
       const isBounded = calls.length > 0 && calls.every(isNamed);
       if (!isBounded && this.#listing === null) await this.#begin();
       const named = isBounded ? withFolders(calls.flatMap((call) => this.#names(call))) : null;
-      return this.#storeTaken(by, await this.#changesSince(named, ranFromMs, ranToMs));
+      return this.#storeTaken(by, await this.#changesSince(named, ranFromMs, ranToMs), refs);
     });
+  }
+
+  async #refsSince(before: GitState | null): Promise<readonly RefChange[]> {
+    if (before === null) return [];
+    this.#git = await this.#gitStates.read();
+    return this.#git === null ? [] : this.#gitStates.changesBetween(before, this.#git);
   }
 
   /** What calls changed in this time. `named`: the only names to look at; null: all. */
@@ -240,8 +261,9 @@ class SessionCheckpoints implements Checkpoints {
     }
     const named = this.#listing === null ? running.known.map(([name]) => name) : null;
     const changes = await this.#changesSince(named, running.ranFromMs, ranToMs);
-    if (changes.length > 0) this.#say(INTERRUPTED);
-    return this.#storeTaken('agent', changes);
+    const refs = await this.#refsSince(running.git === undefined ? null : new Map(running.git));
+    if (changes.length > 0 || refs.length > 0) this.#say(INTERRUPTED);
+    return this.#storeTaken('agent', changes, refs);
   }
 
   recorded(): Promise<void> {
@@ -254,13 +276,19 @@ class SessionCheckpoints implements Checkpoints {
   async #storeTaken(
     by: ChangedBy,
     changes: readonly PathChange[],
+    refs: readonly RefChange[],
   ): Promise<TakenCheckpoint | null> {
     const leftOut = this.#leftOut.splice(0);
-    if (changes.length === 0 && leftOut.length === 0) {
+    if (changes.length === 0 && refs.length === 0 && leftOut.length === 0) {
       if (this.#running !== null) await this.#tellRunning(null);
       return null;
     }
-    const manifest: Manifest = { version: 1, by, changes };
+    const manifest: Manifest = {
+      version: 1,
+      by,
+      changes,
+      ...(refs.length === 0 ? {} : { refs }),
+    };
     const checkpoint = await this.#store.addManifest(this.#place.sessionId, manifest);
     if (this.#running !== null) await this.#tellRunning({ ...this.#running, taken: checkpoint });
     await this.#save();
@@ -549,7 +577,7 @@ class SessionCheckpoints implements Checkpoints {
     return this.#inTurn(() => this.#plan(request));
   }
 
-  async #plan({ takeBack, force }: RestoreRequest): Promise<RestorePlan> {
+  async #plan({ takeBack, force, refs: wantsRefs }: RestoreRequest): Promise<RestorePlan> {
     const manifests: Manifest[] = [];
     const leftFiles: FileLeft[] = [];
     for (const id of takeBack) {
@@ -558,7 +586,7 @@ class SessionCheckpoints implements Checkpoints {
       else leftFiles.push(left('.', 'a checkpoint was removed to save room: pawl checkpoints'));
     }
     const changes: PathChange[] = [];
-    for (const { path: name, before, after, left: why } of composeChanges(manifests)) {
+    for (const { path: name, before, after, left: why } of composeChanges(manifests, isSameState)) {
       const keep = force ? (bytes: Buffer) => this.#store.put(bytes) : undefined;
       const now = await readState(this.#place.workspace, name, keep);
       if (isSameState(now, before)) continue;
@@ -569,11 +597,26 @@ class SessionCheckpoints implements Checkpoints {
       if (why !== null) leftFiles.push(left(name, why));
     }
     const summary = await summarise(this.#store, changes);
-    if (changes.length === 0) return { plan: null, changes: summary, left: leftFiles };
     const { workspace } = this.#place;
-    const plan: Plan = { version: 1, workspace, changes, left: leftFiles };
+    const refs = wantsRefs ? await this.#planRefs(manifests) : { changes: [], left: [] };
+    leftFiles.push(...refs.left);
+    const words = refs.changes.map(describeRef);
+    if (changes.length === 0 && refs.changes.length === 0)
+      return { plan: null, changes: summary, left: leftFiles, refs: words };
+    const plan: Plan = {
+      version: 1,
+      workspace,
+      changes,
+      ...(refs.changes.length === 0 ? {} : { refs: refs.changes }),
+      left: leftFiles,
+    };
     const sha256 = await this.#store.put(Buffer.from(JSON.stringify(plan)));
-    return { plan: sha256, changes: summary, left: leftFiles };
+    return { plan: sha256, changes: summary, left: leftFiles, refs: words };
+  }
+
+  #planRefs(manifests: readonly Manifest[]): ReturnType<GitStates['plan']> {
+    const lists = manifests.map(({ by, refs = [] }) => ({ by, changes: refs }));
+    return this.#gitStates.plan(composeChanges(lists, isSameRef));
   }
 
   restore(planId: string): Promise<Restored> {
@@ -585,9 +628,15 @@ class SessionCheckpoints implements Checkpoints {
         throw new Error('the plan of this rewind is not in the store of checkpoints');
       const { done, left: leftFiles } = await performPlan(this.#store, planId, plan);
       for (const { path: name, after } of done) this.#accept(name, after);
-      const taken = await this.#storeTaken('rewind', done);
+      const refs = await this.#gitStates.perform(plan.refs ?? [], planId);
+      const taken = await this.#storeTaken('rewind', done, refs.done);
       const changes = taken?.changes ?? (await summarise(this.#store, []));
-      return { checkpoint: taken?.checkpoint ?? null, changes, left: leftFiles };
+      return {
+        checkpoint: taken?.checkpoint ?? null,
+        changes,
+        left: [...leftFiles, ...refs.left],
+        refs: refs.done.map(describeRef),
+      };
     });
   }
 
