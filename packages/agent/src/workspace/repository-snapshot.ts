@@ -274,20 +274,10 @@ export class RefFiles {
 
   /**
    * Reads the refs. Null if they are in another storage or an unusual form: git has to be asked.
+   * `named` gets them by their names.
    */
-  read(located: LocatedRepository): Refs | null {
-    const named = this.readNamed(located);
-    if (named === null) return null;
-    const { top, gitFolder } = located.location;
-    return { top, gitFolder, head: named.head, ...collectTips(named.refs) };
-  }
-
-  /** The same, by name. */
-  readNamed({ location, config }: LocatedRepository): {
-    readonly head: Head;
-    readonly refs: ReadonlyMap<string, string>;
-  } | null {
-    const { gitFolder, shared } = location;
+  read({ location, config }: LocatedRepository, named?: Map<string, string>): Refs | null {
+    const { top, gitFolder, shared } = location;
     if ((config.get('extensions.refstorage') ?? 'files') !== 'files') return null;
     const names: string[] = [];
     if (!['refs/heads', 'refs/remotes'].every((folder) => addLooseRefs(shared, folder, names)))
@@ -306,7 +296,8 @@ export class RefFiles {
       else if (name !== STASH || texts[index] !== '') broken.add(name);
     }
     const head = parseHead(headText, refs, broken);
-    return head === null ? null : { head, refs };
+    if (named !== undefined) for (const [name, hash] of refs) named.set(name, hash);
+    return head === null ? null : { top, gitFolder, head, ...collectTips(refs) };
   }
 }
 

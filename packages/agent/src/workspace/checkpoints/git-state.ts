@@ -104,9 +104,9 @@ export class GitStates {
   }
 
   async #readLocated(located: LocatedRepository): Promise<GitState | null> {
-    const named = this.#files.readNamed(located);
-    if (named === null) return null;
-    const { head, refs } = named;
+    const refs = new Map<string, string>();
+    const head = this.#files.read(located, refs)?.head;
+    if (head === undefined) return null;
     const state = new Map<string, RefState>();
     for (const [name, value] of refs)
       if (name.startsWith('refs/heads/')) state.set(name, { kind: 'ref', value });
