@@ -493,10 +493,8 @@ export const findReservation = (
   id: string,
 ): Reservation | undefined => reserved.find((one) => one.id === id);
 
-const withoutReservation = (
-  { reserved = [] }: SessionData,
-  id: string,
-): readonly Reservation[] => reserved.filter((one) => one.id !== id);
+const withoutReservation = ({ reserved = [] }: SessionData, id: string): readonly Reservation[] =>
+  reserved.filter((one) => one.id !== id);
 
 type Measured = On<'RequestMeasured'>;
 

@@ -21,6 +21,7 @@ import { errorCode } from '../../journal/journal-error.js';
 import type { FileLeft } from '../../machine/event.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { useRepository } from '../git.js';
+import { KnownRepository } from '../repository-location.js';
 import { addEmptyWorktree } from '../session-worktrees.js';
 import {
   ABSENT,
@@ -156,7 +157,12 @@ type Contents = {
 const collect = async (request: CopyRequest): Promise<Contents> => {
   const { workspace, states, store, environment, signal } = request;
   const contents: Contents = { folders: new Map(), files: [], links: [], left: [] };
-  const lister = new WorkspaceLister(workspace, environment, signal);
+  const lister = new WorkspaceLister({
+    workspace,
+    environment,
+    signal,
+    known: new KnownRepository(environment),
+  });
   const listing = await lister.list(false);
   if (listing.limit !== null) contents.left.push(left('.', listing.limit));
   for (const name of listing.names) {

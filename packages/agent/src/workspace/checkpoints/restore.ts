@@ -32,7 +32,7 @@ import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import { descriptorPath, hasDescriptorPaths, O_PATH } from '../../platform/files.js';
-import { type FileState, isSameState, left, type PathChange } from './manifest.js';
+import { type FileState, isSameState, left, type PathChange, type RefChange } from './manifest.js';
 import { lookAt, placeOf, whyUnknown } from './scan.js';
 import type { CheckpointStore } from './store.js';
 
@@ -41,6 +41,8 @@ export type Plan = {
   readonly version: 1;
   readonly workspace: string;
   readonly changes: readonly PathChange[];
+  /** Refs that go back after the files. Missing: none. */
+  readonly refs?: readonly RefChange[];
   /** Files that stay as they are. */
   readonly left: readonly FileLeft[];
 };
