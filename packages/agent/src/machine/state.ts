@@ -385,25 +385,23 @@ const or = <T>(value: T | undefined, before: T): T => (value === undefined ? bef
 /** The conversation was replaced: nothing is known of it. */
 export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
 
-const withoutMoney = (session: SessionData, parts: Partial<SessionData>): SessionData => ({
-  conversation: or(parts.conversation, session.conversation),
-  queue: or(parts.queue, session.queue),
-  settings: or(parts.settings, session.settings),
-  grants: or(parts.grants, session.grants),
-  usage: or(parts.usage, session.usage),
-  unaccounted: or(parts.unaccounted, session.unaccounted),
-  contextTokens: or(parts.contextTokens, session.contextTokens),
-  slices: or(parts.slices, session.slices),
-  emptyReplies: or(parts.emptyReplies, session.emptyReplies),
-  mayCompact: or(parts.mayCompact, session.mayCompact),
-  notes: or(parts.notes, session.notes),
-  turn: or(parts.turn, session.turn),
-  counters: or(parts.counters, session.counters),
-  epoch: or(parts.epoch, session.epoch),
-});
-
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {
-  const changed = withoutMoney(session, parts);
+  const changed: SessionData = {
+    conversation: or(parts.conversation, session.conversation),
+    queue: or(parts.queue, session.queue),
+    settings: or(parts.settings, session.settings),
+    grants: or(parts.grants, session.grants),
+    usage: or(parts.usage, session.usage),
+    unaccounted: or(parts.unaccounted, session.unaccounted),
+    contextTokens: or(parts.contextTokens, session.contextTokens),
+    slices: or(parts.slices, session.slices),
+    emptyReplies: or(parts.emptyReplies, session.emptyReplies),
+    mayCompact: or(parts.mayCompact, session.mayCompact),
+    notes: or(parts.notes, session.notes),
+    turn: or(parts.turn, session.turn),
+    counters: or(parts.counters, session.counters),
+    epoch: or(parts.epoch, session.epoch),
+  };
   const { reserved = session.reserved ?? [] } = parts;
   const isKept = parts.measured === NOT_MEASURED && session.measured === undefined;
   const measured = isKept ? undefined : (parts.measured ?? session.measured);
