@@ -25,6 +25,11 @@ const KNOWN: readonly Known[] = [
     fingerprint: 'b18e894bf4944e71',
     why: 'rewinds: three events and a state that no journal had before; all arrows of before stay',
   },
+  {
+    version: 2,
+    fingerprint: 'aafc13806e8afc0d',
+    why: 'money is set aside by an event that no journal had before; all arrows of before stay',
+  },
 ];
 const KNOWN_ASK: readonly Known[] = [
   { version: 1, fingerprint: 'bbe068f59be861fc', why: 'the first version' },

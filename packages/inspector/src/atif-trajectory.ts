@@ -574,6 +574,12 @@ class TrajectoryBuilder {
   #finalMetrics(steps: number): Trajectory['final_metrics'] {
     const usage = this.#last?.session.usage;
     const { unpriced = 0, costUsd = 0 } = usage ?? {};
+    const reportedUsd = [...this.#records.values()].reduce(
+      (sum, record) => sum + (record.usage?.costUsd ?? 0),
+      0,
+    );
+    // Under a limit, what nobody reported counts as spent.
+    const assumedUsd = costUsd - reportedUsd;
     return {
       total_prompt_tokens:
         (usage?.inputTokens ?? 0) + (usage?.cacheReadTokens ?? 0) + (usage?.cacheWriteTokens ?? 0),
@@ -584,6 +590,7 @@ class TrajectoryBuilder {
       extra: {
         cache_write_tokens: usage?.cacheWriteTokens ?? 0,
         ...(unpriced > 0 ? { unpriced_calls: unpriced, known_cost_usd: costUsd } : {}),
+        ...(assumedUsd > 1e-6 ? { assumed_cost_usd: assumedUsd } : {}),
       },
     };
   }

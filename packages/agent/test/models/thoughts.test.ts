@@ -279,7 +279,10 @@ test('an effort is told to each wire in its own words', async (context) => {
     anthropicModel(
       adapterOptions(`anthropic/${name}`, url, { facts: catalogueFacts(`anthropic/${name}`) }),
     );
-  const google = (name: string) => googleModel(adapterOptions(`google/${name}`, url, { facts }));
+  const google = (name: string) =>
+    googleModel(
+      adapterOptions(`google/${name}`, url, { facts: { ...facts, outputTokensMax: 65_536 } }),
+    );
   const sent = async (model: ReturnType<typeof chatModel>, effort?: EffortLevel) => {
     await endingOf((await hello(model, effort === undefined ? {} : { effort })).pieces);
     return seen.at(-1)?.body ?? {};
