@@ -4,8 +4,7 @@
  */
 
 import type { HookPhase } from '@pawl/agent/machine/action';
-import type { Settings } from '@pawl/agent/machine/settings';
-import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import type { State } from '@pawl/agent/machine/state';
 import { totalTokens } from '@pawl/agent/machine/usage';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
 import {
@@ -17,10 +16,10 @@ import {
   END_UPDATE,
   ERASE_BELOW,
   ERASE_ROW,
-  formatCost,
   formatSeconds,
   formatTokens,
   HIDE_CURSOR,
+  insertRows,
   moveDown,
   moveRight,
   moveUp,
@@ -44,7 +43,7 @@ import { writeWindow } from './write.js';
  *    cleared; only the rows from the area's first row to the end of the screen are erased.
  * 2. Each change is one write, in one synchronized update, with only the rows that differ. No
  *    difference, no write.
- * 3. At most one write per FRAME_MS. The last frame is always drawn.
+ * 3. At most one write per FRAME_MS, besides one for each key. The last frame is always drawn.
  * 4. The area is lower than the screen, since rows outside of the screen can't be erased. Rows at
  *    its top are left out, never the rows around the cursor.
  * 5. Each row of the area takes one row of the screen, even if the terminal counts the width of a
@@ -54,13 +53,16 @@ export type LiveArea = {
   /** Prints whole lines above the area. */
   print(text: Safe): void;
   /** A function is called only when the frame is drawn, so frames that are skipped cost nothing. */
-  draw(frame: Frame | (() => Frame)): void;
+  draw(frame: Frame | (() => Frame), when?: DrawTime): void;
   /**
    * Prints all pending lines and removes the area. The cursor is left at the start of an empty
    * line.
    */
   clear(): void;
 };
+
+/** `now` is for keys: a typed character must not wait for the next frame. */
+type DrawTime = 'now' | 'nextFrame';
 
 type Size = { readonly columns: number; readonly rows: number };
 
@@ -131,12 +133,41 @@ const rowsAboveCursor = (
   return above + (reflow === 'all' ? Math.max(0, Math.floor(column / columns)) : 0);
 };
 
+/** Rows at the end that both frames have. Rows below an inserted one are not written again. */
+const sharedEnd = (from: readonly Safe[], to: readonly Safe[]): number => {
+  let count = 0;
+  while (count < from.length && from.at(-1 - count) === to.at(-1 - count)) count += 1;
+  return count;
+};
+
+/** Fewer rows are written again: inserting costs some twenty bytes. */
+const MOVED_MIN = 2;
+
+/** Escapes that insert empty rows before the rows that stay, and the rows that are shown then. */
+const insertBefore = (from: Shown, to: Frame): { readonly text: Safe; readonly from: Shown } => {
+  const added = to.rows.length - from.rows.length;
+  const stay = sharedEnd(from.rows, to.rows);
+  if (added <= 0 || stay < MOVED_MIN) return { text: safe``, from };
+  const last = from.rows.length - 1;
+  const at = from.rows.length - stay;
+  const text = joinSafe([
+    vertical(from.row, last),
+    NEXT_ROW.repeat(added),
+    vertical(last + added, at),
+    insertRows(added),
+  ]);
+  const blank = Array.from({ length: added }, () => safe``);
+  const rows = [...from.rows.slice(0, at), ...blank, ...from.rows.slice(at)];
+  return { text, from: { ...from, rows, row: at, column: NOWHERE } };
+};
+
 /**
  * Escapes that turn `from` into `to`. The cursor only moves within existing rows; line feeds add
  * rows.
  */
-const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row: number } => {
-  const moves: Safe[] = [];
+const changeRows = (shown: Shown, to: Frame): { readonly text: Safe; readonly row: number } => {
+  const { text: inserted, from } = insertBefore(shown, to);
+  const moves: Safe[] = [inserted];
   let at = from.row;
   let last = Math.max(0, from.rows.length - 1);
   to.rows.forEach((row, index) => {
@@ -183,9 +214,9 @@ class DrawnArea implements LiveArea {
     this.#soon(); // a frame drawn in the same tick writes them too
   }
 
-  draw(frame: Frame | (() => Frame)): void {
+  draw(frame: Frame | (() => Frame), when: DrawTime = 'nextFrame'): void {
     this.#frame = frame;
-    if (this.#options.clock.now() - this.#drawnAt >= FRAME_MS) this.#flush();
+    if (when === 'now' || this.#options.clock.now() - this.#drawnAt >= FRAME_MS) this.#flush();
     else this.#soon();
   }
 
@@ -432,18 +463,6 @@ const spinnerAt = (now: number): Safe => {
   return SPINNER.slice(index, index + 1);
 };
 
-const costText = (state: State): Safe => {
-  const { usd } = state.session.settings.limits;
-  return usd !== 'unlimited'
-    ? safe`${formatCost(knownCostUsd(state))} of $${makeSafe(usd.toFixed(2))}`
-    : formatCost(knownCostUsd(state));
-};
-
-const contextText = ({ session }: State): Safe => {
-  const share = session.contextTokens / Math.max(1, session.settings.windowTokens);
-  return safe`${Math.round(100 * share)}% of context`;
-};
-
 /** Characters per token: a rough mean for English and code. */
 const SIGNS_A_TOKEN = 4;
 
@@ -465,13 +484,7 @@ const keysText = (state: State, typing: boolean): Safe => {
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'error') return safe``;
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget')
     return safe`/budget raises it`;
-  return typing || isBusy(state) ? safe`` : safe`/help`;
-};
-
-/** Shown only if commands run without a sandbox. */
-const sandboxText = (sandbox: Settings['sandbox']): Safe => {
-  if (sandbox === 'missing') return safe`no sandbox`;
-  return sandbox === 'off' ? safe`sandbox off` : safe``;
+  return typing || isBusy(state) ? safe`` : safe`? for keys`;
 };
 
 const QUEUED_COLUMNS = 24;
@@ -505,7 +518,7 @@ const statusParts = (
   now: number,
   { streamed, typing, servers = [] }: StatusInput,
 ): readonly Part[] => {
-  const { queue, turn, settings } = state.session;
+  const { queue, turn } = state.session;
   const [first] = queue;
   return [
     { text: servers.length > 0 ? serversText(servers) : stateText(state, now), rank: 0 },
@@ -516,12 +529,8 @@ const statusParts = (
       rank: 5,
       before: safe`: `,
     },
-    { text: sandboxText(settings.sandbox), rank: 1.5 },
-    { text: makeSafe(settings.model), rank: 8 },
-    { text: tokensText(state, streamed), rank: 6 },
-    { text: costText(state), rank: 3 },
-    { text: contextText(state), rank: 4 },
-    { text: keysText(state, typing), rank: 7 },
+    { text: tokensText(state, streamed), rank: 4 },
+    { text: keysText(state, typing), rank: 3 },
   ].filter((part) => part.text !== '');
 };
 
@@ -532,7 +541,7 @@ const joined = (parts: readonly Part[]): Safe =>
     ),
   );
 
-/** One row of at most `columns`: state, time of the turn, queue, model, tokens, cost, context. */
+/** One row of at most `columns`: state, time of the turn, queue, tokens, keys. */
 export const statusRow = (
   state: State,
   columns: number,
