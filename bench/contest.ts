@@ -22,6 +22,8 @@ export type Contestant = {
   readonly place: 'folder' | 'repository' | 'repository with a formatter' | 'large repository';
   /** Flags of pawl. */
   readonly flags?: readonly string[];
+  /** Variables of pawl. */
+  readonly environment?: Readonly<Record<string, string>>;
 };
 
 export type Task = {
@@ -30,6 +32,8 @@ export type Task = {
   readonly caches: 'kept' | 'fresh';
   /** Milliseconds before each frame of a reply. Missing: a reply comes at once. */
   readonly frameMs?: number;
+  /** What each round runs; missing: `echo`. */
+  readonly command?: (round: number) => string;
 };
 
 export type Heat = {
@@ -52,7 +56,7 @@ const gapsOf = (requests: readonly SeenRequest[]): readonly number[] =>
     .slice(1)
     .map((request, index) => request.arrivedAt - (requests[index]?.answeredAt ?? Number.NaN));
 
-const replyTo = (index: number, { rounds, frameMs }: Task): ServerReply =>
+const replyTo = (index: number, { rounds, frameMs, command }: Task): ServerReply =>
   index < rounds
     ? {
         type: 'message',
@@ -62,7 +66,7 @@ const replyTo = (index: number, { rounds, frameMs }: Task): ServerReply =>
             type: 'call',
             id: `call_${index}`,
             name: 'bash',
-            input: { command: `echo step-${index}` },
+            input: { command: command?.(index) ?? `echo step-${index}` },
           },
         ],
       }
@@ -188,6 +192,7 @@ export const openArena = async (): Promise<Arena> => {
       ANTHROPIC_BASE_URL: server.url,
       NODE_OPTIONS: `--require ${peak}`,
       BENCH_PEAK: path.join(place, 'peak'),
+      ...contestant.environment,
     };
     const words =
       contestant.program === 'minimal loop'

@@ -1,3 +1,4 @@
+import { benchCheckpoints } from './checkpoints.js';
 import { benchCommands } from './commands.js';
 import { benchEdits } from './edits.js';
 import { benchFirstPaint } from './first-paint.js';
@@ -11,7 +12,7 @@ import { benchStart } from './start.js';
 import { benchSteps } from './steps.js';
 import { benchStreaming } from './streaming.js';
 
-/** `npm run bench [-- rounds more-rounds steps start first-paint streaming commands replay resume sessions shapes edits inspector]`: prints the tables of bench/README.md. */
+/** `npm run bench [-- rounds more-rounds steps start first-paint streaming commands replay resume sessions shapes edits inspector checkpoints]`: prints the tables of bench/README.md. */
 const benches: Readonly<Record<string, () => Promise<string>>> = {
   rounds: benchRounds,
   'more-rounds': benchMoreRounds,
@@ -26,6 +27,7 @@ const benches: Readonly<Record<string, () => Promise<string>>> = {
   shapes: benchShapes,
   edits: benchEdits,
   inspector: benchInspector,
+  checkpoints: benchCheckpoints,
 };
 
 const asked = process.argv.slice(2);

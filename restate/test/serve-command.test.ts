@@ -16,7 +16,7 @@ import {
 } from '../../packages/pawl/test/e2e/pawl.js';
 import { call, message, text } from '../../packages/pawl/test/e2e/wire-words.js';
 import { plainScript } from '../../test/kit/mcp/test-servers.js';
-import { isEntry, NodeClient, rests } from '../../test/kit/serve/node-client.js';
+import { isEntry, NodeClient } from '../../test/kit/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
 import * as ownPackage from '../src/index.js';
 import { freePorts } from '../src/start-engine.js';
@@ -82,8 +82,7 @@ test('a node on the engine drains with nothing lost, and after a crash its sessi
   const first = await serve(place, firstPort);
   const id = await first.client.create(place.workspace);
   const reader = await first.client.events(id);
-  await first.client.send(id, { text: 'hello' });
-  await reader.until('the end of the turn', rests);
+  await reader.untilRestAfter(await first.client.send(id, { text: 'hello' }));
   const { seq: before = 0 } = await first.client.describe(id);
   await first.client.send(id, { text: 'run' });
   await until('the command runs', () => existsSync(fileOf('begun')));
@@ -194,8 +193,7 @@ test('hooks and MCP servers run on the node, and a kill while one of them works 
   const first = await serve(place, firstPort);
   const id = await first.client.create(place.workspace);
   const reader = await first.client.events(id);
-  await first.client.send(id, { text: 'note it' });
-  await reader.until('the end of the turn', rests);
+  await reader.untilRestAfter(await first.client.send(id, { text: 'note it' }));
   assert.match(
     JSON.stringify(reader.entries),
     /session-start.*staging is down.*noted.*the note is long/,
@@ -207,11 +205,11 @@ test('hooks and MCP servers run on the node, and a kill while one of them works 
   await first.running.ended;
   const second = await serve(place, firstPort);
   const going = await second.client.events(id, reader.entries.at(-1)?.seq ?? 0);
-  await going.until(
+  const answer = await going.until(
     'the answer',
     (one) => isEntry('LlmCompleted')(one) && JSON.stringify(one).includes('It is lost.'),
   );
-  await going.until('the end of the turn', rests);
+  await going.untilRestAfter(Number(answer.content.seq));
   assert.match(JSON.stringify(going.entries), /"callId":"c2","outcome":\{"status":"lost"/);
   assert.deepEqual(linesOf('calls'), ['note', 'hang']);
 

@@ -5,12 +5,7 @@ import path from 'node:path';
 import { after, test } from 'node:test';
 import { makeServed, type Place, start, until } from '../../packages/pawl/test/e2e/pawl.js';
 import { call, last, message, text } from '../../packages/pawl/test/e2e/wire-words.js';
-import {
-  isEntry,
-  NodeClient,
-  rests,
-  type StreamedMessage,
-} from '../../test/kit/serve/node-client.js';
+import { isEntry, NodeClient, type StreamedMessage } from '../../test/kit/serve/node-client.js';
 import { atEnd, temporaryFolder } from '../../test/temporary-folder.js';
 import { startBalancer } from './cluster/balancer.js';
 import { startTestEngine } from './engine-under-test.js';
@@ -165,7 +160,7 @@ test('a session whose node was killed says so on another node, is moved there, a
   assert.equal(readFileSync(path.join(worktree, 'a.txt'), 'utf8'), 'one\n');
   const seq = await second.client.send(id, { text: 'go on' });
   const going = await second.client.events(id, seq - 1);
-  await going.until('the end of the turn', rests);
+  await going.untilRestAfter(seq);
   assert.match(
     JSON.stringify(last(place.server.requests[2]?.body)),
     /The workspace was lost.*notes\.txt.*go on/,

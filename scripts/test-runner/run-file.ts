@@ -24,7 +24,7 @@ export type FileResult = {
 export const hasFailed = ({ tests, fault }: FileResult): boolean =>
   fault !== null || tests.some(({ type }) => type === 'failed');
 
-export const FILE_TIME_MAX_MS = 480_000;
+export const FILE_TIME_MAX_MS = 1_800_000;
 /** How long a descendant of a file that has ended may hold its output. */
 const OUTPUT_GRACE_MS = 2_000;
 const OUTPUT_MAX_CHARACTERS = 1_000_000;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import type { Script } from '@pawl/agent/models/scripted-model';
-import { isEntry, NodeClient, rests } from '../../../test/kit/serve/node-client.js';
+import { isEntry, NodeClient } from '../../../test/kit/serve/node-client.js';
 import { keyNamed, type MakeNodeRuntime, startTestNode, tokenOf } from './node-under-test.js';
 
 /** What the HTTP API of a node promises, over any runtime. */
@@ -232,14 +232,14 @@ const inputs: readonly HttpCheck[] = [
       assert.match(asked?.why ?? '', /careful asks before changes/);
       assert.equal(reader.messages.some(isEntry('ToolStarted')), false);
       const { batchId, callId } = asked ?? { batchId: '', callId: '' };
-      await client.send(id, {
+      const answered = await client.send(id, {
         type: 'ApprovalAnswered',
         batchId,
         callId,
         answer: { kind: 'allow' },
         scope: 'once',
       });
-      await reader.until('the end of the turn', rests);
+      await reader.untilRestAfter(answered);
       assert.equal(reader.messages.some(isEntry('ToolStarted')), true);
       reader.close();
     },
@@ -254,7 +254,7 @@ const lives: readonly HttpCheck[] = [
       const id = await client.create(workspace);
       const reader = await client.events(id);
       const seq = await client.send(id, { text: 'echo one' });
-      await reader.until('the end of the turn', rests);
+      await reader.untilRestAfter(seq);
       const deltas = reader.messages.flatMap(({ event, content }) =>
         event === 'delta' ? [String(content.text)] : [],
       );
@@ -281,10 +281,10 @@ const lives: readonly HttpCheck[] = [
       const stored = await client.events(id, 1);
       await stored.over();
       assert.deepEqual([stored.entries[0]?.seq, stored.messages.at(-1)?.event], [2, 'end']);
-      await client.send(id, { text: 'echo two' });
+      const later = await client.send(id, { text: 'echo two' });
       assert.equal((await client.describe(id)).isOpen, true);
       const again = await client.events(id);
-      await again.until('the reply', rests);
+      await again.untilRestAfter(later);
       again.close();
     },
   },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isEntry, type NodeClient, rests } from '../../../test/kit/serve/node-client.js';
+import { isEntry, type NodeClient } from '../../../test/kit/serve/node-client.js';
 import type { HttpCheck } from './http-checks.js';
 import { startTestNode } from './node-under-test.js';
 
@@ -164,8 +164,8 @@ export const streamChecks: readonly HttpCheck[] = [
       assert.deepEqual([health.status, health.body.status], [503, 'draining']);
       const more = await client.ask('POST', '/v1/sessions', { workspace: { folder: workspace } });
       assert.deepEqual([more.status, more.body.error?.code], [503, 'draining']);
-      await client.send(id, { type: 'CancelTurn' });
-      await reader.until('the end of the turn', rests);
+      const cancelled = await client.send(id, { type: 'CancelTurn' });
+      await reader.untilRestAfter(cancelled);
       await draining;
       await assert.rejects(client.ask('GET', '/health'), /ECONNREFUSED|hang up|ECONNRESET/);
     },

@@ -34,6 +34,7 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     CompactionCompleted compaction-1 "summary" [usage]
  *     CompactionFailed compaction-1 "message" [usage]
  *     UsageReported req-1 usage
+ *     RequestMeasured req-1 [bytes=9000] [out=4000] [price=10], dollars for a million tokens of input and output
  *     UserHooksRan before-request req-1 [note="text"] [deny="reason"]; the request can be none
  *
  * usage is `tokens=100+10 cost=0.01`; a reply or summary without it costs just that, everything else nothing.
@@ -288,5 +289,19 @@ const parsers: Parsers = {
     left: several(words, 'left').map((path) => ({ path, why: 'somebody else changed it' })),
     note: 'src/a.ts is as it was: read it again before you edit it.',
   }),
+  RequestMeasured: (words) => {
+    const usageId = words.next('an id');
+    const [bytes, out, price] = ['bytes', 'out', 'price'].map((name) => words.option(name));
+    const perMillion = Number(price ?? 0);
+    const prices = { input: perMillion, output: perMillion, cacheRead: 0, cacheWrite: 0 };
+    return {
+      usageId,
+      model: 'scripted/model',
+      bytes: Number(bytes ?? 0),
+      images: 0,
+      outputTokensMax: Number(out ?? 1_000),
+      prices: price === undefined ? null : prices,
+    };
+  },
   UsageReported: (words) => ({ usageId: words.next('an id'), usage: usageOr(words, usualUsage) }),
 };

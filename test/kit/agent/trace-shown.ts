@@ -1,6 +1,7 @@
 import type { Action } from '../../../packages/agent/src/machine/action.js';
 import { messagesOf } from '../../../packages/agent/src/machine/conversation.js';
 import type { Message } from '../../../packages/agent/src/machine/message.js';
+import { reservedUsd } from '../../../packages/agent/src/machine/moves/budget.js';
 import type { SessionData, State, WaitReason } from '../../../packages/agent/src/machine/state.js';
 import type { Edge } from '../../../packages/machine/src/kernel/table.js';
 
@@ -82,6 +83,7 @@ const holdings = (session: SessionData): Readonly<Record<string, string>> => {
     queue: queue
       .map(({ inputId, mode, text }) => `${inputId} ${mode} ${JSON.stringify(text)}`)
       .join(', '),
+    reserved: reservedUsd(session) === 0 ? '' : `$${reservedUsd(session).toFixed(2)}`,
     spent: `$${usage.costUsd.toFixed(2)}, ${tokens} tokens${usage.unpriced > 0 ? `, ${usage.unpriced} unpriced` : ''}`,
     grants: grants.map((grant) => `${grant.tool} ${grant.scope}`).join(', '),
     notes: notes.map(quoted).join(', '),

@@ -57,7 +57,7 @@ type Running = {
   readonly finish: () => Promise<readonly string[]>;
 };
 
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 120_000;
 
 /** Both outputs, as they come. */
 const outputOf = (child: ChildProcess): (() => string) => {

@@ -93,6 +93,15 @@ export class EventReader {
     return this.#when(what, () => this.messages.find(fits));
   }
 
+  /** The session waits for its user, this entry or a later one was its last. */
+  async untilRestAfter(seq: number): Promise<void> {
+    await this.until(
+      `a rest after entry ${seq}`,
+      ({ event, content }) =>
+        event === 'state' && content.state === 'WaitingForUserInput' && Number(content.seq) >= seq,
+    );
+  }
+
   async over(): Promise<void> {
     await this.#when('the end of the stream', () => (this.isOver ? true : undefined));
   }
@@ -229,10 +238,6 @@ export class NodeClient {
     });
   }
 }
-
-/** The message that tells that the session waits for its user. */
-export const rests = ({ event, content }: StreamedMessage): boolean =>
-  event === 'state' && content.state === 'WaitingForUserInput';
 
 export const isEntry =
   (type: string) =>

@@ -149,7 +149,7 @@ const NONE: Answers = { before: [], last: [], late: [] };
  */
 export const answersTo: Readonly<Record<ActionType, Answers>> = {
   SendLlmRequest: {
-    before: ['TextDelta', 'ReasoningDelta', 'ToolCallDelta', 'UserHooksRan'],
+    before: ['RequestMeasured', 'TextDelta', 'ReasoningDelta', 'ToolCallDelta', 'UserHooksRan'],
     last: ['LlmCompleted', 'LlmFailed', 'PolicyStopped'],
     late: ['UsageReported'],
   },
@@ -164,13 +164,13 @@ export const answersTo: Readonly<Record<ActionType, Answers>> = {
   },
   CancelTools: { ...NONE, last: ['ToolCompleted'] },
   RunHook: {
-    before: ['HookPrepared'],
+    before: ['HookPrepared', 'RequestMeasured'],
     last: ['HookCompleted', 'HookFailed'],
     late: ['UsageReported'],
   },
   AbortHook: { ...NONE, late: ['UsageReported'] },
   StartCompaction: {
-    before: [],
+    before: ['RequestMeasured'],
     last: ['CompactionCompleted', 'CompactionFailed'],
     late: ['UsageReported'],
   },

@@ -33,6 +33,8 @@ export type ModelError = {
   readonly retryable: boolean;
   /** The wait the provider asked for. */
   readonly retryAfterMs: number | null;
+  /** `no`: the request never reached the provider. */
+  readonly sent?: 'no';
 };
 
 /**
@@ -206,7 +208,25 @@ export type LlmEvent =
       }
     >
   /** The user's stopping policy held the call back, so it was not sent. */
-  | Of<'PolicyStopped', { readonly requestId: string; readonly why: string }>;
+  | Of<'PolicyStopped', { readonly requestId: string; readonly why: string }>
+  /**
+   * What a request holds, before it is sent under a limit in dollars. `usageId`: of the request,
+   * compaction or hook. `bytes`: of all its texts, `images`: their number, `outputTokensMax`: the
+   * most that the model writes. `prices` are null if they are unknown.
+   */
+  | Of<
+      'RequestMeasured',
+      {
+        readonly usageId: string;
+        readonly model: string;
+        readonly bytes: Count;
+        readonly images: Count;
+        readonly outputTokensMax: Count;
+        readonly prices: Prices | null;
+        /** Bytes that the conversation does not hold; absent: nothing is known of them. */
+        readonly freshBytes?: Count;
+      }
+    >;
 
 export type ToolEvent =
   /** Answers PreviewCall. */

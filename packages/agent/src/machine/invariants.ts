@@ -8,7 +8,7 @@ import type { Action } from './action.js';
 import { type Conversation, conversationLength } from './conversation.js';
 import type { Event, StopReason } from './event.js';
 import type { Message, UserMessage } from './message.js';
-import { hasSessionLimit, sessionLimit } from './moves/budget.js';
+import { hasSessionLimit, reservedUsd, sessionLimit, settledUsage } from './moves/budget.js';
 import { spendingIn } from './moves/start-calls.js';
 import { isAsked, isEnded, isRunning, isWaiting } from './moves/tool-batch.js';
 import type { State, WaitReason } from './state.js';
@@ -337,7 +337,7 @@ const staleFaults = (
       : [];
   const changed =
     differs(before, state, ['session']) ||
-    differs(before.session, state.session, ['usage', 'unaccounted']);
+    differs(before.session, state.session, ['usage', 'unaccounted', 'reserved', 'measured']);
   return changed || actions.length > 0
     ? [...faults, brokenRule('stale-events', `a stale ${event.type} changed ${before.name}`)]
     : faults;
@@ -369,7 +369,16 @@ const usageIn = (event: Event): { readonly id: string; readonly usage: Usage | n
 const usageFaults = (before: State, event: Event, { session }: State): readonly string[] => {
   const report = usageIn(event);
   const isDue = report !== null && before.session.unaccounted.includes(report.id);
-  const due = isDue ? (report.usage?.costUsd ?? 0) : 0;
+  const isBroken =
+    event.type === 'LlmFailed' ||
+    event.type === 'CompactionFailed' ||
+    event.type === 'UsageReported';
+  const settled =
+    report === null || report.usage === null
+      ? null
+      : settledUsage(before.session, report.id, report.usage, isBroken ? 'partial' : 'whole');
+  const lost = event.type === 'Resumed' ? reservedUsd(before.session) - reservedUsd(session) : 0;
+  const due = lost + (isDue ? (settled?.costUsd ?? 0) : 0);
   const dueTokens = isDue ? (report.usage?.inputTokens ?? 0) : 0;
   const counted = session.usage.costUsd - before.session.usage.costUsd;
   const countedTokens = session.usage.inputTokens - before.session.usage.inputTokens;

@@ -11,6 +11,7 @@ type DefaultEvent =
   | 'ShutdownRequested'
   | 'SettingsChanged'
   | 'UsageReported'
+  | 'RequestMeasured'
   | 'UserHooksRan'
   | 'CheckpointTaken'
   | 'RewindRequested'
@@ -37,6 +38,7 @@ export const agentMachine = machine<State, Event, Action>()({
     'ShutdownRequested',
     'SettingsChanged',
     'UsageReported',
+    'RequestMeasured',
     'UserHooksRan',
     'CheckpointTaken',
     'RewindRequested',
@@ -96,6 +98,7 @@ export const agentMachine = machine<State, Event, Action>()({
     CompactionCompleted: 'the summary is there',
     CompactionFailed: 'the summary could not be made',
     UsageReported: 'usage came late',
+    RequestMeasured: 'the size of a request is known before it is sent',
     UserHooksRan: 'hooks of the user ran',
     CheckpointTaken: 'files are kept as they are now',
     RewindRequested: 'the user takes back what was done, or goes forward again',

@@ -391,6 +391,7 @@ export const modelErrorShape = object<ModelError>({
   message: text,
   retryable: bool,
   retryAfterMs: nullable(finite),
+  sent: optional(oneOf({ no: 1 })),
 });
 export const previewShape = variant<CallPreview, 'kind'>('kind', {
   change: { diff: text },
@@ -525,6 +526,16 @@ export const eventShape = variant<Event, 'type'>('type', {
     firstPieceAt: optional(finite),
   },
   PolicyStopped: { at: finite, requestId: text, why: text },
+  RequestMeasured: {
+    at: finite,
+    usageId: text,
+    model: text,
+    bytes: count,
+    images: count,
+    outputTokensMax: count,
+    prices: nullable(pricesShape),
+    freshBytes: optional(count),
+  },
   CallPreviewed: { at: finite, batchId: text, callId: text, preview: previewShape },
   ToolStarted: {
     at: finite,

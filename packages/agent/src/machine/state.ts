@@ -53,6 +53,27 @@ type TurnProgress = {
   readonly objections?: number;
 };
 
+/** Dollars set aside for work whose usage has not come (docs/rules.md#reserve-before-request). */
+export type Reservation = {
+  /** The id under which the usage comes. */
+  readonly id: string;
+  /** The worst case. */
+  readonly usd: number;
+  /** The part of it for output. */
+  readonly outputUsd: number;
+  /** The most output tokens of its last request; 0: a call that spends. */
+  readonly outputTokens: number;
+  /** Size of a request that sends the conversation, and its model; null: another one. */
+  readonly sent: { readonly model: string; readonly bytes: number } | null;
+};
+
+/** The size of the last answered request in bytes, and what its model counted; 0: unknown. */
+type MeasuredRequest = {
+  readonly model: string;
+  readonly bytes: number;
+  readonly tokens: number;
+};
+
 /** The data that every state carries. */
 export type SessionData = {
   readonly conversation: Conversation;
@@ -88,6 +109,10 @@ export type SessionData = {
     readonly turn: number;
   };
   readonly epoch: number;
+  /** Only under a limit in dollars; absent: nothing. */
+  readonly reserved?: readonly Reservation[];
+  /** Absent: no request was measured yet. */
+  readonly measured?: MeasuredRequest;
 };
 
 /** Why the machine waits for the user. */
@@ -235,7 +260,8 @@ export type TransientState =
   | Named<'GatheringAdditionalMessages'>
   /** `text`: the notice for the user. */
   | Named<'Cancelled', { readonly cause: StopCause; readonly text: string }>
-  | Named<'BudgetExceeded', { readonly dimension: Dimension }>
+  /** `unpaid`: why the next request does not fit; absent: the limit is reached. */
+  | Named<'BudgetExceeded', { readonly dimension: Dimension; readonly unpaid?: string }>
   | Named<'Failed', { readonly error: FailureKind; readonly message: string }>;
 
 export type State = RestingState | TransientState;
@@ -356,22 +382,32 @@ export const withSession = <S extends State>(state: S, session: SessionData): S 
 
 const or = <T>(value: T | undefined, before: T): T => (value === undefined ? before : value);
 
-export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => ({
-  conversation: or(parts.conversation, session.conversation),
-  queue: or(parts.queue, session.queue),
-  settings: or(parts.settings, session.settings),
-  grants: or(parts.grants, session.grants),
-  usage: or(parts.usage, session.usage),
-  unaccounted: or(parts.unaccounted, session.unaccounted),
-  contextTokens: or(parts.contextTokens, session.contextTokens),
-  slices: or(parts.slices, session.slices),
-  emptyReplies: or(parts.emptyReplies, session.emptyReplies),
-  mayCompact: or(parts.mayCompact, session.mayCompact),
-  notes: or(parts.notes, session.notes),
-  turn: or(parts.turn, session.turn),
-  counters: or(parts.counters, session.counters),
-  epoch: or(parts.epoch, session.epoch),
-});
+/** The conversation was replaced: nothing is known of it. */
+export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
+
+export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {
+  const changed: SessionData = {
+    conversation: or(parts.conversation, session.conversation),
+    queue: or(parts.queue, session.queue),
+    settings: or(parts.settings, session.settings),
+    grants: or(parts.grants, session.grants),
+    usage: or(parts.usage, session.usage),
+    unaccounted: or(parts.unaccounted, session.unaccounted),
+    contextTokens: or(parts.contextTokens, session.contextTokens),
+    slices: or(parts.slices, session.slices),
+    emptyReplies: or(parts.emptyReplies, session.emptyReplies),
+    mayCompact: or(parts.mayCompact, session.mayCompact),
+    notes: or(parts.notes, session.notes),
+    turn: or(parts.turn, session.turn),
+    counters: or(parts.counters, session.counters),
+    epoch: or(parts.epoch, session.epoch),
+  };
+  const { reserved = session.reserved ?? [] } = parts;
+  const isKept = parts.measured === NOT_MEASURED && session.measured === undefined;
+  const measured = isKept ? undefined : (parts.measured ?? session.measured);
+  if (measured === undefined) return changed;
+  return reserved.length === 0 ? { ...changed, measured } : { ...changed, reserved, measured };
+};
 
 /** The session with parts of its turn changed. */
 export const changeTurn = (session: SessionData, parts: Partial<TurnProgress>): SessionData => {

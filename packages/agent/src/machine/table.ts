@@ -1,22 +1,16 @@
 /**
  * The whole machine. Each state has one row, in the order in which its parts run:
- *
  * 1. `entry` runs when the state is entered.
  * 2. `always` has branches without an event. A transient state has nothing else: it is passed
- *    within one step. A resting state tries them on entry and after each event that stays
- *    (`alwaysOnEntry`: on entry only).
+ *    within one step. A resting state tries them on entry and after each event that stays.
  * 3. `rest` runs when no branch applies, so that the state rests.
  * 4. `on` has a cell for each event. The first branch whose guard holds is taken. A missing cell
  *    does not compile.
  * 5. `exit` runs when the state is left.
- *
  * A branch: `when` its guard holds, the machine goes `to` a state (to the same one: it is left and
  * entered again; `stay`: it is not), the arrow is called `as`, and the move `then` computes state
  * and actions. `late`: the event came too late and changes nothing; `fault`: the runtime broke the
- * protocol.
- *
- * Cells that several rows share come first. A row spreads a group of them, and the compiler still
- * counts every cell.
+ * protocol. Cells that several rows share come first; the compiler still counts every cell.
  */
 
 import { fault, late } from '@pawl/machine/kernel/table';
@@ -55,6 +49,8 @@ const STALE_HOOK = late('stale: it belongs to an old hook');
 const STALE = { stay: countStale };
 const EDIT = { stay: editQueue };
 const RAISE = { stay: budget.raiseLimit };
+const OTHER_REQUEST = { when: budget.isStaleMeasure, stay: budget.ignoreMeasure };
+const PAID = { when: budget.isPaid, stay: budget.reserve };
 /** From before the session was opened last. */
 const OLD_EPOCH = { when: session.isOldEpoch, stay: session.ignoreEpoch };
 
@@ -228,6 +224,7 @@ export const table: AgentTable = {
           { when: reply.isStaleReply, stay: reply.ignoreOldReply },
           { to: 'Cancelled', then: stop.stopForPolicy },
         ],
+        RequestMeasured: [OTHER_REQUEST, PAID, { to: 'BudgetExceeded', then: budget.stopUnpaid }],
         TimerFired: [
           { when: stop.isOtherTimer, stay: stop.ignoreTimer },
           { when: isStopping, stay: stop.ignoreSecondLimit },
@@ -369,6 +366,7 @@ export const table: AgentTable = {
           { when: hooks.isStaleHook, stay: hooks.ignorePrepared },
           { stay: hooks.recordPrepared },
         ],
+        RequestMeasured: [OTHER_REQUEST, PAID, { stay: budget.refuseSideRequest }],
         HookCompleted: [
           { when: hooks.isStaleHook, stay: countStale },
           { when: hooks.vetoed, to: 'Cancelled', then: hooks.stopForVeto },
@@ -465,6 +463,7 @@ export const table: AgentTable = {
           },
           { to: 'Failed', then: compaction.failCompaction },
         ],
+        RequestMeasured: [OTHER_REQUEST, PAID, { to: 'BudgetExceeded', then: budget.stopUnpaid }],
         Resumed: [OLD_EPOCH, { to: 'Compacting', then: session.compactSame }],
       },
     },
@@ -516,6 +515,7 @@ export const table: AgentTable = {
     ShutdownRequested: { to: 'ShuttingDown', then: session.shutDown },
     SettingsChanged: { stay: changeSettings },
     UsageReported: { stay: countReported },
+    RequestMeasured: { stay: budget.ignoreMeasure },
     UserHooksRan: { stay: hearHooks },
     CheckpointTaken: { stay: rewind.noteCheckpoint },
     RewindRequested: { stay: rewind.ignoreRewind },

@@ -56,7 +56,8 @@ export const aiSdkModel = (
       const { doStream } = model as LanguageModelV3; // it says that it is one
       // differs in being read-only
       const converted = convertRequest(request, wire.dialect) as LanguageModelV3CallOptions;
-      const limits = { maxOutputTokens: allFacts.outputTokensMax, abortSignal: signal };
+      const maxOutputTokens = request.outputTokensMax ?? allFacts.outputTokensMax;
+      const limits = { maxOutputTokens, abortSignal: signal };
       const { stream } = await doStream.call(model, { ...converted, ...limits });
       const reader = stream.getReader();
       try {

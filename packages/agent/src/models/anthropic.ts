@@ -42,8 +42,8 @@ export const anthropicModel = (options: AdapterOptions): Model => {
         const { prompt, tools, toolChoice } = convertRequest(request, dialect);
         const body = {
           model: options.name,
-          max_tokens: options.facts.outputTokensMax,
-          ...thinkingFor(options, request.effort),
+          max_tokens: request.outputTokensMax ?? options.facts.outputTokensMax,
+          ...thinkingFor(options, request),
           system: convertSystem(prompt),
           messages: convertMessages(prompt),
           tools: tools?.map(convertTool),
@@ -77,16 +77,20 @@ const BUDGETS: Readonly<Record<Level, number>> = {
   max: 20_000,
 };
 
+const THINKING_TOKENS_MIN = 1_024;
+
 /** An effort makes models think that would not think by themselves. */
 const thinkingFor = (
   { thinksByItself = false, facts, summaries = 'on' }: AdapterOptions,
-  effort: ModelRequest['effort'],
+  { effort, outputTokensMax = facts.outputTokensMax }: ModelRequest,
 ): object => {
   const thinking =
     summaries === 'on' ? { type: 'adaptive', display: 'summarized' } : { type: 'adaptive' };
   if (effort === undefined) return thinksByItself && summaries === 'on' ? { thinking } : {};
   if (facts.effort !== 'budget') return { thinking, output_config: { effort } };
-  const budget = Math.min(BUDGETS[effort], facts.outputTokensMax >> 1);
+  const budget = Math.min(BUDGETS[effort], outputTokensMax >> 1);
+  // A smaller one is refused.
+  if (budget < THINKING_TOKENS_MIN) return {};
   return { thinking: { type: 'enabled', budget_tokens: budget } };
 };
 

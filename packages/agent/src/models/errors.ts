@@ -72,6 +72,15 @@ const connectionProblems: Readonly<Record<string, string>> = {
   ENETUNREACH: 'there is no network',
 };
 
+/** Codes of connections that were never made. */
+const NEVER_CONNECTED: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
+
 const explain = (kind: ModelErrorKind, { name, host }: ErrorSource): string => {
   switch (kind) {
     case 'rateLimited':
@@ -144,6 +153,7 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
     message: describe(kind, signs, provider),
     retryable: retryable && !untrusted,
     retryAfterMs: readRetryAfter(signs, now),
+    ...(signs.status === null && NEVER_CONNECTED.has(signs.code ?? '') ? { sent: 'no' } : {}),
   };
 };
 

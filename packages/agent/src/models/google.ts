@@ -59,7 +59,7 @@ const bodyFor = (
   dialect: Parameters<typeof convertRequest>[1],
 ): object => {
   const { prompt, toolChoice } = convertRequest(request, dialect);
-  const thinkingConfig = thinkingFor(options, request.effort);
+  const thinkingConfig = thinkingFor(options, request);
   const instructions = prompt.flatMap((message) =>
     message.role === 'system' ? { text: message.content } : [],
   );
@@ -70,7 +70,7 @@ const bodyFor = (
     first.parts.unshift(...instructions.map(({ text }) => ({ text: `${text}\n\n` })));
   return {
     generationConfig: {
-      maxOutputTokens: options.facts.outputTokensMax,
+      maxOutputTokens: request.outputTokensMax ?? options.facts.outputTokensMax,
       ...(Object.keys(thinkingConfig).length === 0 ? {} : { thinkingConfig }),
     },
     contents,
@@ -101,11 +101,15 @@ const BUDGETS: Readonly<Record<Level, number>> = {
 
 const thinkingFor = (
   { name, facts, summaries = 'on' }: AdapterOptions,
-  effort: ModelRequest['effort'],
+  { effort, outputTokensMax = facts.outputTokensMax }: ModelRequest,
 ): object => {
   const takesBudget = /^gemini-2\./.test(name);
+  // Thoughts are part of the output: an answer must still fit behind them.
+  const most = outputTokensMax >> 1;
   return {
-    ...(effort !== undefined && takesBudget ? { thinkingBudget: BUDGETS[effort] } : {}),
+    ...(effort !== undefined && takesBudget
+      ? { thinkingBudget: Math.min(BUDGETS[effort], most) }
+      : {}),
     ...(facts.thinking === 'yes' && summaries === 'on' ? { includeThoughts: true } : {}),
     ...(effort !== undefined && !takesBudget ? { thinkingLevel: effort } : {}),
   };

@@ -53,7 +53,7 @@ export const compatibleModel = (options: AdapterOptions): Model => {
         const takesEffort = request.effort !== undefined && facts.effort !== 'none';
         const body = {
           model: name,
-          max_tokens: facts.outputTokensMax,
+          max_tokens: request.outputTokensMax ?? facts.outputTokensMax,
           ...(takesEffort ? { reasoning_effort: request.effort } : {}),
           messages: prompt.flatMap(convertMessage),
           tools: tools?.map(convertTool),

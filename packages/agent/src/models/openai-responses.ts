@@ -62,7 +62,7 @@ export const openAiModel = (options: AdapterOptions): Model => {
       const body = {
         model: name,
         input: convertPrompt(prompt, reasons),
-        max_output_tokens: facts.outputTokensMax,
+        max_output_tokens: request.outputTokensMax ?? facts.outputTokensMax,
         store: false,
         ...(reasons ? { include: ['reasoning.encrypted_content'] } : {}),
         ...(reasons && Object.keys(reasoning).length > 0 ? { reasoning } : {}),

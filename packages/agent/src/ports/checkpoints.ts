@@ -22,13 +22,19 @@ export type RestoreRequest = {
   readonly takeBack: readonly string[];
   /** Also take back files that somebody else changed since; they are saved first. */
   readonly force: boolean;
+  /** Also take back where HEAD and branches are, and what is staged. */
+  readonly refs?: boolean;
 };
+
+/** HEAD, a branch or the index. `text`: where it goes, in words. */
+export type MovedRef = { readonly name: string; readonly text: string };
 
 /** What a restore would do. `plan`: sha256 of the stored plan; null if nothing is to be done. */
 export type RestorePlan = {
   readonly plan: string | null;
   readonly changes: ChangeSummary;
   readonly left: readonly FileLeft[];
+  readonly refs: readonly MovedRef[];
 };
 
 /** What a restore has done. Its own changes are a checkpoint, so it can be taken back too. */
@@ -36,6 +42,7 @@ export type Restored = {
   readonly checkpoint: string | null;
   readonly changes: ChangeSummary;
   readonly left: readonly FileLeft[];
+  readonly refs: readonly MovedRef[];
 };
 
 /** The checkpoints of one session's workspace. Nothing here rejects because of one file. */

@@ -47,6 +47,8 @@ export type ModelRequest = {
    * anyway.
    */
   readonly toolChoice?: 'none';
+  /** The largest reply, thoughts included; absent: that of the model's facts. */
+  readonly outputTokensMax?: number;
   /** Reasoning effort; absent: the model decides. Models that don't support it ignore it. */
   readonly effort?: EffortLevel;
 };

@@ -13,7 +13,7 @@
 
 import type { Action } from '../machine/action.js';
 import type { HookEffect } from '../machine/event.js';
-import { sessionLimit } from '../machine/moves/budget.js';
+import { hasMoneyLimit, sessionLimit } from '../machine/moves/budget.js';
 import type { SessionData } from '../machine/state.js';
 import { sumUsage, type Usage } from '../machine/usage.js';
 import { type Attempt, attempt, attemptNow } from '../platform/attempt.js';
@@ -23,7 +23,9 @@ import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import type { Journal } from '../ports/journal.js';
 import type { TokenUsage } from '../ports/model.js';
 import type { Equipment, RunningSession } from './equipment.js';
+import type { Post } from './loop.js';
 import {
+  admitRequest,
   type OpenRequest,
   priceUsage,
   readStream,
@@ -100,7 +102,7 @@ export class HookRuns {
     const run: PhaseRun = {
       action,
       session,
-      sideRequests: new SideRequests(this.#equipment, session),
+      sideRequests: new SideRequests(this.#equipment, session, hookId, this.#session.post),
       seen: new Map(),
       isOver: false,
       abortion: new AbortController(),
@@ -272,11 +274,15 @@ class SideRequests {
   readonly #requests = new Set<OpenRequest>();
   #usage: Usage | null = null;
   #faults = new Set<string>();
-  #isOver = false;
+  readonly #ended = new AbortController();
+  readonly #hookId: string;
+  readonly #post: Post;
 
-  constructor(equipment: Equipment, session: SessionData) {
+  constructor(equipment: Equipment, session: SessionData, hookId: string, post: Post) {
     this.#equipment = equipment;
     this.#session = session;
+    this.#hookId = hookId;
+    this.#post = post;
   }
 
   async write(instructions: string, text: string): Promise<string | null> {
@@ -287,7 +293,7 @@ class SideRequests {
 
   /** Aborts running requests and accepts no more. */
   end(): void {
-    this.#isOver = true;
+    this.#ended.abort();
     for (const request of this.#requests) request.abort();
   }
 
@@ -303,19 +309,31 @@ class SideRequests {
   }
 
   async #ask(instructions: string, text: string): Promise<string | null> {
-    if (this.#isOver || sessionLimit(this.#session) !== null) return null;
+    if (this.#ended.signal.aborted || sessionLimit(this.#session) !== null) return null;
     const { clock } = this.#equipment;
     const model = this.#equipment.model(this.#session.settings.model);
     const addUsage = (tokens: TokenUsage): void => {
       this.#usage = sumUsage(this.#usage, priceUsage(tokens, model.facts.prices));
     };
-    const reading = readStream({
-      model,
-      request: {
+    const admitted = admitRequest(
+      {
+        post: this.#post,
+        usageId: this.#hookId,
+        settings: this.#session.settings,
+        model,
+        signal: this.#ended.signal,
+      },
+      {
         instructions,
         tools: [],
         messages: [{ role: 'user', parts: [{ type: 'text', origin: 'user', text }] }],
       },
+    );
+    const request = admitted instanceof Promise ? await admitted : admitted;
+    if (request === null) return null;
+    const reading = readStream({
+      model,
+      request,
       // One deadline covers the whole request.
       clock,
       firstByteMs: 0,
@@ -331,8 +349,13 @@ class SideRequests {
     const cancel = clock.after(TEXT_MS, reading.abort);
     const ending = await reading.ended;
     cancel();
-    if (ending.type === 'aborted') return null;
+    if (ending.type === 'aborted') {
+      // What it has cost is known in part, if at all.
+      if (hasMoneyLimit(this.#session)) this.#usage = sumUsage(this.#usage, UNKNOWN_USAGE);
+      return null;
+    }
     if (ending.usage !== null) addUsage(ending.usage);
+    else if (hasMoneyLimit(this.#session)) this.#usage = sumUsage(this.#usage, UNKNOWN_USAGE);
     return ending.type === 'completed' && ending.stopReason === 'end' ? replyText(ending) : null;
   }
 }

@@ -17,6 +17,7 @@ import type {
   UserMessage,
   UserText,
 } from '../machine/message.js';
+import type { Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
 import { sumUsage, type Usage } from '../machine/usage.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
@@ -25,6 +26,7 @@ import type { Model, ModelRequest } from '../ports/model.js';
 import type { Tool } from '../ports/tool.js';
 import type { Equipment, RunningSession } from './equipment.js';
 import {
+  admitRequest,
   effortOption,
   type OpenRequest,
   OpenRequests,
@@ -53,6 +55,8 @@ export class Compactions {
   readonly #requests = new OpenRequests();
   /** Compactions that wait for hooks. */
   readonly #asking = new Set<string>();
+  /** Ends the wait of a compaction for its money. */
+  readonly #waiting = new Map<string, AbortController>();
 
   constructor(equipment: Equipment, session: RunningSession) {
     this.#equipment = equipment;
@@ -68,6 +72,7 @@ export class Compactions {
 
   abort(compactionId: string): void {
     this.#asking.delete(compactionId);
+    this.#waiting.get(compactionId)?.abort();
     this.#session.userHooks?.abort(compactionId);
     this.#requests.abort(compactionId);
   }
@@ -75,6 +80,7 @@ export class Compactions {
   /** Aborts every call. Resolves when the last one has reported its usage. */
   stopAll(): Promise<void> {
     this.#asking.clear();
+    for (const waiting of this.#waiting.values()) waiting.abort();
     return this.#requests.stopAll();
   }
 
@@ -115,12 +121,51 @@ export class Compactions {
   async #summarise(action: StartCompaction, state: State, verdicts: WithHooks): Promise<void> {
     const { compactionId } = action;
     const { settings } = state.session;
-    const { instructions, clock } = this.#equipment;
-    const { post } = this.#session;
     const model = this.#equipment.model(settings.model);
+    const asked = summaryRequest(action, state, model, this.#equipment, verdicts);
+    const waiting = new AbortController();
+    this.#waiting.set(compactionId, waiting);
+    const written = await this.#write(compactionId, settings, model, waiting.signal, asked);
+    this.#waiting.delete(compactionId);
+    if (written === null) return;
+    const { ending, usage } = written;
+    if (ending.type === 'failed')
+      return this.#fail(compactionId, ending.error.message, usage, verdicts);
+    const fault = summaryFault(ending);
+    if (fault !== null)
+      return this.#fail(compactionId, `${model.id} wrote no summary: ${fault}`, usage, verdicts);
+    const summary = appendPreserved(
+      replyText(ending),
+      asked.replaced,
+      preservationOptions(state, this.#equipment),
+    );
+    this.#session.post({
+      type: 'CompactionCompleted',
+      compactionId,
+      summary,
+      usage: usage ?? UNKNOWN_USAGE,
+      ...verdicts,
+    });
+  }
+
+  /** The reply and the usage of its one or two requests; null if it was aborted or is not paid. */
+  async #write(
+    compactionId: string,
+    settings: Settings,
+    model: Model,
+    signal: AbortSignal,
+    { messages, askBytes }: SummaryRequest,
+  ): Promise<Written | null> {
+    const { clock, instructions } = this.#equipment;
+    const { post } = this.#session;
     const { prices } = model.facts;
-    const { messages, replaced } = summaryRequest(action, state, model, this.#equipment, verdicts);
-    const tools = this.#equipment.declarations();
+    const draft = {
+      instructions,
+      tools: this.#equipment.declarations(),
+      ...effortOption(settings),
+      messages,
+    };
+    const fresh = { freshBytes: askBytes + MARKS_BYTES * messages.length };
     // Usage counts once for the compaction, so reports hold what its first request has cost, too.
     let spent: Usage | null = null;
     let isReported = false;
@@ -128,10 +173,10 @@ export class Compactions {
       isReported = true;
       post({ type: 'UsageReported', usageId: compactionId, usage });
     };
-    const ask = (toolChoice: Pick<ModelRequest, 'toolChoice'>): OpenRequest =>
+    const ask = (request: ModelRequest): OpenRequest =>
       readStream({
         model,
-        request: { instructions, tools, ...effortOption(settings), messages, ...toolChoice },
+        request,
         clock,
         firstByteMs: settings.firstByteMs,
         silenceMs: settings.silenceMs,
@@ -140,38 +185,40 @@ export class Compactions {
         onBadUsage: (fault) =>
           post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
       });
-    let reading = ask({});
-    let ending = await this.#requests.follow(compactionId, reading);
-    if (callsTools(ending)) {
-      spent = ending.usage === null ? UNKNOWN_USAGE : priceUsage(ending.usage, prices);
-      reading = ask({ toolChoice: 'none' });
-      ending = await this.#requests.follow(compactionId, reading);
+    for (const choice of [{}, { toolChoice: 'none' as const }]) {
+      const admission = { post, usageId: compactionId, settings, model, signal };
+      const admitted = admitRequest(admission, { ...draft, ...choice }, fresh);
+      const request = admitted instanceof Promise ? await admitted : admitted;
+      if (request === null) {
+        if (spent !== null) report(spent);
+        return null;
+      }
+      const reading = ask(request);
+      const ending = await this.#requests.follow(compactionId, reading);
+      if (callsTools(ending) && spent === null) {
+        spent = ending.usage === null ? UNKNOWN_USAGE : priceUsage(ending.usage, prices);
+        continue;
+      }
+      const paid = spent === null ? null : withUnknown(spent, settings);
+      if (ending.type === 'aborted') {
+        if (paid !== null) void reading.silent.then(() => (isReported ? undefined : report(paid)));
+        return null;
+      }
+      const { usage } = ending;
+      return { ending, usage: usage === null ? paid : sumUsage(spent, priceUsage(usage, prices)) };
     }
-    if (ending.type === 'aborted') {
-      const paid = spent;
-      if (paid !== null) void reading.silent.then(() => (isReported ? undefined : report(paid)));
-      return;
-    }
-    const usage = ending.usage === null ? spent : sumUsage(spent, priceUsage(ending.usage, prices));
-    if (ending.type === 'failed')
-      return this.#fail(compactionId, ending.error.message, usage, verdicts);
-    const fault = summaryFault(ending);
-    if (fault !== null)
-      return this.#fail(compactionId, `${model.id} wrote no summary: ${fault}`, usage, verdicts);
-    const summary = appendPreserved(
-      replyText(ending),
-      replaced,
-      preservationOptions(state, this.#equipment),
-    );
-    post({
-      type: 'CompactionCompleted',
-      compactionId,
-      summary,
-      usage: usage ?? UNKNOWN_USAGE,
-      ...verdicts,
-    });
+    return null; // the second request always returns
   }
 }
+
+type Written = {
+  readonly ending: Exclude<ReplyEnding, { readonly type: 'aborted' }>;
+  readonly usage: Usage | null;
+};
+
+/** With a request of unknown cost: under a limit in dollars the whole counts at its worst case. */
+const withUnknown = (usage: Usage, { limits }: Settings): Usage =>
+  limits.usd === 'unlimited' ? usage : sumUsage(usage, UNKNOWN_USAGE);
 
 /** The messages followed by the request for the summary. Roles still alternate. */
 const askForSummary = (messages: readonly Message[], text: string): readonly Message[] => {
@@ -199,6 +246,8 @@ const summaryFault = (reply: Completed): string | null => {
 };
 
 const CHARACTERS_PER_TOKEN = 4;
+/** Room for notes about what was left out of a message. */
+const MARKS_BYTES = 128;
 /** Largest share of the context window for a summary. */
 const SUMMARY_SHARE = 1 / 8;
 /** Limit for the user's words that are preserved verbatim. */
@@ -241,20 +290,26 @@ const preservationOptions = (state: State, { tools }: Equipment): PreservationOp
   };
 };
 
-/** The messages of the request, and those that the summary replaces. */
+/** The messages of the request, those that the summary replaces, the size of what asks for it. */
+type SummaryRequest = {
+  readonly messages: readonly Message[];
+  readonly replaced: readonly Message[];
+  readonly askBytes: number;
+};
+
 const summaryRequest = (
   { length, instructions }: StartCompaction,
   state: State,
   model: Model,
   equipment: Equipment,
   { hooks = [] }: WithHooks,
-): { readonly messages: readonly Message[]; readonly replaced: readonly Message[] } => {
+): SummaryRequest => {
   const wish = [instructions ?? '', ...hookNotes(hooks)].filter((text) => text !== '').join('\n');
   const ask = equipment.compactionInstructions(wish === '' ? null : wish);
   const replaced = withoutImages(requestMessages(state.session.conversation, length, model.id));
   const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations())}${ask}`;
   const messages = fitMessages(replaced, messageTokensMax(state, model, besides));
-  return { messages: askForSummary(messages, ask), replaced };
+  return { messages: askForSummary(messages, ask), replaced, askBytes: Buffer.byteLength(ask) };
 };
 
 /**

@@ -6,6 +6,7 @@
 import { messagesOf, requestMessages } from '../machine/conversation.js';
 import type { ModelError } from '../machine/event.js';
 import type { AssistantPart, Image, Message, ResultPart, UserText } from '../machine/message.js';
+import { findReservation, measuredId } from '../machine/moves/budget.js';
 import type { Settings } from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
 import type { Prices, Usage } from '../machine/usage.js';
@@ -68,6 +69,50 @@ export const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 
 export const hasReplied = ({ conversation, counters }: SessionData): boolean =>
   counters.compaction > 0 || messagesOf(conversation).some(({ role }) => role === 'assistant');
 
+const measureRequest = (
+  request: ModelRequest,
+): { readonly bytes: number; readonly images: number } => {
+  let images = 0;
+  const text = JSON.stringify(request, (name, value: unknown) => {
+    if (name !== 'base64') return value;
+    images += 1;
+    return undefined;
+  });
+  return { bytes: Buffer.byteLength(text), images };
+};
+
+type Admission = {
+  readonly post: Post;
+  readonly usageId: string;
+  readonly settings: Settings;
+  readonly model: Model;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * The request as it may be sent: under a limit in dollars the machine sets its worst case aside and
+ * says how long the reply may be. null: it must not be sent. `signal` ends the wait.
+ */
+export const admitRequest = (
+  { post, usageId, settings: { limits }, model: { id, facts }, signal }: Admission,
+  request: ModelRequest,
+  fresh: { readonly freshBytes?: number } = {},
+): ModelRequest | Promise<ModelRequest | null> => {
+  if (limits.usd === 'unlimited') return request;
+  const { outputTokensMax, prices } = facts;
+  const measured = { model: id, ...measureRequest(request), outputTokensMax, prices, ...fresh };
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(null);
+    // The session may end before the event is applied.
+    signal.addEventListener('abort', () => resolve(null), { once: true });
+    post({ type: 'RequestMeasured', usageId, ...measured }, (accepted, state) => {
+      const held = findReservation(state.session, usageId);
+      const isSent = accepted && held !== undefined && measuredId(state) === usageId;
+      resolve(isSent ? { ...request, outputTokensMax: held.outputTokens } : null);
+    });
+  });
+};
+
 /** Performs SendLlmRequest and AbortLlmRequest. */
 export class ModelCalls {
   readonly #equipment: Equipment;
@@ -75,8 +120,8 @@ export class ModelCalls {
   readonly #requests = new OpenRequests();
   /** Requests that wait for the user's stopping policy or for their pictures. */
   readonly #asking = new Set<string>();
-  /** Ends the wait for tools of the request with this id. */
-  readonly #joining = new Map<string, AbortController>();
+  /** Ends the wait of the request with this id, for tools and for its money. */
+  readonly #waiting = new Map<string, AbortController>();
   /** null: all tools were there from the start. */
   readonly #lateTools: LateTools | null;
   /** Whether the model has replied in this session. */
@@ -94,10 +139,12 @@ export class ModelCalls {
   send(requestId: string, length: number, before: State): void {
     const conversing = attempt(async () => {
       this.#asking.add(requestId);
+      const waiting = new AbortController();
+      this.#waiting.set(requestId, waiting);
       const joined =
         this.#lateTools === null
           ? before
-          : await this.#joinTools(this.#lateTools, requestId, before);
+          : await this.#joinTools(this.#lateTools, waiting.signal, before);
       if (!this.#asking.has(requestId)) return;
       const { state, why } = await this.#mayCall(requestId, joined);
       const { session } = state;
@@ -108,9 +155,10 @@ export class ModelCalls {
         : plain;
       // An abort has deleted the id, so nobody waits for this call.
       if (!this.#asking.delete(requestId)) return;
-      if (why === null) await this.#converse(requestId, model, messages, session);
+      if (why === null) await this.#converse(requestId, model, messages, session, waiting.signal);
       else this.#session.post({ type: 'PolicyStopped', requestId, why });
     }).then((sent) => {
+      this.#waiting.delete(requestId);
       if (sent.kind === 'done') return;
       this.#asking.delete(requestId);
       const message = `the request could not be made: ${sent.fault.message}`;
@@ -127,20 +175,16 @@ export class ModelCalls {
   }
 
   /** The state with the tools that have come since the last request. */
-  async #joinTools(lateTools: LateTools, requestId: string, before: State): Promise<State> {
+  async #joinTools(lateTools: LateTools, signal: AbortSignal, before: State): Promise<State> {
     const { clock } = this.#equipment;
     this.#hasReplied ||= hasReplied(before.session);
-    const joining = new AbortController();
-    this.#joining.set(requestId, joining);
     const tools = await lateTools.before({
       isFirst: !this.#hasReplied,
       declared: new Set(this.#equipment.declarations().map(({ name }) => name)),
       clock,
-      signal: joining.signal,
+      signal,
     });
-    const state = tools.length === 0 ? before : await this.#declare(tools, before, joining.signal);
-    this.#joining.delete(requestId);
-    return state;
+    return tools.length === 0 ? before : this.#declare(tools, before, signal);
   }
 
   /** Adds tools by an event, so that a resumed or forked session has them. */
@@ -186,7 +230,7 @@ export class ModelCalls {
 
   abort(requestId: string): void {
     this.#asking.delete(requestId);
-    this.#joining.get(requestId)?.abort();
+    this.#waiting.get(requestId)?.abort();
     this.#session.userHooks?.abort(requestId);
     this.#requests.abort(requestId);
   }
@@ -194,7 +238,7 @@ export class ModelCalls {
   /** Aborts every request. Resolves when the last one has reported its usage. */
   stopAll(): Promise<void> {
     this.#asking.clear();
-    for (const joining of this.#joining.values()) joining.abort();
+    for (const waiting of this.#waiting.values()) waiting.abort();
     return this.#requests.stopAll();
   }
 
@@ -203,21 +247,30 @@ export class ModelCalls {
     model: Model,
     messages: readonly Message[],
     session: SessionData,
+    signal: AbortSignal,
   ): Promise<void> {
     const { settings } = session;
-    let firstPiece: FirstPiece = {};
-    const joiner = createJoiner(this.#equipment.clock, (key, text) =>
-      postDelta(this.#session.post, requestId, key, text),
-    );
-    const reading = readStream({
-      model,
-      request: {
+    const { post } = this.#session;
+    const admitted = admitRequest(
+      { post, usageId: requestId, settings, model, signal },
+      {
         instructions: this.#equipment.instructions,
         tools: this.#equipment.declarations(),
         ...(session.turn.finishing === 'no' ? {} : { toolChoice: 'none' as const }),
         ...effortOption(settings),
         messages,
       },
+    );
+    // Without a limit it is sent at once.
+    const request = admitted instanceof Promise ? await admitted : admitted;
+    if (request === null) return;
+    let firstPiece: FirstPiece = {};
+    const joiner = createJoiner(this.#equipment.clock, (key, text) =>
+      postDelta(this.#session.post, requestId, key, text),
+    );
+    const reading = readStream({
+      model,
+      request,
       clock: this.#equipment.clock,
       firstByteMs: settings.firstByteMs,
       silenceMs: settings.silenceMs,

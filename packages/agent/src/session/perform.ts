@@ -179,7 +179,7 @@ const list = (texts: readonly string[], total: number): string => {
 };
 
 /** What the model has to know about its files; null: they are as its conversation says. */
-const noteOf = ({ changes, left }: Restored, keepsConversation: boolean): string | null => {
+const noteOf = ({ changes, left, refs }: Restored, keepsConversation: boolean): string | null => {
   const { created, changed, deleted, files } = changes;
   const total = created + changed + deleted;
   const paths = files.map(({ path }) => path);
@@ -197,7 +197,8 @@ const noteOf = ({ changes, left }: Restored, keepsConversation: boolean): string
       : [
           `The user took back earlier work, but these stay as they are: ${list(reasons, left.length)}.`,
         ];
-  const texts = [...back, ...stay];
+  const moved = refs.length === 0 ? [] : [`In git: ${refs.map(({ text }) => text).join('; ')}.`];
+  const texts = [...back, ...moved, ...stay];
   return texts.length === 0 ? null : texts.join(' ');
 };
 
@@ -329,9 +330,11 @@ class CheckpointRuns {
             checkpoint: null,
             changes: NOTHING_CHANGED,
             left: [{ path: '.', why: restored.fault.message }],
+            refs: [],
           };
     const note = noteOf(outcome, keepsConversation);
-    this.#post({ type: 'Rewound', rewindId, ...outcome, note });
+    const { checkpoint, changes, left } = outcome;
+    this.#post({ type: 'Rewound', rewindId, checkpoint, changes, left, note });
   }
 
   async close(): Promise<void> {

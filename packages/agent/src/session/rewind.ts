@@ -15,7 +15,7 @@ import type { Message } from '../machine/message.js';
 import { rewindConversation } from '../machine/moves/rewind.js';
 import type { State } from '../machine/state.js';
 import { callTitle } from '../policy/judged-call.js';
-import type { Checkpoints, RestorePlan } from '../ports/checkpoints.js';
+import type { Checkpoints, MovedRef, RestorePlan } from '../ports/checkpoints.js';
 import type { Entry, Header } from '../ports/journal.js';
 
 /** A place to which the session can go back. */
@@ -42,6 +42,8 @@ export type RewindRequest = {
   readonly conversation?: boolean;
   /** Also take back files that somebody else changed since; they are saved first. */
   readonly force?: boolean;
+  /** Also take back where HEAD and branches are, and what is staged. Default: false. */
+  readonly refs?: boolean;
 };
 
 /** What a rewind changes, or has changed. */
@@ -51,8 +53,10 @@ export type RewindReport = {
   /** Messages that leave the conversation. */
   readonly messages: number;
   readonly changes: ChangeSummary;
-  /** Files that stay as they are. */
+  /** Files, branches, HEAD and index that stay as they are. */
   readonly left: readonly FileLeft[];
+  /** HEAD, branches and index that go back. */
+  readonly refs: readonly MovedRef[];
   /** In words. */
   readonly text: string;
 };
@@ -259,7 +263,7 @@ const countMessages = ({ session }: State): number => messagesOf(session.convers
 export const reportRewind = (
   to: number,
   messages: number,
-  files: Pick<RewindReport, 'changes' | 'left'>,
+  files: Pick<RewindReport, 'changes' | 'left' | 'refs'>,
 ): RewindReport => {
   const { created, changed, deleted } = files.changes;
   const total = created + changed + deleted;
@@ -269,13 +273,14 @@ export const reportRewind = (
       ? [`${-messages} ${messages === -1 ? 'message' : 'messages'} back again`]
       : []),
     ...(total > 0 ? [`${total} ${total === 1 ? 'file' : 'files'} changed back`] : []),
+    ...files.refs.map((moved) => moved.text),
     ...files.left.map(({ path, why }) => `${path} is left as it is: ${why}`),
   ];
   const text = words.length === 0 ? 'nothing changed since' : words.join('; ');
   return { to, messages, ...files, text };
 };
 
-const NO_RESTORE: RestorePlan = { plan: null, changes: NO_CHANGES, left: [] };
+const NO_RESTORE: RestorePlan = { plan: null, changes: NO_CHANGES, left: [], refs: [] };
 
 /** The conversation goes back, and files stay as they are. Null: they are as it says. */
 const noteOfKept = ({ changes, left }: RestorePlan): string | null => {
@@ -294,7 +299,7 @@ export const planRewind = async (
   journal: ReadJournal,
   present: State,
   checkpoints: Checkpoints | null,
-  { at, files = true, conversation = true, force = false }: RewindRequest,
+  { at, files = true, conversation = true, force = false, refs = false }: RewindRequest,
   direction: 'back' | 'forward' = 'back',
 ): Promise<PlannedRewind> => {
   if (!files && !conversation)
@@ -308,7 +313,7 @@ export const planRewind = async (
   const takeBack = timeline.checkpoints.filter(({ seq }) => seq > at).map(({ id }) => id);
   const planned =
     checkpoints !== null && takeBack.length > 0
-      ? await checkpoints.plan({ takeBack, force })
+      ? await checkpoints.plan({ takeBack, force, refs: refs && files })
       : NO_RESTORE;
   const restore = files ? planned : NO_RESTORE;
   const target = state.session;
@@ -342,7 +347,7 @@ export const planRedo = async (
       'There is nothing to go forward to: nothing was taken back since the last turn began. ' +
         'Every entry of the journal can still be reached with pawl rewind ID --at SEQ.',
     );
-  const request = { at: undone.seq - 1 };
+  const request = { at: undone.seq - 1, refs: true };
   return planRewind(journal, present, checkpoints, request, 'forward');
 };
 
@@ -391,7 +396,7 @@ export const planUndoCompaction = async (
       `The messages of before no longer fit: about ${tokens} tokens, and the window of the model ` +
         `has ${windowTokens}. The journal keeps them: pawl export writes them.`,
     );
-  const files = { changes: NO_CHANGES, left: [] };
+  const files = { changes: NO_CHANGES, left: [], refs: [] };
   return {
     to: last,
     direction: 'back',

@@ -303,7 +303,9 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     });
     const [done] = await Promise.all([rewound, submitted]);
     if (done === null) return report;
-    return reportRewind(to, report.messages, done);
+    const stays = new Set(done.left.map(({ path }) => path));
+    const refs = report.refs.filter(({ name }) => !stays.has(name));
+    return reportRewind(to, report.messages, { ...done, refs });
   }
 
   /** Shuts the session down if it still runs. Resolves when it has ended. */

@@ -2,9 +2,10 @@
 
 import * as v from 'valibot';
 import { messagesOf } from '../machine/conversation.js';
+import { reservedUsd } from '../machine/moves/budget.js';
 import { noLimits, type Settings } from '../machine/settings.js';
-import type { State } from '../machine/state.js';
-import type { Limit, Remaining, Usage, UsageTotals } from '../machine/usage.js';
+import type { SessionData, State } from '../machine/state.js';
+import type { Limit, Remaining, Usage } from '../machine/usage.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
 import { callTitle } from '../policy/judged-call.js';
@@ -79,13 +80,18 @@ export type TaskInput = {
 /** A recovered task gets at least this long, whatever the clock says. */
 const LEFT_MS_MIN = 60_000;
 
-const taskUsage = ({ unpriced, costUsd, ...tokens }: UsageTotals): Usage => ({
-  inputTokens: tokens.inputTokens,
-  outputTokens: tokens.outputTokens,
-  cacheReadTokens: tokens.cacheReadTokens,
-  cacheWriteTokens: tokens.cacheWriteTokens,
-  costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd,
-});
+/** What it may still have spent counts, too. */
+const taskUsage = (session: SessionData): Usage => {
+  const { unpriced, ...tokens } = session.usage;
+  const costUsd = session.usage.costUsd + reservedUsd(session);
+  return {
+    inputTokens: tokens.inputTokens,
+    outputTokens: tokens.outputTokens,
+    cacheReadTokens: tokens.cacheReadTokens,
+    cacheWriteTokens: tokens.cacheWriteTokens,
+    costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd,
+  };
+};
 
 /** Text of the model's last message; empty if there is none, or if it asks for tools. */
 const lastAnswer = ({ session }: State): string => {
@@ -102,7 +108,7 @@ const missingAnswerText = (state: State, answer: string): string => {
 };
 
 const taskOutcome = (state: State, sessionId: string, { signal }: ToolContext): ToolOutcome => {
-  const { usage } = state.session;
+  const usage = taskUsage(state.session);
   const answer = lastAnswer(state);
   const why = missingAnswerText(state, answer);
   const note = `[task ${sessionId}]`;
@@ -113,9 +119,9 @@ const taskOutcome = (state: State, sessionId: string, { signal }: ToolContext): 
     return {
       status: signal.reason === 'timedOut' ? 'timedOut' : 'cancelled',
       text,
-      usage: taskUsage(usage),
+      usage,
     };
-  return { status: why === '' ? 'ok' : 'failed', text, usage: taskUsage(usage) };
+  return { status: why === '' ? 'ok' : 'failed', text, usage };
 };
 
 /** Reports each call that the task starts; the returned function stops that. */

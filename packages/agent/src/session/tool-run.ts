@@ -12,7 +12,7 @@
 
 import type { CallOutcome } from '../machine/call.js';
 import type { StoppedCall } from '../machine/event.js';
-import { remainingIn, spendingId } from '../machine/moves/budget.js';
+import { getAllowance, spendingId } from '../machine/moves/budget.js';
 import type { Settings } from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
@@ -544,7 +544,7 @@ const createContext = (
     signal: signal.signal,
     force: force.signal,
     files: recordingMemory(files, run.seen),
-    left: () => remainingIn(session()),
+    left: () => getAllowance(session(), spendingId(batchId, callId)),
     progress: (text) => {
       if (!run.isForgotten && typeof text === 'string') joiner.add('progress', text);
     },

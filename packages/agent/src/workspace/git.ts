@@ -48,9 +48,9 @@ import {
  * `rev-parse` and `config --list` see the configuration of the repository, and neither runs a
  * program that it names. All other commands see the repository through a folder of links with our
  * own configuration, a copy of the settings that say how files are stored. So names of filters,
- * includes and later changes of the configuration have no effect. The exceptions are `moveRef` and
- * `changeWorktrees`, which must write to the real folder: they could only run hooks, and those are
- * turned off.
+ * includes and later changes of the configuration have no effect. The exceptions are `moveRef`,
+ * `changeHead` and `changeWorktrees`, which must write to the real folder: they could only run
+ * hooks, and those are turned off.
  *
  * Configuration is never written. Submodules are ignored. Without a `.git` in or above the
  * workspace, or below another user's, no process is started.
@@ -94,6 +94,8 @@ export type Repository = RepositoryLocation & {
    * is not 0.
    */
   changeWorktrees(args: readonly string[]): Promise<void>;
+  /** Puts HEAD on a branch, given by its full name. Changes no file. Rejects if git refuses. */
+  changeHead(branch: string, why: string): Promise<void>;
 };
 
 /**
@@ -236,6 +238,18 @@ const openRepository = (
   const frozen = freeze(located, place.environment, scratch);
   const run: Repository['run'] = (args, options = {}) =>
     runGit([...HARDENING, ...args], options, { ...frozen, GIT_INDEX_FILE: options.indexFile });
+  // sees the real folder
+  const runReal = async (words: readonly string[], deadlineMs?: number): Promise<void> => {
+    const variables = {
+      GIT_DIR: location.gitFolder,
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_CONFIG_NOSYSTEM: '1',
+      ...authorVariables(config, place.environment),
+    };
+    const options = deadlineMs === undefined ? {} : { deadlineMs };
+    const end = await runGit([...HARDENING, ...words], options, variables);
+    if (end.code !== 0) throw refusal(words, end);
+  };
   return {
     ...location,
     scratch,
@@ -251,21 +265,8 @@ const openRepository = (
       return code === 0 ? output.toString('utf8').trim() : null;
     },
     moveRef: async (move, watcher) => moveRef(place, located, move, watcher),
-    // sees the real folder
-    changeWorktrees: async (args) => {
-      const variables = {
-        GIT_DIR: location.gitFolder,
-        GIT_CONFIG_GLOBAL: '/dev/null',
-        GIT_CONFIG_NOSYSTEM: '1',
-      };
-      const words = ['worktree', ...args];
-      const end = await runGit(
-        [...HARDENING, ...words],
-        { deadlineMs: WORKTREE_DEADLINE_MS },
-        variables,
-      );
-      if (end.code !== 0) throw refusal(words, end);
-    },
+    changeWorktrees: async (args) => runReal(['worktree', ...args], WORKTREE_DEADLINE_MS),
+    changeHead: async (branch, why) => runReal(['symbolic-ref', '-m', why, 'HEAD', branch]),
   };
 };
 
@@ -360,9 +361,10 @@ const withoutUndefined = (variables: ProcessEnvironment): Record<string, string>
 export type RefMove = {
   /** A full name, or HEAD if it is detached. */
   readonly ref: string;
-  /** Null: the ref must not exist. */
-  readonly from: string | null;
-  readonly to: string;
+  /** Null: the ref must not exist. `any`: it is not looked at. */
+  readonly from: string | null | 'any';
+  /** Null: the ref is removed. */
+  readonly to: string | null;
   /** For the reflog. */
   readonly why: string;
 };
@@ -396,7 +398,7 @@ const moveRef = (
 ): Promise<RefOutcome> =>
   new Promise((resolve, reject) => {
     if (place.signal.aborted) throw new ProgramFailure('stopped', 'git update-ref was stopped');
-    const { program, child } = startUpdateRef(place, located, move.why);
+    const { program, child } = startUpdateRef(place, located, move);
     const { pid } = child;
     let errors = '';
     let fault: unknown = null;
@@ -441,10 +443,16 @@ const moveRef = (
 
 type UpdateRef = ChildProcessByStdio<Writable, Readable, Readable>;
 
-const startUpdateRef = (place: GitPlace, { location, config }: LocatedRepository, why: string) => {
+const startUpdateRef = (
+  place: GitPlace,
+  { location, config }: LocatedRepository,
+  { ref, why }: RefMove,
+) => {
   const { program, clean } = findGit(place);
+  // of our own refs git keeps no log by itself
+  const log = ref.startsWith('refs/pawl/') ? ['--create-reflog'] : [];
   const variables = { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) };
-  const child = startProgram(program, [...HARDENING, 'update-ref', '-m', why, '--stdin'], {
+  const child = startProgram(program, [...HARDENING, 'update-ref', ...log, '-m', why, '--stdin'], {
     cwd: location.top,
     env: withoutUndefined({ ...clean, ...variables }),
     detached: true,
@@ -458,7 +466,9 @@ const updateRefInput = ({ ref, from, to }: RefMove): string =>
   [
     'start',
     ...(ref === 'HEAD' ? ['option no-deref'] : []),
-    `update ${ref} ${to} ${from ?? '0'.repeat(to.length)}`,
+    to === null
+      ? `delete ${ref} ${from ?? ''}`
+      : `update ${ref} ${to}${from === 'any' ? '' : ` ${from ?? '0'.repeat(to.length)}`}`,
     'prepare\n',
   ].join('\n');
 

@@ -388,6 +388,10 @@ const patternFile = (
   return path.isAbsolute(file) ? file : null;
 };
 
+/** The user's own file of ignored names, as git finds it; null: none that is used. */
+export const excludesFile = (config: GitConfig, environment: ProcessEnvironment): string | null =>
+  patternFile(config, environment, 'core.excludesfile', 'ignore');
+
 /** The text of a configuration file with the adopted settings of `config`, and nothing else. */
 export const frozenConfig = (config: GitConfig, environment: ProcessEnvironment): string => {
   const lines = STORAGE.flatMap((name) => {

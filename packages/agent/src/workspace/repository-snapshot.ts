@@ -274,8 +274,9 @@ export class RefFiles {
 
   /**
    * Reads the refs. Null if they are in another storage or an unusual form: git has to be asked.
+   * `named` gets them by their names.
    */
-  read({ location, config }: LocatedRepository): Refs | null {
+  read({ location, config }: LocatedRepository, named?: Map<string, string>): Refs | null {
     const { top, gitFolder, shared } = location;
     if ((config.get('extensions.refstorage') ?? 'files') !== 'files') return null;
     const names: string[] = [];
@@ -295,6 +296,7 @@ export class RefFiles {
       else if (name !== STASH || texts[index] !== '') broken.add(name);
     }
     const head = parseHead(headText, refs, broken);
+    if (named !== undefined) for (const [name, hash] of refs) named.set(name, hash);
     return head === null ? null : { top, gitFolder, head, ...collectTips(refs) };
   }
 }

@@ -335,3 +335,15 @@ test('a rewind before a summary brings its messages again, and the way forward t
   await session.redo();
   assert.deepEqual([await messages(), text(workspace, 'new.txt')], [summarised, 'one\n']);
 });
+
+test('a summary whose messages no longer fit the window is not taken back', async (context) => {
+  const { session } = await open(context, say('x'.repeat(40_000)), say('the summary'));
+  await session.prompt('first');
+  await session.send({ type: 'CompactRequested' });
+  await session.idle();
+  const state = async () => (await session.state()).session;
+  const summarised = (await state()).conversation;
+  await session.send({ type: 'SettingsChanged', patch: { windowTokens: 8_000 } });
+  await assert.rejects(session.undoCompaction(), /no longer fit: about \d+ tokens/);
+  assert.deepEqual((await state()).conversation, summarised);
+});

@@ -94,13 +94,13 @@ test('a task is cancelled with its call, and its session is closed', async (t) =
 
 test('a task spends at most what is left of the limits, and less if the model says so', async (t) => {
   for (const { maxUsd, limit } of [
-    { maxUsd: undefined, limit: 0.01 - CALL_USD },
-    { maxUsd: 0.001, limit: 0.001 },
-    { maxUsd: 5, limit: 0.01 - CALL_USD },
+    { maxUsd: undefined, limit: 1 - CALL_USD },
+    { maxUsd: 0.5, limit: 0.5 },
+    { maxUsd: 5, limit: 1 - CALL_USD },
   ]) {
     const more = maxUsd === undefined ? {} : { maxUsd };
     const { model } = twoSided([callTools(startTask('1', more)), say('done')], [say('42')]);
-    const { session, journals } = await open(t, { model, settings: { limits: { usd: 0.01 } } });
+    const { session, journals } = await open(t, { model, settings: { limits: { usd: 1 } } });
     await session.prompt('find out');
     const child = (await listed(journals)).find(({ startedBy }) => startedBy !== undefined);
     const { header } = await journals.peek(child?.sessionId ?? '');

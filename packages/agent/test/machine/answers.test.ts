@@ -20,6 +20,7 @@ const idsOf = (value: Action | Event): readonly string[] => {
     case 'PreviewCall':
     case 'RequestApproval':
       return [`${value.batchId} ${value.call.callId}`];
+    case 'RequestMeasured':
     case 'UsageReported':
       return [value.usageId];
     case 'ToolsFailed':

@@ -8,7 +8,7 @@ import type { RepositoryAccess } from '../../src/policy/repository-access.js';
 const COMMIT = 'git -c user.name=a -c user.email=a@x commit -q';
 
 /** A history in packs and loose objects: branches, a tag, two stashes, and a commit that only a reflog names. */
-const HISTORY = [
+export const HISTORY = [
   'git init -q -b main .',
   `for n in 1 2 3; do echo $n > file$n; git add .; ${COMMIT} -m c$n; done`,
   `git checkout -q -b side; echo s > side; git add .; ${COMMIT} -m side; git checkout -q main`,
@@ -178,7 +178,8 @@ for f in glob.glob(os.environ['G'] + '/objects/??/*'):
   {
     name: 'removes a linked worktree with commits of its own',
     setup: `${HISTORY}\ngit worktree add -q --detach tree; cd tree; echo d > d; git add d; ${COMMIT} -m detached; echo dirty > d; cd ..`,
-    script: 'git worktree remove --force tree',
+    // The first command stops at files that are mounted, after it has deleted others in any order.
+    script: 'git worktree remove --force tree; rm -rf .git/worktrees/tree',
   },
 ];
 
@@ -196,10 +197,11 @@ const WORDS: Readonly<Record<RepositoryAccess, string>> = {
 export const ACCESSES: readonly RepositoryAccess[] = ['read', 'write', 'writePacks', 'approved'];
 
 /** One scenario: the attack with each access, each on a fresh copy, each judged. */
-export const caseOf = (attack: Attack): Case => ({
+/** `fixture`: a folder with the usual history, which each case copies. */
+export const caseOf = (attack: Attack, fixture: string): Case => ({
   name: attack.name,
   setup: [
-    attack.setup ?? HISTORY,
+    attack.setup ?? `cp -r ${fixture}/. .`,
     environmentLine(attack),
     REMEMBER,
     `cat > attack.sh <<'ATTACK'\n${attack.script}\nATTACK`,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -10,7 +11,7 @@ import {
   runCases,
 } from '../../../../test/kit/sandbox/fence.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
-import { ACCESSES, ATTACKS, caseOf } from './git-history-attacks.js';
+import { ACCESSES, ATTACKS, caseOf, HISTORY } from './git-history-attacks.js';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'pawl-history-runner-'));
 const runner = await buildRunner(folder);
@@ -21,11 +22,19 @@ after(() => {
   removeFolderSync(folder);
 });
 
+const fixture = path.join(folder, 'fixture');
+chmodSync(folder, 0o755);
+mkdirSync(fixture);
+const made = spawnSync('/bin/bash', ['-ec', HISTORY], { cwd: fixture, encoding: 'utf8' });
+assert.equal(made.status, 0, made.stderr);
+
+const CASES = ATTACKS.map((attack) => caseOf(attack, fixture));
+
 for (const account of accounts) {
   describe(`history can't be deleted, as ${account.who}`, () => {
     let ran: Ran;
     before(() => {
-      ran = runCases(runner, { cases: ATTACKS.map(caseOf), level: 'workspace', account });
+      ran = runCases(runner, { cases: CASES, level: 'workspace', account });
     });
     for (const { name } of ATTACKS) {
       test(`a script that ${name}`, () => {

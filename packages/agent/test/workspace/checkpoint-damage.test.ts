@@ -11,6 +11,7 @@ import { hashBytes } from '../../src/journal/state-folder.js';
 import { performPlan } from '../../src/workspace/checkpoints/restore.js';
 import { WorkspaceLister } from '../../src/workspace/checkpoints/scan.js';
 import { CheckpointStore } from '../../src/workspace/checkpoints/store.js';
+import { KnownRepository } from '../../src/workspace/repository-location.js';
 
 const scratch = (): string => realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-damage-')));
 
@@ -61,7 +62,10 @@ describe('damage to checkpoints', () => {
     execFileSync('git', ['init', '-q'], { cwd: top });
     for (const folder of [workspace, path.join(top, ':x')]) {
       const signal = new AbortController().signal;
-      const listing = await new WorkspaceLister(folder, process.env as never, signal).list(true);
+      const environment = process.env as never;
+      const known = new KnownRepository(environment);
+      const lister = new WorkspaceLister({ workspace: folder, environment, signal, known });
+      const listing = await lister.list(true);
       assert.deepEqual([listing.names, listing.clean === null], [['own'], false]);
     }
   });

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -18,16 +17,20 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { toolCall } from '../../src/machine/event.js';
 import type { Checkpoints } from '../../src/ports/checkpoints.js';
 import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
+import { tree } from './tree.js';
 
 /** Random worlds: what commands changed is taken back to any point, and brought forward again. */
 
 const SEED = Number(process.env.PAWL_SEED ?? Math.floor(Math.random() * 2 ** 31));
-const WORLDS = Number(process.env.PAWL_WORLDS ?? 12);
+const WORLDS = Number(process.env.PAWL_WORLDS ?? 8);
+
+const RIVALS = Number(process.env.PAWL_RIVALS ?? 4);
 
 const command = (text: string) => toolCall({ callId: '1', tool: 'bash', input: { command: text } });
 
@@ -45,6 +48,8 @@ const randomFrom = (seed: number): Random => {
 
 const NAMES = [
   'a.ts',
+  'A.ts',
+  'SRC/c.ts',
   'b.ts',
   'src/c.ts',
   'src/deep/d.ts',
@@ -71,35 +76,17 @@ const write = (folder: string, name: string | Buffer, text: string): void => {
   writeFileSync(place, text);
 };
 
-/** All that is in the workspace but `.git`: kinds, modes, targets and contents. */
-const tree = (folder: string): string => {
-  const lines: string[] = [];
-  const visit = (place: Buffer, name: string): void => {
-    const status = lstatSync(place);
-    const mode = (status.mode & 0o7777).toString(8);
-    if (status.isSymbolicLink()) lines.push(`${name} -> ${readlinkSync(place, 'latin1')}`);
-    else if (status.isDirectory()) {
-      const inside = readdirSync(place, { encoding: 'buffer' });
-      if (name !== '' && inside.length > 0) lines.push(`${name}/ ${mode}`);
-      for (const one of inside)
-        if (name !== '' || one.toString() !== '.git')
-          visit(Buffer.concat([place, Buffer.from('/'), one]), `${name}/${one.toString('latin1')}`);
-    } else
-      lines.push(
-        `${name} ${mode} ${createHash('sha256').update(readFileSync(place)).digest('hex')}`,
-      );
-  };
-  visit(Buffer.from(folder), '');
-  return lines.sort().join('\n');
-};
-
 const moveAside = (folder: string, place: string, random: Random): void => {
   const target = path.join(folder, `moved-${random.below(5)}`);
   rmSync(target, { recursive: true, force: true });
   renameSync(place, target);
 };
 
-const CHANGES = 'write remove move chmod link removeFolder many odd exchange'.split(' ');
+const CHANGES =
+  'write remove move chmod closeFolder link removeFolder many odd exchange ignore'.split(' ');
+
+/** Once in a hundred changes as many files as an installation of packages makes. */
+const MANY_FILES = [50, 5_000] as const;
 
 const change = (folder: string, random: Random): unknown => {
   const name = random.pick(NAMES);
@@ -125,11 +112,19 @@ const change = (folder: string, random: Random): unknown => {
         recursive: true,
         force: true,
       });
-    case 'many':
-      for (let index = 0; index < 50; index++) write(folder, `many/${index}.txt`, `${index}`);
+    case 'closeFolder':
+      return exists && lstatSync(path.dirname(place)).isDirectory() && path.dirname(name) !== '.'
+        ? chmodSync(path.dirname(place), random.pick([0o755, 0o700, 0o555]))
+        : null;
+    case 'many': {
+      const count = MANY_FILES[random.below(100) === 0 ? 1 : 0];
+      for (let index = 0; index < count; index++) write(folder, `many/${index}.txt`, `${index}`);
       return null;
+    }
     case 'odd':
       return write(folder, Buffer.from([0x66, 0xff, 0xfe]), `odd ${random.below(9)}`);
+    case 'ignore':
+      return write(folder, 'ignored/by-git.txt', `${random.below(9)}`);
     default:
       // a folder where a file was, and the other way round
       rmSync(place, { recursive: true, force: true });
@@ -137,19 +132,54 @@ const change = (folder: string, random: Random): unknown => {
   }
 };
 
-const begin = (folder: string, random: Random): void => {
-  mkdirSync(folder, { recursive: true });
-  for (const name of NAMES) if (random.below(3) > 0) write(folder, name, `first ${name}\n`);
-  if (random.below(4) === 0) return;
+const makeRepository = (folder: string, file: string): void => {
   git(folder, 'init', '-q');
+  write(folder, file, `${file}\n`);
+  git(folder, 'add', '-A');
+  git(folder, 'commit', '-qm', 'begin');
+};
+
+const addNested = (folder: string): void => {
+  mkdirSync(path.join(folder, 'nested'));
+  makeRepository(path.join(folder, 'nested'), 'inner.txt');
+  const source = path.join(path.dirname(folder), 'source');
+  mkdirSync(source);
+  makeRepository(source, 'part.txt');
+  git(folder, '-c', 'protocol.file.allow=always', 'submodule', 'add', '-q', source, 'module');
+  git(folder, 'commit', '-qm', 'module');
+};
+
+/** A plain folder, a repository, or a worktree of one; some with a nested one and a submodule. */
+const begin = (folder: string, random: Random): void => {
+  const isWorktree = random.below(5) === 0;
+  if (isWorktree) {
+    const main = `${folder}-main`;
+    mkdirSync(main);
+    makeRepository(main, 'README');
+    git(main, 'worktree', 'add', '-q', '--detach', folder);
+  } else mkdirSync(folder, { recursive: true });
+  for (const name of NAMES) if (random.below(3) > 0) write(folder, name, `first ${name}\n`);
+  if (!isWorktree && random.below(4) === 0) return;
+  if (!isWorktree) git(folder, 'init', '-q');
+  write(folder, '.gitignore', 'ignored/\n');
   if (random.below(3) === 0) write(folder, '.gitattributes', '* text=auto\n');
   if (random.below(3) === 0) git(folder, 'config', 'core.autocrlf', 'input');
   if (random.below(3) === 0) write(folder, 'a.ts', 'with\r\nother ends\r\n');
   git(folder, 'add', '-A');
   git(folder, 'commit', '-qm', 'begin', '--allow-empty');
+  if (random.below(4) === 0) addNested(folder);
   write(folder, random.pick(NAMES), 'dirty\n');
   write(folder, 'untracked.txt', 'untracked\n');
 };
+
+/** Not what the session works on: nested repositories are left alone, and so is what is ignored. */
+const isOutOfScope = (line: string): boolean => /^\/(ignored|nested|module)\//.test(line);
+
+const inScope = (folder: string): string =>
+  tree(folder)
+    .split('\n')
+    .filter((line) => !isOutOfScope(line))
+    .join('\n');
 
 type World = { readonly checkpoints: Checkpoints; readonly workspace: string };
 
@@ -185,23 +215,144 @@ for (let index = 0; index < WORLDS; index++) {
     const random = randomFrom(seed);
     const world = openWorld(context, random);
     const { checkpoints, workspace } = world;
-    const trees = [tree(workspace)];
+    const trees = [inScope(workspace)];
     const taken: (string | null)[] = [];
     const call = command('a script');
     for (let round = 0; round < 6; round++) {
       await checkpoints.before(call);
       for (let left = random.below(6); left >= 0; left--) change(workspace, random);
-      trees.push(tree(workspace));
+      trees.push(inScope(workspace));
       taken.push((await checkpoints.take({ by: 'agent', calls: [call] }))?.checkpoint ?? null);
     }
     const to = random.below(6);
     const back = taken.slice(to).filter((id) => id !== null);
     const done = await restore(world, back);
-    assert.equal(tree(workspace), trees[to], `back to ${to}`);
+    assert.equal(inScope(workspace), trees[to], `back to ${to}`);
     if (done !== null) await restore(world, [done]);
-    assert.equal(tree(workspace), trees[6], 'forward again');
+    assert.equal(inScope(workspace), trees[6], 'forward again');
   });
 }
+
+/** Somebody else writes files before the plan, before the restore and in the middle of it. */
+for (let index = 0; index < RIVALS; index++) {
+  const seed = SEED + index;
+  test(`what a rival writes meanwhile stays: seed ${seed}`, async (context) => {
+    const random = randomFrom(seed);
+    const { checkpoints, workspace } = openWorld(context, random);
+    const names = Array.from({ length: 40 }, (_, number) => `rival/${number % 4}/${number}.txt`);
+    for (const name of names) if (random.below(2) === 0) write(workspace, name, 'before');
+    const call = command('a script');
+    await checkpoints.before(call);
+    for (const name of names)
+      if (random.below(4) > 0) write(workspace, name, `agent ${random.below(3)}`);
+      else rmSync(path.join(workspace, name), { force: true });
+    const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+    const written = new Map<string, string>();
+    const rival = (): void => {
+      const name = random.pick(names);
+      const text = `rival ${written.size} ${random.below(1_000)}`;
+      const place = path.join(workspace, name);
+      mkdirSync(path.dirname(place), { recursive: true });
+      if (random.below(2) === 0) writeFileSync(place, text);
+      else {
+        writeFileSync(`${place}.mine`, text);
+        renameSync(`${place}.mine`, place);
+      }
+      written.set(name, text);
+    };
+    rival();
+    const takeBack = [taken?.checkpoint ?? ''];
+    const { plan } = await checkpoints.plan({ takeBack, force: false });
+    rival();
+    let isOver = false;
+    const restored = (plan === null ? Promise.resolve() : checkpoints.restore(plan)).finally(() => {
+      isOver = true;
+    });
+    for (let round = 0; round < 12 && !isOver; round++) {
+      rival();
+      await nextTurn();
+    }
+    await restored;
+    for (const [name, text] of written)
+      assert.equal(readFileSync(path.join(workspace, name), 'utf8'), text, name);
+    const drafts = readdirSync(workspace, { recursive: true, encoding: 'utf8' });
+    assert.deepEqual(
+      drafts.filter((name) => name.includes('.pawl-rewind')),
+      [],
+    );
+  });
+}
+
+/** A plain folder, and nobody's rights: root is held up by no mode. */
+const openAsNobody = (context: TestContext): World => {
+  const user = process.geteuid?.();
+  context.after(() => user === undefined || process.seteuid?.(user)); // before the folder goes
+  const folder = realpathSync(temporaryFolder(context, 'closed'));
+  const workspace = path.join(folder, 'work');
+  write(workspace, 'closed/file.txt', 'precious\n');
+  write(workspace, 'a.txt', 'before\n');
+  if (process.getuid?.() === 0) {
+    for (const name of ['', 'work', 'work/closed', 'work/closed/file.txt', 'work/a.txt'])
+      chownSync(path.join(folder, name), 65_534, 65_534);
+    process.seteuid?.(65_534);
+  }
+  const stateFolder = path.join(folder, 'state');
+  const place = { workspace, sessionId: 'one', stateFolder, environment: process.env };
+  const checkpoints = createCheckpoints(place);
+  context.after(() => checkpoints.close());
+  return { checkpoints, workspace };
+};
+
+test('what is in a folder that a command closes is not taken for deleted', async (context) => {
+  const world = openAsNobody(context);
+  const { checkpoints, workspace } = world;
+  const [folder, before] = [path.join(workspace, 'closed'), tree(workspace)];
+  const call = command('chmod 0 closed; echo after > a.txt');
+  await checkpoints.before(call);
+  chmodSync(folder, 0);
+  write(workspace, 'a.txt', 'after\n');
+  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  assert.equal(taken?.changes.deleted, 0);
+  assert.match(taken?.leftOut.join('\n') ?? '', /closed to Pawl/);
+  await checkpoints.before(call); // the look before the next command forgets nothing
+  await checkpoints.take({ by: 'agent', calls: [call] });
+  await restore(world, [taken?.checkpoint ?? '']);
+  assert.equal(tree(workspace), before);
+});
+
+test('what was removed from a folder that can be written no more comes back', async (context) => {
+  const world = openAsNobody(context);
+  const { checkpoints, workspace } = world;
+  const [folder, before] = [path.join(workspace, 'closed'), tree(workspace)];
+  const call = command('rm closed/file.txt; chmod 555 closed; mkdir -m 555 new');
+  await checkpoints.before(call);
+  rmSync(path.join(folder, 'file.txt'));
+  write(workspace, 'closed/other.txt', 'other\n');
+  write(workspace, 'new/one.txt', 'one\n');
+  for (const name of ['closed', 'new']) chmodSync(path.join(workspace, name), 0o555);
+  const after = tree(workspace);
+  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  const back = await restore(world, [taken?.checkpoint ?? '']);
+  assert.equal(tree(workspace), before);
+  await restore(world, [back ?? '']);
+  assert.equal(tree(workspace), after);
+  for (const name of ['closed', 'new']) chmodSync(path.join(workspace, name), 0o755);
+});
+
+test('where git can list nothing, the folders are walked', async (context) => {
+  const world = openWorld(context, randomFrom(7));
+  const { checkpoints, workspace } = world;
+  assert.ok(existsSync(path.join(workspace, '.git')));
+  writeFileSync(path.join(workspace, '.git', 'index'), 'damaged');
+  const before = tree(workspace);
+  const call = command('rm');
+  await checkpoints.before(call);
+  rmSync(path.join(workspace, 'untracked.txt'));
+  const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+  assert.equal(taken?.changes.deleted, 1);
+  await restore(world, [taken?.checkpoint ?? '']);
+  assert.equal(tree(workspace), before);
+});
 
 test('files that no call changed keep their bytes and their times', async (context) => {
   const random = randomFrom(7);

@@ -246,6 +246,7 @@ const rewind: PawlCommand<RewindFlags> = {
     ['--files', 'only the files; the conversation stays'],
     ['--conversation', 'only the conversation; files stay'],
     ['--force', 'also take back what somebody else changed since, after it was saved'],
+    ['--refs', 'also move HEAD and branches back, and what is staged'],
     ['--dry-run', 'only say what it would do'],
     ['--json', 'as JSON; without --at one line a point'],
   ],

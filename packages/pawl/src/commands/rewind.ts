@@ -23,6 +23,7 @@ export type RewindFlags = {
   readonly files?: true;
   readonly conversation?: true;
   readonly force?: true;
+  readonly refs?: true;
   readonly dryRun?: true;
   readonly json?: true;
 };
@@ -95,18 +96,21 @@ const listPoints = async (sessionId: string, json: boolean): Promise<number> => 
 // ---- Going back and forward ----
 
 const readRequest = (flags: RewindFlags & { readonly at: string }): RewindRequest => {
-  const { files, conversation, force } = flags;
+  const { files, conversation, force, refs } = flags;
   if (files && conversation)
     throw usageStop(
       '--files and --conversation exclude each other. Leave both out to take back both.',
     );
   if (conversation && force)
     throw usageStop('--force is about files, and --conversation leaves them alone.');
+  if (conversation && refs)
+    throw usageStop('--refs goes with files, and --conversation leaves them alone.');
   return {
     at: readPlace('--at', flags.at),
     files: conversation !== true,
     conversation: files !== true,
     ...(force ? { force: true } : {}),
+    ...(refs ? { refs: true } : {}),
   };
 };
 
@@ -145,7 +149,7 @@ const planOnly = async (sessionId: string, request: RewindRequest): Promise<Rewi
   }
 };
 
-const LIST_ONLY = ['files', 'conversation', 'force', 'dryRun'] as const;
+const LIST_ONLY = ['files', 'conversation', 'force', 'refs', 'dryRun'] as const;
 
 /**
  * `pawl rewind ID` lists where a session can go back to; with `--at` it goes there. Exit code 1 if

@@ -30,7 +30,7 @@ export const readSessionId = (params: unknown): OfSession => {
   throw badParameters('sessionId is missing');
 };
 
-const SWITCHES = ['files', 'conversation', 'force'] as const;
+const SWITCHES = ['files', 'conversation', 'force', 'refs'] as const;
 
 export const readRewindParameters = (
   params: unknown,

@@ -119,9 +119,10 @@ const WHAT: Readonly<Record<string, Omit<RewindRequest, 'at'>>> = {
   conversation: { files: false },
   files: { conversation: false },
   force: { force: true },
+  refs: { refs: true },
 };
 
-/** Reads `41`, `41 files`, `41 conversation`, `41 force`. */
+/** Reads `41`, `41 files`, `41 conversation`, `41 force`, `41 refs`. */
 const readRewind = (words: string): RewindRequest => {
   const [seq = '', ...more] = words.toLowerCase().split(/\s+/);
   const unknown = more.find((word) => !Object.hasOwn(WHAT, word));

@@ -2,6 +2,7 @@
 
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
+import { remainingIn, reservedUsd } from '@pawl/agent/machine/moves/budget';
 import {
   type Dimension,
   type Effort,
@@ -9,7 +10,7 @@ import {
   type Limits,
   type Settings,
 } from '@pawl/agent/machine/settings';
-import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
 import { isLimited, type Limit, type Prices, readLimit } from '@pawl/agent/machine/usage';
 import { catalogueFacts, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
 import { plural } from '@pawl/agent/platform/text';
@@ -588,13 +589,31 @@ const budgetText = (state: State): string => {
     usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
   const count = (limit: number): string => String(limit);
   return [
-    `  dollars  ${formatCost(knownCostUsd(state))}, ${limitText(limits.usd, formatCost)}`,
+    `  dollars  ${formatCost(knownCostUsd(state))}, ${limitText(limits.usd, formatCost)}` +
+      moneyText(state.session),
     `  tokens   ${formatTokens(tokens)}, ${limitText(limits.tokens, formatTokens)}`,
     `  rounds   ${turn.rounds} in this turn, ${limitText(limits.rounds, count)}`,
     `  minutes  ${limitText(limits.timeMs, (limit) => count(limit / 60_000))} for a turn`,
     '  /budget 5 limits dollars; /budget 200k tokens, 30 rounds, 10 minutes the others; 0 ' +
       'removes a limit',
   ].join('\n');
+};
+
+/** What is set aside and free of a limit in dollars, and what the cache has saved. */
+const moneyText = (session: SessionData): string => {
+  const { usage, settings } = session;
+  const { usd } = remainingIn(session);
+  const free =
+    usd.type === 'unlimited'
+      ? ''
+      : `; ${formatCost(reservedUsd(session))} reserved, ${formatCost(usd.amount)} free`;
+  const { prices } = catalogueFacts(settings.model);
+  if (prices === null) return free;
+  const saved =
+    (usage.cacheReadTokens * (prices.input - prices.cacheRead) -
+      usage.cacheWriteTokens * (prices.cacheWrite - prices.input)) /
+    1e6;
+  return saved > 0 ? `${free}; the cache saved about ${formatCost(saved)}` : free;
 };
 
 /** `/jobs`: lists, reads and kills background commands of the agent. */

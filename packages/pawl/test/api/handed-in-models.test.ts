@@ -41,7 +41,7 @@ for (const [reported, why] of USAGES) {
           for (const action of actions)
             if (action.type === 'DisplayWarning') warnings.push(action.text);
         },
-        settings: { limits: { usd: 1 } },
+        settings: { limits: { tokens: 1_000_000 } },
       },
     );
     const turn = await session.prompt('is it?');

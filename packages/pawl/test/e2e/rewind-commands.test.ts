@@ -250,3 +250,34 @@ test('a rewind stops a turn that was killed, and takes its changes back', async 
   assert.deepEqual(readdirSync(place.workspace), ['a.txt']);
   assert.equal(read(place, 'a.txt'), 'a\n');
 });
+
+test('pawl rewind --refs moves the branch back, and pawl redo forward', async (context) => {
+  const place = makePlace(context);
+  writeFileSync(join(place.workspace, 'a.txt'), 'one\n');
+  git(place, 'init', '-q', '-b', 'main');
+  git(place, 'config', 'user.name', 'a');
+  git(place, 'config', 'user.email', 'a@b');
+  git(place, 'add', '.');
+  git(place, 'commit', '-qm', 'one');
+  const head = () => git(place, 'log', '--format=%s', '-1').trim();
+  await runTurn(place, 'commit', bash('echo two > a.txt; git commit -qam two'));
+  assert.equal(head(), 'two');
+  const id = sessionOf(place);
+  const at = String(lines(await runInProcess(place, ['rewind', id, '--json']))[0]?.seq);
+  const rewind = async (...words: readonly string[]): Promise<string> => {
+    const ended = await runInProcess(place, ['rewind', id, '--at', at, ...words]);
+    expectCode(ended, 0);
+    return ended.stdout;
+  };
+  assert.match(await rewind('--refs', '--dry-run'), /branch main is at [0-9a-f]{8}; the index is/);
+  assert.doesNotMatch(await rewind('--dry-run'), /branch main/);
+  assert.equal(head(), 'two');
+  await rewind('--refs');
+  assert.equal(head(), 'one');
+  assert.equal(git(place, 'status', '--porcelain', '--untracked-files=no'), '');
+  expectCode(await runInProcess(place, ['redo', id]), 0);
+  assert.equal(head(), 'two');
+  assert.equal(read(place, 'a.txt'), 'two\n');
+  const refused = await runInProcess(place, ['rewind', id, '--at', at, '--refs', '--conversation']);
+  expectCode(refused, 2);
+});

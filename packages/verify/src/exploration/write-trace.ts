@@ -125,6 +125,13 @@ const eventWords = (event: Event): readonly string[] => {
       return [event.hookId, quote(event.message)];
     case 'UsageReported':
       return [event.usageId, ...usageWords(event.usage)];
+    case 'RequestMeasured':
+      return [
+        event.usageId,
+        `bytes=${event.bytes}`,
+        `out=${event.outputTokensMax}`,
+        ...(event.prices === null ? [] : [`price=${event.prices.input}/${event.prices.output}`]),
+      ];
     case 'UserHooksRan':
       return [event.moment, event.requestId ?? 'none', ...verdictWords(event.verdicts)];
     case 'CompactionCompleted':

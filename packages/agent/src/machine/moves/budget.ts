@@ -1,7 +1,7 @@
 /** Limits, and the usage that counts towards them. */
 
 import type { Action } from '../action.js';
-import type { Event, On } from '../event.js';
+import type { Event, ModelErrorKind, On } from '../event.js';
 import type { Dimension, Limits } from '../settings.js';
 import {
   changeSession,
@@ -10,6 +10,8 @@ import {
   type In,
   ignore,
   type MoveTo,
+  NOT_MEASURED,
+  type Reservation,
   type SessionData,
   type SessionUpdate,
   type State,
@@ -100,9 +102,22 @@ export const stopBeforeCall = ({
 export const remainingIn = (
   session: SessionData,
 ): { readonly usd: Remaining; readonly tokens: Remaining } => {
-  const remaining = (dimension: 'usd' | 'tokens'): Remaining =>
-    remainingLimit(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0));
-  return { usd: remaining('usd'), tokens: remaining('tokens') };
+  const { settings, usage } = session;
+  const { limits } = settings;
+  return {
+    usd: remainingLimit(limits.usd, usage.costUsd + reservedUsd(session)),
+    tokens: remainingLimit(limits.tokens, totalTokens(usage)),
+  };
+};
+
+/** What a call that spends may spend: its reservation, or else what is left. */
+export const getAllowance = (
+  session: SessionData,
+  id: string,
+): { readonly usd: Remaining; readonly tokens: Remaining } => {
+  const left = remainingIn(session);
+  const own = findReservation(session, id);
+  return own === undefined ? left : { ...left, usd: { type: 'left', amount: own.usd } };
 };
 
 /** Formats a number without its unit. */
@@ -152,7 +167,10 @@ export const rearm = (session: SessionData, dimension: Dimension): SessionUpdate
     return { session, actions: [] };
   const slice = session.slices[dimension];
   if (slice === 'unlimited') return { session, actions: [] };
-  const limit = getSpent(session, dimension, 0) + slice;
+  // Above the old limit also where the next request did not fit below it.
+  const before = getLimit(session.settings.limits, dimension);
+  const spent = getSpent(session, dimension, 0);
+  const limit = (before === 'unlimited' ? spent : Math.max(before, spent)) + slice;
   const text = `the limit was raised to ${amount(dimension, limit)} by itself (autoRearm)`;
   return {
     session: setLimit(session, dimension, limit),
@@ -234,8 +252,8 @@ export const stopForBudget = (
   state: In<'BudgetExceeded'>,
   event: Event,
 ): MoveTo<'WaitingForUserInput'> => {
-  const { dimension } = state;
-  const text = `stopped: ${spentText(state.session, dimension, event.at)}`;
+  const { dimension, unpaid } = state;
+  const text = `stopped: ${unpaid ?? spentText(state.session, dimension, event.at)}`;
   const { session, actions } = rearm(state.session, dimension);
   const reason = { kind: 'budget', dimension } as const;
   return go(
@@ -281,11 +299,65 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   unpriced: total.unpriced + (usage.costUsd === null ? 1 : 0),
 });
 
+/** How much of a request its usage covers: a broken one may have cost more than was counted. */
+type Coverage = 'whole' | 'partial';
+
+/** The usage as it counts: what is not known of it counts at its worst case. */
+export const settledUsage = (
+  session: SessionData,
+  id: string,
+  usage: Usage,
+  coverage: Coverage,
+): Usage => {
+  const held = findReservation(session, id);
+  if (held === undefined || held.usd === 0) return usage;
+  if (usage.costUsd === null) return { ...usage, costUsd: held.usd };
+  if (coverage === 'whole') return usage;
+  const worstUsd = Math.min(held.usd, usage.costUsd + held.outputUsd);
+  return { ...usage, costUsd: Math.max(usage.costUsd, worstUsd) };
+};
+
 /** Counts usage once per id. Without usage the id stays open, since usage may come late. */
-export const countUsage = (session: SessionData, id: string, usage: Usage | null): SessionData => {
+export const countUsage = (
+  session: SessionData,
+  id: string,
+  usage: Usage | null,
+  coverage: Coverage = 'whole',
+): SessionData => {
   if (usage === null || !session.unaccounted.includes(id)) return session;
-  const unaccounted = session.unaccounted.filter((open) => open !== id);
-  return changeSession(session, { unaccounted, usage: addUsage(session.usage, usage) });
+  const counted = settledUsage(session, id, usage, coverage);
+  const sent = findReservation(session, id)?.sent ?? null;
+  const isKnown = coverage === 'whole' && usage.costUsd !== null && sent !== null;
+  return changeSession(session, {
+    unaccounted: session.unaccounted.filter((open) => open !== id),
+    reserved: withoutReservation(session, id),
+    usage: addUsage(session.usage, counted),
+    ...(isKnown ? { measured: { ...sent, tokens: totalTokens(usage) } } : {}),
+  });
+};
+
+/** An answer with one of these errors, in place of a reply, costs nothing. */
+const refusals: ReadonlySet<ModelErrorKind> = new Set([
+  'auth',
+  'badRequest',
+  'rateLimited',
+  'overloaded',
+  'quotaExhausted',
+  'contextOverflow',
+]);
+
+/**
+ * Counts a failed request. One that its provider refused, or never got, keeps nothing reserved; any
+ * other one without usage stays reserved, since it may have cost that much.
+ */
+export const countFailure = (
+  session: SessionData,
+  { requestId, error, usage, firstPieceAt }: On<'LlmFailed'>,
+): SessionData => {
+  if (usage !== null) return countUsage(session, requestId, usage, 'partial');
+  const isFree = error.sent === 'no' || refusals.has(error.kind);
+  if (!isFree || firstPieceAt !== undefined) return session;
+  return changeSession(session, { reserved: withoutReservation(session, requestId) });
 };
 
 /**
@@ -294,7 +366,25 @@ export const countUsage = (session: SessionData, id: string, usage: Usage | null
 const close = (session: SessionData, id: string, usage: Usage | null): SessionData => {
   if (usage !== null) return countUsage(session, id, usage);
   if (!session.unaccounted.includes(id)) return session;
-  return changeSession(session, { unaccounted: session.unaccounted.filter((open) => open !== id) });
+  return changeSession(session, {
+    unaccounted: session.unaccounted.filter((open) => open !== id),
+    reserved: withoutReservation(session, id),
+  });
+};
+
+/** Warns of a provider that charged more than the worst case of the request. */
+export const surplusWarnings = (
+  session: SessionData,
+  id: string,
+  usage: Usage | null,
+): readonly Action[] => {
+  const held = findReservation(session, id);
+  const usd = usage?.costUsd ?? 0;
+  if (held === undefined || usd <= held.usd || !session.unaccounted.includes(id)) return [];
+  const text =
+    `the provider charged ${bare('usd', usd)} for a request that could cost ` +
+    `${bare('usd', held.usd)} at most: its reply or its prices are larger than it was told`;
+  return [{ type: 'DisplayWarning', kind: 'usage', text }];
 };
 
 /** Counts a completed hook phase. A failed phase leaves its id open. */
@@ -307,27 +397,39 @@ export const countHookUsage = (
 export const spendingId = (batchId: string, callId: string): string => `${batchId}/${callId}`;
 export const isSpendingId = (id: string): boolean => id.includes('/');
 
-/** Counts the outcome of a spending call. */
+/**
+ * Counts the outcome of a spending call. One that was stopped or lost, and has not said what it
+ * cost, keeps its reservation.
+ */
 export const countToolUsage = (
   session: SessionData,
   { batchId, callId, outcome }: On<'ToolCompleted'>,
-): SessionData => close(session, spendingId(batchId, callId), outcome.usage ?? null);
+): SessionData => {
+  const id = spendingId(batchId, callId);
+  const { status, ran, usage = null } = outcome;
+  const mayCost = usage === null && ran !== 'no' && status !== 'ok' && status !== 'failed';
+  return mayCost && findReservation(session, id) !== undefined
+    ? session
+    : close(session, id, usage);
+};
 
 /** Counts the usage in an event, if it has any. */
 const book = (session: SessionData, event: Event): SessionData => {
   switch (event.type) {
     case 'LlmCompleted':
-    case 'LlmFailed':
       return countUsage(session, event.requestId, event.usage);
+    case 'LlmFailed':
+      return countFailure(session, event);
     case 'CompactionCompleted':
-    case 'CompactionFailed':
       return countUsage(session, event.compactionId, event.usage);
+    case 'CompactionFailed':
+      return countUsage(session, event.compactionId, event.usage, 'partial');
     case 'HookCompleted':
       return countHookUsage(session, event);
     case 'ToolCompleted':
       return countToolUsage(session, event);
     case 'UsageReported':
-      return countUsage(session, event.usageId, event.usage);
+      return countUsage(session, event.usageId, event.usage, 'partial');
     default:
       return session;
   }
@@ -346,9 +448,209 @@ export const countStale = <S extends State>(state: S, event: Event): Stay<S> => 
 export const countReported = <S extends State>(state: S, event: On<'UsageReported'>): Stay<S> => {
   const session = book(state.session, event);
   const { fault } = event;
-  const warnings =
-    fault === undefined ? [] : [{ type: 'DisplayWarning', kind: 'usage', text: fault } as const];
+  const warnings = [
+    ...(fault === undefined
+      ? []
+      : [{ type: 'DisplayWarning', kind: 'usage', text: fault } as const]),
+    ...surplusWarnings(state.session, event.usageId, event.usage),
+  ];
   if (session !== state.session) return go(withSession(state, session), ...warnings);
   if (fault !== undefined) return go(state, ...warnings);
   return ignore(state, 'this usage was counted before, or belongs to nothing we asked for');
+};
+
+/**
+ * Money is set aside before a request is sent (docs/rules.md#reserve-before-request).
+ *
+ * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of
+ * it is written to the cache, and the reply is as long as it may be. What the model counted of the
+ * same conversation replaces its bytes.
+ */
+
+/** More than any provider counts for a picture. */
+const IMAGE_TOKENS_MAX = 6_000;
+/** What a provider adds to a request by itself, such as its instructions about tools. */
+const HIDDEN_TOKENS_MAX = 1_000;
+/** No tokenizer makes fewer tokens of a text: a smaller count is not believed. */
+const BYTES_PER_TOKEN_MAX = 8;
+/** The largest output under a limit in dollars: what a lost request costs stays bearable. */
+const OUTPUT_TOKENS_MAX = 32_000;
+/** A reply that may not be that long is not worth its request. */
+const OUTPUT_TOKENS_MIN = 1_024;
+const MILLION = 1_000_000;
+/** Sums of prices are not exact: this share of a limit stays free. */
+const ROUNDING = 1e-9;
+
+export const hasMoneyLimit = ({ settings }: SessionData): boolean =>
+  settings.limits.usd !== 'unlimited';
+
+/** The dollars that are set aside. */
+export const reservedUsd = ({ reserved = [] }: SessionData): number =>
+  reserved.reduce((sum, { usd }) => sum + usd, 0);
+
+export const findReservation = (
+  { reserved = [] }: SessionData,
+  id: string,
+): Reservation | undefined => reserved.find((one) => one.id === id);
+
+const withoutReservation = ({ reserved = [] }: SessionData, id: string): readonly Reservation[] =>
+  reserved.filter((one) => one.id !== id);
+
+type Measured = On<'RequestMeasured'>;
+
+/**
+ * Tokens of the request, counted from above. A summary is asked of what the conversation holds, so
+ * only `freshBytes` are new to the model; another request of the conversation has grown.
+ */
+const inputTokensMax = (
+  { name, session }: State,
+  { model, bytes, images, freshBytes }: Measured,
+): number => {
+  const { measured } = session;
+  const more = freshBytes ?? (name === 'CallingLlm' ? bytes - (measured?.bytes ?? 0) : -1);
+  const counted =
+    measured !== undefined && measured.model === model && more >= 0
+      ? Math.max(measured.tokens, measured.bytes / BYTES_PER_TOKEN_MAX) + more
+      : bytes;
+  return Math.ceil(Math.min(bytes, counted)) + images * IMAGE_TOKENS_MAX + HIDDEN_TOKENS_MAX;
+};
+
+type Offer = {
+  readonly inputTokens: number;
+  readonly inputUsd: number;
+  readonly outputTokens: number;
+  readonly outputUsd: number;
+  /** Whether the reply may be as long as it must be able to be. */
+  readonly fits: boolean;
+};
+
+/** What the request may cost at most, with the output that is left for it. */
+const offer = (state: State, event: Measured): Offer => {
+  const { session } = state;
+  const limit = session.settings.limits.usd;
+  const { prices, outputTokensMax } = event;
+  const inputTokens = inputTokensMax(state, event);
+  if (limit === 'unlimited' || prices === null) {
+    const outputTokens = outputTokensMax;
+    return { inputTokens, inputUsd: 0, outputTokens, outputUsd: 0, fits: true };
+  }
+  const inputPrice = Math.max(prices.input, prices.cacheWrite, prices.cacheRead);
+  const inputUsd = (inputTokens * inputPrice) / MILLION;
+  const free = limit * (1 - ROUNDING) - session.usage.costUsd - reservedUsd(session) - inputUsd;
+  const most = Math.min(outputTokensMax, OUTPUT_TOKENS_MAX);
+  const least = Math.min(outputTokensMax, OUTPUT_TOKENS_MIN);
+  const paid = prices.output === 0 ? most : Math.floor((free * MILLION) / prices.output);
+  const outputTokens = Math.max(least, Math.min(most, paid));
+  const outputUsd = (outputTokens * prices.output) / MILLION;
+  return { inputTokens, inputUsd, outputTokens, outputUsd, fits: free - outputUsd >= 0 };
+};
+
+/** Whether what is left pays for the request, or there is no limit any more. */
+export const isPaid = (state: State, event: Measured): boolean => offer(state, event).fits;
+
+/** The id that stands for the work of the state, if its requests are measured. */
+export const measuredId = (state: State): string | null => {
+  switch (state.name) {
+    case 'CallingLlm':
+      return state.requestId;
+    case 'Compacting':
+      return state.compactionId;
+    case 'PostToolsHook':
+      return state.hookId;
+    default:
+      return null;
+  }
+};
+
+export const isStaleMeasure = (state: State, event: Measured): boolean =>
+  event.usageId !== measuredId(state);
+export const ignoreMeasure = <S extends State>(state: S): Stay<S> =>
+  ignore(state, 'stale: nobody waits for this request');
+
+/** Sets the worst case aside. The runtime sends the request when it sees the reservation. */
+export const reserve = <S extends State>(state: S, event: Measured): Stay<S> => {
+  const { session } = state;
+  const { usageId: id, model, bytes } = event;
+  const { inputUsd, outputUsd, outputTokens } = offer(state, event);
+  const before = findReservation(session, id);
+  const reservation = {
+    id,
+    usd: (before?.usd ?? 0) + inputUsd + outputUsd,
+    outputUsd: (before?.outputUsd ?? 0) + outputUsd,
+    outputTokens,
+    sent: state.name === 'CallingLlm' ? { model, bytes } : null,
+  };
+  const reserved = [...withoutReservation(session, id), reservation];
+  const { measured = { ...NOT_MEASURED } } = session;
+  return go(withSession(state, changeSession(session, { reserved, measured })));
+};
+
+/** A text beside the conversation that can't be paid is not asked for: it has a default. */
+export const refuseSideRequest = <S extends State>(state: S): Stay<S> =>
+  ignore(state, 'what is left of the limit does not pay for this request');
+
+/** The request is not sent: nothing was spent under its id, unless an earlier one was. */
+export const stopUnpaid = (
+  state: In<'CallingLlm'> | In<'Compacting'>,
+  event: Measured,
+): MoveTo<'BudgetExceeded'> => {
+  const { session } = state;
+  const { usageId } = event;
+  const { inputTokens, inputUsd, outputTokens, outputUsd } = offer(state, event);
+  const unaccounted =
+    findReservation(session, usageId) === undefined
+      ? session.unaccounted.filter((id) => id !== usageId)
+      : session.unaccounted;
+  const costs = bare('usd', inputUsd + outputUsd);
+  const unpaid =
+    `the next request could cost ${costs} (up to ${inputTokens} tokens in, ${outputTokens} out), ` +
+    `and ${moneyText(session)}: raise the limit with /budget DOLLARS, or with --max-usd`;
+  const abort: Action =
+    state.name === 'CallingLlm'
+      ? { type: 'AbortLlmRequest', requestId: usageId }
+      : { type: 'AbortCompaction', compactionId: usageId };
+  const changed = changeSession(session, { unaccounted });
+  return go({ name: 'BudgetExceeded', session: changed, dimension: 'usd', unpaid }, abort);
+};
+
+/** "$0.80 of $1.00 is used, $0.30 of it reserved until its cost is known". */
+const moneyText = (session: SessionData): string => {
+  const held = reservedUsd(session);
+  const used = bare('usd', session.usage.costUsd + held);
+  const ofLimit = `${used} of ${amount('usd', session.settings.limits.usd)} is used`;
+  return held === 0
+    ? ofLimit
+    : `${ofLimit}, ${bare('usd', held)} of it reserved until its cost is known`;
+};
+
+/** Sets aside for calls that spend what is left: it is theirs until they say what they spent. */
+export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
+  const left = remainingIn(session).usd;
+  const [id] = ids;
+  // Sessions of earlier versions set nothing aside.
+  const isNew = session.measured !== undefined;
+  if (!isNew || left.type === 'unlimited' || id === undefined) return session;
+  const { reserved = [] } = session;
+  const reservation = { id, usd: left.amount, outputUsd: left.amount, outputTokens: 0, sent: null };
+  return changeSession(session, { reserved: [...reserved, reservation] });
+};
+
+/**
+ * After the end of its process no usage can come any more: what was set aside counts as spent,
+ * except for the work in `current`, which tells what it cost.
+ */
+export const settleLost = (session: SessionData, current: readonly string[]): SessionUpdate => {
+  const { reserved = [] } = session;
+  const lost = reserved.filter(({ id }) => !current.includes(id));
+  const usd = lost.reduce((sum, one) => sum + one.usd, 0);
+  if (lost.length === 0) return { session, actions: [] };
+  const settled = changeSession(session, {
+    reserved: reserved.filter(({ id }) => current.includes(id)),
+    usage: { ...session.usage, costUsd: session.usage.costUsd + usd },
+  });
+  if (usd === 0) return { session: settled, actions: [] };
+  const text =
+    `the cost of ${lost.length === 1 ? 'a request is' : `${lost.length} requests is`} unknown: ` +
+    `${bare('usd', usd)}, the most that it can be, counts as spent`;
+  return { session: settled, actions: [{ type: 'DisplayNotice', kind: 'budget', text }] };
 };

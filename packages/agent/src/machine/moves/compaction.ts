@@ -12,7 +12,15 @@ import {
   replaceBySummary,
 } from '../conversation.js';
 import type { Event, On } from '../event.js';
-import { changeSession, go, type In, type MoveTo, nextId, type SessionData } from '../state.js';
+import {
+  changeSession,
+  go,
+  type In,
+  type MoveTo,
+  NOT_MEASURED,
+  nextId,
+  type SessionData,
+} from '../state.js';
 import { countUsage } from './budget.js';
 import { showHooks } from './hooks.js';
 import { appendInputs, callModel } from './request.js';
@@ -87,7 +95,7 @@ const summarised = (state: Compacting, event: On<'CompactionCompleted'>): Sessio
   const conversation = replaceBySummary(session.conversation, state.length, summaryText(event));
   // Only the summary, one message with calls and its results remain to be measured.
   const contextTokens = estimateTokens(messagesOf(conversation));
-  return changeSession(session, { conversation, contextTokens });
+  return changeSession(session, { conversation, contextTokens, measured: NOT_MEASURED });
 };
 
 const done = (state: Compacting, event: On<'CompactionCompleted'>): readonly Action[] => [
@@ -148,7 +156,7 @@ export const goOnUncompacted = (
   state: Compacting,
   event: On<'CompactionFailed'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  const session = countUsage(state.session, event.compactionId, event.usage);
+  const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
   const next = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
   const reason = {
     kind: 'error',
@@ -167,7 +175,7 @@ export const sendUncompacted = (
   state: Compacting,
   event: On<'CompactionFailed'>,
 ): MoveTo<'CallingLlm'> => {
-  const session = countUsage(state.session, event.compactionId, event.usage);
+  const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
   return go(callModel(session, 'toolResults', 1), ...failed(event));
 };
 
@@ -175,7 +183,7 @@ export const failCompaction = (
   state: Compacting,
   event: On<'CompactionFailed'>,
 ): MoveTo<'Failed'> => {
-  const session = countUsage(state.session, event.compactionId, event.usage);
+  const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
   const message = `the conversation could not be summarised: ${event.message}`;
   return go({ name: 'Failed', session, error: 'compaction', message }, ...failed(event));
 };

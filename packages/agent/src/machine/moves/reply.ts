@@ -17,7 +17,7 @@ import {
   type SessionData,
   type SessionUpdate,
 } from '../state.js';
-import { countUsage } from './budget.js';
+import { countUsage, surplusWarnings } from './budget.js';
 import { showHooks, showObjections } from './hooks.js';
 import { appendReply, appendResults, retractPartial } from './request.js';
 import { isStopping, isStoppingAtLimit } from './stop.js';
@@ -114,11 +114,14 @@ const pendingReply = (state: Calling, event: Completed): PendingReply => ({
 });
 
 export const readReply = (state: Calling, event: Completed): MoveTo<'ProcessingLlmResponse'> =>
-  go({
-    name: 'ProcessingLlmResponse',
-    session: book(state, event),
-    reply: pendingReply(state, event),
-  });
+  go(
+    {
+      name: 'ProcessingLlmResponse',
+      session: book(state, event),
+      reply: pendingReply(state, event),
+    },
+    ...surplusWarnings(state.session, event.requestId, event.usage),
+  );
 
 /** Shows text that was not streamed, and retracts streamed text that the reply does not have. */
 const showRest = (reply: PendingReply): readonly Action[] => {

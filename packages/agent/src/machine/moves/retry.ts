@@ -5,8 +5,16 @@ import { openParts, takeBackInput } from '../conversation.js';
 import type { ModelErrorKind, On } from '../event.js';
 import type { UserMessage } from '../message.js';
 import type { RetrySchedule, Settings } from '../settings.js';
-import { changeSession, go, type In, type MoveTo, nextId, type SessionData } from '../state.js';
-import { countUsage } from './budget.js';
+import {
+  changeSession,
+  go,
+  type In,
+  type MoveTo,
+  NOT_MEASURED,
+  nextId,
+  type SessionData,
+} from '../state.js';
+import { countFailure, countUsage } from './budget.js';
 import { compact, mayCompact } from './compaction.js';
 import { callModel, retractPartial } from './request.js';
 import { durationText, modelErrorText, resetText, restore } from './stop.js';
@@ -58,7 +66,7 @@ export const overflowMayCompact = (state: Calling, event: Failure): boolean =>
   event.error.kind === 'contextOverflow' && mayCompact(state.session);
 
 export const compactOverflow = (state: Calling, event: Failure): MoveTo<'Compacting'> => {
-  const session = countUsage(state.session, event.requestId, event.usage);
+  const session = countFailure(state.session, event);
   const { purpose, attempt } = state;
   return go(compact(session, { kind: 'overflow', purpose, attempt }), ...leave(state));
 };
@@ -79,7 +87,7 @@ export const mayCutResults = ({ session, purpose }: Calling, event: Failure): bo
  * Second overflow: the last results are cut and sent again (docs/rules.md#overflow-cuts-results).
  */
 export const sendCutResults = (state: Calling, event: Failure): MoveTo<'CallingLlm'> => {
-  const session = countUsage(state.session, event.requestId, event.usage);
+  const session = countFailure(state.session, event);
   const limit = cutBytes(session);
   const parts = openParts(session.conversation).map((part) => {
     if (part.type !== 'result') return part;
@@ -89,7 +97,10 @@ export const sendCutResults = (state: Calling, event: Failure): MoveTo<'CallingL
     return { ...part, text: cutMiddle(part.text, limit, note) };
   });
   const open: UserMessage = { role: 'user', parts };
-  const cut = changeSession(session, { conversation: { ...session.conversation, open } });
+  const cut = changeSession(session, {
+    conversation: { ...session.conversation, open },
+    measured: NOT_MEASURED,
+  });
   const text = 'the conversation is too long for the model: the last results were cut';
   return go(callModel(cut, state.purpose, state.attempt), ...leave(state), {
     type: 'DisplayWarning',
@@ -106,12 +117,12 @@ export const inputOverflowed = (state: Calling, event: Failure): boolean =>
  * the same way (docs/rules.md#overflow-gives-input-back).
  */
 export const giveBackInput = (state: Calling, event: Failure): MoveTo<'Failed'> => {
-  const session = countUsage(state.session, event.requestId, event.usage);
+  const session = countFailure(state.session, event);
   const { inputs, conversation } = takeBackInput(session.conversation);
   const message = `the conversation is too long for the model: ${event.error.message}`;
   const failed = {
     name: 'Failed',
-    session: changeSession(session, { conversation }),
+    session: changeSession(session, { conversation, measured: NOT_MEASURED }),
     error: 'contextOverflow',
     message,
   } as const;
@@ -171,10 +182,7 @@ export const failureText = (
 
 export const waitToRetry = (state: Calling, event: Failure): MoveTo<'Error'> => {
   const delayMs = retryDelayMs(state.session.settings, state.attempt, event);
-  const [timerId, session] = nextId(
-    countUsage(state.session, event.requestId, event.usage),
-    'timer',
-  );
+  const [timerId, session] = nextId(countFailure(state.session, event), 'timer');
   const { purpose, attempt } = state;
   const { kind, message } = event.error;
   const timer = timerFrom(timerId, event.at, delayMs);
@@ -192,7 +200,7 @@ export const waitToRetry = (state: Calling, event: Failure): MoveTo<'Error'> => 
  * (docs/rules.md#give-up).
  */
 export const giveUp = (state: Calling, event: Failure): MoveTo<'Failed'> => {
-  const session = countUsage(state.session, event.requestId, event.usage);
+  const session = countFailure(state.session, event);
   const message = failureText(state.session.settings, state.attempt, event);
   return go({ name: 'Failed', session, error: event.error.kind, message }, ...leave(state));
 };

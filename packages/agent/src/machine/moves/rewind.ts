@@ -12,6 +12,7 @@ import {
   type In,
   ignore,
   type MoveTo,
+  NOT_MEASURED,
   type SessionData,
   type State,
   type Stay,
@@ -107,6 +108,7 @@ const withConversation = (session: SessionData, rewound: RewoundConversation): S
   changeSession(changeTurn(session, { streaks: noStreaks }), {
     conversation: toConversation(joined(session.conversation, rewound)),
     contextTokens: rewound.contextTokens,
+    measured: NOT_MEASURED,
     mayCompact: 'yes',
     notes: [],
   });

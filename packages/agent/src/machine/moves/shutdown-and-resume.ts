@@ -21,7 +21,7 @@ import {
   withSession,
 } from '../state.js';
 import { forceBatch, settleForShutdown } from './batch-events.js';
-import { isSpendingId } from './budget.js';
+import { isSpendingId, settleLost } from './budget.js';
 import { hookAgain } from './hooks.js';
 import { retractPartial } from './request.js';
 import { noteCutRewind } from './rewind.js';
@@ -110,11 +110,12 @@ export const keepInput = (
  * spending calls are closed: no report can come any more.
  */
 const opened = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
-  const { session } = state;
-  const unaccounted = session.unaccounted.filter(
-    (id) => !isSpendingId(id) || spendingIn(state).includes(id),
-  );
-  return resumeClock(changeSession(session, { epoch: event.epoch, unaccounted }), event);
+  const running = spendingIn(state);
+  const { session, actions: told } = settleLost(state.session, running);
+  const unaccounted = session.unaccounted.filter((id) => !isSpendingId(id) || running.includes(id));
+  const renewed = changeSession(session, { epoch: event.epoch, unaccounted });
+  const { session: timed, actions } = resumeClock(renewed, event);
+  return { session: timed, actions: [...told, ...actions] };
 };
 
 /** The actions that restart the work of a state under the same ids. */
@@ -160,16 +161,19 @@ export const goOnRetrying = (state: In<'Error'>, event: On<'Resumed'>): MoveTo<'
 export const goOnWaiting = (
   state: In<'WaitingForUserInput'>,
   event: On<'Resumed'>,
-): MoveTo<'WaitingForUserInput'> =>
-  go(withSession(state, opened(state, event).session), { type: 'PromptForInput' });
+): MoveTo<'WaitingForUserInput'> => {
+  const { session, actions } = opened(state, event);
+  return go(withSession(state, session), ...actions, { type: 'PromptForInput' });
+};
 
 /** Opens a session that was closed cleanly (docs/rules.md#open-again). */
 export const openAgain = (
   state: In<'ShuttingDown'>,
   event: On<'Resumed'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  const { session } = opened(state, event);
-  return go({ name: 'WaitingForUserInput', session, reason: { kind: 'resumed' }, next: 'rest' });
+  const { session, actions } = opened(state, event);
+  const reason = { kind: 'resumed' } as const;
+  return go({ name: 'WaitingForUserInput', session, reason, next: 'rest' }, ...actions);
 };
 
 // ---- CallingLlm (docs/rules.md#resume-request) ----
@@ -187,7 +191,8 @@ export const endDrain = (
   cause: CancelCause,
 ): SessionUpdate => {
   const { session, actions } = keepPartial(state, cause);
-  return { session: opened({ ...state, session }, event).session, actions };
+  const resumed = opened({ ...state, session }, event);
+  return { session: resumed.session, actions: [...actions, ...resumed.actions] };
 };
 
 /** Starts the same compaction under the same id. */
@@ -211,9 +216,10 @@ export const rewindSame = (state: In<'Rewinding'>, event: On<'Resumed'>): MoveTo
 export const endBatch = (batch: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
   const { state, actions } = forceBatch(batch, event);
   // Without the time limit, since the turn ends with this step.
-  const { epoch, unaccounted } = opened(state, event).session;
-  const session = changeSession(state.session, { epoch, unaccounted });
-  return go(changeBatch(state, { session }), ...actions);
+  const { session: lost, actions: told } = settleLost(state.session, spendingIn(state));
+  const { epoch, unaccounted } = opened(withSession(state, lost), event).session;
+  const session = changeSession(lost, { epoch, unaccounted });
+  return go(changeBatch(state, { session }), ...actions, ...told);
 };
 
 /** A user's yes to a call that has not begun ends with the process that asked, like the grants. */

@@ -24,7 +24,13 @@ import {
   type State,
   type Stay,
 } from '../state.js';
-import { hasSessionLimit, isSpendingId, sessionLimit, spendingId } from './budget.js';
+import {
+  hasSessionLimit,
+  isSpendingId,
+  reserveForCalls,
+  sessionLimit,
+  spendingId,
+} from './budget.js';
 import {
   copyCalls,
   deniedText,
@@ -125,7 +131,8 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
     .map(({ callId }) => spendingId(batch.batchId, callId));
   const { unaccounted } = batch.session;
   const fresh = spending.filter((id) => !unaccounted.includes(id));
-  const session = changeSession(batch.session, { unaccounted: [...unaccounted, ...fresh] });
+  const opened = changeSession(batch.session, { unaccounted: [...unaccounted, ...fresh] });
+  const session = reserveForCalls(opened, fresh);
   return go(changeBatch(batch, { session, calls, phase }), ...shown, ...asks, {
     type: 'ExecuteTools',
     batchId: batch.batchId,

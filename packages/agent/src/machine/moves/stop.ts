@@ -16,7 +16,7 @@ import {
   type StopCause,
   stopCauseFacts,
 } from '../state.js';
-import { countUsage } from './budget.js';
+import { countFailure } from './budget.js';
 import { appendPartialReply, appendTexts, retractPartial } from './request.js';
 
 /**
@@ -144,7 +144,7 @@ export const keepFailedDrain = (
   cause: CancelCause,
 ): SessionUpdate => {
   const { session, actions } = keepPartial(state, cause);
-  return { session: countUsage(session, event.requestId, event.usage), actions };
+  return { session: countFailure(session, event), actions };
 };
 
 /** The call was not sent: the conversation is unchanged, and nothing was spent. */

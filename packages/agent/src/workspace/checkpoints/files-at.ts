@@ -21,6 +21,7 @@ import { errorCode } from '../../journal/journal-error.js';
 import type { FileLeft } from '../../machine/event.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { useRepository } from '../git.js';
+import { KnownRepository } from '../repository-location.js';
 import { addEmptyWorktree } from '../session-worktrees.js';
 import {
   ABSENT,
@@ -156,7 +157,12 @@ type Contents = {
 const collect = async (request: CopyRequest): Promise<Contents> => {
   const { workspace, states, store, environment, signal } = request;
   const contents: Contents = { folders: new Map(), files: [], links: [], left: [] };
-  const lister = new WorkspaceLister(workspace, environment, signal);
+  const lister = new WorkspaceLister({
+    workspace,
+    environment,
+    signal,
+    known: new KnownRepository(environment),
+  });
   const listing = await lister.list(false);
   if (listing.limit !== null) contents.left.push(left('.', listing.limit));
   for (const name of listing.names) {
@@ -185,8 +191,10 @@ export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft
   const { target, signal } = request;
   const { folders, files, links, left: leftFiles } = await collect(request);
   const sorted = [...folders].sort(([one], [other]) => (one < other ? -1 : 1));
+  const failed = new Set<string>();
   for (const [name] of sorted)
     await mkdir(placeOf(target, name), { recursive: true }).catch((error: unknown) => {
+      failed.add(name);
       leftFiles.push(left(name, `it can’t be made (${errorCode(error) || error})`));
     });
   for (const leaf of [...files, ...links]) {
@@ -194,9 +202,11 @@ export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft
     const failure = await writeLeaf(target, leaf);
     if (failure !== null) leftFiles.push(failure);
   }
-  // a folder that could not be made is among those left
   for (const [name, mode] of sorted.toReversed())
-    if (mode !== null) await chmod(placeOf(target, name), mode).catch(() => undefined);
+    if (mode !== null && !failed.has(name))
+      await chmod(placeOf(target, name), mode).catch((error: unknown) => {
+        leftFiles.push(left(name, `its mode can’t be set (${errorCode(error) || error})`));
+      });
   return leftFiles;
 };
 

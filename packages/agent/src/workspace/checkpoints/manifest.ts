@@ -28,10 +28,25 @@ export type PathChange = {
   readonly after: FileState;
 };
 
+/** `value`: a commit, or `ref: ` and a branch. `listed`: hash of what the index holds. */
+export type RefState =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'ref'; readonly value: string }
+  | { readonly kind: 'index'; readonly sha256: string; readonly listed: string };
+
+/** `path`: `HEAD`, `index` or the full name of a branch. */
+export type RefChange = {
+  readonly path: string;
+  readonly before: RefState;
+  readonly after: RefState;
+};
+
 export type Manifest = {
   readonly version: 1;
   readonly by: ChangedBy;
   readonly changes: readonly PathChange[];
+  /** Missing: none changed. */
+  readonly refs?: readonly RefChange[];
 };
 
 /** Where contents are read. */
@@ -60,21 +75,28 @@ export const parseManifest = (bytes: Buffer): Manifest | null => {
 };
 
 /** The contents that a manifest needs. */
-export const keptObjects = ({ changes }: Manifest): readonly string[] =>
-  changes.flatMap(({ before, after }) =>
-    [before, after].flatMap((state) => (state.kind === 'file' ? [state.sha256] : [])),
+export const keptObjects = ({ changes, refs = [] }: Manifest): readonly string[] =>
+  [...changes, ...refs].flatMap(({ before, after }) =>
+    [before, after].flatMap((state) =>
+      state.kind === 'file' || state.kind === 'index' ? [state.sha256] : [],
+    ),
   );
 
 // ---- Several checkpoints together ----
 
 /** What is to be undone of one path. */
-type PathTarget = PathChange & { readonly left: string | null };
+type Target<State> = Change<State> & { readonly left: string | null };
+type Change<State> = { readonly path: string; readonly before: State; readonly after: State };
+type Changes<State> = { readonly by: ChangedBy; readonly changes: readonly Change<State>[] };
 
 const BETWEEN = 'somebody else changed it in between, so it goes back only to that';
 
 /** The checkpoints' changes as one: how each path is expected to be now, and how it was before. */
-export const composeChanges = (manifests: readonly Manifest[]): readonly PathTarget[] => {
-  const targets = new Map<string, PathTarget>();
+export const composeChanges = <State>(
+  manifests: readonly Changes<State>[],
+  isSame: (one: State, other: State) => boolean,
+): readonly Target<State>[] => {
+  const targets = new Map<string, Target<State>>();
   const broken = new Set<string>();
   for (const { by, changes } of manifests.toReversed())
     for (const { path, before, after } of changes) {
@@ -85,7 +107,7 @@ export const composeChanges = (manifests: readonly Manifest[]): readonly PathTar
         continue;
       }
       if (later === undefined) targets.set(path, { path, before, after, left: null });
-      else if (broken.has(path) || !isSameState(after, later.before)) {
+      else if (broken.has(path) || !isSame(after, later.before)) {
         broken.add(path);
         targets.set(path, { ...later, left: BETWEEN });
       } else targets.set(path, { ...later, before });

@@ -10,6 +10,7 @@
  */
 
 import {
+  chmodSync,
   closeSync,
   constants,
   fchmodSync,
@@ -31,8 +32,8 @@ import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import { descriptorPath, hasDescriptorPaths, O_PATH } from '../../platform/files.js';
-import { type FileState, isSameState, left, type PathChange } from './manifest.js';
-import { lookAt, placeOf } from './scan.js';
+import { type FileState, isSameState, left, type PathChange, type RefChange } from './manifest.js';
+import { lookAt, placeOf, whyUnknown } from './scan.js';
 import type { CheckpointStore } from './store.js';
 
 /** `changes`: from how a path is (`before`) to how it shall be (`after`). */
@@ -40,6 +41,8 @@ export type Plan = {
   readonly version: 1;
   readonly workspace: string;
   readonly changes: readonly PathChange[];
+  /** Refs that go back after the files. Missing: none. */
+  readonly refs?: readonly RefChange[];
   /** Files that stay as they are. */
   readonly left: readonly FileLeft[];
 };
@@ -54,7 +57,10 @@ export const readState = async (
   keep: (bytes: Buffer) => Promise<string> | string = hashBytes,
 ): Promise<FileState> => {
   const entry = lookAt(workspace, name);
-  if (entry === null) return { kind: 'absent' };
+  if (entry === null) {
+    const why = whyUnknown(workspace, name);
+    return why === null ? { kind: 'absent' } : { kind: 'notKept', why };
+  }
   if (entry.kind === 'link') return { kind: 'link', target: entry.target ?? '' };
   if (entry.kind === 'folder') return { kind: 'folder', mode: entry.mode };
   if (entry.bytes > FILE_BYTES_MAX) return { kind: 'notKept', why: TOO_LARGE };
@@ -304,8 +310,31 @@ type Phase = {
   readonly run: (step: Step) => Promise<string | null> | string | null;
 };
 
+const OWN_ACCESS = 0o700;
+
+/** Also of a folder that is closed to us. */
+const setMode = (folder: Buffer, mode: number): void => {
+  const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  const descriptor = openSync(folder, hasDescriptorPaths() ? flags | O_PATH : flags);
+  try {
+    if (hasDescriptorPaths()) chmodSync(descriptorPath(descriptor), mode);
+    else fchmodSync(descriptor, mode);
+  } finally {
+    closeSync(descriptor);
+  }
+};
+
 /** In this order, a folder never stands in the way of a file, nor the other way round. */
 const PHASES: readonly Phase[] = [
+  {
+    // folders that are closed to us, or can't be written, are opened for what is in them
+    concerns: ({ before }) => before.kind === 'folder' && (before.mode & OWN_ACCESS) !== OWN_ACCESS,
+    run: (step) =>
+      inFolder(step, (target) => {
+        const { before } = step.change;
+        if (before.kind === 'folder') setMode(target, before.mode | OWN_ACCESS);
+      }),
+  },
   { concerns: ({ before, after }) => isLeaf(before) && !isLeaf(after), run: removeLeaf },
   {
     concerns: ({ before, after }) => before.kind === 'folder' && after.kind !== 'folder',
@@ -321,19 +350,18 @@ const PHASES: readonly Phase[] = [
     run: (step) => {
       const { after } = step.change;
       return inFolder(step, (target) => {
-        if (after.kind !== 'folder') return;
-        const descriptor = openSync(target, constants.O_DIRECTORY | constants.O_NOFOLLOW);
-        fchmodSync(descriptor, after.mode);
-        closeSync(descriptor);
+        if (after.kind === 'folder') setMode(target, after.mode);
       });
     },
   },
 ];
 
+const REMOVE_FOLDERS = 2;
+
 /** Deep folders are removed before those around them, and made after them. */
 const inOrder = (changes: readonly PathChange[], phase: number): readonly PathChange[] => {
   const sorted = [...changes].sort((one, other) => (one.path < other.path ? -1 : 1));
-  return phase === 1 ? sorted.reverse() : sorted;
+  return phase === REMOVE_FOLDERS ? sorted.reverse() : sorted;
 };
 
 /** Whether something is removed before another thing takes its place: a kill may come between. */
@@ -348,7 +376,7 @@ const runPhase = async (step: Step, phase: Phase): Promise<string | null> => {
     isSameState(now, before) || (now.kind === 'absent' && isInTwoSteps(step.change));
   // the mode of a folder is set when its files are done
   const isFolder = now.kind === 'folder' && (before.kind === 'folder' || after.kind === 'folder');
-  if (!isExpected && !isFolder) return CHANGED_SINCE;
+  if (!isExpected && !isFolder) return now.kind === 'notKept' ? now.why : CHANGED_SINCE;
   try {
     return await phase.run(step);
   } catch (error) {

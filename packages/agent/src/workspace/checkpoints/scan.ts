@@ -3,18 +3,20 @@
  *
  * 1. Git lists the names; it leaves out what it ignores. Without a repository the folders are
  *    walked. Nested repositories and submodules are left alone, and so is `.git`.
+ *    Git is not asked again while no folder, no index and no file of patterns has changed.
  * 2. A file counts as unchanged while its size, times, inode and mode stay. One that changed a
  *    moment before the scan is read again by the next one: two writes may have one time.
  */
 
-import { type BigIntStats, lstatSync, readdirSync, readlinkSync } from 'node:fs';
+import { type BigIntStats, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ProcessEnvironment } from '../../platform/environment.js';
+import { errorCode } from '../../journal/journal-error.js';
 import { readTextOrEmptySync } from '../../platform/files.js';
+import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
 import { type GitPlace, type Repository, useRepository } from '../git.js';
-import { KnownRepository } from '../repository-location.js';
+import { excludesFile, type KnownRepository } from '../repository-location.js';
 import { showName, toName } from './manifest.js';
 
 /** `git`: the blob of the index that a clean file equals. null: not kept, `why` says why. */
@@ -53,14 +55,18 @@ const bytesOf = (name: string): Buffer => Buffer.from(name, 'latin1');
 export const placeOf = (workspace: string, name: string): Buffer =>
   Buffer.concat([Buffer.from(workspace), Buffer.from('/'), bytesOf(name)]);
 
+/** The same; making a buffer takes as long as looking at the file. */
+const quickPlace = (workspace: string, name: string): string | Buffer =>
+  /^[\0-\x7f]*$/.test(name) ? `${workspace}/${name}` : placeOf(workspace, name);
+
 /** Null if nothing that is kept lies there. */
 export const lookAt = (workspace: string, name: string): FileEntry | null => {
-  const place = placeOf(workspace, name);
+  const place = quickPlace(workspace, name);
   let status: BigIntStats | undefined;
   try {
     status = lstatSync(place, { bigint: true, throwIfNoEntry: false });
   } catch {
-    return null; // a file stands where a folder was, or it can't be reached
+    return null; // a file stands where a folder was, or it can't be reached: see `whyUnknown`
   }
   if (status === undefined) return null;
   const { mtimeNs, ctimeNs, ino, size, mode } = status;
@@ -81,6 +87,17 @@ export const lookAt = (workspace: string, name: string): FileEntry | null => {
     return { kind: 'link', ...common, target };
   } catch {
     return null; // removed meanwhile
+  }
+};
+
+/** Why nobody can know whether it is there: a folder around it is closed. Null: it is known. */
+export const whyUnknown = (workspace: string, name: string): string | null => {
+  try {
+    lstatSync(placeOf(workspace, name), { throwIfNoEntry: false });
+    return null;
+  } catch (error) {
+    const code = errorCode(error);
+    return code === 'ENOTDIR' ? null : `it can’t be reached (${code || error})`;
   }
 };
 
@@ -144,6 +161,15 @@ const walk = (workspace: string): Listing => {
 const readFolder = (place: Buffer) =>
   readdirSync(place, { withFileTypes: true, encoding: 'buffer' });
 
+/** Of a folder that is gone, closed, or another thing now: its stamp tells when that changes. */
+const readFolderIfThere = (place: Buffer): ReturnType<typeof readFolder> => {
+  try {
+    return readFolder(place);
+  } catch {
+    return [];
+  }
+};
+
 const TOO_MANY =
   `This folder has no git repository and more than ${FILES_MAX_WITHOUT_GIT} files, so what ` +
   'commands change in it can’t be taken back. Changes by the tools for files can.';
@@ -165,24 +191,94 @@ const read = async (repository: Repository, words: readonly string[]): Promise<B
   return output;
 };
 
+/** A listing of git, and the stamps of all folders and files on which it depends. */
+type StampedListing = {
+  readonly listing: Listing;
+  readonly stamps: ReadonlyMap<string, string>;
+};
+
+type KnownPlace = GitPlace & { readonly known: KnownRepository };
+
 /** Lists the workspace for one session. */
 export class WorkspaceLister {
-  readonly #place: GitPlace;
+  readonly #place: KnownPlace;
+  /** Null: git has to be asked. */
+  #last: StampedListing | null = null;
 
-  constructor(workspace: string, environment: ProcessEnvironment, signal: AbortSignal) {
-    this.#place = { workspace, environment, signal, known: new KnownRepository(environment) };
+  constructor(place: KnownPlace) {
+    this.#place = place;
   }
 
   async list(wantsClean: boolean): Promise<Listing> {
+    if (!wantsClean && (await this.#isUnchanged()) && this.#last !== null)
+      return this.#last.listing;
+    this.#last = null;
     try {
-      const listed = await useRepository(this.#place, (repository) =>
-        this.#listByGit(repository, wantsClean),
-      );
+      const listedAtMs = Date.now();
+      const listed = await useRepository(this.#place, async (repository) => {
+        const listing = await this.#listByGit(repository, wantsClean);
+        const stamps = await this.#takeStamps(repository, listing.names, listedAtMs);
+        this.#last = stamps === null ? null : { listing, stamps };
+        return listing;
+      });
       return listed ?? walk(this.#place.workspace);
     } catch (error) {
       if (error instanceof ProgramFailure) return walk(this.#place.workspace);
       throw error;
     }
+  }
+
+  /** Whether git would list the same names as the last time. */
+  async #isUnchanged(): Promise<boolean> {
+    const marked = repositoryFolders(this.#place.workspace).top;
+    if (this.#last === null || marked === null || this.#place.known.cached(marked) === null)
+      return false;
+    let left = SLICE;
+    for (const [place, stamp] of this.#last.stamps) {
+      if (left-- === 0) {
+        left = SLICE;
+        await nextTurn();
+      }
+      if (stampAt(place) !== stamp) return false;
+    }
+    return true;
+  }
+
+  /**
+   * The stamps of the index, of the files with patterns, and of all folders in which git would see
+   * a new file. Null if one changed a moment ago, or there are too many.
+   */
+  async #takeStamps(
+    repository: Repository,
+    names: readonly string[],
+    listedAtMs: number,
+  ): Promise<ReadonlyMap<string, string> | null> {
+    const { workspace, environment } = this.#place;
+    const folders = await findFolders(repository, workspace, names);
+    if (folders === null) return null;
+    const places = [repository.indexFile, path.join(repository.shared, 'info', 'exclude')];
+    const patterns = excludesFile(repository.config, environment);
+    if (patterns !== null) places.push(patterns);
+    for (let above = workspace; above !== repository.top && above !== '/'; ) {
+      above = path.dirname(above);
+      places.push(path.join(above, '.gitignore'));
+    }
+    for (const folder of folders) {
+      const place = folder === '' ? workspace : `${workspace}/${folder}`;
+      places.push(place, `${place}/.gitignore`);
+    }
+    const stamps = new Map<string, string>();
+    let left = SLICE;
+    for (const place of places) {
+      if (left-- === 0) {
+        left = SLICE;
+        await nextTurn();
+      }
+      const stamp = stampAt(place, listedAtMs - TICK_MS);
+      if (stamp === null) return null;
+      stamps.set(place, stamp);
+    }
+    return stamps;
   }
 
   /** The bytes of blobs of the repository; those that are missing are left out. */
@@ -269,6 +365,64 @@ export class WorkspaceLister {
       if (lookAt(this.#place.workspace, name)?.bytes !== sizes.get(blob)) clean.delete(name);
   }
 }
+
+/** Null: it changed after that time. Names of a folder are part of its stamp. */
+const stampAt = (place: string, beforeMs = Number.POSITIVE_INFINITY): string | null => {
+  let status: BigIntStats | undefined;
+  try {
+    status = statSync(place, { bigint: true, throwIfNoEntry: false });
+  } catch {
+    return 'closed';
+  }
+  if (status === undefined) return 'absent';
+  const { mtimeNs, ctimeNs, ino, size, mode } = status;
+  if (Number(ctimeNs / 1_000_000n) > beforeMs) return null;
+  return `${mtimeNs} ${ctimeNs} ${ino} ${size} ${mode}`;
+};
+
+/** Folders that hold nothing that git lists. */
+const BARE_FOLDERS_MAX = 2_000;
+
+/**
+ * All folders in which git would see a new file, with the workspace itself as ''. Null: too many
+ * to know, or with names that can't be given to everyone.
+ */
+const findFolders = async (
+  repository: Repository,
+  workspace: string,
+  names: readonly string[],
+): Promise<ReadonlySet<string> | null> => {
+  const folders = new Set(['', ...foldersAround(names)]);
+  const prefix = path.relative(repository.top, workspace);
+  let bare = 0;
+  for (let news = [...folders]; news.length > 0; ) {
+    const found: string[] = [];
+    for (const [at, folder] of news.entries()) {
+      if (at % 100 === 99) await nextTurn();
+      if (toName(showName(folder)) !== folder) return null;
+      const entries = readFolderIfThere(placeOf(workspace, folder));
+      if (folder !== '' && entries.some(({ name }) => name.toString() === '.git')) continue;
+      for (const entry of entries) {
+        const name = entry.name.toString('latin1');
+        const inner = folder === '' ? name : `${folder}/${name}`;
+        if (entry.isDirectory() && inner !== '.git' && !folders.has(inner)) found.push(inner);
+      }
+    }
+    bare += found.length;
+    if (bare > BARE_FOLDERS_MAX) return null;
+    if (found.length === 0) return folders;
+    // with ./ before it, no name can be an instruction
+    const ofTop = (name: string): string => `./${path.join(prefix, showName(name))}`;
+    const input = found.map((name) => `${ofTop(name)}\0`).join('');
+    const words = ['--no-literal-pathspecs', 'check-ignore', '-z', '--stdin'];
+    const { code, output } = await repository.run(words, { ...OPTIONS, input });
+    if (code !== 0 && code !== 1) return null; // 1: none of them
+    const ignored = new Set(output.toString('utf8').split('\0'));
+    news = found.filter((name) => !ignored.has(ofTop(name)));
+    for (const name of news) folders.add(name);
+  }
+  return folders;
+};
 
 /** How git may store files in another form than the working tree has them. */
 const findConversion = (

@@ -8,11 +8,13 @@
  * 3. All work is done one after the other.
  */
 
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isLocked } from '../../journal/lock.js';
 import { lockPath } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
+import { attempt } from '../../platform/attempt.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { isWithin } from '../../platform/files.js';
 import { plural } from '../../platform/text.js';
@@ -25,6 +27,8 @@ import type {
   RestoreRequest,
   TakenCheckpoint,
 } from '../../ports/checkpoints.js';
+import { KnownRepository } from '../repository-location.js';
+import { describeRef, type GitState, GitStates, isSameRef } from './git-state.js';
 import {
   ABSENT,
   composeChanges,
@@ -33,6 +37,8 @@ import {
   left,
   type Manifest,
   type PathChange,
+  type RefChange,
+  type RefState,
   showName,
   summarise,
   toName,
@@ -46,6 +52,7 @@ import {
   lookAt,
   lookAtAll,
   WorkspaceLister,
+  whyUnknown,
 } from './scan.js';
 import { CheckpointStore, pruneStores, storeFolder } from './store.js';
 
@@ -68,6 +75,29 @@ const TICK_MS = 10;
 
 type Known = { readonly entry: FileEntry; readonly content: KnownContent };
 
+/** What is known of each name; it remembers which names changed since they were saved. */
+class KnownFiles extends Map<string, Known> {
+  readonly unsaved = new Set<string>();
+
+  override set(name: string, known: Known): this {
+    this.unsaved.add(name);
+    return super.set(name, known);
+  }
+
+  override delete(name: string): boolean {
+    this.unsaved.add(name);
+    return super.delete(name);
+  }
+}
+
+/** The first line of a file with a scan; each further one is a name and what is known of it. */
+const SCAN_HEAD = '{"version":2}';
+/** A name; what is known of it, null: absent; missing: a tool has named it. */
+type ScanLine = readonly [name: string, known?: Known | null];
+
+/** Of more contents at once, each is not synced. */
+const FEW = 16;
+
 /**
  * What a process leaves of its calls until their checkpoint is in the journal. `known`: how the
  * files were that tools have named; null: absent.
@@ -75,6 +105,8 @@ type Known = { readonly entry: FileEntry; readonly content: KnownContent };
 type RunningCalls = {
   readonly ranFromMs: number;
   readonly known: readonly (readonly [string, Known | null])[];
+  /** HEAD, branches and index before; missing: none are known. */
+  readonly git?: readonly (readonly [string, RefState])[];
   /** Their checkpoint; null: none yet. */
   readonly taken: string | null;
 };
@@ -82,6 +114,10 @@ type RunningCalls = {
 const INTERRUPTED =
   'The session was interrupted before it had looked at what its calls changed: changes of others ' +
   'until now count as theirs.';
+
+const CLOSED =
+  'A folder of the workspace is closed to Pawl: what was changed in it can’t be taken back, as long ' +
+  'as it is.';
 
 /** The names and the folders that they are in. */
 const withFolders = (names: readonly string[]): readonly string[] => [
@@ -97,9 +133,14 @@ class SessionCheckpoints implements Checkpoints {
   readonly #place: CheckpointsPlace;
   readonly #store: CheckpointStore;
   readonly #lister: WorkspaceLister;
+  readonly #gitStates: GitStates;
+  /** HEAD, branches and index at the last look; null: none are known. */
+  #git: GitState | null = null;
   readonly #ended = new AbortController();
   /** What is known of each name; a name that is not in it is absent. */
-  #known = new Map<string, Known>();
+  readonly #known = new KnownFiles();
+  /** What the file with the scan holds; null: it has to be written as a whole. */
+  #saved: { lines: number; named: number } | null = null;
   /** The names of the last scan; null: only named files are known. */
   #listing: Listing | null = null;
   /** Files that tools have named, also such that git ignores. */
@@ -119,7 +160,10 @@ class SessionCheckpoints implements Checkpoints {
     this.#place = place;
     const { stateFolder, workspace, environment } = place;
     this.#store = new CheckpointStore(storeFolder(stateFolder, workspace));
-    this.#lister = new WorkspaceLister(workspace, environment, this.#ended.signal);
+    const { signal } = this.#ended;
+    const gitPlace = { workspace, environment, signal, known: new KnownRepository(environment) };
+    this.#lister = new WorkspaceLister(gitPlace);
+    this.#gitStates = new GitStates(gitPlace, this.#store);
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -143,6 +187,7 @@ class SessionCheckpoints implements Checkpoints {
       } else if (this.#listing === null) await this.#begin();
       else if (this.#listing.names.length <= SMALL_FILES_MAX) await this.#look(await this.#list());
       const isFirst = this.#ranFromMs === null;
+      if (isFirst) this.#git = await this.#gitStates.read();
       this.#ranFromMs ??= Date.now();
       // the user's own changes are left anyway
       if (call === null || (!isFirst && named.length === 0)) return 'kept' as const;
@@ -151,6 +196,7 @@ class SessionCheckpoints implements Checkpoints {
       await this.#tellRunning({
         ranFromMs: this.#ranFromMs,
         known: [...known, ...before], // the first look at a file is the oldest
+        ...(this.#git === null ? {} : { git: [...this.#git] }),
         taken: null,
       });
       return 'kept' as const;
@@ -164,11 +210,18 @@ class SessionCheckpoints implements Checkpoints {
       if (since === 'crash') return this.#takeOfKilled(ranToMs);
       const ranFromMs = since === undefined ? (this.#ranFromMs ?? ranToMs) : 0;
       this.#ranFromMs = null;
+      const refs = await this.#refsSince(this.#git);
       const isBounded = calls.length > 0 && calls.every(isNamed);
       if (!isBounded && this.#listing === null) await this.#begin();
       const named = isBounded ? withFolders(calls.flatMap((call) => this.#names(call))) : null;
-      return this.#storeTaken(by, await this.#changesSince(named, ranFromMs, ranToMs));
+      return this.#storeTaken(by, await this.#changesSince(named, ranFromMs, ranToMs), refs);
     });
+  }
+
+  async #refsSince(before: GitState | null): Promise<readonly RefChange[]> {
+    if (before === null) return [];
+    this.#git = await this.#gitStates.read();
+    return this.#git === null ? [] : this.#gitStates.changesBetween(before, this.#git);
   }
 
   /** What calls changed in this time. `named`: the only names to look at; null: all. */
@@ -213,8 +266,9 @@ class SessionCheckpoints implements Checkpoints {
     }
     const named = this.#listing === null ? running.known.map(([name]) => name) : null;
     const changes = await this.#changesSince(named, running.ranFromMs, ranToMs);
-    if (changes.length > 0) this.#say(INTERRUPTED);
-    return this.#storeTaken('agent', changes);
+    const refs = await this.#refsSince(running.git === undefined ? null : new Map(running.git));
+    if (changes.length > 0 || refs.length > 0) this.#say(INTERRUPTED);
+    return this.#storeTaken('agent', changes, refs);
   }
 
   recorded(): Promise<void> {
@@ -227,13 +281,19 @@ class SessionCheckpoints implements Checkpoints {
   async #storeTaken(
     by: ChangedBy,
     changes: readonly PathChange[],
+    refs: readonly RefChange[],
   ): Promise<TakenCheckpoint | null> {
     const leftOut = this.#leftOut.splice(0);
-    if (changes.length === 0 && leftOut.length === 0) {
+    if (changes.length === 0 && refs.length === 0 && leftOut.length === 0) {
       if (this.#running !== null) await this.#tellRunning(null);
       return null;
     }
-    const manifest: Manifest = { version: 1, by, changes };
+    const manifest: Manifest = {
+      version: 1,
+      by,
+      changes,
+      ...(refs.length === 0 ? {} : { refs }),
+    };
     const checkpoint = await this.#store.addManifest(this.#place.sessionId, manifest);
     if (this.#running !== null) await this.#tellRunning({ ...this.#running, taken: checkpoint });
     await this.#save();
@@ -289,6 +349,7 @@ class SessionCheckpoints implements Checkpoints {
     const entries = await lookAtAll(this.#place.workspace, listing.names);
     const tooLarge: string[] = [];
     let tooMany = 0;
+    let copied = 0;
     for (const [name, entry] of entries) {
       if (this.#known.has(name) || (this.#named.has(name) && this.#isOurs(name))) continue;
       // one that changed since git looked may be another one now
@@ -297,6 +358,7 @@ class SessionCheckpoints implements Checkpoints {
         this.#known.set(name, { entry, content: { kind: 'git', blob: blob ?? '' } });
         continue;
       }
+      if (++copied % FEW === 0) await nextTurn();
       const content = await this.#copyFirst(name, entry);
       if (content.kind === 'notKept' && content.why === TOO_LARGE) tooLarge.push(showName(name));
       else if (content.kind === 'notKept') tooMany += 1;
@@ -324,13 +386,17 @@ class SessionCheckpoints implements Checkpoints {
       copies.files += 1;
       copies.bytes += entry.bytes;
     }
-    return this.#copy(name, entry);
+    return this.#copy(name, entry, (bytes) => this.#store.putMany(bytes));
   }
 
   /** Keeps the content of a file as it is now. */
-  async #copy(name: string, entry: FileEntry): Promise<KnownContent> {
+  async #copy(
+    name: string,
+    entry: FileEntry,
+    put: (bytes: Buffer) => Promise<string> | string = (bytes) => this.#store.put(bytes),
+  ): Promise<KnownContent> {
     if (entry.bytes > FILE_BYTES_MAX) return { kind: 'notKept', why: TOO_LARGE };
-    const state = await readState(this.#place.workspace, name, (bytes) => this.#store.put(bytes));
+    const state = await readState(this.#place.workspace, name, put);
     if (state.kind === 'file') return { kind: 'stored', sha256: state.sha256 };
     return { kind: 'notKept', why: state.kind === 'notKept' ? state.why : 'it was changed' };
   }
@@ -339,8 +405,9 @@ class SessionCheckpoints implements Checkpoints {
   async #note(name: string): Promise<void> {
     const entry = lookAt(this.#place.workspace, name);
     const known = this.#known.get(name);
-    if (entry === null) this.#known.delete(name);
-    else if (known === undefined || entry.stamp === '' || entry.stamp !== known.entry.stamp)
+    if (entry === null) {
+      if (whyUnknown(this.#place.workspace, name) === null) this.#known.delete(name);
+    } else if (known === undefined || entry.stamp === '' || entry.stamp !== known.entry.stamp)
       this.#known.set(name, {
         entry,
         content: entry.kind === 'file' ? await this.#copy(name, entry) : { kind: 'git', blob: '' },
@@ -353,7 +420,10 @@ class SessionCheckpoints implements Checkpoints {
     const entries = await lookAtAll(this.#place.workspace, names);
     for (const name of this.#known.keys())
       if (!entries.has(name) && !this.#isOurs(name)) await this.#note(name);
-    for (const name of entries.keys()) if (!this.#isOurs(name)) await this.#note(name);
+    for (const [name, { stamp }] of entries) {
+      const isSame = stamp !== '' && stamp === this.#known.get(name)?.entry.stamp;
+      if (!isSame && !this.#isOurs(name)) await this.#note(name);
+    }
     this.#listing = listing;
   }
 
@@ -404,9 +474,15 @@ class SessionCheckpoints implements Checkpoints {
     await this.#fetchBlobs(ours);
     for (const name of theirs) await this.#note(name);
     const changes: PathChange[] = [];
-    for (const name of ours) {
+    const put = this.#putter(ours.length);
+    for (const [at, name] of ours.entries()) {
+      if (at % FEW === FEW - 1) await nextTurn();
+      if (whyUnknown(workspace, name) !== null) {
+        this.#say(CLOSED);
+        continue;
+      }
       const before = this.#stateBefore(name);
-      const after = await readState(workspace, name, (bytes) => this.#store.put(bytes));
+      const after = await readState(workspace, name, put);
       this.#accept(name, after);
       const isSame = before.kind === after.kind && JSON.stringify(before) === JSON.stringify(after);
       if (!isSame) changes.push({ path: name, before, after });
@@ -424,6 +500,10 @@ class SessionCheckpoints implements Checkpoints {
       return this.#known.get(name)?.entry.inode !== entry.inode;
     });
     return new Set(moved.map(([name]) => name));
+  }
+
+  #putter(contents: number): (bytes: Buffer) => Promise<string> | string {
+    return (bytes) => (contents > FEW ? this.#store.putMany(bytes) : this.#store.put(bytes));
   }
 
   #accept(name: string, state: FileState): void {
@@ -456,11 +536,12 @@ class SessionCheckpoints implements Checkpoints {
       if (content?.kind === 'git' && content.blob !== '') blobs.set(name, content.blob);
     }
     const found = await this.#lister.readBlobs([...blobs.values()]);
+    const put = this.#putter(blobs.size);
     for (const [name, blob] of blobs) {
       const [bytes, known] = [found.get(blob), this.#known.get(name)];
       if (bytes === undefined || known === undefined || bytes.length !== known.entry.bytes)
         continue;
-      const sha256 = await this.#store.put(bytes);
+      const sha256 = await put(bytes);
       this.#known.set(name, { ...known, content: { kind: 'stored', sha256 } });
     }
   }
@@ -506,7 +587,7 @@ class SessionCheckpoints implements Checkpoints {
     return this.#inTurn(() => this.#plan(request));
   }
 
-  async #plan({ takeBack, force }: RestoreRequest): Promise<RestorePlan> {
+  async #plan({ takeBack, force, refs: wantsRefs }: RestoreRequest): Promise<RestorePlan> {
     const manifests: Manifest[] = [];
     const leftFiles: FileLeft[] = [];
     for (const id of takeBack) {
@@ -515,22 +596,38 @@ class SessionCheckpoints implements Checkpoints {
       else leftFiles.push(left('.', 'a checkpoint was removed to save room: pawl checkpoints'));
     }
     const changes: PathChange[] = [];
-    for (const { path: name, before, after, left: why } of composeChanges(manifests)) {
+    for (const { path: name, before, after, left: why } of composeChanges(manifests, isSameState)) {
       const keep = force ? (bytes: Buffer) => this.#store.put(bytes) : undefined;
       const now = await readState(this.#place.workspace, name, keep);
       if (isSameState(now, before)) continue;
       if (before.kind === 'notKept') leftFiles.push(left(name, before.why));
-      else if (!isSameState(now, after) && !(force && now.kind !== 'notKept'))
+      else if (now.kind === 'notKept') leftFiles.push(left(name, now.why));
+      else if (!isSameState(now, after) && !force)
         leftFiles.push(left(name, 'somebody else changed it since'));
       else changes.push({ path: name, before: now, after: before });
       if (why !== null) leftFiles.push(left(name, why));
     }
     const summary = await summarise(this.#store, changes);
-    if (changes.length === 0) return { plan: null, changes: summary, left: leftFiles };
     const { workspace } = this.#place;
-    const plan: Plan = { version: 1, workspace, changes, left: leftFiles };
+    const refs = wantsRefs ? await this.#planRefs(manifests) : { changes: [], left: [] };
+    leftFiles.push(...refs.left);
+    const words = refs.changes.map(describeRef);
+    if (changes.length === 0 && refs.changes.length === 0)
+      return { plan: null, changes: summary, left: leftFiles, refs: words };
+    const plan: Plan = {
+      version: 1,
+      workspace,
+      changes,
+      ...(refs.changes.length === 0 ? {} : { refs: refs.changes }),
+      left: leftFiles,
+    };
     const sha256 = await this.#store.put(Buffer.from(JSON.stringify(plan)));
-    return { plan: sha256, changes: summary, left: leftFiles };
+    return { plan: sha256, changes: summary, left: leftFiles, refs: words };
+  }
+
+  #planRefs(manifests: readonly Manifest[]): ReturnType<GitStates['plan']> {
+    const lists = manifests.map(({ by, refs = [] }) => ({ by, changes: refs }));
+    return this.#gitStates.plan(composeChanges(lists, isSameRef));
   }
 
   restore(planId: string): Promise<Restored> {
@@ -542,9 +639,15 @@ class SessionCheckpoints implements Checkpoints {
         throw new Error('the plan of this rewind is not in the store of checkpoints');
       const { done, left: leftFiles } = await performPlan(this.#store, planId, plan);
       for (const { path: name, after } of done) this.#accept(name, after);
-      const taken = await this.#storeTaken('rewind', done);
+      const refs = await this.#gitStates.perform(plan.refs ?? [], planId);
+      const taken = await this.#storeTaken('rewind', done, refs.done);
       const changes = taken?.changes ?? (await summarise(this.#store, []));
-      return { checkpoint: taken?.checkpoint ?? null, changes, left: leftFiles };
+      return {
+        checkpoint: taken?.checkpoint ?? null,
+        changes,
+        left: [...leftFiles, ...refs.left],
+        refs: refs.done.map(describeRef),
+      };
     });
   }
 
@@ -556,17 +659,32 @@ class SessionCheckpoints implements Checkpoints {
 
   // ---- For the next process of the session ----
 
+  /** Adds what changed since the last time; now and then the file is written as a whole. */
   async #save(): Promise<void> {
     if (this.#listing === null || this.#known.size > SAVED_FILES_MAX) return;
-    const saved = { version: 1, known: [...this.#known], named: [...this.#named] };
-    await this.#write(this.#store.scanFile(this.#place.sessionId), saved);
+    const file = this.#store.scanFile(this.#place.sessionId);
+    const saved = this.#saved;
+    const changed = saved === null ? [...this.#known.keys()] : [...this.#known.unsaved];
+    const named = [...this.#named].slice(saved?.named ?? 0);
+    const lines: ScanLine[] = changed.map((name) => [name, this.#known.get(name) ?? null]);
+    for (const name of named) lines.push([name]);
+    const total = (saved?.lines ?? 0) + lines.length;
+    if (saved !== null && total > 2 * (this.#known.size + this.#named.size) + 1_000) {
+      this.#saved = null;
+      return this.#save();
+    }
+    this.#known.unsaved.clear();
+    this.#saved = { lines: total, named: this.#named.size };
+    const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+    if (saved === null) await this.#write(file, `${SCAN_HEAD}\n${text}`);
+    else await attempt(() => appendFile(file, text)); // lost by a full disk: a scan anew
   }
 
   async #tellRunning(running: RunningCalls | null): Promise<void> {
     this.#running = running;
     const file = this.#store.callsFile(this.#place.sessionId);
     if (running === null) await rm(file, { force: true });
-    else await this.#write(file, running);
+    else await this.#write(file, JSON.stringify(running));
   }
 
   async #readRunning(): Promise<RunningCalls | null> {
@@ -580,11 +698,11 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /** Writes a file as a whole. One that can't be written costs only what a kill would lose. */
-  async #write(file: string, value: unknown): Promise<void> {
+  async #write(file: string, text: string): Promise<void> {
     const draft = `${file}.draft`;
     try {
       await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-      await writeFile(draft, JSON.stringify(value), { mode: 0o600 });
+      await writeFile(draft, text, { mode: 0o600 });
       await rename(draft, file);
     } catch {
       await rm(draft, { force: true }); // the next process scans anew
@@ -596,12 +714,16 @@ class SessionCheckpoints implements Checkpoints {
     this.#isLoaded = true;
     try {
       const text = await readFile(this.#store.scanFile(this.#place.sessionId), 'utf8');
-      const saved: {
-        readonly known: readonly (readonly [string, Known])[];
-        readonly named: readonly string[];
-      } = JSON.parse(text);
-      this.#known = new Map(saved.known);
-      for (const name of saved.named) this.#named.add(name);
+      const [head, ...lines] = text.split('\n');
+      if (head !== SCAN_HEAD || lines.pop() !== '') return; // cut off: what it says is old
+      for (const text of lines) {
+        const [name, known]: ScanLine = JSON.parse(text);
+        if (known === undefined) this.#named.add(name);
+        else if (known === null) this.#known.delete(name);
+        else this.#known.set(name, known);
+      }
+      this.#known.unsaved.clear();
+      this.#saved = { lines: lines.length, named: this.#named.size };
       this.#listing = await this.#list();
     } catch {
       // no scan was kept: the first command makes one

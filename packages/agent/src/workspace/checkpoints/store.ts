@@ -3,15 +3,18 @@
  * the sha256 of its bytes.
  *
  * 1. It lies in the state folder, never in the workspace, and commands in the sandbox don't see it.
- * 2. An object is written under another name, synced and renamed: it is whole or absent.
+ * 2. An object is written under another name, synced and renamed: it is whole or absent. Of many
+ *    at once only a power cut within the next half minute could lose one, since syncing each takes
+ *    minutes; a lost one is known by its hash.
  * 3. Each session has a list of its manifests. What no list reaches is removed by `pruneStores`.
  */
 
 import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { appendFile, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { deflateRaw, inflateRaw } from 'node:zlib';
+import { deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
 import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
 import { keptObjects, type Manifest, parseManifest } from './manifest.js';
@@ -29,8 +32,8 @@ export const storeFolder = (stateFolder: string, workspace: string): string =>
 const PLAIN = 0;
 const DEFLATED = 1;
 
-/** Smaller contents are not worth the time. */
-const DEFLATE_FROM_BYTES = 512;
+/** Smaller contents take a block of the disk anyway. */
+const DEFLATE_FROM_BYTES = 4_096;
 
 const readOrNull = async (file: string): Promise<Buffer | null> => {
   try {
@@ -45,6 +48,8 @@ export class CheckpointStore {
   readonly folder: string;
   /** Objects that this process has written, or read as a whole. */
   readonly #known = new Set<string>();
+  /** Folders that this process has made. */
+  readonly #folders = new Set<string>();
 
   /** `folder`: as `storeFolder` names it. */
   constructor(folder: string) {
@@ -90,6 +95,45 @@ export class CheckpointStore {
     }
     this.#known.add(sha256);
     return sha256;
+  }
+
+  /** The same for one of many contents: not synced. */
+  putMany(bytes: Buffer): string {
+    const sha256 = hashBytes(bytes);
+    if (this.#known.has(sha256)) return sha256;
+    const place = this.#place(sha256);
+    const packed = bytes.length < DEFLATE_FROM_BYTES ? bytes : deflateRawSync(bytes, { level: 1 });
+    const isSmaller = packed.length < bytes.length * 0.9;
+    const content = Buffer.concat([
+      Buffer.from([isSmaller ? DEFLATED : PLAIN]),
+      isSmaller ? packed : bytes,
+    ]);
+    if (!this.#isThere(place, sha256)) {
+      const folder = path.dirname(place);
+      if (!this.#folders.has(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+      this.#folders.add(folder);
+      const draft = `${place}.${randomUUID()}`;
+      try {
+        writeFileSync(draft, content, { flag: 'wx', mode: 0o600 });
+        renameSync(draft, place);
+      } catch (error) {
+        rmSync(draft, { force: true });
+        throw error;
+      }
+    }
+    this.#known.add(sha256);
+    return sha256;
+  }
+
+  #isThere(place: string, sha256: string): boolean {
+    if (!existsSync(place)) return false;
+    try {
+      const stored = readFileSync(place);
+      const content = stored.subarray(1);
+      return hashBytes(stored[0] === DEFLATED ? inflateRawSync(content) : content) === sha256;
+    } catch {
+      return false; // damaged: it is written again
+    }
   }
 
   /** Null if the object is missing or damaged. */

@@ -1,0 +1,88 @@
+import { fileURLToPath } from 'node:url';
+import type { Times } from './checkpoint-cost.js';
+import { type Contestant, type Heat, openArena, type Task } from './contest.js';
+import { median } from './figures.js';
+import { inOwnProcess } from './own-process.js';
+
+/** What checkpoints cost: rounds against `checkpoints = off`, the first one, and going back. */
+
+// ---- Rounds that change nothing ----
+
+/** By its words it may change files. */
+const command = (round: number): string => `sh -c true step-${round}`;
+/** The frames of a reply take 300 ms together. */
+const SLOW_FRAME_MS = 60;
+const ROUNDS = 12;
+const HEATS = 3;
+
+const PLACES = [
+  ['50 files', 'repository'],
+  ['100,000 files', 'large repository'],
+] as const;
+
+const on = (place: Contestant['place']): Contestant => ({ name: 'on', program: 'pawl', place });
+const off = (place: Contestant['place']): Contestant => ({
+  ...on(place),
+  name: 'off',
+  environment: { PAWL_CHECKPOINTS: 'off' },
+});
+
+/** The first rounds make the first checkpoint. */
+const gaps = (heats: readonly Heat[]): number =>
+  median(heats.flatMap(({ gapsMs }) => gapsMs.slice(3)));
+
+const rounds = async (): Promise<string> => {
+  const arena = await openArena();
+  const lines: string[] = [];
+  try {
+    for (const [files, place] of PLACES)
+      for (const [answer, frameMs] of [
+        ['300 ms', SLOW_FRAME_MS],
+        ['at once', undefined],
+      ] as const) {
+        const task: Task = {
+          rounds: ROUNDS,
+          caches: 'kept',
+          command,
+          ...(frameMs === undefined ? {} : { frameMs }),
+        };
+        const heats: Record<'on' | 'off', Heat[]> = { on: [], off: [] };
+        await arena.heat(on(place), { ...task, rounds: 2 });
+        for (let time = 0; time < HEATS; time++) {
+          heats.off.push(await arena.heat(off(place), task));
+          heats.on.push(await arena.heat(on(place), task));
+        }
+        const [without, withThem] = [gaps(heats.off), gaps(heats.on)];
+        const goal = frameMs === undefined ? '≤ 1.15 times' : '≤ 2 ms more';
+        lines.push(
+          `| ${files}, an answer ${answer} | ${without.toFixed(1)} | ${withThem.toFixed(1)} | ` +
+            `${(withThem - without).toFixed(1)} | ${(withThem / without).toFixed(2)} | ${goal} |`,
+        );
+      }
+  } finally {
+    await arena.close();
+  }
+  return [
+    '| ms a round without changes | off | on | more | ratio | goal |',
+    '|---|--:|--:|--:|--:|--:|',
+    ...lines,
+  ].join('\n');
+};
+
+/** `npm run bench -- checkpoints` */
+export const benchCheckpoints = async (): Promise<string> => {
+  const runs: Times[] = [];
+  const file = fileURLToPath(new URL('checkpoint-cost.ts', import.meta.url));
+  for (let run = 0; run < 3; run++) runs.push(await inOwnProcess<Times>(file));
+  const row = (name: string, figure: (times: Times) => number, goal: string): string =>
+    `| ${name} | ${median(runs.map(figure)).toFixed(0)} | ${goal} |`;
+  return [
+    await rounds(),
+    '',
+    '| ms, in a process of its own | pawl | goal |',
+    '|---|--:|--:|',
+    row('the first checkpoint, 10,000 clean files of git', ({ firstMs }) => firstMs[0], '≤ 1000'),
+    row('the first checkpoint, 10,000 untracked files', ({ firstMs }) => firstMs[1], '≤ 1000'),
+    row('going back by 100 files', ({ rewindMs }) => rewindMs, '≤ 300'),
+  ].join('\n');
+};

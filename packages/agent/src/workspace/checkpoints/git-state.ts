@@ -1,0 +1,413 @@
+/**
+ * HEAD, branches and the index of the repository around a workspace: how they are, and how they go
+ * back.
+ *
+ * 1. They are read from git's files; git is asked only about an index that has changed.
+ * 2. A branch goes back only if it still is where it is expected. Git moves it, under its own lock.
+ * 3. No commit is lost by it: each that a name leaves gets an entry in the reflog of
+ *    refs/pawl/lost.
+ * 4. What is done already is left as it is, so that a killed restore can be performed again.
+ */
+
+import { constants, existsSync, readdirSync } from 'node:fs';
+import { copyFile, link, lstat, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { readSmall } from '../../command/sandbox/untrusted-files.js';
+import { errorCode } from '../../journal/journal-error.js';
+import { hashBytes } from '../../journal/state-folder.js';
+import type { FileLeft } from '../../machine/event.js';
+import { ProgramFailure } from '../../platform/run-program.js';
+import type { MovedRef } from '../../ports/checkpoints.js';
+import {
+  type GitPlace,
+  hasCommit,
+  locateRepository,
+  oneLine,
+  type Repository,
+  workWith,
+} from '../git.js';
+import { shortHash } from '../head-changes.js';
+import type { LocatedRepository } from '../repository-location.js';
+import { RefFiles, takeStamp } from '../repository-snapshot.js';
+import type { RefChange, RefState } from './manifest.js';
+import { FILE_BYTES_MAX } from './restore.js';
+import type { CheckpointStore } from './store.js';
+
+/** By `HEAD`, `refs/heads/…` and `index`. */
+export type GitState = ReadonlyMap<string, RefState>;
+
+const ABSENT: RefState = { kind: 'absent' };
+const LOST = 'refs/pawl/lost';
+const LISTING = { bytesMax: 256 * 1024 * 1024, deadlineMs: 60_000 };
+
+const OTHERS_MOVED = 'somebody else moved it since';
+const NOT_CHAINED = 'somebody else moved it in between';
+const IN_PROGRESS =
+  'a merge, rebase, cherry-pick, revert or bisect is in progress: end it first, for example with ' +
+  'git merge --abort';
+const ELSEWHERE = 'it is checked out in another working tree';
+const NO_COMMIT = 'its commit is no longer in the repository';
+const INDEX_LOCKED =
+  'another git command holds the index (index.lock): try again when it has ended';
+const INDEX_GONE = 'what it held is no longer in the store of checkpoints, or in the repository';
+const UNREADABLE = 'the refs of this repository can’t be read from its files';
+
+export const isSameRef = (one: RefState, other: RefState): boolean =>
+  one.kind === 'index' && other.kind === 'index'
+    ? one.sha256 === other.sha256 || (one.listed !== '' && one.listed === other.listed)
+    : JSON.stringify(one) === JSON.stringify(other);
+
+const nameFor = (ref: string): string => ref.replace(/^refs\/heads\//, '');
+
+/** For people. */
+const showRef = (ref: string): string => {
+  if (ref === 'index') return 'the index';
+  return ref === 'HEAD' ? 'HEAD' : `branch ${oneLine(nameFor(ref))}`;
+};
+
+const describe = (state: RefState): string => {
+  if (state.kind === 'ref')
+    return state.value.startsWith('ref: ')
+      ? showRef(state.value.slice('ref: '.length))
+      : shortHash(state.value);
+  return state.kind;
+};
+
+/** Where it goes. */
+export const describeRef = ({ path: ref, after }: RefChange): MovedRef => {
+  const name = showRef(ref);
+  if (ref === 'index') return { name, text: `${name} is as it was` };
+  const text = after.kind === 'absent' ? 'is removed' : `is at ${describe(after)}`;
+  return { name, text: `${name} ${text}` };
+};
+
+export class GitStates {
+  readonly #place: GitPlace;
+  readonly #store: CheckpointStore;
+  readonly #files = new RefFiles();
+  #index: { readonly stamp: string; readonly state: RefState | null } | null = null;
+
+  constructor(place: GitPlace, store: CheckpointStore) {
+    this.#place = place;
+    this.#store = store;
+  }
+
+  /** Null: there is no repository, or it is of a kind that is left alone. */
+  async read(): Promise<GitState | null> {
+    try {
+      const located = await locateRepository(this.#place);
+      return located === null ? null : await this.#readLocated(located);
+    } catch (error) {
+      if (error instanceof ProgramFailure) return null; // files are taken back all the same
+      throw error;
+    }
+  }
+
+  async #readLocated(located: LocatedRepository): Promise<GitState | null> {
+    const refs = new Map<string, string>();
+    const head = this.#files.read(located, refs)?.head;
+    if (head === undefined) return null;
+    const state = new Map<string, RefState>();
+    for (const [name, value] of refs)
+      if (name.startsWith('refs/heads/')) state.set(name, { kind: 'ref', value });
+    const value = head.branch === null ? head.hash : `ref: refs/heads/${head.branch}`;
+    if (value !== null) state.set('HEAD', { kind: 'ref', value });
+    const index = await this.#readIndex(located);
+    if (index !== null) state.set('index', index);
+    return state;
+  }
+
+  /** Null: it is none that a file of its own holds, or it is too large. */
+  async #readIndex({ location }: LocatedRepository): Promise<RefState | null> {
+    const { indexFile, gitFolder } = location;
+    const stamp = takeStamp(indexFile);
+    if (stamp === this.#index?.stamp) return this.#index.state;
+    const isShared = readdirSync(gitFolder).some((name) => name.startsWith('sharedindex.'));
+    const bytes = isShared ? null : await readRegular(indexFile);
+    let state: RefState | null = null;
+    if (bytes !== null) {
+      // its hash at the end of the file would not be there while git writes it
+      const sha256 = await this.#store.put(bytes);
+      state = { kind: 'index', sha256, listed: '' };
+    }
+    this.#index = { stamp, state };
+    return state;
+  }
+
+  /** What differs. An index of which only times differ is the same. */
+  async changesBetween(before: GitState, after: GitState): Promise<readonly RefChange[]> {
+    const changes: RefChange[] = [];
+    for (const name of new Set([...before.keys(), ...after.keys()])) {
+      const change = {
+        path: name,
+        before: before.get(name) ?? ABSENT,
+        after: after.get(name) ?? ABSENT,
+      };
+      if (isSameRef(change.before, change.after)) continue;
+      if (name !== 'index') changes.push(change);
+      // one that is not kept, or was none: nothing to go back to
+      else if (change.before.kind === 'index' && change.after.kind === 'index') {
+        const listed = await this.#withListings(change);
+        if (listed !== null && !isSameRef(listed.before, listed.after)) changes.push(listed);
+      }
+    }
+    return changes;
+  }
+
+  async #withListings(change: RefChange): Promise<RefChange | null> {
+    return this.#use(async (repository) => ({
+      ...change,
+      before: await this.#listed(repository, change.before),
+      after: await this.#listed(repository, change.after),
+    }));
+  }
+
+  /** The index with the hash of what it lists. */
+  async #listed(repository: Repository, state: RefState): Promise<RefState> {
+    if (state.kind !== 'index' || state.listed !== '') return state;
+    const bytes = await this.#store.get(state.sha256);
+    if (bytes === null) return state;
+    const file = path.join(repository.scratch, `index-${state.sha256.slice(0, 16)}`);
+    await writeFile(file, bytes);
+    return { ...state, listed: await listIndex(repository, file) };
+  }
+
+  async #use<T>(work: (repository: Repository, located: LocatedRepository) => Promise<T>) {
+    try {
+      const located = await locateRepository(this.#place);
+      if (located === null) return null;
+      return await workWith(this.#place, located, (repository) => work(repository, located));
+    } catch (error) {
+      if (error instanceof ProgramFailure) return null;
+      throw error;
+    }
+  }
+
+  // ---- Going back ----
+
+  /** From how each is to how it shall be. `targets`: from how each was to how it is expected. */
+  async plan(
+    targets: readonly (RefChange & { readonly left: string | null })[],
+  ): Promise<{ readonly changes: readonly RefChange[]; readonly left: readonly FileLeft[] }> {
+    if (targets.length === 0) return { changes: [], left: [] };
+    const planned = await this.#use(async (repository, located) => {
+      const now = await this.#readLocated(located);
+      if (now === null) return null;
+      const changes: RefChange[] = [];
+      const left: FileLeft[] = [];
+      for (const { path: name, before, after, left: why } of targets) {
+        const present = await this.#listed(repository, now.get(name) ?? ABSENT);
+        if (isSameRef(present, before)) continue;
+        const reason =
+          why !== null
+            ? NOT_CHAINED
+            : isSameRef(present, after)
+              ? await this.#refusal(repository, name, before)
+              : OTHERS_MOVED;
+        if (reason === null) changes.push({ path: name, before: present, after: before });
+        else left.push({ path: showRef(name), why: reason });
+      }
+      return { changes, left };
+    });
+    return planned ?? { changes: [], left: [{ path: 'HEAD', why: UNREADABLE }] };
+  }
+
+  /** Why this ref can't go there; null: it can. */
+  async #refusal(repository: Repository, name: string, target: RefState): Promise<string | null> {
+    const { gitFolder } = repository;
+    if (IN_PROGRESS_FILES.some((file) => existsSync(path.join(gitFolder, file))))
+      return IN_PROGRESS;
+    if (name.startsWith('refs/heads/') && otherBranches(repository).has(name)) return ELSEWHERE;
+    if (target.kind === 'index')
+      return (await this.#store.get(target.sha256)) === null ? INDEX_GONE : null;
+    const commit = target.kind === 'ref' && !target.value.startsWith('ref: ') ? target.value : null;
+    return commit !== null && !(await hasCommit(repository, commit)) ? NO_COMMIT : null;
+  }
+
+  /** Performs what `plan` has found. */
+  async perform(
+    changes: readonly RefChange[],
+    planId: string,
+  ): Promise<{ readonly done: readonly RefChange[]; readonly left: readonly FileLeft[] }> {
+    if (changes.length === 0) return { done: [], left: [] };
+    const done: RefChange[] = [];
+    const left: FileLeft[] = [];
+    const ran = await this.#use(async (repository, located) => {
+      for (const change of inOrder(changes)) {
+        const why = await this.#move(repository, located, change, planId);
+        if (why === null) done.push(change);
+        else left.push({ path: showRef(change.path), why });
+      }
+      return true;
+    });
+    if (ran !== null) return { done, left };
+    const missing = changes.filter((change) => !done.includes(change));
+    return {
+      done,
+      left: [...left, ...missing.map((one) => ({ path: showRef(one.path), why: UNREADABLE }))],
+    };
+  }
+
+  async #move(
+    repository: Repository,
+    located: LocatedRepository,
+    change: RefChange,
+    planId: string,
+  ): Promise<string | null> {
+    const { path: name, before, after } = change;
+    const now = (await this.#readLocated(located))?.get(name) ?? ABSENT;
+    if (after.kind === 'index') return this.#moveIndex(repository, change, planId);
+    if (isSameRef(now, after)) return null;
+    if (!isSameRef(now, before)) return OTHERS_MOVED;
+    const refused = await this.#refusal(repository, name, after);
+    if (refused !== null) return refused;
+    const leaves = before.kind === 'ref' && !before.value.startsWith('ref: ') ? before.value : null;
+    if (leaves !== null) {
+      const why = `${nameFor(name)} before a rewind`;
+      const kept = await repository.moveRef({ ref: LOST, from: 'any', to: leaves, why }, WATCHER);
+      if (!kept.moved) return refusedBy(kept.errors);
+    }
+    if (after.kind === 'ref' && after.value.startsWith('ref: ')) {
+      await repository.changeHead(after.value.slice('ref: '.length), 'pawl rewind');
+      return null;
+    }
+    const to = after.kind === 'ref' ? after.value : null;
+    // a HEAD that was on a branch: what it led to is not looked at
+    const from = name === 'HEAD' && leaves === null ? 'any' : leaves;
+    const { moved, errors } = await repository.moveRef(
+      { ref: name, from, to, why: 'pawl rewind' },
+      WATCHER,
+    );
+    return moved ? null : refusedBy(errors);
+  }
+
+  /** As git does it: the new index is its lock, and takes its place. */
+  async #moveIndex(
+    repository: Repository,
+    { before, after }: RefChange,
+    planId: string,
+  ): Promise<string | null> {
+    if (after.kind !== 'index') return null;
+    const bytes = await this.#store.get(after.sha256);
+    if (bytes === null) return INDEX_GONE;
+    const { indexFile } = repository;
+    const [lock, draft] = [`${indexFile}.lock`, `${indexFile}.pawl-${planId.slice(0, 12)}`];
+    // a killed restore may have left its lock: it is the same file as its draft
+    if (await isSameFile(draft, lock)) await rm(lock, { force: true });
+    await rm(draft, { force: true });
+    await writeSynced(draft, bytes);
+    let isOurs = false;
+    try {
+      await link(draft, lock);
+      isOurs = true;
+      const copy = path.join(repository.scratch, 'index-now');
+      await copyFile(indexFile, copy, constants.COPYFILE_FICLONE);
+      const sha256 = hashBytes(await readFile(copy));
+      const now: RefState = { kind: 'index', sha256, listed: await listIndex(repository, copy) };
+      if (isSameRef(now, after)) return null;
+      if (!isSameRef(now, before)) return OTHERS_MOVED;
+      if (!(await isWholeIndex(repository, draft))) return INDEX_GONE;
+      await rename(lock, indexFile);
+      isOurs = false;
+      return null;
+    } catch (error) {
+      if (errorCode(error) === 'EEXIST') return INDEX_LOCKED;
+      if (errorCode(error) === '') throw error;
+      return `it can’t be changed (${errorCode(error)})`;
+    } finally {
+      if (isOurs) await rm(lock, { force: true });
+      await rm(draft, { force: true });
+    }
+  }
+}
+
+const WATCHER = { started: () => undefined, locked: () => undefined };
+
+const IN_PROGRESS_FILES = [
+  'MERGE_HEAD',
+  'CHERRY_PICK_HEAD',
+  'REVERT_HEAD',
+  'BISECT_LOG',
+  'rebase-merge',
+  'rebase-apply',
+  'sequencer',
+];
+
+const refusedBy = (errors: string): string =>
+  `git could not move it: ${errors.split('\n')[0]?.replace(/^(fatal|error): /, '') ?? ''}`;
+
+/** Branches are made before HEAD goes to them, and removed once it has left them. */
+const inOrder = (changes: readonly RefChange[]): readonly RefChange[] => {
+  const rank = ({ path: name, after }: RefChange): number => {
+    if (name === 'index') return 3;
+    if (name === 'HEAD') return 1;
+    return after.kind === 'absent' ? 2 : 0;
+  };
+  return [...changes].sort((one, other) => rank(one) - rank(other));
+};
+
+/** Branches that are checked out in other working trees. */
+const otherBranches = ({ gitFolder, shared }: Repository): ReadonlySet<string> => {
+  const folders = [shared];
+  const worktrees = path.join(shared, 'worktrees');
+  if (existsSync(worktrees))
+    for (const name of readdirSync(worktrees)) folders.push(path.join(worktrees, name));
+  const heads = folders
+    .filter((folder) => folder !== gitFolder)
+    .map((folder) => readSmall(path.join(folder, 'HEAD')));
+  return new Set(heads.flatMap((text) => /^ref:\s*(\S+)/.exec(text)?.[1] ?? []));
+};
+
+const listIndex = async (repository: Repository, indexFile: string): Promise<string> => {
+  const { code, output } = await repository.run(['ls-files', '-s', '-v', '-z'], {
+    ...LISTING,
+    indexFile,
+  });
+  return code === 0 ? hashBytes(output) : '';
+};
+
+/** Whether all its objects are in the repository: git may have pruned them. */
+const isWholeIndex = async (repository: Repository, indexFile: string): Promise<boolean> => {
+  const staged = await repository.run(['ls-files', '-s', '-z'], { ...LISTING, indexFile });
+  if (staged.code !== 0) return false;
+  const blobs = staged.output
+    .toString('latin1')
+    .split('\0')
+    .flatMap((line) => /^(?!160000)\d{6} ([0-9a-f]+) /.exec(line)?.[1] ?? []);
+  const input = blobs.map((blob) => `${blob}\n`).join('');
+  const checked = await repository.run(['cat-file', '--batch-check'], { ...LISTING, input });
+  return checked.code === 0 && !/ missing$/m.test(checked.output.toString('latin1'));
+};
+
+const readRegular = async (file: string): Promise<Buffer | null> => {
+  try {
+    const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      const status = await handle.stat();
+      return status.isFile() && status.size <= FILE_BYTES_MAX ? await handle.readFile() : null;
+    } finally {
+      await handle.close();
+    }
+  } catch {
+    return null; // none yet: nothing was staged
+  }
+};
+
+const writeSynced = async (file: string, bytes: Buffer): Promise<void> => {
+  const handle = await open(file, 'wx', 0o644);
+  try {
+    await handle.writeFile(bytes);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+const isSameFile = async (one: string, other: string): Promise<boolean> => {
+  try {
+    const [first, second] = await Promise.all([lstat(one), lstat(other)]);
+    return first.ino === second.ino && first.dev === second.dev;
+  } catch {
+    return false; // one of them is not there
+  }
+};
