@@ -12,6 +12,7 @@ import {
   CLOSE_STYLES,
   countColumns,
   cutLine,
+  deleteRows,
   ENABLE_INPUT_MODES,
   END_UPDATE,
   ERASE_BELOW,
@@ -143,11 +144,22 @@ const sharedEnd = (from: readonly Safe[], to: readonly Safe[]): number => {
 /** Fewer rows are written again: inserting costs some twenty bytes. */
 const MOVED_MIN = 2;
 
-/** Escapes that insert empty rows before the rows that stay, and the rows that are shown then. */
-const insertBefore = (from: Shown, to: Frame): { readonly text: Safe; readonly from: Shown } => {
-  const added = to.rows.length - from.rows.length;
-  const stay = sharedEnd(from.rows, to.rows);
-  if (added <= 0 || stay < MOVED_MIN) return { text: safe``, from };
+/**
+ * Escapes that insert or delete rows before the rows that stay, and the rows that are shown then.
+ */
+const moveEnd = (
+  from: Shown,
+  to: readonly Safe[],
+): { readonly text: Safe; readonly from: Shown } => {
+  const added = to.length - from.rows.length;
+  const stay = sharedEnd(from.rows, to);
+  if (added === 0 || stay < MOVED_MIN) return { text: safe``, from };
+  if (added < 0) {
+    const at = to.length - stay;
+    const rows = [...from.rows.slice(0, at), ...from.rows.slice(from.rows.length - stay)];
+    const text = safe`${vertical(from.row, at)}${deleteRows(-added)}`;
+    return { text, from: { ...from, rows, row: at, column: NOWHERE } };
+  }
   const last = from.rows.length - 1;
   const at = from.rows.length - stay;
   const text = joinSafe([
@@ -165,12 +177,15 @@ const insertBefore = (from: Shown, to: Frame): { readonly text: Safe; readonly f
  * Escapes that turn `from` into `to`. The cursor only moves within existing rows; line feeds add
  * rows.
  */
-const changeRows = (shown: Shown, to: Frame): { readonly text: Safe; readonly row: number } => {
-  const { text: inserted, from } = insertBefore(shown, to);
-  const moves: Safe[] = [inserted];
+const changeRows = (
+  shown: Shown,
+  to: readonly Safe[],
+): { readonly text: Safe; readonly row: number } => {
+  const { text: moved, from } = moveEnd(shown, to);
+  const moves: Safe[] = [moved];
   let at = from.row;
   let last = Math.max(0, from.rows.length - 1);
-  to.rows.forEach((row, index) => {
+  to.forEach((row, index) => {
     if (from.rows[index] === row && index < from.rows.length) return;
     if (index > last) {
       moves.push(vertical(at, last), NEXT_ROW.repeat(index - last));
@@ -179,10 +194,10 @@ const changeRows = (shown: Shown, to: Frame): { readonly text: Safe; readonly ro
     moves.push(ERASE_ROW, closed(row));
     at = index;
   });
-  if (from.rows.length > to.rows.length) {
+  if (from.rows.length > to.length) {
     // If all rows are gone the cursor stays in the first one.
-    moves.push(vertical(at, to.rows.length), ERASE_BELOW);
-    at = to.rows.length;
+    moves.push(vertical(at, to.length), ERASE_BELOW);
+    at = to.length;
   }
   return { text: joinSafe(moves), row: at };
 };
@@ -195,6 +210,10 @@ const alreadyShown = (lines: readonly Safe[], rows: readonly Safe[]): number => 
   const first = lines.findIndex((line, index) => line !== rows[index]);
   return first < 0 ? lines.length : first;
 };
+
+/** Whether a printed line takes one row of the screen. */
+const fitsRow = (line: Safe, columns: number): boolean =>
+  !line.includes('\t') && countColumns(line) < columns;
 
 class DrawnArea implements LiveArea {
   readonly #options: LiveAreaOptions;
@@ -236,8 +255,10 @@ class DrawnArea implements LiveArea {
     this.#cancelTimer = null;
     const size = this.#options.size();
     const moved = this.#followWindow(size);
-    const printed = this.#printLines();
-    const change = joinSafe([moved, printed, this.#drawRows(size)]);
+    const next = typeof this.#frame === 'function' ? this.#frame() : this.#frame;
+    const frame = fit(next, Math.max(1, size.rows - 1));
+    const { text: printed, above } = this.#printLines(size, frame);
+    const change = joinSafe([moved, printed, this.#drawRows(size, frame, above)]);
     if (change === '') return;
     this.#drawnAt = this.#options.clock.now();
     this.#options.write(safe`${BEGIN_UPDATE}${change}${END_UPDATE}`);
@@ -256,22 +277,31 @@ class DrawnArea implements LiveArea {
     return safe`${vertical(up, 0)}${ERASE_BELOW}`;
   }
 
-  #printLines(): Safe {
-    if (this.#lines.length === 0) return safe``;
+  /**
+   * `above`: lines that are drawn together with the frame, so that rows that both frames have stay.
+   */
+  #printLines(size: Size, frame: Frame): { readonly text: Safe; readonly above: readonly Safe[] } {
+    if (this.#lines.length === 0) return { text: safe``, above: [] };
     const shownLines = alreadyShown(this.#lines, this.#shown.rows);
     const rest = this.#lines.slice(shownLines);
     this.#lines = [];
-    const room = this.#makeRoom(shownLines, rest.length === 0);
-    return joinSafe([room, ...rest.map((line) => safe`${closed(line)}${NEXT_ROW}`)]);
+    const isKept =
+      frame.rows.length > 0 &&
+      rest.length + frame.rows.length < size.rows &&
+      rest.every((line) => fitsRow(line, size.columns));
+    const room = this.#makeRoom(shownLines, isKept || rest.length === 0);
+    if (isKept && this.#shown.rows.length > 0) return { text: room, above: rest };
+    const printed = rest.map((line) => safe`${closed(line)}${NEXT_ROW}`);
+    return { text: joinSafe([room, ...printed]), above: [] };
   }
 
   /**
    * Moves to the row of the first new line. Rows that are already right become scroll-back
    * unchanged.
    */
-  #makeRoom(shownLines: number, all: boolean): Safe {
+  #makeRoom(shownLines: number, isKept: boolean): Safe {
     const { rows, row } = this.#shown;
-    if (all && shownLines < rows.length) {
+    if (isKept && shownLines < rows.length) {
       this.#shown = { ...this.#shown, rows: rows.slice(shownLines), row: row - shownLines };
       return safe``;
     }
@@ -282,24 +312,21 @@ class DrawnArea implements LiveArea {
       : safe`${vertical(row, rows.length - 1)}${NEXT_ROW}`;
   }
 
-  #drawRows(size: Size): Safe {
+  #drawRows(size: Size, frame: Frame, above: readonly Safe[]): Safe {
     const before = this.#shown;
-    const next = typeof this.#frame === 'function' ? this.#frame() : this.#frame;
-    const frame = fit(next, Math.max(1, size.rows - 1));
-    const { text, row } = changeRows(before, frame);
+    const change = changeRows(before, [...above, ...frame.rows]);
+    const row = change.row - above.length;
     const hidden = frame.cursor === null && frame.rows.length > 0;
-    const cursor = frame.cursor ?? { row, column: NOWHERE };
-    const moves = text !== '' || row !== cursor.row || cursor.column !== before.column;
+    const cursor = frame.cursor ?? { row: Math.max(0, row), column: NOWHERE };
+    const moves = change.text !== '' || row !== cursor.row || cursor.column !== before.column;
     const right = cursor.column > 0 ? moveRight(cursor.column) : safe``;
-    const move =
-      moves && frame.cursor !== null
-        ? safe`${vertical(row, cursor.row)}${ROW_START}${right}`
-        : safe``;
+    const start = frame.cursor === null ? safe`` : safe`${ROW_START}${right}`;
+    const move = moves ? safe`${vertical(row, cursor.row)}${start}` : safe``;
     const visible = hidden ? HIDE_CURSOR : SHOW_CURSOR;
-    const change = hidden === before.hidden ? safe`` : visible;
+    const shows = hidden === before.hidden ? safe`` : visible;
     this.#shown = { rows: frame.rows, ...cursor, hidden, size };
-    const rows = text === '' ? text : safe`${WRAP_OFF}${text}${WRAP_ON}`;
-    return joinSafe([rows, move, change]);
+    const rows = change.text === '' ? safe`` : safe`${WRAP_OFF}${change.text}${WRAP_ON}`;
+    return joinSafe([rows, move, shows]);
   }
 }
 

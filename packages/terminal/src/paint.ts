@@ -349,6 +349,8 @@ export const ERASE_BELOW = safe`\r\u001b[J`;
 
 /** Inserts empty rows at the cursor's row. The rows below move down. */
 export const insertRows = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}L`;
+/** Deletes rows from the cursor's row on. The rows below move up. */
+export const deleteRows = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}M`;
 export const moveUp = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}A`;
 export const moveDown = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}B`;
 export const moveRight = (columns: number): Safe => safe`\u001b[${Math.trunc(columns)}C`;
