@@ -85,8 +85,16 @@ const measureParts = (parts: readonly Part[]): number =>
   countColumns(joinSafe([INDENT, ...parts.map(({ text }) => safe`${SEPARATOR}${text}`)])) -
   (parts.length === 0 ? 0 : SEPARATOR.length);
 
+/** Whether the row names the key that changes the preset: only where that key does so. */
+type PresetKey = 'named' | 'notNamed';
+
 /** One row of at most `columns`: preset, sandbox, model, effort, money, share of the context. */
-export const settingsRow = (state: State, look: Look, columns: number): Safe => {
+export const settingsRow = (
+  state: State,
+  look: Look,
+  columns: number,
+  key: PresetKey = 'named',
+): Safe => {
   let parts = settingsParts(state);
   if (measureParts(parts) > columns)
     parts = parts.map((part) => ({ ...part, text: part.short ?? part.text }));
@@ -96,18 +104,23 @@ export const settingsRow = (state: State, look: Look, columns: number): Safe => 
   }
   const [first] = parts;
   const hint = safe` (Shift+Tab)`;
+  const isNamed = key === 'named' && state.session.settings.preset !== 'full';
   const hasRoom = measureParts(parts) + hint.length <= columns && first?.rank === 0;
   const painted = parts.map(({ text, style }, index) => {
     const shown = paint(look, style, text);
     if (index > 0) return safe`${paint(look, 'dim', SEPARATOR)}${shown}`;
-    return hasRoom ? safe`${shown}${paint(look, 'dim', hint)}` : shown;
+    return hasRoom && isNamed ? safe`${shown}${paint(look, 'dim', hint)}` : shown;
   });
   return cutLine(joinSafe([INDENT, ...painted]), columns);
 };
 
 /** The row of settings, if the window is high enough for it. */
-export const settingsRows = (state: State, look: Look, { columns, rows }: Size): readonly Safe[] =>
-  rows < SETTINGS_ROWS ? [] : [settingsRow(state, look, columns - 1)];
+export const settingsRows = (
+  state: State,
+  look: Look,
+  { columns, rows }: Size,
+  key: PresetKey = 'named',
+): readonly Safe[] => (rows < SETTINGS_ROWS ? [] : [settingsRow(state, look, columns - 1, key)]);
 
 const KEY_CARD: readonly (readonly [key: string, meaning: string])[] = [
   ['Enter', 'send; while it works: with the next step'],

@@ -123,6 +123,16 @@ for (const [columns, then] of settingsTable) {
   });
 }
 
+test('the key that changes the preset is named only where it does so', () => {
+  const full: State = {
+    ...set,
+    session: { ...set.session, settings: { ...careful, preset: 'full' } },
+  };
+  assert.match(settingsRow(set, look, 110), /Shift\+Tab/);
+  assert.doesNotMatch(settingsRow(set, look, 110, 'notNamed'), /Shift\+Tab/);
+  assert.match(settingsRow(full, look, 110), /^ {2}full · /);
+});
+
 test('the settings fit any window, and the preset stays longest', () => {
   for (let columns = 3; columns <= 130; columns++)
     assert.ok(countColumns(settingsRow(set, look, columns)) <= columns);

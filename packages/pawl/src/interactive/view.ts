@@ -404,7 +404,8 @@ export class InteractiveView {
     const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];
     if (this.#picking === null && this.#questions.current !== null) {
       const line = this.#questions.takesKeys ? null : this.#line(columns);
-      const last = settingsRows(this.#state, this.#look, this.#window());
+      const key = this.#questions.takesKeys ? 'notNamed' : 'named';
+      const last = settingsRows(this.#state, this.#look, this.#window(), key);
       return questionFrame(this.#questions, this.#look, this.#window(), above, line, last);
     }
     const below = this.#below(columns);
