@@ -300,7 +300,7 @@ test('the watch: a look before a call that takes too long or fails is told, once
   const place = await makeRepository(t);
   const script =
     'case "$*" in *status*) [ -e ROOT/hang ] && exec sleep 1000;; esac; exec REAL "$@"';
-  const session = makeSession(place, { environment: await wrapGit(place, script), beforeMs: 300 });
+  const session = makeSession(place, { environment: await wrapGit(place, script), beforeMs: 5_000 });
   const report = async (deed: Deed) => {
     const calls = await session.batch([deed]);
     await place.shell('rm -f ../hang');
@@ -311,7 +311,7 @@ test('the watch: a look before a call that takes too long or fails is told, once
   const late = await report({ command: 'echo y > new; git commit -q --allow-empty -m other' });
   assert.match(
     late.warning,
-    /could not be read before a call: it took longer than 0\.3 s\. Changes made/,
+    /could not be read before a call: it took longer than 5 s\. Changes made/,
   );
   assert.match(late.note, /^\[git\] Since the last check, by an unknown author: main went on from/);
   assert.deepEqual(late.changedFiles, []);
