@@ -77,7 +77,6 @@ const openStage = () => {
     stopUserCommand: () => false,
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => undefined,
-    nextPreset: () => undefined,
     rewind: () => undefined,
     suspend: () => undefined,
     end: () => undefined,

@@ -24,7 +24,6 @@ const wishes: ViewHandlers = {
   answer: nothing,
   runCommand: nothing,
   pastePicture: nothing,
-  nextPreset: () => undefined,
   rewind: nothing,
   suspend: nothing,
   end: nothing,
