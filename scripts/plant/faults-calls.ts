@@ -89,7 +89,7 @@ export const faultsInCalls: readonly Fault[] = [
     file: 'packages/agent/src/machine/moves/retry.ts',
     edits: [
       {
-        from: "nextId(countUsage(state.session, event.requestId, event.usage), 'timer')",
+        from: "nextId(countFailure(state.session, event), 'timer')",
         to: "nextId(state.session, 'timer')",
       },
     ],

@@ -300,7 +300,10 @@ test('the watch: a look before a call that takes too long or fails is told, once
   const place = await makeRepository(t);
   const script =
     'case "$*" in *status*) [ -e ROOT/hang ] && exec sleep 1000;; esac; exec REAL "$@"';
-  const session = makeSession(place, { environment: await wrapGit(place, script), beforeMs: 5_000 });
+  const session = makeSession(place, {
+    environment: await wrapGit(place, script),
+    beforeMs: 5_000,
+  });
   const report = async (deed: Deed) => {
     const calls = await session.batch([deed]);
     await place.shell('rm -f ../hang');
