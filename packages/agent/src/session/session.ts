@@ -304,7 +304,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const [done] = await Promise.all([rewound, submitted]);
     if (done === null) return report;
     const stays = new Set(done.left.map(({ path }) => path));
-    const refs = report.refs.filter(({ name }) => !stays.has(name));
+    // '.': the restore failed as a whole
+    const refs = stays.has('.') ? [] : report.refs.filter(({ name }) => !stays.has(name));
     return reportRewind(to, report.messages, { ...done, refs });
   }
 

@@ -69,7 +69,7 @@ const open = async (
   const onApproval = (): 'allow' => 'allow';
   const options = { preset: 'auto', sandbox: 'workspace', onApproval } as const;
   const session = await agent.open({ workspace, ...options });
-  context.after(() => session.close().catch(() => undefined)); // a test may have ended it
+  context.after(() => session.close().catch(() => undefined)); // its folder is gone by then
   return { session, workspace };
 };
 

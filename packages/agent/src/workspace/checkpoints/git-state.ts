@@ -389,7 +389,7 @@ const readRegular = async (file: string): Promise<Buffer | null> => {
       await handle.close();
     }
   } catch {
-    return null; // none yet: nothing was staged
+    return null; // there is none, or it can't be read: nothing to go back to
   }
 };
 
