@@ -375,7 +375,8 @@ type SeenStep = {
 
 /**
  * When the provider may have forgotten the conversation, so that the next request is dear. A timer
- * runs only until then, and only at rest.
+ * runs only until then, and only at rest. It is no timer of the clock, which would hold its time
+ * steady: a computer that sleeps makes a pause, too.
  */
 export class CacheWatch {
   readonly #session: Pick<Session, 'model'>;
