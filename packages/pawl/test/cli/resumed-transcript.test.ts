@@ -20,7 +20,7 @@ const stepOf = (
   turn: number,
   seq: number,
   turnBefore = turn,
-  type: Event['type'] = seq === 1 ? 'Start' : 'PromptForInput',
+  type: Event['type'] = seq === 1 ? 'Start' : 'RetryNow',
 ): JournalStep =>
   ({
     before: stateIn(turnBefore),
