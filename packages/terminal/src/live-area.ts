@@ -4,8 +4,7 @@
  */
 
 import type { HookPhase } from '@pawl/agent/machine/action';
-import type { Settings } from '@pawl/agent/machine/settings';
-import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import type { State } from '@pawl/agent/machine/state';
 import { totalTokens } from '@pawl/agent/machine/usage';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
 import {
@@ -13,14 +12,15 @@ import {
   CLOSE_STYLES,
   countColumns,
   cutLine,
+  deleteRows,
   ENABLE_INPUT_MODES,
   END_UPDATE,
   ERASE_BELOW,
   ERASE_ROW,
-  formatCost,
   formatSeconds,
   formatTokens,
   HIDE_CURSOR,
+  insertRows,
   moveDown,
   moveRight,
   moveUp,
@@ -44,7 +44,7 @@ import { writeWindow } from './write.js';
  *    cleared; only the rows from the area's first row to the end of the screen are erased.
  * 2. Each change is one write, in one synchronized update, with only the rows that differ. No
  *    difference, no write.
- * 3. At most one write per FRAME_MS. The last frame is always drawn.
+ * 3. At most one write per FRAME_MS, besides one for each key. The last frame is always drawn.
  * 4. The area is lower than the screen, since rows outside of the screen can't be erased. Rows at
  *    its top are left out, never the rows around the cursor.
  * 5. Each row of the area takes one row of the screen, even if the terminal counts the width of a
@@ -54,13 +54,16 @@ export type LiveArea = {
   /** Prints whole lines above the area. */
   print(text: Safe): void;
   /** A function is called only when the frame is drawn, so frames that are skipped cost nothing. */
-  draw(frame: Frame | (() => Frame)): void;
+  draw(frame: Frame | (() => Frame), when?: DrawTime): void;
   /**
    * Prints all pending lines and removes the area. The cursor is left at the start of an empty
    * line.
    */
   clear(): void;
 };
+
+/** `now` is for keys: a typed character must not wait for the next frame. */
+type DrawTime = 'now' | 'nextFrame';
 
 type Size = { readonly columns: number; readonly rows: number };
 
@@ -131,15 +134,58 @@ const rowsAboveCursor = (
   return above + (reflow === 'all' ? Math.max(0, Math.floor(column / columns)) : 0);
 };
 
+/** Rows at the end that both frames have. Rows below an inserted one are not written again. */
+const sharedEnd = (from: readonly Safe[], to: readonly Safe[]): number => {
+  let count = 0;
+  while (count < from.length && from.at(-1 - count) === to.at(-1 - count)) count += 1;
+  return count;
+};
+
+/** Fewer rows are written again: inserting costs some twenty bytes. */
+const MOVED_MIN = 2;
+
+/**
+ * Escapes that insert or delete rows before the rows that stay, and the rows that are shown then.
+ */
+const moveEnd = (
+  from: Shown,
+  to: readonly Safe[],
+): { readonly text: Safe; readonly from: Shown } => {
+  const added = to.length - from.rows.length;
+  const stay = sharedEnd(from.rows, to);
+  if (added === 0 || stay < MOVED_MIN) return { text: safe``, from };
+  if (added < 0) {
+    const at = to.length - stay;
+    const rows = [...from.rows.slice(0, at), ...from.rows.slice(from.rows.length - stay)];
+    const text = safe`${vertical(from.row, at)}${deleteRows(-added)}`;
+    return { text, from: { ...from, rows, row: at, column: NOWHERE } };
+  }
+  const last = from.rows.length - 1;
+  const at = from.rows.length - stay;
+  const text = joinSafe([
+    vertical(from.row, last),
+    NEXT_ROW.repeat(added),
+    vertical(last + added, at),
+    insertRows(added),
+  ]);
+  const blank = Array.from({ length: added }, () => safe``);
+  const rows = [...from.rows.slice(0, at), ...blank, ...from.rows.slice(at)];
+  return { text, from: { ...from, rows, row: at, column: NOWHERE } };
+};
+
 /**
  * Escapes that turn `from` into `to`. The cursor only moves within existing rows; line feeds add
  * rows.
  */
-const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row: number } => {
-  const moves: Safe[] = [];
+const changeRows = (
+  shown: Shown,
+  to: readonly Safe[],
+): { readonly text: Safe; readonly row: number } => {
+  const { text: moved, from } = moveEnd(shown, to);
+  const moves: Safe[] = [moved];
   let at = from.row;
   let last = Math.max(0, from.rows.length - 1);
-  to.rows.forEach((row, index) => {
+  to.forEach((row, index) => {
     if (from.rows[index] === row && index < from.rows.length) return;
     if (index > last) {
       moves.push(vertical(at, last), NEXT_ROW.repeat(index - last));
@@ -148,10 +194,10 @@ const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row
     moves.push(ERASE_ROW, closed(row));
     at = index;
   });
-  if (from.rows.length > to.rows.length) {
+  if (from.rows.length > to.length) {
     // If all rows are gone the cursor stays in the first one.
-    moves.push(vertical(at, to.rows.length), ERASE_BELOW);
-    at = to.rows.length;
+    moves.push(vertical(at, to.length), ERASE_BELOW);
+    at = to.length;
   }
   return { text: joinSafe(moves), row: at };
 };
@@ -164,6 +210,10 @@ const alreadyShown = (lines: readonly Safe[], rows: readonly Safe[]): number => 
   const first = lines.findIndex((line, index) => line !== rows[index]);
   return first < 0 ? lines.length : first;
 };
+
+/** Whether a printed line takes one row of the screen. */
+const fitsRow = (line: Safe, columns: number): boolean =>
+  !line.includes('\t') && countColumns(line) < columns;
 
 class DrawnArea implements LiveArea {
   readonly #options: LiveAreaOptions;
@@ -183,9 +233,9 @@ class DrawnArea implements LiveArea {
     this.#soon(); // a frame drawn in the same tick writes them too
   }
 
-  draw(frame: Frame | (() => Frame)): void {
+  draw(frame: Frame | (() => Frame), when: DrawTime = 'nextFrame'): void {
     this.#frame = frame;
-    if (this.#options.clock.now() - this.#drawnAt >= FRAME_MS) this.#flush();
+    if (when === 'now' || this.#options.clock.now() - this.#drawnAt >= FRAME_MS) this.#flush();
     else this.#soon();
   }
 
@@ -205,8 +255,10 @@ class DrawnArea implements LiveArea {
     this.#cancelTimer = null;
     const size = this.#options.size();
     const moved = this.#followWindow(size);
-    const printed = this.#printLines();
-    const change = joinSafe([moved, printed, this.#drawRows(size)]);
+    const next = typeof this.#frame === 'function' ? this.#frame() : this.#frame;
+    const frame = fit(next, Math.max(1, size.rows - 1));
+    const { text: printed, above } = this.#printLines(size, frame);
+    const change = joinSafe([moved, printed, this.#drawRows(size, frame, above)]);
     if (change === '') return;
     this.#drawnAt = this.#options.clock.now();
     this.#options.write(safe`${BEGIN_UPDATE}${change}${END_UPDATE}`);
@@ -225,22 +277,31 @@ class DrawnArea implements LiveArea {
     return safe`${vertical(up, 0)}${ERASE_BELOW}`;
   }
 
-  #printLines(): Safe {
-    if (this.#lines.length === 0) return safe``;
+  /**
+   * `above`: lines that are drawn together with the frame, so that rows that both frames have stay.
+   */
+  #printLines(size: Size, frame: Frame): { readonly text: Safe; readonly above: readonly Safe[] } {
+    if (this.#lines.length === 0) return { text: safe``, above: [] };
     const shownLines = alreadyShown(this.#lines, this.#shown.rows);
     const rest = this.#lines.slice(shownLines);
     this.#lines = [];
-    const room = this.#makeRoom(shownLines, rest.length === 0);
-    return joinSafe([room, ...rest.map((line) => safe`${closed(line)}${NEXT_ROW}`)]);
+    const isKept =
+      frame.rows.length > 0 &&
+      rest.length + frame.rows.length < size.rows &&
+      rest.every((line) => fitsRow(line, size.columns));
+    const room = this.#makeRoom(shownLines, isKept || rest.length === 0);
+    if (isKept && this.#shown.rows.length > 0) return { text: room, above: rest };
+    const printed = rest.map((line) => safe`${closed(line)}${NEXT_ROW}`);
+    return { text: joinSafe([room, ...printed]), above: [] };
   }
 
   /**
    * Moves to the row of the first new line. Rows that are already right become scroll-back
    * unchanged.
    */
-  #makeRoom(shownLines: number, all: boolean): Safe {
+  #makeRoom(shownLines: number, isKept: boolean): Safe {
     const { rows, row } = this.#shown;
-    if (all && shownLines < rows.length) {
+    if (isKept && shownLines < rows.length) {
       this.#shown = { ...this.#shown, rows: rows.slice(shownLines), row: row - shownLines };
       return safe``;
     }
@@ -251,24 +312,21 @@ class DrawnArea implements LiveArea {
       : safe`${vertical(row, rows.length - 1)}${NEXT_ROW}`;
   }
 
-  #drawRows(size: Size): Safe {
+  #drawRows(size: Size, frame: Frame, above: readonly Safe[]): Safe {
     const before = this.#shown;
-    const next = typeof this.#frame === 'function' ? this.#frame() : this.#frame;
-    const frame = fit(next, Math.max(1, size.rows - 1));
-    const { text, row } = changeRows(before, frame);
+    const change = changeRows(before, [...above, ...frame.rows]);
+    const row = change.row - above.length;
     const hidden = frame.cursor === null && frame.rows.length > 0;
-    const cursor = frame.cursor ?? { row, column: NOWHERE };
-    const moves = text !== '' || row !== cursor.row || cursor.column !== before.column;
+    const cursor = frame.cursor ?? { row: Math.max(0, row), column: NOWHERE };
+    const moves = change.text !== '' || row !== cursor.row || cursor.column !== before.column;
     const right = cursor.column > 0 ? moveRight(cursor.column) : safe``;
-    const move =
-      moves && frame.cursor !== null
-        ? safe`${vertical(row, cursor.row)}${ROW_START}${right}`
-        : safe``;
+    const start = frame.cursor === null ? safe`` : safe`${ROW_START}${right}`;
+    const move = moves ? safe`${vertical(row, cursor.row)}${start}` : safe``;
     const visible = hidden ? HIDE_CURSOR : SHOW_CURSOR;
-    const change = hidden === before.hidden ? safe`` : visible;
+    const shows = hidden === before.hidden ? safe`` : visible;
     this.#shown = { rows: frame.rows, ...cursor, hidden, size };
-    const rows = text === '' ? text : safe`${WRAP_OFF}${text}${WRAP_ON}`;
-    return joinSafe([rows, move, change]);
+    const rows = change.text === '' ? safe`` : safe`${WRAP_OFF}${change.text}${WRAP_ON}`;
+    return joinSafe([rows, move, shows]);
   }
 }
 
@@ -432,18 +490,6 @@ const spinnerAt = (now: number): Safe => {
   return SPINNER.slice(index, index + 1);
 };
 
-const costText = (state: State): Safe => {
-  const { usd } = state.session.settings.limits;
-  return usd !== 'unlimited'
-    ? safe`${formatCost(knownCostUsd(state))} of $${makeSafe(usd.toFixed(2))}`
-    : formatCost(knownCostUsd(state));
-};
-
-const contextText = ({ session }: State): Safe => {
-  const share = session.contextTokens / Math.max(1, session.settings.windowTokens);
-  return safe`${Math.round(100 * share)}% of context`;
-};
-
 /** Characters per token: a rough mean for English and code. */
 const SIGNS_A_TOKEN = 4;
 
@@ -465,13 +511,7 @@ const keysText = (state: State, typing: boolean): Safe => {
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'error') return safe``;
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget')
     return safe`/budget raises it`;
-  return typing || isBusy(state) ? safe`` : safe`/help`;
-};
-
-/** Shown only if commands run without a sandbox. */
-const sandboxText = (sandbox: Settings['sandbox']): Safe => {
-  if (sandbox === 'missing') return safe`no sandbox`;
-  return sandbox === 'off' ? safe`sandbox off` : safe``;
+  return typing || isBusy(state) ? safe`` : safe`? for keys`;
 };
 
 const QUEUED_COLUMNS = 24;
@@ -505,7 +545,7 @@ const statusParts = (
   now: number,
   { streamed, typing, servers = [] }: StatusInput,
 ): readonly Part[] => {
-  const { queue, turn, settings } = state.session;
+  const { queue, turn } = state.session;
   const [first] = queue;
   return [
     { text: servers.length > 0 ? serversText(servers) : stateText(state, now), rank: 0 },
@@ -516,12 +556,8 @@ const statusParts = (
       rank: 5,
       before: safe`: `,
     },
-    { text: sandboxText(settings.sandbox), rank: 1.5 },
-    { text: makeSafe(settings.model), rank: 8 },
-    { text: tokensText(state, streamed), rank: 6 },
-    { text: costText(state), rank: 3 },
-    { text: contextText(state), rank: 4 },
-    { text: keysText(state, typing), rank: 7 },
+    { text: tokensText(state, streamed), rank: 4 },
+    { text: keysText(state, typing), rank: 3 },
   ].filter((part) => part.text !== '');
 };
 
@@ -532,7 +568,7 @@ const joined = (parts: readonly Part[]): Safe =>
     ),
   );
 
-/** One row of at most `columns`: state, time of the turn, queue, model, tokens, cost, context. */
+/** One row of at most `columns`: state, time of the turn, queue, tokens, keys. */
 export const statusRow = (
   state: State,
   columns: number,

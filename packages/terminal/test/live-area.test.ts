@@ -62,6 +62,23 @@ test('rows that do not differ are not written, and nothing is written where none
   assert.equal(screen.writes().length, 2);
 });
 
+test('rows below what is printed or left out move, and are not written again', async () => {
+  const { screen, area, pass } = stage(40, 10);
+  const below = ['> x', 'an edge', 'settings'];
+  const draw = (...rows: readonly string[]): void => {
+    area.draw({ rows: [...rows, ...below], cursor: { row: rows.length, column: 3 } });
+    pass();
+  };
+  draw('a tail', 'status');
+  area.print('a finished line\nanother');
+  draw('status');
+  draw('a tail', 'of two', 'status');
+  draw('status');
+  assert.equal(screen.writes().join('').split('an edge').length, 2);
+  assert.equal(await screen.text(), ['a finished line', 'another', 'status', ...below].join('\n'));
+  assert.deepEqual(await screen.cursor(), { row: 3, column: 3 });
+});
+
 test('rows that become scroll-back as they stand are not written again', async () => {
   const { screen, area, pass } = stage(40, 10);
   area.draw(frame('a block that', 'is finished', 'status', '> '));

@@ -13,7 +13,7 @@ export type Window = {
   line(): Promise<string>;
   /** Waits until the screen, scroll-back included, shows it. */
   sees(wanted: string | RegExp): Promise<void>;
-  /** Waits until the line, with all below it, is this. */
+  /** Waits until the text in the input line is this. */
   seesLine(wanted: string | RegExp): Promise<void>;
   /** Everything that was written, with the escapes. */
   raw(): string;
@@ -62,7 +62,9 @@ export const openWindow = (
   });
   const line = async (): Promise<string> => {
     const lines = (await screen.text()).split('\n');
-    return lines.slice(lines.findLastIndex((each) => /^[>?↑]/.test(each))).join('\n');
+    const rows = lines.slice(lines.findLastIndex((each) => /^[>?↑]/.test(each)));
+    const edge = rows.findIndex((each) => each.startsWith('─'));
+    return rows.slice(0, edge < 0 ? rows.length : edge).join('\n');
   };
   const fits = (text: string, wanted: string | RegExp): boolean =>
     typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text);
