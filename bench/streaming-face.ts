@@ -3,8 +3,12 @@ import { initialState, step } from '../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../packages/agent/src/machine/settings.js';
 import type { Stepped } from '../packages/agent/src/ports/session.js';
 import { fakeClock } from '../packages/pawl/src/testing.js';
-import { inputBox, settingsRows } from '../packages/terminal/src/input-box.js';
-import { createLiveArea, statusRow } from '../packages/terminal/src/live-area.js';
+import {
+  createLiveArea,
+  inputBox,
+  settingsRows,
+  statusRow,
+} from '../packages/terminal/src/live-area.js';
 import { loadMarkdown } from '../packages/terminal/src/markdown.js';
 import { wrapText } from '../packages/terminal/src/paint.js';
 import { makeSafe, safe } from '../packages/terminal/src/safe-text.js';

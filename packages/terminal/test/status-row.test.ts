@@ -3,8 +3,15 @@ import { test } from 'node:test';
 import { initialState } from '@pawl/agent/machine/machine';
 import { defaultSettings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
-import { inputBox, keyCard, settingsRow, settingsRows } from '../src/input-box.js';
-import { isMoving, SPINNER_MS, statusRow } from '../src/live-area.js';
+import {
+  inputBox,
+  isMoving,
+  keyCard,
+  SPINNER_MS,
+  settingsRow,
+  settingsRows,
+  statusRow,
+} from '../src/live-area.js';
 import { countColumns } from '../src/paint.js';
 import { safe } from '../src/safe-text.js';
 

@@ -6,8 +6,12 @@ import type { State } from '../../../packages/agent/src/machine/state.js';
 import type { JudgedCall } from '../../../packages/agent/src/policy/judged-call.js';
 import type { Stepped } from '../../../packages/agent/src/ports/session.js';
 import { fakeClock } from '../../../packages/pawl/src/testing.js';
-import { inputBox, settingsRows } from '../../../packages/terminal/src/input-box.js';
-import { createLiveArea, statusRow } from '../../../packages/terminal/src/live-area.js';
+import {
+  createLiveArea,
+  inputBox,
+  settingsRows,
+  statusRow,
+} from '../../../packages/terminal/src/live-area.js';
 import type { Look } from '../../../packages/terminal/src/paint.js';
 import { makeSafe, safe } from '../../../packages/terminal/src/safe-text.js';
 import { Transcript } from '../../../packages/terminal/src/transcript.js';
@@ -41,7 +45,7 @@ export const createStage = (options: StageOptions) => {
     write: screen.write,
     size: screen.size,
     clock,
-    reflow: 'aboveCursor',
+    reflow: 'byXterm',
   });
   const look: Look = {
     colour: 'no',

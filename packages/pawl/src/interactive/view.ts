@@ -22,9 +22,17 @@ import type { ApprovalScope, Grant } from '@pawl/agent/policy/grants';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { type Choice, openPicker, type Picker, pick, pickerFrame } from '@pawl/terminal/choices';
 import type { Composer, ComposerResult } from '@pawl/terminal/composer';
-import { inputBox, keyCard, settingsRows, withPlaceholder } from '@pawl/terminal/input-box';
 import type { Key, Pressed } from '@pawl/terminal/keys';
-import { type Frame, isBusy, type LiveArea, statusRow } from '@pawl/terminal/live-area';
+import {
+  type Frame,
+  inputBox,
+  isBusy,
+  keyCard,
+  type LiveArea,
+  settingsRows,
+  statusRow,
+  withPlaceholder,
+} from '@pawl/terminal/live-area';
 import {
   harmless,
   indentWords,

@@ -32,6 +32,9 @@ export type WindowOptions = {
 
 const LIMIT_MS = 60_000;
 
+/** An empty line of an empty session shows an example of what to type. */
+const EMPTY_LINE = '> Give a task, for example: find out why the tests fail and repair it';
+
 export const openWindow = (
   context: TestContext,
   place: Place,
@@ -44,7 +47,13 @@ export const openWindow = (
     cols: columns,
     rows,
     cwd: place.workspace,
-    env: { ...place.environment, TERM: 'xterm-256color', ...environment },
+    // the emulator rewraps as the terminal of VS Code does
+    env: {
+      ...place.environment,
+      TERM: 'xterm-256color',
+      TERM_PROGRAM: 'vscode',
+      ...environment,
+    },
   });
   let living = true;
   child.onData((text) => screen.write(text));
@@ -64,7 +73,8 @@ export const openWindow = (
     const lines = (await screen.text()).split('\n');
     const rows = lines.slice(lines.findLastIndex((each) => /^[>?↑]/.test(each)));
     const edge = rows.findIndex((each) => each.startsWith('─'));
-    return rows.slice(0, edge < 0 ? rows.length : edge).join('\n');
+    const shown = rows.slice(0, edge < 0 ? rows.length : edge).join('\n');
+    return shown === EMPTY_LINE ? '>' : shown;
   };
   const fits = (text: string, wanted: string | RegExp): boolean =>
     typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text);
