@@ -530,6 +530,12 @@ const spinnerAt = (now: number): Safe => {
   return SPINNER.slice(index, index + 1);
 };
 
+/** Less than a cent is not worth a word. */
+const COLD_USD_MIN = 0.01;
+
+const coldText = (usd: number | null): Safe =>
+  usd === null || usd < COLD_USD_MIN ? safe`` : safe`cache may be cold: about ${formatCost(usd)}`;
+
 /** Characters per token: a rough mean for English and code. */
 const SIGNS_A_TOKEN = 4;
 
@@ -566,12 +572,14 @@ type Part = {
 
 /**
  * `streamed`: UTF-16 units of the running reply. `typing`: whether the input line has text.
- * `servers`: MCP servers that the request waits for.
+ * `servers`: MCP servers that the request waits for. `coldUsd`: what reading the conversation anew
+ * would cost, once the provider may have forgotten it.
  */
 type StatusInput = {
   readonly streamed: number;
   readonly typing: boolean;
   readonly servers?: readonly string[];
+  readonly coldUsd?: number | null;
 };
 
 const NOTHING_SEEN: StatusInput = { streamed: 0, typing: false };
@@ -583,7 +591,7 @@ const serversText = (servers: readonly string[]): Safe =>
 const statusParts = (
   state: State,
   now: number,
-  { streamed, typing, servers = [] }: StatusInput,
+  { streamed, typing, servers = [], coldUsd = null }: StatusInput,
 ): readonly Part[] => {
   const { queue, turn } = state.session;
   const [first] = queue;
@@ -597,6 +605,7 @@ const statusParts = (
       before: safe`: `,
     },
     { text: tokensText(state, streamed), rank: 4 },
+    { text: coldText(coldUsd), rank: 2.5 },
     { text: keysText(state, typing), rank: 3 },
   ].filter((part) => part.text !== '');
 };

@@ -46,6 +46,15 @@ const calling: State = {
   call: { mode: 'open' },
 };
 
+test('the status names the price of a pause from a cent on', () => {
+  const shown = (coldUsd: number | null, columns = 140): string =>
+    statusRow(ready, columns, START, { streamed: 0, typing: false, coldUsd });
+  assert.match(shown(0.41), / · cache may be cold: about \$0\.41 · /);
+  assert.match(shown(0.41, 70), / · cache may be cold: about \$0\.41/);
+  assert.doesNotMatch(shown(0.009), /cache/);
+  assert.doesNotMatch(shown(null), /cache/);
+});
+
 const rows: readonly (readonly [State, number, string])[] = [
   [ready, 100, 'ready · 12.8k tokens · ? for keys'],
   [ready, 30, 'ready · ? for keys'],
