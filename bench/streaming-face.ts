@@ -3,7 +3,12 @@ import { initialState, step } from '../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../packages/agent/src/machine/settings.js';
 import type { Stepped } from '../packages/agent/src/ports/session.js';
 import { fakeClock } from '../packages/pawl/src/testing.js';
-import { createLiveArea, statusRow } from '../packages/terminal/src/live-area.js';
+import {
+  createLiveArea,
+  inputBox,
+  settingsRows,
+  statusRow,
+} from '../packages/terminal/src/live-area.js';
 import { loadMarkdown } from '../packages/terminal/src/markdown.js';
 import { wrapText } from '../packages/terminal/src/paint.js';
 import { makeSafe, safe } from '../packages/terminal/src/safe-text.js';
@@ -89,7 +94,11 @@ const pawl = (): Face => {
     area.draw(() => {
       const rows = scroll.rows(COLUMNS, clock.now());
       const status = statusRow(state, COLUMNS, clock.now());
-      return { rows: [...rows, status, safe`> `], cursor: { row: rows.length + 1, column: 2 } };
+      const line = { rows: [safe`> `], cursor: { row: 0, column: 2 } };
+      const size = { columns: COLUMNS, rows: ROWS };
+      const box = inputBox(line, look, size, settingsRows(state, look, size));
+      const row = rows.length + 1 + (box.cursor?.row ?? 0);
+      return { rows: [...rows, status, ...box.rows], cursor: { row, column: 2 } };
     });
   return {
     take(text) {

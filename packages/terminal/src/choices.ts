@@ -148,12 +148,12 @@ const listChoices = (all: readonly Choice[], words: string): CompletionList | nu
     : { stem: { kind: 'command', start: 0, words, quoted: false }, choices, chosen: 0 };
 };
 
-export const openPicker = (title: string, all: readonly Choice[]): Picker => ({
-  title,
-  all,
-  words: '',
-  offer: listChoices(all, ''),
-});
+/** `current`: index of the choice on which the cursor stands first, so that Enter keeps it. */
+export const openPicker = (title: string, all: readonly Choice[], current = 0): Picker => {
+  const offer = listChoices(all, '');
+  const chosen = Math.max(0, Math.min(current, (offer?.choices.length ?? 1) - 1));
+  return { title, all, words: '', offer: offer === null ? null : { ...offer, chosen } };
+};
 
 /** Result of a key: the changed picker, or the index of the selected choice. */
 type PickerResult =

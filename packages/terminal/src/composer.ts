@@ -36,6 +36,8 @@ export type ComposerResult =
     }
   /** Insert the picture from the clipboard. Terminals can't paste pictures. */
   | { readonly kind: 'paste' }
+  /** Go on to the next preset. */
+  | { readonly kind: 'preset' }
   | { readonly kind: 'none' };
 
 const NONE: ComposerResult = { kind: 'none' };
@@ -163,6 +165,7 @@ export class Composer {
   #takeKey(key: Key): ComposerResult {
     if (key.control && !key.alt && key.name === 'v') return { kind: 'paste' };
     if (key.name === 'enter') return this.#enter(key);
+    if (key.name === 'tab' && key.shift) return { kind: 'preset' };
     if (key.name === 'tab') {
       this.#complete();
       return NONE;
@@ -224,8 +227,9 @@ export class Composer {
 
   #takeAtOffer(offer: CompletionList, key: Key): boolean {
     const { text, cursor } = this.#editor;
-    if (key.name === 'up' || key.name === 'down') {
-      this.#offer = chosenBy(offer, key.name === 'up' ? -1 : 1);
+    const isBack = key.name === 'up' || (key.name === 'tab' && key.shift);
+    if (isBack || key.name === 'down') {
+      this.#offer = chosenBy(offer, isBack ? -1 : 1);
       return true;
     }
     const takes = key.name === 'tab' || (key.name === 'enter' && !key.alt && !key.shift);

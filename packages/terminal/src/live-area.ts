@@ -4,15 +4,16 @@
  */
 
 import type { HookPhase } from '@pawl/agent/machine/action';
-import type { Settings } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { totalTokens } from '@pawl/agent/machine/usage';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
+import type { Preset } from '@pawl/agent/policy/presets';
 import {
   BEGIN_UPDATE,
   CLOSE_STYLES,
   countColumns,
   cutLine,
+  deleteRows,
   ENABLE_INPUT_MODES,
   END_UPDATE,
   ERASE_BELOW,
@@ -21,17 +22,23 @@ import {
   formatSeconds,
   formatTokens,
   HIDE_CURSOR,
+  insertRows,
+  type Look,
   moveDown,
   moveRight,
   moveUp,
   NEXT_ROW,
   oneLine,
+  paint,
   RESTORE_TERMINAL,
   ROW_START,
   SHOW_CURSOR,
+  type Style,
   WRAP_OFF,
   WRAP_ON,
   windowSize,
+  wrapText,
+  wrapWords,
 } from './paint.js';
 import { joinSafe, keepStyles, makeSafe, type Safe, safe } from './safe-text.js';
 import { writeWindow } from './write.js';
@@ -44,7 +51,7 @@ import { writeWindow } from './write.js';
  *    cleared; only the rows from the area's first row to the end of the screen are erased.
  * 2. Each change is one write, in one synchronized update, with only the rows that differ. No
  *    difference, no write.
- * 3. At most one write per FRAME_MS. The last frame is always drawn.
+ * 3. At most one write per FRAME_MS, besides one for each key. The last frame is always drawn.
  * 4. The area is lower than the screen, since rows outside of the screen can't be erased. Rows at
  *    its top are left out, never the rows around the cursor.
  * 5. Each row of the area takes one row of the screen, even if the terminal counts the width of a
@@ -54,7 +61,7 @@ export type LiveArea = {
   /** Prints whole lines above the area. */
   print(text: Safe): void;
   /** A function is called only when the frame is drawn, so frames that are skipped cost nothing. */
-  draw(frame: Frame | (() => Frame)): void;
+  draw(frame: Frame | (() => Frame), when?: DrawTime): void;
   /**
    * Prints all pending lines and removes the area. The cursor is left at the start of an empty
    * line.
@@ -62,19 +69,25 @@ export type LiveArea = {
   clear(): void;
 };
 
+/** `now` is for keys: a typed character must not wait for the next frame. */
+type DrawTime = 'now' | 'nextFrame';
+
 type Size = { readonly columns: number; readonly rows: number };
+
+const isSame = (one: Size, other: Size): boolean =>
+  one.columns === other.columns && one.rows === other.rows;
 
 /**
  * How the terminal rewraps rows that are too long after the window became narrower: all of them,
- * all except the row with the cursor, or none.
+ * in the way of xterm.js, or none.
  */
-export type Reflow = 'all' | 'aboveCursor' | 'none';
+export type Reflow = 'all' | 'byXterm' | 'none';
 
 /** How known terminals rewrap. Environment variables tell which terminal it is. */
 export const detectReflow = (environment: NodeJS.ProcessEnv): Reflow => {
   if (environment.XTERM_VERSION !== undefined || environment.STY !== undefined) return 'none';
   if (environment.TERM === 'linux') return 'none';
-  return environment.TERM_PROGRAM === 'vscode' ? 'aboveCursor' : 'all';
+  return environment.TERM_PROGRAM === 'vscode' ? 'byXterm' : 'all';
 };
 
 type LiveAreaOptions = {
@@ -85,7 +98,9 @@ type LiveAreaOptions = {
 };
 
 const FRAME_MS = 33;
-/** Column of a hidden cursor. */
+/** How long the window keeps its size before rows are drawn: none are drawn while it is dragged. */
+const SETTLED_MS = 80;
+/** Column of a cursor that is to be moved in any case. */
 const NOWHERE = -1;
 const EMPTY: Frame = { rows: [], cursor: null };
 
@@ -118,28 +133,83 @@ type Shown = {
   readonly size: Size;
 };
 
-/** Rows between the area's first row and the cursor after the window changed its size. */
+/** Rows that a row takes more in a window of `columns`, once the terminal has rewrapped it. */
+const addedRows = (text: Safe, columns: number): number => wrapText(text, columns).length - 1;
+
+/**
+ * Rows between the area's first row and the cursor after the window changed its size. Terminals
+ * join what they have wrapped, so only the last width counts, however many there were before it.
+ */
 const rowsAboveCursor = (
   { rows, row, column }: Shown,
   { columns }: Size,
   reflow: Reflow,
 ): number => {
   if (reflow === 'none') return row;
-  const above = rows
-    .slice(0, row)
-    .reduce((sum, text) => sum + Math.max(1, Math.ceil(countColumns(text) / columns)), 0);
-  return above + (reflow === 'all' ? Math.max(0, Math.floor(column / columns)) : 0);
+  if (reflow === 'byXterm') return rowsAboveXtermCursor(rows, row, columns);
+  const above = rows.slice(0, row).reduce((sum, text) => sum + addedRows(text, columns), row);
+  return above + Math.min(addedRows(rows[row] ?? safe``, columns), Math.floor(column / columns));
+};
+
+/**
+ * xterm.js rewraps from the last row to the first. Each row added, below the cursor or above it,
+ * moves the cursor down; the row that has the same number as the cursor then stays whole.
+ */
+const rowsAboveXtermCursor = (rows: readonly Safe[], row: number, columns: number): number =>
+  rows.reduceRight((at, text, index) => (index === at ? at : at + addedRows(text, columns)), row);
+
+/** Rows at the end that both frames have. Rows below an inserted one are not written again. */
+const sharedEnd = (from: readonly Safe[], to: readonly Safe[]): number => {
+  let count = 0;
+  while (count < from.length && from.at(-1 - count) === to.at(-1 - count)) count += 1;
+  return count;
+};
+
+/** Fewer rows are written again: inserting costs some twenty bytes. */
+const MOVED_MIN = 2;
+
+/**
+ * Escapes that insert or delete rows before the rows that stay, and the rows that are shown then.
+ */
+const moveEnd = (
+  from: Shown,
+  to: readonly Safe[],
+): { readonly text: Safe; readonly from: Shown } => {
+  const added = to.length - from.rows.length;
+  const stay = sharedEnd(from.rows, to);
+  if (added === 0 || stay < MOVED_MIN) return { text: safe``, from };
+  if (added < 0) {
+    const at = to.length - stay;
+    const rows = [...from.rows.slice(0, at), ...from.rows.slice(from.rows.length - stay)];
+    const text = safe`${vertical(from.row, at)}${deleteRows(-added)}`;
+    return { text, from: { ...from, rows, row: at, column: NOWHERE } };
+  }
+  const last = from.rows.length - 1;
+  const at = from.rows.length - stay;
+  const text = joinSafe([
+    vertical(from.row, last),
+    NEXT_ROW.repeat(added),
+    vertical(last + added, at),
+    insertRows(added),
+  ]);
+  const blank = Array.from({ length: added }, () => safe``);
+  const rows = [...from.rows.slice(0, at), ...blank, ...from.rows.slice(at)];
+  return { text, from: { ...from, rows, row: at, column: NOWHERE } };
 };
 
 /**
  * Escapes that turn `from` into `to`. The cursor only moves within existing rows; line feeds add
  * rows.
  */
-const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row: number } => {
-  const moves: Safe[] = [];
+const changeRows = (
+  shown: Shown,
+  to: readonly Safe[],
+): { readonly text: Safe; readonly row: number } => {
+  const { text: moved, from } = moveEnd(shown, to);
+  const moves: Safe[] = [moved];
   let at = from.row;
   let last = Math.max(0, from.rows.length - 1);
-  to.rows.forEach((row, index) => {
+  to.forEach((row, index) => {
     if (from.rows[index] === row && index < from.rows.length) return;
     if (index > last) {
       moves.push(vertical(at, last), NEXT_ROW.repeat(index - last));
@@ -148,10 +218,10 @@ const changeRows = (from: Shown, to: Frame): { readonly text: Safe; readonly row
     moves.push(ERASE_ROW, closed(row));
     at = index;
   });
-  if (from.rows.length > to.rows.length) {
+  if (from.rows.length > to.length) {
     // If all rows are gone the cursor stays in the first one.
-    moves.push(vertical(at, to.rows.length), ERASE_BELOW);
-    at = to.rows.length;
+    moves.push(vertical(at, to.length), ERASE_BELOW);
+    at = to.length;
   }
   return { text: joinSafe(moves), row: at };
 };
@@ -165,6 +235,10 @@ const alreadyShown = (lines: readonly Safe[], rows: readonly Safe[]): number => 
   return first < 0 ? lines.length : first;
 };
 
+/** Whether a printed line takes one row of the screen. */
+const fitsRow = (line: Safe, columns: number): boolean =>
+  !line.includes('\t') && countColumns(line) < columns;
+
 class DrawnArea implements LiveArea {
   readonly #options: LiveAreaOptions;
   #shown: Shown;
@@ -172,6 +246,8 @@ class DrawnArea implements LiveArea {
   #lines: readonly Safe[] = [];
   #drawnAt = Number.NEGATIVE_INFINITY;
   #cancelTimer: (() => void) | null = null;
+  /** The size that the window has now, and since when; null if the frame was drawn for it. */
+  #resized: { readonly size: Size; readonly at: number } | null = null;
 
   constructor(options: LiveAreaOptions) {
     this.#options = options;
@@ -183,15 +259,15 @@ class DrawnArea implements LiveArea {
     this.#soon(); // a frame drawn in the same tick writes them too
   }
 
-  draw(frame: Frame | (() => Frame)): void {
+  draw(frame: Frame | (() => Frame), when: DrawTime = 'nextFrame'): void {
     this.#frame = frame;
-    if (this.#options.clock.now() - this.#drawnAt >= FRAME_MS) this.#flush();
+    if (when === 'now' || this.#options.clock.now() - this.#drawnAt >= FRAME_MS) this.#flush();
     else this.#soon();
   }
 
   clear(): void {
     this.#frame = EMPTY;
-    this.#flush();
+    this.#flush('cleared');
   }
 
   #soon(): void {
@@ -200,13 +276,30 @@ class DrawnArea implements LiveArea {
     this.#cancelTimer ??= clock.after(waitMs, () => this.#flush());
   }
 
-  #flush(): void {
+  /** How long the window must keep its size until the area is drawn. xterm.js itself waits. */
+  #unsettledMs(size: Size): number {
+    const { clock, reflow } = this.#options;
+    const { rows, size: drawn } = this.#shown;
+    if (reflow !== 'all' || rows.length === 0 || isSame(drawn, size)) this.#resized = null;
+    else if (this.#resized === null || !isSame(this.#resized.size, size))
+      this.#resized = { size, at: clock.now() };
+    return this.#resized === null ? 0 : this.#resized.at + SETTLED_MS - clock.now();
+  }
+
+  #flush(why?: 'cleared'): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     const size = this.#options.size();
+    const waitMs = this.#unsettledMs(size);
+    if (waitMs > 0 && why !== 'cleared') {
+      this.#cancelTimer = this.#options.clock.after(waitMs, () => this.#flush());
+      return;
+    }
     const moved = this.#followWindow(size);
-    const printed = this.#printLines();
-    const change = joinSafe([moved, printed, this.#drawRows(size)]);
+    const next = typeof this.#frame === 'function' ? this.#frame() : this.#frame;
+    const frame = fit(next, Math.max(1, size.rows - 1));
+    const { text: printed, above } = this.#printLines(size, frame);
+    const change = joinSafe([moved, printed, this.#drawRows(size, frame, above)]);
     if (change === '') return;
     this.#drawnAt = this.#options.clock.now();
     this.#options.write(safe`${BEGIN_UPDATE}${change}${END_UPDATE}`);
@@ -218,29 +311,38 @@ class DrawnArea implements LiveArea {
    */
   #followWindow(size: Size): Safe {
     const before = this.#shown;
-    if (before.size.columns === size.columns && before.size.rows === size.rows) return safe``;
+    if (isSame(before.size, size)) return safe``;
     this.#shown = { ...before, rows: [], row: 0, column: 0, size };
     if (before.rows.length === 0) return safe``;
     const up = Math.min(size.rows - 1, rowsAboveCursor(before, size, this.#options.reflow));
     return safe`${vertical(up, 0)}${ERASE_BELOW}`;
   }
 
-  #printLines(): Safe {
-    if (this.#lines.length === 0) return safe``;
+  /**
+   * `above`: lines that are drawn together with the frame, so that rows that both frames have stay.
+   */
+  #printLines(size: Size, frame: Frame): { readonly text: Safe; readonly above: readonly Safe[] } {
+    if (this.#lines.length === 0) return { text: safe``, above: [] };
     const shownLines = alreadyShown(this.#lines, this.#shown.rows);
     const rest = this.#lines.slice(shownLines);
     this.#lines = [];
-    const room = this.#makeRoom(shownLines, rest.length === 0);
-    return joinSafe([room, ...rest.map((line) => safe`${closed(line)}${NEXT_ROW}`)]);
+    const isKept =
+      frame.rows.length > 0 &&
+      rest.length + frame.rows.length < size.rows &&
+      rest.every((line) => fitsRow(line, size.columns));
+    const room = this.#makeRoom(shownLines, isKept || rest.length === 0);
+    if (isKept && this.#shown.rows.length > 0) return { text: room, above: rest };
+    const printed = rest.map((line) => safe`${closed(line)}${NEXT_ROW}`);
+    return { text: joinSafe([room, ...printed]), above: [] };
   }
 
   /**
    * Moves to the row of the first new line. Rows that are already right become scroll-back
    * unchanged.
    */
-  #makeRoom(shownLines: number, all: boolean): Safe {
+  #makeRoom(shownLines: number, isKept: boolean): Safe {
     const { rows, row } = this.#shown;
-    if (all && shownLines < rows.length) {
+    if (isKept && shownLines < rows.length) {
       this.#shown = { ...this.#shown, rows: rows.slice(shownLines), row: row - shownLines };
       return safe``;
     }
@@ -251,24 +353,20 @@ class DrawnArea implements LiveArea {
       : safe`${vertical(row, rows.length - 1)}${NEXT_ROW}`;
   }
 
-  #drawRows(size: Size): Safe {
+  #drawRows(size: Size, frame: Frame, above: readonly Safe[]): Safe {
     const before = this.#shown;
-    const next = typeof this.#frame === 'function' ? this.#frame() : this.#frame;
-    const frame = fit(next, Math.max(1, size.rows - 1));
-    const { text, row } = changeRows(before, frame);
+    const change = changeRows(before, [...above, ...frame.rows]);
+    const row = change.row - above.length;
     const hidden = frame.cursor === null && frame.rows.length > 0;
-    const cursor = frame.cursor ?? { row, column: NOWHERE };
-    const moves = text !== '' || row !== cursor.row || cursor.column !== before.column;
+    const cursor = frame.cursor ?? { row: Math.max(0, row), column: 0 };
+    const moves = change.text !== '' || row !== cursor.row || cursor.column !== before.column;
     const right = cursor.column > 0 ? moveRight(cursor.column) : safe``;
-    const move =
-      moves && frame.cursor !== null
-        ? safe`${vertical(row, cursor.row)}${ROW_START}${right}`
-        : safe``;
+    const move = moves ? safe`${vertical(row, cursor.row)}${ROW_START}${right}` : safe``;
     const visible = hidden ? HIDE_CURSOR : SHOW_CURSOR;
-    const change = hidden === before.hidden ? safe`` : visible;
+    const shows = hidden === before.hidden ? safe`` : visible;
     this.#shown = { rows: frame.rows, ...cursor, hidden, size };
-    const rows = text === '' ? text : safe`${WRAP_OFF}${text}${WRAP_ON}`;
-    return joinSafe([rows, move, change]);
+    const rows = change.text === '' ? safe`` : safe`${WRAP_OFF}${change.text}${WRAP_ON}`;
+    return joinSafe([rows, move, shows]);
   }
 }
 
@@ -432,23 +530,11 @@ const spinnerAt = (now: number): Safe => {
   return SPINNER.slice(index, index + 1);
 };
 
-const costText = (state: State): Safe => {
-  const { usd } = state.session.settings.limits;
-  return usd !== 'unlimited'
-    ? safe`${formatCost(knownCostUsd(state))} of $${makeSafe(usd.toFixed(2))}`
-    : formatCost(knownCostUsd(state));
-};
-
 /** Less than a cent is not worth a word. */
 const COLD_USD_MIN = 0.01;
 
 const coldText = (usd: number | null): Safe =>
   usd === null || usd < COLD_USD_MIN ? safe`` : safe`cache may be cold: about ${formatCost(usd)}`;
-
-const contextText = ({ session }: State): Safe => {
-  const share = session.contextTokens / Math.max(1, session.settings.windowTokens);
-  return safe`${Math.round(100 * share)}% of context`;
-};
 
 /** Characters per token: a rough mean for English and code. */
 const SIGNS_A_TOKEN = 4;
@@ -471,13 +557,7 @@ const keysText = (state: State, typing: boolean): Safe => {
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'error') return safe``;
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget')
     return safe`/budget raises it`;
-  return typing || isBusy(state) ? safe`` : safe`/help`;
-};
-
-/** Shown only if commands run without a sandbox. */
-const sandboxText = (sandbox: Settings['sandbox']): Safe => {
-  if (sandbox === 'missing') return safe`no sandbox`;
-  return sandbox === 'off' ? safe`sandbox off` : safe``;
+  return typing || isBusy(state) ? safe`` : safe`? for keys`;
 };
 
 const QUEUED_COLUMNS = 24;
@@ -513,7 +593,7 @@ const statusParts = (
   now: number,
   { streamed, typing, servers = [], coldUsd = null }: StatusInput,
 ): readonly Part[] => {
-  const { queue, turn, settings } = state.session;
+  const { queue, turn } = state.session;
   const [first] = queue;
   return [
     { text: servers.length > 0 ? serversText(servers) : stateText(state, now), rank: 0 },
@@ -524,13 +604,9 @@ const statusParts = (
       rank: 5,
       before: safe`: `,
     },
-    { text: sandboxText(settings.sandbox), rank: 1.5 },
-    { text: makeSafe(settings.model), rank: 8 },
-    { text: tokensText(state, streamed), rank: 6 },
-    { text: costText(state), rank: 3 },
+    { text: tokensText(state, streamed), rank: 4 },
     { text: coldText(coldUsd), rank: 2.5 },
-    { text: contextText(state), rank: 4 },
-    { text: keysText(state, typing), rank: 7 },
+    { text: keysText(state, typing), rank: 3 },
   ].filter((part) => part.text !== '');
 };
 
@@ -541,7 +617,7 @@ const joined = (parts: readonly Part[]): Safe =>
     ),
   );
 
-/** One row of at most `columns`: state, time of the turn, queue, model, tokens, cost, context. */
+/** One row of at most `columns`: state, time of the turn, queue, tokens, keys. */
 export const statusRow = (
   state: State,
   columns: number,
@@ -555,4 +631,179 @@ export const statusRow = (
     parts = parts.filter((part) => part.rank !== last);
   }
   return cutLine(safe`${spinner}${joined(parts)}`, columns);
+};
+
+/**
+ * The input line between its edges, and what stands below it: the row of settings, or the card of
+ * keys.
+ */
+
+/**
+ * An edge is short: a terminal that becomes narrower rewraps rows, and moves as many others into
+ * scroll-back, where nothing can be erased. Half of a usual window leaves this edge whole.
+ */
+const EDGE_COLUMNS = 40;
+/** Lower windows have no lower edge, no upper edge, and at last no row of settings. */
+const BOTH_EDGES_ROWS = 20;
+const UPPER_EDGE_ROWS = 12;
+const SETTINGS_ROWS = 8;
+
+const PRESET_STYLES: Readonly<Record<Preset, Style>> = {
+  plan: 'blue',
+  careful: 'green',
+  auto: 'yellow',
+  ci: 'yellow',
+  full: 'red',
+};
+
+/** A part of the row of settings. */
+type Setting = {
+  readonly text: Safe;
+  /** Parts with a low rank stay longest in a narrow window. */
+  readonly rank: number;
+  readonly style: Style;
+  /** What replaces the text before parts of lower rank are left out. */
+  readonly short?: Safe;
+};
+
+const costText = (state: State): Safe => {
+  const { usd } = state.session.settings.limits;
+  const spent = formatCost(knownCostUsd(state));
+  return usd === 'unlimited' ? spent : safe`${spent} of $${makeSafe(usd.toFixed(2))}`;
+};
+
+const sandboxPart = ({ session: { settings } }: State): Setting => {
+  const { sandbox = 'off' } = settings;
+  if (sandbox === 'off') return { text: safe`sandbox off`, rank: 1, style: 'yellow' };
+  if (sandbox === 'missing') return { text: safe`no sandbox`, rank: 1, style: 'yellow' };
+  return { text: makeSafe(`sandbox ${sandbox}`), rank: 6, style: 'dim' };
+};
+
+const settingsParts = (state: State): readonly Setting[] => {
+  const { settings, contextTokens } = state.session;
+  const { preset, model, effort = 'auto', windowTokens } = settings;
+  const share = Math.round((100 * contextTokens) / Math.max(1, windowTokens));
+  const parts: readonly Setting[] = [
+    {
+      text: makeSafe(preset ?? ''),
+      rank: 0,
+      style: preset === undefined ? 'dim' : PRESET_STYLES[preset],
+    },
+    sandboxPart(state),
+    {
+      text: makeSafe(model),
+      rank: 3,
+      style: 'dim',
+      short: makeSafe(model.slice(model.lastIndexOf('/') + 1)),
+    },
+    { text: makeSafe(effort === 'auto' ? '' : `effort ${effort}`), rank: 5, style: 'dim' },
+    { text: costText(state), rank: 2, style: 'dim' },
+    { text: safe`${share}% of context`, rank: 4, style: 'dim', short: safe`${share}%` },
+  ];
+  return parts.filter(({ text }) => text !== '');
+};
+
+const INDENT = safe`  `;
+
+const measureParts = (parts: readonly Setting[]): number =>
+  countColumns(joinSafe([INDENT, ...parts.map(({ text }) => safe`${SEPARATOR}${text}`)])) -
+  (parts.length === 0 ? 0 : SEPARATOR.length);
+
+/** Whether the row names the key that changes the preset: only where that key does so. */
+type PresetKey = 'named' | 'notNamed';
+
+/** One row of at most `columns`: preset, sandbox, model, effort, money, share of the context. */
+export const settingsRow = (
+  state: State,
+  look: Look,
+  columns: number,
+  key: PresetKey = 'named',
+): Safe => {
+  let parts = settingsParts(state);
+  if (measureParts(parts) > columns)
+    parts = parts.map((part) => ({ ...part, text: part.short ?? part.text }));
+  while (parts.length > 1 && measureParts(parts) > columns) {
+    const last = Math.max(...parts.map(({ rank }) => rank));
+    parts = parts.filter(({ rank }) => rank !== last);
+  }
+  const [first] = parts;
+  const hint = safe` (Shift+Tab)`;
+  const isNamed = key === 'named' && state.session.settings.preset !== 'full';
+  const hasRoom = measureParts(parts) + hint.length <= columns && first?.rank === 0;
+  const painted = parts.map(({ text, style }, index) => {
+    const shown = paint(look, style, text);
+    if (index > 0) return safe`${paint(look, 'dim', SEPARATOR)}${shown}`;
+    return hasRoom && isNamed ? safe`${shown}${paint(look, 'dim', hint)}` : shown;
+  });
+  return cutLine(joinSafe([INDENT, ...painted]), columns);
+};
+
+/** The row of settings, if the window is high enough for it. */
+export const settingsRows = (
+  state: State,
+  look: Look,
+  { columns, rows }: Size,
+  key: PresetKey = 'named',
+): readonly Safe[] => (rows < SETTINGS_ROWS ? [] : [settingsRow(state, look, columns - 1, key)]);
+
+const KEY_CARD: readonly (readonly [key: string, meaning: string])[] = [
+  ['Enter', 'send; while it works: with the next step'],
+  ['Alt+Enter', 'send after this turn'],
+  ['Escape', 'stop; twice at rest: take back'],
+  ['Shift+Tab', 'next preset: what runs unasked'],
+  ['@', 'name a file of this folder'],
+  ['!', 'run a command yourself'],
+  ['Ctrl-O', 'show what is folded'],
+  ['/', 'all commands; /help explains them'],
+];
+const KEY_COLUMNS = 2 + Math.max(...KEY_CARD.map(([key]) => key.length));
+
+/** The eight keys, in one or two columns. */
+const cardRows = (look: Look, columns: number): readonly Safe[] => {
+  const cells = KEY_CARD.map(([key, meaning]) => ({ key: makeSafe(key), meaning }));
+  const width = Math.max(...KEY_CARD.map(([, meaning]) => meaning.length)) + KEY_COLUMNS + 2;
+  const cell = ({ key, meaning }: (typeof cells)[number]): Safe =>
+    safe`${paint(look, 'bold', key.padEnd(KEY_COLUMNS))}${makeSafe(meaning)}`;
+  if (columns <= 2 * width)
+    return cells.map((one) => cutLine(safe`${INDENT}${cell(one)}`, columns));
+  const half = cells.length / 2;
+  return cells.slice(0, half).map((left, index) => {
+    const right = cells[half + index];
+    const gap = safe` `.repeat(width - KEY_COLUMNS - left.meaning.length);
+    return safe`${INDENT}${cell(left)}${right === undefined ? safe`` : safe`${gap}${cell(right)}`}`;
+  });
+};
+
+/** The card that stands below the line while it holds a question mark alone. */
+export const keyCard = (look: Look, { columns }: Pick<Size, 'columns'>): readonly Safe[] => [
+  ...cardRows(look, columns - 1),
+  ...wrapWords(safe`Backspace closes this; Enter shows all keys and commands`, columns - 4).map(
+    (row) => safe`${INDENT}${paint(look, 'dim', row)}`,
+  ),
+];
+
+const PLACEHOLDER = 'Give a task, for example: find out why the tests fail and repair it';
+
+/** An empty line with an example of what to type. */
+export const withPlaceholder = ({ rows, cursor }: Frame, look: Look, columns: number): Frame => {
+  const [first = safe`> `, ...others] = rows;
+  const example = cutLine(makeSafe(PLACEHOLDER), Math.max(4, columns - 3));
+  return { rows: [safe`${first}${paint(look, 'dim', example)}`, ...others], cursor };
+};
+
+/** The line between its edges, with `below` under it. */
+export const inputBox = (
+  line: Frame,
+  look: Look,
+  { columns, rows }: Size,
+  below: readonly Safe[],
+): Frame => {
+  const edge = paint(look, 'dim', safe`─`.repeat(Math.min(EDGE_COLUMNS, columns - 1)));
+  const upper = rows < UPPER_EDGE_ROWS ? [] : [edge];
+  const lower = rows < BOTH_EDGES_ROWS ? [] : [edge];
+  const { cursor } = line;
+  return {
+    rows: [...upper, ...line.rows, ...lower, ...below],
+    cursor: cursor === null ? null : { ...cursor, row: cursor.row + upper.length },
+  };
 };

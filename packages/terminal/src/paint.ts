@@ -196,6 +196,7 @@ export type Style = keyof typeof STYLE_CODES;
  * The bright colours of the sixteen are unreadable on white; darker ones of the 256 replace them.
  */
 const LIGHT_CODES: Partial<Record<Style, string>> = {
+  dim: '38;5;242',
   green: '38;5;28',
   string: '38;5;28',
   yellow: '38;5;130',
@@ -346,6 +347,10 @@ export const NEXT_ROW = safe`\r\n`;
 export const ERASE_ROW = safe`\r\u001b[K`;
 export const ERASE_BELOW = safe`\r\u001b[J`;
 
+/** Inserts empty rows at the cursor's row. The rows below move down. */
+export const insertRows = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}L`;
+/** Deletes rows from the cursor's row on. The rows below move up. */
+export const deleteRows = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}M`;
 export const moveUp = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}A`;
 export const moveDown = (rows: number): Safe => safe`\u001b[${Math.trunc(rows)}B`;
 export const moveRight = (columns: number): Safe => safe`\u001b[${Math.trunc(columns)}C`;

@@ -384,7 +384,7 @@ const questionKeys = (questions: Questions, look: Look, window: WindowSize): Saf
 
 /**
  * The whole frame. `above`: rows that are left out if there is no room. `below`: the input line,
- * while keys still go to it.
+ * while keys still go to it. `last`: rows at the very bottom, left out in a low window.
  */
 export const questionFrame = (
   questions: Questions,
@@ -392,8 +392,10 @@ export const questionFrame = (
   window: WindowSize,
   above: readonly Safe[],
   below: Frame | null,
+  last: readonly Safe[] = [],
 ): Frame => {
-  const room = Math.max(1, window.rows - 1);
+  const bottom = window.rows < LIST_ROWS_MIN ? [] : last;
+  const room = Math.max(1, window.rows - 1 - bottom.length);
   const { reason } = questions;
   const typed =
     below ?? (reason === null ? null : editorFrame(reason, window.columns, REASON_ROWS, safe`n`));
@@ -414,10 +416,11 @@ export const questionFrame = (
   );
   const spare = bodyRows - body.length;
   const upper = spare > 0 ? above.slice(-spare) : [];
-  const rows = [...upper, ...head, ...body, ...listed, ...foot];
+  const rows = [...upper, ...head, ...body, ...listed, ...foot, ...bottom];
   const cursor = typed?.cursor ?? null;
   if (cursor === null || cursor.row >= foot.length) return { rows, cursor: null };
-  return { rows, cursor: { ...cursor, row: cursor.row + rows.length - foot.length } };
+  const footAt = rows.length - foot.length - bottom.length;
+  return { rows, cursor: { ...cursor, row: cursor.row + footAt } };
 };
 
 export type ContentToRead = {

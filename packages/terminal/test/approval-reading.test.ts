@@ -69,7 +69,7 @@ const openWindow = (
     write: screen.write,
     size: screen.size,
     clock,
-    reflow: 'aboveCursor',
+    reflow: 'byXterm',
   });
   const above = [makeSafe('some output'), safe`status`];
   const draw = (): void => {

@@ -17,7 +17,7 @@ type Drawn = { readonly rows: readonly string[]; readonly cursor: Frame['cursor'
 
 const shown = ({ rows, cursor }: Drawn): Frame => ({ rows: rows.map(keepStyles), cursor });
 
-const stage = (columns: number, rows: number, reflow: Reflow = 'aboveCursor') => {
+const stage = (columns: number, rows: number, reflow: Reflow = 'byXterm') => {
   const clock = fakeClock();
   const screen = createEmulator(columns, rows);
   const live = createLiveArea({ write: screen.write, size: screen.size, clock, reflow });
@@ -60,6 +60,23 @@ test('rows that do not differ are not written, and nothing is written where none
   area.draw(frame('first row', 'changed row', '> '));
   pass();
   assert.equal(screen.writes().length, 2);
+});
+
+test('rows below what is printed or left out move, and are not written again', async () => {
+  const { screen, area, pass } = stage(40, 10);
+  const below = ['> x', 'an edge', 'settings'];
+  const draw = (...rows: readonly string[]): void => {
+    area.draw({ rows: [...rows, ...below], cursor: { row: rows.length, column: 3 } });
+    pass();
+  };
+  draw('a tail', 'status');
+  area.print('a finished line\nanother');
+  draw('status');
+  draw('a tail', 'of two', 'status');
+  draw('status');
+  assert.equal(screen.writes().join('').split('an edge').length, 2);
+  assert.equal(await screen.text(), ['a finished line', 'another', 'status', ...below].join('\n'));
+  assert.deepEqual(await screen.cursor(), { row: 3, column: 3 });
 });
 
 test('rows that become scroll-back as they stand are not written again', async () => {
@@ -221,11 +238,50 @@ for (const [title, windows] of sizes) {
   });
 }
 
+/** As a terminal shows it: no colours, no spaces at the end. */
+const seen = (row: string): string => row.replaceAll('\u001b[1m', '').trimEnd();
+
+const anyLine = fc.string({ unit: fc.constantFrom('a', 'b ', '日'), maxLength: 45 });
+const anyWindows = fc.array(fc.integer({ min: 20, max: 110 }), { minLength: 1, maxLength: 3 });
+
+test('however often the window changes, the area is found again wherever its cursor is', async () => {
+  const run = async (
+    changes: readonly { rows: readonly string[]; cursorAt: number; windows: readonly number[] }[],
+  ) => {
+    const { screen, area, pass } = stage(80, 40);
+    area.print('earlier\nprinted');
+    for (const { rows, cursorAt, windows } of changes) {
+      const draw = (): readonly string[] => {
+        const { columns } = screen.size();
+        const edge = '─'.repeat(columns - 1);
+        const drawn = [edge, ...rows.flatMap((row) => wrapText(keepStyles(row), columns)), edge];
+        const row = cursorAt % drawn.length;
+        area.draw({ rows: drawn, cursor: { row, column: countColumns(drawn[row] ?? '') } });
+        pass();
+        return drawn;
+      };
+      draw();
+      for (const columns of windows) {
+        await screen.resize(columns, 40);
+        const last = draw();
+        const shown = ['earlier', 'printed', ...last].map(seen).join('\n').trimEnd();
+        assert.equal(await screen.text(), shown);
+      }
+    }
+  };
+  const anyChange = fc.record({
+    rows: fc.array(anyLine, { minLength: 1, maxLength: 4 }),
+    cursorAt: fc.nat(20),
+    windows: anyWindows,
+  });
+  await fc.assert(fc.asyncProperty(fc.array(anyChange, { maxLength: 4 }), run), { numRuns: 200 });
+});
+
 test('variables tell how a terminal rewraps long rows', () => {
   assert.equal(detectReflow({ TERM: 'xterm-256color', XTERM_VERSION: 'XTerm(390)' }), 'none');
   assert.equal(detectReflow({ TERM: 'linux' }), 'none');
   assert.equal(detectReflow({ TERM: 'screen', STY: '1.pts' }), 'none');
-  assert.equal(detectReflow({ TERM: 'xterm-256color', TERM_PROGRAM: 'vscode' }), 'aboveCursor');
+  assert.equal(detectReflow({ TERM: 'xterm-256color', TERM_PROGRAM: 'vscode' }), 'byXterm');
   assert.equal(detectReflow({ TERM: 'xterm-kitty' }), 'all');
 });
 
@@ -244,9 +300,6 @@ const anyStep = fc.oneof(
   }),
   fc.record({ kind: fc.constant('pass' as const), rows: fc.constant([]) }),
 );
-
-/** As a terminal shows it: no colours, no spaces at the end. */
-const seen = (row: string): string => row.replaceAll('\u001b[1m', '').trimEnd();
 
 test('after random output the screen shows all printed lines in order, then the last frame', async () => {
   const run = async (

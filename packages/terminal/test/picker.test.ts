@@ -48,3 +48,11 @@ test('a list: what it shows', () => {
     '  ↑ ↓ move · type to filter · Enter selects · Escape closes',
   ]);
 });
+
+test('a list: the cursor stands on the present choice, and Enter at once keeps it', () => {
+  const at = (current: number) =>
+    pick(openPicker('Fruit:', choices, current), { kind: 'key', key: keyOf('enter') });
+  assert.deepEqual(at(2), { kind: 'taken', index: 2 });
+  assert.deepEqual(at(-1), { kind: 'taken', index: 0 });
+  assert.deepEqual(at(9), { kind: 'taken', index: 3 });
+});

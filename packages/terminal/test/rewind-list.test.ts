@@ -116,7 +116,7 @@ for (const [columns, rows] of [
         write: screen.write,
         size: screen.size,
         clock: systemClock,
-        reflow: 'aboveCursor',
+        reflow: 'byXterm',
       });
       const frame = pointListFrame(open, { columns, rows }, (row: Safe) => row);
       assert.ok(frame.rows.length <= rows / 2 + 1, `${frame.rows.length} rows`);

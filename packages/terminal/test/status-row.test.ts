@@ -3,8 +3,17 @@ import { test } from 'node:test';
 import { initialState } from '@pawl/agent/machine/machine';
 import { defaultSettings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
-import { isMoving, SPINNER_MS, statusRow } from '../src/live-area.js';
+import {
+  inputBox,
+  isMoving,
+  keyCard,
+  SPINNER_MS,
+  settingsRow,
+  settingsRows,
+  statusRow,
+} from '../src/live-area.js';
 import { countColumns } from '../src/paint.js';
+import { safe } from '../src/safe-text.js';
 
 const START = 1_000_000;
 const limits = { ...defaultSettings.limits, usd: 0.5 };
@@ -47,28 +56,17 @@ test('the status names the price of a pause from a cent on', () => {
 });
 
 const rows: readonly (readonly [State, number, string])[] = [
-  [ready, 100, 'ready · scripted/x · 12.8k tokens · $0.12 of $0.50 · 12% of context · /help'],
-  [ready, 60, 'ready · 12.8k tokens · $0.12 of $0.50 · 12% of context'],
-  [ready, 45, 'ready · $0.12 of $0.50 · 12% of context'],
-  [ready, 30, 'ready · $0.12 of $0.50'],
+  [ready, 100, 'ready · 12.8k tokens · ? for keys'],
+  [ready, 30, 'ready · ? for keys'],
   [ready, 10, 'ready'],
   [ready, 3, 're…'],
   [
     calling,
-    140,
-    '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · scripted/x · 12.8k tokens · $0.12 of $0.50 · 12% of context · Escape stops',
+    100,
+    '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · 12.8k tokens · Escape stops',
   ],
-  [
-    calling,
-    120,
-    '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · 12.8k tokens · $0.12 of $0.50 · 12% of context · Escape stops',
-  ],
-  [
-    calling,
-    90,
-    '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · $0.12 of $0.50 · 12% of context',
-  ],
-  [calling, 60, '⠋ thinking · 4.2s · 2 waiting · $0.12 of $0.50'],
+  [calling, 60, '⠋ thinking · 4.2s · 2 waiting · 12.8k tokens · Escape stops'],
+  [calling, 50, '⠋ thinking · 4.2s · 2 waiting · Escape stops'],
   [calling, 34, '⠋ thinking · 4.2s · 2 waiting'],
   [calling, 20, '⠋ thinking · 4.2s'],
 ];
@@ -85,10 +83,10 @@ for (const [state, columns, then] of rows) {
 test('streamed tokens are an estimate, and the keys are those of the current state', () => {
   const shown = (streamed: number, typing: boolean): string =>
     statusRow(calling, 200, now, { streamed, typing });
-  assert.match(shown(4_000, false), /· ~13\.8k tokens ·.*· Escape stops$/);
+  assert.match(shown(4_000, false), /· ~13\.8k tokens · Escape stops$/);
   assert.match(
     shown(0, true),
-    /· 12\.8k tokens ·.*· Enter: with the next step · Alt\+Enter: after the turn$/,
+    /· 12\.8k tokens · Enter: with the next step · Alt\+Enter: after the turn$/,
   );
 });
 
@@ -113,6 +111,60 @@ test('the spinner turns while something runs; nothing moves while the user is wa
   assert.equal(statusRow(ready, 100, now), statusRow(ready, 100, now + 60_000));
 });
 
+const look = { colour: 'no', columns: 100 } as const;
+const careful = { ...session.settings, preset: 'careful', sandbox: 'workspace' } as const;
+const set: State = {
+  name: 'Ready',
+  session: { ...ready.session, settings: { ...careful, effort: 'high' } },
+};
+
+const settingsTable: readonly (readonly [number, string])[] = [
+  [
+    110,
+    '  careful (Shift+Tab) · sandbox workspace · scripted/x · effort high · $0.12 of $0.50 · 12% of context',
+  ],
+  [
+    95,
+    '  careful · sandbox workspace · scripted/x · effort high · $0.12 of $0.50 · 12% of context',
+  ],
+  [85, '  careful (Shift+Tab) · sandbox workspace · x · effort high · $0.12 of $0.50 · 12%'],
+  [52, '  careful · x · effort high · $0.12 of $0.50 · 12%'],
+  [40, '  careful · x · $0.12 of $0.50 · 12%'],
+  [20, '  careful'],
+];
+
+for (const [columns, then] of settingsTable) {
+  test(`the settings at ${columns} columns: ${then}`, () => {
+    assert.equal(settingsRow(set, look, columns), then);
+  });
+}
+
+test('the key that changes the preset is named only where it does so', () => {
+  const full: State = {
+    ...set,
+    session: { ...set.session, settings: { ...careful, preset: 'full' } },
+  };
+  assert.match(settingsRow(set, look, 110), /Shift\+Tab/);
+  assert.doesNotMatch(settingsRow(set, look, 110, 'notNamed'), /Shift\+Tab/);
+  assert.match(settingsRow(full, look, 110), /^ {2}full · /);
+});
+
+test('the settings fit any window, and the preset stays longest', () => {
+  for (let columns = 3; columns <= 130; columns++)
+    assert.ok(countColumns(settingsRow(set, look, columns)) <= columns);
+});
+
+test('a sandbox that is off or missing is said even in a narrow window', () => {
+  const shown = (sandbox: 'off' | 'missing'): string =>
+    settingsRow(
+      { ...set, session: { ...set.session, settings: { ...careful, sandbox } } },
+      look,
+      40,
+    );
+  assert.match(shown('off'), /^ {2}careful · sandbox off · /);
+  assert.match(shown('missing'), /^ {2}careful · no sandbox · /);
+});
+
 test('without a limit only what was spent is said; an unknown price is no zero', () => {
   const free: State = {
     name: 'Ready',
@@ -121,10 +173,40 @@ test('without a limit only what was spent is said; an unknown price is no zero',
       settings: { ...session.settings, limits: { ...limits, usd: 'unlimited' as const } },
     },
   };
-  assert.match(statusRow(free, 100, now), / · \$0\.00 · /);
+  assert.match(settingsRow(free, look, 100), / · \$0\.00 · /);
   const unpriced: State = {
     name: 'Ready',
     session: { ...session, usage: { ...usage, unpriced: 1 } },
   };
-  assert.match(statusRow(unpriced, 100, now), /price unknown of \$0\.50/);
+  assert.match(settingsRow(unpriced, look, 100), /price unknown of \$0\.50/);
+});
+
+test('the edges and the settings give way in a low window; the cursor stays in the line', () => {
+  const line = { rows: [safe`> `], cursor: { row: 0, column: 2 } };
+  const heights = [
+    [24, 4, 1],
+    [15, 3, 1],
+    [10, 2, 0],
+    [7, 1, 0],
+  ] as const;
+  for (const [rows, count, cursor] of heights) {
+    const size = { columns: 40, rows };
+    const box = inputBox(line, look, size, settingsRows(set, look, size));
+    assert.equal(box.rows.length, count);
+    assert.equal(box.cursor?.row, cursor);
+    assert.equal(box.rows[cursor], '> ');
+  }
+});
+
+test('the card has eight keys, in two columns where they fit', () => {
+  for (const columns of [40, 80, 120]) {
+    const card = keyCard(look, { columns });
+    for (const row of card) assert.ok(countColumns(row) < columns);
+    for (const key of ['Enter', 'Alt+Enter', 'Escape', 'Shift+Tab', '@', '!', 'Ctrl-O', '/'])
+      assert.ok(
+        card.some((row) => ` ${row}`.includes(` ${key} `)),
+        key,
+      );
+  }
+  assert.ok(keyCard(look, { columns: 120 }).length < keyCard(look, { columns: 80 }).length);
 });

@@ -260,7 +260,7 @@ test('however an answer is cut into deltas, the screen shows it once, as if it h
     stage.pass(50);
     const rows = renderMarkdown({ colour: 'no', columns: 50 }, text, 50, true);
     const shown = (await stage.screen.text()).split('\n');
-    assert.deepEqual(shown.slice(0, -4), ['', '> go', '', ...rows, '']);
+    assert.deepEqual(shown.slice(0, -6), ['', '> go', '', ...rows, '']);
   };
   const given = [
     fc.array(anyBlock, { minLength: 1, maxLength: 12 }),

@@ -6,7 +6,12 @@ import type { State } from '../../../packages/agent/src/machine/state.js';
 import type { JudgedCall } from '../../../packages/agent/src/policy/judged-call.js';
 import type { Stepped } from '../../../packages/agent/src/ports/session.js';
 import { fakeClock } from '../../../packages/pawl/src/testing.js';
-import { createLiveArea, statusRow } from '../../../packages/terminal/src/live-area.js';
+import {
+  createLiveArea,
+  inputBox,
+  settingsRows,
+  statusRow,
+} from '../../../packages/terminal/src/live-area.js';
 import type { Look } from '../../../packages/terminal/src/paint.js';
 import { makeSafe, safe } from '../../../packages/terminal/src/safe-text.js';
 import { Transcript } from '../../../packages/terminal/src/transcript.js';
@@ -40,7 +45,7 @@ export const createStage = (options: StageOptions) => {
     write: screen.write,
     size: screen.size,
     clock,
-    reflow: 'aboveCursor',
+    reflow: 'byXterm',
   });
   const look: Look = {
     colour: 'no',
@@ -55,7 +60,11 @@ export const createStage = (options: StageOptions) => {
     area.draw(() => {
       const rows = scroll.rows(look.columns, clock.now());
       const status = statusRow(state, look.columns, clock.now());
-      return { rows: [...rows, status, safe`> `], cursor: { row: rows.length + 1, column: 2 } };
+      const line = { rows: [safe`> `], cursor: { row: 0, column: 2 } };
+      const size = screen.size();
+      const box = inputBox(line, look, size, settingsRows(state, look, size));
+      const row = rows.length + 1 + (box.cursor?.row ?? 0);
+      return { rows: [...rows, status, ...box.rows], cursor: { row, column: 2 } };
     });
   return {
     clock,

@@ -324,6 +324,7 @@ const createViewHandlers = (
     stopUserCommand: () => userCommands.stop(),
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => void context.paste(),
+    nextPreset: () => void commands().then(({ nextPreset }) => nextPreset(context)),
     rewind: () => void commands().then(({ runCommand }) => runCommand(context, 'rewind', '')),
     suspend: () => terminal.suspend(),
     end: (how) =>

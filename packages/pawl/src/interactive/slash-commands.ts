@@ -146,6 +146,27 @@ const preset: SlashCommand = async (context, words) => {
   );
 };
 
+/** The presets of Shift+Tab. Nobody is asked in `ci`, and `full` is chosen at the start. */
+const CYCLE: readonly Preset[] = ['careful', 'auto', 'plan'];
+/** One change at a time, so that two quick keys are two steps. */
+let changing: Promise<void> = Promise.resolve();
+
+/** Shift+Tab: changes to the next preset. The row below the input shows it; nothing is printed. */
+export const nextPreset = (context: SlashCommandContext): Promise<void> => {
+  changing = changing.then(() =>
+    attemptFor(context, async () => {
+      const { settings } = context.view.state.session;
+      if (settings.preset === 'full')
+        throw new NotNow('The preset full was chosen at the start. /preset NAME leaves it.');
+      const at = CYCLE.findIndex((name) => name === settings.preset);
+      const next = CYCLE[(at + 1) % CYCLE.length] ?? 'careful';
+      const patch = await presetSettings(settings, next);
+      await context.session.send({ type: 'SettingsChanged', patch });
+    }),
+  );
+  return changing;
+};
+
 const permissions: SlashCommand = async ({ view, session, look }, words) => {
   const { settings, grants } = view.state.session;
   if (words === '')
@@ -350,7 +371,8 @@ const pickModel = async (
       id === model ? `${aboutFacts({ ...facts, windowTokens })} · current` : aboutFacts(facts);
     return { text: id, about };
   });
-  return ids[(await view.pick('Model (dollars per million tokens):', choices)) ?? -1] ?? null;
+  const title = 'Model (dollars per million tokens):';
+  return ids[(await view.pick(title, choices, ids.indexOf(model))) ?? -1] ?? null;
 };
 
 /**
@@ -420,7 +442,8 @@ const chooseName = async <Name extends string>(
     text: name,
     about: name === current ? `${about[name]} (now)` : about[name],
   }));
-  return names[(await view.pick(title, choices)) ?? -1] ?? null;
+  const at = names.findIndex((name) => name === current);
+  return names[(await view.pick(title, choices, at)) ?? -1] ?? null;
 };
 
 /** `/permissions`: lists the rules and the user's own grants, and revokes grants. */

@@ -8,6 +8,7 @@ import {
   type ServerQuestion,
 } from '@pawl/agent/extensions/mcp/question';
 import type { JournalStep } from '@pawl/agent/journal/steps';
+import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { ApprovalAnswer, Event, InputMode } from '@pawl/agent/machine/event';
 import type { State } from '@pawl/agent/machine/state';
 import { type Clock, isSoonAfter } from '@pawl/agent/platform/clock';
@@ -22,7 +23,16 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { type Choice, openPicker, type Picker, pick, pickerFrame } from '@pawl/terminal/choices';
 import type { Composer, ComposerResult } from '@pawl/terminal/composer';
 import type { Key, Pressed } from '@pawl/terminal/keys';
-import { type Frame, isBusy, type LiveArea, statusRow } from '@pawl/terminal/live-area';
+import {
+  type Frame,
+  inputBox,
+  isBusy,
+  keyCard,
+  type LiveArea,
+  settingsRows,
+  statusRow,
+  withPlaceholder,
+} from '@pawl/terminal/live-area';
 import {
   harmless,
   indentWords,
@@ -147,15 +157,20 @@ export class InteractiveView {
 
   /**
    * Index of the user's choice, or null. A plain terminal only prints the list and returns null.
+   * `current`: where the cursor stands first.
    */
-  pick(title: string, all: readonly Choice[]): Promise<number | null> {
+  pick(title: string, all: readonly Choice[], current = 0): Promise<number | null> {
     if (this.#look.plain === 'yes') {
       this.print(
         makeSafe([title, ...all.map(({ text, about }) => `  ${text}  ${about}`)].join('\n')),
       );
       return Promise.resolve(null);
     }
-    return this.#openList((done) => ({ kind: 'choices', list: openPicker(title, all), done }));
+    return this.#openList((done) => ({
+      kind: 'choices',
+      list: openPicker(title, all, current),
+      done,
+    }));
   }
 
   /** As `pick`, in a list of points. Not for plain terminals. */
@@ -213,7 +228,7 @@ export class InteractiveView {
       else if (this.#questions.takesKeys) this.#takeAtQuestion(pressed);
       else this.#composed(this.#composer.take(pressed));
     }
-    this.redraw();
+    this.#area.draw(() => this.#frame(), 'now');
   }
 
   /** Ctrl-C, or the signal. */
@@ -269,6 +284,7 @@ export class InteractiveView {
     this.#escapedAt = Number.NEGATIVE_INFINITY;
     if (this.#picking !== null) this.#picking.done(null);
     else if (this.#composer.isOpen) this.#composer.escape();
+    else if (this.#hasCard) this.#composer.setText('');
     else if (this.#handlers.stopUserCommand())
       this.print(paint(this.#look, 'dim', safe`  stopped`));
     else if (isBusy(this.#state)) this.#handlers.cancel();
@@ -312,6 +328,7 @@ export class InteractiveView {
 
   #composed(composed: ComposerResult): void {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
+    if (composed.kind === 'preset') this.#handlers.nextPreset();
     if (composed.kind !== 'submit' || this.serverForms.take(composed.text)) return;
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
     this.#enter(readTypedInput(composed.text, mode, this.#composer.commandNames), composed.shown);
@@ -399,8 +416,10 @@ export class InteractiveView {
     const { row } = this.serverForms;
     const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];
     if (this.#picking === null && this.#questions.current !== null) {
-      const line = this.#questions.takesKeys ? null : this.#below(columns);
-      return questionFrame(this.#questions, this.#look, this.#window(), above, line);
+      const line = this.#questions.takesKeys ? null : this.#line(columns);
+      const key = this.#questions.takesKeys ? 'notNamed' : 'named';
+      const last = settingsRows(this.#state, this.#look, this.#window(), key);
+      return questionFrame(this.#questions, this.#look, this.#window(), above, line, last);
     }
     const below = this.#below(columns);
     return {
@@ -410,12 +429,30 @@ export class InteractiveView {
     };
   }
 
-  /** The list or input line below the status. */
+  /** The list or the input below the status. */
   #below(columns: number): Frame {
     const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
     if (this.#picking?.kind === 'choices') return pickerFrame(this.#picking.list, columns, mark);
     if (this.#picking !== null) return pointListFrame(this.#picking.list, this.#window(), mark);
-    return this.#composer.frame(columns, Math.max(3, Math.floor(this.#rows() / 3)), mark);
+    const window = this.#window();
+    const last = this.#hasCard
+      ? keyCard(this.#look, window)
+      : settingsRows(this.#state, this.#look, window);
+    return inputBox(this.#line(columns), this.#look, window, last);
+  }
+
+  /** Whether the card of keys is shown: the line holds a question mark alone. */
+  get #hasCard(): boolean {
+    return this.#composer.text === '?';
+  }
+
+  #line(columns: number): Frame {
+    const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
+    const rowsMax = Math.max(3, Math.floor(this.#rows() / 3));
+    const line = this.#composer.frame(columns, rowsMax, mark);
+    const isFirst =
+      this.#composer.isEmpty && conversationLength(this.#state.session.conversation) === 0;
+    return isFirst && !this.#composer.isOpen ? withPlaceholder(line, this.#look, columns) : line;
   }
 }
 
@@ -435,6 +472,8 @@ export type ViewHandlers = {
   withoutShellOutput(texts: readonly string[]): readonly string[];
   /** Inserts the clipboard's picture into the input line. */
   pastePicture(): void;
+  /** Changes to the next preset. */
+  nextPreset(): void;
   /** Opens the list of what can be taken back. */
   rewind(): void;
   /** Gives the terminal back to the shell until SIGCONT. */

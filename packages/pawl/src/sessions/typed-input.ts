@@ -107,6 +107,8 @@ export const keyHelp: readonly (readonly [string, string])[] = [
   ['Alt+Enter', 'send after this turn'],
   ['Enter on an empty line', 'during the wait before a retry: retry now'],
   ['Ctrl-J, Shift+Enter, \\ Enter', 'new line'],
+  ['Shift+Tab', 'the next preset: careful, auto, plan'],
+  ['? alone in the line', 'a card of the most useful keys'],
   ['@', 'mention a file of this folder; Tab completes its name'],
   ['Ctrl-V', "insert the clipboard's picture; you can also drag a file here"],
   ['!COMMAND', 'run a shell command; the model gets its output with your next message'],

@@ -56,6 +56,7 @@ export const stageView = () => {
     stopUserCommand: () => false,
     withoutShellOutput: (texts) => texts,
     pastePicture: () => undefined,
+    nextPreset: () => void asked.push('preset'),
     rewind: () => void asked.push('rewind'),
     suspend: () => void asked.push('suspend'),
     end: (how) => void asked.push(`end ${how}`),
@@ -75,8 +76,11 @@ export const stageView = () => {
     for (const letter of text) press(letter === '\r' ? 'enter' : `'${letter}'`);
   };
   /** The last rows: what the keys are for. */
-  const line = (): string =>
-    drawn.slice(drawn.findLastIndex((row) => /^[>?] /.test(row))).join('\n');
+  const line = (): string => {
+    const rows = drawn.slice(drawn.findLastIndex((row) => /^[>?] /.test(row)));
+    const edge = rows.findIndex((row) => row.startsWith('─'));
+    return rows.slice(0, edge < 0 ? rows.length : edge).join('\n');
+  };
   return {
     clock,
     asked,

@@ -8,7 +8,7 @@ test('Enter sends the line once, and empties it', () => {
   const at = stageView();
   at.type('fix it\r\r');
   assert.deepEqual(at.asked, ['steer fix it']);
-  assert.equal(at.line(), '> ');
+  assert.match(at.line(), /^> (Give a task, for example: .*)?$/);
 });
 
 test('a question that was on the screen for a quiet moment takes the answer', () => {
@@ -82,7 +82,7 @@ test('an interrupt at rest clears the line; the end key only works on an empty o
   at.type('some');
   at.press('C-d');
   at.view.interrupt();
-  assert.equal(at.line(), '> ');
+  assert.match(at.line(), /^> (Give a task, for example: .*)?$/);
   at.press('C-d');
   assert.deepEqual(at.asked, ['end clean']);
 });
@@ -91,7 +91,7 @@ test('an unknown command is explained; it leaves the line, and Up brings it back
   const at = stageView();
   at.type('/halp\r');
   assert.match(at.printed.join(''), /There is no \/halp\. Did you mean \/help\?[\s\S]*Up brings/);
-  assert.equal(at.line(), '> ');
+  assert.match(at.line(), /^> (Give a task, for example: .*)?$/);
   at.type('/cost\r');
   assert.deepEqual(at.asked, ['cost']);
   at.press('up', 'up');
@@ -236,4 +236,45 @@ test('a question that may be answered stands on the screen: a list that would co
   at.clock.advance(400);
   assert.equal(await left, null);
   assert.match(at.drawn(), /y {2}yes, once/);
+});
+
+test('Shift+Tab asks for the next preset, and changes nothing that is typed', () => {
+  const at = stageView();
+  at.type('half a');
+  at.view.take({
+    kind: 'key',
+    key: { name: 'tab', text: '', control: false, alt: false, shift: true },
+  });
+  assert.deepEqual(at.asked, ['preset']);
+  assert.equal(at.line(), '> half a');
+});
+
+test('at a question Shift+Tab changes no preset', () => {
+  const at = stageView();
+  question(at);
+  at.clock.advance(700);
+  at.view.take({
+    kind: 'key',
+    key: { name: 'tab', text: '', control: false, alt: false, shift: true },
+  });
+  assert.deepEqual(at.asked, []);
+});
+
+test('a question mark alone shows the card of keys; Escape closes it, and a text has none', () => {
+  const at = stageView();
+  at.type('?');
+  assert.match(at.drawn(), /Alt\+Enter/);
+  at.press('escape');
+  assert.doesNotMatch(at.drawn(), /Alt\+Enter/);
+  assert.match(at.line(), /^> Give a task/);
+  at.type('?why');
+  assert.equal(at.line(), '> ?why');
+  assert.doesNotMatch(at.drawn(), /Alt\+Enter {2}/);
+});
+
+test('a question keeps preset, model and money in sight', () => {
+  const at = stageView();
+  question(at);
+  at.clock.advance(700);
+  assert.match(at.drawn(), /\n {2}sandbox off · scripted\/x · \$0\.00 · 0% of context$/);
 });

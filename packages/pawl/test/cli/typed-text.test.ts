@@ -77,6 +77,7 @@ const openStage = () => {
     stopUserCommand: () => false,
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => undefined,
+    nextPreset: () => undefined,
     rewind: () => undefined,
     suspend: () => undefined,
     end: () => undefined,

@@ -96,7 +96,7 @@ test('/compact makes room, with a wish of what to keep', async (context) => {
   await window.sees('Done.');
   window.press('/compact keep the apples\r');
   await window.sees(/summary|apples\./i);
-  await window.sees(/ready[^\n]*\n>$/);
+  await window.sees(/ready[^\n]*\n─+\n>(?: Give a task[^\n]*)?\n/);
   assert.match(JSON.stringify(place.server.requests[1]?.body), /keep the apples/);
   window.press('two\r');
   await window.sees(/two\n[\s\S]*Done\./);
@@ -240,7 +240,7 @@ test('/export writes the conversation, and never over a file without being told'
   const window = await openReady(context, place);
   window.press('a question\r');
   await window.sees('answer');
-  await window.sees(/ready[^\n]*\n>$/);
+  await window.sees(/ready[^\n]*\n─+\n>(?: Give a task[^\n]*)?\n/);
   window.press('/export talk.md\r');
   await window.sees(/2 messages in .*talk\.md/);
   assert.match(readFileSync(file, 'utf8'), /## You\n\na question\n\n## Pawl\n\nAn \*answer\*\.\n$/);

@@ -117,7 +117,7 @@ test('a terminal that reports no size gets the usual one', async (context) => {
   const place = makePlace(context, { ANTHROPIC_API_KEY: 'key' });
   const program = ['bash', '-c', `stty cols 0 rows 0; '${process.execPath}' '${bin}'`];
   const window = openWindow(context, place, { program });
-  await window.sees(/ready · .*claude/);
+  await window.sees(/ready · [\s\S]*claude/);
   window.press('\u0004');
   assert.equal(await window.ended, 0);
 });

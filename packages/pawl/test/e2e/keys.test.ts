@@ -102,7 +102,7 @@ test('Alt+Enter waits for the end of the turn, Enter for the next results', asyn
   window.press('go\r');
   await window.sees('thinking');
   window.press(`afterwards${E}\rnow\r`);
-  await window.sees(/ready[\s\S]*>$/);
+  await window.sees(/ready[^\n]*\n─+\n>\n─/);
   await window.sees(/Done\.[\s\S]*Done\./);
   const [, second, third] = place.server.requests.map(({ body }) => JSON.stringify(last(body)));
   assert.match(second ?? '', /tool_result.*now/);

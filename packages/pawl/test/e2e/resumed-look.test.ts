@@ -9,7 +9,7 @@ import { call, done, last, message, overloaded, text } from './wire-words.js';
 
 /** What a session showed is shown again when it is resumed, line by line; and all of it can be had as a file. */
 
-const REST = /(?:ready|stopped) ·[^\n]*\n>$/;
+const REST = /(?:ready|stopped) ·[^\n]*\n─+\n>(?: Give a task[^\n]*)?\n/;
 const ESCAPE = '\u001b';
 
 /** The lines between the head of the session and the status. */
@@ -65,7 +65,7 @@ for (const columns of [70, 110]) {
     live.press('and now a long one\r');
     await live.sees('This one is stopped.');
     live.press(ESCAPE);
-    await live.sees(/stopped ·[^\n]*\n>$/);
+    await live.sees(/stopped ·[^\n]*\n─+\n>(?: Give a task[^\n]*)?\n/);
     const shown = await conversationIn(live);
     for (const part of [
       '· thought: The file is missing.',
@@ -145,11 +145,11 @@ test('a text that went back to the line before kill -9 is in it again', async (c
   ]);
   const first = await openReady(context, place);
   first.press('all of Moby-Dick\r');
-  await first.sees(/too long[\s\S]*> all of Moby-Dick$/);
+  await first.sees(/too long[\s\S]*> all of Moby-Dick\n─/);
   process.kill(first.pid, 'SIGKILL');
   await first.ended;
   const again = openWindow(context, place, { words: ['--continue'] });
-  await again.sees(/too long[\s\S]*> all of Moby-Dick$/);
+  await again.sees(/too long[\s\S]*> all of Moby-Dick\n─/);
   again.press('?\r');
   await again.sees('Done.');
   assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /all of Moby-Dick\?/);

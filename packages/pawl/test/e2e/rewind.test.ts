@@ -10,7 +10,7 @@ import { call, message, text } from './wire-words.js';
 /** Turns are taken back in a real terminal, with their files. */
 
 const E = '\u001b';
-const READY = /ready[^\n]*\n>[^\n]*$/;
+const READY = /ready[^\n]*\n─+\n>[^\n]*\n/;
 const AUTO = ['--preset', 'auto', '--sandbox', 'off'] as const;
 
 const bash = (id: string, command: string): ServerReply => message(call(id, 'bash', { command }));

@@ -13,7 +13,7 @@ export type Window = {
   line(): Promise<string>;
   /** Waits until the screen, scroll-back included, shows it. */
   sees(wanted: string | RegExp): Promise<void>;
-  /** Waits until the line, with all below it, is this. */
+  /** Waits until the text in the input line is this. */
   seesLine(wanted: string | RegExp): Promise<void>;
   /** Everything that was written, with the escapes. */
   raw(): string;
@@ -32,6 +32,9 @@ export type WindowOptions = {
 
 const LIMIT_MS = 60_000;
 
+/** An empty line of an empty session shows an example of what to type. */
+const EMPTY_LINE = '> Give a task, for example: find out why the tests fail and repair it';
+
 export const openWindow = (
   context: TestContext,
   place: Place,
@@ -44,7 +47,13 @@ export const openWindow = (
     cols: columns,
     rows,
     cwd: place.workspace,
-    env: { ...place.environment, TERM: 'xterm-256color', ...environment },
+    // the emulator rewraps as the terminal of VS Code does
+    env: {
+      ...place.environment,
+      TERM: 'xterm-256color',
+      TERM_PROGRAM: 'vscode',
+      ...environment,
+    },
   });
   let living = true;
   child.onData((text) => screen.write(text));
@@ -62,7 +71,10 @@ export const openWindow = (
   });
   const line = async (): Promise<string> => {
     const lines = (await screen.text()).split('\n');
-    return lines.slice(lines.findLastIndex((each) => /^[>?↑]/.test(each))).join('\n');
+    const rows = lines.slice(lines.findLastIndex((each) => /^[>?↑]/.test(each)));
+    const edge = rows.findIndex((each) => each.startsWith('─'));
+    const shown = rows.slice(0, edge < 0 ? rows.length : edge).join('\n');
+    return shown === EMPTY_LINE ? '>' : shown;
   };
   const fits = (text: string, wanted: string | RegExp): boolean =>
     typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text);

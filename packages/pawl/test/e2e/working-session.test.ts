@@ -52,7 +52,7 @@ const compare = (name: string, shown: string): void => {
   assert.equal(`${shown}\n`, readFileSync(file, 'utf8'));
 };
 
-const REST = /(?:ready|stopped) ·[^\n]*\n>$/;
+const REST = /(?:ready|stopped) ·[^\n]*\n─+\n>(?: Give a task[^\n]*)?\n/;
 
 const work = async (context: TestContext, columns: number): Promise<void> => {
   const place = await makeServed(context, replies);
@@ -72,7 +72,7 @@ const work = async (context: TestContext, columns: number): Promise<void> => {
   await window.seesLine('> another one');
   await window.sees(/stopped ·/);
   window.press('\r');
-  await window.sees(/here\.\n[\s\S]*\n>$/);
+  await window.sees(/here\.\n[\s\S]*\n─+\n>(?: Give a task[^\n]*)?\n/);
   await window.sees(REST);
   window.press('/compact keep the answer\r');
   await window.sees(/were replaced by a summary/);
@@ -88,7 +88,7 @@ const work = async (context: TestContext, columns: number): Promise<void> => {
 
   const again = openWindow(context, place, { words: ['--continue'], columns, rows: 40 });
   await again.sees('The second model speaks.');
-  await again.sees(/ready ·[^\n]*\n>$/);
+  await again.sees(/ready ·[^\n]*\n─+\n>(?: Give a task[^\n]*)?\n/);
   again.press('go on\r');
   await again.sees('Done.');
   await again.sees(REST);

@@ -49,6 +49,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     answer: nothing,
     runCommand: nothing,
     pastePicture: nothing,
+    nextPreset: () => undefined,
     rewind: nothing,
     suspend: nothing,
     end: nothing,

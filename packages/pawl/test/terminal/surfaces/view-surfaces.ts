@@ -24,6 +24,7 @@ const wishes: ViewHandlers = {
   answer: nothing,
   runCommand: nothing,
   pastePicture: nothing,
+  nextPreset: () => undefined,
   rewind: nothing,
   suspend: nothing,
   end: nothing,
