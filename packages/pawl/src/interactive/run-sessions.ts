@@ -4,6 +4,7 @@
  */
 
 import { homedir } from 'node:os';
+import { basename } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
 import type { State } from '@pawl/agent/machine/state';
@@ -308,6 +309,12 @@ const createViewHandlers = (
     cancel: () => send({ type: 'CancelTurn' }),
     answer: (batchId, callId, scoped) =>
       send({ type: 'ApprovalAnswered', batchId, callId, ...scoped }),
+    allowInFolder(question, rule) {
+      const work = import('./permissions.js').then(({ allowInFolder }) =>
+        allowInFolder(context, question, rule),
+      );
+      work.catch(() => undefined); // `session.ended` rejects with the same error and is awaited
+    },
     runCommand(command) {
       terminal.history.add(
         command.kind === 'shell'
@@ -363,6 +370,24 @@ const hintLastSession = (
   );
 };
 
+/** The user answers the servers' questions, and is called for them. */
+const answerServers = (
+  { servers }: Opened,
+  { serverForms }: InteractiveView,
+  { notifier }: TerminalSession,
+): void =>
+  servers?.answerWith((question, signal) => {
+    notifier.ask();
+    return serverForms.ask(question, signal);
+  });
+
+const printWarnings = (warnings: EventBuffer<string>, view: InteractiveView, look: Look): void =>
+  void warnings.subscribe((warning) =>
+    view.print(
+      paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`)),
+    ),
+  );
+
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
   started: StartedSession,
@@ -397,17 +422,13 @@ const runSession = async (
   };
   const handlers = createViewHandlers(context, closer, options, outputs);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
-  opened.servers?.answerWith((question, signal) => view.serverForms.ask(question, signal));
+  answerServers(opened, view, terminal);
   const ticking = createTicker(() => view.redraw());
   if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
   terminal.offer(opened.prompts.choices, opened.prompts.mentions);
   view.print(banner(look, opened));
   if (draft !== '') composer.setText(draft);
-  warnings.subscribe((warning) =>
-    view.print(
-      paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`)),
-    ),
-  );
+  printWarnings(warnings, view, look);
   view.redraw();
   terminal.attach({
     take: (pressed) => view.take(pressed),
@@ -420,8 +441,11 @@ const runSession = async (
   await Promise.all([loadMarkdown(), loadWordMarks()]);
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
+  if (opened.notifies && look.plain !== 'yes')
+    terminal.notifier.start(basename(context.workspace), view.state);
   const unsubscribe = steps.subscribe((stepped) => {
     view.see(stepped);
+    terminal.notifier.see(stepped.state);
     ticking.set(isMoving(stepped.state));
   });
   if (started.first !== null) view.sendFirst(started.first);
