@@ -9,9 +9,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
 import type { State } from '@pawl/agent/machine/state';
 import { keyVariables } from '@pawl/agent/models/provider-table';
+import type { Clock } from '@pawl/agent/platform/clock';
 import type { Blobs } from '@pawl/agent/ports/journal';
+import type { Model } from '@pawl/agent/ports/model';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
+import { coldUsd } from '@pawl/agent/session/model-call';
 import { cutText } from '@pawl/agent/session/result-text';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
 import { createJobs } from '@pawl/agent/tools/jobs';
@@ -388,6 +391,83 @@ const printWarnings = (warnings: EventBuffer<string>, view: InteractiveView, loo
     ),
   );
 
+/** What counts of a step. */
+type SeenStep = {
+  readonly event: Pick<Stepped['event'], 'at'>;
+  readonly state: State;
+  readonly actions: readonly Pick<Stepped['actions'][number], 'type'>[];
+};
+
+/**
+ * When the provider may have forgotten the conversation, so that the next request is dear. A timer
+ * runs only until then, and only at rest. It is no timer of the clock, which would hold its time
+ * steady: a computer that sleeps makes a pause, too.
+ */
+export class CacheWatch {
+  readonly #session: Pick<Session, 'model'>;
+  readonly #clock: Clock;
+  readonly #redraw: () => void;
+  /** The last request: when it was sent, and to which model; null before the first. */
+  #last: { readonly at: number; readonly model: string } | null = null;
+  /** Facts of the present model, once they are asked for. */
+  #model: Model | null = null;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(session: Pick<Session, 'model'>, clock: Clock, redraw: () => void) {
+    this.#session = session;
+    this.#clock = clock;
+    this.#redraw = redraw;
+  }
+
+  see({ event, state, actions }: SeenStep): void {
+    const { model } = state.session.settings;
+    if (actions.some(({ type }) => type === 'SendLlmRequest')) this.#last = { at: event.at, model };
+    this.end();
+    if (this.#last === null || isMoving(state)) return;
+    this.#session.model().then(
+      (known) => this.#wait(known, state),
+      () => undefined, // without the model's facts nothing is said
+    );
+  }
+
+  #wait(model: Model, { session }: State): void {
+    const { cacheLifetimeMs: lifetimeMs } = model.facts;
+    if (model.id !== session.settings.model) return;
+    this.#model = model;
+    if (this.#last === null || lifetimeMs === undefined || this.#timer !== null) return;
+    const leftMs = this.#last.at + lifetimeMs - this.#clock.now();
+    this.#timer = setTimeout(this.#redraw, Math.max(0, leftMs)).unref();
+  }
+
+  /** null while the cache still holds, while the session works, and where nothing is known. */
+  coldUsd(state: State, now: number): number | null {
+    const { model } = state.session.settings;
+    if (this.#last === null || this.#model?.id !== model || isMoving(state)) return null;
+    const { cacheLifetimeMs, prices } = this.#model.facts;
+    if (cacheLifetimeMs === undefined) return null;
+    const isWarm = this.#last.model === model && now < this.#last.at + cacheLifetimeMs;
+    return isWarm ? null : coldUsd(state, prices);
+  }
+
+  end(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+}
+
+/** Gives the view the keys and signals of the terminal. */
+const attachView = (
+  terminal: TerminalSession,
+  view: InteractiveView,
+  closer: ReturnType<typeof createSessionCloser>,
+): void =>
+  terminal.attach({
+    take: (pressed) => view.take(pressed),
+    interrupt: () => view.interrupt(),
+    terminate: () => closer.exit({ kind: 'exit', exit: exitCodes.terminated }),
+    redraw: () => view.redraw(),
+  });
+
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
   started: StartedSession,
@@ -419,26 +499,24 @@ const runSession = async (
     ...{ area: screen.area, look, clock, composer },
     rows: () => screen.size().rows,
     servers: () => opened.servers?.waitsFor() ?? [],
+    coldUsd: (now: State, at: number) => cache.coldUsd(now, at),
   };
   const handlers = createViewHandlers(context, closer, options, outputs);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
   answerServers(opened, view, terminal);
   const ticking = createTicker(() => view.redraw());
+  const cache = new CacheWatch(opened.session, clock, () => view.redraw());
   if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
   terminal.offer(opened.prompts.choices, opened.prompts.mentions);
   view.print(banner(look, opened));
   if (draft !== '') composer.setText(draft);
   printWarnings(warnings, view, look);
   view.redraw();
-  terminal.attach({
-    take: (pressed) => view.take(pressed),
-    interrupt: () => view.interrupt(),
-    terminate: () => closer.exit({ kind: 'exit', exit: exitCodes.terminated }),
-    redraw: () => view.redraw(),
-  });
+  attachView(terminal, view, closer);
   // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with
   // Markdown.
   await Promise.all([loadMarkdown(), loadWordMarks()]);
+  for (const step of opened.resumed?.recent?.steps ?? []) cache.see(step);
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
   if (opened.notifies && look.plain !== 'yes')
@@ -447,6 +525,7 @@ const runSession = async (
     view.see(stepped);
     terminal.notifier.see(stepped.state);
     ticking.set(isMoving(stepped.state));
+    cache.see(stepped);
   });
   if (started.first !== null) view.sendFirst(started.first);
   try {
@@ -456,6 +535,7 @@ const runSession = async (
     terminal.detach();
     unsubscribe();
     ticking.set(false);
+    cache.end();
   }
 };
 
