@@ -14,6 +14,7 @@ import {
   countColumns,
   cutLine,
   deleteRows,
+  ENABLE_CALLS,
   ENABLE_INPUT_MODES,
   END_UPDATE,
   ERASE_BELOW,
@@ -30,6 +31,7 @@ import {
   NEXT_ROW,
   oneLine,
   paint,
+  RESTORE_CALLS,
   RESTORE_TERMINAL,
   ROW_START,
   SHOW_CURSOR,
@@ -37,6 +39,7 @@ import {
   WRAP_OFF,
   WRAP_ON,
   windowSize,
+  windowTitle,
   wrapText,
   wrapWords,
 } from './paint.js';
@@ -398,12 +401,16 @@ export type Screen = {
   size(): { readonly columns: number; readonly rows: number };
   take(): void;
   giveBack(): void;
+  /** The title of the window, from now until the terminal is given back. Focus reports come too. */
+  setTitle(title: Safe): void;
 };
 
 /** `plain`: whole lines, and no escapes. */
 export const createScreen = (plain: boolean): Screen => {
   const size = () => windowSize(process.stdout.columns, process.stdout.rows);
   let isTaken = false;
+  let title: Safe | null = null;
+  const showTitle = (): Safe => (title === null ? safe`` : windowTitle(title, process.env));
   const set = (ours: boolean): void => {
     if (plain || isTaken === ours) return;
     isTaken = ours;
@@ -412,7 +419,10 @@ export const createScreen = (plain: boolean): Screen => {
     } catch {
       // the terminal is gone: there is no mode to set
     }
-    writeWindow(ours ? ENABLE_INPUT_MODES : RESTORE_TERMINAL);
+    const calls = ours ? safe`${ENABLE_CALLS}${showTitle()}` : RESTORE_CALLS;
+    writeWindow(
+      safe`${title === null ? safe`` : calls}${ours ? ENABLE_INPUT_MODES : RESTORE_TERMINAL}`,
+    );
   };
   // Runs after an uncaught error too.
   process.on('exit', () => set(false));
@@ -428,6 +438,11 @@ export const createScreen = (plain: boolean): Screen => {
     size,
     take: () => set(true),
     giveBack: () => set(false),
+    setTitle(next) {
+      const begin = title === null ? ENABLE_CALLS : safe``;
+      title = next;
+      if (isTaken) writeWindow(safe`${begin}${showTitle()}`);
+    },
   };
 };
 

@@ -369,6 +369,36 @@ export const ENABLE_INPUT_MODES = safe`\u001b[?2004h\u001b[>1u`;
 /** Restores the shell's terminal modes, also after a half-drawn row. */
 export const RESTORE_TERMINAL = safe`\u001b[?2004l\u001b[<u\u001b[?7h\u001b[?25h\u001b[0m`;
 
+/** The title that was there is kept, and focus reports come; and back. */
+export const ENABLE_CALLS = safe`\u001b[22;2t\u001b[?1004h`;
+export const RESTORE_CALLS = safe`\u001b[?1004l\u001b[23;2t`;
+/** Asks whether the terminal reports its focus. */
+export const ASK_FOCUS = safe`\u001b[?1004$p`;
+export const BELL = safe`\u0007`;
+
+/** Text for a string of the terminal, which any control character would end. */
+const stringText = (text: Safe): Safe =>
+  makeSafe(text.replace(/\u001b\[[\d;]*m/g, '').replace(/\p{Cc}/gu, ' '));
+
+/** Linux' console prints such strings. */
+const knowsStrings = ({ TERM = '' }: NodeJS.ProcessEnv): boolean => TERM !== 'linux';
+
+export const windowTitle = (title: Safe, environment: NodeJS.ProcessEnv): Safe =>
+  knowsStrings(environment) ? safe`\u001b]2;${stringText(title)}\u0007` : safe``;
+
+/**
+ * A notification of the desktop: OSC 777 for the terminals that know only that, else OSC 9. One of
+ * them, since some terminals know both and would show two.
+ */
+export const notification = (text: Safe, environment: NodeJS.ProcessEnv): Safe => {
+  const { TERM = '', VTE_VERSION } = environment;
+  if (!knowsStrings(environment)) return safe``;
+  const shown = makeSafe(stringText(text).replaceAll(';', ','));
+  return VTE_VERSION !== undefined || /^(rxvt|foot)/.test(TERM)
+    ? safe`\u001b]777;notify;Pawl;${shown}\u0007`
+    : safe`\u001b]9;Pawl: ${shown}\u0007`;
+};
+
 /**
  * Counts columns of text and breaks it into rows. Colours (CSI … m) and hyperlinks (OSC 8) have no
  * width.

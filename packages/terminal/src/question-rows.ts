@@ -104,7 +104,7 @@ export const nearPath = (path: string, folder: string): string =>
   path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
 
 /** Facts about the call, one line each. */
-export const factLines = (description: ApprovalDescription): readonly string[] => {
+export const factLines = (description: TerminalQuestion): readonly string[] => {
   const { subject, folder, timeLimitMs, background, needs, paths, hosts, programs, why } =
     description;
   const isCommand = subject.kind === 'command';
@@ -129,26 +129,36 @@ export const factLines = (description: ApprovalDescription): readonly string[] =
   ];
 };
 
-const LETTERS: Readonly<Record<ApprovalChoice['answer'], string>> = {
+/** An answer in a terminal. `folder`: a rule for ever, in this folder. */
+export type TerminalAnswer = ApprovalChoice['answer'] | 'folder';
+
+/** A call as the terminal describes it, with the answers that a terminal has. */
+export type TerminalQuestion = Omit<ApprovalDescription, 'choices'> & {
+  readonly choices: readonly { readonly answer: TerminalAnswer; readonly allows: string }[];
+};
+
+const LETTERS: Readonly<Record<TerminalAnswer, string>> = {
   once: 'y',
   always: 'a',
   prefix: 'p',
   session: 's',
+  folder: 'P',
   no: 'n',
 };
-const WORDS: Readonly<Record<ApprovalChoice['answer'], string>> = {
+const WORDS: Readonly<Record<TerminalAnswer, string>> = {
   once: 'yes, once',
-  always: 'always',
-  prefix: 'always',
+  always: 'this session',
+  prefix: 'this session',
   session: 'this session',
+  folder: 'for ever in this folder',
   no: 'no',
 };
 
-export const answerLetter = (answer: ApprovalChoice['answer']): string => LETTERS[answer];
+export const answerLetter = (answer: TerminalAnswer): string => LETTERS[answer];
 
 /** The letter, then its meaning; further rows are indented. */
 const choiceRows = (
-  answer: ApprovalChoice['answer'],
+  answer: TerminalAnswer,
   allows: string,
   { look, columns, show }: RowStyle,
 ): readonly Safe[] =>
@@ -173,7 +183,7 @@ export const contentRows = (
 
 /** All rows, at most `columns` wide. */
 export const questionRows = (
-  description: ApprovalDescription,
+  description: TerminalQuestion,
   look: Look,
   columns: number,
 ): readonly Safe[] => {

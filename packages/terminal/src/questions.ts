@@ -3,10 +3,13 @@
 import type { Clock } from '@pawl/agent/platform/clock';
 import {
   type ApprovalChoice,
-  type ApprovalDescription,
   type ApprovalRequest,
+  createFolderRule,
   describeQuestion,
+  describeSubject,
 } from '@pawl/agent/policy/approval-question';
+import type { PolicySettings } from '@pawl/agent/policy/decide';
+import type { RuleSubject } from '@pawl/agent/policy/presets';
 import type { Stepped } from '@pawl/agent/ports/session';
 import {
   applyKey,
@@ -19,13 +22,22 @@ import {
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
 import { cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
-import { answerLetter, contentRows, nearPath, questionRows } from './question-rows.js';
+import {
+  answerLetter,
+  contentRows,
+  nearPath,
+  questionRows,
+  type TerminalAnswer,
+  type TerminalQuestion,
+} from './question-rows.js';
 import { makeSafe, type Safe, safe } from './safe-text.js';
 
 /** An answer to one question. A yes to all is one answer for each. */
 export type AnsweredQuestion =
   | { readonly question: ApprovalRequest; readonly answer: Exclude<ApprovalChoice['answer'], 'no'> }
-  | { readonly question: ApprovalRequest; readonly answer: 'no'; readonly reason: string };
+  | { readonly question: ApprovalRequest; readonly answer: 'no'; readonly reason: string }
+  /** `rule`: to be written for this folder. */
+  | { readonly question: ApprovalRequest; readonly answer: 'folder'; readonly rule: RuleSubject };
 
 type QuestionHandlers = {
   /** The question is visible and accepts answers from now on. */
@@ -44,8 +56,22 @@ const COLUMNS_MIN = 20;
 
 type OpenQuestion = {
   readonly question: ApprovalRequest;
-  readonly description: ApprovalDescription;
+  readonly description: TerminalQuestion;
+  /** The rule of the answer `folder`; null if that is not offered. */
+  readonly folderRule: RuleSubject | null;
   readonly reading: ReadingWindow;
+};
+
+const openQuestion = (question: ApprovalRequest, settings: PolicySettings): OpenQuestion => {
+  const described = describeQuestion(question, settings.workspace);
+  const folderRule = createFolderRule(question.call, settings);
+  const lasting =
+    folderRule === null ? [] : [{ answer: 'folder', allows: describeSubject(folderRule) } as const];
+  const choices = described.choices.flatMap((choice) =>
+    choice.answer === 'no' ? [...lasting, choice] : [choice],
+  );
+  const description = { ...described, choices };
+  return { question, description, folderRule, reading: new ReadingWindow() };
 };
 
 /**
@@ -97,7 +123,7 @@ export class Questions {
     return this.#arming.phase === 'hidden' ? null : (this.#current?.question ?? null);
   }
 
-  get description(): ApprovalDescription | null {
+  get description(): TerminalQuestion | null {
     return this.#arming.phase === 'hidden' ? null : (this.#current?.description ?? null);
   }
 
@@ -107,7 +133,7 @@ export class Questions {
   }
 
   /** All open questions, in the order of the calls. */
-  get all(): readonly ApprovalDescription[] {
+  get all(): readonly TerminalQuestion[] {
     return this.#open.map(({ description }) => description);
   }
 
@@ -139,13 +165,10 @@ export class Questions {
       this.#setOpen([], false);
       return;
     }
-    const { workspace } = state.session.settings;
+    const { settings } = state.session;
     let open = this.#open;
     for (const action of actions) {
-      if (action.type === 'RequestApproval') {
-        const description = describeQuestion(action, workspace);
-        open = [...open, { question: action, description, reading: new ReadingWindow() }];
-      }
+      if (action.type === 'RequestApproval') open = [...open, openQuestion(action, settings)];
       if (action.type === 'WithdrawApproval')
         open = open.filter(({ question }) => question.call.callId !== action.callId);
     }
@@ -213,11 +236,16 @@ export class Questions {
   }
 
   /** Answers the question in focus, without a key. */
-  answer(answer: ApprovalChoice['answer'], reason = ''): void {
+  answer(answer: TerminalAnswer, reason = ''): void {
     const current = this.#current;
     if (current === null || this.#arming.phase !== 'armed') return;
     if (answer === 'no') this.#close([{ question: current.question, answer, reason }]);
-    else this.#close([{ question: current.question, answer }]);
+    else this.#allow(current, answer);
+  }
+
+  #allow({ question, folderRule }: OpenQuestion, answer: Exclude<TerminalAnswer, 'no'>): void {
+    if (answer !== 'folder') this.#close([{ question, answer }]);
+    else if (folderRule !== null) this.#close([{ question, answer, rule: folderRule }]);
   }
 
   /** Allows all open questions once. */
@@ -226,7 +254,7 @@ export class Questions {
       this.#close(this.#open.map(({ question }) => ({ question, answer: 'once' })));
   }
 
-  offers(answer: ApprovalChoice['answer']): boolean {
+  offers(answer: TerminalAnswer): boolean {
     return this.#current?.description.choices.some((choice) => choice.answer === answer) === true;
   }
 
@@ -261,7 +289,7 @@ export class Questions {
     }
     if (answer === undefined) {
       const why =
-        'aps'.includes(letter) && letter !== ''
+        'apsP'.includes(letter) && letter !== ''
           ? 'this call does not offer that answer'
           : `'${letter}' is no answer`;
       if (letter !== '') this.#advice = why;
@@ -270,7 +298,7 @@ export class Questions {
       const isNarrow = window.columns < COLUMNS_MIN;
       this.#advice = isNarrow ? 'the window is too narrow' : 'read to the end first: ↓ or space';
       current.reading.nextPage();
-    } else this.#close([{ question: current.question, answer }]);
+    } else this.#allow(current, answer);
   }
 
   #takeAll(window: WindowSize): void {
@@ -322,11 +350,11 @@ const LIST_ROWS_MIN = 16;
 const LISTED_MAX = 5;
 const REASON_ROWS = 3;
 
-const nearPaths = ({ paths, folder }: ApprovalDescription): string =>
+const nearPaths = ({ paths, folder }: TerminalQuestion): string =>
   paths.map((path) => nearPath(path, folder)).join(' ');
 
 /** A question in a few words, for the list of the other questions. */
-const questionTitle = (description: ApprovalDescription): string => {
+const questionTitle = (description: TerminalQuestion): string => {
   const { tool, subject } = description;
   return `${tool} ${subject.kind === 'change' ? nearPaths(description) : subject.text}`;
 };

@@ -147,26 +147,26 @@ const writtenRuleShape = variant<WrittenRule, 'kind'>('kind', {
     needs: optional(needsShape),
     decision: decisionShape,
     origin: text,
-    from: optional(oneOf({ project: 1 })),
+    from: optional(oneOf({ project: 1, folder: 1 })),
   },
   path: {
     pattern: text,
     touches: oneOf({ reads: 1, anything: 1 }),
     decision: decisionShape,
     origin: text,
-    from: optional(oneOf({ project: 1 })),
+    from: optional(oneOf({ project: 1, folder: 1 })),
   },
   host: {
     pattern: text,
     decision: decisionShape,
     origin: text,
-    from: optional(oneOf({ project: 1 })),
+    from: optional(oneOf({ project: 1, folder: 1 })),
   },
   mcp: {
     pattern: text,
     decision: decisionShape,
     origin: text,
-    from: optional(oneOf({ project: 1 })),
+    from: optional(oneOf({ project: 1, folder: 1 })),
   },
 });
 const effortShape = oneOf<Effort>({ auto: 1, low: 1, medium: 1, high: 1, xhigh: 1, max: 1 });

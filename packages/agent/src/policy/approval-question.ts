@@ -6,9 +6,12 @@
  * 2. `choices` are the possible answers, each with exactly what it would allow.
  */
 
+import { decide, type PolicySettings } from './decide.js';
 import type { ApprovalScope, Grant } from './grants.js';
-import { callNeeds, createGrant, type Grantable } from './grants.js';
+import { callNeeds, createGrant, type Grantable, grantablePrefix } from './grants.js';
 import type { JudgedCall, Needs } from './judged-call.js';
+import { isHostPattern, isMcpPattern } from './patterns.js';
+import type { RuleSubject } from './presets.js';
 
 type QuestionSubject = {
   /**
@@ -127,6 +130,50 @@ const listChoices = (
     ...lasting,
     { answer: 'no', allows: 'nothing; a reason is read by the model' },
   ];
+};
+
+/** Words without quotes and folders. A program that a path names can be the repository's own. */
+const LASTING_WORD = /^[\w@%+=:,.-]+$/;
+
+const lastingSubject = ({ facts, traits }: JudgedCall): RuleSubject | null => {
+  const { mcp, shell, hosts, needs } = facts;
+  if (mcp !== undefined) {
+    const pattern = `${mcp.server}/${mcp.tool}`;
+    // a name with `*` at its end would be a pattern for others
+    const isName = isMcpPattern(pattern) && !pattern.endsWith('*') && mcp.from !== 'project';
+    return isName ? { kind: 'mcp', pattern } : null;
+  }
+  if (shell !== undefined) {
+    const words = grantablePrefix(facts);
+    if (words === null || needs === 'repository') return null;
+    const isPlain = words.every((word) => LASTING_WORD.test(word));
+    return isPlain ? { kind: 'command', words, ...(needs === undefined ? {} : { needs }) } : null;
+  }
+  const [host, ...others] = hosts;
+  if (host === undefined || others.length > 0 || traits.mutating) return null;
+  return isHostPattern(host) && !host.startsWith('*') ? { kind: 'host', pattern: host } : null;
+};
+
+/**
+ * The rule that would allow calls like this one in its folder for ever; null if none can be
+ * written, or if it would not allow this call: a rule of the user asks about it, or it is a
+ * command that destroys work.
+ */
+export const createFolderRule = (
+  call: JudgedCall,
+  settings: PolicySettings,
+): RuleSubject | null => {
+  const subject = lastingSubject(call);
+  if (subject === null) return null;
+  const rule = { ...subject, decision: 'allow', origin: '', from: 'folder' } as const;
+  const writtenRules = [...(settings.writtenRules ?? []), rule];
+  return decide({ ...settings, writtenRules }, [], call).decision === 'allow' ? subject : null;
+};
+
+/** What a rule for a folder allows, in words. */
+export const describeSubject = (subject: RuleSubject): string => {
+  if (subject.kind !== 'command') return `every call of ${subject.pattern}`;
+  return `every command that begins with: ${subject.words.join(' ')}${leaving(subject.needs)}`;
 };
 
 /** A word as a shell reads it back. */

@@ -7,7 +7,9 @@
  * 2. deny > ask > allow. A grant of the session turns a question into a yes.
  * 3. Protected paths and credential paths are allowed only by an answer about exactly this call.
  * 4. Unclear shell texts, destructive git commands and the deletion of the whole workspace or its
- *    history ask in every preset. Only a grant for exactly this command covers them.
+ *    history ask in every preset. Only a grant for exactly this command covers them, and a written
+ *    rule that its user wrote by hand: one that an answer wrote (`from: 'folder'`) does not, nor
+ *    does that one cover the loss of files.
  * 5. A hook of the user can deny a call or have it asked about. It allows nothing.
  * 6. A tool of an MCP server whose declaration has changed since its last run is asked about. No
  *    rule or grant covers it.
@@ -171,6 +173,10 @@ const lostByGit = (command: ParsedCommand, { discarded }: CallFacts): string | n
   return `${why}: ${discarded.slice(0, LOST_MAX).join(', ')}${more}`;
 };
 
+/** Whether all rules that allow were written by hand for all folders, not by an answer. */
+const isByHand = (written: WrittenDecision): boolean =>
+  written.decision === 'allow' && written.rules.every(({ from }) => from !== 'folder');
+
 /**
  * Texts that are unclear, and what destroys work in git, the workspace or its history: they ask in
  * every preset.
@@ -191,11 +197,10 @@ const doubts = (
         'Write it plainer: plain words, one command after the other, no text that is evaluated.',
       ),
     );
-  const lost =
-    written.decision === 'allow'
-      ? null
-      : (shell.commands.map((one) => lostByGit(one, facts)).find((why) => why !== null) ??
-        wipesWorkspace(shell.commands, workspace));
+  const lost = isByHand(written)
+    ? null
+    : (shell.commands.map((one) => lostByGit(one, facts)).find((why) => why !== null) ??
+      wipesWorkspace(shell.commands, workspace));
   if (lost !== null)
     opinions.push(
       guard(
@@ -246,7 +251,8 @@ const presetOpinion = (
   const isNamed =
     rule.hosts !== undefined || (rule.runs === 'mcpServer' && settings.preset === 'ci');
   const isOpen = decision === 'ask' || (decision === 'deny' && isNamed);
-  if (written.decision === 'allow' && isOpen) {
+  const isCovered = isByHand(written) || unrecoverableFiles(call).length === 0;
+  if (written.decision === 'allow' && isOpen && isCovered) {
     const rules = [...new Set(written.rules.map(describeRule))].join(', ');
     return {
       decision: 'allow',

@@ -184,7 +184,8 @@ const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
     : null;
 };
 
-const grantablePrefix = ({
+/** The words that a lasting answer about the command covers; null if none is offered. */
+export const grantablePrefix = ({
   shell,
   protected: guarded = [],
 }: CallFacts): readonly string[] | null => {

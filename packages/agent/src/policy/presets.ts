@@ -52,8 +52,11 @@ export type WrittenRule = RuleSubject & {
   readonly decision: Decision;
   /** The file and line of the rule. */
   readonly origin: string;
-  /** A project's file has the rule. Absent for one of the user. */
-  readonly from?: 'project';
+  /**
+   * `project`: a project's file has the rule. `folder`: the user's file has it for this folder, as
+   * the answer to a question writes it. Absent: the user's file has it for all folders.
+   */
+  readonly from?: 'project' | 'folder';
 };
 
 /**

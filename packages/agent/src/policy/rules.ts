@@ -218,5 +218,6 @@ export const describeRule = (rule: WrittenRule): string => {
   const { decision, origin } = rule;
   const about = rule.kind === 'command' ? rule.words.join(' ') : rule.pattern;
   const kind = rule.kind === 'command' ? '' : `${rule.kind} `;
-  return `${decision} ${kind}"${about}" (${origin})`;
+  const where = rule.from === 'folder' ? `${origin}, in this folder` : origin;
+  return `${decision} ${kind}"${about}" (${where})`;
 };

@@ -3,9 +3,6 @@
  * headers are never shown.
  */
 
-import { existsSync } from 'node:fs';
-import { mkdir, realpath } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Connection, createConnection } from '@pawl/agent/extensions/mcp/connection';
 import { declaredName, offeredTools, selectTools } from '@pawl/agent/extensions/mcp/declare-tools';
@@ -22,21 +19,16 @@ import { readTools, storeOffers, storeTools } from '@pawl/agent/extensions/mcp/t
 import { attempt } from '@pawl/agent/platform/attempt';
 import { openBrowser } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
-import { decodeFile, hashLoaded, loadFile, replaceFile } from '@pawl/agent/tools/files';
 import { oneLine } from '@pawl/terminal/paint';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { mcpJsonFiles } from '../sessions/mcp-json-files.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
-import { CONFIG_BYTES_MAX, userFile, withConfig } from '../settings/configuration.js';
+import { userFile, withConfig } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
-import {
-  addServer,
-  type EditedConfig,
-  removeServer,
-  type TomlFormat,
-} from '../settings/edit-mcp-servers.js';
+import { changeConfigFile, type EditedConfig, type TomlFormat } from '../settings/edit-config.js';
+import { addServer, removeServer } from '../settings/edit-mcp-servers.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 
 export type McpFlags = RunFlags & NewServerFlags & { readonly http?: string | true };
@@ -343,40 +335,15 @@ export type NewServerFlags = {
   readonly oauthRedirectPort?: string;
 };
 
-/** The TOML parser is loaded with the first change. */
-const loadFormat = async (): Promise<TomlFormat> => {
-  const { parse, stringify } = await import('smol-toml');
-  return { parse: (text) => parse(text), stringify: (table) => stringify(table) };
-};
-
-const refuse = (file: string, why: string): never => {
-  throw new Stop(exitCodes.configuration, 'configuration', `${file} is not changed: ${why}`);
-};
-
-/** Changes the file; a symlink stays one, and its target is changed. */
-const changeFile = async (file: string, change: (text: string) => EditedConfig): Promise<void> => {
-  const folder = await attempt(() => mkdir(dirname(file), { recursive: true, mode: 0o700 }));
-  if (folder.kind === 'fault') refuse(file, `its folder can't be made: ${folder.fault.message}.`);
-  const real = existsSync(file)
-    ? await realpath(file)
-    : join(await realpath(dirname(file)), basename(file));
-  const loaded = await loadFile(real);
-  const hash = hashLoaded(loaded);
-  if (hash === null)
-    return refuse(file, loaded.kind === 'unreadable' ? `${loaded.why}.` : 'it is a folder.');
-  const decoded = loaded.kind === 'file' ? decodeFile(loaded.bytes) : null;
-  if (decoded !== null && (decoded.kind !== 'text' || decoded.encoding !== 'utf8'))
-    return refuse(file, 'it is not text in UTF-8 without a byte order mark.');
-  const edited = change(decoded?.text ?? '');
-  if (edited.kind === 'refused') return refuse(file, edited.why);
-  const bytes = Buffer.from(edited.text);
-  if (bytes.length > CONFIG_BYTES_MAX)
-    refuse(file, `it would have more than ${CONFIG_BYTES_MAX} bytes.`);
-  const written = await replaceFile(real, bytes, hash);
-  if (written.kind === 'changedMeanwhile')
-    refuse(file, 'another program has just changed it. Try again.');
-  if (written.kind === 'elsewhere') refuse(file, 'its folder has just been moved. Try again.');
-  if (written.kind === 'failed') refuse(file, `${written.why}.`);
+/** Changes the user's file; throws a `Stop` that says why it could not. */
+const changeFile = async (
+  file: string,
+  edit: (text: string, format: TomlFormat) => EditedConfig,
+): Promise<void> => {
+  const changed = await changeConfigFile(file, edit);
+  if (changed.kind === 'edited') return;
+  const message = `${file} is not changed: ${changed.why}`;
+  throw new Stop(exitCodes.configuration, 'configuration', message);
 };
 
 const readPairs = (
@@ -464,8 +431,7 @@ export const addToFile = async (
 ): Promise<readonly string[]> => {
   const file = userFile(process.env);
   const table = serverTable(words, flags);
-  const format = await loadFormat();
-  await changeFile(file, (text) => addServer(text, name, table, format));
+  await changeFile(file, (text, format) => addServer(text, name, table, format));
   const nextStep =
     'oauth' in table
       ? `Log in: pawl mcp login ${name}`
@@ -485,7 +451,6 @@ export const addToFile = async (
 /** Removes a server from the user's file. Returns what to tell the user. */
 export const removeFromFile = async (name: string): Promise<readonly string[]> => {
   const file = userFile(process.env);
-  const format = await loadFormat();
-  await changeFile(file, (text) => removeServer(text, name, format));
+  await changeFile(file, (text, format) => removeServer(text, name, format));
   return [`Removed ${name} from ${file}. Open sessions keep it until they end.`];
 };

@@ -4,6 +4,7 @@
  */
 
 import { homedir } from 'node:os';
+import { basename } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
 import type { State } from '@pawl/agent/machine/state';
@@ -311,6 +312,12 @@ const createViewHandlers = (
     cancel: () => send({ type: 'CancelTurn' }),
     answer: (batchId, callId, scoped) =>
       send({ type: 'ApprovalAnswered', batchId, callId, ...scoped }),
+    allowInFolder(question, rule) {
+      const work = import('./permissions.js').then(({ allowInFolder }) =>
+        allowInFolder(context, question, rule),
+      );
+      work.catch(() => undefined); // `session.ended` rejects with the same error and is awaited
+    },
     runCommand(command) {
       terminal.history.add(
         command.kind === 'shell'
@@ -366,6 +373,24 @@ const hintLastSession = (
     () => undefined, // only a hint is lost; /resume reports the reason
   );
 };
+
+/** The user answers the servers' questions, and is called for them. */
+const answerServers = (
+  { servers }: Opened,
+  { serverForms }: InteractiveView,
+  { notifier }: TerminalSession,
+): void =>
+  servers?.answerWith((question, signal) => {
+    notifier.ask();
+    return serverForms.ask(question, signal);
+  });
+
+const printWarnings = (warnings: EventBuffer<string>, view: InteractiveView, look: Look): void =>
+  void warnings.subscribe((warning) =>
+    view.print(
+      paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`)),
+    ),
+  );
 
 /** What counts of a step. */
 type SeenStep = {
@@ -479,18 +504,14 @@ const runSession = async (
   };
   const handlers = createViewHandlers(context, closer, options, outputs);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
-  opened.servers?.answerWith((question, signal) => view.serverForms.ask(question, signal));
+  answerServers(opened, view, terminal);
   const ticking = createTicker(() => view.redraw());
   const cache = new CacheWatch(opened.session, clock, () => view.redraw());
   if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
   terminal.offer(opened.prompts.choices, opened.prompts.mentions);
   view.print(banner(look, opened));
   if (draft !== '') composer.setText(draft);
-  warnings.subscribe((warning) =>
-    view.print(
-      paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`)),
-    ),
-  );
+  printWarnings(warnings, view, look);
   view.redraw();
   attachView(terminal, view, closer);
   // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with
@@ -499,8 +520,11 @@ const runSession = async (
   for (const step of opened.resumed?.recent?.steps ?? []) cache.see(step);
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
+  if (opened.notifies && look.plain !== 'yes')
+    terminal.notifier.start(basename(context.workspace), view.state);
   const unsubscribe = steps.subscribe((stepped) => {
     view.see(stepped);
+    terminal.notifier.see(stepped.state);
     ticking.set(isMoving(stepped.state));
     cache.see(stepped);
   });

@@ -3,20 +3,12 @@
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
 import { remainingIn, reservedUsd } from '@pawl/agent/machine/moves/budget';
-import {
-  type Dimension,
-  type Effort,
-  efforts,
-  type Limits,
-  type Settings,
-} from '@pawl/agent/machine/settings';
+import { type Dimension, type Effort, efforts, type Limits } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
 import { isLimited, type Limit, type Prices, readLimit } from '@pawl/agent/machine/usage';
 import { catalogueFacts, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
 import { plural } from '@pawl/agent/platform/text';
-import type { Grant } from '@pawl/agent/policy/grants';
-import type { CommandPlace, PolicyRule, Preset, WrittenRule } from '@pawl/agent/policy/presets';
-import { describeRule } from '@pawl/agent/policy/rules';
+import type { Preset } from '@pawl/agent/policy/presets';
 import type { ModelFacts } from '@pawl/agent/ports/model';
 import type { Input } from '@pawl/agent/ports/session';
 import type { Job } from '@pawl/agent/ports/tool';
@@ -38,10 +30,10 @@ import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { errorEnding } from '../process/exit-codes.js';
 import { type CommandName, keyHelp, slashHelp } from '../sessions/typed-input.js';
 import { effortNote } from '../settings/connect-model.js';
+import { permissions } from './permissions.js';
 import { redo, rewind } from './rewind-commands.js';
 import { clear, diff, exportConversation, fork, requireRest, resume } from './session-commands.js';
 import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
-import { grantText } from './view.js';
 
 /** Characters that /help shows of the description of a skill. */
 const ABOUT_MAX = 100;
@@ -165,31 +157,6 @@ export const nextPreset = (context: SlashCommandContext): Promise<void> => {
     }),
   );
   return changing;
-};
-
-const permissions: SlashCommand = async ({ view, session, look }, words) => {
-  const { settings, grants } = view.state.session;
-  if (words === '')
-    return view.print(
-      joinSafe(wrapWords(makeSafe(permissionsText(settings, grants)), look.columns - 1), safe`\n`),
-    );
-  const revoke = /^revoke\s+(\S+)$/i.exec(words);
-  if (revoke === null)
-    throw new NotNow(
-      '/permissions shows the rules and your permissions; /permissions revoke 1 takes one back.',
-    );
-  const remaining = grantsWithout(grants, revoke[1] ?? '');
-  if (remaining === null)
-    throw new NotNow(`You have no permission ${revoke[1]}. /permissions lists them.`);
-  await session.send({ type: 'SettingsChanged', patch: {}, grants: remaining });
-  const revoked = grants
-    .filter((grant) => !remaining.includes(grant))
-    .map((grant) => grantText(grant));
-  view.print(
-    revoked.length === 0
-      ? safe`  Nothing was allowed.`
-      : makeSafe(`  asks again for: ${revoked.join(', ')}`),
-  );
 };
 
 /** `/cost` and `/budget`: what the session has cost, and its limits. */
@@ -444,78 +411,6 @@ const chooseName = async <Name extends string>(
   }));
   const at = names.findIndex((name) => name === current);
   return names[(await view.pick(title, choices, at)) ?? -1] ?? null;
-};
-
-/** `/permissions`: lists the rules and the user's own grants, and revokes grants. */
-
-const commandPlaces: Readonly<Record<CommandPlace, string>> = {
-  sandboxed: 'commands in the sandbox',
-  leaving: 'commands that leave it',
-  unfenced: 'commands without a sandbox',
-  missing: 'commands where none works',
-  mcpServer: 'tools of MCP servers',
-};
-
-const policyRuleText = ({
-  decision,
-  tool,
-  where,
-  touches,
-  runs,
-  hosts,
-  why,
-}: PolicyRule): string => {
-  if (hosts !== undefined) {
-    const names = hosts.includes('*') ? 'hosts of the network' : hosts.join(', ');
-    return `  ${decision.padEnd(5)}  ${names}: ${why}`;
-  }
-  const does =
-    runs === undefined
-      ? { reads: 'reading', mutates: 'changes', anything: 'anything' }[touches]
-      : commandPlaces[runs];
-  const place = { inside: ' in the folder', outside: ' outside the folder', anywhere: '' }[where];
-  return `  ${decision.padEnd(5)}  ${does}${place}${tool === '*' ? '' : ` by ${tool}`}: ${why}`;
-};
-
-/** The places where commands can run at this level. Rules for other places are not listed. */
-const placesWith = (sandbox: NonNullable<Settings['sandbox']>): readonly CommandPlace[] => {
-  if (sandbox === 'off') return ['unfenced', 'mcpServer'];
-  return sandbox === 'missing' ? ['missing', 'mcpServer'] : ['sandboxed', 'leaving', 'mcpServer'];
-};
-
-const writtenRulesText = (rules: readonly WrittenRule[]): readonly string[] =>
-  rules.length === 0
-    ? []
-    : [
-        '  Rules from files: deny wins over ask, ask wins over allow.',
-        ...rules.map((rule) => `  ${describeRule(rule)}`),
-      ];
-
-const permissionsText = (
-  { rules, writtenRules = [], preset, sandbox = 'off' }: Settings,
-  grants: readonly Grant[],
-): string =>
-  [
-    `  ${preset === undefined ? '' : `Preset ${preset}. `}The first matching rule decides; ` +
-      'calls without a match are denied.',
-    ...rules
-      .filter(({ runs }) => runs === undefined || placesWith(sandbox).includes(runs))
-      .map(policyRuleText),
-    ...writtenRulesText(writtenRules),
-    ...(grants.length === 0
-      ? ['  You have added no permissions.']
-      : [
-          '  Your permissions in this session, where a rule asks:',
-          ...grants.map((grant, index) => `  ${index + 1}  ${grantText(grant)}`),
-          '  /permissions revoke 1 takes one back, /permissions revoke all takes all back',
-        ]),
-  ].join('\n');
-
-/** The grants that remain after a revocation; null if the words name no grant. */
-const grantsWithout = (grants: readonly Grant[], words: string): readonly Grant[] | null => {
-  if (/^all$/i.test(words)) return [];
-  const index = Number(words) - 1;
-  return grants[index] === undefined ? null : grants.filter((_, each) => each !== index);
 };
 
 type Unit = 'usd' | 'tokens' | 'rounds' | 'time';

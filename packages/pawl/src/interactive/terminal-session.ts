@@ -15,6 +15,7 @@ import { type Choice, ranked } from '@pawl/terminal/choices';
 import { Composer, type NamePaste } from '@pawl/terminal/composer';
 import { type Pressed, readKeyboard, readLines } from '@pawl/terminal/keys';
 import { type Screen, suspend } from '@pawl/terminal/live-area';
+import { Notifier } from '@pawl/terminal/notifier';
 import {
   type Background,
   detectLook,
@@ -46,6 +47,7 @@ export type TerminalSession = {
   readonly clock: Clock;
   readonly composer: Composer;
   readonly history: HistoryFile;
+  readonly notifier: Notifier;
   /** Names to complete after `/` in addition to the built-in ones. */
   offer(choices: readonly Choice[], mentioned: () => readonly Choice[]): void;
   attach(listener: TerminalListener): void;
@@ -102,6 +104,11 @@ const currentLook = (plain: boolean, background: () => Background): Look => {
   };
 };
 
+const createNotifier = ({ setTitle }: Screen): Notifier => {
+  const environment = process.env;
+  return new Notifier({ clock: systemClock, write: writeWindow, setTitle, environment });
+};
+
 export const openTerminalSession = (
   screen: Screen,
   plain: boolean,
@@ -135,7 +142,11 @@ export const openTerminalSession = (
   const composer = new Composer(completer, () => listener?.redraw(), namePaste);
   const history = openHistory(openStateFolder(process.env), workspace);
   composer.addEarlier(history.read());
-  const disconnect = connect(screen, plain, notify, background.read);
+  const notifier = createNotifier(screen);
+  const disconnect = connect(screen, plain, notify, (text) => {
+    background.read(text);
+    notifier.receive(text);
+  });
   if (look.colour === 'yes') background.ask();
   return {
     screen,
@@ -143,6 +154,7 @@ export const openTerminalSession = (
     clock: systemClock,
     composer,
     history,
+    notifier,
     offer(choices, mentioned) {
       commands = [...commandChoices, ...choices];
       mentions = mentioned;
@@ -156,6 +168,7 @@ export const openTerminalSession = (
     },
     suspend: () => suspend(screen, () => listener?.redraw()),
     close() {
+      notifier.stop();
       disconnect();
       history.add(composer.text);
       screen.area.clear();

@@ -13,12 +13,12 @@ import type { ApprovalAnswer, Event, InputMode } from '@pawl/agent/machine/event
 import type { State } from '@pawl/agent/machine/state';
 import { type Clock, isSoonAfter } from '@pawl/agent/platform/clock';
 import {
-  type ApprovalChoice,
-  type ApprovalDescription,
+  type ApprovalRequest,
   describeGrant,
   scopeOfAnswer,
 } from '@pawl/agent/policy/approval-question';
 import type { ApprovalScope, Grant } from '@pawl/agent/policy/grants';
+import type { RuleSubject } from '@pawl/agent/policy/presets';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { type Choice, openPicker, type Picker, pick, pickerFrame } from '@pawl/terminal/choices';
 import type { Composer, ComposerResult } from '@pawl/terminal/composer';
@@ -42,7 +42,12 @@ import {
   paintTyped,
   shortened,
 } from '@pawl/terminal/paint';
-import { answerLetter, questionRows } from '@pawl/terminal/question-rows';
+import {
+  answerLetter,
+  questionRows,
+  type TerminalAnswer,
+  type TerminalQuestion,
+} from '@pawl/terminal/question-rows';
 import {
   type AnsweredQuestion,
   Questions,
@@ -321,8 +326,9 @@ export class InteractiveView {
 
   #answered(answers: readonly AnsweredQuestion[]): void {
     for (const answered of answers) {
-      const { batchId, call } = answered.question;
-      this.#handlers.answer(batchId, call.callId, scopedAnswer(answered));
+      const { question } = answered;
+      if (answered.answer === 'folder') this.#handlers.allowInFolder(question, answered.rule);
+      else this.#handlers.answer(question.batchId, question.call.callId, scopedAnswer(answered));
     }
   }
 
@@ -464,6 +470,8 @@ export type ViewHandlers = {
   say(text: string, mode: InputMode): void;
   cancel(): void;
   answer(batchId: string, callId: string, answer: ScopedAnswer): void;
+  /** Answers with yes, and writes the rule for this folder. */
+  allowInFolder(question: ApprovalRequest, rule: RuleSubject): void;
   /** Runs a slash command or a shell command. */
   runCommand(wish: Extract<TypedInput, { readonly kind: 'command' | 'shell' }>): void;
   /** Stops the user's shell command; false if none runs. */
@@ -487,7 +495,7 @@ export type ViewHandlers = {
 const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 
 /** The whole question; its lines are neither wrapped nor cut. */
-const printedQuestion = (description: ApprovalDescription, look: Look, place: Safe): Safe =>
+const printedQuestion = (description: TerminalQuestion, look: Look, place: Safe): Safe =>
   joinSafe(
     [
       safe`? ${makeSafe(description.tool)}${place}`,
@@ -515,9 +523,9 @@ const createPlainQuestions = (
   look: Look,
   print: (text: Safe) => void,
 ): PlainQuestions => {
-  let printed = new Set<ApprovalDescription>();
+  let printed = new Set<TerminalQuestion>();
   const tell = (text: string): void => print(indentWords(makeSafe(text), look.columns));
-  const show = (description: ApprovalDescription): void => {
+  const show = (description: TerminalQuestion): void => {
     if (printed.has(description)) return;
     printed = new Set([...questions.all.filter((one) => printed.has(one)), description]);
     const { all } = questions;
@@ -559,7 +567,7 @@ const GRANT_COLUMNS = 100;
 
 export type ScopedAnswer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
 
-const ANSWER_WORDS: Readonly<Record<string, ApprovalChoice['answer']>> = {
+const ANSWER_WORDS: Readonly<Record<string, TerminalAnswer>> = {
   y: 'once',
   yes: 'once',
   a: 'always',
@@ -570,11 +578,12 @@ const ANSWER_WORDS: Readonly<Record<string, ApprovalChoice['answer']>> = {
   session: 'session',
 };
 
-type TypedAnswer = { readonly answer: ApprovalChoice['answer']; readonly reason: string };
+type TypedAnswer = { readonly answer: TerminalAnswer; readonly reason: string };
 
-/** Reads `y`, `a`, `p`, `s`, or `n` and a reason; null for anything else. */
+/** Reads `y`, `a`, `p`, `s`, `P`, or `n` and a reason; null for anything else. */
 export const readAnswer = (typed: string): TypedAnswer | null => {
   const text = typed.trim();
+  if (text === 'P') return { answer: 'folder', reason: '' };
   const answer = ANSWER_WORDS[text.toLowerCase()];
   if (answer !== undefined && Object.hasOwn(ANSWER_WORDS, text.toLowerCase()))
     return { answer, reason: '' };
@@ -583,7 +592,9 @@ export const readAnswer = (typed: string): TypedAnswer | null => {
 };
 
 /** The answer with its scope, as the machine takes it. */
-const scopedAnswer = (answered: AnsweredQuestion): ScopedAnswer =>
+const scopedAnswer = (
+  answered: Exclude<AnsweredQuestion, { readonly answer: 'folder' }>,
+): ScopedAnswer =>
   answered.answer === 'no'
     ? { answer: { kind: 'deny', reason: answered.reason }, scope: 'once' }
     : { answer: { kind: 'allow' }, scope: scopeOfAnswer(answered.answer) };

@@ -61,6 +61,8 @@ export type Opened = {
   readonly prompts: SessionPrompts;
   /** null: no MCP server is configured. */
   readonly servers: SessionServers | null;
+  /** Whether the user is called who looks elsewhere: by title, bell and notification. */
+  readonly notifies: boolean;
   /** The turns of a resumed session that are printed again; null for a new session. */
   readonly resumed: { readonly recent: RecentTurns | null } | null;
 };
@@ -208,9 +210,9 @@ const openHeld = async (
     session,
     runtime: agent.runtime,
     settings: state.session.settings,
-    journal,
-    prompts,
+    ...{ journal, prompts },
     servers: tools.servers,
+    notifies: flags.notifications !== 'off',
     resumed: held,
   };
 };

@@ -49,6 +49,7 @@ export type Configured = {
   readonly passEnv?: string;
   readonly telemetry?: string;
   readonly checkpoints?: string;
+  readonly notifications?: string;
   readonly telemetryEndpoint?: string;
   readonly variables?: Readonly<Record<string, string>>;
   /** Rules from the user's file, and those of the project's file that ask or deny. */
@@ -178,7 +179,7 @@ export const withConfig = async <F extends Flags>(
   const typedFlags = { ...flags };
   const consulted = await consult(workspace, process.env, typedFlags);
   const { resolved, faults, rules, refused, mcpServers, mcpRefused } = consulted;
-  const { userHooks, projectHooks } = consulted;
+  const { userHooks, projectHooks, foldersRefused } = consulted;
   if (faults.length > 0)
     throw new Stop(
       exitCodes.configuration,
@@ -196,6 +197,8 @@ export const withConfig = async <F extends Flags>(
     options.warn(`${describeRule(rule)} is ignored: a project may only ask and deny.`);
   for (const file of mcpRefused)
     options.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
+  for (const file of foldersRefused)
+    options.warn(`${file}: [folder] is ignored: only your own config.toml has rules for a folder.`);
   const open = resolved.filter(
     (one) => wantedIn(options, one) && typedFlags[flagAttribute(one.setting)] === undefined,
   );
@@ -373,6 +376,8 @@ type Loaded = {
   readonly mcpServers: readonly McpServer[];
   /** Project files that name MCP servers, which only `.mcp.json` may do. */
   readonly mcpRefused: readonly string[];
+  /** Project files with rules for folders, which only the user's file may have. */
+  readonly foldersRefused: readonly string[];
   /** Hooks of the user's file. */
   readonly userHooks: readonly HookDeclaration[];
   /** Hooks of the project's files. Of equal names the nearest file has the one that counts. */
@@ -421,7 +426,9 @@ const readContent = async (file: string): Promise<FileContent> => {
 
 type ConfigFile = {
   readonly values: readonly SourceValue[];
+  /** With those of the folder, if it is the user's file. */
   readonly rules: readonly WrittenRule[];
+  readonly hasFolders: boolean;
   readonly mcpServers: readonly McpServer[];
   readonly hooks: readonly HookDeclaration[];
   readonly faults: readonly PlacedFault[];
@@ -431,6 +438,7 @@ type ConfigFile = {
 const NO_FILE = {
   values: [],
   rules: [],
+  hasFolders: false,
   mcpServers: [],
   hooks: [],
   faults: [],
@@ -447,14 +455,17 @@ const leadsOut = async (file: string, workspace: string): Promise<boolean> => {
   return real !== null && !isWithin(real, repositoryFolders(workspace).folders.at(-1) ?? workspace);
 };
 
-/** `project`: the workspace of a project's file; null for the user's own file. */
-const readFile = async (file: string, project: string | null): Promise<ConfigFile> => {
+const readFile = async (
+  file: string,
+  layer: 'user' | 'project',
+  workspace: string,
+): Promise<ConfigFile> => {
   const read = await readContent(file);
-  const isOutside = read.kind === 'text' && project !== null && (await leadsOut(file, project));
+  const isOfProject = layer === 'project';
+  const isOutside = read.kind === 'text' && isOfProject && (await leadsOut(file, workspace));
   const content: FileContent = isOutside
     ? { kind: 'unusable', why: 'it leads out of the project' }
     : read;
-  const layer = project === null ? 'user' : 'project';
   if (content.kind === 'absent') return NO_FILE;
   if (content.kind === 'unusable')
     return {
@@ -463,7 +474,7 @@ const readFile = async (file: string, project: string | null): Promise<ConfigFil
       there: true,
     };
   const { parse } = await import('smol-toml');
-  const { values, rules, mcpServers, hooks, faults }: ParsedConfig = parseConfig(
+  const { values, rules, folders, mcpServers, hooks, faults }: ParsedConfig = parseConfig(
     content.text,
     (text) => parse(text),
   );
@@ -473,16 +484,19 @@ const readFile = async (file: string, project: string | null): Promise<ConfigFil
     origin: { layer, file, line } satisfies Origin,
   }));
   const place = ({ line, text }: LineFault): PlacedFault => ({ where: `${file}:${line}`, text });
-  const placed = rules.map(
-    ({ line, ...rule }): WrittenRule => ({
-      ...rule,
-      origin: `${file}:${line}`,
-      ...(project === null ? {} : { from: 'project' }),
-    }),
-  );
+  const write = (rule: ReadRule, from?: WrittenRule['from']): WrittenRule => {
+    const { line, ...subject } = rule;
+    return { ...subject, origin: `${file}:${line}`, ...(from === undefined ? {} : { from }) };
+  };
+  const placed = rules.map((rule) => write(rule, isOfProject ? 'project' : undefined));
+  const folderRules = folders.filter(({ folder }) => folder === workspace && !isOfProject);
   return {
     values: sourceValues,
-    rules: placed,
+    rules: [
+      ...placed,
+      ...folderRules.flatMap((one) => one.rules.map((rule) => write(rule, 'folder'))),
+    ],
+    hasFolders: folders.length > 0,
     mcpServers,
     hooks,
     faults: faults.map(place),
@@ -539,8 +553,8 @@ export const loadConfig = async (
   const mine = userFile(environment);
   const projects = projectFiles(workspace).filter((file) => file !== mine);
   const [user, ...project] = await Promise.all([
-    readFile(mine, null),
-    ...projects.map((file) => readFile(file, workspace)),
+    readFile(mine, 'user', workspace),
+    ...projects.map((file) => readFile(file, 'project', workspace)),
   ]);
   const variables = readVariables(environment);
   const ofProjects = project.flatMap(({ rules }) => rules);
@@ -554,6 +568,7 @@ export const loadConfig = async (
     files: present,
     rules: stricterRules(user.rules, ofProjects).map((rule) => inHome(rule, environment)),
     mcpServers: user.mcpServers,
+    foldersRefused: projects.filter((_, index) => project[index]?.hasFolders === true),
     mcpRefused: projects.filter((_, index) => (project[index]?.mcpServers.length ?? 0) > 0),
     userHooks: user.hooks,
     projectHooks: nearestHooks(
@@ -580,9 +595,45 @@ type ParsedConfig = {
     readonly line: number;
   }[];
   readonly rules: readonly ReadRule[];
+  /** The rules of the tables `folder."PATH".rules`. */
+  readonly folders: readonly FolderRules[];
   readonly mcpServers: readonly McpServer[];
   readonly hooks: readonly HookDeclaration[];
   readonly faults: readonly LineFault[];
+};
+
+type FolderRules = { readonly folder: string; readonly rules: readonly ReadRule[] };
+
+/** Reads the table `folder`. */
+const readFolders = (
+  table: unknown,
+  lineOf: (keys: readonly string[]) => number,
+): Pick<ParsedConfig, 'folders' | 'faults'> => {
+  const folders: FolderRules[] = [];
+  const faults: LineFault[] = [];
+  const refuse = (keys: readonly string[], text: string): void =>
+    void faults.push({ line: lineOf(keys), text });
+  if (!isTable(table))
+    refuse(['folder'], 'folder has a table for each folder: [folder."/PATH".rules]');
+  else
+    for (const [folder, inner] of Object.entries(table)) {
+      const keys = ['folder', folder];
+      const other = isTable(inner)
+        ? Object.keys(inner).find((name) => name !== 'rules')
+        : undefined;
+      if (!isTable(inner))
+        refuse(keys, 'folder has a table for each folder: [folder."/PATH".rules]');
+      else if (!path.isAbsolute(folder))
+        refuse(keys, 'a folder is an absolute path: [folder."/PATH".rules]');
+      else if (other !== undefined)
+        refuse([...keys, other], `a folder has only rules, not ${shorten(other)}.`);
+      else if (inner.rules !== undefined) {
+        const read = readRules(inner.rules, (below) => lineOf([...keys, ...below]));
+        folders.push({ folder, rules: read.rules });
+        faults.push(...read.faults);
+      }
+    }
+  return { folders, faults };
 };
 
 type Parse = (text: string) => ParsedTable;
@@ -605,7 +656,14 @@ const shorten = (key: string): string =>
 
 const unknownKey = (key: string): string => {
   const name = key.split('.').at(-1) ?? key;
-  const names = [...settings.map((setting) => setting.key), ...tables, 'rules', 'mcp', 'hook'];
+  const names = [
+    ...settings.map((setting) => setting.key),
+    ...tables,
+    'rules',
+    'folder',
+    'mcp',
+    'hook',
+  ];
   const close = key.length > NAME_MAX ? undefined : nearestWord(key, names);
   if (close !== undefined) return `there is no setting ${key}. Did you mean ${close}?`;
   if (/key|token|secret|password|credential/i.test(name)) {
@@ -663,14 +721,17 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   try {
     table = parse(text);
   } catch (error) {
-    return { values: [], rules: [], mcpServers: [], hooks: [], faults: [syntaxFault(error)] };
+    const nothing = { values: [], rules: [], folders: [], mcpServers: [], hooks: [] };
+    return { ...nothing, faults: [syntaxFault(error)] };
   }
   const values: ParsedConfig['values'][number][] = [];
   const wrong: PendingFault[] = [];
   const lineOf = findLines(text, parse);
-  const { rules: written, mcp, hook, ...others } = table;
+  const { rules: written, folder, mcp, hook, ...others } = table;
   const ruled = written === undefined ? { rules: [], faults: [] } : readRules(written, lineOf);
   for (const { line, text: why } of ruled.faults) wrong.push({ line, tell: () => why });
+  const placed = folder === undefined ? { folders: [], faults: [] } : readFolders(folder, lineOf);
+  for (const { line, text: why } of placed.faults) wrong.push({ line, tell: () => why });
   const connected = mcp === undefined ? { servers: [], faults: [] } : readMcpTable(mcp);
   for (const { keys, text: why } of connected.faults)
     wrong.push({ line: lineOf(keys), tell: () => why });
@@ -698,6 +759,7 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   return {
     values,
     rules: ruled.rules,
+    folders: placed.folders,
     mcpServers: connected.servers,
     hooks: hooked.hooks,
     faults: firstFaults(wrong),

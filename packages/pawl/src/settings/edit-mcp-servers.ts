@@ -6,32 +6,19 @@
  *    otherwise nothing changes.
  */
 
-import { isDeepStrictEqual } from 'node:util';
 import { readMcpTable } from '@pawl/agent/extensions/mcp/server-config';
 import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
-import { findStatements, type TomlStatement } from './toml-keys.js';
-
-export type TomlFormat = {
-  parse(text: string): ParsedTable;
-  stringify(table: object): string;
-};
-
-export type EditedConfig =
-  | { readonly kind: 'edited'; readonly text: string }
-  /** `why`: a sentence for the user. */
-  | { readonly kind: 'refused'; readonly why: string };
-
-const refused = (why: string): EditedConfig => ({ kind: 'refused', why });
-
-const parsed = (text: string, { parse }: TomlFormat): ParsedTable | null => {
-  try {
-    return parse(text);
-  } catch {
-    return null; // the caller says so; `pawl doctor` names the line
-  }
-};
-
-const NO_TOML = 'it has an error, which pawl doctor names. Repair it first.';
+import {
+  type EditedConfig,
+  isSame,
+  joinBlank,
+  lineSpan,
+  NO_TOML,
+  parsed,
+  refused,
+  type TomlFormat,
+} from './edit-config.js';
+import { findStatements } from './toml-keys.js';
 
 /** The servers by name, and everything else; null if `mcp` or `mcp.servers` is not a table. */
 const splitServers = (
@@ -41,20 +28,6 @@ const splitServers = (
   if (!isTable(mcp)) return null;
   const { servers = {}, ...rest } = mcp;
   return isTable(servers) ? { servers, rest: { ...others, ...rest } } : null;
-};
-
-/**
- * Equal values. Tables of the parser have no prototype, so they equal no other objects for Node.
- */
-const isSame = (one: unknown, other: unknown): boolean => {
-  if (Array.isArray(one) && Array.isArray(other))
-    return one.length === other.length && one.every((value, index) => isSame(value, other[index]));
-  if (!isTable(one) || !isTable(other)) return isDeepStrictEqual(one, other);
-  const keys = Object.keys(one);
-  return (
-    keys.length === Object.keys(other).length &&
-    keys.every((key) => Object.hasOwn(other, key) && isSame(one[key], other[key]))
-  );
 };
 
 /** Whether `after` says what `before` says, with `servers` in the place of its servers. */
@@ -101,21 +74,6 @@ export const addServer = (
   if (!changesOnlyServers(before, parsed(edited, format), { ...servers, [name]: server }))
     return refused(`it has its servers in a form that can't be extended. Add ${name} by hand.`);
   return { kind: 'edited', text: edited };
-};
-
-/** The whole lines of a statement, with a comment behind it. */
-const lineSpan = (
-  text: string,
-  { start, end }: TomlStatement,
-): readonly [from: number, to: number] => {
-  const next = text.indexOf('\n', end);
-  return [text.lastIndexOf('\n', start - 1) + 1, next < 0 ? text.length : next + 1];
-};
-
-/** Joins the texts before and behind a cut, without a second blank line. */
-const joinBlank = (before: string, behind: string): string => {
-  if (before !== '' && !/(^|\n)\r?\n$/.test(before)) return before + behind;
-  return behind === '' ? before.replace(/\r?\n$/, '') : before + behind.replace(/^\r?\n/, '');
 };
 
 /**

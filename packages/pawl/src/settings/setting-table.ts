@@ -328,6 +328,17 @@ const common: readonly Setting[] = [
       'lie in the state folder) or off',
   }),
   row({
+    key: 'notifications',
+    kind: words('off', 'on'),
+    project: 'no',
+    flag: null,
+    builtIn: 'on',
+    frozen: false,
+    help:
+      'in a terminal: title of the window with the state, and a bell and a notification if an ' +
+      'answer is wanted or a long turn has ended while you look elsewhere: on (default) or off',
+  }),
+  row({
     key: 'explore',
     kind: onOrOff,
     project: 'tighten',

@@ -75,6 +75,21 @@ export const findStatements = (text: string, parse: Parse): readonly TomlStateme
   });
 };
 
+/** Where the strings in the value of a key begin and end. */
+export const findStrings = (
+  text: string,
+  { start, end }: TomlStatement,
+): readonly { readonly start: number; readonly end: number }[] => {
+  const statement = text.slice(start, end);
+  const from = ASSIGNMENT.exec(statement)?.[0].length ?? 0;
+  return [...statement.slice(from).matchAll(TOKEN)]
+    .filter(([token]) => /^["']/.test(token))
+    .map(({ 0: token, index }) => ({
+      start: start + from + index,
+      end: start + from + index + token.length,
+    }));
+};
+
 /** A key, and the keys below it. */
 type Place = { readonly line: number; readonly below: Map<string, Place> };
 

@@ -66,6 +66,7 @@ const openStage = () => {
     say: (text, mode) =>
       void sent.push({ type: 'UserInput', text: shellOutputs.attach(text), mode }),
     cancel: () => void sent.push({ type: 'CancelTurn' }),
+    allowInFolder: () => undefined,
     answer: (batchId, callId, given) =>
       void sent.push({ type: 'ApprovalAnswered', batchId, callId, ...given }),
     runCommand: (wish) =>

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse, stringify } from 'smol-toml';
-import { addServer, type EditedConfig, removeServer } from '../../src/settings/edit-mcp-servers.js';
+import type { EditedConfig } from '../../src/settings/edit-config.js';
+import { addServer, removeServer } from '../../src/settings/edit-mcp-servers.js';
 
 // Servers are added to and removed from a config.toml that people write: everything else stays as it is.
 

@@ -8,8 +8,15 @@ import { message, text } from './wire-words.js';
 
 /** However the program ends, the shell gets its terminal back: in a shell, in a real pseudo-terminal. */
 
-/** Bracketed paste off, Kitty's keys off, wrapping on, cursor shown. */
-const GIVEN_BACK = ['\u001b[?2004l', '\u001b[<u', '\u001b[?7h', '\u001b[?25h'];
+/** Bracketed paste off, Kitty's keys off, wrapping on, cursor shown; no reports of the focus, and the title of before. */
+const GIVEN_BACK = [
+  '\u001b[?2004l',
+  '\u001b[<u',
+  '\u001b[?7h',
+  '\u001b[?25h',
+  '\u001b[?1004l',
+  '\u001b[23;2t',
+];
 
 /** What ends it; `given`: it can clean up itself (nobody can after SIGKILL: there the shell does what it can). */
 const ends: readonly (readonly [title: string, signal: NodeJS.Signals, given: boolean])[] = [
@@ -71,4 +78,24 @@ test('the keys of Kitty are asked for, and given back at the end', async (contex
   shell.press('\u0004');
   assert.equal(await shell.ended, 0);
   assert.ok(shell.raw().lastIndexOf('\u001b[<u') > shell.raw().lastIndexOf('\u001b[>1u'));
+});
+
+test('title and reports of the focus begin and end together, and only where the user wants them', async (context) => {
+  for (const [environment, count] of [
+    [{}, 1],
+    [{ PAWL_NOTIFICATIONS: 'off' }, 0],
+    [{ PAWL_PLAIN: '1' }, 0],
+  ] as const) {
+    const place = await makeServed(context, [message(text('x'))]);
+    const shell = openProgram(context, place, [process.execPath, bin], environment);
+    await shell.sees('/help');
+    shell.press('hello\r');
+    await shell.sees(/\nx|x\r/);
+    shell.press('/quit\r');
+    assert.equal(await shell.ended, 0);
+    const raw = shell.raw();
+    for (const sequence of ['\u001b[22;2t', '\u001b[?1004h', '\u001b[?1004l', '\u001b[23;2t'])
+      assert.equal(raw.split(sequence).length - 1, count, JSON.stringify([environment, sequence]));
+    assert.equal(raw.includes('\u001b]2;working · work · pawl\u0007'), count === 1);
+  }
 });

@@ -47,6 +47,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     say: nothing,
     cancel: nothing,
     answer: nothing,
+    allowInFolder: nothing,
     runCommand: nothing,
     pastePicture: nothing,
     nextPreset: () => undefined,

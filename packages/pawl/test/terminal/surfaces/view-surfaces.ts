@@ -22,6 +22,7 @@ const wishes: ViewHandlers = {
   say: nothing,
   cancel: nothing,
   answer: nothing,
+  allowInFolder: nothing,
   runCommand: nothing,
   pastePicture: nothing,
   nextPreset: () => undefined,

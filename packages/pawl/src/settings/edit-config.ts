@@ -1,0 +1,143 @@
+/**
+ * Changes a config.toml that people write, as a text and on the disk.
+ *
+ * 1. One process at a time reads, changes and writes the file: a lock beside it says whose turn it
+ *    is.
+ * 2. The file is replaced whole. It stays as it is if an editor has changed it meanwhile.
+ */
+
+import { existsSync } from 'node:fs';
+import { mkdir, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { JournalError } from '@pawl/agent/journal/journal-error';
+import { acquireLock, type Lock } from '@pawl/agent/journal/lock';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { systemFault } from '@pawl/agent/platform/files';
+import { isTable, type ParsedTable } from '@pawl/agent/platform/untrusted-input';
+import { decodeFile, hashLoaded, loadFile, replaceFile } from '@pawl/agent/tools/files';
+import { CONFIG_BYTES_MAX } from './configuration.js';
+import type { TomlStatement } from './toml-keys.js';
+
+export type TomlFormat = {
+  parse(text: string): ParsedTable;
+  stringify(table: object): string;
+};
+
+export type EditedConfig =
+  | { readonly kind: 'edited'; readonly text: string }
+  /** `why`: a sentence for the user. */
+  | { readonly kind: 'refused'; readonly why: string };
+
+export const refused = (why: string): EditedConfig => ({ kind: 'refused', why });
+
+export const parsed = (text: string, { parse }: TomlFormat): ParsedTable | null => {
+  try {
+    return parse(text);
+  } catch {
+    return null; // the caller says so; `pawl doctor` names the line
+  }
+};
+
+export const NO_TOML = 'it has an error, which pawl doctor names. Repair it first.';
+
+/**
+ * Equal values. Tables of the parser have no prototype, so they equal no other objects for Node.
+ */
+export const isSame = (one: unknown, other: unknown): boolean => {
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((value, index) => isSame(value, other[index]));
+  if (!isTable(one) || !isTable(other)) return isDeepStrictEqual(one, other);
+  const keys = Object.keys(one);
+  return (
+    keys.length === Object.keys(other).length &&
+    keys.every((key) => Object.hasOwn(other, key) && isSame(one[key], other[key]))
+  );
+};
+
+/** The whole lines of a statement, with a comment behind it. */
+export const lineSpan = (
+  text: string,
+  { start, end }: TomlStatement,
+): readonly [from: number, to: number] => {
+  const next = text.indexOf('\n', end);
+  return [text.lastIndexOf('\n', start - 1) + 1, next < 0 ? text.length : next + 1];
+};
+
+/** Joins the texts before and behind a cut, without a second blank line. */
+export const joinBlank = (before: string, behind: string): string => {
+  if (before !== '' && !/(^|\n)\r?\n$/.test(before)) return before + behind;
+  return behind === '' ? before.replace(/\r?\n$/, '') : before + behind.replace(/^\r?\n/, '');
+};
+
+/** The TOML parser is loaded with the first change. */
+const loadFormat = async (): Promise<TomlFormat> => {
+  const { parse, stringify } = await import('smol-toml');
+  return { parse: (text) => parse(text), stringify: (table) => stringify(table) };
+};
+
+/** A change takes milliseconds: whoever holds the lock for longer hangs. */
+const LOCK_MS = 10_000;
+const LOCK_LOOK_MS = 20;
+
+/** Waits for the turn of this process; a text says why it does not come. */
+const takeTurn = async (file: string): Promise<Lock | string> => {
+  for (let looks = LOCK_MS / LOCK_LOOK_MS; ; looks--) {
+    const taken = await attempt(() => acquireLock(`${file}.lock`));
+    if (taken.kind === 'done') return taken.value;
+    const { fault } = taken;
+    const isHeld = fault instanceof JournalError && fault.kind === 'locked';
+    // the advice of its own text is about journals
+    if (!isHeld) return `${systemFault(fault.cause ?? fault, file)}.`;
+    if (looks <= 0) return 'another Pawl has been changing it for ten seconds.';
+    await pause(LOCK_LOOK_MS);
+  }
+};
+
+const changeReal = async (
+  file: string,
+  edit: (text: string, format: TomlFormat) => EditedConfig,
+): Promise<EditedConfig> => {
+  const real = existsSync(file)
+    ? await realpath(file)
+    : join(await realpath(dirname(file)), basename(file));
+  const loaded = await loadFile(real);
+  const hash = hashLoaded(loaded);
+  if (hash === null)
+    return refused(loaded.kind === 'unreadable' ? `${loaded.why}.` : 'it is a folder.');
+  const decoded = loaded.kind === 'file' ? decodeFile(loaded.bytes) : null;
+  if (decoded !== null && (decoded.kind !== 'text' || decoded.encoding !== 'utf8'))
+    return refused('it is not text in UTF-8 without a byte order mark.');
+  const text = decoded?.text ?? '';
+  const edited = edit(text, await loadFormat());
+  if (edited.kind === 'refused' || edited.text === text) return edited;
+  const bytes = Buffer.from(edited.text);
+  if (bytes.length > CONFIG_BYTES_MAX)
+    return refused(`it would have more than ${CONFIG_BYTES_MAX} bytes.`);
+  const written = await replaceFile(real, bytes, hash);
+  if (written.kind === 'changedMeanwhile')
+    return refused('another program has just changed it. Try again.');
+  if (written.kind === 'elsewhere') return refused('its folder has just been moved. Try again.');
+  return written.kind === 'failed' ? refused(`${written.why}.`) : edited;
+};
+
+/**
+ * Changes the file, and makes it if it is missing; a symlink stays one, and its target is changed.
+ * Never rejects.
+ */
+export const changeConfigFile = async (
+  file: string,
+  edit: (text: string, format: TomlFormat) => EditedConfig,
+): Promise<EditedConfig> => {
+  const folder = await attempt(() => mkdir(dirname(file), { recursive: true, mode: 0o700 }));
+  if (folder.kind === 'fault') return refused(`its folder can't be made: ${folder.fault.message}.`);
+  const turn = await takeTurn(file);
+  if (typeof turn === 'string') return refused(turn);
+  try {
+    const changed = await attempt(() => changeReal(file, edit));
+    return changed.kind === 'done' ? changed.value : refused(`${changed.fault.message}.`);
+  } finally {
+    await turn.release();
+  }
+};
