@@ -243,6 +243,10 @@ const routes: Readonly<Record<string, Route>> = {
     refuseWhileDraining();
     return { status: 200, body: await sessions.move(key, sessionId) };
   },
+  'POST /v1/sessions/ID/own': async ({ sessions }, exchange) => ({
+    status: 200,
+    body: await sessions.own(exchange.key, exchange.sessionId, await readBody(exchange)),
+  }),
   'GET /metrics': async ({ metrics }, { outgoing }) => {
     const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
     outgoing.writeHead(200, { 'content-type': type }).end(metrics());

@@ -179,6 +179,28 @@ const sessions: PawlCommand<SessionsFlags> = {
     (await import('./sessions.js')).runSessions(what, id, ownFlags),
 };
 
+const attach: PawlCommand<RunFlags> = {
+  name: 'attach',
+  words: '[id]',
+  summary:
+    'look on and take part in a detached session from this terminal; without an id, in the last ' +
+    'one; brings back one whose process died',
+  flags: [
+    ['--plain', 'print whole lines and never redraw, for screen readers'],
+    ['--verbose', 'print more details to stderr'],
+  ],
+  run: async ({ flags, words: [id] }) => (await import('./detached.js')).attach(id, flags),
+};
+
+const logs: PawlCommand<{ readonly follow?: true }> = {
+  name: 'logs',
+  words: '<id>',
+  summary: 'print what a session has done, in lines',
+  flags: [['-f, --follow', 'go on with what a detached session does, until it ends']],
+  run: async ({ ownFlags: { follow }, words: [id = ''] }) =>
+    (await import('./detached.js')).showLogs(id, follow === true),
+};
+
 const answer: PawlCommand = {
   name: 'answer',
   words: '<id> <words...>',
@@ -525,6 +547,8 @@ export const commands: readonly PawlCommand[] = [
   fork,
   serve,
   sessions,
+  attach,
+  logs,
   answer,
   stop,
   resume,

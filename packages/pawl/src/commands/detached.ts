@@ -3,8 +3,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { plural } from '@pawl/agent/platform/text';
-import { formatCost, oneLine } from '@pawl/terminal/paint';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { detectLook, formatCost, harmless, oneLine } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { launchPrompt, relaunch } from '../detached/launch.js';
 import { LiveClient, NotReached, Refused } from '../detached/live-client.js';
@@ -17,7 +19,7 @@ import {
 } from '../detached/live-records.js';
 import { type Prompt, refuseEmpty } from '../headless/headless.js';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { findSession } from '../sessions/stored-sessions.js';
+import { findSession, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 
 /** `pawl -p --detach`: prints the id when the prompt is stored. */
@@ -289,4 +291,59 @@ export const resumeDetached = async (
     }
   }
   return exit;
+};
+
+/** The session to attach to: one that runs, or the last started. */
+const chooseLive = async (): Promise<LiveSession> => {
+  const all = await listLive();
+  const running = all.filter(({ status }) => status === 'runs');
+  const [only] = running.length > 0 ? running : all;
+  if (only !== undefined && running.length < 2) return only;
+  throw usageStop(
+    only === undefined
+      ? 'There is no detached session. To start one: pawl -p "…" --detach'
+      : 'Several sessions run. Name one: pawl attach ID. pawl sessions --live lists them.',
+  );
+};
+
+/** `pawl attach`: the whole terminal on a session of another process, which is started if it died. */
+export const attach = async (prefix: string | undefined, flags: RunFlags): Promise<number> => {
+  const { record, status } = prefix === undefined ? await chooseLive() : await find(prefix);
+  const { sessionId } = record;
+  const { runTerminal, refuseWithoutTerminal } = await import('../interactive/run-sessions.js');
+  refuseWithoutTerminal();
+  if (status === 'elsewhere')
+    throw new Stop(
+      exitCodes.badInput,
+      'elsewhere',
+      `${sessionId} is open in another process, such as a terminal. Go on with it there.`,
+    );
+  if (status !== 'runs' && status !== 'starting') await relaunch(record);
+  const { plain, verbose } = flags;
+  const own = { ...(plain ? { plain } : {}), ...(verbose ? { verbose } : {}) };
+  return runTerminal({ ...own, resume: sessionId, workspace: record.workspace }, null);
+};
+
+/** `pawl logs ID`: the steps of a session as lines, as `pawl -p --verbose` prints them. */
+export const showLogs = async (prefix: string, follows: boolean): Promise<number> => {
+  const sessionId = await findSession(prefix);
+  const live = follows ? await find(sessionId) : null;
+  const { workspace } = (await storedJournals().peek(sessionId)).state.session.settings;
+  const print = createStepPrinter(detectLook(process.stdout, process.env), workspace);
+  const see = (stepped: Stepped): void => {
+    if (stepped.event.type === 'UserInput')
+      writeOut(safe`> ${joinSafe(harmless(stepped.event.text).split('\n'), safe`\n  `)}\n`);
+    for (const piece of print(stepped))
+      if (piece.kind === 'lines') writeOut(safe`${withDetail(piece)}\n`);
+      else if (piece.kind === 'stream') writeOut(piece.text);
+  };
+  const { seq, state } = await foldStored(sessionId, undefined, see);
+  if (live === null) return exitCodes.done;
+  const { followStream, RemoteSteps } = await import('../detached/remote-session.js');
+  await followStream(
+    connect(sessionId),
+    new RemoteSteps(state, seq, see),
+    new AbortController().signal,
+  );
+  return exitCodes.done;
 };

@@ -11,11 +11,11 @@ import { livePaths, openLiveFolder } from './live-records.js';
 export class NotReached extends Error {}
 
 /** The process refused a request; `code` is that of docs/serve.md. */
-export class Refused extends Error {
+export class Refused extends Stop {
   readonly code: string;
 
   constructor(code: string, message: string) {
-    super(message);
+    super(exitCodes.badInput, code, message);
     this.code = code;
   }
 }

@@ -127,7 +127,8 @@ export const storableFlags = (flags: RunFlags): LiveRecord['flags'] =>
 
 const WORDS_MAX = 100;
 
-const questionsIn = (state: State): readonly LiveQuestion[] =>
+/** The calls that wait for an answer. */
+export const questionsIn = (state: State): readonly LiveQuestion[] =>
   state.name === 'ExecutingTools'
     ? state.calls.flatMap(({ status, judged }) =>
         status === 'awaitingApproval'

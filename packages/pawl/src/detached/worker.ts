@@ -10,6 +10,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { socketAddress } from '@pawl/agent/journal/lock';
+import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { identifyProcess } from '@pawl/agent/platform/process-identity';
@@ -26,17 +27,20 @@ import { inputFrom } from '../headless/headless.js';
 import { type ExitCode, errorEnding, exitCodes, Stop } from '../process/exit-codes.js';
 import { createEventBuffer } from '../sessions/event-buffer.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
+import { withConfig } from '../settings/configuration.js';
 import type { RunFlags } from '../settings/flags.js';
 import {
   describeActivity,
   type LiveRecord,
   livePaths,
   openLiveFolder,
+  questionsIn,
   refreshRecord,
   removeLive,
   storableFlags,
   storeRecord,
 } from './live-records.js';
+import { createOwnRequests } from './own-requests.js';
 
 /** What the launcher asks for, as JSON on stdin. */
 export const workRequestSchema = v.object({
@@ -156,6 +160,7 @@ const ANSWERED =
 
 /** The session as the node sees it. An answer that comes too late is refused. */
 const ownRuntime = ({ session, runtime, settings }: Opened): NodeRuntime => {
+  const own = createOwnRequests(session);
   let late = new Set<number>();
   runtime.watch(session.id, ({ seq, event, diagnostics }) => {
     if (seq !== null && event.type === 'ApprovalAnswered' && diagnostics.length > 0)
@@ -178,6 +183,7 @@ const ownRuntime = ({ session, runtime, settings }: Opened): NodeRuntime => {
     state: (sessionId) => runtime.state(sessionId),
     fork: (sessionId, seq) => runtime.fork(sessionId, seq),
     list: () => runtime.list(),
+    own: (_sessionId, body) => own(body),
     close: (sessionId) => runtime.close(sessionId),
   };
 };
@@ -259,8 +265,51 @@ const watchRest = (
   };
 };
 
+const MINUTE_MS = 60_000;
+
+/** The user's time limit for answers in milliseconds; null: a question waits for ever. */
+const readAnswerLimit = async (flags: RunFlags, workspace: string): Promise<number | null> => {
+  const { answerMinutes } = await withConfig(flags, workspace, {
+    command: 'run',
+    resumed: true,
+    warn: () => undefined, // opening the session has warned
+  });
+  return answerMinutes === undefined ? null : Number(answerMinutes) * MINUTE_MS;
+};
+
+/** Refuses calls that nobody has answered in time. */
+const limitAnswers = ({ session }: Opened, limitMs: number | null) => {
+  const timers = new Map<string, NodeJS.Timeout>();
+  const refuse = (batchId: string, callId: string): void => {
+    const reason = `nobody answered within ${(limitMs ?? 0) / MINUTE_MS} minutes`;
+    const answer = { kind: 'deny', reason } as const;
+    session
+      .send({ type: 'ApprovalAnswered', batchId, callId, answer, scope: 'once' })
+      .catch(() => undefined); // the session has ended, and with it the question
+  };
+  return (state: State): void => {
+    if (limitMs === null) return;
+    const waiting = questionsIn(state);
+    for (const [key, timer] of timers) {
+      if (waiting.some(({ batchId, callId }) => `${batchId} ${callId}` === key)) continue;
+      clearTimeout(timer);
+      timers.delete(key);
+    }
+    for (const { batchId, callId } of waiting)
+      if (!timers.has(`${batchId} ${callId}`))
+        timers.set(
+          `${batchId} ${callId}`,
+          setTimeout(() => refuse(batchId, callId), limitMs),
+        );
+  };
+};
+
 /** A session that has answered, and that nobody looks at, costs memory: attach opens it again. */
 const REST_MS = 10 * 60_000;
+
+/** Whether nothing was ever typed into the session. */
+const isUntouched = ({ session: { conversation, queue } }: State): boolean =>
+  conversationLength(conversation) + queue.length === 0;
 
 type Steps = ReturnType<typeof createEventBuffer<Stepped>>;
 
@@ -269,29 +318,34 @@ const begin = async (request: WorkRequest, opened: Opened) => {
   const { session } = opened;
   const { prompt, log } = request;
   const state = await session.state();
-  if (request.resume !== null && prompt === null && state.name === 'Ready')
+  if (request.resume !== null && prompt === null && isUntouched(state))
     throw new Stop(exitCodes.badInput, 'empty', `Nothing was ever asked in ${session.id}.`);
   const record = newRecord(request, opened, prompt?.typed.slice(0, 200) ?? '', state);
   await storeRecord(record);
   const node = await listen(opened);
   if (existsSync(log)) renameSync(log, livePaths(session.id).log);
+  if (state.name === 'Ready') await session.send({ type: 'Start' });
   if (prompt !== null) await session.send(await inputFrom(opened, prompt, null));
   return { node, keeper: new RecordKeeper(record) };
 };
 
 const follow = async (
   opened: Opened,
+  limitMs: number | null,
   { node, keeper }: Awaited<ReturnType<typeof begin>>,
   steps: Steps,
 ): Promise<ExitCode> => {
   const { session } = opened;
   const rest = watchRest(opened, node, REST_MS);
-  rest.see(await session.state());
-  keeper.see(await session.state());
-  steps.subscribe(({ seq, state }) => {
-    if (seq === null) return;
+  const refuseLate = limitAnswers(opened, limitMs);
+  const see = (state: State): void => {
     keeper.see(state);
     rest.see(state);
+    refuseLate(state);
+  };
+  see(await session.state());
+  steps.subscribe(({ seq, state }) => {
+    if (seq !== null) see(state);
   });
   const ended = await attempt(() => session.ended);
   rest.stop();
@@ -324,7 +378,11 @@ export const runWorker = async (): Promise<number> => {
       warn,
       ...(resume === null ? {} : { resume }),
     });
-    const begun = await attempt(() => begin(request, opened));
+    const { workspace } = opened.settings;
+    const begun = await attempt(async () => {
+      const limitMs = await readAnswerLimit(flags, workspace);
+      return { ...(await begin(request, opened)), limitMs };
+    });
     if (begun.kind === 'fault') {
       // the first failure is the one to report
       await attempt(() => opened.session.close());
@@ -332,8 +390,8 @@ export const runWorker = async (): Promise<number> => {
       throw begun.fault;
     }
     const { id: sessionId } = opened.session;
-    report({ kind: 'started', sessionId, workspace: opened.settings.workspace });
-    return await follow(opened, begun.value, steps);
+    report({ kind: 'started', sessionId, workspace });
+    return await follow(opened, begun.value.limitMs, begun.value, steps);
   } catch (error) {
     const { exit, reason, message } = errorEnding(error);
     report({ kind: 'failed', exit, reason, message });

@@ -10,7 +10,6 @@ import type { State } from '@pawl/agent/machine/state';
 import { keyVariables } from '@pawl/agent/models/provider-table';
 import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
-import type { Session } from '@pawl/agent/session/create-agent';
 import { cutText } from '@pawl/agent/session/result-text';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
 import { createJobs } from '@pawl/agent/tools/jobs';
@@ -30,12 +29,18 @@ import {
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { loadWordMarks } from '@pawl/terminal/tool-call-rows';
 import { writeWindow } from '@pawl/terminal/write';
+import type { FaceOpened, FaceSession } from '../detached/remote-session.js';
 import { exitCodes } from '../process/exit-codes.js';
 import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
 import { mcpJsonFiles } from '../sessions/mcp-json-files.js';
-import { type Opened, openFromFlags, returnedTexts } from '../sessions/open-session.js';
+import { openFromFlags, returnedTexts } from '../sessions/open-session.js';
 import { tornText } from '../sessions/session-text.js';
-import { chooseSession, storedBlobs, storedJournals } from '../sessions/stored-sessions.js';
+import {
+  chooseSession,
+  findSession,
+  storedBlobs,
+  storedJournals,
+} from '../sessions/stored-sessions.js';
 import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
 import { hasProjectFile } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
@@ -44,7 +49,7 @@ import type { NextSession, SlashCommandContext } from './slash-command.js';
 import { openTerminalSession, type TerminalSession } from './terminal-session.js';
 import { grantText, InteractiveView, type ViewHandlers } from './view.js';
 
-const refuseWithoutTerminal = (): void => {
+export const refuseWithoutTerminal = (): void => {
   for (const stream of ['stdin', 'stdout'] as const) {
     if (process[stream].isTTY) continue;
     throw usageStop(
@@ -79,9 +84,22 @@ const openNextSession = async (
     ...(resume === null ? {} : { resume }),
     ...(rights === undefined ? {} : { rights }),
   };
+  const live = resume === null ? null : await findRunning(resume);
+  if (live !== null) {
+    const { openRemote } = await import('../detached/remote-session.js');
+    const parts = { watcher: steps.push, warn: warnings.push };
+    const opened = await openRemote(live, flags, parts);
+    return { opened, steps, warnings, notice, draft: text, first: null };
+  }
   const opened = await openFromFlags(flags, 'terminal', early);
   if (!opened.resumed) await opened.session.send({ type: 'Start' });
-  return { opened, steps, warnings, notice, draft: text, first: null };
+  return { opened: { ...opened, remote: null }, steps, warnings, notice, draft: text, first: null };
+};
+
+/** The id of a session that runs in a process of its own; null for any other. */
+const findRunning = async (sessionId: string): Promise<string | null> => {
+  const { findLive } = await import('../detached/live-records.js');
+  return (await findLive(sessionId))?.status === 'runs' ? sessionId : null;
 };
 
 const STARTING = { rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } };
@@ -113,7 +131,8 @@ export const runTerminal = async (flags: RunFlags, first: string | null): Promis
   screen.area.draw(STARTING);
   const begin = async (): Promise<StartedSession> => {
     await askAboutProject(screen, plain, chosen);
-    const opened = await openNextSession(chosen, { resume: null, notice: '' });
+    const resume = typeof chosen.resume === 'string' ? await findSession(chosen.resume) : null;
+    const opened = await openNextSession(chosen, { resume, notice: '' });
     return { ...opened, first };
   };
   let started = await begin().catch((error: unknown) => {
@@ -133,16 +152,23 @@ export const runTerminal = async (flags: RunFlags, first: string | null): Promis
     }
   } finally {
     terminal.close();
-    const again = safe`To continue: pawl --resume ${makeSafe(started.opened.session.id)}`;
-    writeWindow(safe`\n${paint(terminal.look, 'dim', again)}\n`);
+    writeWindow(safe`\n${paint(terminal.look, 'dim', farewell(started.opened))}\n`);
   }
+};
+
+/** How to come back. A session of its own process goes on unless it has ended. */
+const farewell = ({ session, remote }: FaceOpened): Safe => {
+  const id = makeSafe(session.id);
+  return remote === null
+    ? safe`To continue: pawl --resume ${id}`
+    : safe`It goes on without this window. To come back: pawl attach ${id} · to end it: pawl stop ${id}`;
 };
 
 /** One session in the terminal, from its first paint until the user leaves. */
 
 /** An open session, with the steps and warnings that came before the screen showed it. */
 type StartedSession = {
-  readonly opened: Opened;
+  readonly opened: FaceOpened;
   readonly steps: EventBuffer<Stepped>;
   readonly warnings: EventBuffer<string>;
   readonly notice: string;
@@ -176,7 +202,7 @@ type SessionCloser = {
 };
 
 /** Closes a session once, within a fixed time even if its tools keep running. */
-const createSessionCloser = (session: Session): SessionCloser => {
+const createSessionCloser = (session: FaceSession): SessionCloser => {
   let finish: ((sessionExit: SessionExit) => void) | null = null;
   const finished = new Promise<SessionExit>((resolve) => {
     finish = resolve;
@@ -350,7 +376,7 @@ const showEarlierTurns = (
 
 /** In a new session, names the last session in this folder once it is found. */
 const hintLastSession = (
-  { session, settings }: Opened,
+  { session, settings }: FaceOpened,
   view: InteractiveView,
   look: Look,
   signal: AbortSignal,
@@ -360,6 +386,21 @@ const hintLastSession = (
       if (note !== '' && !signal.aborted) view.print(note);
     },
     () => undefined, // only a hint is lost; /resume reports the reason
+  );
+};
+
+/** Shows what waits in a session of another process, and leaves when that has ended. */
+const followRemote = (
+  { session, remote }: FaceOpened,
+  view: InteractiveView,
+  closer: SessionCloser,
+  state: State,
+): void => {
+  view.showQuestions(state, remote?.questions ?? []);
+  // a process that died is reported by `closer.exited`
+  session.ended.then(
+    () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+    () => undefined,
   );
 };
 
@@ -420,7 +461,9 @@ const runSession = async (
   await Promise.all([loadMarkdown(), loadWordMarks()]);
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
+  if (opened.remote !== null) followRemote(opened, view, closer, state);
   const unsubscribe = steps.subscribe((stepped) => {
+    if (opened.remote?.isFromElsewhere(stepped)) view.showTyped(stepped.event);
     view.see(stepped);
     ticking.set(isMoving(stepped.state));
   });
@@ -517,7 +560,7 @@ const ownSandbox = (): SessionSandbox => {
 type UserCommandPlace = {
   readonly workspace: string;
   readonly blobs: Blobs;
-  readonly session: Pick<Session, 'whileUserRuns'>;
+  readonly session: Pick<FaceSession, 'whileUserRuns'>;
 };
 
 const startUserCommand = (
@@ -577,8 +620,10 @@ const shortPath = (path: string, columns: number): Safe => {
 
 const SESSION_LABEL = safe`session `;
 
+type BannerFacts = Omit<FaceOpened, 'remote'>;
+
 /** Two rows that fit the window: model and preset; folder and the whole session id. */
-const headRows = (look: Look, { session, settings }: Opened): readonly Safe[] => {
+const headRows = (look: Look, { session, settings }: BannerFacts): readonly Safe[] => {
   const id = makeSafe(session.id);
   const columns = look.columns - 1;
   // Older journals have no preset.
@@ -599,7 +644,7 @@ const headRows = (look: Look, { session, settings }: Opened): readonly Safe[] =>
 const MAIN_KEYS = safe`Enter sends, also while it works · Escape stops · @ names files · /help`;
 
 /** Banner: model, preset, folder, session id; for a new session also the main keys. */
-export const banner = (look: Look, opened: Opened): Safe => {
+export const banner = (look: Look, opened: BannerFacts): Safe => {
   const taught = look.plain === 'yes' ? safe`/help lists the commands` : MAIN_KEYS;
   const teaching = opened.resumed ? [] : [dimWords(look, taught)];
   const { tornTail } = opened.session;

@@ -46,6 +46,7 @@ export type Configured = {
   readonly passEnv?: string;
   readonly telemetry?: string;
   readonly checkpoints?: string;
+  readonly answerMinutes?: string;
   readonly telemetryEndpoint?: string;
   readonly variables?: Readonly<Record<string, string>>;
   /** Rules from the user's file, and those of the project's file that ask or deny. */
