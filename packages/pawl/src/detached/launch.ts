@@ -2,17 +2,32 @@
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, existsSync, mkdirSync, openSync, realpathSync, rmSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { JournalError } from '@pawl/agent/journal/journal-error';
+import { acquireLock } from '@pawl/agent/journal/lock';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { dataFolder } from '@pawl/agent/platform/environment';
 import { readTextOrEmptySync } from '@pawl/agent/platform/files';
 import { NODE_PROGRAM, startProgram } from '@pawl/agent/platform/start-program';
+import { warningText } from '@pawl/terminal/paint';
+import { safe } from '@pawl/terminal/safe-text';
+import { writeError } from '@pawl/terminal/write';
 import * as v from 'valibot';
 import type { Prompt } from '../headless/headless.js';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import { packageFolder } from '../process/package-folder.js';
+import { realWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, WORKER_WORD } from '../settings/flags.js';
-import { type LiveRecord, openLiveFolder, storableFlags } from './live-records.js';
+import {
+  type LiveRecord,
+  type LiveStatus,
+  listLive,
+  openLiveFolder,
+  storableFlags,
+} from './live-records.js';
 import { type WorkRequest, workReportSchema } from './worker.js';
 
 type Launched = { readonly sessionId: string; readonly workspace: string };
@@ -84,9 +99,94 @@ const launch = async (wanted: Omit<WorkRequest, 'log'>, cwd: string): Promise<La
   }
 };
 
+/** Statuses of sessions that work in their folder, or will again. */
+const WORKING: readonly LiveStatus[] = ['runs', 'starting', 'died', 'failed'];
+
+/**
+ * A worktree of the repository around the folder, at its commit, for a session of its own. Null
+ * where there is no commit to begin with.
+ */
+const makeWorktree = async (workspace: string): Promise<string | null> => {
+  const [{ locateRepository }, { addWorktree, resolveCommit }] = await Promise.all([
+    import('@pawl/agent/workspace/git'),
+    import('@pawl/agent/workspace/session-worktrees'),
+  ]);
+  const [environment, { signal }] = [process.env, new AbortController()];
+  const located = await locateRepository({ workspace, environment, signal });
+  if (located === null) return null;
+  const { top } = located.location;
+  const folder = join(dataFolder(environment), 'worktrees');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const path = join(realpathSync(folder), `${basename(top)}-${randomBytes(6).toString('hex')}`);
+  const place = { repository: top, path, environment, signal };
+  const commit = await resolveCommit(place, 'HEAD');
+  if (commit === null) return null;
+  await addWorktree(place, commit);
+  const inside = join(path, relative(top, workspace));
+  return existsSync(inside) ? inside : path;
+};
+
+const warn = (text: string): void => writeError(safe`${warningText(text)}\n`);
+
+/** The flags with the folder of a worktree, if another detached session works in the folder. */
+const chooseFolder = async (flags: RunFlags): Promise<RunFlags> => {
+  const { sameFolder, resume, continue: last } = flags;
+  if (sameFolder || last || resume !== undefined) return flags;
+  const workspace = realWorkspace(flags.workspace ?? process.cwd());
+  const isShared = (await listLive()).some(
+    ({ record, status }) => record.workspace === workspace && WORKING.includes(status),
+  );
+  if (!isShared) return flags;
+  const made = await attempt(() => makeWorktree(workspace));
+  if (made.kind === 'fault')
+    throw new Stop(
+      exitCodes.cannotWrite,
+      'cannotWrite',
+      `Another detached session works in ${workspace}, and no git worktree can be made for this ` +
+        `one: ${made.fault.message} To work in the same folder: --same-folder`,
+    );
+  if (made.value !== null) {
+    warn(
+      `Another detached session works in ${workspace}, so this one works in a worktree of its own, ` +
+        'at the last commit: what is not committed is not in it.',
+    );
+    return { ...flags, workspace: made.value };
+  }
+  warn(
+    `Another detached session works in ${workspace} too. There is no git commit for a worktree, so ` +
+      'they share the folder.',
+  );
+  return flags;
+};
+
+const LOCK_LOOK_MS = 100;
+const LOCK_TRIES = 600;
+
+/** One start at a time: two that begin together see each other. */
+const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
+  const path = join(openLiveFolder(), 'launch.lock');
+  for (let tries = 1; ; tries += 1) {
+    const lock = await attempt(() => acquireLock(path));
+    if (lock.kind === 'fault') {
+      const isHeld = lock.fault instanceof JournalError && lock.fault.kind === 'locked';
+      if (!isHeld || tries === LOCK_TRIES) throw lock.fault;
+      await pause(LOCK_LOOK_MS);
+      continue;
+    }
+    try {
+      return await work();
+    } finally {
+      await lock.value.release();
+    }
+  }
+};
+
 /** A new session, or with `--continue` and `--resume` an old one, with a prompt. */
 export const launchPrompt = (flags: RunFlags, prompt: Prompt): Promise<Launched> =>
-  launch({ flags: storableFlags(flags), prompt, resume: null }, process.cwd());
+  inTurn(async () => {
+    const own = storableFlags(await chooseFolder(flags));
+    return launch({ flags: own, prompt, resume: null }, process.cwd());
+  });
 
 /** A session that was detached before, from where it was. */
 export const relaunch = ({ sessionId, flags, cwd, workspace }: LiveRecord): Promise<Launched> => {
