@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Replies } from '../../../../test/servers/anthropic.js';
+import type { LiveQuestion } from '../../src/detached/live-records.js';
 import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
 
 /** Detached sessions in tests: they are started, listed, waited for, and gone after the test. */
@@ -11,7 +12,7 @@ export type LiveRow = {
   readonly sessionId: string;
   readonly status: string;
   readonly state: string;
-  readonly questions: readonly { readonly callId: string }[];
+  readonly questions: readonly LiveQuestion[];
   readonly workspace: string;
 };
 

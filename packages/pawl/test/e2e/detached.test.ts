@@ -11,6 +11,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { LiveClient, Refused } from '../../src/detached/live-client.js';
+import type { LiveQuestion } from '../../src/detached/live-records.js';
 import {
   detach,
   killSession,
@@ -60,8 +62,11 @@ test('a terminal shows a session of another process, answers, types, leaves it r
     await window.sees(/echo published/);
     await window.sees(/yes, once/i);
   }
-  await new Promise((resolve) => setTimeout(resolve, 700)); // a question takes keys once it was read
-  first.press('y');
+  // a question takes a key once it was read
+  await until('the command ran', () => {
+    first.press('y');
+    return existsSync(join(place.workspace, 'out.txt'));
+  });
   for (const window of [first, second]) await window.sees('It is published.');
   assert.equal(published(place), 'published\n');
   second.press('and now?\r');
@@ -69,7 +74,7 @@ test('a terminal shows a session of another process, answers, types, leaves it r
     await window.sees('and now?');
     await window.sees('The second answer.');
   }
-  first.press('/quit\r');
+  first.press('\u0015/quit\r'); // Ctrl-U: what was pressed after the answer
   assert.equal(await first.ended, 0);
   await first.sees(/goes on without this window/);
   process.kill(second.pid, 'SIGKILL');
@@ -179,4 +184,53 @@ test('a launcher that is killed leaves a whole session or none, and two starts o
         (name) => !name.startsWith('start-'),
       ) || undefined,
   );
+});
+
+test('of two answers to one question from two faces exactly one lands, a hundred times', async (context) => {
+  const count = 100;
+  const calls = Array.from({ length: count }, (_, index) =>
+    call(`c${index}`, 'bash', { command: `echo ${index} >> out.txt` }),
+  );
+  const place = await makeAsking(context, [message(...calls), done]);
+  const id = await detach(context, place, ['publish all']);
+  const { questions } = await untilState(place, id, /waits for your answer/);
+  assert.equal(questions.length, count);
+  const before = process.env.XDG_STATE_HOME;
+  process.env.XDG_STATE_HOME = place.state;
+  context.after(() => {
+    process.env.XDG_STATE_HOME = before;
+  });
+  const faces = [new LiveClient(id), new LiveClient(id)] as const;
+  const send = (client: LiveClient, { batchId, callId }: LiveQuestion, isYes: boolean) =>
+    client
+      .send({
+        type: 'ApprovalAnswered',
+        batchId,
+        callId,
+        answer: isYes ? { kind: 'allow' } : { kind: 'deny', reason: 'no' },
+        scope: 'once',
+      })
+      .then(
+        () => true,
+        (error: unknown) => {
+          assert.ok(error instanceof Refused && error.code === 'conflict', String(error));
+          return false;
+        },
+      );
+  const allowed: string[] = [];
+  for (const [index, question] of questions.entries()) {
+    const order = index % 2 === 0 ? faces : ([faces[1], faces[0]] as const);
+    const [yes, no] = await Promise.all([
+      send(order[0], question, true),
+      send(order[1], question, false),
+    ]);
+    assert.notEqual(yes, no, question.callId);
+    if (yes) allowed.push(String(index));
+  }
+  await untilState(place, id, /runs: has answered/);
+  const ran = existsSync(join(place.workspace, 'out.txt'))
+    ? published(place).trim().split('\n')
+    : [];
+  assert.deepEqual(ran.toSorted(), allowed.toSorted());
+  expectCode(await runPawl(place, ['stop', id]), 0);
 });
