@@ -439,6 +439,12 @@ const costText = (state: State): Safe => {
     : formatCost(knownCostUsd(state));
 };
 
+/** Less than a cent is not worth a word. */
+const COLD_USD_MIN = 0.01;
+
+const coldText = (usd: number | null): Safe =>
+  usd === null || usd < COLD_USD_MIN ? safe`` : safe`cache may be cold: about ${formatCost(usd)}`;
+
 const contextText = ({ session }: State): Safe => {
   const share = session.contextTokens / Math.max(1, session.settings.windowTokens);
   return safe`${Math.round(100 * share)}% of context`;
@@ -486,12 +492,14 @@ type Part = {
 
 /**
  * `streamed`: UTF-16 units of the running reply. `typing`: whether the input line has text.
- * `servers`: MCP servers that the request waits for.
+ * `servers`: MCP servers that the request waits for. `coldUsd`: what reading the conversation anew
+ * would cost, once the provider may have forgotten it.
  */
 type StatusInput = {
   readonly streamed: number;
   readonly typing: boolean;
   readonly servers?: readonly string[];
+  readonly coldUsd?: number | null;
 };
 
 const NOTHING_SEEN: StatusInput = { streamed: 0, typing: false };
@@ -503,7 +511,7 @@ const serversText = (servers: readonly string[]): Safe =>
 const statusParts = (
   state: State,
   now: number,
-  { streamed, typing, servers = [] }: StatusInput,
+  { streamed, typing, servers = [], coldUsd = null }: StatusInput,
 ): readonly Part[] => {
   const { queue, turn, settings } = state.session;
   const [first] = queue;
@@ -520,6 +528,7 @@ const statusParts = (
     { text: makeSafe(settings.model), rank: 8 },
     { text: tokensText(state, streamed), rank: 6 },
     { text: costText(state), rank: 3 },
+    { text: coldText(coldUsd), rank: 2.5 },
     { text: contextText(state), rank: 4 },
     { text: keysText(state, typing), rank: 7 },
   ].filter((part) => part.text !== '');

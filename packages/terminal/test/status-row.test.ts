@@ -37,6 +37,15 @@ const calling: State = {
   call: { mode: 'open' },
 };
 
+test('the status names the price of a pause from a cent on', () => {
+  const shown = (coldUsd: number | null, columns = 140): string =>
+    statusRow(ready, columns, START, { streamed: 0, typing: false, coldUsd });
+  assert.match(shown(0.41), / · cache may be cold: about \$0\.41 · /);
+  assert.match(shown(0.41, 70), / · cache may be cold: about \$0\.41/);
+  assert.doesNotMatch(shown(0.009), /cache/);
+  assert.doesNotMatch(shown(null), /cache/);
+});
+
 const rows: readonly (readonly [State, number, string])[] = [
   [ready, 100, 'ready · scripted/x · 12.8k tokens · $0.12 of $0.50 · 12% of context · /help'],
   [ready, 60, 'ready · 12.8k tokens · $0.12 of $0.50 · 12% of context'],

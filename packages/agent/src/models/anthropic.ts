@@ -33,6 +33,7 @@ export const anthropicModel = (options: AdapterOptions): Model => {
   const { apiKey = '', modelId } = options;
   const fetch = connect(options);
   const dialect = { modelId, marksCache: true, keepsCut: false, takesDefinitions: true } as const;
+  const mark = cacheMark(options);
   const headers = { 'anthropic-version': API_VERSION, 'x-api-key': apiKey };
   return wireModel(
     {
@@ -44,9 +45,9 @@ export const anthropicModel = (options: AdapterOptions): Model => {
           model: options.name,
           max_tokens: request.outputTokensMax ?? options.facts.outputTokensMax,
           ...thinkingFor(options, request),
-          system: convertSystem(prompt),
-          messages: convertMessages(prompt),
-          tools: tools?.map(convertTool),
+          system: convertSystem(prompt, mark),
+          messages: convertMessages(prompt, mark),
+          tools: tools?.map((tool) => convertTool(tool, mark)),
           tool_choice: toolChoice,
           stream: true,
         };
@@ -96,32 +97,43 @@ const thinkingFor = (
 
 type Block = { readonly type: string; readonly [key: string]: unknown };
 
-const markedBy = (part: Parameters<typeof isMarked>[0]): object =>
-  isMarked(part) ? { cache_control: { type: 'ephemeral' } } : {};
+/** What a marked part says of the cache. */
+type CacheMark = { readonly type: 'ephemeral'; readonly ttl?: '1h' };
 
-const convertSystem = (prompt: PromptMessages): readonly Block[] | undefined => {
+const FIVE_MINUTES_MS = 300_000;
+
+/** Five minutes are the provider's own choice, so a request does not name them. */
+const cacheMark = ({ facts }: AdapterOptions): CacheMark =>
+  (facts.cacheLifetimeMs ?? 0) > FIVE_MINUTES_MS
+    ? { type: 'ephemeral', ttl: '1h' }
+    : { type: 'ephemeral' };
+
+const markedBy = (part: Parameters<typeof isMarked>[0], mark: CacheMark): object =>
+  isMarked(part) ? { cache_control: mark } : {};
+
+const convertSystem = (prompt: PromptMessages, mark: CacheMark): readonly Block[] | undefined => {
   const blocks = prompt.flatMap((message) =>
     message.role === 'system'
-      ? [{ type: 'text', text: message.content, ...markedBy(message) }]
+      ? [{ type: 'text', text: message.content, ...markedBy(message, mark) }]
       : [],
   );
   return blocks.length === 0 ? undefined : blocks;
 };
 
-const convertTool = (tool: PromptTool): object => ({
+const convertTool = (tool: PromptTool, mark: CacheMark): object => ({
   name: tool.name,
   description: tool.description,
   input_schema: tool.inputSchema,
-  ...markedBy(tool),
+  ...markedBy(tool, mark),
   // pieces of the input come as the model writes them, not once they are valid JSON
   eager_input_streaming: true,
 });
 
 /** Results and what the user says are one message. */
-const convertMessages = (prompt: PromptMessages): readonly object[] => {
+const convertMessages = (prompt: PromptMessages, mark: CacheMark): readonly object[] => {
   const messages: { role: 'user' | 'assistant'; content: Block[] }[] = [];
   for (const message of prompt) {
-    const content = convertContent(message);
+    const content = convertContent(message, mark);
     const role = message.role === 'assistant' ? 'assistant' : 'user';
     const last = messages.at(-1);
     if (content.length === 0) continue;
@@ -133,7 +145,7 @@ const convertMessages = (prompt: PromptMessages): readonly object[] => {
   return messages;
 };
 
-const convertContent = (message: PromptMessage): Block[] => {
+const convertContent = (message: PromptMessage, mark: CacheMark): Block[] => {
   switch (message.role) {
     case 'system':
       return [];
@@ -143,16 +155,16 @@ const convertContent = (message: PromptMessage): Block[] => {
         tool_use_id: part.toolCallId,
         content: part.output.value,
         ...(part.output.type === 'error-text' ? { is_error: true } : {}),
-        ...markedBy(part),
+        ...markedBy(part, mark),
       }));
     case 'user':
       return message.content.map((part) =>
         part.type === 'text'
-          ? { type: 'text', text: part.text, ...markedBy(part) }
+          ? { type: 'text', text: part.text, ...markedBy(part, mark) }
           : {
               type: 'image',
               source: { type: 'base64', media_type: part.mediaType, data: part.data },
-              ...markedBy(part),
+              ...markedBy(part, mark),
             },
       );
     case 'assistant':

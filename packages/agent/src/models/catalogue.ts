@@ -30,6 +30,8 @@ type Row = {
 
 type Table = {
   readonly source: string;
+  /** How long a request stays in the provider's cache; absent where its maker names no time. */
+  readonly cacheLifetimeMs?: number;
   readonly effortLevels: readonly EffortLevel[];
   readonly rows: Readonly<Record<string, Row>>;
 };
@@ -37,6 +39,8 @@ type Table = {
 const UP_TO_HIGH: readonly EffortLevel[] = ['low', 'medium', 'high'];
 /** The generation 4.6 of Anthropic. */
 const WITHOUT_XHIGH = { effortLevels: [...UP_TO_HIGH, 'max'] } as const;
+
+const MINUTE_MS = 60_000;
 
 /** Dollars per million tokens: input, output, cache read, cache write. */
 type Dollars = readonly [number, number, number, number];
@@ -62,11 +66,12 @@ const row = (
 
 /**
  * Read from the models overview, the page of each model, and pricing. Cache writes are the
- * five-minute ones, the only ones that requests ask for. Dated names (`…-20251001`) are the same
- * models. Levels of effort are those of the page on effort, stored copies read 2026-11-25.
+ * five-minute ones; those of an hour cost twice the price of input. Dated names (`…-20251001`) are
+ * the same models. Levels of effort are those of the page on effort, stored copies read 2026-11-25.
  */
 const anthropic: Table = {
   source: 'platform.claude.com/docs, 2026-11-21',
+  cacheLifetimeMs: 5 * MINUTE_MS,
   effortLevels,
   rows: {
     'claude-fable-5-1': row(1_000_000, 128_000, 'adaptive', [10, 50, 0.25, 12.5]),
@@ -95,10 +100,12 @@ const anthropic: Table = {
 
 /**
  * Read from stored copies of each model's page at developers.openai.com. The real window is
- * 1,050,000; above 272,000 tokens input costs twice as much, and output one and a half times.
+ * 1,050,000; above 272,000 tokens input costs twice as much, and output one and a half times. The
+ * cache's time is its least (`prompt_cache_options.ttl`), read 2026-11-25.
  */
 const openai: Table = {
   source: 'developers.openai.com/api/docs/models, stored copies read 2026-11-22',
+  cacheLifetimeMs: 30 * MINUTE_MS,
   effortLevels,
   rows: {
     'gpt-6-astra': row(272_000, 128_000, 'adaptive', [10, 50, 1, 12.5]),
@@ -114,7 +121,7 @@ const openai: Table = {
 /**
  * Read from stored copies of the pricing page and of each model's page at ai.google.dev, and from a
  * transcript of 2026-10-07. Google caches by itself here and takes nothing for storage, so cache
- * writes cost as much as input.
+ * writes cost as much as input. It names no time for which it keeps them.
  */
 const google: Table = {
   source: 'ai.google.dev/gemini-api/docs/pricing, stored copies read 2026-11-22',
@@ -157,13 +164,33 @@ export const UNKNOWN: ModelFacts = {
   source: null,
 };
 
+/** How long a provider keeps the cache of a request, where it lets one choose: only Anthropic. */
+export type CacheTtl = '5m' | '1h';
+
+/** Caches of an hour, which cost twice the price of input to write. */
+const forAnHour = (facts: ModelFacts): ModelFacts => ({
+  ...facts,
+  cacheLifetimeMs: 60 * MINUTE_MS,
+  prices: facts.prices && { ...facts.prices, cacheWrite: 2 * facts.prices.input },
+});
+
 /**
  * The facts about the model `provider/name`; safe assumptions without prices and source if it is
  * unknown. `now` in milliseconds since 1970.
  */
-export const catalogueFacts = (id: string, now: number = Date.now()): ModelFacts => {
+export const catalogueFacts = (
+  id: string,
+  now: number = Date.now(),
+  cacheTtl: CacheTtl = '5m',
+): ModelFacts => {
   const entry = find(id);
   if (entry === null) return UNKNOWN;
+  const facts = readRow(entry, now);
+  return cacheTtl === '1h' && entry.table === anthropic ? forAnHour(facts) : facts;
+};
+
+const readRow = (entry: CatalogueEntry, now: number): ModelFacts => {
+  const { cacheLifetimeMs } = entry.table;
   const { windowTokens, outputTokensMax, thinking, prices, later } = entry.row;
   const levels = entry.row.effortLevels ?? entry.table.effortLevels;
   const isLater = later !== undefined && now >= Date.parse(later.from);
@@ -177,6 +204,7 @@ export const catalogueFacts = (id: string, now: number = Date.now()): ModelFacts
     // Every model of the tables takes pictures.
     images: 'yes',
     prices: isLater ? later.prices : prices,
+    ...(cacheLifetimeMs === undefined ? {} : { cacheLifetimeMs }),
     source: entry.table.source,
   };
 };

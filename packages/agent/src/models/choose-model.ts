@@ -6,7 +6,7 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { createFetch, type LeanFetch } from '../platform/http.js';
 import type { Model, ModelFacts } from '../ports/model.js';
 import { anthropicModel } from './anthropic.js';
-import { catalogueFacts, modelsLike, thinksByItself, UNKNOWN } from './catalogue.js';
+import { type CacheTtl, catalogueFacts, modelsLike, thinksByItself, UNKNOWN } from './catalogue.js';
 import { googleModel } from './google.js';
 import { compatibleModel } from './openai-compatible.js';
 import { openAiModel } from './openai-responses.js';
@@ -49,6 +49,11 @@ export type ChooseOptions = {
   readonly folder?: string;
   /** Whether summaries of a model's thoughts are asked for; default `on`. */
   readonly summaries?: 'on' | 'off';
+  /**
+   * How long the provider is to keep the cache of a request, where one can choose; default `5m`.
+   * `auto`: an hour at the provider's own address, since other servers may refuse it.
+   */
+  readonly cacheTtl?: CacheTtl | 'auto';
 };
 
 const DEMO = 'To see Pawl work without a key: pawl demo';
@@ -124,7 +129,7 @@ const connect = async (
   provider: Provider,
   name: string,
   environment: ProcessEnvironment,
-  { baseUrl, summaries = 'on' }: ChooseOptions,
+  { baseUrl, summaries = 'on', cacheTtl = '5m' }: ChooseOptions,
 ): Promise<ChosenModel> => {
   const modelId = `${provider.name}/${name}`;
   if (provider.key === 'required' && keyIn(environment, provider.keyVariables) === null)
@@ -136,7 +141,9 @@ const connect = async (
   const key = provider.key === 'unused' ? null : keyIn(environment, keyVariables);
   const apiKey = key === null ? {} : { apiKey: key };
   const fetch = createFetch(environment);
-  const answer = await findFacts[provider.factsFrom]({ modelId, name, url, fetch, ...apiKey });
+  const ttl = cacheTtl === 'auto' ? (url === provider.address ? '1h' : '5m') : cacheTtl;
+  const question = { modelId, name, url, fetch, cacheTtl: ttl, ...apiKey };
+  const answer = await findFacts[provider.factsFrom](question);
   if (answer.kind !== 'ok') return unanswered(provider, name, answer);
   const model = adapters[provider.wire]({
     modelId,
@@ -216,6 +223,8 @@ type Question = {
   readonly url: string;
   readonly fetch: LeanFetch;
   readonly apiKey?: string;
+  /** How long the provider is to keep caches, if it is one that can be told. */
+  readonly cacheTtl?: CacheTtl;
 };
 
 type FoundFacts = {
@@ -391,7 +400,11 @@ const askOllama = async ({ fetch, url, name }: Question): Promise<FactsAnswer> =
 export const findFacts: Readonly<
   Record<Provider['factsFrom'], (question: Question) => FactsAnswer | Promise<FactsAnswer>>
 > = {
-  catalogue: ({ modelId, url }) => ({ kind: 'ok', facts: catalogueFacts(modelId), baseUrl: url }),
+  catalogue: ({ modelId, url, cacheTtl }) => ({
+    kind: 'ok',
+    facts: catalogueFacts(modelId, undefined, cacheTtl),
+    baseUrl: url,
+  }),
   modelList: askModelList,
   ollama: askOllama,
 };

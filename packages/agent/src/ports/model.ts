@@ -27,6 +27,11 @@ export type ModelFacts = {
   readonly images?: 'yes' | 'no';
   /** null if unknown. */
   readonly prices: Prices | null;
+  /**
+   * How long the provider keeps what it has read of a request, in milliseconds from the request on.
+   * Absent: unknown.
+   */
+  readonly cacheLifetimeMs?: number;
   /** Where the facts come from; null if the model is not in the catalogue. */
   readonly source: string | null;
 };

@@ -592,6 +592,18 @@ export const priceUsage = (tokens: TokenUsage, prices: Prices | null): Usage => 
 });
 
 /**
+ * Dollars for reading the conversation anew, without the provider's cache; null if the price is
+ * unknown.
+ */
+export const coldUsd = (
+  { session }: Pick<State, 'session'>,
+  prices: Prices | null,
+): number | null =>
+  prices === null
+    ? null
+    : (session.contextTokens * Math.max(prices.input, prices.cacheWrite)) / MILLION;
+
+/**
  * Adds pictures from the blobs to requests, if the model accepts pictures. Otherwise a line says
  * that they are not shown. Of many pictures only the newest are sent, because providers refuse
  * requests with too many pictures or bytes.

@@ -240,6 +240,7 @@ const modelFactsShape: Shape<ModelFacts> = object<ModelFacts>({
   tools: oneOf({ yes: 1, no: 1 }),
   images: optional(oneOf({ yes: 1, no: 1 })),
   prices: nullable(pricesShape),
+  cacheLifetimeMs: optional(countFromOne),
   source: nullable(text),
 });
 type StaticModel = Pick<Model, 'id' | 'facts' | 'canAbort'>;

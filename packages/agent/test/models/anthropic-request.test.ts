@@ -44,7 +44,7 @@ const thought: AssistantPart = {
 /** Sends requests one after another; every one of them must be valid. */
 const send = async (
   requests: readonly Partial<ModelRequest>[],
-  rest: { thinksByItself?: boolean } = {},
+  rest: { thinksByItself?: boolean; cacheTtl?: '5m' | '1h' } = {},
 ): Promise<readonly SeenRequest[]> => {
   const server = await startAnthropicServer({
     replies: () => ({
@@ -55,10 +55,11 @@ const send = async (
       ],
     }),
   });
-  const facts = catalogueFacts('anthropic/claude-sonnet-5-5');
+  const { cacheTtl, ...others } = rest;
+  const facts = catalogueFacts('anthropic/claude-sonnet-5-5', Date.now(), cacheTtl);
   const options = adapterOptions('anthropic/claude-sonnet-5-5', `${server.url}/v1/`, {
     facts,
-    ...rest,
+    ...others,
   });
   const model = anthropicModel(options);
   const tool = (name: string) => ({
@@ -253,4 +254,16 @@ test('half a character in a result is replaced, since the provider would refuse 
   assert.doesNotMatch(sent, /(?<!\\)(\\\\)*\\ud/);
   assert.ok(sent.includes(JSON.stringify(`${kept}, \\\ufffd and \ufffd\ufffd go`).slice(1, -1)));
   assert.ok(sent.includes('x\ufffd'));
+});
+
+test('a cache of an hour is asked for in every mark, one of five minutes in none', async () => {
+  const marks = async (cacheTtl: '5m' | '1h'): Promise<readonly string[]> => {
+    const requests = [{ messages: [user(says('hi'))] }, { messages: story }];
+    const [, request] = await send(requests, { cacheTtl });
+    return request?.text.match(/"cache_control":\{[^}]*\}/g) ?? [];
+  };
+  const [short, long] = [await marks('5m'), await marks('1h')];
+  assert.deepEqual(new Set(short), new Set(['"cache_control":{"type":"ephemeral"}']));
+  assert.deepEqual(new Set(long), new Set(['"cache_control":{"type":"ephemeral","ttl":"1h"}']));
+  assert.equal(long.length, short.length);
 });

@@ -135,3 +135,13 @@ test('below the lowest level of a model there is its lowest', () => {
   assert.equal(nearestEffort({ effortLevels: ['high', 'max'] }, 'low'), 'high');
   assert.equal(nearestEffort({ effortLevels: [] }, 'low'), 'low');
 });
+
+test('a cache of an hour costs twice the input to write, and only Anthropic has it', () => {
+  const id = 'anthropic/claude-sonnet-5-5';
+  const [short, long] = [catalogueFacts(id), catalogueFacts(id, Date.now(), '1h')];
+  assert.equal(short.cacheLifetimeMs, 300_000);
+  assert.equal(long.cacheLifetimeMs, 3_600_000);
+  assert.deepEqual({ ...long.prices }, { ...short.prices, cacheWrite: 4 });
+  for (const other of ['openai/gpt-6-sol', 'google/gemini-3.5-flash', 'anthropic/unknown'])
+    assert.deepEqual(catalogueFacts(other, Date.now(), '1h'), catalogueFacts(other));
+});

@@ -236,3 +236,22 @@ test('choosing a model loads no provider package and no schemas', async () => {
     [],
   );
 });
+
+test('an hour of cache by itself is for the own address of the provider', async () => {
+  const lifetimeOf = async (
+    cacheTtl: '5m' | '1h' | 'auto' | undefined,
+    baseUrl?: string,
+  ): Promise<number | undefined> => {
+    const chosen = await chooseModel('anthropic/claude-sonnet-5-5', key, {
+      ...(cacheTtl === undefined ? {} : { cacheTtl }),
+      ...(baseUrl === undefined ? {} : { baseUrl }),
+    });
+    return chosen.kind === 'ok' ? chosen.model.facts.cacheLifetimeMs : assert.fail(chosen.message);
+  };
+  const elsewhere = 'http://127.0.0.1:1';
+  assert.equal(await lifetimeOf('auto'), 3_600_000);
+  assert.equal(await lifetimeOf('auto', elsewhere), 300_000);
+  assert.equal(await lifetimeOf('1h', elsewhere), 3_600_000);
+  assert.equal(await lifetimeOf('5m'), 300_000);
+  assert.equal(await lifetimeOf(undefined), 300_000);
+});

@@ -8,8 +8,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
 import type { State } from '@pawl/agent/machine/state';
 import { keyVariables } from '@pawl/agent/models/provider-table';
+import type { Clock } from '@pawl/agent/platform/clock';
 import type { Blobs } from '@pawl/agent/ports/journal';
+import type { Model } from '@pawl/agent/ports/model';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
+import { coldUsd } from '@pawl/agent/session/model-call';
 import { cutText } from '@pawl/agent/session/result-text';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
 import { createJobs } from '@pawl/agent/tools/jobs';
@@ -404,6 +407,83 @@ const followRemote = (
   );
 };
 
+/** What counts of a step. */
+type SeenStep = {
+  readonly event: Pick<Stepped['event'], 'at'>;
+  readonly state: State;
+  readonly actions: readonly Pick<Stepped['actions'][number], 'type'>[];
+};
+
+/**
+ * When the provider may have forgotten the conversation, so that the next request is dear. A timer
+ * runs only until then, and only at rest. It is no timer of the clock, which would hold its time
+ * steady: a computer that sleeps makes a pause, too.
+ */
+export class CacheWatch {
+  readonly #session: Pick<FaceSession, 'model'>;
+  readonly #clock: Clock;
+  readonly #redraw: () => void;
+  /** The last request: when it was sent, and to which model; null before the first. */
+  #last: { readonly at: number; readonly model: string } | null = null;
+  /** Facts of the present model, once they are asked for. */
+  #model: Pick<Model, 'id' | 'facts'> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(session: Pick<FaceSession, 'model'>, clock: Clock, redraw: () => void) {
+    this.#session = session;
+    this.#clock = clock;
+    this.#redraw = redraw;
+  }
+
+  see({ event, state, actions }: SeenStep): void {
+    const { model } = state.session.settings;
+    if (actions.some(({ type }) => type === 'SendLlmRequest')) this.#last = { at: event.at, model };
+    this.end();
+    if (this.#last === null || isMoving(state)) return;
+    this.#session.model().then(
+      (known) => this.#wait(known, state),
+      () => undefined, // without the model's facts nothing is said
+    );
+  }
+
+  #wait(model: Pick<Model, 'id' | 'facts'>, { session }: State): void {
+    const { cacheLifetimeMs: lifetimeMs } = model.facts;
+    if (model.id !== session.settings.model) return;
+    this.#model = model;
+    if (this.#last === null || lifetimeMs === undefined || this.#timer !== null) return;
+    const leftMs = this.#last.at + lifetimeMs - this.#clock.now();
+    this.#timer = setTimeout(this.#redraw, Math.max(0, leftMs)).unref();
+  }
+
+  /** null while the cache still holds, while the session works, and where nothing is known. */
+  coldUsd(state: State, now: number): number | null {
+    const { model } = state.session.settings;
+    if (this.#last === null || this.#model?.id !== model || isMoving(state)) return null;
+    const { cacheLifetimeMs, prices } = this.#model.facts;
+    if (cacheLifetimeMs === undefined) return null;
+    const isWarm = this.#last.model === model && now < this.#last.at + cacheLifetimeMs;
+    return isWarm ? null : coldUsd(state, prices);
+  }
+
+  end(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+}
+
+/** Gives the view the keys and signals of the terminal. */
+const attachView = (
+  terminal: TerminalSession,
+  view: InteractiveView,
+  closer: ReturnType<typeof createSessionCloser>,
+): void =>
+  terminal.attach({
+    take: (pressed) => view.take(pressed),
+    interrupt: () => view.interrupt(),
+    terminate: () => closer.exit({ kind: 'exit', exit: exitCodes.terminated }),
+    redraw: () => view.redraw(),
+  });
+
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
   started: StartedSession,
@@ -435,11 +515,13 @@ const runSession = async (
     ...{ area: screen.area, look, clock, composer },
     rows: () => screen.size().rows,
     servers: () => opened.servers?.waitsFor() ?? [],
+    coldUsd: (now: State, at: number) => cache.coldUsd(now, at),
   };
   const handlers = createViewHandlers(context, closer, options, outputs);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
   opened.servers?.answerWith((question, signal) => view.serverForms.ask(question, signal));
   const ticking = createTicker(() => view.redraw());
+  const cache = new CacheWatch(opened.session, clock, () => view.redraw());
   if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
   terminal.offer(opened.prompts.choices, opened.prompts.mentions);
   view.print(banner(look, opened));
@@ -450,15 +532,11 @@ const runSession = async (
     ),
   );
   view.redraw();
-  terminal.attach({
-    take: (pressed) => view.take(pressed),
-    interrupt: () => view.interrupt(),
-    terminate: () => closer.exit({ kind: 'exit', exit: exitCodes.terminated }),
-    redraw: () => view.redraw(),
-  });
+  attachView(terminal, view, closer);
   // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with
   // Markdown.
   await Promise.all([loadMarkdown(), loadWordMarks()]);
+  for (const step of opened.resumed?.recent?.steps ?? []) cache.see(step);
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
   if (opened.remote !== null) followRemote(opened, view, closer, state);
@@ -466,6 +544,7 @@ const runSession = async (
     if (opened.remote?.isFromElsewhere(stepped)) view.showTyped(stepped.event);
     view.see(stepped);
     ticking.set(isMoving(stepped.state));
+    cache.see(stepped);
   });
   if (started.first !== null) view.sendFirst(started.first);
   try {
@@ -475,6 +554,7 @@ const runSession = async (
     terminal.detach();
     unsubscribe();
     ticking.set(false);
+    cache.end();
   }
 };
 

@@ -20,6 +20,7 @@ import { describeRule } from '@pawl/agent/policy/rules';
 import type { ModelFacts } from '@pawl/agent/ports/model';
 import type { Input } from '@pawl/agent/ports/session';
 import type { Job } from '@pawl/agent/ports/tool';
+import { coldUsd } from '@pawl/agent/session/model-call';
 import { aboutPresets, presetNames, presetSettings } from '@pawl/agent/session/session-settings';
 import type { Inspector } from '@pawl/inspector/server/inspector-server';
 import type { Choice } from '@pawl/terminal/choices';
@@ -172,8 +173,9 @@ const permissions: SlashCommand = async ({ view, session, look }, words) => {
 
 /** `/cost` and `/budget`: what the session has cost, and its limits. */
 
-const cost: SlashCommand = ({ view }) => {
+const cost: SlashCommand = async ({ view, session }) => {
   const { usage, settings } = view.state.session;
+  const { prices } = (await session.model()).facts;
   const unpriced = usage.unpriced === 0 ? '' : ` · ${usage.unpriced} calls without a known price`;
   const text = [
     `  input ${formatTokens(usage.inputTokens)} · cache read ` +
@@ -182,7 +184,6 @@ const cost: SlashCommand = ({ view }) => {
       `${formatTokens(usage.outputTokens)}`,
     formatCost(knownCostUsd(view.state)) + unpriced,
   ].join(' · ');
-  const { prices } = catalogueFacts(settings.model);
   const price =
     prices === null
       ? ''
@@ -192,7 +193,8 @@ const cost: SlashCommand = ({ view }) => {
 
 const budget: SlashCommand = async ({ view, session, flags }, words) => {
   const { state } = view;
-  if (words === '') return view.print(makeSafe(budgetText(state)));
+  const { facts } = await session.model();
+  if (words === '') return view.print(makeSafe(budgetText(state, facts)));
   const read = readBudget(words);
   if (read === null)
     throw new NotNow(
@@ -202,14 +204,15 @@ const budget: SlashCommand = async ({ view, session, flags }, words) => {
   const event = budgetEvent(state, read);
   const dollars = event.type === 'SettingsChanged' && isLimited(event.patch.limits?.usd);
   const { model } = state.session.settings;
-  if (dollars && catalogueFacts(model).prices === null && !flags.allowUnknownPrice)
+  if (dollars && facts.prices === null && !flags.allowUnknownPrice)
     throw new NotNow(
       `The price of ${model} is unknown, so a limit in dollars has no effect. Limit tokens: ` +
         '/budget 200k tokens',
     );
   await session.send(event);
   const goesOn = event.type === 'ApproveBudget' ? '\n  /retry goes on.' : '';
-  view.print(makeSafe(budgetText(view.state).split('\n').slice(0, -1).join('\n') + goesOn));
+  const text = budgetText(view.state, facts).split('\n').slice(0, -1).join('\n');
+  view.print(makeSafe(text + goesOn));
 };
 
 const jobs: SlashCommand = async ({ view, session }, words) => {
@@ -559,7 +562,7 @@ export const budgetEvent = (state: State, { amount, unit }: Budget): Input => {
 const limitText = (limit: Limit, show: (limit: number) => string): string =>
   limit === 'unlimited' ? 'no limit' : `of ${show(limit)}`;
 
-const budgetText = (state: State): string => {
+const budgetText = (state: State, facts: ModelFacts): string => {
   const { limits } = state.session.settings;
   const { usage, turn } = state.session;
   const tokens =
@@ -567,24 +570,32 @@ const budgetText = (state: State): string => {
   const count = (limit: number): string => String(limit);
   return [
     `  dollars  ${formatCost(knownCostUsd(state))}, ${limitText(limits.usd, formatCost)}` +
-      moneyText(state.session),
+      moneyText(state.session, facts),
     `  tokens   ${formatTokens(tokens)}, ${limitText(limits.tokens, formatTokens)}`,
     `  rounds   ${turn.rounds} in this turn, ${limitText(limits.rounds, count)}`,
     `  minutes  ${limitText(limits.timeMs, (limit) => count(limit / 60_000))} for a turn`,
+    ...cacheText(state, facts),
     '  /budget 5 limits dollars; /budget 200k tokens, 30 rounds, 10 minutes the others; 0 ' +
       'removes a limit',
   ].join('\n');
 };
 
+/** How long the provider keeps the conversation, and what a longer pause costs. */
+const cacheText = (state: State, { cacheLifetimeMs, prices }: ModelFacts): readonly string[] => {
+  if (cacheLifetimeMs === undefined) return [];
+  const cold = coldUsd(state, prices);
+  const price = cold === null ? '' : `; to read it anew costs about ${formatCost(cold)}`;
+  return [`  cache    kept ${cacheLifetimeMs / 60_000} minutes from a request on${price}`];
+};
+
 /** What is set aside and free of a limit in dollars, and what the cache has saved. */
-const moneyText = (session: SessionData): string => {
-  const { usage, settings } = session;
+const moneyText = (session: SessionData, { prices }: ModelFacts): string => {
+  const { usage } = session;
   const { usd } = remainingIn(session);
   const free =
     usd.type === 'unlimited'
       ? ''
       : `; ${formatCost(reservedUsd(session))} reserved, ${formatCost(usd.amount)} free`;
-  const { prices } = catalogueFacts(settings.model);
   if (prices === null) return free;
   const saved =
     (usage.cacheReadTokens * (prices.input - prices.cacheRead) -

@@ -54,6 +54,8 @@ type ViewParts = {
   rows(): number;
   /** MCP servers that the request waits for. Absent: there are none. */
   servers?(): readonly string[];
+  /** What `coldUsd` of the status is at a time. Absent: it is never shown. */
+  coldUsd?(state: State, now: number): number | null;
 };
 
 /** Two interrupts, or two Escapes at rest, within this time have their own meaning. */
@@ -79,6 +81,7 @@ export class InteractiveView {
   readonly #composer: Composer;
   readonly #rows: () => number;
   readonly #servers: () => readonly string[];
+  readonly #coldUsd: (state: State, now: number) => number | null;
   readonly #handlers: ViewHandlers;
   readonly #workspace: string;
   readonly #transcript: Transcript;
@@ -101,7 +104,7 @@ export class InteractiveView {
   #escapedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
-    { area, look, clock, composer, rows, servers = () => [] }: ViewParts,
+    { area, look, clock, composer, rows, servers = () => [], coldUsd = () => null }: ViewParts,
     handlers: ViewHandlers,
     state: State,
   ) {
@@ -111,6 +114,7 @@ export class InteractiveView {
     this.#composer = composer;
     this.#rows = rows;
     this.#servers = servers;
+    this.#coldUsd = coldUsd;
     this.#handlers = handlers;
     this.#state = state;
     this.#workspace = state.session.settings.workspace;
@@ -400,6 +404,7 @@ export class InteractiveView {
       streamed: this.#transcript.streamed,
       typing: !this.#composer.isEmpty,
       servers: isBusy(this.#state) ? this.#servers() : [],
+      coldUsd: this.#coldUsd(this.#state, now),
     };
     const status = paint(this.#look, 'dim', statusRow(this.#state, columns, now, seen));
     const { row } = this.serverForms;

@@ -330,7 +330,7 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
       ({ seq } = stepped);
       const isNewTurn = turns.length === 0 || state.session.counters.turn !== turn;
       turn = state.session.counters.turn;
-      if (seq === 1) return; // the session is new
+      if (stepped.event.type === 'Start') return;
       if (isNewTurn) turns.push({ before, steps: [] });
       turns.at(-1)?.steps.push(stepped);
       shorten();

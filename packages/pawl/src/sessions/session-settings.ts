@@ -113,13 +113,14 @@ export const prepareFromFlags = async (
   const workspace = sessionWorkspace(
     typedFlags.workspace === undefined && before !== null ? before.workspace : folder,
   );
-  const flags: RunFlags & Configured = configured
+  const given: RunFlags & Configured = configured
     ? await withConfig(typedFlags, workspace, {
         command: 'run',
         resumed: resume !== null && before !== null,
         warn,
       })
     : typedFlags;
+  const flags = { ...given, makesPauses: place === 'terminal' };
   const profile = await readProfile(flags);
   const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
   warnOfUnknown(model, warn);

@@ -38,6 +38,9 @@ export type Configured = {
   readonly maxRetries?: string;
   readonly retryMs?: string;
   readonly reasoningSummaries?: string;
+  readonly cacheTtl?: string;
+  /** Set for the session of a terminal, whose user pauses between requests. */
+  readonly makesPauses?: boolean;
   readonly firstByteMs?: string;
   readonly silenceMs?: string;
   readonly cellMs?: string;

@@ -5,7 +5,7 @@
 
 import { realpathSync, statSync } from 'node:fs';
 import { type Effort, retrySettings, type Settings } from '@pawl/agent/machine/settings';
-import { nearestEffort } from '@pawl/agent/models/catalogue';
+import { type CacheTtl, nearestEffort } from '@pawl/agent/models/catalogue';
 import { chooseModel, type ModelProblem } from '@pawl/agent/models/choose-model';
 import { providerOfModel } from '@pawl/agent/models/provider-table';
 import { groupDigits, pathErrorText } from '@pawl/agent/platform/text';
@@ -13,7 +13,7 @@ import type { Model } from '@pawl/agent/ports/model';
 import { workspaceRefusal } from '@pawl/agent/session/create-agent';
 import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import type { Configured } from './configuration.js';
-import { type PicturesChoice, type RunFlags, readPictures } from './flags.js';
+import { chooseWord, type PicturesChoice, type RunFlags, readPictures } from './flags.js';
 
 const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   noKey: exitCodes.configuration,
@@ -26,6 +26,15 @@ const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   badScript: exitCodes.badInput,
 };
 
+type ModelFlags = Pick<RunFlags, 'baseUrl' | 'pictures'> &
+  Pick<Configured, 'variables' | 'reasoningSummaries' | 'cacheTtl' | 'makesPauses'>;
+
+/** `auto` asks for an hour only for a user who makes pauses. */
+const readCacheTtl = ({ cacheTtl = 'auto', makesPauses }: ModelFlags): CacheTtl | 'auto' => {
+  const ttl = chooseWord<CacheTtl | 'auto'>('cache_ttl', cacheTtl, ['auto', '5m', '1h']);
+  return ttl === 'auto' && makesPauses !== true ? '5m' : ttl;
+};
+
 /** The model with the user's answer to whether it accepts pictures. */
 const withPictures = (model: Model, pictures: PicturesChoice): Model =>
   pictures === 'auto' ? model : { ...model, facts: { ...model.facts, images: pictures } };
@@ -36,14 +45,14 @@ const withPictures = (model: Model, pictures: PicturesChoice): Model =>
  */
 export const connectModel = async (
   modelId: string | undefined,
-  flags: Pick<RunFlags, 'baseUrl' | 'pictures'> &
-    Pick<Configured, 'variables' | 'reasoningSummaries'>,
+  flags: ModelFlags,
   folder: string,
 ): Promise<Model> => {
   const options = {
     folder,
     ...(flags.baseUrl === undefined ? {} : { baseUrl: flags.baseUrl }),
     ...(flags.reasoningSummaries === 'off' ? { summaries: 'off' as const } : {}),
+    cacheTtl: readCacheTtl(flags),
   };
   const chosen = await chooseModel(modelId, { ...process.env, ...flags.variables }, options);
   if (chosen.kind !== 'ok')

@@ -106,6 +106,18 @@ const modelCallSettings: readonly Setting[] = [
       'have them, requests continue without)',
   }),
   row({
+    key: 'cache_ttl',
+    kind: words('auto', '5m', '1h'),
+    project: 'no',
+    flag: null,
+    builtIn: 'auto',
+    frozen: false,
+    help:
+      'how long Anthropic keeps the cache of a request: 5m, or 1h, which costs 2 times the price ' +
+      'of input to write instead of 1.25 (auto: 1h in a terminal, since its user makes pauses; ' +
+      '5m elsewhere)',
+  }),
+  row({
     key: 'max_retries',
     kind: wholeNumber,
     project: 'tighten',

@@ -16,16 +16,21 @@ const stateIn = (turn: number): State => ({
   session: { ...session, counters: { ...session.counters, turn } },
 });
 
-const stepOf = (turn: number, seq: number, turnBefore = turn): JournalStep =>
+const stepOf = (
+  turn: number,
+  seq: number,
+  turnBefore = turn,
+  type: Event['type'] = seq === 1 ? 'Start' : 'RetryNow',
+): JournalStep =>
   ({
     before: stateIn(turnBefore),
     state: stateIn(turn),
     seq,
-    event: { type: 'PromptForInput', at: seq },
+    event: { type, at: seq },
     actions: [],
     path: [],
     diagnostics: [],
-  }) as never; // counters and seq are all that is looked at
+  }) as never; // counters, seq and type are all that is looked at
 
 const keep = (turns: number, stepsEach: number) => {
   const kept = collectRecentTurns();
@@ -61,6 +66,16 @@ test('a very long turn shows its end, without a gap', () => {
   assert.ok(past.steps.length >= 1_000 && past.steps.length <= 2_000, String(past.steps.length));
   assert.deepEqual([past.steps.at(-1)?.seq, past.earlierTurns], [last, 'some']);
   assert.ok(past.steps.every(({ seq }, index) => seq === last - past.steps.length + 1 + index));
+});
+
+test('a session that begins with its prompt shows it', () => {
+  const kept = collectRecentTurns();
+  kept.see(stepOf(1, 1, 0, 'UserInput'));
+  kept.see(stepOf(1, 2));
+  assert.deepEqual(
+    [kept.past()?.steps.map(({ seq }) => seq), kept.past()?.earlierTurns],
+    [[1, 2], 'none'],
+  );
 });
 
 test('a fold that begins in the middle has left earlier turns out, and one that begins again counts alone', () => {

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { randomFrom } from '../../../../test/kit/agent/mutations.js';
 import type { ServerReply, WireBody } from '../../../../test/servers/anthropic.js';
+import { atEnd } from '../../../../test/temporary-folder.js';
 import { killSession, type LiveRow, listLive, untilListed } from './detached-stage.js';
 import { expectCode, makeServed, type Place, runPawl, startPawl } from './pawl.js';
 import { openWindow } from './window.js';
@@ -65,7 +66,7 @@ test('kills of processes, terminals and launchers lose no session and double no 
   const random = randomFrom(seed);
   const below = (count: number): number => Math.floor(random() * count);
   const place = await makeServed(context, reply, { PAWL_SANDBOX: 'off', PAWL_PRESET: 'auto' });
-  context.after(async () => {
+  atEnd(context, () => {
     for (const name of readdirSync(join(place.state, 'pawl', 'detached')))
       if (name.endsWith('.json')) killSession(place, name.slice(0, -'.json'.length));
   });

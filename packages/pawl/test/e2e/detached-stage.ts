@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Replies } from '../../../../test/servers/anthropic.js';
+import { atEnd } from '../../../../test/temporary-folder.js';
 import type { LiveQuestion } from '../../src/detached/live-records.js';
 import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
 
@@ -71,7 +72,7 @@ export const detach = async (
   expectCode(ended, 0);
   const id = ended.stdout.trim();
   assert.match(id, /^\d{8}-\d{6}-\w+$/);
-  context.after(() => killSession(place, id));
+  atEnd(context, () => killSession(place, id));
   return id;
 };
 

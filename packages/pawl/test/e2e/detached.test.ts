@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { atEnd } from '../../../../test/temporary-folder.js';
 import { LiveClient, Refused } from '../../src/detached/live-client.js';
 import type { LiveQuestion } from '../../src/detached/live-records.js';
 import {
@@ -167,7 +168,7 @@ test('a launcher that is killed leaves a whole session or none, and two starts o
     'no session that starts',
     (all) => all.every(({ state }) => /waits for your answer/.test(state)) && all,
   );
-  for (const { sessionId } of rows) context.after(() => killSession(place, sessionId));
+  for (const { sessionId } of rows) atEnd(context, () => killSession(place, sessionId));
   const id = rows[0]?.sessionId ?? (await detach(context, place, ['publish it', '--same-folder']));
   await untilState(place, id, /waits for your answer/);
   killSession(place, id);
@@ -176,7 +177,7 @@ test('a launcher that is killed leaves a whole session or none, and two starts o
   const codes = (await Promise.all(starts)).map(({ code }) => code);
   assert.ok(codes.includes(0), String(codes));
   await untilState(place, id, /runs: waits for your answer/);
-  context.after(() => killSession(place, id));
+  atEnd(context, () => killSession(place, id));
   await until(
     'no log of a start is left',
     () =>
