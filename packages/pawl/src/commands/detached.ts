@@ -1,7 +1,8 @@
-/** `pawl -p --detach`, and the commands about detached sessions: list, answer, stop, start again. */
+/** `pawl -p --detach`, and the commands about detached sessions: list, answer, stop, resume. */
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { attempt } from '@pawl/agent/platform/attempt';
+import { systemClock } from '@pawl/agent/platform/clock';
 import { plural } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { detectLook, formatCost, harmless, oneLine } from '@pawl/terminal/paint';
@@ -111,7 +112,7 @@ const listRow = (live: LiveSession, nowMs: number): Safe => {
 
 /** `pawl sessions --live`: one line a detached session, the last started first. */
 export const listDetached = async (json: boolean): Promise<number> => {
-  const nowMs = Date.now();
+  const nowMs = systemClock.now();
   for (const live of await listLive()) {
     const { sessionId, workspace, title, startedAtMs, activity } = live.record;
     const { status } = live;
@@ -306,7 +307,7 @@ const chooseLive = async (): Promise<LiveSession> => {
   );
 };
 
-/** `pawl attach`: the whole terminal on a session of another process, which is started if it died. */
+/** `pawl attach`: the whole terminal on a session of another process, started if it died. */
 export const attach = async (prefix: string | undefined, flags: RunFlags): Promise<number> => {
   const { record, status } = prefix === undefined ? await chooseLive() : await find(prefix);
   const { sessionId } = record;

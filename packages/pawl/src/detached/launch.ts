@@ -194,7 +194,3 @@ export const relaunch = ({ sessionId, flags, cwd, workspace }: LiveRecord): Prom
   const folder = [cwd, workspace].find((one) => existsSync(one)) ?? '/';
   return launch({ flags: others, prompt: null, resume: sessionId }, folder);
 };
-
-/** A session that is not open anywhere, in a process of its own from now on. */
-export const launchStored = (sessionId: string, flags: RunFlags): Promise<Launched> =>
-  launch({ flags: storableFlags(flags), prompt: null, resume: sessionId }, process.cwd());

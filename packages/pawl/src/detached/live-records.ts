@@ -212,7 +212,7 @@ const parseRecord = (text: string, sessionId: string): LiveRecord | null => {
 };
 
 /** null without a readable record. */
-export const readRecord = async (sessionId: string): Promise<LiveRecord | null> =>
+const readRecord = async (sessionId: string): Promise<LiveRecord | null> =>
   parseRecord(await readTextOrEmpty(livePaths(sessionId).record, RECORD_BYTES_MAX), sessionId);
 
 /** Writes a record durably, for its beginning and its end. */
@@ -269,7 +269,7 @@ const isClosed = async (sessionId: string): Promise<boolean> => {
   }
 };
 
-const statusOf = async (record: LiveRecord): Promise<LiveStatus> => {
+const checkStatus = async (record: LiveRecord): Promise<LiveStatus> => {
   const { sessionId, end } = record;
   const isThisBoot = record.process.bootId === bootId();
   if (isThisBoot && (await answers(livePaths(sessionId).socket)) === 'alive') return 'runs';
@@ -282,7 +282,7 @@ const statusOf = async (record: LiveRecord): Promise<LiveStatus> => {
 /** One detached session; null if there is none. */
 export const findLive = async (sessionId: string): Promise<LiveSession | null> => {
   const record = await readRecord(sessionId);
-  return record === null ? null : { record, status: await statusOf(record) };
+  return record === null ? null : { record, status: await checkStatus(record) };
 };
 
 /** All detached sessions, the last started first. Records of sessions that are over are removed. */

@@ -166,10 +166,13 @@ export const followStream = async (
   let end: unknown = null;
   const see = ({ name, content }: StreamEvent): void => {
     tries = 0;
-    // written by the process of the session, which checks what it writes
-    if (name === 'entry') steps.entry(content as Entry);
-    else if (name === 'delta') steps.delta(content as Event);
-    else if (name === 'pending') steps.pending(content as Pending);
+    // The process of the session has written and checked it: its owner alone listens there.
+    if (name === 'entry')
+      steps.entry(content as Entry); // checked there
+    else if (name === 'delta')
+      steps.delta(content as Event); // checked there
+    else if (name === 'pending')
+      steps.pending(content as Pending); // checked there
     else if (name === 'end') end = Reflect.get(content as object, 'reason');
   };
   while (!signal.aborted) {

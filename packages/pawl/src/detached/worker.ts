@@ -13,6 +13,7 @@ import { socketAddress } from '@pawl/agent/journal/lock';
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
+import { systemClock } from '@pawl/agent/platform/clock';
 import { identifyProcess } from '@pawl/agent/platform/process-identity';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { ApiFault } from '@pawl/serve/api-fault';
@@ -101,7 +102,7 @@ class RecordKeeper {
 
   see(state: State): void {
     const { activity } = this.#record;
-    const now = describeActivity(state, activity, Date.now());
+    const now = describeActivity(state, activity, systemClock.now());
     if (JSON.stringify(now) === JSON.stringify(activity)) return;
     this.#record = { ...this.#record, activity: now };
     this.#isWritten = false;
@@ -232,9 +233,13 @@ const newRecord = (
   cwd: process.cwd(),
   title,
   flags: storableFlags(flags),
-  startedAtMs: Date.now(),
+  startedAtMs: systemClock.now(),
   process: identifyProcess(),
-  activity: { ...describeActivity(state, null, Date.now()), kind: 'starting', words: 'starts' },
+  activity: {
+    ...describeActivity(state, null, systemClock.now()),
+    kind: 'starting',
+    words: 'starts',
+  },
   end: null,
 });
 
@@ -349,7 +354,7 @@ const follow = async (
   });
   const ended = await attempt(() => session.ended);
   rest.stop();
-  const atMs = Date.now();
+  const atMs = systemClock.now();
   if (ended.kind === 'fault') {
     const { message, exit } = errorEnding(ended.fault);
     writeError(safe`pawl: ${harmless(message)}\n`);

@@ -484,6 +484,9 @@ const attachView = (
     redraw: () => view.redraw(),
   });
 
+const warningRows = (look: Look, warning: string): Safe =>
+  paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`));
+
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
   started: StartedSession,
@@ -526,11 +529,7 @@ const runSession = async (
   terminal.offer(opened.prompts.choices, opened.prompts.mentions);
   view.print(banner(look, opened));
   if (draft !== '') composer.setText(draft);
-  warnings.subscribe((warning) =>
-    view.print(
-      paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`)),
-    ),
-  );
+  warnings.subscribe((warning) => view.print(warningRows(look, warning)));
   view.redraw();
   attachView(terminal, view, closer);
   // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with
