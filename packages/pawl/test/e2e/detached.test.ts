@@ -63,11 +63,8 @@ test('a terminal shows a session of another process, answers, types, leaves it r
     await window.sees(/echo published/);
     await window.sees(/yes, once/i);
   }
-  // a question takes a key once it was read
-  await until('the command ran', () => {
-    first.press('y');
-    return existsSync(join(place.workspace, 'out.txt'));
-  });
+  await first.sees(/y a s n · Escape/); // it takes keys
+  first.press('y');
   for (const window of [first, second]) await window.sees('It is published.');
   assert.equal(published(place), 'published\n');
   second.press('and now?\r');
@@ -75,7 +72,7 @@ test('a terminal shows a session of another process, answers, types, leaves it r
     await window.sees('and now?');
     await window.sees('The second answer.');
   }
-  first.press('\u0015/quit\r'); // Ctrl-U: what was pressed after the answer
+  first.press('/quit\r');
   assert.equal(await first.ended, 0);
   await first.sees(/goes on without this window/);
   process.kill(second.pid, 'SIGKILL');
