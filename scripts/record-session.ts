@@ -8,8 +8,8 @@ import { encodeRecording } from './pictures/session.js';
 import { readmeScene } from './screens/scenes.js';
 import { take } from './screens/take.js';
 
-const COLUMNS = 96;
-const ROWS = 50;
+const COLUMNS = 84;
+const ROWS = 22;
 
 for (const theme of ['dark', 'light'] as const) {
   const { outputs } = await take({ scene: readmeScene, columns: COLUMNS, rows: ROWS, theme });

@@ -1,9 +1,9 @@
 import xterm from '@xterm/headless';
 import { coloursOf, palettes } from '../screens/picture.js';
-import { type Cell, type Output, type Shot, shotOf } from '../screens/window.js';
+import { type Cell, type Output, type Shot, screenOf } from '../screens/window.js';
 import { escapeXml, type Theme } from './svg.js';
 
-/** A recorded session (asciicast, version 2) as SVG: what the terminal shows at its end. */
+/** A recorded session (asciicast, version 2) as a moving SVG: what the terminal shows, as it shows it. */
 
 type Recording = {
   readonly columns: number;
@@ -31,27 +31,42 @@ const decodeRecording = (text: string): Recording => {
   return { columns: width, rows: height, outputs };
 };
 
-/** The screen at the end, from the first row that contains `from`. */
-const play = async ({ columns, rows, outputs }: Recording, from: string): Promise<Shot> => {
+/** A screen, and how long it is shown, in seconds. */
+type Frame = { readonly rows: readonly (readonly Cell[])[]; readonly seconds: number };
+
+/** Outputs that follow each other faster are one frame. */
+const FRAME_SECONDS = 0.12;
+/** Nobody waits longer for the next frame. */
+const PAUSE_SECONDS = 1.2;
+/** The last frame can be read before the picture begins again. */
+const LAST_SECONDS = 6;
+
+const withCursor = ({ rows, cursor }: Shot): readonly (readonly Cell[])[] =>
+  rows.map((row, index) =>
+    row.map((cell, column) =>
+      cursor?.row === index && cursor.column === column ? { ...cell, inverse: true } : cell,
+    ),
+  );
+
+/** The screens of a recording, each for as long as it was there. */
+const play = async ({ columns, rows, outputs }: Recording): Promise<readonly Frame[]> => {
   const terminal = new xterm.Terminal({
     cols: columns,
     rows,
     scrollback: 1_000,
     allowProposedApi: true,
   });
-  for (const [, text] of outputs)
+  const frames: Frame[] = [];
+  for (const [index, [seconds, text]] of outputs.entries()) {
     await new Promise<void>((resolve) => terminal.write(text, resolve));
-  const shot = shotOf(terminal, rows);
+    const next = outputs[index + 1]?.[0] ?? null;
+    const lasts = next === null ? LAST_SECONDS : next - seconds;
+    if (lasts < FRAME_SECONDS) continue;
+    const shown = { rows: withCursor(screenOf(terminal)), seconds: lasts };
+    frames.push({ ...shown, seconds: next === null ? lasts : Math.min(lasts, PAUSE_SECONDS) });
+  }
   terminal.dispose();
-  const first = shot.rows.findIndex((row) =>
-    row
-      .map(({ text }) => text)
-      .join('')
-      .includes(from),
-  );
-  if (first === -1) throw new Error(`the recording does not show '${from}'`);
-  const cursor = shot.cursor === null ? null : { ...shot.cursor, row: shot.cursor.row - first };
-  return { rows: shot.rows.slice(first), cursor };
+  return frames;
 };
 
 const FONT_PIXELS = 13;
@@ -113,44 +128,92 @@ const runSvg = ({ start, cells }: Run, top: number, theme: Theme): string => {
   return `${ground}<text ${attributes.join(' ')}>${escapeXml(words)}</text>`;
 };
 
-/** A picture of a terminal's window, in which the session has just ended its turn. */
+/** Each different row once, with the name that the frames use. */
+class Rows {
+  readonly #names = new Map<string, string>();
+  readonly #theme: Theme;
+
+  constructor(theme: Theme) {
+    this.#theme = theme;
+  }
+
+  /** The row at its place; empty for a row without a picture. */
+  place(row: readonly Cell[], top: number): string {
+    const drawn = runsOf(row)
+      .map((run) => runSvg(run, 0, this.#theme))
+      .join('');
+    if (drawn === '') return '';
+    const name = this.#names.get(drawn) ?? `r${this.#names.size}`;
+    this.#names.set(drawn, name);
+    return `<use href="#${name}" y="${rounded(top)}"/>`;
+  }
+
+  definitions(): string {
+    const rows = [...this.#names].map(([drawn, name]) => `<g id="${name}">${drawn}</g>`);
+    return `<defs>${rows.join('\n')}</defs>`;
+  }
+}
+
+/** The film strip moves by one frame at the end of each. */
+const strip = (frames: readonly Frame[], height: number): string => {
+  const whole = frames.reduce((sum, { seconds }) => sum + seconds, 0);
+  let passed = 0;
+  const steps = frames.map(({ seconds }, index) => {
+    const at = rounded((100 * passed) / whole);
+    passed += seconds;
+    return `${at}%{transform:translateY(${rounded(-index * height)}px)}`;
+  });
+  const last = `transform:translateY(${rounded(-(frames.length - 1) * height)}px)`;
+  return [
+    `@keyframes play{${steps.join('')}}`,
+    `.film{animation:play ${rounded(whole)}s step-end infinite}`,
+    `@media (prefers-reduced-motion:reduce){.film{animation:none;${last}}}`,
+  ].join('');
+};
+
+/** A picture of a terminal's window in which a session plays. */
 const sessionPicture = async (
   recording: Recording,
   theme: Theme,
-  from: string,
+  label: string,
 ): Promise<string> => {
-  const { rows, cursor } = await play(recording, from);
+  const frames = await play(recording);
   const { paper, ink } = palettes[theme];
   const frame = FRAMES[theme];
+  // With room for what hangs below a line of the frame before.
+  const screen = Math.ceil((recording.rows + 1) * LINE_PIXELS);
   const width = Math.ceil(recording.columns * CELL_PIXELS + 2 * EDGE_PIXELS);
-  const height = Math.ceil(BAR_PIXELS + rows.length * LINE_PIXELS + 1.6 * EDGE_PIXELS);
-  const shown = rows.map((row, index) =>
-    row.map((cell, column) =>
-      cursor?.row === index && cursor.column === column ? { ...cell, inverse: true } : cell,
-    ),
+  const top = BAR_PIXELS + 0.8 * EDGE_PIXELS;
+  const height = Math.ceil(top + screen + 0.8 * EDGE_PIXELS);
+  const rows = new Rows(theme);
+  const film = frames.map((one, index) =>
+    one.rows.map((row, line) => rows.place(row, index * screen + line * LINE_PIXELS)).join(''),
   );
   const lights = ['#ff5f57', '#febc2e', '#28c840'].map(
     (colour, index) => `<circle cx="${20 + index * 18}" cy="17" r="5.5" fill="${colour}"/>`,
   );
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="A session in a terminal: the agent finds out why tests fail, repairs the code and commits the repair">`,
-    `<style>text{font:${FONT_PIXELS}px ${MONO};fill:${ink};white-space:pre}</style>`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escapeXml(label)}">`,
+    `<style>text{font:${FONT_PIXELS}px ${MONO};fill:${ink};white-space:pre}${strip(frames, screen)}</style>`,
     `<clipPath id="window"><rect width="${width}" height="${height}" rx="10"/></clipPath>`,
+    `<clipPath id="screen"><rect y="${rounded(top)}" width="${width}" height="${screen}"/></clipPath>`,
+    rows.definitions(),
     `<g clip-path="url(#window)"><rect width="${width}" height="${height}" fill="${paper}"/><rect width="${width}" height="${BAR_PIXELS}" fill="${frame.bar}"/></g>`,
     `<rect x=".5" y=".5" width="${width - 1}" height="${height - 1}" rx="10" fill="none" stroke="${frame.line}"/>`,
     ...lights,
-    `<text x="${width / 2}" y="21.5" text-anchor="middle" style="fill:${frame.title}">pawl</text>`,
-    ...shown.map((row, index) =>
-      runsOf(row)
-        .map((run) => runSvg(run, BAR_PIXELS + 0.8 * EDGE_PIXELS + index * LINE_PIXELS, theme))
-        .join(''),
-    ),
+    `<g clip-path="url(#screen)"><g transform="translate(0 ${rounded(top)})"><g class="film">`,
+    ...film,
+    '</g></g></g>',
     '</svg>\n',
   ]
     .filter((line) => line !== '')
     .join('\n');
 };
 
+const LABEL =
+  'A session in a terminal: pawl is killed while a command runs. The next pawl goes on with it, and the model gets its ' +
+  'whole output.';
+
 /** The session of README.md, from what `npm run record` wrote. */
 export const readmePicture = (recorded: string, theme: Theme): Promise<string> =>
-  sessionPicture(decodeRecording(recorded), theme, '> the tests fail');
+  sessionPicture(decodeRecording(recorded), theme, LABEL);

@@ -4,8 +4,8 @@ import type { Window } from './window.js';
 
 export type Scene = {
   readonly name: string;
-  /** Arguments of `pawl`. */
-  readonly flags: readonly string[];
+  /** Arguments of `pawl`; null: the window runs a shell, in which somebody types `pawl`. */
+  readonly flags: readonly string[] | null;
   /** Replies of the scripted model. */
   readonly replies: readonly object[];
   play(window: Window): Promise<void>;
@@ -213,40 +213,51 @@ export const scenes: readonly Scene[] = [
   },
 ];
 
-/** The session that README.md shows. */
+const KEY_MS = 60;
+const LOOK_MS = 1_500;
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
+
+/** Types as people do. */
+const typeSlowly = async (window: Window, text: string): Promise<void> => {
+  for (const letter of text) {
+    window.press(letter);
+    await pause(KEY_MS);
+  }
+  await pause(4 * KEY_MS);
+  window.press('\r');
+};
+
+/** The session that README.md shows: Pawl is killed while a command runs, and goes on with it. */
 export const readmeScene: Scene = {
   name: 'readme',
-  flags: [...AUTO, '--max-usd', '0.50'],
+  flags: null,
   replies: [
     {
-      text: 'I look at the code, and at what the tests say.',
+      text: 'I run the slow check.',
       calls: [
-        call('read', { path: 'src/split.js' }),
-        call('bash', { command: 'node --test | grep -E "^not ok|expected|actual"' }),
+        call('bash', {
+          command:
+            'for n in 1 2 3 4 5 6 7 8; do echo "step $n of 8"; sleep 1; done; echo all passed',
+        }),
       ],
       ...usage(5_200, 90),
     },
     {
-      text: 'Cents get lost: `Math.floor` rounds every share down.',
-      calls: [call('edit', { path: 'src/split.js', edits: [{ oldText, newText }] })],
-      ...usage(6_400, 160),
-    },
-    {
-      calls: [
-        call('bash', {
-          command:
-            'node --test --test-reporter=dot && git commit -qam "Share every cent" && git log --oneline -1',
-        }),
-      ],
-      ...usage(6_900, 40),
-    },
-    {
-      text: 'Repaired and committed: left-over cents go to the first shares, **one each**. All tests pass.',
-      ...usage(7_300, 60),
+      text: 'The check ran **once**, from beginning to end: all eight steps passed.',
+      ...usage(6_100, 40),
     },
   ],
   async play(window) {
-    await say(window, 'the tests fail: find out why, repair it and commit the repair');
-    await window.sees(/All tests pass[\s\S]*ready ·/);
+    await window.sees('$ ');
+    await typeSlowly(window, 'pawl');
+    await window.sees(REST);
+    await typeSlowly(window, 'run the slow check and tell me what it says');
+    await window.sees('step 3 of 8');
+    window.killProgram();
+    await window.sees(/Killed/);
+    await pause(LOOK_MS);
+    await typeSlowly(window, 'pawl --continue');
+    await window.sees(/all eight steps passed[\s\S]*ready ·/);
   },
 };

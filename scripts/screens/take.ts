@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,7 +25,7 @@ type Taken = { readonly shot: Shot; readonly outputs: readonly Output[] };
 /** A fresh copy of the demo's project, as a repository. */
 const makeProject = (folder: string): string => {
   const workspace = path.join(folder, 'bill-splitter');
-  cpSync(path.join(root, 'demo', 'project'), workspace, { recursive: true });
+  cpSync(path.join(root, 'packages/pawl/demo/project'), workspace, { recursive: true });
   const git = (...words: readonly string[]): void =>
     void execFileSync('git', ['-c', 'user.name=Ann', '-c', 'user.email=ann@localhost', ...words], {
       cwd: workspace,
@@ -51,13 +51,27 @@ export const take = async ({ scene, columns, rows, theme }: Take): Promise<Taken
       replies: scene.replies,
     }),
   );
+  const programs = path.join(folder, 'bin');
+  mkdirSync(programs);
+  writeFileSync(
+    path.join(programs, 'pawl'),
+    `#!/bin/sh\nexec '${process.execPath}' '${bin}' "$@"\n`,
+    {
+      mode: 0o755,
+    },
+  );
   const window = openWindow({
     columns,
     rows,
     folder: workspace,
-    program: [process.execPath, bin, '--model', 'scripted/.git/model.json', ...scene.flags],
+    program:
+      scene.flags === null
+        ? ['bash', '--noprofile', '--norc']
+        : [process.execPath, bin, ...scene.flags],
     environment: {
-      PATH: process.env.PATH,
+      PATH: `${programs}:${process.env.PATH}`,
+      PS1: '$ ',
+      PAWL_MODEL: 'scripted/.git/model.json',
       HOME: folder,
       XDG_STATE_HOME: path.join(folder, 'state'),
       LANG: 'C.UTF-8',
@@ -70,9 +84,10 @@ export const take = async ({ scene, columns, rows, theme }: Take): Promise<Taken
     await scene.play(window);
     // The screen follows the output by one frame.
     await new Promise((resolve) => void setTimeout(resolve, 300));
-    return { shot: window.shot(rows), outputs: window.outputs() };
+    return { shot: window.shot(rows), outputs: [...window.outputs()] };
   } finally {
     await window.close();
-    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+    // A program that has lost its window still writes for a moment.
+    rmSync(folder, { recursive: true, force: true, maxRetries: 20 });
   }
 };

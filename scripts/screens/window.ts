@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { spawn } from '@lydell/node-pty';
 import xterm from '@xterm/headless';
 
@@ -28,6 +29,8 @@ export type Output = readonly [seconds: number, text: string];
 
 export type Window = {
   press(keys: string): void;
+  /** Kills the program that the shell of the window runs, without a warning. */
+  killProgram(): void;
   /** Waits until the lines, scroll-back included, show it. Throws after a minute. */
   sees(wanted: string | RegExp): Promise<void>;
   /** The last `rowsMax` lines with something in them. */
@@ -74,21 +77,36 @@ export type WindowOptions = {
   readonly program: readonly string[];
 };
 
+const rowsOf = (
+  { buffer: { active }, cols }: xterm.Terminal,
+  start: number,
+  end: number,
+): Shot['rows'] =>
+  Array.from({ length: end - start }, (_, index) => {
+    const line = active.getLine(start + index);
+    return Array.from({ length: cols }, (_column, column) => line?.getCell(column))
+      .filter((cell) => cell !== undefined && cell.getWidth() > 0)
+      .map((cell) => cellOf(cell as TerminalCell)); // filtered above
+  });
+
 /** The last `rowsMax` lines of a terminal with something in them. */
-export const shotOf = ({ buffer: { active }, cols }: xterm.Terminal, rowsMax: number): Shot => {
+export const shotOf = (terminal: xterm.Terminal, rowsMax: number): Shot => {
+  const { active } = terminal.buffer;
   const cursorRow = active.baseY + active.cursorY;
   const written = Array.from({ length: active.length }, (_, row) => row).findLast(
     (row) => active.getLine(row)?.translateToString(true) !== '',
   );
   const end = Math.max(cursorRow, written ?? 0) + 1;
   const start = Math.max(0, end - rowsMax);
-  const rows = Array.from({ length: end - start }, (_, index) => {
-    const line = active.getLine(start + index);
-    return Array.from({ length: cols }, (_column, column) => line?.getCell(column))
-      .filter((cell) => cell !== undefined && cell.getWidth() > 0)
-      .map((cell) => cellOf(cell as TerminalCell)); // filtered above
-  });
+  const rows = rowsOf(terminal, start, end);
   return { rows, cursor: { row: cursorRow - start, column: active.cursorX } };
+};
+
+/** What the window shows now. */
+export const screenOf = (terminal: xterm.Terminal): Shot => {
+  const { baseY, cursorX, cursorY } = terminal.buffer.active;
+  const rows = rowsOf(terminal, baseY, baseY + terminal.rows);
+  return { rows, cursor: { row: cursorY, column: cursorX } };
 };
 
 export const openWindow = ({
@@ -128,6 +146,10 @@ export const openWindow = ({
 
   return {
     press: (keys) => child.write(keys),
+    killProgram() {
+      const running = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+      for (const pid of running.trim().split(' ')) process.kill(Number(pid), 'SIGKILL');
+    },
     async sees(wanted) {
       const endsAt = Date.now() + LIMIT_MS;
       for (;;) {
