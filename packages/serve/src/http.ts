@@ -7,7 +7,6 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
 import { parseBounded } from '@pawl/agent/platform/untrusted-input';
@@ -20,6 +19,8 @@ type HttpOptions = {
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
+  /** Listens on this Unix socket instead. */
+  readonly socketPath?: string;
   /** Further values of the header Host. */
   readonly names: readonly string[];
   readonly keys: readonly ServeKey[];
@@ -143,12 +144,16 @@ class Answers {
   }
 }
 
-const listen = (server: Server, host: string, port: number): Promise<number> =>
+type Listening = Pick<HttpOptions, 'host' | 'port' | 'socketPath'>;
+
+/** Resolves with the port; 0 for a socket. */
+const listen = (server: Server, { host, port, socketPath }: Listening): Promise<number> =>
   new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ host, port }, () => {
+    server.listen(socketPath === undefined ? { host, port } : { path: socketPath }, () => {
       server.off('error', reject);
-      resolve((server.address() as AddressInfo).port); // it listens on a port
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : 0);
     });
   });
 
@@ -161,7 +166,7 @@ export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> 
   server.on('checkContinue', handle);
   server.maxConnections = CONNECTIONS_MAX;
   server.on('error', options.report);
-  answers.port = await listen(server, options.host, options.port);
+  answers.port = await listen(server, options);
   const { host } = options;
   return {
     address: `http://${inAddress(host)}:${answers.port}`,
@@ -217,7 +222,7 @@ const routes: Readonly<Record<string, Route>> = {
     body: await sessions.describe(key, sessionId),
   }),
   'POST /v1/sessions/ID/inputs': async ({ sessions, refuseWhileDraining }, exchange) => {
-    const input = readInput(await readBody(exchange));
+    const input = readInput(await readBody(exchange), exchange.key);
     if (!endsTurns(input)) refuseWhileDraining();
     return { status: 202, body: await sessions.send(exchange.key, exchange.sessionId, input) };
   },
@@ -238,6 +243,10 @@ const routes: Readonly<Record<string, Route>> = {
     refuseWhileDraining();
     return { status: 200, body: await sessions.move(key, sessionId) };
   },
+  'POST /v1/sessions/ID/own': async ({ sessions }, exchange) => ({
+    status: 200,
+    body: await sessions.own(exchange.key, exchange.sessionId, await readBody(exchange)),
+  }),
   'GET /metrics': async ({ metrics }, { outgoing }) => {
     const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
     outgoing.writeHead(200, { 'content-type': type }).end(metrics());

@@ -31,6 +31,8 @@ export type ServeKey = {
   /** sha256 of the token: the text itself is not stored. */
   readonly digest: Buffer;
   readonly limits: KeyLimits;
+  /** `yes`: of the user whose sessions they are, who may change settings and limits. */
+  readonly isOwner?: 'yes';
 };
 
 const whole = (most: number) =>

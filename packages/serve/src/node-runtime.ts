@@ -44,6 +44,8 @@ export type NodeRuntime = Omit<Runtime, 'create'> & {
   readonly endsWithNode: boolean;
   /** Absent: all workspaces are on this node. */
   readonly places?: SessionPlaces;
+  /** Answers what only the owner of the session may ask. Absent: there is nothing. */
+  own?(sessionId: string, body: unknown): Promise<object>;
   /** Absent: this node keeps the records of its sessions. */
   readonly records?: RecordStore;
 };

@@ -28,6 +28,10 @@ export type NodeOptions = {
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
+  /** Listens on this Unix socket instead of a port. */
+  readonly socketPath?: string;
+  /** A session that is followed from the start: what its readers miss of a reply is kept. */
+  readonly attended?: string;
   readonly names: readonly string[];
   /** Holds the records of the sessions, unless the runtime keeps them. */
   readonly recordsFolder: string;
@@ -40,6 +44,8 @@ export type NodeOptions = {
 
 export type ServingNode = {
   readonly address: string;
+  /** Streams that are read now. */
+  readonly readers: () => number;
   /**
    * Ends the node. `deadlineMs`: how long running turns may take; the signal ends the wait.
    * Resolves when every session that ends with the node is closed, and every connection has ended.
@@ -90,10 +96,12 @@ class Node {
   }
 
   async start(): Promise<ServingNode> {
-    const { host, port, names, keys, report } = this.#options;
+    const { host, port, socketPath, attended, names, keys, report } = this.#options;
+    if (attended !== undefined) await this.#open.attend(attended);
     const server = await openNodeServer({
       host,
       port,
+      ...(socketPath === undefined ? {} : { socketPath }),
       names,
       keys,
       report,
@@ -120,6 +128,7 @@ class Node {
     const sweeping = setInterval(() => this.#open.sweep(), SWEEP_MS).unref();
     return {
       address: server.address,
+      readers: () => this.#streams.size,
       drain: async (deadlineMs, signal) => {
         this.#isDraining = true;
         clearInterval(sweeping);

@@ -4,12 +4,14 @@
  */
 
 import type { ServerResponse } from 'node:http';
+import type { Event } from '@pawl/agent/machine/event';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { type ApprovalDescription, describeQuestion } from '@pawl/agent/policy/approval-question';
 import { decide } from '@pawl/agent/policy/decide';
 import type { Entry } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';
+import { agentAdapter } from '@pawl/agent/session/session';
 import type { NodeMetrics } from './metrics.js';
 import type { NodeRuntime } from './node-runtime.js';
 
@@ -156,7 +158,10 @@ const entryMessage = (entry: Entry): StreamMessage => ({
   seq: entry.seq,
   text: `id: ${entry.seq}\n${messageText('entry', entry)}`,
 });
-const otherMessage = (event: 'delta' | 'state' | 'end', value: unknown): StreamMessage => ({
+const otherMessage = (
+  event: 'delta' | 'pending' | 'state' | 'end',
+  value: unknown,
+): StreamMessage => ({
   seq: null,
   text: messageText(event, value),
 });
@@ -182,7 +187,11 @@ class SessionFeed {
   readonly #diffs = new Map<string, string>();
   #state: State;
   #seq: number;
+  /** The last entry that a step told of; it is offered soon. */
+  #lastSeq: number;
   #approvals: readonly Approval[] = [];
+  /** The text of the reply that is not journaled yet, and the entry before it. */
+  #pending: { readonly event: Event; readonly seq: number } | null = null;
   #unwatch = (): void => undefined;
   readonly #entries: AsyncIterator<Entry>;
   /** Resolves when the session has ended, with the error that stopped it. */
@@ -197,6 +206,7 @@ class SessionFeed {
   ) {
     this.#state = opened.state;
     this.#seq = opened.seq;
+    this.#lastSeq = opened.seq;
     this.#see = see;
     this.#approvals = approvalsIn(opened.state, this.#diffs);
     this.#unwatch = runtime.watch(sessionId, (stepped) => this.#watch(stepped));
@@ -215,6 +225,11 @@ class SessionFeed {
 
   get status(): SessionStatus {
     return { seq: this.#seq, state: this.#state.name, approvals: this.#approvals };
+  }
+
+  /** What a reader of the entries lacks of the reply that is streaming; null if nothing. */
+  get pending(): { readonly event: Event; readonly seq: number } | null {
+    return this.#pending;
   }
 
   /** Nobody reads it, and nothing happens unless somebody asks for it. */
@@ -267,6 +282,7 @@ class SessionFeed {
     const before = this.#state;
     this.#state = state;
     this.#see(stepped);
+    this.#keepPending(stepped);
     if (seq === null && this.#readers.size > 0) this.#offer(otherMessage('delta', event));
     for (const action of actions)
       if (action.type === 'RequestApproval' && action.diff !== undefined)
@@ -278,6 +294,16 @@ class SessionFeed {
       state.name !== before.name || approvalIds(approvals) !== approvalIds(this.#approvals);
     this.#approvals = approvals;
     if (isNew) this.#offer(otherMessage('state', { ...this.status, seq: seq ?? this.#seq }));
+  }
+
+  #keepPending({ seq, event }: Stepped): void {
+    if (seq !== null) {
+      this.#lastSeq = seq;
+      this.#pending = null;
+      return;
+    }
+    const merged = agentAdapter.merge(this.#pending?.event ?? null, event);
+    this.#pending = merged === null ? null : { event: merged, seq: this.#lastSeq };
   }
 
   #offer(message: StreamMessage): void {
@@ -482,6 +508,7 @@ export class EventStream {
     if (feed === null) return this.end('closed');
     if (this.#end !== null) return;
     this.#write(otherMessage('state', feed.status));
+    if (feed.pending !== null) this.#write(otherMessage('pending', feed.pending));
     this.#isLive = true;
   }
 

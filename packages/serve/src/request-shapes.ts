@@ -6,6 +6,7 @@ import type { Input } from '@pawl/agent/ports/session';
 import { checkInput } from '@pawl/agent/session/outside-values';
 import * as v from 'valibot';
 import { ApiFault } from './api-fault.js';
+import type { ServeKey } from './keys.js';
 import type { WantedWorkspace } from './workspaces.js';
 
 const TEXT_MAX = 4_096;
@@ -104,8 +105,11 @@ const inputType = (body: unknown): string =>
     ? body.type
     : '';
 
+/** Events that only the owner of the sessions may send. */
+const OWNERS: readonly string[] = ['ApproveBudget', 'SettingsChanged'];
+
 /** An input of a client. `{ "text": … }` is short for a UserInput. */
-export const readInput = (body: unknown): Input => {
+export const readInput = (body: unknown, { isOwner }: Pick<ServeKey, 'isOwner'>): Input => {
   const isShort = typeof body === 'object' && body !== null && !('type' in body) && 'text' in body;
   const event = isShort ? { type: 'UserInput', mode: 'steer', ...body } : body;
   const type = inputType(event);
@@ -119,6 +123,7 @@ export const readInput = (body: unknown): Input => {
     );
   }
   const rule = inputRules[type as UserEvent['type']]; // it is one of the names
+  if (isOwner === 'yes' && (rule === null || OWNERS.includes(type))) return refuseMalformed(event);
   if (rule !== null) throw new ApiFault('notAllowed', `A client may not send ${type}. ${rule}`);
   const input = refuseMalformed(event);
   if (input.type === 'UserInput' && (input.images ?? []).length > 0)

@@ -254,6 +254,15 @@ export class ServedSessions {
     });
   }
 
+  /** What only the owner of the session may ask. */
+  async own(key: ServeKey, sessionId: string, body: unknown): Promise<object> {
+    await this.#record(key, sessionId);
+    const { own } = this.#runtime;
+    if (key.isOwner !== 'yes' || own === undefined)
+      throw new ApiFault('notFound', 'There is no such request. docs/serve.md lists them.');
+    return own(sessionId, body);
+  }
+
   /** Where a stream gets its entries from. `after`: the last entry that the reader has. */
   async source(key: ServeKey, sessionId: string, after: number): Promise<StreamSource> {
     const { isOpen } = await this.#record(key, sessionId);

@@ -160,7 +160,7 @@ export class Questions {
     this.#arming.keyPressed();
   }
 
-  see({ actions, state }: Stepped): void {
+  see({ actions, state }: Pick<Stepped, 'actions' | 'state'>): void {
     if (state.name !== 'ExecutingTools') {
       this.#setOpen([], false);
       return;

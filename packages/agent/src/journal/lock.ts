@@ -504,7 +504,8 @@ type Address = { readonly path: string; release(): void };
 
 const nothing = (): void => undefined;
 
-const socketAddress = (path: string): Address => {
+/** An address of the socket that is short enough. The descriptor is needed until it is released. */
+export const socketAddress = (path: string): Address => {
   if (Buffer.byteLength(path) <= ADDRESS_BYTES_MAX || !hasDescriptorPaths())
     return { path, release: nothing };
   const folder = openSync(dirname(path), O_PATH | constants.O_DIRECTORY);

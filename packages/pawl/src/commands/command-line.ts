@@ -10,7 +10,7 @@ import { writeError, writeOut } from '@pawl/terminal/write';
 import { CommanderError, Command as Parser } from 'commander';
 import { errorEnding, exitCodes, Stop } from '../process/exit-codes.js';
 import { flushSpans } from '../sessions/flush-at-exit.js';
-import { type RunFlags, runFlags, usageStop } from '../settings/flags.js';
+import { type RunFlags, runFlags, usageStop, WORKER_WORD } from '../settings/flags.js';
 import { commands, type Flag, type PawlCommand, runAgent } from './command-list.js';
 
 /**
@@ -26,6 +26,8 @@ export const reportError = (error: unknown): number => {
 
 const parseAndRun = async (words: readonly string[]): Promise<number> => {
   let exit: number = exitCodes.done;
+  if (words.length === 1 && words[0] === WORKER_WORD)
+    return (await import('../detached/worker.js')).runWorker();
   try {
     if (!words.some((word) => word === '-h' || word === '--help')) settleHome(process.env);
     const program = buildProgram((code) => {
@@ -113,7 +115,6 @@ const wordAdvice: Readonly<Record<string, string>> = {
   model: MODEL_ADVICE,
   models: MODEL_ADVICE,
   continue: 'pawl --continue continues the last session of this folder.',
-  resume: 'pawl --resume lists the sessions to continue.',
   cost: '/cost in a session shows its cost.',
 };
 

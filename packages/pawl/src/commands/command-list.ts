@@ -69,6 +69,8 @@ const HEADLESS = [
   ['json', '--json'],
   ['jsonSchema', '--json-schema FILE'],
   ['failOn', '--fail-on KINDS'],
+  ['detach', '--detach'],
+  ['sameFolder', '--detach --same-folder'],
 ] as const;
 
 /**
@@ -78,6 +80,8 @@ const HEADLESS = [
 export const runAgent = async (flags: RunFlags, words: readonly string[]): Promise<number> => {
   if (flags.print !== undefined) {
     const prompt = await readPrompt(flags, words);
+    if (prompt !== undefined && flags.detach)
+      return (await import('./detached.js')).runDetached(flags, prompt);
     if (prompt !== undefined)
       return (await import('../headless/headless.js')).runHeadless(flags, prompt);
   }
@@ -166,12 +170,63 @@ const sessions: PawlCommand<SessionsFlags> = {
   summary:
     'list the sessions, newest first (list); delete one with the tasks that it started (delete ID)',
   flags: [
+    ['--live', 'the detached sessions, and what each does (docs/detached.md)'],
     ['--stats', 'sums over all sessions: by model, tool and day'],
     ['--json', 'as JSON lines; with --stats as one JSON object'],
     ['--yes', 'delete without a question'],
   ],
   run: async ({ ownFlags, words: [what, id] }) =>
     (await import('./sessions.js')).runSessions(what, id, ownFlags),
+};
+
+const attach: PawlCommand<RunFlags> = {
+  name: 'attach',
+  words: '[id]',
+  summary:
+    'look on and take part in a detached session from this terminal; without an id, in the last ' +
+    'one; brings back one whose process died',
+  flags: [
+    ['--plain', 'print whole lines and never redraw, for screen readers'],
+    ['--verbose', 'print more details to stderr'],
+  ],
+  run: async ({ flags, words: [id] }) => (await import('./detached.js')).attach(id, flags),
+};
+
+const logs: PawlCommand<{ readonly follow?: true }> = {
+  name: 'logs',
+  words: '<id>',
+  summary: 'print what a session has done, in lines',
+  flags: [['-f, --follow', 'go on with what a detached session does, until it ends']],
+  run: async ({ ownFlags: { follow }, words: [id = ''] }) =>
+    (await import('./detached.js')).showLogs(id, follow === true),
+};
+
+const answer: PawlCommand = {
+  name: 'answer',
+  words: '<id> <words...>',
+  summary:
+    'answer the question of a detached session: pawl answer ID yes, or pawl answer ID CALL no ' +
+    '"reason" where several calls wait',
+  flags: [],
+  run: async ({ words: [id = '', ...words] }) =>
+    (await import('./detached.js')).answerDetached(id, words),
+};
+
+const stop: PawlCommand = {
+  name: 'stop',
+  words: '<id>',
+  summary: 'end a detached session in order: its turn is cancelled first',
+  flags: [],
+  run: async ({ words: [id = ''] }) => (await import('./detached.js')).stopDetached(id),
+};
+
+const resume: PawlCommand<{ readonly all?: true }> = {
+  name: 'resume',
+  words: '[id...]',
+  summary: 'start detached sessions again whose process died, for example with the machine',
+  flags: [['--all', 'all of them']],
+  run: async ({ ownFlags: { all }, words }) =>
+    (await import('./detached.js')).resumeDetached(words, all === true),
 };
 
 type AtFlags = { readonly at?: string; readonly json?: true };
@@ -492,6 +547,11 @@ export const commands: readonly PawlCommand[] = [
   fork,
   serve,
   sessions,
+  attach,
+  logs,
+  answer,
+  stop,
+  resume,
   show,
   replay,
   rewind,

@@ -4,7 +4,7 @@ import { type RunFlags, runFlags } from '../settings/flags.js';
 
 /** The client decides about folder, prompt and session, and there is no screen. */
 const OTHERS =
-  /^(-\w, )?--(print|json|json-schema|fail-on|workspace|continue|resume|take-over|plain|verbose)( |$)/;
+  /^(-\w, )?--(print|json|json-schema|fail-on|workspace|continue|resume|take-over|detach|same-folder|plain|verbose)( |$)/;
 
 /**
  * The flags that count for the sessions of a node. Others, which stand before `serve`, are dropped.
@@ -19,6 +19,8 @@ export const nodeSessionFlags = (allFlags: RunFlags): RunFlags => {
     continue: last,
     resume,
     takeOver,
+    detach,
+    sameFolder,
     plain,
     verbose,
     ...flags

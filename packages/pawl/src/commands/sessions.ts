@@ -9,7 +9,12 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import { allSessions, askLine, findInfo, storedJournals } from '../sessions/stored-sessions.js';
 import { usageStop } from '../settings/flags.js';
 
-export type SessionsFlags = { readonly json?: true; readonly stats?: true; readonly yes?: true };
+export type SessionsFlags = {
+  readonly json?: true;
+  readonly stats?: true;
+  readonly live?: true;
+  readonly yes?: true;
+};
 
 type Listed = { readonly info: SessionInfo; readonly tasks: number };
 
@@ -73,6 +78,7 @@ export const runSessions = async (
     );
   if (id !== undefined)
     throw usageStop(`pawl sessions list takes no id. To look at one: pawl show ${id}`);
+  if (flags.live) return (await import('./detached.js')).listDetached(flags.json === true);
   if (flags.stats) return (await import('./figures.js')).showStats(flags.json === true);
   return listSessions(flags);
 };

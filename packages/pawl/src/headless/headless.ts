@@ -166,7 +166,7 @@ type UserInput = Extract<Input, { readonly type: 'UserInput' }>;
  * The prompt with the skill or command and the pictures that it names. Warns of what can't be
  * attached.
  */
-const inputFrom = async (
+export const inputFrom = async (
   { session, settings, prompts }: Opened,
   { text, typed }: Prompt,
   schema: AnswerSchema | null,

@@ -20,7 +20,7 @@ const NAME_DIGITS = 12;
  * there is none.
  */
 const keepClipboard = async (
-  session: Session,
+  session: Pick<Session, 'id' | 'keepPicture'>,
   workspace: string,
   signal: AbortSignal,
 ): Promise<string> => {

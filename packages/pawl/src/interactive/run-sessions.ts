@@ -13,7 +13,6 @@ import type { Clock } from '@pawl/agent/platform/clock';
 import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
-import type { Session } from '@pawl/agent/session/create-agent';
 import { coldUsd } from '@pawl/agent/session/model-call';
 import { cutText } from '@pawl/agent/session/result-text';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
@@ -34,12 +33,18 @@ import {
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { loadWordMarks } from '@pawl/terminal/tool-call-rows';
 import { writeWindow } from '@pawl/terminal/write';
+import type { FaceOpened, FaceSession } from '../detached/remote-session.js';
 import { exitCodes } from '../process/exit-codes.js';
 import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
 import { mcpJsonFiles } from '../sessions/mcp-json-files.js';
-import { type Opened, openFromFlags, returnedTexts } from '../sessions/open-session.js';
+import { openFromFlags, returnedTexts } from '../sessions/open-session.js';
 import { tornText } from '../sessions/session-text.js';
-import { chooseSession, storedBlobs, storedJournals } from '../sessions/stored-sessions.js';
+import {
+  chooseSession,
+  findSession,
+  storedBlobs,
+  storedJournals,
+} from '../sessions/stored-sessions.js';
 import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
 import { hasProjectFile } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
@@ -48,7 +53,7 @@ import type { NextSession, SlashCommandContext } from './slash-command.js';
 import { openTerminalSession, type TerminalSession } from './terminal-session.js';
 import { grantText, InteractiveView, type ViewHandlers } from './view.js';
 
-const refuseWithoutTerminal = (): void => {
+export const refuseWithoutTerminal = (): void => {
   for (const stream of ['stdin', 'stdout'] as const) {
     if (process[stream].isTTY) continue;
     throw usageStop(
@@ -83,9 +88,22 @@ const openNextSession = async (
     ...(resume === null ? {} : { resume }),
     ...(rights === undefined ? {} : { rights }),
   };
+  const live = resume === null ? null : await findRunning(resume);
+  if (live !== null) {
+    const { openRemote } = await import('../detached/remote-session.js');
+    const parts = { watcher: steps.push, warn: warnings.push };
+    const opened = await openRemote(live, flags, parts);
+    return { opened, steps, warnings, notice, draft: text, first: null };
+  }
   const opened = await openFromFlags(flags, 'terminal', early);
   if (!opened.resumed) await opened.session.send({ type: 'Start' });
-  return { opened, steps, warnings, notice, draft: text, first: null };
+  return { opened: { ...opened, remote: null }, steps, warnings, notice, draft: text, first: null };
+};
+
+/** The id of a session that runs in a process of its own; null for any other. */
+const findRunning = async (sessionId: string): Promise<string | null> => {
+  const { findLive } = await import('../detached/live-records.js');
+  return (await findLive(sessionId))?.status === 'runs' ? sessionId : null;
 };
 
 const STARTING = { rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } };
@@ -117,7 +135,8 @@ export const runTerminal = async (flags: RunFlags, first: string | null): Promis
   screen.area.draw(STARTING);
   const begin = async (): Promise<StartedSession> => {
     await askAboutProject(screen, plain, chosen);
-    const opened = await openNextSession(chosen, { resume: null, notice: '' });
+    const resume = typeof chosen.resume === 'string' ? await findSession(chosen.resume) : null;
+    const opened = await openNextSession(chosen, { resume, notice: '' });
     return { ...opened, first };
   };
   let started = await begin().catch((error: unknown) => {
@@ -137,16 +156,23 @@ export const runTerminal = async (flags: RunFlags, first: string | null): Promis
     }
   } finally {
     terminal.close();
-    const again = safe`To continue: pawl --resume ${makeSafe(started.opened.session.id)}`;
-    writeWindow(safe`\n${paint(terminal.look, 'dim', again)}\n`);
+    writeWindow(safe`\n${paint(terminal.look, 'dim', farewell(started.opened))}\n`);
   }
+};
+
+/** How to come back. A session of its own process goes on unless it has ended. */
+const farewell = ({ session, remote }: FaceOpened): Safe => {
+  const id = makeSafe(session.id);
+  return remote === null
+    ? safe`To continue: pawl --resume ${id}`
+    : safe`It goes on without this window. To come back: pawl attach ${id} · to end it: pawl stop ${id}`;
 };
 
 /** One session in the terminal, from its first paint until the user leaves. */
 
 /** An open session, with the steps and warnings that came before the screen showed it. */
 type StartedSession = {
-  readonly opened: Opened;
+  readonly opened: FaceOpened;
   readonly steps: EventBuffer<Stepped>;
   readonly warnings: EventBuffer<string>;
   readonly notice: string;
@@ -180,7 +206,7 @@ type SessionCloser = {
 };
 
 /** Closes a session once, within a fixed time even if its tools keep running. */
-const createSessionCloser = (session: Session): SessionCloser => {
+const createSessionCloser = (session: FaceSession): SessionCloser => {
   let finish: ((sessionExit: SessionExit) => void) | null = null;
   const finished = new Promise<SessionExit>((resolve) => {
     finish = resolve;
@@ -361,7 +387,7 @@ const showEarlierTurns = (
 
 /** In a new session, names the last session in this folder once it is found. */
 const hintLastSession = (
-  { session, settings }: Opened,
+  { session, settings }: FaceOpened,
   view: InteractiveView,
   look: Look,
   signal: AbortSignal,
@@ -376,7 +402,7 @@ const hintLastSession = (
 
 /** The user answers the servers' questions, and is called for them. */
 const answerServers = (
-  { servers }: Opened,
+  { servers }: FaceOpened,
   { serverForms }: InteractiveView,
   { notifier }: TerminalSession,
 ): void =>
@@ -385,12 +411,19 @@ const answerServers = (
     return serverForms.ask(question, signal);
   });
 
-const printWarnings = (warnings: EventBuffer<string>, view: InteractiveView, look: Look): void =>
-  void warnings.subscribe((warning) =>
-    view.print(
-      paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`)),
-    ),
+/** Shows what waits in a session of another process, and leaves when that has ended. */
+const followRemote = (
+  { session, remote }: FaceOpened,
+  view: InteractiveView,
+  closer: SessionCloser,
+): void => {
+  view.showQuestions(view.state, remote?.questions ?? []);
+  // a process that died is reported by `closer.exited`
+  session.ended.then(
+    () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+    () => undefined,
   );
+};
 
 /** What counts of a step. */
 type SeenStep = {
@@ -405,16 +438,16 @@ type SeenStep = {
  * steady: a computer that sleeps makes a pause, too.
  */
 export class CacheWatch {
-  readonly #session: Pick<Session, 'model'>;
+  readonly #session: Pick<FaceSession, 'model'>;
   readonly #clock: Clock;
   readonly #redraw: () => void;
   /** The last request: when it was sent, and to which model; null before the first. */
   #last: { readonly at: number; readonly model: string } | null = null;
   /** Facts of the present model, once they are asked for. */
-  #model: Model | null = null;
+  #model: Pick<Model, 'id' | 'facts'> | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(session: Pick<Session, 'model'>, clock: Clock, redraw: () => void) {
+  constructor(session: Pick<FaceSession, 'model'>, clock: Clock, redraw: () => void) {
     this.#session = session;
     this.#clock = clock;
     this.#redraw = redraw;
@@ -431,7 +464,7 @@ export class CacheWatch {
     );
   }
 
-  #wait(model: Model, { session }: State): void {
+  #wait(model: Pick<Model, 'id' | 'facts'>, { session }: State): void {
     const { cacheLifetimeMs: lifetimeMs } = model.facts;
     if (model.id !== session.settings.model) return;
     this.#model = model;
@@ -468,6 +501,21 @@ const attachView = (
     terminate: () => closer.exit({ kind: 'exit', exit: exitCodes.terminated }),
     redraw: () => view.redraw(),
   });
+
+const warningRows = (look: Look, warning: string): Safe =>
+  paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`));
+
+/** What waits in a session of another process is shown, and the user is called if wanted. */
+const beginToWatch = (
+  { opened }: StartedSession,
+  { look, notifier }: TerminalSession,
+  view: InteractiveView,
+  closer: SessionCloser,
+): void => {
+  if (opened.notifies && look.plain !== 'yes')
+    notifier.start(basename(opened.settings.workspace), view.state);
+  if (opened.remote !== null) followRemote(opened, view, closer);
+};
 
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
@@ -511,7 +559,7 @@ const runSession = async (
   terminal.offer(opened.prompts.choices, opened.prompts.mentions);
   view.print(banner(look, opened));
   if (draft !== '') composer.setText(draft);
-  printWarnings(warnings, view, look);
+  warnings.subscribe((warning) => view.print(warningRows(look, warning)));
   view.redraw();
   attachView(terminal, view, closer);
   // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with
@@ -520,9 +568,9 @@ const runSession = async (
   for (const step of opened.resumed?.recent?.steps ?? []) cache.see(step);
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
-  if (opened.notifies && look.plain !== 'yes')
-    terminal.notifier.start(basename(context.workspace), view.state);
+  beginToWatch(started, terminal, view, closer);
   const unsubscribe = steps.subscribe((stepped) => {
+    if (opened.remote?.isFromElsewhere(stepped)) view.showTyped(stepped.event);
     view.see(stepped);
     terminal.notifier.see(stepped.state);
     ticking.set(isMoving(stepped.state));
@@ -622,7 +670,7 @@ const ownSandbox = (): SessionSandbox => {
 type UserCommandPlace = {
   readonly workspace: string;
   readonly blobs: Blobs;
-  readonly session: Pick<Session, 'whileUserRuns'>;
+  readonly session: Pick<FaceSession, 'whileUserRuns'>;
 };
 
 const startUserCommand = (
@@ -682,8 +730,10 @@ const shortPath = (path: string, columns: number): Safe => {
 
 const SESSION_LABEL = safe`session `;
 
+type BannerFacts = Omit<FaceOpened, 'remote'>;
+
 /** Two rows that fit the window: model and preset; folder and the whole session id. */
-const headRows = (look: Look, { session, settings }: Opened): readonly Safe[] => {
+const headRows = (look: Look, { session, settings }: BannerFacts): readonly Safe[] => {
   const id = makeSafe(session.id);
   const columns = look.columns - 1;
   // Older journals have no preset.
@@ -704,7 +754,7 @@ const headRows = (look: Look, { session, settings }: Opened): readonly Safe[] =>
 const MAIN_KEYS = safe`Enter sends, also while it works · Escape stops · @ names files · /help`;
 
 /** Banner: model, preset, folder, session id; for a new session also the main keys. */
-export const banner = (look: Look, opened: Opened): Safe => {
+export const banner = (look: Look, opened: BannerFacts): Safe => {
   const taught = look.plain === 'yes' ? safe`/help lists the commands` : MAIN_KEYS;
   const teaching = opened.resumed ? [] : [dimWords(look, taught)];
   const { tornTail } = opened.session;

@@ -1,7 +1,7 @@
 import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
-import type { Session } from '@pawl/agent/session/create-agent';
 import type { SessionRights } from '@pawl/agent/session/session-settings';
 import type { Look } from '@pawl/terminal/paint';
+import type { FaceSession } from '../detached/remote-session.js';
 import type { SessionPrompts } from '../sessions/typed-input.js';
 import type { RunFlags } from '../settings/flags.js';
 import type { InteractiveView } from './view.js';
@@ -28,7 +28,7 @@ export type CommandView = Pick<
 
 /** The session, the view and the operations that a slash command can use. */
 export type SlashCommandContext = {
-  readonly session: Session;
+  readonly session: FaceSession;
   /** Real absolute path. */
   readonly workspace: string;
   readonly flags: RunFlags;

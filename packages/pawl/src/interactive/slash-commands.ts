@@ -204,7 +204,7 @@ const budget: SlashCommand = async ({ view, session, flags }, words) => {
 };
 
 const jobs: SlashCommand = async ({ view, session }, words) => {
-  const all = session.jobs();
+  const all = await session.jobs();
   const say = (text: string): void => view.print(harmless(text));
   if (words === '') {
     const hint = '  /jobs read 1 shows its output, /jobs kill 1 ends it';

@@ -256,6 +256,17 @@ export class InteractiveView {
     if (text !== '') this.print(text);
   }
 
+  /** Prints a message that somebody typed in another window. */
+  showTyped(event: Event): void {
+    if (event.type === 'UserInput') this.print(paintTyped(this.#look, shortened(event.text)));
+  }
+
+  /** Shows questions that were asked before this window looked on. */
+  showQuestions(state: State, actions: Stepped['actions']): void {
+    this.#questions.see({ state, actions });
+    this.redraw();
+  }
+
   see(stepped: Stepped): void {
     this.#state = stepped.state;
     if (stepped.event.type === 'UserInput') this.#printSent();

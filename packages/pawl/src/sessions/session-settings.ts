@@ -37,9 +37,9 @@ import type { RecordedSettings } from './stored-sessions.js';
 
 /**
  * Where the user of a session is: at a terminal, in an editor, at a program that a node serves
- * (`pawl serve`), or nowhere.
+ * (`pawl serve`), at a session of its own process (`--detach`), or nowhere.
  */
-export type Place = 'terminal' | 'editor' | 'node' | 'headless';
+export type Place = 'terminal' | 'editor' | 'node' | 'detached' | 'headless';
 
 const isWatched = (place: Place): boolean => place === 'terminal' || place === 'editor';
 
@@ -100,7 +100,7 @@ type PrepareOptions = {
  * hold like a configuration.
  */
 const sessionFlags = (typedFlags: RunFlags, place: Place): RunFlags =>
-  place === 'terminal' || place === 'headless' ? typedFlags : {};
+  place === 'editor' || place === 'node' ? {} : typedFlags;
 
 /** Checks flags, configuration, model and limits before a session exists. Throws a `Stop`. */
 export const prepareFromFlags = async (
@@ -213,7 +213,7 @@ const chooseOnAsk = (
 ): Settings['onAsk'] => {
   if (preset === 'ci') return 'deny';
   if (isWatched(place)) return 'ask';
-  return chosen ?? (place === 'node' ? 'ask' : 'stop');
+  return chosen ?? (place === 'headless' ? 'stop' : 'ask');
 };
 
 /**

@@ -17,6 +17,7 @@ import type { Image } from '@pawl/agent/machine/message';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { configFolder } from '@pawl/agent/platform/environment';
 import { nearestWord } from '@pawl/agent/platform/text';
+import type { Model } from '@pawl/agent/ports/model';
 import type { Tool } from '@pawl/agent/ports/tool';
 import type { Session } from '@pawl/agent/session/create-agent';
 import { imagesFault } from '@pawl/agent/session/model-call';
@@ -378,7 +379,7 @@ export const storePictures = async (
 export const attachPictures = async (
   names: readonly string[],
   workspace: string,
-  session: Session,
+  session: Pick<Session, 'keepPicture'> & { model(): Promise<Pick<Model, 'id' | 'facts'>> },
 ): Promise<Pictures> => {
   const pictures = await storePictures(names, workspace, session.keepPicture);
   if (pictures.images.length === 0) return pictures;

@@ -50,6 +50,7 @@ export type Configured = {
   readonly telemetry?: string;
   readonly checkpoints?: string;
   readonly notifications?: string;
+  readonly answerMinutes?: string;
   readonly telemetryEndpoint?: string;
   readonly variables?: Readonly<Record<string, string>>;
   /** Rules from the user's file, and those of the project's file that ask or deny. */

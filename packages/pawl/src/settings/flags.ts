@@ -81,6 +81,16 @@ export const runFlags: readonly (readonly [string, string])[] = [
   ['-r, --resume [id]', 'continue a session; without an id, choose one from a list'],
   TAKE_OVER,
   settingFlag('allow_unknown_price'),
+  [
+    '--detach',
+    'with -p: the session runs in a process of its own, without a terminal, and its id is printed ' +
+      '(docs/detached.md)',
+  ],
+  [
+    '--same-folder',
+    'with --detach: work in this folder, even if another detached session works in it (default: ' +
+      'then in a git worktree of its own)',
+  ],
   ['--plain', 'print whole lines and never redraw, for screen readers; the same as PAWL_PLAIN=1'],
   ['--verbose', 'print more details to stderr'],
 ];
@@ -114,9 +124,14 @@ export type RunFlags = {
   readonly resume?: string | true;
   readonly takeOver?: true;
   readonly allowUnknownPrice?: true;
+  readonly detach?: true;
+  readonly sameFolder?: true;
   readonly plain?: true;
   readonly verbose?: true;
 };
+
+/** The only word of the command line of a detached session's process. It is no command of users. */
+export const WORKER_WORD = '__detached';
 
 export const usageStop = (message: string): Stop => new Stop(exitCodes.usage, 'usage', message);
 
@@ -275,7 +290,7 @@ export const configFlags: readonly (readonly [string, string])[] = [
 
 /** The editor decides about folder, prompt and session, and there is no screen. */
 const OTHERS =
-  /^(-\w, )?--(print|json|json-schema|fail-on|workspace|on-ask|continue|resume|take-over|plain|verbose)( |$)/;
+  /^(-\w, )?--(print|json|json-schema|fail-on|workspace|on-ask|continue|resume|take-over|detach|same-folder|plain|verbose)( |$)/;
 
 export const acpFlags = runFlags.filter(([flag]) => !OTHERS.test(flag));
 
@@ -291,6 +306,8 @@ export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
     continue: last,
     resume,
     takeOver,
+    detach,
+    sameFolder,
     plain,
     verbose,
     ...flags

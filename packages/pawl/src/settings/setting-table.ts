@@ -392,6 +392,16 @@ const common: readonly Setting[] = [
       'everything that runs after tools, including auto-commit; other flags override it',
   }),
   row({
+    key: 'answer_minutes',
+    kind: anyNumber,
+    project: 'no',
+    flag: null,
+    frozen: false,
+    help:
+      'refuse a call of a detached session that nobody has answered after so many minutes ' +
+      '(default: it waits)',
+  }),
+  row({
     key: 'telemetry',
     kind: words('off', 'auto', 'content'),
     project: 'no',

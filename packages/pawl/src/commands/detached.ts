@@ -1,0 +1,350 @@
+/** `pawl -p --detach`, and the commands about detached sessions: list, answer, stop, resume. */
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { systemClock } from '@pawl/agent/platform/clock';
+import { plural } from '@pawl/agent/platform/text';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { detectLook, formatCost, harmless, oneLine } from '@pawl/terminal/paint';
+import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
+import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
+import { launchPrompt, relaunch } from '../detached/launch.js';
+import { LiveClient, NotReached, Refused } from '../detached/live-client.js';
+import {
+  findLive,
+  type LiveQuestion,
+  type LiveSession,
+  listLive,
+  removeLive,
+} from '../detached/live-records.js';
+import { type Prompt, refuseEmpty } from '../headless/headless.js';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { findSession, foldStored, storedJournals } from '../sessions/stored-sessions.js';
+import { type RunFlags, usageStop } from '../settings/flags.js';
+
+/** `pawl -p --detach`: prints the id when the prompt is stored. */
+export const runDetached = async (flags: RunFlags, prompt: Prompt): Promise<number> => {
+  for (const [value, name] of [
+    [flags.json, '--json'],
+    [flags.jsonSchema, '--json-schema'],
+    [flags.failOn, '--fail-on'],
+  ] as const)
+    if (value !== undefined)
+      throw usageStop(
+        `${name} is about the end of a turn, which --detach does not wait for. Leave one of them out.`,
+      );
+  refuseEmpty(prompt);
+  const { sessionId, workspace } = await launchPrompt(flags, prompt);
+  writeOut(safe`${makeSafe(sessionId)}\n`);
+  writeError(
+    makeSafe(
+      `It works in ${workspace}. To look on and answer: pawl attach ${sessionId} · all of them: ` +
+        'pawl sessions --live\n',
+    ),
+  );
+  return exitCodes.done;
+};
+
+const notDetached = (sessionId: string): Stop =>
+  new Stop(
+    exitCodes.badInput,
+    'notFound',
+    `${sessionId} is no detached session. pawl sessions --live lists them; to go on with it here: ` +
+      `pawl --resume ${sessionId}`,
+  );
+
+/** Finds a detached session by its id or a unique beginning of it. */
+const find = async (prefix: string): Promise<LiveSession> => {
+  const sessionId = await findSession(prefix);
+  const live = await findLive(sessionId);
+  if (live === null) throw notDetached(sessionId);
+  return live;
+};
+
+const formatAge = (ms: number): string => {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
+  return seconds < 86_400
+    ? `${Math.floor(seconds / 3_600)} h`
+    : plural(Math.floor(seconds / 86_400), 'day');
+};
+
+/** The state of a session in words, with the way on where it needs one. */
+const statusWords = ({ record, status }: LiveSession, nowMs: number): string => {
+  const { activity, end } = record;
+  switch (status) {
+    case 'runs':
+      return `${activity.words} ${formatAge(nowMs - activity.sinceMs)}`;
+    case 'starting':
+      return 'starts, or ends just now';
+    case 'elsewhere':
+      return 'is open in another process';
+    case 'died':
+      return `died (last change ${formatAge(nowMs - activity.sinceMs)} ago): pawl attach brings it back`;
+    case 'failed':
+      return `stopped: ${end?.words ?? ''}: pawl attach brings it back`;
+    case 'rested':
+      return `${activity.words} ${formatAge(nowMs - activity.sinceMs)} ago: pawl attach goes on`;
+    case 'closed':
+      return 'was ended';
+    default:
+      return status satisfies never;
+  }
+};
+
+const listRow = (live: LiveSession, nowMs: number): Safe => {
+  const { sessionId, activity, workspace, startedAtMs, title } = live.record;
+  return joinSafe(
+    [
+      makeSafe(sessionId),
+      oneLine(statusWords(live, nowMs), 120),
+      formatCost(activity.costUsd),
+      makeSafe(plural(activity.rounds, 'round')),
+      oneLine(workspace, Number.POSITIVE_INFINITY),
+      makeSafe(`since ${formatAge(nowMs - startedAtMs)}`),
+      oneLine(title, 60),
+    ],
+    safe`  `,
+  );
+};
+
+/** `pawl sessions --live`: one line a detached session, the last started first. */
+export const listDetached = async (json: boolean): Promise<number> => {
+  const nowMs = systemClock.now();
+  for (const live of await listLive()) {
+    const { sessionId, workspace, title, startedAtMs, activity } = live.record;
+    const { status } = live;
+    if (json)
+      writeJson({
+        sessionId,
+        status,
+        state: statusWords(live, nowMs),
+        questions: status === 'runs' ? activity.questions : [],
+        costUsd: activity.costUsd,
+        rounds: activity.rounds,
+        workspace,
+        title,
+        startedAt: startedAtMs,
+        changedAt: activity.sinceMs,
+      });
+    else writeOut(safe`${listRow(live, nowMs)}\n`);
+  }
+  return exitCodes.done;
+};
+
+/** A session ends its work within the grace period of its tools. */
+const ENDED_MS = 30_000;
+const LOOK_MS = 50;
+
+/** `pawl stop ID`: cancels the turn, then closes the session in order. */
+export const stopDetached = async (prefix: string): Promise<number> => {
+  const { record, status } = await find(prefix);
+  const { sessionId } = record;
+  if (status === 'elsewhere')
+    throw new Stop(
+      exitCodes.badInput,
+      'elsewhere',
+      `${sessionId} is open in another process, such as a terminal. End it there.`,
+    );
+  if (status !== 'runs' && status !== 'starting') {
+    await removeLive(sessionId, 'record');
+    writeError(
+      makeSafe(
+        `${sessionId} did not run any more. It is not brought back by pawl resume --all now; to go ` +
+          `on with it: pawl --resume ${sessionId}\n`,
+      ),
+    );
+    return exitCodes.done;
+  }
+  const client = connect(sessionId);
+  // nothing to cancel is as good
+  await attempt(() => client.send({ type: 'CancelTurn' }));
+  const closed = await attempt(() => client.close());
+  // an error of a session that ends just now is looked at below
+  if (closed.kind === 'fault' && !(closed.fault instanceof NotReached)) throw closed.fault;
+  const endsAt = performance.now() + ENDED_MS;
+  for (;;) {
+    const now = await findLive(sessionId);
+    if (now === null || (now.status !== 'runs' && now.status !== 'starting')) break;
+    if (performance.now() > endsAt)
+      throw new Stop(
+        exitCodes.tryAgain,
+        'tryAgain',
+        `${sessionId} was told to end, and its process still runs. Look again: pawl sessions --live`,
+      );
+    await pause(LOOK_MS);
+  }
+  writeError(makeSafe(`Ended: ${sessionId}. To go on with it: pawl --resume ${sessionId}\n`));
+  return exitCodes.done;
+};
+
+const gone = (sessionId: string): Stop =>
+  new Stop(
+    exitCodes.badInput,
+    'died',
+    `${sessionId} does not run. pawl attach ${sessionId} brings it back.`,
+  );
+
+const connect = (sessionId: string): LiveClient => {
+  try {
+    return new LiveClient(sessionId);
+  } catch (error) {
+    throw error instanceof NotReached ? gone(sessionId) : error;
+  }
+};
+
+const chooseQuestion = (
+  sessionId: string,
+  questions: readonly LiveQuestion[],
+  call: string | undefined,
+): LiveQuestion => {
+  const fitting = questions.filter(({ callId }) => call === undefined || callId === call);
+  const [only] = fitting;
+  if (only !== undefined && fitting.length === 1) return only;
+  const list = questions.map(({ callId, title }) => `\n  ${callId}  ${title}`).join('');
+  throw new Stop(
+    exitCodes.badInput,
+    'notFound',
+    questions.length === 0
+      ? `${sessionId} waits for no answer.`
+      : `${call === undefined ? 'Several calls wait' : `No call ${call} waits`}. Name one: pawl ` +
+          `answer ${sessionId} CALL yes|no${list}`,
+  );
+};
+
+const ANSWERS = ['yes', 'no'];
+
+type TypedAnswer = { readonly call?: string; readonly isYes: boolean; readonly reason: string };
+
+const readAnswerWords = (words: readonly string[]): TypedAnswer => {
+  const at = words.findIndex((word, index) => index < 2 && ANSWERS.includes(word));
+  if (at < 0)
+    throw usageStop('It is written as: pawl answer ID yes, or pawl answer ID CALL no "reason".');
+  const isYes = words[at] === 'yes';
+  const reason = words.slice(at + 1).join(' ');
+  if (isYes && reason !== '') throw usageStop('Only no takes a reason.');
+  const [call] = words;
+  return { ...(at === 1 && call !== undefined ? { call } : {}), isYes, reason };
+};
+
+const questionsFrom = (approvals: unknown): readonly LiveQuestion[] =>
+  // described by our own process
+  (Array.isArray(approvals) ? approvals : []).map((one) => ({
+    batchId: String(one.batchId),
+    callId: String(one.callId),
+    tool: String(one.tool),
+    title: oneLine(String(one.subject?.text ?? one.tool), 100),
+  }));
+
+/** `pawl answer ID [CALL] yes|no [reason]`. An answer that came too late changes nothing. */
+export const answerDetached = async (prefix: string, words: readonly string[]): Promise<number> => {
+  const { call, isYes, reason } = readAnswerWords(words);
+  const { record } = await find(prefix);
+  const { sessionId } = record;
+  const client = connect(sessionId);
+  const sent = await attempt(async () => {
+    const { approvals } = await client.describe();
+    const question = chooseQuestion(sessionId, questionsFrom(approvals), call);
+    await client.send({
+      type: 'ApprovalAnswered',
+      batchId: question.batchId,
+      callId: question.callId,
+      answer: isYes ? { kind: 'allow' } : { kind: 'deny', reason },
+      scope: 'once',
+    });
+    return question;
+  });
+  if (sent.kind === 'done') {
+    writeError(makeSafe(`${isYes ? 'Allowed' : 'Refused'}: ${sent.value.title}\n`));
+    return exitCodes.done;
+  }
+  if (sent.fault instanceof NotReached) throw gone(sessionId);
+  if (sent.fault instanceof Refused && sent.fault.code === 'conflict')
+    throw new Stop(exitCodes.badInput, 'conflict', sent.fault.message);
+  throw sent.fault;
+};
+
+/** `pawl resume --all`: starts every detached session again whose process died. */
+export const resumeDetached = async (
+  prefixes: readonly string[],
+  all: boolean,
+): Promise<number> => {
+  if (all === prefixes.length > 0)
+    throw usageStop('It is written as: pawl resume --all, or pawl resume ID.');
+  const wanted = all ? await listLive() : await Promise.all(prefixes.map(find));
+  const dead = wanted.filter(({ status }) => status === 'died' || status === 'failed' || !all);
+  let exit: number = exitCodes.done;
+  for (const { record, status } of dead) {
+    const { sessionId } = record;
+    if (status === 'runs') {
+      writeError(makeSafe(`${sessionId} runs already.\n`));
+      continue;
+    }
+    const started = await attempt(() => relaunch(record));
+    if (started.kind === 'done') writeOut(safe`${makeSafe(sessionId)}\n`);
+    else if (started.fault instanceof Stop && started.fault.reason === 'empty') {
+      await removeLive(sessionId, 'record');
+    } else {
+      exit = started.fault instanceof Stop ? started.fault.exit : exitCodes.internal;
+      writeError(makeSafe(`pawl: ${sessionId} can't go on: ${started.fault.message}\n`));
+    }
+  }
+  return exit;
+};
+
+/** The session to attach to: one that runs, or the last started. */
+const chooseLive = async (): Promise<LiveSession> => {
+  const all = await listLive();
+  const running = all.filter(({ status }) => status === 'runs');
+  const [only] = running.length > 0 ? running : all;
+  if (only !== undefined && running.length < 2) return only;
+  throw usageStop(
+    only === undefined
+      ? 'There is no detached session. To start one: pawl -p "…" --detach'
+      : 'Several sessions run. Name one: pawl attach ID. pawl sessions --live lists them.',
+  );
+};
+
+/** `pawl attach`: the whole terminal on a session of another process, started if it died. */
+export const attach = async (prefix: string | undefined, flags: RunFlags): Promise<number> => {
+  const { record, status } = prefix === undefined ? await chooseLive() : await find(prefix);
+  const { sessionId } = record;
+  const { runTerminal, refuseWithoutTerminal } = await import('../interactive/run-sessions.js');
+  refuseWithoutTerminal();
+  if (status === 'elsewhere')
+    throw new Stop(
+      exitCodes.badInput,
+      'elsewhere',
+      `${sessionId} is open in another process, such as a terminal. Go on with it there.`,
+    );
+  if (status !== 'runs' && status !== 'starting') await relaunch(record);
+  const { plain, verbose } = flags;
+  const own = { ...(plain ? { plain } : {}), ...(verbose ? { verbose } : {}) };
+  return runTerminal({ ...own, resume: sessionId, workspace: record.workspace }, null);
+};
+
+/** `pawl logs ID`: the steps of a session as lines, as `pawl -p --verbose` prints them. */
+export const showLogs = async (prefix: string, follows: boolean): Promise<number> => {
+  const sessionId = await findSession(prefix);
+  const live = follows ? await find(sessionId) : null;
+  const { workspace } = (await storedJournals().peek(sessionId)).state.session.settings;
+  const print = createStepPrinter(detectLook(process.stdout, process.env), workspace);
+  const see = (stepped: Stepped): void => {
+    if (stepped.event.type === 'UserInput')
+      writeOut(safe`> ${joinSafe(harmless(stepped.event.text).split('\n'), safe`\n  `)}\n`);
+    for (const piece of print(stepped))
+      if (piece.kind === 'lines') writeOut(safe`${withDetail(piece)}\n`);
+      else if (piece.kind === 'stream') writeOut(piece.text);
+  };
+  const { seq, state } = await foldStored(sessionId, undefined, see);
+  if (live === null) return exitCodes.done;
+  const { followStream, RemoteSteps } = await import('../detached/remote-session.js');
+  await followStream(
+    connect(sessionId),
+    new RemoteSteps(state, seq, see),
+    new AbortController().signal,
+  );
+  return exitCodes.done;
+};

@@ -1,0 +1,196 @@
+/** Starts the process of a detached session, and waits until its input is stored. */
+
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { closeSync, existsSync, mkdirSync, openSync, realpathSync, rmSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import { JournalError } from '@pawl/agent/journal/journal-error';
+import { acquireLock } from '@pawl/agent/journal/lock';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { dataFolder } from '@pawl/agent/platform/environment';
+import { readTextOrEmptySync } from '@pawl/agent/platform/files';
+import { NODE_PROGRAM, startProgram } from '@pawl/agent/platform/start-program';
+import { warningText } from '@pawl/terminal/paint';
+import { safe } from '@pawl/terminal/safe-text';
+import { writeError } from '@pawl/terminal/write';
+import * as v from 'valibot';
+import type { Prompt } from '../headless/headless.js';
+import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
+import { packageFolder } from '../process/package-folder.js';
+import { realWorkspace } from '../settings/connect-model.js';
+import { type RunFlags, WORKER_WORD } from '../settings/flags.js';
+import {
+  type LiveRecord,
+  type LiveStatus,
+  listLive,
+  openLiveFolder,
+  storableFlags,
+} from './live-records.js';
+import { type WorkRequest, workReportSchema } from './worker.js';
+
+type Launched = { readonly sessionId: string; readonly workspace: string };
+
+const LOG_BYTES_MAX = 64 * 1024;
+const LAST_WORDS = 2_000;
+
+const diedEarly = (log: string): Stop => {
+  const words = readTextOrEmptySync(log, LOG_BYTES_MAX).trim().slice(-LAST_WORDS);
+  return new Stop(
+    exitCodes.internal,
+    'internal',
+    'The process of the session ended before it had confirmed your input. pawl sessions --live ' +
+      `shows whether the session is there.${words === '' ? '' : `\n${words}`}`,
+  );
+};
+
+const exitFrom = (code: number): ExitCode =>
+  Object.values(exitCodes).find((known) => known === code) ?? exitCodes.internal;
+
+/** The first line that the process writes; null if it ended without one. */
+const firstLine = (channel: Duplex): Promise<string | null> =>
+  new Promise((resolve) => {
+    let text = '';
+    channel.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece;
+      const end = text.indexOf('\n');
+      if (end >= 0) resolve(text.slice(0, end));
+    });
+    channel.once('error', () => resolve(null)).once('close', () => resolve(null));
+  });
+
+const start = async (request: WorkRequest, cwd: string): Promise<string | null> => {
+  const log = openSync(request.log, 'wx', 0o600);
+  const child = startProgram(NODE_PROGRAM, [join(packageFolder(), 'bin', 'pawl.js'), WORKER_WORD], {
+    cwd,
+    env: process.env,
+    detached: true,
+    stdio: ['pipe', log, log, 'pipe'],
+  });
+  closeSync(log);
+  const failed = once(child, 'error').then(([error]) => {
+    throw error;
+  });
+  child.stdin?.on('error', () => undefined); // it has ended: its line is missing, too
+  child.stdin?.end(JSON.stringify(request));
+  // a pipe, as asked for above
+  const channel = child.stdio[3] as Duplex;
+  const line = await Promise.race([firstLine(channel), failed]);
+  channel.destroy();
+  child.unref();
+  return line;
+};
+
+/**
+ * Starts the process. Resolves when the session runs and the prompt is in its journal; throws a
+ * `Stop` otherwise.
+ */
+const launch = async (wanted: Omit<WorkRequest, 'log'>, cwd: string): Promise<Launched> => {
+  const log = join(openLiveFolder(), `start-${randomBytes(6).toString('hex')}.log`);
+  try {
+    const line = await start({ ...wanted, log }, cwd);
+    if (line === null) throw diedEarly(log);
+    const report = v.parse(workReportSchema, JSON.parse(line));
+    if (report.kind === 'started') return report;
+    throw new Stop(exitFrom(report.exit), report.reason, report.message);
+  } finally {
+    rmSync(log, { force: true }); // the process has moved it, or there is no session
+  }
+};
+
+/** Statuses of sessions that work in their folder, or will again. */
+const WORKING: readonly LiveStatus[] = ['runs', 'starting', 'died', 'failed'];
+
+/**
+ * A worktree of the repository around the folder, at its commit, for a session of its own. Null
+ * where there is no commit to begin with.
+ */
+const makeWorktree = async (workspace: string): Promise<string | null> => {
+  const [{ locateRepository }, { addWorktree, resolveCommit }] = await Promise.all([
+    import('@pawl/agent/workspace/git'),
+    import('@pawl/agent/workspace/session-worktrees'),
+  ]);
+  const [environment, { signal }] = [process.env, new AbortController()];
+  const located = await locateRepository({ workspace, environment, signal });
+  if (located === null) return null;
+  const { top } = located.location;
+  const folder = join(dataFolder(environment), 'worktrees');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const path = join(realpathSync(folder), `${basename(top)}-${randomBytes(6).toString('hex')}`);
+  const place = { repository: top, path, environment, signal };
+  const commit = await resolveCommit(place, 'HEAD');
+  if (commit === null) return null;
+  await addWorktree(place, commit);
+  const inside = join(path, relative(top, workspace));
+  return existsSync(inside) ? inside : path;
+};
+
+const warn = (text: string): void => writeError(safe`${warningText(text)}\n`);
+
+/** The flags with the folder of a worktree, if another detached session works in the folder. */
+const chooseFolder = async (flags: RunFlags): Promise<RunFlags> => {
+  const { sameFolder, resume, continue: last } = flags;
+  if (sameFolder || last || resume !== undefined) return flags;
+  const workspace = realWorkspace(flags.workspace ?? process.cwd());
+  const isShared = (await listLive()).some(
+    ({ record, status }) => record.workspace === workspace && WORKING.includes(status),
+  );
+  if (!isShared) return flags;
+  const made = await attempt(() => makeWorktree(workspace));
+  if (made.kind === 'fault')
+    throw new Stop(
+      exitCodes.cannotWrite,
+      'cannotWrite',
+      `Another detached session works in ${workspace}, and no git worktree can be made for this ` +
+        `one: ${made.fault.message} To work in the same folder: --same-folder`,
+    );
+  if (made.value !== null) {
+    warn(
+      `Another detached session works in ${workspace}, so this one works in a worktree of its own, ` +
+        'at the last commit: what is not committed is not in it.',
+    );
+    return { ...flags, workspace: made.value };
+  }
+  warn(
+    `Another detached session works in ${workspace} too. There is no git commit for a worktree, so ` +
+      'they share the folder.',
+  );
+  return flags;
+};
+
+const LOCK_LOOK_MS = 100;
+const LOCK_TRIES = 600;
+
+/** One start at a time: two that begin together see each other. */
+const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
+  const path = join(openLiveFolder(), 'launch.lock');
+  for (let tries = 1; ; tries += 1) {
+    const lock = await attempt(() => acquireLock(path));
+    if (lock.kind === 'fault') {
+      const isHeld = lock.fault instanceof JournalError && lock.fault.kind === 'locked';
+      if (!isHeld || tries === LOCK_TRIES) throw lock.fault;
+      await pause(LOCK_LOOK_MS);
+      continue;
+    }
+    try {
+      return await work();
+    } finally {
+      await lock.value.release();
+    }
+  }
+};
+
+/** A new session, or with `--continue` and `--resume` an old one, with a prompt. */
+export const launchPrompt = (flags: RunFlags, prompt: Prompt): Promise<Launched> =>
+  inTurn(async () => {
+    const own = storableFlags(await chooseFolder(flags));
+    return launch({ flags: own, prompt, resume: null }, process.cwd());
+  });
+
+/** A session that was detached before, from where it was. */
+export const relaunch = ({ sessionId, flags, cwd, workspace }: LiveRecord): Promise<Launched> => {
+  const { continue: _, resume: __, ...others } = flags;
+  const folder = [cwd, workspace].find((one) => existsSync(one)) ?? '/';
+  return launch({ flags: others, prompt: null, resume: sessionId }, folder);
+};

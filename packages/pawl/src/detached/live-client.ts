@@ -1,0 +1,167 @@
+/** A client of the process of a detached session: the HTTP of `pawl serve`, over its socket. */
+
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { socketAddress } from '@pawl/agent/journal/lock';
+import { entryStatus, readRegularSync } from '@pawl/agent/platform/files';
+import type { Input } from '@pawl/agent/ports/session';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { livePaths, openLiveFolder } from './live-records.js';
+
+/** The process has ended, or ends. */
+export class NotReached extends Error {}
+
+/** The process refused a request; `code` is that of docs/serve.md. */
+export class Refused extends Stop {
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(exitCodes.badInput, code, message);
+    this.code = code;
+  }
+}
+
+type Answer = Readonly<Record<string, unknown>>;
+
+const TOKEN_BYTES_MAX = 1024;
+
+const foreign = (what: string): Stop =>
+  new Stop(
+    exitCodes.configuration,
+    'configuration',
+    `${what} is not yours alone, so it is not used: somebody else could answer there. Remove it.`,
+  );
+
+/** Throws a `Stop` if socket or token are not the user's own. */
+const readToken = (sessionId: string): string => {
+  openLiveFolder();
+  const { socket, token } = livePaths(sessionId);
+  const status = entryStatus(socket);
+  if (status === null) throw new NotReached(`there is no socket ${socket}`);
+  const userId = process.geteuid?.() ?? status.uid;
+  if (!status.isSocket() || status.uid !== userId) throw foreign(socket);
+  const loaded = readRegularSync(token, TOKEN_BYTES_MAX);
+  if (loaded.kind !== 'file') throw new NotReached(`there is no token ${token}`);
+  if (loaded.status.uid !== userId || (loaded.status.mode & 0o077) !== 0) throw foreign(token);
+  return loaded.bytes.toString('utf8').trim();
+};
+
+const readBody = (incoming: IncomingMessage): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let text = '';
+    incoming.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece;
+    });
+    incoming.once('error', reject).once('end', () => resolve(text));
+  });
+
+const fieldIn = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+
+const refusal = (text: string): Refused => {
+  let body: unknown = null;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // cut off: the message below says all that is known
+  }
+  const error = fieldIn(body, 'error');
+  const message = fieldIn(error, 'message');
+  return new Refused(
+    String(fieldIn(error, 'code') ?? 'internal'),
+    typeof message === 'string' ? message : 'the process of the session gave no reason',
+  );
+};
+
+/** One event of the stream: its name and its content. */
+export type StreamEvent = { readonly name: string; readonly content: unknown };
+
+const parseEvent = (block: string): StreamEvent | null => {
+  let [name, data] = ['', ''];
+  for (const line of block.split('\n')) {
+    if (line.startsWith('event: ')) name = line.slice('event: '.length);
+    if (line.startsWith('data: ')) data = line.slice('data: '.length);
+  }
+  return data === '' ? null : { name, content: JSON.parse(data) };
+};
+
+/** Reads events until the connection ends. */
+const readEvents = (incoming: IncomingMessage, see: (event: StreamEvent) => void): Promise<void> =>
+  new Promise((resolve) => {
+    let rest = '';
+    incoming.setEncoding('utf8').on('data', (piece: string) => {
+      const blocks = (rest + piece).split('\n\n');
+      rest = blocks.pop() ?? '';
+      for (const block of blocks) {
+        const event = parseEvent(block);
+        if (event !== null) see(event);
+      }
+    });
+    incoming.once('error', () => resolve()).once('close', () => resolve());
+  });
+
+export class LiveClient {
+  readonly sessionId: string;
+  readonly #token: string;
+
+  /** Throws a `Stop` or NotReached. */
+  constructor(sessionId: string) {
+    this.sessionId = sessionId;
+    this.#token = readToken(sessionId);
+  }
+
+  /** The answer's head. Rejects with NotReached. `signal` ends it. */
+  #start(
+    method: string,
+    path: string,
+    body: object | null,
+    signal?: AbortSignal,
+  ): Promise<IncomingMessage> {
+    const { path: socketPath, release } = socketAddress(livePaths(this.sessionId).socket);
+    return new Promise<IncomingMessage>((resolve, reject) => {
+      const sent: ClientRequest = request({
+        socketPath,
+        method,
+        path: `/v1/sessions/${this.sessionId}${path}`,
+        agent: false,
+        headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
+        ...(signal === undefined ? {} : { signal }),
+      });
+      sent.once('response', resolve);
+      sent.once('error', (error) => reject(new NotReached(error.message)));
+      sent.end(body === null ? undefined : JSON.stringify(body));
+    }).finally(release);
+  }
+
+  /** Rejects with Refused or NotReached. */
+  async ask(method: 'GET' | 'POST', path: string, body: object | null = null): Promise<Answer> {
+    const incoming = await this.#start(method, path, body);
+    const text = await readBody(incoming);
+    if ((incoming.statusCode ?? 500) >= 300) throw refusal(text);
+    const answer: unknown = JSON.parse(text);
+    return typeof answer === 'object' && answer !== null ? { ...answer } : {};
+  }
+
+  describe(): Promise<Answer> {
+    return this.ask('GET', '');
+  }
+
+  /** Resolves when the input is durable, with its number in the journal. */
+  async send(input: Input): Promise<{ readonly seq: number }> {
+    return { seq: Number((await this.ask('POST', '/inputs', input)).seq) };
+  }
+
+  close(): Promise<Answer> {
+    return this.ask('POST', '/close');
+  }
+
+  /** Reads the events after an entry. Resolves when the stream has ended, for whatever reason. */
+  async events(
+    after: number,
+    see: (event: StreamEvent) => void,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const incoming = await this.#start('GET', `/events?after=${after}`, null, signal);
+    if (incoming.statusCode !== 200) throw refusal(await readBody(incoming));
+    await readEvents(incoming, see);
+  }
+}

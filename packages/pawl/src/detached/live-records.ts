@@ -1,0 +1,301 @@
+/**
+ * The detached sessions of this user: for each a small file that its process writes, beside its
+ * socket and its token.
+ *
+ * 1. The folder belongs to the user and is closed to others; both sides check that. So whoever
+ *    listens there is the user, and so is whoever can read the token.
+ * 2. The file says what the process did last. Whether the process lives is asked of its socket.
+ */
+
+import { mkdirSync, readdirSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorCode } from '@pawl/agent/journal/journal-error';
+import { answers, isLocked } from '@pawl/agent/journal/lock';
+import { journalPath, lockPath } from '@pawl/agent/journal/state-folder';
+import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { stateFolder } from '@pawl/agent/platform/environment';
+import {
+  entryStatus,
+  readTextOrEmpty,
+  withRegular,
+  writePrivate,
+} from '@pawl/agent/platform/files';
+import { bootId, hasEnded } from '@pawl/agent/platform/process-identity';
+import { callTitle } from '@pawl/agent/policy/judged-call';
+import { reasonText } from '@pawl/agent/session/session';
+import { oneLine } from '@pawl/terminal/paint';
+import * as v from 'valibot';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { openStateFolder } from '../sessions/stored-sessions.js';
+import type { RunFlags } from '../settings/flags.js';
+
+const liveFolder = (): string => join(stateFolder(process.env), 'detached');
+
+/** Why the folder can't be trusted, as the end of "it can't be used, since"; null if it can. */
+const folderFault = (folder: string): string | null => {
+  const status = entryStatus(folder);
+  if (status === null || !status.isDirectory()) return 'it is not a folder';
+  if (status.uid !== (process.geteuid?.() ?? status.uid))
+    return `it belongs to another user (uid ${status.uid})`;
+  return (status.mode & 0o077) === 0 ? null : 'others may use it';
+};
+
+/**
+ * The folder of records and sockets, made if it is missing. Throws a `Stop` if anybody else could
+ * put a socket there.
+ */
+export const openLiveFolder = (): string => {
+  openStateFolder(process.env);
+  const folder = liveFolder();
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST')
+      throw new Stop(
+        exitCodes.cannotWrite,
+        'cannotWrite',
+        `The folder for detached sessions can't be made: ${error instanceof Error ? error.message : error}`,
+      );
+  }
+  const why = folderFault(folder);
+  if (why === null) return folder;
+  throw new Stop(
+    exitCodes.configuration,
+    'configuration',
+    `Pawl does not use ${folder} for detached sessions, since ${why}: somebody else could answer ` +
+      'there in your name. Move it away; Pawl makes it again.',
+  );
+};
+
+type LivePaths = Readonly<Record<'record' | 'socket' | 'token' | 'log', string>>;
+
+export const livePaths = (sessionId: string): LivePaths => {
+  const path = (end: string): string => join(liveFolder(), `${sessionId}.${end}`);
+  return { record: path('json'), socket: path('sock'), token: path('token'), log: path('log') };
+};
+
+const questionSchema = v.object({
+  batchId: v.string(),
+  callId: v.string(),
+  tool: v.string(),
+  title: v.string(),
+});
+
+const activitySchema = v.object({
+  kind: v.picklist(['starting', 'working', 'waiting', 'resting']),
+  /** What it does, in words without a time. */
+  words: v.string(),
+  sinceMs: v.number(),
+  questions: v.array(questionSchema),
+  costUsd: v.nullable(v.number()),
+  rounds: v.number(),
+});
+
+const recordSchema = v.object({
+  version: v.literal(1),
+  sessionId: v.string(),
+  workspace: v.string(),
+  /** Folder in which the process was started. */
+  cwd: v.string(),
+  title: v.string(),
+  /** As they were typed, for a process that is started again. */
+  flags: v.record(v.string(), v.union([v.string(), v.boolean()])),
+  startedAtMs: v.number(),
+  process: v.object({
+    pid: v.number(),
+    started: v.string(),
+    bootId: v.string(),
+    pids: v.string(),
+  }),
+  activity: activitySchema,
+  /** How its process ended by itself; null while it runs, and if it was killed. */
+  end: v.nullable(
+    v.object({ kind: v.picklist(['rested', 'failed']), words: v.string(), atMs: v.number() }),
+  ),
+});
+
+export type LiveRecord = v.InferOutput<typeof recordSchema>;
+type Activity = LiveRecord['activity'];
+export type LiveQuestion = v.InferOutput<typeof questionSchema>;
+
+/** The flags that a record can hold. */
+export const storableFlags = (flags: RunFlags): LiveRecord['flags'] =>
+  Object.fromEntries(
+    Object.entries(flags).filter(([, value]) => typeof value === 'string' || value === true),
+  );
+
+const WORDS_MAX = 100;
+
+/** The calls that wait for an answer. */
+export const questionsIn = (state: State): readonly LiveQuestion[] =>
+  state.name === 'ExecutingTools'
+    ? state.calls.flatMap(({ status, judged }) =>
+        status === 'awaitingApproval'
+          ? {
+              batchId: state.batchId,
+              callId: judged.callId,
+              tool: judged.tool,
+              title: oneLine(callTitle(judged, state.session.settings.workspace), WORDS_MAX),
+            }
+          : [],
+      )
+    : [];
+
+const restWords = (state: State): string => {
+  if (state.name !== 'WaitingForUserInput') return 'waits for your message';
+  const why = reasonText(state.reason);
+  if (why !== '') return oneLine(why, WORDS_MAX);
+  return state.reason.kind === 'endOfTurn' ? 'has answered' : 'waits for your message';
+};
+
+const workWords = (state: State): string => {
+  switch (state.name) {
+    case 'CallingLlm':
+      return 'model answers';
+    case 'Error':
+      return 'waits to ask the model again';
+    case 'ExecutingTools': {
+      const running = state.calls.find(({ status }) => status === 'running');
+      const { workspace } = state.session.settings;
+      return running === undefined
+        ? 'starts tools'
+        : `runs ${oneLine(callTitle(running.judged, workspace), WORDS_MAX)}`;
+    }
+    case 'PostToolsHook':
+      return 'runs hooks';
+    case 'Compacting':
+      return 'shortens the conversation';
+    case 'Rewinding':
+      return 'takes changes back';
+    default:
+      return 'works';
+  }
+};
+
+/** What a session does. `before`: the same a step earlier, which may have begun it. */
+export const describeActivity = (
+  state: State,
+  before: Activity | null,
+  nowMs: number,
+): Activity => {
+  const questions = questionsIn(state);
+  const rests = state.name === 'WaitingForUserInput' || state.name === 'Ready';
+  const kind = questions.length > 0 ? 'waiting' : rests ? 'resting' : 'working';
+  const [first] = questions;
+  const words =
+    first !== undefined
+      ? `waits for your answer: ${first.title}`
+      : rests
+        ? restWords(state)
+        : workWords(state);
+  const isSame = before !== null && before.kind === kind && before.words === words;
+  return {
+    kind,
+    words,
+    sinceMs: isSame ? before.sinceMs : nowMs,
+    questions: [...questions],
+    costUsd: knownCostUsd(state),
+    rounds: state.session.counters.request,
+  };
+};
+
+const RECORD_BYTES_MAX = 256 * 1024;
+
+const parseRecord = (text: string, sessionId: string): LiveRecord | null => {
+  try {
+    const parsed = v.safeParse(recordSchema, JSON.parse(text));
+    return parsed.success && parsed.output.sessionId === sessionId ? parsed.output : null;
+  } catch {
+    return null; // cut short by a power loss: the journal has the session
+  }
+};
+
+/** null without a readable record. */
+const readRecord = async (sessionId: string): Promise<LiveRecord | null> =>
+  parseRecord(await readTextOrEmpty(livePaths(sessionId).record, RECORD_BYTES_MAX), sessionId);
+
+/** Writes a record durably, for its beginning and its end. */
+export const storeRecord = (record: LiveRecord): Promise<void> =>
+  writePrivate(livePaths(record.sessionId).record, `${JSON.stringify(record)}\n`);
+
+/** Writes a record for readers of this moment: what a power loss takes of it, the journal has. */
+export const refreshRecord = async (record: LiveRecord): Promise<void> => {
+  const { record: path } = livePaths(record.sessionId);
+  await writeFile(`${path}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+  await rename(`${path}.new`, path);
+};
+
+/** Removes what lies in the folder about a session. `record`: also the record itself. */
+export const removeLive = async (sessionId: string, what: 'socket' | 'record'): Promise<void> => {
+  const { record, socket, token, log } = livePaths(sessionId);
+  const files = what === 'record' ? [socket, token, `${record}.new`, log, record] : [socket, token];
+  for (const file of files) await rm(file, { force: true });
+};
+
+/**
+ * How it is with a session. `died`: its process is gone and had not ended it. `elsewhere`: another
+ * process, such as a terminal, has it open. `closed`: it was ended in order since.
+ */
+export type LiveStatus =
+  | 'runs'
+  | 'starting'
+  | 'died'
+  | 'rested'
+  | 'failed'
+  | 'elsewhere'
+  | 'closed';
+
+export type LiveSession = { readonly record: LiveRecord; readonly status: LiveStatus };
+
+const TAIL_BYTES = 16 * 1024;
+
+/** Whether the journal's last lines say that the session was ended in order, or that it is gone. */
+const isClosed = async (sessionId: string): Promise<boolean> => {
+  try {
+    return await withRegular(
+      journalPath(stateFolder(process.env), sessionId),
+      async (file, { size }) => {
+        const bytes = Buffer.alloc(Math.min(size, TAIL_BYTES));
+        await file.read(bytes, 0, bytes.length, size - bytes.length);
+        const text = bytes.toString('utf8');
+        return (
+          text.lastIndexOf('"type":"ShutdownRequested"') > text.lastIndexOf('"type":"Resumed"')
+        );
+      },
+    );
+  } catch (error) {
+    return errorCode(error) === 'ENOENT'; // the session was deleted
+  }
+};
+
+const checkStatus = async (record: LiveRecord): Promise<LiveStatus> => {
+  const { sessionId, end } = record;
+  const isThisBoot = record.process.bootId === bootId();
+  if (isThisBoot && (await answers(livePaths(sessionId).socket)) === 'alive') return 'runs';
+  if (end === null && isThisBoot && !hasEnded(record.process)) return 'starting';
+  if (await isLocked(lockPath(stateFolder(process.env), sessionId))) return 'elsewhere';
+  if (end !== null) return end.kind;
+  return (await isClosed(sessionId)) ? 'closed' : 'died';
+};
+
+/** One detached session; null if there is none. */
+export const findLive = async (sessionId: string): Promise<LiveSession | null> => {
+  const record = await readRecord(sessionId);
+  return record === null ? null : { record, status: await checkStatus(record) };
+};
+
+/** All detached sessions, the last started first. Records of sessions that are over are removed. */
+export const listLive = async (): Promise<readonly LiveSession[]> => {
+  const folder = liveFolder();
+  const status = entryStatus(folder);
+  if (status === null) return [];
+  const names = readdirSync(openLiveFolder()).filter((name) => name.endsWith('.json'));
+  const found = await Promise.all(names.map((name) => findLive(name.slice(0, -'.json'.length))));
+  const all = found.filter((one) => one !== null);
+  for (const { record, status: now } of all)
+    if (now === 'closed') await removeLive(record.sessionId, 'record');
+  return all
+    .filter(({ status: now }) => now !== 'closed')
+    .sort((left, right) => right.record.startedAtMs - left.record.startedAtMs);
+};

@@ -1,0 +1,355 @@
+/**
+ * A session that runs in a process of its own, as the terminal sees it: its journal is read from
+ * disk, and then its events come over its socket. The same machine makes the steps of both.
+ */
+
+import { journalPath } from '@pawl/agent/journal/state-folder';
+import type { Action } from '@pawl/agent/machine/action';
+import type { Event } from '@pawl/agent/machine/event';
+import { step } from '@pawl/agent/machine/machine';
+import type { State } from '@pawl/agent/machine/state';
+import { attempt } from '@pawl/agent/platform/attempt';
+import type { Entry } from '@pawl/agent/ports/journal';
+import type { Model } from '@pawl/agent/ports/model';
+import type { Input, Stepped, Watcher } from '@pawl/agent/ports/session';
+import type { Job } from '@pawl/agent/ports/tool';
+import { createRedactor } from '@pawl/agent/secrets/redactor';
+import { findSecrets } from '@pawl/agent/secrets/secret-variables';
+import type { Session } from '@pawl/agent/session/create-agent';
+import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
+import { exitCodes, Stop } from '../process/exit-codes.js';
+import { collectRecentTurns, type Opened, type RecentTurns } from '../sessions/open-session.js';
+import { openAllPrompts } from '../sessions/server-prompts.js';
+import { foldStored, openStateFolder, storedBlobs } from '../sessions/stored-sessions.js';
+import { keysIn, withConfig } from '../settings/configuration.js';
+import type { Warn } from '../settings/connect-model.js';
+import type { RunFlags } from '../settings/flags.js';
+import { LiveClient, NotReached, Refused, type StreamEvent } from './live-client.js';
+
+/** What a terminal uses of a session. */
+export type FaceSession = Pick<
+  Session,
+  | 'id'
+  | 'tornTail'
+  | 'send'
+  | 'state'
+  | 'keepPicture'
+  | 'redact'
+  | 'timeline'
+  | 'planRewind'
+  | 'rewind'
+  | 'redo'
+  | 'undoCompaction'
+  | 'whileUserRuns'
+  | 'ended'
+  | 'close'
+> & {
+  /** `facts`: for words about it. */
+  useModel(id: string): Promise<Pick<Model, 'id' | 'facts'>>;
+  model(): Promise<Pick<Model, 'id' | 'facts'>>;
+  jobs(): readonly Job[] | Promise<readonly Job[]>;
+};
+
+type Pending = { readonly event: Event; readonly seq: number };
+
+/**
+ * The steps of a session from its entries and from what is not journaled yet.
+ *
+ * 1. Each step comes once and in order, as in the process of the session, whatever the stream left
+ *    out.
+ * 2. Text that was streamed is not repeated when its entry comes.
+ */
+export class RemoteSteps {
+  readonly #watcher: Watcher;
+  #state: State;
+  #seq: number;
+  /** Text of the running reply that came without an entry. */
+  #shown = '';
+  /** Text that belongs after an entry that has not come yet. */
+  #ahead: Pending | null = null;
+
+  constructor(state: State, seq: number, watcher: Watcher) {
+    this.#state = state;
+    this.#seq = seq;
+    this.#watcher = watcher;
+  }
+
+  get state(): State {
+    return this.#state;
+  }
+
+  get seq(): number {
+    return this.#seq;
+  }
+
+  entry({ seq, event }: Entry): void {
+    if (seq <= this.#seq) return;
+    this.#seq = seq;
+    const shown = this.#shown;
+    this.#shown = '';
+    if (event.type === 'TextDelta' && shown !== '' && event.text.startsWith(shown))
+      this.#addRest(event, shown);
+    else this.#step(seq, event);
+    this.#shown = '';
+    const ahead = this.#ahead;
+    if (ahead !== null && ahead.seq <= seq) {
+      this.#ahead = null;
+      this.pending(ahead);
+    }
+  }
+
+  /** A piece of a reply or of an output. */
+  delta(event: Event): void {
+    const before = this.#state;
+    this.#step(null, event);
+    if (event.type === 'TextDelta' && this.#state !== before) this.#shown += event.text;
+  }
+
+  /** All text of the running reply that has no entry yet. */
+  pending(pending: Pending): void {
+    if (pending.seq > this.#seq) this.#ahead = pending;
+    else if (pending.seq === this.#seq && pending.event.type === 'TextDelta')
+      this.#addRest(pending.event, this.#shown);
+  }
+
+  #addRest(event: Extract<Event, { readonly type: 'TextDelta' }>, shown: string): void {
+    const text = event.text.slice(shown.length);
+    if (text !== '' && event.text.startsWith(shown)) this.delta({ ...event, text });
+  }
+
+  #step(seq: number | null, event: Event): void {
+    const stepped: Stepped = { seq, event, ...step(this.#state, event) };
+    this.#state = stepped.state;
+    this.#watcher(stepped);
+  }
+}
+
+/** The questions that wait, from the steps that asked them. */
+const collectQuestions = () => {
+  const asked = new Map<string, Extract<Action, { readonly type: 'RequestApproval' }>>();
+  return {
+    see({ actions, state }: Stepped): void {
+      if (state.name !== 'ExecutingTools') asked.clear();
+      for (const action of actions)
+        if (action.type === 'RequestApproval') asked.set(action.call.callId, action);
+    },
+    waiting: (state: State) =>
+      state.name === 'ExecutingTools'
+        ? state.calls.flatMap(({ status, judged }) =>
+            status === 'awaitingApproval' ? (asked.get(judged.callId) ?? []) : [],
+          )
+        : [],
+  };
+};
+
+/** A reader that fell behind, or a process that ends, ends the stream; then it is asked again. */
+const AGAIN_MS = 200;
+const TRIES_MAX = 25;
+
+const died = (sessionId: string): Stop =>
+  new Stop(
+    exitCodes.unavailable,
+    'died',
+    `The process of ${sessionId} ended. All that was acknowledged is in its journal. pawl attach ` +
+      `${sessionId} brings it back.`,
+  );
+
+type EndReason = 'closed' | 'failed';
+
+/** Follows the stream to the end of the session. Rejects if its process is gone without one. */
+export const followStream = async (
+  client: LiveClient,
+  steps: RemoteSteps,
+  signal: AbortSignal,
+): Promise<EndReason | null> => {
+  let tries = 0;
+  let end: unknown = null;
+  const see = ({ name, content }: StreamEvent): void => {
+    tries = 0;
+    // The process of the session has written and checked it: its owner alone listens there.
+    if (name === 'entry')
+      steps.entry(content as Entry); // checked there
+    else if (name === 'delta')
+      steps.delta(content as Event); // checked there
+    else if (name === 'pending')
+      steps.pending(content as Pending); // checked there
+    else if (name === 'end') end = Reflect.get(content as object, 'reason');
+  };
+  while (!signal.aborted) {
+    const read = await attempt(() => client.events(steps.seq, see, signal));
+    if (signal.aborted) return null;
+    if (end === 'closed' || end === 'failed') return end;
+    tries += 1;
+    // refused: an entry is on disk a moment before its process says so
+    const isLasting = read.kind === 'fault' && !(read.fault instanceof Refused);
+    if (isLasting || tries > TRIES_MAX) throw died(client.sessionId);
+    end = null;
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  }
+  return null;
+};
+
+/** What a terminal can ask of the process beside inputs. See `ownRequest` in own-requests.ts. */
+type Ask = (what: string, body?: object) => Promise<unknown>;
+
+const jobsFrom = (answer: unknown, ask: Ask): readonly Job[] => {
+  type Listed = {
+    readonly jobId: string;
+    readonly command: string;
+    status: string;
+    output: string;
+  };
+  // written by the process of the session
+  const { jobs } = answer as { readonly jobs: readonly Listed[] };
+  return jobs.map((job) => ({
+    jobId: job.jobId,
+    command: job.command,
+    status: () => job.status,
+    output: () => job.output,
+    kill: async () => {
+      await ask('killJob', { jobId: job.jobId });
+      const now = jobsFrom(await ask('jobs'), ask).find(({ jobId }) => jobId === job.jobId);
+      job.status = now?.status() ?? 'gone';
+    },
+  }));
+};
+
+type FaceParts = {
+  readonly client: LiveClient;
+  readonly steps: RemoteSteps;
+  readonly ended: Promise<void>;
+  readonly ownTexts: ReturnType<typeof createOwnTexts>;
+  redact(text: string): string;
+  leave(): void;
+};
+
+/** Tells the messages of this window from those of others, by their texts. */
+const createOwnTexts = () => {
+  const sent: string[] = [];
+  return {
+    add: (text: string): void => void sent.push(text),
+    isFromElsewhere({ event }: Stepped): boolean {
+      if (event.type !== 'UserInput') return false;
+      const at = sent.indexOf(event.text);
+      if (at >= 0) sent.splice(at, 1);
+      return at < 0;
+    },
+  };
+};
+
+const createFace = ({ client, steps, ended, redact, leave, ownTexts }: FaceParts): FaceSession => {
+  const ask: Ask = (what, body = {}) => client.ask('POST', '/own', { what, ...body });
+  // The answers are those of the same methods in the process of the session.
+  const askFor = async <T>(what: string, body?: object): Promise<T> =>
+    ((await ask(what, body)) as { readonly result: T }).result;
+  return {
+    id: client.sessionId,
+    tornTail: null,
+    ended,
+    redact,
+    send(input: Input) {
+      if (input.type === 'UserInput') ownTexts.add(input.text);
+      return client.send(input);
+    },
+    state: async () => steps.state,
+    useModel: (id) => askFor<Pick<Model, 'id' | 'facts'>>('useModel', { id }),
+    model: () => askFor<Pick<Model, 'id' | 'facts'>>('model'),
+    jobs: async () => jobsFrom(await ask('jobs'), ask),
+    timeline: () => askFor<readonly RewindPoint[]>('timeline'),
+    planRewind: (request: RewindRequest) => askFor<RewindReport>('planRewind', { request }),
+    rewind: (request: RewindRequest) => askFor<RewindReport>('rewind', { request }),
+    redo: () => askFor<RewindReport>('redo'),
+    undoCompaction: () => askFor<RewindReport>('undoCompaction'),
+    async whileUserRuns(command) {
+      await ask('userBegins');
+      try {
+        return await command();
+      } finally {
+        await ask('userEnds');
+      }
+    },
+    async keepPicture(bytes) {
+      const picture = await import('@pawl/agent/tools/picture');
+      const kept = await picture.keepPicture(Buffer.from(bytes), storedBlobs());
+      if (kept.kind === 'stored') return kept.image;
+      const why = kept.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : kept.why;
+      throw new Error(`the picture can't be shown to a model: ${why}`);
+    },
+    /** The session goes on without this terminal. */
+    close: async () => leave(),
+  };
+};
+
+/** A session in a terminal: open in its process, or in one of its own. */
+export type FaceOpened = Omit<Opened, 'session' | 'runtime'> & {
+  readonly session: FaceSession;
+  /** null: the session is open in this process, and ends with it. */
+  readonly remote: {
+    /** Questions that were asked before. */
+    readonly questions: readonly Extract<Action, { readonly type: 'RequestApproval' }>[];
+    /** Whether a step is a message that another window has sent. */
+    isFromElsewhere(stepped: Stepped): boolean;
+  } | null;
+};
+
+const openClient = (sessionId: string): LiveClient => {
+  try {
+    return new LiveClient(sessionId);
+  } catch (error) {
+    throw error instanceof NotReached ? died(sessionId) : error;
+  }
+};
+
+/** Joins a session that runs. Throws a `Stop` if its process can't be reached. */
+export const openRemote = async (
+  sessionId: string,
+  flags: RunFlags,
+  { watcher, warn }: { readonly watcher: Watcher; readonly warn: Warn },
+): Promise<FaceOpened> => {
+  const client = openClient(sessionId);
+  await client.describe();
+  const [recent, questions] = [collectRecentTurns(), collectQuestions()];
+  const { seq, state } = await foldStored(sessionId, undefined, (stepped) => {
+    recent.see(stepped);
+    questions.see(stepped);
+  });
+  const { settings } = state.session;
+  const { workspace } = settings;
+  const configured = await withConfig(flags, workspace, {
+    command: 'run',
+    resumed: true,
+    warn: () => undefined, // the process of the session has warned
+  });
+  const prompts = await openAllPrompts(
+    { workspace, flags: configured, isResumed: true, warn },
+    null,
+  );
+  const steps = new RemoteSteps(state, seq, watcher);
+  const leaving = new AbortController();
+  const ended = followStream(client, steps, leaving.signal).then((end) => {
+    if (end === 'failed') throw died(sessionId);
+  });
+  ended.catch(() => undefined); // the terminal awaits it when it is drawn
+  const redactor = createRedactor(findSecrets(process.env, keysIn(configured.variables ?? {})));
+  const ownTexts = createOwnTexts();
+  return {
+    session: createFace({
+      client,
+      ownTexts,
+      steps,
+      ended,
+      redact: (text) => redactor.clean(text),
+      leave: () => leaving.abort(),
+    }),
+    settings,
+    notifies: configured.notifications !== 'off',
+    journal: journalPath(openStateFolder(process.env), sessionId),
+    prompts,
+    servers: null,
+    resumed: { recent: recent.past() satisfies RecentTurns | null },
+    remote: {
+      questions: questions.waiting(state),
+      isFromElsewhere: ownTexts.isFromElsewhere,
+    },
+  };
+};

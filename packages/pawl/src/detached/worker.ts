@@ -1,0 +1,405 @@
+/**
+ * The process of a detached session: opens it, listens on its socket, and follows it to its end.
+ *
+ * 1. Whoever holds the session's lock, and nobody else, writes its record and owns its socket.
+ * 2. The launcher is told the id when the input is in the journal. It may be gone by then.
+ * 3. A signal ends the process as a crash would: the session goes on when it is started again. Only
+ *    `pawl stop` ends it in order.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { chmodSync, closeSync, existsSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { socketAddress } from '@pawl/agent/journal/lock';
+import { conversationLength } from '@pawl/agent/machine/conversation';
+import type { State } from '@pawl/agent/machine/state';
+import { attempt } from '@pawl/agent/platform/attempt';
+import { systemClock } from '@pawl/agent/platform/clock';
+import { identifyProcess } from '@pawl/agent/platform/process-identity';
+import type { Stepped } from '@pawl/agent/ports/session';
+import { ApiFault } from '@pawl/serve/api-fault';
+import { keyOfToken, type ServeKey } from '@pawl/serve/keys';
+import { type ServingNode, startNode } from '@pawl/serve/node';
+import type { NodeRuntime, NodeSessionRecord, RecordStore } from '@pawl/serve/node-runtime';
+import { harmless, warningText } from '@pawl/terminal/paint';
+import { safe } from '@pawl/terminal/safe-text';
+import { writeError } from '@pawl/terminal/write';
+import * as v from 'valibot';
+import { inputFrom } from '../headless/headless.js';
+import { type ExitCode, errorEnding, exitCodes, Stop } from '../process/exit-codes.js';
+import { createEventBuffer } from '../sessions/event-buffer.js';
+import { type Opened, openFromFlags } from '../sessions/open-session.js';
+import { withConfig } from '../settings/configuration.js';
+import type { RunFlags } from '../settings/flags.js';
+import {
+  describeActivity,
+  type LiveRecord,
+  livePaths,
+  openLiveFolder,
+  questionsIn,
+  refreshRecord,
+  removeLive,
+  storableFlags,
+  storeRecord,
+} from './live-records.js';
+import { createOwnRequests } from './own-requests.js';
+
+/** What the launcher asks for, as JSON on stdin. */
+export const workRequestSchema = v.object({
+  flags: v.record(v.string(), v.union([v.string(), v.boolean()])),
+  /** null: the session goes on as it is. */
+  prompt: v.nullable(v.object({ text: v.string(), typed: v.string() })),
+  /** The session to resume; null for a new one. */
+  resume: v.nullable(v.string()),
+  /** Where stderr goes until the id is known. */
+  log: v.string(),
+});
+export type WorkRequest = v.InferOutput<typeof workRequestSchema>;
+
+/** What the launcher is told, as one line of JSON on descriptor 3. */
+export const workReportSchema = v.variant('kind', [
+  v.object({ kind: v.literal('started'), sessionId: v.string(), workspace: v.string() }),
+  v.object({
+    kind: v.literal('failed'),
+    exit: v.number(),
+    reason: v.string(),
+    message: v.string(),
+  }),
+]);
+type WorkReport = v.InferOutput<typeof workReportSchema>;
+
+const REPORT = 3;
+
+const report = (message: WorkReport): void => {
+  try {
+    writeSync(REPORT, `${JSON.stringify(message)}\n`);
+    closeSync(REPORT);
+  } catch {
+    // the launcher was killed: pawl sessions --live tells what became of its session
+  }
+};
+
+const readRequest = async (): Promise<WorkRequest> => {
+  let text = '';
+  for await (const piece of process.stdin.setEncoding('utf8')) text += piece;
+  return v.parse(workRequestSchema, JSON.parse(text));
+};
+
+const warn = (text: string): void => writeError(safe`${warningText(text)}\n`);
+
+/** A record is written at most this often while the session works. */
+const REFRESH_MS = 200;
+
+/** Keeps the record of the session up to date. */
+class RecordKeeper {
+  #record: LiveRecord;
+  #isWritten = true;
+  #timer: NodeJS.Timeout | null = null;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(record: LiveRecord) {
+    this.#record = record;
+  }
+
+  see(state: State): void {
+    const { activity } = this.#record;
+    const now = describeActivity(state, activity, systemClock.now());
+    if (JSON.stringify(now) === JSON.stringify(activity)) return;
+    this.#record = { ...this.#record, activity: now };
+    this.#isWritten = false;
+    this.#timer ??= setTimeout(() => this.#refresh(), REFRESH_MS);
+  }
+
+  #refresh(): void {
+    this.#timer = null;
+    if (this.#isWritten) return;
+    this.#isWritten = true;
+    const record = this.#record;
+    // only the list of sessions is behind until the next change
+    this.#writing = this.#writing.then(() => refreshRecord(record)).catch(() => undefined);
+  }
+
+  /** Durable; the last word about the session. */
+  async end(end: LiveRecord['end']): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#writing;
+    this.#record = { ...this.#record, end };
+    await storeRecord(this.#record);
+  }
+}
+
+/** The one record of the node: its session belongs to the user. */
+const oneRecord = (sessionId: string, workspace: string): RecordStore => {
+  let record: NodeSessionRecord = {
+    version: 1,
+    sessionId,
+    key: OWNER,
+    workspace: { kind: 'folder', path: workspace },
+    isOpen: true,
+    notice: '',
+  };
+  return {
+    get: async (id) => (id === sessionId ? record : undefined),
+    all: async () => [record],
+    put: async (changed) => {
+      record = changed;
+    },
+  };
+};
+
+const OWNER = 'owner';
+
+const ownerKey = (token: string): ServeKey => {
+  const read = keyOfToken(token);
+  const [key] = read.kind === 'ok' ? read.keys : [];
+  if (key === undefined) throw new Error('the token of the session is no token');
+  const limits = { ...key.limits, requestsPerMinute: 1_000_000, streams: 1_000 };
+  return { ...key, name: OWNER, limits, isOwner: 'yes' };
+};
+
+const ANSWERED =
+  'The question was answered before, or is not asked any more: this answer changed nothing.';
+
+/** The session as the node sees it. An answer that comes too late is refused. */
+const ownRuntime = ({ session, runtime, settings }: Opened): NodeRuntime => {
+  const own = createOwnRequests(session);
+  let late = new Set<number>();
+  runtime.watch(session.id, ({ seq, event, diagnostics }) => {
+    if (seq !== null && event.type === 'ApprovalAnswered' && diagnostics.length > 0)
+      late = new Set([...[...late].slice(-100), seq]);
+  });
+  return {
+    endsWithNode: false,
+    records: oneRecord(session.id, settings.workspace),
+    create: () => {
+      throw new ApiFault('notAllowed', 'This process runs one session only: pawl -p --detach.');
+    },
+    open: async () => undefined, // it is open as long as the process runs
+    send: async (sessionId, input) => {
+      const sent = await runtime.send(sessionId, input);
+      if (late.has(sent.seq)) throw new ApiFault('conflict', ANSWERED);
+      return sent;
+    },
+    read: (sessionId, from) => runtime.read(sessionId, from),
+    watch: (sessionId, watcher) => runtime.watch(sessionId, watcher),
+    state: (sessionId) => runtime.state(sessionId),
+    fork: (sessionId, seq) => runtime.fork(sessionId, seq),
+    list: () => runtime.list(),
+    own: (_sessionId, body) => own(body),
+    close: (sessionId) => runtime.close(sessionId),
+  };
+};
+
+/** Listens on the session's socket. The session's lock is held: an older socket is a dead one. */
+const listen = async (opened: Opened): Promise<ServingNode> => {
+  const { session } = opened;
+  openLiveFolder();
+  const { socket, token: tokenFile } = livePaths(session.id);
+  const token = randomBytes(24).toString('base64url');
+  const { writePrivate } = await import('@pawl/agent/platform/files');
+  await writePrivate(tokenFile, `${token}\n`);
+  rmSync(socket, { force: true });
+  const address = socketAddress(socket);
+  const node = await startNode({
+    runtime: ownRuntime(opened),
+    keys: [ownerKey(token)],
+    host: '127.0.0.1',
+    port: 0,
+    socketPath: address.path,
+    attended: session.id,
+    names: ['localhost'],
+    recordsFolder: '',
+    workspaces: {
+      folders: [opened.settings.workspace],
+      repositories: new Map(),
+      dataFolder: '',
+      environment: process.env,
+      signal: new AbortController().signal,
+    },
+    report: (fault) => warn(fault.message),
+  });
+  chmodSync(socket, 0o600);
+  return node;
+};
+
+const newRecord = (
+  { flags }: WorkRequest,
+  { session, settings }: Opened,
+  title: string,
+  state: State,
+): LiveRecord => ({
+  version: 1,
+  sessionId: session.id,
+  workspace: settings.workspace,
+  cwd: process.cwd(),
+  title,
+  flags: storableFlags(flags),
+  startedAtMs: systemClock.now(),
+  process: identifyProcess(),
+  activity: {
+    ...describeActivity(state, null, systemClock.now()),
+    kind: 'starting',
+    words: 'starts',
+  },
+  end: null,
+});
+
+/** Calls `end` when the session has rested, unread, for a time. */
+const watchRest = (
+  opened: Opened,
+  node: ServingNode,
+  restMs: number,
+): { see(state: State): void; stop(): void; readonly isOver: () => boolean } => {
+  let timer: NodeJS.Timeout | null = null;
+  let isOver = false;
+  const stop = (): void => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+  };
+  const arm = (): void => {
+    stop();
+    timer = setTimeout(() => {
+      if (node.readers() > 0 || opened.session.jobs().length > 0) return arm();
+      isOver = true;
+      opened.session.close().catch(() => undefined); // `ended` rejects with the same fault
+    }, restMs).unref();
+  };
+  return {
+    see: ({ name }) => (name === 'WaitingForUserInput' ? arm() : stop()),
+    stop,
+    isOver: () => isOver,
+  };
+};
+
+const MINUTE_MS = 60_000;
+
+/** The user's time limit for answers in milliseconds; null: a question waits for ever. */
+const readAnswerLimit = async (flags: RunFlags, workspace: string): Promise<number | null> => {
+  const { answerMinutes } = await withConfig(flags, workspace, {
+    command: 'run',
+    resumed: true,
+    warn: () => undefined, // opening the session has warned
+  });
+  return answerMinutes === undefined ? null : Number(answerMinutes) * MINUTE_MS;
+};
+
+/** Refuses calls that nobody has answered in time. */
+const limitAnswers = ({ session }: Opened, limitMs: number | null) => {
+  const timers = new Map<string, NodeJS.Timeout>();
+  const refuse = (batchId: string, callId: string): void => {
+    const reason = `nobody answered within ${(limitMs ?? 0) / MINUTE_MS} minutes`;
+    const answer = { kind: 'deny', reason } as const;
+    session
+      .send({ type: 'ApprovalAnswered', batchId, callId, answer, scope: 'once' })
+      .catch(() => undefined); // the session has ended, and with it the question
+  };
+  return (state: State): void => {
+    if (limitMs === null) return;
+    const waiting = questionsIn(state);
+    for (const [key, timer] of timers) {
+      if (waiting.some(({ batchId, callId }) => `${batchId} ${callId}` === key)) continue;
+      clearTimeout(timer);
+      timers.delete(key);
+    }
+    for (const { batchId, callId } of waiting)
+      if (!timers.has(`${batchId} ${callId}`))
+        timers.set(
+          `${batchId} ${callId}`,
+          setTimeout(() => refuse(batchId, callId), limitMs),
+        );
+  };
+};
+
+/** A session that has answered, and that nobody looks at, costs memory: attach opens it again. */
+const REST_MS = 10 * 60_000;
+
+/** Whether nothing was ever typed into the session. */
+const isUntouched = ({ session: { conversation, queue } }: State): boolean =>
+  conversationLength(conversation) + queue.length === 0;
+
+type Steps = ReturnType<typeof createEventBuffer<Stepped>>;
+
+/** Starts all of it, and the turn. Whatever fails before leaves nothing behind. */
+const begin = async (request: WorkRequest, opened: Opened) => {
+  const { session } = opened;
+  const { prompt, log } = request;
+  const state = await session.state();
+  if (request.resume !== null && prompt === null && isUntouched(state))
+    throw new Stop(exitCodes.badInput, 'empty', `Nothing was ever asked in ${session.id}.`);
+  const record = newRecord(request, opened, prompt?.typed.slice(0, 200) ?? '', state);
+  await storeRecord(record);
+  const node = await listen(opened);
+  if (existsSync(log)) renameSync(log, livePaths(session.id).log);
+  if (state.name === 'Ready') await session.send({ type: 'Start' });
+  if (prompt !== null) await session.send(await inputFrom(opened, prompt, null));
+  return { node, keeper: new RecordKeeper(record) };
+};
+
+const follow = async (
+  opened: Opened,
+  limitMs: number | null,
+  { node, keeper }: Awaited<ReturnType<typeof begin>>,
+  steps: Steps,
+): Promise<ExitCode> => {
+  const { session } = opened;
+  const rest = watchRest(opened, node, REST_MS);
+  const refuseLate = limitAnswers(opened, limitMs);
+  const see = (state: State): void => {
+    keeper.see(state);
+    rest.see(state);
+    refuseLate(state);
+  };
+  see(await session.state());
+  steps.subscribe(({ seq, state }) => {
+    if (seq !== null) see(state);
+  });
+  const ended = await attempt(() => session.ended);
+  rest.stop();
+  const atMs = systemClock.now();
+  if (ended.kind === 'fault') {
+    const { message, exit } = errorEnding(ended.fault);
+    writeError(safe`pawl: ${harmless(message)}\n`);
+    // on a full disk the record stays as it was: then the session counts as one that died
+    await attempt(() => keeper.end({ kind: 'failed', words: message, atMs }));
+    await node.drain(0);
+    return exit;
+  }
+  await keeper.end(rest.isOver() ? { kind: 'rested', words: '', atMs } : null);
+  await node.drain(0);
+  await removeLive(session.id, rest.isOver() ? 'socket' : 'record');
+  return exitCodes.done;
+};
+
+/** Runs the session that stdin asks for. Returns the exit code, which nobody reads. */
+export const runWorker = async (): Promise<number> => {
+  try {
+    const request = await readRequest();
+    const steps = createEventBuffer<Stepped>();
+    const { resume } = request;
+    openLiveFolder();
+    // They were flags when they were typed.
+    const flags = request.flags as RunFlags;
+    const opened = await openFromFlags(flags, 'detached', {
+      watcher: steps.push,
+      warn,
+      ...(resume === null ? {} : { resume }),
+    });
+    const { workspace } = opened.settings;
+    const begun = await attempt(async () => {
+      const limitMs = await readAnswerLimit(flags, workspace);
+      return { ...(await begin(request, opened)), limitMs };
+    });
+    if (begun.kind === 'fault') {
+      // the first failure is the one to report
+      await attempt(() => opened.session.close());
+      await attempt(() => removeLive(opened.session.id, 'record'));
+      throw begun.fault;
+    }
+    const { id: sessionId } = opened.session;
+    report({ kind: 'started', sessionId, workspace });
+    return await follow(opened, begun.value.limitMs, begun.value, steps);
+  } catch (error) {
+    const { exit, reason, message } = errorEnding(error);
+    report({ kind: 'failed', exit, reason, message });
+    return exit;
+  }
+};

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { Replies } from '../../../../test/servers/anthropic.js';
+import { atEnd } from '../../../../test/temporary-folder.js';
+import type { LiveQuestion } from '../../src/detached/live-records.js';
+import { expectCode, makeServed, type Place, runPawl } from './pawl.js';
+
+/** Detached sessions in tests: they are started, listed, waited for, and gone after the test. */
+
+export type LiveRow = {
+  readonly sessionId: string;
+  readonly status: string;
+  readonly state: string;
+  readonly questions: readonly LiveQuestion[];
+  readonly workspace: string;
+};
+
+export const listLive = async (place: Place): Promise<readonly LiveRow[]> => {
+  const ended = await runPawl(place, ['sessions', '--live', '--json']);
+  expectCode(ended, 0);
+  return ended.stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+};
+
+const LIMIT_MS = 90_000;
+
+/** Lists until the rows fit. */
+export const untilListed = async <T>(
+  place: Place,
+  what: string | RegExp,
+  find: (rows: readonly LiveRow[]) => T | undefined | false,
+): Promise<T> => {
+  const endsAt = Date.now() + LIMIT_MS;
+  for (;;) {
+    const rows = await listLive(place);
+    const found = find(rows);
+    if (found !== undefined && found !== false) return found;
+    assert.ok(Date.now() < endsAt, `${what} is not in ${JSON.stringify(rows)}`);
+  }
+};
+
+/** Waits until a session is in a state, as `status: words`. */
+export const untilState = (place: Place, id: string, wanted: RegExp): Promise<LiveRow> =>
+  untilListed(place, wanted, (rows) =>
+    rows.find((row) => row.sessionId === id && wanted.test(`${row.status}: ${row.state}`)),
+  );
+
+export const liveFile = (place: Place, id: string, end: string): string =>
+  join(place.state, 'pawl', 'detached', `${id}.${end}`);
+
+/** Kills the process of a session; does nothing if it has none. */
+export const killSession = (place: Place, id: string): void => {
+  try {
+    const record = JSON.parse(readFileSync(liveFile(place, id, 'json'), 'utf8'));
+    process.kill(record.process.pid, 'SIGKILL');
+  } catch {
+    // its record is gone, or its process has ended
+  }
+};
+
+/** Starts a session. Its process is gone after the test. */
+export const detach = async (
+  context: TestContext,
+  place: Place,
+  words: readonly string[],
+): Promise<string> => {
+  const ended = await runPawl(place, ['-p', ...words, '--detach']);
+  expectCode(ended, 0);
+  const id = ended.stdout.trim();
+  assert.match(id, /^\d{8}-\d{6}-\w+$/);
+  atEnd(context, () => killSession(place, id));
+  return id;
+};
+
+/** A place with a provider, where each command needs an answer. */
+export const makeAsking = (context: TestContext, replies: Replies) =>
+  makeServed(context, replies, { PAWL_SANDBOX: 'off', PAWL_PRESET: 'careful' });

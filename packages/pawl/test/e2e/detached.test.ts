@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { atEnd } from '../../../../test/temporary-folder.js';
+import { LiveClient, Refused } from '../../src/detached/live-client.js';
+import type { LiveQuestion } from '../../src/detached/live-records.js';
+import {
+  detach,
+  killSession,
+  listLive,
+  liveFile,
+  makeAsking,
+  untilListed,
+  untilState,
+} from './detached-stage.js';
+import { expectCode, type Place, runPawl, sessionOf, start, startPawl, until } from './pawl.js';
+import { openWindow } from './window.js';
+import { call, done, message, text } from './wire-words.js';
+
+/** Sessions in processes of their own: started, listed, looked at, answered, ended, brought back. */
+
+const asks = message(call('c1', 'bash', { command: 'echo published >> out.txt' }));
+const published = (place: Place): string => readFileSync(join(place.workspace, 'out.txt'), 'utf8');
+
+test('a detached session waits for an answer, which lands once, goes on, and is ended in order', async (context) => {
+  const place = await makeAsking(context, [asks, done]);
+  const id = await detach(context, place, ['publish it']);
+  assert.equal(id, sessionOf(place));
+  const row = await untilState(place, id, /runs: waits for your answer: echo published/);
+  assert.equal(row.questions.length, 1);
+  expectCode(await runPawl(place, ['answer', id, 'c9', 'yes']), 65);
+  expectCode(await runPawl(place, ['answer', id, 'yes']), 0);
+  await untilState(place, id, /runs: has answered/);
+  assert.equal(published(place), 'published\n');
+  expectCode(await runPawl(place, ['answer', id, 'yes']), 65);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+  assert.deepEqual(await listLive(place), []);
+  assert.match((await runPawl(place, ['show', id])).stdout, /publish it/);
+});
+
+test('a terminal shows a session of another process, answers, types, leaves it running, and comes back', async (context) => {
+  const place = await makeAsking(context, [
+    asks,
+    message(text('It is published.')),
+    message(text('The second answer.')),
+  ]);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  const [first, second] = [0, 1].map(() => openWindow(context, place, { words: ['attach', id] }));
+  assert.ok(first !== undefined && second !== undefined);
+  for (const window of [first, second]) {
+    await window.sees('publish it');
+    await window.sees(/echo published/);
+    await window.sees(/yes, once/i);
+  }
+  await first.sees(/y a s n · Escape/); // it takes keys
+  first.press('y');
+  for (const window of [first, second]) await window.sees('It is published.');
+  assert.equal(published(place), 'published\n');
+  second.press('and now?\r');
+  for (const window of [first, second]) {
+    await window.sees('and now?');
+    await window.sees('The second answer.');
+  }
+  first.press('/quit\r');
+  assert.equal(await first.ended, 0);
+  await first.sees(/goes on without this window/);
+  process.kill(second.pid, 'SIGKILL');
+  await untilState(place, id, /runs: has answered/);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
+test('a session whose process was killed is told, and brought back by resume and by attach, also after a restart', async (context) => {
+  const place = await makeAsking(context, [asks, done]);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  killSession(place, id);
+  await untilState(place, id, /died: died .*pawl attach brings it back/);
+  expectCode(await runPawl(place, ['answer', id, 'yes']), 65);
+  const all = await runPawl(place, ['resume', '--all']);
+  expectCode(all, 0);
+  assert.equal(all.stdout, `${id}\n`);
+  await untilState(place, id, /runs: waits for your answer/);
+  // another boot: the same process number may belong to anybody
+  killSession(place, id);
+  const file = liveFile(place, id, 'json');
+  const record = JSON.parse(readFileSync(file, 'utf8'));
+  record.process = { ...record.process, pid: process.pid, bootId: 'an-earlier-boot' };
+  writeFileSync(file, JSON.stringify(record));
+  await untilState(place, id, /died: died/);
+  const window = openWindow(context, place, { words: ['attach'] });
+  await window.sees(/yes, once/i);
+  expectCode(await runPawl(place, ['answer', id, 'no', 'not', 'today']), 0);
+  await window.sees('Done.');
+  assert.ok(!existsSync(join(place.workspace, 'out.txt')));
+  expectCode(await runPawl(place, ['stop', id]), 0);
+  assert.equal(await window.ended, 0);
+});
+
+test('a second session in a folder gets a worktree, unless it is told otherwise', async (context) => {
+  const place = await makeAsking(context, [asks, asks, asks]);
+  const git = (...words: readonly string[]) =>
+    start(place, 'git', ['-c', 'user.name=T', '-c', 'user.email=t@t', ...words]).ended;
+  await git('init', '--quiet');
+  await git('commit', '--quiet', '--allow-empty', '-m', 'first');
+  const first = await detach(context, place, ['one']);
+  const second = await detach(context, place, ['two']);
+  const third = await detach(context, place, ['three', '--same-folder']);
+  const rows = await listLive(place);
+  const folderOf = (id: string) => rows.find(({ sessionId }) => sessionId === id)?.workspace ?? '';
+  assert.equal(folderOf(first), place.workspace);
+  assert.equal(folderOf(third), place.workspace);
+  assert.match(folderOf(second), /\/worktrees\/work-\w+$/);
+  assert.ok(existsSync(join(folderOf(second), '.git')));
+});
+
+test('nobody else can put a folder, a socket or a token in the place of ours', async (context) => {
+  const place = await makeAsking(context, [asks, asks]);
+  const folder = join(place.state, 'pawl', 'detached');
+  mkdirSync(join(place.state, 'pawl'), { mode: 0o700 });
+  mkdirSync(join(place.folder, 'elsewhere'), { mode: 0o700 });
+  symlinkSync(join(place.folder, 'elsewhere'), folder);
+  const refused = await runPawl(place, ['-p', 'publish it', '--detach']);
+  expectCode(refused, 78);
+  assert.match(refused.stderr, /not a folder/);
+  assert.deepEqual(readdirSync(join(place.folder, 'elsewhere')), []);
+  rmSync(folder);
+  mkdirSync(folder, { mode: 0o777 });
+  // a folder that others may use
+  chmodSync(folder, 0o770);
+  expectCode(await runPawl(place, ['-p', 'publish it', '--detach']), 78);
+  rmSync(folder, { recursive: true });
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  writeFileSync(liveFile(place, id, 'token'), 'guessed-guessed-guessed');
+  const wrong = await runPawl(place, ['answer', id, 'yes']);
+  assert.notEqual(wrong.code, 0);
+  assert.match(wrong.stderr, /token is missing or wrong/);
+});
+
+test('a launcher that is killed leaves a whole session or none, and two starts of one session are one', async (context) => {
+  const place = await makeAsking(
+    context,
+    Array.from({ length: 40 }, () => asks),
+  );
+  const launchers = Array.from({ length: 6 }, () =>
+    startPawl(place, ['-p', 'publish it', '--detach', '--same-folder']),
+  );
+  for (const [index, { child }] of launchers.entries())
+    setTimeout(() => child.kill('SIGKILL'), 150 + index * 150);
+  await Promise.all(launchers.map(({ ended }) => ended));
+  // each process that was started comes to its question, or was never told what to do
+  const rows = await untilListed(
+    place,
+    'no session that starts',
+    (all) => all.every(({ state }) => /waits for your answer/.test(state)) && all,
+  );
+  for (const { sessionId } of rows) atEnd(context, () => killSession(place, sessionId));
+  const id = rows[0]?.sessionId ?? (await detach(context, place, ['publish it', '--same-folder']));
+  await untilState(place, id, /waits for your answer/);
+  killSession(place, id);
+  await untilState(place, id, /died/);
+  const starts = [0, 1].map(() => runPawl(place, ['resume', id]));
+  const codes = (await Promise.all(starts)).map(({ code }) => code);
+  assert.ok(codes.includes(0), String(codes));
+  await untilState(place, id, /runs: waits for your answer/);
+  atEnd(context, () => killSession(place, id));
+  await until(
+    'no log of a start is left',
+    () =>
+      readdirSync(join(place.state, 'pawl', 'detached')).every(
+        (name) => !name.startsWith('start-'),
+      ) || undefined,
+  );
+});
+
+test('of two answers to one question from two faces exactly one lands, a hundred times', async (context) => {
+  const count = 100;
+  const calls = Array.from({ length: count }, (_, index) =>
+    call(`c${index}`, 'bash', { command: `echo ${index} >> out.txt` }),
+  );
+  const place = await makeAsking(context, [message(...calls), done]);
+  const id = await detach(context, place, ['publish all']);
+  const { questions } = await untilState(place, id, /waits for your answer/);
+  assert.equal(questions.length, count);
+  const before = process.env.XDG_STATE_HOME;
+  process.env.XDG_STATE_HOME = place.state;
+  context.after(() => {
+    process.env.XDG_STATE_HOME = before;
+  });
+  const faces = [new LiveClient(id), new LiveClient(id)] as const;
+  const send = (client: LiveClient, { batchId, callId }: LiveQuestion, isYes: boolean) =>
+    client
+      .send({
+        type: 'ApprovalAnswered',
+        batchId,
+        callId,
+        answer: isYes ? { kind: 'allow' } : { kind: 'deny', reason: 'no' },
+        scope: 'once',
+      })
+      .then(
+        () => true,
+        (error: unknown) => {
+          assert.ok(error instanceof Refused && error.code === 'conflict', String(error));
+          return false;
+        },
+      );
+  const allowed: string[] = [];
+  for (const [index, question] of questions.entries()) {
+    const order = index % 2 === 0 ? faces : ([faces[1], faces[0]] as const);
+    const [yes, no] = await Promise.all([
+      send(order[0], question, true),
+      send(order[1], question, false),
+    ]);
+    assert.notEqual(yes, no, question.callId);
+    if (yes) allowed.push(String(index));
+  }
+  await untilState(place, id, /runs: has answered/);
+  const ran = existsSync(join(place.workspace, 'out.txt'))
+    ? published(place).trim().split('\n')
+    : [];
+  assert.deepEqual(ran.toSorted(), allowed.toSorted());
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
