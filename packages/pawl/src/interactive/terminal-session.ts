@@ -14,8 +14,7 @@ import { startProgram } from '@pawl/agent/platform/start-program';
 import { type Choice, ranked } from '@pawl/terminal/choices';
 import { Composer, type NamePaste } from '@pawl/terminal/composer';
 import { type Pressed, readKeyboard, readLines } from '@pawl/terminal/keys';
-import { type Screen, suspend } from '@pawl/terminal/live-area';
-import { Notifier } from '@pawl/terminal/notifier';
+import { Notifier, type Screen, suspend } from '@pawl/terminal/live-area';
 import {
   type Background,
   detectLook,

@@ -35,6 +35,9 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
   const { session, settings } = opened;
   await session.send({ type: 'UserInput', text: hostile.text(size / 4), mode: 'steer' });
   await session.idle();
+  const rule = { kind: 'host', pattern: hostile.text(80), decision: 'allow' } as const;
+  const writtenRules = [{ ...rule, origin: hostile.text(80), from: 'folder' as const }];
+  await session.send({ type: 'SettingsChanged', patch: { writtenRules } });
   const clock = fakeClock(1_000_000);
   const area = createLiveArea({
     write: out.write,
@@ -127,7 +130,7 @@ export const slashSurfaces: readonly Surface[] = [
   {
     name: 'window: slash commands and the greeting',
     covers: [
-      ...['slash-commands', 'session-commands', 'rewind-commands'].map(
+      ...['slash-commands', 'session-commands', 'rewind-commands', 'permissions'].map(
         (name) => `packages/pawl/src/interactive/${name}.ts`,
       ),
       'packages/pawl/src/interactive/view.ts',
