@@ -3,13 +3,14 @@
  */
 
 import { groupDigits } from '@pawl/agent/platform/text';
+import { moneyText, percentText } from '../model/figure-text.js';
 import {
   type RequestPart,
   requestAt,
   type SharedPrefix,
   sharedPrefix,
 } from '../model/sent-request.js';
-import { make, moneyText, percentText, seqLink } from './elements.js';
+import { make, seqLink } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 const PARTS_AT_ONCE = 60;
@@ -43,7 +44,7 @@ const partView = (
 };
 
 export const requestPanel = (pageState: PageState): Panel => {
-  const element = make('section', { class: 'request', 'aria-label': 'Request' });
+  const element = make('section', { class: 'request' });
   let drawn = -1;
   return {
     element,
