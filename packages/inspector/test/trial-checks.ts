@@ -167,6 +167,8 @@ export const checkTrial = (inspected: () => Inspected): void => {
     await waitUntil(page, `${rows}.endsWith('in the part that is shown')`);
     const dragged = await page.evaluate<number>(`parseInt(${rows})`);
     assert.ok(dragged > 5 && dragged < 100, String(dragged));
+    const moved = await page.locator('.ruler').boundingBox();
+    await page.mouse.move(ruler.x + ruler.width / 2, (moved?.y ?? 0) + 5);
     await page.mouse.wheel(0, -400);
     await waitUntil(page, `parseInt(${rows}) < ${dragged}`);
     const wheeled = await page.evaluate<number>(`parseInt(${rows})`);
@@ -175,7 +177,7 @@ export const checkTrial = (inspected: () => Inspected): void => {
     await page.locator('.trace button', { hasText: 'Whole session' }).click();
     await waitUntil(page, `${rows}.startsWith('300 rounds;')`);
     await page.locator('.trace select').selectOption('by time');
-    assert.match(await page.locator('.trace-row').first().innerText(), /190[\s\S]*1 min 38 s/);
+    assert.match(await textOf(watched, '.trace-row >> nth=0'), /190[\s\S]*1 min 38 s/);
     await page.goto(`${inspected().inspector.addressOf('day')}?compare=nothing`);
     await loaded(watched, 1);
     await waitUntil(

@@ -7,7 +7,7 @@ import type { State } from '@pawl/agent/machine/state';
 import type { ProcessGap, SessionFigures } from '../figures/session-figures.js';
 import type { SentencePart } from './figure-text.js';
 import type { SessionHistory } from './session-history.js';
-import type { CallRecord } from './session-index.js';
+import { type CallLife, callName } from './session-index.js';
 
 export type StorySentence = {
   readonly label: 'Died' | 'Went on' | 'Opened again' | 'Found' | 'Twice?';
@@ -25,7 +25,7 @@ export type CrashStory = {
 };
 
 type OpenCall = {
-  readonly record: CallRecord;
+  readonly record: CallLife;
   readonly before: number;
   readonly after: number;
 };
@@ -40,13 +40,11 @@ const openCalls = (history: SessionHistory, state: State, seq: number): readonly
   });
 };
 
-const nameOf = ({ tool, title }: CallRecord): string => (title === '' ? tool : `${tool} ${title}`);
-
 /** Endings of which nobody knows whether the effect happened. */
 const UNKNOWN = ['lost', 'interrupted'];
 
 /** What became of a call, without its name. */
-const fateOf = ({ record, before, after }: OpenCall): readonly SentencePart[] => {
+const describeFate = ({ record, before, after }: OpenCall): readonly SentencePart[] => {
   const { end, effect } = record;
   if (end === null) return [after > 0 ? 'was started again, and still runs' : 'is still open'];
   const when: readonly SentencePart[] = [` at `, { clock: end.at }];
@@ -66,13 +64,13 @@ const twice = (calls: readonly OpenCall[]): string => {
   const again = calls.filter(({ before, after }) => before > 0 && after > 0);
   const [one] = again;
   if (one === undefined) return 'Nothing ran twice: no call that had started was started again.';
-  const names = again.map(({ record }) => nameOf(record)).join(', ');
+  const names = again.map(({ record }) => callName(record)).join(', ');
   return again.every(({ record }) => record.effect === 'pure')
     ? `Only what reads and changes nothing ran again: ${names}.`
     : `Started again: ${names}.`;
 };
 
-const storyOf = (history: SessionHistory, gap: ProcessGap, sent: string): CrashStory => {
+const tellStory = (history: SessionHistory, gap: ProcessGap, sent: string): CrashStory => {
   const { seq, state, startMs, endMs, doing } = gap;
   const diedAt = history.stepAt(seq - 1)?.event.at ?? null;
   const openedAt = history.stepAt(seq)?.event.at ?? null;
@@ -85,7 +83,7 @@ const storyOf = (history: SessionHistory, gap: ProcessGap, sent: string): CrashS
       label: isFound && call.record.effect === 'opaque' ? 'Went on' : 'Found',
       seq: call.record.end?.seq ?? null,
       at: call.record.end?.at ?? null,
-      text: [nameOf(call.record), ' ', ...fateOf(call), '.'],
+      text: [callName(call.record), ' ', ...describeFate(call), '.'],
     };
   });
   const request: readonly StorySentence[] =
@@ -96,8 +94,8 @@ const storyOf = (history: SessionHistory, gap: ProcessGap, sent: string): CrashS
       ? [sent === '' ? `${running}; nothing was lost` : sent.replace(/\.$/, '')]
       : calls.flatMap((call, index) => [
           ...(index === 0 ? [] : ['; ']),
-          `${nameOf(call.record)} `,
-          ...fateOf(call),
+          `${callName(call.record)} `,
+          ...describeFate(call),
         ]);
   return {
     seq,
@@ -131,5 +129,5 @@ export const crashStories = (history: SessionHistory): readonly CrashStory[] => 
   const { figures } = history;
   return figures.gaps
     .filter(({ cause }) => cause === 'crashed')
-    .map((gap) => storyOf(history, gap, resent(history, figures, gap.seq)));
+    .map((gap) => tellStory(history, gap, resent(history, figures, gap.seq)));
 };

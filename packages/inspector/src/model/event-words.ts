@@ -4,7 +4,7 @@ import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
 import { durationText, moneyText, plural } from './figure-text.js';
-import type { CallRecord, SessionIndex } from './session-index.js';
+import { callName, type SessionIndex } from './session-index.js';
 
 const TEXT_MAX = 160;
 
@@ -15,9 +15,6 @@ const shortText = (text: string): string => {
     .trim();
   return line.length > TEXT_MAX ? `${line.slice(0, TEXT_MAX - 1)}…` : line;
 };
-
-const nameOf = (call: CallRecord | undefined): string =>
-  call === undefined ? 'a call' : [call.tool, call.title].filter((text) => text !== '').join(' ');
 
 const replyWords = ({ parts }: Pick<Message, 'parts'>): string => {
   const tools = parts.flatMap((part) => (part.type === 'call' ? [part.tool] : []));
@@ -32,7 +29,7 @@ const replyWords = ({ parts }: Pick<Message, 'parts'>): string => {
 const callWords = (event: Event, index: SessionIndex): string | null => {
   if (!('callId' in event)) return null;
   const call = index.call(event.batchId, event.callId);
-  const name = nameOf(call);
+  const name = call === undefined ? 'a call' : callName(call);
   switch (event.type) {
     case 'ToolStarted':
       return `${name} started`;

@@ -14,7 +14,7 @@ import {
 import { crashStories } from './crash-story.js';
 import { plural, type SentencePart } from './figure-text.js';
 import type { SessionHistory } from './session-history.js';
-import type { CallRecord } from './session-index.js';
+import { callName } from './session-index.js';
 import { approvalStretches } from './time-axis.js';
 
 /** The questions, in the order in which a stranger asks them. */
@@ -187,9 +187,6 @@ const failedRequests = ({ requests, time }: SessionFigures): readonly Highlight[
 
 const FAILED_CALLS = ['failed', 'timedOut', 'lost', 'interrupted', 'invalid', 'noSuchTool'];
 
-const nameOf = ({ tool, title }: Pick<CallRecord, 'tool' | 'title'>): string =>
-  title === '' ? tool : `${tool} ${title}`;
-
 const failedCalls = ({ index }: SessionHistory): readonly Highlight[] => {
   const ended = [...index.calls.values()].filter(({ end }) => end !== null);
   const failed = ended.filter(({ end }) => FAILED_CALLS.includes(end?.status ?? ''));
@@ -201,7 +198,7 @@ const failedCalls = ({ index }: SessionHistory): readonly Highlight[] => {
   return rows.flatMap(({ calls, of }) => {
     const last = calls.at(-1);
     if (last === undefined) return [];
-    const names = countTexts(calls.map(nameOf)).join('; ');
+    const names = countTexts(calls.map(callName)).join('; ');
     return [
       {
         question: 'failed' as const,

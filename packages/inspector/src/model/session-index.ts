@@ -21,7 +21,7 @@ export type CallEnd = {
 };
 
 /** The life of one call of a tool. */
-export type CallRecord = {
+export type CallLife = {
   readonly batchId: string;
   readonly callId: string;
   readonly tool: string;
@@ -57,11 +57,15 @@ const userTexts = ({ session }: State): string =>
     .flatMap((part) => (part.type === 'text' && part.origin === 'user' ? [part.text] : []))
     .join('\n');
 
+/** A call in a few words: the tool and its title. */
+export const callName = ({ tool, title }: Pick<CallLife, 'tool' | 'title'>): string =>
+  title === '' ? tool : `${tool} ${title}`;
+
 const newRecord = (
   batchId: string,
   callId: string,
-  about: Pick<CallRecord, 'tool' | 'title' | 'effect'>,
-): CallRecord => ({
+  about: Pick<CallLife, 'tool' | 'title' | 'effect'>,
+): CallLife => ({
   batchId,
   callId,
   ...about,
@@ -78,7 +82,7 @@ export class SessionIndex {
   readonly turns: TurnRecord[] = [];
   readonly messages = new WeakMap<Message, MessageRecord>();
   /** By `batch/call`. */
-  readonly calls = new Map<string, CallRecord>();
+  readonly calls = new Map<string, CallLife>();
   /** What batches changed in files, by their ids. */
   readonly changes = new Map<string, BatchChanges>();
   readonly #clock = new SessionClock();
@@ -101,7 +105,7 @@ export class SessionIndex {
     return this.#elapsed[Math.min(seq, this.#elapsed.length - 1)] ?? 0;
   }
 
-  call(batchId: string, callId: string): CallRecord | undefined {
+  call(batchId: string, callId: string): CallLife | undefined {
     return this.calls.get(`${batchId}/${callId}`);
   }
 

@@ -8,8 +8,8 @@ import type { Message } from '@pawl/agent/machine/message';
 import { groupDigits } from '@pawl/agent/platform/text';
 import { clockText, durationText, moneyText, plural } from '../model/figure-text.js';
 import type { SessionHistory } from '../model/session-history.js';
-import type { BatchChanges, CallRecord, MessageRecord } from '../model/session-index.js';
-import { drawCommand, drawDiff, drawMarkdown, drawReplacement, longText } from './drawn-text.js';
+import type { BatchChanges, CallLife, MessageRecord } from '../model/session-index.js';
+import { drawCommand, drawDiff, drawMarkdown, longText } from './drawn-text.js';
 import { arrange, button, make, seqLink } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
@@ -37,24 +37,15 @@ const inputView = (part: CallPart, diff: string | null): HTMLElement | null => {
   const { input } = part;
   const command = textField(input, 'command');
   if (command !== null) return drawCommand(command);
-  const content = textField(input, 'content');
-  if (part.tool === 'write' && content !== null) return drawReplacement('', content);
-  const edits = Array.isArray(input.edits) ? input.edits : [];
-  const replaced = edits.flatMap((edit) => {
-    if (typeof edit !== 'object' || edit === null || Array.isArray(edit)) return [];
-    const [old, fresh] = [textField(edit, 'oldText'), textField(edit, 'newText')];
-    return old === null || fresh === null ? [] : [drawReplacement(old, fresh)];
-  });
-  if (replaced.length > 0) return make('div', {}, ...replaced);
   const names = Object.keys(input);
   if (names.length === 0) return null;
   // One short text is said in the heading.
-  if (names.length === 1 && titleOf(part) !== '') return null;
+  if (names.length === 1 && shortInput(part) !== '') return null;
   return longText(JSON.stringify(input, null, 2), 'code');
 };
 
 /** The file or the pattern of a call whose record has no title. */
-const titleOf = ({ input }: CallPart): string => {
+const shortInput = ({ input }: CallPart): string => {
   for (const name of ['path', 'pattern', 'url', 'query', 'name']) {
     const text = textField(input, name);
     if (text !== null && text.length <= 200) return text;
@@ -73,7 +64,7 @@ const statusSign = (status: string): HTMLElement =>
   );
 
 /** How long a call ran, as far as anybody watched; empty if it never started. */
-const callTime = ({ figures }: SessionHistory, { starts, end }: CallRecord): string => {
+const callTime = ({ figures }: SessionHistory, { starts, end }: CallLife): string => {
   const start = starts.at(-1);
   if (start === undefined || end === null) return '';
   const isRecovered = figures.gaps.some(({ seq }) => seq > start.seq && seq <= end.seq);
@@ -126,7 +117,7 @@ class MessageView {
     ];
   }
 
-  #call(part: { readonly callId: string }, record: MessageRecord | null): CallRecord | undefined {
+  #call(part: { readonly callId: string }, record: MessageRecord | null): CallLife | undefined {
     return record?.batchId == null
       ? undefined
       : this.#history.index.call(record.batchId, part.callId);
@@ -150,7 +141,8 @@ class MessageView {
         );
       case 'call': {
         const call = this.#call(part, record);
-        const heading = call?.title === undefined || call.title === '' ? titleOf(part) : call.title;
+        const heading =
+          call?.title === undefined || call.title === '' ? shortInput(part) : call.title;
         const shown = textField(part.input, 'command') === null ? heading : '';
         return make(
           'div',
@@ -241,7 +233,7 @@ export const conversationPanel = (pageState: PageState): Panel => {
     views = new Map(
       messages.slice(from).map((message) => {
         const known = before.get(message);
-        const key = knownOf(pageState.history, message);
+        const key = describeKnown(pageState.history, message);
         const element = known?.key === key ? known.element : view.draw(message);
         return [message, { key, element }];
       }),
@@ -259,7 +251,7 @@ export const conversationPanel = (pageState: PageState): Panel => {
       const messages = messagesOf(history.stateAt(seq).session.conversation);
       const key = messages
         .slice(-2)
-        .map((message) => knownOf(history, message))
+        .map((message) => describeKnown(history, message))
         .join();
       const isSame =
         messages.length === drawn.length && messages.every((one, index) => one === drawn[index]);
@@ -276,7 +268,7 @@ export const conversationPanel = (pageState: PageState): Panel => {
 type DrawnMessage = { readonly key: string; readonly element: HTMLElement };
 
 /** What may become known of a message after it was said: ends of its calls, changes of files. */
-const knownOf = ({ index }: SessionHistory, message: Message): string => {
+const describeKnown = ({ index }: SessionHistory, message: Message): string => {
   const batchId = index.messages.get(message)?.batchId ?? null;
   if (batchId === null) return '';
   const ends = message.parts.filter(

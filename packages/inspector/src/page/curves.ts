@@ -1,4 +1,4 @@
-/** Curves of the context and of the cumulative cost over the rounds, with compactions and crashes. */
+/** Curves of the context and of the cost so far, over the rounds, with compactions and crashes. */
 
 import { clockText, moneyText, plural, shortCount } from '../model/figure-text.js';
 import type { SessionHistory } from '../model/session-history.js';

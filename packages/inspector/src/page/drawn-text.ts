@@ -68,18 +68,6 @@ export const drawDiff = (diff: string): HTMLElement => {
   return make('div', {}, pre, more);
 };
 
-/** What an edit replaces, as a diff, before its result has one. */
-export const drawReplacement = (removed: string, added: string): HTMLElement => {
-  const rows = (text: string, mark: string): readonly string[] =>
-    text === ''
-      ? []
-      : text
-          .replace(/\n$/, '')
-          .split('\n')
-          .map((line) => mark + line);
-  return drawDiff([...rows(removed, '-'), ...rows(added, '+')].join('\n'));
-};
-
 /** A command as a shell shows it. */
 export const drawCommand = (command: string): HTMLElement =>
   make('pre', { class: 'code shell', tabindex: 0 }, command.slice(0, CHARACTERS_MORE));
@@ -109,7 +97,7 @@ type Block = { readonly kind: 'text' | 'code' | 'list' | 'table'; readonly lines
 
 const ITEM = /^\s*(?:[-*+]|\d+[.)])\s+/;
 
-const blocksOf = (text: string): readonly Block[] => {
+const splitBlocks = (text: string): readonly Block[] => {
   const blocks: Block[] = [];
   let fence: string | null = null;
   for (const line of text.split('\n')) {
@@ -158,4 +146,4 @@ const MARKDOWN_MAX = 60_000;
 export const drawMarkdown = (text: string): HTMLElement =>
   text.length > MARKDOWN_MAX
     ? longText(text, 'prose')
-    : make('div', { class: 'markdown' }, ...blocksOf(text).map(drawBlock));
+    : make('div', { class: 'markdown' }, ...splitBlocks(text).map(drawBlock));

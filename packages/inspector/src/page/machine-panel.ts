@@ -42,7 +42,7 @@ const CHOICES: readonly (readonly [ChartName, string])[] = [
   ...projections.map(({ name, title }) => [name, `as ${title}`] as const),
 ];
 
-/** The first fits the whole chart into its place; the others are factors of the size it was made in. */
+/** The first fits the whole chart into its place; the others are factors of its own size. */
 const ZOOMS = ['fit', 1, 1.5, 2.25] as const;
 
 const drawList = (heading: string, items: readonly (Node | string)[]): HTMLElement | null =>

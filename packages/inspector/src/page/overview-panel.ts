@@ -45,7 +45,7 @@ export const sessionTitle = (history: SessionHistory): string => {
   return line.length > TITLE_MAX ? `${line.slice(0, TITLE_MAX - 1)}…` : line;
 };
 
-export const figuresTable = (
+const figuresTable = (
   label: string,
   head: readonly string[],
   rows: readonly (readonly (Node | string)[])[],
@@ -66,7 +66,7 @@ export const figuresTable = (
   );
 
 /** Figures of a whole session, as rows that two sessions can share. */
-export const sessionFacts = (history: SessionHistory): readonly (readonly [string, string])[] => {
+const sessionFacts = (history: SessionHistory): readonly (readonly [string, string])[] => {
   const { figures, index } = history;
   const { usage, requests, elapsedMs, time, startedAt } = figures;
   const ended = [...index.calls.values()].filter(({ end }) => end !== null);

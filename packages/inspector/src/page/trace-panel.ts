@@ -271,9 +271,7 @@ class TracePanel implements Panel {
     const rounds = plural(shown.filter(({ kind }) => kind === 'round').length, 'round');
     if (!this.#isClock) return `${rounds}, each from its beginning`;
     const isWhole = this.#view.from === 0 && this.#view.to === 1;
-    return isWhole
-      ? `${rounds}; drag over the bars to see a part of the time`
-      : `${rounds} in the part that is shown`;
+    return isWhole ? `${rounds}; drag to zoom` : `${rounds} in the part that is shown`;
   }
 
   /** Times of day at the beginnings of rounds; where rounds begin together, durations. */
