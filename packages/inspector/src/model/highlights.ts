@@ -371,8 +371,17 @@ const overlap = (
     0,
   );
 
+/** Two parts of the overview need them. */
+const knownTurns = new WeakMap<SessionFigures, readonly TurnFigures[]>();
+
 /** Every turn with its rounds, time, money and marks. */
 export const turnFigures = (history: SessionHistory): readonly TurnFigures[] => {
+  const turns = knownTurns.get(history.figures) ?? computeTurns(history);
+  knownTurns.set(history.figures, turns);
+  return turns;
+};
+
+const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
   const { index, figures, markers } = history;
   const waits = approvalStretches(figures.spans);
   const { gaps } = figures;

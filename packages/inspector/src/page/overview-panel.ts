@@ -31,7 +31,7 @@ import { make, seqLink } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 import { SPAN_WORDS } from './trace-panel.js';
 
-const TURNS_MAX = 300;
+const TURNS_MAX = 100;
 const TITLE_MAX = 300;
 
 /** The first words of the user, in one line; the id of a session without any. */
