@@ -90,12 +90,17 @@ const CHILDREN_AT_ONCE = 200;
 const plain = (value: object): unknown =>
   'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
 
+/** A text of megabytes would stop the page. */
+const LEAF_MAX = 20_000;
+
+const leafText = (value: unknown): string => {
+  if (typeof value !== 'string' || value.length <= LEAF_MAX)
+    return JSON.stringify(value) ?? 'undefined';
+  return `${JSON.stringify(value.slice(0, LEAF_MAX))} and ${value.length - LEAF_MAX} characters more`;
+};
+
 const leaf = (value: unknown): HTMLElement =>
-  make(
-    'span',
-    { class: `json ${value === null ? 'null' : typeof value}` },
-    JSON.stringify(value) ?? 'undefined',
-  );
+  make('span', { class: `json ${value === null ? 'null' : typeof value}` }, leafText(value));
 
 const getChildren = (value: unknown): readonly (readonly [string, unknown])[] => {
   if (Array.isArray(value)) return value.map((one, index) => [String(index), one] as const);

@@ -15,6 +15,14 @@ import type { PageState, Panel } from './page-state.js';
 
 const PARTS_AT_ONCE = 60;
 
+/** A text of megabytes would stop the page. */
+const CHARACTERS_MAX = 100_000;
+
+const shortened = (text: string): string =>
+  text.length <= CHARACTERS_MAX
+    ? text
+    : `${text.slice(0, CHARACTERS_MAX)}\n… ${groupDigits(text.length - CHARACTERS_MAX)} characters more`;
+
 const partView = (
   { title, text }: RequestPart,
   index: number,
@@ -22,7 +30,7 @@ const partView = (
 ): HTMLElement => {
   const isShared = index < parts;
   const shared = isShared ? text : index === parts ? text.slice(0, characters) : '';
-  const fresh = text.slice(shared.length);
+  const fresh = shortened(text.slice(shared.length));
   const state = isShared ? 'as before' : shared === '' ? 'new' : 'new from the mark on';
   return make(
     'details',
@@ -37,7 +45,7 @@ const partView = (
     make(
       'pre',
       { class: 'code', tabindex: 0 },
-      ...(shared === '' ? [] : [make('span', { class: 'kept' }, shared)]),
+      ...(shared === '' ? [] : [make('span', { class: 'kept' }, shortened(shared))]),
       ...(fresh === '' ? [] : [make('span', { class: 'fresh' }, fresh)]),
     ),
   );
