@@ -48,7 +48,16 @@ const jumpTimes = ({ page }: Watched): Promise<readonly number[]> =>
     return times;
   })()`);
 
-const PANELS = ['conversation', 'step', 'state', 'changes', 'request', 'time', 'events'] as const;
+const PANELS = [
+  'overview',
+  'conversation',
+  'trace',
+  'events',
+  'step',
+  'state',
+  'request',
+  'machine',
+] as const;
 
 const pageRows = async (folder: string): Promise<readonly string[]> => {
   const ends: (() => unknown)[] = [];

@@ -53,7 +53,7 @@ export const openPage = async (context: BrowserContext): Promise<Watched> => {
   return { page, faults, requests };
 };
 
-const WAIT_MS = 10_000;
+const WAIT_MS = 30_000;
 
 /** Waits until an expression is true in the page. Asked from outside: the page's policy lets nothing be evaluated inside. */
 export const waitUntil = async (page: Page, expression: string): Promise<void> => {

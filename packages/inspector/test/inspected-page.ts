@@ -62,14 +62,14 @@ export const textOf = ({ page }: Watched, selector: string): Promise<string> =>
   page.locator(selector).innerText();
 
 export const PANELS = [
-  'machine',
+  'overview',
   'conversation',
+  'trace',
+  'events',
   'step',
   'state',
-  'changes',
   'request',
-  'time',
-  'events',
+  'machine',
 ];
 
 /** With PAWL_PICTURES=FOLDER: pictures of each panel at an entry, wide and narrow, dark and light. */
@@ -85,7 +85,6 @@ export const keepPictures = async (watched: Watched, name: string, seq: number):
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 900 });
       for (const [index, panel] of PANELS.entries()) {
-        if (panel === 'machine' && width > 1_000) continue;
         await page.keyboard.press(String(index + 1));
         await waitUntil(page, `document.querySelector('#tab-${panel}')?.ariaSelected === 'true'`);
         await page.screenshot({

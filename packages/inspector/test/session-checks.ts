@@ -20,14 +20,12 @@ import { type Inspected, inState, textOf } from './inspected-page.js';
 
 /** Sessions that run, hostile sessions and random ones, in the page of the inspector. */
 
-/** What the panels must show of a state. */
-const expected = (message: Message): string =>
-  message.parts
-    .map((part) => {
-      if (part.type === 'call') return part.rawInput ?? JSON.stringify(part.input, null, 2);
-      return part.text;
-    })
-    .join('\n');
+/** What the panels must show of a message, part by part. */
+const expected = ({ parts }: Message): readonly string[] =>
+  parts.map((part) =>
+    part.type === 'call' ? `${part.tool} ${part.rawInput ?? String(part.input.path)}` : part.text,
+  );
+
 /** The tree of a value as the state panel writes it, all of it open; the conversation has a panel of its own. */
 const treeLines = (name: string, given: unknown): readonly string[] => {
   const isObject = typeof given === 'object' && given !== null;
@@ -84,7 +82,7 @@ export const checkSessions = (inspected: () => Inspected): void => {
     const { page } = watched;
     const ended = session.prompt('Note: buy milk.');
     await inState(watched, 'ExecutingTools');
-    await page.keyboard.press('4');
+    await page.keyboard.press('6');
     await waitUntil(
       page,
       `/write[\\s\\S]*awaitingApproval/.test(document.querySelector('.state-panel')?.innerText)`,
@@ -111,6 +109,7 @@ export const checkSessions = (inspected: () => Inspected): void => {
       '</script><script>window.hit=1</script><svg onload="window.hit=1"><style>body{display:none}</style>',
       '<!--<script> javascript:window.hit=1 <a href="javascript:window.hit=1">x</a> \u2028\u2029\u0000\ud800',
       '{policy} null</script> $& $1',
+      '\u001b[31mred\u001b[0m \u202egnp.exe [link](javascript:window.hit=1) **bold** <b>b</b>',
     ];
     const stored = await StoredSession.create(inspected().folder, 'evil', {
       ...begun({}).session.settings,
@@ -164,7 +163,7 @@ export const checkSessions = (inspected: () => Inspected): void => {
       const watched = await inspected().visit(address);
       const { page } = watched;
       await loaded(watched, 5);
-      for (const key of ['2', '3', '4', '5', '6', '7', '8']) {
+      for (const key of ['1', '2', '3', '4', '5', '6', '7', '8']) {
         await page.keyboard.press('p');
         await page.keyboard.press(key);
       }
@@ -172,11 +171,11 @@ export const checkSessions = (inspected: () => Inspected): void => {
       await page.keyboard.press('End');
       await page.locator('.message.model').waitFor();
       assert.match(await textOf(watched, '.messages'), /onerror="window.hit=1"[\s\S]*<\/script>/);
+      const drawn = await page.evaluate<string>(`document.body.innerText`);
+      assert.match(drawn, /␛\[31mred␛\[0m ⟨U\+202E⟩gnp\.exe/);
+      assert.doesNotMatch(drawn, /[\u001b\u202e]/);
       assert.equal(await page.evaluate('window.hit'), undefined);
-      assert.equal(
-        await page.locator('.messages img, .messages script, .messages svg, .messages a').count(),
-        0,
-      );
+      assert.equal(await page.locator('main img, main script, .messages svg, main a').count(), 0);
       assert.equal(await page.locator('body script').count(), 0);
       if (address.startsWith('file:')) assert.deepEqual(watched.requests, [address]);
       await page.goto(inspected().inspector.address);
@@ -212,6 +211,8 @@ export const checkSessions = (inspected: () => Inspected): void => {
     const watched = await inspected().open('random', count);
     const { page } = watched;
     await page.setViewportSize({ width: 600, height: 700 });
+    await page.keyboard.press('2');
+    await page.locator('.messages').waitFor();
     const shown = await page.evaluate(`(async () => {
       const shown = [];
       ${GO_TO}
@@ -221,13 +222,17 @@ export const checkSessions = (inspected: () => Inspected): void => {
           state: document.body.dataset.state,
           facts: document.querySelector('.facts').textContent,
           said: [...document.querySelectorAll('.messages .message')]
-            .map((one) => [...one.querySelectorAll('pre')].map(({ textContent }) => textContent).join('\\n')),
+            .map((one) => [...one.querySelectorAll('.part:not(.changes)')].map((part) => {
+              const said = part.querySelector('pre, .markdown')?.textContent;
+              if (!part.matches('.call')) return said;
+              return part.querySelector('.tool').textContent + ' ' + (said ?? part.querySelector('.title').textContent.trim());
+            })),
         });
       }
       return shown;
     })()`);
     assert.ok(Array.isArray(shown));
-    await page.keyboard.press('4');
+    await page.keyboard.press('6');
     await page.locator('.state-panel').waitFor();
     const trees = await shownTrees(page, seqs);
     const store = fileJournals({ folder: inspected().folder });

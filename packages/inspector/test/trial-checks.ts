@@ -8,6 +8,7 @@ import { temporaryFolder } from '../../../test/temporary-folder.js';
 import { InspectedSessions } from '../src/server/inspected-sessions.js';
 import { pageWith } from '../src/server/page-html.js';
 import { loaded, type Watched, waitUntil } from './browser.js';
+import { storeDay } from './day-session.js';
 import { at, type Inspected, inState, keepPictures, PANELS, textOf } from './inspected-page.js';
 import { storeTrial, TRIAL_SEQ } from './trial-session.js';
 
@@ -17,7 +18,7 @@ const FOCUSABLE = 'button, a[href], input, select, summary, [tabindex="0"]';
 
 /** What can be used in the open panel; rows of events are gone to by the keys of the page. */
 const reachable = `[...document.querySelectorAll('.body :is(${FOCUSABLE})')]
-  .filter((one) => one.checkVisibility() && !one.matches('.event-row'))`;
+  .filter((one) => one.checkVisibility() && !one.matches('.event-row, .trace-row *'))`;
 const named = `(one) => one.tagName + ' ' + (one.ariaLabel ?? one.textContent).slice(0, 40)`;
 
 /** Goes with Tab from the tab of the open panel until the timeline, and gives the elements of the panel on the way. */
@@ -37,8 +38,21 @@ const walkPanel = async ({ page }: Watched, panel: string): Promise<unknown> => 
   })()`);
 };
 
+/** The lines of a part of the page, or of the items of a list; times of day, which have a zone, are TIME. */
+const linesOf = async (watched: Watched, selector: string): Promise<readonly string[]> => {
+  const items = watched.page.locator(`${selector} > li`);
+  const texts = (await items.count()) > 0 ? await items.allInnerTexts() : [];
+  const whole = texts.length > 0 ? texts : (await textOf(watched, selector)).split(/\n+/);
+  return whole.map((text) =>
+    text
+      .replace(/\s+/g, ' ')
+      .replace(/\d\d:\d\d:\d\d/g, 'TIME')
+      .trim(),
+  );
+};
+
 export const checkTrial = (inspected: () => Inspected): void => {
-  it('tells a stranger why it retried, what was dear, which approval delayed it and where it crashed', async (context) => {
+  it('tells a stranger from the first view what happened, why, and what a crash did', async (context) => {
     await storeTrial(inspected().folder);
     const place = { folder: inspected().folder, version: '1', redactor: createRedactor([]) };
     const exported = await new InspectedSessions(place).exported('invoices');
@@ -47,44 +61,146 @@ export const checkTrial = (inspected: () => Inspected): void => {
     const watched = await inspected().visit(pathToFileURL(file).href);
     const { page } = watched;
     await loaded(watched, TRIAL_SEQ);
-    await page.keyboard.press('7');
     await page.locator('.highlights').waitFor();
-    const told = (await textOf(watched, '.highlights')).split('\n');
-    assert.deepEqual(told, [
-      'Crashed #37 in ExecutingTools, doing bash npm test; opened again 1 h 0 min later, at #38.',
-      'Failed and tried again #8 2 requests: rateLimited: 429: your limit of 40,000 input tokens a minute is reached; unreachable: read ECONNRESET. Before the retries it waited 23 s.',
-      'The most expensive request #24 $0.241: 61,800 tokens in, 0 % from the cache, 420 out; it was sent 9 min 52 s after the request before it, and providers keep a prompt in the cache for about five minutes; meanwhile an approval was waited for (bash npm test). It had 37,300 tokens more than the request before it.',
-      'The longest wait for an approval #19 9 min 20 s of 9 min 46 s for all of them: bash npm test.',
-      'The longest tool call #20 31 s of 33 s for all of them: bash npm test.',
+    assert.equal(
+      await textOf(watched, 'h1'),
+      'Customers in New Zealand see invoices dated one day early. Find the cause, repair it, and add a test.',
+    );
+    assert.deepEqual(await linesOf(watched, '.highlights'), [
+      'What happened',
+      "Invoices and statements are dated in the customer's time zone now. 216 tests pass, one of them for Auckland. #42",
+      'How it ended',
+      'The model answered. Then the session was closed. 1 turn, 6 rounds. #43',
+      'Where the time went',
+      'Of 11 min 36 s: waiting for your approvals 9 min 50 s, 5 times; the model 51 s, 8 times; bash npm test 32 s, 3 times.',
+      'The longest wait for an approval took 9 min 20 s of 9 min 46 s for all of them: bash npm test. #19',
+      'The longest tool call took 31 s of 33 s for all of them: bash npm test. #20',
+      'Where the money went',
+      'The most expensive request cost $0.241: 61,800 tokens in, 0 % from the cache, 420 out; it was sent 9 min 52 s after the request before it, and providers keep a prompt in the cache for about five minutes; meanwhile an approval was waited for (bash npm test). It had 37,300 tokens more than the request before it. #24',
+      'What failed',
+      '2 requests to the model: rateLimited: 429: your limit of 40,000 input tokens a minute is reached; unreachable: read ECONNRESET. Before the retries it waited 23 s. #8',
+      '1 of 7 calls failed: bash npm test. #22',
+      'What a crash did',
+      'Crashed in ExecutingTools. bash npm test went on without the process; its real result was found: ok at TIME. Nothing ran twice: no call that had started was started again. #38',
     ]);
-    for (const seq of ['37', '8', '24', '19']) {
-      await page.locator('.highlights button', { hasText: `#${seq}` }).press('Enter');
+    assert.deepEqual(await linesOf(watched, '.story'), [
+      'TIME Died The process ended in ExecutingTools: bash npm test was running. #37',
+      'TIME Opened again By a new process, 1 h 0 min later. #38',
+      'TIME Went on bash npm test went on without the process; its real result was found: ok at TIME. #39',
+      'Twice? Nothing ran twice: no call that had started was started again.',
+    ]);
+    for (const seq of ['24', '8', '19']) {
+      await page.keyboard.press('1');
+      await page
+        .locator('.highlights button', { hasText: `#${seq}` })
+        .first()
+        .press('Enter');
       await at(watched, Number(seq));
     }
     assert.match(await textOf(watched, '.where'), /^19 of 43 · LlmCompleted .* · approval$/);
-    await page.locator('.highlights button', { hasText: '#37' }).press('Enter');
+    await page.keyboard.press('1');
+    await page.locator('.story button', { hasText: '#37' }).press('Enter');
     await inState(watched, 'ExecutingTools');
     await keepPictures(watched, 'trial', 23);
     assert.deepEqual(watched.requests, [pathToFileURL(file).href]);
     assert.deepEqual(watched.faults, []);
   });
 
+  it('answers six questions about a day of 300 rounds in one view', async () => {
+    const count = await storeDay(inspected().folder);
+    const watched = await inspected().open('day', count);
+    const { page } = watched;
+    await page.setViewportSize({ width: 1400, height: 900 });
+    const lines = await linesOf(watched, '.highlights');
+    const answers = [
+      /^All eight modules .* all 412 tests pass/,
+      /^The model answered\. Then the session was closed\. 8 turns, 300 rounds, 8 files changed/,
+      /^Of 1 h 34 min: bash npm test 1 h 1 min, 76 times; the model 29 min/,
+      /^The most expensive request cost \$0\.205: .* it was sent 25 min 0 s after the request before it/,
+      /^55 of 292 calls failed: 50 × bash npm test/,
+      /^Crashed in ExecutingTools\. bash npm test went on without the process; its real result was found: ok at TIME\. Nothing ran twice/,
+    ];
+    for (const answer of answers)
+      assert.ok(
+        lines.some((line) => answer.test(line)),
+        String(answer),
+      );
+    const inView = await page.evaluate(`(() => {
+      const [box, body] = ['.highlights', '.body'].map((one) => document.querySelector(one).getBoundingClientRect());
+      return box.bottom <= body.bottom && box.top >= body.top;
+    })()`);
+    assert.ok(inView, 'all answers are in the first view');
+    assert.equal(await page.locator('.turns tbody tr').count(), 8);
+    assert.equal(await page.locator('.curve').count(), 2);
+    await keepPictures(watched, 'day', 583);
+    await page.keyboard.press('2');
+    await page.evaluate(`location.hash = '#60'`);
+    await at(watched, 60);
+    await page.locator('.message').first().waitFor();
+    assert.ok((await page.locator('.message .diff-row.added').count()) > 0, 'a coloured diff');
+    assert.ok((await page.locator('.message .shell').count()) > 0, 'a command');
+    assert.ok((await page.locator('.message .markdown strong').count()) > 0, 'Markdown is drawn');
+    assert.deepEqual(watched.faults, []);
+  });
+
+  it('zooms into the trace by drag, wheel and key, and compares with another session', async () => {
+    const watched = await inspected().visit(
+      `${inspected().inspector.addressOf('day')}?compare=invoices`,
+    );
+    const { page } = watched;
+    await loaded(watched, 1);
+    await page.locator('.comparison').waitFor();
+    assert.match(
+      await textOf(watched, '.comparison'),
+      /day\s+invoices[\s\S]*Move everything[\s\S]*Customers in New Zealand[\s\S]*Cost\s+\$7\.25\s+\$0\.398/,
+    );
+    await page.keyboard.press('3');
+    const rows = `(document.querySelector('.trace [role="status"]')?.textContent ?? '')`;
+    await waitUntil(page, `${rows}.startsWith('300 rounds;')`);
+    const ruler = await page.locator('.ruler').boundingBox();
+    assert.ok(ruler !== null);
+    const y = ruler.y + ruler.height / 2;
+    await page.mouse.move(ruler.x + ruler.width * 0.4, y);
+    await page.mouse.down();
+    await page.mouse.move(ruler.x + ruler.width * 0.5, y, { steps: 4 });
+    await page.mouse.up();
+    await waitUntil(page, `${rows}.endsWith('in the part that is shown')`);
+    const dragged = await page.evaluate<number>(`parseInt(${rows})`);
+    assert.ok(dragged > 5 && dragged < 100, String(dragged));
+    const moved = await page.locator('.ruler').boundingBox();
+    await page.mouse.move(ruler.x + ruler.width / 2, (moved?.y ?? 0) + 5);
+    await page.mouse.wheel(0, -400);
+    await waitUntil(page, `parseInt(${rows}) < ${dragged}`);
+    const wheeled = await page.evaluate<number>(`parseInt(${rows})`);
+    await page.keyboard.press('+');
+    await waitUntil(page, `parseInt(${rows}) < ${wheeled}`);
+    await page.locator('.trace button', { hasText: 'Whole session' }).click();
+    await waitUntil(page, `${rows}.startsWith('300 rounds;')`);
+    await page.locator('.trace select').selectOption('by time');
+    assert.match(await textOf(watched, '.trace-row >> nth=0'), /190[\s\S]*1 min 38 s/);
+    await page.goto(`${inspected().inspector.addressOf('day')}?compare=nothing`);
+    await loaded(watched, 1);
+    await waitUntil(
+      page,
+      `/nothing can't be compared/.test(document.querySelector('.trouble')?.textContent)`,
+    );
+  });
+
   it('is walked through by Tab, panel by panel, in a narrow window', async () => {
     const watched = await inspected().open('story', 36);
     const { page } = watched;
     await page.setViewportSize({ width: 420, height: 600 });
-    await page.keyboard.press('7');
-    await page.locator('section.time').waitFor();
+    await page.locator('section.overview').waitFor();
     await page.evaluate(`document.querySelector('.body').scrollTop = 300`);
-    await page.keyboard.press('6');
+    await page.keyboard.press('7');
     await page.locator('section.request').waitFor();
     assert.equal(
       await page.evaluate(`document.querySelector('.body').scrollTop`),
       0,
       'it begins at its top',
     );
-    await page.keyboard.press('7');
-    await page.locator('section.time').waitFor();
+    await page.keyboard.press('1');
+    await page.locator('section.overview').waitFor();
     assert.equal(
       await page.evaluate(`document.querySelector('.body').scrollTop`),
       300,
@@ -96,16 +212,15 @@ export const checkTrial = (inspected: () => Inspected): void => {
       const walked = await walkPanel(watched, panel);
       assert.deepEqual(walked, await page.evaluate(`${reachable}.map(${named})`), panel);
     }
-    await page.locator('.event-list').focus();
-    await page.keyboard.press('7');
-    const [link, box] = [page.locator('.highlights button').first(), page.locator('.time input')];
-    await link.focus();
+    await page.locator('body').press('1');
+    await page.locator('.story button').first().focus();
     await page.keyboard.press('Enter');
     await at(watched, 27);
-    await box.focus();
-    await page.keyboard.press('Space');
-    await waitUntil(page, `document.querySelector('.time input')?.checked === false`);
-    await page.keyboard.press('6');
+    await page.keyboard.press('3');
+    await page.locator('.trace-list').focus();
+    await page.keyboard.press('Enter');
+    await waitUntil(page, `document.querySelectorAll('.trace-row.part').length > 1`);
+    await page.keyboard.press('7');
     await page.locator('.request summary').first().focus();
     await page.keyboard.press('Enter');
     await waitUntil(page, `document.querySelector('.request details')?.open === true`);
@@ -115,15 +230,17 @@ export const checkTrial = (inspected: () => Inspected): void => {
   it('has a chart that keys make larger and smaller, with the current state in view', async () => {
     const watched = await inspected().open('story', 36);
     const { page } = watched;
+    await page.keyboard.press('8');
+    await page.locator('.chart-place .chart').waitFor();
     const widths: number[] = [];
     for (const key of ['-', '+', '+', '+', '+', '-', '-', '-']) {
       await page.keyboard.press(key);
       const [width, inView] = await page.evaluate<[number, boolean]>(`(() => {
         const place = document.querySelector('.chart-place').getBoundingClientRect();
-        const state = document.querySelector('.state.current').getBoundingClientRect();
+        const state = document.querySelector('.chart-place .state.current').getBoundingClientRect();
         const inView = state.top >= place.top - 1 && state.bottom <= place.bottom + 1
           && state.left >= place.left - 1 && state.right <= place.right + 1;
-        return [Math.round(document.querySelector('.chart').getBoundingClientRect().width), inView];
+        return [Math.round(document.querySelector('.chart-place .chart').getBoundingClientRect().width), inView];
       })()`);
       widths.push(width);
       assert.ok(inView, `the state is out of view after ${widths.length} keys`);

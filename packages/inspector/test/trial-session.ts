@@ -87,6 +87,8 @@ const asRecorded = (event: Event, sentAt: number): Event => {
     message: { ...message, parts },
     calls: calls.map((call) => ({
       ...withCommand(call),
+      // What a command did can't be seen from its files.
+      ...(call.tool === 'bash' ? { traits: { ...call.traits, effect: 'opaque' as const } } : {}),
       title: call.facts.shape.replace(/^\w+ /, ''),
     })),
     usage: withCache(requestId, usage),

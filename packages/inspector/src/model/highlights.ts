@@ -3,6 +3,7 @@
  * happened.
  */
 
+import { type State, turnRuns } from '@pawl/agent/machine/state';
 import type { Usage } from '@pawl/agent/machine/usage';
 import {
   getCacheShare,
@@ -10,20 +11,28 @@ import {
   type SessionFigures,
   type TimeSpan,
 } from '../figures/session-figures.js';
+import { crashStories } from './crash-story.js';
+import { plural, type SentencePart } from './figure-text.js';
+import type { SessionHistory } from './session-history.js';
+import { callName } from './session-index.js';
+import { approvalStretches } from './time-axis.js';
 
-type Highlight = {
-  readonly question: string;
-  readonly seq: number;
-  /** Parts of the answer: text, milliseconds, dollars, shares, counts. */
-  readonly answer: readonly HighlightPart[];
+/** The questions, in the order in which a stranger asks them. */
+export const QUESTIONS = {
+  happened: 'What happened',
+  ended: 'How it ended',
+  time: 'Where the time went',
+  money: 'Where the money went',
+  failed: 'What failed',
+  crashed: 'What a crash did',
+} as const;
+
+export type Highlight = {
+  readonly question: keyof typeof QUESTIONS;
+  /** The entry where it happened; null for the whole session. */
+  readonly seq: number | null;
+  readonly answer: readonly SentencePart[];
 };
-
-export type HighlightPart =
-  | string
-  | { readonly ms: number }
-  | { readonly usd: number | null }
-  | { readonly share: number | null }
-  | { readonly count: number };
 
 const largest = <T>(items: readonly T[], sizeOf: (item: T) => number): T | null =>
   items.reduce<T | null>(
@@ -64,7 +73,7 @@ const whyUncached = (
   request: RequestFigures,
   before: RequestFigures | undefined,
   spans: readonly TimeSpan[],
-): readonly HighlightPart[] => {
+): readonly SentencePart[] => {
   if (before?.usage === undefined || before.usage === null)
     return ['it was the first request, so nothing of it was in the cache yet'];
   if (before.purpose === 'compaction')
@@ -89,21 +98,22 @@ const dearest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
   const read = tokensIn(usage);
   const before = requests.findLast((one) => one.seq < seq && one.usage !== null);
   const more = read - (before?.usage ? tokensIn(before.usage) : read);
-  const why: readonly HighlightPart[] =
+  const why: readonly SentencePart[] =
     purpose === 'compaction'
       ? ['it summarised the conversation']
       : usage.cacheReadTokens < read / 2
         ? whyUncached(request, before, spans)
         : ['most of its prompt came from the cache, yet there was much of it'];
-  const grown: readonly HighlightPart[] =
+  const grown: readonly SentencePart[] =
     more > read / 4
       ? [' It had ', { count: more }, ' tokens more than the request before it.']
       : [];
   return [
     {
-      question: 'The most expensive request',
+      question: 'money',
       seq,
       answer: [
+        'The most expensive request cost ',
         { usd: usage.costUsd },
         ': ',
         { count: read },
@@ -126,62 +136,301 @@ const getLengthMs = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): n
 const longest = (
   { spans, time }: SessionFigures,
   kind: 'approval' | 'tool',
-  question: string,
+  words: string,
 ): readonly Highlight[] => {
   const all = spans.filter((one) => one.kind === kind);
   const span = largest(all, getLengthMs);
   if (span === null || getLengthMs(span) === 0) return [];
   const what = [span.name, span.about].filter((text) => text !== '').join(' ');
-  const others: readonly HighlightPart[] =
+  const others: readonly SentencePart[] =
     all.length > 1 && time[kind] > getLengthMs(span)
       ? [' of ', { ms: time[kind] }, ' for all of them']
       : [];
   return [
-    { question, seq: span.startSeq, answer: [{ ms: getLengthMs(span) }, ...others, `: ${what}.`] },
+    {
+      question: 'time',
+      seq: span.startSeq,
+      answer: [`${words} took `, { ms: getLengthMs(span) }, ...others, `: ${what}.`],
+    },
   ];
 };
 
 const REASONS_MAX = 3;
 
-const failures = ({ requests, time }: SessionFigures): readonly Highlight[] => {
+/** The most frequent first, as `3 × text`. */
+const countTexts = (texts: readonly string[]): readonly string[] => {
+  const counts = new Map<string, number>();
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  const ordered = [...counts].sort(([, left], [, right]) => right - left);
+  const rest = ordered.length - REASONS_MAX;
+  return [
+    ...ordered
+      .slice(0, REASONS_MAX)
+      .map(([text, count]) => (count === 1 ? text : `${count} × ${text}`)),
+    ...(rest > 0 ? [`and ${rest} more`] : []),
+  ];
+};
+
+const failedRequests = ({ requests, time }: SessionFigures): readonly Highlight[] => {
   const failed = requests.filter(({ ending }) => ending === 'failed');
   const [first] = failed;
   if (first === undefined) return [];
-  const counts = new Map<string, number>();
-  for (const { why } of failed) counts.set(why, (counts.get(why) ?? 0) + 1);
-  const reasons = [...counts].map(([why, count]) => (count === 1 ? why : `${count} × ${why}`));
-  const rest = reasons.length - REASONS_MAX;
-  const listed = [
-    ...reasons.slice(0, REASONS_MAX),
-    ...(rest > 0 ? [`and ${rest} more reasons`] : []),
-  ];
-  const waited: readonly HighlightPart[] =
+  const reasons = countTexts(failed.map(({ why }) => why));
+  const waited: readonly SentencePart[] =
     time.retry > 0 ? [' Before the retries it waited ', { ms: time.retry }, '.'] : [];
   const answer = [
-    { count: failed.length },
-    `${failed.length === 1 ? ' request' : ' requests'}: ${listed.join('; ')}.`,
+    `${plural(failed.length, 'request')} to the model: ${reasons.join('; ')}.`,
     ...waited,
   ];
-  return [{ question: 'Failed and tried again', seq: first.endSeq ?? first.seq, answer }];
+  return [{ question: 'failed', seq: first.endSeq ?? first.seq, answer }];
 };
 
-const crashes = ({ gaps }: SessionFigures): readonly Highlight[] =>
-  gaps
-    .filter(({ cause }) => cause === 'crashed')
-    .map(({ seq, state, doing, startMs, endMs }) => ({
-      question: 'Crashed',
-      seq: Math.max(0, seq - 1),
-      answer: [
-        `in ${state}${doing.length === 0 ? '' : `, doing ${doing.join(', ')}`}; opened again `,
-        { ms: endMs - startMs },
-        ` later, at #${seq}.`,
-      ],
-    }));
+const FAILED_CALLS = ['failed', 'timedOut', 'lost', 'interrupted', 'invalid', 'noSuchTool'];
 
-export const findHighlights = (figures: SessionFigures): readonly Highlight[] => [
-  ...crashes(figures),
-  ...failures(figures),
-  ...dearest(figures),
-  ...longest(figures, 'approval', 'The longest wait for an approval'),
-  ...longest(figures, 'tool', 'The longest tool call'),
-];
+const failedCalls = ({ index }: SessionHistory): readonly Highlight[] => {
+  const ended = [...index.calls.values()].filter(({ end }) => end !== null);
+  const failed = ended.filter(({ end }) => FAILED_CALLS.includes(end?.status ?? ''));
+  const denied = ended.filter(({ end }) => end?.status === 'denied');
+  const rows = [
+    { calls: failed, of: ` of ${plural(ended.length, 'call')} failed: ` },
+    { calls: denied, of: ` of ${plural(ended.length, 'call')} denied: ` },
+  ];
+  return rows.flatMap(({ calls, of }) => {
+    const last = calls.at(-1);
+    if (last === undefined) return [];
+    const names = countTexts(calls.map(callName)).join('; ');
+    return [
+      {
+        question: 'failed' as const,
+        seq: last.end?.seq ?? null,
+        answer: [{ count: calls.length }, `${of}${names}.`],
+      },
+    ];
+  });
+};
+
+const KIND_WORDS: Partial<Record<TimeSpan['kind'], string>> = {
+  waiting: 'the model',
+  streaming: 'the model',
+  request: 'the model',
+  approval: 'waiting for your approvals',
+  retry: 'waiting before retries',
+  compaction: 'summaries',
+  hook: 'hooks',
+};
+
+type Spender = { ms: number; count: number };
+
+/** What took the most time, each kind of work and each tool with its title for itself. */
+const slowest = ({ spans, elapsedMs, time }: SessionFigures): readonly Highlight[] => {
+  const spenders = new Map<string, Spender>();
+  for (const span of spans) {
+    const tool = [span.name, span.about].filter((text) => text !== '').join(' ');
+    const name = span.kind === 'tool' ? tool : KIND_WORDS[span.kind];
+    if (name === undefined) continue;
+    const known = spenders.get(name) ?? { ms: 0, count: 0 };
+    known.ms += getLengthMs(span);
+    if (span.kind !== 'streaming') known.count += 1;
+    spenders.set(name, known);
+  }
+  const first = [...spenders].sort(([, left], [, right]) => right.ms - left.ms).slice(0, 3);
+  const workMs = elapsedMs - time.idle - time.between;
+  if (first.length === 0 || workMs <= 0) return [];
+  const parts = first.flatMap(([name, { ms, count }], at): readonly SentencePart[] => [
+    at === 0 ? '' : '; ',
+    `${name} `,
+    { ms },
+    count > 1 ? `, ${count} times` : '',
+  ]);
+  return [{ question: 'time', seq: null, answer: ['Of ', { ms: workMs }, ': ', ...parts, '.'] }];
+};
+
+const dearestTurn = (history: SessionHistory): readonly Highlight[] => {
+  const turns = turnFigures(history);
+  const turn = largest(turns, ({ usd }) => usd);
+  const total = history.stateAt(history.seq).session.usage.costUsd;
+  if (turn === null || turns.length < 2 || total === 0) return [];
+  const answer = [
+    { usd: total },
+    ' in all; turn ',
+    { count: turn.number },
+    ' cost ',
+    { usd: turn.usd },
+    ' (',
+    { share: turn.usd / total },
+    ').',
+  ];
+  return [{ question: 'money', seq: turn.seq, answer }];
+};
+
+const LAST_WORDS_MAX = 420;
+
+/** The first paragraph of the model's last words, without marks of Markdown. */
+const lastWords = ({ steps }: SessionHistory): readonly Highlight[] => {
+  const said = steps.findLast(
+    ({ event }) =>
+      event.type === 'LlmCompleted' && event.message?.parts.some(({ type }) => type === 'text'),
+  );
+  if (said?.event.type !== 'LlmCompleted') return [];
+  const text = said.event.message?.parts.findLast((part) => part.type === 'text')?.text ?? '';
+  const plainText = text
+    .slice(0, 4 * LAST_WORDS_MAX)
+    .replace(/[`*#]+/g, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+  const shown =
+    plainText.length > LAST_WORDS_MAX ? `${plainText.slice(0, LAST_WORDS_MAX)}…` : plainText;
+  return [{ question: 'happened', seq: said.seq, answer: [shown] }];
+};
+
+/** How the session stands after its last entry, in words. */
+const restWords = (state: State): string => {
+  if (state.name !== 'WaitingForUserInput') return '';
+  const { reason } = state;
+  switch (reason.kind) {
+    case 'endOfTurn':
+      return reason.cause === 'answer' ? 'The model answered.' : `The reply was ${reason.cause}.`;
+    case 'cancelled':
+      return reason.cause === 'user' ? 'You stopped the turn.' : `Stopped: ${reason.cause}.`;
+    case 'budget':
+      return `The limit of ${reason.dimension} was reached.`;
+    case 'error':
+      return `An error ended the turn: ${reason.error}: ${reason.message}.`;
+    case 'compacted':
+      return 'The conversation was summarised.';
+    case 'rewound':
+      return 'The session was taken back to an earlier entry.';
+    default:
+      return 'It waits for your input.';
+  }
+};
+
+/** How the session ended, or where it stands. `good`: the last turn ended with an answer. */
+export const sessionOutcome = (
+  history: SessionHistory,
+): { readonly text: string; readonly kind: 'good' | 'bad' | 'open' } => {
+  const last = history.stateAt(history.seq);
+  const rest = history.steps.findLast(({ state }) => {
+    return state.name === 'WaitingForUserInput' && state.reason.kind !== 'compacted';
+  })?.state;
+  if (turnRuns(last)) return { text: `Its last entry is in ${last.name}.`, kind: 'open' };
+  if (last.name === 'ShuttingDown' || last.name === 'WaitingForUserInput') {
+    const closed = last.name === 'ShuttingDown' ? ' Then the session was closed.' : '';
+    if (rest?.name !== 'WaitingForUserInput')
+      return { text: `Nothing was asked.${closed}`, kind: 'open' };
+    const { kind } = rest.reason;
+    const isBad = kind === 'error' || kind === 'budget' || kind === 'cancelled';
+    return { text: `${restWords(rest)}${closed}`, kind: isBad ? 'bad' : 'good' };
+  }
+  return { text: `It is in ${last.name}.`, kind: 'open' };
+};
+
+const outcome = (history: SessionHistory): Highlight => {
+  const { turns, requests } = history.figures;
+  const rounds = requests.filter(({ attempt, purpose }) => {
+    return attempt === 1 && purpose !== 'compaction';
+  }).length;
+  const files = changedFiles(history);
+  const changed = files === 0 ? '' : `, ${plural(files, 'file')} changed`;
+  const { text } = sessionOutcome(history);
+  const facts = ` ${plural(turns, 'turn')}, ${plural(rounds, 'round')}${changed}.`;
+  return { question: 'ended', seq: history.seq, answer: [`${text}${facts}`] };
+};
+
+export const changedFiles = ({ index }: SessionHistory): number => {
+  const paths = new Set<string>();
+  for (const { files } of index.changes.values()) for (const { path } of files) paths.add(path);
+  return paths.size;
+};
+
+export type TurnFigures = {
+  /** From 1. */
+  readonly number: number;
+  readonly seq: number;
+  readonly endSeq: number;
+  readonly at: number;
+  readonly prompt: string;
+  readonly rounds: number;
+  /** Without the time in which it waited for the user or no process had it open. */
+  readonly workMs: number;
+  readonly waitedMs: number;
+  readonly usd: number;
+  /** How often each kind of mark stands in it. */
+  readonly marks: ReadonlyMap<string, number>;
+};
+
+/** The part of the stretches that lies between two moments. */
+const overlap = (
+  stretches: readonly Pick<TimeSpan, 'startMs' | 'endMs'>[],
+  fromMs: number,
+  toMs: number,
+): number =>
+  stretches.reduce(
+    (sum, { startMs, endMs }) =>
+      sum + Math.max(0, Math.min(endMs, toMs) - Math.max(startMs, fromMs)),
+    0,
+  );
+
+/** Two parts of the overview need them. */
+const knownTurns = new WeakMap<SessionFigures, readonly TurnFigures[]>();
+
+/** Every turn with its rounds, time, money and marks. */
+export const turnFigures = (history: SessionHistory): readonly TurnFigures[] => {
+  const turns = knownTurns.get(history.figures) ?? computeTurns(history);
+  knownTurns.set(history.figures, turns);
+  return turns;
+};
+
+const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
+  const { index, figures, markers } = history;
+  const waits = approvalStretches(figures.spans);
+  const { gaps } = figures;
+  let marked = 0;
+  return index.turns.map(({ seq, at, prompt, endSeq: ended }, place) => {
+    const endSeq = ended ?? history.seq;
+    const nextSeq = index.turns[place + 1]?.seq ?? history.seq + 1;
+    const [fromMs, toMs] = [index.msAt(seq), index.msAt(endSeq)];
+    const waitedMs = overlap(waits, fromMs, toMs);
+    const marks = new Map<string, number>();
+    for (; (markers[marked]?.seq ?? nextSeq) < nextSeq; marked++) {
+      const { seq: markSeq = 0, kind = 'prompt' } = markers[marked] ?? {};
+      if (markSeq >= seq && kind !== 'prompt') marks.set(kind, (marks.get(kind) ?? 0) + 1);
+    }
+    const spentAt = (entry: number): number => history.stateAt(entry).session.usage.costUsd;
+    return {
+      number: place + 1,
+      seq,
+      endSeq,
+      at,
+      prompt,
+      rounds: history.stateAt(endSeq).session.turn.rounds,
+      workMs: Math.max(0, toMs - fromMs - waitedMs - overlap(gaps, fromMs, toMs)),
+      waitedMs,
+      usd: spentAt(nextSeq - 1) - spentAt(seq - 1),
+      marks,
+    };
+  });
+};
+
+const crashes = (history: SessionHistory): readonly Highlight[] =>
+  crashStories(history).map(({ seq, summary }) => ({
+    question: 'crashed',
+    seq,
+    answer: summary,
+  }));
+
+export const findHighlights = (history: SessionHistory): readonly Highlight[] => {
+  const { figures } = history;
+  return [
+    ...lastWords(history),
+    outcome(history),
+    ...slowest(figures),
+    ...longest(figures, 'approval', 'The longest wait for an approval'),
+    ...longest(figures, 'tool', 'The longest tool call'),
+    ...dearest(figures),
+    ...dearestTurn(history),
+    ...failedRequests(figures),
+    ...failedCalls(history),
+    ...crashes(history),
+  ];
+};

@@ -4,6 +4,7 @@ import type { State } from '@pawl/agent/machine/state';
 import type { Entry, Header } from '@pawl/agent/ports/journal';
 import { FigureCollector } from '../figures/collect-figures.js';
 import type { SessionFigures } from '../figures/session-figures.js';
+import { SessionIndex } from './session-index.js';
 
 /**
  * A session as the page knows it: every step from the first entry on, folded by the same machine
@@ -12,6 +13,8 @@ import type { SessionFigures } from '../figures/session-figures.js';
  */
 export class SessionHistory {
   readonly header: Header;
+  /** Messages, calls and turns of the steps so far. */
+  readonly index = new SessionIndex();
   readonly #initial: State;
   readonly #collector: FigureCollector;
   readonly #steps: JournalStep[] = [];
@@ -35,6 +38,7 @@ export class SessionHistory {
       this.#steps.push(step);
       this.#markers.push(...findMarkers(step));
       this.#collector.see(step);
+      this.index.see(step);
     }
     this.#figures = null;
   }
@@ -246,20 +250,11 @@ const findIn = (step: Pick<JournalStep, 'seq' | 'event'>, query: string): FoundE
   return null;
 };
 
-/** One line about an event: its longest text, shortened. */
-const summarize = (step: Pick<JournalStep, 'event'>): string => {
-  const [, ...texts] = searchedTexts(step);
-  const longest = texts.reduce((long, text) => (text.length > long.length ? text : long), '');
-  return longest.slice(0, 160).replace(/\s+/g, ' ');
-};
-
 /** All entries that hold the text; all entries for an empty one. */
 export const findEntries = (steps: readonly JournalStep[], query: string): readonly FoundEntry[] =>
   steps.flatMap((step) => {
     if (query === '')
-      return [
-        { seq: step.seq, type: step.event.type, before: summarize(step), hit: '', after: '' },
-      ];
+      return [{ seq: step.seq, type: step.event.type, before: '', hit: '', after: '' }];
     const entry = findIn(step, query);
     return entry === null ? [] : [entry];
   });

@@ -21,7 +21,8 @@ const STRETCHED: readonly TimeSpan['kind'][] = ['idle', 'between'];
 type Stretch = Pick<TimeSpan, 'startMs' | 'endMs'> & { readonly share: number };
 
 /** The times in which approvals were waited for and nothing else went on. */
-const approvalStretches = (spans: readonly TimeSpan[]): readonly Stretch[] => {
+export const approvalStretches = (spans: readonly TimeSpan[]): readonly Stretch[] => {
+  if (!spans.some(({ kind }) => kind === 'approval')) return [];
   const turns = spans
     .filter(({ startMs, endMs }) => endMs > startMs)
     .flatMap(({ kind, startMs, endMs }) => [

@@ -1,33 +1,22 @@
 /**
- * The conversation after the selected entry. The last messages are drawn at once, earlier ones on
- * demand.
+ * The conversation after the selected entry, with the time and cost of each message. The last
+ * messages are drawn at once, earlier ones on demand.
  */
 
 import { messagesOf } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
 import { groupDigits } from '@pawl/agent/platform/text';
-import { arrange, button, make, plural } from './elements.js';
+import { clockText, durationText, moneyText, plural } from '../model/figure-text.js';
+import type { SessionHistory } from '../model/session-history.js';
+import type { BatchChanges, CallLife, MessageRecord } from '../model/session-index.js';
+import { drawCommand, drawDiff, drawMarkdown, longText } from './drawn-text.js';
+import { arrange, button, make, seqLink } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 type Part = Message['parts'][number];
+type CallPart = Extract<Part, { readonly type: 'call' }>;
 
 const MESSAGES_AT_ONCE = 40;
-const CHARACTERS_AT_ONCE = 4_000;
-
-const longText = (text: string, kind: string): HTMLElement => {
-  const pre = make(
-    'pre',
-    { class: kind, tabindex: kind === 'code' ? 0 : null },
-    text.slice(0, CHARACTERS_AT_ONCE),
-  );
-  if (text.length <= CHARACTERS_AT_ONCE) return pre;
-  const rest = text.length - CHARACTERS_AT_ONCE;
-  const more = button(`Show ${groupDigits(rest)} more characters`, { class: 'more' }, () => {
-    pre.textContent = text;
-    more.remove();
-  });
-  return make('div', {}, pre, more);
-};
 
 const drawImages = (part: Part): readonly HTMLElement[] =>
   'images' in part
@@ -36,45 +25,180 @@ const drawImages = (part: Part): readonly HTMLElement[] =>
       )
     : [];
 
-const partView = (part: Part): HTMLElement => {
-  switch (part.type) {
-    case 'text': {
-      const origin = 'origin' in part && part.origin !== 'user' ? part.origin : null;
-      const heading = origin === null ? null : make('span', { class: 'tag' }, origin);
-      return make(
-        'div',
-        { class: 'part text' },
-        heading,
-        longText(part.text, 'prose'),
-        ...drawImages(part),
-      );
-    }
-    case 'reasoning':
-      return make(
-        'details',
-        { class: 'part reasoning' },
-        make('summary', {}, 'Reasoning'),
-        longText(part.text, 'prose'),
-      );
-    case 'call':
-      return make(
-        'div',
-        { class: 'part call' },
-        make('span', { class: 'tag' }, `calls ${part.tool}`),
-        longText(part.rawInput ?? JSON.stringify(part.input, null, 2), 'code'),
-      );
-    case 'result':
-      return make(
-        'div',
-        { class: `part result${part.failed ? ' failed' : ''}` },
-        make('span', { class: 'tag' }, `${part.tool} ${part.failed ? 'failed' : 'answered'}`),
-        longText(part.text, 'code'),
-        ...drawImages(part),
-      );
-    default:
-      return part satisfies never;
-  }
+const textField = (input: CallPart['input'], name: string): string | null => {
+  const value = input[name];
+  return typeof value === 'string' ? value : null;
 };
+
+/** What a call wants, as one reads it: a command, a change, or its input. */
+const inputView = (part: CallPart, diff: string | null): HTMLElement | null => {
+  if (part.rawInput !== undefined) return longText(part.rawInput, 'code');
+  if (diff !== null && diff !== '') return drawDiff(diff);
+  const { input } = part;
+  const command = textField(input, 'command');
+  if (command !== null) return drawCommand(command);
+  const names = Object.keys(input);
+  if (names.length === 0) return null;
+  // One short text is said in the heading.
+  if (names.length === 1 && shortInput(part) !== '') return null;
+  return longText(JSON.stringify(input, null, 2), 'code');
+};
+
+/** The file or the pattern of a call whose record has no title. */
+const shortInput = ({ input }: CallPart): string => {
+  for (const name of ['path', 'pattern', 'url', 'query', 'name']) {
+    const text = textField(input, name);
+    if (text !== null && text.length <= 200) return text;
+  }
+  return '';
+};
+
+const SIGNS: Readonly<Record<string, string>> = { ok: '✓', open: '…' };
+
+/** ✓ or ✗ with the status, for readers who can't see colours. */
+const statusSign = (status: string): HTMLElement =>
+  make(
+    'span',
+    { class: `sign ${status === 'ok' || status === 'open' ? status : 'bad'}` },
+    `${SIGNS[status] ?? '✗'}${status === 'ok' || status === 'open' ? '' : ` ${status}`}`,
+  );
+
+/** How long a call ran, as far as anybody watched; empty if it never started. */
+const callTime = ({ figures }: SessionHistory, { starts, end }: CallLife): string => {
+  const start = starts.at(-1);
+  if (start === undefined || end === null) return '';
+  const isRecovered = figures.gaps.some(({ seq }) => seq > start.seq && seq <= end.seq);
+  return isRecovered
+    ? `found at ${clockText(end.at)}, by a later process`
+    : durationText(Math.max(0, end.at - start.at));
+};
+
+class MessageView {
+  readonly #pageState: PageState;
+  readonly #history: SessionHistory;
+
+  constructor(pageState: PageState) {
+    this.#pageState = pageState;
+    this.#history = pageState.history;
+  }
+
+  draw(message: Message): HTMLElement {
+    const record = this.#history.index.messages.get(message) ?? null;
+    const speaker = getSpeaker(message);
+    const changes = record?.batchId != null && this.#history.index.changes.get(record.batchId);
+    return make(
+      'article',
+      { class: `message ${speaker}` },
+      make(
+        'h3',
+        {},
+        SPEAKERS[speaker],
+        message.role === 'assistant' && message.cut ? ' (cut off)' : null,
+        ...(record === null ? [] : this.#facts(record, message)),
+      ),
+      ...message.parts.map((part) => this.#part(part, record)),
+      speaker === 'tools' && changes ? this.#changes(changes) : null,
+    );
+  }
+
+  /** Time of day, duration and cost of a message, with its entry. */
+  #facts({ seq, at }: MessageRecord, { role }: Message): readonly HTMLElement[] {
+    const step = this.#history.stepAt(seq);
+    const event = step?.event;
+    const texts = [clockText(at)];
+    if (role === 'assistant' && event?.type === 'LlmCompleted') {
+      const request = this.#history.figures.requests.find(({ endSeq }) => endSeq === seq);
+      if (request !== undefined) texts.push(durationText(request.endMs - request.startMs));
+      texts.push(moneyText(event.usage.costUsd));
+    }
+    return [
+      make('span', { class: 'when' }, ` ${texts.join(' · ')} `),
+      seqLink(seq, (to) => this.#pageState.go(to)),
+    ];
+  }
+
+  #call(part: { readonly callId: string }, record: MessageRecord | null): CallLife | undefined {
+    return record?.batchId == null
+      ? undefined
+      : this.#history.index.call(record.batchId, part.callId);
+  }
+
+  #part(part: Part, record: MessageRecord | null): HTMLElement {
+    switch (part.type) {
+      case 'text': {
+        const origin = 'origin' in part && part.origin !== 'user' ? part.origin : null;
+        const heading = origin === null ? null : make('span', { class: 'tag' }, origin);
+        const isTyped = 'origin' in part && origin === null;
+        const said = isTyped ? longText(part.text, 'prose') : drawMarkdown(part.text);
+        return make('div', { class: 'part text' }, heading, said, ...drawImages(part));
+      }
+      case 'reasoning':
+        return make(
+          'details',
+          { class: 'part reasoning' },
+          make('summary', {}, 'Reasoning'),
+          longText(part.text, 'prose'),
+        );
+      case 'call': {
+        const call = this.#call(part, record);
+        const heading =
+          call?.title === undefined || call.title === '' ? shortInput(part) : call.title;
+        const shown = textField(part.input, 'command') === null ? heading : '';
+        return make(
+          'div',
+          { class: 'part call' },
+          make('span', { class: 'tool' }, part.tool),
+          make('span', { class: 'title' }, ` ${shown} `),
+          inputView(part, call?.end?.diff ?? null),
+        );
+      }
+      case 'result': {
+        const call = this.#call(part, record);
+        const status = call?.end?.status ?? (part.failed ? 'failed' : 'ok');
+        const time = call === undefined ? '' : callTime(this.#history, call);
+        return make(
+          'div',
+          { class: `part result${part.failed ? ' failed' : ''}` },
+          statusSign(status),
+          make('span', { class: 'tool' }, ` ${part.tool} `),
+          make('span', { class: 'faint' }, time),
+          longText(part.text, 'code'),
+          ...drawImages(part),
+        );
+      }
+      default:
+        return part satisfies never;
+    }
+  }
+
+  /** The files that a batch changed. Its diffs stand at its calls; the rest is in the store. */
+  #changes({ created, changed, deleted, files, from, to }: BatchChanges): HTMLElement {
+    const count = created + changed + deleted;
+    const rows = files.map(({ path, change, added, removed }) =>
+      make(
+        'li',
+        {},
+        make('span', { class: `change ${change}` }, `${change} `),
+        make('code', {}, path),
+        added === undefined ? null : make('span', { class: 'plus' }, ` +${added}`),
+        removed === undefined ? null : make('span', { class: 'minus' }, ` −${removed}`),
+      ),
+    );
+    const rest = count - files.length;
+    return make(
+      'details',
+      { class: 'part changes' },
+      make('summary', {}, plural(count, 'file'), ' changed'),
+      make('ul', {}, ...rows, rest > 0 ? make('li', {}, `and ${groupDigits(rest)} more`) : null),
+      make(
+        'p',
+        { class: 'faint' },
+        'All rows: ',
+        make('code', {}, `pawl diff ${this.#pageState.id} --at ${from}..${to}`),
+      ),
+    );
+  }
+}
 
 const getSpeaker = ({ role, parts }: Message): 'model' | 'tools' | 'user' => {
   if (role === 'assistant') return 'model';
@@ -82,29 +206,16 @@ const getSpeaker = ({ role, parts }: Message): 'model' | 'tools' | 'user' => {
 };
 const SPEAKERS = { model: 'Pawl', tools: 'Results', user: 'You' };
 
-const messageView = (message: Message): HTMLElement => {
-  const speaker = getSpeaker(message);
-  return make(
-    'article',
-    { class: `message ${speaker}` },
-    make(
-      'h3',
-      {},
-      SPEAKERS[speaker],
-      message.role === 'assistant' && message.cut ? ' (cut off)' : null,
-    ),
-    ...message.parts.map(partView),
-  );
-};
-
 export const conversationPanel = (pageState: PageState): Panel => {
   const list = make('div', { class: 'messages' });
-  const element = make('section', { class: 'conversation', 'aria-label': 'Conversation' }, list);
+  const title = make('h2', { class: 'hidden' }, 'Conversation');
+  const element = make('section', { class: 'conversation' }, title, list);
   const nothing = make('p', { class: 'faint' }, 'Nothing has been said yet.');
   let drawn: readonly Message[] = [];
+  let drawnKey = '';
   let from = 0;
-  /** States share their messages: one that is drawn stays as it is. */
-  let views: ReadonlyMap<Message, HTMLElement> = new Map();
+  /** States share their messages: one that is drawn stays as it is, until more is known of it. */
+  let views: ReadonlyMap<Message, DrawnMessage> = new Map();
 
   const earlier = (): HTMLElement =>
     button(
@@ -117,25 +228,51 @@ export const conversationPanel = (pageState: PageState): Panel => {
     );
 
   const fill = (messages: readonly Message[]): void => {
-    const shown = messages.slice(from);
     const before = views;
-    views = new Map(shown.map((message) => [message, before.get(message) ?? messageView(message)]));
+    const view = new MessageView(pageState);
+    views = new Map(
+      messages.slice(from).map((message) => {
+        const known = before.get(message);
+        const key = describeKnown(pageState.history, message);
+        const element = known?.key === key ? known.element : view.draw(message);
+        return [message, { key, element }];
+      }),
+    );
     drawn = messages;
     const none = messages.length === 0 ? [nothing] : [];
-    arrange(list, [...(from > 0 ? [earlier()] : []), ...none, ...views.values()]);
+    const elements = [...views.values()].map((one) => one.element);
+    arrange(list, [...(from > 0 ? [earlier()] : []), ...none, ...elements]);
   };
 
   return {
     element,
     render() {
-      const messages = messagesOf(pageState.history.stateAt(pageState.seq).session.conversation);
+      const { history, seq } = pageState;
+      const messages = messagesOf(history.stateAt(seq).session.conversation);
+      const key = messages
+        .slice(-2)
+        .map((message) => describeKnown(history, message))
+        .join();
       const isSame =
         messages.length === drawn.length && messages.every((one, index) => one === drawn[index]);
-      if (isSame && messages.length > 0) return;
-      from = Math.max(0, messages.length - MESSAGES_AT_ONCE);
+      if (isSame && key === drawnKey && messages.length > 0) return;
+      drawnKey = key;
+      if (!isSame) from = Math.max(0, messages.length - MESSAGES_AT_ONCE);
       fill(messages);
       const scrolled = element.parentElement;
       if (scrolled !== null) scrolled.scrollTop = scrolled.scrollHeight;
     },
   };
+};
+
+type DrawnMessage = { readonly key: string; readonly element: HTMLElement };
+
+/** What may become known of a message after it was said: ends of its calls, changes of files. */
+const describeKnown = ({ index }: SessionHistory, message: Message): string => {
+  const batchId = index.messages.get(message)?.batchId ?? null;
+  if (batchId === null) return '';
+  const ends = message.parts.filter(
+    (part) => part.type === 'call' && index.call(batchId, part.callId)?.end != null,
+  );
+  return `${batchId} ${ends.length} ${index.changes.has(batchId)}`;
 };

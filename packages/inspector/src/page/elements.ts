@@ -3,18 +3,25 @@
  * HTML.
  */
 
-import { groupDigits } from '@pawl/agent/platform/text';
+import { clockText, dayText } from '../model/figure-text.js';
 
 type Child = Node | string | null;
 type Attributes = Readonly<Record<string, string | number | boolean | null>>;
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** Characters that would reorder the text around them stand as marks. */
-const withoutReordering = (text: string): string =>
+/**
+ * Characters that would reorder the text around them stand as marks, and so do those that control a
+ * terminal.
+ */
+export const visibleText = (text: string): string =>
   text.replace(
-    /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (one) => `⟨U+${one.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`,
+    /[\u0000-\u0008\u000b-\u001f\u007f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (one) => {
+      const code = one.charCodeAt(0);
+      if (code < 32) return String.fromCharCode(0x2400 + code);
+      return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+    },
   );
 
 const fill = <E extends Element>(
@@ -26,8 +33,7 @@ const fill = <E extends Element>(
     if (value !== null && value !== false)
       element.setAttribute(name, value === true ? '' : String(value));
   for (const child of children)
-    if (child !== null)
-      element.append(typeof child === 'string' ? withoutReordering(child) : child);
+    if (child !== null) element.append(typeof child === 'string' ? visibleText(child) : child);
   return element;
 };
 
@@ -84,12 +90,17 @@ const CHILDREN_AT_ONCE = 200;
 const plain = (value: object): unknown =>
   'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
 
+/** A text of megabytes would stop the page. */
+const LEAF_MAX = 20_000;
+
+const leafText = (value: unknown): string => {
+  if (typeof value !== 'string' || value.length <= LEAF_MAX)
+    return JSON.stringify(value) ?? 'undefined';
+  return `${JSON.stringify(value.slice(0, LEAF_MAX))} and ${value.length - LEAF_MAX} characters more`;
+};
+
 const leaf = (value: unknown): HTMLElement =>
-  make(
-    'span',
-    { class: `json ${value === null ? 'null' : typeof value}` },
-    JSON.stringify(value) ?? 'undefined',
-  );
+  make('span', { class: `json ${value === null ? 'null' : typeof value}` }, leafText(value));
 
 const getChildren = (value: unknown): readonly (readonly [string, unknown])[] => {
   if (Array.isArray(value)) return value.map((one, index) => [String(index), one] as const);
@@ -99,8 +110,13 @@ const getChildren = (value: unknown): readonly (readonly [string, unknown])[] =>
 const sizeText = (value: unknown, count: number): string =>
   Array.isArray(value) ? `[${count}]` : `{${count}}`;
 
-const row = (name: string, value: HTMLElement): HTMLElement =>
-  make('div', { class: 'json-row' }, make('span', { class: 'key' }, name), ': ', value);
+/** A time in milliseconds since 1970 has its time of day beside it, as a picture of the style. */
+const row = (name: string, value: HTMLElement): HTMLElement => {
+  const at = /(?:^at|At)$/.test(name) ? Number(value.textContent) : Number.NaN;
+  const clock = at > 1e12 && at < 1e13 ? `${dayText(at)}${clockText(at).slice(5)}` : null;
+  const key = make('span', { class: 'key' }, name);
+  return make('div', { class: 'json-row', 'data-clock': clock }, key, ': ', value);
+};
 
 export class JsonTree {
   /** Paths of the branches that are open. */
@@ -187,50 +203,3 @@ const select = (element: HTMLElement): void => {
   getSelection()?.removeAllRanges();
   getSelection()?.addRange(range);
 };
-
-/** Numbers and times as people read them. */
-
-export const durationText = (ms: number): string => {
-  if (ms < 999.5) return `${Math.round(ms)} ms`;
-  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1_000);
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
-  const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.round(hours / 24)} days`;
-};
-
-export const moneyText = (usd: number | null): string => {
-  if (usd === null) return 'price unknown';
-  if (usd === 0) return '$0';
-  return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(usd < 1 ? 3 : 2)}`;
-};
-
-export const shortCount = (count: number): string => {
-  if (count < 1_000) return String(count);
-  if (count < 1_000_000) return `${(count / 1_000).toFixed(count < 10_000 ? 1 : 0)}k`;
-  return `${(count / 1_000_000).toFixed(1)}M`;
-};
-
-export const percentText = (share: number | null): string =>
-  share === null ? '–' : `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
-
-const two = (value: number): string => String(value).padStart(2, '0');
-
-/** The local time of day. */
-export const clockText = (at: number): string => {
-  const time = new Date(at);
-  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
-};
-
-export const dayText = (at: number): string => {
-  const time = new Date(at);
-  return (
-    `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ` +
-    `${two(time.getHours())}:${two(time.getMinutes())}`
-  );
-};
-
-export const plural = (count: number, one: string, many = `${one}s`): string =>
-  `${groupDigits(count)} ${count === 1 ? one : many}`;

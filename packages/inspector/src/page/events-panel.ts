@@ -3,8 +3,10 @@
  * thousands.
  */
 
+import { eventWords } from '../model/event-words.js';
+import { clockText, plural } from '../model/figure-text.js';
 import { type FoundEntry, findEntries } from '../model/session-history.js';
-import { make, plural } from './elements.js';
+import { make } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 const ROW_PIXELS = 30;
@@ -15,6 +17,8 @@ const drawRow = (
   index: number,
   pageState: PageState,
 ): HTMLElement => {
+  const step = pageState.history.stepAt(seq);
+  const words = hit === '' && step !== null ? eventWords(step, pageState.history.index) : before;
   const row = make(
     'button',
     {
@@ -24,8 +28,9 @@ const drawRow = (
       tabindex: -1,
     },
     make('span', { class: 'number' }, String(seq)),
+    make('span', { class: 'clock' }, step === null ? '' : clockText(step.event.at)),
     make('span', { class: 'type' }, type),
-    make('span', { class: 'about' }, before, ...(hit === '' ? [] : [make('mark', {}, hit)]), after),
+    make('span', { class: 'about' }, words, ...(hit === '' ? [] : [make('mark', {}, hit)]), after),
   );
   row.style.top = `${index * ROW_PIXELS}px`;
   row.addEventListener('click', () => pageState.go(seq));
@@ -58,7 +63,8 @@ class EventsPanel implements Panel {
     this.#pageState = pageState;
     this.element = make(
       'section',
-      { class: 'events', 'aria-label': 'Events' },
+      { class: 'events' },
+      make('h2', { class: 'hidden' }, 'Events'),
       make('div', { class: 'bar' }, this.#field, this.#count),
       this.#list,
     );

@@ -24,7 +24,8 @@ import {
   explainState,
   type MachineRule,
 } from '../model/explain-state-and-arrow.js';
-import { button, draw, make, plural } from './elements.js';
+import { plural } from '../model/figure-text.js';
+import { button, draw, make } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 // Safe: a test holds the file to the type.
@@ -41,11 +42,8 @@ const CHOICES: readonly (readonly [ChartName, string])[] = [
   ...projections.map(({ name, title }) => [name, `as ${title}`] as const),
 ];
 
-/**
- * The first fits the whole chart into its place where the window is wide; the others are parts of
- * the place's width.
- */
-const ZOOMS = ['fit', '100%', '150%', '225%'] as const;
+/** The first fits the whole chart into its place; the others are factors of its own size. */
+const ZOOMS = ['fit', 1, 1.5, 2.25] as const;
 
 const drawList = (heading: string, items: readonly (Node | string)[]): HTMLElement | null =>
   items.length === 0
@@ -82,7 +80,7 @@ class MachinePanel implements Panel {
   readonly element: HTMLElement;
   readonly #pageState: PageState;
   readonly #place = make('div', {
-    class: 'chart-place fit',
+    class: 'chart-place',
     tabindex: 0,
     role: 'region',
     'aria-label': 'Chart',
@@ -98,7 +96,7 @@ class MachinePanel implements Panel {
   #drawnName: ChartName | null = null;
   #pointed: Pointed | null = null;
   #explainedFor = '';
-  #zoom = 0;
+  #zoom = 1;
   #revealed: SVGGElement | null = null;
 
   constructor(pageState: PageState) {
@@ -115,7 +113,7 @@ class MachinePanel implements Panel {
     );
     this.element = make(
       'section',
-      { class: 'machine', 'aria-label': 'Machine' },
+      { class: 'machine' },
       make(
         'div',
         { class: 'bar' },
@@ -149,11 +147,17 @@ class MachinePanel implements Panel {
   /** Makes the chart larger or smaller by a step, and keeps the current state in view. */
   zoom(by: 1 | -1): void {
     this.#zoom = Math.max(0, Math.min(ZOOMS.length - 1, this.#zoom + by));
-    const zoom = ZOOMS[this.#zoom] ?? 'fit';
-    this.#place.classList.toggle('fit', zoom === 'fit');
-    this.#place.style.setProperty('--chart-width', zoom === 'fit' ? '100%' : zoom);
+    this.#size();
     this.#revealed = null;
     this.#reveal();
+  }
+
+  #size(): void {
+    const zoom = ZOOMS[this.#zoom] ?? 'fit';
+    const { width } = allCharts[this.#pageState.chart];
+    this.#place.classList.toggle('fit', zoom === 'fit');
+    const chartWidth = zoom === 'fit' ? '100%' : `${Math.ceil(width * zoom)}px`;
+    this.#place.style.setProperty('--chart-width', chartWidth);
   }
 
   /** Scrolls the chart so that the current state is in view. */
@@ -179,6 +183,7 @@ class MachinePanel implements Panel {
     });
     this.#drawnName = name;
     this.#place.replaceChildren(this.#drawn.svg);
+    this.#size();
   }
 
   #mark(): void {
@@ -247,6 +252,74 @@ class MachinePanel implements Panel {
 
 export const machinePanel = (pageState: PageState): Panel & { zoom(by: 1 | -1): void } =>
   new MachinePanel(pageState);
+
+/** The states in which it waits, two in a row, for the place beside the panels. */
+const SMALL_ORDER = [
+  'WaitingForUserInput',
+  'Ready',
+  'CallingLlm',
+  'Error',
+  'ExecutingTools',
+  'Compacting',
+  'PostToolsHook',
+  'Rewinding',
+];
+const SMALL_BOX = { width: 132, height: 24 } as const;
+const SMALL_ROW_PIXELS = 54;
+const SMALL_WIDTH = 284;
+
+const smallChart = (): Chart => {
+  const names = allCharts.resting.boxes.map(({ name }) => name);
+  const ordered = [
+    ...SMALL_ORDER.filter((name) => names.includes(name)),
+    ...names.filter((name) => !SMALL_ORDER.includes(name)),
+  ];
+  const boxes = ordered.map((name, index) => ({
+    name,
+    lines: [],
+    x: index % 2 === 0 ? 2 : SMALL_WIDTH - SMALL_BOX.width - 2,
+    y: 6 + Math.floor(index / 2) * SMALL_ROW_PIXELS,
+    ...SMALL_BOX,
+  }));
+  const height = Math.ceil(names.length / 2) * SMALL_ROW_PIXELS - 16;
+  return { ...allCharts.resting, boxes, lines: [], width: SMALL_WIDTH, height };
+};
+
+/** The small chart: where it is, and the arrows that were taken up to the selected entry. */
+export const smallMachine = (pageState: PageState): Panel => {
+  const chart = smallChart();
+  const { svg, states, others } = drawChart(chart, [], () => undefined);
+  const about = make('p', { class: 'faint' });
+  const title = make('h2', {});
+  const whole = button('Whole chart', { title: 'Every state and arrow (8)' }, () =>
+    pageState.update({ panel: 'machine' }),
+  );
+  const element = make('div', { class: 'small-machine' }, title, svg, about, whole);
+  let drawnAt = '';
+  return {
+    element,
+    render() {
+      const { seq } = pageState;
+      const trace = pageState.traceOf('resting');
+      const [counts, current] = [trace.countsAt(seq), trace.stateAt(seq)];
+      const last = trace.hopsAt(seq).map(hopKey);
+      const key = JSON.stringify([seq, current, last]);
+      if (key === drawnAt) return;
+      drawnAt = key;
+      title.textContent = current;
+      about.textContent = explainState(current, null, rules).about;
+      for (const [name, group] of states) {
+        group.classList.toggle('current', name === current);
+        group.setAttribute('aria-label', name === current ? `${name}: it is here` : name);
+      }
+      const arrows = [...counts].map(([hop, times]) => {
+        const [from = '', to = ''] = hop.split(' ');
+        return straightArrow(chart, { from, to }, times, last.includes(hop));
+      });
+      others.replaceChildren(...arrows.filter((arrow) => arrow !== null));
+    },
+  };
+};
 
 /** A chart as SVG, and the handles with which the way of a session is shown in it. */
 

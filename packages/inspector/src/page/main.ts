@@ -4,11 +4,14 @@
 
 import type { InspectedSession } from '../page-data-types.js';
 import { make } from './elements.js';
+import { sessionTitle } from './overview-panel.js';
 import {
+  comparedInAddress,
   exportedSession,
   fetchSession,
   followSession,
   PageState,
+  readCompared,
   readExported,
   sessionInAddress,
 } from './page-state.js';
@@ -56,7 +59,8 @@ const addressWriter = (): ((pageState: PageState) => void) => {
     clearTimeout(timer);
     timer = setTimeout(() => {
       const hash = pageState.following ? '' : `#${pageState.seq}`;
-      if (location.hash !== hash) history.replaceState(null, '', `${location.pathname}${hash}`);
+      if (location.hash !== hash)
+        history.replaceState(null, '', `${location.pathname}${location.search}${hash}`);
     }, ADDRESS_MS);
   };
 };
@@ -74,10 +78,13 @@ const openPage = (session: InspectedSession): PageState => {
         pageState.go(seq);
       }
       page?.render();
+      if (pageState.connection !== 'loading')
+        document.title = `${sessionTitle(pageState.history)} · Pawl`;
       if (pendingSeq === null) writeAddress(pageState);
     }),
   );
   page = new SessionPage(pageState);
+  if (pendingSeq !== null) pageState.panel = 'conversation';
   document.title = `${session.header.sessionId} · Pawl`;
   document.body.replaceChildren(page.element);
   if (session.foreignMachine)
@@ -92,11 +99,26 @@ const openPage = (session: InspectedSession): PageState => {
   return pageState;
 };
 
+/** A session that can't be read is no reason to hide the one that can. */
+const compare = async (pageState: PageState, id: string): Promise<void> => {
+  try {
+    await readCompared(pageState, id);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    pageState.trouble = `${id} can't be compared: ${why}`;
+    pageState.update();
+  }
+};
+
 const start = async (): Promise<void> => {
   const exported = exportedSession();
   if (exported !== null) readExported(openPage(exported), exported);
   else if (sessionInAddress === '') await showSessions();
-  else followSession(openPage(await fetchSession(sessionInAddress)));
+  else {
+    const pageState = openPage(await fetchSession(sessionInAddress));
+    followSession(pageState);
+    if (comparedInAddress !== '') await compare(pageState, comparedInAddress);
+  }
 };
 
 start().catch((error: unknown) => {

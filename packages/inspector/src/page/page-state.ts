@@ -7,26 +7,19 @@ import { type ChartName, ChartTrace } from '../model/chart.js';
 import { type MarkerKind, SessionHistory } from '../model/session-history.js';
 import type { ExportedSession, FeedPiece, InspectedSession } from '../page-data-types.js';
 
-export type PanelName =
-  | 'machine'
-  | 'conversation'
-  | 'step'
-  | 'state'
-  | 'changes'
-  | 'request'
-  | 'time'
-  | 'events';
-
-export const PANELS: readonly PanelName[] = [
-  'machine',
+/** In the order of their tabs and keys. */
+export const PANELS = [
+  'overview',
   'conversation',
+  'trace',
+  'events',
   'step',
   'state',
-  'changes',
   'request',
-  'time',
-  'events',
-];
+  'machine',
+] as const;
+
+export type PanelName = (typeof PANELS)[number];
 
 /**
  * `loading`: the entries that there are so far have not all come; until then only their number is
@@ -41,7 +34,9 @@ export class PageState {
   seq = 0;
   /** Whether the selection moves with new entries. */
   following = true;
-  panel: PanelName = 'conversation';
+  panel: PanelName = 'overview';
+  /** The session with which it is compared; null for none. */
+  other: SessionHistory | null = null;
   chart: ChartName = 'whole';
   /** The entry with which states are compared; null for the one before the selected. */
   pinned: number | null = null;
@@ -96,7 +91,10 @@ export class PageState {
   }
 
   get trace(): ChartTrace {
-    const { chart } = this;
+    return this.traceOf(this.chart);
+  }
+
+  traceOf(chart: ChartName): ChartTrace {
     const target =
       chart === 'whole' || chart === 'resting' ? chart : (projectionNamed(chart) ?? 'whole');
     const trace = this.#traces.get(chart) ?? ChartTrace.of(target);
@@ -120,9 +118,10 @@ export const exportedSession = (): ExportedSession | null => {
   return JSON.parse(text) as ExportedSession | null;
 };
 
-/** `/TOKEN/session/ID`: the token, and the id if there is one. */
+/** `/TOKEN/session/ID?compare=OTHER`: the token, and the ids if there are some. */
 const [, token = '', , sessionId = ''] = location.pathname.split('/');
 export const sessionInAddress = sessionId;
+export const comparedInAddress = new URLSearchParams(location.search).get('compare') ?? '';
 export const apiAddress = (path: string): string => `/${token}/${path}`;
 
 export const fetchJson = async <T>(path: string): Promise<T> => {
@@ -165,6 +164,26 @@ export const followSession = (pageState: PageState): void => {
       take(pageState, piece.entries);
       if (piece.caughtUp) document.body.dataset.loaded = 'yes';
     }
+  });
+};
+
+/** Reads the session with which this one is compared, as it is now. */
+export const readCompared = async (pageState: PageState, id: string): Promise<void> => {
+  const { header } = await fetchSession(encodeURIComponent(id));
+  const history = new SessionHistory(header);
+  const feed = new EventSource(apiAddress(`data/${encodeURIComponent(id)}/feed`));
+  const end = (trouble: string): void => {
+    feed.close();
+    pageState.other = history;
+    if (trouble !== '') pageState.trouble = `${id}: ${trouble}`;
+    pageState.update();
+  };
+  feed.addEventListener('message', (message: MessageEvent<string>) => {
+    const piece = JSON.parse(message.data) as FeedPiece; // Safe: this program's server sent it.
+    if (piece.kind === 'damaged') end(piece.why);
+    if (piece.kind !== 'entries') return;
+    history.add(piece.entries);
+    if (piece.caughtUp) end('');
   });
 };
 

@@ -3,16 +3,25 @@
  */
 
 import { groupDigits } from '@pawl/agent/platform/text';
+import { moneyText, percentText } from '../model/figure-text.js';
 import {
   type RequestPart,
   requestAt,
   type SharedPrefix,
   sharedPrefix,
 } from '../model/sent-request.js';
-import { make, moneyText, percentText, seqLink } from './elements.js';
+import { make, seqLink } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 const PARTS_AT_ONCE = 60;
+
+/** A text of megabytes would stop the page. */
+const CHARACTERS_MAX = 100_000;
+
+const shortened = (text: string): string =>
+  text.length <= CHARACTERS_MAX
+    ? text
+    : `${text.slice(0, CHARACTERS_MAX)}\n… ${groupDigits(text.length - CHARACTERS_MAX)} characters more`;
 
 const partView = (
   { title, text }: RequestPart,
@@ -21,7 +30,7 @@ const partView = (
 ): HTMLElement => {
   const isShared = index < parts;
   const shared = isShared ? text : index === parts ? text.slice(0, characters) : '';
-  const fresh = text.slice(shared.length);
+  const fresh = shortened(text.slice(shared.length));
   const state = isShared ? 'as before' : shared === '' ? 'new' : 'new from the mark on';
   return make(
     'details',
@@ -36,14 +45,14 @@ const partView = (
     make(
       'pre',
       { class: 'code', tabindex: 0 },
-      ...(shared === '' ? [] : [make('span', { class: 'kept' }, shared)]),
+      ...(shared === '' ? [] : [make('span', { class: 'kept' }, shortened(shared))]),
       ...(fresh === '' ? [] : [make('span', { class: 'fresh' }, fresh)]),
     ),
   );
 };
 
 export const requestPanel = (pageState: PageState): Panel => {
-  const element = make('section', { class: 'request', 'aria-label': 'Request' });
+  const element = make('section', { class: 'request' });
   let drawn = -1;
   return {
     element,

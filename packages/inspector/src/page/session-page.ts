@@ -3,11 +3,13 @@
  */
 
 import { groupDigits } from '@pawl/agent/platform/text';
+import { clockText, moneyText, plural, shortCount } from '../model/figure-text.js';
 import { MARKER_KINDS, type MarkerKind, nextMarker } from '../model/session-history.js';
 import { conversationPanel } from './conversation-panel.js';
-import { button, clockText, draw, make, moneyText, plural, shortCount } from './elements.js';
+import { button, draw, make, visibleText } from './elements.js';
 import { eventsPanel } from './events-panel.js';
-import { machinePanel } from './machine-panel.js';
+import { machinePanel, smallMachine } from './machine-panel.js';
+import { overviewPanel, sessionTitle } from './overview-panel.js';
 import {
   apiAddress,
   PANELS,
@@ -18,18 +20,18 @@ import {
 } from './page-state.js';
 import { requestPanel } from './request-panel.js';
 import { statePanel } from './state-panel.js';
-import { changesPanel, stepPanel } from './step-panel.js';
-import { timePanel } from './time-panel.js';
+import { stepPanel } from './step-panel.js';
+import { tracePanel } from './trace-panel.js';
 
 const TITLES: Readonly<Record<PanelName, string>> = {
-  machine: 'Machine',
+  overview: 'Overview',
   conversation: 'Conversation',
+  trace: 'Trace',
+  events: 'Events',
   step: 'Step',
   state: 'State',
-  changes: 'Changes',
   request: 'Request',
-  time: 'Time & money',
-  events: 'Events',
+  machine: 'Machine',
 };
 
 const CONNECTIONS = {
@@ -40,7 +42,7 @@ const CONNECTIONS = {
   damaged: 'damaged',
 };
 
-/** Below this width the machine is a panel among the others. */
+/** In a wide window the states stand beside the panels. */
 const WIDE = matchMedia('(min-width: 1000px)');
 
 const keyHelp = (): HTMLDialogElement => {
@@ -65,6 +67,8 @@ export class SessionPage {
   readonly #tabs = new Map<PanelName, HTMLButtonElement>();
   readonly #machine: ReturnType<typeof machinePanel>;
   readonly #events: ReturnType<typeof eventsPanel>;
+  readonly #small: Panel;
+  readonly #trace: ReturnType<typeof tracePanel>;
   readonly #timeline: TimeTravel;
   readonly #commands: Readonly<Record<KeyCommand, () => void>> = {
     first: () => this.#pageState.go(0),
@@ -73,48 +77,53 @@ export class SessionPage {
     previous: () => this.#timeline.jump('back'),
     pin: () => {
       const { pinned, seq } = this.#pageState;
-      this.#pageState.update({ pinned: pinned === seq ? null : seq, panel: 'changes' });
+      this.#pageState.update({ pinned: pinned === seq ? null : seq, panel: 'step' });
     },
     search: () => {
       this.#pageState.update({ panel: 'events' });
       this.render();
       this.#events.focusSearch();
     },
-    larger: () => this.#machine.zoom(1),
-    smaller: () => this.#machine.zoom(-1),
+    larger: () => this.#zoom(1),
+    smaller: () => this.#zoom(-1),
     help: () => this.#help.showModal(),
   };
   #shownPanel: PanelName | null = null;
+  #titledFor = -1;
   readonly #scrolled = new Map<PanelName, number>();
   readonly #help = keyHelp();
   readonly #state = make('span', { class: 'chip' });
   readonly #facts = make('span', { class: 'facts' });
   readonly #connection = make('span', { class: 'connection', role: 'status' });
   readonly #trouble = make('p', { class: 'trouble', role: 'alert', hidden: true });
-  readonly #side = make('div', { class: 'side' });
+  readonly #title = make('h1', {});
+  readonly #side = make('aside', { class: 'side', 'aria-label': 'Where it is' });
   readonly #body = make('div', { class: 'body', role: 'tabpanel', tabindex: 0 });
 
   constructor(pageState: PageState) {
     this.#pageState = pageState;
     this.#machine = machinePanel(pageState);
     this.#events = eventsPanel(pageState);
+    this.#trace = tracePanel(pageState);
+    this.#small = smallMachine(pageState);
+    this.#side.append(this.#small.element);
     this.#timeline = new TimeTravel(pageState);
     this.#panels = {
-      machine: this.#machine,
+      overview: overviewPanel(pageState),
       conversation: conversationPanel(pageState),
+      trace: this.#trace,
+      events: this.#events,
       step: stepPanel(pageState),
       state: statePanel(pageState),
-      changes: changesPanel(pageState),
       request: requestPanel(pageState),
-      time: timePanel(pageState),
-      events: this.#events,
+      machine: this.#machine,
     };
     this.element = make(
       'div',
       { class: 'page' },
       this.#header(),
       this.#trouble,
-      make('main', {}, this.#side, make('div', { class: 'panels' }, this.#tabList(), this.#body)),
+      make('main', {}, make('div', { class: 'panels' }, this.#tabList(), this.#body), this.#side),
       this.#timeline.element,
       this.#help,
     );
@@ -130,8 +139,12 @@ export class SessionPage {
       'header',
       {},
       home,
-      make('h1', {}, header.sessionId),
-      make('span', { class: 'faint workspace' }, `${header.settings.model} · ${header.workspace}`),
+      this.#title,
+      make(
+        'span',
+        { class: 'faint workspace' },
+        `${header.sessionId} · ${header.settings.model} · ${header.workspace}`,
+      ),
       make('span', { class: 'spacer' }),
       this.#state,
       this.#facts,
@@ -155,15 +168,11 @@ export class SessionPage {
     return list;
   }
 
-  get #shownTabs(): readonly PanelName[] {
-    return PANELS.filter((name) => name !== 'machine' || !WIDE.matches);
-  }
-
   #pressTab(event: KeyboardEvent): void {
     const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
     if (by === 0) return;
-    const names = this.#shownTabs;
-    const next = names[(names.indexOf(this.#pageState.panel) + by + names.length) % names.length];
+    const place = PANELS.indexOf(this.#pageState.panel) + by + PANELS.length;
+    const next = PANELS[place % PANELS.length];
     if (next === undefined) return;
     event.preventDefault();
     this.#pageState.update({ panel: next });
@@ -182,19 +191,15 @@ export class SessionPage {
 
   render(): void {
     const pageState = this.#pageState;
-    const wide = WIDE.matches;
     this.#renderConnection();
     // To draw thousands of entries again and again while they come would take longer than they do.
     if (pageState.connection === 'loading') return;
-    const name = wide && pageState.panel === 'machine' ? 'conversation' : pageState.panel;
-    const machine = this.#panels.machine.element;
-    if (wide && machine.parentElement !== this.#side) this.#side.replaceChildren(machine);
+    const name = pageState.panel;
     const shown = this.#panels[name].element;
     if (this.#body.firstElementChild !== shown || this.#body.childElementCount !== 1)
       this.#open(name, shown);
     this.#body.setAttribute('aria-labelledby', `tab-${name}`);
     for (const [tabName, tab] of this.#tabs) {
-      tab.hidden = wide && tabName === 'machine';
       tab.setAttribute('aria-selected', String(tabName === name));
       tab.tabIndex = tabName === name ? 0 : -1;
     }
@@ -202,9 +207,15 @@ export class SessionPage {
       this.#tabs.get(name)?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     this.#shownPanel = name;
     this.#renderHeader();
-    if (wide) this.#panels.machine.render();
+    if (WIDE.matches) this.#small.render();
     this.#panels[name].render();
     this.#timeline.render();
+  }
+
+  /** The chart or the trace, whichever is open. */
+  #zoom(by: 1 | -1): void {
+    if (this.#pageState.panel === 'trace') this.#trace.zoom(by);
+    else if (this.#pageState.panel === 'machine') this.#machine.zoom(by);
   }
 
   /** Puts a panel into the page, at its last scroll position. */
@@ -233,7 +244,12 @@ export class SessionPage {
     const tokens =
       usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
     const unknown = usage.unpriced > 0 ? '+?' : '';
-    this.#facts.textContent = `${moneyText(usage.costUsd)}${unknown} · ${shortCount(tokens)} tokens`;
+    this.#facts.textContent =
+      `up to #${seq}: ${moneyText(usage.costUsd)}${unknown} · ` + `${shortCount(tokens)} tokens`;
+    if (this.#titledFor !== history.index.turns.length) {
+      this.#titledFor = history.index.turns.length;
+      this.#title.replaceChildren(visibleText(sessionTitle(history)));
+    }
     const { dataset } = document.body;
     dataset.seq = String(seq);
     dataset.last = String(history.seq);
@@ -433,8 +449,8 @@ const KEY_WORDS: readonly (readonly [string, string])[] = [
   ['n, p', 'next, previous error, retry, approval, … (chosen beside the buttons)'],
   ['/', 'search; Enter goes to the next hit'],
   ['d', 'pin this state to compare others with it'],
-  ['+ −', 'larger, smaller chart; the smallest is the whole chart'],
-  ['1 … 8', 'machine, conversation, step, state, changes, request, time and money, events'],
+  ['+ −', 'trace: less, more time; machine: larger, smaller chart'],
+  ['1 … 8', 'overview, conversation, trace, events, step, state, request, machine'],
   ['?', 'these keys'],
 ];
 
@@ -450,14 +466,14 @@ const ACTIONS: Readonly<Record<string, KeyAction>> = {
   '?': { kind: 'help' },
   '+': { kind: 'larger' },
   '-': { kind: 'smaller' },
-  1: { kind: 'panel', name: 'machine' },
+  1: { kind: 'panel', name: 'overview' },
   2: { kind: 'panel', name: 'conversation' },
-  3: { kind: 'panel', name: 'step' },
-  4: { kind: 'panel', name: 'state' },
-  5: { kind: 'panel', name: 'changes' },
-  6: { kind: 'panel', name: 'request' },
-  7: { kind: 'panel', name: 'time' },
-  8: { kind: 'panel', name: 'events' },
+  3: { kind: 'panel', name: 'trace' },
+  4: { kind: 'panel', name: 'events' },
+  5: { kind: 'panel', name: 'step' },
+  6: { kind: 'panel', name: 'state' },
+  7: { kind: 'panel', name: 'request' },
+  8: { kind: 'panel', name: 'machine' },
 };
 
 /** Keys that fields, lists and scrolled regions use themselves. */

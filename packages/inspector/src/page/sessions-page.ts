@@ -1,8 +1,9 @@
 /** The list of sessions. What takes a fold of the journal is filled in row by row. */
 
 import type { SessionInfo } from '@pawl/agent/ports/journal';
+import { dayText, durationText, moneyText, plural } from '../model/figure-text.js';
 import type { SessionList, SessionSummary } from '../page-data-types.js';
-import { dayText, durationText, make, moneyText, plural } from './elements.js';
+import { make } from './elements.js';
 import { apiAddress, fetchJson } from './page-state.js';
 
 type Row = {

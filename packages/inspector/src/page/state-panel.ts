@@ -8,7 +8,8 @@ import type { State } from '@pawl/agent/machine/state';
 import { totalTokens } from '@pawl/agent/machine/usage';
 import { groupDigits } from '@pawl/agent/platform/text';
 import { callTitle } from '@pawl/agent/policy/judged-call';
-import { durationText, JsonTree, make, moneyText, percentText } from './elements.js';
+import { durationText, moneyText, percentText } from '../model/figure-text.js';
+import { JsonTree, make } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 const meter = (label: string, used: string, limit: string, share: number | null): HTMLElement => {
@@ -133,7 +134,7 @@ const describeReason = (state: State): string => {
 };
 
 export const statePanel = (pageState: PageState): Panel => {
-  const element = make('section', { class: 'state-panel', 'aria-label': 'State' });
+  const element = make('section', { class: 'state-panel' });
   const tree = new JsonTree();
   return {
     element,

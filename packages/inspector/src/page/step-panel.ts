@@ -1,21 +1,13 @@
 /**
  * One step: the event, the edges that it took and the guards that decided, the actions, commands
- * for the shell.
+ * for the shell, and what it changed in the state.
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Edge } from '@pawl/machine/kernel/table';
+import { clockText, dayText, plural } from '../model/figure-text.js';
 import { type ValueDifference, valueDifferences } from '../model/session-history.js';
-import {
-  button,
-  clockText,
-  copyCommand,
-  dayText,
-  JsonTree,
-  make,
-  plural,
-  seqLink,
-} from './elements.js';
+import { button, copyCommand, JsonTree, make, seqLink } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 const edgeRow = ({ from, to, event, when, then, as, kind }: Edge): HTMLElement =>
@@ -58,7 +50,7 @@ const commandsFor = (id: string, seq: number): HTMLElement =>
   );
 
 export const stepPanel = (pageState: PageState): Panel => {
-  const element = make('section', { class: 'step', 'aria-label': 'Step' });
+  const element = make('section', { class: 'step' });
   const tree = new JsonTree(['event']);
   return {
     element,
@@ -92,6 +84,7 @@ export const stepPanel = (pageState: PageState): Panel => {
         ),
         make('h3', {}, 'In a terminal'),
         commandsFor(id, seq),
+        ...changesView(pageState),
       );
     },
   };
@@ -137,39 +130,24 @@ const drawTable = (
     ),
   );
 
-export const changesPanel = (pageState: PageState): Panel => {
-  const element = make('section', { class: 'changes', 'aria-label': 'Changes' });
-  return {
-    element,
-    render() {
-      const { history, pinned, seq } = pageState;
-      const from = pinned ?? Math.max(0, seq - 1);
-      const differences = valueDifferences(history.stateAt(from), history.stateAt(seq));
-      const rest = differences.length - ROWS_MAX;
-      const pin =
-        pinned === null
-          ? button(`Compare later states with #${seq}`, {}, () => pageState.update({ pinned: seq }))
-          : button('Compare with the entry before', {}, () => pageState.update({ pinned: null }));
-      element.replaceChildren(
-        make(
-          'h2',
-          {},
-          'From ',
-          seqLink(from, (to) => pageState.go(to)),
-          ' to ',
-          seqLink(seq, (to) => pageState.go(to)),
-        ),
-        make('p', {}, pin),
-        make(
-          'p',
-          { class: 'faint' },
-          differences.length === 0
-            ? 'The states are equal.'
-            : `${plural(differences.length, 'difference')}.`,
-        ),
-        ...(differences.length === 0 ? [] : [drawTable(differences, `#${from}`, `#${seq}`)]),
-        ...(rest > 0 ? [make('p', { class: 'faint' }, `${plural(rest, 'more difference')}.`)] : []),
-      );
-    },
-  };
+const changesView = (pageState: PageState): readonly HTMLElement[] => {
+  const { history, pinned, seq } = pageState;
+  const from = pinned ?? Math.max(0, seq - 1);
+  const differences = valueDifferences(history.stateAt(from), history.stateAt(seq));
+  const rest = differences.length - ROWS_MAX;
+  const go = (to: number): void => pageState.go(to);
+  const pin =
+    pinned === null
+      ? button(`Compare later states with #${seq}`, {}, () => pageState.update({ pinned: seq }))
+      : button('Compare with the entry before', {}, () => pageState.update({ pinned: null }));
+  const count =
+    differences.length === 0
+      ? 'The states are equal.'
+      : `${plural(differences.length, 'difference')}.`;
+  return [
+    make('h3', {}, 'State, from ', seqLink(from, go), ' to ', seqLink(seq, go)),
+    make('p', {}, make('span', { class: 'faint' }, `${count} `), pin),
+    ...(differences.length === 0 ? [] : [drawTable(differences, `#${from}`, `#${seq}`)]),
+    ...(rest > 0 ? [make('p', { class: 'faint' }, `${plural(rest, 'more difference')}.`)] : []),
+  ];
 };

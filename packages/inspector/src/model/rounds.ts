@@ -1,0 +1,104 @@
+/**
+ * The rounds of a session for its trace: a request to the model with its retries, the calls that it
+ * asked for, their approvals, and what ran after them.
+ */
+
+import type { ProcessGap, RequestFigures, TimeSpan } from '../figures/session-figures.js';
+import type { SessionHistory } from './session-history.js';
+
+export type TraceRound = {
+  /** `pause`: nothing was done: it waited for the user, or no process had it open. */
+  readonly kind: 'round' | 'summary' | 'pause';
+  /** Rounds are counted from 1; 0 for the others. */
+  readonly number: number;
+  readonly seq: number;
+  readonly at: number;
+  readonly startMs: number;
+  readonly endMs: number;
+  /** Without the time in which no process had it open. */
+  readonly workMs: number;
+  readonly requests: readonly RequestFigures[];
+  readonly spans: readonly TimeSpan[];
+  readonly usd: number;
+  /** Whether a request or a call of it did not end well. */
+  readonly failed: number;
+};
+
+const PAUSES: readonly TimeSpan['kind'][] = ['idle', 'between'];
+
+type Draft = { -readonly [K in keyof TraceRound]: TraceRound[K] } & {
+  requests: RequestFigures[];
+  spans: TimeSpan[];
+};
+
+/** Whether the call of the span ended, but not well. */
+export const isFailed = (history: SessionHistory, { kind, id, ending }: TimeSpan): boolean => {
+  if (ending === 'interrupted') return false;
+  if (kind !== 'tool') return false;
+  const status = history.index.calls.get(id)?.end?.status;
+  return status !== undefined && status !== 'ok';
+};
+
+const gapIn = (
+  gaps: readonly ProcessGap[],
+  { startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>,
+): number =>
+  gaps
+    .filter((gap) => gap.startMs >= startMs && gap.endMs <= endMs)
+    .reduce((sum, gap) => sum + gap.endMs - gap.startMs, 0);
+
+export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
+  const { figures, index } = history;
+  const at = (seq: number): number => history.stepAt(Math.max(1, seq))?.event.at ?? 0;
+  const drafts: Draft[] = [];
+  let number = 0;
+  for (const request of figures.requests) {
+    const last = drafts.at(-1);
+    if (request.attempt > 1 && last?.kind === 'round') {
+      last.requests.push(request);
+      continue;
+    }
+    const kind = request.purpose === 'compaction' ? 'summary' : 'round';
+    if (kind === 'round') number += 1;
+    const { seq, startMs } = request;
+    drafts.push({
+      kind,
+      number: kind === 'round' ? number : 0,
+      seq,
+      at: at(seq),
+      startMs,
+      endMs: startMs,
+      workMs: 0,
+      requests: [request],
+      spans: [],
+      usd: 0,
+      failed: 0,
+    });
+  }
+  const pauses: TraceRound[] = [];
+  let place = -1;
+  for (const span of figures.spans) {
+    while ((drafts[place + 1]?.startMs ?? Number.POSITIVE_INFINITY) <= span.startMs) place += 1;
+    const round = drafts[place];
+    if (PAUSES.includes(span.kind) || round === undefined) {
+      if (span.endMs === span.startMs) continue;
+      const { startSeq: seq, startMs, endMs } = span;
+      const pause = { kind: 'pause', number: 0, requests: [], usd: 0, failed: 0 } as const;
+      const workMs = endMs - startMs;
+      pauses.push({ ...pause, seq, at: at(seq), startMs, endMs, workMs, spans: [span] });
+      continue;
+    }
+    round.spans.push(span);
+    round.endMs = Math.max(round.endMs, span.endMs);
+    if (isFailed(history, span)) round.failed += 1;
+  }
+  for (const round of drafts) {
+    round.usd = round.requests.reduce((sum, { usage }) => sum + (usage?.costUsd ?? 0), 0);
+    round.failed += round.requests.filter(({ ending }) => ending === 'failed').length;
+    round.endMs = Math.max(round.endMs, index.msAt(round.seq));
+    round.workMs = round.endMs - round.startMs - gapIn(figures.gaps, round);
+  }
+  return [...drafts, ...pauses].sort(
+    (left, right) => left.startMs - right.startMs || left.seq - right.seq,
+  );
+};

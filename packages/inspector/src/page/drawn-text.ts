@@ -1,0 +1,149 @@
+/**
+ * Markdown, diffs and commands as elements. Whatever a text says, only text nodes hold it: no link,
+ * no picture, no HTML.
+ */
+
+import { groupDigits } from '@pawl/agent/platform/text';
+import { plural } from '../model/figure-text.js';
+import { button, make, visibleText } from './elements.js';
+
+const CHARACTERS_AT_ONCE = 4_000;
+/** More at one press would stop the page for seconds. */
+const CHARACTERS_MORE = 100_000;
+
+/** A text of which more is shown on demand. */
+export const longText = (text: string, kind: string): HTMLElement => {
+  const pre = make(
+    'pre',
+    { class: kind, tabindex: kind === 'code' ? 0 : null },
+    text.slice(0, CHARACTERS_AT_ONCE),
+  );
+  if (text.length <= CHARACTERS_AT_ONCE) return pre;
+  let shown = CHARACTERS_AT_ONCE;
+  const label = (): string => {
+    const rest = text.length - shown;
+    const next = Math.min(rest, CHARACTERS_MORE);
+    return `Show ${groupDigits(next)}${next < rest ? ` of ${groupDigits(rest)}` : ''} more characters`;
+  };
+  const more = button(label(), { class: 'more' }, () => {
+    pre.append(visibleText(text.slice(shown, shown + CHARACTERS_MORE)));
+    shown = Math.min(text.length, shown + CHARACTERS_MORE);
+    if (shown === text.length) more.remove();
+    else more.textContent = label();
+  });
+  return make('div', {}, pre, more);
+};
+
+const DIFF_ROWS_AT_ONCE = 300;
+
+const diffRow = (line: string): HTMLElement => {
+  const kind =
+    line.startsWith('+++') || line.startsWith('---')
+      ? 'head'
+      : line.startsWith('@@')
+        ? 'hunk'
+        : line.startsWith('+')
+          ? 'added'
+          : line.startsWith('-')
+            ? 'removed'
+            : 'same';
+  return make('span', { class: `diff-row ${kind}` }, `${line}\n`);
+};
+
+/** A unified diff with coloured rows. */
+export const drawDiff = (diff: string): HTMLElement => {
+  const lines = diff.replace(/\n$/, '').split('\n');
+  const pre = make(
+    'pre',
+    { class: 'code diff', tabindex: 0 },
+    ...lines.slice(0, DIFF_ROWS_AT_ONCE).map(diffRow),
+  );
+  const rest = lines.slice(DIFF_ROWS_AT_ONCE);
+  if (rest.length === 0) return pre;
+  const label = `Show ${plural(rest.length, 'more row')}`;
+  const more = button(label, { class: 'more' }, () => {
+    pre.append(...rest.map(diffRow));
+    more.remove();
+  });
+  return make('div', {}, pre, more);
+};
+
+/** A command as a shell shows it. */
+export const drawCommand = (command: string): HTMLElement =>
+  make('pre', { class: 'code shell', tabindex: 0 }, command.slice(0, CHARACTERS_MORE));
+
+/** Code, bold, italic and links of one line. A link shows its address. */
+const INLINE =
+  /(`+)([^`]+)\1|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^*\s][^*\n]*)\*(?!\w)|\[([^\]\n]+)\]\(([^()\s]+)\)/g;
+
+const inline = (text: string): readonly (Node | string)[] => {
+  const nodes: (Node | string)[] = [];
+  let from = 0;
+  for (const match of text.matchAll(INLINE)) {
+    const [whole, , code, bold, italic, label, address] = match;
+    nodes.push(text.slice(from, match.index));
+    from = match.index + whole.length;
+    if (code !== undefined) nodes.push(make('code', {}, code));
+    else if (bold !== undefined) nodes.push(make('strong', {}, bold));
+    else if (italic !== undefined) nodes.push(make('em', {}, italic));
+    else nodes.push(`${label} (`, make('code', {}, address ?? ''), ')');
+  }
+  nodes.push(text.slice(from));
+  return nodes;
+};
+
+/** Consecutive lines of one kind. */
+type Block = { readonly kind: 'text' | 'code' | 'list' | 'table'; readonly lines: string[] };
+
+const ITEM = /^\s*(?:[-*+]|\d+[.)])\s+/;
+
+const splitBlocks = (text: string): readonly Block[] => {
+  const blocks: Block[] = [];
+  let fence: string | null = null;
+  for (const line of text.split('\n')) {
+    const [, mark] = /^\s{0,3}(`{3,}|~{3,})/.exec(line) ?? [];
+    if (fence !== null) {
+      if (mark !== undefined && mark[0] === fence[0] && mark.length >= fence.length) fence = null;
+      else blocks.at(-1)?.lines.push(line);
+      continue;
+    }
+    if (mark !== undefined) {
+      fence = mark;
+      blocks.push({ kind: 'code', lines: [] });
+      continue;
+    }
+    const kind = ITEM.test(line) ? 'list' : line.startsWith('|') ? 'table' : 'text';
+    const last = blocks.at(-1);
+    const isBreak = line.trim() === '' || /^#{1,6} /.test(line);
+    if (last === undefined || last.kind !== kind || isBreak || last.lines.length === 0)
+      blocks.push({ kind, lines: line.trim() === '' ? [] : [line] });
+    else if (/^#{1,6} /.test(last.lines[0] ?? '')) blocks.push({ kind, lines: [line] });
+    else last.lines.push(line);
+  }
+  return blocks.filter(({ kind, lines }) => kind === 'code' || lines.length > 0);
+};
+
+const drawBlock = ({ kind, lines }: Block): HTMLElement => {
+  const text = lines.join('\n');
+  if (kind === 'code' || kind === 'table') return make('pre', { class: 'code', tabindex: 0 }, text);
+  if (kind === 'text') {
+    const [, heading] = /^#{1,6} (.*)$/.exec(text) ?? [];
+    return heading === undefined
+      ? make('p', {}, ...inline(text))
+      : make('p', { class: 'heading' }, ...inline(heading));
+  }
+  const isOrdered = /^\s*\d/.test(lines[0] ?? '');
+  return make(
+    isOrdered ? 'ol' : 'ul',
+    {},
+    ...lines.map((line) => make('li', {}, ...inline(line.replace(ITEM, '')))),
+  );
+};
+
+const MARKDOWN_MAX = 60_000;
+
+/** A reply as it was meant to be read. A very long one is shown as it is written. */
+export const drawMarkdown = (text: string): HTMLElement =>
+  text.length > MARKDOWN_MAX
+    ? longText(text, 'prose')
+    : make('div', { class: 'markdown' }, ...splitBlocks(text).map(drawBlock));

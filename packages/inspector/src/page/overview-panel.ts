@@ -1,0 +1,333 @@
+/**
+ * The first view of a session: what became of it in six answers, where time and money went, curves,
+ * the story of each crash, and its turns.
+ */
+
+import { groupDigits } from '@pawl/agent/platform/text';
+import { getCacheShare, type SessionFigures } from '../figures/session-figures.js';
+import { crashStories } from '../model/crash-story.js';
+import {
+  clockText,
+  dayText,
+  durationText,
+  moneyText,
+  partText,
+  percentText,
+  plural,
+  shortCount,
+} from '../model/figure-text.js';
+import {
+  changedFiles,
+  findHighlights,
+  type Highlight,
+  QUESTIONS,
+  sessionOutcome,
+  type TurnFigures,
+  turnFigures,
+} from '../model/highlights.js';
+import type { SessionHistory } from '../model/session-history.js';
+import { drawCurves } from './curves.js';
+import { make, seqLink } from './elements.js';
+import type { PageState, Panel } from './page-state.js';
+import { SPAN_WORDS } from './trace-panel.js';
+
+const TURNS_MAX = 100;
+const TITLE_MAX = 300;
+
+/** The first words of the user, in one line; the id of a session without any. */
+export const sessionTitle = (history: SessionHistory): string => {
+  const prompt = history.index.turns.find((turn) => turn.prompt.trim() !== '')?.prompt ?? '';
+  const line = prompt
+    .slice(0, 2 * TITLE_MAX)
+    .replace(/\s+/g, ' ')
+    .trim();
+  if (line === '') return history.header.sessionId;
+  return line.length > TITLE_MAX ? `${line.slice(0, TITLE_MAX - 1)}…` : line;
+};
+
+const figuresTable = (
+  label: string,
+  head: readonly string[],
+  rows: readonly (readonly (Node | string)[])[],
+): HTMLElement =>
+  make(
+    'div',
+    { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': label },
+    make(
+      'table',
+      { class: 'figures' },
+      make('thead', {}, make('tr', {}, ...head.map((text) => make('th', { scope: 'col' }, text)))),
+      make(
+        'tbody',
+        {},
+        ...rows.map((cells) => make('tr', {}, ...cells.map((cell) => make('td', {}, cell)))),
+      ),
+    ),
+  );
+
+/** Figures of a whole session, as rows that two sessions can share. */
+const sessionFacts = (history: SessionHistory): readonly (readonly [string, string])[] => {
+  const { figures, index } = history;
+  const { usage, requests, elapsedMs, time, startedAt } = figures;
+  const ended = [...index.calls.values()].filter(({ end }) => end !== null);
+  const unknown = usage.unpriced > 0 ? ' + unknown' : '';
+  const rounds = requests.filter(({ attempt, purpose }) => {
+    return attempt === 1 && purpose !== 'compaction';
+  });
+  const input = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+  const share = percentText(getCacheShare(usage));
+  return [
+    ['Outcome', sessionOutcome(history).text],
+    ['Cost', `${moneyText(usage.costUsd)}${unknown}`],
+    ['Worked', durationText(elapsedMs - time.idle - time.between)],
+    ['Turns, rounds', `${groupDigits(figures.turns)}, ${groupDigits(rounds.length)}`],
+    [
+      'Calls',
+      `${groupDigits(ended.length)}, ${groupDigits(ended.filter(({ end }) => end?.status !== 'ok').length)} not ok`,
+    ],
+    ['Tokens', `${shortCount(input)} in (${share} cached), ${shortCount(usage.outputTokens)} out`],
+    ['Files changed', groupDigits(changedFiles(history))],
+    ['Began', dayText(startedAt)],
+    ['Last entry', dayText(history.stepAt(history.seq)?.event.at ?? startedAt)],
+  ];
+};
+
+const markWords: Readonly<Record<string, string>> = {
+  error: '✗',
+  'failed call': '✗',
+  retry: '↻',
+  approval: '?',
+  cancel: '■',
+  limit: '■',
+  compaction: '⤓',
+  rewind: '↶',
+  crash: '☠',
+};
+
+const drawMarks = ({ marks }: TurnFigures): HTMLElement =>
+  make(
+    'span',
+    {},
+    ...[...marks].map(([kind, count]) =>
+      make(
+        'span',
+        { class: `turn-mark ${kind.replace(' ', '-')}` },
+        `${markWords[kind] ?? ''} ${plural(count, kind)}`,
+      ),
+    ),
+  );
+
+class OverviewPanel implements Panel {
+  readonly element = make('section', { class: 'overview' });
+  readonly #pageState: PageState;
+  #drawn: SessionFigures | null = null;
+  #other: SessionHistory | null = null;
+
+  constructor(pageState: PageState) {
+    this.#pageState = pageState;
+  }
+
+  render(): void {
+    const { history, other } = this.#pageState;
+    if (this.#drawn === history.figures && this.#other === other) return;
+    this.#drawn = history.figures;
+    this.#other = other;
+    this.element.replaceChildren(
+      make('h2', { class: 'hidden' }, 'Overview'),
+      this.#facts(history),
+      ...(other === null ? [] : [this.#comparison(history, other)]),
+      this.#answers(history),
+      this.#share(history.figures),
+      ...this.#stories(history),
+      make('h3', {}, 'Context and cost'),
+      drawCurves(history, this.#open),
+      make('h3', {}, 'Turns'),
+      this.#turns(history),
+      make('h3', {}, 'Tools'),
+      this.#tools(history.figures),
+    );
+  }
+
+  readonly #open = (seq: number): void => {
+    this.#pageState.go(seq);
+    this.#pageState.update({ panel: 'conversation' });
+  };
+
+  #facts(history: SessionHistory): HTMLElement {
+    const { kind } = sessionOutcome(history);
+    return make(
+      'dl',
+      { class: 'facts-list' },
+      ...sessionFacts(history).map(([name, text]) =>
+        make(
+          'div',
+          { class: name === 'Outcome' ? `outcome ${kind}` : null },
+          make('dt', {}, name),
+          make('dd', {}, text),
+        ),
+      ),
+    );
+  }
+
+  #comparison(history: SessionHistory, other: SessionHistory): HTMLElement {
+    const [own, others] = [sessionFacts(history), sessionFacts(other)];
+    const rows = own.map(([name, text], index) => [name, text, others[index]?.[1] ?? '']);
+    const ids = [history.header.sessionId, other.header.sessionId];
+    return make(
+      'div',
+      { class: 'comparison' },
+      figuresTable(
+        'Comparison',
+        ['', ...ids],
+        [['First prompt', sessionTitle(history), sessionTitle(other)], ...rows],
+      ),
+      make(
+        'p',
+        { class: 'faint' },
+        'Where they part: ',
+        make('code', {}, `pawl compare ${ids.join(' ')}`),
+      ),
+    );
+  }
+
+  #answers(history: SessionHistory): HTMLElement {
+    const all = findHighlights(history);
+    const questions = Object.keys(QUESTIONS) as (keyof typeof QUESTIONS)[]; // its own keys
+    return make(
+      'dl',
+      { class: 'highlights' },
+      ...questions.map((question) => {
+        const answers = all.filter((one) => one.question === question);
+        return make(
+          'div',
+          { class: `answer ${question}` },
+          make('dt', {}, QUESTIONS[question]),
+          ...(answers.length === 0
+            ? [make('dd', { class: 'faint' }, NO_ANSWER[question])]
+            : answers.map((one) => this.#answer(one))),
+        );
+      }),
+    );
+  }
+
+  #answer({ seq, answer }: Highlight): HTMLElement {
+    return make(
+      'dd',
+      {},
+      answer.map(partText).join(''),
+      ' ',
+      seq === null ? null : seqLink(seq, this.#open),
+    );
+  }
+
+  /** The time as one bar, with a legend. */
+  #share({ time, elapsedMs }: SessionFigures): HTMLElement {
+    const words: Readonly<Record<string, string>> = SPAN_WORDS;
+    const parts = Object.entries(time).filter(([, ms]) => ms > 0);
+    const bar = make('div', { class: 'share-bar', 'aria-hidden': 'true' });
+    for (const [kind, ms] of parts) {
+      const piece = make('span', { class: `swatch ${kind}` });
+      piece.style.flexGrow = String(ms / Math.max(1, elapsedMs));
+      bar.append(piece);
+    }
+    return make(
+      'div',
+      {},
+      bar,
+      make(
+        'ul',
+        { class: 'shares' },
+        ...parts.map(([kind, ms]) =>
+          make(
+            'li',
+            {},
+            make('span', { class: `swatch ${kind}` }),
+            `${words[kind] ?? kind} `,
+            make('strong', {}, durationText(ms)),
+            make(
+              'span',
+              { class: 'faint' },
+              ` ${percentText(elapsedMs === 0 ? null : ms / elapsedMs)}`,
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+
+  #stories(history: SessionHistory): readonly HTMLElement[] {
+    return crashStories(history).flatMap(({ seq, sentences }, index, { length }) => [
+      make('h3', {}, length === 1 ? 'The crash' : `Crash ${index + 1} of ${length}`),
+      make(
+        'ol',
+        { class: 'story', 'data-seq': seq },
+        ...sentences.map(({ label, at, seq: entry, text }) =>
+          make(
+            'li',
+            {},
+            make('span', { class: 'clock' }, at === null ? '' : clockText(at)),
+            make('strong', {}, label),
+            make(
+              'span',
+              {},
+              text.map(partText).join(''),
+              ' ',
+              entry === null ? null : seqLink(entry, this.#open),
+            ),
+          ),
+        ),
+      ),
+    ]);
+  }
+
+  #turns(history: SessionHistory): HTMLElement {
+    const turns = turnFigures(history);
+    const rows = turns
+      .slice(0, TURNS_MAX)
+      .map((turn): readonly (Node | string)[] => [
+        seqLink(turn.seq, this.#open, String(turn.number)),
+        clockText(turn.at),
+        make('span', { class: 'prompt' }, turn.prompt.slice(0, 400) || '(begun without a prompt)'),
+        groupDigits(turn.rounds),
+        durationText(turn.workMs),
+        turn.waitedMs === 0 ? '–' : durationText(turn.waitedMs),
+        moneyText(turn.usd),
+        drawMarks(turn),
+      ]);
+    const head = ['turn', 'at', 'you asked', 'rounds', 'worked', 'waited for you', 'cost', 'marks'];
+    const rest = turns.length - TURNS_MAX;
+    return make(
+      'div',
+      { class: 'turns' },
+      figuresTable('Turns', head, rows),
+      rest > 0 ? make('p', { class: 'faint' }, `${plural(rest, 'more turn')}.`) : null,
+    );
+  }
+
+  #tools({ tools }: SessionFigures): HTMLElement {
+    const head = ['tool', 'calls', 'endings', 'time', 'longest', 'approval', 'cost'];
+    const rows = tools.map(({ tool, calls, endings, totalMs, longestMs, approvalMs, usage }) => [
+      tool,
+      String(calls),
+      Object.entries(endings)
+        .map(([ending, count]) => `${count} ${ending}`)
+        .join(', '),
+      durationText(totalMs),
+      durationText(longestMs),
+      durationText(approvalMs),
+      usage.costUsd === 0 ? '–' : moneyText(usage.costUsd),
+    ]);
+    return figuresTable('Tools', head, rows);
+  }
+}
+
+const NO_ANSWER: Readonly<Record<keyof typeof QUESTIONS, string>> = {
+  happened: 'The model has not said anything yet.',
+  ended: '',
+  time: 'Nothing has taken time yet.',
+  money: 'Nothing was spent.',
+  failed: 'Nothing failed.',
+  crashed: 'It never crashed.',
+};
+
+export const overviewPanel = (pageState: PageState): Panel => new OverviewPanel(pageState);
