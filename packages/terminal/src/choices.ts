@@ -4,7 +4,12 @@ import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
 import { makeSafe, type Safe, safe } from './safe-text.js';
 
-export type Choice = { readonly text: string; readonly about: string };
+export type Choice = {
+  readonly text: string;
+  readonly about: string;
+  /** A command that needs no more words: Enter on it in the list runs it. */
+  readonly runs?: true;
+};
 
 /** A word before the cursor that has completions. */
 export type CompletionStem = {

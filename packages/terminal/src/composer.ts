@@ -55,7 +55,7 @@ type Search = { readonly words: string; readonly index: number | null; readonly 
  *
  * 1. Text is only removed by Enter or by the user's own edits. Up brings back a sent text.
  * 2. Completion changes the text only on Tab, or on Enter if the selected word differs from the
- *    typed one.
+ *    typed one. Enter then also sends a command that needs no more words.
  */
 export class Composer {
   readonly #completer: Completer;
@@ -237,6 +237,8 @@ export class Composer {
     const completion = completed(text, cursor, offer);
     this.#close();
     this.#editor = withText(this.#editor, completion.text, completion.cursor);
+    const isWhole = completion.text.slice(completion.cursor).trim() === '';
+    if (key.name === 'enter' && offer.choices[offer.chosen]?.runs && isWhole) return false;
     if (completion.text[completion.cursor - 1] === '/') this.#complete();
     return true;
   }

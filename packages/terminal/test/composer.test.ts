@@ -11,6 +11,7 @@ const commands: readonly Choice[] = [
   { text: 'help', about: 'this list' },
   { text: 'compact', about: 'make room' },
   { text: 'cost', about: 'tokens and money' },
+  { text: 'budget', about: 'limits', runs: true },
 ];
 
 const seat = (files: readonly string[] = []) => {
@@ -133,10 +134,17 @@ test('a slash lists the commands; Tab takes the chosen one', () => {
     '*› help     this list',
     '  compact  make room',
     '  cost     tokens and money',
+    '  budget   limits',
   ]);
   at.press("'co'", 'down', 'tab');
   assert.equal(at.composer.text, '/compact ');
   assert.ok(!at.composer.isOpen);
+});
+
+test('Enter runs a chosen command that needs no more words', () => {
+  const at = seat();
+  at.press("'/bud'", 'enter', "'/bud'", 'tab', "'and 5'", 'enter');
+  assert.deepEqual(at.sent, ['now /budget ', 'now /budget and 5']);
 });
 
 test('Enter takes a chosen command that is not typed yet, and sends one that is', () => {

@@ -97,11 +97,11 @@ export const slashHelp: readonly (readonly [string, string])[] = slashCommands.m
 );
 
 /** Command names with descriptions, for completion. */
-export const commandChoices: readonly { readonly text: string; readonly about: string }[] =
-  slashCommands.map(([name, words, about]) => ({
-    text: name,
-    about: words === '' ? about : `${words}  ${about}`,
-  }));
+export const commandChoices: readonly Choice[] = slashCommands.map(([name, words, about]) => ({
+  text: name,
+  about: words === '' ? about : `${words}  ${about}`,
+  ...(words === '' || words.startsWith('[') ? { runs: true } : {}),
+}));
 
 export const keyHelp: readonly (readonly [string, string])[] = [
   ['Enter', 'send; during a turn: with the next tool results'],
@@ -126,13 +126,25 @@ export const keyHelp: readonly (readonly [string, string])[] = [
 
 const refused = (why: string): TypedInput => ({ kind: 'refused', why });
 
+/** What other programs call a thing, and what is typed here for it. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  plan: '/preset plan looks and changes nothing (Shift+Tab goes through the presets).',
+  undo: '/rewind takes back turns, calls and their files; /redo brings them back.',
+  context: '/cost shows the tokens; the row below the line shows the share of the context.',
+  status: '/cost shows tokens and money, /budget the limits, /mcp the servers, /jobs what runs.',
+  new: '/clear starts a new session; this one is kept.',
+  theme: 'Colours follow the terminal; NO_COLOR=1 turns them off.',
+  init: 'Ask for it in words: write AGENTS.md, with what one must know of this project.',
+};
+
 const noCommand = (name: string, prompts: readonly string[]): TypedInput => {
+  const lower = name.toLowerCase();
+  const other = Object.hasOwn(OTHER_NAMES, lower) ? OTHER_NAMES[lower] : undefined;
+  if (other !== undefined) return refused(`There is no /${name}. ${other}`);
   const close = nearestWord(name, [...slashCommands.map(([known]) => known), ...prompts]);
   if (close !== undefined)
     return refused(`There is no /${name}. Did you mean /${close}? /help lists them all.`);
-  return refused(
-    `There is no /${name}. There are ${slashHelp.map(([usage]) => usage).join(', ')}.`,
-  );
+  return refused(`There is no /${name}. /help lists all commands.`);
 };
 
 const readCommand = (written: string, words: string, prompts: readonly string[]): TypedInput => {
@@ -143,12 +155,12 @@ const readCommand = (written: string, words: string, prompts: readonly string[])
   const [name, usage] = known;
   if (name === 'later') {
     return words === ''
-      ? refused('There is no text: /later TEXT')
+      ? refused('There is no text: /later TEXT.')
       : { kind: 'say', text: words, mode: 'followUp' };
   }
   if (usage === '' && words !== '') return refused(`/${name} takes no arguments.`);
   if (words === '' && usage !== '' && !usage.startsWith('['))
-    return refused(`/${name} needs an argument: /${name} ${usage}`);
+    return refused(`/${name} needs an argument: /${name} ${usage}.`);
   return { kind: 'command', name, words };
 };
 
@@ -181,7 +193,7 @@ export const readTypedInput = (
   const shell = /^!(?!\[)\s*(.*)$/.exec(text);
   if (shell !== null) {
     const command = shell[1] ?? '';
-    return command === '' ? refused('There is no command: !COMMAND') : { kind: 'shell', command };
+    return command === '' ? refused('There is no command: !COMMAND.') : { kind: 'shell', command };
   }
   const command = /^\/([\w:-]*)(?:\s+(.*))?$/s.exec(text);
   if (command === null) return { kind: 'say', text, mode };

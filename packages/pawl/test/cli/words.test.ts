@@ -93,7 +93,11 @@ test('a line that is refused says why: what was meant, and what there is', () =>
     why('/halp'),
     /^There is no \/halp\. Did you mean \/help\? \/help lists them all\.$/,
   );
-  assert.match(why('/xyzzy'), /^There is no \/xyzzy\. There are \/help, .*\/budget \[LIMIT\]/);
+  assert.equal(why('/xyzzy'), 'There is no /xyzzy. /help lists all commands.');
+  for (const name of ['plan', 'Undo', 'context', 'status', 'new'])
+    assert.match(why(`/${name}`), /^There is no \/\w+\. \/(preset plan|rewind|cost|clear) /);
+  assert.match(why('/init'), /AGENTS\.md/);
+  assert.match(why('/export'), /^\/export needs an argument: \/export FILE\.$/);
   assert.match(why('/help me'), /\/help takes no arguments/);
 });
 
