@@ -156,7 +156,7 @@ const addNested = (folder: string): void => {
 
 /** So many files that their folders are watched. */
 const fill = (folder: string): void => {
-  for (let index = 0; index < 2_100; index++)
+  for (let index = 0; index < 2_400; index++)
     write(folder, `filler/${index % 20}/${index}.txt`, `${index}`);
   NAMES_OF_FILLER.forEach((name) => {
     write(folder, name, 'first');
