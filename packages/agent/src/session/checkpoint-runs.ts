@@ -1,4 +1,4 @@
-/** Tells the checkpoints of the workspace when calls begin and end, and the machine what they say. */
+/** Tells the checkpoints when calls begin and end, and the machine what they say. */
 
 import type { RewindEvent } from '../machine/event.js';
 import { attempt } from '../platform/attempt.js';

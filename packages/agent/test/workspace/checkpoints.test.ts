@@ -20,11 +20,11 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import '../../../../test/own-process.js';
+import { tree } from '../../../../test/kit/workspace-tree.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { toolCall } from '../../src/machine/event.js';
 import type { Checkpoints } from '../../src/ports/checkpoints.js';
 import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
-import { tree } from './tree.js';
 
 /** Random worlds: what commands changed is taken back to any point, and brought forward again. */
 

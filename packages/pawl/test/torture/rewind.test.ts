@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { processesWith } from '../../../../test/kit/tools/processes.js';
+import { tree } from '../../../../test/kit/workspace-tree.js';
+import { moveSecret } from '../../../../test/move-secret.js';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
-import { tree } from '../../../agent/test/workspace/tree.js';
 import { bin, makeServed, type Place, runPawl, start } from '../e2e/pawl.js';
 import { buildKillPoints, type KillPoint, killEnvironment, readSteps } from './kill-points.js';
 import { randomFrom } from './run-trials.js';
@@ -131,6 +132,8 @@ const LIVES: readonly Life[] = [
     finish: async (stage) => {
       await takeBack(stage, stage.id);
       await run(stage, 'redo', stage.id);
+      // the start before has finished the killed one, and made another one that had nothing to do
+      if (tree(stage.workspace) !== stage.trees[1]) await run(stage, 'redo', stage.id);
       assert.equal(tree(stage.workspace), stage.trees[1]);
     },
   },
@@ -148,8 +151,10 @@ const LIVES: readonly Life[] = [
   },
 ];
 
-const reset = (stage: Stage, from: Life['from']): void =>
+const reset = (stage: Stage, from: Life['from']): void => {
   bash(stage, `rm -rf work state log && cp -a kept-${from}/work kept-${from}/state .`);
+  if (from !== 0) moveSecret(join(stage.state, 'pawl')); // the copy is no session from elsewhere
+};
 
 const nobodyLives = async (stage: Stage): Promise<void> => {
   const untilMs = Date.now() + 60_000;
@@ -196,9 +201,9 @@ for (const life of LIVES)
         await life.finish(stage);
       } catch (error) {
         const step = taken.at(-1);
-        throw new Error(`killed ${point.when} step ${point.at}: ${step?.name} ${step?.place}`, {
-          cause: error,
-        });
+        throw new Error(
+          `killed ${point.when} step ${point.at}: ${step?.name} ${step?.place}\n${error}`,
+        );
       }
     }
     context.diagnostic(`${points.length} points, ${chosen.length} tried, ${reached} reached`);

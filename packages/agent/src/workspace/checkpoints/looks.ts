@@ -34,7 +34,7 @@ export class KnownFiles extends Map<string, Known> {
 }
 
 /** `names`: all that may have changed; `entries`: those of them that are there. */
-export type Look = {
+export type WorkspaceLook = {
   readonly listing: Listing;
   readonly names: readonly string[];
   readonly entries: ReadonlyMap<string, FileEntry>;
@@ -115,7 +115,7 @@ export class WorkspaceLooks {
   }
 
   /** `last`: the names at the last look. `isWhole`: also at what has reported nothing. */
-  async look(last: Listing | null, isWhole: boolean): Promise<Look> {
+  async look(last: Listing | null, isWhole: boolean): Promise<WorkspaceLook> {
     const isLarge = last !== null && last.names.length > SMALL_FILES_MAX && !this.#hasFailed;
     const thread = isLarge ? (this.#thread ?? (await this.#start())) : null;
     const look = thread === null ? null : await this.#lookBy(thread, isWhole);
@@ -139,7 +139,7 @@ export class WorkspaceLooks {
   }
 
   /** Null: it can't tell. */
-  async #lookBy(thread: ScanThread, isWhole: boolean): Promise<Look | null> {
+  async #lookBy(thread: ScanThread, isWhole: boolean): Promise<WorkspaceLook | null> {
     const { lister } = this.#sources;
     await this.#first;
     for (let time = 0; time < LISTINGS_MAX; time++) {
@@ -182,7 +182,7 @@ export class WorkspaceLooks {
   }
 
   /** At what the thread has found; names that nobody would list are none. */
-  #lookAt(listing: Listing, changed: readonly string[]): Look {
+  #lookAt(listing: Listing, changed: readonly string[]): WorkspaceLook {
     const { known, named } = this.#sources;
     const entries = new Map<string, FileEntry>();
     const aroundNamed = new Set(foldersAround([...named]));

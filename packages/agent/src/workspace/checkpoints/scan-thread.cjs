@@ -46,7 +46,7 @@ let mark = null;
 let marked = 0;
 
 /** @param {string} name */
-const placeOf = (name) => {
+const toPlace = (name) => {
   const place = name === '' ? workspace : `${workspace}/`;
   if (/^[\0-\x7f]*$/.test(name)) return place + name;
   return Buffer.concat([Buffer.from(place), Buffer.from(name, 'latin1')]);
@@ -55,7 +55,7 @@ const placeOf = (name) => {
 /** @param {string} name */
 const lookAt = (name) => {
   try {
-    return fs.lstatSync(placeOf(name), { bigint: true, throwIfNoEntry: false });
+    return fs.lstatSync(toPlace(name), { bigint: true, throwIfNoEntry: false });
   } catch {
     return null; // closed, or a file stands where a folder was
   }
@@ -103,7 +103,7 @@ const watch = (folder) => {
   if (status.dev !== fs.lstatSync(workspace, { bigint: true }).dev) return stopWatching();
   try {
     const options = /** @type {const} */ ({ persistent: false, encoding: 'latin1' });
-    const watcher = fs.watch(placeOf(folder), options, (_, name) => note(folder, name));
+    const watcher = fs.watch(toPlace(folder), options, (_, name) => note(folder, name));
     watcher.on('error', stopWatching);
     watched.set(folder, { inode: status.ino, watcher });
     reported.add(folder);

@@ -247,7 +247,7 @@ export class WorkspaceLister {
     const places =
       reported === null
         ? stamps.keys()
-        : [...outside, ...[...reported].flatMap((folder) => placesOf(workspace, folder))];
+        : [...outside, ...[...reported].flatMap((folder) => listingPlaces(workspace, folder))];
     let left = SLICE;
     for (const place of places) {
       if (left-- === 0) {
@@ -280,7 +280,7 @@ export class WorkspaceLister {
       outside.push(path.join(above, '.gitignore'));
     }
     const places = [...outside];
-    for (const folder of folders) places.push(...placesOf(workspace, folder));
+    for (const folder of folders) places.push(...listingPlaces(workspace, folder));
     const stamps = new Map<string, string>();
     let left = SLICE;
     for (const place of places) {
@@ -381,7 +381,7 @@ export class WorkspaceLister {
 }
 
 /** What decides about the names in a folder that git would list. */
-const placesOf = (workspace: string, folder: string): readonly string[] => {
+const listingPlaces = (workspace: string, folder: string): readonly string[] => {
   const place = folder === '' ? workspace : `${workspace}/${showName(folder)}`;
   return [place, `${place}/.gitignore`];
 };

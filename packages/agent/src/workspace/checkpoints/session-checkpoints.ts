@@ -29,7 +29,7 @@ import type {
 } from '../../ports/checkpoints.js';
 import { KnownRepository } from '../repository-location.js';
 import { describeRef, type GitState, GitStates, isSameRef } from './git-state.js';
-import { type Known, KnownFiles, type Look, WorkspaceLooks } from './looks.js';
+import { type Known, KnownFiles, type WorkspaceLook, WorkspaceLooks } from './looks.js';
 import {
   ABSENT,
   composeChanges,
@@ -226,12 +226,12 @@ class SessionCheckpoints implements Checkpoints {
       changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs;
     const { names, entries } = look ?? {
       names: named ?? [],
-      entries: this.#entriesOf(named ?? []),
+      entries: this.#lookAtNames(named ?? []),
     };
     return this.#changesIn(names, entries, isInTime);
   }
 
-  #entriesOf(names: readonly string[]): ReadonlyMap<string, FileEntry> {
+  #lookAtNames(names: readonly string[]): ReadonlyMap<string, FileEntry> {
     const { workspace } = this.#place;
     return new Map(
       names.flatMap((name) => {
@@ -241,7 +241,7 @@ class SessionCheckpoints implements Checkpoints {
     );
   }
 
-  async #lookAround(isWhole: boolean): Promise<Look> {
+  async #lookAround(isWhole: boolean): Promise<WorkspaceLook> {
     const look = await this.#looks.look(this.#listing, isWhole);
     this.#noteListing(look.listing);
     return look;
@@ -467,8 +467,8 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /**
-   * What changed of these names since the last look; `isOurs`: whether the time of a change is one of the calls.
-   * Other changes are only noted.
+   * What changed of these names since the last look; `isOurs`: whether the time of a change is one
+   * of the calls. Other changes are only noted.
    */
   async #changesIn(
     names: readonly string[],
