@@ -66,6 +66,11 @@ export type Checkpoints = {
      */
     readonly since?: 'lastCheckpoint' | 'crash';
   }): Promise<TakenCheckpoint | null>;
+  /**
+   * Called at the end of a turn, after `take`: looks at all files where `take` looks only at those
+   * that the system has reported. What changed while calls ran is theirs. Null: nothing did.
+   */
+  sweep(by: Exclude<ChangedBy, 'rewind'>): Promise<TakenCheckpoint | null>;
   /** Called when the last checkpoint is in the journal: until then a killed process has lost it. */
   recorded(): Promise<void>;
   /**

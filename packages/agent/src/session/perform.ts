@@ -1,14 +1,10 @@
 /** Performs the actions of a session: each kind of action has one performer. */
 
 import type { Action } from '../machine/action.js';
-import type { RewindEvent } from '../machine/event.js';
 import type { State } from '../machine/state.js';
-import { attempt } from '../platform/attempt.js';
 import { createTimers, type Timers } from '../platform/clock.js';
-import { plural } from '../platform/text.js';
-import type { JudgedCall } from '../policy/judged-call.js';
-import type { Checkpoints, Restored } from '../ports/checkpoints.js';
 import { HookRuns } from './after-tool-hooks.js';
+import { CheckpointRuns } from './checkpoint-runs.js';
 import { Compactions } from './compaction.js';
 import type { Equipment, PerformedSession, RunningSession } from './equipment.js';
 import { Previews } from './judge-call.js';
@@ -103,7 +99,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.shutDown();
       break;
     case 'PromptForInput':
-      void performers.checkpoints.settle();
+      void performers.checkpoints.endTurn();
       void performers.userHooks?.asked(action, state);
       break;
     case 'RequestApproval': // this and all that follow are for watchers
@@ -160,184 +156,3 @@ export const createPerformers = (
     shutDown,
   };
 };
-
-// ---- Files that calls change ----
-
-/** Calls that may have changed files since the last checkpoint. `batchId`: null: the user's. */
-type Ended = { readonly batchId: string | null; readonly calls: JudgedCall[] };
-
-const NOTHING_CHANGED = { created: 0, changed: 0, deleted: 0, files: [] } as const;
-
-type Taken = Extract<RewindEvent, { readonly type: 'CheckpointTaken' }>;
-
-const LISTED_MAX = 10;
-
-const list = (texts: readonly string[], total: number): string => {
-  const more = total - Math.min(texts.length, LISTED_MAX);
-  const shown = texts.slice(0, LISTED_MAX).join(', ');
-  return more > 0 ? `${shown} and ${more} more` : shown;
-};
-
-/** What the model has to know about its files; null: they are as its conversation says. */
-const noteOf = ({ changes, left, refs }: Restored, keepsConversation: boolean): string | null => {
-  const { created, changed, deleted, files } = changes;
-  const total = created + changed + deleted;
-  const paths = files.map(({ path }) => path);
-  const back =
-    keepsConversation && total > 0
-      ? [
-          `The user took back changes of ${plural(total, 'file')}: ${list(paths, total)}. Read ` +
-            'them again before you edit.',
-        ]
-      : [];
-  const reasons = left.map(({ path, why }) => `${path} (${why})`);
-  const stay =
-    left.length === 0
-      ? []
-      : [
-          `The user took back earlier work, but these stay as they are: ${list(reasons, left.length)}.`,
-        ];
-  const moved = refs.length === 0 ? [] : [`In git: ${refs.map(({ text }) => text).join('; ')}.`];
-  const texts = [...back, ...moved, ...stay];
-  return texts.length === 0 ? null : texts.join(' ');
-};
-
-const lostText = ({ message }: Error): string =>
-  `What these calls changed can’t be taken back, or not all of it: ${message}`;
-
-/** Tells the checkpoints of the workspace when calls begin and end. */
-class CheckpointRuns {
-  readonly #checkpoints: Checkpoints | null;
-  readonly #post: Post;
-  readonly #hasJobs: () => boolean;
-  #ended: Ended | null = null;
-  #since: 'lastCheckpoint' | 'crash' | undefined;
-  #mayHaveJobs = false;
-  /** Ends when all checkpoints are taken, and their events are applied. */
-  #settled: Promise<void> = Promise.resolve();
-  #taking = 0;
-  /** Why files could not be kept before the last calls. */
-  #unkept: Error | null = null;
-
-  /** `hasJobs`: whether commands run in the background. */
-  constructor(checkpoints: Checkpoints | null, post: Post, hasJobs: () => boolean) {
-    this.#checkpoints = checkpoints;
-    this.#post = post;
-    this.#hasJobs = hasJobs;
-  }
-
-  get checkpoints(): Checkpoints | null {
-    return this.#checkpoints;
-  }
-
-  /** Before a call takes effect; `batchId` is null for a command of the user. A cancel ends it. */
-  async before(
-    batchId: string | null,
-    call: JudgedCall | null,
-    signal?: AbortSignal,
-  ): Promise<void> {
-    const checkpoints = this.#checkpoints;
-    if (checkpoints === null || (call !== null && !call.traits.mutating)) return;
-    const cancelled = new Promise<'reads'>((resolve) => {
-      if (signal?.aborted) resolve('reads');
-      signal?.addEventListener('abort', () => resolve('reads'), { once: true });
-    });
-    // of a killed process, or of another batch
-    const isOther = this.#since === 'crash' || this.#ended?.batchId !== batchId;
-    if (isOther && !this.isSettled) await Promise.race([this.settle(), cancelled]);
-    const noted = attempt(() => checkpoints.before(call)).then((looked) => {
-      if (looked.kind === 'fault') this.#unkept = looked.fault;
-      return looked;
-    });
-    const kind = await Promise.race([noted, cancelled]);
-    if (kind === 'reads' || (kind.kind === 'done' && kind.value === 'reads')) return;
-    this.#ended ??= { batchId, calls: [] };
-    if (call !== null) this.#ended.calls.push(call);
-    this.#mayHaveJobs ||= call?.facts.background === 'yes';
-  }
-
-  /** Calls of an earlier process may have changed files. `batchId`: of its last batch. */
-  expect(batchId: string): void {
-    if (this.#checkpoints === null) return;
-    this.#ended ??= { batchId, calls: [] };
-    this.#since = 'crash';
-  }
-
-  /** Whether nothing is left to take. */
-  get isSettled(): boolean {
-    return this.#taking === 0 && (this.#ended === null || this.#checkpoints === null);
-  }
-
-  /** Takes the checkpoint of calls that have ended. Resolves when it is in the journal. */
-  settle(): Promise<void> {
-    const [ended, checkpoints] = [this.#ended, this.#checkpoints];
-    if (ended === null || checkpoints === null) return this.#settled;
-    this.#ended = null;
-    const since = this.#since;
-    this.#since = this.#mayHaveJobs && this.#hasJobs() ? 'lastCheckpoint' : undefined;
-    this.#taking += 1;
-    const taking = this.#take(checkpoints, ended, since).finally(() => {
-      this.#taking -= 1;
-    });
-    this.#settled = Promise.all([this.#settled, taking]).then(() => undefined);
-    return this.#settled;
-  }
-
-  async #take(
-    checkpoints: Checkpoints,
-    { batchId, calls }: Ended,
-    since: 'lastCheckpoint' | 'crash' | undefined,
-  ): Promise<void> {
-    const by = batchId === null ? 'user' : 'agent';
-    const taken = await attempt(() =>
-      checkpoints.take({ by, calls, ...(since === undefined ? {} : { since }) }),
-    );
-    if (taken.kind === 'fault')
-      return this.#tell({
-        checkpoint: '',
-        by,
-        batchId,
-        changes: NOTHING_CHANGED,
-        leftOut: [lostText(taken.fault)],
-      });
-    const unkept = this.#unkept;
-    this.#unkept = null;
-    if (taken.value === null && unkept === null) return;
-    const value = taken.value ?? { checkpoint: '', changes: NOTHING_CHANGED, leftOut: [] };
-    const leftOut = unkept === null ? value.leftOut : [...value.leftOut, lostText(unkept)];
-    await this.#tell({ ...value, leftOut, by, batchId });
-    await attempt(() => checkpoints.recorded()); // if it fails, the next process tells it again
-  }
-
-  /** Resolves when the event is applied, or the session has ended. */
-  #tell(taken: Omit<Taken, 'type' | 'at'>): Promise<void> {
-    return new Promise((resolve) => {
-      this.#post({ type: 'CheckpointTaken', ...taken }, () => resolve());
-      setTimeout(resolve, 30_000).unref(); // a session that is over takes no event
-    });
-  }
-
-  /** Performs RestoreFiles. Never rejects; always posts its end. */
-  async restore(rewindId: string, plan: string, keepsConversation: boolean): Promise<void> {
-    const restored = await attempt(async () => {
-      if (this.#checkpoints === null) throw new Error('this session keeps no checkpoints');
-      return this.#checkpoints.restore(plan);
-    });
-    const outcome =
-      restored.kind === 'done'
-        ? restored.value
-        : {
-            checkpoint: null,
-            changes: NOTHING_CHANGED,
-            left: [{ path: '.', why: restored.fault.message }],
-            refs: [],
-          };
-    const note = noteOf(outcome, keepsConversation);
-    const { checkpoint, changes, left } = outcome;
-    this.#post({ type: 'Rewound', rewindId, checkpoint, changes, left, note });
-  }
-
-  async close(): Promise<void> {
-    await attempt(() => this.#checkpoints?.close());
-  }
-}

@@ -62,6 +62,7 @@ export const createLateCheckpoints = (
     before: async (call) =>
       call !== null && (await onlyReads(call)) ? 'reads' : (await load()).before(call),
     take: async (ended) => (await load()).take(ended),
+    sweep: async (by) => (loading === null ? null : (await load()).sweep(by)),
     recorded: async () => (loading === null ? undefined : (await load()).recorded()),
     unkept: async (paths) => (await load()).unkept(paths),
     plan: async (request) => (await load()).plan(request),

@@ -6,10 +6,10 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import '../../../../test/own-process.js';
 import { callTools, rawCall, say, testModel } from '../../../../test/kit/runtime/stage.js';
+import { tree } from '../../../../test/kit/workspace-tree.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { fileJournals } from '../../src/journal/file-store.js';
 import { createAgent, type Session } from '../../src/session/create-agent.js';
-import { tree } from '../workspace/tree.js';
 
 /** Commands that have cost people their work: each is taken back whole, and done again. */
 

@@ -4,6 +4,7 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -17,13 +18,13 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import '../../../../test/own-process.js';
+import { tree } from '../../../../test/kit/workspace-tree.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { toolCall } from '../../src/machine/event.js';
 import type { Checkpoints } from '../../src/ports/checkpoints.js';
 import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
-import { tree } from './tree.js';
 
 /** Random worlds: what commands changed is taken back to any point, and brought forward again. */
 
@@ -61,6 +62,9 @@ const NAMES = [
   'docs/x',
 ];
 
+/** In a large workspace. */
+const NAMES_OF_FILLER = ['filler/1/1.txt', 'filler/2/new.txt', 'filler/3', 'filler/4/deep/one.txt'];
+
 const git = (folder: string, ...words: readonly string[]): void => {
   const who = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
   execFileSync('git', [...who, ...words], { cwd: folder, stdio: 'ignore' });
@@ -89,7 +93,8 @@ const CHANGES =
 const MANY_FILES = [50, 5_000] as const;
 
 const change = (folder: string, random: Random): unknown => {
-  const name = random.pick(NAMES);
+  const isLarge = existsSync(path.join(folder, 'filler')) && random.below(2) === 0;
+  const name = random.pick(isLarge ? NAMES_OF_FILLER : NAMES);
   const place = path.join(folder, name);
   const exists = lstatSync(place, { throwIfNoEntry: false }) !== undefined;
   switch (random.pick(CHANGES)) {
@@ -149,6 +154,15 @@ const addNested = (folder: string): void => {
   git(folder, 'commit', '-qm', 'module');
 };
 
+/** So many files that their folders are watched. */
+const fill = (folder: string): void => {
+  for (let index = 0; index < 2_400; index++)
+    write(folder, `filler/${index % 20}/${index}.txt`, `${index}`);
+  NAMES_OF_FILLER.forEach((name) => {
+    write(folder, name, 'first');
+  });
+};
+
 /** A plain folder, a repository, or a worktree of one; some with a nested one and a submodule. */
 const begin = (folder: string, random: Random): void => {
   const isWorktree = random.below(5) === 0;
@@ -165,6 +179,7 @@ const begin = (folder: string, random: Random): void => {
   if (random.below(3) === 0) write(folder, '.gitattributes', '* text=auto\n');
   if (random.below(3) === 0) git(folder, 'config', 'core.autocrlf', 'input');
   if (random.below(3) === 0) write(folder, 'a.ts', 'with\r\nother ends\r\n');
+  if (random.below(4) === 0) fill(folder);
   git(folder, 'add', '-A');
   git(folder, 'commit', '-qm', 'begin', '--allow-empty');
   if (random.below(4) === 0) addNested(folder);
@@ -369,6 +384,48 @@ test('files that no call changed keep their bytes and their times', async (conte
   await restore({ checkpoints, workspace }, [taken?.checkpoint ?? '']);
   const now = lstatSync(other);
   assert.deepEqual([now.ino, now.mtimeMs, now.ctimeMs], [ino, mtimeMs, ctimeMs]);
+});
+
+test('what no folder of a large workspace reports is found at the end of the turn', async (t) => {
+  const folder = realpathSync(temporaryFolder(t, 'large'));
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  git(workspace, 'init', '-q');
+  fill(workspace);
+  for (const name of ['agents', 'users']) write(workspace, name, 'first');
+  git(workspace, 'add', '-A');
+  for (const name of ['agents', 'users'])
+    linkSync(path.join(workspace, name), path.join(folder, name));
+  const stateFolder = path.join(folder, 'state');
+  const place = { workspace, sessionId: 'one', stateFolder, environment: process.env };
+  const checkpoints = createCheckpoints(place);
+  t.after(() => checkpoints.close());
+  const before = tree(workspace);
+  await sleep(50); // the stamps of younger files are not relied upon
+  const call = command('echo agent > ../agents');
+  await checkpoints.before(call);
+  assert.equal(await checkpoints.take({ by: 'agent', calls: [call] }), null); // all was looked at
+  await checkpoints.before(call);
+  writeFileSync(path.join(folder, 'agents'), 'by the agent');
+  rmSync(path.join(workspace, 'filler/2/new.txt'));
+  const first = await checkpoints.take({ by: 'agent', calls: [call] });
+  assert.deepEqual(
+    first?.changes.files.map((file) => file.path),
+    ['filler/2/new.txt'],
+  );
+  await sleep(50);
+  writeFileSync(path.join(folder, 'users'), 'by the user');
+  rmSync(path.join(workspace, 'filler/1/1.txt'));
+  const rest = await checkpoints.sweep('agent');
+  assert.deepEqual(
+    rest?.changes.files.map((file) => file.path),
+    ['agents'],
+  );
+  assert.equal(await checkpoints.sweep('agent'), null);
+  await restore({ checkpoints, workspace }, [first?.checkpoint ?? '', rest?.checkpoint ?? '']);
+  write(workspace, 'users', 'first');
+  write(workspace, 'filler/1/1.txt', 'first');
+  assert.equal(tree(workspace), before);
 });
 
 test('a folder that became a link out of the workspace is not followed', async (context) => {

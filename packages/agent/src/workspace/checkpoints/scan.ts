@@ -195,6 +195,10 @@ const read = async (repository: Repository, words: readonly string[]): Promise<B
 type StampedListing = {
   readonly listing: Listing;
   readonly stamps: ReadonlyMap<string, string>;
+  /** Places of `stamps` that are in no folder of the workspace. */
+  readonly outside: readonly string[];
+  /** All folders in which git would see a new file. */
+  readonly folders: ReadonlySet<string>;
 };
 
 type KnownPlace = GitPlace & { readonly known: KnownRepository };
@@ -209,16 +213,22 @@ export class WorkspaceLister {
     this.#place = place;
   }
 
-  async list(wantsClean: boolean): Promise<Listing> {
-    if (!wantsClean && (await this.#isUnchanged()) && this.#last !== null)
+  /** Folders to watch for new names. Null: git is asked each time. */
+  get folders(): ReadonlySet<string> | null {
+    return this.#last?.folders ?? null;
+  }
+
+  /** `reported`: the only folders in which something may have changed; null: in any. */
+  async list(wantsClean: boolean, reported: Iterable<string> | null = null): Promise<Listing> {
+    if (!wantsClean && (await this.#isUnchanged(reported)) && this.#last !== null)
       return this.#last.listing;
     this.#last = null;
     try {
       const listedAtMs = Date.now();
       const listed = await useRepository(this.#place, async (repository) => {
         const listing = await this.#listByGit(repository, wantsClean);
-        const stamps = await this.#takeStamps(repository, listing.names, listedAtMs);
-        this.#last = stamps === null ? null : { listing, stamps };
+        const stamped = await this.#takeStamps(repository, listing.names, listedAtMs);
+        this.#last = stamped === null ? null : { listing, ...stamped };
         return listing;
       });
       return listed ?? walk(this.#place.workspace);
@@ -229,17 +239,23 @@ export class WorkspaceLister {
   }
 
   /** Whether git would list the same names as the last time. */
-  async #isUnchanged(): Promise<boolean> {
-    const marked = repositoryFolders(this.#place.workspace).top;
-    if (this.#last === null || marked === null || this.#place.known.cached(marked) === null)
-      return false;
+  async #isUnchanged(reported: Iterable<string> | null): Promise<boolean> {
+    const { workspace, known } = this.#place;
+    const marked = repositoryFolders(workspace).top;
+    if (this.#last === null || marked === null || known.cached(marked) === null) return false;
+    const { stamps, outside } = this.#last;
+    const places =
+      reported === null
+        ? stamps.keys()
+        : [...outside, ...[...reported].flatMap((folder) => listingPlaces(workspace, folder))];
     let left = SLICE;
-    for (const [place, stamp] of this.#last.stamps) {
+    for (const place of places) {
       if (left-- === 0) {
         left = SLICE;
         await nextTurn();
       }
-      if (stampAt(place) !== stamp) return false;
+      const stamp = stamps.get(place);
+      if (stamp !== undefined && stampAt(place) !== stamp) return false;
     }
     return true;
   }
@@ -252,21 +268,19 @@ export class WorkspaceLister {
     repository: Repository,
     names: readonly string[],
     listedAtMs: number,
-  ): Promise<ReadonlyMap<string, string> | null> {
+  ): Promise<Omit<StampedListing, 'listing'> | null> {
     const { workspace, environment } = this.#place;
     const folders = await findFolders(repository, workspace, names);
     if (folders === null) return null;
-    const places = [repository.indexFile, path.join(repository.shared, 'info', 'exclude')];
+    const outside = [repository.indexFile, path.join(repository.shared, 'info', 'exclude')];
     const patterns = excludesFile(repository.config, environment);
-    if (patterns !== null) places.push(patterns);
+    if (patterns !== null) outside.push(patterns);
     for (let above = workspace; above !== repository.top && above !== '/'; ) {
       above = path.dirname(above);
-      places.push(path.join(above, '.gitignore'));
+      outside.push(path.join(above, '.gitignore'));
     }
-    for (const folder of folders) {
-      const place = folder === '' ? workspace : `${workspace}/${folder}`;
-      places.push(place, `${place}/.gitignore`);
-    }
+    const places = [...outside];
+    for (const folder of folders) places.push(...listingPlaces(workspace, folder));
     const stamps = new Map<string, string>();
     let left = SLICE;
     for (const place of places) {
@@ -278,7 +292,7 @@ export class WorkspaceLister {
       if (stamp === null) return null;
       stamps.set(place, stamp);
     }
-    return stamps;
+    return { stamps, outside, folders };
   }
 
   /** The bytes of blobs of the repository; those that are missing are left out. */
@@ -365,6 +379,12 @@ export class WorkspaceLister {
       if (lookAt(this.#place.workspace, name)?.bytes !== sizes.get(blob)) clean.delete(name);
   }
 }
+
+/** What decides about the names in a folder that git would list. */
+const listingPlaces = (workspace: string, folder: string): readonly string[] => {
+  const place = folder === '' ? workspace : `${workspace}/${showName(folder)}`;
+  return [place, `${place}/.gitignore`];
+};
 
 /** Null: it changed after that time. Names of a folder are part of its stamp. */
 const stampAt = (place: string, beforeMs = Number.POSITIVE_INFINITY): string | null => {

@@ -29,6 +29,7 @@ import type {
 } from '../../ports/checkpoints.js';
 import { KnownRepository } from '../repository-location.js';
 import { describeRef, type GitState, GitStates, isSameRef } from './git-state.js';
+import { type Known, KnownFiles, type WorkspaceLook, WorkspaceLooks } from './looks.js';
 import {
   ABSENT,
   composeChanges,
@@ -64,31 +65,12 @@ export type CheckpointsPlace = {
   readonly environment: ProcessEnvironment;
 };
 
-/** Before a command, workspaces of so many files are looked at again for changes of others. */
-const SMALL_FILES_MAX = 2_000;
 const COPIES_MAX = 20_000;
 const COPIES_BYTES_MAX = 200 * 1024 * 1024;
 /** A scan of more files is not kept for the next process. */
 const SAVED_FILES_MAX = 20_000;
 /** The kernel gives a change the time of its last tick. */
 const TICK_MS = 10;
-
-type Known = { readonly entry: FileEntry; readonly content: KnownContent };
-
-/** What is known of each name; it remembers which names changed since they were saved. */
-class KnownFiles extends Map<string, Known> {
-  readonly unsaved = new Set<string>();
-
-  override set(name: string, known: Known): this {
-    this.unsaved.add(name);
-    return super.set(name, known);
-  }
-
-  override delete(name: string): boolean {
-    this.unsaved.add(name);
-    return super.delete(name);
-  }
-}
 
 /** The first line of a file with a scan; each further one is a name and what is known of it. */
 const SCAN_HEAD = '{"version":2}';
@@ -133,6 +115,7 @@ class SessionCheckpoints implements Checkpoints {
   readonly #place: CheckpointsPlace;
   readonly #store: CheckpointStore;
   readonly #lister: WorkspaceLister;
+  readonly #looks: WorkspaceLooks;
   readonly #gitStates: GitStates;
   /** HEAD, branches and index at the last look; null: none are known. */
   #git: GitState | null = null;
@@ -149,6 +132,8 @@ class SessionCheckpoints implements Checkpoints {
   #leftOut: string[] = [];
   /** When the first call began since the last checkpoint; null: none. */
   #ranFromMs: number | null = null;
+  /** When calls ran since the last look at all files. */
+  #runs: { readonly fromMs: number; readonly toMs: number }[] = [];
   #copies = { files: 0, bytes: 0 };
   /** What the file for a killed process says; null: there is none. */
   #running: RunningCalls | null = null;
@@ -163,6 +148,11 @@ class SessionCheckpoints implements Checkpoints {
     const { signal } = this.#ended;
     const gitPlace = { workspace, environment, signal, known: new KnownRepository(environment) };
     this.#lister = new WorkspaceLister(gitPlace);
+    this.#looks = new WorkspaceLooks(workspace, this.#store.marksFolder(place.sessionId), {
+      known: this.#known,
+      named: this.#named,
+      lister: this.#lister,
+    });
     this.#gitStates = new GitStates(gitPlace, this.#store);
   }
 
@@ -185,7 +175,7 @@ class SessionCheckpoints implements Checkpoints {
           this.#named.add(name);
         }
       } else if (this.#listing === null) await this.#begin();
-      else if (this.#listing.names.length <= SMALL_FILES_MAX) await this.#look(await this.#list());
+      else if (this.#looks.areQuick(this.#listing)) await this.#look();
       const isFirst = this.#ranFromMs === null;
       if (isFirst) this.#git = await this.#gitStates.read();
       this.#ranFromMs ??= Date.now();
@@ -214,6 +204,7 @@ class SessionCheckpoints implements Checkpoints {
       const isBounded = calls.length > 0 && calls.every(isNamed);
       if (!isBounded && this.#listing === null) await this.#begin();
       const named = isBounded ? withFolders(calls.flatMap((call) => this.#names(call))) : null;
+      if (named === null) this.#runs.push({ fromMs: ranFromMs, toMs: ranToMs });
       return this.#storeTaken(by, await this.#changesSince(named, ranFromMs, ranToMs), refs);
     });
   }
@@ -230,13 +221,35 @@ class SessionCheckpoints implements Checkpoints {
     ranFromMs: number,
     ranToMs: number,
   ): Promise<readonly PathChange[]> {
-    const listing = named === null ? await this.#list() : null;
-    const names = named ?? listing?.names ?? [];
+    const look = named === null ? await this.#lookAround(false) : null;
     const isInTime = ({ changedAtMs }: FileEntry): boolean =>
       changedAtMs >= ranFromMs - TICK_MS && changedAtMs <= ranToMs;
-    const changes = await this.#changesIn(names, listing !== null, isInTime);
-    if (listing !== null) this.#listing = listing;
-    return changes;
+    const { names, entries } = look ?? {
+      names: named ?? [],
+      entries: this.#lookAtNames(named ?? []),
+    };
+    return this.#changesIn(names, entries, isInTime);
+  }
+
+  #lookAtNames(names: readonly string[]): ReadonlyMap<string, FileEntry> {
+    const { workspace } = this.#place;
+    return new Map(
+      names.flatMap((name) => {
+        const entry = lookAt(workspace, name);
+        return entry === null ? [] : [[name, entry] as const];
+      }),
+    );
+  }
+
+  async #lookAround(isWhole: boolean): Promise<WorkspaceLook> {
+    const look = await this.#looks.look(this.#listing, isWhole);
+    this.#noteListing(look.listing);
+    return look;
+  }
+
+  #noteListing(listing: Listing): void {
+    if (listing.limit !== null) this.#say(listing.limit);
+    this.#listing = listing;
   }
 
   /** Whether it came with a folder that was moved: the times of what is in it stay. */
@@ -269,6 +282,21 @@ class SessionCheckpoints implements Checkpoints {
     const refs = await this.#refsSince(running.git === undefined ? null : new Map(running.git));
     if (changes.length > 0 || refs.length > 0) this.#say(INTERRUPTED);
     return this.#storeTaken('agent', changes, refs);
+  }
+
+  sweep(by: 'agent' | 'user'): Promise<TakenCheckpoint | null> {
+    return this.#inTurn(async () => {
+      const runs = this.#runs.splice(0);
+      if (this.#listing === null || runs.length === 0 || !this.#looks.areByReport) return null;
+      await this.#look(); // what was reported since the last checkpoint is somebody else's
+      const { names, entries } = await this.#lookAround(true);
+      const isInTime = ({ changedAtMs }: FileEntry): boolean =>
+        runs.some(({ fromMs, toMs }) => changedAtMs >= fromMs - TICK_MS && changedAtMs <= toMs);
+      const there = names.filter((name) => entries.has(name));
+      const changes = await this.#changesIn(there, entries, isInTime);
+      for (const name of names) if (!entries.has(name)) await this.#note(name);
+      return this.#storeTaken(by, changes, []);
+    });
   }
 
   recorded(): Promise<void> {
@@ -344,8 +372,7 @@ class SessionCheckpoints implements Checkpoints {
   async #begin(): Promise<void> {
     const listedAtMs = Date.now() - TICK_MS;
     const listing = await this.#lister.list(true);
-    if (listing.limit !== null) this.#say(listing.limit);
-    this.#listing = listing;
+    this.#noteListing(listing);
     const entries = await lookAtAll(this.#place.workspace, listing.names);
     const tooLarge: string[] = [];
     let tooMany = 0;
@@ -374,6 +401,7 @@ class SessionCheckpoints implements Checkpoints {
         `${plural(tooMany, 'file')} that git does not hold can’t be taken back: at most ` +
           '20,000 files and 200 MB are copied.',
       );
+    await this.#looks.begin(listing);
     await this.#save();
   }
 
@@ -415,16 +443,13 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /** Takes note of all changes since the last look. */
-  async #look(listing: Listing): Promise<void> {
-    const names = [...listing.names, ...this.#named];
-    const entries = await lookAtAll(this.#place.workspace, names);
-    for (const name of this.#known.keys())
-      if (!entries.has(name) && !this.#isOurs(name)) await this.#note(name);
-    for (const [name, { stamp }] of entries) {
-      const isSame = stamp !== '' && stamp === this.#known.get(name)?.entry.stamp;
+  async #look(): Promise<void> {
+    const { names, entries } = await this.#lookAround(false);
+    for (const name of names) {
+      const [stamp, known] = [entries.get(name)?.stamp, this.#known.get(name)?.entry.stamp];
+      const isSame = stamp !== '' && stamp === known;
       if (!isSame && !this.#isOurs(name)) await this.#note(name);
     }
-    this.#listing = listing;
   }
 
   /** Whether an earlier call of the batch may have changed it: the checkpoint will tell. */
@@ -442,26 +467,16 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /**
-   * What changed since the last look; `isOurs`: whether the time of a change is one of the calls.
-   * Other changes are only noted.
+   * What changed of these names since the last look; `isOurs`: whether the time of a change is one
+   * of the calls. Other changes are only noted.
    */
   async #changesIn(
     names: readonly string[],
-    isWhole: boolean,
+    entries: ReadonlyMap<string, FileEntry>,
     isOurs: (entry: FileEntry) => boolean,
   ): Promise<readonly PathChange[]> {
     const { workspace } = this.#place;
-    const entries = isWhole
-      ? await lookAtAll(workspace, [...names, ...this.#named])
-      : new Map(
-          names.flatMap((name) => {
-            const entry = lookAt(workspace, name);
-            return entry === null ? [] : [[name, entry] as const];
-          }),
-        );
-    const gone = (isWhole ? [...this.#known.keys()] : names).filter(
-      (name) => this.#known.has(name) && !entries.has(name),
-    );
+    const gone = names.filter((name) => this.#known.has(name) && !entries.has(name));
     const changed = [...entries].filter(([name, { stamp }]) => {
       const known = this.#known.get(name)?.entry;
       return stamp === '' || known === undefined || known.stamp !== stamp;
@@ -655,6 +670,7 @@ class SessionCheckpoints implements Checkpoints {
     this.#ended.abort();
     await this.#queue;
     await this.#pruning;
+    await this.#looks.close();
   }
 
   // ---- For the next process of the session ----

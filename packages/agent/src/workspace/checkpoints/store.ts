@@ -164,6 +164,11 @@ export class CheckpointStore {
     return `${this.#list(sessionId)}.calls`;
   }
 
+  /** Where a session makes files of which only the events count. */
+  marksFolder(sessionId: string): string {
+    return path.join(this.folder, 'marks', sessionId);
+  }
+
   /** Stores a manifest and adds it to the list of the session. */
   async addManifest(sessionId: string, manifest: Manifest): Promise<string> {
     const sha256 = await this.put(Buffer.from(JSON.stringify(manifest)));
@@ -199,6 +204,7 @@ export class CheckpointStore {
   async forget(sessionId: string): Promise<void> {
     const files = [this.#list, this.scanFile, this.callsFile];
     for (const file of files) await rm(file.call(this, sessionId), { force: true });
+    await rm(this.marksFolder(sessionId), { recursive: true, force: true });
   }
 }
 

@@ -1,0 +1,209 @@
+/** Looks at the workspace of a session: which names may differ from what is known of them. */
+
+import { rm } from 'node:fs/promises';
+import {
+  type FileEntry,
+  foldersAround,
+  type KnownContent,
+  type Listing,
+  lookAt,
+  lookAtAll,
+  type WorkspaceLister,
+} from './scan.js';
+import type { ScanThread, ThreadLook } from './scan-thread.js';
+
+export type Known = { readonly entry: FileEntry; readonly content: KnownContent };
+
+/** What is known of each name, and of which names that changed since it was saved or told. */
+export class KnownFiles extends Map<string, Known> {
+  readonly unsaved = new Set<string>();
+  /** Null: no thread has to be told. */
+  untold: Set<string> | null = null;
+
+  override set(name: string, known: Known): this {
+    this.unsaved.add(name);
+    this.untold?.add(name);
+    return super.set(name, known);
+  }
+
+  override delete(name: string): boolean {
+    this.unsaved.add(name);
+    this.untold?.add(name);
+    return super.delete(name);
+  }
+}
+
+/** `names`: all that may have changed; `entries`: those of them that are there. */
+export type WorkspaceLook = {
+  readonly listing: Listing;
+  readonly names: readonly string[];
+  readonly entries: ReadonlyMap<string, FileEntry>;
+};
+
+type Sources = {
+  readonly known: KnownFiles;
+  /** Files that tools have named, also such that git ignores. */
+  readonly named: ReadonlySet<string>;
+  readonly lister: WorkspaceLister;
+};
+
+/** Smaller workspaces are looked at as a whole, without a thread. */
+const SMALL_FILES_MAX = 2_000;
+/** So often a list of names may change while it is made. */
+const LISTINGS_MAX = 5;
+
+/** What git lists, and the folders around it. */
+class ListedNames {
+  readonly listing: Listing;
+  readonly files: ReadonlySet<string>;
+  readonly folders: ReadonlySet<string>;
+
+  constructor(listing: Listing) {
+    this.listing = listing;
+    this.files = new Set(listing.names);
+    this.folders = new Set(foldersAround(listing.names));
+  }
+
+  isFor(listing: Listing): boolean {
+    const { names } = listing;
+    if (listing === this.listing) return true;
+    return names.length === this.files.size && names.every((name) => this.files.has(name));
+  }
+}
+
+export class WorkspaceLooks {
+  readonly #workspace: string;
+  readonly #marks: string;
+  readonly #sources: Sources;
+  /** Null: there is none, or none any more. */
+  #thread: ScanThread | null = null;
+  #hasFailed = false;
+  /** The names that the thread knows of. */
+  #listed: ListedNames | null = null;
+  /** Folders that reported something since git's list was last known to hold; null: any. */
+  #reported: Set<string> | null = null;
+  #isWatching = false;
+  /** The first look of the thread, which is at everything, beside the first command. */
+  #first: Promise<void> = Promise.resolve();
+
+  /** `marks`: a folder for the thread. */
+  constructor(workspace: string, marks: string, sources: Sources) {
+    this.#workspace = workspace;
+    this.#marks = marks;
+    this.#sources = sources;
+  }
+
+  /** Whether a look costs no more than what changed. */
+  areQuick({ names }: Listing): boolean {
+    return names.length <= SMALL_FILES_MAX || this.areByReport;
+  }
+
+  /** Whether looks rely on what folders report. */
+  get areByReport(): boolean {
+    return this.#thread !== null && this.#isWatching;
+  }
+
+  /** After the first scan: the folders of a large workspace are watched from now on. */
+  async begin(listing: Listing): Promise<void> {
+    if (listing.names.length <= SMALL_FILES_MAX || this.#hasFailed) return;
+    const thread = await this.#start();
+    if (thread === null) return;
+    this.#expect(thread, listing);
+    this.#first = thread.look(true).then((seen) => {
+      if (seen !== null) this.#note(seen);
+    });
+  }
+
+  /** `last`: the names at the last look. `isWhole`: also at what has reported nothing. */
+  async look(last: Listing | null, isWhole: boolean): Promise<WorkspaceLook> {
+    const isLarge = last !== null && last.names.length > SMALL_FILES_MAX && !this.#hasFailed;
+    const thread = isLarge ? (this.#thread ?? (await this.#start())) : null;
+    const look = thread === null ? null : await this.#lookBy(thread, isWhole);
+    if (look !== null) return look;
+    const { known, named, lister } = this.#sources;
+    const listing = await lister.list(false);
+    const entries = await lookAtAll(this.#workspace, [...listing.names, ...named]);
+    return { listing, entries, names: [...new Set([...known.keys(), ...entries.keys()])] };
+  }
+
+  async #start(): Promise<ScanThread | null> {
+    const { known } = this.#sources;
+    try {
+      const { ScanThread } = await import('./scan-thread.js');
+      this.#thread = new ScanThread(this.#workspace, this.#marks);
+      known.untold = new Set(known.keys());
+    } catch {
+      this.#hasFailed = true; // no thread can be started: looks are at everything
+    }
+    return this.#thread;
+  }
+
+  /** Null: it can't tell. */
+  async #lookBy(thread: ScanThread, isWhole: boolean): Promise<WorkspaceLook | null> {
+    const { lister } = this.#sources;
+    await this.#first;
+    for (let time = 0; time < LISTINGS_MAX; time++) {
+      this.#tell(thread);
+      const seen = await thread.look(isWhole && time === 0);
+      if (seen === null) {
+        await this.close();
+        return null;
+      }
+      this.#note(seen);
+      const listing = await lister.list(false, this.#reported);
+      this.#reported = new Set();
+      if (this.#listed?.isFor(listing)) return this.#lookAt(listing, seen.changed);
+      this.#expect(thread, listing);
+    }
+    return null; // names come and go all the time
+  }
+
+  #note({ reported, isWatching }: ThreadLook): void {
+    this.#isWatching = isWatching;
+    if (reported === null) this.#reported = null;
+    else for (const folder of reported) this.#reported?.add(folder);
+  }
+
+  #tell(thread: ScanThread): void {
+    const { known } = this.#sources;
+    thread.tell(
+      [...(known.untold ?? [])].map((name) => [name, known.get(name)?.entry.stamp ?? null]),
+    );
+    known.untold = new Set();
+  }
+
+  #expect(thread: ScanThread, listing: Listing): void {
+    const { named, lister } = this.#sources;
+    this.#tell(thread);
+    const listed = new ListedNames(listing);
+    this.#listed = listed;
+    const folders = lister.folders ?? ['', ...listed.folders];
+    thread.expect([...listed.files, ...listed.folders, ...named], [...folders]);
+  }
+
+  /** At what the thread has found; names that nobody would list are none. */
+  #lookAt(listing: Listing, changed: readonly string[]): WorkspaceLook {
+    const { known, named } = this.#sources;
+    const entries = new Map<string, FileEntry>();
+    const aroundNamed = new Set(foldersAround([...named]));
+    const names = changed.filter((name) => {
+      const isFolder = this.#listed?.folders.has(name) || aroundNamed.has(name);
+      const isFile = this.#listed?.files.has(name) || named.has(name);
+      const entry = isFolder || isFile ? lookAt(this.#workspace, name) : null;
+      const isListed = entry?.kind === 'folder' ? isFolder : isFile;
+      if (entry !== null && isListed) entries.set(name, entry);
+      return entries.has(name) || known.has(name);
+    });
+    return { listing, names, entries };
+  }
+
+  async close(): Promise<void> {
+    const thread = this.#thread;
+    this.#thread = null;
+    this.#hasFailed = true;
+    this.#sources.known.untold = null;
+    if (thread === null) return;
+    await thread.close();
+    await rm(this.#marks, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,233 @@
+'use strict';
+
+/**
+ * The thread of scan-thread.ts, as plain JavaScript, since a thread is started from its text. It
+ * looks at the files of a workspace, so that nobody else has to wait for it.
+ *
+ * 1. The kernel queues the event of a change before the call that made it returns, and gives all
+ *    events in order. So once a file that was made here is reported, all earlier changes are.
+ * 2. Where events may be missing, all names are looked at.
+ * 3. Names are bytes as latin1; '' is the workspace.
+ */
+
+const fs = require('node:fs');
+const path = require('node:path');
+const { parentPort, workerData } = require('node:worker_threads');
+
+/** @type {{ workspace: string, marks: string }} */
+const { workspace, marks } = workerData;
+
+/** How long to wait for the event of a file that was made here. */
+const MARK_MS = 5_000;
+const FOLDERS_MAX = 10_000;
+/** Of the watches that the user may have: editors need some too. */
+const SHARE_OF_WATCHES = 1 / 4;
+/** Local ones, which report all changes: ext, xfs, btrfs, tmpfs, overlay, zfs, f2fs, bcachefs. */
+const FILE_SYSTEMS = new Set([
+  0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0x2fc12fc1, 0xf2f52010, 0xca451a4e,
+]);
+
+/** Names to look at, with the stamp that is known of each; null: none. @type {Map<string, string | null>} */
+const stamps = new Map();
+/** Names that may differ from what is known. @type {Set<string>} */
+const suspects = new Set();
+/** Folders with an event since the last answer. @type {Set<string>} */
+const reported = new Set();
+/** @type {Map<string, { inode: bigint, watcher: import('node:fs').FSWatcher }>} */
+const watched = new Map();
+/** Of events that were received since the last answer. */
+let events = 0;
+/** Whether all names are suspects. */
+let isUnsure = true;
+/** Null: folders can't be watched. */
+let limits = readLimits();
+/** @type {{ name: string, seen: (isInOrder: boolean) => void } | null} */
+let mark = null;
+let marked = 0;
+
+/** @param {string} name */
+const toPlace = (name) => {
+  const place = name === '' ? workspace : `${workspace}/`;
+  if (/^[\0-\x7f]*$/.test(name)) return place + name;
+  return Buffer.concat([Buffer.from(place), Buffer.from(name, 'latin1')]);
+};
+
+/** @param {string} name */
+const lookAt = (name) => {
+  try {
+    return fs.lstatSync(toPlace(name), { bigint: true, throwIfNoEntry: false });
+  } catch {
+    return null; // closed, or a file stands where a folder was
+  }
+};
+
+function readLimits() {
+  try {
+    /** @param {string} name */
+    const read = (name) => Number(fs.readFileSync(`/proc/sys/fs/inotify/${name}`, 'utf8'));
+    if (!FILE_SYSTEMS.has(fs.statfsSync(workspace).type)) return null;
+    const folders = Math.min(FOLDERS_MAX, read('max_user_watches') * SHARE_OF_WATCHES);
+    // a queue that overflowed has delivered all that it held, which is more
+    const limits = { folders, events: read('max_queued_events') / 2 };
+    fs.mkdirSync(marks, { recursive: true, mode: 0o700 });
+    const watcher = fs.watch(marks, { persistent: false }, (_, name) => {
+      if (mark !== null && name === mark.name) mark.seen(true);
+    });
+    watcher.on('error', stopWatching);
+    return limits;
+  } catch {
+    return null; // another system, or no watches are left
+  }
+}
+
+function stopWatching() {
+  limits = null;
+  for (const { watcher } of watched.values()) watcher.close();
+  watched.clear();
+  mark?.seen(false);
+}
+
+/** @param {string} folder @param {string | null} name */
+const note = (folder, name) => {
+  reported.add(folder);
+  suspects.add(folder);
+  if (name !== null) suspects.add(folder === '' ? name : `${folder}/${name}`);
+  events += 1;
+  if (limits !== null && events > limits.events) mark?.seen(false);
+};
+
+/** @param {string} folder */
+const watch = (folder) => {
+  const status = lookAt(folder);
+  if (!status?.isDirectory()) return; // gone meanwhile: whoever lists finds that out
+  if (status.dev !== fs.lstatSync(workspace, { bigint: true }).dev) return stopWatching();
+  try {
+    const options = /** @type {const} */ ({ persistent: false, encoding: 'latin1' });
+    const watcher = fs.watch(toPlace(folder), options, (_, name) => note(folder, name));
+    watcher.on('error', stopWatching);
+    watched.set(folder, { inode: status.ino, watcher });
+    reported.add(folder);
+    suspects.add(folder);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') stopWatching();
+  }
+};
+
+/** Whether another folder lies there than the watched one. @param {string} folder */
+const isReplaced = (folder) => {
+  const known = watched.get(folder);
+  return known !== undefined && lookAt(folder)?.ino !== known.inode;
+};
+
+/** Folders that were moved, removed or made anew; what is in them has reported nothing. */
+const watchAnew = () => {
+  isUnsure = true;
+  for (const [folder, { watcher }] of [...watched]) {
+    if (!isReplaced(folder)) continue;
+    watcher.close();
+    watched.delete(folder);
+    watch(folder);
+  }
+};
+
+/** Watches more folders; what changed in them before is unknown. @param {readonly string[]} folders */
+const watchMore = (folders) => {
+  if (limits !== null && folders.length > limits.folders) stopWatching();
+  /** @type {Set<string>} */
+  const added = new Set();
+  for (const folder of folders) {
+    if (limits === null) return;
+    if (watched.has(folder)) continue;
+    watch(folder);
+    added.add(folder);
+  }
+  if (added.size === 0) return;
+  for (const name of stamps.keys())
+    if (added.has(name.slice(0, Math.max(0, name.lastIndexOf('/'))))) suspects.add(name);
+};
+
+/** Resolves when all changes until now are reported; false: some may be missing. */
+const drain = () =>
+  new Promise((/** @type {(isInOrder: boolean) => void} */ resolve) => {
+    if (limits === null) return resolve(false);
+    const name = `${marked++}`;
+    const place = path.join(marks, name);
+    const timer = setTimeout(() => mark?.seen(false), MARK_MS);
+    mark = {
+      name,
+      seen: (isInOrder) => {
+        mark = null;
+        clearTimeout(timer);
+        fs.rmSync(place, { force: true });
+        resolve(isInOrder);
+      },
+    };
+    try {
+      fs.closeSync(fs.openSync(place, 'w', 0o600));
+    } catch {
+      mark?.seen(false); // a full disk
+    }
+  });
+
+/** @param {string} name */
+const differs = (name) => {
+  const known = stamps.get(name);
+  if (known === undefined) return false;
+  const status = lookAt(name);
+  if (status === null || known === '') return true;
+  if (status === undefined) return known !== null;
+  const { mtimeNs, ctimeNs, ino, size, mode } = status;
+  return `${mtimeNs} ${ctimeNs} ${ino} ${size} ${mode}` !== known;
+};
+
+/** @param {boolean} isWhole */
+const look = async (isWhole) => {
+  const isInOrder = await drain();
+  if (!isInOrder || limits === null || events > limits.events) isUnsure = true;
+  if (isReplaced('') || [...suspects].some(isReplaced)) watchAnew();
+  const isAll = isWhole || isUnsure;
+  const folders = isAll ? null : [...reported];
+  if (isAll) for (const name of stamps.keys()) suspects.add(name);
+  reported.clear();
+  events = 0;
+  // without a watch the next look is at all names too
+  isUnsure = limits === null;
+  /** @type {string[]} */
+  const changed = [];
+  for (const name of suspects)
+    if (differs(name)) changed.push(name);
+    else suspects.delete(name);
+  return { changed, reported: folders, isWatching: limits !== null };
+};
+
+let queue = Promise.resolve();
+
+parentPort?.on('message', (/** @type {import('./scan-thread.js').ToScanThread} */ message) => {
+  queue = queue.then(async () => {
+    switch (message.type) {
+      case 'stamps': {
+        const texts = message.stamps.split('\0');
+        for (const [index, name] of message.names.split('\0').entries()) {
+          const stamp = texts[index] ?? '';
+          if (stamp === '' || !stamps.has(name)) suspects.add(name);
+          stamps.set(name, stamp === 'none' ? null : stamp);
+        }
+        break;
+      }
+      case 'names':
+        for (const name of message.names.split('\0'))
+          if (!stamps.has(name)) {
+            stamps.set(name, null);
+            suspects.add(name);
+          }
+        break;
+      case 'folders':
+        watchMore(message.folders.split('\0'));
+        break;
+      case 'look':
+        parentPort?.postMessage(await look(message.isWhole));
+        break;
+    }
+  });
+});
