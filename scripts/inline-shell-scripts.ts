@@ -17,10 +17,13 @@ export const withShellScripts = (file: string, text: string): string =>
 export const inlineShellScripts: Plugin = {
   name: 'inline-shell-scripts',
   setup(builder) {
-    builder.onLoad({ filter: /agent[\\/]src[\\/](?:command|workspace)[\\/].*\.ts$/ }, ({ path: file }) => {
-      const text = readFileSync(file, 'utf8');
-      const contents = withShellScripts(file, text);
-      return contents === text ? undefined : { contents, loader: 'ts' };
-    });
+    builder.onLoad(
+      { filter: /agent[\\/]src[\\/](?:command|workspace)[\\/].*\.ts$/ },
+      ({ path: file }) => {
+        const text = readFileSync(file, 'utf8');
+        const contents = withShellScripts(file, text);
+        return contents === text ? undefined : { contents, loader: 'ts' };
+      },
+    );
   },
 };

@@ -90,7 +90,7 @@ const rowsOf = (
   });
 
 /** The last `rowsMax` lines of a terminal with something in them. */
-export const shotOf = (terminal: xterm.Terminal, rowsMax: number): Shot => {
+const shotOf = (terminal: xterm.Terminal, rowsMax: number): Shot => {
   const { active } = terminal.buffer;
   const cursorRow = active.baseY + active.cursorY;
   const written = Array.from({ length: active.length }, (_, row) => row).findLast(

@@ -338,12 +338,11 @@ const createViewHandlers = (
     cancel: () => send({ type: 'CancelTurn' }),
     answer: (batchId, callId, scoped) =>
       send({ type: 'ApprovalAnswered', batchId, callId, ...scoped }),
-    allowInFolder(question, rule) {
-      const work = import('./permissions.js').then(({ allowInFolder }) =>
-        allowInFolder(context, question, rule),
-      );
-      work.catch(() => undefined); // `session.ended` rejects with the same error and is awaited
-    },
+    // A failure of the session is that of `session.ended`, which is awaited.
+    allowInFolder: (question, rule) =>
+      void import('./permissions.js')
+        .then(({ allowInFolder }) => allowInFolder(context, question, rule))
+        .catch(() => undefined),
     runCommand(command) {
       terminal.history.add(
         command.kind === 'shell'
