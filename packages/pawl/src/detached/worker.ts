@@ -284,7 +284,7 @@ const readAnswerLimit = async (flags: RunFlags, workspace: string): Promise<numb
 
 /** Refuses calls that nobody has answered in time. */
 const limitAnswers = ({ session }: Opened, limitMs: number | null) => {
-  const timers = new Map<string, NodeJS.Timeout>();
+  const cancels = new Map<string, () => void>();
   const refuse = (batchId: string, callId: string): void => {
     const reason = `nobody answered within ${(limitMs ?? 0) / MINUTE_MS} minutes`;
     const answer = { kind: 'deny', reason } as const;
@@ -295,16 +295,16 @@ const limitAnswers = ({ session }: Opened, limitMs: number | null) => {
   return (state: State): void => {
     if (limitMs === null) return;
     const waiting = questionsIn(state);
-    for (const [key, timer] of timers) {
+    for (const [key, cancel] of cancels) {
       if (waiting.some(({ batchId, callId }) => `${batchId} ${callId}` === key)) continue;
-      clearTimeout(timer);
-      timers.delete(key);
+      cancel();
+      cancels.delete(key);
     }
     for (const { batchId, callId } of waiting)
-      if (!timers.has(`${batchId} ${callId}`))
-        timers.set(
+      if (!cancels.has(`${batchId} ${callId}`))
+        cancels.set(
           `${batchId} ${callId}`,
-          setTimeout(() => refuse(batchId, callId), limitMs),
+          systemClock.after(limitMs, () => refuse(batchId, callId)),
         );
   };
 };

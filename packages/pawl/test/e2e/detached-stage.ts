@@ -77,5 +77,8 @@ export const detach = async (
 };
 
 /** A place with a provider, where each command needs an answer. */
-export const makeAsking = (context: TestContext, replies: Replies) =>
-  makeServed(context, replies, { PAWL_SANDBOX: 'off', PAWL_PRESET: 'careful' });
+export const makeAsking = (
+  context: TestContext,
+  replies: Replies,
+  more: Readonly<Record<string, string>> = {},
+) => makeServed(context, replies, { PAWL_SANDBOX: 'off', PAWL_PRESET: 'careful', ...more });

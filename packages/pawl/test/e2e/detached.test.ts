@@ -48,6 +48,15 @@ test('a detached session waits for an answer, which lands once, goes on, and is 
   assert.match((await runPawl(place, ['show', id])).stdout, /publish it/);
 });
 
+test('a question that nobody answers within the limit is refused, with the reason', async (context) => {
+  const place = await makeAsking(context, [asks, done], { PAWL_ANSWER_MINUTES: '0.01' });
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /runs: has answered/);
+  assert.equal(existsSync(join(place.workspace, 'out.txt')), false);
+  assert.match((await runPawl(place, ['show', id])).stdout, /nobody answered within 0\.01 minutes/);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
 test('a terminal shows a session of another process, answers, types, leaves it running, and comes back', async (context) => {
   const place = await makeAsking(context, [
     asks,
