@@ -272,7 +272,10 @@ export const resumeDetached = async (
   all: boolean,
 ): Promise<number> => {
   if (all === prefixes.length > 0)
-    throw usageStop('It is written as: pawl resume --all, or pawl resume ID.');
+    throw usageStop(
+      'It is written as: pawl resume --all, or pawl resume ID, for detached sessions. ' +
+        'pawl --resume lists all sessions.',
+    );
   const wanted = all ? await listLive() : await Promise.all(prefixes.map(find));
   const dead = wanted.filter(({ status }) => status === 'died' || status === 'failed' || !all);
   let exit: number = exitCodes.done;

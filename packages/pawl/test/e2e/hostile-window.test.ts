@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { RESTORE_TERMINAL } from '@pawl/terminal/paint';
+import { ASK_FOCUS, ENABLE_CALLS, RESTORE_CALLS, RESTORE_TERMINAL } from '@pawl/terminal/paint';
 import { createHostile } from '../terminal/surfaces/hostile.js';
 import { watchTerminal } from '../terminal/surfaces/watched-terminal.js';
 import { expectCode, makePlace, runPawl } from './pawl.js';
@@ -38,6 +38,11 @@ test('a hostile folder, its files, sessions and commands have no effect on the t
   await terminal.ended;
 
   const watched = watchTerminal(true);
-  watched.write(terminal.raw().replaceAll(RESTORE_TERMINAL, ''));
+  const own = [RESTORE_TERMINAL, ASK_FOCUS, ENABLE_CALLS, RESTORE_CALLS];
+  const others = own.reduce<string>((raw, text) => raw.replaceAll(text, ''), terminal.raw());
+  // Pawl's own titles: the folder's name is in them, without any control character.
+  const title = /\u001b\]2;[^\u0000-\u001f\u007f-\u009f]* · pawl\u0007/g;
+  assert.match(others, title);
+  watched.write(others.replaceAll(title, ''));
   assert.deepEqual(await watched.faults(), []);
 });
