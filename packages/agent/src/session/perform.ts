@@ -1,10 +1,14 @@
 /** Performs the actions of a session: each kind of action has one performer. */
 
 import type { Action } from '../machine/action.js';
+import type { RewindEvent } from '../machine/event.js';
 import type { State } from '../machine/state.js';
+import { attempt } from '../platform/attempt.js';
 import { createTimers, type Timers } from '../platform/clock.js';
+import { plural } from '../platform/text.js';
+import type { JudgedCall } from '../policy/judged-call.js';
+import type { Checkpoints, Restored, TakenCheckpoint } from '../ports/checkpoints.js';
 import { HookRuns } from './after-tool-hooks.js';
-import { CheckpointRuns } from './checkpoint-runs.js';
 import { Compactions } from './compaction.js';
 import type { Equipment, PerformedSession, RunningSession } from './equipment.js';
 import { Previews } from './judge-call.js';
@@ -156,3 +160,216 @@ export const createPerformers = (
     shutDown,
   };
 };
+
+// ---- Checkpoints: told when calls begin and end; the machine is told what they say. ----
+
+/** Calls that may have changed files since the last checkpoint. `batchId`: null: the user's. */
+type Ended = { readonly batchId: string | null; readonly calls: JudgedCall[] };
+
+const whoseIs = ({ batchId }: Ended): 'user' | 'agent' => (batchId === null ? 'user' : 'agent');
+
+const NOTHING_CHANGED = { created: 0, changed: 0, deleted: 0, files: [] } as const;
+
+type Taken = Extract<RewindEvent, { readonly type: 'CheckpointTaken' }>;
+
+const LISTED_MAX = 10;
+/** How long an event may take until it is in the journal, on the slowest of disks. */
+const APPLIED_MS = 30_000;
+
+const list = (texts: readonly string[], total: number): string => {
+  const more = total - Math.min(texts.length, LISTED_MAX);
+  const shown = texts.slice(0, LISTED_MAX).join(', ');
+  return more > 0 ? `${shown} and ${more} more` : shown;
+};
+
+/** What the model has to know about its files; null: they are as its conversation says. */
+const noteOf = ({ changes, left, refs }: Restored, keepsConversation: boolean): string | null => {
+  const { created, changed, deleted, files } = changes;
+  const total = created + changed + deleted;
+  const paths = files.map(({ path }) => path);
+  const back =
+    keepsConversation && total > 0
+      ? [
+          `The user took back changes of ${plural(total, 'file')}: ${list(paths, total)}. Read ` +
+            'them again before you edit.',
+        ]
+      : [];
+  const reasons = left.map(({ path, why }) => `${path} (${why})`);
+  const stay =
+    left.length === 0
+      ? []
+      : [
+          `The user took back earlier work, but these stay as they are: ${list(reasons, left.length)}.`,
+        ];
+  const moved = refs.length === 0 ? [] : [`In git: ${refs.map(({ text }) => text).join('; ')}.`];
+  const texts = [...back, ...moved, ...stay];
+  return texts.length === 0 ? null : texts.join(' ');
+};
+
+const lostText = ({ message }: Error): string =>
+  `What these calls changed can’t be taken back, or not all of it: ${message}`;
+
+export class CheckpointRuns {
+  readonly #checkpoints: Checkpoints | null;
+  readonly #post: Post;
+  readonly #hasJobs: () => boolean;
+  #ended: Ended | null = null;
+  #since: 'lastCheckpoint' | 'crash' | undefined;
+  #mayHaveJobs = false;
+  /** Ends when all checkpoints are taken, and their events are applied. */
+  #settled: Promise<void> = Promise.resolve();
+  #taking = 0;
+  /** Whose checkpoint was taken last in this turn; null: none. */
+  #last: Ended | null = null;
+  /** Why files could not be kept before the last calls. */
+  #unkept: Error | null = null;
+
+  /** `hasJobs`: whether commands run in the background. */
+  constructor(checkpoints: Checkpoints | null, post: Post, hasJobs: () => boolean) {
+    this.#checkpoints = checkpoints;
+    this.#post = post;
+    this.#hasJobs = hasJobs;
+  }
+
+  get checkpoints(): Checkpoints | null {
+    return this.#checkpoints;
+  }
+
+  /** Before a call takes effect; `batchId` is null for a command of the user. A cancel ends it. */
+  async before(
+    batchId: string | null,
+    call: JudgedCall | null,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const checkpoints = this.#checkpoints;
+    if (checkpoints === null || (call !== null && !call.traits.mutating)) return;
+    const cancelled = new Promise<'reads'>((resolve) => {
+      if (signal?.aborted) resolve('reads');
+      signal?.addEventListener('abort', () => resolve('reads'), { once: true });
+    });
+    // of a killed process, or of another batch
+    const isOther = this.#since === 'crash' || this.#ended?.batchId !== batchId;
+    if (isOther && !this.isSettled) await Promise.race([this.settle(), cancelled]);
+    const noted = attempt(() => checkpoints.before(call)).then((looked) => {
+      if (looked.kind === 'fault') this.#unkept = looked.fault;
+      return looked;
+    });
+    const kind = await Promise.race([noted, cancelled]);
+    if (kind === 'reads' || (kind.kind === 'done' && kind.value === 'reads')) return;
+    this.#ended ??= { batchId, calls: [] };
+    if (call !== null) this.#ended.calls.push(call);
+    this.#mayHaveJobs ||= call?.facts.background === 'yes';
+  }
+
+  /** Calls of an earlier process may have changed files. `batchId`: of its last batch. */
+  expect(batchId: string): void {
+    if (this.#checkpoints === null) return;
+    this.#ended ??= { batchId, calls: [] };
+    this.#since = 'crash';
+  }
+
+  /** Whether nothing is left to take. */
+  get isSettled(): boolean {
+    return this.#taking === 0 && (this.#ended === null || this.#checkpoints === null);
+  }
+
+  /** Takes the checkpoint of calls that have ended. Resolves when it is in the journal. */
+  settle(): Promise<void> {
+    const [ended, checkpoints] = [this.#ended, this.#checkpoints];
+    if (ended === null || checkpoints === null) return this.#settled;
+    this.#ended = null;
+    const since = this.#since;
+    this.#since = this.#mayHaveJobs && this.#hasJobs() ? 'lastCheckpoint' : undefined;
+    this.#last = ended;
+    return this.#after(() => this.#take(checkpoints, ended, since));
+  }
+
+  /** The same at the end of a turn: also what no call was seen to change. */
+  endTurn(): Promise<void> {
+    void this.settle();
+    const [last, checkpoints] = [this.#last, this.#checkpoints];
+    this.#last = null;
+    if (last === null || checkpoints === null) return this.#settled;
+    return this.#after(async () => {
+      const swept = await attempt(() => checkpoints.sweep(whoseIs(last)));
+      if (swept.kind === 'done' && swept.value !== null)
+        await this.#record(checkpoints, last, swept.value);
+    });
+  }
+
+  #after(work: () => Promise<void>): Promise<void> {
+    this.#taking += 1;
+    const taking = work().finally(() => {
+      this.#taking -= 1;
+    });
+    this.#settled = Promise.all([this.#settled, taking]).then(() => undefined);
+    return this.#settled;
+  }
+
+  async #take(
+    checkpoints: Checkpoints,
+    ended: Ended,
+    since: 'lastCheckpoint' | 'crash' | undefined,
+  ): Promise<void> {
+    const { batchId, calls } = ended;
+    const by = whoseIs(ended);
+    const taken = await attempt(() =>
+      checkpoints.take({ by, calls, ...(since === undefined ? {} : { since }) }),
+    );
+    if (taken.kind === 'fault')
+      return this.#tell({
+        checkpoint: '',
+        by,
+        batchId,
+        changes: NOTHING_CHANGED,
+        leftOut: [lostText(taken.fault)],
+      });
+    const unkept = this.#unkept;
+    this.#unkept = null;
+    if (taken.value === null && unkept === null) return;
+    const value = taken.value ?? { checkpoint: '', changes: NOTHING_CHANGED, leftOut: [] };
+    const leftOut = unkept === null ? value.leftOut : [...value.leftOut, lostText(unkept)];
+    await this.#record(checkpoints, ended, { ...value, leftOut });
+  }
+
+  async #record(checkpoints: Checkpoints, ended: Ended, taken: TakenCheckpoint): Promise<void> {
+    await this.#tell({ ...taken, by: whoseIs(ended), batchId: ended.batchId });
+    await attempt(() => checkpoints.recorded()); // if it fails, the next process tells it again
+  }
+
+  /** Resolves when the event is applied, or the session has ended. */
+  #tell(taken: Omit<Taken, 'type' | 'at'>): Promise<void> {
+    return new Promise((resolve) => {
+      // a session that is over takes no event
+      const timer = setTimeout(resolve, APPLIED_MS).unref();
+      this.#post({ type: 'CheckpointTaken', ...taken }, () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  /** Performs RestoreFiles. Never rejects; always posts its end. */
+  async restore(rewindId: string, plan: string, keepsConversation: boolean): Promise<void> {
+    const restored = await attempt(async () => {
+      if (this.#checkpoints === null) throw new Error('this session keeps no checkpoints');
+      return this.#checkpoints.restore(plan);
+    });
+    const outcome =
+      restored.kind === 'done'
+        ? restored.value
+        : {
+            checkpoint: null,
+            changes: NOTHING_CHANGED,
+            left: [{ path: '.', why: restored.fault.message }],
+            refs: [],
+          };
+    const note = noteOf(outcome, keepsConversation);
+    const { checkpoint, changes, left } = outcome;
+    this.#post({ type: 'Rewound', rewindId, checkpoint, changes, left, note });
+  }
+
+  async close(): Promise<void> {
+    await attempt(() => this.#checkpoints?.close());
+  }
+}

@@ -125,7 +125,7 @@ test('in a terminal a tool of a new server works in the first session', async (c
   const terminal = openTerminal(context, place);
   await terminal.sees('ready');
   terminal.press('greet\r');
-  await terminal.sees('y s n');
+  await terminal.sees('y s P n');
   terminal.press('y');
   await terminal.sees('Done.');
   assert.match(JSON.stringify(last(place.server.requests.at(-1)?.body)), /hello there/);

@@ -50,6 +50,9 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'packages/pawl/src/commands/machine.ts': 'prints the table',
   'packages/pawl/src/commands/shell-completion.ts': 'prints scripts made from our own flags',
   'packages/pawl/src/headless/headless.ts': 'one constant sentence',
+  'packages/pawl/src/detached/launch.ts':
+    'warnings made safe, as those of every command; packages/pawl/test/e2e/detached.test.ts',
+  'packages/pawl/src/detached/worker.ts': 'its stderr is a log file; what it writes is made safe',
   ...Object.fromEntries(
     ['demo', 'crash-demo'].map((name) => [
       `packages/pawl/src/commands/${name}.ts`,

@@ -284,7 +284,43 @@ const READERS = [
 const TRANSFER = ['packages/pawl/src/commands/transfer.ts'];
 const FIGURES = ['packages/pawl/src/commands/figures.ts'];
 
+/** A detached session whose record is hostile, and whose process is gone. */
+const detached: Surface['show'] = async (hostile, _out, size) => {
+  await turn(hostile, size);
+  const sessionId = newestSession();
+  const folder = path.join(process.env.XDG_STATE_HOME ?? '', 'pawl', 'detached');
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const activity = {
+    ...{ kind: 'waiting', words: hostile.text(200), sinceMs: 0, costUsd: 1, rounds: 1 },
+    questions: ['batchId', 'callId'].map((name) => ({
+      ...{ batchId: name, callId: hostile.text(20), tool: hostile.text(20) },
+      title: hostile.text(100),
+    })),
+  };
+  const record = {
+    ...{ version: 1, sessionId, workspace: hostile.text(60), cwd: '/', title: hostile.text(200) },
+    ...{ flags: { model: hostile.text(20) }, startedAtMs: 0, activity },
+    process: { pid: 1, started: '0', bootId: 'another', pids: '' },
+    end: { kind: 'failed', words: hostile.text(200), atMs: 0 },
+  };
+  writeFileSync(path.join(folder, `${sessionId}.json`), JSON.stringify(record));
+  for (const words of [
+    ['sessions', '--live'],
+    ['logs', sessionId],
+    ['stop', sessionId],
+  ])
+    await run(...words);
+  for (const command of ['attach', 'answer', 'resume']) await run(command, hostile.text(20), 'yes');
+  await run('answer', sessionId, hostile.text(20), 'yes');
+};
+
 export const commandSurfaces: readonly Surface[] = [
+  {
+    name: 'a hostile record of a detached session',
+    covers: ['packages/pawl/src/commands/detached.ts'],
+    commands: ['attach', 'answer', 'logs', 'resume', 'stop'],
+    show: detached,
+  },
   {
     name: 'a turn without a terminal: story and answer',
     covers: [
