@@ -292,8 +292,8 @@ export class CheckpointRuns {
     if (last === null || checkpoints === null) return this.#settled;
     return this.#after(async () => {
       const swept = await attempt(() => checkpoints.sweep(whoseIs(last)));
-      if (swept.kind === 'done' && swept.value !== null)
-        await this.#record(checkpoints, last, swept.value);
+      if (swept.kind === 'fault') await this.#tellLost(last, swept.fault);
+      else if (swept.value !== null) await this.#record(checkpoints, last, swept.value);
     });
   }
 
@@ -311,25 +311,28 @@ export class CheckpointRuns {
     ended: Ended,
     since: 'lastCheckpoint' | 'crash' | undefined,
   ): Promise<void> {
-    const { batchId, calls } = ended;
+    const { calls } = ended;
     const by = whoseIs(ended);
     const taken = await attempt(() =>
       checkpoints.take({ by, calls, ...(since === undefined ? {} : { since }) }),
     );
-    if (taken.kind === 'fault')
-      return this.#tell({
-        checkpoint: '',
-        by,
-        batchId,
-        changes: NOTHING_CHANGED,
-        leftOut: [lostText(taken.fault)],
-      });
+    if (taken.kind === 'fault') return this.#tellLost(ended, taken.fault);
     const unkept = this.#unkept;
     this.#unkept = null;
     if (taken.value === null && unkept === null) return;
     const value = taken.value ?? { checkpoint: '', changes: NOTHING_CHANGED, leftOut: [] };
     const leftOut = unkept === null ? value.leftOut : [...value.leftOut, lostText(unkept)];
     await this.#record(checkpoints, ended, { ...value, leftOut });
+  }
+
+  #tellLost(ended: Ended, fault: Error): Promise<void> {
+    return this.#tell({
+      checkpoint: '',
+      by: whoseIs(ended),
+      batchId: ended.batchId,
+      changes: NOTHING_CHANGED,
+      leftOut: [lostText(fault)],
+    });
   }
 
   async #record(checkpoints: Checkpoints, ended: Ended, taken: TakenCheckpoint): Promise<void> {

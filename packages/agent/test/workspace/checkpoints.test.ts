@@ -23,7 +23,10 @@ import '../../../../test/own-process.js';
 import { tree } from '../../../../test/kit/workspace-tree.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { toolCall } from '../../src/machine/event.js';
+import type { State } from '../../src/machine/state.js';
 import type { Checkpoints } from '../../src/ports/checkpoints.js';
+import type { Post, Posted } from '../../src/session/loop.js';
+import { CheckpointRuns } from '../../src/session/perform.js';
 import { createCheckpoints } from '../../src/workspace/checkpoints/session-checkpoints.js';
 
 /** Random worlds: what commands changed is taken back to any point, and brought forward again. */
@@ -445,4 +448,25 @@ test('a folder that became a link out of the workspace is not followed', async (
   if (plan !== null) await checkpoints.restore(plan);
   assert.equal(readFileSync(path.join(outside, 'file.txt'), 'utf8'), 'after');
   assert.ok(left.length > 0 || plan !== null);
+});
+
+test('the machine is told of a look at the end of a turn that failed', async () => {
+  const events: Posted[] = [];
+  const post: Post = (event, applied) => {
+    events.push(event);
+    applied?.(true, {} as State); // not looked at
+  };
+  const failing = {
+    before: async () => 'kept',
+    take: async () => null,
+    sweep: () => Promise.reject(new Error('the disk is gone')),
+    recorded: async () => undefined,
+  } as unknown as Checkpoints; // no more of it is called
+  const runs = new CheckpointRuns(failing, post, () => false);
+  await runs.before('batch-1', command('echo x > y'));
+  await runs.endTurn();
+  assert.deepEqual(
+    events.map((event) => (event.type === 'CheckpointTaken' ? event.leftOut : event.type)),
+    [['What these calls changed can’t be taken back, or not all of it: the disk is gone']],
+  );
 });
