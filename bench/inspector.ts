@@ -6,6 +6,7 @@ import { startInspector } from '../packages/inspector/src/server/inspector-serve
 import {
   loaded,
   openPage,
+  PANELS,
   startBrowser,
   type Watched,
 } from '../packages/inspector/test/browser.js';
@@ -47,17 +48,6 @@ const jumpTimes = ({ page }: Watched): Promise<readonly number[]> =>
     }
     return times;
   })()`);
-
-const PANELS = [
-  'overview',
-  'conversation',
-  'trace',
-  'events',
-  'step',
-  'state',
-  'request',
-  'machine',
-] as const;
 
 const pageRows = async (folder: string): Promise<readonly string[]> => {
   const ends: (() => unknown)[] = [];

@@ -85,3 +85,15 @@ export const GO_TO = `window.requestAnimationFrame = (draw) => setTimeout(draw, 
 /** Waits until all entries that there are so far have been drawn. */
 export const loaded = ({ page }: Pick<Watched, 'page'>, seq: number): Promise<void> =>
   waitUntil(page, `Number(document.body.dataset.last ?? -1) >= ${seq}`);
+
+/** The panels of the page, in the order of their tabs. */
+export const PANELS = [
+  'overview',
+  'conversation',
+  'trace',
+  'events',
+  'step',
+  'state',
+  'request',
+  'machine',
+] as const;

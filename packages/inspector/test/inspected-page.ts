@@ -5,7 +5,7 @@ import { createRedactor } from '@pawl/agent/secrets/redactor';
 import { inspectorPage } from '../../../scripts/inspector-page.js';
 import { atEnd, type TestScope, temporaryFolder } from '../../../test/temporary-folder.js';
 import { type Inspector, startInspector } from '../src/server/inspector-server.js';
-import { loaded, openPage, startBrowser, type Watched, waitUntil } from './browser.js';
+import { loaded, openPage, PANELS, startBrowser, type Watched, waitUntil } from './browser.js';
 
 /** The page of the sources, its server, and a browser that looks at it; for all tests of a file. */
 
@@ -60,17 +60,6 @@ export const inState = ({ page }: Watched, state: string): Promise<void> =>
 export const textOf = ({ page }: Watched, selector: string): Promise<string> =>
   // biome-ignore lint/performance/useDomNodeTextContent: the text as it is seen, from a locator
   page.locator(selector).innerText();
-
-export const PANELS = [
-  'overview',
-  'conversation',
-  'trace',
-  'events',
-  'step',
-  'state',
-  'request',
-  'machine',
-];
 
 /** With PAWL_PICTURES=FOLDER: pictures of each panel at an entry, wide and narrow, dark and light. */
 export const keepPictures = async (watched: Watched, name: string, seq: number): Promise<void> => {

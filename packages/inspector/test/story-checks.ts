@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { it } from 'node:test';
 import { STORY_SEQ } from '../../../test/kit/inspector/stored-session.js';
-import { type Watched, waitUntil } from './browser.js';
-import { at, type Inspected, inState, PANELS, textOf } from './inspected-page.js';
+import { PANELS, type Watched, waitUntil } from './browser.js';
+import { at, type Inspected, inState, textOf } from './inspected-page.js';
 
 /** One session in the page: its panels, keys, charts, and what axe says. */
 

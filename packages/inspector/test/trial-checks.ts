@@ -7,9 +7,9 @@ import { createRedactor } from '@pawl/agent/secrets/redactor';
 import { temporaryFolder } from '../../../test/temporary-folder.js';
 import { InspectedSessions } from '../src/server/inspected-sessions.js';
 import { pageWith } from '../src/server/page-html.js';
-import { loaded, type Watched, waitUntil } from './browser.js';
+import { loaded, PANELS, type Watched, waitUntil } from './browser.js';
 import { storeDay } from './day-session.js';
-import { at, type Inspected, inState, keepPictures, PANELS, textOf } from './inspected-page.js';
+import { at, type Inspected, inState, keepPictures, textOf } from './inspected-page.js';
 import { storeTrial, TRIAL_SEQ } from './trial-session.js';
 
 /** The prepared session as a file, read by somebody who knows only the page; and every panel by keys alone. */

@@ -203,3 +203,23 @@ const select = (element: HTMLElement): void => {
   getSelection()?.removeAllRanges();
   getSelection()?.addRange(range);
 };
+
+/** Rows that are drawn above and below those in sight. */
+const ROWS_AROUND = 12;
+
+/** The first row to draw of a long list of equal rows, and the one after the last. */
+export const rowsInSight = (
+  { scrollTop, clientHeight }: HTMLElement,
+  rowPixels: number,
+): readonly [first: number, end: number] => [
+  Math.max(0, Math.floor(scrollTop / rowPixels) - ROWS_AROUND),
+  Math.ceil((scrollTop + clientHeight) / rowPixels) + ROWS_AROUND,
+];
+
+/** Scrolls such a list until the row is in sight. */
+export const scrollToRow = (list: HTMLElement, index: number, rowPixels: number): void => {
+  const top = index * rowPixels;
+  const { scrollTop, clientHeight } = list;
+  if (top < scrollTop || top > scrollTop + clientHeight - 2 * rowPixels)
+    list.scrollTop = Math.max(0, top - clientHeight / 2);
+};

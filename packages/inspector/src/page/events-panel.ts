@@ -6,11 +6,10 @@
 import { eventWords } from '../model/event-words.js';
 import { clockText, plural } from '../model/figure-text.js';
 import { type FoundEntry, findEntries } from '../model/session-history.js';
-import { make } from './elements.js';
+import { make, rowsInSight, scrollToRow } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 const ROW_PIXELS = 30;
-const ROWS_AROUND = 8;
 
 const drawRow = (
   { seq, type, before, hit, after }: FoundEntry,
@@ -115,16 +114,11 @@ class EventsPanel implements Panel {
   #scrollTo(seq: number): void {
     this.#shownSeq = seq;
     const index = this.#entries.findIndex((one) => one.seq >= seq);
-    const top = (index < 0 ? this.#entries.length : index) * ROW_PIXELS;
-    const { scrollTop, clientHeight } = this.#list;
-    if (top < scrollTop || top > scrollTop + clientHeight - 2 * ROW_PIXELS)
-      this.#list.scrollTop = Math.max(0, top - clientHeight / 2);
+    scrollToRow(this.#list, index < 0 ? this.#entries.length : index, ROW_PIXELS);
   }
 
   #fill(): void {
-    const { scrollTop, clientHeight } = this.#list;
-    const first = Math.max(0, Math.floor(scrollTop / ROW_PIXELS) - ROWS_AROUND);
-    const last = Math.ceil((scrollTop + clientHeight) / ROW_PIXELS) + ROWS_AROUND;
+    const [first, last] = rowsInSight(this.#list, ROW_PIXELS);
     const shown = this.#entries.slice(first, last);
     this.#rows.replaceChildren(
       ...shown.map((one, index) => drawRow(one, first + index, this.#pageState)),

@@ -14,7 +14,7 @@ import {
 import { clockText, durationText, moneyText, percentText, plural } from '../model/figure-text.js';
 import { isFailed, type TraceRound, traceRounds } from '../model/rounds.js';
 import { type TimeAxis, timeAxis } from '../model/time-axis.js';
-import { button, make } from './elements.js';
+import { button, make, rowsInSight, scrollToRow } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
 export const SPAN_WORDS: Readonly<Record<TimeSpanKind | 'other', string>> = {
@@ -35,7 +35,6 @@ const ORDERS = ['in order', 'by time', 'by cost'] as const;
 type Order = (typeof ORDERS)[number];
 
 const ROW_PIXELS = 26;
-const ROWS_AROUND = 12;
 /** Less of the axis than this can't be shown: a millisecond of a long session. */
 const VIEW_MIN = 1e-6;
 const WHOLE = { from: 0, to: 1 } as const;
@@ -312,16 +311,11 @@ class TracePanel implements Panel {
       (row) => row.kind === 'round' && row.round.seq <= seq && this.#isClock,
     );
     if (index < 0) return;
-    const top = index * ROW_PIXELS;
-    const { scrollTop, clientHeight } = this.#list;
-    if (top < scrollTop || top > scrollTop + clientHeight - 2 * ROW_PIXELS)
-      this.#list.scrollTop = Math.max(0, top - clientHeight / 2);
+    scrollToRow(this.#list, index, ROW_PIXELS);
   }
 
   #fill(): void {
-    const { scrollTop, clientHeight } = this.#list;
-    const first = Math.max(0, Math.floor(scrollTop / ROW_PIXELS) - ROWS_AROUND);
-    const last = Math.ceil((scrollTop + clientHeight) / ROW_PIXELS) + ROWS_AROUND;
+    const [first, last] = rowsInSight(this.#list, ROW_PIXELS);
     const focused = document.activeElement?.getAttribute('data-round');
     const rows = this.#all.slice(first, last).map((row, index) => {
       const element =
