@@ -243,14 +243,17 @@ const PROMPT_FLAGS = ['-p', '--print'];
 /**
  * Joins the prompt to its flag: `-p X` becomes `--print=X`. A prompt may come from a script's
  * variable and begin with `-`; it must never be read as a flag. A prompt that equals one of our
- * flags is ambiguous, and throws a usage error. `flags` lists every flag of the program, such as
- * `--json` and `-V`.
+ * flags is ambiguous, and throws a usage error; `--detach` is a flag if a prompt follows. `flags`
+ * lists every flag of the program, such as `--json` and `-V`.
  */
 const tiePrompt = (words: readonly string[], flags: readonly string[]): readonly string[] => {
   const end = words.indexOf('--');
   const index = words.findIndex((word, at) => PROMPT_FLAGS.includes(word) && (end < 0 || at < end));
   const prompt = words[index + 1];
   if (index < 0 || prompt === undefined || !/^-./.test(prompt) || prompt === '--') return words;
+  const after = words[index + 2];
+  if (prompt === '--detach' && after !== undefined && !after.startsWith('-'))
+    return [...words.slice(0, index), prompt, `--print=${after}`, ...words.slice(index + 3)];
   if (flags.includes(prompt.split('=')[0] ?? ''))
     throw usageStop(
       `'${prompt}' after ${words[index]} could be the prompt or a flag.\nIf it is a flag: ` +

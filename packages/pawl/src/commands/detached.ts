@@ -334,20 +334,28 @@ export const showLogs = async (prefix: string, follows: boolean): Promise<number
   const live = follows ? await find(sessionId) : null;
   const { workspace } = (await storedJournals().peek(sessionId)).state.session.settings;
   const print = createStepPrinter(detectLook(process.stdout, process.env), workspace);
+  let isLineOpen = false;
+  /** On lines of its own, below a reply. */
+  const writeLines = (lines: Safe): void => {
+    writeOut(safe`${isLineOpen ? safe`\n` : safe``}${lines}`);
+    isLineOpen = false;
+  };
   const see = (stepped: Stepped): void => {
     if (stepped.event.type === 'UserInput')
-      writeOut(safe`> ${joinSafe(harmless(stepped.event.text).split('\n'), safe`\n  `)}\n`);
+      writeLines(safe`> ${joinSafe(harmless(stepped.event.text).split('\n'), safe`\n  `)}\n`);
     for (const piece of print(stepped))
-      if (piece.kind === 'lines') writeOut(safe`${withDetail(piece)}\n`);
-      else if (piece.kind === 'stream') writeOut(piece.text);
+      if (piece.kind === 'lines') writeLines(safe`${withDetail(piece)}\n`);
+      else if (piece.kind === 'stream') {
+        writeOut(piece.text);
+        isLineOpen = !piece.text.endsWith('\n');
+      }
   };
   const { seq, state } = await foldStored(sessionId, undefined, see);
-  if (live === null) return exitCodes.done;
-  const { followStream, RemoteSteps } = await import('../detached/remote-session.js');
-  await followStream(
-    connect(sessionId),
-    new RemoteSteps(state, seq, see),
-    new AbortController().signal,
-  );
+  if (live !== null) {
+    const { followStream, RemoteSteps } = await import('../detached/remote-session.js');
+    const steps = new RemoteSteps(state, seq, see);
+    await followStream(connect(sessionId), steps, new AbortController().signal);
+  }
+  writeLines(safe``);
   return exitCodes.done;
 };

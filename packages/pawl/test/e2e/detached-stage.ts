@@ -68,7 +68,7 @@ export const detach = async (
   place: Place,
   words: readonly string[],
 ): Promise<string> => {
-  const ended = await runPawl(place, ['-p', ...words, '--detach']);
+  const ended = await runPawl(place, ['-p', '--detach', ...words]);
   expectCode(ended, 0);
   const id = ended.stdout.trim();
   assert.match(id, /^\d{8}-\d{6}-\w+$/);

@@ -43,6 +43,9 @@ test('a detached session waits for an answer, which lands once, goes on, and is 
   await untilState(place, id, /runs: has answered/);
   assert.equal(published(place), 'published\n');
   expectCode(await runPawl(place, ['answer', id, 'yes']), 65);
+  // Each line of the log is one of its own, below the reply too.
+  const log = await runPawl(place, ['logs', id]);
+  assert.match(log.stdout, /^> publish it\n[\s\S]*\nDone\.\n$/);
   expectCode(await runPawl(place, ['stop', id]), 0);
   assert.deepEqual(await listLive(place), []);
   assert.match((await runPawl(place, ['show', id])).stdout, /publish it/);
