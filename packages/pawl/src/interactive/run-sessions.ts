@@ -338,11 +338,8 @@ const createViewHandlers = (
     cancel: () => send({ type: 'CancelTurn' }),
     answer: (batchId, callId, scoped) =>
       send({ type: 'ApprovalAnswered', batchId, callId, ...scoped }),
-    // A failure of the session is that of `session.ended`, which is awaited.
     allowInFolder: (question, rule) =>
-      void import('./permissions.js')
-        .then(({ allowInFolder }) => allowInFolder(context, question, rule))
-        .catch(() => undefined),
+      void commands().then(({ answerForEver }) => answerForEver(context, question, rule)),
     runCommand(command) {
       terminal.history.add(
         command.kind === 'shell'
@@ -452,9 +449,19 @@ export class CacheWatch {
     this.#redraw = redraw;
   }
 
-  see({ event, state, actions }: SeenStep): void {
+  see(step: SeenStep): void {
+    this.note(step);
+    this.startTimer(step.state);
+  }
+
+  /** Remembers a request. */
+  note({ event, state, actions }: SeenStep): void {
     const { model } = state.session.settings;
     if (actions.some(({ type }) => type === 'SendLlmRequest')) this.#last = { at: event.at, model };
+  }
+
+  /** Waits for the end of the cache's time, if the session rests. */
+  startTimer(state: State): void {
     this.end();
     if (this.#last === null || isMoving(state)) return;
     this.#session.model().then(
@@ -564,7 +571,8 @@ const runSession = async (
   // After the first paint. Steps that arrive meanwhile stay in the buffer, so they are drawn with
   // Markdown.
   await Promise.all([loadMarkdown(), loadWordMarks()]);
-  for (const step of opened.resumed?.recent?.steps ?? []) cache.see(step);
+  for (const step of opened.resumed?.recent?.steps ?? []) cache.note(step);
+  cache.startTimer(view.state);
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
   beginToWatch(started, terminal, view, closer);

@@ -8,7 +8,8 @@ import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/
 import { isLimited, type Limit, type Prices, readLimit } from '@pawl/agent/machine/usage';
 import { catalogueFacts, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
 import { plural } from '@pawl/agent/platform/text';
-import type { Preset } from '@pawl/agent/policy/presets';
+import type { ApprovalRequest } from '@pawl/agent/policy/approval-question';
+import type { Preset, RuleSubject } from '@pawl/agent/policy/presets';
 import type { ModelFacts } from '@pawl/agent/ports/model';
 import type { Input } from '@pawl/agent/ports/session';
 import type { Job } from '@pawl/agent/ports/tool';
@@ -30,7 +31,7 @@ import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { errorEnding } from '../process/exit-codes.js';
 import { type CommandName, keyHelp, slashHelp } from '../sessions/typed-input.js';
 import { effortNote } from '../settings/connect-model.js';
-import { permissions } from './permissions.js';
+import { allowInFolder, permissions } from './permissions.js';
 import { redo, rewind } from './rewind-commands.js';
 import { clear, diff, exportConversation, fork, requireRest, resume } from './session-commands.js';
 import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
@@ -305,6 +306,13 @@ export const attemptFor = async (
   }
   view.redraw();
 };
+
+/** The answer `P` to a question. */
+export const answerForEver = (
+  context: SlashCommandContext,
+  question: ApprovalRequest,
+  rule: RuleSubject,
+): Promise<void> => attemptFor(context, () => allowInFolder(context, question, rule));
 
 export const runCommand = (
   context: SlashCommandContext,
