@@ -86,14 +86,15 @@ const make = (folder: string, world: World): void => {
   }
 };
 
-const look = (folder: string): Readonly<Record<string, string>> => {
+/** What lies below a folder. It never looks through a link: what reads folders whole in Node 22 does. */
+const look = (folder: string, below = ''): Readonly<Record<string, string>> => {
   const found: Record<string, string> = {};
-  for (const one of real.readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    const place = path.join(one.parentPath, one.name);
+  for (const one of real.readdirSync(path.join(folder, below), { withFileTypes: true })) {
+    const name = path.join(below, one.name);
+    const place = path.join(folder, name);
     const mode = (real.lstatSync(place).mode & 0o777).toString(8);
-    const name = path.relative(folder, place);
     if (one.isSymbolicLink()) found[name] = `-> ${real.readlinkSync(place)}`;
-    else if (one.isDirectory()) found[name] = 'folder';
+    else if (one.isDirectory()) Object.assign(found, { [name]: 'folder' }, look(folder, name));
     else found[name] = `${mode} ${real.readFileSync(place, 'utf8')}`;
   }
   return found;
