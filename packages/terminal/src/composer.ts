@@ -356,8 +356,6 @@ const findBefore = (
   return null;
 };
 
-/** The typed text as an immutable value, and its layout in rows. */
-
 /**
  * The typed text as an immutable value.
  *

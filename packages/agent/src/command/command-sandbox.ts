@@ -292,11 +292,11 @@ class Sandbox implements CommandSandbox {
   }
 
   allow(place: string): void {
-    this.#protected.allow(place);
+    this.#protected.allowWriting(place);
   }
 
   settle(): readonly string[] {
-    return this.#workspace.settle().map((line) => `[the sandbox: ${line}]`);
+    return this.#workspace.judgeInterrupted().map((line) => `[the sandbox: ${line}]`);
   }
 
   async prepare(spec: CommandSpec): Promise<PreparedCommand> {

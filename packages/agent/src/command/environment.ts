@@ -217,10 +217,7 @@ const createIdentityFinder = (
   };
 };
 
-/**
- * An author for commits if none is configured. Reads git's files and starts no process. In doubt it
- * assumes that one is configured and leaves the decision to git.
- */
+/** Of one of git's configuration files. */
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
 // Most of these files don't exist, and a thrown error costs ten times as much as this check.

@@ -20,8 +20,9 @@ import { type OutputReceiver, SpoolReader } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
 
 /**
- * A command of a launcher (launcher.sh), seen through its files: by the process that parked it, or
- * by a later one that finds the files after a crash. Both judge in the same way whether it is
+ * A command of a launcher (launcher.sh), seen through its files: by the process that parked it (had
+ * its shell started, waiting for the line that lets it go), or by a later one that finds the files
+ * after a crash. Both judge in the same way whether it is
  * parked, runs or has ended.
  */
 
@@ -532,9 +533,10 @@ export class LaunchedCommand {
   #endIfStuck(): void {
     if (this.#state !== 'running') return;
     const { status, isClaimed, isAlive } = this.#facts();
-    const isWell = status.exitCode !== null || isAlive || (!isClaimed && !this.#isOrphan);
+    // Its launcher has not claimed it yet, and will: we have parked it ourselves.
+    const isExpected = !isClaimed && !this.#isOrphan;
     const now = performance.now();
-    if (isWell) this.#stuckSince = null;
+    if (status.exitCode !== null || isAlive || isExpected) this.#stuckSince = null;
     else this.#stuckSince ??= now;
     if (now - (this.#stuckSince ?? now) >= LOST_MS) this.#end();
   }

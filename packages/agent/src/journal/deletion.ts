@@ -32,16 +32,6 @@ import {
   syncFolder,
 } from './state-folder.js';
 
-/**
- * Deletes a session with the tasks that it started.
- *
- * 1. Nobody may have one of them open: all their locks are taken first.
- * 2. The journal is renamed to `ID.deleted`. From then on the session and its tasks are in no list.
- * 3. The other files follow, then the tasks, then `ID.deleted`. If the process is killed meanwhile,
- *    that file stays, and the next creation or import of a session finishes the deletion.
- * 4. Blobs stay, because other sessions may use them; forks stay, because they are copies.
- */
-
 /** The tasks of a session, and the tasks of these. */
 const findTasks = async (folder: string, sessionId: string): Promise<readonly string[]> => {
   const all: SessionInfo[] = [];
@@ -129,8 +119,16 @@ const halfDeleted = (path: string, sessionId: string, cause: unknown): JournalEr
 };
 
 /**
- * Deletes the session; resolves with its id and those of its tasks, when that is durable. Rejects
- * with `notFound`, `locked` or `cannotWrite`.
+ * Deletes a session with the tasks that it started.
+ *
+ * 1. Nobody may have one of them open: all their locks are taken first.
+ * 2. The journal is renamed to `ID.deleted`. From then on the session and its tasks are in no list.
+ * 3. The other files follow, then the tasks, then `ID.deleted`. If the process is killed meanwhile,
+ *    that file stays, and the next creation or import of a session finishes the deletion.
+ * 4. Blobs stay, because other sessions may use them; forks stay, because they are copies.
+ *
+ * Resolves with its id and those of its tasks, when that is durable. Rejects with `notFound`,
+ * `locked` or `cannotWrite`.
  */
 export const deleteSession = async (
   folder: string,
@@ -178,7 +176,7 @@ const EARLY = ['.lock', '.jsonl.new', '.jsonl.import'];
 /** What an import leaves that is killed just after it has placed the journal. */
 const LATE = ['.jsonl.import'];
 
-const idsBefore = (names: readonly string[], ends: readonly string[]): readonly string[] => {
+const idsWithEnd = (names: readonly string[], ends: readonly string[]): readonly string[] => {
   const ids = names.flatMap((name) =>
     ends.filter((end) => name.endsWith(end)).map((end) => name.slice(0, -end.length)),
   );
@@ -192,8 +190,8 @@ const idsBefore = (names: readonly string[], ends: readonly string[]): readonly 
 const idsWithLeftovers = (names: readonly string[]): readonly string[] => {
   const known = new Set(names);
   return [
-    ...idsBefore(names, EARLY).filter((id) => !known.has(`${id}.jsonl`)),
-    ...idsBefore(names, LATE).filter((id) => known.has(`${id}.jsonl`) && !known.has(`${id}.lock`)),
+    ...idsWithEnd(names, EARLY).filter((id) => !known.has(`${id}.jsonl`)),
+    ...idsWithEnd(names, LATE).filter((id) => known.has(`${id}.jsonl`) && !known.has(`${id}.lock`)),
   ];
 };
 
@@ -281,11 +279,12 @@ const removeBesideLocks = async (folder: string): Promise<void> => {
 export const removeLeftovers = async (folder: string): Promise<void> => {
   try {
     const names = await readdir(sessionsFolder(folder));
-    const later = (): undefined => undefined; // its process lives, or the disk refuses
+    // Its process lives, or the disk refuses: the next creation or import tries again.
+    const tryNextTime = (): undefined => undefined;
     for (const deleted of names.map(parseDeletedName))
-      if (deleted !== undefined) await finishDeletion(folder, deleted).catch(later);
+      if (deleted !== undefined) await finishDeletion(folder, deleted).catch(tryNextTime);
     for (const sessionId of idsWithLeftovers(names))
-      await removeSessionLeftovers(folder, sessionId).catch(later);
+      await removeSessionLeftovers(folder, sessionId).catch(tryNextTime);
     await removeBesideLocks(folder);
   } catch {
     // Nothing depends on it, and the creation of the session tells what is wrong with the folder.

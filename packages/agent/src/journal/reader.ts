@@ -84,16 +84,6 @@ export type ScanPoint<M extends MachineTypes> = JournalEnd & { readonly header: 
 
 type ScanStart<M extends MachineTypes> = Omit<ScanPoint<M>, 'size'>;
 
-/**
- * Reads a journal once and verifies every line. `M` is the machine of the journal; `MachineTypes`
- * stands for any.
- *
- * 1. `records` yields verified entries only: checksums, order and seq are right, from the header
- *    on.
- * 2. It stops at the first bad line, and `ending` says why. A bad line counts as torn only if it is
- *    the last one, has no line feed and is not a complete line with bytes added; or if it holds
- *    zeros, and was never acknowledged. A line that was complete is never cut off.
- */
 const CARRIAGE_RETURN = 0x0d;
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
@@ -109,6 +99,16 @@ const explainHeader = (line: Buffer, why: string): string => {
   return why;
 };
 
+/**
+ * Reads a journal once and verifies every line. `M` is the machine of the journal; `MachineTypes`
+ * stands for any.
+ *
+ * 1. `records` yields verified entries only: checksums, order and seq are right, from the header
+ *    on.
+ * 2. It stops at the first bad line, and `ending` says why. A bad line counts as torn only if it is
+ *    the last one, has no line feed and is not a complete line with bytes added; or if it holds
+ *    zeros, and was never acknowledged. A line that was complete is never cut off.
+ */
 export class JournalScan<M extends MachineTypes> {
   readonly header: Header<M>;
   /** seq, checksum, line number and end offset of the last good line. */
@@ -279,6 +279,7 @@ export class JournalScan<M extends MachineTypes> {
     const line = bytes.subarray((ends[index - 1] ?? start - 1) + 1, ends[index]);
     if (line.includes(0)) return this.#damaged(ZEROS, ended === 'yes' ? 'beforeLines' : 'atEnd');
     if (ended === 'yes') return this.#damaged(why);
+    // A complete line, with a byte added at its end?
     const shorter = decodeRecord(line.subarray(0, -1), this.crc, this.seq + 1);
     if (shorter.kind === 'bad') return { kind: 'torn', bytes: this.#end - this.size };
     return this.#damaged('the line feed at its end was overwritten');

@@ -47,8 +47,8 @@ type SnapshotLine = {
   readonly machineVersion: number;
   readonly session: string;
   /**
-   * The last entry that the state contains, the CRC of its line, and the state check that it
-   * recorded.
+   * The last entry that the state contains, the CRC of its line in `line`, and the state check that
+   * it recorded.
    */
   readonly seq: number;
   readonly line: number;

@@ -2,11 +2,11 @@
  * The whole machine. Each state has one row, in the order in which its parts run:
  * 1. `entry` runs when the state is entered.
  * 2. `always` has branches without an event. A transient state has nothing else: it is passed
- *    within one step. A resting state tries them on entry and after each event that stays.
- * 3. `rest` runs when no branch applies, so that the state rests.
- * 4. `on` has a cell for each event. The first branch whose guard holds is taken. A missing cell
- *    does not compile.
- * 5. `exit` runs when the state is left.
+ *    within one step. A resting state tries them on entry and after each event that stays (those
+ *    of `alwaysOnEntry` on entry only).
+ * 3. `rest` runs when no branch applies.
+ * 4. `on` has a cell for each event. The first branch whose guard holds is taken. Without a cell
+ *    it does not compile, unless `defaults` below has one. 5. `exit` runs when the state is left.
  * A branch: `when` its guard holds, the machine goes `to` a state (to the same one: it is left and
  * entered again; `stay`: it is not), the arrow is called `as`, and the move `then` computes state
  * and actions. `late`: the event came too late and changes nothing; `fault`: the runtime broke the

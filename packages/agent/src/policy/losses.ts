@@ -405,7 +405,7 @@ export const wipesWorkspace = (
   return null;
 };
 
-/** Git commands that irrecoverably discard work. Every preset asks about them. */
+/** Git commands that irrecoverably discard work. Every preset but `full` asks about them. */
 
 type Words = readonly (string | null)[];
 

@@ -194,8 +194,8 @@ export const findProtection = (path: string): Protection | null => {
 };
 
 /**
- * As `protectionOf`, for a file that a tool writes. `HEAD` is protected here only: it would turn a
- * folder into a repository whose configuration git obeys, but git itself must write it.
+ * As `findProtection`, for a file that a tool writes. `HEAD` is protected here only: it would turn
+ * a folder into a repository whose configuration git obeys, but git itself must write it.
  */
 const findFileProtection = (path: string): Protection | null =>
   findProtection(path) ??

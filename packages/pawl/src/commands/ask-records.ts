@@ -1,6 +1,6 @@
 /**
- * The JSON stream of `pawl ask`. It uses the agent's records where they fit, with the id of the run
- * in `node`.
+ * What `pawl ask` prints: its JSON stream, which uses the agent's records where they fit, with the
+ * id of the run in `node`; its lines of progress with their costs; and its exit code.
  */
 
 import { totalTokens } from '@pawl/agent/machine/usage';
@@ -218,7 +218,10 @@ type Cost = { readonly tokens: number; readonly usd: number | null };
 
 const NO_COST: Cost = { tokens: 0, usd: 0 };
 
-/** Keys `cell ordinal` of the sub-calls that a run and its ancestors belong to. */
+/**
+ * Keys `cell ordinal` of the sub-calls that a run and its ancestors belong to: of the run
+ * `n0.c2.1.3`, the third child of the first sub-call in cell 2 of `n0`, it is `n0.c2 1`.
+ */
 const findSubcalls = (node: string): readonly string[] =>
   getLineage(node)
     .slice(0, -1)

@@ -11,7 +11,7 @@
 import type { Choices } from './random-choices.js';
 
 type Change =
-  | { readonly kind: 'write'; readonly bytes: Buffer; readonly at: number }
+  | { readonly kind: 'write'; readonly bytes: Buffer; readonly position: number }
   | { readonly kind: 'truncate'; readonly size: number };
 
 export type FileNode = {
@@ -49,7 +49,7 @@ export const systemError = (code: string, what: string): Error => {
 };
 
 const applyChange = (bytes: GrowingBytes, change: Change): void => {
-  if (change.kind === 'write') bytes.write(change.bytes, change.at);
+  if (change.kind === 'write') bytes.write(change.bytes, change.position);
   else bytes.truncate(change.size);
 };
 
@@ -72,14 +72,14 @@ export type Zeros = 'none' | 'atEnd' | 'hole';
 /** Writes a part of the bytes, as a power cut in the middle of a write does. */
 const tear = (
   file: GrowingBytes,
-  { bytes, at }: Write,
+  { bytes, position }: Write,
   choices: Choices,
   mayHaveHoles: boolean,
 ): Zeros => {
   const survivingBytes = choices.chance(0.3)
     ? Math.max(0, bytes.length - 1)
     : choices.below(bytes.length + 1);
-  file.write(bytes.subarray(0, survivingBytes), at);
+  file.write(bytes.subarray(0, survivingBytes), position);
   if (!choices.chance(0.3)) return 'none';
   // the size was extended, but not every sector got its data
   let hasHole = false;
@@ -87,7 +87,7 @@ const tear = (
     const sector = bytes.subarray(start, start + SECTOR_BYTES);
     const isKept = mayHaveHoles && start > survivingBytes && choices.chance(0.5);
     hasHole ||= isKept;
-    file.write(isKept ? sector : new Uint8Array(sector.length), at + start);
+    file.write(isKept ? sector : new Uint8Array(sector.length), position + start);
   }
   return hasHole ? 'hole' : 'atEnd';
 };
@@ -164,7 +164,7 @@ export class Disk {
   }
 
   write(file: FileNode, bytes: Uint8Array, position: number, at: number): void {
-    const change: Change = { kind: 'write', bytes: copyBytes(bytes), at: position };
+    const change: Change = { kind: 'write', bytes: copyBytes(bytes), position };
     file.pending.push(change);
     applyChange(file.content, change);
     file.changedAt = at;

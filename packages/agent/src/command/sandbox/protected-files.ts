@@ -33,24 +33,6 @@ import {
 import { protectedRecord } from './session-folders.js';
 import { setAside, writeBack } from './untrusted-files.js';
 
-/**
- * Keeps the protected paths of a workspace as they are while fenced commands run.
- *
- * Existing protected paths are mounted read-only for each command (workspace-mounts.ts). New ones
- * are set aside. While no command runs, changes are the user's and are accepted.
- *
- * A repository that a command makes may stay if nothing in it runs a program. What it tracks may
- * stay with it if the command created its folder too, as `git clone` does, and only as long as the
- * repository is there.
- *
- * What the quick scan leaves out is walked through beside other work after each command, at the
- * latest before the session ends. By the times of files, which nobody can set back, it is known
- * what was there before the command.
- *
- * While commands run, a record says what was there. If Pawl is killed, the next session in the
- * workspace goes on with it.
- */
-
 const ADVICE =
   'if that was on purpose, change it with the tool write or edit, or ask again with ' +
   'needs: "outside"';
@@ -81,8 +63,8 @@ type Known = ProtectedPath & {
   /** The target of a symlink; `content` of a file with several names. */
   readonly target: string | null;
   readonly content: Buffer | null;
-  /** What lies in a folder that is not read-only for commands; null for anything else. */
-  readonly inside: string | null;
+  /** A print of what lies in a folder that commands may write; null for anything else. */
+  readonly contentPrint: string | null;
 };
 
 const readContent = (protectedPath: ProtectedPath): Buffer | null => {
@@ -108,20 +90,20 @@ const remember = (protectedPath: ProtectedPath): Known => ({
   ...protectedPath,
   target: readTarget(protectedPath),
   content: readContent(protectedPath),
-  inside: null,
+  contentPrint: null,
 });
 
 const isFolder = ({ kind, path: place }: ProtectedPath): boolean =>
   kind === 'folder' || (kind === 'repository' && entryStatus(place)?.isDirectory() === true);
 
 const isSame = (
-  one: ProtectedPath & { readonly inside?: string | null },
+  one: ProtectedPath & { readonly contentPrint?: string | null },
   other: ProtectedPath,
 ): boolean =>
   one.ino === other.ino &&
   one.dev === other.dev &&
   (isFolder(other)
-    ? (one.inside ?? null) === null || one.inside === readInside(other.path).print
+    ? (one.contentPrint ?? null) === null || one.contentPrint === readInside(other.path).print
     : one.changedMs === other.changedMs && one.size === other.size);
 
 const findGitFolder = (place: string): string => {
@@ -141,8 +123,8 @@ const isHarmlessCode = (place: string, workspace: string): boolean => {
 
 /** What a folder or small file holds, for a comparison after a command that could write to it. */
 const withContents = (one: Known): Known => {
-  if (isFolder(one) && one.kind === 'folder')
-    return { ...one, inside: one.inside ?? readInside(one.path).print };
+  if (one.kind === 'folder')
+    return { ...one, contentPrint: one.contentPrint ?? readInside(one.path).print };
   if (one.kind !== 'file' || one.content !== null || one.links > 1 || one.size > SMALL_MAX)
     return one;
   try {
@@ -167,6 +149,31 @@ const filesIn = (one: ProtectedPath): readonly string[] =>
         .filter((place) => entryStatus(place)?.isDirectory() === false)
     : [one.path];
 
+/**
+ * Keeps the protected paths of a workspace as they are while fenced commands run.
+ *
+ * A protected path that is there is mounted read-only for each command (workspace-mounts.ts). While
+ * no command runs, changes are the user's and are accepted. While commands run, a path is
+ *
+ * - **known**: it was there before, and is compared with what is remembered of it;
+ * - **new**: it is set aside, unless it may stay (`#mayStay`);
+ * - **changed**: a command could write to it, so what was remembered is restored, or what is new in
+ *   it is set aside;
+ * - **gone**: a link or a small file is restored;
+ * - **moved** along with its folder: it may stay if no command could write to it;
+ * - one that **came with a repository**: it may stay as long as the repository does.
+ *
+ * A repository that a command makes may stay if nothing in it runs a program. What it tracks may
+ * stay with it if the command created its folder too, as `git clone` does, and only as long as the
+ * repository is there.
+ *
+ * What the quick scan leaves out is walked through beside other work after each command, at the
+ * latest before the session ends. By the times of files, which nobody can set back, it is known
+ * what was there before the command.
+ *
+ * While commands run, a record says what was there. If Pawl is killed, the next session in the
+ * workspace goes on with it.
+ */
 export class ProtectedFiles {
   readonly #workspace: string;
   readonly #folder: string;
@@ -208,10 +215,10 @@ export class ProtectedFiles {
   }
 
   /** Scans the workspace before a command starts. */
-  look(repository: string | null): Scan {
+  scanBefore(repository: string | null): Scan {
     this.#releaseInterrupted(repository);
     let scan: Scan;
-    if (this.#isIdle) scan = this.#take(repository);
+    if (this.#isIdle) scan = this.#acceptAll(repository);
     else {
       this.#judge(repository, true);
       scan = this.#scan.look(repository);
@@ -251,7 +258,7 @@ export class ProtectedFiles {
    * Judges the changes of a killed session if its commands have ended. Returns lines about
    * everything set aside since the last call.
    */
-  settle(repository: string | null): readonly string[] {
+  judgeInterrupted(repository: string | null): readonly string[] {
     this.#releaseInterrupted(repository);
     return this.#takeNotes();
   }
@@ -288,20 +295,20 @@ export class ProtectedFiles {
   }
 
   /** The user allowed writing to this path: its next content is accepted. */
-  allow(place: string): void {
+  allowWriting(place: string): void {
     this.#allowed.add(place);
   }
 
-  /** Accepts everything as it is. */
-  accept(repository: string | null): void {
-    this.#take(repository);
+  /** Accepts everything as it is: what the user's own commands made. */
+  acceptAll(repository: string | null): void {
+    this.#acceptAll(repository);
   }
 
   /**
    * Accepts new paths while fenced commands run: they come from an unfenced command that the user
    * allowed.
    */
-  acceptNew(repository: string | null): void {
+  acceptNewPaths(repository: string | null): void {
     for (const one of this.#scan.look(repository).protectedPaths.values()) {
       if (!this.#known.has(one.path)) this.#known.set(one.path, remember(one));
     }
@@ -318,8 +325,7 @@ export class ProtectedFiles {
     return notes;
   }
 
-  /** Accepts everything as it is. */
-  #take(repository: string | null): Scan {
+  #acceptAll(repository: string | null): Scan {
     const scan = this.#scan.look(repository);
     const known = new Map<string, Known>();
     for (const one of scan.protectedPaths.values()) {
@@ -363,7 +369,7 @@ export class ProtectedFiles {
       ({ bound }) => !bound.has(now.path) || (before.ino !== now.ino && !this.#isPinned(now.path)),
     );
     if (!isExposed) this.#known.set(now.path, remember(now));
-    else if (isFolder(now) && before.ino === now.ino && before.inside !== null)
+    else if (isFolder(now) && before.ino === now.ino && before.contentPrint !== null)
       this.#judgeInside(before, now, isEnd);
     else this.#judgeNew(now, isEnd, before);
   }
@@ -372,7 +378,7 @@ export class ProtectedFiles {
   #judgeInside(before: Known, now: ProtectedPath, isEnd: boolean): void {
     if (!this.#mayStay(now, isEnd)) {
       if (!isEnd && this.#isBeingMade(now)) return;
-      const known = new Set(before.inside?.split('\n'));
+      const known = new Set(before.contentPrint?.split('\n'));
       for (const line of readInside(now.path).print.split('\n')) {
         const [place = ''] = line.split('\0');
         const status = entryStatus(place);
@@ -387,7 +393,7 @@ export class ProtectedFiles {
   #judgeContent(before: Known, now: ProtectedPath): void {
     const content = before.content;
     if (content === null || readContent({ ...now, links: 2 })?.equals(content) === true) {
-      this.#known.set(now.path, { ...now, target: null, content, inside: null });
+      this.#known.set(now.path, { ...now, target: null, content, contentPrint: null });
       return;
     }
     try {
@@ -569,7 +575,7 @@ export class ProtectedFiles {
     this.#interrupted = [...this.#interrupted, { command, guard }];
     this.#walk.cover(guard.sinceMs);
     for (const one of guard.known)
-      this.#known.set(one.path, { ...one, content: null, inside: null });
+      this.#known.set(one.path, { ...one, content: null, contentPrint: null });
   }
 
   /** Judges the changes of interrupted commands once they have ended. */
@@ -589,7 +595,7 @@ export class ProtectedFiles {
     }
     const running = [...this.#running];
     const known = [...this.#known.values()].map(
-      ({ content: _content, inside: _inside, ...one }): RecordedPath => one,
+      ({ content: _content, contentPrint: _contentPrint, ...one }): RecordedPath => one,
     );
     const bound = [...(running[0]?.bound ?? [])].filter((place) =>
       running.every((command) => command.bound.has(place)),

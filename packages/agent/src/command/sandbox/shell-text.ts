@@ -94,9 +94,18 @@ const exportLine = (variables: readonly Variable[]): string =>
  */
 export type ShellText = { readonly file: string; readonly line: string };
 
+/**
+ * Runs the line that let the parked shell go, which command-shell.sh has read into `go`: exports of
+ * variables that must not be written to disk. The line begins with the word `go`, which is taken
+ * off.
+ * The text is in two parts because it is the shell's own placeholder, and not one of ours.
+ */
 const RUN_LINE = 'eval "$' + '{go#go}"';
 
-/** `check`: see CommandFence. */
+/**
+ * The command in a subshell. Both of its outputs go to descriptor 3, the stream that we read.
+ * `check`: shell text that runs before it, see `CommandFence`.
+ */
 export const fencedCommand = (command: CommandLine, check = ''): ShellText => {
   const { program, words, environment, unwritten } = command;
   const variables = Object.entries(environment);

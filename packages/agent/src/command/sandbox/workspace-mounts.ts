@@ -270,7 +270,7 @@ export class WorkspaceGuard {
     const workspace = this.#workspace;
     const repository = viewRepository(workspace, view.secrets);
     this.#repository = repository;
-    const scan = this.#files.look(repository.elsewhere);
+    const scan = this.#files.scanBefore(repository.elsewhere);
     if (this.#running === 0) this.#ownSockets = scan.sockets;
     const { mounts, usual, bound, guarded, exchangeable } = isWritable
       ? writableMounts(
@@ -318,14 +318,14 @@ export class WorkspaceGuard {
   /** Accepts all changes: an unfenced command that the user allowed has ended. */
   accept(): void {
     this.#history.accept();
-    if (this.#running === 0) this.#files.accept(this.#repository.elsewhere);
-    else this.#files.acceptNew(this.#repository.elsewhere);
+    if (this.#running === 0) this.#files.acceptAll(this.#repository.elsewhere);
+    else this.#files.acceptNewPaths(this.#repository.elsewhere);
   }
 
-  /** As in ProtectedFiles. */
-  settle(): readonly string[] {
+  /** As in ProtectedFiles: lines about what commands of a killed session changed. */
+  judgeInterrupted(): readonly string[] {
     this.#repository = viewRepository(this.#workspace, []);
-    return this.#files.settle(this.#repository.elsewhere);
+    return this.#files.judgeInterrupted(this.#repository.elsewhere);
   }
 
   /** The session ends, after all commands. */

@@ -101,7 +101,7 @@ const findFault = (
 
 const readHook = (name: string, raw: ParsedTable): HookDeclaration => ({
   name,
-  // All of these were checked by faultOf.
+  // All of these were checked by findFault.
   on: toList(raw.on) as readonly HookMoment[],
   tools: raw.tools === undefined ? null : (toList(raw.tools) as readonly string[]),
   command: raw.command as HookDeclaration['command'],

@@ -1,6 +1,6 @@
 /**
- * A connected server, by the official package. This file is loaded when the first server is
- * connected.
+ * A connected server, by the official MCP SDK, and the renewal of its login. This file is loaded
+ * when the first server is connected.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -39,7 +39,7 @@ import { prepareServer, StdioTransport } from './stdio-server.js';
 export type CallOptions = {
   readonly signal: AbortSignal;
   readonly onProgress: (text: string) => void;
-  /** Called when the server is connected, before the call is sent to it. */
+  /** Called by the connection when the server is connected, before the call is sent to it. */
   readonly onSend?: () => void;
   /** The time limit of the call stands still until this resolves. */
   readonly whileAsking?: <T>(asked: Promise<T>) => Promise<T>;

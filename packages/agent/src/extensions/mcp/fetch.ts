@@ -1,6 +1,7 @@
 /**
- * The package's `fetch`, over our client, which knows the proxies of the environment. In the bundle
- * the streams are ours; from source they are Node's, which don't take ours.
+ * The `fetch` of the MCP SDK, over our HTTP client, which knows the proxies of the environment. The
+ * bundle replaces Node's web streams by small ones (platform/web-streams.ts), so a body is copied
+ * from stream to stream, whichever kind each of them is.
  */
 
 import type { FetchLike } from '@modelcontextprotocol/client';
@@ -23,7 +24,7 @@ const bodyStream = (
         controller.enqueue(read.value.value);
         return;
       }
-      const last = ending?.last() ?? null;
+      const last = ending?.finish() ?? null;
       if (last !== null) controller.enqueue(last);
       controller.close();
     },
@@ -107,19 +108,19 @@ export const mcpFetch = (
   const send = createFetch(environment);
   const streams = new EventStreams();
   return async (url, init = {}) => {
-    const cut = streams.cutRequest(new Headers(init.headers).get('last-event-id'));
+    const cut = streams.interruptedRequest(new Headers(init.headers).get('last-event-id'));
     const sent = await attempt(() => sendWith(send, url, init));
     if (sent.kind === 'fault') {
       const { fault } = sent;
       if (init.signal?.aborted === true || !('code' in fault)) throw fault;
-      if (cut !== null && streams.isOver(cut, String(fault.code)))
+      if (cut !== null && streams.giveUpAfter(cut, String(fault.code)))
         return lostAnswer(String(url), cut.id);
       throw new ConnectionLost(fault.message || String(fault.code), { cause: fault });
     }
     const response = sent.value;
     const { ok, status, statusText, headers } = response;
     const isEvents = headers.get('content-type')?.startsWith('text/event-stream') === true;
-    if (cut !== null && (status >= 400 || !isEvents) && streams.isOver(cut, status)) {
+    if (cut !== null && (status >= 400 || !isEvents) && streams.giveUpAfter(cut, status)) {
       await attempt(() => response.body.cancel()); // nobody reads it
       return lostAnswer(String(url), cut.id);
     }
@@ -156,12 +157,12 @@ type RequestId = string | number;
 /** What follows the last piece of an answer that is a stream of events. */
 type EventsEnding = {
   see(piece: Uint8Array): void;
-  /** Null: nothing. */
-  last(): Uint8Array | null;
+  /** The stream has ended: remembers how to resume it. What to add to it; null: nothing. */
+  finish(): Uint8Array | null;
 };
 
 /** A request whose answer was cut off, and which the package resumes. */
-type CutRequest = { readonly id: RequestId; readonly eventId: string };
+type InterruptedRequest = { readonly id: RequestId; readonly eventId: string };
 
 /** Streams that were cut off, of one connection. The oldest are forgotten. */
 const CUT_MAX = 100;
@@ -197,16 +198,16 @@ class EventStreams {
   readonly #failedOnce = new Set<RequestId>();
 
   /** The request whose stream is asked for again; null if it is another one. */
-  cutRequest(lastEventId: string | null): CutRequest | null {
+  interruptedRequest(lastEventId: string | null): InterruptedRequest | null {
     const id = lastEventId === null ? undefined : this.#cut.get(lastEventId);
     return lastEventId === null || id === undefined ? null : { id, eventId: lastEventId };
   }
 
   /**
-   * Whether a request is over, after the attempt to resume it has failed. `failure`: a status, or
-   * an error's code.
+   * Notes that the attempt to resume a request has failed. Whether the request is over: the next
+   * attempt would fail too, or has failed. `failure`: a status, or an error's code.
    */
-  isOver({ id, eventId }: CutRequest, failure: number | string): boolean {
+  giveUpAfter({ id, eventId }: InterruptedRequest, failure: number | string): boolean {
     const mayPass =
       typeof failure === 'number' ? PASSING_STATUS.has(failure) : failure !== 'ECONNREFUSED';
     const isOver = !mayPass || this.#failedOnce.has(id);
@@ -219,7 +220,7 @@ class EventStreams {
    * Follows the stream that answers a request: `cut`, or the one in `body`. Null if it answers
    * none.
    */
-  follow(cut: CutRequest | null, body: unknown): EventsEnding | null {
+  follow(cut: InterruptedRequest | null, body: unknown): EventsEnding | null {
     const id = cut?.id ?? (typeof body === 'string' ? parseRequestId(body) : null);
     if (id === null) return null;
     const decoder = new TextDecoder();
@@ -237,7 +238,7 @@ class EventStreams {
         }
         line = more.at(-1) ?? line + first;
       },
-      last: () => {
+      finish: () => {
         for (const eventId of ids) this.#remember(eventId, id);
         return ids.length > 0 ? null : lostEvent(id);
       },

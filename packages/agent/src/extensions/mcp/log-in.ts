@@ -114,7 +114,7 @@ class ServerLogin {
     this.#provider = provider;
   }
 
-  /** Begins the login. Resolves with `unneeded` or `done` if the server accepts us as we are. */
+  /** Begins the login. Resolves with `accepted` if the server accepts us as we are. */
   async begin(): Promise<'accepted' | 'asked'> {
     const { wantedScope, tokens } = readLogin(this.#options.stateFolder, this.#server);
     if (wantedScope === null || tokens === null) return this.connect();

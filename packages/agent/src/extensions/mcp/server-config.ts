@@ -189,12 +189,12 @@ const readServer = (name: string, raw: ParsedTable): McpServer => {
     required: raw.required === true,
     // Asking costs a stdio server an answer that many never give; over HTTP it is one quick
     // request.
-    protocol: (raw.protocol ?? (isHttp ? 'auto' : 'legacy')) as McpProtocol, // checked by faultOf
-    tools: (raw.tools ?? null) as readonly string[] | null, // checked by faultOf
+    protocol: (raw.protocol ?? (isHttp ? 'auto' : 'legacy')) as McpProtocol, // checked by findFault
+    tools: (raw.tools ?? null) as readonly string[] | null, // checked by findFault
     timeoutMs: Math.round(1_000 * Number(raw.timeout ?? DEFAULT_TIMEOUT_S)),
   };
   const texts = (key: string): Readonly<Record<string, string>> => ({
-    ...(raw[key] as Readonly<Record<string, string>> | undefined), // checked by faultOf
+    ...(raw[key] as Readonly<Record<string, string>> | undefined), // checked by findFault
   });
   const oauth = readOauth(raw.oauth);
   if (isHttp)
@@ -209,7 +209,7 @@ const readServer = (name: string, raw: ParsedTable): McpServer => {
     ...common,
     kind: 'stdio',
     command: String(raw.command),
-    args: (raw.args ?? []) as readonly string[], // checked by faultOf
+    args: (raw.args ?? []) as readonly string[], // checked by findFault
     env: texts('env'),
     cwd: raw.cwd === undefined ? null : String(raw.cwd),
   };
