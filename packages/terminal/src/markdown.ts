@@ -340,14 +340,15 @@ const createScanner = (family: keyof typeof COMMENTS, language: string): RegExp 
   return known;
 };
 
-type Token = { readonly style: Style | null; readonly text: Safe };
+/** A piece of code of one colour; null: that of other text. */
+export type CodeToken = { readonly style: Style | null; readonly text: Safe };
 
 const tokenize = (
   code: Safe,
   family: keyof typeof COMMENTS,
   language: string,
-): readonly Token[] => {
-  const tokens: Token[] = [];
+): readonly CodeToken[] => {
+  const tokens: CodeToken[] = [];
   let at = 0;
   for (const match of code.matchAll(createScanner(family, language))) {
     const [{ length }, comment, string, number] = match;
@@ -369,10 +370,28 @@ const diffLine = (look: Look, line: Safe): Safe => {
   return line.startsWith('@@') ? paint(look, 'cyan', line) : line;
 };
 
+type Language = { readonly name: string; readonly family: Family };
+
+/** `language`: as after a code fence, or the ending of a file's name. */
+const findLanguage = (language: string): Language => {
+  const name = (/^[\w+#-]+/.exec(language)?.[0] ?? '').toLowerCase();
+  return { name, family: name === '' ? 'none' : (FAMILY_BY_NAME.get(name) ?? 'slash') };
+};
+
+/** A line within a long comment, as it is usually written. */
+const INSIDE_COMMENT = /^\s*\*(?:[ /]|$)/;
+
+/** One line of a file in its colours. `ending`: of the file's name. */
+export const codeTokens = (line: Safe, ending: string): readonly CodeToken[] => {
+  const { name, family } = findLanguage(ending);
+  if (family === 'none' || family === 'diff') return [{ style: null, text: line }];
+  if (family === 'slash' && INSIDE_COMMENT.test(line)) return [{ style: 'dim', text: line }];
+  return tokenize(line, family, name);
+};
+
 /** The coloured lines of `code`; unchanged for an unknown language. */
 export const highlightCode = (look: Look, code: Safe, language: string): readonly Safe[] => {
-  const name = (/^[\w+#-]+/.exec(language)?.[0] ?? '').toLowerCase();
-  const family = name === '' ? 'none' : (FAMILY_BY_NAME.get(name) ?? 'slash');
+  const { name, family } = findLanguage(language);
   const lines = code.split('\n');
   if (look.colour === 'no' || family === 'none') return lines;
   if (family === 'diff') return lines.map((line) => diffLine(look, line));

@@ -105,7 +105,7 @@ const barsOf = (rows: readonly string[]): readonly string[] =>
 const bodyOf = (shown: string): readonly string[] => {
   const rows = shown.split('\n');
   return rows.slice(
-    rows.findLastIndex((row) => /^\? \w+ (runs a|reads an|changes a|is to)/.test(row)) + 1,
+    rows.findLastIndex((row) => /^\? Pawl asks: /.test(row)) + 1,
     -1,
   );
 };

@@ -17,6 +17,7 @@ import { coldUsd } from '@pawl/agent/session/model-call';
 import { cutText } from '@pawl/agent/session/result-text';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
 import { createJobs } from '@pawl/agent/tools/jobs';
+import { loadWordMarks } from '@pawl/terminal/diff-rows';
 import { createScreen, isMoving, type Screen, SPINNER_MS } from '@pawl/terminal/live-area';
 import { loadMarkdown } from '@pawl/terminal/markdown';
 import {
@@ -31,7 +32,6 @@ import {
   wrapWords,
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { loadWordMarks } from '@pawl/terminal/tool-call-rows';
 import { writeWindow } from '@pawl/terminal/write';
 import type { FaceOpened, FaceSession } from '../detached/remote-session.js';
 import { exitCodes } from '../process/exit-codes.js';
