@@ -104,10 +104,7 @@ const barsOf = (rows: readonly string[]): readonly string[] =>
 /** The rows of the question that stand on the screen: between its head and the keys. */
 const bodyOf = (shown: string): readonly string[] => {
   const rows = shown.split('\n');
-  return rows.slice(
-    rows.findLastIndex((row) => /^\? Pawl asks: /.test(row)) + 1,
-    -1,
-  );
+  return rows.slice(rows.findLastIndex((row) => /^\? Pawl asks: /.test(row)) + 1, -1);
 };
 
 /** What the rows say, marks made characters again. */

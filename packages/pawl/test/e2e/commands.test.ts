@@ -288,7 +288,7 @@ test('--plain: whole lines, no escapes; commands and answers work', async (conte
   const window = openWindow(context, place, { words: ['--plain'] });
   await window.sees('/help');
   window.press('write it\r');
-  await window.sees(/\? write[\s\S]*\+ hello[\s\S]*Answer with y/);
+  await window.sees(/\? Pawl asks: create [\s\S]*\+ hello[\s\S]*Answer with y/);
   window.press('y\r');
   await window.sees('Done.');
   window.press('/model\r');

@@ -58,7 +58,9 @@ const work = async (context: TestContext, columns: number): Promise<void> => {
   const place = await makeServed(context, replies);
   const window = await openReady(context, place, { columns, rows: 40 });
   window.press('write the answer\r');
-  await window.sees(/\? write answer\.ts[\s\S]*\+ export const answer[\s\S]*y a (p )?s n · /);
+  await window.sees(
+    /\? Pawl asks: create answer\.ts[\s\S]*\+ export const answer[\s\S]*y a (p )?s n · /,
+  );
   compare(`question.${columns}.txt`, steady(await window.text()));
   window.press('y\r');
   await window.sees('running bash');
