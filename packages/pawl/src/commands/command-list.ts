@@ -100,21 +100,22 @@ const run: PawlCommand<RunFlags> = {
   run: ({ flags, words }) => runAgent({ print: true, ...flags }, words),
 };
 
-const demo: PawlCommand<{ readonly crash?: true }> = {
+const demo: PawlCommand<{ readonly crash?: true; readonly print?: true }> = {
   name: 'demo',
   words: '',
   summary: 'watch the agent repair a small project; needs no key and no network',
   flags: [
+    ['-p, --print', 'print a log, as where there is no terminal'],
     [
       '--crash',
       'kill Pawl in the middle of a command instead, and resume: the command went on, and ' +
         'its result is found',
     ],
   ],
-  run: async ({ ownFlags: { crash } }) =>
+  run: async ({ ownFlags: { crash, print } }) =>
     crash
       ? (await import('./crash-demo.js')).runCrashDemo()
-      : (await import('./demo.js')).runDemo(),
+      : (await import('./demo.js')).runDemo(print === true),
 };
 
 const ask: PawlCommand<AskFlags> = {

@@ -77,6 +77,7 @@ const flagsForNext = (flags: RunFlags, { resume: other, model }: NextSession): R
 const openNextSession = async (
   flags: RunFlags,
   { resume, rights, notice, text = '' }: NextSession,
+  configured: boolean,
 ): Promise<StartedSession> => {
   const [steps, warnings]: [StartedSession['steps'], StartedSession['warnings']] = [
     createEventBuffer(),
@@ -85,6 +86,7 @@ const openNextSession = async (
   const early = {
     watcher: steps.push,
     warn: warnings.push,
+    ...(configured ? {} : { configured: false as const }),
     ...(resume === null ? {} : { resume }),
     ...(rights === undefined ? {} : { rights }),
   };
@@ -122,9 +124,14 @@ const askAboutProject = async (screen: Screen, plain: boolean, flags: RunFlags):
 
 /**
  * `pawl`: runs sessions in the terminal, one after the other. Returns the exit code. `first`: the
- * prompt that the first of them begins with, or null.
+ * prompt that the first of them begins with, or null. `configured`: whether the user's configuration
+ * applies.
  */
-export const runTerminal = async (flags: RunFlags, first: string | null): Promise<number> => {
+export const runTerminal = async (
+  flags: RunFlags,
+  first: string | null,
+  configured = true,
+): Promise<number> => {
   refuseWithoutTerminal();
   const chosen = await chooseSession(flags);
   const plain = flags.plain === true || isBare(process.env);
@@ -136,7 +143,7 @@ export const runTerminal = async (flags: RunFlags, first: string | null): Promis
   const begin = async (): Promise<StartedSession> => {
     await askAboutProject(screen, plain, chosen);
     const resume = typeof chosen.resume === 'string' ? await findSession(chosen.resume) : null;
-    const opened = await openNextSession(chosen, { resume, notice: '' });
+    const opened = await openNextSession(chosen, { resume, notice: '' }, configured);
     return { ...opened, first };
   };
   let started = await begin().catch((error: unknown) => {
@@ -149,7 +156,7 @@ export const runTerminal = async (flags: RunFlags, first: string | null): Promis
       const sessionExit = await runSession(started, {
         terminal: terminal,
         flags,
-        openNext: (to) => openNextSession(flagsForNext(flags, to), to),
+        openNext: (to) => openNextSession(flagsForNext(flags, to), to, configured),
       });
       if (sessionExit.kind === 'exit') return sessionExit.exit;
       started = sessionExit.started;
