@@ -158,6 +158,7 @@ export class Transcript {
     if (resumed !== '') this.#putNote('dim', safe`·`, resumed);
     for (const action of actions) this.#putAction(action, stepped);
     this.#putStart(stepped);
+    if (before !== null) this.#putCompaction(before, stepped);
     if (before !== null) this.#putRewind(before, stepped);
     if (before !== null) this.#putGrants(before, stepped);
     this.#putTurnEnd(stepped);
@@ -252,6 +253,17 @@ export class Transcript {
     this.#putNote('red', safe`!`, action.text);
     const hint = hintFor(stepped.state);
     if (hint !== '') this.#putNote('dim', safe` `, hint);
+  }
+
+  /** Says what a summary freed and cost. */
+  #putCompaction(before: State, { event, state }: Stepped): void {
+    if (event.type !== 'CompactionCompleted') return;
+    const [was, is] = [before.session, state.session];
+    const tokens = safe`${formatTokens(was.contextTokens)} tokens became ${formatTokens(is.contextTokens)}`;
+    const price =
+      is.usage.unpriced > was.usage.unpriced ? null : is.usage.costUsd - was.usage.costUsd;
+    const cost = price === null ? safe`its price is unknown` : safe`it cost ${formatCost(price)}`;
+    this.#putNote('dim', safe`·`, safe`${tokens} · ${cost}`);
   }
 
   /** Prints the start of the summary that replaced the messages. `expand` has the rest. */
@@ -558,33 +570,58 @@ const turnStartIn = ({ session: { counters, turn, usage } }: State): TurnStart =
   costUsd: usage.unpriced > 0 ? null : usage.costUsd,
 });
 
-const turnSummary = (start: TurnStart, { event, state: { session } }: Stepped): Safe => {
+/** `waitedMs`: how long nothing ran because the user was asked. */
+const turnSummary = (
+  start: TurnStart,
+  { event, state: { session } }: Stepped,
+  waitedMs: number,
+): Safe => {
   const { usage } = session;
   const tokens = totalTokens(usage) - start.tokens;
   const costUsd = usage.unpriced > 0 || start.costUsd === null ? 0 : usage.costUsd - start.costUsd;
   const parts = [
-    formatSeconds(event.at - start.at),
+    formatSeconds(event.at - start.at - waitedMs),
+    waitedMs < WAIT_MS_MIN ? safe`` : safe`${formatSeconds(waitedMs)} for your answers`,
     tokens > 0 ? safe`${formatTokens(tokens)} tokens` : safe``,
     costUsd > 0 ? formatCost(costUsd) : safe``,
   ].filter((part) => part !== '');
   return safe`─── ${joinSafe(parts, safe` · `)} ───`;
 };
 
+/** A shorter wait is not named. */
+const WAIT_MS_MIN = 1_000;
+
+/** Whether only the user's answer is missing. */
+const waitsForAnswer = (state: State): boolean =>
+  state.name === 'ExecutingTools' &&
+  state.calls.some(({ status }) => status === 'awaitingApproval') &&
+  !state.calls.some(({ status }) => status === 'running' || status === 'starting');
+
 const createTurnSummaries = (): TurnSummaries => {
   let start: TurnStart | null = null;
+  /** Since when only an answer is missing, and the sum of earlier such times of the turn. */
+  let askedAt: number | null = null;
+  let waitedMs = 0;
   return {
     startFrom(state) {
       start = turnStartIn(state);
     },
     see(stepped) {
       const { event, path, state } = stepped;
+      if (askedAt !== null) waitedMs += event.at - askedAt;
+      askedAt = waitsForAnswer(state) ? event.at : null;
       const ended = path.some(
         ({ from, to }) => to === 'WaitingForUserInput' && ENDS.includes(from),
       );
       const line =
-        ended && start !== null && event.type !== 'Resumed' ? turnSummary(start, stepped) : null;
+        ended && start !== null && event.type !== 'Resumed'
+          ? turnSummary(start, stepped, waitedMs)
+          : null;
       // A step can end one turn and begin the next. The new turn has spent nothing yet.
-      if (start?.turn !== state.session.counters.turn) start = turnStartIn(state);
+      if (start?.turn !== state.session.counters.turn) {
+        start = turnStartIn(state);
+        waitedMs = 0;
+      }
       return line;
     },
   };

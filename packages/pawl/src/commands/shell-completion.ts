@@ -19,7 +19,7 @@ const flagNames = ({ flags }: DescribedCommand): readonly string[] =>
 
 /** Suggestions for a command's first argument, as a shell word list; empty if there are none. */
 const argumentWords = ({ words }: DescribedCommand): string => {
-  if (words.includes('<id>') || words === '[id]') return `$(${IDS})`;
+  if (/^(?:<id>|\[id\])/.test(words)) return `$(${IDS})`;
   return words.includes('<shell>') ? Object.keys(scripts).join(' ') : '';
 };
 

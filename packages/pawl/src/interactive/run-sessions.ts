@@ -247,10 +247,16 @@ const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOut
         );
       const stored = storedBlobs();
       const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
-      running = startUserCommand(command, { workspace, blobs, session }, (text) =>
-        view.print(indentOutput(text)),
-      );
+      // Output may arrive in pieces of a line.
+      let line = '';
+      const show = (text: string): void => {
+        const lines = `${line}${text}`.split('\n');
+        line = lines.pop() ?? '';
+        if (lines.length > 0) view.print(indentOutput(lines.join('\n')));
+      };
+      running = startUserCommand(command, { workspace, blobs, session }, show);
       const output = await running.ended;
+      if (line !== '') view.print(indentOutput(line));
       running = null;
       shellOutputs.add({ command, output: session.redact(output) });
       view.print(
@@ -263,7 +269,7 @@ const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOut
 
 const indentOutput = (text: string): Safe =>
   joinSafe(
-    harmless(text.replace(/\n$/, ''))
+    harmless(text)
       .split('\n')
       .map((line) => safe`  ${line}`),
     safe`\n`,
