@@ -10,12 +10,11 @@ import type {
   OddCharacter,
 } from '@pawl/agent/policy/approval-question';
 import { commandRows, diffRows } from './diff-rows.js';
-import { type Look, paint } from './paint.js';
+import { type Look, lineSign, paint } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe, visibleMark } from './safe-text.js';
 
-/** Bars at the start of a line, and of its continuation. */
-const LINE_BAR = safe`│ `;
-const CONTINUATION_BAR = safe`┆ `;
+/** The bar before the continuation of a line; that of its start is a sign of lines. */
+const CONTINUATION_BAR = safe`┆`;
 const BAR_COLUMNS = 2;
 /** Some terminals draw the bars two columns wide. */
 const MARGIN = 2;
@@ -25,7 +24,8 @@ type RowStyle = { readonly look: Look; readonly columns: number; readonly show: 
 /** Rows of one line, each after a bar. */
 const barred = (look: Look, rows: readonly Safe[]): readonly Safe[] =>
   rows.map(
-    (row, index) => safe`${paint(look, 'dim', index === 0 ? LINE_BAR : CONTINUATION_BAR)}${row}`,
+    (row, index) =>
+      safe`${paint(look, 'dim', index === 0 ? lineSign(look, '│') : CONTINUATION_BAR)} ${row}`,
   );
 
 const textRows = (text: string, { columns, show, look }: RowStyle): readonly Safe[] =>

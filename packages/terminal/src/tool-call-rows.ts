@@ -2,7 +2,7 @@
 
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { diffRows, finishedDiff } from './diff-rows.js';
-import { cutLine, formatSeconds, harmless, type Look, oneLine, paint } from './paint.js';
+import { cutLine, formatSeconds, harmless, type Look, lineSign, oneLine, paint } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import type { ToolResult } from './step-lines.js';
 
@@ -61,7 +61,10 @@ const headAndTail = (lines: readonly Safe[]): readonly Safe[] => {
 };
 
 const callHead = (result: ToolResult, title: string, notes: Safe, look: Look): Safe => {
-  const mark = result.status === 'ok' ? paint(look, 'green', safe`✓`) : paint(look, 'red', safe`✗`);
+  const mark =
+    result.status === 'ok'
+      ? paint(look, 'green', lineSign(look, '✓'))
+      : paint(look, 'red', lineSign(look, '✗'));
   const tool = makeSafe(result.tool);
   const room = look.columns - tool.length - notes.length - 4;
   const head =

@@ -209,7 +209,7 @@ test('in plain mode nothing is live: whole lines, and a line where a call starts
     completed('req-1', 'One.\n\nTwo', [callOf({ callId: 'a', tool: 'read', path: '/w/a.ts' })]),
   );
   const started = stage.happens({ type: 'ToolStarted', batchId: 'batch-1', callId: 'a' });
-  assert.equal(started.trim(), '▸ read a.ts');
+  assert.equal(started.trim(), 'started: read a.ts');
 });
 
 test('without colours no escape is printed, with them each is closed', () => {
