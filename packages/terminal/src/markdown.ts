@@ -319,16 +319,21 @@ const KEYWORDS = new Set(
     'super switch template then this ' +
     'throw throws trait try type typealias typedef typeof undefined union unless unsafe ' +
     'until use using val var virtual ' +
-    'void volatile when where while with yield true false True False None insert update into ' +
-    'values create table alter ' +
-    'drop index join left right inner outer on group by order having limit distinct primary ' +
-    'key references int long short ' +
+    'void volatile when where while with yield true false True False None int long short ' +
     'char bool boolean float double string unsigned echo set'
+  ).split(' '),
+);
+/** Names of variables in other languages. */
+const SQL_KEYWORDS = new Set(
+  (
+    'insert update into values create table alter drop index join left right inner outer on ' +
+    'group by order having limit distinct primary key references'
   ).split(' '),
 );
 /** Keywords of SQL are often written in capitals. */
 const isKeyword = (word: string, family: Family): boolean =>
-  KEYWORDS.has(word) || (family === 'dash' && KEYWORDS.has(word.toLowerCase()));
+  KEYWORDS.has(word) ||
+  (family === 'dash' && (KEYWORDS.has(word.toLowerCase()) || SQL_KEYWORDS.has(word.toLowerCase())));
 
 const scanners = new Map<string, RegExp>();
 

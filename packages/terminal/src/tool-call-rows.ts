@@ -2,7 +2,17 @@
 
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { diffRows, finishedDiff } from './diff-rows.js';
-import { cutLine, formatSeconds, harmless, type Look, lineSign, oneLine, paint } from './paint.js';
+import {
+  countColumns,
+  cutLine,
+  formatSeconds,
+  harmless,
+  type Look,
+  lineSign,
+  oneLine,
+  paint,
+  wrapWords,
+} from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import type { ToolResult } from './step-lines.js';
 
@@ -77,8 +87,13 @@ const unseenCallRows = (result: ToolResult, title: string, look: Look): CallRows
   const [why = safe``, ...more] = outputLines(result.text);
   const room = look.columns - result.tool.length - why.length - 7;
   const head = callHead(result, oneLine(title, Math.max(20, room)), safe``, look);
-  const rows = [safe`${head} · ${paint(look, 'dim', why)}`, ...lastLines(look, more, FAILED_LINES)];
-  return { rows, whole: [safe`${head} · ${why}`, ...dimmed(look, more)] };
+  const isShort = countColumns(safe`${head} · ${why}`) < look.columns || look.plain === 'yes';
+  const below = wrapWords(why, Math.max(8, look.columns - 5)).map((row) => safe`${INDENT}${row}`);
+  const told = isShort
+    ? [safe`${head} · ${paint(look, 'dim', why)}`]
+    : [head, ...below.map((row) => paint(look, 'dim', row))];
+  const whole = [safe`${head} · ${why}`, ...dimmed(look, more)];
+  return { rows: [...told, ...lastLines(look, more, FAILED_LINES)], whole };
 };
 
 /** The tool's own summary; otherwise the heading of a list, or a count of lines. */
