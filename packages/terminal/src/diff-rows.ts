@@ -2,8 +2,8 @@
  * The one drawing of a diff: in questions, below finished edits, and in `/diff`.
  *
  * 1. Each line has its number, a sign and the colours of its language. A changed line stands on a
- *    backdrop, the words that changed on a stronger one. Where there are no backdrops, changed lines
- *    are green or red and the words underlined.
+ *    backdrop, the words that changed on a stronger one. Where there are no backdrops, changed
+ *    lines are green or red and the words underlined.
  * 2. Without colours text, numbers and signs are the same.
  */
 
@@ -29,8 +29,8 @@ export type DiffLayout = {
   /** At most this many lines of the diff. */
   readonly limit: number;
   /**
-   * Breaks a line into rows of at most `columns`, without styles. Joined, they are the line as it is
-   * shown.
+   * Breaks a line into rows of at most `columns`, without styles. Joined, they are the line as it
+   * is shown.
    */
   lay(line: string, columns: number): readonly Safe[];
 };
@@ -88,13 +88,13 @@ const numberedLines = (diff: string): readonly (NumberedText | null)[] => {
 };
 
 /** The file that the header of a diff names; empty if it names none. */
-const fileOf = (diff: string): string => {
-  const names = [...headerOf(diff).matchAll(/^(?:\+\+\+|---) ([^\t\n]*)/gm)];
+const readFileName = (diff: string): string => {
+  const names = [...readHeader(diff).matchAll(/^(?:\+\+\+|---) ([^\t\n]*)/gm)];
   const [name = ''] = names.map(([, one = '']) => one).filter((one) => one !== '/dev/null');
   return name;
 };
 
-const headerOf = (diff: string): string => diff.slice(0, Math.max(0, diff.search(/^@@ /m)));
+const readHeader = (diff: string): string => diff.slice(0, Math.max(0, diff.search(/^@@ /m)));
 
 /** Larger changes are not compared line by line. */
 const RUN_MAX = 30;
@@ -266,7 +266,7 @@ export const diffRows = (look: Look, diff: string, layout: DiffLayout): DiffRows
   const numbered = numberedLines(diff);
   const digits = String(Math.max(0, ...numbered.map((line) => line?.number ?? 0))).length;
   const room = Math.max(8, look.columns - layout.indent - digits - 5);
-  const language = /\.(\w+)"?$/.exec(fileOf(diff))?.[1] ?? 'text';
+  const language = /\.(\w+)"?$/.exec(readFileName(diff))?.[1] ?? 'text';
   const laid = numbered.slice(0, layout.limit).map((line): Line | null => {
     if (line === null) return null;
     const rows = layout.lay(line.text, room);
@@ -291,7 +291,7 @@ export const diffRows = (look: Look, diff: string, layout: DiffLayout): DiffRows
 
 /** What a header says about a file besides its name. */
 const fileNotes = (diff: string): readonly string[] => {
-  const header = headerOf(diff) || diff;
+  const header = readHeader(diff) || diff;
   const [, mode] = /^new mode (\d+)/m.exec(header) ?? [];
   return [
     ...(/^--- \/dev\/null/m.test(header) || /^new file mode/m.test(header) ? ['new'] : []),
@@ -306,7 +306,7 @@ export const fileDiffRows = (look: Look, diff: string, limit: number): DiffRows 
   const numbered = numberedLines(diff);
   const count = (sign: Sign): number => numbered.filter((line) => line?.sign === sign).length;
   const [, named = ''] = /^diff --git (.*)$/m.exec(diff) ?? [];
-  const name = fileOf(`${diff}\n@@ `) || named.slice(0, named.length / 2);
+  const name = readFileName(`${diff}\n@@ `) || named.slice(0, named.length / 2);
   const counts = numbered.some((line) => line?.number) ? [`+${count('+')} −${count('-')}`] : [];
   const notes = [...fileNotes(diff), ...counts].join(' · ');
   const room = Math.max(12, look.columns - notes.length - 6);

@@ -55,8 +55,8 @@ const standingWord = (state: State): string => {
 };
 
 /**
- * State and cost of a session. Reads its whole journal, so only the first lines of a list have them;
- * empty for a session that can't be read.
+ * State and cost of a session. Reads its whole journal, so only the first lines of a list have
+ * them.
  */
 const standing = async ({ sessionId, kind }: SessionInfo): Promise<readonly Safe[]> => {
   if (kind !== 'agent') return [safe`         `, safe`      `];
@@ -89,8 +89,8 @@ const sessionLine = ({ info, tasks }: Listed, stands: readonly Safe[]): Safe => 
 };
 
 /**
- * `pawl sessions`: one line a session, newest first. Only `--json` has a line for each task. State and
- * cost are for people: completion reads the list too, and must not wait.
+ * `pawl sessions`: one line a session, newest first. Only `--json` has a line for each task. State
+ * and cost are for people: completion reads the list too, and must not wait.
  */
 const listSessions = async (flags: SessionsFlags): Promise<number> => {
   const all = await allSessions();

@@ -124,8 +124,8 @@ const askAboutProject = async (screen: Screen, plain: boolean, flags: RunFlags):
 
 /**
  * `pawl`: runs sessions in the terminal, one after the other. Returns the exit code. `first`: the
- * prompt that the first of them begins with, or null. `configured`: whether the user's configuration
- * applies.
+ * prompt that the first of them begins with, or null. `configured`: whether the user's
+ * configuration applies.
  */
 export const runTerminal = async (
   flags: RunFlags,

@@ -101,8 +101,8 @@ const lastInfo = async (all: readonly SessionInfo[]): Promise<SessionInfo> => {
 };
 
 /**
- * Finds a session by its id or a unique prefix of it; without one, the last of this folder. Throws a
- * `Stop` if none or several match.
+ * Finds a session by its id or a unique prefix of it; without one, the last of this folder. Throws
+ * a `Stop` if none or several match.
  */
 export const findInfo = async (prefix: string): Promise<SessionInfo> => {
   const all = await allSessions();
