@@ -39,6 +39,7 @@ const steady = (shown: string): string =>
     .replace(/^\S+ · session \d{8}-\d{6}-[0-9a-f]{8}$/gm, '(folder) · session (session)')
     .replace(/\d{8}-\d{6}-[0-9a-f]{8}/g, '(session)')
     .replace(/\d+\.\d s?(?=\])/g, 'N s')
+    .replace(/ · [\dm.]+s for your answers/g, '')
     .replace(/\b\d+\.\ds\b/g, 'N.Ns')
     .replace(/(It is written, and I was brief\.)[\s\S]*?(?=\n· |\n\n· )/g, '$1 (as far as it came)')
     .replace(/[ \t]+$/gm, '');
