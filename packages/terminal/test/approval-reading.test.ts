@@ -320,3 +320,19 @@ test('in a window that is made larger the advice to read on goes away, and a yes
   window.press("'y'");
   assert.deepEqual(window.answers, ['once']);
 });
+
+test('however often the window changes, an open question stands on the screen once', async () => {
+  const anyWindows = fc.array(fc.integer({ min: 20, max: 110 }), { minLength: 1, maxLength: 4 });
+  const run = async (windows: readonly number[]) => {
+    const window = openWindow(commandCall(`echo ${'word '.repeat(30)}`), 80, 40);
+    for (const columns of windows) {
+      await window.screen.resize(columns, 40);
+      window.draw();
+      const shown = await window.settle();
+      assert.equal(shown.match(/^\? Pawl asks/gm)?.length, 1, shown);
+      assert.equal(shown.match(/^─+$/gm)?.length, 1, shown);
+      assert.equal(shown.match(/^some output$/gm)?.length, 1, shown);
+    }
+  };
+  await fc.assert(fc.asyncProperty(anyWindows, run), { seed: SEED, numRuns: 200 });
+});
