@@ -1,8 +1,8 @@
 /**
- * Pictures of ten screens, made by the real program in a pseudo-terminal: `npm run screens -- [FOLDER] [PART OF A
+ * Pictures of twenty screens, made by the real program in a pseudo-terminal: `npm run screens -- [FOLDER] [PART OF A
  * NAME…]`.
  *
- * Each is taken at two widths, on a dark and on a light terminal. HTML is always written; PNG beside it if a Chromium
+ * Each is taken in three sizes, on a dark and on a light terminal. HTML is always written; PNG beside it if a Chromium
  * is installed. They are for people to look at; no test compares them.
  */
 import { execFile, execFileSync } from 'node:child_process';
@@ -13,8 +13,11 @@ import { EDGE_PIXELS, FONT_PIXELS, LINE_PIXELS, pageOf } from './screens/picture
 import { scenes } from './screens/scenes.js';
 import { take } from './screens/take.js';
 
-const WIDTHS = [72, 110] as const;
-const ROWS = 36;
+const SIZES = [
+  [80, 24],
+  [120, 40],
+  [40, 15],
+] as const;
 /** The share of a sign's height that is its width, of DejaVu Sans Mono. */
 const SIGN_WIDTH = 0.602;
 const findChromium = (): string | null => {
@@ -52,11 +55,11 @@ if (chromium === null) console.log('No Chromium is installed: HTML only.');
 const isWanted = (name: string): boolean =>
   names.length === 0 || names.some((part) => name.includes(part));
 for (const scene of scenes) {
-  for (const columns of WIDTHS) {
+  for (const [columns, rows] of SIZES) {
     for (const theme of ['dark', 'light'] as const) {
-      const name = `${scene.name}-${columns}-${theme}`;
+      const name = `${scene.name}-${columns}x${rows}-${theme}`;
       if (!isWanted(name)) continue;
-      const { shot } = await take({ scene, columns, rows: ROWS, theme });
+      const { shot } = await take({ scene, columns, rows, theme });
       const page = path.join(folder, `${name}.html`);
       writeFileSync(page, pageOf(shot, theme));
       if (chromium !== null) await photograph(chromium, page, columns, shot.rows.length);

@@ -1,6 +1,6 @@
 import type { Window } from './window.js';
 
-/** Ten scenes: the model's replies, the user's actions, and the moment of the picture. */
+/** Twenty scenes: the model's replies, the user's actions, and the moment of the picture. */
 
 export type Scene = {
   readonly name: string;
@@ -71,6 +71,11 @@ const repair: readonly object[] = [
   },
 ];
 
+const LONG_FILE = Array.from(
+  { length: 90 },
+  (_, index) => `export const square${index} = ${index} * ${index}; // ${index * index}`,
+).join('\n');
+
 const REST = /ready ·/;
 
 const say = async (window: Window, text: string): Promise<void> => {
@@ -103,7 +108,7 @@ export const scenes: readonly Scene[] = [
     replies: repair,
     async play(window) {
       await say(window, 'the tests fail: find out why and repair it');
-      await window.sees(/All four tests pass[\s\S]*ready ·/);
+      await window.sees(/four\s+tests\s+pass[\s\S]*ready ·/);
     },
   },
   {
@@ -112,7 +117,7 @@ export const scenes: readonly Scene[] = [
     replies: [repair[0] ?? {}, repair[2] ?? {}],
     async play(window) {
       await say(window, 'repair the split');
-      await window.sees(/y {2}yes, once/);
+      await window.sees(/Pawl asks: /);
     },
   },
   {
@@ -124,7 +129,7 @@ export const scenes: readonly Scene[] = [
     ],
     async play(window) {
       await say(window, 'run the tests');
-      await window.sees(/loses cents[\s\S]*ready ·/);
+      await window.sees(/loses\s+cents[\s\S]*ready ·/);
     },
   },
   {
@@ -179,7 +184,7 @@ export const scenes: readonly Scene[] = [
     replies: repair,
     async play(window) {
       await say(window, 'the tests fail: find out why and repair it');
-      await window.sees(/All four tests pass[\s\S]*ready ·/);
+      await window.sees(/four\s+tests\s+pass[\s\S]*ready ·/);
       window.press('/resume\r');
       await window.sees(/no other session/);
       window.press('/fork\r');
@@ -193,7 +198,7 @@ export const scenes: readonly Scene[] = [
     replies: [],
     async play(window) {
       await say(window, '/help');
-      await window.sees(/fork[\s\S]*ready ·/);
+      await window.sees(REST);
       window.press('/re');
       await window.sees(/› re\w+ /);
     },
@@ -209,6 +214,117 @@ export const scenes: readonly Scene[] = [
       await window.sees(/cache read/);
       window.press('\u0004');
       await window.sees(/pawl --resume/);
+    },
+  },
+  {
+    name: '11-question-of-a-command',
+    flags: [],
+    replies: [{ calls: [call('bash', { command: 'npm install left-pad && node --test' })] }],
+    async play(window) {
+      await say(window, 'add left-pad');
+      await window.sees(/Pawl asks: /);
+    },
+  },
+  {
+    name: '12-question-of-a-long-change',
+    flags: [],
+    replies: [{ calls: [call('write', { path: 'src/table.js', content: LONG_FILE })] }],
+    async play(window) {
+      await say(window, 'write a table of squares');
+      await window.sees(/more row/);
+    },
+  },
+  {
+    name: '13-list-of-models',
+    flags: [],
+    replies: [],
+    async play(window) {
+      await say(window, '/model');
+      await window.sees(/› /);
+    },
+  },
+  {
+    name: '14-card-of-keys',
+    flags: [],
+    replies: [],
+    async play(window) {
+      await window.sees(REST);
+      window.press('?');
+      await window.sees(/Shift.Tab/);
+    },
+  },
+  {
+    name: '15-error',
+    flags: AUTO,
+    replies: [{ fail: { kind: 'auth', message: 'invalid x-api-key' } }],
+    async play(window) {
+      await say(window, 'explain the split to me');
+      await window.sees(/failed/);
+    },
+  },
+  {
+    name: '16-compaction',
+    flags: AUTO,
+    replies: [
+      ...repair,
+      { text: 'The split was repaired: the cents that are left over go to the first shares.' },
+    ],
+    async play(window) {
+      await say(window, 'the tests fail: find out why and repair it');
+      await window.sees(/four\s+tests\s+pass[\s\S]*ready ·/);
+      window.press('/compact\r');
+      await window.sees(/became/);
+    },
+  },
+  {
+    name: '17-rewind',
+    flags: AUTO,
+    replies: repair,
+    async play(window) {
+      await say(window, 'the tests fail: find out why and repair it');
+      await window.sees(/four\s+tests\s+pass[\s\S]*ready ·/);
+      window.press('/rewind\r');
+      await window.sees(/Take back this/);
+    },
+  },
+  {
+    name: '18-diff',
+    flags: AUTO,
+    replies: repair,
+    async play(window) {
+      await say(window, 'the tests fail: find out why and repair it');
+      await window.sees(/four\s+tests\s+pass[\s\S]*ready ·/);
+      window.press('/diff\r');
+      await window.sees(/HEAD \(/);
+    },
+  },
+  {
+    name: '19-plan',
+    flags: [],
+    replies: [],
+    async play(window) {
+      await window.sees(REST);
+      window.press('\u001b[Z\u001b[Z');
+      await window.sees(/^ *plan/m);
+      window.press('look at the split first, then');
+      await window.sees(/first, then/);
+    },
+  },
+  {
+    name: '20-two-questions',
+    flags: [],
+    replies: [
+      repair[0] ?? {},
+      {
+        calls: [
+          call('edit', { path: 'src/split.js', edits: [{ oldText, newText }] }),
+          call('write', { path: 'NOTES.md', content: '# Notes\n\nCents were lost.\n' }),
+        ],
+      },
+    ],
+    async play(window) {
+      await say(window, 'repair the split and note it');
+      await window.sees(/1 of 2/);
     },
   },
 ];

@@ -2,6 +2,7 @@
 
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
+import { cutLine } from './paint.js';
 import { makeSafe, type Safe, safe } from './safe-text.js';
 
 export type Choice = {
@@ -132,7 +133,7 @@ export const offerRows = (
     // The end of a long path tells more than its beginning.
     const name = text.length > wide ? safe`…${text.slice(1 - wide)}` : text.padEnd(wide);
     const sign = isChosen ? safe`›` : safe` `;
-    const row = safe`${sign} ${name}  ${about}`.trimEnd().slice(0, columns - 1);
+    const row = cutLine(safe`${sign} ${name}  ${about}`.trimEnd(), columns - 1);
     return isChosen ? mark(row) : row;
   });
 };
@@ -190,9 +191,13 @@ export const pickerFrame = (picker: Picker, columns: number, mark: (row: Safe) =
   const row = makeSafe(`${picker.title} ${picker.words}`);
   const offered =
     picker.offer === null ? [safe`  nothing fits`] : offerRows(picker.offer, columns, mark);
-  const hint = safe`  ↑ ↓ move · type to filter · Enter selects · Escape closes`;
+  const keys = safe`  ↑ ↓ move · type to filter · Enter selects · Escape closes`;
+  const hint =
+    keys.length < columns
+      ? keys
+      : cutLine(safe`  ↑ ↓ · Enter selects · Escape closes`, columns - 1);
   return {
-    rows: [row.slice(0, columns - 1), ...offered, hint.slice(0, columns - 1)],
+    rows: [row.slice(0, columns - 1), ...offered, hint],
     cursor: { row: 0, column: Math.min(row.length, columns - 1) },
   };
 };

@@ -4,9 +4,11 @@
  */
 
 import type { HookPhase } from '@pawl/agent/machine/action';
+import type { Dimension } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { totalTokens } from '@pawl/agent/machine/usage';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
+import { plural } from '@pawl/agent/platform/text';
 import type { Preset } from '@pawl/agent/policy/presets';
 import {
   ASK_FOCUS,
@@ -519,11 +521,46 @@ const waitingText = (state: State): Safe => {
     case 'cancelled':
       return safe`stopped`;
     case 'budget':
-      return makeSafe(`limit reached: ${state.reason.dimension}`);
+      return safe`limit reached: ${limitTexts(state, state.reason.dimension).limit}`;
     case 'error':
       return safe`failed: /retry tries again`;
     default:
       return safe`ready`;
+  }
+};
+
+type LimitTexts = { readonly limit: Safe; readonly more: Safe };
+
+const REPEATED = {
+  truncation: safe`replies that were cut off`,
+  repeats: safe`the same calls again and again`,
+  errors: safe`calls that fail again and again`,
+  sameResults: safe`the same results again and again`,
+} as const;
+
+/** A limit in words, and twice as much in the words of `/budget`. */
+const limitTexts = ({ session }: State, dimension: Dimension): LimitTexts => {
+  const limit = session.settings.limits[dimension === 'time' ? 'timeMs' : dimension];
+  const amount = limit === 'unlimited' ? 0 : limit;
+  switch (dimension) {
+    case 'usd':
+      return {
+        limit: safe`$${makeSafe(amount.toFixed(2))}`,
+        more: makeSafe((2 * amount).toFixed(Number.isInteger(2 * amount) ? 0 : 2)),
+      };
+    case 'tokens':
+      return {
+        limit: safe`${formatTokens(amount)} tokens`,
+        more: amount < 1_000 ? safe`${2 * amount}` : safe`${Math.ceil(amount / 500)}k`,
+      };
+    case 'rounds':
+      return { limit: makeSafe(plural(amount, 'round')), more: safe`${2 * amount}` };
+    case 'time': {
+      const minutes = Math.ceil(amount / 60_000);
+      return { limit: makeSafe(plural(minutes, 'minute')), more: safe`${2 * minutes}` };
+    }
+    default:
+      return { limit: REPEATED[dimension], more: safe`${2 * amount}` };
   }
 };
 
@@ -574,7 +611,7 @@ const keysText = (state: State, typing: boolean): Safe => {
   // the text of the state already names /retry
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'error') return safe``;
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget')
-    return safe`/budget raises it`;
+    return safe`/budget ${limitTexts(state, state.reason.dimension).more} and /retry go on`;
   return typing || isBusy(state) ? safe`` : safe`? for keys`;
 };
 

@@ -319,16 +319,21 @@ const KEYWORDS = new Set(
     'super switch template then this ' +
     'throw throws trait try type typealias typedef typeof undefined union unless unsafe ' +
     'until use using val var virtual ' +
-    'void volatile when where while with yield true false True False None insert update into ' +
-    'values create table alter ' +
-    'drop index join left right inner outer on group by order having limit distinct primary ' +
-    'key references int long short ' +
+    'void volatile when where while with yield true false True False None int long short ' +
     'char bool boolean float double string unsigned echo set'
+  ).split(' '),
+);
+/** Names of variables in other languages. */
+const SQL_KEYWORDS = new Set(
+  (
+    'insert update into values create table alter drop index join left right inner outer on ' +
+    'group by order having limit distinct primary key references'
   ).split(' '),
 );
 /** Keywords of SQL are often written in capitals. */
 const isKeyword = (word: string, family: Family): boolean =>
-  KEYWORDS.has(word) || (family === 'dash' && KEYWORDS.has(word.toLowerCase()));
+  KEYWORDS.has(word) ||
+  (family === 'dash' && (KEYWORDS.has(word.toLowerCase()) || SQL_KEYWORDS.has(word.toLowerCase())));
 
 const scanners = new Map<string, RegExp>();
 
@@ -340,14 +345,15 @@ const createScanner = (family: keyof typeof COMMENTS, language: string): RegExp 
   return known;
 };
 
-type Token = { readonly style: Style | null; readonly text: Safe };
+/** A piece of code of one colour; null: that of other text. */
+export type CodeToken = { readonly style: Style | null; readonly text: Safe };
 
 const tokenize = (
   code: Safe,
   family: keyof typeof COMMENTS,
   language: string,
-): readonly Token[] => {
-  const tokens: Token[] = [];
+): readonly CodeToken[] => {
+  const tokens: CodeToken[] = [];
   let at = 0;
   for (const match of code.matchAll(createScanner(family, language))) {
     const [{ length }, comment, string, number] = match;
@@ -369,10 +375,28 @@ const diffLine = (look: Look, line: Safe): Safe => {
   return line.startsWith('@@') ? paint(look, 'cyan', line) : line;
 };
 
+type Language = { readonly name: string; readonly family: Family };
+
+/** `language`: as after a code fence, or the ending of a file's name. */
+const findLanguage = (language: string): Language => {
+  const name = (/^[\w+#-]+/.exec(language)?.[0] ?? '').toLowerCase();
+  return { name, family: name === '' ? 'none' : (FAMILY_BY_NAME.get(name) ?? 'slash') };
+};
+
+/** A line within a long comment, as it is usually written. */
+const INSIDE_COMMENT = /^\s*\*(?:[ /]|$)/;
+
+/** One line of a file in its colours. `ending`: of the file's name. */
+export const codeTokens = (line: Safe, ending: string): readonly CodeToken[] => {
+  const { name, family } = findLanguage(ending);
+  if (family === 'none' || family === 'diff') return [{ style: null, text: line }];
+  if (family === 'slash' && INSIDE_COMMENT.test(line)) return [{ style: 'dim', text: line }];
+  return tokenize(line, family, name);
+};
+
 /** The coloured lines of `code`; unchanged for an unknown language. */
 export const highlightCode = (look: Look, code: Safe, language: string): readonly Safe[] => {
-  const name = (/^[\w+#-]+/.exec(language)?.[0] ?? '').toLowerCase();
-  const family = name === '' ? 'none' : (FAMILY_BY_NAME.get(name) ?? 'slash');
+  const { name, family } = findLanguage(language);
   const lines = code.split('\n');
   if (look.colour === 'no' || family === 'none') return lines;
   if (family === 'diff') return lines.map((line) => diffLine(look, line));

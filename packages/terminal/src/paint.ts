@@ -66,6 +66,28 @@ export const paint = (look: Look, style: Style, text: Safe): Safe => {
   return styleSafe(text, code, endCode(code));
 };
 
+/** Signs at the start of a line, and the words that a screen reader gets for them. */
+const SIGN_WORDS = {
+  '✓': safe`done:`,
+  '✗': safe`failed:`,
+  '▸': safe`started:`,
+  '·': safe`note:`,
+  '!': safe`warning:`,
+  '│': safe`|`,
+} as const;
+const SIGNS = {
+  '✓': safe`✓`,
+  '✗': safe`✗`,
+  '▸': safe`▸`,
+  '·': safe`·`,
+  '!': safe`!`,
+  '│': safe`│`,
+};
+export type Sign = keyof typeof SIGN_WORDS;
+
+export const lineSign = (look: Look, sign: Sign): Safe =>
+  look.plain === 'yes' ? SIGN_WORDS[sign] : SIGNS[sign];
+
 /** Untrusted text, made safe. A lone carriage return, as in a progress bar, starts a new line. */
 export const harmless = (text: string): Safe => makeSafe(text.replace(/\r\n?/g, '\n'));
 
@@ -210,10 +232,13 @@ const LIGHT_CODES: Partial<Record<Style, string>> = {
 /** The blue of the sixteen colours is unreadable on black. */
 const DARK_CODES: Partial<Record<Style, string>> = { blue: '94', link: '94' };
 
+/** Readable on white and on black: faint text is not, on many terminals. */
+const UNKNOWN_CODES: Partial<Record<Style, string>> = { dim: '38;5;243' };
+
 const CODES_BY_BACKGROUND: Readonly<Record<Background, Partial<Record<Style, string>>>> = {
   light: LIGHT_CODES,
   dark: DARK_CODES,
-  unknown: {},
+  unknown: UNKNOWN_CODES,
 };
 
 /** `sixteen` uses only codes that every colour terminal knows. */

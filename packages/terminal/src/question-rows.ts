@@ -9,79 +9,44 @@ import type {
   ApprovalDescription,
   OddCharacter,
 } from '@pawl/agent/policy/approval-question';
-import { hasBackdrops, type Look, padded, paint, paintOn } from './paint.js';
+import { commandRows, diffRows } from './diff-rows.js';
+import { type Look, lineSign, paint } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe, visibleMark } from './safe-text.js';
 
-/** Bars at the start of a line, and of its continuation. */
-const LINE_BAR = safe`│ `;
-const CONTINUATION_BAR = safe`┆ `;
+/** The bar before the continuation of a line; that of its start is a sign of lines. */
+const CONTINUATION_BAR = safe`┆`;
 const BAR_COLUMNS = 2;
 /** Some terminals draw the bars two columns wide. */
 const MARGIN = 2;
 
 type RowStyle = { readonly look: Look; readonly columns: number; readonly show: ShowMark };
 
+/** Rows of one line, each after a bar. */
+const barred = (look: Look, rows: readonly Safe[]): readonly Safe[] =>
+  rows.map(
+    (row, index) =>
+      safe`${paint(look, 'dim', index === 0 ? lineSign(look, '│') : CONTINUATION_BAR)} ${row}`,
+  );
+
 const textRows = (text: string, { columns, show, look }: RowStyle): readonly Safe[] =>
   text
     .split('\n')
-    .flatMap((line) =>
-      revealLine(line, columns - BAR_COLUMNS - MARGIN, show).map(
-        (row, index) =>
-          safe`${paint(look, 'dim', index === 0 ? LINE_BAR : CONTINUATION_BAR)}${row}`,
-      ),
-    );
+    .flatMap((line) => barred(look, revealLine(line, columns - BAR_COLUMNS - MARGIN, show)));
 
-const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)/;
-const COLOURS = { '+': 'green', '-': 'red' } as const;
-type Sign = keyof typeof COLOURS | ' ';
-const isSign = (text: string): text is Sign => text === ' ' || text in COLOURS;
+/** A command, in the colours of a shell. */
+const readCommand = (text: string, { columns, look }: RowStyle): readonly Safe[] =>
+  text.split('\n').flatMap((line) => {
+    const rows = revealLine(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
+    return barred(look, commandRows(look, rows));
+  });
 
-/**
- * Filled with its background colour to the full width, so that a changed line is seen at a glance.
- */
-const paintLine = (look: Look, sign: Sign, text: Safe, columns: number): Safe => {
-  if (sign === ' ') return text;
-  if (!hasBackdrops(look)) return paint(look, COLOURS[sign], text);
-  return paintOn(look, sign === '+' ? 'added' : 'removed', padded(text, columns));
-};
-
-/** A unified diff with line numbers. */
-const diffRows = (diff: string, paper: RowStyle): readonly Safe[] => {
-  const { look, columns, show } = paper;
-  const lines = diff.split('\n');
-  if (lines.at(-1) === '') lines.pop();
-  const digits = String(
-    lines.length + Math.max(0, ...lines.map((line) => Number(HUNK.exec(line)?.[2] ?? 0))),
-  ).length;
-  const room = Math.max(6, columns - digits - 5 - MARGIN);
-  const rows: Safe[] = [];
-  let before = 0;
-  let after = 0;
-  for (const line of lines) {
-    const hunk = HUNK.exec(line);
-    const sign = line.slice(0, 1);
-    if (hunk !== null) {
-      if (before + after > 0) rows.push(safe`  ${paint(look, 'dim', safe`⋮`)}`);
-      before = Number(hunk[1]);
-      after = Number(hunk[2]);
-      continue;
-    }
-    if (before + after === 0) continue; // the header repeats the file's name
-    if (!isSign(sign)) {
-      rows.push(...textRows(line, paper));
-      continue;
-    }
-    const number = String(sign === '-' ? before : after);
-    if (sign !== '+') before += 1;
-    if (sign !== '-') after += 1;
-    for (const [index, part] of revealLine(line.slice(1), room, show).entries()) {
-      const numbered = makeSafe((index === 0 ? number : '').padStart(digits));
-      const text = safe`${makeSafe(index === 0 ? sign : '┆')} ${part}`;
-      rows.push(safe`  ${paint(look, 'dim', numbered)} ${paintLine(look, sign, text, room + 2)}`);
-    }
-  }
-  return rows;
-};
+/** A change that is to be read: nothing in it can hide, and it is shown to its end. */
+const readDiff = (look: Look, diff: string): readonly Safe[] =>
+  diffRows(look, diff, {
+    indent: 2,
+    limit: Number.POSITIVE_INFINITY,
+    lay: (line, columns) => revealLine(line, columns, (mark) => mark),
+  }).rows;
 
 const oddText = (odd: readonly OddCharacter[]): string =>
   odd
@@ -178,7 +143,15 @@ export const contentRows = (
   columns: number,
 ): readonly Safe[] => {
   const paper: RowStyle = { look, columns, show: (mark) => paint(look, 'yellow', mark) };
-  return kind === 'diff' ? diffRows(content, paper) : textRows(content, paper);
+  return kind === 'diff' ? readDiff({ ...look, columns }, content) : textRows(content, paper);
+};
+
+const subjectRows = (
+  { kind, text }: TerminalQuestion['subject'],
+  paper: RowStyle,
+): readonly Safe[] => {
+  if (kind === 'change') return readDiff({ ...paper.look, columns: paper.columns }, text);
+  return kind === 'command' ? readCommand(text, paper) : textRows(text, paper);
 };
 
 /** All rows, at most `columns` wide. */
@@ -194,7 +167,7 @@ export const questionRows = (
       (row) => safe`  ${paint(look, style, row)}`,
     );
   return [
-    ...(subject.kind === 'change' ? diffRows(subject.text, paper) : textRows(subject.text, paper)),
+    ...subjectRows(subject, paper),
     ...factLines(description).flatMap((line) =>
       indented(line, WARNED.test(line) ? 'yellow' : 'dim'),
     ),
@@ -206,8 +179,8 @@ export const questionRows = (
  * Lays out text so that nothing in it can hide.
  *
  * 1. Every character is visible. Marks stand for invisible characters, characters that control a
- *    terminal or reorder text, and runs of spaces. Text can't imitate a mark: brackets of marks in
- *    the text are marked themselves.
+ *    terminal or reorder text, and runs of spaces other than an indentation. Text can't imitate a
+ *    mark: brackets of marks in the text are marked themselves.
  * 2. No row is wider than the window on any terminal: every character beyond ASCII counts as two
  *    columns.
  */
@@ -216,6 +189,8 @@ export const questionRows = (
  * A run of at least this many spaces becomes a mark, and so does every run at the end of a line.
  */
 const BLANKS_MIN = 5;
+/** An indentation of up to this many spaces, and of a third of a row, is no mark. */
+const INDENTATION_MAX = 24;
 /** Combining characters on one letter. The ones beyond this number become marks. */
 const COMBINING_MAX = 2;
 
@@ -235,6 +210,13 @@ const markCharacter = (character: string): Piece => {
   return { text, columns: text.length === 1 ? 2 : text.length + 2, mark: true };
 };
 
+const spaces = (length: number): readonly Piece[] =>
+  Array.from({ length }, () => ({ text: ' ', columns: 1, mark: false }));
+
+/** Spaces at the start of a row hide nothing that stands after them in the same row. */
+const isIndentation = (before: readonly Piece[], length: number, room: number): boolean =>
+  before.length === 0 && length <= Math.min(INDENTATION_MAX, room / 3);
+
 const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   if (length >= BLANKS_MIN || isEnd)
     return [
@@ -243,10 +225,10 @@ const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
         columns: `⟨${length} blanks⟩`.length + 2,
       },
     ];
-  return Array.from({ length }, () => ({ text: ' ', columns: 1, mark: false }));
+  return spaces(length);
 };
 
-const splitPieces = (line: string): readonly Piece[] => {
+const splitPieces = (line: string, room: number): readonly Piece[] => {
   const pieces: Piece[] = [];
   let run = 0;
   let combined = 0;
@@ -256,7 +238,8 @@ const splitPieces = (line: string): readonly Piece[] => {
       run += 1;
       continue;
     }
-    if (run > 0) pieces.push(...blanks(run, false));
+    if (run > 0)
+      pieces.push(...(isIndentation(pieces, run, room) ? spaces(run) : blanks(run, false)));
     run = 0;
     const combines = COMBINING.test(character);
     combined = combines ? combined + 1 : 0;
@@ -329,7 +312,7 @@ const revealLine = (line: string, columns: number, show: ShowMark): readonly Saf
   let row: Piece[] = [];
   let used = 0;
   const room = Math.max(BLANKS_MIN + 4, columns);
-  for (const whole of splitPieces(line)) {
+  for (const whole of splitPieces(line, room)) {
     for (const piece of whole.columns > room ? split(whole, room) : [whole]) {
       if (used + piece.columns > room) {
         // A space at the end of a row is invisible, so it starts the next row.

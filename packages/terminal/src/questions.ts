@@ -370,24 +370,52 @@ const questionList = (questions: Questions, look: Look, window: WindowSize): rea
   return [...rows, ...(more > 0 ? [paint(look, 'dim', safe`    … ${more} more`)] : [])];
 };
 
-const SUBJECT_TEXTS = {
-  command: safe`runs a command`,
-  address: safe`reads an address`,
-  input: safe`is to run`,
+const ACCESS = {
+  repository: ' that can change the repository',
+  network: ' with the network',
+  outside: ' outside the sandbox',
 } as const;
 
-const questionHead = (questions: Questions, look: Look, { columns }: WindowSize): Safe => {
-  const description = questions.description;
-  if (description === null) return safe``;
-  const count = questions.all.length;
-  const place = count > 1 ? safe` · ${questions.position} of ${count}` : safe``;
-  const { subject, tool } = description;
-  const about =
-    subject.kind === 'change'
-      ? oneLine(nearPaths(description), columns)
-      : SUBJECT_TEXTS[subject.kind];
-  const head = safe`${makeSafe(tool)} ${about}${place}`;
-  return safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', cutLine(head, columns - 3))}`;
+/** What the call wants, in a few words that are read at a glance. */
+export const questionHeading = (description: TerminalQuestion): Safe => {
+  const { subject, tool, needs, background } = description;
+  const asks = (what: string): Safe => makeSafe(`Pawl asks: ${what}`.replace(/\s+/g, ' '));
+  switch (subject.kind) {
+    case 'command':
+      return asks(
+        `run this command${needs === null ? '' : ACCESS[needs]}${background ? ' in the background' : ''}`,
+      );
+    case 'change': {
+      const isNew = /^--- \/dev\/null$/m.test(subject.text.slice(0, subject.text.indexOf('\n@@')));
+      return asks(`${isNew ? 'create' : 'change'} ${nearPaths(description)}`);
+    }
+    case 'address':
+      return asks('read this address');
+    case 'input':
+      return asks(`use ${tool}`);
+    default:
+      return subject.kind satisfies never;
+  }
+};
+
+/** Lower windows have no rule above a question. */
+const RULE_ROWS = 12;
+/** As long as the edges of the input, for the same reason. */
+const RULE_COLUMNS = 40;
+
+/** The heading of a question below a coloured rule. `text` is not cut yet. */
+const headRows = (text: Safe, look: Look, { columns, rows }: WindowSize): readonly Safe[] => {
+  const rule = paint(look, 'yellow', safe`─`.repeat(Math.min(RULE_COLUMNS, columns - 1)));
+  const head = paint(look, 'bold', cutLine(text, columns - 3));
+  return [...(rows < RULE_ROWS ? [] : [rule]), safe`${paint(look, 'yellow', safe`?`)} ${head}`];
+};
+
+const questionHead = (questions: Questions, look: Look, window: WindowSize): readonly Safe[] => {
+  const { description, all, position } = questions;
+  if (description === null) return [];
+  const place = all.length > 1 ? safe` · ${position} of ${all.length}` : safe``;
+  const heading = oneLine(questionHeading(description), window.columns - 3 - place.length);
+  return headRows(safe`${heading}${place}`, look, window);
 };
 
 /** One row with the keys that work now. */
@@ -428,7 +456,7 @@ export const questionFrame = (
   const typed =
     below ?? (reason === null ? null : editorFrame(reason, window.columns, REASON_ROWS, safe`n`));
   const footRows = Math.max(0, Math.min(typed?.rows.length ?? 1, room - 1));
-  const head = room - footRows >= 2 ? [questionHead(questions, look, window)] : [];
+  const head = room - footRows >= 2 ? questionHead(questions, look, window) : [];
   const list = questionList(questions, look, window);
   const listed = room - footRows - head.length - list.length >= 3 ? list : [];
   const bodyRows = room - footRows - head.length - listed.length;
@@ -509,12 +537,13 @@ export class ContentQuestion {
     if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = '';
     this.#drawn = window;
     const { title } = this.#content;
-    const head = safe`${paint(look, 'yellow', safe`?`)} ${paint(look, 'bold', oneLine(title, window.columns - 3))}`;
+    const head = headRows(oneLine(title, window.columns - 3), look, window);
     const all = this.rows(look, window.columns);
-    const height = Math.max(1, window.rows - 2 - this.#footHeight(all.length, window));
+    const free = window.rows - 1 - head.length - this.#footHeight(all.length, window);
+    const height = Math.max(1, free);
     const top = this.#reading.show(all.length, height, window);
     return {
-      rows: [head, ...all.slice(top, top + height), ...this.#foot(look, window)],
+      rows: [...head, ...all.slice(top, top + height), ...this.#foot(look, window)],
       cursor: null,
     };
   }

@@ -14,6 +14,7 @@ import {
   formatTokens,
   harmless,
   type Look,
+  lineSign,
   oneLine,
   paint,
   type Style,
@@ -126,7 +127,7 @@ export class Transcript {
     if (this.#rewinds === null) this.#rewinds = createRewoundNotes();
     this.#rewinds.startFrom(before);
     const rewound = this.#rewinds.see(stepped);
-    if (rewound !== '') this.#putNote('dim', safe`·`, rewound);
+    if (rewound !== '') this.#putNote('dim', '·', rewound);
   }
 
   /** UTF-16 units of the current reply that are not in any usage report yet. */
@@ -155,9 +156,10 @@ export class Transcript {
       this.#endAnswer(stepped);
     }
     const resumed = resumedNote(stepped);
-    if (resumed !== '') this.#putNote('dim', safe`·`, resumed);
+    if (resumed !== '') this.#putNote('dim', '·', resumed);
     for (const action of actions) this.#putAction(action, stepped);
     this.#putStart(stepped);
+    if (before !== null) this.#putCompaction(before, stepped);
     if (before !== null) this.#putRewind(before, stepped);
     if (before !== null) this.#putGrants(before, stepped);
     this.#putTurnEnd(stepped);
@@ -206,7 +208,8 @@ export class Transcript {
     if (rows.length > 0) this.#last = kind;
   }
 
-  #putNote(style: Style, mark: Safe, message: string): void {
+  #putNote(style: Style, sign: '·' | '!' | ' ', message: string): void {
+    const mark = sign === ' ' ? safe` ` : lineSign(this.#look, sign);
     const rows = wrapWords(harmless(message), this.#look.columns - 2);
     this.#put(
       'note',
@@ -233,25 +236,36 @@ export class Transcript {
     if (!this.#answers) return;
     this.#answers = false;
     if (actions.some((action) => action.type === 'RetractPartial')) {
-      if (this.#answer.drop() === 'yes') this.#putNote('dim', safe`·`, VOID);
+      if (this.#answer.drop() === 'yes') this.#putNote('dim', '·', VOID);
       return;
     }
     for (const block of this.#answer.finish()) this.#put('answer', block);
-    if (event.type !== 'LlmCompleted') this.#putNote('dim', safe`·`, CUT_OFF);
+    if (event.type !== 'LlmCompleted') this.#putNote('dim', '·', CUT_OFF);
   }
 
   #putAction(action: Action, stepped: Stepped): void {
     if (action.type === 'DisplayToolResult') this.#fold(action, stepped);
-    if (action.type === 'DisplayWarning') this.#putNote('yellow', safe`!`, action.text);
+    if (action.type === 'DisplayWarning') this.#putNote('yellow', '!', action.text);
     // The status row shows queued messages; a rewind has its own line.
     if (action.type === 'DisplayNotice' && action.kind !== 'queued' && action.kind !== 'rewound') {
-      for (const line of action.text.split('\n')) this.#putNote('dim', safe`·`, line);
+      for (const line of action.text.split('\n')) this.#putNote('dim', '·', line);
       if (action.summary !== undefined) this.#summarise(action.summary);
     }
     if (action.type !== 'DisplayError') return;
-    this.#putNote('red', safe`!`, action.text);
+    this.#putNote('red', '!', action.text);
     const hint = hintFor(stepped.state);
-    if (hint !== '') this.#putNote('dim', safe` `, hint);
+    if (hint !== '') this.#putNote('dim', ' ', hint);
+  }
+
+  /** Says what a summary freed and cost. */
+  #putCompaction(before: State, { event, state }: Stepped): void {
+    if (event.type !== 'CompactionCompleted') return;
+    const [was, is] = [before.session, state.session];
+    const tokens = safe`${formatTokens(was.contextTokens)} tokens became ${formatTokens(is.contextTokens)}`;
+    const price =
+      is.usage.unpriced > was.usage.unpriced ? null : is.usage.costUsd - was.usage.costUsd;
+    const cost = price === null ? safe`its price is unknown` : safe`it cost ${formatCost(price)}`;
+    this.#putNote('dim', '·', safe`${tokens} · ${cost}`);
   }
 
   /** Prints the start of the summary that replaced the messages. `expand` has the rest. */
@@ -260,7 +274,7 @@ export class Transcript {
     const more = rows.length - SUMMARY_ROWS;
     const shown = more > 0 ? [...rows.slice(0, SUMMARY_ROWS), safe`… ${more} more`] : rows;
     const quoted = (all: readonly Safe[]) =>
-      all.map((row) => paint(this.#look, 'dim', safe`│ ${row}`));
+      all.map((row) => paint(this.#look, 'dim', safe`${lineSign(this.#look, '│')} ${row}`));
     this.#put('note', quoted(shown));
     this.#folded = more > 0 ? quoted(rows) : [];
   }
@@ -294,7 +308,7 @@ export class Transcript {
   #putGrants(before: State, { event, state: { session } }: Stepped): void {
     if (event.type !== 'ApprovalAnswered') return;
     for (const grant of session.grants.filter((each) => !before.session.grants.includes(each))) {
-      const text = `· allowed (/permissions revokes it): ${describeGrant(grant, this.#workspace)}`;
+      const text = `${lineSign(this.#look, '·')} allowed (/permissions revokes it): ${describeGrant(grant, this.#workspace)}`;
       this.#put('note', [paint(this.#look, 'dim', oneLine(text, this.#look.columns - 1))]);
     }
   }
@@ -312,7 +326,9 @@ export class Transcript {
     if (this.#look.plain !== 'yes' || event.type !== 'ToolStarted') return;
     const call = this.#calls.get(event.callId);
     if (call !== undefined)
-      this.#put('call', [makeSafe(`▸ ${call.tool} ${callTitle(call, this.#workspace)}`)]);
+      this.#put('call', [
+        safe`${lineSign(this.#look, '▸')} ${makeSafe(`${call.tool} ${callTitle(call, this.#workspace)}`)}`,
+      ]);
   }
 }
 
@@ -411,9 +427,11 @@ const createReasoningRow = (look: Look): ReasoningRow => {
         row: paint(
           look,
           'dim',
-          safe`· thought: ${oneLine(whole.replace(/[*_`#]+/g, ''), Math.max(8, look.columns - TITLE.length - 3))}`,
+          safe`${lineSign(look, '·')} thought: ${oneLine(whole.replace(/[*_`#]+/g, ''), Math.max(8, look.columns - TITLE.length - 3))}`,
         ),
-        whole: wrapWords(whole, look.columns - 2).map((row) => paint(look, 'dim', safe`│ ${row}`)),
+        whole: wrapWords(whole, look.columns - 2).map((row) =>
+          paint(look, 'dim', safe`${lineSign(look, '│')} ${row}`),
+        ),
       };
     },
   };
@@ -558,33 +576,58 @@ const turnStartIn = ({ session: { counters, turn, usage } }: State): TurnStart =
   costUsd: usage.unpriced > 0 ? null : usage.costUsd,
 });
 
-const turnSummary = (start: TurnStart, { event, state: { session } }: Stepped): Safe => {
+/** `waitedMs`: how long nothing ran because the user was asked. */
+const turnSummary = (
+  start: TurnStart,
+  { event, state: { session } }: Stepped,
+  waitedMs: number,
+): Safe => {
   const { usage } = session;
   const tokens = totalTokens(usage) - start.tokens;
   const costUsd = usage.unpriced > 0 || start.costUsd === null ? 0 : usage.costUsd - start.costUsd;
   const parts = [
-    formatSeconds(event.at - start.at),
+    formatSeconds(event.at - start.at - waitedMs),
+    waitedMs < WAIT_MS_MIN ? safe`` : safe`${formatSeconds(waitedMs)} for your answers`,
     tokens > 0 ? safe`${formatTokens(tokens)} tokens` : safe``,
     costUsd > 0 ? formatCost(costUsd) : safe``,
   ].filter((part) => part !== '');
   return safe`─── ${joinSafe(parts, safe` · `)} ───`;
 };
 
+/** A shorter wait is not named. */
+const WAIT_MS_MIN = 1_000;
+
+/** Whether only the user's answer is missing. */
+const waitsForAnswer = (state: State): boolean =>
+  state.name === 'ExecutingTools' &&
+  state.calls.some(({ status }) => status === 'awaitingApproval') &&
+  !state.calls.some(({ status }) => status === 'running' || status === 'starting');
+
 const createTurnSummaries = (): TurnSummaries => {
   let start: TurnStart | null = null;
+  /** Since when only an answer is missing, and the sum of earlier such times of the turn. */
+  let askedAt: number | null = null;
+  let waitedMs = 0;
   return {
     startFrom(state) {
       start = turnStartIn(state);
     },
     see(stepped) {
       const { event, path, state } = stepped;
+      if (askedAt !== null) waitedMs += event.at - askedAt;
+      askedAt = waitsForAnswer(state) ? event.at : null;
       const ended = path.some(
         ({ from, to }) => to === 'WaitingForUserInput' && ENDS.includes(from),
       );
       const line =
-        ended && start !== null && event.type !== 'Resumed' ? turnSummary(start, stepped) : null;
+        ended && start !== null && event.type !== 'Resumed'
+          ? turnSummary(start, stepped, waitedMs)
+          : null;
       // A step can end one turn and begin the next. The new turn has spent nothing yet.
-      if (start?.turn !== state.session.counters.turn) start = turnStartIn(state);
+      if (start?.turn !== state.session.counters.turn) {
+        start = turnStartIn(state);
+        waitedMs = 0;
+      }
       return line;
     },
   };

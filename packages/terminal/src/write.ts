@@ -9,7 +9,7 @@
 
 import { fstatSync, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
-import { keepStyles, makeSafe, type Safe, safe, safeJson } from './safe-text.js';
+import { cutSafe, joinSafe, keepStyles, makeSafe, type Safe, safe, safeJson } from './safe-text.js';
 
 const STDOUT = 1;
 const STDERR = 2;
@@ -30,13 +30,54 @@ const writeWhole = (descriptor: number, content: string | Buffer): void => {
   }
 };
 
+/** Pawl's own signs, and one character of ASCII for each, so that columns stay. */
+const ASCII_SIGNS: Readonly<Record<string, string>> = {
+  '·': '-',
+  '−': '-',
+  '─': '-',
+  '│': '|',
+  '┆': ':',
+  '⋮': ':',
+  '›': '>',
+  '▸': '>',
+  '→': '>',
+  '✓': '+',
+  '✗': 'x',
+  '×': 'x',
+  '…': '~',
+  '↑': '^',
+  '↓': 'v',
+  '’': "'",
+};
+const SIGNS = new RegExp(`[${Object.keys(ASCII_SIGNS).join('')}\u2800-\u28ff]`, 'g');
+
+/** Whether the settings of the language name another encoding than UTF-8. */
+const isAscii = ({ LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean => {
+  const locale = LC_ALL || LC_CTYPE || LANG || '';
+  return locale !== '' && !/utf-?8/i.test(locale);
+};
+
+/**
+ * Replaces Pawl's own signs where the terminal shows no UTF-8 (`LANG=C`). Marks of invisible
+ * characters stay: nothing in a text may look like them.
+ */
+export const inLocale = (text: Safe, environment: NodeJS.ProcessEnv = process.env): Safe =>
+  isAscii(environment)
+    ? joinSafe(cutSafe(text, (whole) => [whole.replace(SIGNS, (sign) => ASCII_SIGNS[sign] ?? '*')]))
+    : text;
+
+/** A file or another program gets the text unchanged. */
+const forReader = (descriptor: number, text: Safe): Safe =>
+  isatty(descriptor) ? inLocale(text) : text;
+
 /** Writes to stdout. Throws EPIPE if the reader is gone. */
-export const writeOut = (text: Safe): void => writeWhole(output, keepStyles(text));
+export const writeOut = (text: Safe): void =>
+  writeWhole(output, forReader(output, keepStyles(text)));
 
 /** Writes to stderr. Ignores a reader that is gone. */
 export const writeError = (text: Safe): void => {
   try {
-    writeWhole(STDERR, keepStyles(text));
+    writeWhole(STDERR, forReader(STDERR, keepStyles(text)));
   } catch {
     // nothing is lost: the journal has the events, and the exit code tells the result
   }
@@ -48,7 +89,7 @@ export const writeError = (text: Safe): void => {
  */
 export const writeWindow = (text: Safe): void => {
   try {
-    writeWhole(STDOUT, text);
+    writeWhole(STDOUT, inLocale(text));
   } catch {
     // nothing is lost: the journal has it
   }
@@ -62,7 +103,7 @@ export const writeResult = (text: string): void =>
 
 /** Writes a value to stdout as JSON. Throws EPIPE. */
 export const writeJson = (value: unknown, indent = 0): void =>
-  writeOut(safe`${safeJson(value, indent)}\n`);
+  writeWhole(output, safe`${safeJson(value, indent)}\n`);
 
 /**
  * Writes bytes to stdout without waiting for a slow reader: the promise resolves once they are

@@ -104,10 +104,7 @@ const barsOf = (rows: readonly string[]): readonly string[] =>
 /** The rows of the question that stand on the screen: between its head and the keys. */
 const bodyOf = (shown: string): readonly string[] => {
   const rows = shown.split('\n');
-  return rows.slice(
-    rows.findLastIndex((row) => /^\? \w+ (runs a|reads an|changes a|is to)/.test(row)) + 1,
-    -1,
-  );
+  return rows.slice(rows.findLastIndex((row) => /^\? Pawl asks: /.test(row)) + 1, -1);
 };
 
 /** What the rows say, marks made characters again. */
@@ -322,4 +319,20 @@ test('in a window that is made larger the advice to read on goes away, and a yes
   assert.match(shown, /y .*Escape stops/);
   window.press("'y'");
   assert.deepEqual(window.answers, ['once']);
+});
+
+test('however often the window changes, an open question stands on the screen once', async () => {
+  const anyWindows = fc.array(fc.integer({ min: 20, max: 110 }), { minLength: 1, maxLength: 4 });
+  const run = async (windows: readonly number[]) => {
+    const window = openWindow(commandCall(`echo ${'word '.repeat(30)}`), 80, 40);
+    for (const columns of windows) {
+      await window.screen.resize(columns, 40);
+      window.draw();
+      const shown = await window.settle();
+      assert.equal(shown.match(/^\? Pawl asks/gm)?.length, 1, shown);
+      assert.equal(shown.match(/^─+$/gm)?.length, 1, shown);
+      assert.equal(shown.match(/^some output$/gm)?.length, 1, shown);
+    }
+  };
+  await fc.assert(fc.asyncProperty(anyWindows, run), { seed: SEED, numRuns: 200 });
 });

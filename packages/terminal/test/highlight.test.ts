@@ -4,7 +4,7 @@ import { highlightCode } from '../src/markdown.js';
 import type { Look } from '../src/paint.js';
 import { keepStyles, safe } from '../src/safe-text.js';
 
-const look: Look = { colour: 'yes', columns: 80 };
+const look: Look = { colour: 'yes', columns: 80, depth: 'sixteen' };
 const MARKS: Readonly<Record<string, string>> = {
   2: 'c',
   32: 's',

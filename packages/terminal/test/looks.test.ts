@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { diffRows, finishedDiff, loadWordMarks, markWords } from '../src/diff-rows.js';
 import {
   type Background,
   backdropCode,
@@ -14,7 +15,6 @@ import {
   windowSize,
 } from '../src/paint.js';
 import { makeSafe } from '../src/safe-text.js';
-import { diffRows, loadWordMarks, markWords } from '../src/tool-call-rows.js';
 
 /** Backdrops, marks inside changed lines, and where there are none. */
 
@@ -97,7 +97,7 @@ test('the user’s text breaks between words and is never wider than the window'
 test('rows of a diff, with the library', async (context) => {
   await loadWordMarks();
   await context.test('the words that differ stand on a backdrop of their own', () => {
-    const { rows } = diffRows(look('dark', 'true'), DIFF, 24);
+    const { rows } = diffRows(look('dark', 'true'), DIFF, finishedDiff(24));
     const removed = rows[1] ?? '';
     const added = rows[3] ?? '';
     assert.ok(
@@ -114,16 +114,16 @@ test('rows of a diff, with the library', async (context) => {
   await context.test(
     'changed lines end at the same column, unchanged ones have no backdrop',
     () => {
-      const { rows } = diffRows(look('light', 'indexed'), DIFF, 24);
+      const { rows } = diffRows(look('light', 'indexed'), DIFF, finishedDiff(24));
       assert.equal(new Set(rows.slice(1).map(countColumns)).size, 1);
       assert.doesNotMatch(rows[0] ?? '', /48;/);
     },
   );
   await context.test('text, numbers and signs are the same however it is coloured', () => {
-    const plain = diffRows({ colour: 'no', columns: 60 }, DIFF, 24).rows.join('\n');
+    const plain = diffRows({ colour: 'no', columns: 60 }, DIFF, finishedDiff(24)).rows.join('\n');
     for (const background of ['dark', 'light', 'unknown'] as const) {
       for (const depth of ['sixteen', 'indexed', 'true'] as const) {
-        const { rows } = diffRows(look(background, depth), DIFF, 24);
+        const { rows } = diffRows(look(background, depth), DIFF, finishedDiff(24));
         assert.equal(bare(rows.map((row) => row)).replace(/ +$/gm, ''), plain);
       }
     }
@@ -131,14 +131,14 @@ test('rows of a diff, with the library', async (context) => {
   await context.test(
     'where there are no backdrops, the words are underlined in their colour',
     () => {
-      const { rows } = diffRows(look('unknown', 'true'), DIFF, 24);
+      const { rows } = diffRows(look('unknown', 'true'), DIFF, finishedDiff(24));
       assert.match(rows[1] ?? '', /\u001b\[4m\u001b\[31m-\u001b\[39m\u001b\[24m/);
       assert.doesNotMatch(rows.join(''), /48;/);
     },
   );
   await context.test('rows stay within narrow windows', () => {
     for (const columns of [24, 30, 40])
-      for (const row of diffRows(look('dark', 'true', columns), DIFF, 24).rows)
+      for (const row of diffRows(look('dark', 'true', columns), DIFF, finishedDiff(24)).rows)
         assert.ok(countColumns(row) <= columns, `${countColumns(row)} of ${columns}: ${row}`);
   });
   await context.test('lines with little in common are not marked', () => {
@@ -148,7 +148,11 @@ test('rows of a diff, with the library', async (context) => {
   });
   await context.test('escapes in a diff come to nothing', () => {
     const hostile = DIFF.replace('zero', 'ze\u001b[2Jro');
-    assert.ok(!diffRows(look('dark', 'true'), hostile, 24).rows.join('').includes('\u001b[2J'));
+    assert.ok(
+      !diffRows(look('dark', 'true'), hostile, finishedDiff(24))
+        .rows.join('')
+        .includes('\u001b[2J'),
+    );
     assert.ok(makeSafe('\u001b[2J') !== '\u001b[2J');
   });
 });

@@ -6,8 +6,15 @@ import type { Stepped } from '@pawl/agent/ports/session';
 import { fakeClock } from '../../../test/fake-clock.js';
 import { edit } from '../../../test/kit/agent/given.js';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
+import { loadWordMarks } from '../src/diff-rows.js';
+import { backdropCode } from '../src/paint.js';
 import { questionRows } from '../src/question-rows.js';
-import { type AnsweredQuestion, Questions, questionFrame } from '../src/questions.js';
+import {
+  type AnsweredQuestion,
+  Questions,
+  questionFrame,
+  questionHeading,
+} from '../src/questions.js';
 
 const questionOf = (callId: string, diff?: string): ApprovalRequest => ({
   type: 'RequestApproval',
@@ -298,4 +305,46 @@ test('facts about a call are true, appear once, and break between words', () => 
   assert.match(said(false), /time limit: 2 min/);
   assert.doesNotMatch(said(true), /time limit/);
   assert.match(said(true), /protected: \/elsewhere\/\.ssh\/id_rsa$/m);
+});
+
+const changed =
+  '--- src/sum.ts\n+++ src/sum.ts\n@@ -1,2 +1,2 @@\n const a = 1;\n-return a - b;\n+return a + b;\n';
+
+test('a question has the colours of its language, and marks the words that change', async () => {
+  await loadWordMarks();
+  const dark = { colour: 'yes', columns: 60, background: 'dark', depth: 'true' } as const;
+  const description = describeQuestion(questionOf('a', changed), '/project');
+  const [first, removed, added] = questionRows(description, dark, 60);
+  assert.match(first ?? '', /\u001b\[35mconst\u001b\[39m/);
+  assert.ok(removed?.includes(`\u001b[${backdropCode('removedWord', 'dark', 'true')}m-`), removed);
+  assert.ok(added?.includes(`\u001b[${backdropCode('addedWord', 'dark', 'true')}m+`), added);
+});
+
+test('an indentation is no mark, other runs of spaces are', () => {
+  const diff = `@@ -0,0 +1,2 @@\n+${' '.repeat(8)}deep\n+a${' '.repeat(8)}b\n`;
+  const [deep, apart] = questionRows(describeQuestion(questionOf('a', diff), '/'), look, 60);
+  assert.match(deep ?? '', /^ {2}1 \+ {9}deep$/);
+  assert.match(apart ?? '', /a⟨8 blanks⟩b/);
+});
+
+test('the heading says what is asked, below a rule', () => {
+  const at = seat();
+  at.see([questionOf('a', changed)]);
+  at.clock.advance(600);
+  const { rows } = questionFrame(at.questions, look, window, [], null);
+  assert.equal(rows[0], '─'.repeat(40));
+  assert.match(rows[1] ?? '', /^\? Pawl asks: change \S+$/);
+  const low = questionFrame(at.questions, look, { columns: 60, rows: 8 }, [], null);
+  assert.match(low.rows[0] ?? '', /^\? Pawl asks/);
+  const description = describeQuestion(questionOf('a', changed), '/project');
+  const asked = (part: Partial<typeof description>): string =>
+    questionHeading({ ...description, ...part });
+  const command = { kind: 'command', text: 'npm install' } as const;
+  assert.equal(asked({ subject: command }), 'Pawl asks: run this command');
+  assert.equal(
+    asked({ subject: command, needs: 'network' }),
+    'Pawl asks: run this command with the network',
+  );
+  const created = { kind: 'change', text: `--- /dev/null\n+++ x\n@@ -0,0 +1 @@\n+a\n` } as const;
+  assert.match(asked({ subject: created }), /^Pawl asks: create /);
 });

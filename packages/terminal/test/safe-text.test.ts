@@ -11,7 +11,7 @@ import {
   safe,
   styleSafe,
 } from '../src/safe-text.js';
-import { writeError, writeOut, writeWindow } from '../src/write.js';
+import { inLocale, writeError, writeOut, writeWindow } from '../src/write.js';
 
 test('controls, invisible and reordering characters become marks that say which', () => {
   const cases: readonly (readonly [string, string])[] = [
@@ -106,4 +106,14 @@ test('only safe text can be printed', () => {
     writeOut([title, title].join(model));
   };
   assert.equal(typeof never, 'function');
+});
+
+test('a terminal without UTF-8 gets Pawl’s signs in ASCII, column for column', () => {
+  const signs = safe`⠋ thinking · 2s ─── ✓ bash … ↓ 3 more │ ┆ › ▸`;
+  const shown = inLocale(signs, { LANG: 'C' });
+  assert.equal(shown, '* thinking - 2s --- + bash ~ v 3 more | : > >');
+  assert.equal(shown.length, signs.length);
+  assert.equal(inLocale(makeSafe('日本 \u202e'), { LC_ALL: 'POSIX' }), '日本 ⟨U+202E⟩');
+  for (const environment of [{ LANG: 'C.UTF-8' }, { LANG: 'de_DE.utf8' }, {}])
+    assert.equal(inLocale(signs, environment), signs);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { initialState } from '@pawl/agent/machine/machine';
-import { defaultSettings } from '@pawl/agent/machine/settings';
+import { type Dimension, defaultSettings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
 import {
   inputBox,
@@ -210,3 +210,38 @@ test('the card has eight keys, in two columns where they fit', () => {
   }
   assert.ok(keyCard(look, { columns: 120 }).length < keyCard(look, { columns: 80 }).length);
 });
+
+type Waiting = Extract<State, { name: 'WaitingForUserInput' }>;
+
+const reached: readonly (readonly [Partial<typeof limits>, Dimension, string])[] = [
+  [{ usd: 0.5 }, 'usd', 'limit reached: $0.50 · 12.8k tokens · /budget 1 and /retry go on'],
+  [{ usd: 0.4 }, 'usd', 'limit reached: $0.40 · 12.8k tokens · /budget 0.80 and /retry go on'],
+  [
+    { tokens: 200_000 },
+    'tokens',
+    'limit reached: 200.0k tokens · 12.8k tokens · /budget 400k and /retry go on',
+  ],
+  [
+    { timeMs: 600_000 },
+    'time',
+    'limit reached: 10 minutes · 12.8k tokens · /budget 20 and /retry go on',
+  ],
+  [
+    { errors: 3 },
+    'errors',
+    'limit reached: calls that fail again and again · 12.8k tokens · /budget 6 and /retry go on',
+  ],
+];
+
+for (const [changed, dimension, then] of reached) {
+  test(`a limit says how it is raised: ${then}`, () => {
+    const settings = { ...session.settings, limits: { ...limits, ...changed } };
+    const state: State = {
+      name: 'WaitingForUserInput',
+      reason: { kind: 'budget', dimension },
+      next: { kind: 'none' } as unknown as Waiting['next'], // not looked at
+      session: { ...busy, queue: [], settings },
+    };
+    assert.equal(statusRow(state, 120, now), then);
+  });
+}

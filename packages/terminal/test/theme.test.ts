@@ -7,6 +7,7 @@ import {
   detectLook,
   type Look,
   paint,
+  styleCode,
   watchBackground,
 } from '../src/paint.js';
 import { safe } from '../src/safe-text.js';
@@ -100,4 +101,20 @@ test('the width is that of the window now', () => {
   const look = detectLook(stream as NodeJS.WriteStream, {}); // all that is looked at
   stream.columns = 40;
   assert.equal(look.columns, 40);
+});
+
+test('dim text is readable on white, and on black where the background is unknown', () => {
+  const level = (part: number): number => {
+    const share = part / 255;
+    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  };
+  /** The contrast of a grey of the 256 colours with white and with black (WCAG 2). */
+  const contrasts = (code: string): readonly [number, number] => {
+    const grey = level(8 + 10 * (Number(code.split(';').at(-1)) - 232));
+    return [1.05 / (grey + 0.05), (grey + 0.05) / 0.05];
+  };
+  const [onWhite] = contrasts(styleCode('dim', 'light'));
+  assert.ok(onWhite >= 4.5, `${onWhite}`);
+  for (const contrast of contrasts(styleCode('dim', 'unknown')))
+    assert.ok(contrast >= 4.5, `${contrast}`);
 });

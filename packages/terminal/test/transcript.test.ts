@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
+import { presetRules } from '@pawl/agent/policy/presets';
 import fc from 'fast-check';
 import {
   callOf,
@@ -146,7 +147,7 @@ test('a summary shows its beginning; Ctrl-O prints all of it', () => {
     outputTokens: 1,
     cacheReadTokens: 0,
     cacheWriteTokens: 0,
-    costUsd: 0,
+    costUsd: 0.02,
   };
   const printed = stage.happens({
     type: 'CompactionCompleted',
@@ -154,7 +155,10 @@ test('a summary shows its beginning; Ctrl-O prints all of it', () => {
     summary,
     usage,
   });
-  assert.match(printed, /replaced by a summary\n│ point 0\n[\s\S]*│ point 7\n│ … 12 more$/);
+  assert.match(
+    printed,
+    /replaced by a summary\n│ point 0\n[\s\S]*│ point 7\n│ … 12 more\n· \S+ tokens became \S+ · it cost \$0\.02$/,
+  );
   assert.match(stage.scroll.expand(), /│ point 19$/);
 });
 
@@ -163,6 +167,28 @@ const compactionOf = (stage: Stage): string => {
   assert.ok(state.name === 'Compacting', state.name);
   return state.compactionId;
 };
+
+test('the line of a turn tells the wait for an answer from the time of the work', () => {
+  const stage = asked({ settings: { preset: 'careful', rules: presetRules.careful } });
+  stage.clock.advance(3_000);
+  stage.happens(
+    completed('req-1', '', [callOf({ callId: 'a', tool: 'edit', path: '/w/a', mutating: true })]),
+  );
+  const state = stage.state();
+  assert.ok(state.name === 'ExecutingTools' && state.calls[0]?.status === 'awaitingApproval');
+  stage.clock.advance(120_000);
+  const refused = { kind: 'deny', reason: 'no' } as const;
+  stage.happens({
+    type: 'ApprovalAnswered',
+    batchId: 'batch-1',
+    callId: 'a',
+    answer: refused,
+    scope: 'once',
+  });
+  stage.clock.advance(1_000);
+  const last = stage.happens(completed('req-2', 'Done.'));
+  assert.match(last, /─── 4\.0s · 2m00s for your answers · /);
+});
 
 test('output of a tool can’t write an escape', () => {
   const stage = asked({ look: { colour: 'yes' } });
@@ -183,7 +209,7 @@ test('in plain mode nothing is live: whole lines, and a line where a call starts
     completed('req-1', 'One.\n\nTwo', [callOf({ callId: 'a', tool: 'read', path: '/w/a.ts' })]),
   );
   const started = stage.happens({ type: 'ToolStarted', batchId: 'batch-1', callId: 'a' });
-  assert.equal(started.trim(), '▸ read a.ts');
+  assert.equal(started.trim(), 'started: read a.ts');
 });
 
 test('without colours no escape is printed, with them each is closed', () => {

@@ -14,15 +14,23 @@ import { findCommit, type GitPlace, oneLine, type Repository, useRepository } fr
 
 type DiffSinceHead = {
   readonly title: string;
-  /** The title if `diff` is empty. */
+  /** The title if nothing differs. */
   readonly nothing: string;
-  readonly diff: string;
+  /** A unified diff of each file. */
+  readonly diffs: readonly string[];
 };
 
 const DIFF_BYTES_MAX = 2 * 1024 * 1024;
 const NEW_FILES_MAX = 50;
 const NEW_FILE_BYTES_MAX = 100_000;
-const DIFF = ['diff', '--no-color', '--no-ext-diff', '--no-textconv', '--no-renames'];
+const DIFF = [
+  'diff',
+  '--no-color',
+  '--no-ext-diff',
+  '--no-textconv',
+  '--no-renames',
+  '--no-prefix',
+];
 
 /**
  * The difference from HEAD, including new files that are not ignored; null if there is no
@@ -36,21 +44,21 @@ export const diffSinceHead = (place: GitPlace): Promise<DiffSinceHead | null> =>
     const diffs: string[] = [];
     if (head !== null) {
       const limit = { bytesMax: DIFF_BYTES_MAX, atMax: 'cut' } as const;
-      diffs.push(
-        (await repository.run([...DIFF, head, '--'], limit)).output.toString('utf8').trimEnd(),
-      );
+      const { output } = await repository.run([...DIFF, head, '--'], limit);
+      const files = output.toString('utf8').split(/^(?=diff --git )/m);
+      diffs.push(...files.filter((text) => text !== ''));
     }
     for (const name of names.slice(0, NEW_FILES_MAX))
       diffs.push(await showNewFile(repository.top, name));
-    const more = names.length - NEW_FILES_MAX;
-    if (more > 0) diffs.push(`… ${plural(more, 'more new file')}`);
+    const more = Math.max(0, names.length - NEW_FILES_MAX);
     const since = head === null ? 'what is committed (nothing yet)' : `HEAD (${head.slice(0, 7)})`;
+    const count = diffs.length + more;
+    const differ = `${plural(count, 'file')} ${count === 1 ? 'differs' : 'differ'} from ${since}`;
+    const notShown = more === 0 ? '' : `; ${plural(more, 'new file')} not shown`;
     return {
-      title:
-        `differs from ${since}, whoever changed it: ${plural(names.length, 'new file')} among ` +
-        'it',
+      title: `${differ}, whoever changed ${count === 1 ? 'it' : 'them'}${notShown}`,
       nothing: `Nothing differs from ${since}.`,
-      diff: diffs.filter((text) => text !== '').join('\n'),
+      diffs,
     };
   });
 
@@ -58,7 +66,7 @@ export const diffSinceHead = (place: GitPlace): Promise<DiffSinceHead | null> =>
 const showNewFile = async (top: string, name: string): Promise<string> => {
   const loaded = await loadFile(path.join(top, name));
   const bytes = loaded.kind === 'file' ? loaded.bytes : null;
-  const head = `--- /dev/null\n+++ b/${oneLine(name)}`;
+  const head = `--- /dev/null\n+++ ${oneLine(name)}`;
   if (bytes === null || bytes.length > NEW_FILE_BYTES_MAX || bytes.includes(0))
     return `${head}\n(not shown)`;
   const lines = bytes.toString('utf8').replace(/\n$/, '').split('\n');

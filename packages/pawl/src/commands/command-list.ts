@@ -100,21 +100,22 @@ const run: PawlCommand<RunFlags> = {
   run: ({ flags, words }) => runAgent({ print: true, ...flags }, words),
 };
 
-const demo: PawlCommand<{ readonly crash?: true }> = {
+const demo: PawlCommand<{ readonly crash?: true; readonly print?: true }> = {
   name: 'demo',
   words: '',
   summary: 'watch the agent repair a small project; needs no key and no network',
   flags: [
+    ['-p, --print', 'print a log, as where there is no terminal'],
     [
       '--crash',
       'kill Pawl in the middle of a command instead, and resume: the command went on, and ' +
         'its result is found',
     ],
   ],
-  run: async ({ ownFlags: { crash } }) =>
+  run: async ({ ownFlags: { crash, print } }) =>
     crash
       ? (await import('./crash-demo.js')).runCrashDemo()
-      : (await import('./demo.js')).runDemo(),
+      : (await import('./demo.js')).runDemo(print === true),
 };
 
 const ask: PawlCommand<AskFlags> = {
@@ -194,7 +195,7 @@ const attach: PawlCommand<RunFlags> = {
 
 const logs: PawlCommand<{ readonly follow?: true }> = {
   name: 'logs',
-  words: '<id>',
+  words: '[id]',
   summary: 'print what a session has done, in lines',
   flags: [['-f, --follow', 'go on with what a detached session does, until it ends']],
   run: async ({ ownFlags: { follow }, words: [id = ''] }) =>
@@ -235,7 +236,7 @@ const show: PawlCommand<
   AtFlags & { readonly request?: true; readonly view?: string; readonly time?: true }
 > = {
   name: 'show',
-  words: '<id>',
+  words: '[id]',
   summary: 'print the conversation of a session, or the request that the model got',
   flags: [
     ['--at <seq>', 'the state after this line of the journal'],
@@ -253,7 +254,7 @@ const show: PawlCommand<
 
 const replay: PawlCommand<AtFlags> = {
   name: 'replay',
-  words: '<id>',
+  words: '[id]',
   summary:
     'recompute a session from its journal without performing anything, check its hashes, and ' +
     'print the path through the states',
@@ -292,7 +293,7 @@ const diff: PawlCommand<{ readonly at?: string; readonly json?: true }> = {
 
 const rewind: PawlCommand<RewindFlags> = {
   name: 'rewind',
-  words: '<id>',
+  words: '[id]',
   summary:
     'take back what a session did, in its conversation and its files (docs/rewind.md); without --at ' +
     'list where it can go back to',
@@ -311,7 +312,7 @@ const rewind: PawlCommand<RewindFlags> = {
 
 const redo: PawlCommand<{ readonly json?: true }> = {
   name: 'redo',
-  words: '<id>',
+  words: '[id]',
   summary: 'go forward again from the last rewind',
   flags: [['--json', 'as JSON']],
   run: async ({ ownFlags, words: [id = ''] }) =>
@@ -355,7 +356,7 @@ const inspect: PawlCommand = {
 
 const verify: PawlCommand = {
   name: 'verify',
-  words: '<id>',
+  words: '[id]',
   summary: 'check every line of a session, or of a file; name the first fault',
   flags: [],
   run: async ({ words: [id = ''] }) => (await import('./verify.js')).verifySession(id),
@@ -363,7 +364,7 @@ const verify: PawlCommand = {
 
 const exportSession: PawlCommand<{ readonly html?: string; readonly atif?: string }> = {
   name: 'export',
-  words: '<id> [file]',
+  words: '[id] [file]',
   summary: 'write a session with its blobs to one file (ID.pawl)',
   flags: [
     ['--html <file>', 'as a page for a browser, with secrets replaced; it needs no server'],

@@ -1,6 +1,8 @@
 /**
  * `pawl demo`: a scripted model repairs a small project. Files, search, tests and git are real.
  *
+ * In a terminal it is a session as any other; without one, or with `-p`, a log:
+ *
  * 1. The result is verified: the demo itself runs the tests and counts the commits at the end.
  * 2. Transitions are printed in the same form as by `pawl replay`.
  */
@@ -13,7 +15,14 @@ import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { ownPrograms } from '@pawl/agent/platform/find-program';
 import { askProgramSync, NODE_PROGRAM } from '@pawl/agent/platform/start-program';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { detectLook, formatCost, type Look, paint, warningText } from '@pawl/terminal/paint';
+import {
+  detectLook,
+  formatCost,
+  type Look,
+  paint,
+  warningText,
+  wrapWords,
+} from '@pawl/terminal/paint';
 import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeOut } from '@pawl/terminal/write';
@@ -22,6 +31,7 @@ import { packageFolder } from '../process/package-folder.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { changesState, countStates, pathLine } from '../sessions/session-text.js';
 import { consult } from '../settings/configuration.js';
+import type { RunFlags } from '../settings/flags.js';
 
 const PROMPT = 'The tests fail. Find out why, repair it, and commit the repair.';
 
@@ -111,18 +121,46 @@ const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
   }
 };
 
-export const runDemo = async (): Promise<number> => {
+type Demo = {
+  readonly look: Look;
+  readonly folder: string;
+  readonly flags: RunFlags;
+  /** How its commands run. */
+  readonly why: string;
+};
+
+/** `log`: print a log in a terminal too. */
+export const runDemo = async (log: boolean): Promise<number> => {
   const look = detectLook(process.stdout, process.env);
   const folder = prepareProject();
   const { sandbox, why } = await chooseSandbox(folder);
-  const opened = await openFromFlags(
-    { model: scriptedModel('script.json'), workspace: folder, preset: 'auto', sandbox },
-    'headless',
-    { warn: (text) => writeError(safe`${warningText(text)}\n`), configured: false },
-  );
+  const model = scriptedModel('script.json');
+  const flags: RunFlags = { model, workspace: folder, preset: 'auto', sandbox };
   printLine(
     safe`${paint(look, 'bold', safe`A small project with a failing test`)} in ${makeSafe(folder)}`,
   );
+  const demo = { look, folder, flags, why };
+  const isTerminal = process.stdin.isTTY && process.stdout.isTTY;
+  return isTerminal && !log ? openInTerminal(demo) : printLog(demo);
+};
+
+/** The model knows one task alone, so the session begins with it. */
+const openInTerminal = async ({ look, folder, flags, why }: Demo): Promise<number> => {
+  const words = `The model is a script that knows this one task, everything else is real. ${why}`;
+  for (const row of wrapWords(makeSafe(words), look.columns - 1))
+    printLine(paint(look, 'dim', row));
+  printLine(safe``);
+  const { runTerminal } = await import('../interactive/run-sessions.js');
+  const exit = await runTerminal(flags, PROMPT, false);
+  printFacts(look, folder, [[safe`project`, makeSafe(folder)]]);
+  return exit;
+};
+
+const printLog = async ({ look, folder, flags, why }: Demo): Promise<number> => {
+  const opened = await openFromFlags(flags, 'headless', {
+    warn: (text) => writeError(safe`${warningText(text)}\n`),
+    configured: false,
+  });
   printLine(
     paint(look, 'dim', safe`Each dim line is a transition: line of the journal, event, states.`),
   );

@@ -1,7 +1,8 @@
 import { askedActions } from '@pawl/agent/machine/asked-actions';
 import { agent } from '@pawl/agent/machine/machine';
 import { edgesJson, markdownTable, mermaid } from '@pawl/machine/kernel/diagrams';
-import { writeResult } from '@pawl/terminal/write';
+import { safe } from '@pawl/terminal/safe-text';
+import { writeError, writeResult } from '@pawl/terminal/write';
 import { projectionNamed, projections } from '@pawl/verify/projections/all-projections';
 import {
   type Projection,
@@ -27,6 +28,10 @@ export const showMachine = async ({ view, json, table }: Flags): Promise<number>
   else if (projection !== null)
     text = table ? projectionTable(projection) : projectionDiagram(projection);
   else text = table ? markdownTable(agent, askedActions) : mermaid(agent);
+  if (process.stdout.isTTY && !json && !table)
+    writeError(
+      safe`A Mermaid diagram, which a browser draws. As a table: --table. Drawn: pawl inspect\n`,
+    );
   writeResult(text.endsWith('\n') ? text : `${text}\n`);
   return exitCodes.done;
 };

@@ -1,8 +1,9 @@
 /** `pawl sessions`: lists sessions, deletes one. */
 
+import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { plural } from '@pawl/agent/platform/text';
 import type { SessionInfo } from '@pawl/agent/ports/journal';
-import { formatWhen, oneLine } from '@pawl/terminal/paint';
+import { formatCost, formatWhen, oneLine } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
@@ -38,13 +39,48 @@ const tasksText = (tasks: number): readonly Safe[] => {
   return [makeSafe(tasks === 1 ? '(1 task)' : `(${tasks} tasks)`)];
 };
 
-const sessionLine = ({ info, tasks }: Listed): Safe => {
+type Waiting = Extract<State, { name: 'WaitingForUserInput' }>;
+const ENDINGS: Partial<Record<Waiting['reason']['kind'], string>> = {
+  cancelled: 'stopped',
+  error: 'failed',
+  budget: 'limit',
+};
+
+/** How a session stands, from its journal. Whether a process runs it now is not looked at. */
+const standingWord = (state: State): string => {
+  if (state.name === 'Ready') return 'new';
+  return state.name === 'WaitingForUserInput'
+    ? (ENDINGS[state.reason.kind] ?? 'done')
+    : 'in a turn';
+};
+
+/**
+ * State and cost of a session. Reads its whole journal, so only the first lines of a list have
+ * them.
+ */
+const standing = async ({ sessionId, kind }: SessionInfo): Promise<readonly Safe[]> => {
+  if (kind !== 'agent') return [safe`         `, safe`      `];
+  try {
+    const { state } = await storedJournals().peek(sessionId);
+    const cost = formatCost(knownCostUsd(state));
+    return [makeSafe(standingWord(state)).padEnd(9), cost.padStart(6)];
+  } catch {
+    return [safe`unreadable`.padEnd(9), safe`      `]; // verify says why
+  }
+};
+
+/** Lines of a list that have state and cost. */
+const STANDINGS = 30;
+
+/** `stands`: state and cost; empty for none. */
+const sessionLine = ({ info, tasks }: Listed, stands: readonly Safe[]): Safe => {
   const { sessionId, kind, changedAt, workspace, title, parent, startedBy } = info;
   const askNote = kind === 'ask' ? [safe`(pawl ask)`] : [];
   const fork = parent === null ? [] : [makeSafe(`(fork of ${parent.sessionId} at ${parent.seq})`)];
   const about = [
     makeSafe(sessionId),
     formatWhen(changedAt),
+    ...stands,
     oneLine(workspace, Number.POSITIVE_INFINITY),
     oneLine(title, 60),
   ];
@@ -52,11 +88,19 @@ const sessionLine = ({ info, tasks }: Listed): Safe => {
   return joinSafe([...about, ...askNote, ...fork, ...ofSession, ...tasksText(tasks)], safe`  `);
 };
 
-/** `pawl sessions`: one line a session, newest first. Only `--json` has a line for each task. */
+/**
+ * `pawl sessions`: one line a session, newest first. Only `--json` has a line for each task. State
+ * and cost are for people: completion reads the list too, and must not wait.
+ */
 const listSessions = async (flags: SessionsFlags): Promise<number> => {
   const all = await allSessions();
   if (flags.json) for (const info of all) writeJson(info);
-  else for (const listed of foldTasks(all)) writeOut(safe`${sessionLine(listed)}\n`);
+  else
+    for (const [index, listed] of foldTasks(all).entries()) {
+      const isRead = process.stdout.isTTY && index < STANDINGS;
+      const stands = isRead ? await standing(listed.info) : [];
+      writeOut(safe`${sessionLine(listed, stands)}\n`);
+    }
   if (all.length === 0) writeError(safe`No sessions yet. pawl demo creates one.\n`);
   return 0;
 };

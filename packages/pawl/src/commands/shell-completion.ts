@@ -4,6 +4,7 @@
  * `pawl completion`: completion scripts for shells, generated from the parser's commands and flags.
  */
 
+import { knownModels } from '@pawl/agent/models/catalogue';
 import { modelForms } from '@pawl/agent/models/provider-table';
 import { writeResult } from '@pawl/terminal/write';
 import type { Command, Option } from 'commander';
@@ -17,9 +18,21 @@ const IDS = "pawl sessions 2>/dev/null | cut -d' ' -f1";
 const flagNames = ({ flags }: DescribedCommand): readonly string[] =>
   flags.flatMap(({ long, short }) => (short === null ? [long] : [short, long]));
 
+/** The first words of the commands that are several. */
+export const secondWords: Readonly<Record<string, string>> = {
+  hooks: 'list',
+  mcp: 'list test add remove login logout serve',
+  policy: 'explain',
+  sessions: 'list delete',
+  skills: 'list check',
+  trust: 'list allow revoke',
+};
+
 /** Suggestions for a command's first argument, as a shell word list; empty if there are none. */
-const argumentWords = ({ words }: DescribedCommand): string => {
-  if (words.includes('<id>') || words === '[id]') return `$(${IDS})`;
+const argumentWords = ({ name, words }: DescribedCommand): string => {
+  const second = secondWords[name];
+  if (second !== undefined) return second;
+  if (/^(?:<id>|\[id\])/.test(words)) return `$(${IDS})`;
   return words.includes('<shell>') ? Object.keys(scripts).join(' ') : '';
 };
 
@@ -254,8 +267,11 @@ export type DescribedProgram = DescribedCommand & {
   readonly commands: readonly DescribedCommand[];
 };
 
-/** `anthropic/`, …: completion offers providers, not names of models. */
-const providerWords = modelForms.map((form) => form.slice(0, form.indexOf('/') + 1));
+/** `anthropic/`, … for models of any name, and the models that are known. */
+const modelWords = [
+  ...modelForms.map((form) => form.slice(0, form.indexOf('/') + 1)),
+  ...knownModels(),
+];
 
 /** Values of flags that the table of settings does not describe. */
 const TAKES_BY_FLAG: Readonly<Record<string, Takes>> = {
@@ -274,7 +290,7 @@ const flagTakes = ({ long, required, optional }: Option): Takes => {
   if (!required && !optional) return { kind: 'nothing' };
   const kind = settings.find((setting) => flagName(setting) === long)?.kind;
   if (kind?.type === 'words') return { kind: 'words', words: kind.words };
-  if (kind?.type === 'model') return { kind: 'words', words: providerWords };
+  if (kind?.type === 'model') return { kind: 'words', words: modelWords };
   // After a flag with an optional value, completion still offers flags.
   return { kind: optional ? 'nothing' : 'anything' };
 };

@@ -18,7 +18,7 @@ import { readSeq } from '../settings/flags.js';
 const findJournalPath = async (idOrPath: string): Promise<string> => {
   const isPath =
     idOrPath.includes('/') || idOrPath.endsWith('.jsonl') || idOrPath.endsWith('.pawl');
-  if (isPath || existsSync(idOrPath)) return path.resolve(idOrPath);
+  if (isPath || (idOrPath !== '' && existsSync(idOrPath))) return path.resolve(idOrPath);
   return journalPath(stateFolder(process.env), (await findInfo(idOrPath)).sessionId);
 };
 

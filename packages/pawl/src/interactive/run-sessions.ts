@@ -17,6 +17,7 @@ import { coldUsd } from '@pawl/agent/session/model-call';
 import { cutText } from '@pawl/agent/session/result-text';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
 import { createJobs } from '@pawl/agent/tools/jobs';
+import { loadWordMarks } from '@pawl/terminal/diff-rows';
 import { createScreen, isMoving, type Screen, SPINNER_MS } from '@pawl/terminal/live-area';
 import { loadMarkdown } from '@pawl/terminal/markdown';
 import {
@@ -31,7 +32,6 @@ import {
   wrapWords,
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
-import { loadWordMarks } from '@pawl/terminal/tool-call-rows';
 import { writeWindow } from '@pawl/terminal/write';
 import type { FaceOpened, FaceSession } from '../detached/remote-session.js';
 import { exitCodes } from '../process/exit-codes.js';
@@ -77,6 +77,7 @@ const flagsForNext = (flags: RunFlags, { resume: other, model }: NextSession): R
 const openNextSession = async (
   flags: RunFlags,
   { resume, rights, notice, text = '' }: NextSession,
+  configured: boolean,
 ): Promise<StartedSession> => {
   const [steps, warnings]: [StartedSession['steps'], StartedSession['warnings']] = [
     createEventBuffer(),
@@ -85,6 +86,7 @@ const openNextSession = async (
   const early = {
     watcher: steps.push,
     warn: warnings.push,
+    ...(configured ? {} : { configured: false as const }),
     ...(resume === null ? {} : { resume }),
     ...(rights === undefined ? {} : { rights }),
   };
@@ -122,9 +124,14 @@ const askAboutProject = async (screen: Screen, plain: boolean, flags: RunFlags):
 
 /**
  * `pawl`: runs sessions in the terminal, one after the other. Returns the exit code. `first`: the
- * prompt that the first of them begins with, or null.
+ * prompt that the first of them begins with, or null. `configured`: whether the user's
+ * configuration applies.
  */
-export const runTerminal = async (flags: RunFlags, first: string | null): Promise<number> => {
+export const runTerminal = async (
+  flags: RunFlags,
+  first: string | null,
+  configured = true,
+): Promise<number> => {
   refuseWithoutTerminal();
   const chosen = await chooseSession(flags);
   const plain = flags.plain === true || isBare(process.env);
@@ -136,7 +143,7 @@ export const runTerminal = async (flags: RunFlags, first: string | null): Promis
   const begin = async (): Promise<StartedSession> => {
     await askAboutProject(screen, plain, chosen);
     const resume = typeof chosen.resume === 'string' ? await findSession(chosen.resume) : null;
-    const opened = await openNextSession(chosen, { resume, notice: '' });
+    const opened = await openNextSession(chosen, { resume, notice: '' }, configured);
     return { ...opened, first };
   };
   let started = await begin().catch((error: unknown) => {
@@ -149,7 +156,7 @@ export const runTerminal = async (flags: RunFlags, first: string | null): Promis
       const sessionExit = await runSession(started, {
         terminal: terminal,
         flags,
-        openNext: (to) => openNextSession(flagsForNext(flags, to), to),
+        openNext: (to) => openNextSession(flagsForNext(flags, to), to, configured),
       });
       if (sessionExit.kind === 'exit') return sessionExit.exit;
       started = sessionExit.started;
@@ -240,10 +247,16 @@ const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOut
         );
       const stored = storedBlobs();
       const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
-      running = startUserCommand(command, { workspace, blobs, session }, (text) =>
-        view.print(indentOutput(text)),
-      );
+      // Output may arrive in pieces of a line.
+      let line = '';
+      const show = (text: string): void => {
+        const lines = `${line}${text}`.split('\n');
+        line = lines.pop() ?? '';
+        if (lines.length > 0) view.print(indentOutput(lines.join('\n')));
+      };
+      running = startUserCommand(command, { workspace, blobs, session }, show);
       const output = await running.ended;
+      if (line !== '') view.print(indentOutput(line));
       running = null;
       shellOutputs.add({ command, output: session.redact(output) });
       view.print(
@@ -256,7 +269,7 @@ const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOut
 
 const indentOutput = (text: string): Safe =>
   joinSafe(
-    harmless(text.replace(/\n$/, ''))
+    harmless(text)
       .split('\n')
       .map((line) => safe`  ${line}`),
     safe`\n`,

@@ -14,8 +14,9 @@ import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { liveRights } from '@pawl/agent/session/session-settings';
 import { hashLoaded, loadFile } from '@pawl/agent/tools/files';
 import { diffSinceHead } from '@pawl/agent/workspace/uncommitted-files';
+import { fileDiffRows } from '@pawl/terminal/diff-rows';
 import { isBusy } from '@pawl/terminal/live-area';
-import { cutLine, formatWhen, oneLine, paint, paintDiff } from '@pawl/terminal/paint';
+import { cutLine, formatWhen, oneLine, paint, wrapWords } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import {
   findSession,
@@ -127,9 +128,10 @@ const changedSince = async ({ hashes }: Written, workspace: string): Promise<rea
 
 type ShownDiff = {
   readonly what: string;
-  /** Printed if `text` is empty. */
+  /** Printed if there are no `diffs`. */
   readonly nothing: string;
-  readonly text: string;
+  /** A unified diff of each file, or of each edit. */
+  readonly diffs: readonly string[];
   readonly notes: readonly Safe[];
 };
 
@@ -142,7 +144,7 @@ const changesBySession = async (
   return {
     what: `${before}edits of this session in order, without changes by commands`,
     nothing: `${before}no edit of this session has changed a file.`,
-    text: written.diffs.join('\n'),
+    diffs: written.diffs,
     notes: await changedSince(written, workspace),
   };
 };
@@ -155,20 +157,29 @@ const changesSinceHead = async (context: SlashCommandContext): Promise<ShownDiff
     signal,
   });
   if (since === null) return changesBySession(context, 'There is no git repository here: ');
-  return { what: since.title, nothing: since.nothing, text: since.diff, notes: [] };
+  return { what: since.title, nothing: since.nothing, diffs: since.diffs, notes: [] };
 };
 
 export const diff: SlashCommand = async (context, words) => {
   const { view, look } = context;
   if (words !== '' && words !== 'session')
     throw new NotNow(`There is no /diff ${words}, only /diff and /diff session.`);
-  const { what, nothing, text, notes } =
+  const { what, nothing, diffs, notes } =
     words === '' ? await changesSinceHead(context) : await changesBySession(context);
-  if (text.trim() === '') return view.print(safe`  ${makeSafe(nothing)}`);
-  const lines = paintDiff(look, text);
-  const more = lines.length - LINES_MAX;
-  const head = paint(look, 'bold', safe`  ${makeSafe(what)}`);
-  view.print(joinSafe([head, ...lines.slice(0, LINES_MAX)], safe`\n`));
+  if (diffs.length === 0) return view.print(safe`  ${makeSafe(nothing)}`);
+  const rows: Safe[] = [];
+  let left = LINES_MAX;
+  let more = 0;
+  for (const diff of diffs) {
+    const drawn = fileDiffRows(look, diff, left);
+    rows.push(...drawn.rows);
+    left -= drawn.lines;
+    more += drawn.left;
+  }
+  const head = wrapWords(makeSafe(what), look.columns - 3);
+  view.print(
+    joinSafe([...head.map((row) => safe`  ${paint(look, 'bold', row)}`), ...rows], safe`\n`),
+  );
   if (more > 0) view.print(paint(look, 'dim', safe`  … ${more} more lines`));
   if (notes.length > 0) view.print(paint(look, 'yellow', joinSafe(notes, safe`\n`)));
 };

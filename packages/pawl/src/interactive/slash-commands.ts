@@ -39,24 +39,27 @@ import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-com
 /** Characters that /help shows of the description of a skill. */
 const ABOUT_MAX = 100;
 
+/** Columns of the names; what belongs to a longer one stands below it. */
+const NAMES_MAX = 26;
+
 /** A heading, then names with their descriptions beside them, or below them in a narrow window. */
 const groupRows = (
   look: Look,
   heading: Safe,
   group: readonly (readonly [string, string])[],
 ): readonly Safe[] => {
-  const wide = 4 + Math.max(...group.map(([usage]) => usage.length));
+  const wide = Math.min(NAMES_MAX, 4 + Math.max(...group.map(([usage]) => usage.length)));
   const rows = group.flatMap(([usage, about]) => {
     const name = safe`  ${makeSafe(usage)}`;
     if (look.columns < 2 * wide) {
       const below = wrapWords(makeSafe(about), look.columns - 5);
       return [paint(look, 'bold', name), ...below.map((row) => safe`    ${row}`)];
     }
-    return wrapWords(makeSafe(about), look.columns - wide - 1).map((row, index) =>
-      index === 0
-        ? safe`${paint(look, 'bold', name.padEnd(wide))}${row}`
-        : safe`${safe``.padEnd(wide)}${row}`,
-    );
+    const beside = wrapWords(makeSafe(about), look.columns - wide - 1);
+    const below = beside.map((row) => safe`${safe``.padEnd(wide)}${row}`);
+    if (name.length > wide - 2) return [paint(look, 'bold', name), ...below];
+    const [first = safe``] = beside;
+    return [safe`${paint(look, 'bold', name.padEnd(wide))}${first}`, ...below.slice(1)];
   });
   return [paint(look, 'heading', heading), ...rows];
 };
@@ -162,12 +165,12 @@ export const nextPreset = (context: SlashCommandContext): Promise<void> => {
 
 /** `/cost` and `/budget`: what the session has cost, and its limits. */
 
-const cost: SlashCommand = async ({ view, session }) => {
+const cost: SlashCommand = async ({ view, session, look }) => {
   const { usage, settings } = view.state.session;
   const { prices } = (await session.model()).facts;
   const unpriced = usage.unpriced === 0 ? '' : ` · ${usage.unpriced} calls without a known price`;
   const text = [
-    `  input ${formatTokens(usage.inputTokens)} · cache read ` +
+    `input ${formatTokens(usage.inputTokens)} · cache read ` +
       `${formatTokens(usage.cacheReadTokens)}`,
     `cache write ${formatTokens(usage.cacheWriteTokens)} · output ` +
       `${formatTokens(usage.outputTokens)}`,
@@ -176,8 +179,8 @@ const cost: SlashCommand = async ({ view, session }) => {
   const price =
     prices === null
       ? ''
-      : `\n  ${settings.model}: $${prices.input} in, $${prices.output} out per million tokens`;
-  view.print(makeSafe(text + price));
+      : `\n${settings.model}: $${prices.input} in, $${prices.output} out per million tokens`;
+  view.print(indentWords(makeSafe(text + price), look.columns));
 };
 
 const budget: SlashCommand = async ({ view, session, flags }, words) => {

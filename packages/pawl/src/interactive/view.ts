@@ -52,6 +52,7 @@ import {
   type AnsweredQuestion,
   Questions,
   questionFrame,
+  questionHeading,
   type WindowSize,
 } from '@pawl/terminal/questions';
 import { type PointList, pointListFrame, takeAtPoints } from '@pawl/terminal/rewind-list';
@@ -509,7 +510,7 @@ const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 const printedQuestion = (description: TerminalQuestion, look: Look, place: Safe): Safe =>
   joinSafe(
     [
-      safe`? ${makeSafe(description.tool)}${place}`,
+      safe`? ${questionHeading(description)}${place}`,
       ...questionRows(description, look, EVERY_COLUMN),
     ],
     safe`\n`,

@@ -1,7 +1,7 @@
 /** Stored sessions: where they are, how one is found, listed, chosen and folded. */
 
 import { randomBytes } from 'node:crypto';
-import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileJournals } from '@pawl/agent/journal/file-store';
@@ -15,8 +15,8 @@ import { otherWriters } from '@pawl/agent/platform/files';
 import type { Blobs, MachineTypes, SessionInfo } from '@pawl/agent/ports/journal';
 import type { SessionOrigin } from '@pawl/agent/session/runtime';
 import { formatWhen, oneLine } from '@pawl/terminal/paint';
-import { type Safe, safe } from '@pawl/terminal/safe-text';
-import { writeOut } from '@pawl/terminal/write';
+import { makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
+import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 
@@ -87,9 +87,26 @@ export const lastForeign = async (workspace: string): Promise<string | null> =>
   (await userSessions()).find((info) => info.workspace === workspace && info.isForeign === true)
     ?.sessionId ?? null;
 
-/** Finds a session by its id or a unique prefix of it. Throws a `Stop` if none or several match. */
+const lastInfo = async (all: readonly SessionInfo[]): Promise<SessionInfo> => {
+  const workspace = realpathSync(process.cwd());
+  const last = all.find((info) => isCandidate(info, 'agent', workspace));
+  if (last === undefined)
+    throw new Stop(
+      exitCodes.badInput,
+      'notFound',
+      'No session was run in this folder. Name one by its id: pawl sessions lists all.',
+    );
+  writeError(safe`The last session of this folder: ${makeSafe(last.sessionId)}\n`);
+  return last;
+};
+
+/**
+ * Finds a session by its id or a unique prefix of it; without one, the last of this folder. Throws
+ * a `Stop` if none or several match.
+ */
 export const findInfo = async (prefix: string): Promise<SessionInfo> => {
   const all = await allSessions();
+  if (prefix === '') return lastInfo(all);
   const whole = all.find((info) => info.sessionId === prefix);
   if (whole !== undefined) return whole;
   const fitting = all.filter((info) => info.sessionId.startsWith(prefix));

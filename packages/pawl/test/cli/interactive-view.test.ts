@@ -38,7 +38,7 @@ test('a question does not interrupt typing until the keyboard is quiet', () => {
   }
   assert.equal(at.line(), '> half a sentence y');
   at.clock.advance(400);
-  assert.match(at.drawn(), /\? touch/, 'it is shown, and keys still go into the line');
+  assert.match(at.drawn(), /Pawl asks: use touch/, 'it is shown, and keys still go into the line');
   at.clock.advance(1_000);
   at.type('n\r');
   assert.equal(at.answers[0]?.answer.kind, 'deny');

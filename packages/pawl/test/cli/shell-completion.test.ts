@@ -10,6 +10,7 @@ import {
   allFlags,
   completionScript,
   describeProgram,
+  secondWords,
 } from '../../src/commands/shell-completion.js';
 
 const program = describeProgram(buildProgram(() => undefined));
@@ -41,7 +42,10 @@ const rows: readonly Row[] = [
   { line: ['pawl', '--preset', ''], then: ['plan', 'careful', 'ci', 'auto', 'full'] },
   { line: ['pawl', '--preset', 'c'], then: ['careful', 'ci'] },
   { line: ['pawl', 'run', '--formatter', ''], then: ['off', 'on'] },
-  { line: ['pawl', '--model', 'o'], then: ['openai/', 'openai-compatible/', 'ollama/'] },
+  { line: ['pawl', '--model', 'ol'], then: ['ollama/'] },
+  { line: ['pawl', '--model', 'google/gemini-2.5-p'], then: ['google/gemini-2.5-pro'] },
+  { line: ['pawl', 'sessions', 'd'], then: ['delete'] },
+  { line: ['pawl', 'mcp', 'lo'], then: ['login', 'logout'] },
   { line: ['pawl', 'machine', '--view', 'mini'], then: ['minimal', 'minimal-head'] },
   { line: ['pawl', 'machine', '--m'], then: ['--mermaid'] },
   { line: ['pawl', 'show', '--r'], then: ['--request'] },
@@ -94,5 +98,13 @@ test('a shell that there is no script for is a usage fault that names those ther
       () => completionScript(shell, program),
       /There is completion for bash, zsh, fish, not for/,
     );
+  }
+});
+
+test('the second words that are completed are those that the help of their command names', () => {
+  for (const [name, words] of Object.entries(secondWords)) {
+    const command = program.commands.find((one) => one.name === name);
+    for (const word of words.split(' '))
+      assert.match(`${command?.help} ${command?.words}`, new RegExp(`\\b${word}\\b`), name);
   }
 });

@@ -126,7 +126,7 @@ test('/budget raises the limit that stopped the turn, /retry goes on', async (co
   const place = await makeServed(context, [message(call('a', 'read', { path: 'x' })), done]);
   const window = await openReady(context, place, { words: ['--max-rounds', '1'] });
   window.press('go\r');
-  await window.sees('limit reached: rounds');
+  await window.sees(/limit reached: 1 round · .*\/budget 2 and \/retry go on/);
   window.press('/budget 5\r');
   await window.sees('/retry goes on');
   window.press('/retry\r');
@@ -288,7 +288,7 @@ test('--plain: whole lines, no escapes; commands and answers work', async (conte
   const window = openWindow(context, place, { words: ['--plain'] });
   await window.sees('/help');
   window.press('write it\r');
-  await window.sees(/\? write[\s\S]*\+ hello[\s\S]*Answer with y/);
+  await window.sees(/\? Pawl asks: create [\s\S]*\+ hello[\s\S]*Answer with y/);
   window.press('y\r');
   await window.sees('Done.');
   window.press('/model\r');
@@ -296,4 +296,11 @@ test('--plain: whole lines, no escapes; commands and answers work', async (conte
   window.press('/quit\r');
   assert.equal(await window.ended, 0);
   assert.ok(!window.raw().includes(E), JSON.stringify(window.raw()));
+});
+
+test('output of the user’s own command that comes in pieces is shown in its lines', async (context) => {
+  const place = await makeServed(context, []);
+  const window = await openReady(context, place);
+  window.press('!for i in 1 2 3; do printf .; sleep 0.2; done; echo; printf end\r');
+  await window.sees(/\n {2}\.\.\.\n {2}end\n/);
 });

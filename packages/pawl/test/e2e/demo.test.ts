@@ -12,6 +12,7 @@ import {
   sessionOf,
   start,
 } from './pawl.js';
+import { openWindow } from './window.js';
 
 /** `pawl demo` as a stranger runs it: no key, an empty home. */
 
@@ -93,4 +94,23 @@ test('the demo says so where git does not work', async (context) => {
   const ended = await runPawl({ ...place, environment }, ['demo']);
   expectCode(ended, 69);
   assert.match(ended.stderr, /git is broken/);
+});
+
+test('in a terminal the demo is a session, with -p a log', async (context) => {
+  const place = makePlace(context);
+  const window = openWindow(context, place, { words: ['demo'], rows: 50 });
+  await window.sees(
+    /> The tests fail\. Find out why[\s\S]*the repair is committed\.[\s\S]*ready ·/,
+  );
+  window.press('\u0004');
+  assert.equal(await window.ended, 0);
+  const [, folder = ''] = /^project +(.*)$/m.exec(await window.text()) ?? [];
+  context.after(() => removeFolderSync(folder));
+  const log = await start(place, 'git', ['-C', folder, 'log', '--format=%an']).ended;
+  assert.equal(log.stdout, 'Pawl\nAnn\n');
+  const other = openWindow(context, place, { words: ['demo', '-p'], rows: 50 });
+  await other.sees(/Each dim line is a transition[\s\S]*To remove the project/);
+  assert.equal(await other.ended, 0);
+  const [, second = ''] = /^project +(.*)$/m.exec(await other.text()) ?? [];
+  context.after(() => removeFolderSync(second));
 });

@@ -27,7 +27,7 @@ test('/diff shows what has changed since HEAD, new files too', async (context) =
   writeFileSync(join(place.workspace, 'new.txt'), 'fresh\n');
   window.press('/diff\r');
   await window.sees(
-    /differs from HEAD \([0-9a-f]{7}\), whoever changed it: 1 new file[\s\S]*-before\n\+after[\s\S]*new\.txt[\s\S]*\+fresh/,
+    /2 files differ from HEAD \([0-9a-f]{7}\), whoever changed them\n {2}old\.txt \+1 −1\n {4}1 - before\n {4}1 \+ after\n {2}new\.txt new · \+1 −0\n {4}1 \+ fresh/,
   );
 });
 
@@ -54,7 +54,7 @@ test('/diff session shows what edits and writes of this session wrote, and which
     /edits of this session in order, without changes by commands\n[\s\S]*has changed since this session wrote it/,
   );
   const shown = (await window.text()).split('without changes by commands').at(-1) ?? '';
-  assert.match(shown, /\+mine\n[\s\S]*\+first\n[\s\S]*-mine\n\+ours\n/);
+  assert.match(shown, /1 \+ mine\n[\s\S]*1 \+ first\n[\s\S]*1 - mine\n {4}1 \+ ours\n/);
   assert.match(shown, /changed\.txt has changed since this session wrote it/);
   assert.doesNotMatch(shown, /kept\.txt is not|second|by-hand|by-command/);
   window.press('/diff yesterday\r');
@@ -70,5 +70,5 @@ test('/diff without a repository shows what the session wrote', async (context) 
   window.press('one\r');
   await window.sees('Done.');
   window.press('/diff\r');
-  await window.sees(/There is no git repository here: edits of this session[\s\S]*\+hello/);
+  await window.sees(/There is no git repository here: edits of this session[\s\S]*1 \+ hello/);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -155,4 +156,19 @@ test('a session is deleted with --yes, by the beginning of its id; without a ter
   assert.equal(deleted.stderr, `Deleted: ${id}.\n`);
   assert.deepEqual(readdirSync(join(place.state, 'pawl', 'sessions')), []);
   expectCode(await runInProcess(place, ['sessions', 'remove', id]), 2);
+});
+
+test('without an id it is the last session of this folder', async (context) => {
+  const { place, id } = await worked(context);
+  for (const words of [['show'], ['verify'], ['replay'], ['export'], ['logs']]) {
+    const ran = await runInProcess(place, words);
+    expectCode(ran, 0);
+    assert.ok(ran.stderr.includes(`The last session of this folder: ${id}\n`), words.join(' '));
+  }
+  assert.ok(existsSync(join(place.workspace, `${id}.pawl`)));
+  const other = join(place.folder, 'other');
+  mkdirSync(other);
+  const none = await runInProcess({ ...place, workspace: other }, ['show']);
+  expectCode(none, 65);
+  assert.match(none.stderr, /No session was run in this folder\. Name one by its id/);
 });

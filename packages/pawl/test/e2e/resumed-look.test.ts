@@ -46,7 +46,7 @@ const replies = [
 
 const work = async (window: Window): Promise<void> => {
   window.press('write the answer\r');
-  await window.sees(/\? write answer\.ts[\s\S]*y a (?:p )?s n · /);
+  await window.sees(/\? Pawl asks: create answer\.ts[\s\S]*y a (?:p )?s n · /);
   window.press('s\r');
   await window.sees('line 9');
   await window.sees('export const answer = 43;'); // the first command has ended: the one that runs is the second

@@ -39,6 +39,7 @@ const steady = (shown: string): string =>
     .replace(/^\S+ · session \d{8}-\d{6}-[0-9a-f]{8}$/gm, '(folder) · session (session)')
     .replace(/\d{8}-\d{6}-[0-9a-f]{8}/g, '(session)')
     .replace(/\d+\.\d s?(?=\])/g, 'N s')
+    .replace(/ · [\dm.]+s for your answers/g, '')
     .replace(/\b\d+\.\ds\b/g, 'N.Ns')
     .replace(/(It is written, and I was brief\.)[\s\S]*?(?=\n· |\n\n· )/g, '$1 (as far as it came)')
     .replace(/[ \t]+$/gm, '');
@@ -58,7 +59,9 @@ const work = async (context: TestContext, columns: number): Promise<void> => {
   const place = await makeServed(context, replies);
   const window = await openReady(context, place, { columns, rows: 40 });
   window.press('write the answer\r');
-  await window.sees(/\? write answer\.ts[\s\S]*\+ export const answer[\s\S]*y a (p )?s n · /);
+  await window.sees(
+    /\? Pawl asks: create answer\.ts[\s\S]*\+ export const answer[\s\S]*y a (p )?s n · /,
+  );
   compare(`question.${columns}.txt`, steady(await window.text()));
   window.press('y\r');
   await window.sees('running bash');
