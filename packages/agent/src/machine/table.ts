@@ -314,6 +314,8 @@ export const table: AgentTable = {
         ],
         ApprovalAnswered: [
           { when: tools.isAwaiting, stay: tools.takeAnswer },
+          { when: tools.acceptsPlan, stay: tools.acceptPlan },
+          { when: tools.isQuestion, stay: tools.takeReply },
           { stay: tools.ignoreAnswer },
         ],
         CallPreviewed: [

@@ -104,6 +104,8 @@ export type ToolContext = {
    * `unasked`: a rule or an earlier answer did. Absent: it stays at the session's level.
    */
   readonly widened?: 'byUser' | 'unasked';
+  /** The user's words to a call that asks; empty for a plain yes. Absent: it asked nothing. */
+  readonly reply?: string;
   /** Aborted with the reason `cancelled` or `timedOut`: end soon and return the partial result. */
   readonly signal: AbortSignal;
   /** Aborted after the grace period: end at once, leave no process. */
@@ -226,7 +228,9 @@ export type Tool = ToolDeclaration & {
    * Text of a successful call that is kept verbatim when compaction replaces the messages around
    * it.
    */
-  keep?(input: JsonObject): string;
+  keep?(input: JsonObject, result: string): string;
+  /** Another tool whose kept text this one replaces, and that replaces its. Absent: none. */
+  readonly keepsAs?: string;
   /**
    * Performs the call. A failed task is an outcome; a rejection is reported as a bug in the tool.
    */

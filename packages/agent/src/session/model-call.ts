@@ -16,7 +16,7 @@ import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Blobs } from '../ports/journal.js';
 import type { Model, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
 import type { LateTools, Tool } from '../ports/tool.js';
-import { declare, type Equipment, type RunningSession } from './equipment.js';
+import { declare, type Equipment, isOffered, type RunningSession } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
 import { type CheckedPiece, checkModel, checkPiece, uncountableText } from './outside-values.js';
@@ -141,10 +141,11 @@ export class ModelCalls {
       this.#asking.add(requestId);
       const waiting = new AbortController();
       this.#waiting.set(requestId, waiting);
-      const joined =
+      const late =
         this.#lateTools === null
           ? before
           : await this.#joinTools(this.#lateTools, waiting.signal, before);
+      const joined = await this.#offerPlan(late, waiting.signal);
       if (!this.#asking.has(requestId)) return;
       const { state, why } = await this.#mayCall(requestId, joined);
       const { session } = state;
@@ -185,6 +186,21 @@ export class ModelCalls {
       signal,
     });
     return tools.length === 0 ? before : this.#declare(tools, before, signal);
+  }
+
+  /**
+   * Offers the proposal of a plan from the first request in the preset `plan` on. It stays declared
+   * in other presets, for the sake of the cached prompt; policy denies it there.
+   */
+  async #offerPlan(before: State, signal: AbortSignal): Promise<State> {
+    const declared = this.#equipment.declarations();
+    const plans = [...this.#equipment.tools.values()].filter(
+      (tool) =>
+        tool.traits.asks === 'plan' &&
+        isOffered(tool, before.session.settings) &&
+        !declared.some(({ name }) => name === tool.name),
+    );
+    return plans.length === 0 ? before : this.#declare(plans, before, signal);
   }
 
   /** Adds tools by an event, so that a resumed or forked session has them. */

@@ -273,7 +273,8 @@ type ToolParts<Schema extends GenericSchema> = {
   before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
   announce?(workspace: string): void;
   findInterrupted?(input: InferOutput<Schema>, context: ToolContext): Promise<InterruptedCall>;
-  keep?(input: InferOutput<Schema>): string;
+  keep?(input: InferOutput<Schema>, result: string): string;
+  readonly keepsAs?: string;
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
 
@@ -292,6 +293,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     announce,
     findInterrupted,
     keep,
+    keepsAs,
   } = parts;
   const leftOut = [...IGNORED_FIELDS, ...ignored];
   const checked = (input: JsonObject): InferOutput<Schema> => {
@@ -344,7 +346,8 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     ...(findInterrupted === undefined
       ? {}
       : { findInterrupted: (input, context) => findInterrupted(checked(input), context) }),
-    ...(keep === undefined ? {} : { keep: (input) => keep(checked(input)) }),
+    ...(keep === undefined ? {} : { keep: (input, result) => keep(checked(input), result) }),
+    ...(keepsAs === undefined ? {} : { keepsAs }),
     run: async (input, context) => parts.run(checked(input), context),
   };
 };
