@@ -10,8 +10,7 @@ const CHARACTERS_MAX = 2_000;
 
 const text = v.pipe(
   v.string(),
-  v.trim(),
-  v.nonEmpty('must not be empty'),
+  v.regex(/\S/, 'must not be blank'),
   v.maxLength(CHARACTERS_MAX, `must be at most ${CHARACTERS_MAX} characters`),
 );
 
@@ -19,7 +18,7 @@ const text = v.pipe(
 export const askUserTool: Tool = defineTool({
   name: 'ask_user',
   description: 'Asks the user what only the user can decide.',
-  schema: v.object({
+  schema: v.strictObject({
     question: text,
     choices: v.optional(
       v.pipe(v.array(text), v.maxLength(CHOICES_MAX, `must be at most ${CHOICES_MAX}`)),
