@@ -117,7 +117,7 @@ const PLANNING = {
 const questions = (
   name: string,
   replies: Story['replies'],
-  settings: Story['settings'],
+  settings: NonNullable<Story['settings']>,
   ...answers: readonly ApprovalAnswer[]
 ): Story => ({
   name,

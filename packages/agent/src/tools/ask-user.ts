@@ -85,9 +85,9 @@ export const proposePlanTool: Tool = defineTool({
   }),
   title: ({ title }) => title,
   keepsAs: 'todo',
-  keep: ({ steps }, result) => {
+  keep: (_, result) => {
     const [, ...items] = (result.split('\n\n')[0] ?? '').split('\n');
-    return items.length === 0 ? '' : [heading(steps), ...items].join('\n');
+    return items.length === 0 ? '' : [heading(items), ...items].join('\n');
   },
   run: async (input, { reply = '' }) => {
     const changed = reply.trim() === planText(input).trim() ? '' : reply.trim();
