@@ -240,5 +240,8 @@ test('a plan is accepted in an editor, which is told the mode that goes on', asy
     modes.map(({ currentModeId }) => currentModeId),
     ['plan', 'careful'],
   );
+  assert.deepEqual(client.updatesOf(sessionId, 'plan').at(-1)?.entries, [
+    { content: 'write it', priority: 'medium', status: 'pending' },
+  ]);
   client.expectNoFault();
 });
