@@ -587,7 +587,7 @@ export const insertPaste = (editor: Editor, pasted: string): Editor => {
 };
 
 /** An editor that holds this text, with nothing of it folded. */
-export const editorOf = (text: string): Editor => insert(emptyEditor, withoutControls(text));
+export const openEditor = (text: string): Editor => insert(emptyEditor, withoutControls(text));
 
 /**
  * Inserts a word for a paste. The first undo restores the pasted text, the second one removes it.

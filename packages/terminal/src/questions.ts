@@ -16,9 +16,9 @@ import {
   applyKey,
   type Editor,
   editorFrame,
-  editorOf,
   emptyEditor,
   insertPaste,
+  openEditor,
   wholeText,
 } from './composer.js';
 import type { Pressed } from './keys.js';
@@ -351,7 +351,7 @@ export class Questions {
       current.reading.nextPage();
     } else if (answer === 'edit') {
       this.#typing = answer;
-      this.#reason = editorOf(current.description.subject.text);
+      this.#reason = openEditor(current.description.subject.text);
     } else this.#allow(current, answer);
   }
 

@@ -28,7 +28,7 @@ export type CallTraits = {
    * line ends it.
    */
   readonly shown?: 'list';
-  /** The call is a question to the user, or a plan that the user accepts: nothing else allows it. */
+  /** A question to the user, or a plan that the user accepts: nothing else allows the call. */
   readonly asks?: 'question' | 'plan';
 };
 

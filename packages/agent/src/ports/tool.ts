@@ -226,11 +226,9 @@ export type Tool = ToolDeclaration & {
   findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
   /**
    * Text of a successful call that is kept verbatim when compaction replaces the messages around
-   * it.
+   * it. Of tools with a to-do list as their result the newest counts.
    */
   keep?(input: JsonObject, result: string): string;
-  /** Another tool whose kept text this one replaces, and that replaces its. Absent: none. */
-  readonly keepsAs?: string;
   /**
    * Performs the call. A failed task is an outcome; a rejection is reported as a bug in the tool.
    */

@@ -515,7 +515,8 @@ const textFromTool = (keep: () => unknown): string => {
   return result.kind === 'done' && typeof result.value === 'string' ? result.value : '';
 };
 
-const keptName = ({ name, keepsAs }: Tool): string => keepsAs ?? name;
+/** There is one to-do list, whichever tool wrote it last. */
+const keptName = ({ name, traits }: Tool): string => (traits.shown === 'list' ? 'todo' : name);
 
 /**
  * What is kept under this name: the text of the last successful call of its tools, or of the last
@@ -527,14 +528,14 @@ const newestToolText = (
   tools: readonly Tool[],
   done: ReadonlyMap<string, string>,
 ): string => {
-  const toolOf = (part: CallPart): Tool | undefined =>
+  const keepingTool = (part: CallPart): Tool | undefined =>
     tools.find((tool) => tool.name === part.tool && keptName(tool) === name);
   const isCall = (part: Part): part is CallPart =>
-    part.type === 'call' && toolOf(part) !== undefined && done.has(part.callId);
+    part.type === 'call' && keepingTool(part) !== undefined && done.has(part.callId);
   for (const message of messages.toReversed()) {
     const call = message.parts.filter(isCall).at(-1);
     if (call !== undefined)
-      return textFromTool(() => toolOf(call)?.keep?.(call.input, done.get(call.callId) ?? ''));
+      return textFromTool(() => keepingTool(call)?.keep?.(call.input, done.get(call.callId) ?? ''));
     const before = earlierText(message, name);
     if (before !== undefined) return before;
   }

@@ -48,7 +48,7 @@ export const askUserTool: Tool = defineTool({
 const STEPS_MAX = 50;
 
 /** The numbered steps of a plan in the form of `planText`. */
-const stepsOf = (plan: string): readonly string[] =>
+const readSteps = (plan: string): readonly string[] =>
   plan.split('\n').flatMap((line) => {
     const step = /^\s*\d+[.)]\s+(\S.*)$/.exec(line)?.[1];
     return step === undefined ? [] : [step.trim()];
@@ -84,14 +84,13 @@ export const proposePlanTool: Tool = defineTool({
     facts: { argv: [], paths: [], hosts: [], shape: title },
   }),
   title: ({ title }) => title,
-  keepsAs: 'todo',
   keep: (_, result) => {
     const [, ...items] = (result.split('\n\n')[0] ?? '').split('\n');
     return items.length === 0 ? '' : [heading(items), ...items].join('\n');
   },
   run: async (input, { reply = '' }) => {
     const changed = reply.trim() === planText(input).trim() ? '' : reply.trim();
-    const steps = stepsOf(changed === '' ? planText({ ...input, text: '' }) : changed);
+    const steps = readSteps(changed === '' ? planText({ ...input, text: '' }) : changed);
     const accepted = `${heading(steps)}. The user accepted this plan, and you may make its changes now: carry it out, and keep the list with todo.`;
     const list = [accepted, ...steps.map((step) => `[ ] ${step}`)].join('\n');
     const text = changed === '' ? list : `${list}\n\nThe user changed the plan. It is:\n${changed}`;

@@ -274,7 +274,6 @@ type ToolParts<Schema extends GenericSchema> = {
   announce?(workspace: string): void;
   findInterrupted?(input: InferOutput<Schema>, context: ToolContext): Promise<InterruptedCall>;
   keep?(input: InferOutput<Schema>, result: string): string;
-  readonly keepsAs?: string;
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
 
@@ -293,7 +292,6 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     announce,
     findInterrupted,
     keep,
-    keepsAs,
   } = parts;
   const leftOut = [...IGNORED_FIELDS, ...ignored];
   const checked = (input: JsonObject): InferOutput<Schema> => {
@@ -347,7 +345,6 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
       ? {}
       : { findInterrupted: (input, context) => findInterrupted(checked(input), context) }),
     ...(keep === undefined ? {} : { keep: (input, result) => keep(checked(input), result) }),
-    ...(keepsAs === undefined ? {} : { keepsAs }),
     run: async (input, context) => parts.run(checked(input), context),
   };
 };
