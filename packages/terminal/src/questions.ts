@@ -485,11 +485,13 @@ export const questionFrame = (
   const bottom = window.rows < LIST_ROWS_MIN ? [] : last;
   const room = Math.max(1, window.rows - 1 - bottom.length);
   const { reason } = questions;
+  // a plan is edited whole
+  const rowsMax = questions.typing === 'e' ? Math.max(REASON_ROWS, room - 4) : REASON_ROWS;
   const typed =
     below ??
     (reason === null
       ? null
-      : editorFrame(reason, window.columns, REASON_ROWS, makeSafe(questions.typing)));
+      : editorFrame(reason, window.columns, rowsMax, makeSafe(questions.typing)));
   const footRows = Math.max(0, Math.min(typed?.rows.length ?? 1, room - 1));
   const head = room - footRows >= 2 ? [questionHead(questions, look, window)] : [];
   const list = questionList(questions, look, window);

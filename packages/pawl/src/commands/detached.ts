@@ -264,8 +264,8 @@ const questionsFrom = (approvals: unknown): readonly AskedQuestion[] =>
   }));
 
 /**
- * `pawl answer ID [CALL] yes|no [reason]`, or words for a question of the model. An answer that came
- * too late changes nothing.
+ * `pawl answer ID [CALL] yes|no [reason]`, or words for a question of the model. An answer that
+ * came too late changes nothing.
  */
 export const answerDetached = async (prefix: string, words: readonly string[]): Promise<number> => {
   if (words.length === 0)

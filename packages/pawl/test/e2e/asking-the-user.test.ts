@@ -136,7 +136,7 @@ test('a session with a question that goes on without a user is told to decide', 
 });
 
 test('pawl answer answers a question in words, and accepts a plan', async (context) => {
-  const replies = [question(), question('r'), plan(), done];
+  const replies = [question(), question('r'), question('s'), plan(), done];
   const place = await makeAsking(context, replies, { PAWL_PRESET: 'plan' });
   const id = await detach(context, place, ['make it']);
   await untilState(place, id, /waits for your answer: Which parser\?/);
@@ -146,6 +146,14 @@ test('pawl answer answers a question in words, and accepts a plan', async (conte
   const said = await runPawl(place, ['answer', id, 'neither of', 'them']);
   expectCode(said, 0);
   assert.match(said.stderr, /^Answered: Which parser\?/m);
+  await until('request 3', () => place.server.requests.length === 3);
+  const window = openWindow(context, place, { words: ['attach', id] });
+  await window.sees(/1 2 t n · Escape/);
+  window.press('t');
+  window.press('from a window\r');
+  await window.sees(/y e n/);
+  window.press('\u0004');
+  await window.ended;
   await untilState(place, id, /waits for your answer: A parser/);
   const words = await runPawl(place, ['answer', id, 'nice']);
   expectCode(words, 2);
@@ -154,6 +162,7 @@ test('pawl answer answers a question in words, and accepts a plan', async (conte
   const bodies = place.server.requests.map(({ body }) => body);
   assert.match(resultIn(bodies[1]), /The user answered: a library/);
   assert.match(resultIn(bodies[2]), /The user answered: neither of them/);
-  assert.match(resultIn(bodies[3]), /The user accepted this plan/);
+  assert.match(resultIn(bodies[3]), /The user answered: from a window/);
+  assert.match(resultIn(bodies[4]), /The user accepted this plan/);
   expectCode(await runPawl(place, ['stop', id]), 0);
 });

@@ -207,7 +207,10 @@ export const acceptPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
   return takeReply(changeBatch(state, { session }), event);
 };
 
-/** Gives the user's words to the call that asked for them. It then runs, and reports them. */
+/**
+ * Gives the user's words to the call that asked for them. It then runs, and reports them
+ * (docs/rules.md#answered-question).
+ */
 export const takeReply = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
   const call = findCall(state, event);
   if (call?.status !== 'awaitingApproval') return ignoreAnswer(state);
