@@ -145,7 +145,8 @@ export class ModelCalls {
         this.#lateTools === null
           ? before
           : await this.#joinTools(this.#lateTools, waiting.signal, before);
-      const joined = await this.#offerPlan(late, waiting.signal);
+      const plans = this.#planTools(late);
+      const joined = plans.length === 0 ? late : await this.#declare(plans, late, waiting.signal);
       if (!this.#asking.has(requestId)) return;
       const { state, why } = await this.#mayCall(requestId, joined);
       const { session } = state;
@@ -189,18 +190,18 @@ export class ModelCalls {
   }
 
   /**
-   * Offers the proposal of a plan from the first request in the preset `plan` on. It stays declared
-   * in other presets, for the sake of the cached prompt; policy denies it there.
+   * What proposes a plan, if it is to be offered from now on: from the first request in the preset
+   * `plan`. It stays declared in other presets, for the sake of the cached prompt; policy denies it
+   * there.
    */
-  async #offerPlan(before: State, signal: AbortSignal): Promise<State> {
+  #planTools({ session: { settings } }: State): readonly Tool[] {
     const declared = this.#equipment.declarations();
-    const plans = [...this.#equipment.tools.values()].filter(
+    return [...this.#equipment.tools.values()].filter(
       (tool) =>
         tool.traits.asks === 'plan' &&
-        isOffered(tool, before.session.settings) &&
+        isOffered(tool, settings) &&
         !declared.some(({ name }) => name === tool.name),
     );
-    return plans.length === 0 ? before : this.#declare(plans, before, signal);
   }
 
   /** Adds tools by an event, so that a resumed or forked session has them. */
