@@ -33,6 +33,31 @@ export const faultsInTools: readonly Fault[] = [
     ),
   },
   {
+    name: 'an accepted plan gives more than there was before',
+    file: 'packages/agent/src/policy/presets.ts',
+    edits: [
+      {
+        from: "before === 'auto' || before === 'ci' ? before : 'careful'",
+        to: "before === 'careful' || before === 'ci' ? before : 'auto'",
+      },
+    ],
+    why: 'files are changed unasked in a session that began with a plan',
+    caughtBy: byCase(
+      'rules-policy',
+      'answered-question: a plan that is accepted goes on with careful where no preset was before',
+    ),
+  },
+  {
+    name: 'words allow a call that asks nothing',
+    file: 'packages/agent/src/machine/moves/batch-events.ts',
+    edits: [{ from: " && event.answer.kind !== 'reply'", to: '' }],
+    why: 'a change runs that nobody has allowed',
+    caughtBy: byCase(
+      'rules-policy',
+      'answered-question: words are no yes to a call that asks nothing',
+    ),
+  },
+  {
     name: 'a yes to one question is a yes to all',
     file: 'packages/agent/src/policy/grants.ts',
     edits: [{ from: "    case 'once':\n      return null;", to: "    case 'once':" }],

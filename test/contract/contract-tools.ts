@@ -1,6 +1,7 @@
 import type { CallTraits } from '../../packages/agent/src/policy/judged-call.js';
 import type { Hooks } from '../../packages/agent/src/ports/hooks.js';
 import type { Tool, ToolContext, ToolOutcome } from '../../packages/agent/src/ports/tool.js';
+import { askingTools } from '../../packages/agent/src/tools/ask-user.js';
 
 /** Small tools and hooks of the contract's stories. They touch nothing outside of the process. */
 
@@ -55,6 +56,7 @@ export const contractTools: readonly Tool[] = [
   tool('work', CHANGES, untilAborted),
   tool('watch', traits(), untilAborted),
   tool('brief', traits({ deadlineMs: 30 }), untilAborted),
+  ...askingTools,
 ];
 
 const QUIET = { commits: [], changedFiles: [], dirty: false, note: '', warning: '', proceed: true };

@@ -30,6 +30,11 @@ const KNOWN: readonly Known[] = [
     fingerprint: 'aafc13806e8afc0d',
     why: 'money is set aside by an event that no journal had before; all arrows of before stay',
   },
+  {
+    version: 2,
+    fingerprint: '47bf9ef391c06c2c',
+    why: 'answers in words, to calls that no journal had before; other answers go the arrow of before',
+  },
 ];
 const KNOWN_ASK: readonly Known[] = [
   { version: 1, fingerprint: 'bbe068f59be861fc', why: 'the first version' },

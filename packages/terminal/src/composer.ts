@@ -584,6 +584,9 @@ export const insertPaste = (editor: Editor, pasted: string): Editor => {
   return insert(folded, String.fromCharCode(MARK_FIRST + number));
 };
 
+/** An editor that holds this text, with nothing of it folded. */
+export const openEditor = (text: string): Editor => insert(emptyEditor, withoutControls(text));
+
 /**
  * Inserts a word for a paste. The first undo restores the pasted text, the second one removes it.
  */

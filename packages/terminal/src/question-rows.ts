@@ -90,7 +90,7 @@ export const factLines = (description: TerminalQuestion): readonly string[] => {
     ...(description.oddCharacters.length === 0
       ? []
       : [`unusual characters: ${oddText(description.oddCharacters)}`]),
-    `reason: ${why}`,
+    ...(subject.kind === 'question' ? [] : [`reason: ${why}`]),
   ];
 };
 
@@ -109,6 +109,9 @@ const LETTERS: Readonly<Record<TerminalAnswer, string>> = {
   session: 's',
   folder: 'P',
   no: 'n',
+  reply: 't',
+  edit: 'e',
+  ...({ 1: '1', 2: '2', 3: '3', 4: '4' } as const),
 };
 const WORDS: Readonly<Record<TerminalAnswer, string>> = {
   once: 'yes, once',
@@ -117,6 +120,9 @@ const WORDS: Readonly<Record<TerminalAnswer, string>> = {
   session: 'this session',
   folder: 'for ever in this folder',
   no: 'no',
+  reply: 'type',
+  edit: 'edit',
+  ...({ 1: '', 2: '', 3: '', 4: '' } as const),
 };
 
 export const answerLetter = (answer: TerminalAnswer): string => LETTERS[answer];
@@ -127,10 +133,11 @@ const choiceRows = (
   allows: string,
   { look, columns, show }: RowStyle,
 ): readonly Safe[] =>
-  revealWords(`${WORDS[answer]}: ${allows}`, columns - 5 - MARGIN, show).map((row, index) =>
-    index === 0
-      ? safe`  ${paint(look, 'bold', makeSafe(LETTERS[answer]))}  ${row}`
-      : safe`     ${row}`,
+  revealWords(`${WORDS[answer]}: ${allows}`.replace(/^: /, ''), columns - 5 - MARGIN, show).map(
+    (row, index) =>
+      index === 0
+        ? safe`  ${paint(look, 'bold', makeSafe(LETTERS[answer]))}  ${row}`
+        : safe`     ${row}`,
   );
 
 const WARNED = /^(protected|leaves|odd|goes on)/;

@@ -2,11 +2,12 @@
 
 import type { Clock } from '@pawl/agent/platform/clock';
 import {
-  type ApprovalChoice,
+  type AllowingAnswer,
   type ApprovalRequest,
   createFolderRule,
   describeQuestion,
   describeSubject,
+  type ReplyAnswer,
 } from '@pawl/agent/policy/approval-question';
 import type { PolicySettings } from '@pawl/agent/policy/decide';
 import type { RuleSubject } from '@pawl/agent/policy/presets';
@@ -17,6 +18,7 @@ import {
   editorFrame,
   emptyEditor,
   insertPaste,
+  openEditor,
   wholeText,
 } from './composer.js';
 import type { Pressed } from './keys.js';
@@ -34,7 +36,9 @@ import { makeSafe, type Safe, safe } from './safe-text.js';
 
 /** An answer to one question. A yes to all is one answer for each. */
 export type AnsweredQuestion =
-  | { readonly question: ApprovalRequest; readonly answer: Exclude<ApprovalChoice['answer'], 'no'> }
+  | { readonly question: ApprovalRequest; readonly answer: AllowingAnswer }
+  /** The user's words, or the text of the choice. */
+  | { readonly question: ApprovalRequest; readonly answer: ReplyAnswer; readonly text: string }
   | { readonly question: ApprovalRequest; readonly answer: 'no'; readonly reason: string }
   /** `rule`: to be written for this folder. */
   | { readonly question: ApprovalRequest; readonly answer: 'folder'; readonly rule: RuleSubject };
@@ -97,6 +101,8 @@ export class Questions {
   #open: readonly OpenQuestion[] = [];
   #current: OpenQuestion | null = null;
   #reason: Editor | null = null;
+  /** What the typed text is: the reason of a no, or the answer to a question. */
+  #typing: 'no' | 'reply' | 'edit' = 'no';
   #advice = '';
   #drawn: WindowSize | null = null;
   /** The rows of the last layout. */
@@ -146,9 +152,19 @@ export class Questions {
   get advice(): string {
     return this.#advice;
   }
-  /** The reason of a refusal while the user types it, or null. */
+  /** The reason of a refusal, or the answer to a question, while the user types it; or null. */
   get reason(): Editor | null {
     return this.#reason;
+  }
+
+  /** The letter that began the typed text. */
+  get typing(): string {
+    return answerLetter(this.#typing);
+  }
+
+  /** Whether the question in focus asks for words, and allows nothing. */
+  get isForWords(): boolean {
+    return this.takesKeys && this.offers('reply');
   }
 
   get replied(): string {
@@ -240,12 +256,43 @@ export class Questions {
     const current = this.#current;
     if (current === null || this.#arming.phase !== 'armed') return;
     if (answer === 'no') this.#close([{ question: current.question, answer, reason }]);
-    else this.#allow(current, answer);
+    else this.#allow(current, answer, reason);
   }
 
-  #allow({ question, folderRule }: OpenQuestion, answer: Exclude<TerminalAnswer, 'no'>): void {
-    if (answer !== 'folder') this.#close([{ question, answer }]);
-    else if (folderRule !== null) this.#close([{ question, answer, rule: folderRule }]);
+  #allow(
+    { question, folderRule, description }: OpenQuestion,
+    answer: Exclude<TerminalAnswer, 'no'>,
+    words = '',
+  ): void {
+    switch (answer) {
+      case 'folder':
+        if (folderRule !== null) this.#close([{ question, answer, rule: folderRule }]);
+        return;
+      case 'edit':
+      case 'reply':
+        // nothing typed answers nothing
+        if (words.trim() === '') this.#advice = 'type an answer, or n for none';
+        else this.#close([{ question, answer, text: words.trim() }]);
+        return;
+      case '1':
+      case '2':
+      case '3':
+      case '4': {
+        const chosen = description.choices.find((choice) => choice.answer === answer);
+        if (chosen !== undefined) this.#close([{ question, answer, text: chosen.allows }]);
+        return;
+      }
+      default:
+        this.#close([{ question, answer }]);
+    }
+  }
+
+  /** Whether one yes can be an answer to all open questions. */
+  get takesAll(): boolean {
+    const { all } = this;
+    return (
+      all.length > 1 && all.every(({ choices }) => choices.some(({ answer }) => answer === 'once'))
+    );
   }
 
   /** Allows all open questions once. */
@@ -274,8 +321,10 @@ export class Questions {
 
   #takeLetter(current: OpenQuestion, letter: string, window: WindowSize): void {
     // typed so fast that `n` and the reason came together
-    const quick = /^[nN](.+)$/s.exec(letter)?.[1];
-    if (quick !== undefined) {
+    const [, first = '', quick] = /^([nNt])(.+)$/s.exec(letter) ?? [];
+    const isReply = first === 't';
+    if (quick !== undefined && (!isReply || this.offers('reply'))) {
+      this.#typing = isReply ? 'reply' : 'no';
       this.#reason = insertPaste(emptyEditor, quick);
       return;
     }
@@ -283,21 +332,26 @@ export class Questions {
     const answer = choices.find(
       (one) => answerLetter(one.answer) === (/^[YN]$/.test(letter) ? letter.toLowerCase() : letter),
     )?.answer;
-    if (letter === 'A' && this.#open.length > 1) {
+    if (letter === 'A' && this.takesAll) {
       this.#takeAll(window);
       return;
     }
     if (answer === undefined) {
       const why =
-        'apsP'.includes(letter) && letter !== ''
+        'yapsPAet'.includes(letter) && letter !== ''
           ? 'this call does not offer that answer'
           : `'${letter}' is no answer`;
       if (letter !== '') this.#advice = why;
-    } else if (answer === 'no') this.#reason = emptyEditor;
-    else if (!this.#isRead(current, window)) {
+    } else if (answer === 'no' || answer === 'reply') {
+      this.#typing = answer;
+      this.#reason = emptyEditor;
+    } else if (!this.#isRead(current, window)) {
       const isNarrow = window.columns < COLUMNS_MIN;
       this.#advice = isNarrow ? 'the window is too narrow' : 'read to the end first: ↓ or space';
       current.reading.nextPage();
+    } else if (answer === 'edit') {
+      this.#typing = answer;
+      this.#reason = openEditor(current.description.subject.text);
     } else this.#allow(current, answer);
   }
 
@@ -309,8 +363,11 @@ export class Questions {
     } else this.answerAll();
   }
 
-  #takeReason({ question }: OpenQuestion, reason: Editor, pressed: Pressed): void {
+  #takeReason(current: OpenQuestion, reason: Editor, pressed: Pressed): void {
+    const { question } = current;
     if (pressed.kind === 'paste') this.#reason = insertPaste(reason, pressed.text);
+    else if (pressed.key.name === 'enter' && !pressed.key.alt && this.#typing !== 'no')
+      this.#allow(current, this.#typing, wholeText(reason));
     else if (pressed.key.name === 'enter' && !pressed.key.alt)
       this.#close([{ question, answer: 'no', reason: wholeText(reason).trim() }]);
     else if (pressed.key.name === 'backspace' && wholeText(reason) === '') this.#reason = null;
@@ -393,6 +450,10 @@ export const questionHeading = (description: TerminalQuestion): Safe => {
       return asks('read this address');
     case 'input':
       return asks(`use ${tool}`);
+    case 'question':
+      return safe`The model asks you`;
+    case 'plan':
+      return safe`The model proposes a plan`;
     default:
       return subject.kind satisfies never;
   }
@@ -425,8 +486,9 @@ const questionKeys = (questions: Questions, look: Look, window: WindowSize): Saf
   if (advice !== '')
     return paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, window.columns - 1));
   const letters = makeSafe(description.choices.map(({ answer }) => answerLetter(answer)).join(' '));
-  const several = questions.all.length > 1;
-  const all = several ? safe` · A yes to all ${questions.all.length} · tab next` : safe``;
+  const all = questions.takesAll ? safe` · A yes to all ${questions.all.length}` : safe``;
+  const next = questions.all.length > 1 ? safe` · tab next` : safe``;
+  const left = questions.isForWords ? safe`declines` : safe`stops`;
   const more =
     unreadRows > 0
       ? safe`↓ ${unreadRows} more ${unreadRows === 1 ? safe`row` : safe`rows`} · `
@@ -434,7 +496,7 @@ const questionKeys = (questions: Questions, look: Look, window: WindowSize): Saf
   return paint(
     look,
     'dim',
-    cutLine(safe`  ${more}${letters}${all} · Escape stops`, window.columns - 1),
+    cutLine(safe`  ${more}${letters}${all}${next} · Escape ${left}`, window.columns - 1),
   );
 };
 
@@ -453,8 +515,13 @@ export const questionFrame = (
   const bottom = window.rows < LIST_ROWS_MIN ? [] : last;
   const room = Math.max(1, window.rows - 1 - bottom.length);
   const { reason } = questions;
+  // a plan is edited whole
+  const rowsMax = questions.typing === 'e' ? Math.max(REASON_ROWS, room - 4) : REASON_ROWS;
   const typed =
-    below ?? (reason === null ? null : editorFrame(reason, window.columns, REASON_ROWS, safe`n`));
+    below ??
+    (reason === null
+      ? null
+      : editorFrame(reason, window.columns, rowsMax, makeSafe(questions.typing)));
   const footRows = Math.max(0, Math.min(typed?.rows.length ?? 1, room - 1));
   const head = room - footRows >= 2 ? questionHead(questions, look, window) : [];
   const list = questionList(questions, look, window);

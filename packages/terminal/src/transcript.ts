@@ -531,7 +531,7 @@ const isDone = (line: string): boolean => line.startsWith('[x]');
  * Empty if all are done.
  */
 const openTodos = (text: string): readonly Safe[] => {
-  const lines = harmless(text).trimEnd().split('\n');
+  const lines = (harmless(text).split('\n\n')[0] ?? safe``).trimEnd().split('\n');
   return lines.slice(1).some((line) => !isDone(line)) ? lines : [];
 };
 

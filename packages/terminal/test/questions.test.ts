@@ -35,7 +35,7 @@ const seat = () => {
   const answers: (readonly string[])[] = [];
   let isTyping = false;
   const told = (answered: AnsweredQuestion): string =>
-    `${answered.question.call.callId} ${answered.answer}${'reason' in answered ? ` ${answered.reason}` : ''}`.trim();
+    `${answered.question.call.callId} ${answered.answer}${'reason' in answered ? ` ${answered.reason}` : ''}${'text' in answered ? `: ${answered.text}` : ''}`.trim();
   const questions = new Questions(clock, {
     open: ({ call }) => void opened.push(call.callId),
     answered: (given) => void answers.push(given.map(told)),
@@ -347,4 +347,77 @@ test('the heading says what is asked, below a rule', () => {
   );
   const created = { kind: 'change', text: `--- /dev/null\n+++ x\n@@ -0,0 +1 @@\n+a\n` } as const;
   assert.match(asked({ subject: created }), /^Pawl asks: create /);
+});
+
+const asked = (callId: string, asks: 'question' | 'plan', input: JudgedCall['input']) => {
+  const call = edit(callId);
+  return { ...questionOf(callId), call: { ...call, input, traits: { ...call.traits, asks } } };
+};
+const which = (callId: string): ApprovalRequest =>
+  asked(callId, 'question', { question: 'Which?', choices: ['this one', 'that one'] });
+
+test('a question of the model is answered by the number of a choice, or in words', () => {
+  const at = seat();
+  at.see([which('a'), which('b'), which('c')]);
+  // a key that was typed before it was there answers nothing
+  at.press("'2'");
+  at.clock.advance(600);
+  at.draw(100);
+  assert.match(
+    at.draw(100).join('\n'),
+    /│ Which\?\n {2}file: a\.ts\n {2}1 {2}this one\n {2}2 {2}that one\n {2}t {2}/,
+  );
+  at.press("'3'");
+  assert.equal(at.questions.advice, "'3' is no answer");
+  at.press("'y'");
+  assert.equal(at.questions.advice, 'this call does not offer that answer');
+  at.press("'A'");
+  assert.deepEqual(at.answers, []);
+  at.press("'2'");
+  at.clock.advance(600);
+  at.draw(100);
+  at.press("'t'", 'enter');
+  assert.equal(at.questions.advice, 'type an answer, or n for none');
+  at.questions.take({ kind: 'paste', text: ' neither' }, window);
+  at.press('enter');
+  at.clock.advance(600);
+  assert.ok(at.questions.isForWords);
+  at.questions.answer('no');
+  assert.deepEqual(at.answers, [['a 2: that one'], ['b reply: neither'], ['c no']]);
+});
+
+test('a choice that was not read is no answer', () => {
+  const at = seat();
+  const question = Array.from({ length: 30 }, (_, index) => `line ${index}`).join('\n');
+  at.see([asked('a', 'question', { question, choices: ['one', 'two'] })]);
+  at.clock.advance(600);
+  at.draw();
+  at.press("'1'");
+  assert.deepEqual(at.answers, []);
+  assert.equal(at.questions.advice, 'read to the end first: ↓ or space');
+});
+
+test('a plan is accepted, sent back, or changed in the line', () => {
+  const at = seat();
+  const plan = { title: 'A parser', steps: ['read', 'write'], text: 'By hand.' };
+  at.see([asked('a', 'plan', plan), asked('b', 'plan', plan), asked('c', 'plan', plan)]);
+  at.clock.advance(600);
+  at.draw(100);
+  assert.equal(at.questions.isForWords, false);
+  at.press("'y'");
+  at.clock.advance(600);
+  at.press("'e'");
+  assert.equal(at.questions.reason, null, 'it was not read');
+  at.draw(100);
+  at.press("'e'");
+  assert.equal(at.questions.replied, 'A parser\n1. read\n2. write\n\nBy hand.');
+  at.press("'!'", 'enter');
+  at.clock.advance(600);
+  at.draw(100);
+  at.press("'n'", "'x'", 'enter');
+  assert.deepEqual(at.answers, [
+    ['a once'],
+    ['b edit: A parser\n1. read\n2. write\n\nBy hand.!'],
+    ['c no x'],
+  ]);
 });

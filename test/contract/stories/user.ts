@@ -101,6 +101,67 @@ const approvals: readonly Story[] = [
   },
 ];
 
+const QUESTION = {
+  calls: [{ tool: 'ask_user', input: { question: 'Which?', choices: ['this', 'that'] } }],
+};
+const PLAN = {
+  calls: [{ tool: 'propose_plan', input: { title: 'A parser', steps: ['read', 'write'] } }],
+};
+const PLANNING = {
+  preset: 'plan',
+  rules: presetRules.plan,
+  sandbox: 'read-only',
+} as const;
+
+/** The model asks in its first reply, and the user answers with these, one after the other. */
+const questions = (
+  name: string,
+  replies: Story['replies'],
+  settings: NonNullable<Story['settings']>,
+  ...answers: readonly ApprovalAnswer[]
+): Story => ({
+  name,
+  replies,
+  settings,
+  async play(session) {
+    await session.say('go');
+    for (const [index, answer] of answers.entries()) {
+      const batchId = `batch-${index + 1}`;
+      await session.until(({ actions }) =>
+        actions.some((one) => one.type === 'RequestApproval' && one.batchId === batchId),
+      );
+      await reply(session, `call-${index + 1}-1`, answer, 'once', batchId);
+    }
+    await session.rest();
+  },
+});
+
+const askings: readonly Story[] = [
+  questions(
+    'a question is answered in words',
+    [QUESTION, DONE],
+    {},
+    { kind: 'reply', text: 'that' },
+  ),
+  questions('a question is declined', [QUESTION, DONE], {}, { kind: 'deny', reason: '' }),
+  questions('a question where nobody is', [QUESTION, DONE], { onAsk: 'stop' }),
+  questions(
+    'a plan is sent back, then accepted, and its changes are asked for',
+    [PLAN, PLAN, change('a'), DONE],
+    PLANNING,
+    { kind: 'deny', reason: 'shorter' },
+    ALLOW,
+    ALLOW,
+  ),
+  questions(
+    'a plan is accepted with changes, and goes on with the preset before it',
+    [PLAN, change('a'), DONE],
+    { ...PLANNING, presetBefore: 'auto' },
+    { kind: 'reply', text: 'A parser\n1. write' },
+  ),
+  questions('a plan in another preset', [PLAN, DONE], {}),
+];
+
 const cancels: readonly Story[] = [
   cancelAt(
     'a cancel while the model answers',
@@ -213,4 +274,10 @@ const endings: readonly Story[] = [
   },
 ];
 
-export const userStories: readonly Story[] = [...approvals, ...cancels, ...meanwhile, ...endings];
+export const userStories: readonly Story[] = [
+  ...approvals,
+  ...askings,
+  ...cancels,
+  ...meanwhile,
+  ...endings,
+];

@@ -26,7 +26,8 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     ToolStarted batch-1 c1                      ToolProgress batch-1 c1 "text"
  *     ToolCompleted batch-1 c1 ok "text" [diff="text"]
  *     ToolsFailed batch-1 "message"
- *     ApprovalAnswered batch-1 c1 allow [shape or session], ApprovalAnswered batch-1 c1 deny "reason"
+ *     ApprovalAnswered batch-1 c1 allow [shape or session], ApprovalAnswered batch-1 c1 deny "reason",
+ *         ApprovalAnswered batch-1 c1 reply "text"
  *     CancelTool batch-1 c1
  *     HookPrepared hook-1 a.ts
  *     HookCompleted hook-1 [commit="subject"]... [file=a.ts]... [dirty] [note="text"] [warning="text"] [veto] [usage]
@@ -38,7 +39,8 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     UserHooksRan before-request req-1 [note="text"] [deny="reason"]; the request can be none
  *
  * usage is `tokens=100+10 cost=0.01`; a reply or summary without it costs just that, everything else nothing.
- * `edit!(c1)` has arguments that are not valid; a tool other than read, grep, edit, write, bash, patch, which previews, and explore, which spends, does not exist.
+ * `edit!(c1)` has arguments that are not valid; a tool other than read, grep, edit, write, bash, patch, which previews, explore, which spends, and
+ * ask and plan, which ask the user, does not exist.
  */
 export const eventFrom = (line: string, clock: number): Event => {
   const [, time, rest = ''] = /^(?:@(\d+) )?(.*)$/.exec(line) ?? [];
@@ -174,9 +176,9 @@ const queueFrom = (words: Words): readonly QueuedInput[] => {
 
 const answered = (words: Words): Body<'ApprovalAnswered'> => {
   const call = about(words);
-  if (words.one(['allow', 'deny'] as const) === 'deny') {
-    return { ...call, answer: { kind: 'deny', reason: words.text() }, scope: 'once' };
-  }
+  const kind = words.one(['allow', 'deny', 'reply'] as const);
+  if (kind === 'deny') return { ...call, answer: { kind, reason: words.text() }, scope: 'once' };
+  if (kind === 'reply') return { ...call, answer: { kind, text: words.text() }, scope: 'once' };
   const scope = words.flag('shape') ? 'shape' : words.flag('session') ? 'session' : 'once';
   return { ...call, answer: { kind: 'allow' }, scope };
 };

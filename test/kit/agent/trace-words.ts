@@ -92,13 +92,15 @@ const unquoted = (word: string): string => {
 
 const READING = ['read', 'grep', 'explore'];
 const CHANGING = ['edit', 'write', 'bash', 'patch'];
+/** Not named among the tools that there are. */
+const ASKING = ['ask', 'plan'];
 
 /** `edit(c1 b.ts)`: paths are relative to the workspace, a.ts if there is none; `edit!(c1)` has a bad argument. */
 const callOf = (word: string): JudgedCall => {
   const [, tool = '', bang = '', callId = '', path = 'a.ts'] =
     /^(\w+)(!?)\(([\w-]+)(?: ([^)]+))?\)$/.exec(word) ?? [];
   const mutating = CHANGING.includes(tool);
-  const isKnown = mutating || READING.includes(tool);
+  const isKnown = mutating || READING.includes(tool) || ASKING.includes(tool);
   const invalid = { kind: 'invalid', field: 'path', why: 'must be a string' } as const;
   return {
     callId,
@@ -116,6 +118,8 @@ const callOf = (word: string): JudgedCall => {
       deadlineMs: 120_000,
       ...(tool === 'patch' ? { previews: 'yes' } : {}),
       ...(tool === 'explore' ? { spends: 'yes' } : {}),
+      ...(tool === 'ask' ? { asks: 'question' } : {}),
+      ...(tool === 'plan' ? { asks: 'plan' } : {}),
     },
     facts: {
       argv: [],

@@ -67,6 +67,8 @@ export const askedActions: Readonly<Record<string, string>> = {
   'ExecutingTools/CancelTool/2': 'CancelTools, ScheduleTimer',
   'ExecutingTools/ApproveBudget/0': 'DisplayNotice',
   'ExecutingTools/ApprovalAnswered/0': 'ExecuteTools, DisplayToolResult, WithdrawApproval',
+  'ExecutingTools/ApprovalAnswered/1': 'ExecuteTools',
+  'ExecutingTools/ApprovalAnswered/2': 'DisplayToolResult, ExecuteTools',
   'ExecutingTools/ShutdownRequested/0':
     'WithdrawApproval, CancelTools, DisplayToolResult, Shutdown',
   'ExecutingTools/CallPreviewed/0': 'DisplayToolResult, RequestApproval',

@@ -215,8 +215,10 @@ class SessionFromEvents {
         return;
       case 'ApprovalAnswered': {
         const { answer, at } = event;
-        if (answer.kind === 'deny')
-          this.#end(event, { status: 'denied', ran: false, at, text: refusedText(answer.reason) });
+        if (answer.kind !== 'deny') return;
+        const asked = this.#batch?.calls.find(({ judged }) => judged.callId === event.callId);
+        const text = refusedText(answer.reason, asked?.judged.traits.asks);
+        this.#end(event, { status: 'denied', ran: false, at, text });
         return;
       }
       case 'ToolsFailed':

@@ -53,7 +53,9 @@ export type QueuedInput = {
 
 export type ApprovalAnswer =
   | { readonly kind: 'allow' }
-  | { readonly kind: 'deny'; readonly reason: string };
+  | { readonly kind: 'deny'; readonly reason: string }
+  /** Words for a call that asks the user something. No other call takes them. */
+  | { readonly kind: 'reply'; readonly text: string };
 type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: number } & Body;
 
 /** A call of a batch that was in flight. `startedAt`: null if it has not started. */

@@ -1,6 +1,14 @@
 import type { Count, CountFromOne, NonNegative, Share } from '@pawl/machine/kernel/shape';
 import type { SandboxLevel } from '../policy/decide.js';
-import { type PolicyRule, type Preset, presetRules, type WrittenRule } from '../policy/presets.js';
+import {
+  allowedHosts,
+  allowHosts,
+  type PolicyRule,
+  type Preset,
+  presetAfterPlan,
+  presetRules,
+  type WrittenRule,
+} from '../policy/presets.js';
 import { type Limit, readLimit } from './usage.js';
 
 /**
@@ -140,6 +148,8 @@ export type Settings = {
   readonly effort?: Effort;
   /** The preset of `rules`; absent in old sessions. */
   readonly preset?: Preset;
+  /** The preset before `plan`, to which an accepted plan returns. Absent: `careful`. */
+  readonly presetBefore?: Preset;
   /** `missing`: a sandbox is wanted, but does not work here. Absent: `off`. */
   readonly sandbox?: SandboxLevel | 'missing';
   /**
@@ -195,4 +205,19 @@ export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
   formatter: 'off',
   autoCommit: 'off',
   rules: presetRules.auto,
+};
+
+/** What changes when the user accepts a plan: nothing is wider than in the preset before `plan`. */
+export const settingsAfterPlan = (settings: Settings): Settings => {
+  const { sandbox, rules, onAsk } = settings;
+  const preset = presetAfterPlan(settings.presetBefore);
+  const isFenced = sandbox !== undefined && sandbox !== 'off' && sandbox !== 'missing';
+  return {
+    ...settings,
+    preset,
+    rules: allowHosts(presetRules[preset], allowedHosts(rules)),
+    onAsk: preset === 'ci' ? 'deny' : onAsk,
+    formatter: isFenced && preset !== 'careful' ? 'onChanges' : 'off',
+    ...(sandbox === 'read-only' ? { sandbox: 'workspace' } : {}),
+  };
 };

@@ -103,6 +103,7 @@ export const limitShape = either(finite, oneOf({ unlimited: 1 }));
 const approvalAnswerShape = variant<ApprovalAnswer, 'kind'>('kind', {
   allow: {},
   deny: { reason: text },
+  reply: { text },
 });
 const approvalScopeShape = oneOf<ApprovalScope>({ once: 1, shape: 1, prefix: 1, session: 1 });
 const retryScheduleShape = variant<RetrySchedule, 'kind'>('kind', {
@@ -203,6 +204,7 @@ export const settingsShape = object<Settings>({
   writtenRules: optional(list(writtenRuleShape)),
   effort: optional(effortShape),
   preset: optional(presetShape),
+  presetBefore: optional(presetShape),
   sandbox: optional(
     oneOf({ workspace: 1, 'workspace+net': 1, 'read-only': 1, off: 1, missing: 1 }),
   ),
@@ -316,6 +318,7 @@ export const traitsShape = object<CallTraits>({
   previews: optional(oneOf({ yes: 1 })),
   group: optional(toolGroupShape),
   shown: optional(oneOf({ list: 1 })),
+  asks: optional(oneOf({ question: 1, plan: 1 })),
 });
 const parsedCommandShape = object<ParsedCommand>({
   words: list(nullable(text)),
@@ -365,6 +368,7 @@ const judgedCallShape = object<JudgedCall>({
   facts: factsShape,
   title: optional(text),
   hooks: optional(hookVerdictsShape),
+  reply: optional(text),
 });
 export const stopReasonShape = oneOf<StopReason>({
   end: 1,

@@ -19,13 +19,11 @@ import * as budget from './moves/budget.js';
 import { countReported, countStale } from './moves/budget.js';
 import * as compaction from './moves/compaction.js';
 import * as hooks from './moves/hooks.js';
-import { hearHooks } from './moves/hooks.js';
 import * as reply from './moves/reply.js';
 import { sendCall } from './moves/request.js';
 import * as retry from './moves/retry.js';
 import * as rewind from './moves/rewind.js';
 import * as session from './moves/shutdown-and-resume.js';
-import { changeSettings } from './moves/shutdown-and-resume.js';
 import { startBatch } from './moves/start-calls.js';
 import * as stop from './moves/stop.js';
 import { cancelled, exceeded, isStopping, isStoppingAtLimit, isTurnLimit } from './moves/stop.js';
@@ -314,6 +312,8 @@ export const table: AgentTable = {
         ],
         ApprovalAnswered: [
           { when: tools.isAwaiting, stay: tools.takeAnswer },
+          { when: tools.acceptsPlan, stay: tools.acceptPlan },
+          { when: tools.isQuestion, stay: tools.takeReply },
           { stay: tools.ignoreAnswer },
         ],
         CallPreviewed: [
@@ -513,10 +513,10 @@ export const table: AgentTable = {
   /** For every resting state without a cell of its own. */
   defaults: {
     ShutdownRequested: { to: 'ShuttingDown', then: session.shutDown },
-    SettingsChanged: { stay: changeSettings },
+    SettingsChanged: { stay: session.changeSettings },
     UsageReported: { stay: countReported },
     RequestMeasured: { stay: budget.ignoreMeasure },
-    UserHooksRan: { stay: hearHooks },
+    UserHooksRan: { stay: hooks.hearHooks },
     CheckpointTaken: { stay: rewind.noteCheckpoint },
     RewindRequested: { stay: rewind.ignoreRewind },
     Rewound: { stay: rewind.ignoreRewound },

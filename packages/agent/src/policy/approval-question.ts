@@ -16,19 +16,24 @@ import type { RuleSubject } from './presets.js';
 type QuestionSubject = {
   /**
    * `command`: a shell command; `address`: a URL; `change`: a unified diff; `input`: the arguments
-   * as JSON.
+   * as JSON; `question`: what the model asks the user; `plan`: what
+   * the model proposes.
    */
-  readonly kind: 'command' | 'address' | 'change' | 'input';
+  readonly kind: 'command' | 'address' | 'change' | 'input' | 'question' | 'plan';
   readonly text: string;
 };
+
+export type AllowingAnswer = 'once' | 'always' | 'prefix' | 'session';
+export type ReplyAnswer = '1' | '2' | '3' | '4' | 'reply' | 'edit';
 
 export type ApprovalChoice = {
   /**
    * `always`: this exact call; `prefix`: commands with the prefix; `session`: the tool or its
-   * group.
+   * group. Of a question: `1` to `4`, one of its choices; `reply`: the user's own words;
+   * of a plan: `edit`, the whole plan in the user's words.
    */
-  readonly answer: 'once' | 'always' | 'prefix' | 'session' | 'no';
-  /** What it allows, in words. */
+  readonly answer: AllowingAnswer | ReplyAnswer | 'no';
+  /** What it allows, in words; of a choice its text. */
   readonly allows: string;
 };
 
@@ -67,7 +72,7 @@ export type ApprovalRequest = {
   readonly grantable?: Exclude<Grantable, 'any'>;
 };
 
-const answerScopes: Readonly<Record<Exclude<ApprovalChoice['answer'], 'no'>, ApprovalScope>> = {
+const answerScopes: Readonly<Record<AllowingAnswer, ApprovalScope>> = {
   once: 'once',
   always: 'shape',
   prefix: 'prefix',
@@ -75,8 +80,37 @@ const answerScopes: Readonly<Record<Exclude<ApprovalChoice['answer'], 'no'>, App
 };
 
 /** The scope of an answer. */
-export const scopeOfAnswer = (answer: Exclude<ApprovalChoice['answer'], 'no'>): ApprovalScope =>
-  answerScopes[answer];
+export const scopeOfAnswer = (answer: AllowingAnswer): ApprovalScope => answerScopes[answer];
+
+const NUMBERS = ['1', '2', '3', '4'] as const;
+
+const PLAN_CHOICES: readonly ApprovalChoice[] = [
+  { answer: 'once', allows: 'accept the plan, and carry it out' },
+  { answer: 'edit', allows: 'change the text of the plan, and accept that' },
+  { answer: 'no', allows: 'send it back; a reason is read by the model' },
+];
+
+/** The plan of a call as people read and edit it: a title, numbered steps, a text. */
+export const planText = ({ title, steps, text }: Readonly<Record<string, unknown>>): string => {
+  const numbered = (Array.isArray(steps) ? steps : []).map(
+    (step, index) => `${index + 1}. ${String(step).replace(/\s+/g, ' ')}`,
+  );
+  const more = typeof text === 'string' && text.trim() !== '' ? ['', text.trim()] : [];
+  return [String(title).replace(/\s+/g, ' '), ...numbered, ...more].join('\n');
+};
+
+/** The choices of a question to the user. */
+const questionChoices = ({ input }: JudgedCall): readonly ApprovalChoice[] => {
+  const given = Array.isArray(input.choices) ? input.choices : [];
+  return [
+    ...NUMBERS.slice(0, given.length).map((answer, index) => ({
+      answer,
+      allows: String(given[index]),
+    })),
+    { answer: 'reply', allows: 'your own words' },
+    { answer: 'no', allows: 'no answer; the model decides itself' },
+  ];
+};
 
 const leaving = (needs: Needs | undefined): string => {
   if (needs === undefined) return '';
@@ -112,6 +146,8 @@ const listChoices = (
   workspace: string,
   grantable: Grantable | undefined,
 ): readonly ApprovalChoice[] => {
+  if (call.traits.asks === 'question') return questionChoices(call);
+  if (call.traits.asks === 'plan') return PLAN_CHOICES;
   const lasting = (['always', 'prefix', 'session'] as const).flatMap(
     (answer): readonly ApprovalChoice[] => {
       const grant = createGrant(call, answerScopes[answer], workspace, grantable);
@@ -182,6 +218,9 @@ const quoteWord = (word: string): string =>
 
 const questionSubject = (call: JudgedCall, diff: string | undefined): QuestionSubject => {
   const { argv, hosts } = call.facts;
+  if (call.traits.asks === 'question')
+    return { kind: 'question', text: String(call.input.question) };
+  if (call.traits.asks === 'plan') return { kind: 'plan', text: planText(call.input) };
   const [command] = argv;
   if (argv.length === 1 && command !== undefined) return { kind: 'command', text: command };
   if (argv.length > 1) return { kind: 'command', text: argv.map(quoteWord).join(' ') };

@@ -35,6 +35,7 @@ import {
   gitTexts,
   type PolicyRule,
   type Preset,
+  presetAfterPlan,
   type WrittenRule,
 } from './presets.js';
 import { decideByWrittenRules, describeRule, type WrittenDecision } from './rules.js';
@@ -55,6 +56,7 @@ export type PolicySettings = {
   readonly sandbox?: SandboxLevel | 'missing';
   readonly onAsk?: 'ask' | 'deny' | 'stop';
   readonly preset?: Preset;
+  readonly presetBefore?: Preset;
 };
 
 /** `*` and `*.example.com` never allow a private host: it must be named, but with `full`. */
@@ -312,6 +314,36 @@ const declarationChanges = ({ facts: { mcp } }: JudgedCall): readonly Opinion[] 
         ),
       ];
 
+/** A question is for the user alone: no rule, grant or preset answers it. Hooks may forbid it. */
+const QUESTION: Opinion = {
+  decision: 'ask',
+  why: 'the model asks you',
+  by: 'built in',
+  grantable: 'once',
+  unattended: 'nobody is there to ask. Decide yourself, and say in your answer what you assumed.',
+};
+
+const PLAN_ELSEWHERE: Opinion = {
+  decision: 'deny',
+  why: 'a plan is proposed in the preset plan only. Do the work.',
+  by: 'built in',
+  grantable: 'once',
+};
+
+const questionOpinion = (
+  { preset, presetBefore }: PolicySettings,
+  { traits, reply }: JudgedCall,
+): Opinion => {
+  if (traits.asks !== 'plan') return QUESTION;
+  // an accepted one has left the preset
+  if (preset !== 'plan' && reply === undefined) return PLAN_ELSEWHERE;
+  return {
+    ...QUESTION,
+    why: `a yes goes on with the preset ${presetAfterPlan(presetBefore)}`,
+    unattended: 'nobody is there to accept a plan. Give the plan as your answer, and end.',
+  };
+};
+
 const strictness: Readonly<Record<Decision, number>> = { allow: 0, ask: 1, deny: 2 };
 const closeness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, once: 2 };
 const rank = ({ decision, grantable }: Opinion): number =>
@@ -347,12 +379,15 @@ export const decide = (
     commandPlace(settings, call),
     settings.workspace,
   );
-  const opinions = [
-    ...builtInOpinions(settings, call, written),
-    ...writtenOpinions(written),
-    ...hookOpinions(call),
-    presetOpinion(settings, call, written),
-  ];
+  const opinions =
+    call.traits.asks === undefined
+      ? [
+          ...builtInOpinions(settings, call, written),
+          ...writtenOpinions(written),
+          ...hookOpinions(call),
+          presetOpinion(settings, call, written),
+        ]
+      : [questionOpinion(settings, call), ...hookOpinions(call)];
   const { unattended: _, ...strictest } = opinions.reduce((one, other) =>
     rank(other) > rank(one) ? other : one,
   );

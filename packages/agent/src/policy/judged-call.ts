@@ -24,9 +24,12 @@ export type CallTraits = {
   readonly group?: ToolGroup;
   /**
    * `list`: the result is a to-do list that stays visible until it is done: a heading, then one
-   * item per line, marked `[ ]` (open), `[>]` (in progress) or `[x]` (done).
+   * item per line, marked `[ ]` (open), `[>]` (in progress) or `[x]` (done). An empty
+   * line ends it.
    */
   readonly shown?: 'list';
+  /** A question to the user, or a plan that the user accepts: nothing else allows the call. */
+  readonly asks?: 'question' | 'plan';
 };
 
 /**
@@ -156,6 +159,8 @@ export type JudgedCall = {
   readonly title?: string;
   /** What hooks said before the call; absent if none ran. */
   readonly hooks?: HookVerdicts;
+  /** The user's words to a call that `asks`; empty for a plain yes. Absent: not answered. */
+  readonly reply?: string;
 };
 
 /** Characters of a title in the journal: more than a row of any screen has. */

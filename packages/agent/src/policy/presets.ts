@@ -65,6 +65,13 @@ export type WrittenRule = RuleSubject & {
  */
 export type Preset = 'plan' | 'careful' | 'auto' | 'ci' | 'full';
 
+/**
+ * The preset that goes on with an accepted plan: the one before `plan`. Nobody gets `full` by a
+ * plan.
+ */
+export const presetAfterPlan = (before: Preset | undefined): 'careful' | 'auto' | 'ci' =>
+  before === 'auto' || before === 'ci' ? before : 'careful';
+
 const rule = (
   decision: Decision,
   limits: Partial<PolicyRule> & Pick<PolicyRule, 'why'>,

@@ -104,6 +104,8 @@ export type ToolContext = {
    * `unasked`: a rule or an earlier answer did. Absent: it stays at the session's level.
    */
   readonly widened?: 'byUser' | 'unasked';
+  /** The user's words to a call that asks; empty for a plain yes. Absent: it asked nothing. */
+  readonly reply?: string;
   /** Aborted with the reason `cancelled` or `timedOut`: end soon and return the partial result. */
   readonly signal: AbortSignal;
   /** Aborted after the grace period: end at once, leave no process. */
@@ -224,9 +226,9 @@ export type Tool = ToolDeclaration & {
   findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
   /**
    * Text of a successful call that is kept verbatim when compaction replaces the messages around
-   * it.
+   * it. Of tools with a to-do list as their result the newest counts.
    */
-  keep?(input: JsonObject): string;
+  keep?(input: JsonObject, result: string): string;
   /**
    * Performs the call. A failed task is an outcome; a rejection is reported as a bug in the tool.
    */

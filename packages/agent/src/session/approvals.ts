@@ -20,15 +20,17 @@ export type ApprovalQuestion = ApprovalDescription & {
 /**
  * The user's answer. `allow`: this once; `alwaysThis`: this exact call; `alwaysPrefix`: commands
  * with the prefix that `choices` names; `always`: every call of the tool in this session (all tools
- * that change files count as one); `deny`: refused, with a reason for the model. An answer that is
- * not among the question's `choices` holds once.
+ * that change files count as one); `deny`: refused, with a reason for the model; `reply`: the
+ * words for a question (`subject.kind` is `question`). An answer that is not among the question's
+ * `choices` holds once.
  */
 export type ApprovalReply =
   | 'allow'
   | 'alwaysThis'
   | 'alwaysPrefix'
   | 'always'
-  | { readonly deny: string };
+  | { readonly deny: string }
+  | { readonly reply: string };
 
 /**
  * Callback that answers for the user. If it throws, the call is denied. If it never answers, the
@@ -53,10 +55,11 @@ const parseReply = (reply: unknown): Answer | null => {
   if (typeof reply === 'string' && Object.hasOwn(SCOPES, reply))
     // it is one of them
     return { answer: { kind: 'allow' }, scope: SCOPES[reply as keyof typeof SCOPES] };
-  if (typeof reply !== 'object' || reply === null || !('deny' in reply)) return null;
-  const { deny } = reply;
-  return typeof deny === 'string'
-    ? { answer: { kind: 'deny', reason: deny }, scope: 'once' }
+  if (typeof reply !== 'object' || reply === null) return null;
+  if ('reply' in reply && typeof reply.reply === 'string')
+    return { answer: { kind: 'reply', text: reply.reply }, scope: 'once' };
+  return 'deny' in reply && typeof reply.deny === 'string'
+    ? { answer: { kind: 'deny', reason: reply.deny }, scope: 'once' }
     : null;
 };
 

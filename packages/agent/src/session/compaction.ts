@@ -499,11 +499,12 @@ const currentRequest = (messages: readonly Message[], limitBytes: number): strin
   return shorten(lines.filter((text) => text !== '').join('\n\n'), limitBytes);
 };
 
-/** Ids of successful calls. */
-const successfulCalls = (messages: readonly Message[]): ReadonlySet<string> => {
-  const done = new Set<string>();
+/** The results of successful calls, by their ids. */
+const successfulCalls = (messages: readonly Message[]): ReadonlyMap<string, string> => {
+  const done = new Map<string, string>();
   for (const { parts } of messages) {
-    for (const part of parts) if (part.type === 'result' && !part.failed) done.add(part.callId);
+    for (const part of parts)
+      if (part.type === 'result' && !part.failed) done.set(part.callId, part.text);
   }
   return done;
 };
@@ -514,17 +515,27 @@ const textFromTool = (keep: () => unknown): string => {
   return result.kind === 'done' && typeof result.value === 'string' ? result.value : '';
 };
 
-/** The text of the tool's last successful call, or of the last summary, whichever is newer. */
+/** There is one to-do list, whichever tool wrote it last. */
+const keptName = ({ name, traits }: Tool): string => (traits.shown === 'list' ? 'todo' : name);
+
+/**
+ * What is kept under this name: the text of the last successful call of its tools, or of the last
+ * summary, whichever is newer.
+ */
 const newestToolText = (
   messages: readonly Message[],
-  { name, keep }: Tool,
-  done: ReadonlySet<string>,
+  name: string,
+  tools: readonly Tool[],
+  done: ReadonlyMap<string, string>,
 ): string => {
+  const keepingTool = (part: CallPart): Tool | undefined =>
+    tools.find((tool) => tool.name === part.tool && keptName(tool) === name);
   const isCall = (part: Part): part is CallPart =>
-    part.type === 'call' && part.tool === name && done.has(part.callId);
+    part.type === 'call' && keepingTool(part) !== undefined && done.has(part.callId);
   for (const message of messages.toReversed()) {
     const call = message.parts.filter(isCall).at(-1);
-    if (call !== undefined) return textFromTool(() => keep?.(call.input));
+    if (call !== undefined)
+      return textFromTool(() => keepingTool(call)?.keep?.(call.input, done.get(call.callId) ?? ''));
     const before = earlierText(message, name);
     if (before !== undefined) return before;
   }
@@ -542,9 +553,11 @@ export const appendPreserved = (
     turn === 'running'
       ? [{ name: PRESERVED_REQUEST, text: currentRequest(messages, limitBytes) }]
       : [];
-  const lists = [...tools]
-    .filter(({ keep }) => keep !== undefined)
-    .map((tool) => ({ name: tool.name, text: newestToolText(messages, tool, done) }));
+  const keeping = [...tools].filter(({ keep }) => keep !== undefined);
+  const lists = [...new Set(keeping.map(keptName))].map((name) => ({
+    name,
+    text: newestToolText(messages, name, keeping, done),
+  }));
   const preserved = [...request, ...preservedSkills(messages, limitBytes), ...lists]
     .filter(({ text }) => text.trim() !== '')
     .map(({ name, text }) => `${preservedHeading(name)}\n${text.trim()}`);

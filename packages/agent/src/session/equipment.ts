@@ -111,10 +111,23 @@ export const declare = ({ name, description, inputSchema }: Tool): ToolDeclarati
   inputSchema,
 });
 
+/**
+ * Whether a session offers the tool: one that asks only where somebody can answer, one that
+ * proposes a plan only in the preset `plan`.
+ */
+export const isOffered = (
+  { traits: { asks } }: Tool,
+  { onAsk, preset }: Pick<Settings, 'onAsk' | 'preset'>,
+): boolean => asks === undefined || (onAsk === 'ask' && (asks !== 'plan' || preset === 'plan'));
+
 /** The fixed part of every request of the session. */
-export const freezePrompt = (instructions: string, tools: readonly Tool[]): FrozenPrompt => ({
+export const freezePrompt = (
+  instructions: string,
+  tools: readonly Tool[],
+  settings: Pick<Settings, 'onAsk' | 'preset'>,
+): FrozenPrompt => ({
   instructions,
-  tools: JSON.stringify(tools.map(declare)),
+  tools: JSON.stringify(tools.filter((tool) => isOffered(tool, settings)).map(declare)),
 });
 
 type HeaderFacts = {

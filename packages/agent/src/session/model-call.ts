@@ -16,7 +16,7 @@ import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Blobs } from '../ports/journal.js';
 import type { Model, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
 import type { LateTools, Tool } from '../ports/tool.js';
-import { declare, type Equipment, type RunningSession } from './equipment.js';
+import { declare, type Equipment, isOffered, type RunningSession } from './equipment.js';
 import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
 import { type CheckedPiece, checkModel, checkPiece, uncountableText } from './outside-values.js';
@@ -141,10 +141,12 @@ export class ModelCalls {
       this.#asking.add(requestId);
       const waiting = new AbortController();
       this.#waiting.set(requestId, waiting);
-      const joined =
+      const late =
         this.#lateTools === null
           ? before
           : await this.#joinTools(this.#lateTools, waiting.signal, before);
+      const plans = this.#planTools(late);
+      const joined = plans.length === 0 ? late : await this.#declare(plans, late, waiting.signal);
       if (!this.#asking.has(requestId)) return;
       const { state, why } = await this.#mayCall(requestId, joined);
       const { session } = state;
@@ -185,6 +187,21 @@ export class ModelCalls {
       signal,
     });
     return tools.length === 0 ? before : this.#declare(tools, before, signal);
+  }
+
+  /**
+   * What proposes a plan, if it is to be offered from now on: from the first request in the preset
+   * `plan`. It stays declared in other presets, for the sake of the cached prompt; policy denies it
+   * there.
+   */
+  #planTools({ session: { settings } }: State): readonly Tool[] {
+    const declared = this.#equipment.declarations();
+    return [...this.#equipment.tools.values()].filter(
+      (tool) =>
+        tool.traits.asks === 'plan' &&
+        isOffered(tool, settings) &&
+        !declared.some(({ name }) => name === tool.name),
+    );
   }
 
   /** Adds tools by an event, so that a resumed or forked session has them. */

@@ -154,7 +154,7 @@ class OpenSessions implements LocalRuntime {
     checkSettings(settings);
     const sessionId = this.#needs.newSessionId();
     const dependencies = await this.#needs.equip(settings, sessionId, startedBy ?? null);
-    const frozen = freezePrompt(instructions, dependencies.tools);
+    const frozen = freezePrompt(instructions, dependencies.tools, settings);
     const prices = dependencies.model(settings.model).facts.prices;
     const session = { sessionId, createdAt: clock.now(), settings, startedBy, machine, prices };
     const header = await beginHeader(session, frozen, journals.blobs);

@@ -7,7 +7,13 @@ import type { State } from '../machine/state.js';
 import { isLimited, type Limit } from '../machine/usage.js';
 import type { SandboxLevel } from '../policy/decide.js';
 import type { Grant } from '../policy/grants.js';
-import { allowedHosts, allowHosts, type Preset, presetRules } from '../policy/presets.js';
+import {
+  allowedHosts,
+  allowHosts,
+  type Preset,
+  presetAfterPlan,
+  presetRules,
+} from '../policy/presets.js';
 import type { Model } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
 import { modelSettings } from './model-call.js';
@@ -101,6 +107,7 @@ export const narrowerLimits = (limits: Limits, recorded: Limits): Limits => {
  * 1. Rules, preset, sandbox and limits come from the options, as for a new session. Of the journal
  *    only what is narrower counts, so that a session that only read does not begin to write because
  *    it is resumed.
+ *    A plan that is accepted later returns to `careful`.
  * 2. Of a foreign session nothing counts.
  */
 export const resumedSettings = (
@@ -113,7 +120,10 @@ export const resumedSettings = (
   const { writtenRules = [] } = wishes.settings ?? {};
   const rules =
     writtenRules.length === 0 && (before.writtenRules ?? []).length === 0 ? {} : { writtenRules };
-  if (origin === 'foreign') return { ...newSettings(model, workspace, wishes, fenced), ...rules };
+  const { presetBefore } = before;
+  const returns = presetBefore === undefined ? {} : ({ presetBefore: 'careful' } as const);
+  if (origin === 'foreign')
+    return { ...newSettings(model, workspace, wishes, fenced), ...rules, ...returns };
   const preset = wishes.preset ?? narrower('preset', 'auto', before.preset);
   const sandbox = wishes.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
   const fresh = applyOptions(
@@ -127,6 +137,7 @@ export const resumedSettings = (
   return {
     ...fresh,
     ...(before.preset === preset && isFenced ? { formatter: before.formatter } : {}),
+    ...returns,
     autoRearm: 'off',
     ...wishes.settings,
     ...rules,
@@ -160,12 +171,23 @@ export type SessionRights = {
  * itself opened again.
  */
 export const liveRights = ({ session: { settings, grants } }: State): SessionRights => {
-  const { preset, rules, writtenRules, sandbox, limits, onAsk, hooks, formatter, autoCommit } =
-    settings;
+  const {
+    preset,
+    presetBefore,
+    rules,
+    writtenRules,
+    sandbox,
+    limits,
+    onAsk,
+    hooks,
+    formatter,
+    autoCommit,
+  } = settings;
   return {
     grants,
     settings: {
       ...(preset === undefined ? {} : { preset }),
+      ...(presetBefore === undefined ? {} : { presetBefore }),
       ...(writtenRules === undefined ? {} : { writtenRules }),
       ...(sandbox === undefined || sandbox === 'missing' ? {} : { sandbox }),
       ...{ rules, limits, onAsk, hooks, formatter, autoCommit },
@@ -322,6 +344,9 @@ export const presetSettings = async (
   const wishes = isOff ? ({ preset, sandbox: 'off' } as const) : { preset };
   return {
     preset,
+    ...(preset === 'plan' && before.preset !== 'plan'
+      ? { presetBefore: presetAfterPlan(before.preset) }
+      : {}),
     rules: allowHosts(presetRules[preset], allowedHosts(before.rules)),
     onAsk: preset === 'ci' ? 'deny' : 'ask',
     ...sandboxSettings(wishes, before, fenced),

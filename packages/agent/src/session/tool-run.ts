@@ -539,6 +539,7 @@ const createContext = (
     jobs,
     sandbox: level,
     ...(widened === null ? {} : { widened }),
+    ...(call.reply === undefined ? {} : { reply: call.reply }),
     paths: facts.paths,
     hosts: facts.hosts,
     signal: signal.signal,

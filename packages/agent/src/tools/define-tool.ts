@@ -273,7 +273,7 @@ type ToolParts<Schema extends GenericSchema> = {
   before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
   announce?(workspace: string): void;
   findInterrupted?(input: InferOutput<Schema>, context: ToolContext): Promise<InterruptedCall>;
-  keep?(input: InferOutput<Schema>): string;
+  keep?(input: InferOutput<Schema>, result: string): string;
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
 
@@ -344,7 +344,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     ...(findInterrupted === undefined
       ? {}
       : { findInterrupted: (input, context) => findInterrupted(checked(input), context) }),
-    ...(keep === undefined ? {} : { keep: (input) => keep(checked(input)) }),
+    ...(keep === undefined ? {} : { keep: (input, result) => keep(checked(input), result) }),
     run: async (input, context) => parts.run(checked(input), context),
   };
 };

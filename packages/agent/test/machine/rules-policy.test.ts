@@ -11,6 +11,13 @@ import { presetRules } from '../../src/policy/presets.js';
 const { edit, grep } = g;
 const careful: SettingsPatch = { rules: presetRules.careful };
 const WAY_IN = 'C Processing ToolUseRequested CheckingForCancellation X';
+const planning: SettingsPatch = {
+  ...({ preset: 'plan', rules: presetRules.plan, sandbox: 'read-only' } as const),
+};
+const asking = (callId: string, asks: 'question' | 'plan'): JudgedCall => {
+  const call = grep(callId);
+  return { ...call, traits: { ...call.traits, asks } };
+};
 const elsewhere = (call: JudgedCall): JudgedCall => ({
   ...call,
   facts: { ...call.facts, shape: 'edit b.ts' },
@@ -277,6 +284,52 @@ check([
     state: 'X',
     calls: '2 starting',
     does: ['ExecuteTools 2'],
+  },
+  {
+    rule: 'answered-question',
+    title: 'no preset and no grant answers a question',
+    given: 'C[u]',
+    settings: { preset: 'full', rules: presetRules.full },
+    send: [g.wants(asking('1', 'question'))],
+    state: 'X',
+    calls: '1 awaitingApproval',
+    does: ['RequestApproval 1'],
+  },
+  {
+    rule: 'answered-question',
+    title: 'words are no yes to a call that asks nothing',
+    given: 'C[u]',
+    settings: careful,
+    send: [g.wants(edit('1')), g.replies('1', 'yes')],
+    state: 'X',
+    calls: '1 awaitingApproval',
+    quiet: true,
+  },
+  {
+    rule: 'answered-question',
+    title: 'a plan that is accepted goes on with careful where no preset was before',
+    given: 'C[u]',
+    settings: planning,
+    send: [g.wants(asking('1', 'plan')), g.allows('1', 'session')],
+    state: 'X',
+    calls: '1 starting',
+    does: ['ExecuteTools 1'],
+    also: (walker) => {
+      const { settings, grants } = walker.state().session;
+      assert.deepEqual(grants, []);
+      assert.deepEqual(settings.rules, presetRules.careful);
+      assert.equal(settings.preset, 'careful');
+    },
+  },
+  {
+    rule: 'answered-question',
+    title: 'a plan that is sent back leaves everything as it was',
+    given: 'C[u]',
+    settings: { ...planning, presetBefore: 'auto' },
+    send: [g.wants(asking('1', 'plan')), g.denies('1', 'smaller')],
+    state: 'C[t]',
+    does: ['SendLlmRequest'],
+    also: (walker) => assert.equal(walker.state().session.settings.preset, 'plan'),
   },
   {
     rule: 'answered-approval',

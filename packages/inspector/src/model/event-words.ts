@@ -44,8 +44,10 @@ const callWords = (event: Event, index: SessionIndex): string | null => {
         call === undefined || call.askedAt === null
           ? ''
           : ` after ${durationText(event.at - call.askedAt)}`;
-      const reason = event.answer.kind === 'deny' ? `: ${event.answer.reason}` : '';
-      const verb = event.answer.kind === 'allow' ? 'allowed' : 'denied';
+      const { answer } = event;
+      if (answer.kind === 'reply') return `${name} answered${waited}: ${shortText(answer.text)}`;
+      const reason = answer.kind === 'deny' ? `: ${answer.reason}` : '';
+      const verb = answer.kind === 'allow' ? 'allowed' : 'denied';
       return `${name} ${verb} (${event.scope})${waited}${shortText(reason)}`;
     }
     case 'CallPreviewed':

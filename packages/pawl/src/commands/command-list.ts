@@ -207,7 +207,7 @@ const answer: PawlCommand = {
   words: '<id> <words...>',
   summary:
     'answer the question of a detached session: pawl answer ID yes, or pawl answer ID CALL no ' +
-    '"reason" where several calls wait',
+    '"reason" where several calls wait; words answer a question of the model',
   flags: [],
   run: async ({ words: [id = '', ...words] }) =>
     (await import('./detached.js')).answerDetached(id, words),

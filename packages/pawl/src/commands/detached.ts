@@ -1,6 +1,7 @@
 /** `pawl -p --detach`, and the commands about detached sessions: list, answer, stop, resume. */
 
 import { setTimeout as pause } from 'node:timers/promises';
+import type { ApprovalAnswer } from '@pawl/agent/machine/event';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { plural } from '@pawl/agent/platform/text';
@@ -195,11 +196,17 @@ const connect = (sessionId: string): LiveClient => {
   }
 };
 
+/** `choices`: the texts of a question's choices, by their numbers. */
+type AskedQuestion = LiveQuestion & {
+  readonly takesWords: boolean;
+  readonly choices: ReadonlyMap<string, string>;
+};
+
 const chooseQuestion = (
   sessionId: string,
-  questions: readonly LiveQuestion[],
+  questions: readonly AskedQuestion[],
   call: string | undefined,
-): LiveQuestion => {
+): AskedQuestion => {
   const fitting = questions.filter(({ callId }) => call === undefined || callId === call);
   const [only] = fitting;
   if (only !== undefined && fitting.length === 1) return only;
@@ -215,49 +222,76 @@ const chooseQuestion = (
 };
 
 const ANSWERS = ['yes', 'no'];
+const ANSWERED = { allow: 'Allowed', deny: 'Refused', reply: 'Answered' } as const;
 
-type TypedAnswer = { readonly call?: string; readonly isYes: boolean; readonly reason: string };
+type TypedAnswer = { readonly call?: string; readonly answer: ApprovalAnswer };
 
-const readAnswerWords = (words: readonly string[]): TypedAnswer => {
-  const at = words.findIndex((word, index) => index < 2 && ANSWERS.includes(word));
-  if (at < 0)
-    throw usageStop('It is written as: pawl answer ID yes, or pawl answer ID CALL no "reason".');
-  const isYes = words[at] === 'yes';
-  const reason = words.slice(at + 1).join(' ');
-  if (isYes && reason !== '') throw usageStop('Only no takes a reason.');
+/** yes, no and a reason, or words, with or without the call in front. */
+const readAnswerWords = (words: readonly string[], waiting: readonly string[]): TypedAnswer => {
+  const named = words.findIndex((word, index) => index < 2 && ANSWERS.includes(word));
+  const at = named < 0 && waiting.includes(words[0] ?? '') ? 1 : Math.max(named, 0);
   const [call] = words;
-  return { ...(at === 1 && call !== undefined ? { call } : {}), isYes, reason };
+  const about = at === 1 && call !== undefined ? { call } : {};
+  const reason = words.slice(at + 1).join(' ');
+  if (words[at] === 'no') return { ...about, answer: { kind: 'deny', reason } };
+  if (words[at] !== 'yes')
+    return { ...about, answer: { kind: 'reply', text: words.slice(at).join(' ').trim() } };
+  if (reason !== '') throw usageStop('Only no takes a reason.');
+  return { ...about, answer: { kind: 'allow' } };
 };
 
-const questionsFrom = (approvals: unknown): readonly LiveQuestion[] =>
+/** The answer to this question. The number of a choice stands for its text. */
+const answerTo = (question: AskedQuestion, answer: ApprovalAnswer): ApprovalAnswer => {
+  if (answer.kind !== 'reply') return answer;
+  if (!question.takesWords || answer.text === '')
+    throw usageStop('It is written as: pawl answer ID yes, or pawl answer ID CALL no "reason".');
+  return { kind: 'reply', text: question.choices.get(answer.text) ?? answer.text };
+};
+
+const questionsFrom = (approvals: unknown): readonly AskedQuestion[] =>
   // described by our own process
   (Array.isArray(approvals) ? approvals : []).map((one) => ({
     batchId: String(one.batchId),
     callId: String(one.callId),
     tool: String(one.tool),
     title: oneLine(String(one.subject?.text ?? one.tool), 100),
+    takesWords: one.subject?.kind === 'question',
+    choices: new Map<string, string>(
+      (Array.isArray(one.choices) ? one.choices : [])
+        .filter(({ answer }: { answer: unknown }) => /^[1-4]$/.test(String(answer)))
+        .map(({ answer, allows }: Record<string, unknown>) => [String(answer), String(allows)]),
+    ),
   }));
 
-/** `pawl answer ID [CALL] yes|no [reason]`. An answer that came too late changes nothing. */
+/**
+ * `pawl answer ID [CALL] yes|no [reason]`, or words for a question of the model. An answer that
+ * came too late changes nothing.
+ */
 export const answerDetached = async (prefix: string, words: readonly string[]): Promise<number> => {
-  const { call, isYes, reason } = readAnswerWords(words);
+  if (words.length === 0)
+    throw usageStop('It is written as: pawl answer ID yes, or pawl answer ID CALL no "reason".');
   const { record } = await find(prefix);
   const { sessionId } = record;
   const client = connect(sessionId);
   const sent = await attempt(async () => {
     const { approvals } = await client.describe();
-    const question = chooseQuestion(sessionId, questionsFrom(approvals), call);
+    const waiting = questionsFrom(approvals);
+    const { call, answer } = readAnswerWords(
+      words,
+      waiting.map(({ callId }) => callId),
+    );
+    const question = chooseQuestion(sessionId, waiting, call);
     await client.send({
       type: 'ApprovalAnswered',
       batchId: question.batchId,
       callId: question.callId,
-      answer: isYes ? { kind: 'allow' } : { kind: 'deny', reason },
+      answer: answerTo(question, answer),
       scope: 'once',
     });
-    return question;
+    return { title: question.title, verb: ANSWERED[answer.kind] };
   });
   if (sent.kind === 'done') {
-    writeError(makeSafe(`${isYes ? 'Allowed' : 'Refused'}: ${sent.value.title}\n`));
+    writeError(makeSafe(`${sent.value.verb}: ${sent.value.title}\n`));
     return exitCodes.done;
   }
   if (sent.fault instanceof NotReached) throw gone(sessionId);

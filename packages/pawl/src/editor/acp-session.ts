@@ -38,6 +38,7 @@ import { type AcpHost, type OpenedSession, ReopenableSession } from './acp-host.
 import { commandIn, expandTyped, keepPictures, readPrompt } from './prompt-blocks.js';
 import {
   askInEditor,
+  askWords,
   permissionRequest,
   readApproval,
   TrustGate,
@@ -402,7 +403,9 @@ export class AcpSession {
     const request = await permissionRequest(this.id, question);
     await this.#outbox.flushed();
     signal.throwIfAborted();
-    const { context } = this.#client;
+    const { context, features } = this.#client;
+    if (question.subject.kind === 'question' && features.forms)
+      return askWords(this.#client, this.id, question, signal);
     const response = await context.request(
       'session/request_permission',
       request,

@@ -36,14 +36,27 @@ import type { AcpHost, OpenedSession, ReopenableSession } from './acp-host.js';
 import { type Client, commandsUpdate, noticeUpdate, type Outbox } from './session-updates.js';
 import { plannedChange, textContent } from './tool-calls.js';
 
+const isNumber = (answer: ApprovalChoice['answer']): boolean => /^[1-4]$/.test(answer);
+
+const onceName = (allows: string): string =>
+  allows === 'this call' ? 'Allow once' : harmless(`Yes: ${allows}`);
+
 const approvalOption = ({ answer, allows }: ApprovalChoice): PermissionOption => {
-  if (answer === 'once') return { optionId: answer, name: 'Allow once', kind: 'allow_once' };
+  if (isNumber(answer)) return { optionId: answer, name: harmless(allows), kind: 'allow_once' };
+  if (answer === 'once') return { optionId: answer, name: onceName(allows), kind: 'allow_once' };
   if (answer === 'no') return { optionId: answer, name: 'Reject', kind: 'reject_once' };
   const name = harmless(`Allow in this session: ${allows}`);
   return { optionId: answer, name, kind: 'allow_always' };
 };
 
-const languages = { command: 'sh', address: '', change: 'diff', input: 'json' } as const;
+const languages = {
+  command: 'sh',
+  address: '',
+  change: 'diff',
+  input: 'json',
+  question: '',
+  plan: '',
+} as const;
 
 /** The command, address, change or input, then the facts about it. */
 const approvalContent = async (question: ApprovalQuestion): Promise<ToolCallContent[]> => {
@@ -94,7 +107,10 @@ export const permissionRequest = async (
     content: await approvalContent(question),
     rawInput: question.input,
   },
-  options: question.choices.map(approvalOption),
+  // text needs a form
+  options: question.choices
+    .filter(({ answer }) => answer !== 'reply' && answer !== 'edit')
+    .map(approvalOption),
 });
 
 const replies: Readonly<Record<string, ApprovalReply>> = {
@@ -114,8 +130,35 @@ export const readApproval = (
   { choices }: ApprovalQuestion,
 ): ApprovalReply | null => {
   if (outcome.outcome === 'cancelled') return null;
-  const chosen = choices.find(({ answer }) => answer === outcome.optionId)?.answer;
-  return replies[chosen ?? ''] ?? { deny: 'the editor sent an answer that was not offered' };
+  const choice = choices.find(({ answer }) => answer === outcome.optionId);
+  if (choice !== undefined && isNumber(choice.answer)) return { reply: choice.allows };
+  return (
+    replies[choice?.answer ?? ''] ?? { deny: 'the editor sent an answer that was not offered' }
+  );
+};
+
+/** What the model asks the user, as a form: one of its choices, or the user's own words. */
+export const askWords = async (
+  { context }: Client,
+  sessionId: string,
+  { subject, choices }: ApprovalQuestion,
+  signal: AbortSignal,
+): Promise<ApprovalReply> => {
+  const given = choices
+    .filter(({ answer }) => isNumber(answer))
+    .map(({ allows }) => ({ value: allows, label: allows }));
+  const label = given.length === 0 ? 'Your answer' : 'Or in your own words';
+  const words: QuestionField = { name: 'words', label, isRequired: false, type: { kind: 'text' } };
+  const type = { kind: 'choice', choices: given } as const;
+  const choice: QuestionField = { name: 'choice', label: 'Answer', isRequired: false, type };
+  const fields = given.length === 0 ? [words] : [choice, words];
+  const request = formRequest(sessionId, harmless(subject.text), fields);
+  const response = await context.request('elicitation/create', request, withdrawnBy(signal));
+  const answer = readForm(response, fields);
+  if (answer.action !== 'accept') return { deny: '' };
+  const { words: typed = '', choice: chosen = '' } = answer.content;
+  const reply = String(typed).trim() === '' ? String(chosen) : String(typed);
+  return reply === '' ? { deny: '' } : { reply };
 };
 
 type TrustGateParts = {
@@ -312,7 +355,7 @@ export const askInEditor = (
   return async (question, signal) => {
     const { asks } = question;
     if (asks.kind === 'form' && features.forms) {
-      const request = formRequest(sessionId, question, asks.fields);
+      const request = formRequest(sessionId, questionText(question), asks.fields);
       await outbox.flushed();
       signal.throwIfAborted();
       const response = await context.request('elicitation/create', request, withdrawnBy(signal));
@@ -358,12 +401,12 @@ const schemaOfType = (type: FieldType): ElicitationPropertySchema => {
 /** The form. It has no default values: nothing is filled in for the user. */
 const formRequest = (
   sessionId: string,
-  question: ServerQuestion,
+  message: string,
   fields: readonly QuestionField[],
 ): CreateElicitationRequest => ({
   mode: 'form',
   sessionId,
-  message: questionText(question),
+  message,
   requestedSchema: {
     type: 'object',
     properties: Object.fromEntries(

@@ -41,6 +41,7 @@ import {
   newToolCall,
   outputContent,
   planEntries,
+  showsPlan,
 } from './tool-calls.js';
 
 /** Optional features of the client. */
@@ -259,10 +260,9 @@ export class SessionUpdates {
     const { callId, status, text, diff } = result;
     this.#progress.end(callId);
     const call = this.#calls.get(callId);
-    if (isPlan(call)) {
-      if (status === 'ok') this.#push({ sessionUpdate: 'plan', entries: planEntries(text) });
-      return;
-    }
+    if (showsPlan(call) && status === 'ok')
+      this.#push({ sessionUpdate: 'plan', entries: planEntries(text) });
+    if (isPlan(call)) return;
     const update = {
       sessionUpdate: 'tool_call_update',
       toolCallId: callId,

@@ -63,7 +63,11 @@ export const callLocations = (
 };
 
 /** A call whose result is a list that stays visible: clients show it as the plan. */
-export const isPlan = (call: JudgedCall | undefined): boolean => call?.traits.shown === 'list';
+export const showsPlan = (call: JudgedCall | undefined): boolean => call?.traits.shown === 'list';
+
+/** Clients show such a call by its list alone; a question about a call needs the call. */
+export const isPlan = (call: JudgedCall | undefined): boolean =>
+  showsPlan(call) && call?.traits.asks === undefined;
 
 export const newToolCall = (call: JudgedCall, workspace: string): ToolCall => ({
   toolCallId: call.callId,
@@ -90,9 +94,9 @@ const planStatuses: Readonly<Record<string, PlanEntry['status']>> = {
   '[ ]': 'pending',
 };
 
-/** The entries of a to-do list: a heading, then one item per line with a mark. */
+/** The entries of a to-do list: a heading, then one item per line with a mark, to an empty line. */
 export const planEntries = (text: string): PlanEntry[] =>
-  text.split('\n').flatMap((line): readonly PlanEntry[] => {
+  (text.split('\n\n')[0] ?? '').split('\n').flatMap((line): readonly PlanEntry[] => {
     const status = planStatuses[line.slice(0, 3)];
     return status === undefined
       ? []

@@ -48,9 +48,9 @@ const usage = strictObject({
  * (`packages/agent/src/policy/approval-question.ts`).
  */
 const described = {
-  /** The full command, address, change or input; never truncated. */
+  /** The full command, address, change, input or question; never truncated. */
   subject: strictObject({
-    kind: picklist(['command', 'address', 'change', 'input']),
+    kind: picklist(['command', 'address', 'change', 'input', 'question', 'plan']),
     text: string(),
   }),
   /** Absolute paths that the call touches. */
@@ -70,10 +70,13 @@ const described = {
   /** The entries of `paths` that other programs run later without asking, such as git hooks. */
   protectedPaths: array(string()),
   oddCharacters: array(strictObject({ code: string(), name: string(), count })),
-  /** Possible answers, and what each allows. */
+  /** Possible answers, and what each allows; of a choice (`1` to `4`) its text. */
   choices: array(
     strictObject({
-      answer: picklist(['once', 'always', 'prefix', 'session', 'no']),
+      answer: picklist([
+        ...['once', 'always', 'prefix', 'session', 'no'],
+        ...['1', '2', '3', '4', 'reply', 'edit'],
+      ] as const),
       allows: string(),
     }),
   ),
@@ -189,7 +192,7 @@ export const recordSchema = variant('type', [
     at: time,
     batchId: string(),
     callId: string(),
-    answer: picklist(['allow', 'deny']),
+    answer: picklist(['allow', 'deny', 'reply']),
     scope: picklist(['once', 'shape', 'prefix', 'session']),
   }),
   strictObject({

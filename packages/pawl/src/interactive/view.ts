@@ -304,6 +304,7 @@ export class InteractiveView {
     else if (this.#hasCard) this.#composer.setText('');
     else if (this.#handlers.stopUserCommand())
       this.print(paint(this.#look, 'dim', safe`  stopped`));
+    else if (this.#questions.isForWords) this.#questions.answer('no');
     else if (isBusy(this.#state)) this.#handlers.cancel();
     else if (twice && this.#isLineFree()) this.#handlers.rewind();
     else this.#escapedAt = this.#clock.now();
@@ -518,8 +519,11 @@ const printedQuestion = (description: TerminalQuestion, look: Look, place: Safe)
 
 /** The answers that can be typed. */
 const lineChoices = (questions: Questions): string => {
-  const letters = (questions.description?.choices ?? []).map(({ answer }) => answerLetter(answer));
-  const several = questions.all.length > 1 ? `, all for yes to all ${questions.all.length}` : '';
+  const letters = (questions.description?.choices ?? [])
+    // a plain terminal has no line that one could edit
+    .filter(({ answer }) => answer !== 'edit')
+    .map(({ answer }) => (answer === 'reply' ? 't and your answer' : answerLetter(answer)));
+  const several = questions.takesAll ? `, all for yes to all ${questions.all.length}` : '';
   return `Answer with ${letters.slice(0, -1).join(', ')}, or n and a reason${several}, then Enter.`;
 };
 
@@ -560,7 +564,7 @@ const createPlainQuestions = (
       tell(lineChoices(questions));
     },
     take(line) {
-      if (/^\s*(A|all|yes to all)\s*$/.test(line) && questions.all.length > 1) {
+      if (/^\s*(A|all|yes to all)\s*$/.test(line) && questions.takesAll) {
         takeAll();
         return;
       }
@@ -588,17 +592,20 @@ const ANSWER_WORDS: Readonly<Record<string, TerminalAnswer>> = {
   prefix: 'prefix',
   s: 'session',
   session: 'session',
+  ...({ 1: '1', 2: '2', 3: '3', 4: '4' } as const),
 };
 
 type TypedAnswer = { readonly answer: TerminalAnswer; readonly reason: string };
 
-/** Reads `y`, `a`, `p`, `s`, `P`, or `n` and a reason; null for anything else. */
+/** Reads `y`, `a`, `p`, `s`, `P`, `1` to `4`, or `n` and a reason, `t` and an answer; or null. */
 export const readAnswer = (typed: string): TypedAnswer | null => {
   const text = typed.trim();
   if (text === 'P') return { answer: 'folder', reason: '' };
   const answer = ANSWER_WORDS[text.toLowerCase()];
   if (answer !== undefined && Object.hasOwn(ANSWER_WORDS, text.toLowerCase()))
     return { answer, reason: '' };
+  const words = /^t\s+(.+)$/s.exec(text)?.[1];
+  if (words !== undefined) return { answer: 'reply', reason: words };
   const refused = /^no?(?:[\s,:]+(.*))?$/is.exec(text);
   return refused === null ? null : { answer: 'no', reason: refused[1]?.trim() ?? '' };
 };
@@ -606,10 +613,12 @@ export const readAnswer = (typed: string): TypedAnswer | null => {
 /** The answer with its scope, as the machine takes it. */
 const scopedAnswer = (
   answered: Exclude<AnsweredQuestion, { readonly answer: 'folder' }>,
-): ScopedAnswer =>
-  answered.answer === 'no'
+): ScopedAnswer => {
+  if ('text' in answered) return { answer: { kind: 'reply', text: answered.text }, scope: 'once' };
+  return answered.answer === 'no'
     ? { answer: { kind: 'deny', reason: answered.reason }, scope: 'once' }
     : { answer: { kind: 'allow' }, scope: scopeOfAnswer(answered.answer) };
+};
 
 /** A grant in one line. */
 export const grantText = (grant: Grant, workspace = ''): string =>

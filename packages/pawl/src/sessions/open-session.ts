@@ -526,12 +526,16 @@ export const optionalTools = async (
     resumes || explore === true
       ? [(await import('./explore-tool.js')).exploreTool(model, stateFolder, keysIn(variables))]
       : [];
+  const asks =
+    resumes || place.place === 'terminal' || place.place === 'editor' || place.place === 'detached'
+      ? (await import('@pawl/agent/tools/ask-user')).askingTools
+      : [];
   const { servers, secrets } = await openServers(flags, place);
   return {
     options: {
       tasks: resumes || tasks === true,
       checkpoints: flags.checkpoints !== 'off',
-      moreTools: [...explores, ...(servers?.tools ?? [])],
+      moreTools: [...explores, ...asks, ...(servers?.tools ?? [])],
       lateTools: place.keepsTools ? null : (servers?.lateTools ?? null),
       hooks: await openHooks(flags, { ...place, tellNotRun: warnNotRun(place) }),
     },

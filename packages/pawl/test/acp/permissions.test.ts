@@ -181,3 +181,67 @@ test('a diff that fits no file is shown hunk by hunk', async (context) => {
     null,
   );
 });
+
+const ask = (question: string) => ({
+  calls: [{ tool: 'ask_user', input: { question, choices: ['this', 'that'] } }],
+});
+const asksTwice = [ask('Which?'), ask('And now?'), { text: 'Done.' }];
+const resultsOf = (updates: readonly object[]): string => JSON.stringify(updates);
+
+test('a question of the model has its choices as options, or a form with free text', async (context) => {
+  const { client, workspace } = await makeStage(context, asksTwice);
+  const answers = ['2', 'no'];
+  client.onPermission = () => select(answers.shift() ?? 'no');
+  const { sessionId } = await client.newSession(workspace);
+  assert.equal(await client.prompt(sessionId, 'go'), 'end_turn');
+  assert.deepEqual(
+    client.permissions[0]?.options.map(({ name, kind }) => [name, kind]),
+    [
+      ['this', 'allow_once'],
+      ['that', 'allow_once'],
+      ['Reject', 'reject_once'],
+    ],
+  );
+  const results = resultsOf(client.updatesOf(sessionId, 'tool_call_update'));
+  assert.match(results, /The user answered: that/);
+  assert.match(results, /the user declined to answer\. Decide yourself/);
+  client.expectNoFault();
+
+  const forms = { capabilities: { elicitation: { form: {} } } };
+  const other = await makeStage(context, asksTwice, forms);
+  const contents = [{ choice: 'this' }, { choice: 'this', words: 'neither' }];
+  other.client.onForm = () => ({ action: 'accept', content: contents.shift() ?? {} });
+  const second = await other.client.newSession(other.workspace);
+  assert.equal(await other.client.prompt(second.sessionId, 'go'), 'end_turn');
+  const told = resultsOf(other.client.updatesOf(second.sessionId, 'tool_call_update'));
+  assert.match(told, /The user answered: this[\s\S]*The user answered: neither/);
+  assert.equal(other.client.permissions.length, 0);
+  other.client.expectNoFault();
+});
+
+test('a plan is accepted in an editor, which is told the mode that goes on', async (context) => {
+  const plan = { tool: 'propose_plan', input: { title: 'A parser', steps: ['write it'] } };
+  const replies = [{ calls: [plan] }, { calls: [plan] }, { text: 'Done.' }];
+  const { client, workspace } = await makeStage(context, replies);
+  const answers = ['no', 'once'];
+  client.onPermission = () => select(answers.shift() ?? 'no');
+  const { sessionId } = await client.newSession(workspace);
+  await client.request('session/set_mode', { sessionId, modeId: 'plan' });
+  assert.equal(await client.prompt(sessionId, 'go'), 'end_turn');
+  const [asked] = client.permissions;
+  assert.ok(asked !== undefined);
+  assert.match(textOf(asked), /A parser\n1\. write it[\s\S]*goes on with the preset careful/);
+  assert.deepEqual(
+    asked.options.map(({ name }) => name),
+    ['Yes: accept the plan, and carry it out', 'Reject'],
+  );
+  const modes = client.updatesOf(sessionId, 'current_mode_update');
+  assert.deepEqual(
+    modes.map(({ currentModeId }) => currentModeId),
+    ['plan', 'careful'],
+  );
+  assert.deepEqual(client.updatesOf(sessionId, 'plan').at(-1)?.entries, [
+    { content: 'write it', priority: 'medium', status: 'pending' },
+  ]);
+  client.expectNoFault();
+});

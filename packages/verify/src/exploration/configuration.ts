@@ -117,8 +117,8 @@ export const usdLimit = 5;
 export const raisedLimit = 1_000;
 
 /**
- * Letters for calls: R read, T read with the first id, E edit, P edit with preview, S spend, N
- * unknown, I invalid.
+ * Letters for calls: R read, T read with the first id, E edit, P edit with preview, S spend, Q
+ * question, A plan, N unknown, I invalid.
  */
 const letters: Readonly<
   Record<
@@ -129,6 +129,7 @@ const letters: Readonly<
       readonly verdict: CallVerdict;
       readonly previews?: 'yes';
       readonly spends?: 'yes';
+      readonly asks?: 'question' | 'plan';
     }
   >
 > = {
@@ -137,6 +138,8 @@ const letters: Readonly<
   E: { name: 'edit', mutating: true, verdict: { kind: 'ok' } },
   P: { name: 'patch', mutating: true, verdict: { kind: 'ok' }, previews: 'yes' },
   S: { name: 'explore', mutating: false, verdict: { kind: 'ok' }, spends: 'yes' },
+  Q: { name: 'ask', mutating: false, verdict: { kind: 'ok' }, asks: 'question' },
+  A: { name: 'plan', mutating: false, verdict: { kind: 'ok' }, asks: 'plan' },
   N: {
     name: 'teleport',
     mutating: false,
@@ -156,7 +159,7 @@ const createCalls = (word: string): readonly JudgedCall[] =>
   [...word].flatMap((letter, index) => {
     const known = letters[letter];
     if (known === undefined) return [];
-    const { name, mutating, verdict, previews, spends } = known;
+    const { name, mutating, verdict, previews, spends, asks } = known;
     return [
       {
         callId: letter === 'T' ? 'c1' : `c${index + 1}`,
@@ -170,6 +173,7 @@ const createCalls = (word: string): readonly JudgedCall[] =>
           deadlineMs: 120_000,
           ...(previews === undefined ? {} : { previews }),
           ...(spends === undefined ? {} : { spends }),
+          ...(asks === undefined ? {} : { asks }),
         },
         facts: { argv: [], paths: [`/project/${path}`], hosts: [], shape: `${name} ${path}` },
       },

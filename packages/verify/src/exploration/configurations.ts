@@ -353,6 +353,26 @@ const rulesChange = (bounds: Bounds): Configuration =>
     { ...quietBounds, steers: 0, followUps: 0, cancels: 0, crashes: bounds.crashes },
   );
 
+const asksUser = (bounds: Bounds): Configuration =>
+  smallConfiguration(
+    bounds,
+    {
+      name: 'questions and plans',
+      about: 'the model asks the user, and proposes a plan that the user accepts or sends back',
+      preset: 'plan',
+      replies: [answer, { calls: 'QAR' }, { calls: 'E' }],
+      changes: [{ onAsk: 'stop' }, { preset: 'plan', rules: presetRules.plan }],
+    },
+    {
+      ...quietBounds,
+      steers: 0,
+      followUps: 0,
+      crashes: bounds.crashes,
+      duplicates: bounds.duplicates,
+    },
+    { preset: 'plan' },
+  );
+
 const hooks = (bounds: Bounds): Configuration =>
   smallConfiguration(
     bounds,
@@ -433,6 +453,7 @@ const smallToolConfigurations = (bounds: Bounds): readonly Configuration[] =>
     stop,
     rulesChange,
     previews,
+    asksUser,
     hooks,
     noHooks,
     outcomes,

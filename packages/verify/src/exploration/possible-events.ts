@@ -380,6 +380,8 @@ const callEvents = (
     for (const scope of configuration.scopes)
       labels.push(answer({ answer: { kind: 'allow' }, scope }));
     labels.push(answer({ answer: { kind: 'deny', reason: 'not this' }, scope: 'once' }));
+    if (call.judged.traits.asks !== undefined)
+      labels.push(answer({ answer: { kind: 'reply', text: 'this' }, scope: 'once' }));
   }
   return labels;
 };

@@ -103,12 +103,13 @@ const batchKey = (state: In<'ExecutingTools'>): string => {
 };
 
 const callKey = (call: Call, settings: Settings): string => {
-  const { tool, verdict } = call.judged;
+  const { tool, verdict, reply } = call.judged;
   if (isEnded(call)) {
     const changed = mayHaveChanged(call, settings.hooks);
     return `${changed ? 'ended*' : 'ended'}${isLong(call.outcome.text, settings.resultCutBytes) ? 'l' : ''}`;
   }
-  const kind = `${tool}${verdict.kind === 'ok' ? '' : verdict.kind}`;
+  const answered = reply === undefined ? '' : '!';
+  const kind = `${tool}${verdict.kind === 'ok' ? '' : verdict.kind}${answered}`;
   switch (call.status) {
     case 'queued':
       return `${kind}q${call.allowed}`;

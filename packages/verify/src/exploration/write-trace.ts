@@ -59,6 +59,7 @@ const answerWords = ({
   scope,
 }: On<'ApprovalAnswered'>): readonly string[] => {
   if (answer.kind === 'deny') return [batchId, callId, 'deny', quote(answer.reason)];
+  if (answer.kind === 'reply') return [batchId, callId, 'reply', quote(answer.text)];
   return [batchId, callId, 'allow', ...(scope === 'once' ? [] : [scope])];
 };
 

@@ -2,7 +2,7 @@
 
 import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
-import type { Event } from '@pawl/agent/machine/event';
+import type { ApprovalAnswer, Event } from '@pawl/agent/machine/event';
 import { requiredRequestFaults, stateFaults, stepFaults } from '@pawl/agent/machine/invariants';
 import { step } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';
@@ -77,8 +77,8 @@ const recordCalls = (world: World, event: Event): void => {
 };
 
 /** The first answer counts. */
-const recordAnswer = (record: CallRecord | undefined, kind: 'allow' | 'deny'): void => {
-  if (record?.approval === 'asked') record.approval = kind === 'allow' ? 'allowed' : 'denied';
+const recordAnswer = (record: CallRecord | undefined, kind: ApprovalAnswer['kind']): void => {
+  if (record?.approval === 'asked') record.approval = kind === 'deny' ? 'denied' : 'allowed';
 };
 
 const markCall = (world: World, callId: string, mark: 'isStarted' | 'isCompleted'): void => {

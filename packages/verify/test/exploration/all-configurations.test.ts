@@ -30,6 +30,7 @@ test('there is a configuration for each thing that is looked at in depth', () =>
         'rules change',
       ],
       'previews',
+      'questions and plans',
       ...['hooks', 'no hooks', 'outcomes', 'tools that spend'],
       ...['budget', 'budget that raises itself', 'misplaced'],
     ],

@@ -6,7 +6,7 @@ import { hookRemarks, verdictsIn, withRemarks } from '../../policy/judged-call.j
 import type { Action } from '../action.js';
 import type { Call, CallOutcome } from '../call.js';
 import type { Event, On, StoppedCall } from '../event.js';
-import type { Settings } from '../settings.js';
+import { type Settings, settingsAfterPlan } from '../settings.js';
 import {
   type CancelCause,
   changeBatch,
@@ -170,10 +170,59 @@ export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same 
 
 // ---- Approvals ----
 
-export const isAwaiting = (state: ToolBatch, event: CallReference): boolean =>
-  findCall(state, event)?.status === 'awaitingApproval';
+export const isAwaiting = (state: ToolBatch, event: On<'ApprovalAnswered'>): boolean => {
+  const call = findCall(state, event);
+  const isApproval = call?.judged.traits.asks === undefined && event.answer.kind !== 'reply';
+  return call?.status === 'awaitingApproval' && isApproval;
+};
+/** The call asks the user something, so the answer is its result and allows nothing else. */
+export const isQuestion = (state: ToolBatch, event: CallReference): boolean => {
+  const call = findCall(state, event);
+  return call?.status === 'awaitingApproval' && call.judged.traits.asks !== undefined;
+};
 export const ignoreAnswer = (state: ToolBatch): Same =>
   ignore(state, 'no such call awaits approval');
+
+const refuseCall = (state: ToolBatch, call: Call, reason: string, at: number): Same => {
+  const text = refusedText(reason, call.judged.traits.asks);
+  const denied = neverRan(call.judged, call.requestedAt, at, 'denied', text);
+  const pumped = startReadyCalls(replaceCalls(state, denied), at);
+  return go(pumped.state, displayResult(state.batchId, denied), ...pumped.actions);
+};
+
+/** The user says yes to a plan, as it is or in the user's own words. */
+export const acceptsPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): boolean =>
+  isQuestion(state, event) &&
+  event.answer.kind !== 'deny' &&
+  findCall(state, event)?.judged.traits.asks === 'plan';
+
+/**
+ * The session leaves the preset `plan` for the one before. The grants of before count again, as
+ * after any change of the preset. A preset that was changed while the plan waited stays.
+ */
+export const acceptPlan = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
+  const { settings } = state.session;
+  if (settings.preset !== 'plan') return takeReply(state, event);
+  const session = changeSession(state.session, { settings: settingsAfterPlan(settings) });
+  return takeReply(changeBatch(state, { session }), event);
+};
+
+/**
+ * Gives the user's words to the call that asked for them. It then runs, and reports them
+ * (docs/rules.md#answered-question).
+ */
+export const takeReply = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
+  const call = findCall(state, event);
+  if (call?.status !== 'awaitingApproval') return ignoreAnswer(state);
+  const { answer } = event;
+  if (answer.kind === 'deny') return refuseCall(state, call, answer.reason, event.at);
+  const reply = answer.kind === 'reply' ? answer.text : '';
+  const judged = { ...call.judged, reply };
+  const { requestedAt } = call;
+  const answered: Call = { judged, requestedAt, status: 'queued', allowed: 'byUser' };
+  const pumped = startReadyCalls(replaceCalls(state, answered), event.at);
+  return go(pumped.state, ...pumped.actions);
+};
 
 /**
  * Takes the user's answer. Its scope becomes a grant, which may allow other waiting calls
@@ -182,12 +231,7 @@ export const ignoreAnswer = (state: ToolBatch): Same =>
 export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same => {
   const call = findCall(state, event);
   if (call?.status !== 'awaitingApproval') return ignoreAnswer(state);
-  if (event.answer.kind === 'deny') {
-    const text = refusedText(event.answer.reason);
-    const denied = neverRan(call.judged, call.requestedAt, event.at, 'denied', text);
-    const pumped = startReadyCalls(replaceCalls(state, denied), event.at);
-    return go(pumped.state, displayResult(state.batchId, denied), ...pumped.actions);
-  }
+  if (event.answer.kind === 'deny') return refuseCall(state, call, event.answer.reason, event.at);
   const { settings } = state.session;
   const { grantable } = decideCall(state.session, call.judged);
   const grant = createGrant(call.judged, event.scope, settings.workspace, grantable);

@@ -1,6 +1,12 @@
 /** The batch of calls of one reply: its calls, how each ends, and what the model reads of it. */
 
-import { hookNotes, type JudgedCall, verdictsIn, withRemarks } from '../../policy/judged-call.js';
+import {
+  type CallTraits,
+  hookNotes,
+  type JudgedCall,
+  verdictsIn,
+  withRemarks,
+} from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
 import type { Call, CallOutcome, NeverRanStatus, RanStatus } from '../call.js';
 import type { StopReason } from '../event.js';
@@ -215,8 +221,14 @@ export const unbilledText =
 export const finishedText = 'skipped: only the final answer was asked for';
 export const closedText = 'not run: session closed';
 export const deniedText = (why: string): string => `denied by policy: ${why}`;
-export const refusedText = (reason: string): string =>
-  reason.trim() === '' ? 'refused by user' : `refused by user: ${reason.trim()}`;
+/** `asks`: the call asked the user something. */
+export const refusedText = (reason: string, asks?: CallTraits['asks']): string => {
+  const why = reason.trim() === '' ? '' : `: ${reason.trim()}`;
+  if (asks === 'question')
+    return `the user declined to answer${why}. Decide yourself, and say what you assumed.`;
+  if (asks === 'plan') return `the user sent the plan back${why}. Nothing was accepted.`;
+  return `refused by user${why}`;
+};
 export const notRunText = (cause: CancelCause): string =>
   `not run: ${stopCauseFacts(cause).notRun}`;
 export const unknownText = (cause: CancelCause): string =>

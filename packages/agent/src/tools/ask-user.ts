@@ -1,0 +1,102 @@
+/** The tools that ask the user. The call waits like one that awaits approval; see the table. */
+
+import * as v from 'valibot';
+import { planText } from '../policy/approval-question.js';
+import type { Tool } from '../ports/tool.js';
+import { defineTool } from './define-tool.js';
+
+const CHOICES_MAX = 4;
+const CHARACTERS_MAX = 2_000;
+
+const text = v.pipe(
+  v.string(),
+  v.regex(/\S/, 'must not be blank'),
+  v.maxLength(CHARACTERS_MAX, `must be at most ${CHARACTERS_MAX} characters`),
+);
+
+/** `reply`: the words of the user, or of the choice that the user took. */
+export const askUserTool: Tool = defineTool({
+  name: 'ask_user',
+  description: 'Asks the user what only the user can decide.',
+  schema: v.strictObject({
+    question: text,
+    choices: v.optional(
+      v.pipe(v.array(text), v.maxLength(CHOICES_MAX, `must be at most ${CHOICES_MAX}`)),
+    ),
+  }),
+  aliases: { choices: ['options'] },
+  traits: {
+    effect: 'pure',
+    parallelSafe: true,
+    mutating: false,
+    deadlineMs: 5_000,
+    asks: 'question',
+  },
+  judge: async ({ question }) => ({
+    kind: 'ok',
+    facts: { argv: [], paths: [], hosts: [], shape: question },
+  }),
+  title: ({ question }) => question,
+  run: async (_, { reply = '' }) => {
+    const words = reply.trim();
+    return words === ''
+      ? { status: 'ok', text: 'The user answered yes.', summary: 'yes' }
+      : { status: 'ok', text: `The user answered: ${words}`, summary: words };
+  },
+});
+
+const STEPS_MAX = 50;
+
+/** The numbered steps of a plan in the form of `planText`. */
+const readSteps = (plan: string): readonly string[] =>
+  plan.split('\n').flatMap((line) => {
+    const step = /^\s*\d+[.)]\s+(\S.*)$/.exec(line)?.[1];
+    return step === undefined ? [] : [step.trim()];
+  });
+
+const heading = (steps: readonly string[]): string => `0 of ${steps.length} done`;
+
+/**
+ * `reply`: the plan in the words of the user; empty if it is accepted as it is. The result is the
+ * to-do list up to the first empty line.
+ */
+export const proposePlanTool: Tool = defineTool({
+  name: 'propose_plan',
+  description:
+    'Ends the planning: the user sees the plan and accepts it, changes it or sends it back. After ' +
+    'a yes you carry it out.',
+  schema: v.strictObject({
+    title: text,
+    steps: v.pipe(
+      v.array(text),
+      v.minLength(1, 'must not be empty'),
+      v.maxLength(STEPS_MAX, `must be at most ${STEPS_MAX}`),
+    ),
+    text: v.optional(v.pipe(v.string(), v.description('Markdown.'))),
+  }),
+  aliases: { text: ['plan', 'details'] },
+  traits: {
+    ...({ effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 5_000 } as const),
+    ...({ shown: 'list', asks: 'plan' } as const),
+  },
+  judge: async ({ title }) => ({
+    kind: 'ok',
+    facts: { argv: [], paths: [], hosts: [], shape: title },
+  }),
+  title: ({ title }) => title,
+  keep: (_, result) => {
+    const [, ...items] = (result.split('\n\n')[0] ?? '').split('\n');
+    return items.length === 0 ? '' : [heading(items), ...items].join('\n');
+  },
+  run: async (input, { reply = '' }) => {
+    const changed = reply.trim() === planText(input).trim() ? '' : reply.trim();
+    const steps = readSteps(changed === '' ? planText({ ...input, text: '' }) : changed);
+    const accepted = `${heading(steps)}. The user accepted this plan, and you may make its changes now: carry it out, and keep the list with todo.`;
+    const list = [accepted, ...steps.map((step) => `[ ] ${step}`)].join('\n');
+    const text = changed === '' ? list : `${list}\n\nThe user changed the plan. It is:\n${changed}`;
+    return { status: 'ok', text, summary: changed === '' ? 'accepted' : 'accepted with changes' };
+  },
+});
+
+/** In the order in which the model sees them. */
+export const askingTools: readonly Tool[] = [askUserTool, proposePlanTool];
