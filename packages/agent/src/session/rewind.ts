@@ -259,6 +259,9 @@ export type PlannedRewind = {
 
 const countMessages = ({ session }: State): number => messagesOf(session.conversation).length;
 
+const isPresent = (present: State, rewound: RewoundConversation | null): boolean =>
+  rewound?.kept === countMessages(present) && rewound.messages.length === 0;
+
 /** In words for the user. */
 export const reportRewind = (
   to: number,
@@ -324,10 +327,12 @@ export const planRewind = async (
       }
     : null;
   const messages = rewound === null ? 0 : countMessages(present) - countMessages(state);
+  // a way back that changes nothing would be one more step for redo
+  const isNeeded = restore.plan !== null || direction === 'forward' || !isPresent(present, rewound);
   return {
     to: at,
     direction,
-    conversation: rewound,
+    conversation: isNeeded ? rewound : null,
     plan: restore.plan,
     note: restore.plan === null && conversation ? noteOfKept(planned) : null,
     report: reportRewind(at, messages, restore),
