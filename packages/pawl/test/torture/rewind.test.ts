@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
@@ -18,11 +18,11 @@ import { idOf, newestSession } from './stage.js';
  * The real program is killed at steps of a checkpoint, a rewind and a redo: no file is ever half
  * old, none is lost, and the next start finishes what was begun and says so.
  *
- * PAWL_REWIND_KILLS: how many kills of each (3 if not set), or `all` steps, before and after each
+ * PAWL_REWIND_KILLS: how many kills of each (2 if not set), or `all` steps, before and after each
  * and in the middle of each write. PAWL_SEED chooses.
  */
 
-const { PAWL_REWIND_KILLS = '3', PAWL_SEED = '31' } = process.env;
+const { PAWL_REWIND_KILLS = '2', PAWL_SEED = '31' } = process.env;
 
 const PREPARE = `
 git init -q && git config user.name Ada && git config user.email a@b.c
@@ -108,8 +108,25 @@ const run = async (stage: Stage, ...words: readonly string[]): Promise<string> =
   return stdout + stderr;
 };
 
+/** The types of the events in the newest journal. */
+const eventsOf = (stage: Stage): readonly string[] =>
+  readFileSync(newestSession(stage) ?? assert.fail('no session'), 'utf8')
+    .split('\n')
+    .flatMap((line) => /^\{"seq":.*?"event":\{"type":"(\w+)"/.exec(line)?.[1] ?? []);
+
+/** A start tells of the rewind that a killed one left, and of none where nothing was left. */
+const expectTold = (isCut: boolean, output: string): void => {
+  const told = [/^! the program ended while files were taken back/m, /^! .*changed back/m];
+  for (const words of told) assert.equal(words.test(output), isCut, output);
+};
+
+const isCutIn = (stage: Stage): boolean =>
+  eventsOf(stage).findLast((type) => /^(RewindRequested|Rewound)$/.test(type)) ===
+  'RewindRequested';
+
 const takeBack = async (stage: Stage, id: string): Promise<void> => {
-  await run(stage, 'rewind', id, '--at', '0');
+  const isCut = isCutIn(stage);
+  expectTold(isCut, await run(stage, 'rewind', id, '--at', '0'));
   expectNoDrafts(stage);
   assert.equal(tree(stage.workspace), stage.trees[0]);
 };
@@ -140,8 +157,10 @@ const LIVES: readonly Life[] = [
     from: 2,
     words: ({ id }) => ['redo', id],
     finish: async (stage) => {
-      // the next start finishes it if it was begun; a list only reads
-      await runPawl(stage, ['redo', stage.id]);
+      const isCut = isCutIn(stage);
+      // the next start finishes it if it was begun: then there is nothing to go forward to
+      const { stdout, stderr } = await runPawl(stage, ['redo', stage.id]);
+      expectTold(isCut, stdout + stderr);
       expectNoDrafts(stage);
       assert.equal(tree(stage.workspace), stage.trees[1]);
       await takeBack(stage, stage.id);
@@ -191,9 +210,11 @@ for (const life of LIVES)
             () => points[Math.floor(random() * points.length)] ?? assert.fail('no steps'),
           );
     let reached = 0;
+    let cut = 0;
     for (const point of chosen) {
       const taken = await live(stage, life, point);
       if (taken.length >= point.at) reached += 1;
+      if (newestSession(stage) !== null && isCutIn(stage)) cut += 1;
       try {
         expectWhole(stage);
         await life.finish(stage);
@@ -204,6 +225,8 @@ for (const life of LIVES)
         );
       }
     }
-    context.diagnostic(`${points.length} points, ${chosen.length} tried, ${reached} reached`);
+    context.diagnostic(
+      `${points.length} points, ${chosen.length} tried, ${reached} reached, ${cut} cut`,
+    );
     assert.ok(reached > 0);
   });
