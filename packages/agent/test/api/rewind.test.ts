@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readFileSync,
   realpathSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -123,6 +124,31 @@ test('a file that somebody else changed since is left, unless it is forced', asy
   assert.equal(text(workspace, 'new.txt'), null);
   await session.redo();
   assert.equal(text(workspace, 'new.txt'), 'mine\n', 'what was forced is kept');
+});
+
+test('a rewind that failed as a whole tells of no branch that it moved', async (context) => {
+  const commit = 'git -c user.name=a -c user.email=a@b commit -qam agent';
+  const { session, workspace } = await open(context, bash(commit), say('done'));
+  await session.prompt('commit');
+  const head = git(workspace, 'rev-parse', 'HEAD');
+  assert.match((await session.planRewind({ at: 0, refs: true })).text, /branch/);
+  session.watch(({ event }) => {
+    const store = path.join(process.env.XDG_STATE_HOME ?? '', 'pawl', 'checkpoints');
+    if (event.type === 'RewindRequested') rmSync(store, { recursive: true });
+  });
+  const { refs, left, text } = await session.rewind({ at: 0, refs: true });
+  assert.deepEqual([refs, left.map(({ path }) => path)], [[], ['.']]);
+  assert.doesNotMatch(text, /branch/);
+  assert.equal(git(workspace, 'rev-parse', 'HEAD'), head);
+});
+
+test('a rewind with nothing to take back is no step for redo', async (context) => {
+  const { session, workspace } = await open(context, bash('rm precious.txt'), say('gone'));
+  await session.prompt('clean up');
+  await session.rewind({ at: 0 });
+  assert.equal((await session.rewind({ at: 0 })).text, 'nothing changed since');
+  await session.redo();
+  assert.equal(text(workspace, 'precious.txt'), null);
 });
 
 test('an edit, a new file and a command are taken back one by one', async (context) => {

@@ -108,10 +108,11 @@ const run = async (stage: Stage, ...words: readonly string[]): Promise<string> =
   return stdout + stderr;
 };
 
-/** The types of the events in the newest journal. */
+/** The types of the events in the newest journal; a line that was cut off is none. */
 const eventsOf = (stage: Stage): readonly string[] =>
   readFileSync(newestSession(stage) ?? assert.fail('no session'), 'utf8')
     .split('\n')
+    .slice(0, -1)
     .flatMap((line) => /^\{"seq":.*?"event":\{"type":"(\w+)"/.exec(line)?.[1] ?? []);
 
 /** A start tells of the rewind that a killed one left, and of none where nothing was left. */
