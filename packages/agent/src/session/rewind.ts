@@ -195,7 +195,10 @@ class TimelineReader {
   #addTo(batchId: string | null, changes: ChangeSummary): void {
     if (isNothing(changes)) return;
     const calls = this.#points.findLast((point) => point.batchId === batchId && batchId !== null);
-    const turn = this.#points.findLast(({ kind }) => kind === 'turn');
+    // the next turn may have begun before the look at the files was over
+    const turn = this.#points.findLast(
+      ({ kind, seq }) => kind === 'turn' && (calls === undefined || seq <= calls.seq),
+    );
     for (const point of [calls, turn])
       if (point !== undefined) point.changes = addChanges(point.changes, changes);
   }

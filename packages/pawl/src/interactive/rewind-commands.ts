@@ -49,8 +49,8 @@ type Answer = {
 };
 
 const forceText = ({ left }: RewindReport): string => {
-  const text = leftText(left);
-  return `what is left otherwise too; its present content is saved first (${text})`;
+  const names = leftText(left).replace(/^left as (it is|they are): /, '');
+  return `also what would be left: ${names}; its present content is saved first`;
 };
 
 /** What the user can answer to a point, the default first. */

@@ -127,6 +127,8 @@ const isCutIn = (stage: Stage): boolean =>
 
 const takeBack = async (stage: Stage, id: string): Promise<void> => {
   const isCut = isCutIn(stage);
+  const listed = await run(stage, 'rewind', id);
+  assert.equal(listed.includes('the next start takes the rest back first'), isCut, listed);
   expectTold(isCut, await run(stage, 'rewind', id, '--at', '0'));
   expectNoDrafts(stage);
   assert.equal(tree(stage.workspace), stage.trees[0]);
