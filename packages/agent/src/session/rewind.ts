@@ -195,7 +195,10 @@ class TimelineReader {
   #addTo(batchId: string | null, changes: ChangeSummary): void {
     if (isNothing(changes)) return;
     const calls = this.#points.findLast((point) => point.batchId === batchId && batchId !== null);
-    const turn = this.#points.findLast(({ kind }) => kind === 'turn');
+    // the next turn may have begun before the look at the files was over
+    const turn = this.#points.findLast(
+      ({ kind, seq }) => kind === 'turn' && (calls === undefined || seq <= calls.seq),
+    );
     for (const point of [calls, turn])
       if (point !== undefined) point.changes = addChanges(point.changes, changes);
   }
@@ -258,6 +261,9 @@ export type PlannedRewind = {
 };
 
 const countMessages = ({ session }: State): number => messagesOf(session.conversation).length;
+
+const isPresent = (present: State, rewound: RewoundConversation | null): boolean =>
+  rewound?.kept === countMessages(present) && rewound.messages.length === 0;
 
 /** In words for the user. */
 export const reportRewind = (
@@ -324,10 +330,12 @@ export const planRewind = async (
       }
     : null;
   const messages = rewound === null ? 0 : countMessages(present) - countMessages(state);
+  // a way back that changes nothing would be one more step for redo
+  const isNeeded = restore.plan !== null || direction === 'forward' || !isPresent(present, rewound);
   return {
     to: at,
     direction,
-    conversation: rewound,
+    conversation: isNeeded ? rewound : null,
     plan: restore.plan,
     note: restore.plan === null && conversation ? noteOfKept(planned) : null,
     report: reportRewind(at, messages, restore),

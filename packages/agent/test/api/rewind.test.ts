@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readFileSync,
   realpathSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -22,6 +23,7 @@ import {
   type Session,
   type SessionOptions,
 } from '../../src/session/create-agent.js';
+import { readTimeline } from '../../src/session/rewind.js';
 
 const git = (folder: string, ...words: readonly string[]): string =>
   execFileSync('git', [...words], {
@@ -123,6 +125,61 @@ test('a file that somebody else changed since is left, unless it is forced', asy
   assert.equal(text(workspace, 'new.txt'), null);
   await session.redo();
   assert.equal(text(workspace, 'new.txt'), 'mine\n', 'what was forced is kept');
+});
+
+test('a rewind that failed as a whole tells of no branch that it moved', async (context) => {
+  const commit = 'git -c user.name=a -c user.email=a@b commit -qam agent';
+  const { session, workspace } = await open(context, bash(commit), say('done'));
+  await session.prompt('commit');
+  const head = git(workspace, 'rev-parse', 'HEAD');
+  assert.match((await session.planRewind({ at: 0, refs: true })).text, /branch/);
+  session.watch(({ event }) => {
+    const store = path.join(process.env.XDG_STATE_HOME ?? '', 'pawl', 'checkpoints');
+    if (event.type === 'RewindRequested') rmSync(store, { recursive: true });
+  });
+  const { refs, left, text } = await session.rewind({ at: 0, refs: true });
+  assert.deepEqual([refs, left.map(({ path }) => path)], [[], ['.']]);
+  assert.doesNotMatch(text, /branch/);
+  assert.equal(git(workspace, 'rev-parse', 'HEAD'), head);
+});
+
+test('a rewind with nothing to take back is no step for redo', async (context) => {
+  const { session, workspace } = await open(context, bash('rm precious.txt'), say('gone'));
+  await session.prompt('clean up');
+  await session.rewind({ at: 0 });
+  assert.equal((await session.rewind({ at: 0 })).text, 'nothing changed since');
+  await session.redo();
+  assert.equal(text(workspace, 'precious.txt'), null);
+});
+
+test('what a turn changed is told of it, also if the next one began before it was known', async (context) => {
+  const { session } = await open(context, bash('rm precious.txt'), say('gone'), say('well'));
+  await session.prompt('clean up');
+  await session.timeline(); // the checkpoint is in the journal
+  await session.prompt('more');
+  const { id } = session;
+  const { settings } = (await session.state()).session;
+  const folder = path.join(process.env.XDG_STATE_HOME ?? '', 'pawl');
+  const events = [];
+  for await (const { event } of fileJournals({ folder }).read(id)) events.push(event);
+  const isTaken = ({ type }: { readonly type: string }): boolean => type === 'CheckpointTaken';
+  const late = [...events.filter((event) => !isTaken(event)), ...events.filter(isTaken)];
+  const entries = late.map((event, index) => ({ seq: index + 1, event }));
+  const { timeline } = await readTimeline({
+    header: { settings },
+    seq: late.length,
+    async *entries() {
+      yield* entries;
+    },
+  });
+  assert.deepEqual(
+    timeline.points.map(({ kind, changes }) => [kind, changes?.deleted]),
+    [
+      ['turn', 1],
+      ['calls', 1],
+      ['turn', undefined],
+    ],
+  );
 });
 
 test('an edit, a new file and a command are taken back one by one', async (context) => {

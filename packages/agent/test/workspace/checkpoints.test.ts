@@ -431,6 +431,52 @@ test('what no folder of a large workspace reports is found at the end of the tur
   assert.equal(tree(workspace), before);
 });
 
+for (const target of ['self', 'other', '../outside'])
+  test(`what was in a folder that a command replaced by a link to ${target} comes back`, async (t) => {
+    const world = openWorld(t, randomFrom(7));
+    const { checkpoints, workspace } = world;
+    for (const folder of ['self', 'other', '../outside'])
+      write(workspace, `${folder}/file.txt`, `in ${folder}`);
+    const before = tree(workspace);
+    const call = command(`rm -r self; ln -s ${target} self`);
+    await checkpoints.before(call);
+    rmSync(path.join(workspace, 'self'), { recursive: true });
+    symlinkSync(target, path.join(workspace, 'self'));
+    const after = tree(workspace);
+    const taken = await checkpoints.take({ by: 'agent', calls: [call] });
+    const back = await restore(world, [taken?.checkpoint ?? '']);
+    assert.equal(tree(workspace), before);
+    await restore(world, [back ?? '']);
+    assert.equal(tree(workspace), after);
+  });
+
+test('a folder of a large workspace that was removed and comes back is looked at', async (t) => {
+  const folder = realpathSync(temporaryFolder(t, 'large'));
+  const workspace = path.join(folder, 'work');
+  mkdirSync(workspace);
+  git(workspace, 'init', '-q');
+  fill(workspace);
+  write(workspace, 'src/deep/d.ts', 'first');
+  git(workspace, 'add', '-A');
+  const stateFolder = path.join(folder, 'state');
+  const place = { workspace, sessionId: 'one', stateFolder, environment: process.env };
+  const checkpoints = createCheckpoints(place);
+  t.after(() => checkpoints.close());
+  const call = command('rm -r src; a script');
+  const take = async (work: () => void): Promise<string> => {
+    await checkpoints.before(call);
+    work();
+    return (await checkpoints.take({ by: 'agent', calls: [call] }))?.checkpoint ?? '';
+  };
+  await take(() => rmSync(path.join(workspace, 'src'), { recursive: true }));
+  const removed = tree(workspace);
+  await take(() => write(workspace, 'other', 'other')); // no folder of git's list is watched now
+  const again = await take(() => write(workspace, 'src/deep/d.ts', 'second'));
+  rmSync(path.join(workspace, 'other'));
+  await restore({ checkpoints, workspace }, [again]);
+  assert.equal(tree(workspace), removed);
+});
+
 test('a folder that became a link out of the workspace is not followed', async (context) => {
   const { checkpoints, workspace } = openWorld(context, randomFrom(7));
   const outside = path.join(path.dirname(workspace), 'outside');

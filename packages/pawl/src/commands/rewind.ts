@@ -48,9 +48,12 @@ const explained = async <T>(work: () => Promise<T>): Promise<T> => {
 
 // ---- The list ----
 
+const CUT_REWIND = safe`! the program ended while files were taken back: the next start takes the rest back first\n`;
+
 const storedJournal = async (sessionId: string) => {
   const { header, state, seq } = await foldStored(sessionId, undefined);
   const entries = () => storedJournals().read(sessionId);
+  if (state.name === 'Rewinding') writeError(CUT_REWIND);
   return { journal: { header, entries, seq }, state };
 };
 

@@ -49,12 +49,12 @@ type Answer = {
 };
 
 const forceText = ({ left }: RewindReport): string => {
-  const text = leftText(left);
-  return `what is left otherwise too; its present content is saved first (${text})`;
+  const names = leftText(left).replace(/^left as (it is|they are): /, '');
+  return `also what would be left: ${names}; its present content is saved first`;
 };
 
 /** What the user can answer to a point, the default first. */
-const rewindAnswers = (plan: RewindReport): readonly Answer[] => {
+const rewindAnswers = (plan: RewindReport, refs: RewindReport['refs']): readonly Answer[] => {
   const { messages, changes, left } = plan;
   const done = { direction: 'back', messages, changes, left, note: null } as const;
   const describe = (text: string): string => text.replace(/^taken back: /, '');
@@ -63,7 +63,12 @@ const rewindAnswers = (plan: RewindReport): readonly Answer[] => {
     about: describe(rewoundText({ ...done, changes: null, left: [] })),
     request: { files: false },
   };
-  if (countFiles(changes) === 0 && left.length === 0) return [conversation];
+  const moved = refs.map(({ text }) => text).join('; ');
+  const git: readonly Answer[] =
+    moved === ''
+      ? []
+      : [{ name: 'both, refs', about: `in git too: ${moved}`, request: { refs: true } }];
+  if (countFiles(changes) === 0 && left.length === 0) return [conversation, ...git];
   const force: Answer = { name: 'both, force', about: forceText(plan), request: { force: true } };
   return [
     { name: 'both', about: describe(rewoundText(done)), request: {} },
@@ -74,6 +79,7 @@ const rewindAnswers = (plan: RewindReport): readonly Answer[] => {
       request: { conversation: false },
     },
     ...(left.length === 0 ? [] : [force]),
+    ...git,
   ];
 };
 
@@ -85,7 +91,8 @@ const rewindTo = async (
 ): Promise<void> => {
   const report = await session.rewind(request);
   // The transcript says the rest: it follows the session.
-  const isSilent = report.left.length > 0 || request.conversation === false;
+  const isSilent =
+    report.left.length > 0 || report.messages === 0 || request.conversation === false;
   if (countFiles(report.changes) === 0 && isSilent)
     view.print(makeSafe(`  ${leftText(report.left) || report.text}`));
   const text = points.find(({ seq }) => seq === request.at)?.text;
@@ -105,7 +112,9 @@ const chooseRewind = async (
   const title = 'Take back this and everything since:';
   const point = points[(await view.pickPoint(openPointList(title, list, lastTurn))) ?? -1];
   if (point === undefined) return;
-  const answers = rewindAnswers(await session.planRewind({ at: point.seq }));
+  const plan = await session.planRewind({ at: point.seq });
+  const { refs } = await session.planRewind({ at: point.seq, refs: true });
+  const answers = rewindAnswers(plan, refs);
   const question = `Take back "${oneLine(point.title, TITLE_COLUMNS)}":`;
   const rows = answers.map(
     ({ name, about }): ListedPoint => ({ kind: 'answer', when: '', text: name, about }),

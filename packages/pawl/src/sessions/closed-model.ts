@@ -1,9 +1,11 @@
 /** Opens a stored session for work that asks no model: no key, no network, no servers, no hooks. */
 
 import type { Model } from '@pawl/agent/ports/model';
+import type { Stepped, Watcher } from '@pawl/agent/ports/session';
 import { createAgent, type Session } from '@pawl/agent/session/create-agent';
 import { liveRights } from '@pawl/agent/session/session-settings';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
+import { resumedNote } from '@pawl/terminal/step-lines';
 import { writeError } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { foldStored, openStateFolder, storedJournals } from './stored-sessions.js';
@@ -28,7 +30,21 @@ const closedModel = (id: string, windowTokens: number): Model => ({
   },
 });
 
-const openClosed = async (sessionId: string, folder: string | undefined): Promise<Session> => {
+/** Says that a rewind is finished whose process was killed, and what that has changed. */
+const tellRestOfRewind = (stepped: Stepped): void => {
+  const { event, actions } = stepped;
+  const texts = actions.flatMap((action) =>
+    event.type === 'Rewound' && action.type === 'DisplayNotice' ? [action.text] : [],
+  );
+  for (const text of [resumedNote(stepped), ...texts])
+    if (text !== '') writeError(safe`! ${makeSafe(text)}\n`);
+};
+
+const openClosed = async (
+  sessionId: string,
+  folder: string | undefined,
+  watcher: Watcher,
+): Promise<Session> => {
   openStateFolder(process.env);
   const { state } = await foldStored(sessionId, undefined);
   const { settings } = state.session;
@@ -45,6 +61,7 @@ const openClosed = async (sessionId: string, folder: string | undefined): Promis
     workspace,
     resume: sessionId,
     unpriced: 'countAsNothing',
+    ...(state.name === 'Rewinding' ? { watcher } : {}),
     settings: rest,
     ...(preset === undefined ? {} : { preset }),
     ...(sandbox === undefined || sandbox === 'missing' ? {} : { sandbox }),
@@ -60,7 +77,10 @@ export const useWithoutModel = async <T>(
   work: (session: Session) => Promise<T>,
   folder?: string,
 ): Promise<T> => {
-  const session = await openClosed(sessionId, folder);
+  let isOpening = true;
+  const session = await openClosed(sessionId, folder, (stepped) => {
+    if (isOpening) tellRestOfRewind(stepped);
+  });
   // whoever waits below gets the error
   session.ended.catch(() => undefined);
   try {
@@ -76,6 +96,7 @@ export const useWithoutModel = async <T>(
         'busy',
         `The session is still at work (${rested.name}). Open it and stop the turn: pawl --resume ${sessionId}`,
       );
+    isOpening = false;
     return await work(session);
   } finally {
     await session.close();

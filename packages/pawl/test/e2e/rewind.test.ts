@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -116,6 +117,35 @@ test('the list says what each turn has done; files and conversation can be taken
   await window.seesLine('> clean up');
   assert.equal(file('precious.txt'), null);
   await window.sees('· taken back: 4 messages; files stay as they are · forward again: /redo');
+});
+
+test('the answers name a branch that would go back, and one of them takes it back', async (context) => {
+  const { window, say, place } = await openPlace(context, [
+    bash('1', 'git commit -qam "By the agent"'),
+    message(text('Committed.')),
+  ]);
+  const git = (...words: readonly string[]): string =>
+    execFileSync('git', words, { cwd: place.workspace, env: place.environment, encoding: 'utf8' });
+  git('init', '-q', '-b', 'main');
+  for (const [name, value] of [
+    ['user.name', 'Ada'],
+    ['user.email', 'a@b.c'],
+  ] as const)
+    git('config', name, value);
+  git('add', '.');
+  git('commit', '-qm', 'first');
+  const first = git('rev-parse', 'main');
+  writeFileSync(join(place.workspace, 'a.txt'), 'dirty');
+  await say('commit it', 'Committed.');
+  assert.notEqual(git('rev-parse', 'main'), first);
+  window.press(`${E}${E}`);
+  await window.sees('Take back this and everything since:');
+  window.press('\r');
+  await window.sees(/ {2}both, refs +in git too: .*branch main is at/);
+  window.press(`${E}[B\r`);
+  await window.sees('taken back: 4 messages');
+  await until('the branch is back', () => git('rev-parse', 'main') === first);
+  assert.equal(readFileSync(join(place.workspace, 'a.txt'), 'utf8'), 'dirty');
 });
 
 test('a file that somebody else changed is left and said, and taken by force once it is saved', async (context) => {

@@ -33,6 +33,8 @@ const stamps = new Map();
 const suspects = new Set();
 /** Folders with an event since the last answer. @type {Set<string>} */
 const reported = new Set();
+/** Folders that were to be watched, and are gone. @type {Set<string>} */
+const gone = new Set();
 /** @type {Map<string, { inode: bigint, watcher: import('node:fs').FSWatcher }>} */
 const watched = new Map();
 /** Of events that were received since the last answer. */
@@ -99,7 +101,10 @@ const note = (folder, name) => {
 /** @param {string} folder */
 const watch = (folder) => {
   const status = lookAt(folder);
-  if (!status?.isDirectory()) return; // gone meanwhile: whoever lists finds that out
+  if (!status?.isDirectory()) {
+    gone.add(folder); // whoever lists finds that out
+    return;
+  }
   if (status.dev !== fs.lstatSync(workspace, { bigint: true }).dev) return stopWatching();
   try {
     const options = /** @type {const} */ ({ persistent: false, encoding: 'latin1' });
@@ -147,6 +152,13 @@ const watchMore = (folders) => {
     if (added.has(name.slice(0, Math.max(0, name.lastIndexOf('/'))))) suspects.add(name);
 };
 
+/** A folder that came back may hold files again that git lists whether they are there or not. */
+const watchReturned = () => {
+  const returned = [...gone].filter((folder) => lookAt(folder)?.isDirectory());
+  for (const folder of returned) gone.delete(folder);
+  watchMore(returned);
+};
+
 /** Resolves when all changes until now are reported; false: some may be missing. */
 const drain = () =>
   new Promise((/** @type {(isInOrder: boolean) => void} */ resolve) => {
@@ -186,6 +198,7 @@ const look = async (isWhole) => {
   const isInOrder = await drain();
   if (!isInOrder || limits === null || events > limits.events) isUnsure = true;
   if (isReplaced('') || [...suspects].some(isReplaced)) watchAnew();
+  if (reported.size > 0) watchReturned();
   const isAll = isWhole || isUnsure;
   const folders = isAll ? null : [...reported];
   if (isAll) for (const name of stamps.keys()) suspects.add(name);

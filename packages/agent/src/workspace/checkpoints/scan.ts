@@ -59,8 +59,23 @@ export const placeOf = (workspace: string, name: string): Buffer =>
 const quickPlace = (workspace: string, name: string): string | Buffer =>
   /^[\0-\x7f]*$/.test(name) ? `${workspace}/${name}` : placeOf(workspace, name);
 
+/** Whether a link stands where one of its folders was: what it leads to is another file. */
+const isBehindLink = (workspace: string, name: string): boolean => {
+  try {
+    return foldersAround([name]).some((folder) =>
+      lstatSync(quickPlace(workspace, folder), { throwIfNoEntry: false })?.isSymbolicLink(),
+    );
+  } catch {
+    return false; // a file stands there, or a folder is closed: a look at the name tells
+  }
+};
+
 /** Null if nothing that is kept lies there. */
-export const lookAt = (workspace: string, name: string): FileEntry | null => {
+export const lookAt = (workspace: string, name: string): FileEntry | null =>
+  isBehindLink(workspace, name) ? null : lookInFolder(workspace, name);
+
+/** The same for a name whose folders are known to be folders. */
+const lookInFolder = (workspace: string, name: string): FileEntry | null => {
   const place = quickPlace(workspace, name);
   let status: BigIntStats | undefined;
   try {
@@ -92,6 +107,7 @@ export const lookAt = (workspace: string, name: string): FileEntry | null => {
 
 /** Why nobody can know whether it is there: a folder around it is closed. Null: it is known. */
 export const whyUnknown = (workspace: string, name: string): string | null => {
+  if (isBehindLink(workspace, name)) return null;
   try {
     lstatSync(placeOf(workspace, name), { throwIfNoEntry: false });
     return null;
@@ -126,7 +142,8 @@ export const lookAtAll = async (
         left = SLICE;
         await nextTurn();
       }
-      const entry = lookAt(workspace, name);
+      const isInFolder = !name.includes('/') || entries.has(path.posix.dirname(name));
+      const entry = isInFolder ? lookInFolder(workspace, name) : null;
       if (entry !== null && (entry.kind === 'folder') === (list !== names))
         entries.set(name, entry);
     }
