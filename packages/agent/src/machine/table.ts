@@ -2,11 +2,12 @@
  * The whole machine. Each state has one row, in the order in which its parts run:
  * 1. `entry` runs when the state is entered.
  * 2. `always` has branches without an event. A transient state has nothing else: it is passed
- *    within one step. A resting state tries them on entry and after each event that stays (those
- *    of `alwaysOnEntry` on entry only).
+ *    within one step. A resting state tries them on entry and after each event that stays, those
+ *    of `alwaysOnEntry` on entry only.
  * 3. `rest` runs when no branch applies.
- * 4. `on` has a cell for each event. The first branch whose guard holds is taken. Without a cell
- *    it does not compile, unless `defaults` below has one. 5. `exit` runs when the state is left.
+ * 4. `on` has a cell for each event (or `defaults` below has it): a missing cell does not compile.
+ *    The first branch whose guard holds is taken.
+ * 5. `exit` runs when the state is left.
  * A branch: `when` its guard holds, the machine goes `to` a state (to the same one: it is left and
  * entered again; `stay`: it is not), the arrow is called `as`, and the move `then` computes state
  * and actions. `late`: the event came too late and changes nothing; `fault`: the runtime broke the
@@ -16,7 +17,6 @@
 import { fault, late } from '@pawl/machine/kernel/table';
 import * as tools from './moves/batch-events.js';
 import * as budget from './moves/budget.js';
-import { countReported, countStale } from './moves/budget.js';
 import * as compaction from './moves/compaction.js';
 import * as hooks from './moves/hooks.js';
 import * as reply from './moves/reply.js';
@@ -44,7 +44,7 @@ const NO_TIMER = late('stale: the wait was already over');
 const STALE_REPLY = late('stale: it belongs to an old request');
 const STALE_HOOK = late('stale: it belongs to an old hook');
 /** Only usage counts. */
-const STALE = { stay: countStale };
+const STALE = { stay: budget.countStale };
 const EDIT = { stay: editQueue };
 const RAISE = { stay: budget.raiseLimit };
 const OTHER_REQUEST = { when: budget.isStaleMeasure, stay: budget.ignoreMeasure };
@@ -188,7 +188,7 @@ export const table: AgentTable = {
           { stay: reply.showOnly },
         ],
         LlmCompleted: [
-          { when: reply.isStaleReply, stay: countStale },
+          { when: reply.isStaleReply, stay: budget.countStale },
           {
             when: reply.drainedInVainAtLimit,
             to: 'BudgetExceeded',
@@ -199,7 +199,7 @@ export const table: AgentTable = {
           { to: 'ProcessingLlmResponse', then: reply.readReply },
         ],
         LlmFailed: [
-          { when: reply.isStaleReply, stay: countStale },
+          { when: reply.isStaleReply, stay: budget.countStale },
           { when: isStoppingAtLimit, to: 'BudgetExceeded', then: exceeded(stop.keepFailedDrain) },
           { when: isStopping, to: 'Cancelled', then: cancelled(stop.keepFailedDrain) },
           {
@@ -333,7 +333,7 @@ export const table: AgentTable = {
           { stay: tools.countLate },
         ],
         ToolsFailed: [
-          { when: tools.isOtherBatch, stay: countStale },
+          { when: tools.isOtherBatch, stay: budget.countStale },
           { to: 'Failed', then: tools.failBatch },
         ],
         TimerFired: [
@@ -368,7 +368,7 @@ export const table: AgentTable = {
         ],
         RequestMeasured: [OTHER_REQUEST, PAID, { stay: budget.refuseSideRequest }],
         HookCompleted: [
-          { when: hooks.isStaleHook, stay: countStale },
+          { when: hooks.isStaleHook, stay: budget.countStale },
           { when: hooks.vetoed, to: 'Cancelled', then: hooks.stopForVeto },
           {
             when: hooks.formatterIsDue,
@@ -385,7 +385,7 @@ export const table: AgentTable = {
           { to: 'CheckingBudget', then: hooks.finishHooks },
         ],
         HookFailed: [
-          { when: hooks.isStaleHook, stay: countStale },
+          { when: hooks.isStaleHook, stay: budget.countStale },
           {
             when: hooks.commitIsDueAnyway,
             to: 'PostToolsHook',
@@ -440,7 +440,7 @@ export const table: AgentTable = {
           { stay: stop.ignoreTimer },
         ],
         CompactionCompleted: [
-          { when: compaction.isStaleCompaction, stay: countStale },
+          { when: compaction.isStaleCompaction, stay: budget.countStale },
           {
             when: compaction.beforeTurn,
             to: 'WaitingForUserInput',
@@ -449,7 +449,7 @@ export const table: AgentTable = {
           { to: 'CallingLlm', then: compaction.sendCompacted },
         ],
         CompactionFailed: [
-          { when: compaction.isStaleCompaction, stay: countStale },
+          { when: compaction.isStaleCompaction, stay: budget.countStale },
           {
             when: compaction.beforeWaitingTurn,
             to: 'WaitingForUserInput',
@@ -514,7 +514,7 @@ export const table: AgentTable = {
   defaults: {
     ShutdownRequested: { to: 'ShuttingDown', then: session.shutDown },
     SettingsChanged: { stay: session.changeSettings },
-    UsageReported: { stay: countReported },
+    UsageReported: { stay: budget.countReported },
     RequestMeasured: { stay: budget.ignoreMeasure },
     UserHooksRan: { stay: hooks.hearHooks },
     CheckpointTaken: { stay: rewind.noteCheckpoint },
