@@ -49,7 +49,7 @@ import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
 import { hasProjectFile } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
-import type { NextSession, SlashCommandContext } from './slash-command.js';
+import { type NextSession, type SlashCommandContext, UserWork } from './slash-command.js';
 import { openTerminalSession, type TerminalSession } from './terminal-session.js';
 import { grantText, InteractiveView, type ViewHandlers } from './view.js';
 
@@ -162,10 +162,14 @@ export const runTerminal = async (flags: RunFlags, first: string | null): Promis
 
 /** How to come back. A session of its own process goes on unless it has ended. */
 const farewell = ({ session, remote }: FaceOpened): Safe => {
-  const id = makeSafe(session.id);
   return remote === null
-    ? safe`To continue: pawl --resume ${id}`
-    : safe`It goes on without this window. To come back: pawl attach ${id} · to end it: pawl stop ${id}`;
+    ? safe`To continue: pawl --resume ${makeSafe(session.id)}`
+    : detachedText(session.id);
+};
+
+const detachedText = (sessionId: string): Safe => {
+  const id = makeSafe(sessionId);
+  return safe`It goes on without this window. To come back: pawl attach ${id} · to end it: pawl stop ${id}`;
 };
 
 /** One session in the terminal, from its first paint until the user leaves. */
@@ -296,7 +300,7 @@ const tellFault = ({ view, look }: SlashCommandContext, fault: string): void =>
 const createViewHandlers = (
   context: SlashCommandContext,
   closer: SessionCloser,
-  { terminal }: ControllerOptions,
+  { terminal, work }: { readonly terminal: TerminalSession; readonly work: UserWork },
   shellOutputs: ShellOutputs,
 ): ViewHandlers => {
   const { session, prompts } = context;
@@ -333,7 +337,7 @@ const createViewHandlers = (
         } as const;
         send(images.length === 0 ? input : { ...input, images });
       };
-      sending = sending.then(prepare);
+      sending = work.during(sending.then(prepare));
     },
     cancel: () => send({ type: 'CancelTurn' }),
     answer: (batchId, callId, scoped) =>
@@ -523,12 +527,40 @@ const beginToWatch = (
   if (opened.remote !== null) followRemote(opened, view, closer);
 };
 
+/** The session, whose inputs count as work under way until they are in the journal. */
+const countInputs = (session: FaceSession, work: UserWork): FaceSession => ({
+  ...session,
+  send: (input) => work.during(session.send(input)),
+  whileUserRuns: (command) => work.during(session.whileUserRuns(command)),
+});
+
+/** `/detach` in the terminal that has the session open. */
+const detachSession = async (
+  { session, flags, view }: SlashCommandContext,
+  terminal: TerminalSession,
+  work: UserWork,
+): Promise<void> => {
+  const { handOver } = await import('./hand-over.js');
+  const leave = (): void => {
+    terminal.close();
+    writeWindow(safe`\n${paint(terminal.look, 'dim', detachedText(session.id))}\n`);
+    // they end commands, which are to go on
+    process.removeAllListeners('exit');
+    process.exit(exitCodes.done);
+  };
+  await handOver({ session, flags, view, work, leave });
+};
+
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
-  started: StartedSession,
+  begun: StartedSession,
   options: ControllerOptions,
 ): Promise<SessionExit> => {
-  const { opened, steps, warnings, notice, draft } = started;
+  const work = new UserWork();
+  const session = countInputs(begun.opened.session, work);
+  const opened = { ...begun.opened, session };
+  const started = { ...begun, opened };
+  const { steps, warnings, notice, draft } = begun;
   const { terminal, flags } = options;
   const { look, clock, composer, screen } = terminal;
   const closer = createSessionCloser(opened.session);
@@ -548,6 +580,8 @@ const runSession = async (
     paste: createPaste(() => context, terminal, leaving.signal),
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
     quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+    detach: async () =>
+      opened.remote === null ? detachSession(context, terminal, work) : context.quit(),
     ...{ typedText: outputs.typedText.bind(outputs), takeBackText: outputs.detach.bind(outputs) },
   };
   const parts = {
@@ -556,7 +590,7 @@ const runSession = async (
     servers: () => opened.servers?.waitsFor() ?? [],
     coldUsd: (now: State, at: number) => cache.coldUsd(now, at),
   };
-  const handlers = createViewHandlers(context, closer, options, outputs);
+  const handlers = createViewHandlers(context, closer, { terminal, work }, outputs);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
   answerServers(opened, view, terminal);
   const ticking = createTicker(() => view.redraw());
@@ -582,6 +616,7 @@ const runSession = async (
     terminal.notifier.see(stepped.state);
     ticking.set(isMoving(stepped.state));
     cache.see(stepped);
+    work.see(stepped);
   });
   if (started.first !== null) view.sendFirst(started.first);
   try {

@@ -290,6 +290,7 @@ const commands: Readonly<Record<CommandName, SlashCommand>> = {
   inspect,
   retry,
   paste: ({ paste }) => paste(),
+  detach: ({ detach }) => detach(),
   quit: ({ quit }) => quit(),
 };
 
