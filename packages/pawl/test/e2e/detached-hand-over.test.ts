@@ -80,7 +80,8 @@ test('a command that runs goes on through /detach, once, and a text that waits i
 test('while the model answers, /detach waits for the answer, and a question in it waits for any face', async (context) => {
   const words = text('I publish it now, and then I tell you about it. '.repeat(10));
   const asks = call('c1', 'bash', { command: 'echo published >> out.txt' });
-  const place = await makeAsking(context, [{ ...message(words, asks), delayMs: 100 }, done]);
+  const slow = { type: 'message', parts: [words, asks], delayMs: 100 } as const;
+  const place = await makeAsking(context, [slow, done]);
   const window = await openReady(context, place);
   window.press('publish it\r');
   await until('the request', () => place.server.requests.length === 1);
