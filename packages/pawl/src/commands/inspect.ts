@@ -46,7 +46,7 @@ export const inspectSessions = async (id: string | undefined): Promise<number> =
   const inspector = await openInspector();
   const address = sessionId === null ? inspector.address : inspector.addressOf(sessionId);
   writeError(
-    safe`Open this address in a browser on this computer. It shows and changes nothing; Ctrl-C ends it.\n`,
+    safe`Open this address in a browser on this computer. It changes nothing, except that you can answer questions of detached sessions there. Ctrl-C ends it.\n`,
   );
   writeOut(safe`${makeSafe(address)}\n`);
   const alive = setInterval(() => undefined, 2 ** 30); // the server keeps no process alive

@@ -22,10 +22,16 @@ export const readPage = (): string => {
 /** Replaces the secrets of this environment. */
 export const pageRedactor = (): Redactor => createRedactor(findSecrets(process.env, {}));
 
+const loadLive = async () => (await import('../detached/live-page.js')).livePage;
+
 export const openInspector = (): Promise<Inspector> =>
   startInspector({
     folder: stateFolder(process.env),
     version: packageVersion(),
     redactor: pageRedactor(),
     page: readPage(),
+    live: {
+      list: async () => (await loadLive()).list(),
+      answer: async (sessionId, body) => (await loadLive()).answer(sessionId, body),
+    },
   });
