@@ -9,7 +9,7 @@ import {
   PANELS,
   startBrowser,
   type Watched,
-} from '../packages/inspector/test/browser.js';
+} from '../test/kit/inspector/browser.js';
 import { inspectorPage } from '../scripts/inspector-page.js';
 import { StoredSession } from '../test/kit/inspector/stored-session.js';
 import { median } from './figures.js';

@@ -69,7 +69,7 @@ export type LiveRow = {
   readonly questions: readonly LiveQuestionText[];
 };
 
-/** The sessions that run in processes of their own, as the program that serves the page knows them. */
+/** The sessions that run in processes of their own, as the program behind the page knows them. */
 export type LiveSessions = {
   list(): Promise<readonly LiveRow[]>;
   /** Rejects with the reason if the answer changed nothing. */

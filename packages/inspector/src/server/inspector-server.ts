@@ -1,8 +1,8 @@
 /**
  * The server behind the inspector's page: on this computer only.
  *
- * It writes nothing. All that it changes is an answer to a question of a detached session, which the
- * process of that session takes.
+ * It writes nothing. All that it changes is an answer to a question of a detached session, which
+ * the process of that session takes.
  */
 
 import { randomBytes } from 'node:crypto';

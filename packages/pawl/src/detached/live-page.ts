@@ -23,7 +23,10 @@ const questionText = (asked: Asked): string =>
   joinSafe(questionRows({ ...asked, choices: [] }, LOOK, COLUMNS), safe`\n`);
 
 /** None if the session can't be reached: the row tells its state. */
-const questionsOf = async ({ record, status }: LiveSession): Promise<LiveRow['questions']> => {
+const describeQuestions = async ({
+  record,
+  status,
+}: LiveSession): Promise<LiveRow['questions']> => {
   if (status !== 'runs' || record.activity.questions.length === 0) return [];
   const described = await attempt(() => new LiveClient(record.sessionId).describe());
   if (described.kind === 'fault') return [];
@@ -52,7 +55,11 @@ export const livePage: LiveSessions = {
         const { sessionId, workspace, title, startedAtMs, activity } = live.record;
         const { costUsd, rounds } = activity;
         const facts = { sessionId, workspace, title, startedAtMs, costUsd, rounds };
-        return { ...facts, state: statusWords(live, nowMs), questions: await questionsOf(live) };
+        return {
+          ...facts,
+          state: statusWords(live, nowMs),
+          questions: await describeQuestions(live),
+        };
       }),
     );
   },

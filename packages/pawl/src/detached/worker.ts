@@ -434,7 +434,9 @@ export const runWorker = async (): Promise<number> => {
     const opened = await openRequested(request, steps);
     const { workspace } = opened.settings;
     const begun = await attempt(async () => {
-      const limitMs = await readAnswerLimit(request.flags as RunFlags, workspace);
+      // They were flags when they were typed.
+      const flags = request.flags as RunFlags;
+      const limitMs = await readAnswerLimit(flags, workspace);
       return { ...(await begin(request, opened)), limitMs };
     });
     if (begun.kind === 'fault') {

@@ -17,7 +17,7 @@ import type { RunFlags } from '../settings/flags.js';
 import { NotNow, type SlashCommandContext, type UserWork } from './slash-command.js';
 
 /** Whether a later process goes on exactly where this one ends now. */
-export const canHandOver = (state: State): boolean => {
+const canHandOver = (state: State): boolean => {
   const { reserved = [] } = state.session;
   switch (state.name) {
     case 'WaitingForUserInput':
@@ -28,7 +28,9 @@ export const canHandOver = (state: State): boolean => {
       return state.calls.every(
         (call) =>
           (call.status !== 'starting' && call.status !== 'running') ||
-          (call.judged.tool === 'bash' && call.status === 'running' && call.graceTimerId === null),
+          (call.judged.facts.shell !== undefined &&
+            call.status === 'running' &&
+            call.graceTimerId === null),
       );
     default:
       return false;

@@ -527,12 +527,39 @@ const beginToWatch = (
   if (opened.remote !== null) followRemote(opened, view, closer);
 };
 
-/** The session, whose inputs count as work under way until they are in the journal. */
-const countInputs = (session: FaceSession, work: UserWork): FaceSession => ({
-  ...session,
-  send: (input) => work.during(session.send(input)),
-  whileUserRuns: (command) => work.during(session.whileUserRuns(command)),
-});
+/** Inputs count as work under way until they are in the journal. */
+const countInputs = (started: StartedSession, work: UserWork): StartedSession => {
+  const { opened } = started;
+  const { session } = opened;
+  const counted: FaceSession = {
+    ...session,
+    send: (input) => work.during(session.send(input)),
+    whileUserRuns: (command) => work.during(session.whileUserRuns(command)),
+  };
+  return { ...started, opened: { ...opened, session: counted } };
+};
+
+type StepWatchers = {
+  readonly view: InteractiveView;
+  readonly terminal: TerminalSession;
+  readonly ticking: ReturnType<typeof createTicker>;
+  readonly cache: CacheWatch;
+  readonly work: UserWork;
+};
+
+/** Shows each step. The returned function ends that. */
+const watchSteps = (
+  { opened, steps }: StartedSession,
+  { view, terminal, ticking, cache, work }: StepWatchers,
+): (() => void) =>
+  steps.subscribe((stepped) => {
+    if (opened.remote?.isFromElsewhere(stepped)) view.showTyped(stepped.event);
+    view.see(stepped);
+    terminal.notifier.see(stepped.state);
+    ticking.set(isMoving(stepped.state));
+    cache.see(stepped);
+    work.see(stepped);
+  });
 
 /** `/detach` in the terminal that has the session open. */
 const detachSession = async (
@@ -557,10 +584,8 @@ const runSession = async (
   options: ControllerOptions,
 ): Promise<SessionExit> => {
   const work = new UserWork();
-  const session = countInputs(begun.opened.session, work);
-  const opened = { ...begun.opened, session };
-  const started = { ...begun, opened };
-  const { steps, warnings, notice, draft } = begun;
+  const started = countInputs(begun, work);
+  const { opened, warnings, notice, draft } = started;
   const { terminal, flags } = options;
   const { look, clock, composer, screen } = terminal;
   const closer = createSessionCloser(opened.session);
@@ -610,14 +635,7 @@ const runSession = async (
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
   beginToWatch(started, terminal, view, closer);
-  const unsubscribe = steps.subscribe((stepped) => {
-    if (opened.remote?.isFromElsewhere(stepped)) view.showTyped(stepped.event);
-    view.see(stepped);
-    terminal.notifier.see(stepped.state);
-    ticking.set(isMoving(stepped.state));
-    cache.see(stepped);
-    work.see(stepped);
-  });
+  const unsubscribe = watchSteps(started, { view, terminal, ticking, cache, work });
   if (started.first !== null) view.sendFirst(started.first);
   try {
     return await closer.exited;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openPage, startBrowser, waitUntil } from '../../../inspector/test/browser.js';
+import { openPage, startBrowser, waitUntil } from '../../../../test/kit/inspector/browser.js';
 import { detach, makeAsking, untilState } from './detached-stage.js';
 import { expectCode, runPawl, startPawl, until } from './pawl.js';
 import { call, done, message } from './wire-words.js';
