@@ -11,10 +11,10 @@
 import { conversationLength, messagesOf } from '@pawl/agent/machine/conversation';
 import type { State } from '@pawl/agent/machine/state';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { safe } from '@pawl/terminal/safe-text';
 import { startSuccessor } from '../detached/launch.js';
 import type { RunFlags } from '../settings/flags.js';
-import { NotNow, type SlashCommandContext, type UserWork } from './slash-command.js';
+import { NotNow, type SlashCommandContext } from './slash-command.js';
+import type { UserWork } from './terminal-session.js';
 
 /** Whether a later process goes on exactly where this one ends now. */
 const canHandOver = (state: State): boolean => {
@@ -51,12 +51,21 @@ const firstText = ({ session: { conversation } }: State): string => {
 
 type HandOver = Pick<SlashCommandContext, 'session' | 'flags' | 'view'> & {
   readonly work: UserWork;
+  /** Tells the user that the process waits, or that the session stays here. */
+  say(what: 'waits' | 'stays'): void;
   /** Gives the terminal back and ends this process. */
   leave(): void;
 };
 
 /** Resolves when the session is about to be handed over. */
-export const handOver = async ({ session, flags, view, work, leave }: HandOver): Promise<void> => {
+export const handOver = async ({
+  session,
+  flags,
+  view,
+  work,
+  say,
+  leave,
+}: HandOver): Promise<void> => {
   const { conversation, queue } = view.state.session;
   if (conversationLength(conversation) + queue.length === 0)
     throw new NotNow('Nothing was asked yet. To begin a session that runs alone: pawl -p --detach');
@@ -69,7 +78,7 @@ export const handOver = async ({ session, flags, view, work, leave }: HandOver):
   };
   session.ended.then(stay, stay);
   void successor.ended.then(() => {
-    if (isWanted) view.print(safe`  The other process has ended, so the session stays here.`);
+    if (isWanted) say('stays');
     stay();
   });
   const look = (stepped: Stepped | null): void => {
@@ -79,7 +88,5 @@ export const handOver = async ({ session, flags, view, work, leave }: HandOver):
   };
   work.watch(look);
   look(null);
-  view.print(
-    safe`  It leaves this window once the model has answered, or what runs has ended. Escape stops the turn.`,
-  );
+  say('waits');
 };

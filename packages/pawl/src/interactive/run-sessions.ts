@@ -49,8 +49,8 @@ import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
 import { hasProjectFile } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
-import { type NextSession, type SlashCommandContext, UserWork } from './slash-command.js';
-import { openTerminalSession, type TerminalSession } from './terminal-session.js';
+import type { NextSession, SlashCommandContext } from './slash-command.js';
+import { openTerminalSession, type TerminalSession, UserWork } from './terminal-session.js';
 import { grantText, InteractiveView, type ViewHandlers } from './view.js';
 
 export const refuseWithoutTerminal = (): void => {
@@ -561,6 +561,11 @@ const watchSteps = (
     work.see(stepped);
   });
 
+const HAND_OVER_TEXTS = {
+  waits: safe`  It leaves this window once the model has answered, or what runs has ended. Escape stops the turn.`,
+  stays: safe`  The other process has ended, so the session stays here.`,
+};
+
 /** `/detach` in the terminal that has the session open. */
 const detachSession = async (
   { session, flags, view }: SlashCommandContext,
@@ -575,7 +580,8 @@ const detachSession = async (
     process.removeAllListeners('exit');
     process.exit(exitCodes.done);
   };
-  await handOver({ session, flags, view, work, leave });
+  const say = (what: keyof typeof HAND_OVER_TEXTS): void => view.print(HAND_OVER_TEXTS[what]);
+  await handOver({ session, flags, view, work, say, leave });
 };
 
 /** Runs a session in the terminal until the user leaves it. */

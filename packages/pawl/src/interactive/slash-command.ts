@@ -1,5 +1,4 @@
 import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
-import type { Stepped } from '@pawl/agent/ports/session';
 import type { SessionRights } from '@pawl/agent/session/session-settings';
 import type { Look } from '@pawl/terminal/paint';
 import type { FaceSession } from '../detached/remote-session.js';
@@ -26,34 +25,6 @@ export type CommandView = Pick<
   InteractiveView,
   'state' | 'print' | 'pick' | 'pickPoint' | 'withLists' | 'editAgain' | 'redraw'
 >;
-
-/** What the user has begun and what is not in the journal yet. Then this process must not end. */
-export class UserWork {
-  #underWay = 0;
-  #look: (stepped: Stepped | null) => void = () => undefined;
-
-  get isOver(): boolean {
-    return this.#underWay === 0;
-  }
-
-  during<T>(work: Promise<T>): Promise<T> {
-    this.#underWay += 1;
-    return work.finally(() => {
-      this.#underWay -= 1;
-      this.#look(null);
-    });
-  }
-
-  /** A step, after the journal has it and before anything is done for it. */
-  see(stepped: Stepped): void {
-    this.#look(stepped);
-  }
-
-  /** Calls it with each step, and with null when something has ended. */
-  watch(look: (stepped: Stepped | null) => void): void {
-    this.#look = look;
-  }
-}
 
 /** The session, the view and the operations that a slash command can use. */
 export type SlashCommandContext = {
