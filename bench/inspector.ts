@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createRedactor } from '../packages/agent/src/secrets/redactor.js';
 import { startInspector } from '../packages/inspector/src/server/inspector-server.js';
+import { inspectorPage } from '../scripts/inspector-page.js';
 import {
   loaded,
   openPage,
@@ -10,7 +11,6 @@ import {
   startBrowser,
   type Watched,
 } from '../test/kit/inspector/browser.js';
-import { inspectorPage } from '../scripts/inspector-page.js';
 import { StoredSession } from '../test/kit/inspector/stored-session.js';
 import { median } from './figures.js';
 import { costRows } from './inspector-cost.js';
