@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createRedactor } from '../packages/agent/src/secrets/redactor.js';
 import { startInspector } from '../packages/inspector/src/server/inspector-server.js';
+import { inspectorPage } from '../scripts/inspector-page.js';
 import {
   loaded,
   openPage,
   PANELS,
   startBrowser,
   type Watched,
-} from '../packages/inspector/test/browser.js';
-import { inspectorPage } from '../scripts/inspector-page.js';
+} from '../test/kit/inspector/browser.js';
 import { StoredSession } from '../test/kit/inspector/stored-session.js';
 import { median } from './figures.js';
 import { costRows } from './inspector-cost.js';

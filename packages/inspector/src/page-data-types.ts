@@ -47,3 +47,31 @@ export type SessionSummary = {
 };
 
 export type SessionList = { readonly version: string; readonly sessions: readonly SessionInfo[] };
+
+/** A question of a detached session. `text`: the rows that a terminal shows. */
+export type LiveQuestionText = {
+  readonly batchId: string;
+  readonly callId: string;
+  readonly tool: string;
+  readonly text: string;
+};
+
+/** A session that runs in a process of its own. `state` is in words; times are in ms. */
+export type LiveRow = {
+  readonly sessionId: string;
+  readonly title: string;
+  readonly state: string;
+  /** null: the price of a call is unknown. */
+  readonly costUsd: number | null;
+  readonly rounds: number;
+  readonly workspace: string;
+  readonly startedAtMs: number;
+  readonly questions: readonly LiveQuestionText[];
+};
+
+/** The sessions that run in processes of their own, as the program behind the page knows them. */
+export type LiveSessions = {
+  list(): Promise<readonly LiveRow[]>;
+  /** Rejects with the reason if the answer changed nothing. */
+  answer(sessionId: string, body: unknown): Promise<void>;
+};

@@ -3,9 +3,16 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createRedactor } from '@pawl/agent/secrets/redactor';
 import { inspectorPage } from '../../../scripts/inspector-page.js';
+import {
+  loaded,
+  openPage,
+  PANELS,
+  startBrowser,
+  type Watched,
+  waitUntil,
+} from '../../../test/kit/inspector/browser.js';
 import { atEnd, type TestScope, temporaryFolder } from '../../../test/temporary-folder.js';
 import { type Inspector, startInspector } from '../src/server/inspector-server.js';
-import { loaded, openPage, PANELS, startBrowser, type Watched, waitUntil } from './browser.js';
 
 /** The page of the sources, its server, and a browser that looks at it; for all tests of a file. */
 

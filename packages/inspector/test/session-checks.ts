@@ -11,11 +11,11 @@ import { scriptedModel } from '@pawl/agent/models/scripted-model';
 import { createRedactor } from '@pawl/agent/secrets/redactor';
 import type { Page } from 'playwright-core';
 import { begun, roam } from '../../../test/kit/agent/random.js';
+import { GO_TO, loaded, waitUntil } from '../../../test/kit/inspector/browser.js';
 import { StoredSession } from '../../../test/kit/inspector/stored-session.js';
 import { atEnd, temporaryFolder } from '../../../test/temporary-folder.js';
 import { InspectedSessions } from '../src/server/inspected-sessions.js';
 import { pageWith } from '../src/server/page-html.js';
-import { GO_TO, loaded, waitUntil } from './browser.js';
 import { type Inspected, inState, textOf } from './inspected-page.js';
 
 /** Sessions that run, hostile sessions and random ones, in the page of the inspector. */

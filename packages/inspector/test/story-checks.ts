@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { it } from 'node:test';
+import { PANELS, type Watched, waitUntil } from '../../../test/kit/inspector/browser.js';
 import { STORY_SEQ } from '../../../test/kit/inspector/stored-session.js';
-import { PANELS, type Watched, waitUntil } from './browser.js';
 import { at, type Inspected, inState, textOf } from './inspected-page.js';
 
 /** One session in the page: its panels, keys, charts, and what axe says. */

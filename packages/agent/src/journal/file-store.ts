@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { MachineUpgrade } from '../machine/event.js';
 import type { PastFiles } from '../machine/past-files.js';
+import { attempt } from '../platform/attempt.js';
 import { openRegular, withRegular } from '../platform/files.js';
 import type {
   Entry,
@@ -39,13 +40,16 @@ import {
   type InspectableStore,
   inspectFile,
   JournalScan,
+  type RecentReplay,
   readEntries,
   replayFile,
+  type StoredReplay,
   type VisitedOpening,
 } from './reader.js';
 import {
   beginFold,
   CHECK_EVERY,
+  endReplay,
   type Fold,
   foldOn,
   type JournaledMachine,
@@ -296,6 +300,47 @@ const peek = async <M extends MachineTypes>(
   return { header, seq, state };
 };
 
+/**
+ * Folds a session that another process may have open, from its last snapshot on; null without a
+ * snapshot that fits. Changes no file.
+ */
+const foldFromSnapshot = async <M extends MachineTypes>(
+  { folder, machine }: Place<M>,
+  sessionId: string,
+  { visit, visitLast = 0 }: RecentReplay<M>,
+): Promise<StoredReplay<M> | null> => {
+  const path = await findJournal(folder, sessionId);
+  const mark = await readMark(path); // before the size: the writer may be at work
+  return withRegular(path, async (handle, { size }) => {
+    if (await isForeignFile(folder, handle, path)) return null;
+    const request = { handle, path, sessionId, machine, entriesToVisit: visitLast };
+    const start = (await loadSnapshot(request))?.start ?? null;
+    if (start === null) return null;
+    const scan = JournalScan.after(handle, path, size, start.point);
+    const { fold } = start;
+    const visitor = visit === undefined ? {} : { visit };
+    for await (const records of scan.records()) foldOn(fold, records, visitor);
+    refuseMismatch(path, fold, scan.header);
+    scan.compare(mark);
+    const { header, ending } = scan;
+    if (ending.kind === 'damaged') return null;
+    const tornBytes = ending.kind === 'torn' ? ending.bytes : 0;
+    return { path, header, damage: null, tornBytes, ...endReplay(fold) };
+  });
+};
+
+/** Whatever is wrong with a snapshot: the journal alone counts. */
+const replayRecent = async <M extends MachineTypes>(
+  place: Place<M>,
+  sessionId: string,
+  options: RecentReplay<M>,
+): Promise<StoredReplay<M>> => {
+  const folded = await attempt(() => foldFromSnapshot(place, sessionId, options));
+  if (folded.kind === 'done' && folded.value !== null) return folded.value;
+  const { visitLast: _, ...whole } = options;
+  return replayFile(place.machine, await findJournal(place.folder, sessionId), whole);
+};
+
 const fork = async (
   folder: string,
   sessionId: string,
@@ -357,7 +402,9 @@ export const machineFileJournals = <M extends MachineTypes>(
       return deleteSession(folder, sessionId);
     },
     replay: async (sessionId, options = {}) =>
-      replayFile(machine, await findJournal(folder, sessionId), options),
+      options.visitLast === undefined
+        ? replayFile(machine, await findJournal(folder, sessionId), options)
+        : replayRecent(place, sessionId, options),
   };
 };
 

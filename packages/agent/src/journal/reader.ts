@@ -316,6 +316,10 @@ export type VisitedOpening<M extends MachineTypes> = OpenJournalOptions &
     readonly visitLast?: number;
   };
 
+/** `visitLast`: see VisitedOpening. What lies before these steps is believed, not verified. */
+export type RecentReplay<M extends MachineTypes> = ReplayOptions<M> &
+  Pick<VisitedOpening<M>, 'visitLast'>;
+
 /** A store that can also read a journal as it is on disk, for replay and verification. */
 export type InspectableStore<M extends MachineTypes = AgentTypes> = Omit<
   JournalStore<M>,
@@ -334,9 +338,9 @@ export type InspectableStore<M extends MachineTypes = AgentTypes> = Omit<
   delete(sessionId: string): Promise<readonly string[]>;
   /**
    * Like `inspect` followed by `replay`, without holding all entries in memory: for journals of any
-   * size.
+   * size. With `visitLast` it begins with a snapshot, if one fits.
    */
-  replay(sessionId: string, options?: ReplayOptions<M>): Promise<StoredReplay<M>>;
+  replay(sessionId: string, options?: RecentReplay<M>): Promise<StoredReplay<M>>;
 };
 
 type Take<M extends MachineTypes> = (records: readonly Recorded<M>[]) => 'more' | 'enough';

@@ -46,7 +46,16 @@ for (const file of readdirSync(TRACES).filter((name) => name.endsWith('.trace'))
     const collector = collectPastFiles();
     for (const { event } of drafts) collector.see(event);
     for (const visitLast of [0, Math.floor(steps.length / 2)]) {
+      // a reader of a session that another process has open
+      const seen: number[] = [];
+      const visit = ({ seq }: { readonly seq: number }): void => void seen.push(seq);
+      const replayed = await store.replay('a', { visit, visitLast });
       const { state, past, folded } = await openOnce(store, { visitLast });
+      assert.deepEqual(plain(replayed.state), plain(state));
+      assert.deepEqual(
+        seen,
+        folded.map(({ seq }) => seq),
+      );
       assert.deepEqual(plain(state), plain(drafts.at(-1)?.state));
       // a snapshot does not hold the time of the last entry: without entries after it, the journal is asked
       const lastAt = past?.lastAt ?? collector.past().lastAt;

@@ -4,6 +4,7 @@ import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { dayText, durationText, moneyText, plural } from '../model/figure-text.js';
 import type { SessionList, SessionSummary } from '../page-data-types.js';
 import { make } from './elements.js';
+import { showLive } from './live-sessions.js';
 import { apiAddress, fetchJson } from './page-state.js';
 
 type Row = {
@@ -80,6 +81,7 @@ export const showSessions = async (): Promise<void> => {
     for (const { element } of rows)
       element.hidden = !(element.textContent ?? '').toLowerCase().includes(query);
   });
+  const live = make('section', { class: 'live', hidden: true, 'aria-label': 'Detached sessions' });
   document.title = 'Sessions · Pawl';
   document.body.replaceChildren(
     make(
@@ -97,6 +99,7 @@ export const showSessions = async (): Promise<void> => {
       make(
         'main',
         {},
+        live,
         make(
           'div',
           { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Sessions' },
@@ -114,6 +117,7 @@ export const showSessions = async (): Promise<void> => {
       ),
     ),
   );
+  await showLive(live).catch(() => undefined); // the stored sessions are shown without it
   await fillAll(rows);
   document.body.dataset.loaded = 'yes';
 };

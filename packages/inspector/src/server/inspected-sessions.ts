@@ -43,7 +43,7 @@ export class InspectedSessions {
 
   async list(): Promise<SessionList> {
     const sessions: SessionInfo[] = [];
-    for await (const info of this.#store.list()) sessions.push(this.#clean(info));
+    for await (const info of this.#store.list()) sessions.push(this.clean(info));
     return { version: this.#place.version, sessions };
   }
 
@@ -94,13 +94,13 @@ export class InspectedSessions {
     signal: AbortSignal,
   ): AsyncGenerator<FeedPiece, undefined> {
     for await (const piece of followJournal(this.#getPath(sessionId), seq, signal))
-      yield this.#clean(piece);
+      yield this.clean(piece);
   }
 
   /** The whole session as it is now, for a file. */
   async exported(sessionId: string): Promise<ExportedSession> {
     const { header, records, damage } = await this.#store.inspect(sessionId);
-    const entries = records.map(({ entry }) => this.#clean(entry));
+    const entries = records.map(({ entry }) => this.clean(entry));
     const later = records.flatMap(({ entry: { event } }) => laterTools(event));
     return { ...(await this.#inspected(header, later)), entries, damage: damage?.message ?? null };
   }
@@ -114,7 +114,7 @@ export class InspectedSessions {
       const text = joined[index];
       return text === undefined ? [] : [[sha256, text] as const];
     });
-    return this.#clean({
+    return this.clean({
       header,
       prompt:
         instructions === undefined || tools === undefined
@@ -129,7 +129,8 @@ export class InspectedSessions {
     return journalPath(this.#place.folder, sessionId);
   }
 
-  #clean<T>(value: T): T {
+  /** The value with the secrets in it replaced. */
+  clean<T>(value: T): T {
     return redactJson(this.#place.redactor, value);
   }
 }

@@ -1,7 +1,8 @@
 /**
- * The server behind the inspector's page: on this computer only, for reading only.
+ * The server behind the inspector's page: on this computer only.
  *
- * It has no way to write: every answer comes from `InspectedSessions`.
+ * It writes nothing. All that it changes is an answer to a question of a detached session, which
+ * the process of that session takes.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -9,6 +10,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isSessionId } from '@pawl/agent/journal/state-folder';
 import { foreignHeader, loopbackHosts } from '@pawl/agent/platform/check-host-and-origin';
 import { isSameSecret } from '@pawl/agent/platform/untrusted-input';
+import type { LiveSessions } from '../page-data-types.js';
 import { InspectedSessions, type InspectorPlace } from './inspected-sessions.js';
 import { readPolicy } from './page-html.js';
 
@@ -20,6 +22,8 @@ export type Inspector = {
 };
 
 type InspectorOptions = InspectorPlace & {
+  /** Absent: the page shows no sessions of other processes. */
+  readonly live?: LiveSessions;
   /** The built page. */
   readonly page: string;
 };
@@ -87,9 +91,11 @@ class InspectorPages {
   readonly #sessions: InspectedSessions;
   readonly #page: Answer;
   readonly #policy: string;
+  readonly #live: LiveSessions | null;
   readonly #closing = new AbortController();
 
-  constructor({ page, ...place }: InspectorOptions) {
+  constructor({ page, live, ...place }: InspectorOptions) {
+    this.#live = live ?? null;
     this.#sessions = new InspectedSessions(place);
     this.#page = { status: 200, type: 'text/html', text: page };
     this.#policy = `${readPolicy(page)}; frame-ancestors 'none'`;
@@ -104,6 +110,7 @@ class InspectorPages {
     const [, first = '', sessionId = '', part = ''] = path.split('/');
     if (first === '' || first === 'session') return send(response, this.#page, this.#policy);
     if (first === 'sessions') return send(response, json(await this.#sessions.list()), NO_POLICY);
+    if (first === 'live') return send(response, await this.#answerLive(path, request), NO_POLICY);
     if (first !== 'data' || !isSessionId(sessionId)) return send(response, NOT_FOUND, NO_POLICY);
     switch (part) {
       case 'session':
@@ -115,6 +122,16 @@ class InspectorPages {
       default:
         return send(response, NOT_FOUND, NO_POLICY);
     }
+  }
+
+  /** GET /live: the list. POST /live/ID: an answer to a question of a session. */
+  async #answerLive(path: string, request: IncomingMessage): Promise<Answer> {
+    const [, , sessionId = ''] = path.split('/');
+    const isAnswer = request.method === 'POST';
+    if (!isAnswer) return json(this.#sessions.clean((await this.#live?.list()) ?? []));
+    if (this.#live === null || !isSessionId(sessionId)) return NOT_FOUND;
+    await this.#live.answer(sessionId, await readJson(request));
+    return json({});
   }
 
   /** Server-sent events: each message holds some entries, and its id is the seq of the last one. */
@@ -142,6 +159,17 @@ class InspectorPages {
     response.end();
   }
 }
+
+const BODY_CHARACTERS_MAX = 10_000;
+
+const readJson = async (request: IncomingMessage): Promise<unknown> => {
+  let text = '';
+  for await (const piece of request.setEncoding('utf8')) {
+    text += piece;
+    if (text.length > BODY_CHARACTERS_MAX) throw new Error('The answer is too long.');
+  }
+  return JSON.parse(text);
+};
 
 const listen = (server: Server): Promise<number> =>
   new Promise((resolve, reject) => {
@@ -193,6 +221,7 @@ export const startInspector = async (options: InspectorOptions): Promise<Inspect
  *
  * 1. Host and Origin must be ours (net/check-host-and-origin.ts).
  * 2. The path begins with the token.
+ * 3. Only an answer to a question is sent with POST, as JSON, by our own page.
  */
 
 /** `path`: what follows the token, beginning with a slash. */
@@ -211,11 +240,14 @@ const admit = (
   port: number,
   token: string,
 ): RequestAdmission => {
-  if (method !== 'GET') return refused('The inspector only shows: use GET.', 405);
+  const [, secret = '', ...rest] = (url.split('?', 1)[0] ?? '').split('/');
+  const isAnswer = method === 'POST' && rest[0] === 'live' && rest[1] !== undefined;
+  if (method !== 'GET' && !isAnswer) return refused('The inspector only shows: use GET.', 405);
   const foreign = foreignHeader(headers, loopbackHosts(port));
   if (foreign === 'host') return refused('The host of this address is not this computer.');
   if (foreign === 'origin') return refused('Pages of other servers may not read the inspector.');
-  const [, secret = '', ...rest] = (url.split('?', 1)[0] ?? '').split('/');
+  const isOurs = headers.origin !== undefined && headers['content-type'] === 'application/json';
+  if (isAnswer && !isOurs) return refused('Only the page of the inspector sends answers.');
   if (!isSameSecret(secret, token))
     return refused('The token in the address is wrong. Use the address that pawl inspect printed.');
   return { kind: 'admitted', path: `/${rest.join('/')}` };

@@ -14,10 +14,12 @@ import { launchPrompt, relaunch } from '../detached/launch.js';
 import { LiveClient, NotReached, Refused } from '../detached/live-client.js';
 import {
   findLive,
+  formatAge,
   type LiveQuestion,
   type LiveSession,
   listLive,
   removeLive,
+  statusWords,
 } from '../detached/live-records.js';
 import { type Prompt, refuseEmpty } from '../headless/headless.js';
 import { exitCodes, Stop } from '../process/exit-codes.js';
@@ -61,38 +63,6 @@ const find = async (prefix: string): Promise<LiveSession> => {
   const live = await findLive(sessionId);
   if (live === null) throw notDetached(sessionId);
   return live;
-};
-
-const formatAge = (ms: number): string => {
-  const seconds = Math.max(0, Math.round(ms / 1_000));
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
-  return seconds < 86_400
-    ? `${Math.floor(seconds / 3_600)} h`
-    : plural(Math.floor(seconds / 86_400), 'day');
-};
-
-/** The state of a session in words, with the way on where it needs one. */
-const statusWords = ({ record, status }: LiveSession, nowMs: number): string => {
-  const { activity, end } = record;
-  switch (status) {
-    case 'runs':
-      return `${activity.words} ${formatAge(nowMs - activity.sinceMs)}`;
-    case 'starting':
-      return 'starts, or ends just now';
-    case 'elsewhere':
-      return 'is open in another process';
-    case 'died':
-      return `died (last change ${formatAge(nowMs - activity.sinceMs)} ago): pawl attach brings it back`;
-    case 'failed':
-      return `stopped: ${end?.words ?? ''}: pawl attach brings it back`;
-    case 'rested':
-      return `${activity.words} ${formatAge(nowMs - activity.sinceMs)} ago: pawl attach goes on`;
-    case 'closed':
-      return 'was ended';
-    default:
-      return status satisfies never;
-  }
 };
 
 const listRow = (live: LiveSession, nowMs: number): Safe => {

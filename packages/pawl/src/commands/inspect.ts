@@ -12,6 +12,7 @@ import { InspectedSessions } from '@pawl/inspector/server/inspected-sessions';
 import { pageWith } from '@pawl/inspector/server/page-html';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
+import { livePage } from '../detached/live-page.js';
 import { exitCodes, listenToSignals, Stop } from '../process/exit-codes.js';
 import { packageVersion } from '../process/package-folder.js';
 import { openInspector, pageRedactor, readPage } from '../sessions/inspector-page.js';
@@ -43,10 +44,10 @@ export const shownSession = async (id: string): Promise<string> => {
 /** `pawl inspect`: serves the page until a signal. */
 export const inspectSessions = async (id: string | undefined): Promise<number> => {
   const sessionId = id === undefined ? null : await shownSession(id);
-  const inspector = await openInspector();
+  const inspector = await openInspector(livePage);
   const address = sessionId === null ? inspector.address : inspector.addressOf(sessionId);
   writeError(
-    safe`Open this address in a browser on this computer. It shows and changes nothing; Ctrl-C ends it.\n`,
+    safe`Open this address in a browser on this computer. It changes nothing, except that you can answer questions of detached sessions there. Ctrl-C ends it.\n`,
   );
   writeOut(safe`${makeSafe(address)}\n`);
   const alive = setInterval(() => undefined, 2 ** 30); // the server keeps no process alive

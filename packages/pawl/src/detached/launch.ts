@@ -1,5 +1,6 @@
 /** Starts the process of a detached session, and waits until its input is stored. */
 
+import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, realpathSync, rmSync } from 'node:fs';
@@ -26,17 +27,22 @@ import {
   type LiveStatus,
   listLive,
   openLiveFolder,
+  removeLive,
   storableFlags,
 } from './live-records.js';
-import { type WorkRequest, workReportSchema } from './worker.js';
+import { type WorkReport, type WorkRequest, workReportSchema } from './worker.js';
 
 type Launched = { readonly sessionId: string; readonly workspace: string };
 
 const LOG_BYTES_MAX = 64 * 1024;
 const LAST_WORDS = 2_000;
+const TITLE_MAX = 200;
+
+const lastWords = (log: string): string =>
+  readTextOrEmptySync(log, LOG_BYTES_MAX).trim().slice(-LAST_WORDS);
 
 const diedEarly = (log: string): Stop => {
-  const words = readTextOrEmptySync(log, LOG_BYTES_MAX).trim().slice(-LAST_WORDS);
+  const words = lastWords(log);
   return new Stop(
     exitCodes.internal,
     'internal',
@@ -44,6 +50,9 @@ const diedEarly = (log: string): Stop => {
       `shows whether the session is there.${words === '' ? '' : `\n${words}`}`,
   );
 };
+
+const stopFrom = ({ exit, reason, message }: Extract<WorkReport, { kind: 'failed' }>): Stop =>
+  new Stop(exitFrom(exit), reason, message);
 
 const exitFrom = (code: number): ExitCode =>
   Object.values(exitCodes).find((known) => known === code) ?? exitCodes.internal;
@@ -60,7 +69,13 @@ const firstLine = (channel: Duplex): Promise<string | null> =>
     channel.once('error', () => resolve(null)).once('close', () => resolve(null));
   });
 
-const start = async (request: WorkRequest, cwd: string): Promise<string | null> => {
+type Started = {
+  readonly child: ChildProcess;
+  readonly channel: Duplex;
+  readonly line: string | null;
+};
+
+const start = async (request: WorkRequest, cwd: string): Promise<Started> => {
   const log = openSync(request.log, 'wx', 0o600);
   const child = startProgram(NODE_PROGRAM, [join(packageFolder(), 'bin', 'pawl.js'), WORKER_WORD], {
     cwd,
@@ -77,23 +92,25 @@ const start = async (request: WorkRequest, cwd: string): Promise<string | null> 
   // a pipe, as asked for above
   const channel = child.stdio[3] as Duplex;
   const line = await Promise.race([firstLine(channel), failed]);
-  channel.destroy();
-  child.unref();
-  return line;
+  return { child, channel, line };
 };
+
+const newLog = (): string => join(openLiveFolder(), `start-${randomBytes(6).toString('hex')}.log`);
 
 /**
  * Starts the process. Resolves when the session runs and the prompt is in its journal; throws a
  * `Stop` otherwise.
  */
 const launch = async (wanted: Omit<WorkRequest, 'log'>, cwd: string): Promise<Launched> => {
-  const log = join(openLiveFolder(), `start-${randomBytes(6).toString('hex')}.log`);
+  const log = newLog();
   try {
-    const line = await start({ ...wanted, log }, cwd);
+    const { child, channel, line } = await start({ ...wanted, log }, cwd);
+    channel.destroy();
+    child.unref();
     if (line === null) throw diedEarly(log);
     const report = v.parse(workReportSchema, JSON.parse(line));
     if (report.kind === 'started') return report;
-    throw new Stop(exitFrom(report.exit), report.reason, report.message);
+    throw report.kind === 'failed' ? stopFrom(report) : diedEarly(log);
   } finally {
     rmSync(log, { force: true }); // the process has moved it, or there is no session
   }
@@ -185,12 +202,50 @@ const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
 export const launchPrompt = (flags: RunFlags, prompt: Prompt): Promise<Launched> =>
   inTurn(async () => {
     const own = storableFlags(await chooseFolder(flags));
-    return launch({ flags: own, prompt, resume: null }, process.cwd());
+    const title = prompt.typed.slice(0, TITLE_MAX);
+    return launch({ flags: own, prompt, resume: null, title, begins: 'now' }, process.cwd());
   });
 
 /** A session that was detached before, from where it was. */
-export const relaunch = ({ sessionId, flags, cwd, workspace }: LiveRecord): Promise<Launched> => {
+export const relaunch = (record: LiveRecord): Promise<Launched> => {
+  const { sessionId, flags, cwd, workspace, title } = record;
   const { continue: _, resume: __, ...others } = flags;
   const folder = [cwd, workspace].find((one) => existsSync(one)) ?? '/';
-  return launch({ flags: others, prompt: null, resume: sessionId }, folder);
+  return launch({ flags: others, prompt: null, resume: sessionId, title, begins: 'now' }, folder);
+};
+
+/** A process that goes on with a session as soon as this process has ended. */
+export type Successor = {
+  /** Resolves if it ends before. */
+  readonly ended: Promise<unknown>;
+  /** The session stays here. */
+  cancel(): Promise<void>;
+};
+
+/**
+ * Starts the process that goes on with a session of this one. Resolves when it waits for the end of
+ * this process; throws a `Stop` otherwise, and then nothing has changed.
+ */
+export const startSuccessor = async (
+  sessionId: string,
+  flags: RunFlags,
+  title: string,
+): Promise<Successor> => {
+  const log = newLog();
+  const request = { prompt: null, resume: sessionId, begins: 'afterLauncher', log } as const;
+  const whole = { ...request, flags: storableFlags(flags), title: title.slice(0, TITLE_MAX) };
+  const { child, line } = await start(whole, process.cwd());
+  const cancel = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await removeLive(sessionId, 'record');
+    rmSync(log, { force: true });
+  };
+  const report = line === null ? null : v.parse(workReportSchema, JSON.parse(line));
+  if (report?.kind === 'waits') return { ended: once(child, 'exit'), cancel };
+  const stop =
+    report?.kind === 'failed'
+      ? stopFrom(report)
+      : new Stop(exitCodes.internal, 'internal', lastWords(log) || 'its process ended at once.');
+  await cancel();
+  throw stop;
 };

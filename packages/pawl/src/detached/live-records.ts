@@ -22,6 +22,7 @@ import {
   writePrivate,
 } from '@pawl/agent/platform/files';
 import { bootId, hasEnded } from '@pawl/agent/platform/process-identity';
+import { plural } from '@pawl/agent/platform/text';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import { reasonText } from '@pawl/agent/session/session';
 import { oneLine } from '@pawl/terminal/paint';
@@ -298,4 +299,36 @@ export const listLive = async (): Promise<readonly LiveSession[]> => {
   return all
     .filter(({ status: now }) => now !== 'closed')
     .sort((left, right) => right.record.startedAtMs - left.record.startedAtMs);
+};
+
+export const formatAge = (ms: number): string => {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
+  return seconds < 86_400
+    ? `${Math.floor(seconds / 3_600)} h`
+    : plural(Math.floor(seconds / 86_400), 'day');
+};
+
+/** The state of a session in words, with the way on where it needs one. */
+export const statusWords = ({ record, status }: LiveSession, nowMs: number): string => {
+  const { activity, end } = record;
+  switch (status) {
+    case 'runs':
+      return `${activity.words} ${formatAge(nowMs - activity.sinceMs)}`;
+    case 'starting':
+      return 'starts, or ends just now';
+    case 'elsewhere':
+      return 'is open in another process';
+    case 'died':
+      return `died (last change ${formatAge(nowMs - activity.sinceMs)} ago): pawl attach brings it back`;
+    case 'failed':
+      return `stopped: ${end?.words ?? ''}: pawl attach brings it back`;
+    case 'rested':
+      return `${activity.words} ${formatAge(nowMs - activity.sinceMs)} ago: pawl attach goes on`;
+    case 'closed':
+      return 'was ended';
+    default:
+      return status satisfies never;
+  }
 };

@@ -4,6 +4,7 @@
  */
 
 import { journalPath } from '@pawl/agent/journal/state-folder';
+import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
 import { step } from '@pawl/agent/machine/machine';
@@ -18,9 +19,19 @@ import { findSecrets } from '@pawl/agent/secrets/secret-variables';
 import type { Session } from '@pawl/agent/session/create-agent';
 import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { collectRecentTurns, type Opened, type RecentTurns } from '../sessions/open-session.js';
+import {
+  collectRecentTurns,
+  type Opened,
+  type RecentTurns,
+  STEPS_MIN,
+} from '../sessions/open-session.js';
 import { openAllPrompts } from '../sessions/server-prompts.js';
-import { foldStored, openStateFolder, storedBlobs } from '../sessions/stored-sessions.js';
+import {
+  foldStored,
+  openStateFolder,
+  storedBlobs,
+  storedJournals,
+} from '../sessions/stored-sessions.js';
 import { keysIn, withConfig } from '../settings/configuration.js';
 import type { Warn } from '../settings/connect-model.js';
 import type { RunFlags } from '../settings/flags.js';
@@ -133,6 +144,12 @@ const collectQuestions = () => {
       for (const action of actions)
         if (action.type === 'RequestApproval') asked.set(action.call.callId, action);
     },
+    /** Whether all of them were seen. */
+    isWhole: (state: State): boolean =>
+      state.name !== 'ExecutingTools' ||
+      state.calls.every(
+        ({ status, judged }) => status !== 'awaitingApproval' || asked.has(judged.callId),
+      ),
     waiting: (state: State) =>
       state.name === 'ExecutingTools'
         ? state.calls.flatMap(({ status, judged }) =>
@@ -300,6 +317,21 @@ const openClient = (sessionId: string): LiveClient => {
   }
 };
 
+/** The session so far, from its last snapshot on where that is enough. */
+const foldRecent = async (sessionId: string) => {
+  const [recent, questions] = [collectRecentTurns(), collectQuestions()];
+  const visit = (stepped: JournalStep): void => {
+    recent.see(stepped);
+    questions.see(stepped);
+  };
+  const folded = await storedJournals().replay(sessionId, { visit, visitLast: STEPS_MIN });
+  if (folded.damage !== null) throw folded.damage;
+  const { seq, state } = questions.isWhole(folded.state)
+    ? folded
+    : await foldStored(sessionId, undefined, visit);
+  return { recent, questions, seq, state };
+};
+
 /** Joins a session that runs. Throws a `Stop` if its process can't be reached. */
 export const openRemote = async (
   sessionId: string,
@@ -308,11 +340,7 @@ export const openRemote = async (
 ): Promise<FaceOpened> => {
   const client = openClient(sessionId);
   await client.describe();
-  const [recent, questions] = [collectRecentTurns(), collectQuestions()];
-  const { seq, state } = await foldStored(sessionId, undefined, (stepped) => {
-    recent.see(stepped);
-    questions.see(stepped);
-  });
+  const { recent, questions, seq, state } = await foldRecent(sessionId);
   const { settings } = state.session;
   const { workspace } = settings;
   const configured = await withConfig(flags, workspace, {

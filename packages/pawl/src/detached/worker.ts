@@ -9,6 +9,9 @@
 
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { JournalError } from '@pawl/agent/journal/journal-error';
 import { socketAddress } from '@pawl/agent/journal/lock';
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { State } from '@pawl/agent/machine/state';
@@ -28,6 +31,7 @@ import { inputFrom } from '../headless/headless.js';
 import { type ExitCode, errorEnding, exitCodes, Stop } from '../process/exit-codes.js';
 import { createEventBuffer } from '../sessions/event-buffer.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
+import { storedJournals } from '../sessions/stored-sessions.js';
 import { withConfig } from '../settings/configuration.js';
 import type { RunFlags } from '../settings/flags.js';
 import {
@@ -50,6 +54,10 @@ export const workRequestSchema = v.object({
   prompt: v.nullable(v.object({ text: v.string(), typed: v.string() })),
   /** The session to resume; null for a new one. */
   resume: v.nullable(v.string()),
+  /** How the list calls it. */
+  title: v.string(),
+  /** `afterLauncher`: when the launcher, which has the session open, has ended. */
+  begins: v.picklist(['now', 'afterLauncher']),
   /** Where stderr goes until the id is known. */
   log: v.string(),
 });
@@ -58,6 +66,7 @@ export type WorkRequest = v.InferOutput<typeof workRequestSchema>;
 /** What the launcher is told, as one line of JSON on descriptor 3. */
 export const workReportSchema = v.variant('kind', [
   v.object({ kind: v.literal('started'), sessionId: v.string(), workspace: v.string() }),
+  v.object({ kind: v.literal('waits') }),
   v.object({
     kind: v.literal('failed'),
     exit: v.number(),
@@ -65,13 +74,19 @@ export const workReportSchema = v.variant('kind', [
     message: v.string(),
   }),
 ]);
-type WorkReport = v.InferOutput<typeof workReportSchema>;
+export type WorkReport = v.InferOutput<typeof workReportSchema>;
 
 const REPORT = 3;
 
+/** Once it is closed, its number may be that of another file. */
+let isReportOpen = true;
+
 const report = (message: WorkReport): void => {
+  if (!isReportOpen) return;
   try {
     writeSync(REPORT, `${JSON.stringify(message)}\n`);
+    if (message.kind === 'waits') return;
+    isReportOpen = false;
     closeSync(REPORT);
   } catch {
     // the launcher was killed: pawl sessions --live tells what became of its session
@@ -221,15 +236,10 @@ const listen = async (opened: Opened): Promise<ServingNode> => {
   return node;
 };
 
-const newRecord = (
-  { flags }: WorkRequest,
-  { session, settings }: Opened,
-  title: string,
-  state: State,
-): LiveRecord => ({
+const newRecord = ({ flags, title }: WorkRequest, sessionId: string, state: State): LiveRecord => ({
   version: 1,
-  sessionId: session.id,
-  workspace: settings.workspace,
+  sessionId,
+  workspace: state.session.settings.workspace,
   cwd: process.cwd(),
   title,
   flags: storableFlags(flags),
@@ -325,7 +335,7 @@ const begin = async (request: WorkRequest, opened: Opened) => {
   const state = await session.state();
   if (request.resume !== null && prompt === null && isUntouched(state))
     throw new Stop(exitCodes.badInput, 'empty', `Nothing was ever asked in ${session.id}.`);
-  const record = newRecord(request, opened, prompt?.typed.slice(0, 200) ?? '', state);
+  const record = newRecord(request, session.id, state);
   await storeRecord(record);
   const node = await listen(opened);
   if (existsSync(log)) renameSync(log, livePaths(session.id).log);
@@ -369,22 +379,63 @@ const follow = async (
   return exitCodes.done;
 };
 
+/** The journal is free a moment after the end of its holder. */
+const FREE_LOOK_MS = 50;
+const FREE_TRIES = 200;
+
+/** Opens the session of a launcher that has ended. */
+const openFreed = async <T>(open: () => Promise<T>): Promise<T> => {
+  for (let tries = 1; ; tries += 1) {
+    const opened = await attempt(open);
+    if (opened.kind === 'done') return opened.value;
+    const isHeld = opened.fault instanceof JournalError && opened.fault.kind === 'locked';
+    if (!isHeld || tries === FREE_TRIES) throw opened.fault;
+    await pause(FREE_LOOK_MS);
+  }
+};
+
+/** Waits for the end of the launcher. From then on the session is found in the list. */
+const awaitLauncher = async (request: WorkRequest, sessionId: string): Promise<LiveRecord> => {
+  const { state } = await storedJournals().peek(sessionId);
+  const record = newRecord(request, sessionId, state);
+  await storeRecord(record);
+  report({ kind: 'waits' });
+  isReportOpen = false;
+  const channel = new Socket({ fd: REPORT });
+  await new Promise((resolve) =>
+    channel
+      .on('error', () => undefined)
+      .once('close', resolve)
+      .resume(),
+  );
+  return record;
+};
+
+const openRequested = async (
+  { flags: typed, resume, begins }: WorkRequest,
+  steps: Steps,
+): Promise<Opened> => {
+  // They were flags when they were typed.
+  const flags = typed as RunFlags;
+  const more = { watcher: steps.push, warn, ...(resume === null ? {} : { resume }) };
+  const open = (): Promise<Opened> => openFromFlags(flags, 'detached', more);
+  return begins === 'now' ? open() : openFreed(open);
+};
+
 /** Runs the session that stdin asks for. Returns the exit code, which nobody reads. */
 export const runWorker = async (): Promise<number> => {
+  let waited: LiveRecord | null = null;
   try {
     const request = await readRequest();
     const steps = createEventBuffer<Stepped>();
-    const { resume } = request;
     openLiveFolder();
-    // They were flags when they were typed.
-    const flags = request.flags as RunFlags;
-    const opened = await openFromFlags(flags, 'detached', {
-      watcher: steps.push,
-      warn,
-      ...(resume === null ? {} : { resume }),
-    });
+    if (request.begins === 'afterLauncher' && request.resume !== null)
+      waited = await awaitLauncher(request, request.resume);
+    const opened = await openRequested(request, steps);
     const { workspace } = opened.settings;
     const begun = await attempt(async () => {
+      // They were flags when they were typed.
+      const flags = request.flags as RunFlags;
       const limitMs = await readAnswerLimit(flags, workspace);
       return { ...(await begin(request, opened)), limitMs };
     });
@@ -400,6 +451,10 @@ export const runWorker = async (): Promise<number> => {
   } catch (error) {
     const { exit, reason, message } = errorEnding(error);
     report({ kind: 'failed', exit, reason, message });
+    const end = { kind: 'failed', words: message, atMs: systemClock.now() } as const;
+    // Nobody waits for it any more: the list tells why it does not go on.
+    const record = waited;
+    if (record !== null) await attempt(() => storeRecord({ ...record, end }));
     return exit;
   }
 };

@@ -211,6 +211,7 @@ const runEditorCommand = async (
     move: elsewhere,
     paste: elsewhere,
     quit: () => undefined,
+    detach: elsewhere,
     typedText: (text) => text,
     takeBackText: (text) => text,
   };

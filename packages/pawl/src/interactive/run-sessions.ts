@@ -50,7 +50,7 @@ import { hasProjectFile } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 import type { NextSession, SlashCommandContext } from './slash-command.js';
-import { openTerminalSession, type TerminalSession } from './terminal-session.js';
+import { openTerminalSession, type TerminalSession, UserWork } from './terminal-session.js';
 import { grantText, InteractiveView, type ViewHandlers } from './view.js';
 
 export const refuseWithoutTerminal = (): void => {
@@ -169,10 +169,14 @@ export const runTerminal = async (
 
 /** How to come back. A session of its own process goes on unless it has ended. */
 const farewell = ({ session, remote }: FaceOpened): Safe => {
-  const id = makeSafe(session.id);
   return remote === null
-    ? safe`To continue: pawl --resume ${id}`
-    : safe`It goes on without this window. To come back: pawl attach ${id} · to end it: pawl stop ${id}`;
+    ? safe`To continue: pawl --resume ${makeSafe(session.id)}`
+    : detachedText(session.id);
+};
+
+const detachedText = (sessionId: string): Safe => {
+  const id = makeSafe(sessionId);
+  return safe`It goes on without this window. To come back: pawl attach ${id} · to end it: pawl stop ${id}`;
 };
 
 /** One session in the terminal, from its first paint until the user leaves. */
@@ -309,7 +313,7 @@ const tellFault = ({ view, look }: SlashCommandContext, fault: string): void =>
 const createViewHandlers = (
   context: SlashCommandContext,
   closer: SessionCloser,
-  { terminal }: ControllerOptions,
+  { terminal, work }: { readonly terminal: TerminalSession; readonly work: UserWork },
   shellOutputs: ShellOutputs,
 ): ViewHandlers => {
   const { session, prompts } = context;
@@ -346,7 +350,7 @@ const createViewHandlers = (
         } as const;
         send(images.length === 0 ? input : { ...input, images });
       };
-      sending = sending.then(prepare);
+      sending = work.during(sending.then(prepare));
     },
     cancel: () => send({ type: 'CancelTurn' }),
     answer: (batchId, callId, scoped) =>
@@ -536,12 +540,71 @@ const beginToWatch = (
   if (opened.remote !== null) followRemote(opened, view, closer);
 };
 
+/** Inputs count as work under way until they are in the journal. */
+const countInputs = (started: StartedSession, work: UserWork): StartedSession => {
+  const { opened } = started;
+  const { session } = opened;
+  const counted: FaceSession = {
+    ...session,
+    send: (input) => work.during(session.send(input)),
+    whileUserRuns: (command) => work.during(session.whileUserRuns(command)),
+  };
+  return { ...started, opened: { ...opened, session: counted } };
+};
+
+type StepWatchers = {
+  readonly view: InteractiveView;
+  readonly terminal: TerminalSession;
+  readonly ticking: ReturnType<typeof createTicker>;
+  readonly cache: CacheWatch;
+  readonly work: UserWork;
+};
+
+/** Shows each step. The returned function ends that. */
+const watchSteps = (
+  { opened, steps }: StartedSession,
+  { view, terminal, ticking, cache, work }: StepWatchers,
+): (() => void) =>
+  steps.subscribe((stepped) => {
+    if (opened.remote?.isFromElsewhere(stepped)) view.showTyped(stepped.event);
+    view.see(stepped);
+    terminal.notifier.see(stepped.state);
+    ticking.set(isMoving(stepped.state));
+    cache.see(stepped);
+    work.see(stepped);
+  });
+
+const HAND_OVER_TEXTS = {
+  waits: safe`  It leaves this window once the model has answered, or what runs has ended. Escape stops the turn.`,
+  stays: safe`  The other process has ended, so the session stays here.`,
+};
+
+/** `/detach` in the terminal that has the session open. */
+const detachSession = async (
+  { session, flags, view }: SlashCommandContext,
+  terminal: TerminalSession,
+  work: UserWork,
+): Promise<void> => {
+  const { handOver } = await import('./hand-over.js');
+  const leave = (): void => {
+    terminal.close();
+    writeWindow(safe`\n${paint(terminal.look, 'dim', detachedText(session.id))}\n`);
+    // they end commands, which are to go on
+    process.removeAllListeners('exit');
+    process.exit(exitCodes.done);
+  };
+  const say = (what: keyof typeof HAND_OVER_TEXTS): void => view.print(HAND_OVER_TEXTS[what]);
+  await handOver({ session, flags, view, work, say, leave });
+};
+
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
-  started: StartedSession,
+  begun: StartedSession,
   options: ControllerOptions,
 ): Promise<SessionExit> => {
-  const { opened, steps, warnings, notice, draft } = started;
+  const work = new UserWork();
+  const started = countInputs(begun, work);
+  const { opened, warnings, notice, draft } = started;
   const { terminal, flags } = options;
   const { look, clock, composer, screen } = terminal;
   const closer = createSessionCloser(opened.session);
@@ -561,6 +624,8 @@ const runSession = async (
     paste: createPaste(() => context, terminal, leaving.signal),
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
     quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
+    detach: async () =>
+      opened.remote === null ? detachSession(context, terminal, work) : context.quit(),
     ...{ typedText: outputs.typedText.bind(outputs), takeBackText: outputs.detach.bind(outputs) },
   };
   const parts = {
@@ -569,7 +634,7 @@ const runSession = async (
     servers: () => opened.servers?.waitsFor() ?? [],
     coldUsd: (now: State, at: number) => cache.coldUsd(now, at),
   };
-  const handlers = createViewHandlers(context, closer, options, outputs);
+  const handlers = createViewHandlers(context, closer, { terminal, work }, outputs);
   const view: InteractiveView = new InteractiveView(parts, handlers, state);
   answerServers(opened, view, terminal);
   const ticking = createTicker(() => view.redraw());
@@ -589,13 +654,7 @@ const runSession = async (
   if (opened.resumed !== null) showEarlierTurns(started, view, look, state);
   else if (notice === '') hintLastSession(opened, view, look, leaving.signal);
   beginToWatch(started, terminal, view, closer);
-  const unsubscribe = steps.subscribe((stepped) => {
-    if (opened.remote?.isFromElsewhere(stepped)) view.showTyped(stepped.event);
-    view.see(stepped);
-    terminal.notifier.see(stepped.state);
-    ticking.set(isMoving(stepped.state));
-    cache.see(stepped);
-  });
+  const unsubscribe = watchSteps(started, { view, terminal, ticking, cache, work });
   if (started.first !== null) view.sendFirst(started.first);
   try {
     return await closer.exited;

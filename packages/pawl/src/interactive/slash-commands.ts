@@ -257,9 +257,10 @@ const mcp: SlashCommand = async ({ view, servers }, words) => {
 
 /** `/inspect`: prints the address at which a browser shows this session while it works. */
 const inspect: SlashCommand = async ({ view, session }) => {
-  inspectorServer ??= import('../sessions/inspector-page.js').then(({ openInspector }) =>
-    openInspector(),
-  );
+  inspectorServer ??= Promise.all([
+    import('../sessions/inspector-page.js'),
+    import('../detached/live-page.js'),
+  ]).then(([{ openInspector }, { livePage }]) => openInspector(livePage));
   try {
     const { addressOf } = await inspectorServer;
     view.print(safe`  ${makeSafe(addressOf(session.id))}`);
@@ -293,6 +294,7 @@ const commands: Readonly<Record<CommandName, SlashCommand>> = {
   inspect,
   retry,
   paste: ({ paste }) => paste(),
+  detach: ({ detach }) => detach(),
   quit: ({ quit }) => quit(),
 };
 

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '@pawl/agent/platform/clock';
 import { readTextOrEmptySync } from '@pawl/agent/platform/files';
 import { ripgrepProgram } from '@pawl/agent/platform/find-program';
 import { startProgram } from '@pawl/agent/platform/start-program';
+import type { Stepped } from '@pawl/agent/ports/session';
 import { type Choice, ranked } from '@pawl/terminal/choices';
 import { Composer, type NamePaste } from '@pawl/terminal/composer';
 import { type Pressed, readKeyboard, readLines } from '@pawl/terminal/keys';
@@ -55,6 +56,34 @@ export type TerminalSession = {
   /** Disconnects, saves unsent text in the history, and removes the live area. */
   close(): void;
 };
+
+/** What the user has begun and what is not in the journal yet. Then this process must not end. */
+export class UserWork {
+  #underWay = 0;
+  #look: (stepped: Stepped | null) => void = () => undefined;
+
+  get isOver(): boolean {
+    return this.#underWay === 0;
+  }
+
+  during<T>(work: Promise<T>): Promise<T> {
+    this.#underWay += 1;
+    return work.finally(() => {
+      this.#underWay -= 1;
+      this.#look(null);
+    });
+  }
+
+  /** A step, after the journal has it and before anything is done for it. */
+  see(stepped: Stepped): void {
+    this.#look(stepped);
+  }
+
+  /** Calls it with each step, and with null when something has ended. */
+  watch(look: (stepped: Stepped | null) => void): void {
+    this.#look = look;
+  }
+}
 
 type Notification = (listener: TerminalListener) => void;
 

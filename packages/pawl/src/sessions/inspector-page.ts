@@ -5,6 +5,7 @@ import path from 'node:path';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import { createRedactor, type Redactor } from '@pawl/agent/secrets/redactor';
 import { findSecrets } from '@pawl/agent/secrets/secret-variables';
+import type { LiveSessions } from '@pawl/inspector/page-data-types';
 import { type Inspector, startInspector } from '@pawl/inspector/server/inspector-server';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { packageFolder, packageVersion } from '../process/package-folder.js';
@@ -22,10 +23,11 @@ export const readPage = (): string => {
 /** Replaces the secrets of this environment. */
 export const pageRedactor = (): Redactor => createRedactor(findSecrets(process.env, {}));
 
-export const openInspector = (): Promise<Inspector> =>
+export const openInspector = (live: LiveSessions): Promise<Inspector> =>
   startInspector({
     folder: stateFolder(process.env),
     version: packageVersion(),
     redactor: pageRedactor(),
     page: readPage(),
+    live,
   });

@@ -297,7 +297,7 @@ export type RecentTurns = {
 const TURNS_MAX = 4;
 const STEPS_MAX = 1_000;
 /** Steps that are folded at least where a snapshot saves folding more. */
-const STEPS_MIN = 500;
+export const STEPS_MIN = 500;
 
 type RecentTurnsCollector = { see(stepped: JournalStep): void; past(): RecentTurns | null };
 

@@ -84,6 +84,7 @@ export const slashCommands = [
   ['retry', '', 'send the last message again; during the wait before a retry: retry now'],
   ['later', 'TEXT', 'send TEXT after this turn (Alt+Enter does the same)'],
   ['paste', '', "insert the clipboard's picture into the input line (Ctrl-V does the same)"],
+  ['detach', '', 'leave; the session goes on by itself, and pawl attach comes back to it'],
   ['quit', '', 'leave; the session can be resumed'],
 ] as const;
 

@@ -72,6 +72,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     paste: async () => undefined,
     move: async () => undefined,
     quit: nothing,
+    detach: async () => undefined,
     typedText: (text: string) => text,
     takeBackText: (text: string) => text,
     servers: {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
-import { atEnd, type TestScope, temporaryFolder } from '../../../test/temporary-folder.js';
+import { atEnd, type TestScope, temporaryFolder } from '../../temporary-folder.js';
 
 /** A real Chromium without a window, with an empty profile, and what its pages complain about. */
 

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { atEnd } from '../../../../test/temporary-folder.js';
+import { killSession, listLive, liveFile, makeAsking, untilState } from './detached-stage.js';
+import { expectCode, type Place, runPawl, sessionOf, until } from './pawl.js';
+import { openReady, openWindow } from './window.js';
+import { call, done, message, text } from './wire-words.js';
+
+/** `/detach`: a session leaves its terminal, and nothing of it is lost on the way. */
+
+const ended = (place: Place): string => readFileSync(join(place.workspace, 'out.txt'), 'utf8');
+const WAITS = 'echo begun >> out.txt; until [ -e go ]; do sleep 0.05; done; echo ended >> out.txt';
+const runs = message(call('c1', 'bash', { command: WAITS }));
+
+/** The process of the session is gone after the test. */
+const idOf = (context: TestContext, place: Place): string => {
+  const id = sessionOf(place);
+  atEnd(context, () => killSession(place, id));
+  return id;
+};
+
+test('a session at rest leaves its terminal, and comes back with attach, where /detach only leaves', async (context) => {
+  const place = await makeAsking(context, [done, message(text('The second answer.'))]);
+  const window = await openReady(context, place);
+  window.press('/detach\r');
+  await window.sees('Nothing was asked yet');
+  window.press('do it\r');
+  await window.sees('Done.');
+  const id = idOf(context, place);
+  window.press('/detach\r');
+  assert.equal(await window.ended, 0);
+  await window.sees(`To come back: pawl attach ${id}`);
+  await untilState(place, id, /runs: has answered/);
+  const again = openWindow(context, place, { words: ['attach', id] });
+  await again.sees('Done.');
+  again.press('and now?\r');
+  await again.sees('The second answer.');
+  again.press('/detach\r');
+  assert.equal(await again.ended, 0);
+  await untilState(place, id, /runs: has answered/);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+  assert.deepEqual(await listLive(place), []);
+});
+
+test('a command that runs goes on through /detach, once, and a text that waits is sent after it', async (context) => {
+  const place = await makeAsking(context, [runs, done]);
+  const window = await openReady(context, place);
+  window.press('do it\r');
+  await window.sees(/yes, once/i);
+  await window.sees(/y a s n · Escape/);
+  window.press('y');
+  await until('the command runs', () => existsSync(join(place.workspace, 'out.txt')));
+  window.press('also the rest\r');
+  await window.sees(/1 waiting/);
+  window.press('/detach\r');
+  assert.equal(await window.ended, 0);
+  const id = idOf(context, place);
+  await untilState(place, id, /runs: runs /);
+  assert.equal(ended(place), 'begun\n');
+  writeFileSync(join(place.workspace, 'go'), '');
+  await untilState(place, id, /runs: has answered/);
+  assert.equal(ended(place), 'begun\nended\n');
+  const sent = JSON.stringify(place.server.requests.at(-1)?.body.messages);
+  assert.match(sent, /also the rest/);
+  assert.doesNotMatch(sent, /unknown|was killed|cancelled/);
+  assert.equal(place.server.requests.length, 2);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
+test('while the model answers, /detach waits for the answer, and a question in it waits for any face', async (context) => {
+  const words = text('I publish it now, and then I tell you about it. '.repeat(10));
+  const asks = call('c1', 'bash', { command: 'echo published >> out.txt' });
+  const slow = { type: 'message', parts: [words, asks], delayMs: 100 } as const;
+  const place = await makeAsking(context, [slow, done]);
+  const window = await openReady(context, place);
+  window.press('publish it\r');
+  await until('the request', () => place.server.requests.length === 1);
+  window.press('/detach\r');
+  assert.equal(await window.ended, 0);
+  const id = idOf(context, place);
+  await untilState(place, id, /runs: waits for your answer: echo published/);
+  assert.equal(place.server.requests.length, 1);
+  expectCode(await runPawl(place, ['answer', id, 'yes']), 0);
+  await untilState(place, id, /runs: has answered/);
+  assert.equal(ended(place), 'published\n');
+  assert.equal(place.server.requests.length, 2);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
+test('a terminal that is killed while /detach waits has left; a process that can not start leaves nothing changed', async (context) => {
+  const silent = { type: 'nothing' } as const;
+  const place = await makeAsking(context, [silent, done]);
+  const elsewhere = join(place.folder, 'elsewhere');
+  mkdirSync(elsewhere, { mode: 0o700 });
+  const folder = join(place.state, 'pawl', 'detached');
+  const window = await openReady(context, place);
+  window.press('do it\r');
+  await until('the request', () => place.server.requests.length === 1);
+  symlinkSync(elsewhere, folder);
+  window.press('/detach\r');
+  await window.sees(/not\s+a\s+folder/);
+  assert.deepEqual(readdirSync(elsewhere), []);
+  rmSync(folder);
+  const id = idOf(context, place);
+  window.press('/detach\r');
+  await window.sees('leaves this window once the model has answered');
+  // the process that waits is killed
+  process.kill(
+    JSON.parse(readFileSync(liveFile(place, id, 'json'), 'utf8')).process.pid,
+    'SIGKILL',
+  );
+  await window.sees('the session stays here');
+  await until('no record', () => !existsSync(liveFile(place, id, 'json')));
+  window.press('/detach\r');
+  await until('a record', () => existsSync(liveFile(place, id, 'json')));
+  await window.sees(/leaves this window once[\s\S]*leaves this window once/);
+  process.kill(window.pid, 'SIGKILL');
+  await untilState(place, id, /runs: has answered/);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
