@@ -97,7 +97,7 @@ test('a plan is changed in the line, and what was typed is accepted', async (con
   window.press('e');
   await window.sees(/e 2\. test it|2\. test it\s*$/m);
   window.press(' twice\r');
-  await window.sees(/\[ \] write a\.txt\s+\[ \] test it twice[\s\S]*\? write a\.txt/);
+  await window.sees(/\[ \] write a\.txt\s+\[ \] test it twice[\s\S]*\? Pawl asks: create a\.txt/);
   await window.sees(/y s n · Escape|y a s n/);
   window.press('y');
   await window.sees('Done.');

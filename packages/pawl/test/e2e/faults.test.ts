@@ -41,7 +41,7 @@ const usageRows: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['an unknown flag', ['-p', 'x', '--modle', 'y'], /--modle.*\n.*--model/],
   ['an unknown command', ['sesions'], /sesions.*sessions/],
   ['an unknown flag of a command', ['sessions', '--josn'], /--josn/],
-  ['a missing id', ['show'], /id/],
+  ['a missing id', ['fork', '--at', '3'], /'id'/],
   ['an empty prompt', ['-p', '  '], /empty/],
   ['a limit that is no number', ['-p', 'x', '--max-usd', 'much'], /--max-usd/],
   ['a limit of nothing', ['-p', 'x', '--max-rounds', '0'], /--max-rounds/],

@@ -204,11 +204,11 @@ test('--plain: the list has numbers, and a number takes back', async (context) =
   await window.sees(/\n {2}(\d+) {2}clean up · precious\.txt deleted by rm precious\.txt\n/);
   const seq = /\n {2}(\d+) {2}clean up/.exec(await window.text())?.[1];
   window.press(`/rewind ${seq}\r`);
-  await window.sees('· taken back: 4 messages; precious.txt is back · forward again: /redo');
+  await window.sees('note: taken back: 4 messages; precious.txt is back · forward again: /redo');
   await window.sees('· you wrote: clean up');
   assert.equal(file('precious.txt'), 'precious.txt');
   window.press('/redo\r');
-  await window.sees('· done again: 4 messages; precious.txt removed');
+  await window.sees('note: done again: 4 messages; precious.txt removed');
   assert.equal(file('precious.txt'), null);
 });
 

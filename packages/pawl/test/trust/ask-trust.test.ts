@@ -170,7 +170,7 @@ test('a plain terminal prints the whole text and takes a line', async (t) => {
   const stage = makeStage(t, 'yes');
   const { asking } = await stage.ask(server('one', 'npx \u001b[2Kone'));
   await stage.shown(/Answer with y, n, or an empty line/);
-  assert.match(stage.screen.written(), /│ npx ␛\[2Kone\n/);
+  assert.match(stage.screen.written(), /\| npx ␛\[2Kone\n/);
   stage.line('perhaps');
   stage.line('y');
   await asking;
