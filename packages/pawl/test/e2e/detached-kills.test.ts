@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,24 +12,37 @@ import { openWindow } from './window.js';
 import { call, message, text } from './wire-words.js';
 
 /**
- * Kills of whatever belongs to detached sessions: their processes, attached terminals, launchers.
- * PAWL_DETACHED_KILLS and PAWL_DETACHED_SESSIONS make it longer; PAWL_SEED repeats a run.
+ * Kills of whatever belongs to detached sessions: a process, all of them, attached terminals,
+ * launchers, and the machine. PAWL_DETACHED_KILLS and PAWL_DETACHED_SESSIONS make it longer;
+ * PAWL_SEED repeats a run.
  */
 
 const SESSIONS = Number(process.env.PAWL_DETACHED_SESSIONS ?? 3);
 const KILLS = Number(process.env.PAWL_DETACHED_KILLS ?? 12);
-const CALLS = 6;
+const CALL_SECONDS = Math.max(0.2, KILLS / 100);
+
+/** One after the other. */
+const KINDS = [
+  ...['process', 'launcher', 'process', 'terminal', 'process', 'all', 'process', 'terminal'],
+  ...['process', 'process', 'terminal', 'machine'],
+];
 
 const textsIn = (body: WireBody): string => JSON.stringify(body.messages);
 
-/** The next command of the session that asks, by what it was asked for and what it has done. */
-const reply = (body: WireBody): ServerReply => {
-  const [, name = ''] = /task-(\w+)/.exec(textsIn(body)) ?? [];
-  const asked = body.messages.filter(({ role }) => role === 'assistant').length;
-  if (asked >= CALLS) return message(text(`task-${name} is over.`));
-  const mark = `${name}-${asked}`;
-  return message(call(`c-${mark}`, 'bash', { command: `echo ${mark} >> effects.txt; sleep 0.2` }));
-};
+/**
+ * Replies with the next command of the session that asks, by what it was asked for and what it has
+ * done. The sessions work as long as the kills go on.
+ */
+const replies =
+  (areKillsOver: () => boolean) =>
+  (body: WireBody): ServerReply => {
+    const [, name = ''] = /task-(\w+)/.exec(textsIn(body)) ?? [];
+    if (areKillsOver()) return message(text(`task-${name} is over.`));
+    const asked = body.messages.filter(({ role }) => role === 'assistant').length;
+    const mark = `${name}-${asked}`;
+    const command = `echo ${mark} >> effects.txt; sleep ${CALL_SECONDS}`;
+    return message(call(`c-${mark}`, 'bash', { command }));
+  };
 
 const effects = (place: Place): readonly string[] =>
   existsSync(join(place.workspace, 'effects.txt'))
@@ -42,7 +55,7 @@ const journalOf = (place: Place, id: string): string =>
 const isOver = ({ status, state }: LiveRow): boolean =>
   status === 'runs' && state.startsWith('has answered');
 
-/** Starts a session, with a terminal that prints its id, or is killed before. */
+/** Starts a session; null as the time: its launcher is not killed. */
 const launch = async (place: Place, name: string, killAfterMs: number | null): Promise<void> => {
   const launcher = startPawl(place, ['-p', `task-${name}`, '--detach', '--same-folder']);
   if (killAfterMs === null) {
@@ -60,44 +73,91 @@ const killAttached = async (context: TestContext, place: Place, id: string): Pro
   process.kill(window.pid, 'SIGKILL');
 };
 
+const idsIn = (folder: string, end: string): readonly string[] =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith(end))
+    .map((name) => name.slice(0, -end.length));
+
+const liveFolder = (place: Place): string => join(place.state, 'pawl', 'detached');
+
+/** Gives each record and lock the boot id of an earlier start of the machine. */
+const changeBoot = (place: Place): void => {
+  for (const [folder, end] of [
+    [liveFolder(place), '.json'],
+    [join(place.state, 'pawl', 'sessions'), '.lock'],
+  ] as const)
+    for (const id of idsIn(folder, end)) {
+      const path = join(folder, `${id}${end}`);
+      const text = readFileSync(path, 'utf8');
+      writeFileSync(path, text.replace(/"bootId":"[^"]*"/, '"bootId":"an-earlier-boot"'));
+    }
+};
+
+/** Kills the processes of sessions, and waits until the list tells each death. */
+const killTold = async (
+  place: Place,
+  ids: readonly string[],
+  afterwards: () => void,
+): Promise<number> => {
+  for (const id of ids) killSession(place, id);
+  afterwards();
+  const killedAt = performance.now();
+  await untilListed(place, 'the deaths are told', (all) =>
+    ids.every((id) =>
+      all.some(({ sessionId, status }) => sessionId === id && /^(died|rested)$/.test(status)),
+    ),
+  );
+  return performance.now() - killedAt;
+};
+
 test('kills of processes, terminals and launchers lose no session and double no effect', async (context) => {
   const seed = Number(process.env.PAWL_SEED ?? Date.now() % 1_000_000);
   context.diagnostic(`PAWL_SEED=${seed}`);
   const random = randomFrom(seed);
   const below = (count: number): number => Math.floor(random() * count);
-  const place = await makeServed(context, reply, { PAWL_SANDBOX: 'off', PAWL_PRESET: 'auto' });
+  let areKillsOver = false;
+  const place = await makeServed(
+    context,
+    replies(() => areKillsOver),
+    { PAWL_SANDBOX: 'off', PAWL_PRESET: 'auto' },
+  );
   atEnd(context, () => {
-    for (const name of readdirSync(join(place.state, 'pawl', 'detached')))
-      if (name.endsWith('.json')) killSession(place, name.slice(0, -'.json'.length));
+    for (const id of idsIn(liveFolder(place), '.json')) killSession(place, id);
   });
   for (let index = 0; index < SESSIONS; index += 1) await launch(place, `s${index}`, null);
   const names = new Set((await listLive(place)).map(({ sessionId }) => sessionId));
   assert.equal(names.size, SESSIONS);
+  const kinds: Record<string, number> = {};
+  const toldMs: number[] = [];
   for (let kill = 0; kill < KILLS; kill += 1) {
     const rows = await listLive(place);
     const victim = rows[below(rows.length)];
     assert.ok(victim !== undefined);
     const { sessionId } = victim;
-    const kind = below(4);
-    if (kind === 0) await launch(place, `l${kill}`, below(600));
-    else if (kind === 1 && victim.status === 'runs') await killAttached(context, place, sessionId);
+    const all = rows.map((row) => row.sessionId);
+    const kind = KINDS[kill % KINDS.length] ?? 'process';
+    kinds[kind] = (kinds[kind] ?? 0) + 1;
+    if (kind === 'launcher') await launch(place, `l${kill}`, below(900));
+    else if (kind === 'terminal' && victim.status === 'runs')
+      await killAttached(context, place, sessionId);
     else {
-      killSession(place, sessionId);
-      await untilListed(
-        place,
-        'the death is told',
-        (all) =>
-          all.find((row) => row.sessionId === sessionId && /^(died|rested)$/.test(row.status)) !==
-          undefined,
-      );
-      if (below(2) === 0) expectCode(await runPawl(place, ['resume', '--all']), 0);
+      const killed = kind === 'all' || kind === 'machine' ? all : [sessionId];
+      const change = (): void => (kind === 'machine' ? changeBoot(place) : undefined);
+      toldMs.push(await killTold(place, killed, change));
+      if (killed === all || below(2) === 0)
+        expectCode(await runPawl(place, ['resume', '--all']), 0);
     }
   }
+  areKillsOver = true;
+  const longest = Math.round(Math.max(...toldMs));
+  context.diagnostic(`${JSON.stringify(kinds)}; the slowest death was told after ${longest} ms`);
   expectCode(await runPawl(place, ['resume', '--all']), 0);
   const rows = await untilListed(place, 'all are over', (all) => all.every(isOver) && all);
   const ids = rows.map(({ sessionId }) => sessionId);
   for (const id of names) assert.ok(ids.includes(id), `${id} is lost`);
   const seen = effects(place);
+  context.diagnostic(`${ids.length} sessions, ${seen.length} effects`);
+  for (const index of Array(SESSIONS).keys()) assert.ok(seen.includes(`s${index}-0`));
   assert.deepEqual(seen, [...new Set(seen)], 'an effect was doubled');
   for (const id of ids) {
     assert.equal(journalOf(place, id).match(/"type":"UserInput"/g)?.length, 1, id);
