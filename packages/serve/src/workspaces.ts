@@ -12,7 +12,7 @@ import {
   addWorktree,
   findNewestCommit,
   hasWorktree,
-  inspectWorktree,
+  releaseWorktree,
   removeWorktree,
   resolveCommit,
   type WorktreePlace,
@@ -44,12 +44,6 @@ export type ReleasedWorkspace =
 type Worktree = Extract<NodeWorkspace, { readonly kind: 'worktree' }>;
 
 const listed = (names: Iterable<string>): string => [...names].join(', ') || 'none';
-
-const NAMED_MAX = 5;
-const firstNames = (paths: readonly string[]): string =>
-  paths.length <= NAMED_MAX
-    ? paths.join(', ')
-    : `${paths.slice(0, NAMED_MAX).join(', ')} and ${paths.length - NAMED_MAX} more`;
 
 /**
  * Where the sessions of a node work: in folders that the operator allowed, or in worktrees of
@@ -99,16 +93,8 @@ export class NodeWorkspaces {
   /** Removes a worktree if nothing would be lost by it. Never rejects. */
   async release(workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
     if (workspace.kind === 'folder' || workspace.state === 'removed') return { kind: 'untouched' };
-    const place = this.#place(workspace);
-    const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
-    const looked = await attempt(() => inspectWorktree(place, workspace.commit));
-    if (looked.kind === 'fault')
-      return keep(`git could not tell what is in it: ${looked.fault.message}`);
-    const { changed, hasOwnCommits } = looked.value;
-    if (changed.length > 0) return keep(`not committed: ${firstNames(changed)}`);
-    if (hasOwnCommits) return keep('it holds commits that no branch has');
-    const removed = await attempt(() => removeWorktree(place));
-    return removed.kind === 'done' ? { kind: 'removed' } : keep(removed.fault.message);
+    const why = await releaseWorktree(this.#place(workspace), workspace.commit);
+    return why === null ? { kind: 'removed' } : { kind: 'kept', path: workspace.path, why };
   }
 
   /**

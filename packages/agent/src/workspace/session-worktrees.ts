@@ -10,6 +10,7 @@
 
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
+import { attempt } from '../platform/attempt.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import { findCommit, isAncestor, type Repository, useRepository } from './git.js';
@@ -125,7 +126,7 @@ export const hasWorktree = async (folder: string): Promise<boolean> => {
 };
 
 /** What would be lost with the worktree. `start`: the commit that the session began with. */
-export const inspectWorktree = (place: WorktreePlace, start: string): Promise<WorktreeLook> =>
+const inspectWorktree = (place: WorktreePlace, start: string): Promise<WorktreeLook> =>
   withRepository(place.path, place, async (worktree) => {
     const status = await worktree.ask([
       'status',
@@ -148,3 +149,26 @@ export const inspectWorktree = (place: WorktreePlace, start: string): Promise<Wo
     ]);
     return { head, changed, hasOwnCommits: holding.trim() === '' };
   });
+
+const NAMED_MAX = 5;
+const firstNames = (paths: readonly string[]): string =>
+  paths.length <= NAMED_MAX
+    ? paths.join(', ')
+    : `${paths.slice(0, NAMED_MAX).join(', ')} and ${paths.length - NAMED_MAX} more`;
+
+/**
+ * Removes the worktree if nothing would be lost by it. `start`: the commit that the session began
+ * with. Resolves with the reason why it is kept, and with null if it was removed. Never rejects.
+ */
+export const releaseWorktree = async (
+  place: WorktreePlace,
+  start: string,
+): Promise<string | null> => {
+  const looked = await attempt(() => inspectWorktree(place, start));
+  if (looked.kind === 'fault') return `git could not tell what is in it: ${looked.fault.message}`;
+  const { changed, hasOwnCommits } = looked.value;
+  if (changed.length > 0) return `not committed: ${firstNames(changed)}`;
+  if (hasOwnCommits) return 'it holds commits that no branch has';
+  const removed = await attempt(() => removeWorktree(place));
+  return removed.kind === 'done' ? null : removed.fault.message;
+};

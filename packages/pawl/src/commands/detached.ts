@@ -10,7 +10,7 @@ import { detectLook, formatCost, harmless, oneLine } from '@pawl/terminal/paint'
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
-import { launchPrompt, relaunch } from '../detached/launch.js';
+import { endWorktree, launchPrompt, relaunch } from '../detached/launch.js';
 import { LiveClient, NotReached, Refused } from '../detached/live-client.js';
 import {
   findLive,
@@ -123,8 +123,8 @@ export const stopDetached = async (prefix: string): Promise<number> => {
     await removeLive(sessionId, 'record');
     writeError(
       makeSafe(
-        `${sessionId} did not run any more. It is not brought back by pawl resume --all now; to go ` +
-          `on with it: pawl --resume ${sessionId}\n`,
+        `${sessionId} did not run any more. It is not brought back by pawl resume --all now. ` +
+          (await endWorktree(record)),
       ),
     );
     return exitCodes.done;
@@ -147,7 +147,7 @@ export const stopDetached = async (prefix: string): Promise<number> => {
       );
     await pause(LOOK_MS);
   }
-  writeError(makeSafe(`Ended: ${sessionId}. To go on with it: pawl --resume ${sessionId}\n`));
+  writeError(makeSafe(`Ended: ${sessionId}. ${await endWorktree(record)}`));
   return exitCodes.done;
 };
 
@@ -293,6 +293,7 @@ export const resumeDetached = async (
     if (started.kind === 'done') writeOut(safe`${makeSafe(sessionId)}\n`);
     else if (started.fault instanceof Stop && started.fault.reason === 'empty') {
       await removeLive(sessionId, 'record');
+      await endWorktree(record);
     } else {
       exit = started.fault instanceof Stop ? started.fault.exit : exitCodes.internal;
       writeError(makeSafe(`pawl: ${sessionId} can't go on: ${started.fault.message}\n`));

@@ -7,13 +7,14 @@ import { closeSync, existsSync, mkdirSync, openSync, realpathSync, rmSync } from
 import { basename, join, relative } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
+import { shellWord } from '@pawl/agent/command/sandbox/shell-text';
 import { JournalError } from '@pawl/agent/journal/journal-error';
 import { acquireLock } from '@pawl/agent/journal/lock';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { dataFolder } from '@pawl/agent/platform/environment';
-import { readTextOrEmptySync } from '@pawl/agent/platform/files';
+import { isWithin, readTextOrEmptySync } from '@pawl/agent/platform/files';
 import { NODE_PROGRAM, startProgram } from '@pawl/agent/platform/start-program';
-import { warningText } from '@pawl/terminal/paint';
+import { oneLine, warningText } from '@pawl/terminal/paint';
 import { safe } from '@pawl/terminal/safe-text';
 import { writeError } from '@pawl/terminal/write';
 import * as v from 'valibot';
@@ -26,6 +27,7 @@ import {
   type LiveRecord,
   type LiveStatus,
   listLive,
+  type OwnWorktree,
   openLiveFolder,
   removeLive,
   storableFlags,
@@ -110,10 +112,48 @@ const launch = async (wanted: Omit<WorkRequest, 'log'>, cwd: string): Promise<La
     if (line === null) throw diedEarly(log);
     const report = v.parse(workReportSchema, JSON.parse(line));
     if (report.kind === 'started') return report;
+    const { worktree } = wanted;
+    if (report.kind === 'failed' && wanted.resume === null && worktree !== undefined)
+      await release(worktree);
     throw report.kind === 'failed' ? stopFrom(report) : diedEarly(log);
   } finally {
     rmSync(log, { force: true }); // the process has moved it, or there is no session
   }
+};
+
+const worktrees = () => import('@pawl/agent/workspace/session-worktrees');
+
+const anyTime = () => ({ environment: process.env, signal: new AbortController().signal });
+
+const release = async ({ repository, path, commit }: OwnWorktree): Promise<string | null> => {
+  const { releaseWorktree } = await worktrees();
+  return releaseWorktree({ repository, path, ...anyTime() }, commit);
+};
+
+/**
+ * Removes the worktree that was made for a session that is over, if nothing would be lost by it.
+ * Resolves with what to tell the user: how to go on, and what became of the worktree.
+ */
+export const endWorktree = async ({ sessionId, worktree }: LiveRecord): Promise<string> => {
+  const toGoOn = `To go on with it: pawl --resume ${sessionId}`;
+  if (worktree === undefined || !(await (await worktrees()).hasWorktree(worktree.path)))
+    return `${toGoOn}\n`;
+  const { repository, path } = worktree;
+  const isShared = (await listLive()).some(
+    ({ record }) => record.sessionId !== sessionId && isWithin(record.workspace, path),
+  );
+  const why = isShared ? 'another detached session works in it' : await release(worktree);
+  const fromRepository = shellWord(repository);
+  if (why === null)
+    return (
+      `Its worktree ${path} held nothing that the repository lacks, and was removed. ${toGoOn} ` +
+      `--workspace ${fromRepository}\n`
+    );
+  return (
+    `${toGoOn}\nIts worktree ${path} is kept: ${oneLine(why, Number.POSITIVE_INFINITY)}. To ` +
+    `remove it with all that is in it: git -C ${fromRepository} worktree remove --force ` +
+    `${shellWord(path)}\n`
+  );
 };
 
 /** Statuses of sessions that work in their folder, or will again. */
@@ -123,12 +163,14 @@ const WORKING: readonly LiveStatus[] = ['runs', 'starting', 'died', 'failed'];
  * A worktree of the repository around the folder, at its commit, for a session of its own. Null
  * where there is no commit to begin with.
  */
-const makeWorktree = async (workspace: string): Promise<string | null> => {
+const makeWorktree = async (
+  workspace: string,
+): Promise<{ readonly folder: string; readonly worktree: OwnWorktree } | null> => {
   const [{ locateRepository }, { addWorktree, resolveCommit }] = await Promise.all([
     import('@pawl/agent/workspace/git'),
-    import('@pawl/agent/workspace/session-worktrees'),
+    worktrees(),
   ]);
-  const [environment, { signal }] = [process.env, new AbortController()];
+  const { environment, signal } = anyTime();
   const located = await locateRepository({ workspace, environment, signal });
   if (located === null) return null;
   const { top } = located.location;
@@ -140,20 +182,23 @@ const makeWorktree = async (workspace: string): Promise<string | null> => {
   if (commit === null) return null;
   await addWorktree(place, commit);
   const inside = join(path, relative(top, workspace));
-  return existsSync(inside) ? inside : path;
+  const worktree = { repository: top, path, commit };
+  return { folder: existsSync(inside) ? inside : path, worktree };
 };
 
 const warn = (text: string): void => writeError(safe`${warningText(text)}\n`);
 
+type Chosen = { readonly flags: RunFlags; readonly worktree?: OwnWorktree };
+
 /** The flags with the folder of a worktree, if another detached session works in the folder. */
-const chooseFolder = async (flags: RunFlags): Promise<RunFlags> => {
+const chooseFolder = async (flags: RunFlags): Promise<Chosen> => {
   const { sameFolder, resume, continue: last } = flags;
-  if (sameFolder || last || resume !== undefined) return flags;
+  if (sameFolder || last || resume !== undefined) return { flags };
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const isShared = (await listLive()).some(
     ({ record, status }) => record.workspace === workspace && WORKING.includes(status),
   );
-  if (!isShared) return flags;
+  if (!isShared) return { flags };
   const made = await attempt(() => makeWorktree(workspace));
   if (made.kind === 'fault')
     throw new Stop(
@@ -167,13 +212,14 @@ const chooseFolder = async (flags: RunFlags): Promise<RunFlags> => {
       `Another detached session works in ${workspace}, so this one works in a worktree of its own, ` +
         'at the last commit: what is not committed is not in it.',
     );
-    return { ...flags, workspace: made.value };
+    const { folder, worktree } = made.value;
+    return { flags: { ...flags, workspace: folder }, worktree };
   }
   warn(
     `Another detached session works in ${workspace} too. There is no git commit for a worktree, so ` +
       'they share the folder.',
   );
-  return flags;
+  return { flags };
 };
 
 const LOCK_LOOK_MS = 100;
@@ -201,17 +247,21 @@ const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
 /** A new session, or with `--continue` and `--resume` an old one, with a prompt. */
 export const launchPrompt = (flags: RunFlags, prompt: Prompt): Promise<Launched> =>
   inTurn(async () => {
-    const own = storableFlags(await chooseFolder(flags));
+    const { flags: chosen, ...more } = await chooseFolder(flags);
     const title = prompt.typed.slice(0, TITLE_MAX);
-    return launch({ flags: own, prompt, resume: null, title, begins: 'now' }, process.cwd());
+    const own = storableFlags(chosen);
+    const request = { flags: own, prompt, resume: null, title, begins: 'now', ...more } as const;
+    return launch(request, process.cwd());
   });
 
 /** A session that was detached before, from where it was. */
 export const relaunch = (record: LiveRecord): Promise<Launched> => {
-  const { sessionId, flags, cwd, workspace, title } = record;
+  const { sessionId, flags, cwd, workspace, title, worktree } = record;
+  const more = worktree === undefined ? {} : { worktree };
   const { continue: _, resume: __, ...others } = flags;
   const folder = [cwd, workspace].find((one) => existsSync(one)) ?? '/';
-  return launch({ flags: others, prompt: null, resume: sessionId, title, begins: 'now' }, folder);
+  const request = { flags: others, prompt: null, resume: sessionId, title, begins: 'now' } as const;
+  return launch({ ...request, ...more }, folder);
 };
 
 /** A process that goes on with a session as soon as this process has ended. */

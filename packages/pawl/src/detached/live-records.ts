@@ -93,6 +93,15 @@ const activitySchema = v.object({
   rounds: v.number(),
 });
 
+/** The git worktree that was made for a session, and the commit that it began with. */
+export const ownWorktreeSchema = v.object({
+  /** Real path of the working tree of the repository. */
+  repository: v.string(),
+  path: v.string(),
+  commit: v.string(),
+});
+export type OwnWorktree = v.InferOutput<typeof ownWorktreeSchema>;
+
 const recordSchema = v.object({
   version: v.literal(1),
   sessionId: v.string(),
@@ -103,6 +112,7 @@ const recordSchema = v.object({
   /** As they were typed, for a process that is started again. */
   flags: v.record(v.string(), v.union([v.string(), v.boolean()])),
   startedAtMs: v.number(),
+  worktree: v.exactOptional(ownWorktreeSchema),
   process: v.object({
     pid: v.number(),
     started: v.string(),

@@ -39,6 +39,7 @@ import {
   type LiveRecord,
   livePaths,
   openLiveFolder,
+  ownWorktreeSchema,
   questionsIn,
   refreshRecord,
   removeLive,
@@ -58,6 +59,7 @@ export const workRequestSchema = v.object({
   title: v.string(),
   /** `afterLauncher`: when the launcher, which has the session open, has ended. */
   begins: v.picklist(['now', 'afterLauncher']),
+  worktree: v.exactOptional(ownWorktreeSchema),
   /** Where stderr goes until the id is known. */
   log: v.string(),
 });
@@ -236,7 +238,11 @@ const listen = async (opened: Opened): Promise<ServingNode> => {
   return node;
 };
 
-const newRecord = ({ flags, title }: WorkRequest, sessionId: string, state: State): LiveRecord => ({
+const newRecord = (
+  { flags, title, worktree }: WorkRequest,
+  sessionId: string,
+  state: State,
+): LiveRecord => ({
   version: 1,
   sessionId,
   workspace: state.session.settings.workspace,
@@ -244,6 +250,7 @@ const newRecord = ({ flags, title }: WorkRequest, sessionId: string, state: Stat
   title,
   flags: storableFlags(flags),
   startedAtMs: systemClock.now(),
+  ...(worktree === undefined ? {} : { worktree }),
   process: identifyProcess(),
   activity: {
     ...describeActivity(state, null, systemClock.now()),

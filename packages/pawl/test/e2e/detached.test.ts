@@ -119,21 +119,74 @@ test('a session whose process was killed is told, and brought back by resume and
   assert.equal(await window.ended, 0);
 });
 
-test('a second session in a folder gets a worktree, unless it is told otherwise', async (context) => {
-  const place = await makeAsking(context, [asks, asks, asks]);
+/** Makes the workspace a repository with one commit. */
+const makeRepository = async (place: Place): Promise<void> => {
   const git = (...words: readonly string[]) =>
     start(place, 'git', ['-c', 'user.name=T', '-c', 'user.email=t@t', ...words]).ended;
   await git('init', '--quiet');
   await git('commit', '--quiet', '--allow-empty', '-m', 'first');
+};
+
+const folderOf = async (place: Place, id: string): Promise<string> =>
+  (await listLive(place)).find(({ sessionId }) => sessionId === id)?.workspace ?? '';
+
+test('a second session in a folder gets a worktree, unless it is told otherwise', async (context) => {
+  const place = await makeAsking(context, [asks, asks, asks]);
+  await makeRepository(place);
   const first = await detach(context, place, ['one']);
   const second = await detach(context, place, ['two']);
   const third = await detach(context, place, ['three', '--same-folder']);
-  const rows = await listLive(place);
-  const folderOf = (id: string) => rows.find(({ sessionId }) => sessionId === id)?.workspace ?? '';
-  assert.equal(folderOf(first), place.workspace);
-  assert.equal(folderOf(third), place.workspace);
-  assert.match(folderOf(second), /\/worktrees\/work-\w+$/);
-  assert.ok(existsSync(join(folderOf(second), '.git')));
+  assert.equal(await folderOf(place, first), place.workspace);
+  assert.equal(await folderOf(place, third), place.workspace);
+  const worktree = await folderOf(place, second);
+  assert.match(worktree, /\/worktrees\/work-\w+$/);
+  assert.ok(existsSync(join(worktree, '.git')));
+});
+
+test('the worktree of a session goes with it if nothing in it would be lost, and is kept otherwise', async (context) => {
+  const place = await makeAsking(context, [asks, asks, asks, done, done]);
+  await makeRepository(place);
+  const first = await detach(context, place, ['one']);
+  await untilState(place, first, /waits for your answer/);
+  const clean = await detach(context, place, ['two']);
+  await untilState(place, clean, /waits for your answer/);
+  const changed = await detach(context, place, ['three']);
+  await untilState(place, changed, /waits for your answer/);
+  const [cleanFolder, changedFolder] = [
+    await folderOf(place, clean),
+    await folderOf(place, changed),
+  ];
+  // its process is started again before it ends: the worktree is still known as its own
+  killSession(place, clean);
+  await untilState(place, clean, /died/);
+  expectCode(await runPawl(place, ['resume', clean]), 0);
+  const stopped = await runPawl(place, ['stop', clean]);
+  expectCode(stopped, 0);
+  assert.ok(!existsSync(cleanFolder));
+  assert.match(stopped.stderr, /held nothing that the repository lacks, and was removed/);
+  const again = ['-p', 'again', '--resume', clean, '--workspace', place.workspace];
+  expectCode(await runPawl(place, again), 0);
+  expectCode(await runPawl(place, ['answer', changed, 'yes']), 0);
+  await untilState(place, changed, /runs: has answered/);
+  const kept = await runPawl(place, ['stop', changed]);
+  expectCode(kept, 0);
+  assert.match(kept.stderr, /is kept: not committed: out\.txt\. To remove it .*: git -C /);
+  assert.equal(readFileSync(join(changedFolder, 'out.txt'), 'utf8'), 'published\n');
+  // as the words say it
+  const [, command = ''] = /(git -C .*)/.exec(kept.stderr) ?? [];
+  expectCode(await start(place, 'sh', ['-c', command]).ended, 0);
+  assert.ok(!existsSync(changedFolder));
+});
+
+test('a start that fails leaves no worktree', async (context) => {
+  const place = await makeAsking(context, [asks]);
+  await makeRepository(place);
+  await detach(context, place, ['one']);
+  const keyless = { ...place, environment: { ...place.environment, ANTHROPIC_API_KEY: '' } };
+  const refused = await runPawl(keyless, ['-p', 'two', '--detach']);
+  assert.notEqual(refused.code, 0);
+  assert.match(refused.stderr, /works in a worktree of its own/);
+  assert.deepEqual(readdirSync(join(place.home, '.local', 'share', 'pawl', 'worktrees')), []);
 });
 
 test('nobody else can put a folder, a socket or a token in the place of ours', async (context) => {
