@@ -10,7 +10,7 @@
 import { mkdirSync, readdirSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '@pawl/agent/journal/journal-error';
+import { cannotWrite, errorCode } from '@pawl/agent/journal/journal-error';
 import { answers, isLocked } from '@pawl/agent/journal/lock';
 import { journalPath, lockPath } from '@pawl/agent/journal/state-folder';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
@@ -226,9 +226,18 @@ const parseRecord = (text: string, sessionId: string): LiveRecord | null => {
 const readRecord = async (sessionId: string): Promise<LiveRecord | null> =>
   parseRecord(await readTextOrEmpty(livePaths(sessionId).record, RECORD_BYTES_MAX), sessionId);
 
+/** Writes a file of the folder durably. Rejects with `cannotWrite`, which says what to do. */
+export const storeFile = async (path: string, text: string): Promise<void> => {
+  try {
+    await writePrivate(path, `${text}\n`);
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
+};
+
 /** Writes a record durably, for its beginning and its end. */
 export const storeRecord = (record: LiveRecord): Promise<void> =>
-  writePrivate(livePaths(record.sessionId).record, `${JSON.stringify(record)}\n`);
+  storeFile(livePaths(record.sessionId).record, JSON.stringify(record));
 
 /** Writes a record for readers of this moment: what a power loss takes of it, the journal has. */
 export const refreshRecord = async (record: LiveRecord): Promise<void> => {

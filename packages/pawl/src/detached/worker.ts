@@ -44,6 +44,7 @@ import {
   refreshRecord,
   removeLive,
   storableFlags,
+  storeFile,
   storeRecord,
 } from './live-records.js';
 import { createOwnRequests } from './own-requests.js';
@@ -212,8 +213,7 @@ const listen = async (opened: Opened): Promise<ServingNode> => {
   openLiveFolder();
   const { socket, token: tokenFile } = livePaths(session.id);
   const token = randomBytes(24).toString('base64url');
-  const { writePrivate } = await import('@pawl/agent/platform/files');
-  await writePrivate(tokenFile, `${token}\n`);
+  await storeFile(tokenFile, token);
   rmSync(socket, { force: true });
   const address = socketAddress(socket);
   const node = await startNode({

@@ -69,7 +69,7 @@ const launch = async (place: Place, name: string, killAfterMs: number | null): P
 
 const killAttached = async (context: TestContext, place: Place, id: string): Promise<void> => {
   const window = openWindow(context, place, { words: ['attach', id] });
-  await window.sees('task-');
+  await window.sees(/task-|bash echo/); // earlier turns are not shown
   process.kill(window.pid, 'SIGKILL');
 };
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -9,6 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { atEnd } from '../../../../test/temporary-folder.js';
@@ -23,7 +26,16 @@ import {
   untilListed,
   untilState,
 } from './detached-stage.js';
-import { expectCode, type Place, runPawl, sessionOf, start, startPawl, until } from './pawl.js';
+import {
+  bin,
+  expectCode,
+  type Place,
+  runPawl,
+  sessionOf,
+  start,
+  startPawl,
+  until,
+} from './pawl.js';
 import { openWindow } from './window.js';
 import { call, done, message, text } from './wire-words.js';
 
@@ -211,6 +223,170 @@ test('nobody else can put a folder, a socket or a token in the place of ours', a
   const wrong = await runPawl(place, ['answer', id, 'yes']);
   assert.notEqual(wrong.code, 0);
   assert.match(wrong.stderr, /token is missing or wrong/);
+});
+
+test('a full disk leaves no session, or one that goes on when there is room again', async (context) => {
+  const place = await makeAsking(context, () => asks);
+  // all processes end with the namespace
+  const user = process.getuid?.() === 0 ? [] : ['--map-root-user'];
+  const namespace = [...user, '--mount', '--pid', '--fork', '--mount-proc', '--kill-child'];
+  const script = `mount -t tmpfs -o size=$SIZE,mode=700 none "$0" && "$@" -p 'publish it' --detach
+    code=$?
+    if [ $code = 0 ]; then
+      mount -o remount,size=8m "$0"
+      until "$@" sessions --live --json | grep 'waits for your answer'; do
+        "$@" resume --all >&2
+      done
+    else
+      while grep -qs [_]_detached /proc/[0-9]*/cmdline; do sleep 0.02; done
+      "$@" sessions --live --json
+    fi
+    exit $code`;
+  const startOn = async (kilobytes: number): Promise<boolean> => {
+    const environment = { ...place.environment, SIZE: `${kilobytes}k` };
+    const words = [...namespace, 'sh', '-c', script, place.state, process.execPath, bin];
+    const ended = await start({ ...place, environment }, 'unshare', words).ended;
+    if (ended.code === 0) {
+      assert.match(ended.stdout, /^(\S+)\n\{"sessionId":"\1","status":"runs"/);
+      return true;
+    }
+    expectCode(ended, 74);
+    assert.match(ended.stderr, /Cannot write \S+: ENOSPC.* The disk is full: free some space/);
+    assert.equal(ended.stdout, '');
+    return false;
+  };
+  let kilobytes = 8;
+  while (!(await startOn(kilobytes))) kilobytes += 8;
+  assert.ok(kilobytes > 8);
+});
+
+/** Connects to a socket, and says what came of it. */
+const CONNECT = `require('node:net').connect(process.argv[1])
+  .once('connect', () => { console.log('connected'); process.exit(); })
+  .once('error', ({ code }) => console.log(code));`;
+
+test('another user of the machine reaches no socket and no token, and the owner does', async (context) => {
+  if (process.geteuid?.() !== 0) return context.diagnostic('needs root to act as another user');
+  const place = await makeAsking(context, [asks]);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  const [socket, token] = [liveFile(place, id, 'sock'), liveFile(place, id, 'token')];
+  const folder = join(place.state, 'pawl', 'detached');
+  const connect = async (path: string, user: readonly string[]): Promise<string> =>
+    (await start(place, 'setpriv', [...user, process.execPath, '-e', CONNECT, path]).ended).stdout;
+  const stranger = ['--reuid=54321', '--regid=54321', '--clear-groups'];
+  // only the folder itself is in the way
+  for (const open of [place.folder, place.state, join(place.state, 'pawl')]) chmodSync(open, 0o755);
+  const shared = join(place.folder, 'shared.sock');
+  const server = createServer((one) => one.destroy()).listen(shared);
+  context.after(() => server.close());
+  await once(server, 'listening');
+  chmodSync(shared, 0o777);
+  assert.equal(await connect(shared, stranger), 'connected\n', 'a stranger can reach a socket');
+  assert.equal(await connect(socket, []), 'connected\n', 'the owner reaches this one');
+  assert.equal(await connect(socket, stranger), 'EACCES\n');
+  for (const path of [token, folder]) {
+    const read = await start(place, 'setpriv', [...stranger, 'ls', '-l', path]).ended;
+    assert.match(read.stderr, /Permission denied/);
+  }
+  chmodSync(folder, 0o755);
+  assert.equal(await connect(socket, stranger), 'EACCES\n', 'nor in an open folder');
+  assert.match((await start(place, 'setpriv', [...stranger, 'cat', token]).ended).stderr, /denied/);
+  chmodSync(folder, 0o700);
+  for (const path of [socket, token, folder]) {
+    chownSync(path, 54_321, 54_321);
+    const refused = await runPawl(place, ['answer', id, 'yes']);
+    expectCode(refused, 78);
+    assert.match(refused.stderr, /not yours alone|belongs to another user/);
+    chownSync(path, 0, 0);
+  }
+  expectCode(await runPawl(place, ['answer', id, 'no']), 0);
+});
+
+test('what is planted in the folder gets no token and no session', async (context) => {
+  const place = await makeAsking(context, () => asks);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  killSession(place, id);
+  await untilState(place, id, /died/);
+  const record = JSON.parse(readFileSync(liveFile(place, id, 'json'), 'utf8'));
+  const unknown = '20200101-000000-0badcafe';
+  const plant = (name: string, text: string) => writeFileSync(liveFile(place, name, 'json'), text);
+  plant(unknown, JSON.stringify({ ...record, sessionId: unknown }));
+  plant('20200101-000000-other', JSON.stringify(record));
+  plant('20200101-000000-torn', '{"version":1,');
+  let said = '';
+  const impostor = createServer((one) => one.on('data', (bytes) => (said += bytes)));
+  impostor.listen(join(place.folder, 'impostor.sock'));
+  context.after(() => impostor.close());
+  await once(impostor, 'listening');
+  rmSync(liveFile(place, id, 'sock'));
+  symlinkSync(join(place.folder, 'impostor.sock'), liveFile(place, id, 'sock'));
+  assert.deepEqual(
+    (await listLive(place)).map(({ sessionId }) => sessionId),
+    [id],
+  );
+  for (const words of [
+    ['answer', id, 'yes'],
+    ['stop', id],
+  ]) {
+    const refused = await runPawl(place, words);
+    expectCode(refused, 78);
+    assert.match(refused.stderr, /not yours alone, so it is not used: .*Remove it/);
+  }
+  assert.equal(said, '');
+  rmSync(liveFile(place, id, 'sock'));
+  expectCode(await runPawl(place, ['resume', '--all']), 0);
+  await untilState(place, id, /runs: waits for your answer/);
+});
+
+/** Kills the process of a session as soon as it would listen on its socket. */
+const KILLED_BEFORE = `const { Server } = require('node:net');
+const { listen } = Server.prototype;
+Server.prototype.listen = function (...words) {
+  if (JSON.stringify(words).includes('.sock')) process.kill(process.pid, 'SIGKILL');
+  return listen.apply(this, words);
+};`;
+
+test('a process that is killed before it listens leaves nothing unsaid, and no session lost', async (context) => {
+  const place = await makeAsking(context, () => asks);
+  const preload = join(place.folder, 'killed-before.cjs');
+  writeFileSync(preload, KILLED_BEFORE);
+  const environment = { ...place.environment, NODE_OPTIONS: `--require ${preload}` };
+  const killed = { ...place, environment };
+  const first = await runPawl(killed, ['-p', 'publish it', '--detach']);
+  expectCode(first, 70);
+  assert.equal(first.stdout, '');
+  assert.match(first.stderr, /ended before it had confirmed your input\. pawl sessions --live/);
+  assert.match((await listLive(place))[0]?.status ?? '', /died/);
+  // nothing was asked in it
+  expectCode(await runPawl(place, ['resume', '--all']), 0);
+  assert.deepEqual(await listLive(place), []);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  killSession(place, id);
+  await untilState(place, id, /died/);
+  const again = await runPawl(killed, ['resume', id]);
+  assert.notEqual(again.code, 0);
+  assert.match(again.stderr, /can't go on: The process of the session ended before/);
+  await untilState(place, id, /died/);
+  expectCode(await runPawl(place, ['resume', '--all']), 0);
+  await untilState(place, id, /runs: waits for your answer/);
+});
+
+test('a state folder whose path is too long for a socket serves as well', async (context) => {
+  const short = await makeAsking(context, [asks, done]);
+  const state = join(short.state, 'a'.repeat(100), 'b'.repeat(100));
+  mkdirSync(state, { recursive: true });
+  const environment = { ...short.environment, XDG_STATE_HOME: state };
+  const place = { ...short, state, environment };
+  const id = await detach(context, place, ['publish it']);
+  assert.ok(liveFile(place, id, 'sock').length > 108);
+  await untilState(place, id, /runs: waits for your answer/);
+  expectCode(await runPawl(place, ['answer', id, 'yes']), 0);
+  await untilState(place, id, /runs: has answered/);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+  assert.deepEqual(readdirSync(join(state, 'pawl', 'detached')), []);
 });
 
 test('a launcher that is killed leaves a whole session or none, and two starts of one session are one', async (context) => {
