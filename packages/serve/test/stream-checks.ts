@@ -46,6 +46,29 @@ export const streamChecks: readonly HttpCheck[] = [
     },
   },
   {
+    name: 'a reader that comes in the middle of a reply gets its text so far, in an event that a reader can leave out',
+    async run(context, make) {
+      const { client, workspace } = await startTestNode(context, make);
+      const id = await client.create(workspace);
+      const first = await client.events(id);
+      await client.send(id, { text: 'wait' });
+      const isDelta = ({ event }: { readonly event: string }): boolean => event === 'delta';
+      const { content: delta } = await first.until('a piece of the reply', isDelta);
+      const later = await client.events(id);
+      const pending = await later.until('the reply so far', ({ event }) => event === 'pending');
+      assert.deepEqual(pending.content.event, delta);
+      // it moves no Last-Event-ID: what is asked for next is the same with it and without it
+      assert.equal(pending.id, null);
+      assert.equal(pending.content.seq, later.entries.at(-1)?.seq);
+      assert.ok(!first.messages.some(({ event }) => event === 'pending'));
+      const cancelled = await client.send(id, { type: 'CancelTurn' });
+      for (const reader of [first, later]) await reader.untilRestAfter(cancelled);
+      assert.deepEqual(later.entries, first.entries);
+      first.close();
+      later.close();
+    },
+  },
+  {
     name: 'a slow reader costs bounded memory, holds nobody, gets every entry once, and loses its stream in the end',
     async run(context, make) {
       const streams = { bufferBytes: 128 * 1024, patienceMs: 60_000 };
