@@ -120,8 +120,12 @@ const pointRows = (
     return [title, ...wrapWords(about, columns - 2).map((row) => safe`  ${row}`)];
   }
   const when = times ? padded(makeSafe(point.when), TIME_COLUMNS) : safe``;
-  const title = padded(cutLine(safe`${indent}${flat(point.text)}`, titleColumns), titleColumns);
-  const left = columns - countColumns(when) - titleColumns - 2;
+  const room = columns - countColumns(when) - 2;
+  // A long title takes the room that its changes leave.
+  const rest = point.kind === 'answer' ? 0 : room - countColumns(about);
+  const titleRoom = Math.max(titleColumns, rest);
+  const title = padded(cutLine(safe`${indent}${flat(point.text)}`, titleRoom), titleColumns);
+  const left = room - countColumns(title);
   if (point.kind !== 'answer') return [safe`${when}${title}  ${cutLine(about, left)}`];
   // What an answer does is shown in full.
   return wrapWords(about, left).map((row, index) =>

@@ -27,6 +27,13 @@ import {
   syncFolder,
 } from './state-folder.js';
 
+/** Checkpoints that go along with a session: their manifests, and the contents of files. */
+export type CarriedFiles = {
+  /** The oldest first. */
+  readonly checkpoints: readonly Buffer[];
+  readonly contents: readonly Buffer[];
+};
+
 type Exported = { readonly entries: number; readonly blobs: number; readonly bytes: number };
 
 /** The good lines of a stored journal; throws if it is damaged before its end. */
@@ -82,12 +89,13 @@ const writeNew = async (target: string, parts: readonly Buffer[]): Promise<void>
 
 /**
  * Writes a session with its blobs to one new file. A journal that another process is writing to is
- * exported up to its last whole line.
+ * exported up to its last whole line. `files`: null takes none along.
  */
 export const exportSession = async (
   folder: string,
   sessionId: string,
   target: string,
+  files: CarriedFiles | null = null,
 ): Promise<Exported> => {
   const { journal, entries } = await readGood(journalPath(folder, sessionId));
   const blobs: NamedBlob[] = [];
@@ -96,13 +104,18 @@ export const exportSession = async (
     blobs.push(blob);
   }
   const partOf = (bytes: Buffer) => ({ bytes: bytes.length, sha256: hashBytes(bytes) });
-  const manifest = createManifest(
+  const { checkpoints, contents } = files ?? NO_FILES;
+  const manifest: Manifest = {
+    pawlExport: files === null ? 1 : VERSION,
     sessionId,
-    partOf(journal),
-    blobs.map(({ bytes }) => partOf(bytes)),
-  );
+    journal: partOf(journal),
+    blobs: blobs.map(({ bytes }) => partOf(bytes)),
+    ...(files === null
+      ? {}
+      : { checkpoints: checkpoints.map(partOf), contents: contents.map(partOf) }),
+  };
   const head = Buffer.from(`${JSON.stringify(manifest)}\n`);
-  const parts = [head, journal, ...blobs.map(({ bytes }) => bytes)];
+  const parts = [head, journal, ...blobs.map(({ bytes }) => bytes), ...checkpoints, ...contents];
   await writeNew(target, parts);
   return { entries, blobs: blobs.length, bytes: parts.reduce((sum, part) => sum + part.length, 0) };
 };
@@ -116,7 +129,15 @@ type Imported = {
    * but not go on.
    */
   readonly missing: readonly string[];
+  /** Where the session works: real absolute path on the machine that it comes from. */
+  readonly workspace: string;
+  readonly checkpoints: number;
 };
+
+/** Stores what comes with a session, before the session is there. False: it is not sound. */
+type KeepFiles = (header: Header<MachineTypes>, files: CarriedFiles) => Promise<boolean>;
+
+const NO_FILES: CarriedFiles = { checkpoints: [], contents: [] };
 
 const cannotImport = (path: string, why: string): JournalError =>
   new JournalError('damaged', path, `${path} can't be imported: ${why}. Nothing was changed.`);
@@ -125,6 +146,7 @@ const cannotImport = (path: string, why: string): JournalError =>
 type Content = {
   readonly journal: Buffer;
   readonly blobs: readonly Buffer[];
+  readonly files: CarriedFiles;
   readonly sessionId: string | null;
 };
 
@@ -134,7 +156,7 @@ const takeApart = (path: string, bytes: Buffer): Content => {
   const read = readManifest(bytes.toString('utf8', 0, end === -1 ? bytes.length : end));
   switch (read.kind) {
     case 'none':
-      return { journal: bytes, blobs: [], sessionId: null };
+      return { journal: bytes, blobs: [], files: NO_FILES, sessionId: null };
     case 'bad':
       throw cannotImport(path, 'its first line is damaged');
     case 'newer':
@@ -145,7 +167,7 @@ const takeApart = (path: string, bytes: Buffer): Content => {
           'to import it.',
       );
     case 'manifest': {
-      const { sessionId, journal, blobs } = read.manifest;
+      const { sessionId, journal, blobs, checkpoints = [], contents = [] } = read.manifest;
       let start = end + 1;
       const next = ({ bytes: length, sha256 }: Part): Buffer => {
         const part = bytes.subarray(start, start + length);
@@ -154,7 +176,12 @@ const takeApart = (path: string, bytes: Buffer): Content => {
         start += length;
         return part;
       };
-      const content = { sessionId, journal: next(journal), blobs: blobs.map(next) };
+      const content = {
+        sessionId,
+        journal: next(journal),
+        blobs: blobs.map(next),
+        files: { checkpoints: checkpoints.map(next), contents: contents.map(next) },
+      };
       if (start !== bytes.length) throw cannotImport(path, `something was added at byte ${start}`);
       return content;
     }
@@ -274,19 +301,21 @@ const refuseExisting = async (path: string, sessionId: string): Promise<void> =>
 };
 
 /**
- * Writes blobs and journal while it holds the session's lock: so what a killed import leaves is
- * known as such.
+ * Writes files, blobs and journal while it holds the session's lock: so what a killed import leaves
+ * is known as such.
  */
 const placeSession = async (
   folder: string,
   sessionId: string,
-  { journal, blobs }: Content,
+  { journal, blobs }: Pick<Content, 'journal' | 'blobs'>,
+  keepFiles: () => Promise<void>,
 ): Promise<void> => {
   const path = journalPath(folder, sessionId);
   const draft = importPath(folder, sessionId);
   const store = fileBlobs(folder);
   const lock = await acquireLock(lockPath(folder, sessionId));
   try {
+    await keepFiles();
     await writeDraft(draft, journal);
     for (const bytes of blobs) await store.put(bytes.toString('utf8'));
     await placeNew(draft, path).catch((error: unknown) => {
@@ -301,19 +330,27 @@ const placeSession = async (
 /**
  * Stores a session from an exported file, or from a journal. Verifies everything first, replaces
  * nothing, and performs nothing. A session that is here already, even an unreadable one, stays as
- * it is.
+ * it is. `keep` gets the checkpoints that an exported file holds; without it they are left out.
  */
-export const importSession = async (folder: string, source: string): Promise<Imported> => {
+export const importSession = async (
+  folder: string,
+  source: string,
+  keep: KeepFiles | null = null,
+): Promise<Imported> => {
   const content = takeApart(source, await readSource(source));
   const { header, entries } = await verifyContent(source, content);
-  const { sessionId } = header;
+  const { sessionId, workspace } = header;
+  const { checkpoints } = content.files;
   const path = journalPath(folder, sessionId);
   const store = fileBlobs(folder);
   try {
     await makeFolder(sessionsFolder(folder));
     await removeLeftovers(folder); // those of a deleted session of this id
     await refuseExisting(path, sessionId);
-    await placeSession(folder, sessionId, content);
+    await placeSession(folder, sessionId, content, async () => {
+      if (keep === null || checkpoints.length === 0 || (await keep(header, content.files))) return;
+      throw cannotImport(source, 'one of its checkpoints names a place that none may name');
+    });
   } catch (error) {
     throw cannotWrite(path, error, AGAIN);
   }
@@ -323,6 +360,8 @@ export const importSession = async (folder: string, source: string): Promise<Imp
     entries,
     blobs: length,
     missing: await findMissing(header, (sha256) => store.get(sha256)),
+    workspace,
+    checkpoints: checkpoints.length,
   };
 };
 
@@ -356,7 +395,7 @@ const blobFault = (path: string, why: string, seq: number): Verification['fault'
   seq,
 });
 
-type Scanned = Omit<Content, 'journal'> & {
+type Scanned = Pick<Content, 'blobs' | 'sessionId'> & {
   readonly scanned: ScannedFile;
   /** All bytes of the journal, once it has proved good. */
   readonly load: () => Promise<Buffer>;
@@ -366,9 +405,10 @@ const scanStored = async (path: string, mark: Mark | null): Promise<Scanned> => 
   const scanned = await scanJournal(path, mark);
   if (scanned !== null)
     return { scanned, blobs: [], sessionId: null, load: () => readSource(path) };
-  const { journal, ...content } = takeApart(path, await readSource(path));
+  const { journal, blobs, sessionId } = takeApart(path, await readSource(path));
   return {
-    ...content,
+    blobs,
+    sessionId,
     scanned: await scanFile(bufferSource(journal), path, journal.length, mark),
     load: async () => journal,
   };
@@ -493,8 +533,11 @@ const scanFile = async (
  * 1. One line of JSON: the manifest, with the size and the sha256 of every part.
  * 2. The lines of the journal, as they are in its file.
  * 3. The blobs that the journal names, in the order of the manifest.
+ * 4. In version 2: manifests of checkpoints, then contents of files, both in that order.
+ *
+ * An export without files has version 1, which an older Pawl reads.
  */
-const VERSION = 1;
+const VERSION = 2;
 
 type Part = { readonly bytes: number; readonly sha256: string };
 
@@ -503,14 +546,9 @@ type Manifest = {
   readonly sessionId: string;
   readonly journal: Part;
   readonly blobs: readonly Part[];
+  readonly checkpoints?: readonly Part[];
+  readonly contents?: readonly Part[];
 };
-
-const createManifest = (sessionId: string, journal: Part, blobs: readonly Part[]): Manifest => ({
-  pawlExport: VERSION,
-  sessionId,
-  journal,
-  blobs,
-});
 
 const isPart = (value: unknown): value is Part =>
   isRecord(value) &&
@@ -518,6 +556,9 @@ const isPart = (value: unknown): value is Part =>
   Number(value.bytes) >= 0 &&
   typeof value.sha256 === 'string' &&
   /^[0-9a-f]{64}$/.test(value.sha256);
+
+const areParts = (value: unknown): value is readonly Part[] =>
+  Array.isArray(value) && value.every(isPart);
 
 /**
  * `none`: the file is no export. `newer`: a later Pawl made it. `bad`: the manifest is incomplete.
@@ -532,15 +573,11 @@ const readManifest = (line: string): ReadManifest => {
   const value = parse(line);
   if (!isRecord(value) || typeof value.pawlExport !== 'number') return { kind: 'none' };
   if (value.pawlExport > VERSION) return { kind: 'newer', version: value.pawlExport };
-  const { sessionId, journal, blobs } = value;
-  if (
-    typeof sessionId !== 'string' ||
-    !isPart(journal) ||
-    !Array.isArray(blobs) ||
-    !blobs.every(isPart)
-  )
-    return { kind: 'bad' };
-  return { kind: 'manifest', manifest: createManifest(sessionId, journal, blobs) };
+  const { pawlExport, sessionId, journal, blobs, checkpoints = [], contents = [] } = value;
+  if (typeof sessionId !== 'string' || !isPart(journal) || !areParts(blobs)) return { kind: 'bad' };
+  if (!areParts(checkpoints) || !areParts(contents)) return { kind: 'bad' };
+  const manifest = { pawlExport, sessionId, journal, blobs, checkpoints, contents };
+  return { kind: 'manifest', manifest };
 };
 
 /** A blob that a journal names, as it is on disk. */

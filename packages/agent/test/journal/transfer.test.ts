@@ -34,7 +34,9 @@ test('an exported session is imported elsewhere with its blobs, byte for byte', 
   assert.equal((await verifyStored(target)).fault, null);
   const other = join(folder, 'other');
   const imported = await importSession(other, target);
-  assert.deepEqual(imported, { sessionId: 'a', entries: COUNT, blobs: 2, missing: [] });
+  const { workspace } = headerOf('a');
+  const counts = { entries: COUNT, blobs: 2, missing: [], checkpoints: 0 };
+  assert.deepEqual(imported, { sessionId: 'a', workspace, ...counts });
   assert.deepEqual(await readFile(join(other, 'sessions', 'a.jsonl')), await readFile(path));
   assert.deepEqual(await readdir(join(other, 'sessions')), ['a.jsonl']);
   const { journal } = await fileJournals({ folder: other }).open('a');

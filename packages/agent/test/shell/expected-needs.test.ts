@@ -110,6 +110,26 @@ test('packages of the system ask to leave the sandbox', async (t) => {
   assert.equal(explained.why, 'apt-get install has to run outside the sandbox');
 });
 
+test('a worktree that is there is removed or moved outside of the sandbox, which holds its git files', async (t) => {
+  const workspace = createWorkspace(t, '/srv/a.git');
+  mkdirSync(path.join(workspace, 'tree'));
+  writeFileSync(path.join(workspace, 'tree/.git'), 'gitdir: ../.git/worktrees/tree\n');
+  const explain = (text: string) => explainCommand(text, settings(workspace), { find });
+  for (const text of ['git worktree remove tree', 'git worktree move tree other']) {
+    const { decision, place, why } = await explain(text);
+    assert.deepEqual([decision, place], ['ask', 'leaving'], text);
+    assert.match(why, /^git worktree (remove|move) has to run outside the sandbox$/);
+  }
+  for (const text of [
+    'git worktree add new && git worktree remove new',
+    'git worktree list',
+    'git worktree remove -h',
+    'git worktree prune',
+    'cd tree && git worktree remove tree',
+  ])
+    assert.equal((await explain(text)).place, 'sandboxed', text);
+});
+
 test('where nobody can be asked, or the preset denies it, the command runs in the sandbox', async (t) => {
   const workspace = createWorkspace(t, 'https://example.com/a.git');
   const placeWith = async (more: Partial<PolicySettings>) => {

@@ -101,6 +101,18 @@ for (const [what, command] of everyday) {
   });
 }
 
+test('git in the sandbox: a worktree from before stays known, and the call says what it needs', async (t) => {
+  const place = await repository(t);
+  git(place, 'worktree', 'add', '-q', 'tree');
+  const { status, text } = await place.run('bash', { command: 'git worktree remove tree' });
+  assert.equal(status, 'failed');
+  assert.match(text, /ask again with needs: "outside"/);
+  assert.ok(!existsSync(place.path('tree/file')));
+  assert.match(git(place, 'worktree', 'list'), /tree /);
+  git(place, 'worktree', 'remove', '--force', 'tree');
+  assert.ok(!existsSync(place.path('tree')));
+});
+
 test('git in the sandbox: hooks like husky and lint-staged work inside a commit', async (t) => {
   const place = await repository(t);
   mkdirSync(place.path('.git/hooks'), { recursive: true });

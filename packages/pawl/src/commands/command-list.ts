@@ -362,19 +362,32 @@ const verify: PawlCommand = {
   run: async ({ words: [id = ''] }) => (await import('./verify.js')).verifySession(id),
 };
 
-const exportSession: PawlCommand<{ readonly html?: string; readonly atif?: string }> = {
+const exportSession: PawlCommand<{
+  readonly html?: string;
+  readonly atif?: string;
+  readonly withFiles?: true;
+}> = {
   name: 'export',
   words: '[id] [file]',
   summary: 'write a session with its blobs to one file (ID.pawl)',
   flags: [
     ['--html <file>', 'as a page for a browser, with secrets replaced; it needs no server'],
     ['--atif <file>', 'as a trajectory (ATIF 1.7) for Harbor, with secrets replaced; - is stdout'],
+    [
+      '--with-files',
+      'take its checkpoints along, so that its changes can be taken back after an import; files ' +
+        'with secrets are left out and named',
+    ],
   ],
-  run: async ({ ownFlags: { html, atif }, words: [id = '', file] }) => {
+  run: async ({ ownFlags: { html, atif, withFiles = false }, words: [id = '', file] }) => {
+    if (withFiles && (html !== undefined || atif !== undefined))
+      throw usageStop(
+        '--with-files is for an export that can be imported: leave --html and --atif.',
+      );
     if (atif !== undefined)
       return (await import('./export-trajectory.js')).exportTrajectory(id, atif, html ?? file);
     return html === undefined
-      ? (await import('./transfer.js')).exportTo(id, file)
+      ? (await import('./transfer.js')).exportTo(id, file, withFiles)
       : (await import('./inspect.js')).exportPage(id, html, file);
   },
 };

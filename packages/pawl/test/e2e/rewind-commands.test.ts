@@ -212,6 +212,44 @@ test('pawl checkpoints lists what is kept, and --prune removes it', async (conte
   assert.equal(pruned.stdout.trim(), place.id);
 });
 
+test('an export with files can be taken back after an import; a file with a secret stays out', async (context) => {
+  const place = makePlace(context, { SOME_TOKEN: 'a-value-that-nobody-else-sees' });
+  writeFileSync(join(place.workspace, 'precious.txt'), 'not in git\n');
+  writeFileSync(join(place.workspace, 'key.txt'), 'key=a-value-that-nobody-else-sees\n');
+  await runTurn(place, 'Clean up', bash('rm precious.txt key.txt'));
+  const id = sessionOf(place);
+  const [file, bare] = [join(place.folder, 'with.pawl'), join(place.folder, 'bare.pawl')];
+  expectCode(await runInProcess(place, ['export', id, bare]), 0);
+  const exported = await runInProcess(place, ['export', id, file, '--with-files']);
+  expectCode(exported, 0);
+  assert.match(exported.stderr, /left out: key\.txt \(it holds the value of \$SOME_TOKEN\)/);
+  assert.match(exported.stderr, /1 checkpoint with 1 content of files/);
+  assert.match(readFileSync(file, 'utf8'), /not in git/);
+  assert.doesNotMatch(readFileSync(file, 'utf8'), /nobody-else-sees/);
+
+  const elsewhere = (name: string): Place => {
+    const state = join(place.folder, name);
+    mkdirSync(state);
+    return { ...place, state, environment: { ...place.environment, XDG_STATE_HOME: state } };
+  };
+  const without = elsewhere('without');
+  expectCode(await runInProcess(without, ['import', bare]), 0);
+  const refused = await runInProcess(without, ['rewind', id, '--at', '0', '--files']);
+  assert.match(refused.stdout + refused.stderr, /a checkpoint is not here: .* export left it out/);
+  assert.ok(!existsSync(join(place.workspace, 'precious.txt')));
+
+  const other = elsewhere('other');
+  const imported = await runInProcess(other, ['import', file]);
+  expectCode(imported, 0);
+  assert.match(imported.stderr, /1 checkpoint stored: its changes can be taken back in .*work\./);
+  const back = await runInProcess(other, ['rewind', id, '--at', '0', '--files']);
+  assert.equal(read(place, 'precious.txt'), 'not in git\n');
+  assert.ok(!existsSync(join(place.workspace, 'key.txt')));
+  assert.match(back.stdout + back.stderr, /key\.txt is left as it is: its content is not in the store/);
+  const page = await runInProcess(place, ['export', id, '--html', 'a.html', '--with-files']);
+  expectCode(page, 2);
+});
+
 test('pawl bisect names the call after which a command fails', async (context) => {
   const place = makePlace(context);
   writeFileSync(join(place.workspace, 'n.txt'), '0\n');

@@ -1,6 +1,6 @@
 /**
  * Well-known commands that can't work without the network (`npm install`, `git fetch`), or inside
- * the workspace alone (`apt-get install`), although their call does not say so.
+ * the sandbox (`apt-get install`, `git worktree remove`), although their call does not say so.
  *
  * The words decide; what only a look can tell (an installed program, a remote in a folder) is
  * looked up. In doubt nothing is expected, and the command runs as it did.
@@ -102,6 +102,18 @@ const git = (words: Words, workspace: string): string | null => {
   return addresses.some(isRemoteAddress) ? `git ${command}` : null;
 };
 
+/**
+ * What removes or moves a worktree that is there, in words. The sandbox holds those of its files
+ * that git obeys, so git would stop halfway. One that the same command makes is not there yet.
+ */
+const whatEndsWorktree = (words: Words, workspace: string): string | null => {
+  const [, command, verb, ...rest] = words;
+  if (command !== 'worktree' || (verb !== 'remove' && verb !== 'move')) return null;
+  const [target] = operands(rest);
+  if (target === undefined) return null;
+  return existsSync(path.resolve(workspace, target, '.git')) ? `git worktree ${verb}` : null;
+};
+
 /** `npx tsc` runs what is installed here or in a folder above; anything else is loaded first. */
 const isInstalled = (name: string, folder: string): boolean =>
   existsSync(path.join(folder, 'node_modules', '.bin', name)) ||
@@ -148,9 +160,14 @@ const expectedBy = ({ words }: ParsedCommand, workspace: string): Expected | nul
   const name = programName(program);
   if (Object.hasOwn(systemWords, name) && command != null && systemWords[name]?.has(command))
     return { needs: 'outside', words: `${name} ${command}` };
+  const ended = name === 'git' ? whatEndsWorktree(words, workspace) : null;
+  if (ended !== null) return { needs: 'outside', words: ended };
   const found = whatLoads(words, workspace);
   return found === null ? null : { needs: 'network', words: found };
 };
+
+/** Commands that depend on the folder in which they run: after a `cd` nothing is known of it. */
+const BY_FOLDER = /^(?:npx|pnpx|bunx|git worktree) /;
 
 /** What the commands of a text are known to need; null if nothing is known. */
 export const expectedNeeds = (
@@ -161,7 +178,7 @@ export const expectedNeeds = (
   if (unclear !== null || !MAY_MATTER.test(text)) return null;
   const moves = commands.some(({ words }) => /^(?:cd|pushd)$/.test(words[0] ?? ''));
   const expected = commands
-    .filter(({ words }) => !moves || !/^(?:npx|pnpx|bunx)$/.test(words[0] ?? ''))
+    .filter(({ words }) => !moves || !BY_FOLDER.test(words.join(' ')))
     .map((command) => expectedBy(command, workspace));
   return (
     expected.find((one) => one?.needs === 'outside') ?? expected.find((one) => one !== null) ?? null

@@ -124,7 +124,7 @@ const storedFile = (
   name,
   write: async (place) => {
     const bytes = await store.get(sha256);
-    if (bytes === null) return 'its content is no longer in the store of checkpoints';
+    if (bytes === null) return 'its content is not in the store of checkpoints';
     await writeFile(place, bytes, { flag: 'wx', mode: 0o600 });
     await chmod(place, mode);
     return null;

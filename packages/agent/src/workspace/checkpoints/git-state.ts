@@ -49,7 +49,7 @@ const ELSEWHERE = 'it is checked out in another working tree';
 const NO_COMMIT = 'its commit is no longer in the repository';
 const INDEX_LOCKED =
   'another git command holds the index (index.lock): try again when it has ended';
-const INDEX_GONE = 'what it held is no longer in the store of checkpoints, or in the repository';
+const INDEX_GONE = 'what it held is not in the store of checkpoints, or not in the repository';
 const UNREADABLE = 'the refs of this repository can’t be read from its files';
 
 export const isSameRef = (one: RefState, other: RefState): boolean =>

@@ -67,20 +67,22 @@ export const parseManifest = (bytes: Buffer): Manifest | null => {
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8'));
     if (typeof value !== 'object' || value === null || !('changes' in value)) return null;
-    // the store gives only bytes that fit their hash, and only Pawl writes there
+    // the store gives only bytes that fit their hash; those of an import were checked
     return value as Manifest;
   } catch {
     return null; // whoever asks says that it is missing
   }
 };
 
+/** The contents that a change needs. */
+export const contentsOf = ({ before, after }: PathChange | RefChange): readonly string[] =>
+  [before, after].flatMap((state) =>
+    state.kind === 'file' || state.kind === 'index' ? [state.sha256] : [],
+  );
+
 /** The contents that a manifest needs. */
 export const keptObjects = ({ changes, refs = [] }: Manifest): readonly string[] =>
-  [...changes, ...refs].flatMap(({ before, after }) =>
-    [before, after].flatMap((state) =>
-      state.kind === 'file' || state.kind === 'index' ? [state.sha256] : [],
-    ),
-  );
+  [...changes, ...refs].flatMap(contentsOf);
 
 // ---- Several checkpoints together ----
 

@@ -147,7 +147,7 @@ const CHANGED_SINCE = 'somebody else changed it since';
 const CHANGED_TWICE =
   'somebody else changed it twice meanwhile; their first text is in a file beside it, .pawl-rewind…';
 const ELSEWHERE = 'its folder is a symlink now';
-const MISSING_CONTENT = 'its content is no longer in the store of checkpoints';
+const MISSING_CONTENT = 'its content is not in the store of checkpoints';
 
 const stateAt = (place: Buffer, expected: FileState): boolean => {
   try {

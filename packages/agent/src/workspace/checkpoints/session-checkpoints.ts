@@ -97,6 +97,9 @@ const INTERRUPTED =
   'The session was interrupted before it had looked at what its calls changed: changes of others ' +
   'until now count as theirs.';
 
+const GONE =
+  'a checkpoint is not here: it was removed to save room, or an export left it out: pawl checkpoints';
+
 const CLOSED =
   'A folder of the workspace is closed to Pawl: what was changed in it can’t be taken back, as long ' +
   'as it is.';
@@ -608,7 +611,7 @@ class SessionCheckpoints implements Checkpoints {
     for (const id of takeBack) {
       const manifest = await this.#store.manifest(id);
       if (manifest !== null) manifests.push(manifest);
-      else leftFiles.push(left('.', 'a checkpoint was removed to save room: pawl checkpoints'));
+      else leftFiles.push(left('.', GONE));
     }
     const changes: PathChange[] = [];
     for (const { path: name, before, after, left: why } of composeChanges(manifests, isSameState)) {
