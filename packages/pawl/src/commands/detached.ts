@@ -270,6 +270,28 @@ export const answerDetached = async (prefix: string, words: readonly string[]): 
   throw sent.fault;
 };
 
+/** Starts of processes that may run beside each other: a slow one holds up no other. */
+const STARTS_AT_ONCE = 4;
+
+/** Starts a session again and prints its id. Resolves with the exit code that this one asks for. */
+const bringBack = async ({ record, status }: LiveSession): Promise<number> => {
+  const { sessionId } = record;
+  if (status === 'runs') {
+    writeError(makeSafe(`${sessionId} runs already.\n`));
+    return exitCodes.done;
+  }
+  const started = await attempt(() => relaunch(record));
+  if (started.kind === 'done') writeOut(safe`${makeSafe(sessionId)}\n`);
+  else if (started.fault instanceof Stop && started.fault.reason === 'empty') {
+    await removeLive(sessionId, 'record');
+    await endWorktree(record);
+  } else {
+    writeError(makeSafe(`pawl: ${sessionId} can't go on: ${started.fault.message}\n`));
+    return started.fault instanceof Stop ? started.fault.exit : exitCodes.internal;
+  }
+  return exitCodes.done;
+};
+
 /** `pawl resume --all`: starts every detached session again whose process died. */
 export const resumeDetached = async (
   prefixes: readonly string[],
@@ -282,24 +304,13 @@ export const resumeDetached = async (
     );
   const wanted = all ? await listLive() : await Promise.all(prefixes.map(find));
   const dead = wanted.filter(({ status }) => status === 'died' || status === 'failed' || !all);
-  let exit: number = exitCodes.done;
-  for (const { record, status } of dead) {
-    const { sessionId } = record;
-    if (status === 'runs') {
-      writeError(makeSafe(`${sessionId} runs already.\n`));
-      continue;
-    }
-    const started = await attempt(() => relaunch(record));
-    if (started.kind === 'done') writeOut(safe`${makeSafe(sessionId)}\n`);
-    else if (started.fault instanceof Stop && started.fault.reason === 'empty') {
-      await removeLive(sessionId, 'record');
-      await endWorktree(record);
-    } else {
-      exit = started.fault instanceof Stop ? started.fault.exit : exitCodes.internal;
-      writeError(makeSafe(`pawl: ${sessionId} can't go on: ${started.fault.message}\n`));
-    }
-  }
-  return exit;
+  const waiting = dead.values();
+  const exits: number[] = [];
+  const work = async (): Promise<void> => {
+    for (const one of waiting) exits.push(await bringBack(one));
+  };
+  await Promise.all(Array.from({ length: STARTS_AT_ONCE }, work));
+  return exits.find((exit) => exit !== exitCodes.done) ?? exitCodes.done;
 };
 
 /** The session to attach to: one that runs, or the last started. */

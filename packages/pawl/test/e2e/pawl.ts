@@ -19,7 +19,7 @@ import { type JsonRecord, recordSchema } from '../../src/headless/record-schema.
 export const root = fileURLToPath(new URL('../../../..', import.meta.url));
 export const bin = join(root, 'packages/pawl/bin/pawl.js');
 
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 300_000;
 
 /** Compiled code of the program, shared by all places: to compile costs more than most runs. */
 const CODE_CACHE = join(root, 'node_modules', '.cache', 'pawl-code');
