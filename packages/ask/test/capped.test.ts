@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRandom } from '../../agent/test/machine/spending-world.js';
 import type { CallBounds } from '../src/run/settings.js';
 import { getLineage } from '../src/tree/ledger.js';
 import { stepTree } from '../src/tree/step-tree.js';
@@ -129,6 +128,17 @@ test('a call that could not be sent costs nothing', () => {
 });
 
 // ---- Hostile usage over trees ----
+
+/** Numbers from 0 to 1 that a seed decides (mulberry32). */
+const createRandom = (seed: number): (() => number) => {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d_2b_79_f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+};
 
 type Bill = {
   readonly node: string;

@@ -334,7 +334,7 @@ const countCost = (before: Costs | undefined, cost: Amount): Costs =>
       };
 
 /** What is known of the cost of a call at its end. */
-export type CallEnd = {
+export type KnownCost = {
   readonly usage: Usage | null;
   /** The most that it cost beyond `usage`, in dollars; infinite if nobody knows. */
   readonly unseenUsd: number;
@@ -343,7 +343,7 @@ export type CallEnd = {
 /** The usage as it counts: under a cap, what nobody knows of it counts at its worst case. */
 export const settledUsage = (
   { capUsd }: Pick<OpenCall, 'capUsd'>,
-  { usage, unseenUsd }: CallEnd,
+  { usage, unseenUsd }: KnownCost,
 ): Usage | null => {
   if (capUsd === undefined || (usage === null && unseenUsd === 0)) return usage;
   const known = usage ?? NO_USAGE;
@@ -352,7 +352,7 @@ export const settledUsage = (
 };
 
 /** Ends a call and adds its cost. A second end of the same call is not counted. */
-export const closeCall = (ledger: Ledger, requestId: string, end: CallEnd): Ledger => {
+export const closeCall = (ledger: Ledger, requestId: string, end: KnownCost): Ledger => {
   const call = ledger.open[requestId];
   if (call === undefined) return ledger;
   const { usage } = end;

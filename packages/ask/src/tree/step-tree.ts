@@ -27,7 +27,6 @@ import { codeMode } from '../run/table.js';
 import { errorText, outcomeText } from '../run/texts-for-model.js';
 import {
   atLeast,
-  type CallEnd,
   closeAccount,
   closeCall,
   forgetCalls,
@@ -35,6 +34,7 @@ import {
   getParent,
   getPurse,
   hasMoneyLimit,
+  type KnownCost,
   openAccount,
   openCall,
   type PlannedCall,
@@ -435,7 +435,7 @@ const nextCost = ({ ledger, nodes }: Tree, node: string): Amount => {
     expected: amountAt(expected, run.characters),
     basis,
   };
-  const bounds = boundsOf(ledger, node, run, 'iteration');
+  const bounds = boundCall(ledger, node, run, 'iteration');
   return atLeast(usualCost(ledger, call), bounds?.leastUsd ?? null);
 };
 
@@ -455,8 +455,8 @@ const countBytes = ({ conversation, model }: Run): number => {
   return bytes;
 };
 
-/** What the next call of a run costs at most with the shortest and the longest reply, in dollars. */
-const boundsOf = (
+/** Dollars that the next call of a run costs at most, with the shortest and the longest reply. */
+const boundCall = (
   ledger: Tree['ledger'],
   node: string,
   run: Run,
@@ -474,7 +474,7 @@ const planCall = ({ tree }: TreeDraft, node: string, call: Call): PlannedCall | 
   const run = tree.nodes[node]?.run;
   if (run === undefined) return null;
   const { reserve } = run.settings;
-  const bounds = boundsOf(tree.ledger, node, run, call.purpose);
+  const bounds = boundCall(tree.ledger, node, run, call.purpose);
   const stated = amountAt(reserve.worst, run.characters);
   const isEstimate = bounds !== null && reserve.basis === 'estimated';
   const worst = isEstimate ? { ...stated, usd: bounds.mostUsd } : stated;
@@ -534,7 +534,7 @@ const abortCall = (draft: TreeDraft, node: string, requestId: string): void => {
 
 type Ended = Extract<TreeEvent, { readonly type: 'ModelReplied' | 'ModelFailed' }>;
 
-const endOf = (event: Ended): CallEnd => {
+const readEnd = (event: Ended): KnownCost => {
   const { usage } = event;
   if (event.type === 'ModelReplied') return { usage, unseenUsd: 0 };
   if (usage === null)
@@ -545,7 +545,7 @@ const endOf = (event: Ended): CallEnd => {
 const inDollars = (usd: number): string => `$${usd.toFixed(4)}`;
 
 /** Tells of a call that cost more than its cap, and of one whose cost nobody knows. */
-const warnOfCost = (draft: TreeDraft, { node, requestId }: Ended, end: CallEnd): void => {
+const warnOfCost = (draft: TreeDraft, { node, requestId }: Ended, end: KnownCost): void => {
   const call = draft.tree.ledger.open[requestId];
   if (call?.capUsd === undefined) return;
   const knownUsd = end.usage?.costUsd ?? 0;
@@ -567,7 +567,7 @@ const warnOfCost = (draft: TreeDraft, { node, requestId }: Ended, end: CallEnd):
 /** Counts the usage of a finished call. `reserved`: a tree that was shut down will repeat it. */
 const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'reserved'): void => {
   if (event.type !== 'ModelReplied' && event.type !== 'ModelFailed') return;
-  const end = endOf(event);
+  const end = readEnd(event);
   warnOfCost(draft, event, end);
   setLedger(draft, closeCall(draft.tree.ledger, event.requestId, end));
   if (place === 'freed') leave(draft, event.requestId);

@@ -8,6 +8,7 @@ import type { Tool } from '@pawl/agent/ports/tool';
 import { openSession } from '@pawl/agent/session/create-agent';
 import { createAsker } from '@pawl/ask/create-asker';
 import { quickjs } from '@pawl/ask/environments/quickjs/quickjs';
+import { spentBy } from '@pawl/ask/tree/tree-state';
 import {
   answers,
   environments,
@@ -24,7 +25,6 @@ import {
   say,
   testModel,
 } from '../../../../test/kit/runtime/stage.js';
-import { spentBy } from '../../../ask/src/tree/tree-state.js';
 import { createExploreTool } from '../../src/sessions/explore-tool.js';
 
 /** Code mode as a tool of the agent: its answer, its spending, its run that goes on. */
