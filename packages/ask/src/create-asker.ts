@@ -1,6 +1,12 @@
 /** Code mode as a library: questions about inputs that are too large for a model's window. */
 
 import { realpath } from 'node:fs/promises';
+import {
+  dearestInput,
+  HIDDEN_TOKENS_MAX,
+  OUTPUT_TOKENS_MAX,
+  OUTPUT_TOKENS_MIN,
+} from '@pawl/agent/machine/moves/budget';
 import type { Effort } from '@pawl/agent/machine/settings';
 import { isLimited } from '@pawl/agent/machine/usage';
 import { attempt, reportThrough } from '@pawl/agent/platform/attempt';
@@ -19,6 +25,7 @@ import { EnvironmentUnavailable } from './run/eager-values.js';
 import type { ChangedLimits } from './run/event.js';
 import {
   allowedModels,
+  type CallBounds,
   type CodeSettings,
   defaultCodeSettings,
   type Rate,
@@ -63,6 +70,22 @@ const defaults: Pick<AskSettings, 'memoryMax' | 'firstByteMs' | 'silenceMs'> = {
   silenceMs: 90_000,
 };
 
+/** The system instructions of runs with an environment. */
+const instructionsFor = (
+  settings: CodeSettings,
+  { language }: Pick<EnvironmentKind, 'language'>,
+): string => {
+  const { cellDeadlineMs, outputMax, depthMax } = settings;
+  return codeModeInstructions({
+    language,
+    recursive: depthMax > 1 ? 'yes' : 'no',
+    cellDeadlineMs,
+    outputMax,
+    finalForms: settings.parity.finalForms,
+    models: allowedModels(settings),
+  });
+};
+
 class Askers implements Asker {
   readonly #options: AskerOptions;
   readonly #models: readonly Model[];
@@ -79,17 +102,7 @@ class Askers implements Asker {
     const { journals } = this.#options;
     const chosen = await this.#choose(options.environment ?? null);
     const settings = await this.#settingsFor(options, chosen.kind);
-    const { language } = chosen.kind;
-    const { cellDeadlineMs, outputMax, depthMax } = settings;
-    const recursive = depthMax > 1 ? 'yes' : 'no';
-    const instructions = codeModeInstructions({
-      language,
-      recursive,
-      cellDeadlineMs,
-      outputMax,
-      finalForms: settings.parity.finalForms,
-      models: allowedModels(settings),
-    });
+    const instructions = instructionsFor(settings, chosen.kind);
     // Blobs come before the header, so that a stored header never names a missing blob.
     const [instructionsHash, tools] = await Promise.all([
       journals.blobs.put(instructions),
@@ -167,13 +180,13 @@ class Askers implements Asker {
       workspace,
       blobs: this.#options.journals.blobs,
     });
-    const settings: AskSettings = {
+    const chosen: AskSettings = {
       ...defaultCodeSettings,
       ...defaults,
-      reserve: estimateReserve(this.#models),
       subcallInstructions,
       userPolicy: policy === undefined ? 'no' : 'yes',
       ...options.settings,
+      reserve: options.settings?.reserve ?? estimateReserve(this.#models),
       limits: readRunLimits(options.settings?.limits ?? {}),
       childLimits: readRunLimits(options.settings?.childLimits ?? {}),
       model: model.id,
@@ -185,6 +198,11 @@ class Askers implements Asker {
       environment: kind.name,
       language: kind.language,
     };
+    const bounds = boundCalls(this.#models, {
+      run: instructionsFor(chosen, kind),
+      plain: chosen.subcallInstructions,
+    });
+    const settings = { ...chosen, reserve: { ...chosen.reserve, bounds } };
     refuseUnpriced(this.#models, settings);
     return settings;
   }
@@ -367,6 +385,8 @@ const CHARACTERS_PER_TOKEN = 4;
 const REPLY_TOKENS = 500;
 /** Upper bound for the tokens of the instructions. */
 const INSTRUCTION_TOKENS = 4_000;
+/** Bytes of a request beside its texts: names of fields, and the effort. */
+const FRAME_BYTES = 200;
 const MILLION = 1_000_000;
 
 type TokenCosts = { readonly input: number; readonly output: number };
@@ -383,21 +403,46 @@ const estimateRate = (
   characterTokens: tokensPerCharacter,
 });
 
+/** The largest value among the models; 0 if no model has one. */
+const most = (models: readonly Model[], read: (model: Model) => number | undefined): number =>
+  Math.max(0, ...models.map((model) => read(model) ?? 0));
+
+/**
+ * What calls cost at most under a limit in dollars, for the most expensive of the models. The same
+ * counts as in the agent's machine (docs/rules.md#reserve-before-request).
+ */
+const boundCalls = (
+  models: readonly Model[],
+  instructions: { readonly run: string; readonly plain: string },
+): CallBounds => {
+  const byteUsd =
+    most(models, ({ facts: { prices } }) => (prices === null ? 0 : dearestInput(prices))) / MILLION;
+  const output = most(models, ({ facts }) => facts.prices?.output) / MILLION;
+  const longest = most(models, ({ facts }) => facts.outputTokensMax);
+  const fixedUsd = (text: string): number =>
+    (Buffer.byteLength(JSON.stringify(text)) + FRAME_BYTES + HIDDEN_TOKENS_MAX) * byteUsd;
+  return {
+    byteUsd,
+    runUsd: fixedUsd(instructions.run),
+    plainUsd: fixedUsd(instructions.plain),
+    shortestReplyUsd: Math.min(longest, OUTPUT_TOKENS_MIN) * output,
+    longestReplyUsd: Math.min(longest, OUTPUT_TOKENS_MAX) * output,
+  };
+};
+
 /**
  * The expected and the worst-case cost of a call to the most expensive of the models. Worst case:
  * each character is a token, the whole input is written to a cache, and the reply has the maximum
  * length.
  */
 const estimateReserve = (models: readonly Model[]): Reserve => {
-  const most = (read: (model: Model) => number | undefined): number =>
-    Math.max(0, ...models.map((model) => read(model) ?? 0));
-  const output = most(({ facts }) => facts.prices?.output);
-  const input = most(({ facts }) => facts.prices?.input);
+  const output = most(models, ({ facts }) => facts.prices?.output);
+  const input = most(models, ({ facts }) => facts.prices?.input);
   const written = Math.max(
     input,
-    most(({ facts }) => facts.prices?.cacheWrite),
+    most(models, ({ facts }) => facts.prices?.cacheWrite),
   );
-  const longest = most(({ facts }) => facts.outputTokensMax);
+  const longest = most(models, ({ facts }) => facts.outputTokensMax);
   return {
     expected: estimateRate({ input: 0, output: REPLY_TOKENS }, 1 / CHARACTERS_PER_TOKEN, {
       input,

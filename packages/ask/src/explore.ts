@@ -4,11 +4,17 @@
  * 1. Each run has a separate journal. A repeated call (the runtime repeats one after a crash)
  *    resumes the unfinished run of the same question about the same files, so nothing is paid for
  *    twice.
- * 2. A run spends at most the session's remaining budget. Every outcome carries the run's usage.
+ * 2. A run spends at most the session's remaining budget. Every outcome carries the run's usage,
+ *    and that of earlier runs of the same call: the session was never told of it.
  */
 
-import type { UsageTotals } from '@pawl/agent/machine/usage';
-import { type Limit, type Remaining, totalTokens, type Usage } from '@pawl/agent/machine/usage';
+import {
+  type Limit,
+  type Remaining,
+  sumUsage,
+  totalTokens,
+  type Usage,
+} from '@pawl/agent/machine/usage';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { JournalStore } from '@pawl/agent/ports/journal';
 import type { ToolContext, ToolOutcome } from '@pawl/agent/ports/tool';
@@ -18,9 +24,14 @@ import type { AskTypes } from './ports.js';
 import { type RunLimits, readRunLimits } from './run/settings.js';
 import type { Outcome } from './run/state.js';
 import { ROOT } from './tree/ledger.js';
-import { spentBy, type Tree } from './tree/tree-state.js';
+import { countedUsd, outcomeOf, spentBy, type Tree } from './tree/tree-state.js';
 
 export type ExploreInput = { readonly paths: readonly string[]; readonly question: string };
+
+/** `caller`: the call of the tool; null if it belongs to no session. */
+type Asking = ExploreInput & { readonly caller: string | null };
+
+const NOTHING_LEFT = 'not run: the limit of the session is used up';
 
 export type ExploreNeeds = {
   readonly asker: Asker;
@@ -28,22 +39,26 @@ export type ExploreNeeds = {
   readonly journals: JournalStore<AskTypes>;
 };
 
-/** An unfinished run, its limits and its usage so far. */
-type UnfinishedRun = {
+/** A run of before, its limits and its usage so far. */
+type EarlierRun = {
   readonly id: string;
   readonly limits: RunLimits;
-  readonly spent: UsageTotals;
+  readonly usage: Usage;
+  /** The same call of the tool began it, and a crash repeats the call. */
+  readonly isOwn: boolean;
+  /** False for one of an older journal: it may cross a limit in dollars by one reply. */
+  readonly isCapped: boolean;
+  /** It has not ended, or it has an answer that the session was never told. */
+  readonly goesOn: boolean;
 };
 
-/**
- * The unfinished run of the same question about the same files, or null: a repeated call resumes
- * it.
- */
-const findUnfinished = async (
+/** The earlier runs of the same question about the same files: those of the same call first. */
+const findEarlier = async (
   { journals }: ExploreNeeds,
-  question: string,
+  { question, caller }: Asking,
   files: readonly string[],
-): Promise<UnfinishedRun | null> => {
+): Promise<readonly EarlierRun[]> => {
+  const found: EarlierRun[] = [];
   for await (const { sessionId } of journals.list()) {
     const peeked = await attempt(() => journals.peek(sessionId));
     // An unreadable journal can't be resumed.
@@ -54,10 +69,19 @@ const findUnfinished = async (
       settings.question === question &&
       settings.files.length === files.length &&
       settings.files.every((file, index) => file.path === files[index]);
-    if (asksTheSame && state.name !== 'Ended')
-      return { id: sessionId, limits: readRunLimits(settings.limits), spent: spentBy(state) };
+    if (!asksTheSame) continue;
+    const isOwn = caller !== null && settings.caller === caller;
+    const isAnswered = isOwn && outcomeOf(state)?.status === 'answered';
+    found.push({
+      id: sessionId,
+      limits: readRunLimits(settings.limits),
+      usage: getUsage(state),
+      isOwn,
+      isCapped: settings.reserve.bounds !== undefined,
+      goesOn: state.name !== 'Ended' || isAnswered,
+    });
   }
-  return null;
+  return found.toSorted((one, other) => Number(other.isOwn) - Number(one.isOwn));
 };
 
 /** The session's remaining budget as limits of the run; null if one is used up. */
@@ -72,40 +96,96 @@ const limitsFrom = ({ usd, tokens }: ReturnType<ToolContext['left']>): RunLimits
     : { usd: usdLimit, tokens: tokensLimit, timeMs: 'unlimited' };
 };
 
-/** True if the remaining limits of an unfinished run are within the session's remaining budget. */
-const fitsInto = (unfinished: UnfinishedRun, { usd, tokens }: RunLimits): boolean => {
+/**
+ * True if an earlier run fits into the session's remaining budget. What a run of another call has
+ * spent was told to whoever asked.
+ */
+const fitsInto = (
+  { limits, usage, isOwn, isCapped }: EarlierRun,
+  { usd, tokens }: RunLimits,
+): boolean => {
   const fits = (runLimit: Limit, spent: number, limit: Limit): boolean =>
-    limit === 'unlimited' || (runLimit !== 'unlimited' && runLimit - spent <= limit);
+    limit === 'unlimited' || (runLimit !== 'unlimited' && runLimit - (isOwn ? 0 : spent) <= limit);
   return (
-    fits(unfinished.limits.usd, unfinished.spent.costUsd, usd) &&
-    fits(unfinished.limits.tokens, totalTokens(unfinished.spent), tokens)
+    (usd === 'unlimited' || isCapped) &&
+    fits(limits.usd, usage.costUsd ?? 0, usd) &&
+    fits(limits.tokens, totalTokens(usage), tokens)
   );
+};
+
+/** The limits without what earlier runs of the same call have spent; null if nothing is left. */
+const lower = ({ usd, tokens, timeMs }: RunLimits, lost: Usage | null): RunLimits | null => {
+  const rest = (limit: Limit, spent: number): Limit =>
+    limit === 'unlimited' ? limit : limit - spent;
+  const lowered = {
+    usd: rest(usd, lost?.costUsd ?? 0),
+    tokens: rest(tokens, lost === null ? 0 : totalTokens(lost)),
+    timeMs,
+  };
+  const isSpent = [lowered.usd, lowered.tokens].some((one) => one !== 'unlimited' && one <= 0);
+  return isSpent ? null : lowered;
+};
+
+type Begun = {
+  /** null: nothing is left for a run. */
+  readonly run: AskRun | null;
+  /** What earlier runs of the same call have spent that do not go on. */
+  readonly lost: Usage | null;
+  /** What the run had spent before, if another call began it. */
+  readonly before: Usage | null;
 };
 
 const begin = async (
   needs: ExploreNeeds,
-  { question }: ExploreInput,
+  asking: Asking,
   context: ToolContext,
   limits: RunLimits,
-): Promise<AskRun> => {
+): Promise<Begun> => {
+  const { question, caller } = asking;
   const files = context.paths;
-  const unfinished = await findUnfinished(needs, question, files);
-  if (unfinished !== null && fitsInto(unfinished, limits)) {
-    const resumed = await attempt(() => needs.asker.resume(unfinished.id));
+  const earlier = await findEarlier(needs, asking, files);
+  const lostWithout = (taken: EarlierRun | null): Usage | null =>
+    earlier
+      .filter((one) => one.isOwn && one !== taken)
+      .reduce<Usage | null>((sum, { usage }) => sumUsage(sum, usage), null);
+  const [first = null] = earlier.filter(({ goesOn }) => goesOn);
+  const left = lower(limits, lostWithout(first));
+  if (first !== null && left !== null && fitsInto(first, left)) {
+    const resumed = await attempt(() => needs.asker.resume(first.id));
     // Another program has it open, or its files have changed: start a new run instead.
-    if (resumed.kind === 'done') return resumed.value;
+    if (resumed.kind === 'done') {
+      const before = first.isOwn ? null : first.usage;
+      return { run: resumed.value, lost: lostWithout(first), before };
+    }
   }
-  return needs.asker.ask({
+  const lost = lostWithout(null);
+  const rest = lower(limits, lost);
+  if (rest === null) return { run: null, lost, before: null };
+  const run = await needs.asker.ask({
     question,
     contexts: files.map((path) => ({ path })),
     workspace: context.workspace,
-    settings: { limits },
+    settings: { limits: rest, ...(caller === null ? {} : { caller }) },
   });
+  return { run, lost, before: null };
+};
+
+/** The usage without what it was before. */
+const since = (before: Usage | null, now: Usage): Usage => {
+  if (before === null) return now;
+  return {
+    inputTokens: now.inputTokens - before.inputTokens,
+    outputTokens: now.outputTokens - before.outputTokens,
+    cacheReadTokens: now.cacheReadTokens - before.cacheReadTokens,
+    cacheWriteTokens: now.cacheWriteTokens - before.cacheWriteTokens,
+    costUsd: now.costUsd === null ? null : Math.max(0, now.costUsd - (before.costUsd ?? 0)),
+  };
 };
 
 const getUsage = (tree: Tree): Usage => {
-  const { unpriced, costUsd, ...tokens } = spentBy(tree);
-  return { ...tokens, costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd };
+  const { unpriced, costUsd: spentUsd, ...tokens } = spentBy(tree);
+  const costUsd = countedUsd(tree);
+  return { ...tokens, costUsd: unpriced > 0 && spentUsd === 0 ? null : costUsd };
 };
 
 const withPartial = (sentence: string, partial: string): string =>
@@ -158,9 +238,12 @@ export const explore = async (
     if (allowed.kind === 'elsewhere') return { status: 'failed', text: allowed.why };
   }
   const limits = limitsFrom(context.left());
-  if (limits === null)
-    return { status: 'failed', text: 'not run: the limit of the session is used up' };
-  const run = await begin(needs, input, context, limits);
+  if (limits === null) return { status: 'failed', text: NOTHING_LEFT };
+  const { sessionId, batchId, callId } = context;
+  const caller = sessionId === undefined ? null : `${sessionId}/${batchId}/${callId}`;
+  const { run, lost, before } = await begin(needs, { ...input, caller }, context, limits);
+  if (run === null)
+    return { status: 'failed', text: NOTHING_LEFT, ...(lost === null ? {} : { usage: lost }) };
   const unwatch = tell(run, context);
   const cancel = (): void => void attempt(() => run.cancel());
   context.signal.addEventListener('abort', cancel, { once: true });
@@ -168,8 +251,9 @@ export const explore = async (
   const ended = await attempt(() => run.outcome);
   unwatch();
   context.signal.removeEventListener('abort', cancel);
-  const usage = getUsage(run.state());
+  // Calls that were aborted say what they cost before the run is closed.
   await attempt(() => run.close());
+  const usage = sumUsage(lost, since(before, getUsage(run.state())));
   if (ended.kind === 'fault') return { status: 'failed', text: ended.fault.message, usage };
   const outcome = toToolOutcome(ended.value, usage);
   return outcome.status === 'cancelled' && context.signal.reason === 'timedOut'

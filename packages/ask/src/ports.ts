@@ -94,6 +94,8 @@ export type AskSettings = CodeSettings & {
   readonly memoryMax: number;
   /** System instructions for a plain sub-call: one prompt, no environment. */
   readonly subcallInstructions: string;
+  /** The tool call that asks. Absent: a person or a program asks, or the journal is older. */
+  readonly caller?: string;
   /** Timeouts for the first byte of a reply and between two pieces; 0 means no timeout. */
   readonly firstByteMs: number;
   readonly silenceMs: number;

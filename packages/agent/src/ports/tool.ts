@@ -82,6 +82,8 @@ export type Jobs = {
 export type ToolContext = {
   /** Real absolute path. */
   readonly workspace: string;
+  /** The session of the call. Absent: outside of a session. */
+  readonly sessionId?: string;
   readonly callId: string;
   /**
    * The batch of the call. Unlike the id of the call alone, both together are unique in the

@@ -81,7 +81,7 @@ export type Equipment = Omit<SessionDependencies, 'tools' | 'redactor'> & {
 
 /** The session that the performers work for. */
 export type PerformedSession = {
-  readonly journal: Pick<Journal, 'read' | 'blobs'>;
+  readonly journal: Pick<Journal, 'header' | 'read' | 'blobs'>;
   /** The state at the creation of the performers. */
   readonly opened: State;
   /** The current state; called on each use. */

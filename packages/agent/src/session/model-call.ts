@@ -24,7 +24,7 @@ import { createJoiner } from './result-text.js';
 
 type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
 /** When the first piece of a reply came; empty if none came. */
-type FirstPiece = { readonly firstPieceAt?: number };
+export type FirstPiece = { readonly firstPieceAt?: number };
 
 const deltaKey = (piece: Streamed): string =>
   piece.type === 'toolCall' ? `toolCall ${piece.tool}` : piece.type;
@@ -69,7 +69,7 @@ export const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 
 export const hasReplied = ({ conversation, counters }: SessionData): boolean =>
   counters.compaction > 0 || messagesOf(conversation).some(({ role }) => role === 'assistant');
 
-const measureRequest = (
+export const measureRequest = (
   request: ModelRequest,
 ): { readonly bytes: number; readonly images: number } => {
   let images = 0;

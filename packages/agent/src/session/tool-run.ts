@@ -206,7 +206,9 @@ export class ToolRuns {
   }
 
   #createContext(run: ToolRun): ToolContext {
-    return createContext(run, this.#equipment, () => this.#session.state().session, this.#blobs);
+    const { sessionId } = this.#session.journal.header;
+    const state = () => this.#session.state().session;
+    return { sessionId, ...createContext(run, this.#equipment, state, this.#blobs) };
   }
 
   async #look(run: ToolRun): Promise<FileHashes | undefined> {

@@ -26,6 +26,8 @@ export type OutsideAction =
       readonly purpose: CallPurpose;
       readonly length: number;
       readonly depth: number;
+      /** The most that it may cost; absent without a limit in dollars. Set by the tree. */
+      readonly capUsd?: number;
     }
   | { readonly type: 'AbortModel'; readonly requestId: string }
   /**
@@ -78,7 +80,7 @@ export type OutsideAction =
   /** A message for the user. */
   | {
       readonly type: 'DisplayWarning';
-      readonly kind: 'retry' | 'environment';
+      readonly kind: 'retry' | 'environment' | 'usage';
       readonly text: string;
     }
   /** The run is over. The root's outcome is the result; a child's is for display only. */

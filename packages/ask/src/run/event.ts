@@ -65,12 +65,24 @@ export type CodeEvent =
         readonly requestId: string;
         readonly error: ModelError;
         readonly usage: Usage | null;
+        /** The time of its first piece; absent: none came, or the journal is older. */
+        readonly firstPieceAt?: number;
+        /** The most that its whole reply could cost, in dollars; absent without a cap. */
+        readonly outputUsd?: number;
         /** Random share of extra delay, 0 to 1, drawn by the runtime: the machine draws nothing. */
         readonly jitter: number;
       }
     >
   /** A waiting call was refused, since the remaining budget can't pay for it. Made by the tree. */
-  | Of<'CallRefused', { readonly requestId: string; readonly short: Short }>
+  | Of<
+      'CallRefused',
+      {
+        readonly requestId: string;
+        readonly short: Short;
+        /** Why, if there is more to say. */
+        readonly why?: string;
+      }
+    >
   /**
    * The environment is ready. `variables` compares a rerun of StartEnvironment's `past` with the
    * record: `kept` if all is the same (or `past` is empty); `changed` if a cell printed something
@@ -198,9 +210,15 @@ const fields: { readonly [T in CodeEventType]: Fields<Omit<RunEventOf<T>, 'type'
     requestId: id,
     error: modelErrorShape,
     usage: nullable(usageShape),
+    firstPieceAt: optional(finite),
+    outputUsd: optional(amount),
     jitter: share,
   },
-  CallRefused: { requestId: id, short: oneOf<Short>({ usd: 1, tokens: 1, unpriced: 1 }) },
+  CallRefused: {
+    requestId: id,
+    short: oneOf<Short>({ usd: 1, tokens: 1, unpriced: 1 }),
+    why: optional(text),
+  },
   EnvironmentStarted: { variables: oneOf({ kept: 1, changed: 1, lost: 1 }) },
   EnvironmentFailed: { message: text },
   CellFinished: { cellId: id, report: reportShape },

@@ -82,6 +82,18 @@ export type Reserve = {
    * its answer.
    */
   readonly basis: 'stated' | 'estimated';
+  /** For caps under a limit in dollars. Absent in older journals: calls have none. */
+  readonly bounds?: CallBounds;
+};
+
+/** Dollars that a call costs at most: a byte is at most a token, and the cache is written. */
+export type CallBounds = {
+  readonly byteUsd: number;
+  /** The part of the input beside its messages, of a run and of a plain call. */
+  readonly runUsd: number;
+  readonly plainUsd: number;
+  readonly shortestReplyUsd: number;
+  readonly longestReplyUsd: number;
 };
 
 export type CodeSettings = {

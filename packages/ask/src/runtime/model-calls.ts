@@ -1,5 +1,6 @@
 import { requestMessages } from '@pawl/agent/machine/conversation';
 import type { AssistantMessage, AssistantPart, Message } from '@pawl/agent/machine/message';
+import { HIDDEN_TOKENS_MAX, offerWithin } from '@pawl/agent/machine/moves/budget';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { type Clock, waitAtMost } from '@pawl/agent/platform/clock';
 import type { Blobs } from '@pawl/agent/ports/journal';
@@ -7,6 +8,8 @@ import type { Model, ModelRequest, TokenUsage } from '@pawl/agent/ports/model';
 import type { Redactor } from '@pawl/agent/secrets/redactor';
 import type { Post } from '@pawl/agent/session/loop';
 import {
+  type FirstPiece,
+  measureRequest,
   type OpenRequest,
   OpenRequests,
   priceUsage,
@@ -108,19 +111,26 @@ export class TreeCalls {
     const { clock, effort, instructions, redactor } = this.#equipment;
     const model = this.#equipment.model(run.model);
     const messages = requestMessages(run.conversation, length, model.id);
+    const whole: ModelRequest = {
+      instructions: purpose === 'plain' ? settings.subcallInstructions : instructions,
+      tools: [],
+      messages: messages.map((message) => withoutSecrets(message, redactor)),
+      ...effort,
+    };
+    const admitted = admit(action, whole, model);
+    if (admitted.kind === 'refused') return this.#refuse(action, admitted.why);
+    const { request, outputUsd } = admitted;
     const late: { usage: TokenUsage | null } = { usage: null };
+    let firstPiece: FirstPiece = {};
     const reading = readStream({
       model,
-      request: {
-        instructions: purpose === 'plain' ? settings.subcallInstructions : instructions,
-        tools: [],
-        messages: messages.map((message) => withoutSecrets(message, redactor)),
-        ...effort,
-      },
+      request,
       clock,
       firstByteMs: settings.firstByteMs,
       silenceMs: settings.silenceMs,
-      onPiece: () => undefined,
+      onPiece: () => {
+        firstPiece = { firstPieceAt: firstPiece.firstPieceAt ?? clock.now() };
+      },
       onLateUsage: (usage) => {
         late.usage = usage;
       },
@@ -128,7 +138,23 @@ export class TreeCalls {
     });
     const ending = await this.#requests.follow(requestId, reading);
     if (ending.type === 'completed') this.#reply(action, ending, model);
-    else this.#fail(action, ending, model, await this.#lastWord(ending, reading, late));
+    else {
+      const tokens = await this.#lastWord(ending, reading, late);
+      this.#fail(action, ending, model, tokens, { ...firstPiece, ...outputUsd });
+    }
+  }
+
+  /** Nothing was sent, so nothing was spent. */
+  #refuse({ node, requestId }: CallAction, message: string): void {
+    const error = {
+      kind: 'quotaExhausted',
+      message,
+      retryable: false,
+      retryAfterMs: null,
+    } as const;
+    const sent = { ...error, sent: 'no' } as const;
+    const jitter = this.#equipment.random();
+    this.#post({ type: 'ModelFailed', node, requestId, error: sent, usage: null, jitter });
   }
 
   /** The usage of a broken call, which is known only when its stream has ended, if at all. */
@@ -155,6 +181,7 @@ export class TreeCalls {
     ending: Broken,
     model: Model,
     tokens: TokenUsage | null,
+    cost: FirstPiece & OutputCost,
   ): void {
     const error = ending.type === 'failed' ? ending.error : ABORTED;
     const usage = tokens === null ? null : priceUsage(tokens, model.facts.prices);
@@ -164,10 +191,40 @@ export class TreeCalls {
       requestId,
       error,
       usage,
+      ...cost,
       jitter: this.#equipment.random(),
     });
   }
 }
+
+type OutputCost = { readonly outputUsd?: number };
+type Admitted =
+  | { readonly kind: 'sent'; readonly request: ModelRequest; readonly outputUsd: OutputCost }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** The request with the longest reply that its cap pays for. Its input is counted from above. */
+const admit = ({ capUsd }: CallAction, request: ModelRequest, { id, facts }: Model): Admitted => {
+  if (capUsd === undefined) return { kind: 'sent', request, outputUsd: {} };
+  const { prices, outputTokensMax } = facts;
+  if (prices === null) {
+    const why = `the price of ${id} is not known, so a limit in dollars can't be kept`;
+    return { kind: 'refused', why };
+  }
+  const inputTokens = measureRequest(request).bytes + HIDDEN_TOKENS_MAX;
+  const offer = offerWithin(capUsd, { inputTokens, prices, outputTokensMax });
+  const { outputTokens, outputUsd, inputUsd, fits } = offer;
+  if (fits)
+    return {
+      kind: 'sent',
+      request: { ...request, outputTokensMax: outputTokens },
+      outputUsd: { outputUsd },
+    };
+  const why =
+    `not sent: a request of up to ${inputTokens} tokens and a reply of ${outputTokens} could ` +
+    `cost $${(inputUsd + outputUsd).toFixed(4)}, and the limit in dollars leaves ` +
+    `$${capUsd.toFixed(4)}: raise it (--max-usd)`;
+  return { kind: 'refused', why };
+};
 
 /** The user's policy, called before every model call: may the run continue? */
 export type StopPolicy = (facts: StopFacts) => StopVerdict | Promise<StopVerdict>;

@@ -7,16 +7,17 @@
  *    decrease.
  * 2. While a call is open, its worst-case cost is reserved in the same accounts. A call whose
  *    reserve does not fit waits until another one ends. A call may start alone even if its worst
- *    case does not fit, since most calls cost far less. So a run spends at most its limit plus one
- *    reply.
+ *    case does not fit: it then has what is left as its cap, and its reply may only be as long as
+ *    the cap pays for. So a run never spends above its limit in dollars. Runs of older journals
+ *    have no caps, and limits in tokens are not capped: they may be crossed by one reply.
  * 3. If costs are estimates, actual costs of earlier calls of the same kind count, too: the mean
  *    for the usual cost, the maximum for the worst case. The first call of a kind then starts
  *    alone. Sub-calls leave each ancestor the usual cost of its next call, so that it can still
  *    answer.
- * 4. A call of unknown price counts as unpriced; a limit in dollars then refuses every further
- *    call.
- * 5. A call that was open when the process died has an unknown cost. It is counted, and its
- *    expected cost is no longer available to later calls.
+ * 4. What nobody can account for of a call with a cap counts as spent. Without a cap, a call of
+ *    unknown price counts as unpriced; a limit in dollars then refuses every further call.
+ * 5. A call that was open when the process died has an unknown cost. It is counted, and its cap (or
+ *    else its expected cost) is no longer available to later calls.
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
@@ -46,6 +47,8 @@ type OpenCall = {
   readonly kind: string;
   readonly held: Amount;
   readonly expected: Amount;
+  /** The most that it may cost; absent without a limit in dollars, and in older journals. */
+  readonly capUsd?: number;
 };
 
 export type Ledger = {
@@ -65,6 +68,14 @@ export const nothingSpent: UsageTotals = {
   cacheWriteTokens: 0,
   costUsd: 0,
   unpriced: 0,
+};
+
+const NO_USAGE: Usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  costUsd: 0,
 };
 
 export const emptyLedger: Ledger = { accounts: {}, open: {}, kinds: {} };
@@ -92,6 +103,9 @@ const updateAccounts = (
   }
   return { ...ledger, accounts };
 };
+
+/** Sums of prices are not exact: this share of a limit stays free. */
+const ROUNDING = 1e-9;
 
 // ---- Remaining amounts ----
 
@@ -178,6 +192,11 @@ export type PlannedCall = {
   readonly worst: Amount;
   readonly basis: Reserve['basis'];
   /**
+   * What its input costs at most, with the shortest reply: below that it is not sent. null: the
+   * call has no cap.
+   */
+  readonly leastUsd: number | null;
+  /**
    * Usual cost of the next call of each ancestor, from the parent up: what the call must leave
    * them.
    */
@@ -192,6 +211,12 @@ type Permission =
   | { readonly kind: 'start' }
   | { readonly kind: 'wait'; readonly accounts: readonly string[] }
   | { readonly kind: 'refuse'; readonly short: Short };
+
+export const hasMoneyLimit = (ledger: Ledger, node: string): boolean =>
+  getLineage(node).some((id) => {
+    const account = ledger.accounts[id];
+    return account !== undefined && account.limits.usd !== 'unlimited';
+  });
 
 /** The usual cost of a call of this kind. */
 export const usualCost = (
@@ -236,32 +261,54 @@ const fitsBeside = (account: Account, worst: Amount | null, reserved: Amount): b
     return worst !== null && !isShort(free, worst[dimension]);
   });
 
+export const atLeast = (amount: Amount, leastUsd: number | null): Amount =>
+  leastUsd === null ? amount : { ...amount, usd: Math.max(amount.usd, leastUsd) };
+
 export const permissionFor = (ledger: Ledger, call: PlannedCall): Permission => {
-  const usual = usualCost(ledger, call);
+  const needed = atLeast(usualCost(ledger, call), call.leastUsd);
   const worst = estimateWorst(ledger, call);
   const full: string[] = [];
   for (const [index, id] of getLineage(call.node).entries()) {
     const account = ledger.accounts[id];
     if (account === undefined) continue;
     const reserved = reserveForAncestors(call, index);
-    const short = shortageIn(account, add(usual, reserved, 1));
+    const short = shortageIn(account, add(needed, reserved, 1));
     if (short !== null) return { kind: 'refuse', short };
     if (account.open > 0 && !fitsBeside(account, worst, reserved)) full.push(id);
   }
   return full.length === 0 ? { kind: 'start' } : { kind: 'wait', accounts: full };
 };
 
-/** Opens a call and reserves its worst-case cost. */
+/** What every account of the lineage has free for the call, in dollars. */
+const freeUsd = (ledger: Ledger, call: PlannedCall): number => {
+  let free = Number.POSITIVE_INFINITY;
+  for (const [index, id] of getLineage(call.node).entries()) {
+    const account = ledger.accounts[id];
+    if (account === undefined || account.limits.usd === 'unlimited') continue;
+    const { spent, unknown, held } = account;
+    const taken = spent.costUsd + unknown.usd + held.usd + reserveForAncestors(call, index).usd;
+    free = Math.min(free, account.limits.usd * (1 - ROUNDING) - taken);
+  }
+  return Math.max(0, free);
+};
+
+/** Opens a call and reserves its worst-case cost, or its cap. */
 export const openCall = (ledger: Ledger, requestId: string, call: PlannedCall): Ledger => {
   const { node, kind } = call;
   const expected = usualCost(ledger, call);
-  const held = estimateWorst(ledger, call) ?? call.worst;
+  const worst = estimateWorst(ledger, call) ?? call.worst;
+  const capUsd = call.leastUsd === null ? null : Math.min(worst.usd, freeUsd(ledger, call));
+  const held = capUsd === null ? worst : { ...worst, usd: capUsd };
+  const cap = capUsd === null ? {} : { capUsd };
   const holding = updateAccounts(ledger, node, (account) => ({
     ...account,
     held: add(account.held, held, 1),
     open: account.open + 1,
   }));
-  return { ...holding, open: { ...holding.open, [requestId]: { node, kind, held, expected } } };
+  return {
+    ...holding,
+    open: { ...holding.open, [requestId]: { node, kind, held, expected, ...cap } },
+  };
 };
 
 /** Removes an open call and its reserve. */
@@ -286,15 +333,35 @@ const countCost = (before: Costs | undefined, cost: Amount): Costs =>
         dearest: larger(before.dearest, cost),
       };
 
+/** What is known of the cost of a call at its end. */
+export type KnownCost = {
+  readonly usage: Usage | null;
+  /** The most that it cost beyond `usage`, in dollars; infinite if nobody knows. */
+  readonly unseenUsd: number;
+};
+
+/** The usage as it counts: under a cap, what nobody knows of it counts at its worst case. */
+export const settledUsage = (
+  { capUsd }: Pick<OpenCall, 'capUsd'>,
+  { usage, unseenUsd }: KnownCost,
+): Usage | null => {
+  if (capUsd === undefined || (usage === null && unseenUsd === 0)) return usage;
+  const known = usage ?? NO_USAGE;
+  const worstUsd = known.costUsd === null ? capUsd : Math.min(capUsd, known.costUsd + unseenUsd);
+  return { ...known, costUsd: Math.max(known.costUsd ?? 0, worstUsd) };
+};
+
 /** Ends a call and adds its cost. A second end of the same call is not counted. */
-export const closeCall = (ledger: Ledger, requestId: string, usage: Usage | null): Ledger => {
+export const closeCall = (ledger: Ledger, requestId: string, end: KnownCost): Ledger => {
   const call = ledger.open[requestId];
   if (call === undefined) return ledger;
+  const { usage } = end;
+  const settled = settledUsage(call, end);
   const freed = release(ledger, requestId, call);
   const booked = updateAccounts(freed, call.node, (account) => ({
     ...account,
     calls: account.calls + 1,
-    spent: usage === null ? account.spent : addUsage(account.spent, usage),
+    spent: settled === null ? account.spent : addUsage(account.spent, settled),
   }));
   if (usage === null) return booked;
   const cost = { usd: usage.costUsd ?? 0, tokens: totalTokens(usage) };
@@ -304,13 +371,18 @@ export const closeCall = (ledger: Ledger, requestId: string, usage: Usage | null
   };
 };
 
+const lostCost = ({ expected, capUsd = expected.usd }: OpenCall): Amount => ({
+  ...expected,
+  usd: capUsd,
+});
+
 /** Closes all open calls after a crash. Their usage is lost, so they count as unknown. */
 export const forgetCalls = (ledger: Ledger): Ledger => {
   let forgotten: Ledger = ledger;
   for (const [requestId, call] of Object.entries(ledger.open)) {
     forgotten = updateAccounts(release(forgotten, requestId, call), call.node, (account) => ({
       ...account,
-      unknown: { ...add(account.unknown, call.expected, 1), calls: account.unknown.calls + 1 },
+      unknown: { ...add(account.unknown, lostCost(call), 1), calls: account.unknown.calls + 1 },
     }));
   }
   return forgotten;

@@ -12,6 +12,8 @@
  *    after a crash.
  */
 
+import { requestMessages } from '@pawl/agent/machine/conversation';
+import { costsNothing } from '@pawl/agent/machine/moves/budget';
 import { faultIn, typeIn } from '@pawl/machine/kernel/shape';
 import type { CodeAction, OutsideAction, TreeAction, TreeWish } from '../run/action.js';
 import { type RunEvent, type TreeEvent, treeEventShape } from '../run/event.js';
@@ -20,21 +22,25 @@ import { runInFlight } from '../run/moves/resume.js';
 import { newRun } from '../run/moves/start-run.js';
 import { allowedModels, amountAt, type CodeSettings, findModel } from '../run/settings.js';
 import type { Outcome, Run } from '../run/state.js';
-import { type Amount, budgetWords, findShortage } from '../run/stop-policies.js';
+import { type Amount, budgetWords, findShortage, type Short } from '../run/stop-policies.js';
 import { codeMode } from '../run/table.js';
 import { errorText, outcomeText } from '../run/texts-for-model.js';
 import {
+  atLeast,
   closeAccount,
   closeCall,
   forgetCalls,
   getLineage,
   getParent,
   getPurse,
+  hasMoneyLimit,
+  type KnownCost,
   openAccount,
   openCall,
   type PlannedCall,
   permissionFor,
   ROOT,
+  settledUsage,
   usualCost,
 } from './ledger.js';
 import { changeLimits } from './raise-limits.js';
@@ -429,7 +435,38 @@ const nextCost = ({ ledger, nodes }: Tree, node: string): Amount => {
     expected: amountAt(expected, run.characters),
     basis,
   };
-  return usualCost(ledger, call);
+  const bounds = boundCall(ledger, node, run, 'iteration');
+  return atLeast(usualCost(ledger, call), bounds?.leastUsd ?? null);
+};
+
+/**
+ * Bytes of the messages of the next request of a run, as JSON in UTF-8. Counted here, since Buffer
+ * is none of the language.
+ */
+const countBytes = ({ conversation, model }: Run): number => {
+  const text = JSON.stringify(requestMessages(conversation, Number.POSITIVE_INFINITY, model));
+  let bytes = text.length;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code > 0x7f) bytes += 1;
+    // Both halves of a surrogate pair have four bytes together.
+    if (code > 0x7ff && (code < 0xd800 || code > 0xdfff)) bytes += 1;
+  }
+  return bytes;
+};
+
+/** Dollars that the next call of a run costs at most, with the shortest and the longest reply. */
+const boundCall = (
+  ledger: Tree['ledger'],
+  node: string,
+  run: Run,
+  purpose: Call['purpose'],
+): { readonly leastUsd: number; readonly mostUsd: number } | null => {
+  const { bounds } = run.settings.reserve;
+  if (bounds === undefined || !hasMoneyLimit(ledger, node)) return null;
+  const { byteUsd, plainUsd, runUsd, shortestReplyUsd, longestReplyUsd } = bounds;
+  const inputUsd = countBytes(run) * byteUsd + (purpose === 'plain' ? plainUsd : runUsd);
+  return { leastUsd: inputUsd + shortestReplyUsd, mostUsd: inputUsd + longestReplyUsd };
 };
 
 /** The ledger's view of a call; null if its run has ended. */
@@ -437,12 +474,17 @@ const planCall = ({ tree }: TreeDraft, node: string, call: Call): PlannedCall | 
   const run = tree.nodes[node]?.run;
   if (run === undefined) return null;
   const { reserve } = run.settings;
+  const bounds = boundCall(tree.ledger, node, run, call.purpose);
+  const stated = amountAt(reserve.worst, run.characters);
+  const isEstimate = bounds !== null && reserve.basis === 'estimated';
+  const worst = isEstimate ? { ...stated, usd: bounds.mostUsd } : stated;
   return {
     node,
     kind: callKind(run, call.purpose),
     expected: amountAt(reserve.expected, run.characters),
-    worst: amountAt(reserve.worst, run.characters),
+    worst: atLeast(worst, bounds?.leastUsd ?? null),
     basis: reserve.basis,
+    leastUsd: bounds?.leastUsd ?? null,
     ancestors: getLineage(node)
       .slice(1)
       .map((id) => nextCost(tree, id)),
@@ -450,20 +492,28 @@ const planCall = ({ tree }: TreeDraft, node: string, call: Call): PlannedCall | 
 };
 
 const send = (draft: TreeDraft, { node, call }: Waiting, planned: PlannedCall): void => {
-  setLedger(draft, openCall(draft.tree.ledger, call.requestId, planned));
+  const ledger = openCall(draft.tree.ledger, call.requestId, planned);
+  setLedger(draft, ledger);
   change(draft, { calls: { ...draft.tree.calls, [call.requestId]: node } });
-  act(draft, node, call);
+  const { capUsd } = ledger.open[call.requestId] ?? {};
+  act(draft, node, capUsd === undefined ? call : { ...call, capUsd });
 };
 
 /**
  * Queues a model call and starts it if possible. After Resumed, an open call is sent again and a
- * waiting call keeps waiting.
+ * waiting call keeps waiting. Under a limit in dollars an open call waits again, before all others:
+ * what is left may not pay for it any more.
  */
 const queueCall = (draft: TreeDraft, node: string, call: Call): void => {
   const { calls, waiting } = draft.tree;
   const planned = planCall(draft, node, call);
-  if (planned !== null && calls[call.requestId] !== undefined) send(draft, { node, call }, planned);
-  else if (!waiting.some((other) => other.call.requestId === call.requestId)) {
+  if (planned !== null && calls[call.requestId] !== undefined) {
+    if (planned.leastUsd === null) send(draft, { node, call }, planned);
+    else {
+      leave(draft, call.requestId);
+      change(draft, { waiting: [{ node, call }, ...waiting] });
+    }
+  } else if (!waiting.some((other) => other.call.requestId === call.requestId)) {
     change(draft, { waiting: [...waiting, { node, call }] });
   }
 };
@@ -482,11 +532,59 @@ const abortCall = (draft: TreeDraft, node: string, requestId: string): void => {
   } else change(draft, { waiting: waiting.filter((other) => other.call.requestId !== requestId) });
 };
 
+type Ended = Extract<TreeEvent, { readonly type: 'ModelReplied' | 'ModelFailed' }>;
+
+const readEnd = (event: Ended): KnownCost => {
+  const { usage } = event;
+  if (event.type === 'ModelReplied') return { usage, unseenUsd: 0 };
+  if (usage === null)
+    return { usage, unseenUsd: costsNothing(event) ? 0 : Number.POSITIVE_INFINITY };
+  return { usage, unseenUsd: event.outputUsd ?? Number.POSITIVE_INFINITY };
+};
+
+const inDollars = (usd: number): string => `$${usd.toFixed(4)}`;
+
+/** Tells of a call that cost more than its cap, and of one whose cost nobody knows. */
+const warnOfCost = (draft: TreeDraft, { node, requestId }: Ended, end: KnownCost): void => {
+  const call = draft.tree.ledger.open[requestId];
+  if (call?.capUsd === undefined) return;
+  const knownUsd = end.usage?.costUsd ?? 0;
+  const countedUsd = settledUsage(call, end)?.costUsd ?? 0;
+  const warn = (text: string): void =>
+    act(draft, node, { type: 'DisplayWarning', kind: 'usage', text });
+  if (knownUsd > call.capUsd)
+    warn(
+      `the provider charged ${inDollars(knownUsd)} for a request that could cost ` +
+        `${inDollars(call.capUsd)} at most: its reply or its prices are larger than it was told`,
+    );
+  else if (countedUsd > knownUsd)
+    warn(
+      `the cost of a request is not known: ${inDollars(countedUsd)}, the most that it can be, ` +
+        'counts as spent',
+    );
+};
+
 /** Counts the usage of a finished call. `reserved`: a tree that was shut down will repeat it. */
 const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'reserved'): void => {
   if (event.type !== 'ModelReplied' && event.type !== 'ModelFailed') return;
-  setLedger(draft, closeCall(draft.tree.ledger, event.requestId, event.usage));
+  const end = readEnd(event);
+  warnOfCost(draft, event, end);
+  setLedger(draft, closeCall(draft.tree.ledger, event.requestId, end));
   if (place === 'freed') leave(draft, event.requestId);
+};
+
+/** What a call needs that is not sent because of a limit in dollars. */
+const explainShort = (
+  { tree }: TreeDraft,
+  short: Short,
+  { node, leastUsd }: PlannedCall,
+): { readonly why?: string } => {
+  const left = getPurse(tree.ledger, node).left.usd;
+  if (short !== 'usd' || leastUsd === null || left === null) return {};
+  const why =
+    `${budgetWords(short)}: the next request could cost ${inDollars(leastUsd)}, ` +
+    `and ${inDollars(Math.max(0, left))} are left: raise the limit in dollars (--max-usd)`;
+  return { why };
 };
 
 /**
@@ -503,12 +601,13 @@ const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
     if (Object.keys(draft.tree.calls).length >= openCallsMax) break;
     examined += 1;
     const { node, call } = waiting;
-    const planned = planCall(draft, node, call);
-    if (planned === null) continue;
+    if (draft.tree.nodes[node] === undefined) continue;
     if (getLineage(node).some((id) => held.has(id))) {
       stillWaiting.push(waiting);
       continue;
     }
+    const planned = planCall(draft, node, call);
+    if (planned === null) continue;
     const permission = permissionFor(draft.tree.ledger, planned);
     switch (permission.kind) {
       case 'start':
@@ -520,13 +619,10 @@ const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
         break;
       case 'refuse': {
         const { requestId } = call;
-        draft.pending.push({
-          type: 'CallRefused',
-          at: draft.at,
-          node,
-          requestId,
-          short: permission.short,
-        });
+        const { short } = permission;
+        const why = explainShort(draft, short, planned);
+        const refused = { at: draft.at, node, requestId, short, ...why };
+        draft.pending.push({ type: 'CallRefused', ...refused });
         break;
       }
       default:

@@ -100,6 +100,17 @@ export const initialTree = (settings: CodeSettings): Tree => {
 export const spentBy = ({ ledger }: Tree): UsageTotals =>
   ledger.accounts[ROOT]?.spent ?? nothingSpent;
 
+/**
+ * Dollars that count against the limit of the tree: also what nobody knows of calls that a crash
+ * interrupted or that have not said yet what they cost.
+ */
+export const countedUsd = ({ ledger }: Tree): number => {
+  const root = ledger.accounts[ROOT];
+  if (root === undefined) return 0;
+  const { spent, unknown, held, limits } = root;
+  return limits.usd === 'unlimited' ? spent.costUsd : spent.costUsd + unknown.usd + held.usd;
+};
+
 /** Number of calls that a crash interrupted. Their cost is unknown; the tree sent them again. */
 export const countUnknownCalls = ({ ledger }: Tree): number =>
   ledger.accounts[ROOT]?.unknown.calls ?? 0;

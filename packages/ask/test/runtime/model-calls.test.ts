@@ -1,6 +1,6 @@
 import '../../../../test/own-process.js';
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Model, ModelPiece } from '@pawl/agent/ports/model';
 import {
   answers,
@@ -195,4 +195,65 @@ test('a failed sub-call spoils its slot and nothing else, after its retries', as
   const outcome = await run.outcome;
   assert.ok(outcome.status === 'answered');
   assert.match(outcome.answer, /^got 1 \| Error: .* \| got 3$/);
+});
+
+// ---- Under a limit in dollars ----
+
+const PRICES = { input: 1, output: 10, cacheRead: 0.1, cacheWrite: 1.25 };
+const LONG = program(...Array.from({ length: 4 }, (_, index) => `text${index} = "x"`));
+
+const askWithin = (context: TestContext, usd: number, outputTokens: number) => {
+  const usage = { inputTokens: 2_000, outputTokens };
+  const model = notingModel({
+    replies: [
+      { text: LONG, usage },
+      { text: answers('"done"'), usage },
+    ],
+    facts: { prices: PRICES, outputTokensMax: 64_000 },
+  });
+  const options = { settings: { limits: { usd } } };
+  return { model, asked: askAbout(context, 'abc', { model, options }) };
+};
+
+test('a reply may be 32,000 tokens long while money is there, then as long as what is left pays for', async (context) => {
+  const { model, asked } = askWithin(context, 0.5, 20_000);
+  const outcome = await (await asked).run.outcome;
+  assert.equal(outcome.status, 'answered');
+  const [first = 0, second = 0] = model.requests.map(({ outputTokensMax }) => outputTokensMax);
+  assert.equal(first, 32_000);
+  assert.ok(second >= 20_000 && second < 30_000, `${second}`);
+});
+
+test('a call that could not be paid is not sent, and the run says how to raise the limit', async (context) => {
+  const { model, asked } = askWithin(context, 0.012, 20_000);
+  const { run } = await asked;
+  const outcome = await run.outcome;
+  assert.ok(outcome.status === 'stopped' && outcome.reason === 'usd', JSON.stringify(outcome));
+  assert.match(outcome.message, /could cost \$0\.0\d+.*\$0\.0120 are left.*--max-usd/);
+  assert.equal(model.requests.length, 0);
+});
+
+test('without a limit nothing is said of the length of a reply', async (context) => {
+  const model = notingModel({ replies: [{ text: answers('"done"') }], facts: { prices: PRICES } });
+  await (await askAbout(context, 'abc', { model })).run.outcome;
+  assert.equal(model.requests[0]?.outputTokensMax, undefined);
+});
+
+test('a request that grew beyond its cap on the way is not sent either', async (context) => {
+  // The name in place of a secret is longer than the secret.
+  const name = `KEY_${'N'.repeat(60_000)}`;
+  const model = notingModel({
+    replies: [{ text: program(`print("opEn5esAme-47b1x")`) }, { text: answers('"done"') }],
+    facts: { prices: PRICES, outputTokensMax: 64_000 },
+  });
+  const { run } = await askAbout(context, 'abc', {
+    model,
+    asker: { secrets: { [name]: 'opEn5esAme-47b1x' } },
+    options: { settings: { limits: { usd: 0.05 } } },
+  });
+  const outcome = await run.outcome;
+  assert.equal(outcome.status, 'failed', JSON.stringify(outcome));
+  assert.match(JSON.stringify(outcome), /not sent: .*raise it \(--max-usd\)/);
+  assert.equal(model.requests.length, 1);
+  assert.ok((run.state().ledger.accounts.n0?.spent.costUsd ?? 1) < 0.05);
 });

@@ -20,7 +20,7 @@ export const askFlags: readonly (readonly [string, string])[] = [
   ['--base-url <url>', 'address of the provider, if not its usual one'],
   settingFlag('ask.max_depth'),
   settingFlag('ask.max_iterations'),
-  ['--max-usd <amount>', 'stop calling models once the run has cost this many dollars'],
+  ['--max-usd <amount>', 'never spend more than this many dollars'],
   ['--max-tokens <count>', 'stop calling models once the run has used this many tokens'],
   ['--max-minutes <count>', 'stop after this many minutes'],
   ['--json', 'JSON lines on stdout (docs/json-stream.schema.json)'],

@@ -8,6 +8,7 @@ import type { Tool } from '@pawl/agent/ports/tool';
 import { openSession } from '@pawl/agent/session/create-agent';
 import { createAsker } from '@pawl/ask/create-asker';
 import { quickjs } from '@pawl/ask/environments/quickjs/quickjs';
+import { spentBy } from '@pawl/ask/tree/tree-state';
 import {
   answers,
   environments,
@@ -193,4 +194,55 @@ test('a cancelled turn ends the run, and what it had spent counts', async (t) =>
     cause: 'user',
   });
   await booked;
+});
+
+const PRICES = { input: 1, output: 10, cacheRead: 0.1, cacheWrite: 1.25 };
+
+/** The call is made twice, as after a crash that came before its outcome was stored. */
+const callTwice = async (t: TestContext, inner: NotingModel) => {
+  const { workspace, tool, runs } = await place(t, inner);
+  const left = { usd: { type: 'left', amount: 0.5 }, tokens: { type: 'unlimited' } } as const;
+  const costs: (number | null | undefined)[] = [];
+  const twice: Tool = {
+    ...tool,
+    run: async (input, context) => {
+      const once = await tool.run(input, { ...context, left: () => left });
+      const again = await tool.run(input, { ...context, left: () => left });
+      costs.push(once.usage?.costUsd, again.usage?.costUsd);
+      return again;
+    },
+  };
+  const { result } = await converse(t, workspace, twice);
+  const limits: unknown[] = [];
+  let spent = 0;
+  for await (const { sessionId } of runs.list()) {
+    const { header, state } = await runs.peek(sessionId);
+    limits.push(header.settings.limits.usd);
+    spent += spentBy(state).costUsd;
+  }
+  return { result, costs, limits, spent: spent.toFixed(6) };
+};
+
+test('a repeated call takes the answer of its run, and tells what it spent', async (t) => {
+  const inner = notingModel({ replies: [COUNT], facts: { prices: PRICES } });
+  const { result, costs, limits } = await callTwice(t, inner);
+  assert.equal(result, '9');
+  assert.equal(inner.requests.length, 1);
+  assert.deepEqual(limits, [0.5]);
+  assert.equal(costs[0], 0.0011);
+  assert.equal(costs[1], 0.0011);
+});
+
+test('a repeated call whose run failed begins another one, of what that has left, and tells both', async (t) => {
+  const fail = { kind: 'badRequest' } as const;
+  const inner = notingModel({
+    replies: [{ text: program('more = 1'), usage: COUNT.usage }, { fail }, COUNT],
+    facts: { prices: PRICES },
+  });
+  const { result, costs, limits, spent } = await callTwice(t, inner);
+  assert.equal(result, '9');
+  assert.equal(costs[0], 0.0011);
+  assert.equal(costs[1]?.toFixed(6), spent);
+  assert.ok(Number(spent) >= 0.0022, 'both runs have spent');
+  assert.deepEqual(limits.toSorted(), [0.5 - 0.0011, 0.5]);
 });

@@ -21,6 +21,7 @@ import {
 import {
   isReached,
   type Limit,
+  type Prices,
   type Remaining,
   readLimit,
   remainingLimit,
@@ -346,17 +347,21 @@ const refusals: ReadonlySet<ModelErrorKind> = new Set([
   'contextOverflow',
 ]);
 
+/** Whether a failed request without usage was refused by its provider, or never got there. */
+export const costsNothing = ({
+  error,
+  firstPieceAt,
+}: Pick<On<'LlmFailed'>, 'error' | 'firstPieceAt'>): boolean =>
+  firstPieceAt === undefined && (error.sent === 'no' || refusals.has(error.kind));
+
 /**
  * Counts a failed request. One that its provider refused, or never got, keeps nothing reserved; any
  * other one without usage stays reserved, since it may have cost that much.
  */
-export const countFailure = (
-  session: SessionData,
-  { requestId, error, usage, firstPieceAt }: On<'LlmFailed'>,
-): SessionData => {
+export const countFailure = (session: SessionData, failure: On<'LlmFailed'>): SessionData => {
+  const { requestId, usage } = failure;
   if (usage !== null) return countUsage(session, requestId, usage, 'partial');
-  const isFree = error.sent === 'no' || refusals.has(error.kind);
-  if (!isFree || firstPieceAt !== undefined) return session;
+  if (!costsNothing(failure)) return session;
   return changeSession(session, { reserved: withoutReservation(session, requestId) });
 };
 
@@ -470,13 +475,13 @@ export const countReported = <S extends State>(state: S, event: On<'UsageReporte
 /** More than any provider counts for a picture. */
 const IMAGE_TOKENS_MAX = 6_000;
 /** What a provider adds to a request by itself, such as its instructions about tools. */
-const HIDDEN_TOKENS_MAX = 1_000;
+export const HIDDEN_TOKENS_MAX = 1_000;
 /** No tokenizer makes fewer tokens of a text: a smaller count is not believed. */
 const BYTES_PER_TOKEN_MAX = 8;
 /** The largest output under a limit in dollars: what a lost request costs stays bearable. */
-const OUTPUT_TOKENS_MAX = 32_000;
+export const OUTPUT_TOKENS_MAX = 32_000;
 /** A reply that may not be that long is not worth its request. */
-const OUTPUT_TOKENS_MIN = 1_024;
+export const OUTPUT_TOKENS_MIN = 1_024;
 const MILLION = 1_000_000;
 /** Sums of prices are not exact: this share of a limit stays free. */
 const ROUNDING = 1e-9;
@@ -534,9 +539,27 @@ const offer = (state: State, event: Measured): Offer => {
     const outputTokens = outputTokensMax;
     return { inputTokens, inputUsd: 0, outputTokens, outputUsd: 0, fits: true };
   }
-  const inputPrice = Math.max(prices.input, prices.cacheWrite, prices.cacheRead);
-  const inputUsd = (inputTokens * inputPrice) / MILLION;
-  const free = limit * (1 - ROUNDING) - session.usage.costUsd - reservedUsd(session) - inputUsd;
+  const left = limit * (1 - ROUNDING) - session.usage.costUsd - reservedUsd(session);
+  return offerWithin(left, { inputTokens, prices, outputTokensMax });
+};
+
+/** What a token of the input costs at most, in dollars for a million. */
+export const dearestInput = ({ input, cacheWrite, cacheRead }: Prices): number =>
+  Math.max(input, cacheWrite, cacheRead);
+
+type Request = {
+  readonly inputTokens: number;
+  readonly prices: Prices;
+  readonly outputTokensMax: number;
+};
+
+/** What a request may cost at most if there are `left` dollars for it, with the longest reply. */
+export const offerWithin = (
+  left: number,
+  { inputTokens, prices, outputTokensMax }: Request,
+): Offer => {
+  const inputUsd = (inputTokens * dearestInput(prices)) / MILLION;
+  const free = left - inputUsd;
   const most = Math.min(outputTokensMax, OUTPUT_TOKENS_MAX);
   const least = Math.min(outputTokensMax, OUTPUT_TOKENS_MIN);
   const paid = prices.output === 0 ? most : Math.floor((free * MILLION) / prices.output);

@@ -152,8 +152,10 @@ export const ignoreReply = <S extends Calling>(state: S): Same<S> =>
   ignore(state, 'stale: this call was answered, or its run went on');
 
 /** Ends the run without the call, which exceeds the remaining budget. */
-export const stopForBudget = (state: Calling, { short }: RunEventOf<'CallRefused'>): Next<'DONE'> =>
-  endStopped(state, { kind: 'stop', reason: short, why: budgetWords(short) });
+export const stopForBudget = (
+  state: Calling,
+  { short, why = budgetWords(short) }: RunEventOf<'CallRefused'>,
+): Next<'DONE'> => endStopped(state, { kind: 'stop', reason: short, why });
 
 // ---- Failure ----
 
