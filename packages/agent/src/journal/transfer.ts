@@ -103,16 +103,16 @@ export const exportSession = async (
     if (blob.kind === 'changed') throw blobDamaged(blob.path);
     blobs.push(blob);
   }
-  const partOf = (bytes: Buffer) => ({ bytes: bytes.length, sha256: hashBytes(bytes) });
+  const describePart = (bytes: Buffer) => ({ bytes: bytes.length, sha256: hashBytes(bytes) });
   const { checkpoints, contents } = files ?? NO_FILES;
   const manifest: Manifest = {
     pawlExport: files === null ? 1 : VERSION,
     sessionId,
-    journal: partOf(journal),
-    blobs: blobs.map(({ bytes }) => partOf(bytes)),
+    journal: describePart(journal),
+    blobs: blobs.map(({ bytes }) => describePart(bytes)),
     ...(files === null
       ? {}
-      : { checkpoints: checkpoints.map(partOf), contents: contents.map(partOf) }),
+      : { checkpoints: checkpoints.map(describePart), contents: contents.map(describePart) }),
   };
   const head = Buffer.from(`${JSON.stringify(manifest)}\n`);
   const parts = [head, journal, ...blobs.map(({ bytes }) => bytes), ...checkpoints, ...contents];

@@ -13,7 +13,7 @@ import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { findInfo, openStateFolder } from '../sessions/stored-sessions.js';
 
-const storeOf = (folder: string, workspace: string): CheckpointStore =>
+const openStore = (folder: string, workspace: string): CheckpointStore =>
   new CheckpointStore(storeFolder(folder, workspace));
 
 /**
@@ -30,7 +30,7 @@ export const exportTo = async (
   const folder = stateFolder(process.env);
   const files = withFiles
     ? await collectCarried(
-        storeOf(folder, workspace),
+        openStore(folder, workspace),
         sessionId,
         createRedactor(findSecrets(process.env, {})),
       )
@@ -66,7 +66,8 @@ export const importFrom = async (file: string): Promise<number> => {
   const imported = await importSession(
     folder,
     path.resolve(file),
-    ({ workspace, sessionId }, files) => keepCarried(storeOf(folder, workspace), sessionId, files),
+    ({ workspace, sessionId }, files) =>
+      keepCarried(openStore(folder, workspace), sessionId, files),
   );
   const { sessionId, entries, blobs, missing, workspace, checkpoints } = imported;
   if (missing.length > 0)

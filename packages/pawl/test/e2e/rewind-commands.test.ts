@@ -245,7 +245,10 @@ test('an export with files can be taken back after an import; a file with a secr
   const back = await runInProcess(other, ['rewind', id, '--at', '0', '--files']);
   assert.equal(read(place, 'precious.txt'), 'not in git\n');
   assert.ok(!existsSync(join(place.workspace, 'key.txt')));
-  assert.match(back.stdout + back.stderr, /key\.txt is left as it is: its content is not in the store/);
+  assert.match(
+    back.stdout + back.stderr,
+    /key\.txt is left as it is: its content is not in the store/,
+  );
   const page = await runInProcess(place, ['export', id, '--html', 'a.html', '--with-files']);
   expectCode(page, 2);
 });
