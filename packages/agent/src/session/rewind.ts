@@ -14,6 +14,7 @@ import { initialState, step } from '../machine/machine.js';
 import type { Message } from '../machine/message.js';
 import { rewindConversation } from '../machine/moves/rewind.js';
 import type { State } from '../machine/state.js';
+import { plural } from '../platform/text.js';
 import { callTitle } from '../policy/judged-call.js';
 import type { Checkpoints, MovedRef, RestorePlan } from '../ports/checkpoints.js';
 import type { Entry, Header } from '../ports/journal.js';
@@ -274,11 +275,9 @@ export const reportRewind = (
   const { created, changed, deleted } = files.changes;
   const total = created + changed + deleted;
   const words = [
-    ...(messages > 0 ? [`${messages} ${messages === 1 ? 'message' : 'messages'} taken back`] : []),
-    ...(messages < 0
-      ? [`${-messages} ${messages === -1 ? 'message' : 'messages'} back again`]
-      : []),
-    ...(total > 0 ? [`${total} ${total === 1 ? 'file' : 'files'} changed back`] : []),
+    ...(messages > 0 ? [`${plural(messages, 'message')} taken back`] : []),
+    ...(messages < 0 ? [`${plural(-messages, 'message')} back again`] : []),
+    ...(total > 0 ? [`${plural(total, 'file')} changed back`] : []),
     ...files.refs.map((moved) => moved.text),
     ...files.left.map(({ path, why }) => `${path} is left as it is: ${why}`),
   ];

@@ -10,9 +10,9 @@ import type { CarriedFiles } from '../../journal/transfer.js';
 import type { FileLeft } from '../../machine/event.js';
 import type { Redactor } from '../../secrets/redactor.js';
 import {
-  contentsOf,
   type FileState,
   left,
+  listContents,
   type Manifest,
   type PathChange,
   parseManifest,
@@ -53,7 +53,7 @@ export const collectCarried = async (
     const bytes = checkpoints.get(sha256);
     const manifest = bytes === undefined ? null : parseManifest(bytes);
     for (const change of [...(manifest?.changes ?? []), ...(manifest?.refs ?? [])])
-      for (const content of contentsOf(change)) await add(contents, content, change.path);
+      for (const content of listContents(change)) await add(contents, content, change.path);
   }
   return {
     checkpoints: [...checkpoints.values()],

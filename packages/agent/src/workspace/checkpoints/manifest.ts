@@ -75,14 +75,14 @@ export const parseManifest = (bytes: Buffer): Manifest | null => {
 };
 
 /** The contents that a change needs. */
-export const contentsOf = ({ before, after }: PathChange | RefChange): readonly string[] =>
+export const listContents = ({ before, after }: PathChange | RefChange): readonly string[] =>
   [before, after].flatMap((state) =>
     state.kind === 'file' || state.kind === 'index' ? [state.sha256] : [],
   );
 
 /** The contents that a manifest needs. */
 export const keptObjects = ({ changes, refs = [] }: Manifest): readonly string[] =>
-  [...changes, ...refs].flatMap(contentsOf);
+  [...changes, ...refs].flatMap(listContents);
 
 // ---- Several checkpoints together ----
 
