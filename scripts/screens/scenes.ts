@@ -1,6 +1,6 @@
 import type { Window } from './window.js';
 
-/** Twenty scenes: the model's replies, the user's actions, and the moment of the picture. */
+/** Scenes: the model's replies, the user's actions, and the moment of the picture. */
 
 export type Scene = {
   readonly name: string;
@@ -84,6 +84,77 @@ const say = async (window: Window, text: string): Promise<void> => {
 };
 
 const AUTO = ['--preset', 'auto'];
+
+const PLAN = {
+  title: 'Make the split of a bill exact',
+  steps: [
+    'Write a test for a bill that leaves cents over',
+    'Give the cents that are left over to the first shares in `splitBill`, **one each**',
+    'Run all tests',
+  ],
+  text: '## Why\n\n`Math.floor` rounds *every* share down, so up to `people - 1` cents are lost.\n\n- no new dependency\n- the order of the people decides who pays the cent',
+};
+
+const proposePlan = { text: 'I have read the code.', calls: [call('propose_plan', PLAN)] };
+
+const planned: readonly Scene[] = [
+  {
+    name: '21-question-of-the-model',
+    flags: [],
+    replies: [
+      {
+        text: 'There are two ways.',
+        calls: [
+          call('ask_user', {
+            question:
+              'Who pays the cents that are left over when a bill is split? The tests do not say it, and both ways are usual.',
+            choices: ['the first people of the list, one each', 'the person who paid the bill'],
+          }),
+        ],
+        ...usage(5_200, 90),
+      },
+    ],
+    async play(window) {
+      await say(window, 'make the split exact');
+      await window.sees(/1 2 t n/);
+    },
+  },
+  {
+    name: '22-plan-proposed',
+    flags: ['--preset', 'plan'],
+    replies: [proposePlan],
+    async play(window) {
+      await say(window, 'make the split exact');
+      await window.sees(/y e n/);
+    },
+  },
+  {
+    name: '23-plan-accepted',
+    flags: ['--preset', 'plan'],
+    replies: [proposePlan, { text: 'I begin with the test.', delayMs: 4_000 }],
+    async play(window) {
+      await say(window, 'make the split exact');
+      await window.sees(/y e n/);
+      window.press(' '.repeat(4));
+      await window.sees(/1 {2}|y {2}yes/);
+      window.press('y');
+      await window.sees(/0 of 3 done/);
+    },
+  },
+  {
+    name: '24-reason-of-a-no',
+    flags: [],
+    replies: [{ calls: [call('bash', { command: 'npm install left-pad && node --test' })] }],
+    async play(window) {
+      await say(window, 'add left-pad');
+      await window.sees(/Escape stops/);
+      window.press('n');
+      await window.sees(/Enter sends/);
+      window.press('use what is there');
+      await window.sees(/what is\s+there/);
+    },
+  },
+];
 
 export const scenes: readonly Scene[] = [
   {
@@ -327,6 +398,7 @@ export const scenes: readonly Scene[] = [
       await window.sees(/1 of 2/);
     },
   },
+  ...planned,
 ];
 
 const KEY_MS = 60;
