@@ -9,6 +9,8 @@ export type Scene = {
   /** Replies of the scripted model. */
   readonly replies: readonly object[];
   play(window: Window): Promise<void>;
+  /** A command of the shell that runs after the picture. */
+  readonly end?: string;
 };
 
 const usage = (inputTokens: number, outputTokens: number) => ({
@@ -39,7 +41,7 @@ Three things follow:
 | 3 | 34, 33, 33 |
 | 4 | 25, 25, 25, 25 |
 
-The next step would be a test that `;
+The next step would be a test that ${'goes on with one more word '.repeat(60)}`;
 
 const oldText = '  return Array.from({ length: people }, () => share);';
 const newText = [
@@ -156,6 +158,46 @@ const planned: readonly Scene[] = [
   },
 ];
 
+const stored: readonly Scene[] = [
+  {
+    name: '25-list-of-sessions',
+    flags: null,
+    replies: [{ text: 'Cents are rounded down.', ...usage(5_200, 90) }],
+    async play(window) {
+      await window.sees('$ ');
+      window.press(
+        "pawl -p 'why is a cent lost when I split a bill?'; pawl -p 'name the tests'; pawl\r",
+      );
+      await say(window, '/resume');
+      await window.sees(/› \S.*name the tests|› \d/);
+    },
+  },
+  {
+    name: '26-detached-sessions',
+    flags: null,
+    replies: [{ calls: [call('bash', { command: 'npm install left-pad' })] }],
+    async play(window) {
+      await window.sees('$ ');
+      window.press(
+        "pawl -p --detach --preset careful 'add left-pad'; sleep 3; pawl sessions --live\r",
+      );
+      await window.sees(/add left-pad[\s\S]*add left-pad[\s\S]*\$ $/);
+    },
+    end: 'pawl stop',
+  },
+  {
+    name: '27-attached',
+    flags: null,
+    replies: [{ calls: [call('bash', { command: 'npm install left-pad' })] }],
+    async play(window) {
+      await window.sees('$ ');
+      window.press("pawl -p --detach --preset careful 'add left-pad'; pawl attach\r");
+      await window.sees(/Pawl asks: [\s\S]*Escape s/);
+    },
+    end: 'pawl stop',
+  },
+];
+
 export const scenes: readonly Scene[] = [
   {
     name: '01-greeting',
@@ -166,7 +208,7 @@ export const scenes: readonly Scene[] = [
   {
     name: '02-streaming',
     flags: AUTO,
-    replies: [{ text: CODE_ANSWER, delayMs: 30 }],
+    replies: [{ text: CODE_ANSWER, delayMs: 60 }],
     async play(window) {
       await say(window, 'why is a cent lost when I split a bill?');
       await window.sees(/25, 25, 25, 25/);
@@ -215,7 +257,7 @@ export const scenes: readonly Scene[] = [
     ],
     async play(window) {
       await say(window, 'explain the split to me');
-      await window.sees(/again in 1\d/);
+      await window.sees(/retrying in 1\d/);
     },
   },
   {
@@ -399,6 +441,7 @@ export const scenes: readonly Scene[] = [
     },
   },
   ...planned,
+  ...stored,
 ];
 
 const KEY_MS = 60;

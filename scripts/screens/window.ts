@@ -125,6 +125,16 @@ export const openWindow = ({
   const [first = '', ...words] = program;
   const child = spawn(first, words, { cols: columns, rows, cwd: folder, env: environment });
   let living = true;
+  let cursorIsShown = true;
+  for (const [final, shown] of [
+    ['h', true],
+    ['l', false],
+  ] as const) {
+    terminal.parser.registerCsiHandler({ prefix: '?', final }, (parameters) => {
+      if (parameters.includes(25)) cursorIsShown = shown;
+      return false; // the terminal takes it too
+    });
+  }
   const startedAtMs = performance.now();
   const outputs: Output[] = [];
   child.onData((text) => {
@@ -160,7 +170,10 @@ export const openWindow = ({
         await pause(POLL_MS);
       }
     },
-    shot: (rowsMax) => shotOf(terminal, rowsMax),
+    shot: (rowsMax) => {
+      const shot = shotOf(terminal, rowsMax);
+      return cursorIsShown ? shot : { ...shot, cursor: null };
+    },
     outputs: () => outputs,
     async close() {
       if (living) child.kill('SIGKILL');

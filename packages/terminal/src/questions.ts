@@ -23,7 +23,7 @@ import {
 } from './composer.js';
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
+import { countColumns, cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
 import {
   answerLetter,
   contentRows,
@@ -496,15 +496,14 @@ const questionKeys = (questions: Questions, look: Look, window: WindowSize): Saf
   const all = questions.takesAll ? safe` · A yes to all ${questions.all.length}` : safe``;
   const next = questions.all.length > 1 ? safe` · tab next` : safe``;
   const left = questions.isForWords ? safe`declines` : safe`stops`;
-  const more =
-    unreadRows > 0
-      ? safe`↓ ${unreadRows} more ${unreadRows === 1 ? safe`row` : safe`rows`} · `
-      : safe``;
-  return paint(
-    look,
-    'dim',
-    cutLine(safe`  ${more}${letters}${all}${next} · Escape ${left}`, window.columns - 1),
-  );
+  const rows = unreadRows === 1 ? safe` row` : safe` rows`;
+  const keysAfter = (word: Safe): Safe => {
+    const more = unreadRows > 0 ? safe`↓ ${unreadRows} more${word} · ` : safe``;
+    return safe`  ${more}${letters}${all}${next} · Escape ${left}`;
+  };
+  const long = keysAfter(rows);
+  const fitting = countColumns(long) < window.columns ? long : keysAfter(safe``);
+  return paint(look, 'dim', cutLine(fitting, window.columns - 1));
 };
 
 /** What Enter and Escape do while a text is typed. */
@@ -514,9 +513,10 @@ const typingKeys = (questions: Questions, look: Look, columns: number): readonly
     t: safe`type your answer · Enter sends it`,
     e: safe`change the plan · Enter accepts it`,
   };
-  return wrapWords(safe`${wants[questions.typing] ?? safe``} · Escape takes it back`, columns - 3).map(
-    (row) => safe`  ${paint(look, 'dim', row)}`,
-  );
+  return wrapWords(
+    safe`${wants[questions.typing] ?? safe``} · Escape takes it back`,
+    columns - 3,
+  ).map((row) => safe`  ${paint(look, 'dim', row)}`);
 };
 
 /** The typed text, with the keys below it; or null. */
