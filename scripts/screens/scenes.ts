@@ -137,8 +137,8 @@ const planned: readonly Scene[] = [
     async play(window) {
       await say(window, 'make the split exact');
       await window.sees(/y e n/);
-      window.press(' '.repeat(4));
-      await window.sees(/1 {2}|y {2}yes/);
+      window.press(' ');
+      await window.sees(/y {2}yes/);
       window.press('y');
       await window.sees(/0 of 3 done/);
     },
@@ -157,6 +157,9 @@ const planned: readonly Scene[] = [
     },
   },
 ];
+
+/** Stops the detached session. */
+const STOP = `pawl stop "$(pawl sessions --live | grep -o '[0-9]\\{8\\}-[0-9a-f-]*' | head -n 1)"`;
 
 const stored: readonly Scene[] = [
   {
@@ -183,7 +186,7 @@ const stored: readonly Scene[] = [
       );
       await window.sees(/add left-pad[\s\S]*add left-pad[\s\S]*\$ $/);
     },
-    end: 'pawl stop',
+    end: STOP,
   },
   {
     name: '27-attached',
@@ -194,7 +197,7 @@ const stored: readonly Scene[] = [
       window.press("pawl -p --detach --preset careful 'add left-pad'; pawl attach\r");
       await window.sees(/Pawl asks: [\s\S]*Escape s/);
     },
-    end: 'pawl stop',
+    end: STOP,
   },
 ];
 
