@@ -149,7 +149,7 @@ const planned: readonly Scene[] = [
     replies: [{ calls: [call('bash', { command: 'npm install left-pad && node --test' })] }],
     async play(window) {
       await say(window, 'add left-pad');
-      await window.sees(/Escape stops/);
+      await window.sees(/n · Escape/);
       window.press('n');
       await window.sees(/Enter sends/);
       window.press('use what is there');
