@@ -99,6 +99,9 @@ const PLAN = {
 
 const proposePlan = { text: 'I have read the code.', calls: [call('propose_plan', PLAN)] };
 
+const PAGE_DOWN = '\u001b[6~';
+const DRAWN_MS = 300;
+
 const planned: readonly Scene[] = [
   {
     name: '21-question-of-the-model',
@@ -137,9 +140,10 @@ const planned: readonly Scene[] = [
     async play(window) {
       await say(window, 'make the split exact');
       await window.sees(/y e n/);
-      window.press(' ');
-      await window.sees(/y {2}yes/);
-      window.press('y');
+      for (const key of [PAGE_DOWN, PAGE_DOWN, 'y']) {
+        window.press(key);
+        await pause(DRAWN_MS);
+      }
       await window.sees(/0 of 3 done/);
     },
   },
@@ -182,7 +186,7 @@ const stored: readonly Scene[] = [
     async play(window) {
       await window.sees('$ ');
       window.press(
-        "pawl -p --detach --preset careful 'add left-pad'; sleep 3; pawl sessions --live\r",
+        "pawl -p 'add left-pad' --detach --preset careful; sleep 3; pawl sessions --live\r",
       );
       await window.sees(/add left-pad[\s\S]*add left-pad[\s\S]*\$ $/);
     },
@@ -194,7 +198,7 @@ const stored: readonly Scene[] = [
     replies: [{ calls: [call('bash', { command: 'npm install left-pad' })] }],
     async play(window) {
       await window.sees('$ ');
-      window.press("pawl -p --detach --preset careful 'add left-pad'; pawl attach\r");
+      window.press("pawl -p 'add left-pad' --detach --preset careful; pawl attach\r");
       await window.sees(/Pawl asks: [\s\S]*Escape s/);
     },
     end: STOP,
