@@ -188,7 +188,7 @@ const stored: readonly Scene[] = [
       window.press(
         "pawl -p 'add left-pad' --detach --preset careful; sleep 3; pawl sessions --live\r",
       );
-      await window.sees(/add left-pad[\s\S]*add left-pad[\s\S]*\$ $/);
+      await window.sees(/since\s+\d+ s\s+add left-pad/);
     },
     end: STOP,
   },
