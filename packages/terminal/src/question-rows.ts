@@ -48,7 +48,7 @@ const paintProse = (look: Look, row: Safe): Safe => {
   return joinSafe([...parts, row.slice(at)]);
 };
 
-/** Text for people, broken between words. Signs of Markdown have colours and stay where they are. */
+/** Text for people, broken between words. Signs of Markdown have colours and stay. */
 const readProse = (text: string, { columns, look }: RowStyle, title: string): readonly Safe[] =>
   text.split('\n').flatMap((line) => {
     const isHeading = line === title || /^#{1,6} /.test(line);
