@@ -1,6 +1,7 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { spawn } from '@lydell/node-pty';
 import { build } from 'esbuild';
 import { median } from './figures.js';
@@ -26,6 +27,71 @@ const inTerminal = (program: string, face: string, file: string): Promise<void> 
       exitCode === 0 ? resolve() : reject(new Error(`${face} ended with ${exitCode}: ${end}`)),
     );
   });
+
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
+const KEY_MS = 150;
+/** Two hundred pieces a second, for longer than the letters are typed. */
+const PIECE_MS = 5;
+const PIECES = 4_000;
+const ECHOING = `process.stdin.setRawMode(true); process.stdin.on('data', (key) => process.stdout.write(key));
+process.stdout.write('answering');`;
+
+/** Milliseconds from each key to its letter in the output, while a reply streams. */
+const echoes = async (words: readonly string[], folder: string): Promise<readonly number[]> => {
+  const environment = { ...process.env, TERM: 'xterm-256color', HOME: folder };
+  const child = spawn(process.execPath, [...words], {
+    ...{ cols: 100, rows: 30, cwd: folder },
+    env: { ...environment, XDG_STATE_HOME: folder, PAWL_MODEL: 'scripted/model.json' },
+  });
+  let shown = '';
+  let look = (): void => undefined;
+  child.onData((text) => {
+    shown += text;
+    look();
+  });
+  const sees = (wanted: string): Promise<void> =>
+    new Promise((resolve) => {
+      look = () => void (shown.includes(wanted) && resolve());
+      look();
+    });
+  const ended = new Promise<void>((resolve) => child.onExit(() => resolve()));
+  await sees('answering');
+  const times: number[] = [];
+  for (const letter of LETTERS) {
+    await sleep(KEY_MS);
+    shown = '';
+    const at = performance.now();
+    child.write(letter);
+    await sees(letter);
+    times.push(performance.now() - at);
+  }
+  child.kill('SIGKILL');
+  await ended;
+  return times;
+};
+
+const echoTable = async (folder: string, times: number): Promise<readonly string[]> => {
+  const text = 'word '.repeat(4 * PIECES);
+  await writeFile(
+    path.join(folder, 'model.json'),
+    JSON.stringify({ replies: [{ text, delayMs: PIECE_MS }] }),
+  );
+  const floor: number[] = [];
+  const ours: number[] = [];
+  const program = path.resolve('packages/pawl/bin/pawl.js');
+  for (let time = 0; time < times; time++) {
+    floor.push(...(await echoes(['-e', ECHOING], folder)));
+    ours.push(...(await echoes([program, 'go'], folder)));
+  }
+  return [
+    '| a key, to its letter in the output | median, ms |',
+    '|---|--:|',
+    `| a bare echo in Node | ${median(floor).toFixed(1)} |`,
+    `| pawl, while it streams | ${median(ours).toFixed(1)} |`,
+    '',
+    `${ours.length} keys each; the reply comes in 200 pieces a second.`,
+  ];
+};
 
 /** 5,000 tokens of Markdown in a terminal: the product's face beside plain writing, in alternation. */
 export const benchStreaming = async (times = 5): Promise<string> => {
@@ -62,6 +128,8 @@ export const benchStreaming = async (times = 5): Promise<string> => {
       ...rows,
       '',
       `${tokens} tokens, ${characters} characters, a thousand a second, 100 × 30. Median of ${times} runs.`,
+      '',
+      ...(await echoTable(folder, times)),
     ].join('\n');
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import type { Window } from './window.js';
 
-/** Twenty scenes: the model's replies, the user's actions, and the moment of the picture. */
+/** Scenes: the model's replies, the user's actions, and the moment of the picture. */
 
 export type Scene = {
   readonly name: string;
@@ -9,6 +9,8 @@ export type Scene = {
   /** Replies of the scripted model. */
   readonly replies: readonly object[];
   play(window: Window): Promise<void>;
+  /** A command of the shell that runs after the picture. */
+  readonly end?: string;
 };
 
 const usage = (inputTokens: number, outputTokens: number) => ({
@@ -39,7 +41,7 @@ Three things follow:
 | 3 | 34, 33, 33 |
 | 4 | 25, 25, 25, 25 |
 
-The next step would be a test that `;
+The next step would be a test that ${'goes on with one more word '.repeat(60)}`;
 
 const oldText = '  return Array.from({ length: people }, () => share);';
 const newText = [
@@ -85,6 +87,124 @@ const say = async (window: Window, text: string): Promise<void> => {
 
 const AUTO = ['--preset', 'auto'];
 
+const PLAN = {
+  title: 'Make the split of a bill exact',
+  steps: [
+    'Write a test for a bill that leaves cents over',
+    'Give the cents that are left over to the first shares in `splitBill`, **one each**',
+    'Run all tests',
+  ],
+  text: '## Why\n\n`Math.floor` rounds *every* share down, so up to `people - 1` cents are lost.\n\n- no new dependency\n- the order of the people decides who pays the cent',
+};
+
+const proposePlan = { text: 'I have read the code.', calls: [call('propose_plan', PLAN)] };
+
+const PAGE_DOWN = '\u001b[6~';
+const DRAWN_MS = 300;
+
+const planned: readonly Scene[] = [
+  {
+    name: '21-question-of-the-model',
+    flags: [],
+    replies: [
+      {
+        text: 'There are two ways.',
+        calls: [
+          call('ask_user', {
+            question:
+              'Who pays the cents that are left over when a bill is split? The tests do not say it, and both ways are usual.',
+            choices: ['the first people of the list, one each', 'the person who paid the bill'],
+          }),
+        ],
+        ...usage(5_200, 90),
+      },
+    ],
+    async play(window) {
+      await say(window, 'make the split exact');
+      await window.sees(/1 2 t n/);
+    },
+  },
+  {
+    name: '22-plan-proposed',
+    flags: ['--preset', 'plan'],
+    replies: [proposePlan],
+    async play(window) {
+      await say(window, 'make the split exact');
+      await window.sees(/y e n/);
+    },
+  },
+  {
+    name: '23-plan-accepted',
+    flags: ['--preset', 'plan'],
+    replies: [proposePlan, { text: 'I begin with the test.', delayMs: 4_000 }],
+    async play(window) {
+      await say(window, 'make the split exact');
+      await window.sees(/y e n/);
+      for (const key of [PAGE_DOWN, PAGE_DOWN, 'y']) {
+        window.press(key);
+        await pause(DRAWN_MS);
+      }
+      await window.sees(/0 of 3 done/);
+    },
+  },
+  {
+    name: '24-reason-of-a-no',
+    flags: [],
+    replies: [{ calls: [call('bash', { command: 'npm install left-pad && node --test' })] }],
+    async play(window) {
+      await say(window, 'add left-pad');
+      await window.sees(/n · Escape/);
+      window.press('n');
+      await window.sees(/Enter sends/);
+      window.press('use what is there');
+      await window.sees(/what is\s+there/);
+    },
+  },
+];
+
+/** Stops the detached session. */
+const STOP = `pawl stop "$(pawl sessions --live | grep -o '[0-9]\\{8\\}-[0-9a-f-]*' | head -n 1)"`;
+
+const stored: readonly Scene[] = [
+  {
+    name: '25-list-of-sessions',
+    flags: null,
+    replies: [{ text: 'Cents are rounded down.', ...usage(5_200, 90) }],
+    async play(window) {
+      await window.sees('$ ');
+      window.press(
+        "pawl -p 'why is a cent lost when I split a bill?'; pawl -p 'name the tests'; pawl\r",
+      );
+      await say(window, '/resume');
+      await window.sees(/› \S.*name the tests|› \d/);
+    },
+  },
+  {
+    name: '26-detached-sessions',
+    flags: null,
+    replies: [{ calls: [call('bash', { command: 'npm install left-pad' })] }],
+    async play(window) {
+      await window.sees('$ ');
+      window.press(
+        "pawl -p 'add left-pad' --detach --preset careful; sleep 3; pawl sessions --live\r",
+      );
+      await window.sees(/since\s+\d+ s\s+add left-pad/);
+    },
+    end: STOP,
+  },
+  {
+    name: '27-attached',
+    flags: null,
+    replies: [{ calls: [call('bash', { command: 'npm install left-pad' })] }],
+    async play(window) {
+      await window.sees('$ ');
+      window.press("pawl -p 'add left-pad' --detach --preset careful; pawl attach\r");
+      await window.sees(/Pawl asks: [\s\S]*Escape s/);
+    },
+    end: STOP,
+  },
+];
+
 export const scenes: readonly Scene[] = [
   {
     name: '01-greeting',
@@ -95,7 +215,7 @@ export const scenes: readonly Scene[] = [
   {
     name: '02-streaming',
     flags: AUTO,
-    replies: [{ text: CODE_ANSWER, delayMs: 30 }],
+    replies: [{ text: CODE_ANSWER, delayMs: 60 }],
     async play(window) {
       await say(window, 'why is a cent lost when I split a bill?');
       await window.sees(/25, 25, 25, 25/);
@@ -144,7 +264,7 @@ export const scenes: readonly Scene[] = [
     ],
     async play(window) {
       await say(window, 'explain the split to me');
-      await window.sees(/again in 1\d/);
+      await window.sees(/retrying in 1\d/);
     },
   },
   {
@@ -327,6 +447,8 @@ export const scenes: readonly Scene[] = [
       await window.sees(/1 of 2/);
     },
   },
+  ...planned,
+  ...stored,
 ];
 
 const KEY_MS = 60;

@@ -60,6 +60,17 @@ export const take = async ({ scene, columns, rows, theme }: Take): Promise<Taken
       mode: 0o755,
     },
   );
+  const environment = {
+    PATH: `${programs}:${process.env.PATH}`,
+    PS1: '$ ',
+    PAWL_MODEL: 'scripted/.git/model.json',
+    HOME: folder,
+    XDG_STATE_HOME: path.join(folder, 'state'),
+    LANG: 'C.UTF-8',
+    TERM: 'xterm-256color',
+    COLORTERM: 'truecolor',
+    COLORFGBG: COLORFGBG[theme],
+  };
   const window = openWindow({
     columns,
     rows,
@@ -68,17 +79,7 @@ export const take = async ({ scene, columns, rows, theme }: Take): Promise<Taken
       scene.flags === null
         ? ['bash', '--noprofile', '--norc']
         : [process.execPath, bin, ...scene.flags],
-    environment: {
-      PATH: `${programs}:${process.env.PATH}`,
-      PS1: '$ ',
-      PAWL_MODEL: 'scripted/.git/model.json',
-      HOME: folder,
-      XDG_STATE_HOME: path.join(folder, 'state'),
-      LANG: 'C.UTF-8',
-      TERM: 'xterm-256color',
-      COLORTERM: 'truecolor',
-      COLORFGBG: COLORFGBG[theme],
-    },
+    environment,
   });
   try {
     await scene.play(window);
@@ -87,6 +88,12 @@ export const take = async ({ scene, columns, rows, theme }: Take): Promise<Taken
     return { shot: window.shot(rows), outputs: [...window.outputs()] };
   } finally {
     await window.close();
+    if (scene.end !== undefined)
+      execFileSync('sh', ['-c', scene.end], {
+        cwd: workspace,
+        env: environment,
+        stdio: 'ignore',
+      });
     // A program that has lost its window still writes for a moment.
     rmSync(folder, { recursive: true, force: true, maxRetries: 20 });
   }

@@ -109,6 +109,17 @@ export const screenOf = (terminal: xterm.Terminal): Shot => {
   return { rows, cursor: { row: cursorY, column: cursorX } };
 };
 
+/** Whether the program has left the cursor visible. */
+const watchCursor = ({ parser }: xterm.Terminal): (() => boolean) => {
+  let isShown = true;
+  for (const final of ['h', 'l'])
+    parser.registerCsiHandler({ prefix: '?', final }, (parameters) => {
+      if (parameters.includes(25)) isShown = final === 'h';
+      return false; // the terminal takes it too
+    });
+  return () => isShown;
+};
+
 export const openWindow = ({
   columns,
   rows,
@@ -125,6 +136,7 @@ export const openWindow = ({
   const [first = '', ...words] = program;
   const child = spawn(first, words, { cols: columns, rows, cwd: folder, env: environment });
   let living = true;
+  const isCursorShown = watchCursor(terminal);
   const startedAtMs = performance.now();
   const outputs: Output[] = [];
   child.onData((text) => {
@@ -160,7 +172,10 @@ export const openWindow = ({
         await pause(POLL_MS);
       }
     },
-    shot: (rowsMax) => shotOf(terminal, rowsMax),
+    shot: (rowsMax) => {
+      const shot = shotOf(terminal, rowsMax);
+      return isCursorShown() ? shot : { ...shot, cursor: null };
+    },
     outputs: () => outputs,
     async close() {
       if (living) child.kill('SIGKILL');

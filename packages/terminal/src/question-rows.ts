@@ -33,6 +33,32 @@ const textRows = (text: string, { columns, show, look }: RowStyle): readonly Saf
     .split('\n')
     .flatMap((line) => barred(look, revealLine(line, columns - BAR_COLUMNS - MARGIN, show)));
 
+/** Signs of Markdown that have a colour: the mark of an item, code, bold words. */
+const PROSE_SIGNS = /^\s*(?:\d+[.)]|[-*+])(?= )|`[^`]+`|\*\*[^*]+\*\*/g;
+
+const paintProse = (look: Look, row: Safe): Safe => {
+  const parts: Safe[] = [];
+  let at = 0;
+  for (const { index, 0: sign } of row.matchAll(PROSE_SIGNS)) {
+    const end = index + sign.length;
+    const style = sign.startsWith('`') ? 'code' : sign.startsWith('**') ? 'bold' : 'mark';
+    parts.push(row.slice(at, index), paint(look, style, row.slice(index, end)));
+    at = end;
+  }
+  return joinSafe([...parts, row.slice(at)]);
+};
+
+/** Text for people, broken between words. Signs of Markdown have colours and stay. */
+const readProse = (text: string, { columns, look }: RowStyle, title: string): readonly Safe[] =>
+  text.split('\n').flatMap((line) => {
+    const isHeading = line === title || /^#{1,6} /.test(line);
+    const rows = revealWords(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
+    return barred(
+      look,
+      rows.map((row) => (isHeading ? paint(look, 'heading', row) : paintProse(look, row))),
+    );
+  });
+
 /** A command, in the colours of a shell. */
 const readCommand = (text: string, { columns, look }: RowStyle): readonly Safe[] =>
   text.split('\n').flatMap((line) => {
@@ -158,7 +184,9 @@ const subjectRows = (
   paper: RowStyle,
 ): readonly Safe[] => {
   if (kind === 'change') return readDiff({ ...paper.look, columns: paper.columns }, text);
-  return kind === 'command' ? readCommand(text, paper) : textRows(text, paper);
+  if (kind === 'command') return readCommand(text, paper);
+  if (kind === 'plan') return readProse(text, paper, text.split('\n')[0] ?? '');
+  return kind === 'question' ? readProse(text, paper, '') : textRows(text, paper);
 };
 
 /** All rows, at most `columns` wide. */
@@ -297,8 +325,8 @@ const drawn = (pieces: readonly Piece[], show: ShowMark): Safe => {
 };
 
 /**
- * Like `revealLine`, but breaks between words and drops the space at a break. For Pawl's own
- * sentences.
+ * Like `revealLine`, but breaks between words and drops the space at a break. For
+ * sentences that people read, not for what runs.
  */
 const revealWords = (line: string, columns: number, show: ShowMark): readonly Safe[] => {
   const lines: string[] = [];

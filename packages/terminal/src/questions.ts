@@ -23,7 +23,7 @@ import {
 } from './composer.js';
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
-import { cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
+import { countColumns, cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
 import {
   answerLetter,
   contentRows,
@@ -169,6 +169,13 @@ export class Questions {
 
   get replied(): string {
     return this.#reason === null ? '' : wholeText(this.#reason);
+  }
+
+  /** Drops the typed text, and waits for an answer again. Returns whether one was being typed. */
+  stopTyping(): boolean {
+    const typed = this.#reason !== null;
+    this.#reason = null;
+    return typed;
   }
 
   /** Call for every key. */
@@ -489,15 +496,38 @@ const questionKeys = (questions: Questions, look: Look, window: WindowSize): Saf
   const all = questions.takesAll ? safe` · A yes to all ${questions.all.length}` : safe``;
   const next = questions.all.length > 1 ? safe` · tab next` : safe``;
   const left = questions.isForWords ? safe`declines` : safe`stops`;
-  const more =
-    unreadRows > 0
-      ? safe`↓ ${unreadRows} more ${unreadRows === 1 ? safe`row` : safe`rows`} · `
-      : safe``;
-  return paint(
-    look,
-    'dim',
-    cutLine(safe`  ${more}${letters}${all}${next} · Escape ${left}`, window.columns - 1),
-  );
+  const rows = unreadRows === 1 ? safe` row` : safe` rows`;
+  const keysAfter = (word: Safe): Safe => {
+    const more = unreadRows > 0 ? safe`↓ ${unreadRows} more${word} · ` : safe``;
+    return safe`  ${more}${letters}${all}${next} · Escape ${left}`;
+  };
+  const long = keysAfter(rows);
+  const fitting = countColumns(long) < window.columns ? long : keysAfter(safe``);
+  return paint(look, 'dim', cutLine(fitting, window.columns - 1));
+};
+
+/** What Enter and Escape do while a text is typed. */
+const typingKeys = (questions: Questions, look: Look, columns: number): readonly Safe[] => {
+  const wants: Readonly<Record<string, Safe>> = {
+    n: safe`type a reason, or none · Enter sends the no`,
+    t: safe`type your answer · Enter sends it`,
+    e: safe`change the plan · Enter accepts it`,
+  };
+  return wrapWords(
+    safe`${wants[questions.typing] ?? safe``} · Escape takes it back`,
+    columns - 3,
+  ).map((row) => safe`  ${paint(look, 'dim', row)}`);
+};
+
+/** The typed text, with the keys below it; or null. */
+const typedFrame = (questions: Questions, look: Look, columns: number, room: number) => {
+  const { reason, typing } = questions;
+  if (reason === null) return null;
+  const keys = typingKeys(questions, look, columns);
+  // a plan is edited whole
+  const rowsMax = typing === 'e' ? Math.max(REASON_ROWS, room - 4 - keys.length) : REASON_ROWS;
+  const { rows, cursor } = editorFrame(reason, columns, rowsMax, makeSafe(typing));
+  return { rows: [...rows, ...keys], cursor };
 };
 
 /**
@@ -514,14 +544,7 @@ export const questionFrame = (
 ): Frame => {
   const bottom = window.rows < LIST_ROWS_MIN ? [] : last;
   const room = Math.max(1, window.rows - 1 - bottom.length);
-  const { reason } = questions;
-  // a plan is edited whole
-  const rowsMax = questions.typing === 'e' ? Math.max(REASON_ROWS, room - 4) : REASON_ROWS;
-  const typed =
-    below ??
-    (reason === null
-      ? null
-      : editorFrame(reason, window.columns, rowsMax, makeSafe(questions.typing)));
+  const typed = below ?? typedFrame(questions, look, window.columns, room);
   const footRows = Math.max(0, Math.min(typed?.rows.length ?? 1, room - 1));
   const head = room - footRows >= 2 ? questionHead(questions, look, window) : [];
   const list = questionList(questions, look, window);

@@ -78,7 +78,7 @@ const callHead = (result: ToolResult, title: string, notes: Safe, look: Look): S
   const tool = makeSafe(result.tool);
   const room = look.columns - tool.length - notes.length - 4;
   const head =
-    safe`${mark} ${paint(look, 'bold', tool)} ${oneLine(title, Math.max(12, room))}`.trimEnd();
+    safe`${mark} ${paint(look, 'bold', tool)} ${oneLine(title, Math.max(8, room))}`.trimEnd();
   return notes === '' ? head : safe`${head} ${paint(look, 'dim', notes)}`;
 };
 

@@ -421,3 +421,52 @@ test('a plan is accepted, sent back, or changed in the line', () => {
     ['c no x'],
   ]);
 });
+
+test('below a typed reason stands what Enter and Escape do, and Escape gives the question back', () => {
+  const at = seat();
+  at.see([asked('a', 'plan', { title: 'A parser', steps: ['read'], text: '' })]);
+  at.clock.advance(600);
+  at.draw(100);
+  const typed = (columns: number): string => {
+    const size = { columns, rows: 24 };
+    return questionFrame(at.questions, { colour: 'no', columns }, size, [], null).rows.join('\n');
+  };
+  at.press("'n'");
+  assert.match(
+    typed(80),
+    /\nn \n {2}type a reason, or none · Enter sends the no · Escape takes it back$/,
+  );
+  assert.match(typed(40), /Enter sends\n {2}the no · Escape takes it back$/);
+  at.press("'e'");
+  assert.ok(at.questions.stopTyping());
+  assert.ok(!at.questions.stopTyping());
+  assert.match(typed(80), /\n {2}y e n · Escape stops$/);
+  at.draw(100);
+  at.press("'e'");
+  assert.match(typed(80), /change the plan · Enter accepts it · Escape takes it back$/);
+  assert.deepEqual(at.answers, []);
+});
+
+test('the keys of a long question fit into a narrow window', () => {
+  const at = seat();
+  at.see([asked('a', 'question', { question: 'word '.repeat(200), choices: ['one', 'two'] })]);
+  at.clock.advance(600);
+  const size = { columns: 40, rows: 15 };
+  const { rows } = questionFrame(at.questions, { colour: 'no', columns: 40 }, size, [], null);
+  assert.match(rows.at(-1) ?? '', /^ {2}↓ \d+ more · 1 2 t n · Escape declines$/);
+});
+
+test('the words of a plan and of a question are not broken, and signs of Markdown have colours', () => {
+  const at = seat();
+  const text = '## Why\n\n- one `code` and **bold** words that go on until this row has ended';
+  at.see([asked('a', 'plan', { title: 'A parser', steps: ['read'], text })]);
+  at.clock.advance(600);
+  const size = { columns: 40, rows: 40 };
+  const shown = (colour: 'yes' | 'no'): string =>
+    questionFrame(at.questions, { colour, columns: 40 }, size, [], null).rows.join('\n');
+  assert.match(
+    shown('no'),
+    /│ - one `code` and \*\*bold\*\* words that\n┆ go on until this row has ended/,
+  );
+  assert.match(shown('yes'), /\u001b\[[\d;]+m`code`\u001b\[[\d;]*m and \u001b\[1m\*\*bold\*\*/);
+});

@@ -91,9 +91,11 @@ export const proposePlanTool: Tool = defineTool({
   run: async (input, { reply = '' }) => {
     const changed = reply.trim() === planText(input).trim() ? '' : reply.trim();
     const steps = readSteps(changed === '' ? planText({ ...input, text: '' }) : changed);
-    const accepted = `${heading(steps)}. The user accepted this plan, and you may make its changes now: carry it out, and keep the list with todo.`;
-    const list = [accepted, ...steps.map((step) => `[ ] ${step}`)].join('\n');
-    const text = changed === '' ? list : `${list}\n\nThe user changed the plan. It is:\n${changed}`;
+    const list = [heading(steps), ...steps.map((step) => `[ ] ${step}`)].join('\n');
+    const accepted =
+      'The user accepted this plan, and you may make its changes now: carry it out, and keep the list with todo.';
+    const changes = changed === '' ? '' : `\n\nThe user changed the plan. It is:\n${changed}`;
+    const text = `${list}\n\n${accepted}${changes}`;
     return { status: 'ok', text, summary: changed === '' ? 'accepted' : 'accepted with changes' };
   },
 });

@@ -189,7 +189,10 @@ const ownRuntime = ({ session, runtime, settings }: Opened): NodeRuntime => {
     endsWithNode: false,
     records: oneRecord(session.id, settings.workspace),
     create: () => {
-      throw new ApiFault('notAllowed', 'This process runs one session only: pawl -p --detach.');
+      throw new ApiFault(
+        'notAllowed',
+        'This process runs one session only: pawl -p "PROMPT" --detach.',
+      );
     },
     open: async () => undefined, // it is open as long as the process runs
     send: async (sessionId, input) => {

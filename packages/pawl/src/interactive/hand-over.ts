@@ -68,7 +68,9 @@ export const handOver = async ({
 }: HandOver): Promise<void> => {
   const { conversation, queue } = view.state.session;
   if (conversationLength(conversation) + queue.length === 0)
-    throw new NotNow('Nothing was asked yet. To begin a session that runs alone: pawl -p --detach');
+    throw new NotNow(
+      'Nothing was asked yet. To begin a session that runs alone: pawl -p "PROMPT" --detach',
+    );
   const own = flagsOfSession(flags, view.state);
   const successor = await startSuccessor(session.id, own, firstText(view.state));
   let isWanted = true;

@@ -304,6 +304,7 @@ export class InteractiveView {
     else if (this.#hasCard) this.#composer.setText('');
     else if (this.#handlers.stopUserCommand())
       this.print(paint(this.#look, 'dim', safe`  stopped`));
+    else if (this.#questions.stopTyping()) return;
     else if (this.#questions.isForWords) this.#questions.answer('no');
     else if (isBusy(this.#state)) this.#handlers.cancel();
     else if (twice && this.#isLineFree()) this.#handlers.rewind();
@@ -512,16 +513,22 @@ const printedQuestion = (description: TerminalQuestion, look: Look, place: Safe)
   joinSafe(
     [
       safe`? ${questionHeading(description)}${place}`,
-      ...questionRows(description, look, EVERY_COLUMN),
+      ...questionRows(
+        { ...description, choices: description.choices.filter(canBeTyped) },
+        look,
+        EVERY_COLUMN,
+      ),
     ],
     safe`\n`,
   );
 
+/** A plain terminal has no line that one could edit. */
+const canBeTyped = ({ answer }: TerminalQuestion['choices'][number]): boolean => answer !== 'edit';
+
 /** The answers that can be typed. */
 const lineChoices = (questions: Questions): string => {
   const letters = (questions.description?.choices ?? [])
-    // a plain terminal has no line that one could edit
-    .filter(({ answer }) => answer !== 'edit')
+    .filter(canBeTyped)
     .map(({ answer }) => (answer === 'reply' ? 't and your answer' : answerLetter(answer)));
   const several = questions.takesAll ? `, all for yes to all ${questions.all.length}` : '';
   return `Answer with ${letters.slice(0, -1).join(', ')}, or n and a reason${several}, then Enter.`;

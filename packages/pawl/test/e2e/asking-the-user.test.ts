@@ -82,7 +82,10 @@ test('a plan that is accepted becomes the list, and the preset of before goes on
   const bodies = place.server.requests.map(({ body }) => body);
   assert.ok(named(bodies[0]).includes('propose_plan'));
   assert.match(resultIn(bodies[1]), /the user sent the plan back: smaller/);
-  assert.match(resultIn(bodies[2]), /0 of 2 done\. The user accepted this plan/);
+  assert.match(
+    resultIn(bodies[2]),
+    /0 of 2 done\\n\[ \] write a\.txt\\n\[ \] test it\\n\\nThe user accepted this plan/,
+  );
   assert.equal(readFileSync(join(place.workspace, 'a.txt'), 'utf8'), 'one\n');
   window.press('/quit\r');
   assert.equal(await window.ended, 0);
@@ -97,7 +100,9 @@ test('a plan is changed in the line, and what was typed is accepted', async (con
   window.press('e');
   await window.sees(/e 2\. test it|2\. test it\s*$/m);
   window.press(' twice\r');
-  await window.sees(/\[ \] write a\.txt\s+\[ \] test it twice[\s\S]*\? Pawl asks: create a\.txt/);
+  await window.sees(
+    /0 of 2 done$\s+\[ \] write a\.txt\s+\[ \] test it twice[\s\S]*\? Pawl asks: create a\.txt/m,
+  );
   await window.sees(/y s n · Escape|y a s n/);
   window.press('y');
   await window.sees('Done.');
