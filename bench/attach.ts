@@ -13,7 +13,10 @@ import { SESSION, writeJournal } from './replay.js';
  */
 
 /** A turn of ten rounds has 52 entries. */
-const ENTRIES = 200 * 52;
+const TURNS = 174;
+const ENTRIES_OF_A_TURN = 52;
+/** Rounds that the process itself does, so that it leaves snapshots as it does in a long session. */
+const OWN_ROUNDS = 260;
 const SHAPE = { deltas: 0, found: 500 };
 const BIN = path.resolve('packages/pawl/bin/pawl.js');
 
@@ -29,10 +32,27 @@ const memoryOf = async (pid: number) => {
   };
 };
 
-const processOf = async (folder: string, sessionId: string): Promise<number> => {
-  const file = path.join(folder, 'pawl', 'detached', `${sessionId}.json`);
-  return JSON.parse(await readFile(file, 'utf8')).process.pid;
+const recordOf = async (folder: string, sessionId: string) =>
+  JSON.parse(await readFile(path.join(folder, 'pawl', 'detached', `${sessionId}.json`), 'utf8'));
+
+const untilAnswered = async (folder: string, sessionId: string): Promise<number> => {
+  for (;;) {
+    const { activity, process: identity } = await recordOf(folder, sessionId);
+    if (activity.words === 'has answered') return identity.pid;
+    await sleep(100);
+  }
 };
+
+/** What the model says: many rounds that read a file, and an answer. */
+const script = (rounds: number) => ({
+  replies: [
+    ...Array.from({ length: rounds }, (_, round) => ({
+      text: `I look at it, time ${round}.`,
+      calls: [{ tool: 'read', input: { path: 'note.txt', offset: round + 1, limit: 60 } }],
+    })),
+    { text: 'Here I am.' },
+  ],
+});
 
 /** What a process takes while nobody does anything: a row of the table. */
 const restRow = async (name: string, pid: number): Promise<string> => {
@@ -57,12 +77,16 @@ export const benchAttach = async (times = 15): Promise<string> => {
     }).trim();
   const sessions: string[] = [];
   try {
-    const script = path.join(folder, 'model.json');
-    await writeFile(script, JSON.stringify({ replies: [{ text: 'Here I am.' }] }));
+    const modelOf = async (rounds: number): Promise<readonly string[]> => {
+      const file = path.join(folder, `model-${rounds}.json`);
+      await writeFile(file, JSON.stringify(script(rounds)));
+      return ['--model', `scripted/${file}`];
+    };
+    await writeFile(path.join(folder, 'note.txt'), 'found words that mean nothing\n'.repeat(400));
     await mkdir(state, { mode: 0o700 });
-    await writeJournal(state, ENTRIES, SHAPE, folder);
-    const model = ['--model', `scripted/${script}`];
-    sessions.push(detach('--resume', SESSION, ...model));
+    await writeJournal(state, TURNS * ENTRIES_OF_A_TURN, SHAPE, folder);
+    sessions.push(detach('--resume', SESSION, ...(await modelOf(OWN_ROUNDS))));
+    await untilAnswered(folder, SESSION);
     const words = [BIN, 'attach', SESSION];
     const wanted = /Here I am\.[\s\S]*ready/;
     // The first start ever keeps what it compiled.
@@ -72,17 +96,20 @@ export const benchAttach = async (times = 15): Promise<string> => {
       bare.push(await paintMs([BIN, '--version'], folder, null));
       attach.push(await paintMs(words, folder, wanted));
     }
-    sessions.push(detach('--same-folder', ...model));
+    sessions.push(detach('--same-folder', ...(await modelOf(0))));
     const rows: string[] = [];
     for (const [index, sessionId] of sessions.entries())
       rows.push(
-        await restRow(['2,000 rounds', '1 round'][index] ?? '', await processOf(folder, sessionId)),
+        await restRow(
+          ['2,000 rounds', 'one answer'][index] ?? '',
+          await untilAnswered(folder, sessionId),
+        ),
       );
     return [
       `| median of ${times}, in a terminal | ms |`,
       '|---|--:|',
       `| pawl --version, to its end | ${median(bare).toFixed(1)} |`,
-      `| pawl attach, ${ENTRIES.toLocaleString('en-US')} entries, to the last reply and the status | ${median(attach).toFixed(1)} |`,
+      `| pawl attach, 2,000 rounds, to the last reply and the status | ${median(attach).toFixed(1)} |`,
       '',
       `| a detached process at rest | resident, MB | with its share, MB | its own, MB | ticks of CPU in ${IDLE_MS / 1_000} s |`,
       '|---|--:|--:|--:|--:|',
