@@ -52,8 +52,10 @@ test('a burst of 1,000 pieces comes whole, also when one window is killed and on
     { length: count },
     (_, index) => `- piece${String(index).padStart(4, '0')}\n`,
   );
-  const burst = message(text(words.join('')));
-  const place = await makeAsking(context, [asks, { ...burst, delayMs: 1 }]);
+  const place = await makeAsking(context, [
+    asks,
+    { type: 'message', parts: [text(words.join(''))], delayMs: 1 },
+  ]);
   const id = await detach(context, place, ['publish it']);
   await untilState(place, id, /waits for your answer/);
   const [stays, killed, resized] = [0, 1, 2].map(() =>
