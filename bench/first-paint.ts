@@ -22,12 +22,12 @@ const start = (words: readonly string[], folder: string) => {
   });
 };
 
-const IDLE_MS = 10_000;
+export const IDLE_MS = 10_000;
 /** V8 collects twice after a start, some 8 and 17 seconds later, and then no more. */
-const SETTLE_MS = 20_000;
+export const SETTLE_MS = 20_000;
 
 /** Of a process and all its threads, in ticks of the kernel, as /proc counts them. */
-const ticksOf = async (pid: number): Promise<number> => {
+export const ticksOf = async (pid: number): Promise<number> => {
   const line = await readFile(`/proc/${pid}/stat`, 'utf8');
   const [user, system] = line
     .slice(line.lastIndexOf(')') + 2)
@@ -59,7 +59,7 @@ const idle = async (words: readonly string[], folder: string) => {
 };
 
 /** From the start of a program in a terminal to the first words of it on the screen, or to its end where it writes none. */
-const paintMs = (
+export const paintMs = (
   words: readonly string[],
   folder: string,
   wanted: RegExp | null,

@@ -80,12 +80,14 @@ export const writeJournal = async (
   folder: string,
   count: number,
   shape: Shape = SMALL,
+  workspace = empty.workspace,
 ): Promise<void> => {
+  const usual: Header = { ...empty, workspace };
   const store = fileJournals({ folder });
   // Creates the folders, and a session that nobody looks at.
-  await (await store.create({ ...empty, sessionId: 'other' })).close();
+  await (await store.create({ ...usual, sessionId: 'other' })).close();
   const header: Header = {
-    ...empty,
+    ...usual,
     instructions: await store.blobs.put('Be brief.'),
     tools: await store.blobs.put('[]'),
   };

@@ -1,3 +1,4 @@
+import { benchAttach } from './attach.js';
 import { benchCheckpoints } from './checkpoints.js';
 import { benchCommands } from './commands.js';
 import { benchEdits } from './edits.js';
@@ -12,13 +13,14 @@ import { benchStart } from './start.js';
 import { benchSteps } from './steps.js';
 import { benchStreaming } from './streaming.js';
 
-/** `npm run bench [-- rounds more-rounds steps start first-paint streaming commands replay resume sessions shapes edits inspector checkpoints]`: prints the tables of bench/README.md. */
+/** `npm run bench [-- rounds more-rounds steps start first-paint attach streaming commands replay resume sessions shapes edits inspector checkpoints]`: prints the tables of bench/README.md. */
 const benches: Readonly<Record<string, () => Promise<string>>> = {
   rounds: benchRounds,
   'more-rounds': benchMoreRounds,
   steps: () => benchSteps(),
   start: () => benchStart(),
   'first-paint': () => benchFirstPaint(),
+  attach: () => benchAttach(),
   streaming: () => benchStreaming(),
   commands: benchCommands,
   replay: benchReplay,

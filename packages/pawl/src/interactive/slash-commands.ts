@@ -265,7 +265,10 @@ const inspect: SlashCommand = async ({ view, session }) => {
     const { addressOf } = await inspectorServer;
     view.print(safe`  ${makeSafe(addressOf(session.id))}`);
     view.print(
-      safe`  Open it in a browser on this computer. It only shows; it ends with this program.`,
+      safe`  Open it in a browser on this computer. It changes nothing in this session, but can answer`,
+    );
+    view.print(
+      safe`  questions of detached ones: keep the address to yourself. It ends with this program.`,
     );
   } catch (error) {
     inspectorServer = null;

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { detach, makeAsking, untilState } from './detached-stage.js';
+import { expectCode, runPawl } from './pawl.js';
+import { openReady, openWindow, type Window } from './window.js';
+import { call, done, message, text } from './wire-words.js';
+
+/** What attached windows show: all of it, as the session's own terminal, whatever others do. */
+
+const asks = message(
+  text('I **publish** it:\n\n- one\n- two'),
+  call('c1', 'bash', { command: 'echo published | tee -a out.txt' }),
+);
+const published = message(text('It is published.\n\n```sh\necho published\n```\n\nThat is all.'));
+
+/** The rows from the prompt to the end of the reply, without durations. */
+const transcriptOf = async (window: Window): Promise<string> => {
+  const shown = await window.text();
+  const at = shown.lastIndexOf('> publish it');
+  const end = shown.indexOf('That is all.', at);
+  assert.ok(at >= 0 && end >= 0, shown);
+  return shown.slice(at, end).replaceAll(/\d+(?:\.\d+)? ?(?:ms|s)\b/g, 'TIME');
+};
+
+test('an attached window shows what the own terminal of the session showed, at another width', async (context) => {
+  const own = await makeAsking(context, [asks, published]);
+  const terminal = await openReady(context, own);
+  terminal.press('publish it\r');
+  await terminal.sees(/y a s n · Escape/);
+  terminal.press('y');
+  await terminal.sees('That is all.');
+  const place = await makeAsking(context, [asks, published, done]);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  const live = openWindow(context, place, { words: ['attach', id], columns: 100 });
+  await live.sees(/y a s n · Escape/);
+  live.press('y');
+  await live.sees('That is all.');
+  const late = openWindow(context, place, { words: ['attach', id], columns: 80 });
+  await late.sees('That is all.');
+  const expected = await transcriptOf(terminal);
+  assert.match(expected, /tee -a out\.txt/);
+  assert.equal(await transcriptOf(live), expected);
+  assert.equal(await transcriptOf(late), expected);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
+test('a burst of 1,000 pieces comes whole, also when one window is killed and one is resized in it', async (context) => {
+  const count = 1_000;
+  // words of nine letters; a list, so that each has a line of its own at any width
+  const words = Array.from(
+    { length: count },
+    (_, index) => `- piece${String(index).padStart(4, '0')}\n`,
+  );
+  const place = await makeAsking(context, [
+    asks,
+    { type: 'message', parts: [text(words.join(''))], delayMs: 1 },
+  ]);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  const [stays, killed, resized] = [0, 1, 2].map(() =>
+    openWindow(context, place, { words: ['attach', id], rows: 40 }),
+  );
+  assert.ok(stays !== undefined && killed !== undefined && resized !== undefined);
+  for (const window of [stays, killed, resized]) await window.sees(/y a s n · Escape/);
+  expectCode(await runPawl(place, ['answer', id, 'yes']), 0);
+  await killed.sees('piece0100');
+  process.kill(killed.pid, 'SIGKILL');
+  await resized.resize(70, 24);
+  await untilState(place, id, /runs: has answered/);
+  for (const window of [stays, resized]) {
+    await window.sees(`piece0${count - 1}`);
+    const shown = [...(await window.text()).matchAll(/piece(\d{4})/g)].map(([, at]) => Number(at));
+    assert.deepEqual(
+      shown,
+      Array.from({ length: count }, (_, index) => index),
+    );
+    await window.sees(/ready/);
+  }
+  stays.press('/quit\r');
+  assert.equal(await stays.ended, 0);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
