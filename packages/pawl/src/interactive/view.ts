@@ -786,9 +786,8 @@ class ServerForms {
 
 /** Draws the last turns of a resumed session by the same code as live ones. */
 
-/** Limits on the rows that are printed again, and on the steps that are drawn for them. */
+/** Limit on the rows that are printed again. */
 const RESUMED_ROWS_MAX = 200;
-const RESUMED_STEPS_MAX = 400;
 
 /** The reasoning stored with a reply; its deltas are not in the journal. */
 const reasoningIn = ({ event }: JournalStep): string =>
@@ -821,30 +820,21 @@ const withReasoning = (steps: readonly JournalStep[]): readonly JournalStep[] =>
   });
 };
 
-/** Where the last steps begin, at a reply. Drawing more takes longer than reading all of them. */
-const firstShown = (steps: RecentTurns['steps']): number => {
-  const from = steps.length - RESUMED_STEPS_MAX;
-  if (from <= 0) return 0;
-  const at = steps.findIndex(({ event }, index) => index >= from && event.type === 'LlmCompleted');
-  return Math.max(0, at);
-};
-
 /** The lines as they were printed originally. `transcript` is then ready for the live steps. */
 const renderRecentTurns = (
   { before, steps, earlierTurns }: RecentTurns,
   transcript: Transcript,
   look: Look,
 ): Safe => {
-  const first = firstShown(steps);
-  transcript.startFrom(steps[first - 1]?.state ?? before);
-  const lines = withReasoning(steps.slice(first)).flatMap((stepped) => {
+  transcript.startFrom(before);
+  const lines = withReasoning(steps).flatMap((stepped) => {
     const { event } = stepped;
     const typed = event.type === 'UserInput' ? [paintTyped(look, shortened(event.text))] : [];
     const text = transcript.see(stepped);
     return text === '' ? typed : [...typed, text];
   });
   const rows = joinSafe(lines, safe`\n`).split('\n');
-  const isCut = earlierTurns === 'some' || first > 0 || rows.length > RESUMED_ROWS_MAX;
+  const isCut = earlierTurns === 'some' || rows.length > RESUMED_ROWS_MAX;
   const note = isCut
     ? [
         safe``,
