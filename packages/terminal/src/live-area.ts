@@ -149,16 +149,12 @@ const addedRows = (text: Safe, columns: number): number => wrapText(text, column
  * join what they have wrapped, so only the last width counts, however many there were before it.
  */
 const rowsAboveCursor = (
-  { rows, row, column, size }: Shown,
-  { columns, rows: height }: Size,
+  { rows, row, column }: Shown,
+  { columns }: Size,
   reflow: Reflow,
 ): number => {
   if (reflow === 'none') return row;
-  if (reflow === 'byXterm') {
-    // A lower window drops rows below the cursor before it rewraps the others.
-    const below = Math.max(0, rows.length - 1 - row - Math.max(0, size.rows - height));
-    return rowsAboveXtermCursor(rows.slice(0, row + 1 + below), row, columns);
-  }
+  if (reflow === 'byXterm') return rowsAboveXtermCursor(rows, row, columns);
   const above = rows.slice(0, row).reduce((sum, text) => sum + addedRows(text, columns), row);
   return above + Math.min(addedRows(rows[row] ?? safe``, columns), Math.floor(column / columns));
 };

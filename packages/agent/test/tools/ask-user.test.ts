@@ -27,11 +27,14 @@ test('the words of the user are the result of a question', async () => {
 
 test('an accepted plan is a list, and with its changes the changed list and text', async () => {
   const plain = await outcomeOf('');
-  assert.match(plain.text, /^0 of 2 done\. [^\n]*\n\[ \] read the grammar\n\[ \] write it$/);
+  assert.match(
+    plain.text,
+    /^0 of 2 done\n\[ \] read the grammar\n\[ \] write it\n\nThe user accepted this plan/,
+  );
   const same = await outcomeOf('A parser\n1. read the grammar\n2. write it\n\nBy hand.\n');
   assert.equal(same.text, plain.text);
   const changed = await outcomeOf('A parser\n1) only write it\n\nWith a library.');
-  assert.match(changed.text, /^0 of 1 done\. [^\n]*\n\[ \] only write it\n\nThe user changed/);
+  assert.match(changed.text, /^0 of 1 done\n\[ \] only write it\n\nThe user /);
   assert.match(changed.text, /With a library\.$/);
 });
 

@@ -40,7 +40,8 @@ const replies =
     if (areKillsOver()) return message(text(`task-${name} is over.`));
     const asked = body.messages.filter(({ role }) => role === 'assistant').length;
     const mark = `${name}-${asked}`;
-    const command = `echo ${mark} >> effects.txt; sleep ${CALL_SECONDS}`;
+    // what differs in each round: a session whose calls give the same results again is stopped
+    const command = `echo ${mark} | tee -a effects.txt; sleep ${CALL_SECONDS}`;
     return message(call(`c-${mark}`, 'bash', { command }));
   };
 
