@@ -259,11 +259,11 @@ class SessionWorker {
 
   async #begin(invocationId: string, work: Work, isAgain: boolean): Promise<WorkRun> {
     await this.#taken;
-    const { state } = await this.#world.states.atLeast(this.sessionId, work.seq);
+    const { header, state } = await this.#world.states.atLeast(this.sessionId, work.seq);
     let current = state;
     const run = new WorkRun(work, {
       equipment: this.#equipment,
-      journal: { read: () => this.#lastEntries(work.seq), blobs: this.#world.blobs },
+      journal: { header, read: () => this.#lastEntries(work.seq), blobs: this.#world.blobs },
       userHooks: this.#hooks.runs,
       state: () => current,
       postNow: async (event) => {

@@ -218,7 +218,11 @@ const begin = async (
     machine: agentMachine.fingerprint,
     prices: needs.model(settings.model).facts.prices,
   };
-  const header = await beginHeader(session, freezePrompt(instructions, needs.tools), world.blobs);
+  const header = await beginHeader(
+    session,
+    freezePrompt(instructions, needs.tools, settings),
+    world.blobs,
+  );
   await needs.close?.(false);
   const bound = findBound(needs);
   const versioned = { ...header, machineVersion: agentMachine.version };

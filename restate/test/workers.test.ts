@@ -35,7 +35,7 @@ test('work that waits for the engine while its session counts as idle is begun o
     machine: agentMachine.fingerprint,
     prices: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
   };
-  const header = await beginHeader(session, freezePrompt('Be brief.', []), blobs);
+  const header = await beginHeader(session, freezePrompt('Be brief.', [], settings), blobs);
   let answer = (): void => undefined;
   const answered = new Promise<void>((resolve) => {
     answer = resolve;
