@@ -156,7 +156,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'the time limit outlives its turn',
-    file: 'packages/agent/src/machine/moves/timers.ts',
+    file: 'packages/agent/src/machine/moves/budget.ts',
     edits: [
       {
         from: '  return go({ ...state, session }, ...cancelled(state.session));',

@@ -9,7 +9,7 @@
  */
 
 import type { Call } from '../machine/call.js';
-import { collectPastFiles, type PastFiles } from '../machine/past-files.js';
+import { collectPastFiles, type PastFiles } from '../machine/carried-session.js';
 import type { State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import type { JudgedCall } from '../policy/judged-call.js';

@@ -1,9 +1,9 @@
 import type { Action } from '../machine/action.js';
 import type { CallStatus } from '../machine/call.js';
+import type { PastFiles } from '../machine/carried-session.js';
 import { messagesOf } from '../machine/conversation.js';
 import type { Event, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
-import type { PastFiles } from '../machine/past-files.js';
 import type { Dimension, Settings } from '../machine/settings.js';
 import type { State, StopCause, WaitReason } from '../machine/state.js';
 import type { Usage, UsageTotals } from '../machine/usage.js';

@@ -59,7 +59,7 @@ const earlierFaults: readonly PlantedFault[] = [
   ),
   fault(
     'a clock that was set back makes a time limit longer after a resume',
-    'agent/src/machine/moves/timers.ts',
+    'agent/src/machine/moves/budget.ts',
     [
       'timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));',
       'timerFrom(timerId, at, Math.max(0, dueAt - stoppedAt));',

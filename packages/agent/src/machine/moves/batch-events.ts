@@ -18,7 +18,7 @@ import {
   type SessionData,
   type SessionUpdate,
 } from '../state.js';
-import { countToolUsage } from './budget.js';
+import { countToolUsage, schedule, timerFrom } from './budget.js';
 import { showHooks } from './hooks.js';
 import { appendResults, appendTexts } from './request.js';
 import { admit, decideCall, startReadyCalls } from './start-calls.js';
@@ -30,7 +30,6 @@ import {
   isTurnLimit,
   stopNote,
 } from './stop.js';
-import { schedule, timerFrom } from './timers.js';
 import {
   type CallReference,
   cancelCalls,

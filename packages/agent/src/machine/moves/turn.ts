@@ -23,10 +23,10 @@ import {
   sessionLimit,
   setLimit,
   spentText,
+  startClock,
 } from './budget.js';
 import { compact, enoughToCompact, needsCompaction } from './compaction.js';
 import { appendInputs, appendTexts, callModel } from './request.js';
-import { startClock } from './timers.js';
 import { noStreaks } from './tool-batch.js';
 
 type Waiting = In<'WaitingForUserInput'>;
