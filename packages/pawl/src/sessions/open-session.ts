@@ -477,7 +477,7 @@ const openServers = async (
     import('@pawl/agent/extensions/mcp/session-servers'),
     import('@pawl/agent/extensions/mcp/server-secrets'),
     import('@pawl/agent/secrets/redactor'),
-    import('@pawl/agent/secrets/secret-variables'),
+    import('@pawl/agent/secrets/redactor'),
   ]);
   const environment = process.env;
   const secrets = secretsByName(servers, environment, stateFolder);

@@ -2,10 +2,18 @@ import { readFileSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { entryStatus, isOwnOrSystem, isWithin, realPath } from '../../platform/files.js';
+import {
+  entriesIn,
+  entryStatus,
+  isOwnOrSystem,
+  isWithin,
+  namesIn,
+  readNames,
+  readSmall,
+  realPath,
+} from '../../platform/files.js';
 import { folderAbove } from '../../platform/repository-folders.js';
 import { listWords } from '../../platform/text.js';
-import { entriesIn, namesIn, readNames, readSmall } from './untrusted-files.js';
 
 /**
  * Where git keeps a repository, and which of its files git obeys or runs.

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { entryStatus, isWithin } from '../../platform/files.js';
+import { entryStatus, isWithin, setAside, writeBack } from '../../platform/files.js';
 import { findProtection } from '../../policy/paths.js';
 import {
   areHarmlessHooks,
@@ -31,7 +31,6 @@ import {
   type WalkEnd,
 } from './protected-scan.js';
 import { protectedRecord } from './session-folders.js';
-import { setAside, writeBack } from './untrusted-files.js';
 
 const ADVICE =
   'if that was on purpose, change it with the tool write or edit, or ask again with ' +

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { entryStatus, isWithin, realPath } from '../../platform/files.js';
+import { entryStatus, isFolder, isWithin, namesIn, realPath } from '../../platform/files.js';
 import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
 import { findRepository } from './git-folders.js';
 import type { GitHistory } from './git-history.js';
@@ -17,7 +17,6 @@ import {
 } from './host.js';
 import type { ProtectedFiles } from './protected-files.js';
 import type { ProtectedPath, Scan } from './protected-scan.js';
-import { isFolder, namesIn } from './untrusted-files.js';
 
 /**
  * What one command gets of the workspace and its repository: mounts, and what is checked when it
