@@ -7,8 +7,7 @@ import {
   OUTPUT_TOKENS_MAX,
   OUTPUT_TOKENS_MIN,
 } from '@pawl/agent/machine/moves/budget';
-import type { Effort } from '@pawl/agent/machine/settings';
-import { isLimited } from '@pawl/agent/machine/usage';
+import { type Effort, isLimited } from '@pawl/agent/machine/settings';
 import { attempt, reportThrough } from '@pawl/agent/platform/attempt';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
 import type { JournalStore, OpenJournal } from '@pawl/agent/ports/journal';

@@ -53,9 +53,9 @@ import {
   refusedText,
   truncatedText,
 } from './moves/tool-batch.js';
+import type { Usage } from './settings.js';
 import { jsonShape } from './shapes.js';
 import { changeSession, type SessionData, type State } from './state.js';
-import type { Usage } from './usage.js';
 
 const MISSING = 'not run: the journal does not say why';
 const CONTINUED = '[The turn went on here.]';

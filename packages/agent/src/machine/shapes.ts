@@ -20,7 +20,6 @@ import {
   text,
   variant,
 } from '@pawl/machine/kernel/shape';
-import type { ApprovalScope, Grant } from '../policy/grants.js';
 import type {
   CallEffect,
   CallFacts,
@@ -36,6 +35,7 @@ import type {
   ShellFacts,
 } from '../policy/judged-call.js';
 import type { CommandPlace, Decision, PolicyRule, Preset, WrittenRule } from '../policy/presets.js';
+import type { ApprovalScope, Grant } from '../policy/rules.js';
 import type { CallOutcome, CallPreview, EndedStatus, SeenFile } from './call.js';
 import type {
   ApprovalAnswer,
@@ -56,7 +56,6 @@ import type {
   RewoundConversation,
   StoppedCall,
   StopReason,
-  UserEvent,
 } from './event.js';
 import type {
   AssistantMessage,
@@ -67,8 +66,16 @@ import type {
   TextOrigin,
   UserMessage,
 } from './message.js';
-import type { Dimension, Effort, Limits, RetrySchedule, Settings } from './settings.js';
-import type { Prices, Usage, UsageTotals } from './usage.js';
+import type {
+  Dimension,
+  Effort,
+  Limits,
+  Prices,
+  RetrySchedule,
+  Settings,
+  Usage,
+  UsageTotals,
+} from './settings.js';
 
 /** Shapes of events and settings. `npm run update` makes them from the types. */
 
@@ -621,45 +628,3 @@ export const eventShape = variant<Event, 'type'>('type', {
     note: nullable(text),
   },
 });
-
-// ---- Shapes of what enters in another form ----
-
-/**
- * Shapes of what enters in another form than the machine's: events without a time, parts of
- * settings and of calls.
- */
-
-type Untimed = UserEvent extends infer E ? (E extends unknown ? Omit<E, 'at'> : never) : never;
-
-/** An event that a user may send, without its time. */
-export const inputShape = variant<Untimed, 'type'>(
-  'type',
-  Object.fromEntries(
-    Object.entries(userEventCases).map(([type, { at: _, ...fields }]) => [type, fields]),
-  ) as never, // the same types, each without the field that all have
-);
-
-export const settingsPatchShape = object<Partial<Settings>>(partly<Settings>(settingsShape.fields));
-
-type RecordedSettings = Partial<Omit<Settings, 'limits'>> &
-  Pick<Settings, 'model' | 'workspace' | 'rules'> & { readonly limits: Partial<Limits> };
-
-/** Settings in the header of a journal. Those of earlier versions lack some fields. */
-export const recordedSettingsShape = object<RecordedSettings>({
-  ...partly<Settings>(settingsShape.fields),
-  model: text,
-  workspace: text,
-  rules: settingsShape.fields.rules,
-  limits: object<Partial<Limits>>(partly<Limits>(limitsShape.fields)),
-}) as unknown as Shape<Partial<Settings>>; // the same fields, limits in part
-
-const { costUsd: _cost, ...tokenCounts } = usageShape.fields;
-/** Token counts of a model call, without its cost. */
-export const tokenFields = tokenCounts;
-/** A text or a piece of reasoning in a reply. */
-export const textPartFields = assistantPartShape.cases.text;
-/** The verdict on a call that can't start. */
-export const invalidFields = callVerdictShape.cases.invalid;
-const { blob: _blob, seen: _seen, hooks: _hooks, ...reported } = outcomeShape.fields;
-/** What a tool itself reports of its call. */
-export const outcomeFields = reported;

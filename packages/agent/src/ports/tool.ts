@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallOutcome, CallPreview } from '../machine/call.js';
-import type { Remaining } from '../machine/usage.js';
+import type { Remaining } from '../machine/settings.js';
 import type { Clock } from '../platform/clock.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { CallFacts, CallTraits } from '../policy/judged-call.js';

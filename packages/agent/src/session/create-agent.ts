@@ -24,10 +24,10 @@ import {
 } from '../platform/environment.js';
 import { isWithin, readTextOrEmpty } from '../platform/files.js';
 import type { SandboxLevel } from '../policy/decide.js';
-import type { Grant } from '../policy/grants.js';
 import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
+import type { Grant } from '../policy/rules.js';
 import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';

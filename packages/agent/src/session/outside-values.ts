@@ -24,20 +24,22 @@ import {
   variant,
 } from '@pawl/machine/kernel/shape';
 import type { CallPreview } from '../machine/call.js';
+import {
+  inputShape,
+  invalidFields,
+  outcomeFields,
+  settingsPatchShape,
+  textPartFields,
+  tokenFields,
+} from '../machine/entry-shapes.js';
 import type { Settings } from '../machine/settings.js';
 import {
   factsShape,
-  inputShape,
-  invalidFields,
   jsonShape,
   modelErrorShape,
-  outcomeFields,
   previewShape,
   pricesShape,
-  settingsPatchShape,
   stopReasonShape,
-  textPartFields,
-  tokenFields,
   traitsShape,
 } from '../machine/shapes.js';
 import { attemptNow } from '../platform/attempt.js';

@@ -7,7 +7,7 @@ import type { Settings } from '../machine/settings.js';
 import { type State, turnRuns } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
-import type { Grant } from '../policy/grants.js';
+import type { Grant } from '../policy/rules.js';
 import type {
   FrozenPrompt,
   Journal,

@@ -24,13 +24,13 @@ import {
   type RecentTurns,
   STEPS_MIN,
 } from '../sessions/open-session.js';
-import { openAllPrompts } from '../sessions/server-prompts.js';
 import {
   foldStored,
   openStateFolder,
   storedBlobs,
   storedJournals,
 } from '../sessions/stored-sessions.js';
+import { openAllPrompts } from '../sessions/typed-input.js';
 import { keysIn, withConfig } from '../settings/configuration.js';
 import type { Warn } from '../settings/connect-model.js';
 import type { RunFlags } from '../settings/flags.js';

@@ -36,8 +36,8 @@ import { writeWindow } from '@pawl/terminal/write';
 import type { FaceOpened, FaceSession } from '../detached/remote-session.js';
 import { exitCodes } from '../process/exit-codes.js';
 import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
-import { mcpJsonFiles } from '../sessions/mcp-json-files.js';
 import { openFromFlags, returnedTexts } from '../sessions/open-session.js';
+import { mcpJsonFiles } from '../sessions/session-settings.js';
 import { tornText } from '../sessions/session-text.js';
 import {
   chooseSession,

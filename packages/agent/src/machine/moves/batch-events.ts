@@ -1,8 +1,8 @@
 /** Events of a running batch: starts, results, previews, approvals, cancels, and its end. */
 
 import { decide } from '../../policy/decide.js';
-import { createGrant, grantCovers } from '../../policy/grants.js';
 import { hookRemarks, verdictsIn, withRemarks } from '../../policy/judged-call.js';
+import { createGrant, grantCovers } from '../../policy/rules.js';
 import type { Action } from '../action.js';
 import type { Call, CallOutcome } from '../call.js';
 import type { Event, On, StoppedCall } from '../event.js';

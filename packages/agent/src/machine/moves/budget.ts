@@ -2,7 +2,19 @@
 
 import type { Action } from '../action.js';
 import type { Event, ModelErrorKind, On } from '../event.js';
-import type { Dimension, Limits } from '../settings.js';
+import {
+  type Dimension,
+  isReached,
+  type Limit,
+  type Limits,
+  type Prices,
+  type Remaining,
+  readLimit,
+  remainingLimit,
+  totalTokens,
+  type Usage,
+  type UsageTotals,
+} from '../settings.js';
 import {
   changeSession,
   changeTurn,
@@ -21,17 +33,6 @@ import {
   turnRuns,
   withSession,
 } from '../state.js';
-import {
-  isReached,
-  type Limit,
-  type Prices,
-  type Remaining,
-  readLimit,
-  remainingLimit,
-  totalTokens,
-  type Usage,
-  type UsageTotals,
-} from '../usage.js';
 import { appendTexts } from './request.js';
 
 /** The counted dimensions, in the order of their check (docs/rules.md#limit-after-round). */

@@ -1,6 +1,7 @@
 /** Moves of WaitingForUserInput, the begin and the end of a turn. */
 
 import type { Event, On, QueuedInput } from '../event.js';
+import { readLimit } from '../settings.js';
 import {
   changeCounter,
   changeSession,
@@ -14,7 +15,6 @@ import {
   type Stay,
   withSession,
 } from '../state.js';
-import { readLimit } from '../usage.js';
 import {
   isLimit,
   raiseLimit,
