@@ -655,7 +655,7 @@ const SECRET_VARIABLES = listWords(`
 `);
 
 /** Paths with secrets. */
-export const secretPlaces = ({
+const secretPlaces = ({
   environment,
   hidden,
 }: Omit<FencedPlace, 'workspace'>): readonly string[] => {

@@ -711,7 +711,7 @@ const halfDeleted = (path: string, sessionId: string, cause: unknown): JournalEr
  * Resolves with its id and those of its tasks, when that is durable. Rejects with `notFound`,
  * `locked` or `cannotWrite`.
  */
-export const deleteSession = async (
+const deleteSession = async (
   folder: string,
   sessionId: string,
 ): Promise<readonly string[]> => {

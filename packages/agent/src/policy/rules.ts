@@ -250,7 +250,7 @@ export type Grant = GrantScope & {
 export type Grantable = 'any' | 'thisCall' | 'once';
 
 /** Whether a permission covers what a call needs; `outside` includes the network. */
-export const coversNeeds = (permission: Needs | undefined, needs: Needs | undefined): boolean =>
+const coversNeeds = (permission: Needs | undefined, needs: Needs | undefined): boolean =>
   needs === undefined || permission === 'outside' || permission === needs;
 
 /** Whether a path is the folder or lies in it. */

@@ -706,7 +706,7 @@ export const startClock = (before: SessionData, at: number, passed = 0): Session
 };
 
 /** Milliseconds that the turn has run, by its timer, or by the clock if there is no timer. */
-export const elapsedMs = ({ turn, settings }: SessionData, at: number): number => {
+const elapsedMs = ({ turn, settings }: SessionData, at: number): number => {
   const { timeMs } = settings.limits;
   return turn.timeLimit === null || timeMs === 'unlimited'
     ? Math.max(0, at - turn.startedAt)

@@ -608,7 +608,7 @@ const evaluated = (command: SimpleCommand, text: string): SimpleCommand => {
  * The commands of a text, with the values that stand in it. `environment`: variables that the shell
  * surely starts with.
  */
-export const completeCommands = (
+const completeCommands = (
   reading: Reading,
   text: string,
   environment: Readonly<Record<string, string>> = {},
