@@ -711,10 +711,7 @@ const halfDeleted = (path: string, sessionId: string, cause: unknown): JournalEr
  * Resolves with its id and those of its tasks, when that is durable. Rejects with `notFound`,
  * `locked` or `cannotWrite`.
  */
-const deleteSession = async (
-  folder: string,
-  sessionId: string,
-): Promise<readonly string[]> => {
+const deleteSession = async (folder: string, sessionId: string): Promise<readonly string[]> => {
   const path = journalPath(folder, sessionId);
   const ids = [sessionId, ...(await findTasks(folder, sessionId))];
   const locks = await lockAll(folder, ids);
