@@ -491,16 +491,27 @@ export const areHarmlessHooks = (folder: string): boolean => {
 
 const isAbsent = (place: string): boolean => entryStatus(place) === null;
 
+/** Whether a worktree outside the workspace, where no command can write, names this folder. */
+const isNamedOutside = (folder: string, file: string): boolean =>
+  entryStatus(file)?.isFile() === true &&
+  path.resolve(
+    path.dirname(file),
+    readSmall(file)
+      .trim()
+      .replace(/^gitdir: /, ''),
+  ) === folder;
+
 /**
- * Whether a worktree folder looks as git creates it: it names its repository and a worktree inside
- * the workspace.
+ * Whether a worktree folder looks as git creates it: it names its repository and a worktree, which
+ * is inside the workspace or names the folder in turn.
  */
 export const isHarmlessWorktree = (folder: string, workspace: string): boolean => {
   const back = readSmall(path.join(folder, 'gitdir')).trim();
   return (
     readSmall(path.join(folder, 'commondir')).trim() === '../..' &&
     path.basename(back) === '.git' &&
-    isWithin(path.resolve(folder, back), workspace) &&
+    (isWithin(path.resolve(folder, back), workspace) ||
+      isNamedOutside(folder, path.resolve(folder, back))) &&
     ['config.worktree', 'config', 'hooks', 'info'].every((name) =>
       isAbsent(path.join(folder, name)),
     )
