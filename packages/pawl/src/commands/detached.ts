@@ -6,7 +6,7 @@ import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { plural } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { detectLook, formatCost, harmless, oneLine } from '@pawl/terminal/paint';
+import { countColumns, detectLook, formatCost, harmless, oneLine } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { createStepPrinter, withDetail } from '@pawl/terminal/step-lines';
 import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
@@ -53,8 +53,8 @@ const notDetached = (sessionId: string): Stop =>
   new Stop(
     exitCodes.badInput,
     'notFound',
-    `${sessionId} is no detached session. pawl sessions --live lists them; to go on with it here: ` +
-      `pawl --resume ${sessionId}`,
+    `${sessionId} is no detached session, or was ended by pawl stop. pawl sessions --live lists ` +
+      `them; to go on with it here: pawl --resume ${sessionId}`,
   );
 
 /** Finds a detached session by its id or a unique beginning of it. */
@@ -65,25 +65,37 @@ const find = async (prefix: string): Promise<LiveSession> => {
   return live;
 };
 
-const listRow = (live: LiveSession, nowMs: number): Safe => {
-  const { sessionId, activity, workspace, startedAtMs, title } = live.record;
-  return joinSafe(
-    [
-      makeSafe(sessionId),
-      oneLine(statusWords(live, nowMs), 120),
-      formatCost(activity.costUsd),
-      makeSafe(plural(activity.rounds, 'round')),
-      oneLine(workspace, Number.POSITIVE_INFINITY),
-      makeSafe(`since ${formatAge(nowMs - startedAtMs)}`),
-      oneLine(title, 60),
-    ],
-    safe`  `,
+/** The session, unless a process that is not its own has it open. `advice`: what to do instead. */
+const refuseElsewhere = (live: LiveSession, advice: string): LiveSession => {
+  if (live.status !== 'elsewhere') return live;
+  throw new Stop(
+    exitCodes.badInput,
+    'elsewhere',
+    `${live.record.sessionId} is open in another process, such as a terminal. ${advice}.`,
   );
+};
+
+/** One line. Where `columns` has no room for it two, and of the folder the end. */
+const listRow = (live: LiveSession, nowMs: number, columns: number): Safe => {
+  const { sessionId, activity, workspace, startedAtMs, title } = live.record;
+  const join = (...parts: readonly Safe[]): Safe => joinSafe(parts, safe`  `);
+  const words = statusWords(live, nowMs);
+  const spent = join(formatCost(activity.costUsd), makeSafe(plural(activity.rounds, 'round')));
+  const since = makeSafe(`since ${formatAge(nowMs - startedAtMs)}`);
+  const folder = oneLine(workspace, Number.POSITIVE_INFINITY);
+  const id = makeSafe(sessionId);
+  const row = join(id, oneLine(words, 120), spent, folder, since, oneLine(title, 60));
+  if (countColumns(row) < columns) return row;
+  const about = join(safe`   `, oneLine(title, 20), spent, since);
+  const room = Math.max(10, columns - countColumns(about) - 3);
+  const end = folder.length > room ? safe`…${folder.slice(-room + 1)}` : folder;
+  return safe`${join(id, oneLine(words, Math.max(20, columns - id.length - 3)))}\n${join(about, end)}`;
 };
 
 /** `pawl sessions --live`: one line a detached session, the last started first. */
 export const listDetached = async (json: boolean): Promise<number> => {
   const nowMs = systemClock.now();
+  const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
   for (const live of await listLive()) {
     const { sessionId, workspace, title, startedAtMs, activity } = live.record;
     const { status } = live;
@@ -100,7 +112,7 @@ export const listDetached = async (json: boolean): Promise<number> => {
         startedAt: startedAtMs,
         changedAt: activity.sinceMs,
       });
-    else writeOut(safe`${listRow(live, nowMs)}\n`);
+    else writeOut(safe`${listRow(live, nowMs, columns)}\n`);
   }
   return exitCodes.done;
 };
@@ -111,14 +123,8 @@ const LOOK_MS = 50;
 
 /** `pawl stop ID`: cancels the turn, then closes the session in order. */
 export const stopDetached = async (prefix: string): Promise<number> => {
-  const { record, status } = await find(prefix);
+  const { record, status } = refuseElsewhere(await find(prefix), 'End it there');
   const { sessionId } = record;
-  if (status === 'elsewhere')
-    throw new Stop(
-      exitCodes.badInput,
-      'elsewhere',
-      `${sessionId} is open in another process, such as a terminal. End it there.`,
-    );
   if (status !== 'runs' && status !== 'starting') {
     await removeLive(sessionId, 'record');
     writeError(
@@ -192,7 +198,14 @@ const chooseQuestion = (
 };
 
 const ANSWERS = ['yes', 'no'];
-const ANSWERED = { allow: 'Allowed', deny: 'Refused', reply: 'Answered' } as const;
+const ANSWERED = { allow: 'Allowed', deny: 'Refused' } as const;
+
+/** What was done, as words: a question is answered, never allowed. */
+const answeredWords = ({ title, takesWords }: AskedQuestion, answer: ApprovalAnswer): string => {
+  if (answer.kind === 'reply') return `Answered: ${title} ${answer.text}`;
+  if (takesWords && answer.kind === 'allow') return `Answered: ${title} yes`;
+  return `${ANSWERED[answer.kind]}: ${title}`;
+};
 
 type TypedAnswer = { readonly call?: string; readonly answer: ApprovalAnswer };
 
@@ -240,8 +253,7 @@ const questionsFrom = (approvals: unknown): readonly AskedQuestion[] =>
 export const answerDetached = async (prefix: string, words: readonly string[]): Promise<number> => {
   if (words.length === 0)
     throw usageStop('It is written as: pawl answer ID yes, or pawl answer ID CALL no "reason".');
-  const { record } = await find(prefix);
-  const { sessionId } = record;
+  const { sessionId } = refuseElsewhere(await find(prefix), 'Answer it there').record;
   const client = connect(sessionId);
   const sent = await attempt(async () => {
     const { approvals } = await client.describe();
@@ -251,17 +263,13 @@ export const answerDetached = async (prefix: string, words: readonly string[]): 
       waiting.map(({ callId }) => callId),
     );
     const question = chooseQuestion(sessionId, waiting, call);
-    await client.send({
-      type: 'ApprovalAnswered',
-      batchId: question.batchId,
-      callId: question.callId,
-      answer: answerTo(question, answer),
-      scope: 'once',
-    });
-    return { title: question.title, verb: ANSWERED[answer.kind] };
+    const { batchId, callId } = question;
+    const chosen = answerTo(question, answer);
+    await client.send({ type: 'ApprovalAnswered', batchId, callId, answer: chosen, scope: 'once' });
+    return answeredWords(question, chosen);
   });
   if (sent.kind === 'done') {
-    writeError(makeSafe(`${sent.value.verb}: ${sent.value.title}\n`));
+    writeError(makeSafe(`${sent.value}\n`));
     return exitCodes.done;
   }
   if (sent.fault instanceof NotReached) throw gone(sessionId);
@@ -328,16 +336,12 @@ const chooseLive = async (): Promise<LiveSession> => {
 
 /** `pawl attach`: the whole terminal on a session of another process, started if it died. */
 export const attach = async (prefix: string | undefined, flags: RunFlags): Promise<number> => {
-  const { record, status } = prefix === undefined ? await chooseLive() : await find(prefix);
+  const live = prefix === undefined ? await chooseLive() : await find(prefix);
+  const { record, status } = live;
   const { sessionId } = record;
   const { runTerminal, refuseWithoutTerminal } = await import('../interactive/run-sessions.js');
   refuseWithoutTerminal();
-  if (status === 'elsewhere')
-    throw new Stop(
-      exitCodes.badInput,
-      'elsewhere',
-      `${sessionId} is open in another process, such as a terminal. Go on with it there.`,
-    );
+  refuseElsewhere(live, 'Go on with it there');
   if (status !== 'runs' && status !== 'starting') await relaunch(record);
   const { plain, verbose } = flags;
   const own = { ...(plain ? { plain } : {}), ...(verbose ? { verbose } : {}) };
@@ -347,7 +351,7 @@ export const attach = async (prefix: string | undefined, flags: RunFlags): Promi
 /** `pawl logs ID`: the steps of a session as lines, as `pawl -p --verbose` prints them. */
 export const showLogs = async (prefix: string, follows: boolean): Promise<number> => {
   const sessionId = await findSession(prefix);
-  const live = follows ? await find(sessionId) : null;
+  const live = follows ? refuseElsewhere(await find(sessionId), 'Look at it there') : null;
   const { workspace } = (await storedJournals().peek(sessionId)).state.session.settings;
   const print = createStepPrinter(detectLook(process.stdout, process.env), workspace);
   let isLineOpen = false;
