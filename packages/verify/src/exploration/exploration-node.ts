@@ -2,17 +2,19 @@ import type { Event } from '@pawl/agent/machine/event';
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
 import type { ProjectionCursor } from '../projections/projection.js';
+import type { ChargeShare, Charges } from './charges.js';
 import type { Bounds, Configuration, ModelReply } from './configuration.js';
 
 /**
  * A node of an exploration: the machine's state, the cursors of the projections, the rest of the
- * budget stops.
+ * budget stops, the true charges.
  */
 export type ExplorationNode = {
   readonly state: State;
   readonly cursors: readonly ProjectionCursor[];
   /** Costly replies and usage reports that may still come. */
   readonly costlyLeft: number;
+  readonly charges: Charges;
   /** The time of the last event, in milliseconds. */
   readonly now: number;
 };
@@ -25,6 +27,8 @@ export type ExplorationEvent = {
   readonly by: 'world' | 'user' | 'fate';
   readonly event: Event;
   readonly costly: boolean;
+  /** Charged if the event lets a request or a call that spends go; absent: nothing is charged. */
+  readonly charge?: ChargeShare;
 };
 
 /** The data of the events of a configuration. */
