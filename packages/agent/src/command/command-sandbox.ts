@@ -4,7 +4,12 @@ import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus } from '../platform/files.js';
 import { findProgram, type ProgramPath } from '../platform/find-program.js';
-import { closingOthers, openStart, SandboxRefusal } from '../platform/guarded-start.js';
+import {
+  closingOthers,
+  fencedStart,
+  openStart,
+  SandboxRefusal,
+} from '../platform/guarded-start.js';
 import { SYSTEM_SHELL, systemBash } from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
@@ -25,12 +30,7 @@ import type {
   SessionNetworkAnswer,
 } from './launcher.js';
 import type { OutputReceiver } from './output.js';
-import {
-  FILTER_DESCRIPTOR,
-  isolationArguments,
-  mountArguments,
-  type Probed,
-} from './sandbox/bubblewrap.js';
+import { isolationArguments, mountArguments, type Probed } from './sandbox/bubblewrap.js';
 import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
   EXCHANGED,
@@ -422,22 +422,18 @@ class Sandbox implements CommandSandbox {
     const { bwrap, filter, entry, check = '' } = fence;
     const checking = check === '' ? [] : [SYSTEM_SHELL, '-c', `${check}exec "$@"`, 'sh'];
     const words = [...fence.words, ...fence.seals, '--', ...checking, spec.program, ...spec.words];
-    const [nsenter, ...enter] = entry;
-    const start = closingOthers(
-      nsenter === undefined
-        ? { program: bwrap, words }
-        : { program: nsenter, words: [...enter, bwrap, ...words] },
-      FILTER_DESCRIPTOR,
-      bashFor(this.#options),
-    );
     const descriptors = filter === null ? [] : [openSync(filter, 'r')];
+    const start = fencedStart(
+      { bwrap, words, entry, descriptors: descriptors.length },
+      bashFor(this.#options),
+      spec.canBeGuarded ?? false,
+    );
     return {
       ...start,
       folder: this.#options.workspace,
       descriptors,
       environment,
       finish,
-      isGuarded: false,
       started: () => {
         for (const descriptor of descriptors) closeSync(descriptor);
       },

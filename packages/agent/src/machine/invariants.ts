@@ -409,8 +409,8 @@ const usageFaults = (before: State, event: Event, { session }: State): readonly 
 const committedUsd = (session: SessionData): number => session.usage.costUsd + reservedUsd(session);
 
 /**
- * Spent and reserved dollars grow only up to the limit, or by usage beyond what was reserved for it:
- * of sessions that reserve nothing, or of a provider that charges more than it was asked for.
+ * Spent and reserved dollars grow only up to the limit, or by usage beyond what was reserved for
+ * it: in sessions that reserve nothing, or by a provider that charges more than it was asked for.
  */
 const reserveFaults = (before: State, event: Event, { session }: State): readonly string[] => {
   const limit = session.settings.limits.usd;

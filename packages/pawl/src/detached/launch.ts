@@ -284,8 +284,8 @@ const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
 };
 
 /**
- * A new session, or with `--continue` and `--resume` an old one, with a prompt. `limitMs`: its process
- * has so long to confirm the input.
+ * A new session, or with `--continue` and `--resume` an old one, with a prompt. Its process has
+ * `limitMs` to confirm the input.
  */
 export const launchPrompt = (
   flags: RunFlags,

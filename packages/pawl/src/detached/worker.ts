@@ -263,7 +263,7 @@ const newRecord = (
   end: null,
 });
 
-/** Ends the session when it has rested, unread, for a time; soon after a turn it collects garbage. */
+/** Collects garbage soon after a turn, and ends a session that has rested, unread, for a time. */
 const watchRest = (
   opened: Opened,
   node: ServingNode,
@@ -338,7 +338,7 @@ const limitAnswers = ({ session }: Opened, limitMs: number | null) => {
   };
 };
 
-/** A turn leaves garbage that V8 keeps until the next one needs room. To collect it takes a moment. */
+/** A turn leaves garbage that V8 keeps until the next one needs room. */
 const COLLECT_MS = 2_000;
 
 /** Gives the memory of garbage back to the system, also the room for new objects. */

@@ -2,10 +2,10 @@
  * What the provider truly charges in an exploration, and what the runtime says of it: the truth, a
  * part of it, nothing that can be counted, or nothing at all; late, and twice.
  *
- * All amounts are whole dollars, so that there are few of them: 1 for the input of a request, 1 or 2
- * for its reply. A request is charged when it leaves, whatever becomes of its reply. At every moment
- * what was charged has to be spent or set aside: with docs/rules.md#reserve-before-request, by which
- * both together stay below the limit, no session is charged more than its limit.
+ * All amounts are whole dollars, so that there are few of them: 1 for the input of a request, 1 for
+ * its reply. A request is charged when it leaves, whatever becomes of its reply. At every moment
+ * what was charged has to be spent or set aside. Both together stay below the limit
+ * (docs/rules.md#reserve-before-request), so no session is charged more than its limit.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -25,6 +25,9 @@ import type { In, SessionData, State } from '@pawl/agent/machine/state';
 import type { Usage } from '@pawl/agent/machine/usage';
 import type { Step } from '@pawl/machine/kernel/table';
 import {
+  type Charge,
+  type ChargeShare,
+  type Charges,
   type ExplorationContext,
   type ExplorationEvent,
   type ExplorationNode,
@@ -32,26 +35,9 @@ import {
   world,
 } from './exploration-node.js';
 
-/** Charged under an id whose usage was not reported yet. */
-type Charge = {
-  readonly id: string;
-  /** All requests of the id together. */
-  readonly usd: number;
-  /** The part of it that is known before a reply ends. */
-  readonly inputUsd: number;
-};
-
-export type Charges = {
-  readonly open: readonly Charge[];
-  /** The last one that was reported. */
-  readonly reported: Charge | null;
-};
-
 export const noCharges: Charges = { open: [], reported: null };
 
-/** How much of its worst case a request or a call that spends is charged. */
-export const chargeShares = ['nothing', 'all'] as const;
-export type ChargeShare = (typeof chargeShares)[number];
+const chargeShares: readonly ChargeShare[] = ['nothing', 'all'];
 
 const HIDDEN_TOKENS = 1_000;
 /** With the tokens that a provider adds by itself they cost a dollar. */
@@ -106,7 +92,7 @@ const broken: ModelError = {
 };
 const refused: ModelError = { ...broken, kind: 'overloaded', message: 'busy' };
 
-/** A request is measured, then answered: by a reply, or by one of the failures that fit its cost. */
+/** A request is measured, then answered by a reply, or by a failure that fits its cost. */
 const requestResponses = (
   { requestId }: In<'CallingLlm'>,
   node: ExplorationNode,

@@ -2,8 +2,26 @@ import type { Event } from '@pawl/agent/machine/event';
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
 import type { ProjectionCursor } from '../projections/projection.js';
-import type { ChargeShare, Charges } from './charges.js';
 import type { Bounds, Configuration, ModelReply } from './configuration.js';
+
+/** Charged under an id whose usage was not reported yet. */
+export type Charge = {
+  readonly id: string;
+  /** All requests of the id together. */
+  readonly usd: number;
+  /** The part of it that is known before a reply ends. */
+  readonly inputUsd: number;
+};
+
+/** What the provider has charged, which the machine does not see: charges.ts. */
+export type Charges = {
+  readonly open: readonly Charge[];
+  /** The last one that was reported. */
+  readonly reported: Charge | null;
+};
+
+/** How much of its worst case a request or a call that spends is charged. */
+export type ChargeShare = 'nothing' | 'all';
 
 /**
  * A node of an exploration: the machine's state, the cursors of the projections, the rest of the

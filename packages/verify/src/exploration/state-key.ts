@@ -43,8 +43,8 @@ import { isRequest } from './possible-events.js';
  * 8. How a call ended matters for two things: whether it may have changed something, as the setting
  *    `hooks` counts it (which no world here changes under way), and whether its text is too long to
  *    be sent twice.
- * 9. What was charged counts by the work that it is for, where requests are charged. The size of the
- *    last request is left out, since all of them are alike and hold as many tokens as bytes.
+ * 9. What was charged counts by the work that it is for, where requests are charged. The size of
+ *    the last request is left out, since all of them are alike and hold as many tokens as bytes.
  */
 export const stateKeyFor = ({
   changes,
