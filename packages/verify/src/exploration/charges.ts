@@ -20,9 +20,8 @@ import {
 } from '@pawl/agent/machine/moves/budget';
 import { isSpending, spendingIn } from '@pawl/agent/machine/moves/start-calls';
 import { isRunning } from '@pawl/agent/machine/moves/tool-batch';
-import type { Limits } from '@pawl/agent/machine/settings';
+import type { Limits, Usage } from '@pawl/agent/machine/settings';
 import type { In, SessionData, State } from '@pawl/agent/machine/state';
-import type { Usage } from '@pawl/agent/machine/usage';
 import type { Step } from '@pawl/machine/kernel/table';
 import {
   type Charge,
