@@ -76,7 +76,7 @@ const openWindow = (
     area.draw(() =>
       questions.current === null
         ? { rows: [], cursor: null }
-        : questionFrame(questions, look, screen.size(), above, null),
+        : questionFrame(questions, look, screen.size(), above, null, [safe`  careful · x`]),
     );
     clock.advance(40);
   };
@@ -104,7 +104,11 @@ const barsOf = (rows: readonly string[]): readonly string[] =>
 /** The rows of the question that stand on the screen: between its head and the keys. */
 const bodyOf = (shown: string): readonly string[] => {
   const rows = shown.split('\n');
-  return rows.slice(rows.findLastIndex((row) => /^\? Pawl asks: /.test(row)) + 1, -1);
+  const head = rows.findLastIndex((row) => /^\? Pawl/.test(row));
+  const start = head + (/(command|address)$/.test(rows[head] ?? '') ? 1 : 2);
+  const more = rows.findLastIndex((row) => /^ {2}(↓ \d+ more|read to the )/.test(row));
+  const letters = rows.findLastIndex((row) => /^ {2}y( [apsPn])+( ·|$)/.test(row));
+  return rows.slice(start, more < start ? letters : more);
 };
 
 /** What the rows say, marks made characters again. */
@@ -324,9 +328,9 @@ test('in a window that is made larger the advice to read on goes away, and a yes
 test('however often the window changes, an open question stands on the screen once', async () => {
   const anyWindows = fc.array(fc.integer({ min: 20, max: 110 }), { minLength: 1, maxLength: 4 });
   const run = async (windows: readonly number[]) => {
-    const window = openWindow(commandCall(`echo ${'word '.repeat(30)}`), 80, 40);
+    const window = openWindow(commandCall(`echo ${'word '.repeat(30)}`), 80, 60);
     for (const columns of windows) {
-      await window.screen.resize(columns, 40);
+      await window.screen.resize(columns, 60);
       window.draw();
       const shown = await window.settle();
       assert.equal(shown.match(/^\? Pawl asks/gm)?.length, 1, shown);

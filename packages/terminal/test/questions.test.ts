@@ -7,7 +7,7 @@ import { fakeClock } from '../../../test/fake-clock.js';
 import { edit } from '../../../test/kit/agent/given.js';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
 import { loadWordMarks } from '../src/diff-rows.js';
-import { backdropCode } from '../src/paint.js';
+import { backdropCode, countColumns } from '../src/paint.js';
 import { questionRows } from '../src/question-rows.js';
 import {
   type AnsweredQuestion,
@@ -15,6 +15,7 @@ import {
   questionFrame,
   questionHeading,
 } from '../src/questions.js';
+import { safe } from '../src/safe-text.js';
 
 const questionOf = (callId: string, diff?: string): ApprovalRequest => ({
   type: 'RequestApproval',
@@ -331,7 +332,8 @@ test('the heading says what is asked, below a rule', () => {
   const at = seat();
   at.see([questionOf('a', changed)]);
   at.clock.advance(600);
-  const { rows } = questionFrame(at.questions, look, window, [], null);
+  const high = { columns: 60, rows: 24 };
+  const { rows } = questionFrame(at.questions, look, high, [], null);
   assert.equal(rows[0], '─'.repeat(40));
   assert.match(rows[1] ?? '', /^\? Pawl asks: change \S+$/);
   const low = questionFrame(at.questions, look, { columns: 60, rows: 8 }, [], null);
@@ -436,7 +438,7 @@ test('below a typed reason stands what Enter and Escape do, and Escape gives the
     typed(80),
     /\nn \n {2}type a reason, or none · Enter sends the no · Escape takes it back$/,
   );
-  assert.match(typed(40), /Enter sends\n {2}the no · Escape takes it back$/);
+  assert.match(typed(40), /none\n {2}Enter sends the no\n {2}Escape takes it back$/);
   at.press("'e'");
   assert.ok(at.questions.stopTyping());
   assert.ok(!at.questions.stopTyping());
@@ -453,7 +455,38 @@ test('the keys of a long question fit into a narrow window', () => {
   at.clock.advance(600);
   const size = { columns: 40, rows: 15 };
   const { rows } = questionFrame(at.questions, { colour: 'no', columns: 40 }, size, [], null);
-  assert.match(rows.at(-1) ?? '', /^ {2}↓ \d+ more · 1 2 t n · Escape declines$/);
+  assert.match(rows.slice(-2).join('\n'), /^ {2}↓ \d+ more rows · 1 2 t n\n {2}Escape declines$/);
+});
+
+test('in a small window the heading, every key and the settings stay', () => {
+  const at = seat();
+  const last = [safe`  careful · $0.01`];
+  at.see([questionOf('a', long), questionOf('b', long)]);
+  at.clock.advance(1_000);
+  for (const [columns, rows] of [
+    [40, 15],
+    [40, 8],
+    [20, 15],
+    [80, 24],
+  ] as const) {
+    const frame = questionFrame(
+      at.questions,
+      { ...look, columns },
+      { columns, rows },
+      [],
+      null,
+      last,
+    );
+    assert.ok(frame.rows.length < rows);
+    assert.ok(frame.rows.every((row) => countColumns(row) < columns));
+    const shown = frame.rows.join(' ').replace(/\s+/g, ' ');
+    assert.match(shown, /\? Pawl asks: change \S+ · 1 of 2 /);
+    assert.match(
+      shown,
+      /↓ \d+ more rows( ·)? y a s n( ·)? A yes to all 2( ·)? Tab next( ·)? Escape stops/,
+    );
+    assert.equal(frame.rows.at(-1), last[0]);
+  }
 });
 
 test('the words of a plan and of a question are not broken, and signs of Markdown have colours', () => {

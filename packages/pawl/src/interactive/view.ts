@@ -452,9 +452,15 @@ export class InteractiveView {
   /** The list or the input below the status. */
   #below(columns: number): Frame {
     const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
-    if (this.#picking?.kind === 'choices') return pickerFrame(this.#picking.list, columns, mark);
-    if (this.#picking !== null) return pointListFrame(this.#picking.list, this.#window(), mark);
     const window = this.#window();
+    if (this.#picking !== null) {
+      const { rows, cursor } =
+        this.#picking.kind === 'choices'
+          ? pickerFrame(this.#picking.list, columns, mark)
+          : pointListFrame(this.#picking.list, window, mark);
+      const last = settingsRows(this.#state, this.#look, window, 'notNamed');
+      return { rows: [...rows, ...last], cursor };
+    }
     const last = this.#hasCard
       ? keyCard(this.#look, window)
       : settingsRows(this.#state, this.#look, window);
