@@ -578,8 +578,13 @@ export const questionFrame = (
   const keysFor = (unread: number) => questionKeys(questions, look, window.columns, unread);
   // The number of unread rows is known later; the height of the text is not to depend on it.
   const keyHeight = Math.max(keysFor(all).length, keysFor(0).length);
-  const footRows = Math.max(0, Math.min(typed?.rows.length ?? keyHeight, room - 1));
-  const head = room - footRows >= 2 ? questionHead(questions, look, window) : [];
+  const footRows = Math.max(
+    0,
+    typed === null
+      ? Math.min(keyHeight, Math.max(1, room - 2))
+      : Math.min(typed.rows.length, room - 1),
+  );
+  const head = questionHead(questions, look, window).slice(0, Math.max(0, room - footRows - 1));
   const list = questionList(questions, look, window);
   const listed = room - footRows - head.length - list.length >= 3 ? list : [];
   const bodyRows = Math.max(1, room - footRows - head.length - listed.length);

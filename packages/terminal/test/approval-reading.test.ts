@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { fakeClock } from '../../../test/fake-clock.js';
 import { createEmulator } from '../../../test/kit/terminal/screen.js';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
-import { createLiveArea } from '../src/live-area.js';
+import { createLiveArea, type Frame } from '../src/live-area.js';
 import { Questions, questionFrame, type ReadingGuard } from '../src/questions.js';
 import { makeSafe, safe } from '../src/safe-text.js';
 
@@ -72,12 +72,15 @@ const openWindow = (
     reflow: 'byXterm',
   });
   const above = [makeSafe('some output'), safe`status`];
+  const frame = (): Frame => {
+    const size = screen.size();
+    const last = size.rows < 8 ? [] : [safe`  careful · x`];
+    return questions.current === null
+      ? { rows: [], cursor: null }
+      : questionFrame(questions, look, size, above, null, last);
+  };
   const draw = (): void => {
-    area.draw(() =>
-      questions.current === null
-        ? { rows: [], cursor: null }
-        : questionFrame(questions, look, screen.size(), above, null, [safe`  careful · x`]),
-    );
+    area.draw(frame);
     clock.advance(40);
   };
   const asked: ApprovalRequest = {
@@ -105,7 +108,9 @@ const barsOf = (rows: readonly string[]): readonly string[] =>
 const bodyOf = (shown: string): readonly string[] => {
   const rows = shown.split('\n');
   const head = rows.findLastIndex((row) => /^\? Pawl/.test(row));
-  const start = head + (/(command|address)$/.test(rows[head] ?? '') ? 1 : 2);
+  const isWhole = /(command|address)$/.test(rows[head] ?? '');
+  const start =
+    head + (isWhole || !/^ {2}(this )?(command|address)$/.test(rows[head + 1] ?? '') ? 1 : 2);
   const more = rows.findLastIndex((row) => /^ {2}(↓ \d+ more|read to the )/.test(row));
   const letters = rows.findLastIndex((row) => /^ {2}y( [apsPn])+( ·|$)/.test(row));
   return rows.slice(start, more < start ? letters : more);
