@@ -7,6 +7,7 @@ import { fakeClock } from '../../../test/fake-clock.js';
 import { edit } from '../../../test/kit/agent/given.js';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
 import { loadWordMarks } from '../src/diff-rows.js';
+import { loadMarkdown } from '../src/markdown.js';
 import { backdropCode, countColumns } from '../src/paint.js';
 import { questionRows } from '../src/question-rows.js';
 import {
@@ -489,17 +490,42 @@ test('in a small window the heading, every key and the settings stay', () => {
   }
 });
 
-test('the words of a plan and of a question are not broken, and signs of Markdown have colours', () => {
+const planShown = async (text: string, columns: number, colour: 'yes' | 'no' = 'no') => {
+  await loadMarkdown();
   const at = seat();
-  const text = '## Why\n\n- one `code` and **bold** words that go on until this row has ended';
-  at.see([asked('a', 'plan', { title: 'A parser', steps: ['read'], text })]);
+  at.see([asked('a', 'plan', { title: 'A parser', steps: ['read `a`', 'write'], text })]);
   at.clock.advance(600);
-  const size = { columns: 40, rows: 40 };
-  const shown = (colour: 'yes' | 'no'): string =>
-    questionFrame(at.questions, { colour, columns: 40 }, size, [], null).rows.join('\n');
-  assert.match(
-    shown('no'),
-    /│ - one `code` and \*\*bold\*\* words that\n┆ go on until this row has ended/,
-  );
-  assert.match(shown('yes'), /\u001b\[[\d;]+m`code`\u001b\[[\d;]*m and \u001b\[1m\*\*bold\*\*/);
+  const size = { columns, rows: 60 };
+  return questionFrame(at.questions, { colour, columns }, size, [], null).rows.join('\n');
+};
+
+test('a plan is drawn as answers are, each row behind a bar', async () => {
+  const text =
+    '## Why\n\n- one `code` and **bold** words that go on until this row has ended\n\n```ts\nconst a = 1;\n```\n\n| a | b |\n|---|---|\n| one | two |';
+  const shown = await planShown(text, 40);
+  assert.match(shown, /│ A parser\n│ 1\. read a\n│ 2\. write\n│ *\n│ Why\n/);
+  assert.match(shown, /│ - one code and bold words that go on\n│ {3}until this row has ended\n/);
+  assert.match(shown, /│ {3}const a = 1;\n/);
+  assert.match(shown, /│ │ one │ two │\n/);
+  assert.match(await planShown(text, 40, 'yes'), /\u001b\[[\d;]+mcode\u001b/);
+});
+
+test('Markdown hides nothing in a plan: such a block is shown as it was written', async () => {
+  const hidden = [
+    'one <!-- rm -rf x --> two',
+    'one [two](https://a.example "rm -rf x") three',
+    '[a]: https://a.example/rm-rf-x',
+    '1. one\n1. two\n7. rm-rf-x',
+    '![rm -rf x](a.png)',
+    'one &#114;&#109; two',
+    '```rm -rf x\none\n```',
+  ];
+  for (const text of hidden)
+    for (const line of text.split('\n'))
+      assert.ok((await planShown(`before\n\n${text}\n\nafter`, 80)).includes(line), line);
+  const odd = await planShown('one \u202e two \u001b[2J three', 80);
+  assert.match(odd, /one ⟨U\+202E⟩ two ␛\[2J three/);
+  const wide = await planShown(`${'ü'.repeat(30)} `.repeat(9), 40);
+  for (const row of wide.split('\n').filter((one) => one.includes('ü')))
+    assert.ok(row.replace(/[^ -~]/g, '  ').length < 40, row);
 });
