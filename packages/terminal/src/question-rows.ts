@@ -72,7 +72,7 @@ const drawBlock = (
   return isWhole ? renderMarkdown(look, block, room, true) : null;
 };
 
-/** A plan: its title, then Markdown. A block that would hide something is shown as it was written. */
+/** A plan: its title, then Markdown. A block that would hide something stays as it was written. */
 const readPlan = (text: string, paper: RowStyle): readonly Safe[] => {
   const { look, columns } = paper;
   const [title = '', ...lines] = text.split('\n');

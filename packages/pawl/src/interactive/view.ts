@@ -37,6 +37,7 @@ import {
   harmless,
   indentWords,
   type Look,
+  lineSign,
   oneLine,
   paint,
   paintTyped,
@@ -215,7 +216,8 @@ export class InteractiveView {
    * one sees.
    */
   editAgain(text: string): void {
-    if (this.#look.plain === 'yes') this.print(safe`· you wrote: ${makeSafe(text)}`);
+    if (this.#look.plain === 'yes')
+      this.print(safe`${lineSign(this.#look, '·')} you wrote: ${makeSafe(text)}`);
     else this.#composer.setText(text);
     this.#rewound = this.#composer.text;
     this.redraw();
@@ -399,7 +401,8 @@ export class InteractiveView {
    * so they are printed.
    */
   takeBack(texts: readonly string[]): void {
-    if (this.#look.plain === 'yes') this.print(safe`· not sent: ${makeSafe(texts.join('\n'))}`);
+    if (this.#look.plain === 'yes')
+      this.print(safe`${lineSign(this.#look, '·')} not sent: ${makeSafe(texts.join('\n'))}`);
     else this.#join([...texts, this.#composer.text]);
   }
 
