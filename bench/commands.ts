@@ -5,10 +5,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSessionSandbox } from '../packages/agent/src/command/session-sandbox.js';
 import type { CommandLevel } from '../packages/agent/src/policy/decide.js';
-import type { Tool, ToolContext } from '../packages/agent/src/ports/tool.js';
+import { createJobs, type Tool, type ToolContext } from '../packages/agent/src/ports/tool.js';
 import { commandTool } from '../packages/agent/src/tools/builtin-tools.js';
 import { createFileMemory } from '../packages/agent/src/tools/file-change.js';
-import { createJobs } from '../packages/agent/src/tools/jobs.js';
 import { median } from './figures.js';
 
 /**

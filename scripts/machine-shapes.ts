@@ -17,8 +17,8 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const FOLDER = 'packages/agent/src';
 /** The files that declare the types. */
 const FILES = [
-  ...['policy/decide', 'policy/grants', 'policy/judged-call', 'policy/presets'],
-  ...['machine/call', 'machine/event', 'machine/message', 'machine/settings', 'machine/usage'],
+  ...['policy/decide', 'policy/rules', 'policy/judged-call', 'policy/presets'],
+  ...['machine/call', 'machine/event', 'machine/message', 'machine/settings'],
 ];
 const KERNEL = '@pawl/machine/kernel/shape';
 /** The types whose shapes other files use. */

@@ -9,8 +9,8 @@ import {
   type NewSession,
   type Runtime,
 } from 'pawl/engine';
+import { createJobs } from '../../packages/agent/src/ports/tool.js';
 import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
-import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 import type { MakeNodeRuntime } from '../../packages/serve/test/node-under-test.js';
 import type { ContractWorld, MakeRuntime } from '../../test/contract/runtime-under-test.js';
 import { atEnd, removeFolderSync, type TestScope } from '../../test/temporary-folder.js';

@@ -9,8 +9,8 @@ import {
   newSessionId,
   systemClock,
 } from 'pawl/engine';
+import { createJobs } from '../../packages/agent/src/ports/tool.js';
 import { createFileMemory } from '../../packages/agent/src/tools/file-change.js';
-import { createJobs } from '../../packages/agent/src/tools/jobs.js';
 import { storySettings } from '../../test/contract/play-story.js';
 import { temporaryFolder } from '../../test/temporary-folder.js';
 import { localLive } from '../src/index.js';

@@ -59,7 +59,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a yes to one question is a yes to all',
-    file: 'packages/agent/src/policy/grants.ts',
+    file: 'packages/agent/src/policy/rules.ts',
     edits: [{ from: "    case 'once':\n      return null;", to: "    case 'once':" }],
     why: 'commands run that nobody was asked about',
     caughtBy: byCase(

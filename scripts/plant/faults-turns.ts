@@ -76,7 +76,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'a limit that is just reached is not reached',
-    file: 'packages/agent/src/machine/usage.ts',
+    file: 'packages/agent/src/machine/settings.ts',
     edits: [{ from: 'spent >= limit;', to: 'spent > limit;' }],
     why: 'one more round than was allowed',
     caughtBy: byCase(
@@ -156,7 +156,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'the time limit outlives its turn',
-    file: 'packages/agent/src/machine/moves/timers.ts',
+    file: 'packages/agent/src/machine/moves/budget.ts',
     edits: [
       {
         from: '  return go({ ...state, session }, ...cancelled(state.session));',

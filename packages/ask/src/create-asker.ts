@@ -7,15 +7,13 @@ import {
   OUTPUT_TOKENS_MAX,
   OUTPUT_TOKENS_MIN,
 } from '@pawl/agent/machine/moves/budget';
-import type { Effort } from '@pawl/agent/machine/settings';
-import { isLimited } from '@pawl/agent/machine/usage';
+import { type Effort, isLimited } from '@pawl/agent/machine/settings';
 import { attempt, reportThrough } from '@pawl/agent/platform/attempt';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
 import type { JournalStore, OpenJournal } from '@pawl/agent/ports/journal';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Watcher } from '@pawl/agent/ports/session';
-import { createRedactor } from '@pawl/agent/secrets/redactor';
-import { findSecrets } from '@pawl/agent/secrets/secret-variables';
+import { createRedactor, findSecrets } from '@pawl/agent/secrets/redactor';
 import { newSessionId } from '@pawl/agent/session/equipment';
 import { checkModel } from '@pawl/agent/session/outside-values';
 import { codeModeInstructions, subcallInstructions } from './code-mode-instructions.js';

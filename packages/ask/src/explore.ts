@@ -14,7 +14,7 @@ import {
   sumUsage,
   totalTokens,
   type Usage,
-} from '@pawl/agent/machine/usage';
+} from '@pawl/agent/machine/settings';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { JournalStore } from '@pawl/agent/ports/journal';
 import type { ToolContext, ToolOutcome } from '@pawl/agent/ports/tool';

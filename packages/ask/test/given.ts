@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ModelError, StopReason } from '@pawl/agent/machine/event';
-import type { Usage } from '@pawl/agent/machine/usage';
+import type { Usage } from '@pawl/agent/machine/settings';
 import type { CellReport, SubcallKind } from '../src/run/cell-types.js';
 import { seedParity } from '../src/run/eager-values.js';
 import type { RunEventOf, TreeEvent } from '../src/run/event.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { messagesOf, requestMessages } from '@pawl/agent/machine/conversation';
-import type { Usage } from '@pawl/agent/machine/usage';
+import type { Usage } from '@pawl/agent/machine/settings';
 import { faultsOf } from '../../../test/kit/agent/walker.js';
 import type { TreeAction } from '../src/run/action.js';
 import type { TreeEvent } from '../src/run/event.js';

@@ -29,8 +29,8 @@ import type {
   UserText,
 } from '@pawl/agent/machine/message';
 import { spendingId } from '@pawl/agent/machine/moves/budget';
+import { sumUsage, type Usage } from '@pawl/agent/machine/settings';
 import type { State, WaitReason } from '@pawl/agent/machine/state';
-import { sumUsage, type Usage } from '@pawl/agent/machine/usage';
 import type { Header } from '@pawl/agent/ports/journal';
 import type { ToolDeclaration } from '@pawl/agent/ports/model';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';

@@ -1,7 +1,7 @@
 /** The data of the page, from the inspector's server or an exported file. Types only. */
 
+import type { UsageTotals } from '@pawl/agent/machine/settings';
 import type { StateName } from '@pawl/agent/machine/state';
-import type { UsageTotals } from '@pawl/agent/machine/usage';
 import type { Entry, Header, SessionInfo } from '@pawl/agent/ports/journal';
 
 /** The fixed part of a session. `prompt` is null if its blobs are missing. */

@@ -10,8 +10,8 @@ import {
 } from '@opentelemetry/api';
 import type { Event } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
+import type { Usage, UsageTotals } from '@pawl/agent/machine/settings';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
-import type { Usage, UsageTotals } from '@pawl/agent/machine/usage';
 import { VERSION } from '@pawl/agent/platform/environment';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { type Activity, findActivities } from './figures/session-figures.js';

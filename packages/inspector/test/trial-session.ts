@@ -1,5 +1,5 @@
 import type { Event } from '@pawl/agent/machine/event';
-import type { Usage } from '@pawl/agent/machine/usage';
+import type { Usage } from '@pawl/agent/machine/settings';
 import { settingsFrom } from '../../../test/kit/agent/trace-player.js';
 import { eventsOf, StoredSession } from '../../../test/kit/inspector/stored-session.js';
 

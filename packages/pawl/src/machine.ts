@@ -61,6 +61,7 @@ export type {
   UserMessage,
   UserText,
 } from '@pawl/agent/machine/message';
+export type { Limit, Prices, Usage, UsageTotals } from '@pawl/agent/machine/settings';
 export {
   type Dimension,
   defaultSettings,
@@ -78,9 +79,7 @@ export type {
   TransientState,
   WaitReason,
 } from '@pawl/agent/machine/state';
-export type { Limit, Prices, Usage, UsageTotals } from '@pawl/agent/machine/usage';
 export type { SandboxLevel } from '@pawl/agent/policy/decide';
-export type { ApprovalScope, Grant } from '@pawl/agent/policy/grants';
 export type {
   CallEffect,
   CallFacts,
@@ -95,6 +94,7 @@ export type {
   ShellFacts,
 } from '@pawl/agent/policy/judged-call';
 export { type Preset, presetRules } from '@pawl/agent/policy/presets';
+export type { ApprovalScope, Grant } from '@pawl/agent/policy/rules';
 export type { TreeAction } from '@pawl/ask/run/action';
 export { seedParity } from '@pawl/ask/run/eager-values';
 export type { CodeEvent, LimitsChanged, TreeEvent } from '@pawl/ask/run/event';

@@ -52,7 +52,7 @@ export {
   perform,
   prepare,
 } from '@pawl/agent/session/perform';
-export { recoverCalls } from '@pawl/agent/session/recover-calls';
+export { recoverCalls } from '@pawl/agent/session/tool-run';
 export type { SessionBegin, UserHookRuns } from '@pawl/agent/session/user-hooks';
 export { keyOfToken, readKeys, type ServeKey } from './keys.js';
 export { type NodeOptions, type ServingNode, startNode as serveSessions } from './node.js';

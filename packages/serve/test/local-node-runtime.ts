@@ -2,10 +2,10 @@ import path from 'node:path';
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';
 import { systemClock } from '@pawl/agent/platform/clock';
+import { createJobs } from '@pawl/agent/ports/tool';
 import { newSessionId } from '@pawl/agent/session/equipment';
 import { createRuntime } from '@pawl/agent/session/runtime';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
-import { createJobs } from '@pawl/agent/tools/jobs';
 import { lastingSessions } from '../src/node-runtime.js';
 import type { MakeNodeRuntime } from './node-under-test.js';
 

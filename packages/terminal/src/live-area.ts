@@ -4,9 +4,8 @@
  */
 
 import type { HookPhase } from '@pawl/agent/machine/action';
-import type { Dimension } from '@pawl/agent/machine/settings';
+import { type Dimension, totalTokens } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
-import { totalTokens } from '@pawl/agent/machine/usage';
 import { type Clock, systemClock } from '@pawl/agent/platform/clock';
 import { plural } from '@pawl/agent/platform/text';
 import type { Preset } from '@pawl/agent/policy/presets';

@@ -1,7 +1,7 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { FailureKind } from '@pawl/agent/machine/event';
+import { totalTokens } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
-import { totalTokens } from '@pawl/agent/machine/usage';
 import { describeGrant } from '@pawl/agent/policy/approval-question';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';

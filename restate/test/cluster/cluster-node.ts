@@ -4,9 +4,8 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileBlobs } from 'pawl/engine';
 import type { Model, ModelPiece, ModelRequest } from '../../../packages/agent/src/ports/model.js';
-import type { Tool } from '../../../packages/agent/src/ports/tool.js';
+import { createJobs, type Tool } from '../../../packages/agent/src/ports/tool.js';
 import { createFileMemory } from '../../../packages/agent/src/tools/file-change.js';
-import { createJobs } from '../../../packages/agent/src/tools/jobs.js';
 import { httpLive } from '../../src/live.js';
 import { startNode } from '../../src/node.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ApprovalAnswer } from '../../../packages/agent/src/machine/event.js';
-import type { ApprovalScope } from '../../../packages/agent/src/policy/grants.js';
 import { presetRules } from '../../../packages/agent/src/policy/presets.js';
+import type { ApprovalScope } from '../../../packages/agent/src/policy/rules.js';
 import { action, event, type Story, type StorySession } from '../story.js';
 
 /** What users do: approve, cancel, type meanwhile, change settings, close. */

@@ -10,9 +10,8 @@ import type {
   AssistantPart,
   Message,
 } from '../../../packages/agent/src/machine/message.js';
-import type { Dimension, Settings } from '../../../packages/agent/src/machine/settings.js';
+import type { Dimension, Settings, Usage } from '../../../packages/agent/src/machine/settings.js';
 import type { State } from '../../../packages/agent/src/machine/state.js';
-import type { Usage } from '../../../packages/agent/src/machine/usage.js';
 import type { JudgedCall } from '../../../packages/agent/src/policy/judged-call.js';
 import { batchOf, compactionOf, hookOf, requestOf, timerOf } from './flight.js';
 

@@ -1,7 +1,6 @@
 import type { CallOutcome } from '../../../packages/agent/src/machine/call.js';
 import type { Event, EventType, On } from '../../../packages/agent/src/machine/event.js';
-import { defaultSettings } from '../../../packages/agent/src/machine/settings.js';
-import type { Usage } from '../../../packages/agent/src/machine/usage.js';
+import { defaultSettings, type Usage } from '../../../packages/agent/src/machine/settings.js';
 import type { HookVerdicts, JudgedCall } from '../../../packages/agent/src/policy/judged-call.js';
 import { presetRules } from '../../../packages/agent/src/policy/presets.js';
 

@@ -1,5 +1,5 @@
 import type { CallOutcome } from '../../../packages/agent/src/machine/call.js';
-import type { Usage } from '../../../packages/agent/src/machine/usage.js';
+import type { Usage } from '../../../packages/agent/src/machine/settings.js';
 import type { JudgedCall } from '../../../packages/agent/src/policy/judged-call.js';
 
 /** The words of an event line, taken from the left; what nobody takes is a mistake of the author. */

@@ -1,8 +1,7 @@
 import { levelOfCall } from '../../../packages/agent/src/policy/decide.js';
 import type { Blobs } from '../../../packages/agent/src/ports/journal.js';
-import type { ToolContext } from '../../../packages/agent/src/ports/tool.js';
+import { createJobs, type ToolContext } from '../../../packages/agent/src/ports/tool.js';
 import { createFileMemory } from '../../../packages/agent/src/tools/file-change.js';
-import { createJobs } from '../../../packages/agent/src/tools/jobs.js';
 
 /** The context of one call of an MCP tool, with its progress and blobs for the test to look at. */
 export type TestContext = ToolContext & {

@@ -1,5 +1,6 @@
 import { lstatSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { namesIn } from '../platform/files.js';
 import {
   type FoundCommand,
   findCommands,
@@ -23,7 +24,6 @@ import {
   removePrivateFolders,
   sessionFile,
 } from './sandbox/session-folders.js';
-import { namesIn } from './sandbox/untrusted-files.js';
 
 /** Leftovers of killed processes: commands, guards of protected paths, folders. */
 

@@ -181,7 +181,8 @@ export const askFencedToEnd = (root: ProcessRoot, depth: number): ProcessFamily 
     fence.add(next);
     next = oldestChild(all, next)?.pid;
   }
-  const commands = all.filter(({ pid }) => !fence.has(pid));
+  // In the group of the fence stands only what is the fence's own, such as its guard.
+  const commands = all.filter(({ pid, group }) => !fence.has(pid) && group !== root.pid);
   if (commands.length === 0) send(-root.pid, 'SIGTERM');
   for (const { pid } of commands) send(pid, 'SIGTERM');
   return listIdentities(all);

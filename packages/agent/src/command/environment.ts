@@ -9,7 +9,7 @@ import {
 } from '../platform/environment.js';
 import { readTextOrEmptySync } from '../platform/files.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
-import { secretVariables } from '../secrets/secret-variables.js';
+import { secretVariables } from '../secrets/redactor.js';
 import { MARKER } from './end-processes.js';
 
 /**

@@ -1,11 +1,10 @@
 import { hash } from 'node:crypto';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import { faultIn, trimmed } from '@pawl/machine/kernel/shape';
-import { carrySession, stateFrom } from '../machine/carried-session.js';
+import { carrySession, collectPastFiles, stateFrom } from '../machine/carried-session.js';
 import { recordedSettingsShape } from '../machine/entry-shapes.js';
 import { agent, initialState, MACHINE_VERSION } from '../machine/machine.js';
 import type { Message } from '../machine/message.js';
-import { collectPastFiles } from '../machine/past-files.js';
 import type { Settings } from '../machine/settings.js';
 import { eventShape } from '../machine/shapes.js';
 import type { SessionData, State } from '../machine/state.js';

@@ -6,8 +6,13 @@ import type { Recorded } from './codec.js';
 import { cannotRead, errorCode, JournalError } from './journal-error.js';
 import { JournalScan } from './reader.js';
 import { machineKind } from './replay.js';
-import { hasCode, isOwnJournal } from './session-owner.js';
-import { parseDeletedName, parseJournalName, sessionsFolder } from './state-folder.js';
+import {
+  hasCode,
+  isOwnJournal,
+  parseDeletedName,
+  parseJournalName,
+  sessionsFolder,
+} from './state-folder.js';
 
 /** Small blocks, since header and title are at the beginning. */
 const BLOCK_BYTES = 1 << 16;

@@ -25,7 +25,6 @@ import type {
   OpenJournal,
   OpenJournalOptions,
 } from '../ports/journal.js';
-import { type Mark, readMark } from './acknowledged-mark.js';
 import {
   type ByteSource,
   chunkLines,
@@ -51,7 +50,7 @@ import {
   refuseNewer,
   versionIn,
 } from './replay.js';
-import { isOwnJournal } from './session-owner.js';
+import { isOwnJournal, type Mark, readMark } from './state-folder.js';
 
 /** Read block size, and lines decoded per batch. A batch stays in memory until it is folded. */
 const BLOCK_BYTES = 1 << 20;

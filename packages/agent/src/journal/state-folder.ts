@@ -3,11 +3,13 @@
  * their hash.
  */
 
-import { hash, randomUUID } from 'node:crypto';
-import { mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { createHmac, hash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
+import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
+import { link, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { withRegular } from '../platform/files.js';
-import type { Blobs } from '../ports/journal.js';
+import { readUpTo, withRegular } from '../platform/files.js';
+import type { Blobs, Header, MachineTypes } from '../ports/journal.js';
+import { crc32c, encodeHeader } from './codec.js';
 import { blobDamaged, cannotRead, cannotWrite, errorCode } from './journal-error.js';
 
 /*
@@ -20,9 +22,9 @@ import { blobDamaged, cannotRead, cannotWrite, errorCode } from './journal-error
  * sessions/ID.mark           the last entry that was acknowledged
  * sessions/ID.snapshot       states that were folded before; ID.snapshot.new: the first one
  * sessions/ID.commits        with auto-commit: whose the workspace's uncommitted files are
- * sessions/ID.owner          proves that the session was created here: session-owner.ts
+ * sessions/ID.owner          proves that the session was created here
  * sessions/ID.reserve        space for the end of an open session, should the disk be full
- * sessions/ID.deleted        the journal of a session that is being deleted: deletion.ts
+ * sessions/ID.deleted        the journal of a session that is being deleted
  * sessions/ID/               pictures that the user pasted into the session, as files
  * rescued/ID.jsonl           copy of a journal that was removed or changed while it was open
  * owner.key                  secret of this state folder
@@ -213,3 +215,280 @@ export const fileBlobs = (folder: string): Blobs => ({
   put: (text) => put(folder, text),
   get: (sha256) => get(folder, sha256),
 });
+
+// ---- The mark of a journal ----
+
+/**
+ * The mark of a journal: the last entry that was acknowledged. It stands in a small file beside the
+ * journal, and is written after each sync, without a sync of its own. A journal that ends before
+ * its mark was cut or overwritten. A journal may go on behind its mark: after a power loss the mark
+ * can be old.
+ *
+ * A power loss can also spoil the mark that is being written. So the file has two places that are
+ * written in turn, and each mark has a checksum of its own: the other place still holds the mark
+ * before.
+ */
+export type Mark = { readonly seq: number; readonly crc: number };
+
+/** Every mark has this length, so that a shorter number leaves nothing of a longer one behind. */
+const MARK_BYTES = 64;
+const PLACES = 2;
+
+/** Where the mark stands that is the `count`th to be written, from 0. */
+const markOffset = (count: number): number => (count % PLACES) * MARK_BYTES;
+
+const markSum = ({ seq, crc }: Mark): number => crc32c(Buffer.from(`${seq} ${crc}`));
+
+export const encodeMark = ({ seq, crc }: Mark): Buffer =>
+  Buffer.from(
+    `${`{"seq":${seq},"crc":${crc},"sum":${markSum({ seq, crc })}}`.padEnd(MARK_BYTES - 1)}\n`,
+    'latin1',
+  );
+
+const numberIn = (value: object, name: string): number | null => {
+  const field: unknown = Reflect.get(value, name);
+  return typeof field === 'number' && Number.isSafeInteger(field) && field >= 0 ? field : null;
+};
+
+const decodeMark = (text: string): Mark | null => {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null) return null;
+    const [seq, crc] = [numberIn(value, 'seq'), numberIn(value, 'crc')];
+    if (seq === null || crc === null) return null;
+    return numberIn(value, 'sum') === markSum({ seq, crc }) ? { seq, crc } : null;
+  } catch {
+    return null; // a power loss cut it
+  }
+};
+
+export const markPath = (path: string): string => path.replace(/\.jsonl$/, '.mark');
+
+const newer = (one: Mark | null, other: Mark | null): Mark | null =>
+  one === null || (other !== null && other.seq > one.seq) ? other : one;
+
+/** The newest mark in the bytes of a mark file; null if there is none. */
+export const decodeMarks = (bytes: Buffer): Mark | null => {
+  const [first, second] = [bytes.subarray(0, MARK_BYTES), bytes.subarray(MARK_BYTES)];
+  return newer(decodeMark(first.toString('latin1')), decodeMark(second.toString('latin1')));
+};
+
+const hasNoMark = (error: unknown): boolean =>
+  ['ENOENT', 'ENOTDIR', 'EISDIR', 'ENOTREG'].includes(errorCode(error) ?? '');
+
+/**
+ * The mark beside the journal `path`; null if there is none, or it was spoiled. Rejects with
+ * `cannotRead` if the system refuses, for example because too many files are open: without its
+ * mark, a journal that was cut looks whole, and one whose end a power loss filled with zeros looks
+ * damaged.
+ */
+export const readMark = async (path: string): Promise<Mark | null> => {
+  const place = markPath(path);
+  try {
+    return await withRegular(place, async (file, status) =>
+      decodeMarks(await readUpTo(file, status, PLACES * MARK_BYTES)),
+    );
+  } catch (error) {
+    if (hasNoMark(error)) return null;
+    throw cannotRead(place, error);
+  }
+};
+
+/**
+ * The mark file of an open journal. Its failures stop nothing: an old mark claims less than is
+ * there.
+ */
+type MarkFile = {
+  write(mark: Mark): void;
+  close(): void;
+};
+
+const openMarkFile = (path: string): number | null => {
+  try {
+    rmSync(path, { force: true }); // an earlier holder may still write to the old file
+    return openSync(path, 'wx', FILE_MODE);
+  } catch {
+    return null; // without a mark, a cut at a line end is not noticed
+  }
+};
+
+/**
+ * Makes the first mark durable; whoever opens the journal syncs the folder. So there is a mark
+ * after every power loss, and zeros are known as what was never written.
+ */
+const syncFirst = (descriptor: number): void => {
+  try {
+    fsyncSync(descriptor);
+  } catch {
+    // without it, zeros at the end of the journal count as damage
+  }
+};
+
+export const openMark = (path: string, mark: Mark): MarkFile => {
+  const descriptor = openMarkFile(markPath(path));
+  let count = 0;
+  const write = (next: Mark): void => {
+    if (descriptor === null) return;
+    try {
+      writeSync(descriptor, encodeMark(next), 0, null, markOffset(count));
+      count += 1;
+    } catch {
+      // the last mark stays
+    }
+  };
+  write(mark);
+  if (descriptor !== null) syncFirst(descriptor);
+  return {
+    write,
+    close: () => {
+      if (descriptor !== null) closeSync(descriptor);
+    },
+  };
+};
+
+// ---- Sessions of this folder and those from elsewhere ----
+
+/**
+ * Tells the sessions that were created in a state folder from those that came from elsewhere.
+ *
+ * 1. The folder has a secret, `owner.key`. Beside each journal that is created here stands
+ *    `ID.owner`, a code of the secret and the journal's header. Exports contain neither, and an
+ *    import writes none: a journal without the right code is foreign, whoever wrote it.
+ * 2. The secret names its own inode. In a copy of the folder it has another one: then all sessions
+ *    of the copy are foreign, and the next session that is created there makes a new secret.
+ * 3. A foreign session becomes one of this folder by the user's first prompt.
+ */
+const SECRET_BYTES = 32;
+const FILE_BYTES_MAX = 1024;
+
+/** The secret is there already, or the file system has no hard links. */
+const LINK_REFUSALS = new Set([
+  'EEXIST',
+  'EPERM',
+  'ENOTSUP',
+  'EOPNOTSUPP',
+  'ENOSYS',
+  'EMLINK',
+  'EXDEV',
+]);
+
+const secretPath = (folder: string): string => join(folder, 'owner.key');
+
+/** The text of a secret: the secret in hexadecimal, and the inode of its file. */
+const SECRET = /^([0-9a-f]{64}) (\d+)\n$/;
+
+/** The text of a small file; null if there is none. Rejects if it can't be read. */
+const readSmall = async (
+  path: string,
+): Promise<{ readonly text: string; readonly inode: string } | null> => {
+  try {
+    return await withRegular(path, async (file, { size, ino }) => ({
+      text: size > FILE_BYTES_MAX ? '' : await file.readFile('utf8'),
+      inode: String(ino),
+    }));
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === 'ENOENT' || code === 'ENOTREG' || code === 'EISDIR' || code === 'ELOOP')
+      return null;
+    throw error;
+  }
+};
+
+/** The secret of the folder; null if there is none, or only that of another folder. */
+const readSecret = async (folder: string): Promise<Buffer | null> => {
+  const read = await readSmall(secretPath(folder));
+  const [, secret, inode] = SECRET.exec(read?.text ?? '') ?? [];
+  return secret === undefined || read?.inode !== inode ? null : Buffer.from(secret, 'hex');
+};
+
+/**
+ * Gives the draft its name. Resolves with the secret of another process that was faster, or null.
+ */
+const placeSecret = async (folder: string, draft: string): Promise<Buffer | null> => {
+  const path = secretPath(folder);
+  try {
+    await link(draft, path);
+    return null;
+  } catch (error) {
+    if (!LINK_REFUSALS.has(errorCode(error))) throw error;
+    const other = await readSecret(folder);
+    if (other === null) await rename(draft, path);
+    return other;
+  }
+};
+
+const makeSecret = async (folder: string): Promise<Buffer> => {
+  await makeFolder(folder);
+  const draft = `${secretPath(folder)}.${randomUUID()}`;
+  const secret = randomBytes(SECRET_BYTES);
+  try {
+    const handle = await open(draft, 'wx', FILE_MODE);
+    try {
+      const { ino } = await handle.stat();
+      await handle.appendFile(`${secret.toString('hex')} ${ino}\n`);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    const other = await placeSecret(folder, draft);
+    await syncFolder(folder);
+    return other ?? secret;
+  } finally {
+    await rm(draft, { force: true });
+  }
+};
+
+const codeFor = <M extends MachineTypes>(secret: Buffer, header: Header<M>): string =>
+  createHmac('sha256', secret).update(encodeHeader(header).bytes).digest('hex');
+
+/**
+ * Whether the session with this header was created in this state folder. Rejects if that can't be
+ * read.
+ */
+export const isOwn = async <M extends MachineTypes>(
+  folder: string,
+  header: Header<M>,
+): Promise<boolean> => {
+  const written = await readSmall(ownerPath(folder, header.sessionId));
+  const secret = written === null ? null : await readSecret(folder);
+  if (written === null || secret === null) return false;
+  const code = Buffer.from(codeFor(secret, header));
+  const stored = Buffer.from(written.text.trim());
+  return stored.length === code.length && timingSafeEqual(stored, code);
+};
+
+/**
+ * Whether the session of this journal was created in the state folder where the journal is. Rejects
+ * if that can't be read.
+ */
+export const isOwnJournal = <M extends MachineTypes>(
+  path: string,
+  header: Header<M>,
+): Promise<boolean> => isOwn(dirname(dirname(path)), header);
+
+/**
+ * Whether the session has a code, right or wrong: only sessions that were created in some state
+ * folder have one.
+ */
+export const hasCode = async (folder: string, sessionId: string): Promise<boolean> =>
+  stat(ownerPath(folder, sessionId)).then(
+    () => true,
+    (error: unknown) => errorCode(error) !== 'ENOENT',
+  );
+
+/**
+ * Makes the session one of this folder. The name of the file is durable once the folder is synced.
+ */
+export const makeOwn = async <M extends MachineTypes>(
+  folder: string,
+  header: Header<M>,
+): Promise<void> => {
+  const secret = (await readSecret(folder)) ?? (await makeSecret(folder));
+  const handle = await open(ownerPath(folder, header.sessionId), 'w', FILE_MODE);
+  try {
+    await handle.appendFile(`${codeFor(secret, header)}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};

@@ -5,9 +5,8 @@ import { constants, copyFile, link, lstat, open, readFile, rm } from 'node:fs/pr
 import { basename, dirname } from 'node:path';
 import { withRegular } from '../platform/files.js';
 import type { AgentTypes, Header, MachineTypes } from '../ports/journal.js';
-import { type Mark, readMark } from './acknowledged-mark.js';
 import { type ByteSource, bufferSource, isRecord, parse, readLines, splitFirst } from './codec.js';
-import { removeLeftovers } from './deletion.js';
+import { removeLeftovers } from './file-store.js';
 import { blobDamaged, cannotRead, cannotWrite, errorCode, JournalError } from './journal-error.js';
 import { agentMachine } from './journaled-agent-machine.js';
 import { acquireLock } from './lock.js';
@@ -22,7 +21,9 @@ import {
   isSessionId,
   journalPath,
   lockPath,
+  type Mark,
   makeFolder,
+  readMark,
   sessionsFolder,
   syncFolder,
 } from './state-folder.js';

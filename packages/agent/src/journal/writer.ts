@@ -21,10 +21,9 @@ import { type FileHandle, mkdtemp, open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { PastFiles } from '../machine/past-files.js';
+import type { PastFiles } from '../machine/carried-session.js';
 import { descriptorPath, hasDescriptorPaths, withRegular } from '../platform/files.js';
 import type { Blobs, EntryDraft, Header, Journal, MachineTypes } from '../ports/journal.js';
-import { openMark } from './acknowledged-mark.js';
 import { encodeRecord, type JournalEnd, readBlocks } from './codec.js';
 import { cannotWrite, closed, errorCode, JournalError, resumeCommand } from './journal-error.js';
 import type { Lock } from './lock.js';
@@ -37,7 +36,14 @@ import {
   type WrittenSnapshots,
   writeSnapshots,
 } from './snapshot.js';
-import { FILE_MODE, makeFolder, rescueFolder, reservePath, syncFolder } from './state-folder.js';
+import {
+  FILE_MODE,
+  makeFolder,
+  openMark,
+  rescueFolder,
+  reservePath,
+  syncFolder,
+} from './state-folder.js';
 
 type FileJournalParts<M extends MachineTypes> = {
   readonly path: string;

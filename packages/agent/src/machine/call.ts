@@ -1,6 +1,6 @@
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Image } from './message.js';
-import type { Usage } from './usage.js';
+import type { Usage } from './settings.js';
 
 /** How a started call ended. */
 export type RanStatus = 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'interrupted' | 'lost';

@@ -1,5 +1,4 @@
 import type { Count, JsonObject, Share } from '@pawl/machine/kernel/shape';
-import type { ApprovalScope, Grant } from '../policy/grants.js';
 import type {
   CallFacts,
   CallTraits,
@@ -7,10 +6,17 @@ import type {
   JudgedCall,
   ReportedMoment,
 } from '../policy/judged-call.js';
+import type { ApprovalScope, Grant } from '../policy/rules.js';
 import type { CallOutcome, CallPreview, EndedStatus, SeenFile } from './call.js';
 import type { AssistantMessage, AssistantPart, Image, Message } from './message.js';
-import type { Dimension, Settings } from './settings.js';
-import type { Prices, RequestedLimit, Usage, UsageTotals } from './usage.js';
+import type {
+  Dimension,
+  Prices,
+  RequestedLimit,
+  Settings,
+  Usage,
+  UsageTotals,
+} from './settings.js';
 
 /**
  * Kinds of model failures. The provider adapter classifies each once; no other code reads the text.

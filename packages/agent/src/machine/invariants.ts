@@ -11,8 +11,8 @@ import type { Message, UserMessage } from './message.js';
 import { hasSessionLimit, reservedUsd, sessionLimit, settledUsage } from './moves/budget.js';
 import { spendingIn } from './moves/start-calls.js';
 import { isAsked, isEnded, isRunning, isWaiting } from './moves/tool-batch.js';
+import { isReached, type Usage } from './settings.js';
 import type { State, WaitReason } from './state.js';
-import { isReached, type Usage } from './usage.js';
 
 /**
  * The rules for conversation, usage and state that the new state breaks, each as a sentence that

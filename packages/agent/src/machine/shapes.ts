@@ -20,7 +20,6 @@ import {
   text,
   variant,
 } from '@pawl/machine/kernel/shape';
-import type { ApprovalScope, Grant } from '../policy/grants.js';
 import type {
   CallEffect,
   CallFacts,
@@ -36,6 +35,7 @@ import type {
   ShellFacts,
 } from '../policy/judged-call.js';
 import type { CommandPlace, Decision, PolicyRule, Preset, WrittenRule } from '../policy/presets.js';
+import type { ApprovalScope, Grant } from '../policy/rules.js';
 import type { CallOutcome, CallPreview, EndedStatus, SeenFile } from './call.js';
 import type {
   ApprovalAnswer,
@@ -66,8 +66,16 @@ import type {
   TextOrigin,
   UserMessage,
 } from './message.js';
-import type { Dimension, Effort, Limits, RetrySchedule, Settings } from './settings.js';
-import type { Prices, Usage, UsageTotals } from './usage.js';
+import type {
+  Dimension,
+  Effort,
+  Limits,
+  Prices,
+  RetrySchedule,
+  Settings,
+  Usage,
+  UsageTotals,
+} from './settings.js';
 
 /** Shapes of events and settings. `npm run update` makes them from the types. */
 

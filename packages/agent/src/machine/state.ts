@@ -3,8 +3,8 @@
  */
 
 import type { MoveResult } from '@pawl/machine/kernel/table';
-import type { Grant } from '../policy/grants.js';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
+import type { Grant } from '../policy/rules.js';
 import type { Action, HookPhase, RequestPurpose } from './action.js';
 import type { Call } from './call.js';
 import type { Conversation } from './conversation.js';
@@ -18,8 +18,7 @@ import type {
   StopReason,
 } from './event.js';
 import type { AssistantMessage } from './message.js';
-import type { Dimension, Settings } from './settings.js';
-import type { Limit, UsageTotals } from './usage.js';
+import type { Dimension, Limit, Settings, UsageTotals } from './settings.js';
 
 /**
  * Fires `delayMs` after it was scheduled, independent of the clock. `dueAt`: that time by the

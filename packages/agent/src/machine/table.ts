@@ -17,6 +17,7 @@
 import { fault, late } from '@pawl/machine/kernel/table';
 import * as tools from './moves/batch-events.js';
 import * as budget from './moves/budget.js';
+import { stopClock } from './moves/budget.js';
 import * as compaction from './moves/compaction.js';
 import * as hooks from './moves/hooks.js';
 import * as reply from './moves/reply.js';
@@ -27,7 +28,6 @@ import * as session from './moves/shutdown-and-resume.js';
 import { startBatch } from './moves/start-calls.js';
 import * as stop from './moves/stop.js';
 import { cancelled, exceeded, isStopping, isStoppingAtLimit, isTurnLimit } from './moves/stop.js';
-import { stopClock } from './moves/timers.js';
 import * as turn from './moves/turn.js';
 import { editQueue, isBlank, queueInput } from './moves/turn.js';
 import type { AgentTable } from './names.js';

@@ -1,4 +1,5 @@
 import type { StopReason } from '../machine/event.js';
+import { asCount, asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
 import {
   convertRequest,
@@ -7,7 +8,6 @@ import {
   type PromptMessages,
   type PromptTool,
 } from './request.js';
-import { asCount, asText, isObject, type Loose, objectIn } from './untyped-json.js';
 import {
   type AdapterOptions,
   connect,

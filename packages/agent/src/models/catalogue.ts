@@ -6,8 +6,7 @@
  * then the length up to which the prices hold, so that no budget is exceeded unseen.
  */
 
-import { type EffortLevel, effortLevels } from '../machine/settings.js';
-import type { Prices } from '../machine/usage.js';
+import { type EffortLevel, effortLevels, type Prices } from '../machine/settings.js';
 import type { ModelFacts } from '../ports/model.js';
 import type { CataloguedProvider } from './provider-table.js';
 

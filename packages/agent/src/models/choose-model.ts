@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { createFetch, type LeanFetch } from '../platform/http.js';
+import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
 import type { Model, ModelFacts } from '../ports/model.js';
 import { anthropicModel } from './anthropic.js';
 import { type CacheTtl, catalogueFacts, modelsLike, thinksByItself, UNKNOWN } from './catalogue.js';
@@ -23,7 +24,6 @@ import {
   type WireName,
 } from './provider-table.js';
 import { scriptedModel } from './scripted-model.js';
-import { asText, isObject, type Loose, listIn, objectIn } from './untyped-json.js';
 import type { AdapterOptions } from './wire-model.js';
 
 /** Why there is no model; `message` is for the user and says what to do. */

@@ -4,7 +4,7 @@
  */
 
 import type { ModelError, ModelErrorKind } from '../machine/event.js';
-import { asText, isObject, type Loose, listIn, objectIn } from './untyped-json.js';
+import { asText, isObject, type Loose, listIn, objectIn } from '../platform/untrusted-input.js';
 
 /** The provider that an error came from. */
 export type ErrorSource = {

@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
-import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
-import { convertRequest, type PromptMessage, type PromptMessages } from './request.js';
-import { withoutDefinitions } from './tool-schema.js';
 import {
   asCount,
   asText,
@@ -12,7 +9,10 @@ import {
   listIn,
   objectIn,
   withoutCached,
-} from './untyped-json.js';
+} from '../platform/untrusted-input.js';
+import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
+import { convertRequest, type PromptMessage, type PromptMessages } from './request.js';
+import { withoutDefinitions } from './tool-schema.js';
 import {
   type AdapterOptions,
   connect,

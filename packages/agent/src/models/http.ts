@@ -1,8 +1,8 @@
 import { VERSION } from '../platform/environment.js';
 import type { LeanFetch, LeanResponse } from '../platform/http.js';
+import { isObject, type Loose } from '../platform/untrusted-input.js';
 import type { LeanReadable } from '../platform/web-streams.js';
 import { pageWords, shorten } from './errors.js';
-import { isObject, type Loose } from './untyped-json.js';
 
 /**
  * One request to a provider, and the events of its answer.

@@ -1,12 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
-import type { Model, TokenUsage } from '../ports/model.js';
-import {
-  convertRequest,
-  type PromptMessage,
-  type PromptMessages,
-  type PromptTool,
-} from './request.js';
 import {
   asCount,
   asText,
@@ -15,7 +8,14 @@ import {
   listIn,
   objectIn,
   withoutCached,
-} from './untyped-json.js';
+} from '../platform/untrusted-input.js';
+import type { Model, TokenUsage } from '../ports/model.js';
+import {
+  convertRequest,
+  type PromptMessage,
+  type PromptMessages,
+  type PromptTool,
+} from './request.js';
 import {
   type AdapterOptions,
   brokenOff,

@@ -1,5 +1,13 @@
 import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
+import {
+  asCount,
+  asText,
+  isObject,
+  type Loose,
+  objectIn,
+  withoutCached,
+} from '../platform/untrusted-input.js';
 import type { Model, TokenUsage } from '../ports/model.js';
 import {
   convertRequest,
@@ -7,7 +15,6 @@ import {
   type PromptMessages,
   type PromptTool,
 } from './request.js';
-import { asCount, asText, isObject, type Loose, objectIn, withoutCached } from './untyped-json.js';
 import {
   type AdapterOptions,
   connect,

@@ -24,9 +24,9 @@ import type {
   UserMessage,
   UserText,
 } from '../machine/message.js';
+import { objectIn } from '../platform/untrusted-input.js';
 import type { ModelRequest, ToolDeclaration } from '../ports/model.js';
 import { withoutDefinitions } from './tool-schema.js';
-import { objectIn } from './untyped-json.js';
 
 /** How requests differ between wires. */
 export type Dialect = {

@@ -2,6 +2,7 @@ import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { StopReason } from '../machine/event.js';
 import type { AssistantText, ProviderMetadata, ReasoningPart } from '../machine/message.js';
 import { createFetch, type LeanFetch } from '../platform/http.js';
+import { asText, isObject, type Loose } from '../platform/untrusted-input.js';
 import type {
   Model,
   ModelFacts,
@@ -14,7 +15,6 @@ import { nearestEffort } from './catalogue.js';
 import { classify, type ErrorSource } from './errors.js';
 import { readEvents, type WireRequest } from './http.js';
 import type { Dialect } from './request.js';
-import { asText, isObject, type Loose } from './untyped-json.js';
 
 /**
  * A model that is reached over a wire.

@@ -23,19 +23,40 @@ export class SandboxRefusal extends Error {}
  * the group: Pawl is dead, and nothing of its own code runs any more. The guard starts before the
  * program, so there is no moment without it. It stays when its group is asked to end.
  */
-export const guardScript = (pipe: number, others: readonly number[] = []): string => {
-  const closed = others.map((descriptor) => ` ${descriptor}<&-`).join('');
-  return `(
-  (trap '' HUP INT QUIT TERM; read -r line <&${pipe} || kill -9 0) </dev/null >/dev/null 2>/dev/null${closed} &
+export const guardScript = (pipe: number, others: readonly number[] = []): string => `(
+  (trap '' HUP INT QUIT TERM; read -r line <&${pipe} || kill -9 0) </dev/null ${silenced(others)} &
 ) || exit 126
 exec ${pipe}<&-
 `;
-};
+
+const silenced = (others: readonly number[]): string =>
+  ['>/dev/null 2>/dev/null', ...others.map((descriptor) => `${descriptor}<&-`)].join(' ');
+
+/**
+ * The same for bubblewrap, which writes the number of its inner process to descriptor `report`. The
+ * guard kills that process too. Between two system calls it has left the group and is not yet bound
+ * to the outer process: if that one dies then, the program would run for ever. bubblewrap lets it
+ * go on only after the number is written. Needs bash.
+ */
+const fenceGuardScript = (pipe: number, others: readonly number[], report: number): string => `
+exec ${report}> >(
+  (
+    trap '' HUP INT QUIT TERM
+    child=
+    while read -r word value && [ "$word" != '}' ]; do
+      [ "$word" = '"child-pid":' ] && child=\${value%,}
+    done
+    read -r line <&${pipe} || kill -9 $child 0
+  ) <&0 ${silenced(others)} &
+) || exit 126
+exec ${pipe}<&-
+`;
 
 /** Tells the guard that the program has ended. */
 export const PROGRAM_ENDED = 'ended\n';
 
 const STANDARD_STREAMS = 3;
+const STANDARD_MAX = 2;
 
 /**
  * Pawl's end of the guard's pipe, which comes after `descriptors`. Null if there is no guard, or it
@@ -55,20 +76,17 @@ export const guardPipe = (
   return pipe;
 };
 
-/** The pipe of the guard of a program without other descriptors. */
-const GUARD_PIPE = STANDARD_STREAMS;
-
 /**
  * `--norc`, `-p`: bash runs neither ~/.bashrc nor the file in BASH_ENV. Unlike other shells it
  * passes on variables with any name.
  */
-const GUARDED = ['--norc', '-p', '-c', `${guardScript(GUARD_PIPE)}exec "$@"`, 'pawl-guard'];
+const GUARD_OPTIONS = ['--norc', '-p', '-c'];
 
-/** The start of a program with a guard. */
-export const guardedStart = ({ program, words }: Start, bash: ProgramPath): Start<ProgramPath> => ({
-  program: bash,
-  words: [...GUARDED, program, ...words],
-});
+/** The start of a program with a guard. The guard's pipe is its descriptor 3. */
+export const guardedStart = ({ program, words }: Start, bash: ProgramPath): Start<ProgramPath> => {
+  const script = `${guardScript(STANDARD_STREAMS)}exec "$@"`;
+  return { program: bash, words: [...GUARD_OPTIONS, script, 'pawl-guard', program, ...words] };
+};
 
 /**
  * How to start a command without a fence. A guard needs bash: `isGuarded` in the result says
@@ -80,11 +98,40 @@ export const openStart = (
   isGuarded: boolean,
 ): Start & { readonly isGuarded: boolean } =>
   bash === null || !isGuarded
-    ? { ...closingOthers(start, GUARD_PIPE - 1, bash), isGuarded: false }
-    : { ...closingOthers(guardedStart(start, bash), GUARD_PIPE, bash), isGuarded: true };
+    ? { ...closingOthers(start, STANDARD_MAX, bash), isGuarded: false }
+    : { ...closingOthers(guardedStart(start, bash), STANDARD_MAX + 1, bash), isGuarded: true };
+
+type FenceStart = {
+  readonly bwrap: ProgramPath;
+  readonly words: readonly string[];
+  /** A program that starts another one in a network, with its words. */
+  readonly entry: readonly [program: ProgramPath, ...words: string[]] | readonly [];
+  /** How many open files it inherits; they stand from descriptor 3 on. */
+  readonly descriptors: number;
+};
+
+/** How to start bubblewrap. `isGuarded` as in openStart. */
+export const fencedStart = (
+  { bwrap, words, entry, descriptors }: FenceStart,
+  bash: ProgramPath | null,
+  isGuarded: boolean,
+): Start & { readonly isGuarded: boolean } => {
+  const pipe = STANDARD_STREAMS + descriptors;
+  const report = pipe + 1;
+  const others = Array.from({ length: descriptors }, (_, index) => STANDARD_STREAMS + index);
+  const program = entry[0] ?? bwrap;
+  const first = entry.length === 0 ? [] : [...entry.slice(1), bwrap];
+  if (bash === null || !isGuarded) {
+    const start = { program, words: [...first, ...words] };
+    return { ...closingOthers(start, pipe - 1, bash), isGuarded: false };
+  }
+  const script = `${fenceGuardScript(pipe, others, report)}exec "$@"`;
+  const fenced = [program, ...first, '--info-fd', String(report), ...words];
+  const start = { program: bash, words: [...GUARD_OPTIONS, script, 'pawl-guard', ...fenced] };
+  return { ...closingOthers(start, pipe, bash), isGuarded: true };
+};
 
 const CLOSED_AT_START = 0o2000000;
-const STANDARD_MAX = 2;
 
 const readFlags = (descriptor: string): number => {
   try {

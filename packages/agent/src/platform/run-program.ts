@@ -65,6 +65,8 @@ export type ProgramEnd = {
 };
 
 const ERRORS_MAX = 4_096;
+/** A guard has killed its program after this time, in ms. */
+const GUARD_MS = 500;
 
 const endGroup = (pid: number): void => {
   try {
@@ -145,16 +147,23 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
       return;
     }
     const child = start(request);
-    guardPipe(child, {
+    const guard = guardPipe(child, {
       isGuarded: request.isGuarded === true,
       descriptors: request.descriptors ?? [],
     });
     const { pid } = child;
-    const release = pid === undefined ? () => undefined : atExit(() => endGroup(pid));
+    const kill = (): void => {
+      if (pid !== undefined) endGroup(pid);
+    };
+    const release = pid === undefined ? () => undefined : atExit(kill);
     let ending: Ending | null = null;
+    let killing: NodeJS.Timeout | undefined;
     const end = (why: Ending): void => {
       ending ??= why;
-      if (pid !== undefined) endGroup(pid);
+      // A guard also reaches what has left the group. It may have been killed itself.
+      if (guard === null) kill();
+      else killing = setTimeout(kill, GUARD_MS);
+      guard?.destroy();
       // processes that left the group may hold the streams open
       child.stdout.destroy();
       child.stderr.destroy();
@@ -177,7 +186,8 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
     });
     let leaving: NodeJS.Timeout | undefined;
     child.once('exit', () => {
-      if (pid !== undefined) endGroup(pid);
+      clearTimeout(killing);
+      kill();
       if (request.leftOpenMs === undefined) return;
       leaving = setTimeout(() => {
         child.stdout.destroy();

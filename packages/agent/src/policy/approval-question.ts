@@ -7,11 +7,17 @@
  */
 
 import { decide, type PolicySettings } from './decide.js';
-import type { ApprovalScope, Grant } from './grants.js';
-import { callNeeds, createGrant, type Grantable, grantablePrefix } from './grants.js';
 import type { JudgedCall, Needs } from './judged-call.js';
 import { isHostPattern, isMcpPattern } from './patterns.js';
 import type { RuleSubject } from './presets.js';
+import {
+  type ApprovalScope,
+  callNeeds,
+  createGrant,
+  type Grant,
+  type Grantable,
+  grantablePrefix,
+} from './rules.js';
 
 type QuestionSubject = {
   /**

@@ -17,8 +17,6 @@
  *    hooks hold, and those of a project do not.
  */
 
-import type { Grant } from './grants.js';
-import { type Grantable, grantCovers, liesIn } from './grants.js';
 import {
   type CallFacts,
   type JudgedCall,
@@ -38,7 +36,15 @@ import {
   presetAfterPlan,
   type WrittenRule,
 } from './presets.js';
-import { decideByWrittenRules, describeRule, type WrittenDecision } from './rules.js';
+import {
+  decideByWrittenRules,
+  describeRule,
+  type Grant,
+  type Grantable,
+  grantCovers,
+  liesIn,
+  type WrittenDecision,
+} from './rules.js';
 
 export type PolicyDecision = {
   readonly decision: Decision;

@@ -1,11 +1,10 @@
 /** Interface between the runtime and the journals with their store. Types only. */
 
 import type { Action } from '../machine/action.js';
+import type { PastFiles } from '../machine/carried-session.js';
 import type { Event, MachineUpgrade } from '../machine/event.js';
-import type { PastFiles } from '../machine/past-files.js';
-import type { Settings } from '../machine/settings.js';
+import type { Prices, Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
-import type { Prices } from '../machine/usage.js';
 
 export type Blobs = {
   /** Stores a text and returns its sha256 (hex), which is its key. Durable when it resolves. */

@@ -8,8 +8,7 @@ import type {
   ProviderMetadata,
   ReasoningPart,
 } from '../machine/message.js';
-import type { EffortLevel } from '../machine/settings.js';
-import type { Prices } from '../machine/usage.js';
+import type { EffortLevel, Prices } from '../machine/settings.js';
 
 export type ModelFacts = {
   readonly windowTokens: number;

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallOutcome, CallPreview } from '../machine/call.js';
-import type { Remaining } from '../machine/usage.js';
+import type { Remaining } from '../machine/settings.js';
 import type { Clock } from '../platform/clock.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { CallFacts, CallTraits } from '../policy/judged-call.js';
@@ -235,4 +235,25 @@ export type Tool = ToolDeclaration & {
    * Performs the call. A failed task is an outcome; a rejection is reported as a bug in the tool.
    */
   run(input: JsonObject, context: ToolContext): Promise<ToolOutcome>;
+};
+
+/** An empty list of background jobs. One per session. */
+export const createJobs = (): Jobs => {
+  const jobs = new Map<string, Job>();
+  let count = 0;
+  return {
+    add(start) {
+      count += 1;
+      const jobId = `job-${count}`;
+      const job = start(jobId);
+      jobs.set(jobId, job);
+      return job;
+    },
+    restore(job) {
+      jobs.set(job.jobId, job);
+      count = Math.max(count, Number(job.jobId.replace('job-', '')));
+    },
+    get: (jobId) => jobs.get(jobId),
+    list: () => [...jobs.values()],
+  };
 };

@@ -14,8 +14,8 @@
 import type { Action } from '../machine/action.js';
 import type { HookEffect } from '../machine/event.js';
 import { hasMoneyLimit, sessionLimit } from '../machine/moves/budget.js';
+import { sumUsage, type Usage } from '../machine/settings.js';
 import type { SessionData } from '../machine/state.js';
-import { sumUsage, type Usage } from '../machine/usage.js';
 import { type Attempt, attempt, attemptNow } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
 import type { JudgedCall } from '../policy/judged-call.js';

@@ -6,7 +6,7 @@ import {
   type ApprovalRequest,
   describeQuestion,
 } from '../policy/approval-question.js';
-import type { ApprovalScope } from '../policy/grants.js';
+import type { ApprovalScope } from '../policy/rules.js';
 import type { Input, Watcher } from '../ports/session.js';
 
 /** The question to the user about a call that policy neither allows nor denies. */

@@ -17,9 +17,8 @@ import type {
   UserMessage,
   UserText,
 } from '../machine/message.js';
-import type { Settings } from '../machine/settings.js';
+import { type Settings, sumUsage, type Usage } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
-import { sumUsage, type Usage } from '../machine/usage.js';
 import { attempt, attemptNow } from '../platform/attempt.js';
 import { type HookVerdicts, hookNotes } from '../policy/judged-call.js';
 import type { Model, ModelRequest } from '../ports/model.js';

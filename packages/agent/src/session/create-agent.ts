@@ -24,18 +24,17 @@ import {
 } from '../platform/environment.js';
 import { isWithin, readTextOrEmpty } from '../platform/files.js';
 import type { SandboxLevel } from '../policy/decide.js';
-import type { Grant } from '../policy/grants.js';
 import { findProtection, isSecretPath } from '../policy/paths.js';
 import { matchesPath } from '../policy/patterns.js';
 import type { Preset, WrittenRule } from '../policy/presets.js';
+import type { Grant } from '../policy/rules.js';
 import type { FindDiscarded, FindLosses } from '../policy/shell/unrecoverable-files.js';
 import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
-import type { FileMemory, Job, LateTools, Tool } from '../ports/tool.js';
-import { createRedactor } from '../secrets/redactor.js';
-import { findSecrets } from '../secrets/secret-variables.js';
+import { createJobs, type FileMemory, type Job, type LateTools, type Tool } from '../ports/tool.js';
+import { createRedactor, findSecrets } from '../secrets/redactor.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
 import { createModels, modelSettings } from './model-call.js';
@@ -615,13 +614,11 @@ const equip = async (
   const { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks } = parts;
   const [
     { createFileMemory },
-    { createJobs },
     { compactionInstructions },
     { createLateCheckpoints, createLateHooks },
     builtin,
   ] = await Promise.all([
     import('../tools/file-change.js'),
-    import('../tools/jobs.js'),
     import('./instructions.js'),
     import('../workspace/late-hooks.js'),
     tools === undefined ? import('../tools/builtin-tools.js') : null,

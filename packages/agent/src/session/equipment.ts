@@ -1,9 +1,8 @@
 /** What a session works with, and the header with which its journal begins. */
 
 import { randomBytes } from 'node:crypto';
-import type { Settings } from '../machine/settings.js';
+import type { Prices, Settings } from '../machine/settings.js';
 import type { State } from '../machine/state.js';
-import type { Prices } from '../machine/usage.js';
 import type { Clock } from '../platform/clock.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { Checkpoints } from '../ports/checkpoints.js';

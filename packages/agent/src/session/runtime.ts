@@ -1,13 +1,13 @@
 import { JournalError } from '../journal/journal-error.js';
+import { ranUntil } from '../machine/carried-session.js';
 import { messagesOf } from '../machine/conversation.js';
 import type { MachineUpgrade } from '../machine/event.js';
 import { initialState, step } from '../machine/machine.js';
-import { ranUntil } from '../machine/past-files.js';
 import type { Settings } from '../machine/settings.js';
 import { type State, turnRuns } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
-import type { Grant } from '../policy/grants.js';
+import type { Grant } from '../policy/rules.js';
 import type {
   FrozenPrompt,
   Journal,

@@ -2,11 +2,15 @@
 
 import type { SandboxProbe } from '../command/sandbox/bubblewrap.js';
 import { probeSandbox } from '../command/session-sandbox.js';
-import { defaultSettings, type Limits, type Settings } from '../machine/settings.js';
+import {
+  defaultSettings,
+  isLimited,
+  type Limit,
+  type Limits,
+  type Settings,
+} from '../machine/settings.js';
 import type { State } from '../machine/state.js';
-import { isLimited, type Limit } from '../machine/usage.js';
 import type { SandboxLevel } from '../policy/decide.js';
-import type { Grant } from '../policy/grants.js';
 import {
   allowedHosts,
   allowHosts,
@@ -14,6 +18,7 @@ import {
   presetAfterPlan,
   presetRules,
 } from '../policy/presets.js';
+import type { Grant } from '../policy/rules.js';
 import type { Model } from '../ports/model.js';
 import type { StoppingPolicy } from '../ports/session.js';
 import { modelSettings } from './model-call.js';

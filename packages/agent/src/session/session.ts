@@ -1,16 +1,15 @@
 import type { Action } from '../machine/action.js';
 import type { CallStatus } from '../machine/call.js';
+import type { PastFiles } from '../machine/carried-session.js';
 import { messagesOf } from '../machine/conversation.js';
 import type { Event, MachineUpgrade, On } from '../machine/event.js';
 import { agent } from '../machine/machine.js';
-import type { PastFiles } from '../machine/past-files.js';
-import type { Dimension, Settings } from '../machine/settings.js';
+import type { Dimension, Settings, Usage, UsageTotals } from '../machine/settings.js';
 import type { State, StopCause, WaitReason } from '../machine/state.js';
-import type { Usage, UsageTotals } from '../machine/usage.js';
 import { attempt } from '../platform/attempt.js';
 import { waitAtMost } from '../platform/clock.js';
-import type { Grant } from '../policy/grants.js';
 import type { JudgedCall } from '../policy/judged-call.js';
+import type { Grant } from '../policy/rules.js';
 import type { AgentTypes, Journal } from '../ports/journal.js';
 import type { Input } from '../ports/session.js';
 import type { Job } from '../ports/tool.js';
@@ -19,7 +18,6 @@ import { judgeCall } from './judge-call.js';
 import { JournaledSession, type MachineAdapter, notOpen, type Posted } from './loop.js';
 import { checkInput } from './outside-values.js';
 import { createPerformers, type Performers, perform, prepare } from './perform.js';
-import { recoverCalls, runningCalls } from './recover-calls.js';
 import type {
   PlannedRewind,
   ReadJournal,
@@ -27,7 +25,7 @@ import type {
   RewindReport,
   RewindRequest,
 } from './rewind.js';
-import type { StoppedCalls } from './tool-run.js';
+import { recoverCalls, runningCalls, type StoppedCalls } from './tool-run.js';
 import type { SessionBegin } from './user-hooks.js';
 
 const isVolatile = (event: Event): boolean =>

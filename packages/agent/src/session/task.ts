@@ -3,9 +3,14 @@
 import * as v from 'valibot';
 import { messagesOf } from '../machine/conversation.js';
 import { reservedUsd } from '../machine/moves/budget.js';
-import { noLimits, type Settings } from '../machine/settings.js';
+import {
+  type Limit,
+  noLimits,
+  type Remaining,
+  type Settings,
+  type Usage,
+} from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
-import type { Limit, Remaining, Usage } from '../machine/usage.js';
 import { attempt } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
 import { callTitle } from '../policy/judged-call.js';

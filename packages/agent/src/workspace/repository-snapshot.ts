@@ -1,7 +1,6 @@
 import { lstatSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { readSmall } from '../command/sandbox/untrusted-files.js';
-import { readRegularSync } from '../platform/files.js';
+import { readRegularSync, readSmall } from '../platform/files.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import { ProgramFailure, settleAll } from '../platform/run-program.js';
 import { findCommit, type GitPlace, locateRepository, type Repository, workWith } from './git.js';

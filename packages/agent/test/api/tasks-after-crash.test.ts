@@ -4,8 +4,8 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Answer, callTools, hang, rawCall, say } from '../../../../test/kit/runtime/stage.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
-import { markPath } from '../../src/journal/acknowledged-mark.js';
 import { fileJournals } from '../../src/journal/file-store.js';
+import { markPath } from '../../src/journal/state-folder.js';
 import { openSession } from '../../src/session/create-agent.js';
 import {
   CALL_USD,

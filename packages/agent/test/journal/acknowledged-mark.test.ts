@@ -4,8 +4,8 @@ import { appendFile, readFile, rm, symlink, truncate, writeFile } from 'node:fs/
 import { join } from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { headerOf, makeFolder, tell, tellFrom } from '../../../../test/kit/journal/story.js';
-import { encodeMark } from '../../src/journal/acknowledged-mark.js';
 import { fileJournals } from '../../src/journal/file-store.js';
+import { encodeMark } from '../../src/journal/state-folder.js';
 
 /** The mark beside a journal says which entry was acknowledged last. */
 

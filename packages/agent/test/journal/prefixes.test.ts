@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Mark } from '../../src/journal/acknowledged-mark.js';
 import { bufferSource } from '../../src/journal/codec.js';
 import { JournalError } from '../../src/journal/journal-error.js';
 import { JournalScan } from '../../src/journal/reader.js';
+import type { Mark } from '../../src/journal/state-folder.js';
 
 /**
  * A real journal, cut at any byte or with any bit changed, gives exactly its entries up to there, or is refused.

@@ -16,8 +16,8 @@ import {
 } from '../../../../test/kit/agent/given.js';
 import { play } from '../../../../test/kit/agent/trace-player.js';
 import { headerOf, linesOf, makeFolder, plain, tell } from '../../../../test/kit/journal/story.js';
+import { collectPastFiles } from '../../src/machine/carried-session.js';
 import { initialState, step } from '../../src/machine/machine.js';
-import { collectPastFiles } from '../../src/machine/past-files.js';
 import type { EntryDraft, Header } from '../../src/ports/journal.js';
 import {
   appendAndRest,

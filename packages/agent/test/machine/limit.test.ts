@@ -4,8 +4,13 @@ import * as g from '../../../../test/kit/agent/given.js';
 import { settingsOf } from '../../../../test/kit/agent/settings.js';
 import { walk } from '../../../../test/kit/agent/walker.js';
 import { initialState } from '../../src/machine/machine.js';
-import { readLimits } from '../../src/machine/settings.js';
-import { isLimited, isReached, readLimit, remainingLimit } from '../../src/machine/usage.js';
+import {
+  isLimited,
+  isReached,
+  readLimit,
+  readLimits,
+  remainingLimit,
+} from '../../src/machine/settings.js';
 
 test('a limit of 0 as people write it is none; what is left of a limit is 0 and stays 0', () => {
   assert.equal(readLimit(0), 'unlimited');

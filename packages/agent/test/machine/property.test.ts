@@ -8,8 +8,8 @@ import type { Action } from '../../src/machine/action.js';
 import { type Conversation, messagesOf } from '../../src/machine/conversation.js';
 import type { Event, On } from '../../src/machine/event.js';
 import { step } from '../../src/machine/machine.js';
+import type { Usage } from '../../src/machine/settings.js';
 import type { State } from '../../src/machine/state.js';
-import type { Usage } from '../../src/machine/usage.js';
 
 const typedIn = (conversation: Conversation): readonly string[] =>
   messagesOf(conversation).flatMap((message) =>

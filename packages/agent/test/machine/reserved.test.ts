@@ -5,8 +5,8 @@ import { settingsOf } from '../../../../test/kit/agent/settings.js';
 import type { Event, On } from '../../src/machine/event.js';
 import { initialState, step } from '../../src/machine/machine.js';
 import { findReservation, getAllowance, measuredId } from '../../src/machine/moves/budget.js';
+import type { Prices, Usage } from '../../src/machine/settings.js';
 import type { State } from '../../src/machine/state.js';
-import type { Prices, Usage } from '../../src/machine/usage.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import { createRandom } from './spending-world.js';
 

@@ -4,7 +4,7 @@ import * as g from '../../../../test/kit/agent/given.js';
 import { settingsOf } from '../../../../test/kit/agent/settings.js';
 import { type Walker, walk } from '../../../../test/kit/agent/walker.js';
 import { initialState } from '../../src/machine/machine.js';
-import type { Usage } from '../../src/machine/usage.js';
+import type { Usage } from '../../src/machine/settings.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 
 // docs/rules.md#usage-counts-once for tools that make model calls of their own: what they spent counts once, however

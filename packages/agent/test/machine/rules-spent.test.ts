@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import { bring, type Walker } from '../../../../test/kit/agent/walker.js';
-import type { Usage } from '../../src/machine/usage.js';
+import type { Usage } from '../../src/machine/settings.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 
 // docs/rules.md#limit-before-request, docs/rules.md#limit-before-call: nothing is bought at a limit of the session,

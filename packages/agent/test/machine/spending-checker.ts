@@ -1,6 +1,6 @@
 import type { Action } from '../../src/machine/action.js';
 import type { Event } from '../../src/machine/event.js';
-import type { Usage } from '../../src/machine/usage.js';
+import type { Usage } from '../../src/machine/settings.js';
 
 /**
  * What may be spent, counted from events and actions alone: it knows nothing of how the machine keeps its books.

@@ -1,7 +1,7 @@
 import * as g from '../../../../test/kit/agent/given.js';
 import type { Action } from '../../src/machine/action.js';
 import type { Event } from '../../src/machine/event.js';
-import type { Usage } from '../../src/machine/usage.js';
+import type { Usage } from '../../src/machine/settings.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import { callKey, type SpendingChecker } from './spending-checker.js';
 

@@ -11,9 +11,8 @@ import {
   countUsage,
   remainingIn,
 } from '../../src/machine/moves/budget.js';
-import type { Limits } from '../../src/machine/settings.js';
+import type { Limits, Usage, UsageTotals } from '../../src/machine/settings.js';
 import type { SessionData } from '../../src/machine/state.js';
-import type { Usage, UsageTotals } from '../../src/machine/usage.js';
 
 // Sums by themselves: what is added up, and what is left of a limit.
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { edit, grep } from '../../../../test/kit/agent/given.js';
 import { decide } from '../../src/policy/decide.js';
-import type { Grant } from '../../src/policy/grants.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import { allowHosts, type PolicyRule, presetRules } from '../../src/policy/presets.js';
+import type { Grant } from '../../src/policy/rules.js';
 
 // Rules and grants by themselves: which rule fits a call, and which grant covers it.
 

@@ -1,10 +1,9 @@
 import type { HostView } from '../../src/command/sandbox/host.js';
 import { createSessionSandbox } from '../../src/command/session-sandbox.js';
 import type { CommandLevel } from '../../src/policy/decide.js';
-import type { ToolOutcome } from '../../src/ports/tool.js';
+import { createJobs, type ToolOutcome } from '../../src/ports/tool.js';
 import { commandTool } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
-import { createJobs } from '../../src/tools/jobs.js';
 
 /** The command tool as a session has it, without a session. */
 

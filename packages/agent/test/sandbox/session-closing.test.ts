@@ -7,9 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { processesWith, until } from '../../../../test/kit/tools/processes.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { createSessionSandbox } from '../../src/command/session-sandbox.js';
+import { createJobs } from '../../src/ports/tool.js';
 import { commandTool } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
-import { createJobs } from '../../src/tools/jobs.js';
 
 /** A session that is closed leaves neither a folder nor a process, at whatever moment it is. */
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keyVariables, providers } from '../../src/models/provider-table.js';
-import { secretValues, secretVariables } from '../../src/secrets/secret-variables.js';
+import { secretValues, secretVariables } from '../../src/secrets/redactor.js';
 
 /** Real names, with what stands in them. */
 const SECRET: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell texts, not ours
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { commandStarts, plainStarts } from '../../src/policy/shell/command-starts.js';
 import { readCommands } from '../../src/policy/shell/read-statements.js';
+import { commandStarts, plainStarts } from '../../src/policy/shell/shell-facts.js';
 import { EVERYDAY } from './everyday/commands.js';
 import { fuzzed } from './hostile/fuzz.js';
 import { mutated } from './hostile/mutations.js';

@@ -144,7 +144,7 @@ for (const level of levels)
     const seconds = `2${process.pid}${levels.indexOf(level)}`;
     const code = `
     import { builtinTools } from ${JSON.stringify(path.resolve('packages/agent/src/tools/builtin-tools.ts'))};
-    import { createJobs } from ${JSON.stringify(path.resolve('packages/agent/src/tools/jobs.ts'))};
+    import { createJobs } from ${JSON.stringify(path.resolve('packages/agent/src/ports/tool.ts'))};
     const tool = builtinTools().find((each) => each.name === 'bash');
     const never = new AbortController().signal;
     const files = { get: () => undefined, set: () => undefined };

@@ -5,18 +5,18 @@ import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { atEnd, temporaryFolder } from '../../../../test/temporary-folder.js';
 import { createSessionSandbox } from '../../src/command/session-sandbox.js';
 import type { CommandLevel } from '../../src/policy/decide.js';
-import type {
-  FileHashes,
-  FileMemory,
-  Jobs,
-  Judgement,
-  Tool,
-  ToolContext,
-  ToolOutcome,
+import {
+  createJobs,
+  type FileHashes,
+  type FileMemory,
+  type Jobs,
+  type Judgement,
+  type Tool,
+  type ToolContext,
+  type ToolOutcome,
 } from '../../src/ports/tool.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
-import { createJobs } from '../../src/tools/jobs.js';
 
 /** A workspace with the built-in tools, gone with all its processes when the test ends. */
 export type Place = {

@@ -15,10 +15,9 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { removeFolderSync } from '../../../../test/temporary-folder.js';
-import type { ToolContext, ToolOutcome } from '../../src/ports/tool.js';
+import { createJobs, type ToolContext, type ToolOutcome } from '../../src/ports/tool.js';
 import { builtinTools } from '../../src/tools/builtin-tools.js';
 import { createFileMemory } from '../../src/tools/file-change.js';
-import { createJobs } from '../../src/tools/jobs.js';
 
 /**
  * File tools while another process exchanges a folder of the workspace with a symlink to a folder outside, as fast as

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProgramPath } from '../../src/platform/find-program.js';
-import { openStart } from '../../src/platform/guarded-start.js';
+import { fencedStart, guardPipe, openStart } from '../../src/platform/guarded-start.js';
 import { ProgramFailure, type ProgramRequest, runProgram } from '../../src/platform/run-program.js';
 import { systemBash } from '../../src/platform/start-program.js';
 import { makePlace } from './place.js';
@@ -164,3 +165,53 @@ test('a guarded process reads its input, and bash none of its startup files', as
   });
   assert.deepEqual([end.output.toString(), end.errors, end.code], ['in\nend\n', '', 0]);
 });
+
+/**
+ * A program in the place of bubblewrap, at the moment in which its inner process has left the group
+ * and is not yet bound to the outer one.
+ */
+const STARTING = `while [ "$1" ] && [ "$1" != --info-fd ]; do shift; done
+setsid bash -c 'echo $$ >> PIDS; exec sleep 1000' & while [ "$(wc -l < PIDS)" -lt 2 ]; do sleep 0.01; done
+[ -z "$2" ] || printf '{\n    "child-pid": %s\n}\n' "$(tail -n 1 PIDS)" >&"$2"
+echo ready >> PIDS
+wait`;
+
+for (const fenced of [true, false])
+  test(`the guard of a ${fenced ? 'fence' : 'program, as a control,'} and a child that has left the group`, async (t) => {
+    const order = await programOf(t, STARTING);
+    const bash = systemBash() ?? assert.fail();
+    const { program, words } = fenced
+      ? fencedStart({ bwrap: order.program, words: [], entry: [], descriptors: 0 }, bash, true)
+      : openStart(order, bash, true);
+    const child = spawn(program, words, {
+      detached: true,
+      env: order.environment,
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+    });
+    const pipe = guardPipe(child, { isGuarded: true, descriptors: [] }) ?? assert.fail();
+    while ((await order.pids()).length < 3) await sleep(5);
+    const [leader = 0, left = 0] = await order.pids();
+    // The kernel kills bubblewrap when its parent dies; the guard may come later.
+    process.kill(leader, 'SIGKILL');
+    await assertGone([leader]);
+    pipe.destroy();
+    if (fenced) return assertGone([left]);
+    await assertGone([child.pid ?? 0]);
+    assert.ok(runs(left), 'it survives its group');
+    process.kill(left, 'SIGKILL');
+  });
+
+for (const guard of ['lives', 'was killed'] as const)
+  test(`a process is stopped whose guard ${guard}`, async (t) => {
+    const killing = guard === 'lives' ? 'true' : 'pkill -9 -g $$ -f pawl-guard';
+    const order = await programOf(t, `${killing}; sleep 1000 & echo $! >> PIDS; wait`);
+    const bash = systemBash() ?? assert.fail();
+    const { program, words } = openStart(order, bash, true);
+    const stop = new AbortController();
+    const guarded = { program: program as ProgramPath, words, isGuarded: true };
+    const failed = failureOf({ ...order, ...guarded, signal: stop.signal });
+    while ((await order.pids()).length < 2) await sleep(5);
+    stop.abort();
+    assert.equal((await failed).kind, 'stopped');
+    await assertGone(await order.pids());
+  });

@@ -11,6 +11,7 @@
 
 import type { ModelError, StopReason } from '@pawl/agent/machine/event';
 import type { AssistantMessage } from '@pawl/agent/machine/message';
+import type { Usage } from '@pawl/agent/machine/settings';
 import {
   assistantShape,
   limitShape,
@@ -18,7 +19,6 @@ import {
   stopReasonShape,
   usageShape,
 } from '@pawl/agent/machine/shapes';
-import type { Usage } from '@pawl/agent/machine/usage';
 import {
   amount,
   count,

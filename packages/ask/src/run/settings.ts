@@ -1,7 +1,11 @@
 /** Settings of a tree of runs, fixed when it is created. A maximum of 0 means no limit. */
 
-import { defaultSettings, type RetrySchedule } from '@pawl/agent/machine/settings';
-import { type Limit, readLimit } from '@pawl/agent/machine/usage';
+import {
+  defaultSettings,
+  type Limit,
+  type RetrySchedule,
+  readLimit,
+} from '@pawl/agent/machine/settings';
 import type { Amount } from './stop-policies.js';
 
 /** The description of an input for the model, without its text. */

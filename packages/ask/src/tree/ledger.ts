@@ -21,8 +21,7 @@
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
-import type { UsageTotals } from '@pawl/agent/machine/usage';
-import { totalTokens, type Usage } from '@pawl/agent/machine/usage';
+import { totalTokens, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
 import type { Reserve, RunLimits } from '../run/settings.js';
 import type { Purse } from '../run/state.js';
 import { type Amount, isShort, type Short } from '../run/stop-policies.js';

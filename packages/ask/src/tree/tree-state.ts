@@ -3,7 +3,7 @@
  * AppendLists.
  */
 
-import type { UsageTotals } from '@pawl/agent/machine/usage';
+import type { UsageTotals } from '@pawl/agent/machine/settings';
 import type { Diagnostic, Edge } from '@pawl/machine/kernel/table';
 import type { OutsideAction, TreeAction } from '../run/action.js';
 import type { SubcallKind } from '../run/cell-types.js';

@@ -2,10 +2,14 @@ import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
 import { initialState } from '@pawl/agent/machine/machine';
 import { addUsage, isSpendingId, spendingId } from '@pawl/agent/machine/moves/budget';
-import { defaultSettings } from '@pawl/agent/machine/settings';
+import {
+  defaultSettings,
+  sumUsage,
+  totalTokens,
+  type Usage,
+  type UsageTotals,
+} from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
-import type { UsageTotals } from '@pawl/agent/machine/usage';
-import { sumUsage, totalTokens, type Usage } from '@pawl/agent/machine/usage';
 import type { Header } from '@pawl/agent/ports/journal';
 import type { Stepped } from '@pawl/agent/ports/session';
 import {

@@ -4,8 +4,8 @@
  */
 
 import type { RequestPurpose } from '@pawl/agent/machine/action';
+import type { Usage, UsageTotals } from '@pawl/agent/machine/settings';
 import type { State, StateName } from '@pawl/agent/machine/state';
-import type { Usage, UsageTotals } from '@pawl/agent/machine/usage';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 
 /**

@@ -3,8 +3,8 @@
  * happened.
  */
 
+import type { Usage } from '@pawl/agent/machine/settings';
 import { type State, turnRuns } from '@pawl/agent/machine/state';
-import type { Usage } from '@pawl/agent/machine/usage';
 import {
   getCacheShare,
   type RequestFigures,

@@ -4,8 +4,8 @@
  */
 
 import type { Call } from '@pawl/agent/machine/call';
+import { totalTokens } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
-import { totalTokens } from '@pawl/agent/machine/usage';
 import { groupDigits } from '@pawl/agent/platform/text';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import { durationText, moneyText, percentText } from '../model/figure-text.js';

@@ -3,7 +3,7 @@
  * id of the run in `node`; its lines of progress with their costs; and its exit code.
  */
 
-import { totalTokens } from '@pawl/agent/machine/usage';
+import { totalTokens } from '@pawl/agent/machine/settings';
 import { groupDigits } from '@pawl/agent/platform/text';
 import type { Stepped } from '@pawl/agent/ports/session';
 import type { AskRun } from '@pawl/ask/create-asker';

@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs';
 import { journalPath } from '@pawl/agent/journal/state-folder';
-import { isLimited, type Limit } from '@pawl/agent/machine/usage';
+import { isLimited, type Limit } from '@pawl/agent/machine/settings';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Watcher } from '@pawl/agent/ports/session';
 import { type AskRun, createAsker } from '@pawl/ask/create-asker';

@@ -8,8 +8,7 @@ import { homeFolder } from '@pawl/agent/platform/environment';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { CommanderError, Command as Parser } from 'commander';
-import { errorEnding, exitCodes, Stop } from '../process/exit-codes.js';
-import { flushSpans } from '../sessions/flush-at-exit.js';
+import { errorEnding, exitCodes, flushSpans, Stop } from '../process/exit-codes.js';
 import { type RunFlags, runFlags, usageStop, WORKER_WORD } from '../settings/flags.js';
 import { commands, type Flag, type PawlCommand, runAgent } from './command-list.js';
 

@@ -4,8 +4,7 @@
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
-import type { UsageTotals } from '@pawl/agent/machine/usage';
-import { totalTokens, type Usage } from '@pawl/agent/machine/usage';
+import { totalTokens, type Usage, type UsageTotals } from '@pawl/agent/machine/settings';
 import { plural } from '@pawl/agent/platform/text';
 import type { Header, SessionInfo } from '@pawl/agent/ports/journal';
 import { FigureCollector, NO_USAGE } from '@pawl/inspector/figures/collect-figures';

@@ -23,7 +23,7 @@ import { oneLine } from '@pawl/terminal/paint';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { mcpJsonFiles } from '../sessions/mcp-json-files.js';
+import { mcpJsonFiles } from '../sessions/session-settings.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
 import { userFile, withConfig } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';

@@ -14,8 +14,7 @@ import type { Entry } from '@pawl/agent/ports/journal';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Input, Stepped, Watcher } from '@pawl/agent/ports/session';
 import type { Job } from '@pawl/agent/ports/tool';
-import { createRedactor } from '@pawl/agent/secrets/redactor';
-import { findSecrets } from '@pawl/agent/secrets/secret-variables';
+import { createRedactor, findSecrets } from '@pawl/agent/secrets/redactor';
 import type { Session } from '@pawl/agent/session/create-agent';
 import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
 import { exitCodes, Stop } from '../process/exit-codes.js';
@@ -25,13 +24,13 @@ import {
   type RecentTurns,
   STEPS_MIN,
 } from '../sessions/open-session.js';
-import { openAllPrompts } from '../sessions/server-prompts.js';
 import {
   foldStored,
   openStateFolder,
   storedBlobs,
   storedJournals,
 } from '../sessions/stored-sessions.js';
+import { openAllPrompts } from '../sessions/typed-input.js';
 import { keysIn, withConfig } from '../settings/configuration.js';
 import type { Warn } from '../settings/connect-model.js';
 import type { RunFlags } from '../settings/flags.js';

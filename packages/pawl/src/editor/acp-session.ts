@@ -11,10 +11,13 @@ import type {
   SessionUpdate,
   StopReason,
 } from '@agentclientprotocol/sdk';
-import { efforts, type Settings } from '@pawl/agent/machine/settings';
+import {
+  efforts,
+  type Settings,
+  totalTokens,
+  type UsageTotals,
+} from '@pawl/agent/machine/settings';
 import type { State, WaitReason } from '@pawl/agent/machine/state';
-import type { UsageTotals } from '@pawl/agent/machine/usage';
-import { totalTokens } from '@pawl/agent/machine/usage';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { codeFence } from '@pawl/agent/platform/text';
 import type { Preset } from '@pawl/agent/policy/presets';

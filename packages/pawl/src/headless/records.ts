@@ -1,7 +1,7 @@
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
+import type { Usage } from '@pawl/agent/machine/settings';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
-import type { Usage } from '@pawl/agent/machine/usage';
 import { type ApprovalRequest, describeQuestion } from '@pawl/agent/policy/approval-question';
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';

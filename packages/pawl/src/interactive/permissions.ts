@@ -5,14 +5,13 @@
 
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { ApprovalRequest } from '@pawl/agent/policy/approval-question';
-import type { Grant } from '@pawl/agent/policy/grants';
 import type {
   CommandPlace,
   PolicyRule,
   RuleSubject,
   WrittenRule,
 } from '@pawl/agent/policy/presets';
-import { describeRule } from '@pawl/agent/policy/rules';
+import { describeRule, type Grant } from '@pawl/agent/policy/rules';
 import { harmless, indentWords, paint, wrapWords } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, safe } from '@pawl/terminal/safe-text';
 import { parseConfig, userFile } from '../settings/configuration.js';

@@ -13,10 +13,10 @@ import type { Clock } from '@pawl/agent/platform/clock';
 import type { Blobs } from '@pawl/agent/ports/journal';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
+import { createJobs } from '@pawl/agent/ports/tool';
 import { coldUsd } from '@pawl/agent/session/model-call';
 import { cutText } from '@pawl/agent/session/result-text';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
-import { createJobs } from '@pawl/agent/tools/jobs';
 import { loadWordMarks } from '@pawl/terminal/diff-rows';
 import { createScreen, isMoving, type Screen, SPINNER_MS } from '@pawl/terminal/live-area';
 import { loadMarkdown } from '@pawl/terminal/markdown';
@@ -36,8 +36,8 @@ import { writeWindow } from '@pawl/terminal/write';
 import type { FaceOpened, FaceSession } from '../detached/remote-session.js';
 import { exitCodes } from '../process/exit-codes.js';
 import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
-import { mcpJsonFiles } from '../sessions/mcp-json-files.js';
 import { openFromFlags, returnedTexts } from '../sessions/open-session.js';
+import { mcpJsonFiles } from '../sessions/session-settings.js';
 import { tornText } from '../sessions/session-text.js';
 import {
   chooseSession,

@@ -3,9 +3,17 @@
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
 import { remainingIn, reservedUsd } from '@pawl/agent/machine/moves/budget';
-import { type Dimension, type Effort, efforts, type Limits } from '@pawl/agent/machine/settings';
+import {
+  type Dimension,
+  type Effort,
+  efforts,
+  isLimited,
+  type Limit,
+  type Limits,
+  type Prices,
+  readLimit,
+} from '@pawl/agent/machine/settings';
 import { knownCostUsd, type SessionData, type State } from '@pawl/agent/machine/state';
-import { isLimited, type Limit, type Prices, readLimit } from '@pawl/agent/machine/usage';
 import { catalogueFacts, knownModels, modelsLike } from '@pawl/agent/models/catalogue';
 import { plural } from '@pawl/agent/platform/text';
 import type { ApprovalRequest } from '@pawl/agent/policy/approval-question';

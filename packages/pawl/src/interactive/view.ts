@@ -17,8 +17,8 @@ import {
   describeGrant,
   scopeOfAnswer,
 } from '@pawl/agent/policy/approval-question';
-import type { ApprovalScope, Grant } from '@pawl/agent/policy/grants';
 import type { RuleSubject } from '@pawl/agent/policy/presets';
+import type { ApprovalScope, Grant } from '@pawl/agent/policy/rules';
 import type { Stepped } from '@pawl/agent/ports/session';
 import { type Choice, openPicker, type Picker, pick, pickerFrame } from '@pawl/terminal/choices';
 import type { Composer, ComposerResult } from '@pawl/terminal/composer';

@@ -22,7 +22,7 @@ import { type ProcessEnvironment, VERSION } from '@pawl/agent/platform/environme
 import type { Stepped, Watcher } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
 import { SessionSpans, type SpanOptions } from '@pawl/inspector/session-spans';
-import { FLUSH_MS, flushAtEnd } from './flush-at-exit.js';
+import { FLUSH_MS, flushAtEnd } from '../process/exit-codes.js';
 
 /** One attempt of an export; it must end before the deadline of the exit. */
 const EXPORT_MS = FLUSH_MS - 500;

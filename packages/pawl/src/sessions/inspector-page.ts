@@ -3,8 +3,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { stateFolder } from '@pawl/agent/platform/environment';
-import { createRedactor, type Redactor } from '@pawl/agent/secrets/redactor';
-import { findSecrets } from '@pawl/agent/secrets/secret-variables';
+import { createRedactor, findSecrets, type Redactor } from '@pawl/agent/secrets/redactor';
 import type { LiveSessions } from '@pawl/inspector/page-data-types';
 import { type Inspector, startInspector } from '@pawl/inspector/server/inspector-server';
 import { exitCodes, Stop } from '../process/exit-codes.js';

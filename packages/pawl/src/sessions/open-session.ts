@@ -11,9 +11,11 @@ import { journalPath, reservePath } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
+import type { ProcessEnvironment } from '@pawl/agent/platform/environment';
 import type { JournalStore, OpenJournal } from '@pawl/agent/ports/journal';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Watcher } from '@pawl/agent/ports/session';
+import { combineWatchers } from '@pawl/agent/session/approvals';
 import {
   type AgentOptions,
   createAgent,
@@ -28,11 +30,11 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, keysIn } from '../settings/configuration.js';
 import { connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
 import { type RunFlags, refuseTakeOver, usageStop } from '../settings/flags.js';
-import { mcpJsonFiles } from './mcp-json-files.js';
+import type { ExportOptions } from './export-spans.js';
 import type { AllowedServers } from './project-trust.js';
-import { openAllPrompts } from './server-prompts.js';
 import {
   chooseSettings,
+  mcpJsonFiles,
   type Place,
   prepareFromFlags,
   refuseBadFlags,
@@ -47,8 +49,7 @@ import {
   recordedSettings,
   storedJournals,
 } from './stored-sessions.js';
-import { watchWithSpans } from './telemetry.js';
-import type { SessionPrompts } from './typed-input.js';
+import { openAllPrompts, type SessionPrompts } from './typed-input.js';
 
 export type Opened = {
   readonly session: Session;
@@ -477,7 +478,7 @@ const openServers = async (
     import('@pawl/agent/extensions/mcp/session-servers'),
     import('@pawl/agent/extensions/mcp/server-secrets'),
     import('@pawl/agent/secrets/redactor'),
-    import('@pawl/agent/secrets/secret-variables'),
+    import('@pawl/agent/secrets/redactor'),
   ]);
   const environment = process.env;
   const secrets = secretsByName(servers, environment, stateFolder);
@@ -579,4 +580,89 @@ const openHooks = async (
     ...ownHooks,
     ...(await allowedHooks(workspace, projectHooks, trust, warn, process.env, tellNotRun)),
   ];
+};
+
+// ---- Telemetry ----
+
+/** Whether the user wants spans to be sent; only then their code is loaded. */
+
+type TelemetryFlags = {
+  readonly telemetry?: string;
+  readonly telemetryEndpoint?: string;
+  readonly baseUrl?: string;
+};
+
+const isSet = (value: string | undefined): boolean => (value?.trim() ?? '') !== '';
+
+/**
+ * OpenTelemetry's names for OTLP over HTTP; both are sent as JSON, which collectors take at the
+ * same address.
+ */
+const PROTOCOLS: ReadonlySet<string> = new Set(['http/json', 'http/protobuf']);
+
+/**
+ * Why nothing is sent to a collector that the variables of OpenTelemetry name; null if spans are
+ * sent.
+ */
+const protocolFault = (environment: ProcessEnvironment): string | null => {
+  const name = isSet(environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL)
+    ? 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'
+    : 'OTEL_EXPORTER_OTLP_PROTOCOL';
+  const protocol = environment[name]?.trim() ?? '';
+  return protocol === '' || PROTOCOLS.has(protocol)
+    ? null
+    : `telemetry: nothing is sent, since ${name} is ${protocol} and Pawl sends JSON over HTTP. ` +
+        `Set it to http/json, and the endpoint to the collector's port for HTTP (4318 is usual)`;
+};
+
+/**
+ * A collector, by the setting or by the variables of OpenTelemetry; undefined if nobody names one.
+ */
+const findCollector = (
+  { telemetry = 'auto', telemetryEndpoint }: TelemetryFlags,
+  environment: ProcessEnvironment,
+): Pick<ExportOptions, 'endpoint'> | undefined => {
+  if (telemetry === 'off' || environment.OTEL_SDK_DISABLED?.toLowerCase() === 'true')
+    return undefined;
+  if (isSet(telemetryEndpoint)) return { endpoint: telemetryEndpoint ?? null };
+  const named = [
+    environment.OTEL_EXPORTER_OTLP_ENDPOINT,
+    environment.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+  ];
+  return environment.OTEL_TRACES_EXPORTER !== 'none' && named.some(isSet)
+    ? { endpoint: null }
+    : undefined;
+};
+
+/**
+ * The watcher of a session, which also makes spans if the user wants them; `attend` connects them
+ * with it.
+ */
+type Watching = {
+  readonly watcher: { readonly watcher?: Watcher };
+  attend(session: Session): void;
+};
+
+/** A watcher may break without harm to the session's own, which no telemetry may disturb. */
+export const watchWithSpans = async (
+  watcher: Watcher | undefined,
+  flags: TelemetryFlags,
+  warn: (text: string) => void,
+): Promise<Watching> => {
+  const ownWatcher = watcher === undefined ? {} : { watcher };
+  const collector = findCollector(flags, process.env);
+  if (collector === undefined) return { watcher: ownWatcher, attend: () => undefined };
+  const fault = collector.endpoint === null ? protocolFault(process.env) : null;
+  if (fault !== null) {
+    warn(fault);
+    return { watcher: ownWatcher, attend: () => undefined };
+  }
+  const { exportSpans } = await import('./export-spans.js');
+  const content = flags.telemetry === 'content' ? 'with' : 'without';
+  const spans = exportSpans({ ...collector, content, baseUrl: flags.baseUrl, warn });
+  const report = (fault: Error): void => warn(`telemetry: it ends here: ${fault.message}`);
+  return {
+    watcher: { watcher: combineWatchers(watcher ?? (() => undefined), spans.watcher, report) },
+    attend: (session) => spans.attend(session),
+  };
 };

@@ -19,7 +19,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import type { PromptResponse } from '@agentclientprotocol/sdk';
 import { fileJournals } from '@pawl/agent/journal/file-store';
-import type { UsageTotals } from '@pawl/agent/machine/usage';
+import type { UsageTotals } from '@pawl/agent/machine/settings';
 import { trajectoryFaults } from '../../../../test/kit/atif/trajectory-faults.js';
 import { type Trial, trials } from '../../../../test/kit/harbor/trials.js';
 import { makeAccounts } from '../../../../test/kit/sandbox/fence.js';

@@ -17,8 +17,11 @@ import {
 } from '../../../../test/kit/mcp/test-servers.js';
 import { until } from '../../../../test/kit/tools/processes.js';
 import type { TestScope } from '../../../../test/temporary-folder.js';
-import { withServerPrompts } from '../../src/sessions/server-prompts.js';
-import { NO_PROMPTS, type SessionPrompts } from '../../src/sessions/typed-input.js';
+import {
+  NO_PROMPTS,
+  type SessionPrompts,
+  withServerPrompts,
+} from '../../src/sessions/typed-input.js';
 
 // Prompts and resources of servers in the user's messages, and questions of servers to the user.
 

@@ -100,7 +100,7 @@ const PROBE = `
 export { manualText } from './scripts/manual-page.js';
 export { fillModelsPage } from './scripts/models-page.js';
 export { knownModels } from './packages/agent/src/models/catalogue.js';
-export { secretVariables } from './packages/agent/src/secrets/secret-variables.js';
+export { secretVariables } from './packages/agent/src/secrets/redactor.js';
 `;
 
 type Probe = {

@@ -14,7 +14,7 @@ const fault = (
   edits: edits.map(([from, to]) => ({ from, to })),
 });
 
-const RECOVERY = 'agent/src/session/recover-calls.ts';
+const RECOVERY = 'agent/src/session/tool-run.ts';
 const LOOP = 'agent/src/session/loop.ts';
 const WRITER = 'agent/src/journal/writer.ts';
 const PATHS = 'agent/src/journal/state-folder.ts';
@@ -59,7 +59,7 @@ const earlierFaults: readonly PlantedFault[] = [
   ),
   fault(
     'a clock that was set back makes a time limit longer after a resume',
-    'agent/src/machine/moves/timers.ts',
+    'agent/src/machine/moves/budget.ts',
     [
       'timerFrom(timerId, at, clamp(dueAt - stoppedAt, delayMs));',
       'timerFrom(timerId, at, Math.max(0, dueAt - stoppedAt));',
@@ -69,7 +69,7 @@ const earlierFaults: readonly PlantedFault[] = [
     "if (ended === 'yes') return this.#damaged(why);",
     "if (ended === 'yes') return { kind: 'torn', bytes: this.#end - this.size };",
   ]),
-  fault('a spending call with nothing left has no limit', 'agent/src/machine/usage.ts', [
+  fault('a spending call with nothing left has no limit', 'agent/src/machine/settings.ts', [
     "limit === 'unlimited' ? { type: 'unlimited' } : { type: 'left', amount: Math.max(0, limit - spent) };",
     "limit === 'unlimited' || limit <= spent + 0.003 ? { type: 'unlimited' } : { type: 'left', amount: limit - spent };",
   ]),

@@ -2,8 +2,7 @@
 
 import type { On, StopReason } from '@pawl/agent/machine/event';
 import type { AssistantMessage, AssistantPart } from '@pawl/agent/machine/message';
-import type { Limits, Settings } from '@pawl/agent/machine/settings';
-import type { Usage } from '@pawl/agent/machine/usage';
+import type { Limits, Settings, Usage } from '@pawl/agent/machine/settings';
 import type { CallVerdict, JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Preset } from '@pawl/agent/policy/presets';
 

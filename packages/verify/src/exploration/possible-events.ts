@@ -12,9 +12,8 @@ import type {
 import { inFlight } from '@pawl/agent/machine/invariants';
 import { isSpending } from '@pawl/agent/machine/moves/start-calls';
 import { isEnded, isRunning } from '@pawl/agent/machine/moves/tool-batch';
-import { defaultSettings } from '@pawl/agent/machine/settings';
+import { defaultSettings, type Limit } from '@pawl/agent/machine/settings';
 import type { In, State } from '@pawl/agent/machine/state';
-import type { Limit } from '@pawl/agent/machine/usage';
 import {
   createReply,
   type FailureChoice,

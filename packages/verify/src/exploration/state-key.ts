@@ -1,15 +1,19 @@
 import type { Call } from '@pawl/agent/machine/call';
 import { holdsResults } from '@pawl/agent/machine/conversation';
 import { mayHaveChanged } from '@pawl/agent/machine/moves/batch-events';
-import { hasSessionLimit, isSpendingId } from '@pawl/agent/machine/moves/budget';
+import { hasSessionLimit, isSpendingId, remainingTimer } from '@pawl/agent/machine/moves/budget';
 import { utf8Bytes } from '@pawl/agent/machine/moves/retry';
 import { spendingIn } from '@pawl/agent/machine/moves/start-calls';
-import { remainingTimer } from '@pawl/agent/machine/moves/timers';
 import { isEnded } from '@pawl/agent/machine/moves/tool-batch';
-import type { Dimension, Limits, Settings } from '@pawl/agent/machine/settings';
+import {
+  type Dimension,
+  type Limit,
+  type Limits,
+  type Settings,
+  totalTokens,
+} from '@pawl/agent/machine/settings';
 import { type In, type SessionData, type State, turnRuns } from '@pawl/agent/machine/state';
-import { type Limit, totalTokens } from '@pawl/agent/machine/usage';
-import type { Grant } from '@pawl/agent/policy/grants';
+import type { Grant } from '@pawl/agent/policy/rules';
 import type { Configuration } from './configuration.js';
 import type { ExplorationNode } from './exploration-node.js';
 import { isRequest } from './possible-events.js';

@@ -6,7 +6,7 @@
 
 import type { CallPreview } from '@pawl/agent/machine/call';
 import type { Event, On } from '@pawl/agent/machine/event';
-import type { Usage } from '@pawl/agent/machine/usage';
+import type { Usage } from '@pawl/agent/machine/settings';
 import type { HookVerdicts, JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Configuration } from './configuration.js';
 

@@ -1,9 +1,9 @@
 /** Looks at the bytes of the journal, without the code that reads it. */
 
-import { decodeMarks, type Mark } from '@pawl/agent/journal/acknowledged-mark';
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { JournalError } from '@pawl/agent/journal/journal-error';
 import { createStateCheck } from '@pawl/agent/journal/journaled-agent-machine';
+import { decodeMarks, type Mark } from '@pawl/agent/journal/state-folder';
 import type { Event } from '@pawl/agent/machine/event';
 import type { State } from '@pawl/agent/machine/state';
 import type { LocalRuntime } from '@pawl/agent/session/runtime';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { decodeMarks } from '@pawl/agent/journal/acknowledged-mark';
 import { fileJournals } from '@pawl/agent/journal/file-store';
+import { decodeMarks } from '@pawl/agent/journal/state-folder';
 import { headerOf, tell, tellFrom } from '../../../../test/kit/journal/story.js';
 import { Disk, type FileNode } from '../../src/simulation/disk.js';
 import { mountDisk, simulateFiles, unmountDisks } from '../../src/simulation/node-files.js';

@@ -32,7 +32,7 @@ import { INNER_HOME, type SessionFolders } from './session-folders.js';
  */
 
 /** The descriptor at which the sandbox inherits the system-call filter. */
-export const FILTER_DESCRIPTOR = 3;
+const FILTER_DESCRIPTOR = 3;
 
 const NAMESPACES = [
   '--unshare-user',

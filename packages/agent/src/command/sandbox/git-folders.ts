@@ -2,10 +2,18 @@ import { readFileSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { entryStatus, isOwnOrSystem, isWithin, realPath } from '../../platform/files.js';
+import {
+  entriesIn,
+  entryStatus,
+  isOwnOrSystem,
+  isWithin,
+  namesIn,
+  readNames,
+  readSmall,
+  realPath,
+} from '../../platform/files.js';
 import { folderAbove } from '../../platform/repository-folders.js';
 import { listWords } from '../../platform/text.js';
-import { entriesIn, namesIn, readNames, readSmall } from './untrusted-files.js';
 
 /**
  * Where git keeps a repository, and which of its files git obeys or runs.
@@ -483,16 +491,27 @@ export const areHarmlessHooks = (folder: string): boolean => {
 
 const isAbsent = (place: string): boolean => entryStatus(place) === null;
 
+/** Whether a worktree outside the workspace, where no command can write, names this folder. */
+const isNamedOutside = (folder: string, file: string): boolean =>
+  entryStatus(file)?.isFile() === true &&
+  path.resolve(
+    path.dirname(file),
+    readSmall(file)
+      .trim()
+      .replace(/^gitdir: /, ''),
+  ) === folder;
+
 /**
- * Whether a worktree folder looks as git creates it: it names its repository and a worktree inside
- * the workspace.
+ * Whether a worktree folder looks as git creates it: it names its repository and a worktree, which
+ * is inside the workspace or names the folder in turn.
  */
 export const isHarmlessWorktree = (folder: string, workspace: string): boolean => {
   const back = readSmall(path.join(folder, 'gitdir')).trim();
   return (
     readSmall(path.join(folder, 'commondir')).trim() === '../..' &&
     path.basename(back) === '.git' &&
-    isWithin(path.resolve(folder, back), workspace) &&
+    (isWithin(path.resolve(folder, back), workspace) ||
+      isNamedOutside(folder, path.resolve(folder, back))) &&
     ['config.worktree', 'config', 'hooks', 'info'].every((name) =>
       isAbsent(path.join(folder, name)),
     )

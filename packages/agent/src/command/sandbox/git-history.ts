@@ -16,13 +16,19 @@ import {
 import path from 'node:path';
 import { inflateSync } from 'node:zlib';
 import * as v from 'valibot';
-import { entryStatus } from '../../platform/files.js';
+import {
+  entriesIn,
+  entryStatus,
+  inFolder,
+  isFolder,
+  readBytes,
+  setAside,
+} from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgramSync } from '../../platform/start-program.js';
 import { plural } from '../../platform/text.js';
 import type { HistoryPurpose } from '../../policy/repository-access.js';
 import { historyFolder } from './session-folders.js';
-import { entriesIn, inFolder, isFolder, readBytes, setAside } from './untrusted-files.js';
 
 /**
  * Keeps the history of git folders that a command may change: afterwards every commit and stash

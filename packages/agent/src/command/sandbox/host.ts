@@ -17,12 +17,11 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { entryStatus, isWithin, realPath } from '../../platform/files.js';
+import { entriesIn, entryStatus, inFolder, isWithin, realPath } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram } from '../../platform/start-program.js';
 import { listWords } from '../../platform/text.js';
 import { shellWords } from './shell-text.js';
-import { entriesIn, inFolder } from './untrusted-files.js';
 
 const FOLDERS = listWords(`
   /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu

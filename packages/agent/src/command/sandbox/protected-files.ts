@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { entryStatus, isWithin } from '../../platform/files.js';
+import { entryStatus, isWithin, setAside, writeBack } from '../../platform/files.js';
 import { findProtection } from '../../policy/paths.js';
 import {
   areHarmlessHooks,
@@ -31,14 +31,18 @@ import {
   type WalkEnd,
 } from './protected-scan.js';
 import { protectedRecord } from './session-folders.js';
-import { setAside, writeBack } from './untrusted-files.js';
 
 const ADVICE =
   'if that was on purpose, change it with the tool write or edit, or ask again with ' +
   'needs: "outside"';
 
-/** One running command, with the paths that are read-only for it. */
-export type Writer = { readonly bound: ReadonlySet<string> };
+/** One running command. */
+export type Writer = {
+  /** Paths that are read-only for it. */
+  readonly bound: ReadonlySet<string>;
+  /** Git folders in which it can't change anything. */
+  readonly closed: readonly string[];
+};
 
 export type ProtectedFilesOptions = {
   readonly workspace: string;
@@ -111,12 +115,14 @@ const findGitFolder = (place: string): string => {
   return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
 };
 
+const isInWorktreeFolder = (place: string): boolean =>
+  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
+
 /** Whether a new path in a git folder is harmless. */
 const isHarmlessCode = (place: string, workspace: string): boolean => {
   const folder = findGitFolder(place);
   const name = path.basename(place);
-  if (path.basename(path.dirname(folder)) === 'worktrees')
-    return isHarmlessWorktree(folder, workspace);
+  if (isInWorktreeFolder(place)) return isHarmlessWorktree(folder, workspace);
   if (name === 'config') return isHarmlessConfig(place, workspace);
   return name === 'hooks' && areHarmlessHooks(place);
 };
@@ -156,7 +162,7 @@ const filesIn = (one: ProtectedPath): readonly string[] =>
  * no command runs, changes are the user's and are accepted. While commands run, a path is
  *
  * - **known**: it was there before, and is compared with what is remembered of it;
- * - **new**: it is set aside, unless it may stay (`#mayStay`);
+ * - **new**: it is set aside, unless it may stay (`#mayStay`), or no command can have made it;
  * - **changed**: a command could write to it, so what was remembered is restored, or what is new in
  *   it is set aside;
  * - **gone**: a link or a small file is restored;
@@ -427,6 +433,7 @@ export class ProtectedFiles {
     if (one.kind === 'repository') return true;
     if (one.namedBy !== null) return false;
     if (!one.inGit) return this.#newRepositoryAround(one.path) !== null;
+    if (isInWorktreeFolder(one.path)) return true;
     return !this.#repositories().some((folder) => isWithin(one.path, folder));
   }
 
@@ -440,7 +447,8 @@ export class ProtectedFiles {
 
   #mayStay(one: ProtectedPath, isEnd: boolean): boolean {
     const place = one.path;
-    if (this.#allowed.has(place) || this.#wasMoved(one)) return true;
+    if (this.#allowed.has(place) || this.#wasMoved(one) || this.#cameFromElsewhere(one))
+      return true;
     if (one.kind === 'repository')
       return isHarmlessRepository(place, this.#workspace, this.#repositories());
     if (one.inGit) return one.kind !== 'link' && isHarmlessCode(place, this.#workspace);
@@ -449,6 +457,19 @@ export class ProtectedFiles {
     if (!came || !filesIn(one).every((file) => this.#scan.isTracked(top, file))) return false;
     this.#came.set(place, top);
     return true;
+  }
+
+  /**
+   * Whether no running command can have made this: its git folder was read-only for all of them,
+   * and they could not exchange it. The user or another session has made it, as `git worktree add`
+   * does.
+   */
+  #cameFromElsewhere({ inGit, path: place }: ProtectedPath): boolean {
+    const isFixed = (folder: string): boolean =>
+      !isWithin(folder, this.#workspace) || path.dirname(folder) === this.#workspace;
+    const isClosedFor = ({ closed }: Writer): boolean =>
+      closed.some((folder) => isWithin(place, folder) && isFixed(folder));
+    return inGit && this.#running.size > 0 && [...this.#running].every(isClosedFor);
   }
 
   /** A folder that the running command created, with a repository that it created too. */
@@ -570,7 +591,7 @@ export class ProtectedFiles {
   }
 
   #goOnWith(guard: InterruptedGuard): void {
-    const command = { bound: new Set(guard.bound) };
+    const command = { bound: new Set(guard.bound), closed: guard.closed ?? [] };
     this.#running.add(command);
     this.#interrupted = [...this.#interrupted, { command, guard }];
     this.#walk.cover(guard.sinceMs);
@@ -600,10 +621,14 @@ export class ProtectedFiles {
     const bound = [...(running[0]?.bound ?? [])].filter((place) =>
       running.every((command) => command.bound.has(place)),
     );
+    const closed = (running[0]?.closed ?? []).filter((folder) =>
+      running.every((command) => command.closed.includes(folder)),
+    );
     this.#record.write({
       workspace: this.#workspace,
       known,
       bound,
+      closed,
       sinceMs: this.#walk.sinceMs ?? 0,
     });
   }
@@ -663,6 +688,8 @@ export type RecordedGuard = {
   readonly known: readonly RecordedPath[];
   /** Paths that were read-only for every running command. */
   readonly bound: readonly string[];
+  /** Git folders in which no running command could change anything. Earlier versions lack it. */
+  readonly closed?: readonly string[];
   /** When the first of the commands started, in ms. */
   readonly sinceMs: number;
 };

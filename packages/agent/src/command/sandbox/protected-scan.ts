@@ -1,7 +1,7 @@
 import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { entryStatus, isWithin } from '../../platform/files.js';
+import { entriesIn, entryStatus, isWithin, namesIn } from '../../platform/files.js';
 import { listWords } from '../../platform/text.js';
 import { findProtection, isObeyedOnEntry, mayBeProtected } from '../../policy/paths.js';
 import {
@@ -11,7 +11,6 @@ import {
   createIndexReader,
   gitFoldersAt,
 } from './git-folders.js';
-import { entriesIn, namesIn } from './untrusted-files.js';
 
 /**
  * Finds the protected paths of a workspace: quickly, before and after each command, and completely,

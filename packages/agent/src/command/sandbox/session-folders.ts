@@ -20,10 +20,9 @@ import {
 } from 'node:fs';
 import { type UserInfo, userInfo } from 'node:os';
 import path from 'node:path';
-import { entryStatus } from '../../platform/files.js';
+import { entryStatus, inFolder, namesIn, readSmall } from '../../platform/files.js';
 import { bootId, pidNamespace } from '../../platform/process-identity.js';
 import type { HomeView } from './host.js';
-import { inFolder, namesIn, readSmall } from './untrusted-files.js';
 
 /**
  * The folder of one process of a session: the home and /tmp of its commands, copies of git's

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { entryStatus, isWithin, realPath } from '../../platform/files.js';
+import { entryStatus, isFolder, isWithin, namesIn, realPath } from '../../platform/files.js';
 import type { HistoryPurpose, RepositoryAccess } from '../../policy/repository-access.js';
 import { findRepository } from './git-folders.js';
 import type { GitHistory } from './git-history.js';
@@ -17,7 +17,6 @@ import {
 } from './host.js';
 import type { ProtectedFiles } from './protected-files.js';
 import type { ProtectedPath, Scan } from './protected-scan.js';
-import { isFolder, namesIn } from './untrusted-files.js';
 
 /**
  * What one command gets of the workspace and its repository: mounts, and what is checked when it
@@ -177,6 +176,8 @@ type GitMounts = {
   readonly mounts: readonly Mount[];
   /** Git folders that the command may change and whose history is copied. */
   readonly guarded: readonly string[];
+  /** Git folders in which the command can't change anything. */
+  readonly closed: readonly string[];
 };
 
 /** The mounts of the workspace, with git folders as the command may change them. */
@@ -186,7 +187,7 @@ const withGitFolders = (
   access: RepositoryAccess,
   workspace: string,
 ): GitMounts => {
-  if (access === 'approved') return { mounts, guarded: [] };
+  if (access === 'approved') return { mounts, guarded: [], closed: [] };
   const isModule = (one: string): boolean =>
     gitFolders.some((outer) => outer !== one && isWithin(one, outer));
   const changed = access === 'read' ? [] : gitFolders.slice(0, CHANGED_MAX);
@@ -203,6 +204,7 @@ const withGitFolders = (
       ...closed.map(readableIfThere),
     ],
     guarded,
+    closed,
   };
 };
 
@@ -216,7 +218,7 @@ type PlannedMounts = GitMounts & {
 /** Mounts of a workspace that the command may only read. */
 const readOnlyMounts = (workspace: string, repository: Repository): PlannedMounts => {
   const mounts = [...repository.mounts(false), readable(workspace)];
-  return { bound: new Set<string>(), mounts, usual: mounts, guarded: [], exchangeable: [] };
+  return { bound: new Set(), closed: [], mounts, usual: mounts, guarded: [], exchangeable: [] };
 };
 
 type WritableWorkspace = {
@@ -237,12 +239,9 @@ const writableMounts = (
   });
   const gitFolders = gitFoldersIn(scan, createdRepositories, workspace, repository.elsewhere);
   const all = [...repository.mounts(true), writable(workspace), ...mounts];
-  const usual = withGitFolders(all, gitFolders, 'read', workspace).mounts;
-  const isUsual = access === 'read';
-  const git = isUsual
-    ? { mounts: usual, guarded: [] }
-    : withGitFolders(all, gitFolders, access, workspace);
-  return { bound, exchangeable, usual, ...git };
+  const usual = withGitFolders(all, gitFolders, 'read', workspace);
+  const git = access === 'read' ? usual : withGitFolders(all, gitFolders, access, workspace);
+  return { bound, exchangeable, usual: usual.mounts, ...git };
 };
 
 /** Gives the commands of a workspace their mounts, and checks what they have changed. */
@@ -272,7 +271,7 @@ export class WorkspaceGuard {
     this.#repository = repository;
     const scan = this.#files.scanBefore(repository.elsewhere);
     if (this.#running === 0) this.#ownSockets = scan.sockets;
-    const { mounts, usual, bound, guarded, exchangeable } = isWritable
+    const { mounts, usual, bound, closed, guarded, exchangeable } = isWritable
       ? writableMounts(
           { workspace, repository, scan, createdRepositories: this.#files.createdRepositories() },
           access,
@@ -288,7 +287,7 @@ export class WorkspaceGuard {
       ...sockets.filter(isSeen),
       ...this.#ownSockets,
     ];
-    const writer = { bound };
+    const writer = { bound, closed };
     this.#history.begin(guarded); // first, since it fails where there is no room for copies
     if (isWritable) {
       this.#running += 1;

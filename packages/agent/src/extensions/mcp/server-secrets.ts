@@ -11,7 +11,7 @@ import type {
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { readRegularSync, writePrivate } from '../../platform/files.js';
 import { parseBounded } from '../../platform/untrusted-input.js';
-import { type SecretValue, secretValues } from '../../secrets/secret-variables.js';
+import { type SecretValue, secretValues } from '../../secrets/redactor.js';
 import { expandKnown, type HttpServer, type McpServer, type OauthClient } from './server-config.js';
 
 /**

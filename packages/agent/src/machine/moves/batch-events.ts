@@ -1,8 +1,8 @@
 /** Events of a running batch: starts, results, previews, approvals, cancels, and its end. */
 
 import { decide } from '../../policy/decide.js';
-import { createGrant, grantCovers } from '../../policy/grants.js';
 import { hookRemarks, verdictsIn, withRemarks } from '../../policy/judged-call.js';
+import { createGrant, grantCovers } from '../../policy/rules.js';
 import type { Action } from '../action.js';
 import type { Call, CallOutcome } from '../call.js';
 import type { Event, On, StoppedCall } from '../event.js';
@@ -18,7 +18,7 @@ import {
   type SessionData,
   type SessionUpdate,
 } from '../state.js';
-import { countToolUsage } from './budget.js';
+import { countToolUsage, schedule, timerFrom } from './budget.js';
 import { showHooks } from './hooks.js';
 import { appendResults, appendTexts } from './request.js';
 import { admit, decideCall, startReadyCalls } from './start-calls.js';
@@ -30,7 +30,6 @@ import {
   isTurnLimit,
   stopNote,
 } from './stop.js';
-import { schedule, timerFrom } from './timers.js';
 import {
   type CallReference,
   cancelCalls,

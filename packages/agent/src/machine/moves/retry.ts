@@ -14,11 +14,10 @@ import {
   nextId,
   type SessionData,
 } from '../state.js';
-import { countFailure, countUsage } from './budget.js';
+import { countFailure, countUsage, schedule, timerFrom } from './budget.js';
 import { compact, mayCompact } from './compaction.js';
 import { callModel, retractPartial } from './request.js';
 import { durationText, modelErrorText, resetText, restore } from './stop.js';
-import { schedule, timerFrom } from './timers.js';
 
 type Calling = In<'CallingLlm'>;
 type Failure = On<'LlmFailed'>;

@@ -21,13 +21,19 @@ import {
   withSession,
 } from '../state.js';
 import { forceBatch, settleForShutdown } from './batch-events.js';
-import { isSpendingId, settleLost } from './budget.js';
+import {
+  isSpendingId,
+  remainingTimer,
+  resetClock,
+  resumeClock,
+  schedule,
+  settleLost,
+} from './budget.js';
 import { hookAgain } from './hooks.js';
 import { retractPartial } from './request.js';
 import { noteCutRewind } from './rewind.js';
 import { endInvalid, restartBatch, spendingIn } from './start-calls.js';
 import { keepPartial } from './stop.js';
-import { remainingTimer, resetClock, resumeClock, schedule } from './timers.js';
 import {
   callWithId,
   cancelCalls,

@@ -1,6 +1,7 @@
 /** Moves of WaitingForUserInput, the begin and the end of a turn. */
 
 import type { Event, On, QueuedInput } from '../event.js';
+import { readLimit } from '../settings.js';
 import {
   changeCounter,
   changeSession,
@@ -14,7 +15,6 @@ import {
   type Stay,
   withSession,
 } from '../state.js';
-import { readLimit } from '../usage.js';
 import {
   isLimit,
   raiseLimit,
@@ -23,10 +23,10 @@ import {
   sessionLimit,
   setLimit,
   spentText,
+  startClock,
 } from './budget.js';
 import { compact, enoughToCompact, needsCompaction } from './compaction.js';
 import { appendInputs, appendTexts, callModel } from './request.js';
-import { startClock } from './timers.js';
 import { noStreaks } from './tool-batch.js';
 
 type Waiting = In<'WaitingForUserInput'>;

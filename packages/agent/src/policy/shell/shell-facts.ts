@@ -8,8 +8,13 @@
  *    out silently.
  */
 
-import { accessSync, constants, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import type { Node, Parser } from 'web-tree-sitter';
 import type { ParsedCommand, ShellFacts } from '../judged-call.js';
 import {
   changesShell,
@@ -18,10 +23,8 @@ import {
   type Meaning,
   type Words,
 } from './command-meanings.js';
-import { type CommandStarts, commandStarts, plainStarts } from './command-starts.js';
-import { completeCommands } from './known-values.js';
 import { readCommands, type ShellReading } from './read-statements.js';
-import type { SimpleCommand } from './read-words.js';
+import type { SimpleCommand, Word } from './read-words.js';
 
 /** Maximum length of a text, in characters. */
 const LENGTH_MAX = 20_000;
@@ -291,4 +294,335 @@ export const commandFinder = (searchPath: string, workspace: string): FindProgra
     programs.set(name, program);
     return program;
   };
+};
+
+// ---- Where commands begin, by a second reading ----
+
+/**
+ * Where the commands of a text begin, by a second reading that shares no code with ours: a scan of
+ * plain texts, a published grammar for all others.
+ */
+
+/**
+ * Finds the starts of commands in a plain text: one line of words, closed quotes and operators
+ * between commands. It contains no compound command, no command made from a value, and nothing that
+ * shells and grammars read differently. Most commands of a model are plain; for others the grammar
+ * is loaded, which takes 17 MB.
+ *
+ * 1. A text with any other character, word or operator is not plain. Nothing is guessed.
+ * 2. It shares no code with read-statements.ts, so that the two check each other.
+ */
+
+const QUOTED = /'[ -&(-~]*'|"[ !#%-[\]-_a-~]*"/.source;
+/** The complete name of a program or builtin. */
+const NAME = /[A-Za-z_./][\w./:-]*(?![^ ;|&])/y;
+const WORD = new RegExp(`(?:[\\w./:@%+,*?-]|${QUOTED})(?:[\\w./:@%+,*?=-]|${QUOTED})*`, 'y');
+const REDIRECTION = /(?:2>&1|[12]?> ?\/dev\/null)(?![^ ;|&])/y;
+const BLANKS = / */y;
+const OPERATOR = /&&|\|\||[;|]/y;
+
+/** Reserved words, and builtins whose arguments are declarations, tests or shell texts. */
+const SPECIAL = new Set(
+  (
+    'if then elif else fi for while until do done case esac in select function time coproc ' +
+    'declare typeset local export readonly unset let test eval'
+  ).split(' '),
+);
+
+/** Offsets at which the commands of a plain text begin; null if the text is not plain. */
+export const plainStarts = (text: string): ReadonlySet<number> | null => {
+  const starts = new Set<number>();
+  let at = 0;
+  const take = (pattern: RegExp): string | null => {
+    pattern.lastIndex = at;
+    const match = pattern.exec(text)?.[0] ?? null;
+    at += match?.length ?? 0;
+    return match;
+  };
+  for (;;) {
+    take(BLANKS);
+    const start = at;
+    const name = take(NAME);
+    if (name === null || SPECIAL.has(name)) return null;
+    starts.add(start);
+    while (take(BLANKS) !== '') if (take(REDIRECTION) === null && take(WORD) === null) break;
+    if (at === text.length) return starts;
+    if (take(OPERATOR) === null) return null;
+  }
+};
+
+/**
+ * Finds the starts of commands with a published grammar of bash (tree-sitter-bash, as WebAssembly).
+ * Our own reading of a text counts only if the two agree.
+ */
+
+/**
+ * Folders of the grammar's files, relative to the bundle and to its chunks. In the sources the
+ * files come from packages.
+ */
+const FOLDERS = ['./shell/', '../shell/'];
+const FILES = ['web-tree-sitter.cjs', 'web-tree-sitter.wasm', 'tree-sitter-bash.wasm'] as const;
+const SOURCES = [
+  'web-tree-sitter',
+  'web-tree-sitter/web-tree-sitter.wasm',
+  'tree-sitter-bash/tree-sitter-bash.wasm',
+];
+
+const require = createRequire(import.meta.url);
+
+const locate = (): readonly string[] => {
+  const folder = FOLDERS.map((name) => fileURLToPath(new URL(name, import.meta.url))).find(
+    (place) => existsSync(path.join(place, FILES[0])),
+  );
+  return folder === undefined
+    ? SOURCES.map((name) => require.resolve(name))
+    : FILES.map((name) => path.join(folder, name));
+};
+
+/** Older ones keep, for each module, the flags with which it was compiled. */
+const ASKS_FLAGS_LATER = Number.parseInt(process.versions.v8, 10) >= 13;
+
+/**
+ * Compiles WebAssembly without V8's optimizer, which needs 40 MB for the grammar's lexer, and 500
+ * MB in Node 24. Without it a command is still read in 20 µs. In Node 24 the optimizer has to stay
+ * off for the whole process.
+ */
+const withoutOptimizer = async <T>(work: () => Promise<T>): Promise<T> => {
+  if (ASKS_FLAGS_LATER) {
+    for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag);
+  }
+  setFlagsFromString('--liftoff-only');
+  try {
+    return await work();
+  } finally {
+    setFlagsFromString('--no-liftoff-only');
+  }
+};
+
+const load = async (): Promise<Parser> => {
+  const [code = '', runtime = '', bash = ''] = locate();
+  // Our own dependency, pinned: its types are those of the version that is bundled.
+  const { Language, Parser } = require(code) as typeof import('web-tree-sitter');
+  const [runtimeBytes, bashBytes] = await Promise.all([readFile(runtime), readFile(bash)]);
+  const language = await withoutOptimizer(async () => {
+    await Parser.init({ wasmBinary: runtimeBytes });
+    return Language.load(new Uint8Array(bashBytes));
+  });
+  const parser = new Parser();
+  parser.setLanguage(language);
+  return parser;
+};
+
+let loaded: Promise<Parser> | undefined;
+
+/** Nodes beside `command_name` that run a builtin. `[` is a command, `[[` is not. */
+const isCommand = ({ type, firstChild }: Node): boolean =>
+  type === 'declaration_command' ||
+  type === 'unset_command' ||
+  (type === 'test_command' && firstChild?.type === '[');
+
+export type CommandStarts =
+  | { readonly kind: 'starts'; readonly at: ReadonlySet<number> }
+  | { readonly kind: 'error'; readonly why: string };
+
+/** Limit for one text, in ms. */
+const PARSE_MS = 250;
+
+/**
+ * Whether the limit has passed, on the clock and in CPU time: a busy machine lets this process wait
+ * for longer than any text takes, and the user would be asked about a harmless command.
+ */
+const startLimit = (): (() => boolean) => {
+  const startedAtMs = performance.now();
+  const before = process.cpuUsage();
+  return () => {
+    if (performance.now() - startedAtMs < PARSE_MS) return false;
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1_000 >= PARSE_MS;
+  };
+};
+
+const collect = (root: Node): ReadonlySet<number> => {
+  const starts = new Set<number>();
+  const open = [root];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (node.type === 'command_name' || isCommand(node)) starts.add(node.startIndex);
+    for (const child of node.children) if (child !== null) open.push(child);
+  }
+  return starts;
+};
+
+/** Offsets in the text at which commands begin. The first call loads the grammar. */
+export const commandStarts = async (text: string): Promise<CommandStarts> => {
+  loaded ??= load();
+  const parser = await loaded;
+  const tree = parser.parse(text, null, { progressCallback: startLimit() });
+  if (tree === null) {
+    parser.reset();
+    return { kind: 'error', why: 'the shell grammar takes too long to read it' };
+  }
+  try {
+    if (tree.rootNode.hasError)
+      return { kind: 'error', why: 'the shell grammar does not understand it' };
+    return { kind: 'starts', at: collect(tree.rootNode) };
+  } finally {
+    tree.delete();
+  }
+};
+
+// ---- Words whose value stands in the same text ----
+
+/**
+ * Words whose value stands in the same text: `CMD="ls -la"; $CMD`, `cmd=(ls -la); "${cmd[@]}"`,
+ * `eval "$(echo ls)"`, and `$SHELL`, which is handed to the shell.
+ *
+ * 1. Only a command whose program is a value is completed. All others stay as they are read.
+ * 2. A value counts while nothing can have changed it: in a text without compound commands and
+ *    arithmetic, after an assignment that surely ran, and until a builtin that can set variables.
+ * 3. A value that the shell would treat further (patterns, backslashes) does not count.
+ */
+
+type Value = string | readonly string[];
+type Reading = Extract<ShellReading, { kind: 'read' }>;
+
+/** Characters that bash leaves alone after it has put a value in place, and blanks. */
+const PLAIN = /^[\w@%+=:,./ -]+$/;
+const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
+
+/** Variables that bash sets by itself, or that change how it reads and searches. */
+const RESERVED_NAMES =
+  /^(?:BASH\w*|COMP_\w*|COPROC|DIRSTACK|ENV|EPOCH\w*|E?UID|EXECIGNORE|FUNC\w*|GLOB\w*|GROUPS|HIST\w*|IFS|LANG|LC_\w+|LINENO|MAPFILE|OLDPWD|OPT\w*|PATH|PIPESTATUS|POSIXLY_CORRECT|PPID|PS\d|PWD|RANDOM|READLINE\w*|REPLY|SECONDS|SHELLOPTS|SHLVL|SRANDOM|_.*)$/;
+
+/** An expansion that assigns: `${x:=value}`. */
+const ASSIGNS = /\$\{[^}]*=/;
+
+/** Builtins that set no variable but those which are never known. */
+const HARMLESS = new Set([':', 'true', 'false', 'echo', 'pwd', 'cd', 'exit']);
+
+const leavesVariables = (words: readonly Word[]): boolean => {
+  const texts = words.map(({ text }) => text);
+  const [name, option] = texts;
+  if (name == null || name === 'time') return false;
+  if (!isBuiltin(name) || HARMLESS.has(name)) return true;
+  if (name === 'printf') return option != null && !option.startsWith('-');
+  const changesNothing = Object.keys(commandMeaning(texts)).length === 0;
+  return name === 'set' && changesNothing && /^[-+]/.test(option ?? '') && option !== '--';
+};
+
+type Values = {
+  readonly known: Map<string, Value>;
+  /** Names whose assignment runs only if the list gets so far. */
+  readonly conditional: Set<string>;
+};
+
+const forget = ({ known, conditional }: Values, names: Iterable<string>): void => {
+  for (const name of names) {
+    known.delete(name);
+    conditional.delete(name);
+  }
+};
+
+/** What the shell knows after this command. `words`: with the values in their places. */
+const remember = (values: Values, command: SimpleCommand, words: readonly Word[]): void => {
+  const { assignments, flow, reads, writes } = command;
+  const names = assignments.map(({ name }) => name);
+  if (words.length > 0) {
+    if (leavesVariables(words)) forget(values, names);
+    else forget(values, [...values.known.keys()]);
+    return;
+  }
+  forget(values, names);
+  const isPlain = writes.length === 0 && reads === 'own input';
+  if (!isPlain || (flow !== 'always' && flow !== 'and')) return;
+  for (const { name, value } of assignments) {
+    if (value === null || value.length === 0 || RESERVED_NAMES.test(name)) forget(values, [name]);
+    else {
+      values.known.set(name, value);
+      if (flow === 'and') values.conditional.add(name);
+    }
+  }
+};
+
+const REFERENCE =
+  /^(?:\$(\w+)|\$\{(\w+)\}|"\$(\w+)"|"\$\{(\w+)\}"|\$\{(\w+)\[@\]\}|"\$\{(\w+)\[@\]\}")$/;
+
+/** The words that an expansion becomes; null if they are known only when it runs. */
+const expand = (raw: string, known: ReadonlyMap<string, Value>): readonly string[] | null => {
+  const match = REFERENCE.exec(raw);
+  const value = known.get(match?.slice(1).find((name) => name !== undefined) ?? '');
+  if (match === null || value === undefined) return null;
+  const isQuoted = raw.startsWith('"');
+  const isList = raw.includes('[@]');
+  if (typeof value !== 'string') {
+    const isWhole = isQuoted || value.every((element) => PLAIN_WORD.test(element));
+    return isList && isWhole ? value : null;
+  }
+  if (isList) return null;
+  if (isQuoted) return [value];
+  const words = PLAIN.test(value) ? value.split(' ').filter((word) => word !== '') : [];
+  return words.length > 0 ? words : null;
+};
+
+/** The command with the values of its words, if its program becomes known by that. */
+const complete = (
+  { words, ...command }: SimpleCommand,
+  text: string,
+  known: ReadonlyMap<string, Value>,
+): SimpleCommand => {
+  const [first] = words;
+  if (first === undefined || first.text !== null) return { words, ...command };
+  const completed = words.flatMap((word): readonly Word[] => {
+    const { start, end } = word;
+    const expanded = word.text === null ? expand(text.slice(start, end), known) : null;
+    return expanded?.map((value) => ({ text: value, start, end })) ?? [word];
+  });
+  return completed[0]?.text == null ? { words, ...command } : { words: completed, ...command };
+};
+
+/** The constant text that `"$(echo …)"` becomes; null for any other word. */
+const echoedText = (raw: string): string | null => {
+  const inner = /^"\$\(([\s\S]*)\)"$/.exec(raw)?.[1];
+  const reading = inner === undefined ? null : readCommands(inner);
+  if (reading?.kind !== 'read' || reading.hasCompound || reading.commands.length !== 1) return null;
+  const [command] = reading.commands;
+  if (command === undefined || command.flow !== 'always') return null;
+  const { words, assignments, writes, reads } = command;
+  const [name, ...texts] = words.map(({ text }) => text);
+  if (name !== 'echo' || assignments.length > 0 || writes.length > 0 || reads !== 'own input')
+    return null;
+  const known = texts.filter((text) => text !== null);
+  const isConstant = known.length === texts.length && !known.some((text) => text.includes('\\'));
+  return isConstant && known.length > 0 && !known[0]?.startsWith('-') ? known.join(' ') : null;
+};
+
+/** `eval "$(echo …)"` as `eval` of the text. */
+const evaluated = (command: SimpleCommand, text: string): SimpleCommand => {
+  const [name, word, ...others] = command.words;
+  if (name?.text !== 'eval' || word === undefined || word.text !== null || others.length > 0)
+    return command;
+  const echoed = echoedText(text.slice(word.start, word.end));
+  return echoed === null ? command : { ...command, words: [name, { ...word, text: echoed }] };
+};
+
+/**
+ * The commands of a text, with the values that stand in it. `environment`: variables that the shell
+ * surely starts with.
+ */
+const completeCommands = (
+  reading: Reading,
+  text: string,
+  environment: Readonly<Record<string, string>> = {},
+): readonly SimpleCommand[] => {
+  const { commands, functions, hasCompound, evaluates } = reading;
+  if (functions.length > 0) return commands;
+  if (hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
+    return commands.map((command) => evaluated(command, text));
+  const values: Values = { known: new Map(Object.entries(environment)), conditional: new Set() };
+  return commands.map((command) => {
+    if (command.flow !== 'and') forget(values, [...values.conditional]);
+    const completed = evaluated(complete(command, text, values.known), text);
+    const isSubstituted = command.flow === 'apart' && command.words.length === 0;
+    if (!isSubstituted) remember(values, command, completed.words);
+    return completed;
+  });
 };
