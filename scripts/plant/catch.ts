@@ -1,5 +1,5 @@
 import type { Test } from '../mutation/one-by-one.js';
-import type { Catcher } from './fault.js';
+import { type Catcher, STATES_MAX } from './fault.js';
 import type { Plant } from './garden.js';
 
 /** The finding of a test; null if there is none. */
@@ -27,7 +27,7 @@ export const caught = async (catcher: Catcher, plant: Plant): Promise<string | n
     case 'walks':
       return plant.walk();
     case 'explorer':
-      return plant.explore(catcher.configuration);
+      return plant.explore(catcher.configuration, catcher.statesMax);
     case 'case':
       return ask(plant, catcher.file, catcher.title);
     default:
@@ -41,7 +41,7 @@ export const allCatchers = async (plant: Plant): Promise<readonly string[]> => {
   const walked = plant.walk();
   if (walked !== null) found.push(`walks: ${walked}`);
   for (const name of plant.configurations()) {
-    const said = plant.explore(name);
+    const said = plant.explore(name, STATES_MAX);
     if (said === null) continue;
     found.push(`explorer('${name}'): ${said}`);
     break;

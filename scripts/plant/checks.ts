@@ -12,9 +12,8 @@ import { forAll, roam } from '../../test/kit/agent/random.js';
 
 const SEED = 42;
 const WALKS = 80;
-/** The smallest bounds that have everything, and as many states of them as a moment allows. */
+/** The smallest bounds that have everything. */
 const bounds = { ...defaultBounds, retries: 1, followUps: 0 };
-const STATES_MAX = 500;
 
 /** A shortest walk is not needed: to find none is what takes time. */
 fc.configureGlobal({ endOnFailure: true, verbose: 0 });
@@ -51,17 +50,11 @@ export const configurations = (): readonly string[] =>
   createConfigurations(bounds).map(({ name }) => name);
 
 /** The finding of the explorer in a configuration; null if there is none. */
-export const explore = (name: string): string | null => {
+export const explore = (name: string, statesMax: number): string | null => {
   const configuration = createConfigurations(bounds).find((one) => one.name === name);
   if (configuration === undefined) throw new Error(`there is no configuration '${name}'`);
   return said(() => {
-    const { violation } = exploreOne(
-      configuration,
-      agent,
-      projections,
-      STATES_MAX,
-      () => undefined,
-    );
+    const { violation } = exploreOne(configuration, agent, projections, statesMax, () => undefined);
     return violation === null
       ? null
       : `${violation.faults.join('; ')}, after ${violation.events} events`;

@@ -4,7 +4,7 @@ export type Catcher =
   /** Random walks, by a promise of a state or a rule of a step (invariants.ts). */
   | { readonly kind: 'walks' }
   /** The explorer, in one of its configurations. */
-  | { readonly kind: 'explorer'; readonly configuration: string }
+  | { readonly kind: 'explorer'; readonly configuration: string; readonly statesMax: number }
   /** One case or rule: its file in packages/agent/test/machine, as `rules-calls`, and its title. */
   | { readonly kind: 'case'; readonly file: string; readonly title: string };
 
@@ -21,7 +21,13 @@ export type Fault = {
 };
 
 export const walks: Catcher = { kind: 'walks' };
-export const explorer = (configuration: string): Catcher => ({ kind: 'explorer', configuration });
+/** As many states of an exploration as a moment allows. */
+export const STATES_MAX = 500;
+export const explorer = (configuration: string, statesMax = STATES_MAX): Catcher => ({
+  kind: 'explorer',
+  configuration,
+  statesMax,
+});
 export const byCase = (file: string, title: string): Catcher => ({ kind: 'case', file, title });
 
 /** A catcher in words: each has its own. */

@@ -1,6 +1,7 @@
 import type { Fault } from './fault.js';
 import { faultsAfterTools } from './faults-after-tools.js';
 import { faultsInCalls } from './faults-calls.js';
+import { faultsInMoney } from './faults-money.js';
 import { faultsInStops } from './faults-stops.js';
 import { faultsInTools } from './faults-tools.js';
 import { faultsInTurns } from './faults-turns.js';
@@ -12,4 +13,5 @@ export const faults: readonly Fault[] = [
   ...faultsInTurns,
   ...faultsInStops,
   ...faultsAfterTools,
+  ...faultsInMoney,
 ];

@@ -720,10 +720,15 @@ type Setting = {
   readonly short?: Safe;
 };
 
-const costText = (state: State): Safe => {
-  const { usd } = state.session.settings.limits;
-  const spent = formatCost(knownCostUsd(state));
-  return usd === 'unlimited' ? spent : safe`${spent} of $${makeSafe(usd.toFixed(2))}`;
+/** Mode, sandbox that is not there, cost and model: they become shorter before one is left out. */
+const COST_RANK = 2;
+const MODEL_RANK = 3;
+/** A shorter piece of a model's name tells nothing. */
+const MODEL_COLUMNS_MIN = 8;
+
+const limitText = ({ session }: State): Safe => {
+  const { usd } = session.settings.limits;
+  return usd === 'unlimited' ? safe`` : safe` of $${makeSafe(usd.toFixed(2))}`;
 };
 
 const sandboxPart = ({ session: { settings } }: State): Setting => {
@@ -737,6 +742,7 @@ const settingsParts = (state: State): readonly Setting[] => {
   const { settings, contextTokens } = state.session;
   const { preset, model, effort = 'auto', windowTokens } = settings;
   const share = Math.round((100 * contextTokens) / Math.max(1, windowTokens));
+  const spent = formatCost(knownCostUsd(state));
   const parts: readonly Setting[] = [
     {
       text: makeSafe(preset ?? ''),
@@ -746,12 +752,12 @@ const settingsParts = (state: State): readonly Setting[] => {
     sandboxPart(state),
     {
       text: makeSafe(model),
-      rank: 3,
+      rank: MODEL_RANK,
       style: 'dim',
       short: makeSafe(model.slice(model.lastIndexOf('/') + 1)),
     },
     { text: makeSafe(effort === 'auto' ? '' : `effort ${effort}`), rank: 5, style: 'dim' },
-    { text: costText(state), rank: 2, style: 'dim' },
+    { text: safe`${spent}${limitText(state)}`, rank: COST_RANK, style: 'dim', short: spent },
     { text: safe`${share}% of context`, rank: 4, style: 'dim', short: safe`${share}%` },
   ];
   return parts.filter(({ text }) => text !== '');
@@ -763,6 +769,37 @@ const measureParts = (parts: readonly Setting[]): number =>
   countColumns(joinSafe([INDENT, ...parts.map(({ text }) => safe`${SEPARATOR}${text}`)])) -
   (parts.length === 0 ? 0 : SEPARATOR.length);
 
+const shortened = (
+  parts: readonly Setting[],
+  isMeant: (part: Setting) => boolean,
+): readonly Setting[] =>
+  parts.map((part) => (isMeant(part) ? { ...part, text: part.short ?? part.text } : part));
+
+const withoutLast = (parts: readonly Setting[]): readonly Setting[] => {
+  const last = Math.max(...parts.map(({ rank }) => rank));
+  return parts.filter(({ rank }) => rank !== last);
+};
+
+/** The model's name is cut by what is too much, if enough of it stays. */
+const withCutModel = (parts: readonly Setting[], columns: number): readonly Setting[] =>
+  parts.map((part) => {
+    const room = countColumns(part.text) - (measureParts(parts) - columns);
+    const isCut = part.rank === MODEL_RANK && room >= MODEL_COLUMNS_MIN;
+    return isCut ? { ...part, text: cutLine(part.text, room) } : part;
+  });
+
+/** The parts that fit: shorter ones first, then fewer. */
+const fittingParts = (all: readonly Setting[], columns: number): readonly Setting[] => {
+  const isWide = (parts: readonly Setting[]): boolean => measureParts(parts) > columns;
+  if (!isWide(all)) return all;
+  let parts = shortened(all, ({ rank }) => rank !== COST_RANK);
+  while (isWide(parts) && parts.some(({ rank }) => rank > MODEL_RANK)) parts = withoutLast(parts);
+  if (isWide(parts)) parts = shortened(parts, ({ rank }) => rank === COST_RANK);
+  if (isWide(parts)) parts = withCutModel(parts, columns);
+  while (isWide(parts) && parts.length > 1) parts = withoutLast(parts);
+  return parts;
+};
+
 /** Whether the row names the key that changes the preset: only where that key does so. */
 type PresetKey = 'named' | 'notNamed';
 
@@ -773,13 +810,7 @@ export const settingsRow = (
   columns: number,
   key: PresetKey = 'named',
 ): Safe => {
-  let parts = settingsParts(state);
-  if (measureParts(parts) > columns)
-    parts = parts.map((part) => ({ ...part, text: part.short ?? part.text }));
-  while (parts.length > 1 && measureParts(parts) > columns) {
-    const last = Math.max(...parts.map(({ rank }) => rank));
-    parts = parts.filter(({ rank }) => rank !== last);
-  }
+  const parts = fittingParts(settingsParts(state), columns);
   const [first] = parts;
   const hint = safe` (Shift+Tab)`;
   const isNamed = key === 'named' && state.session.settings.preset !== 'full';

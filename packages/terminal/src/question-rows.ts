@@ -10,6 +10,7 @@ import type {
   OddCharacter,
 } from '@pawl/agent/policy/approval-question';
 import { commandRows, diffRows } from './diff-rows.js';
+import { createBlocks, renderMarkdown } from './markdown.js';
 import { type Look, lineSign, paint } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe, visibleMark } from './safe-text.js';
 
@@ -33,31 +34,62 @@ const textRows = (text: string, { columns, show, look }: RowStyle): readonly Saf
     .split('\n')
     .flatMap((line) => barred(look, revealLine(line, columns - BAR_COLUMNS - MARGIN, show)));
 
-/** Signs of Markdown that have a colour: the mark of an item, code, bold words. */
-const PROSE_SIGNS = /^\s*(?:\d+[.)]|[-*+])(?= )|`[^`]+`|\*\*[^*]+\*\*/g;
+/** Text for people, broken between words. */
+const readProse = (
+  text: string,
+  { columns, look }: RowStyle,
+  style: (row: Safe) => Safe = (row) => row,
+): readonly Safe[] =>
+  text.split('\n').flatMap((line) => {
+    const rows = revealWords(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
+    return barred(look, rows.map(style));
+  });
 
-const paintProse = (look: Look, row: Safe): Safe => {
-  const parts: Safe[] = [];
-  let at = 0;
-  for (const { index, 0: sign } of row.matchAll(PROSE_SIGNS)) {
-    const end = index + sign.length;
-    const style = sign.startsWith('`') ? 'code' : sign.startsWith('**') ? 'bold' : 'mark';
-    parts.push(row.slice(at, index), paint(look, style, row.slice(index, end)));
-    at = end;
-  }
-  return joinSafe([...parts, row.slice(at)]);
+const letters = (text: string): string => text.replace(/[^\p{L}\p{M}\p{N}]/gu, '');
+
+/** Most columns that a row without styles takes on any terminal. Lines of tables may be cut. */
+const columnsOnAny = (row: string): number =>
+  /^[\u2500-\u257f ]*$/.test(row) ? 0 : row.replace(/[^ -~]/gu, '  ').length;
+
+/** The language of a code block, in its first line: not shown. */
+const FENCE_LINE = /^ {0,3}(?:`{3,}|~{3,})[\w+-]{0,16}\n/;
+
+/**
+ * A block of Markdown as answers are drawn; null if that would hide something: a letter that is
+ * not shown, or one behind the edge of some terminal. Rows are at most `room` wide.
+ */
+const drawBlock = (
+  block: string,
+  look: Look,
+  columns: number,
+  room = columns,
+): readonly Safe[] | null => {
+  const rows = renderMarkdown({ ...look, colour: 'no' }, block, room, true);
+  const tooWide = Math.max(0, ...rows.map(columnsOnAny)) - columns;
+  if (tooWide > 0)
+    return room - tooWide < columns / 2 ? null : drawBlock(block, look, columns, room - tooWide);
+  const isWhole = letters(rows.join('')) === letters(block.replace(FENCE_LINE, ''));
+  return isWhole ? renderMarkdown(look, block, room, true) : null;
 };
 
-/** Text for people, broken between words. Signs of Markdown have colours and stay. */
-const readProse = (text: string, { columns, look }: RowStyle, title: string): readonly Safe[] =>
-  text.split('\n').flatMap((line) => {
-    const isHeading = line === title || /^#{1,6} /.test(line);
-    const rows = revealWords(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
-    return barred(
-      look,
-      rows.map((row) => (isHeading ? paint(look, 'heading', row) : paintProse(look, row))),
-    );
-  });
+/** A plan: its title, then Markdown. A block that would hide something stays as it was written. */
+const readPlan = (text: string, paper: RowStyle): readonly Safe[] => {
+  const { look, columns } = paper;
+  const [title = '', ...lines] = text.split('\n');
+  const visible = lines.map((line) =>
+    joinSafe(revealLine(line.trimEnd(), Number.MAX_SAFE_INTEGER, (mark) => mark)),
+  );
+  const blocks = createBlocks();
+  const body = [...blocks.add(visible.join('\n')), blocks.take()]
+    .map((block) => block.replace(/^\n+|\s+$/g, ''))
+    .filter((block) => block !== '')
+    .flatMap((block, index) => {
+      const rows = drawBlock(block, look, columns - BAR_COLUMNS - MARGIN);
+      const drawn = rows?.flatMap((row) => barred(look, [row])) ?? readProse(block, paper);
+      return index === 0 ? drawn : [...barred(look, [safe``]), ...drawn];
+    });
+  return [...readProse(title, paper, (row) => paint(look, 'heading', row)), ...body];
+};
 
 /** A command, in the colours of a shell. */
 const readCommand = (text: string, { columns, look }: RowStyle): readonly Safe[] =>
@@ -185,8 +217,8 @@ const subjectRows = (
 ): readonly Safe[] => {
   if (kind === 'change') return readDiff({ ...paper.look, columns: paper.columns }, text);
   if (kind === 'command') return readCommand(text, paper);
-  if (kind === 'plan') return readProse(text, paper, text.split('\n')[0] ?? '');
-  return kind === 'question' ? readProse(text, paper, '') : textRows(text, paper);
+  if (kind === 'plan') return readPlan(text, paper);
+  return kind === 'question' ? readProse(text, paper) : textRows(text, paper);
 };
 
 /** All rows, at most `columns` wide. */

@@ -467,56 +467,86 @@ export const questionHeading = (description: TerminalQuestion): Safe => {
 };
 
 /** Lower windows have no rule above a question. */
-const RULE_ROWS = 12;
+const RULE_ROWS = 16;
+/** A longer heading is cut. */
+const HEADING_ROWS = 2;
 /** As long as the edges of the input, for the same reason. */
 const RULE_COLUMNS = 40;
 
-/** The heading of a question below a coloured rule. `text` is not cut yet. */
-const headRows = (text: Safe, look: Look, { columns, rows }: WindowSize): readonly Safe[] => {
+/** The heading of a question below a coloured rule. `place` is never cut. */
+const headRows = (
+  text: string,
+  place: Safe,
+  look: Look,
+  { columns, rows }: WindowSize,
+): readonly Safe[] => {
+  const room = columns - 3;
+  const whole = wrapWords(safe`${oneLine(text, Number.POSITIVE_INFINITY)}${place}`, room);
+  const lines =
+    whole.length <= HEADING_ROWS ? whole : [safe`${oneLine(text, room - place.length)}${place}`];
+  const head = lines.map((line, index) => {
+    const sign = index === 0 ? paint(look, 'yellow', safe`?`) : safe` `;
+    return safe`${sign} ${paint(look, 'bold', cutLine(line, room))}`;
+  });
   const rule = paint(look, 'yellow', safe`─`.repeat(Math.min(RULE_COLUMNS, columns - 1)));
-  const head = paint(look, 'bold', cutLine(text, columns - 3));
-  return [...(rows < RULE_ROWS ? [] : [rule]), safe`${paint(look, 'yellow', safe`?`)} ${head}`];
+  return rows < RULE_ROWS ? head : [rule, ...head];
 };
 
 const questionHead = (questions: Questions, look: Look, window: WindowSize): readonly Safe[] => {
   const { description, all, position } = questions;
   if (description === null) return [];
   const place = all.length > 1 ? safe` · ${position} of ${all.length}` : safe``;
-  const heading = oneLine(questionHeading(description), window.columns - 3 - place.length);
-  return headRows(safe`${heading}${place}`, look, window);
+  return headRows(questionHeading(description), place, look, window);
 };
 
-/** One row with the keys that work now. */
-const questionKeys = (questions: Questions, look: Look, window: WindowSize): Safe => {
-  const { description, advice, unreadRows } = questions;
-  if (description === null) return safe``;
-  if (advice !== '')
-    return paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, window.columns - 1));
-  const letters = makeSafe(description.choices.map(({ answer }) => answerLetter(answer)).join(' '));
-  const all = questions.takesAll ? safe` · A yes to all ${questions.all.length}` : safe``;
-  const next = questions.all.length > 1 ? safe` · tab next` : safe``;
-  const left = questions.isForWords ? safe`declines` : safe`stops`;
-  const rows = unreadRows === 1 ? safe` row` : safe` rows`;
-  const keysAfter = (word: Safe): Safe => {
-    const more = unreadRows > 0 ? safe`↓ ${unreadRows} more${word} · ` : safe``;
-    return safe`  ${more}${letters}${all}${next} · Escape ${left}`;
-  };
-  const long = keysAfter(rows);
-  const fitting = countColumns(long) < window.columns ? long : keysAfter(safe``);
-  return paint(look, 'dim', cutLine(fitting, window.columns - 1));
+/** Keys with their meanings. None is cut: what does not fit begins another row. */
+const keyRows = (keys: readonly Safe[], look: Look, columns: number): readonly Safe[] => {
+  const rows: Safe[] = [];
+  for (const key of keys) {
+    const last = rows.at(-1);
+    const longer = last === undefined ? key : safe`${last} · ${key}`;
+    if (last === undefined || countColumns(longer) > columns - 3) rows.push(key);
+    else rows[rows.length - 1] = longer;
+  }
+  return rows.flatMap((row) =>
+    wrapWords(row, columns - 3).map((one) => safe`  ${paint(look, 'dim', one)}`),
+  );
+};
+
+const adviceRow = (advice: string, look: Look, columns: number): Safe =>
+  paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, columns - 1));
+
+const unreadKeys = (unread: number): readonly Safe[] =>
+  unread === 0 ? [] : [safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`}`];
+
+/** The keys that work now, while `unread` rows are below the window. */
+const questionKeys = (
+  questions: Questions,
+  look: Look,
+  columns: number,
+  unread: number,
+): readonly Safe[] => {
+  const { description, all } = questions;
+  if (description === null) return [];
+  const letters = description.choices.map(({ answer }) => answerLetter(answer)).join(' ');
+  const keys = [
+    ...unreadKeys(unread),
+    makeSafe(letters),
+    ...(questions.takesAll ? [safe`A yes to all ${all.length}`] : []),
+    ...(all.length > 1 ? [safe`Tab next`] : []),
+    questions.isForWords ? safe`Escape declines` : safe`Escape stops`,
+  ];
+  return keyRows(keys, look, columns);
 };
 
 /** What Enter and Escape do while a text is typed. */
 const typingKeys = (questions: Questions, look: Look, columns: number): readonly Safe[] => {
-  const wants: Readonly<Record<string, Safe>> = {
-    n: safe`type a reason, or none · Enter sends the no`,
-    t: safe`type your answer · Enter sends it`,
-    e: safe`change the plan · Enter accepts it`,
+  const keys: Readonly<Record<string, readonly Safe[]>> = {
+    n: [safe`type a reason, or none`, safe`Enter sends the no`],
+    t: [safe`type your answer`, safe`Enter sends it`],
+    e: [safe`change the plan`, safe`Enter accepts it`],
   };
-  return wrapWords(
-    safe`${wants[questions.typing] ?? safe``} · Escape takes it back`,
-    columns - 3,
-  ).map((row) => safe`  ${paint(look, 'dim', row)}`);
+  return keyRows([...(keys[questions.typing] ?? []), safe`Escape takes it back`], look, columns);
 };
 
 /** The typed text, with the keys below it; or null. */
@@ -532,7 +562,7 @@ const typedFrame = (questions: Questions, look: Look, columns: number, room: num
 
 /**
  * The whole frame. `above`: rows that are left out if there is no room. `below`: the input line,
- * while keys still go to it. `last`: rows at the very bottom, left out in a low window.
+ * while keys still go to it. `last`: rows at the very bottom.
  */
 export const questionFrame = (
   questions: Questions,
@@ -542,30 +572,33 @@ export const questionFrame = (
   below: Frame | null,
   last: readonly Safe[] = [],
 ): Frame => {
-  const bottom = window.rows < LIST_ROWS_MIN ? [] : last;
-  const room = Math.max(1, window.rows - 1 - bottom.length);
+  const room = Math.max(1, window.rows - 1 - last.length);
   const typed = below ?? typedFrame(questions, look, window.columns, room);
-  const footRows = Math.max(0, Math.min(typed?.rows.length ?? 1, room - 1));
-  const head = room - footRows >= 2 ? questionHead(questions, look, window) : [];
+  const all = questions.height(look, window.columns);
+  const keysFor = (unread: number) => questionKeys(questions, look, window.columns, unread);
+  // The number of unread rows is known later; the height of the text is not to depend on it.
+  const keyHeight = Math.max(keysFor(all).length, keysFor(0).length);
+  const footRows = Math.max(
+    0,
+    typed === null
+      ? Math.min(keyHeight, Math.max(1, room - 2))
+      : Math.min(typed.rows.length, room - 1),
+  );
+  const head = questionHead(questions, look, window).slice(0, Math.max(0, room - footRows - 1));
   const list = questionList(questions, look, window);
   const listed = room - footRows - head.length - list.length >= 3 ? list : [];
-  const bodyRows = room - footRows - head.length - listed.length;
-  const body = questions.rows(
-    look,
-    Math.min(bodyRows, questions.height(look, window.columns)),
-    window,
-  );
-  // The number of unread rows is known only now.
-  const foot = (typed === null ? [questionKeys(questions, look, window)] : typed.rows).slice(
-    0,
-    footRows,
-  );
-  const spare = bodyRows - body.length;
+  const bodyRows = Math.max(1, room - footRows - head.length - listed.length);
+  const body = questions.rows(look, Math.min(bodyRows, all), window);
+  const { advice } = questions;
+  const keys =
+    advice === '' ? keysFor(questions.unreadRows) : [adviceRow(advice, look, window.columns)];
+  const foot = (typed?.rows ?? keys).slice(0, footRows);
+  const spare = room - head.length - body.length - listed.length - foot.length;
   const upper = spare > 0 ? above.slice(-spare) : [];
-  const rows = [...upper, ...head, ...body, ...listed, ...foot, ...bottom];
+  const rows = [...upper, ...head, ...body, ...listed, ...foot, ...last];
   const cursor = typed?.cursor ?? null;
   if (cursor === null || cursor.row >= foot.length) return { rows, cursor: null };
-  const footAt = rows.length - foot.length - bottom.length;
+  const footAt = rows.length - foot.length - last.length;
   return { rows, cursor: { ...cursor, row: cursor.row + footAt } };
 };
 
@@ -627,9 +660,9 @@ export class ContentQuestion {
     if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = '';
     this.#drawn = window;
     const { title } = this.#content;
-    const head = headRows(oneLine(title, window.columns - 3), look, window);
+    const head = headRows(title, safe``, look, window);
     const all = this.rows(look, window.columns);
-    const free = window.rows - 1 - head.length - this.#footHeight(all.length, window);
+    const free = window.rows - 1 - head.length - this.#footHeight(all.length, look, window);
     const height = Math.max(1, free);
     const top = this.#reading.show(all.length, height, window);
     return {
@@ -651,27 +684,25 @@ export class ContentQuestion {
    * The rows that the keys take at most, so that the height of the text does not change while it is
    * read.
    */
-  #footHeight(total: number, { columns }: WindowSize): number {
-    return wrapWords(this.#keys(total), columns - 3).length;
+  #footHeight(total: number, look: Look, { columns }: WindowSize): number {
+    return this.#keys(total, look, columns).length;
   }
 
   #foot(look: Look, { columns }: WindowSize): readonly Safe[] {
-    if (this.#advice !== '')
-      return [paint(look, 'yellow', cutLine(safe`  ${makeSafe(this.#advice)}`, columns - 1))];
+    if (this.#advice !== '') return [adviceRow(this.#advice, look, columns)];
     if (this.#arming.phase !== 'armed') return [paint(look, 'dim', safe`  read it first`)];
-    return wrapWords(this.#keys(this.#reading.unreadRows), columns - 3).map(
-      (row) => safe`  ${paint(look, 'dim', row)}`,
-    );
+    return this.#keys(this.#reading.unreadRows, look, columns);
   }
 
-  /** `left`: rows below the window. */
-  #keys(unread: number): Safe {
-    const more =
-      unread > 0 ? safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} · ` : safe``;
+  /** `unread`: rows below the window. */
+  #keys(unread: number, look: Look, columns: number): readonly Safe[] {
     const { yes = ALLOW } = this.#content;
     const others =
-      yes.length > 1 ? 'n never · Escape later' : 'n never run this · Escape ask again next time';
-    return safe`${more}${makeSafe([...yes.map(({ key, means }) => `${key} ${means}`), others].join(' · '))}`;
+      yes.length > 1
+        ? [safe`n never`, safe`Escape later`]
+        : [safe`n never run this`, safe`Escape ask again next time`];
+    const keys = yes.map(({ key, means }) => makeSafe(`${key} ${means}`));
+    return keyRows([...unreadKeys(unread), ...keys, ...others], look, columns);
   }
 
   take(pressed: Pressed, window: WindowSize): void {

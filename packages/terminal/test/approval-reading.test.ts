@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { fakeClock } from '../../../test/fake-clock.js';
 import { createEmulator } from '../../../test/kit/terminal/screen.js';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
-import { createLiveArea } from '../src/live-area.js';
+import { createLiveArea, type Frame } from '../src/live-area.js';
 import { Questions, questionFrame, type ReadingGuard } from '../src/questions.js';
 import { makeSafe, safe } from '../src/safe-text.js';
 
@@ -72,12 +72,15 @@ const openWindow = (
     reflow: 'byXterm',
   });
   const above = [makeSafe('some output'), safe`status`];
+  const frame = (): Frame => {
+    const size = screen.size();
+    const last = size.rows < 8 ? [] : [safe`  careful · x`];
+    return questions.current === null
+      ? { rows: [], cursor: null }
+      : questionFrame(questions, look, size, above, null, last);
+  };
   const draw = (): void => {
-    area.draw(() =>
-      questions.current === null
-        ? { rows: [], cursor: null }
-        : questionFrame(questions, look, screen.size(), above, null),
-    );
+    area.draw(frame);
     clock.advance(40);
   };
   const asked: ApprovalRequest = {
@@ -104,7 +107,13 @@ const barsOf = (rows: readonly string[]): readonly string[] =>
 /** The rows of the question that stand on the screen: between its head and the keys. */
 const bodyOf = (shown: string): readonly string[] => {
   const rows = shown.split('\n');
-  return rows.slice(rows.findLastIndex((row) => /^\? Pawl asks: /.test(row)) + 1, -1);
+  const head = rows.findLastIndex((row) => /^\? Pawl/.test(row));
+  const isWhole = /(command|address)$/.test(rows[head] ?? '');
+  const start =
+    head + (isWhole || !/^ {2}(this )?(command|address)$/.test(rows[head + 1] ?? '') ? 1 : 2);
+  const more = rows.findLastIndex((row) => /^ {2}(↓ \d+ more|read to the )/.test(row));
+  const letters = rows.findLastIndex((row) => /^ {2}y( [apsPn])+( ·|$)/.test(row));
+  return rows.slice(start, more < start ? letters : more);
 };
 
 /** What the rows say, marks made characters again. */
@@ -324,9 +333,9 @@ test('in a window that is made larger the advice to read on goes away, and a yes
 test('however often the window changes, an open question stands on the screen once', async () => {
   const anyWindows = fc.array(fc.integer({ min: 20, max: 110 }), { minLength: 1, maxLength: 4 });
   const run = async (windows: readonly number[]) => {
-    const window = openWindow(commandCall(`echo ${'word '.repeat(30)}`), 80, 40);
+    const window = openWindow(commandCall(`echo ${'word '.repeat(30)}`), 80, 60);
     for (const columns of windows) {
-      await window.screen.resize(columns, 40);
+      await window.screen.resize(columns, 60);
       window.draw();
       const shown = await window.settle();
       assert.equal(shown.match(/^\? Pawl asks/gm)?.length, 1, shown);

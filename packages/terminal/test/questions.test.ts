@@ -7,7 +7,8 @@ import { fakeClock } from '../../../test/fake-clock.js';
 import { edit } from '../../../test/kit/agent/given.js';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
 import { loadWordMarks } from '../src/diff-rows.js';
-import { backdropCode } from '../src/paint.js';
+import { loadMarkdown } from '../src/markdown.js';
+import { backdropCode, countColumns } from '../src/paint.js';
 import { questionRows } from '../src/question-rows.js';
 import {
   type AnsweredQuestion,
@@ -15,6 +16,7 @@ import {
   questionFrame,
   questionHeading,
 } from '../src/questions.js';
+import { safe } from '../src/safe-text.js';
 
 const questionOf = (callId: string, diff?: string): ApprovalRequest => ({
   type: 'RequestApproval',
@@ -331,7 +333,8 @@ test('the heading says what is asked, below a rule', () => {
   const at = seat();
   at.see([questionOf('a', changed)]);
   at.clock.advance(600);
-  const { rows } = questionFrame(at.questions, look, window, [], null);
+  const high = { columns: 60, rows: 24 };
+  const { rows } = questionFrame(at.questions, look, high, [], null);
   assert.equal(rows[0], '─'.repeat(40));
   assert.match(rows[1] ?? '', /^\? Pawl asks: change \S+$/);
   const low = questionFrame(at.questions, look, { columns: 60, rows: 8 }, [], null);
@@ -436,7 +439,7 @@ test('below a typed reason stands what Enter and Escape do, and Escape gives the
     typed(80),
     /\nn \n {2}type a reason, or none · Enter sends the no · Escape takes it back$/,
   );
-  assert.match(typed(40), /Enter sends\n {2}the no · Escape takes it back$/);
+  assert.match(typed(40), /none\n {2}Enter sends the no\n {2}Escape takes it back$/);
   at.press("'e'");
   assert.ok(at.questions.stopTyping());
   assert.ok(!at.questions.stopTyping());
@@ -453,20 +456,76 @@ test('the keys of a long question fit into a narrow window', () => {
   at.clock.advance(600);
   const size = { columns: 40, rows: 15 };
   const { rows } = questionFrame(at.questions, { colour: 'no', columns: 40 }, size, [], null);
-  assert.match(rows.at(-1) ?? '', /^ {2}↓ \d+ more · 1 2 t n · Escape declines$/);
+  assert.match(rows.slice(-2).join('\n'), /^ {2}↓ \d+ more rows · 1 2 t n\n {2}Escape declines$/);
 });
 
-test('the words of a plan and of a question are not broken, and signs of Markdown have colours', () => {
+test('in a small window the heading, every key and the settings stay', () => {
   const at = seat();
-  const text = '## Why\n\n- one `code` and **bold** words that go on until this row has ended';
-  at.see([asked('a', 'plan', { title: 'A parser', steps: ['read'], text })]);
+  const last = [safe`  careful · $0.01`];
+  at.see([questionOf('a', long), questionOf('b', long)]);
+  at.clock.advance(1_000);
+  for (const [columns, rows] of [
+    [40, 15],
+    [40, 8],
+    [20, 15],
+    [80, 24],
+  ] as const) {
+    const frame = questionFrame(
+      at.questions,
+      { ...look, columns },
+      { columns, rows },
+      [],
+      null,
+      last,
+    );
+    assert.ok(frame.rows.length < rows);
+    assert.ok(frame.rows.every((row) => countColumns(row) < columns));
+    const shown = frame.rows.join(' ').replace(/\s+/g, ' ');
+    assert.match(shown, /\? Pawl asks: change \S+ · 1 of 2 /);
+    assert.match(
+      shown,
+      /↓ \d+ more rows( ·)? y a s n( ·)? A yes to all 2( ·)? Tab next( ·)? Escape stops/,
+    );
+    assert.equal(frame.rows.at(-1), last[0]);
+  }
+});
+
+const planShown = async (text: string, columns: number, colour: 'yes' | 'no' = 'no') => {
+  await loadMarkdown();
+  const at = seat();
+  at.see([asked('a', 'plan', { title: 'A parser', steps: ['read `a`', 'write'], text })]);
   at.clock.advance(600);
-  const size = { columns: 40, rows: 40 };
-  const shown = (colour: 'yes' | 'no'): string =>
-    questionFrame(at.questions, { colour, columns: 40 }, size, [], null).rows.join('\n');
-  assert.match(
-    shown('no'),
-    /│ - one `code` and \*\*bold\*\* words that\n┆ go on until this row has ended/,
-  );
-  assert.match(shown('yes'), /\u001b\[[\d;]+m`code`\u001b\[[\d;]*m and \u001b\[1m\*\*bold\*\*/);
+  const size = { columns, rows: 60 };
+  return questionFrame(at.questions, { colour, columns }, size, [], null).rows.join('\n');
+};
+
+test('a plan is drawn as answers are, each row behind a bar', async () => {
+  const text =
+    '## Why\n\n- one `code` and **bold** words that go on until this row has ended\n\n```ts\nconst a = 1;\n```\n\n| a | b |\n|---|---|\n| one | two |';
+  const shown = await planShown(text, 40);
+  assert.match(shown, /│ A parser\n│ 1\. read a\n│ 2\. write\n│ *\n│ Why\n/);
+  assert.match(shown, /│ - one code and bold words that go on\n│ {3}until this row has ended\n/);
+  assert.match(shown, /│ {3}const a = 1;\n/);
+  assert.match(shown, /│ │ one │ two │\n/);
+  assert.match(await planShown(text, 40, 'yes'), /\u001b\[[\d;]+mcode\u001b/);
+});
+
+test('Markdown hides nothing in a plan: such a block is shown as it was written', async () => {
+  const hidden = [
+    'one <!-- rm -rf x --> two',
+    'one [two](https://a.example "rm -rf x") three',
+    '[a]: https://a.example/rm-rf-x',
+    '1. one\n1. two\n7. rm-rf-x',
+    '![rm -rf x](a.png)',
+    'one &#114;&#109; two',
+    '```rm -rf x\none\n```',
+  ];
+  for (const text of hidden)
+    for (const line of text.split('\n'))
+      assert.ok((await planShown(`before\n\n${text}\n\nafter`, 80)).includes(line), line);
+  const odd = await planShown('one \u202e two \u001b[2J three', 80);
+  assert.match(odd, /one ⟨U\+202E⟩ two ␛\[2J three/);
+  const wide = await planShown(`${'ü'.repeat(30)} `.repeat(9), 40);
+  for (const row of wide.split('\n').filter((one) => one.includes('ü')))
+    assert.ok(row.replace(/[^ -~]/g, '  ').length < 40, row);
 });

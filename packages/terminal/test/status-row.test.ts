@@ -130,7 +130,9 @@ const settingsTable: readonly (readonly [number, string])[] = [
   [85, '  careful (Shift+Tab) · sandbox workspace · x · effort high · $0.12 of $0.50 · 12%'],
   [52, '  careful · x · effort high · $0.12 of $0.50 · 12%'],
   [40, '  careful · x · $0.12 of $0.50 · 12%'],
-  [20, '  careful'],
+  [27, '  careful · x · $0.12'],
+  [20, '  careful · $0.12'],
+  [10, '  careful'],
 ];
 
 for (const [columns, then] of settingsTable) {

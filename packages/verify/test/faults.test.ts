@@ -78,7 +78,7 @@ describe('the machine as it is', async () => {
     );
     const noFile: Catcher = { kind: 'case', file: 'cases-none', title: '' };
     await assert.rejects(caught(noFile, healthy), /there is no file of cases 'cases-none'/);
-    const none: Catcher = { kind: 'explorer', configuration: 'none' };
+    const none: Catcher = { kind: 'explorer', configuration: 'none', statesMax: 1 };
     await assert.rejects(caught(none, healthy), /there is no configuration 'none'/);
   });
 });

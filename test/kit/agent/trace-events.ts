@@ -35,7 +35,7 @@ import { outcomeOf, usageOr, usualUsage, Words } from './trace-words.js';
  *     CompactionCompleted compaction-1 "summary" [usage]
  *     CompactionFailed compaction-1 "message" [usage]
  *     UsageReported req-1 usage
- *     RequestMeasured req-1 [bytes=9000] [out=4000] [price=10], dollars for a million tokens of input and output
+ *     RequestMeasured req-1 [bytes=9000] [out=4000] [price=10] or [price=1/5], dollars for a million tokens of input and output
  *     UserHooksRan before-request req-1 [note="text"] [deny="reason"]; the request can be none
  *
  * usage is `tokens=100+10 cost=0.01`; a reply or summary without it costs just that, everything else nothing.
@@ -294,8 +294,8 @@ const parsers: Parsers = {
   RequestMeasured: (words) => {
     const usageId = words.next('an id');
     const [bytes, out, price] = ['bytes', 'out', 'price'].map((name) => words.option(name));
-    const perMillion = Number(price ?? 0);
-    const prices = { input: perMillion, output: perMillion, cacheRead: 0, cacheWrite: 0 };
+    const [input = 0, output = input] = (price ?? '').split('/').map(Number);
+    const prices = { input, output, cacheRead: 0, cacheWrite: 0 };
     return {
       usageId,
       model: 'scripted/model',

@@ -159,5 +159,11 @@ export const outcomeOf = (words: Words): CallOutcome => {
   const status = words.one(['ok', 'failed', 'timedOut', 'cancelled', 'lost'] as const);
   const text = words.text();
   const diff = words.option('diff');
-  return diff === undefined ? { status, text } : { status, text, diff };
+  const usage = usageOr(words, null);
+  return {
+    status,
+    text,
+    ...(diff === undefined ? {} : { diff }),
+    ...(usage === null ? {} : { usage }),
+  };
 };

@@ -8,11 +8,17 @@ import type { Action } from './action.js';
 import { type Conversation, conversationLength } from './conversation.js';
 import type { Event, StopReason } from './event.js';
 import type { Message, UserMessage } from './message.js';
-import { hasSessionLimit, reservedUsd, sessionLimit, settledUsage } from './moves/budget.js';
+import {
+  findReservation,
+  hasSessionLimit,
+  reservedUsd,
+  sessionLimit,
+  settledUsage,
+} from './moves/budget.js';
 import { spendingIn } from './moves/start-calls.js';
 import { isAsked, isEnded, isRunning, isWaiting } from './moves/tool-batch.js';
 import { isReached, type Usage } from './settings.js';
-import type { State, WaitReason } from './state.js';
+import type { SessionData, State, WaitReason } from './state.js';
 
 /**
  * The rules for conversation, usage and state that the new state breaks, each as a sentence that
@@ -284,6 +290,7 @@ type Taken = Step<State, Action>;
 export const stepFaults = (before: State, event: Event, step: Taken): readonly string[] => [
   ...staleFaults(before, event, step),
   ...usageFaults(before, event, step.state),
+  ...reserveFaults(before, event, step.state),
   ...restFaults(before, event, step),
   ...orderFaults(step),
   ...stoppedTurnFaults(before, event, step),
@@ -346,7 +353,9 @@ const staleFaults = (
 // ---- docs/rules.md#usage-counts-once ----
 
 /** The usage in an event and the id under which it counts. */
-const usageIn = (event: Event): { readonly id: string; readonly usage: Usage | null } | null => {
+export const usageIn = (
+  event: Event,
+): { readonly id: string; readonly usage: Usage | null } | null => {
   switch (event.type) {
     case 'LlmCompleted':
     case 'LlmFailed':
@@ -392,6 +401,29 @@ const usageFaults = (before: State, event: Event, { session }: State): readonly 
             `$${counted} and ${countedTokens}`,
         ),
       ];
+};
+
+// ---- docs/rules.md#reserve-before-request ----
+
+/** What is spent and what is set aside. */
+const committedUsd = (session: SessionData): number => session.usage.costUsd + reservedUsd(session);
+
+/**
+ * Spent and reserved dollars grow only up to the limit, or by usage beyond what was reserved for
+ * it: in sessions that reserve nothing, or by a provider that charges more than it was asked for.
+ */
+const reserveFaults = (before: State, event: Event, { session }: State): readonly string[] => {
+  const limit = session.settings.limits.usd;
+  const report = usageIn(event);
+  const reported = report?.usage?.costUsd ?? 0;
+  const held = report === null ? undefined : findReservation(before.session, report.id);
+  const surplus = Math.max(0, reported - (held?.usd ?? 0));
+  const earlier = committedUsd(before.session) + surplus;
+  const committed = committedUsd(session);
+  // Sums of prices are not exact.
+  if (limit === 'unlimited' || committed <= Math.max(limit, earlier) + 1e-9) return [];
+  const what = `${event.type} leads to $${committed} spent and reserved of $${limit}`;
+  return [brokenRule('reserve-before-request', what)];
 };
 
 // ---- docs/rules.md#back-to-the-user ----
@@ -803,6 +835,7 @@ type RuleName =
   | 'nothing-to-wait-for'
   | 'nothing-typed-is-lost'
   | 'one-request'
+  | 'reserve-before-request'
   | 'roles-alternate'
   | 'shutdown'
   | 'stale-events'

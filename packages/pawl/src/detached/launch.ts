@@ -43,15 +43,17 @@ const TITLE_MAX = 200;
 const lastWords = (log: string): string =>
   readTextOrEmptySync(log, LOG_BYTES_MAX).trim().slice(-LAST_WORDS);
 
-const diedEarly = (log: string): Stop => {
+const diedEarly = (log: string, what: string): Stop => {
   const words = lastWords(log);
   return new Stop(
     exitCodes.internal,
     'internal',
-    'The process of the session ended before it had confirmed your input. pawl sessions --live ' +
+    `The process of the session ${what} before it had confirmed your input. pawl sessions --live ` +
       `shows whether the session is there.${words === '' ? '' : `\n${words}`}`,
   );
 };
+
+const silence = (limitMs: number): string => `said nothing for ${limitMs / 1_000} s and was killed`;
 
 const stopFrom = ({ exit, reason, message }: Extract<WorkReport, { kind: 'failed' }>): Stop =>
   new Stop(exitFrom(exit), reason, message);
@@ -59,25 +61,47 @@ const stopFrom = ({ exit, reason, message }: Extract<WorkReport, { kind: 'failed
 const exitFrom = (code: number): ExitCode =>
   Object.values(exitCodes).find((known) => known === code) ?? exitCodes.internal;
 
-/** The first line that the process writes; null if it ended without one. */
-const firstLine = (channel: Duplex): Promise<string | null> =>
+/**
+ * In this time a session is opened, with the MCP servers that it can't do without, and its input is
+ * stored. Long, since a process that only is slow must not be killed.
+ */
+const SPEAK_LIMIT_MS = 120_000;
+
+/** The first line that the process writes, or why there is none. */
+type FirstLine =
+  | { readonly kind: 'line'; readonly line: string }
+  | { readonly kind: 'ended' | 'silent' };
+
+const firstLine = (channel: Duplex, limitMs: number): Promise<FirstLine> =>
   new Promise((resolve) => {
     let text = '';
+    const timer = setTimeout(() => resolve({ kind: 'silent' }), limitMs);
+    const end = (first: FirstLine): void => {
+      clearTimeout(timer);
+      resolve(first);
+    };
     channel.setEncoding('utf8').on('data', (piece: string) => {
       text += piece;
-      const end = text.indexOf('\n');
-      if (end >= 0) resolve(text.slice(0, end));
+      const length = text.indexOf('\n');
+      if (length >= 0) end({ kind: 'line', line: text.slice(0, length) });
     });
-    channel.once('error', () => resolve(null)).once('close', () => resolve(null));
+    channel.once('error', () => end({ kind: 'ended' })).once('close', () => end({ kind: 'ended' }));
   });
+
+/** Why the process of a successor has not begun. */
+const explainEnd = ({ kind }: FirstLine, log: string, limitMs: number): string =>
+  kind === 'silent'
+    ? `its process ${silence(limitMs)}. ${lastWords(log)}`.trim()
+    : lastWords(log) || 'its process ended at once.';
 
 type Started = {
   readonly child: ChildProcess;
   readonly channel: Duplex;
-  readonly line: string | null;
+  readonly first: FirstLine;
 };
 
-const start = async (request: WorkRequest, cwd: string): Promise<Started> => {
+/** Starts the process and waits for its first line. One that says nothing in time is killed. */
+const start = async (request: WorkRequest, cwd: string, limitMs: number): Promise<Started> => {
   const log = openSync(request.log, 'wx', 0o600);
   const child = startProgram(NODE_PROGRAM, [join(packageFolder(), 'bin', 'pawl.js'), WORKER_WORD], {
     cwd,
@@ -93,8 +117,9 @@ const start = async (request: WorkRequest, cwd: string): Promise<Started> => {
   child.stdin?.end(JSON.stringify(request));
   // a pipe, as asked for above
   const channel = child.stdio[3] as Duplex;
-  const line = await Promise.race([firstLine(channel), failed]);
-  return { child, channel, line };
+  const first = await Promise.race([firstLine(channel, limitMs), failed]);
+  if (first.kind === 'silent') child.kill('SIGKILL');
+  return { child, channel, first };
 };
 
 const newLog = (): string => join(openLiveFolder(), `start-${randomBytes(6).toString('hex')}.log`);
@@ -103,19 +128,26 @@ const newLog = (): string => join(openLiveFolder(), `start-${randomBytes(6).toSt
  * Starts the process. Resolves when the session runs and the prompt is in its journal; throws a
  * `Stop` otherwise.
  */
-const launch = async (wanted: Omit<WorkRequest, 'log'>, cwd: string): Promise<Launched> => {
+const launch = async (
+  wanted: Omit<WorkRequest, 'log'>,
+  cwd: string,
+  limitMs = SPEAK_LIMIT_MS,
+): Promise<Launched> => {
   const log = newLog();
   try {
-    const { child, channel, line } = await start({ ...wanted, log }, cwd);
+    const { child, channel, first } = await start({ ...wanted, log }, cwd, limitMs);
     channel.destroy();
     child.unref();
-    if (line === null) throw diedEarly(log);
-    const report = v.parse(workReportSchema, JSON.parse(line));
-    if (report.kind === 'started') return report;
     const { worktree } = wanted;
+    if (first.kind !== 'line') {
+      if (wanted.resume === null && worktree !== undefined) await releaseUnlisted(worktree);
+      throw diedEarly(log, first.kind === 'silent' ? silence(limitMs) : 'ended');
+    }
+    const report = v.parse(workReportSchema, JSON.parse(first.line));
+    if (report.kind === 'started') return report;
     if (report.kind === 'failed' && wanted.resume === null && worktree !== undefined)
       await release(worktree);
-    throw report.kind === 'failed' ? stopFrom(report) : diedEarly(log);
+    throw report.kind === 'failed' ? stopFrom(report) : diedEarly(log, 'ended');
   } finally {
     rmSync(log, { force: true }); // the process has moved it, or there is no session
   }
@@ -128,6 +160,12 @@ const anyTime = () => ({ environment: process.env, signal: new AbortController()
 const release = async ({ repository, path, commit }: OwnWorktree): Promise<string | null> => {
   const { releaseWorktree } = await worktrees();
   return releaseWorktree({ repository, path, ...anyTime() }, commit);
+};
+
+/** Removes the worktree of a session that never began, if nothing would be lost by it. */
+const releaseUnlisted = async (worktree: OwnWorktree): Promise<void> => {
+  const isListed = (await listLive()).some(({ record }) => record.worktree?.path === worktree.path);
+  if (!isListed) await release(worktree);
 };
 
 /**
@@ -223,7 +261,8 @@ const chooseFolder = async (flags: RunFlags): Promise<Chosen> => {
 };
 
 const LOCK_LOOK_MS = 100;
-const LOCK_TRIES = 600;
+/** Longer than a start may take. */
+const LOCK_TRIES = 1.2 * (SPEAK_LIMIT_MS / LOCK_LOOK_MS);
 
 /** One start at a time: two that begin together see each other. */
 const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -244,14 +283,21 @@ const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-/** A new session, or with `--continue` and `--resume` an old one, with a prompt. */
-export const launchPrompt = (flags: RunFlags, prompt: Prompt): Promise<Launched> =>
+/**
+ * A new session, or with `--continue` and `--resume` an old one, with a prompt. Its process has
+ * `limitMs` to confirm the input.
+ */
+export const launchPrompt = (
+  flags: RunFlags,
+  prompt: Prompt,
+  limitMs?: number,
+): Promise<Launched> =>
   inTurn(async () => {
     const { flags: chosen, ...more } = await chooseFolder(flags);
     const title = prompt.typed.slice(0, TITLE_MAX);
     const own = storableFlags(chosen);
     const request = { flags: own, prompt, resume: null, title, begins: 'now', ...more } as const;
-    return launch(request, process.cwd());
+    return launch(request, process.cwd(), limitMs);
   });
 
 /** A session that was detached before, from where it was. */
@@ -280,22 +326,23 @@ export const startSuccessor = async (
   sessionId: string,
   flags: RunFlags,
   title: string,
+  limitMs = SPEAK_LIMIT_MS,
 ): Promise<Successor> => {
   const log = newLog();
   const request = { prompt: null, resume: sessionId, begins: 'afterLauncher', log } as const;
   const whole = { ...request, flags: storableFlags(flags), title: title.slice(0, TITLE_MAX) };
-  const { child, line } = await start(whole, process.cwd());
+  const { child, first } = await start(whole, process.cwd(), limitMs);
   const cancel = async (): Promise<void> => {
     child.kill('SIGKILL');
     await removeLive(sessionId, 'record');
     rmSync(log, { force: true });
   };
-  const report = line === null ? null : v.parse(workReportSchema, JSON.parse(line));
+  const report = first.kind === 'line' ? v.parse(workReportSchema, JSON.parse(first.line)) : null;
   if (report?.kind === 'waits') return { ended: once(child, 'exit'), cancel };
   const stop =
     report?.kind === 'failed'
       ? stopFrom(report)
-      : new Stop(exitCodes.internal, 'internal', lastWords(log) || 'its process ended at once.');
+      : new Stop(exitCodes.internal, 'internal', explainEnd(first, log, limitMs));
   await cancel();
   throw stop;
 };

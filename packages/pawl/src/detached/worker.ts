@@ -263,20 +263,21 @@ const newRecord = (
   end: null,
 });
 
-/** Calls `end` when the session has rested, unread, for a time. */
+/** Collects garbage soon after a turn, and ends a session that has rested, unread, for a time. */
 const watchRest = (
   opened: Opened,
   node: ServingNode,
   restMs: number,
 ): { see(state: State): void; stop(): void; readonly isOver: () => boolean } => {
   let timer: NodeJS.Timeout | null = null;
+  let collection: NodeJS.Timeout | null = null;
   let isOver = false;
   const stop = (): void => {
-    if (timer !== null) clearTimeout(timer);
+    for (const one of [timer, collection]) if (one !== null) clearTimeout(one);
     timer = null;
+    collection = null;
   };
   const arm = (): void => {
-    stop();
     timer = setTimeout(() => {
       if (node.readers() > 0 || opened.session.jobs().length > 0) return arm();
       isOver = true;
@@ -284,7 +285,15 @@ const watchRest = (
     }, restMs).unref();
   };
   return {
-    see: ({ name }) => (name === 'WaitingForUserInput' ? arm() : stop()),
+    see: ({ name }) => {
+      stop();
+      if (name !== 'WaitingForUserInput') return;
+      arm();
+      collection = setTimeout(() => {
+        // a Node without an inspector keeps its garbage
+        if (node.readers() === 0) collectGarbage().catch(() => undefined);
+      }, COLLECT_MS).unref();
+    },
     stop,
     isOver: () => isOver,
   };
@@ -327,6 +336,18 @@ const limitAnswers = ({ session }: Opened, limitMs: number | null) => {
           systemClock.after(limitMs, () => refuse(batchId, callId)),
         );
   };
+};
+
+/** A turn leaves garbage that V8 keeps until the next one needs room. */
+const COLLECT_MS = 2_000;
+
+/** Gives the memory of garbage back to the system, also the room for new objects. */
+const collectGarbage = async (): Promise<void> => {
+  const { Session } = await import('node:inspector/promises');
+  const inspector = new Session();
+  inspector.connect();
+  await inspector.post('HeapProfiler.collectGarbage');
+  inspector.disconnect();
 };
 
 /** A session that has answered, and that nobody looks at, costs memory: attach opens it again. */

@@ -162,7 +162,7 @@ export const nextPreset = (context: SlashCommandContext): Promise<void> => {
       const { settings } = context.view.state.session;
       if (settings.preset === 'full')
         throw new NotNow('The preset full was chosen at the start. /preset NAME leaves it.');
-      const at = CYCLE.findIndex((name) => name === settings.preset);
+      const at = settings.preset === undefined ? -1 : CYCLE.indexOf(settings.preset);
       const next = CYCLE[(at + 1) % CYCLE.length] ?? 'careful';
       const patch = await presetSettings(settings, next);
       await context.session.send({ type: 'SettingsChanged', patch });
@@ -433,7 +433,7 @@ const chooseName = async <Name extends string>(
     text: name,
     about: name === current ? `${about[name]} (now)` : about[name],
   }));
-  const at = names.findIndex((name) => name === current);
+  const at = current === undefined ? -1 : names.indexOf(current);
   return names[(await view.pick(title, choices, at)) ?? -1] ?? null;
 };
 

@@ -37,6 +37,7 @@ import {
   harmless,
   indentWords,
   type Look,
+  lineSign,
   oneLine,
   paint,
   paintTyped,
@@ -215,7 +216,8 @@ export class InteractiveView {
    * one sees.
    */
   editAgain(text: string): void {
-    if (this.#look.plain === 'yes') this.print(safe`· you wrote: ${makeSafe(text)}`);
+    if (this.#look.plain === 'yes')
+      this.print(safe`${lineSign(this.#look, '·')} you wrote: ${makeSafe(text)}`);
     else this.#composer.setText(text);
     this.#rewound = this.#composer.text;
     this.redraw();
@@ -399,7 +401,8 @@ export class InteractiveView {
    * so they are printed.
    */
   takeBack(texts: readonly string[]): void {
-    if (this.#look.plain === 'yes') this.print(safe`· not sent: ${makeSafe(texts.join('\n'))}`);
+    if (this.#look.plain === 'yes')
+      this.print(safe`${lineSign(this.#look, '·')} not sent: ${makeSafe(texts.join('\n'))}`);
     else this.#join([...texts, this.#composer.text]);
   }
 
@@ -452,9 +455,15 @@ export class InteractiveView {
   /** The list or the input below the status. */
   #below(columns: number): Frame {
     const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
-    if (this.#picking?.kind === 'choices') return pickerFrame(this.#picking.list, columns, mark);
-    if (this.#picking !== null) return pointListFrame(this.#picking.list, this.#window(), mark);
     const window = this.#window();
+    if (this.#picking !== null) {
+      const { rows, cursor } =
+        this.#picking.kind === 'choices'
+          ? pickerFrame(this.#picking.list, columns, mark)
+          : pointListFrame(this.#picking.list, window, mark);
+      const last = settingsRows(this.#state, this.#look, window, 'notNamed');
+      return { rows: [...rows, ...last], cursor };
+    }
     const last = this.#hasCard
       ? keyCard(this.#look, window)
       : settingsRows(this.#state, this.#look, window);

@@ -186,9 +186,7 @@ const common: readonly Setting[] = [
     project: 'tighten',
     flag: '--max-usd <amount>',
     frozen: false,
-    help:
-      'stop calling models once the session has cost this many dollars; the last reply may ' +
-      'exceed the limit',
+    help: 'send no request that could make the session cost more than this many dollars',
   }),
   row({
     key: 'max_rounds',
@@ -209,8 +207,8 @@ const common: readonly Setting[] = [
     flag: '--max-tokens <count>',
     frozen: false,
     help:
-      'stop calling models once the session has used this many tokens; the last reply may ' +
-      'exceed the limit',
+      'stop calling models once the session has used this many tokens; the last request and its ' +
+      'reply may exceed the limit',
   }),
   row({
     key: 'max_minutes',

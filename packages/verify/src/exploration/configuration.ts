@@ -102,6 +102,8 @@ export type Configuration = {
   readonly changes: readonly Partial<Settings>[];
   /** Whether the computer's clock may jump while the session is closed. */
   readonly clockJumps: boolean;
+  /** Whether requests are measured before they leave, and charged. */
+  readonly charges: boolean;
   /** Whether events come for which the state has no edge. */
   readonly misplaced: boolean;
 };

@@ -6,6 +6,7 @@
 
 import { noLimits } from '@pawl/agent/machine/settings';
 import { presetRules } from '@pawl/agent/policy/presets';
+import { chargedLimit } from './charges.js';
 import {
   type Bounds,
   type Configuration,
@@ -40,6 +41,7 @@ const everything = (bounds: Bounds): Configuration =>
     streams: false,
     changes: [],
     clockJumps: false,
+    charges: false,
     misplaced: false,
   });
 
@@ -72,6 +74,47 @@ const rearming = (bounds: Bounds): Configuration =>
     { autoRearm: 'on', limits: { tokens: tokensLimit } },
   );
 
+/** One retry shows as much as several: each asks for money of its own. */
+const chargedBounds = (bounds: Bounds): Partial<Bounds> => ({
+  ...quietBounds,
+  retries: Math.min(bounds.retries, 1),
+  steers: 0,
+  followUps: 0,
+  shutdowns: 0,
+  crashes: bounds.crashes,
+  late: bounds.late,
+});
+
+const reserves = (bounds: Bounds): Configuration =>
+  smallConfiguration(
+    bounds,
+    {
+      name: 'reserves',
+      about:
+        'money that is set aside for requests and summaries; usage that is late, missing, doubled, ' +
+        'or a part',
+      replies: [answer],
+      failures: [],
+      charges: true,
+    },
+    { ...chargedBounds(bounds), compactions: bounds.compactions, shutdowns: bounds.shutdowns },
+    { limits: { usd: chargedLimit } },
+  );
+
+const reservesOfTools = (bounds: Bounds): Configuration =>
+  smallConfiguration(
+    bounds,
+    {
+      name: 'reserves of tools',
+      about: 'money that is set aside for calls that spend, and for hooks',
+      replies: [answer, { calls: 'S' }, { calls: 'E' }],
+      failures: [],
+      charges: true,
+    },
+    { ...chargedBounds(bounds), retries: 0 },
+    { limits: { usd: chargedLimit } },
+  );
+
 const misplaced = (bounds: Bounds): Configuration =>
   smallConfiguration(
     bounds,
@@ -95,6 +138,8 @@ export const createConfigurations = (bounds: Bounds): readonly Configuration[] =
   ...smallToolConfigurations(bounds),
   budget(bounds),
   rearming(bounds),
+  reserves(bounds),
+  reservesOfTools(bounds),
   misplaced(bounds),
 ];
 
@@ -164,6 +209,7 @@ const smallConfiguration = (
     streams: false,
     changes: [],
     clockJumps: false,
+    charges: false,
     misplaced: false,
     ...parts,
     patch: explorationSettings(patch),

@@ -17,6 +17,7 @@ import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { Edge, Step } from '@pawl/machine/kernel/table';
 import type { Projection, ProjectionEdge } from '../projections/projection.js';
 import { checkRefinements, initialCursors } from '../projections/refinement-check.js';
+import { chargeFor, noCharges } from './charges.js';
 import { type Configuration, createReply } from './configuration.js';
 import type { ExplorationContext, ExplorationEvent, ExplorationNode } from './exploration-node.js';
 import { adversarialEvents, pendingResponses, userEvents } from './possible-events.js';
@@ -74,6 +75,7 @@ export const createModel = (
       state: initialState(context.settings),
       cursors: initialCursors(projections),
       costlyLeft: configuration.bounds.budgetStops,
+      charges: noCharges,
       now: 0,
     },
     labels: (node) => [
@@ -81,7 +83,7 @@ export const createModel = (
       ...userEvents(node, context),
       ...adversarialEvents(node, context),
     ],
-    next: (node, label) => take(node, label, machine, projections, seen),
+    next: (node, label) => take(node, label, machine, projections, seen, configuration.charges),
     key: stateKeyFor(configuration),
     findFaults: (node, from, { event }) => {
       const again = machine.step(from.state, event);
@@ -111,11 +113,13 @@ const asks = (state: State): boolean =>
 
 const take = (
   node: ExplorationNode,
-  { event, costly }: ExplorationEvent,
+  label: ExplorationEvent,
   machine: AgentMachine,
   projections: readonly Projection[],
   seen: CoveredArrows,
+  hasCharges: boolean,
 ): { readonly node: ExplorationNode; readonly faults: readonly string[] } => {
+  const { event, costly } = label;
   const before = node.state;
   const taken = machine.step(before, event);
   for (const edge of taken.path) seen.edges.add(edge);
@@ -128,11 +132,16 @@ const take = (
   const isRefused =
     taken.state === before && taken.actions.length === 0 && taken.diagnostics.length > 0;
   const cursors = isRefused ? node.cursors : follow(node, event, taken, projections, faults, seen);
+  const charged = hasCharges ? chargeFor(node, label, taken) : null;
+  faults.push(...(charged?.faults ?? []));
+  const charges = charged?.charges ?? node.charges;
   const isUnmoved =
-    taken.state === before && cursors.every((cursor, index) => cursor === node.cursors[index]);
+    taken.state === before &&
+    charges === node.charges &&
+    cursors.every((cursor, index) => cursor === node.cursors[index]);
   if (isUnmoved && !costly && event.at === node.now) return { node, faults };
   const costlyLeft = node.costlyLeft - (costly ? 1 : 0);
-  return { node: { state: taken.state, cursors, costlyLeft, now: event.at }, faults };
+  return { node: { state: taken.state, cursors, costlyLeft, charges, now: event.at }, faults };
 };
 
 /** Checks the step against every projection and adds the faults. */

@@ -4,15 +4,35 @@ import type { State } from '@pawl/agent/machine/state';
 import type { ProjectionCursor } from '../projections/projection.js';
 import type { Bounds, Configuration, ModelReply } from './configuration.js';
 
+/** Charged under an id whose usage was not reported yet. */
+export type Charge = {
+  readonly id: string;
+  /** All requests of the id together. */
+  readonly usd: number;
+  /** The part of it that is known before a reply ends. */
+  readonly inputUsd: number;
+};
+
+/** What the provider has charged, which the machine does not see: charges.ts. */
+export type Charges = {
+  readonly open: readonly Charge[];
+  /** The last one that was reported. */
+  readonly reported: Charge | null;
+};
+
+/** How much of its worst case a request or a call that spends is charged. */
+export type ChargeShare = 'nothing' | 'all';
+
 /**
  * A node of an exploration: the machine's state, the cursors of the projections, the rest of the
- * budget stops.
+ * budget stops, the true charges.
  */
 export type ExplorationNode = {
   readonly state: State;
   readonly cursors: readonly ProjectionCursor[];
   /** Costly replies and usage reports that may still come. */
   readonly costlyLeft: number;
+  readonly charges: Charges;
   /** The time of the last event, in milliseconds. */
   readonly now: number;
 };
@@ -25,6 +45,8 @@ export type ExplorationEvent = {
   readonly by: 'world' | 'user' | 'fate';
   readonly event: Event;
   readonly costly: boolean;
+  /** Charged if the event lets a request or a call that spends go; absent: nothing is charged. */
+  readonly charge?: ChargeShare;
 };
 
 /** The data of the events of a configuration. */

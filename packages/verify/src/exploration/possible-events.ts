@@ -14,6 +14,7 @@ import { isSpending } from '@pawl/agent/machine/moves/start-calls';
 import { isEnded, isRunning } from '@pawl/agent/machine/moves/tool-batch';
 import { defaultSettings, type Limit } from '@pawl/agent/machine/settings';
 import type { In, State } from '@pawl/agent/machine/state';
+import { chargedResponses, chargeReports, otherLimit } from './charges.js';
 import {
   createReply,
   type FailureChoice,
@@ -51,6 +52,8 @@ const createResponses = (
   node: ExplorationNode,
   context: ExplorationContext,
 ): readonly ExplorationEvent[] => {
+  const charged = context.configuration.charges ? chargedResponses(node, context) : null;
+  if (charged !== null) return charged;
   const { state, now: at } = node;
   switch (state.name) {
     case 'CallingLlm':
@@ -342,13 +345,15 @@ const edits = (state: State, at: number): readonly ExplorationEvent[] => {
 const limits = (
   state: State,
   at: number,
-  { settings }: ExplorationContext,
+  { configuration, settings }: ExplorationContext,
 ): readonly ExplorationEvent[] => {
   const { usd, tokens, timeMs } = settings.limits;
   const raise = (dimension: 'usd' | 'tokens' | 'time', limit: Limit): ExplorationEvent =>
     user({ type: 'ApproveBudget', at, dimension, limit });
   const labels: ExplorationEvent[] = [];
-  if (usd !== 'unlimited') labels.push(raise('usd', raisedLimit));
+  if (usd !== 'unlimited' && !configuration.charges) labels.push(raise('usd', raisedLimit));
+  if (usd !== 'unlimited' && configuration.charges)
+    labels.push(raise('usd', otherLimit(state.session.settings.limits)));
   if (tokens !== 'unlimited') labels.push(raise('tokens', 0));
   if (timeMs !== 'unlimited')
     labels.push(
@@ -401,7 +406,9 @@ export const adversarialEvents = (
     labels.push(fate(createResumed(state, at)));
   if (bounds.crashes > 0 && configuration.clockJumps && state.name !== 'ShuttingDown')
     for (const then of [0, at + JUMP_MS]) labels.push(fate(createResumed(state, then)));
-  if (bounds.late > 0) labels.push(...lateResponses(node, context), ...usageReports(node, context));
+  if (bounds.late > 0) labels.push(...lateResponses(node, context));
+  if (bounds.late > 0)
+    labels.push(...(configuration.charges ? chargeReports(node) : usageReports(node, context)));
   if (bounds.rewinds > 0) labels.push(...checkpoints(at));
   if (bounds.duplicates > 0) labels.push(...duplicates(state, at));
   if (state.name === 'WaitingForUserInput')
@@ -564,6 +571,16 @@ const lateEvents: Late = {
     message: 'late',
     usage: null,
   }),
+  RequestMeasured: (at, old) => ({
+    type: 'RequestMeasured',
+    at,
+    usageId: old('request'),
+    model: 'scripted/model',
+    bytes: 1,
+    images: 0,
+    outputTokensMax: 1,
+    prices: null,
+  }),
   Resumed: (at, _old, { session }) => ({ type: 'Resumed', at, epoch: session.epoch }),
 };
 
@@ -576,6 +593,8 @@ const lateResponses = (
   const old: Old = (kind) => oldId(state, kind, current);
   const labels: ExplorationEvent[] = [];
   for (const [type, make] of Object.entries(lateEvents)) {
+    // A call that was charged says late what it cost: see charges.ts.
+    if (configuration.charges && type === 'ToolCompleted') continue;
     if (configuration.misplaced || !ignored.has(`${state.name}/${type}`))
       labels.push(fate(make(at, old, state)));
   }

@@ -14,6 +14,7 @@ import {
 } from '@pawl/agent/machine/settings';
 import { type In, type SessionData, type State, turnRuns } from '@pawl/agent/machine/state';
 import type { Grant } from '@pawl/agent/policy/rules';
+import { chargesKey } from './charges.js';
 import type { Configuration } from './configuration.js';
 import type { ExplorationNode } from './exploration-node.js';
 import { isRequest } from './possible-events.js';
@@ -46,19 +47,26 @@ import { isRequest } from './possible-events.js';
  * 8. How a call ended matters for two things: whether it may have changed something, as the setting
  *    `hooks` counts it (which no world here changes under way), and whether its text is too long to
  *    be sent twice.
+ * 9. What was charged counts by the work that it is for, where requests are charged. The size of
+ *    the last request is left out, since all of them are alike and hold as many tokens as bytes.
  */
-export const stateKeyFor = ({ changes }: Configuration): ((node: ExplorationNode) => string) => {
+export const stateKeyFor = ({
+  changes,
+  charges,
+}: Configuration): ((node: ExplorationNode) => string) => {
   // The names in a patch are names of settings.
   const changing = [
     ...new Set(changes.flatMap((patch) => Object.keys(patch) as (keyof Settings)[])),
   ];
-  return ({ state, cursors, costlyLeft, now }) => {
+  return (node) => {
+    const { state, cursors, costlyLeft, now } = node;
     const { session } = state;
     const { settings } = session;
     let key = `${stateKey(state)}|${sessionKey(state)}|${limitsKey(settings.limits)}`;
     for (const name of changing) key += JSON.stringify(settings[name]);
     key += turnRuns(state) ? `|${turnKey(session, now)}` : `|${betweenTurnsKey(session)}`;
     if (costlyLeft > 0) key += `|${costlyLeft}${billsKey(state, costlyLeft)}`;
+    if (charges) key += chargesKey(node);
     for (const { state: place } of cursors) key += `|${place}`;
     return key;
   };

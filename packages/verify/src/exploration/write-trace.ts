@@ -195,7 +195,13 @@ const workWords = (event: WorkEvent): readonly string[] => {
     case 'ToolProgress':
       return [event.batchId, event.callId, quote(event.text)];
     case 'ToolCompleted':
-      return [event.batchId, event.callId, event.outcome.status, quote(event.outcome.text)];
+      return [
+        event.batchId,
+        event.callId,
+        event.outcome.status,
+        quote(event.outcome.text),
+        ...usageWords(event.outcome.usage ?? null),
+      ];
     case 'ToolsFailed':
       return [event.batchId, quote(event.message)];
     default:

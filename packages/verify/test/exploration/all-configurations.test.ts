@@ -32,7 +32,7 @@ test('there is a configuration for each thing that is looked at in depth', () =>
       'previews',
       'questions and plans',
       ...['hooks', 'no hooks', 'outcomes', 'tools that spend'],
-      ...['budget', 'budget that raises itself', 'misplaced'],
+      ...['budget', 'budget that raises itself', 'reserves', 'reserves of tools', 'misplaced'],
     ],
   );
 });

@@ -13,6 +13,7 @@ import {
 } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
+import { noCharges } from '../../src/exploration/charges.js';
 import type { Configuration } from '../../src/exploration/configuration.js';
 import { stateKeyFor } from '../../src/exploration/state-key.js';
 import { configurationNamed } from './small.js';
@@ -28,7 +29,8 @@ const keyOf = (
   now = 0,
   costlyLeft = 0,
   configuration: Configuration = everything,
-): string => stateKeyFor(configuration)({ state, cursors: [], costlyLeft, now });
+): string =>
+  stateKeyFor(configuration)({ state, cursors: [], costlyLeft, charges: noCharges, now });
 const part = (index: number) => (state: State, now?: number) => keyOf(state, now).split('|')[index];
 
 type Row = readonly [title: string, state: State, key: string];

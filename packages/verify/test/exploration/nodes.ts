@@ -12,6 +12,7 @@ import {
   withTalk,
 } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
+import { noCharges } from '../../src/exploration/charges.js';
 import type { ExplorationNode } from '../../src/exploration/exploration-node.js';
 import { stateKeyFor } from '../../src/exploration/state-key.js';
 import { configurationNamed } from './small.js';
@@ -26,6 +27,7 @@ export const node = (state: State, own: Partial<ExplorationNode> = {}): Explorat
   state,
   cursors: [{ state: 'A' }],
   costlyLeft: 0,
+  charges: noCharges,
   now: 0,
   ...own,
 });

@@ -43,10 +43,7 @@ test('every event of an exploration is read back as it was written', () => {
   }
   assert.deepEqual(
     [...new Set([...events.values()].map(({ type }) => type))].sort(),
-    // Explored sessions have no limit in dollars; reserved.test.ts walks those that have one.
-    Object.keys(agent.events)
-      .filter((type) => type !== 'RequestMeasured')
-      .sort(),
+    Object.keys(agent.events).sort(),
   );
 });
 
