@@ -204,7 +204,7 @@ const logs: PawlCommand<{ readonly follow?: true }> = {
 
 const answer: PawlCommand = {
   name: 'answer',
-  words: '<id> <words...>',
+  words: '<id> [words...]',
   summary:
     'answer the question of a detached session: pawl answer ID yes, or pawl answer ID CALL no ' +
     '"reason" where several calls wait; words answer a question of the model',

@@ -50,8 +50,18 @@ test('a detached session waits for an answer, which lands once, goes on, and is 
   assert.equal(id, sessionOf(place));
   const row = await untilState(place, id, /runs: waits for your answer: echo published/);
   assert.equal(row.questions.length, 1);
+  // in a terminal each line fits
+  const window = openWindow(context, place, { words: ['sessions', '--live'], columns: 70 });
+  assert.equal(await window.ended, 0);
+  const [first = '', second = ''] = (await window.text()).split('\n');
+  assert.match(first, new RegExp(`^${id}  waits for your answer: echo published`));
+  assert.match(second, /^ {5}publish it {2}\$0\.00 {2}1 round {2}since \d+ s {2}…\S*\/work$/);
+  const wordless = await runPawl(place, ['answer', id]);
+  assert.match(wordless.stderr, /It is written as: pawl answer ID yes/);
   expectCode(await runPawl(place, ['answer', id, 'c9', 'yes']), 65);
-  expectCode(await runPawl(place, ['answer', id, 'yes']), 0);
+  const answered = await runPawl(place, ['answer', id, 'yes']);
+  expectCode(answered, 0);
+  assert.equal(answered.stderr, 'Allowed: echo published >> out.txt\n');
   await untilState(place, id, /runs: has answered/);
   assert.equal(published(place), 'published\n');
   expectCode(await runPawl(place, ['answer', id, 'yes']), 65);
@@ -59,6 +69,7 @@ test('a detached session waits for an answer, which lands once, goes on, and is 
   const log = await runPawl(place, ['logs', id]);
   assert.match(log.stdout, /^> publish it\n[\s\S]*\nDone\.\n$/);
   expectCode(await runPawl(place, ['stop', id]), 0);
+  assert.match((await runPawl(place, ['stop', id])).stderr, /or was ended by pawl stop/);
   assert.deepEqual(await listLive(place), []);
   assert.match((await runPawl(place, ['show', id])).stdout, /publish it/);
 });
