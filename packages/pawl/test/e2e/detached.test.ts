@@ -55,7 +55,7 @@ test('a detached session waits for an answer, which lands once, goes on, and is 
   assert.equal(await window.ended, 0);
   const [first = '', second = ''] = (await window.text()).split('\n');
   assert.match(first, new RegExp(`^${id}  waits for your answer: echo published`));
-  assert.match(second, /^ {5}publish it {2}\$0\.00 {2}1 round {2}since \d+ s {2}…\S*\/work$/);
+  assert.match(second, /^ {5}publish it {2}\S+ {2}1 round {2}since \d+ s {2}…\S*\/work$/);
   const wordless = await runPawl(place, ['answer', id]);
   assert.match(wordless.stderr, /It is written as: pawl answer ID yes/);
   expectCode(await runPawl(place, ['answer', id, 'c9', 'yes']), 65);
