@@ -53,8 +53,18 @@ export type LiveQuestionText = {
   readonly batchId: string;
   readonly callId: string;
   readonly tool: string;
+  /** Whether a call may run, what the model asks the user, or a plan of the model. */
+  readonly about: 'call' | 'question' | 'plan';
   readonly text: string;
+  /** What a question of the model offers. */
+  readonly choices: readonly string[];
 };
+
+/** An answer to such a question. `reply`: to a question of the model alone. */
+export type LiveAnswer =
+  | { readonly kind: 'allow' }
+  | { readonly kind: 'deny'; readonly reason: string }
+  | { readonly kind: 'reply'; readonly text: string };
 
 /** A session that runs in a process of its own. `state` is in words; times are in ms. */
 export type LiveRow = {
@@ -67,6 +77,8 @@ export type LiveRow = {
   readonly workspace: string;
   readonly startedAtMs: number;
   readonly questions: readonly LiveQuestionText[];
+  /** Why its questions can't be shown now; null if they are. */
+  readonly unread: string | null;
 };
 
 /** The sessions that run in processes of their own, as the program behind the page knows them. */

@@ -5,7 +5,7 @@
  */
 
 import { dayText, moneyText, plural } from '../model/figure-text.js';
-import type { LiveQuestionText, LiveRow } from '../page-data-types.js';
+import type { LiveAnswer, LiveQuestionText, LiveRow } from '../page-data-types.js';
 import { arrange, make } from './elements.js';
 import { apiAddress, fetchJson } from './page-state.js';
 
@@ -14,16 +14,73 @@ const LOOK_MS = 2_000;
 const sendAnswer = async (
   sessionId: string,
   { batchId, callId }: LiveQuestionText,
-  answer: { readonly isYes: boolean; readonly reason: string },
-): Promise<string> => {
+  answer: LiveAnswer,
+): Promise<string | null> => {
   const response = await fetch(apiAddress(`live/${sessionId}`), {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ batchId, callId, ...answer }),
+    body: JSON.stringify({ batchId, callId, answer }),
   });
-  if (!response.ok) return (await response.text()).trim();
-  return answer.isYes ? 'Allowed.' : 'Refused.';
+  return response.ok ? null : (await response.text()).trim();
 };
+
+/** A button, the answer that it sends, and what is said once it counts. */
+type Choice = {
+  readonly label: string;
+  readonly done: string;
+  /** `typed`: the text in the field. Null if this can't be sent yet. */
+  answer(typed: string): LiveAnswer | null;
+};
+
+const denying = (label: string, done: string): Choice => ({
+  label,
+  done,
+  answer: (reason) => ({ kind: 'deny', reason }),
+});
+
+const replying = (label: string, text: string | null): Choice => ({
+  label,
+  done: text === null ? 'Answered.' : `Answered: ${text}`,
+  answer: (typed) =>
+    (text ?? typed.trim()) === '' ? null : { kind: 'reply', text: text ?? typed.trim() },
+});
+
+const allowing = (label: string, done: string): Choice => ({
+  label,
+  done,
+  answer: () => ({ kind: 'allow' }),
+});
+
+const listChoices = ({ about, choices }: LiveQuestionText): readonly Choice[] => {
+  switch (about) {
+    case 'call':
+      return [allowing('Yes, once', 'Allowed.'), denying('No', 'Refused.')];
+    case 'plan':
+      return [
+        allowing('Accept, and carry it out', 'Accepted.'),
+        denying('Send it back', 'Sent back.'),
+      ];
+    case 'question':
+      return [
+        ...choices.map((text) => replying(text, text)),
+        replying('Send your words', null),
+        denying('No answer', 'Not answered: the model decides itself.'),
+      ];
+    default:
+      return about satisfies never;
+  }
+};
+
+const HEADS = {
+  call: 'needs your answer',
+  plan: 'proposes a plan',
+  question: 'asks you',
+} as const;
+const FIELDS = {
+  call: 'Reason for a no',
+  plan: 'Reason to send it back',
+  question: 'Your own words',
+} as const;
 
 /** Calls `read` once all of the element has been on the screen, not necessarily at one time. */
 const whenRead = (element: HTMLElement, read: () => void): void => {
@@ -44,18 +101,20 @@ const createQuestion = (sessionId: string, question: LiveQuestionText): HTMLElem
   const rows = question.text.split('\n').map((row) => make('div', {}, row === '' ? ' ' : row));
   const text = make('div', { class: 'asked' }, ...rows);
   const said = make('p', { role: 'status' }, 'Read all of it to answer.');
-  const reason = make('input', {
+  const { about, tool } = question;
+  const field = make('input', {
     type: 'text',
-    placeholder: 'Reason for a no',
-    'aria-label': `Reason for a no to ${question.tool}`,
+    placeholder: FIELDS[about],
+    'aria-label': `${FIELDS[about]}, for ${tool}`,
   });
-  const buttons = [true, false].map((isYes) => {
-    const button = make('button', { disabled: true }, isYes ? 'Yes, once' : 'No');
+  const buttons = listChoices(question).map(({ label, done, answer }) => {
+    const button = make('button', { disabled: true }, label);
     button.addEventListener('click', () => {
+      const chosen = answer(field.value);
+      if (chosen === null) return said.replaceChildren('Type your words first.');
       for (const one of buttons) one.disabled = true;
-      const answer = { isYes, reason: isYes ? '' : reason.value };
-      void sendAnswer(sessionId, question, answer).then(
-        (result) => said.replaceChildren(result),
+      void sendAnswer(sessionId, question, chosen).then(
+        (refusal) => said.replaceChildren(refusal ?? done),
         (error: unknown) => said.replaceChildren(`The answer was not sent: ${String(error)}`),
       );
     });
@@ -65,8 +124,8 @@ const createQuestion = (sessionId: string, question: LiveQuestionText): HTMLElem
     said.replaceChildren('');
     for (const button of buttons) button.disabled = false;
   });
-  const head = make('h3', {}, `${question.tool} needs your answer`);
-  return make('div', { class: 'question' }, head, text, ...buttons, reason, said);
+  const head = make('h3', {}, about === 'call' ? `${tool} ${HEADS.call}` : `Pawl ${HEADS[about]}`);
+  return make('div', { class: 'question' }, head, text, ...buttons, field, said);
 };
 
 type Drawn = {
@@ -81,6 +140,7 @@ const draw = (drawn: Drawn, row: LiveRow): void => {
   const { state, costUsd, rounds, workspace, startedAtMs } = row;
   const money = costUsd === null ? 'price unknown' : moneyText(costUsd);
   const facts = [state, money, plural(rounds, 'round'), workspace, `since ${dayText(startedAtMs)}`];
+  if (row.unread !== null) facts.push(`its questions can't be shown now: ${row.unread}`);
   drawn.facts.textContent = facts.join(' · ');
   const ids = row.questions.map(({ batchId, callId }) => `${batchId} ${callId}`).join('\n');
   // What is being read, or typed, stays.
@@ -103,7 +163,9 @@ const createRow = ({ sessionId, title }: LiveRow): Drawn => {
 export const showLive = async (element: HTMLElement): Promise<void> => {
   const drawn = new Map<string, Drawn>();
   const list = make('ul', {});
-  element.replaceChildren(make('h2', {}, 'Detached'), list);
+  const trouble = make('p', { role: 'status' });
+  let seenAt = '';
+  element.replaceChildren(make('h2', {}, 'Detached'), trouble, list);
   const look = async (): Promise<void> => {
     const rows = await fetchJson<readonly LiveRow[]>('live');
     element.hidden = rows.length === 0;
@@ -114,8 +176,14 @@ export const showLive = async (element: HTMLElement): Promise<void> => {
       return known.element;
     });
     arrange(list, elements);
+    seenAt = new Date().toLocaleTimeString();
+    trouble.replaceChildren();
   };
-  await look();
-  // The server has ended: the page shows what it knew.
-  setInterval(() => void (document.hidden || look().catch(() => undefined)), LOOK_MS);
+  const tell = (error: unknown): void => {
+    element.hidden = false;
+    const what = seenAt === '' ? 'They can not be listed' : `This is what was known at ${seenAt}`;
+    trouble.replaceChildren(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+  };
+  await look().catch(tell);
+  setInterval(() => void (document.hidden || look().catch(tell)), LOOK_MS);
 };

@@ -117,7 +117,7 @@ export const showSessions = async (): Promise<void> => {
       ),
     ),
   );
-  await showLive(live).catch(() => undefined); // the stored sessions are shown without it
+  await showLive(live);
   await fillAll(rows);
   document.body.dataset.loaded = 'yes';
 };

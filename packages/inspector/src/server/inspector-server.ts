@@ -242,7 +242,8 @@ const admit = (
 ): RequestAdmission => {
   const [, secret = '', ...rest] = (url.split('?', 1)[0] ?? '').split('/');
   const isAnswer = method === 'POST' && rest[0] === 'live' && rest[1] !== undefined;
-  if (method !== 'GET' && !isAnswer) return refused('The inspector only shows: use GET.', 405);
+  if (method !== 'GET' && !isAnswer)
+    return refused('Use GET. Only an answer to a question is sent with POST, to live/ID.', 405);
   const foreign = foreignHeader(headers, loopbackHosts(port));
   if (foreign === 'host') return refused('The host of this address is not this computer.');
   if (foreign === 'origin') return refused('Pages of other servers may not read the inspector.');

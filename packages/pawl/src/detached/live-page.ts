@@ -2,7 +2,7 @@
 
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
-import type { LiveRow, LiveSessions } from '@pawl/inspector/page-data-types';
+import type { LiveQuestionText, LiveRow, LiveSessions } from '@pawl/inspector/page-data-types';
 import type { Look } from '@pawl/terminal/paint';
 import { questionRows, type TerminalQuestion } from '@pawl/terminal/question-rows';
 import { joinSafe, safe } from '@pawl/terminal/safe-text';
@@ -13,38 +13,43 @@ import { type LiveSession, listLive, statusWords } from './live-records.js';
 const COLUMNS = 100;
 const LOOK: Look = { colour: 'no', plain: 'no', background: 'unknown', columns: COLUMNS };
 
-type Asked = Omit<TerminalQuestion, 'choices'> & {
-  readonly batchId: string;
-  readonly callId: string;
+type Asked = TerminalQuestion & { readonly batchId: string; readonly callId: string };
+
+/** The rows are those that a terminal shows, without the keys for its answers. */
+const describe = (asked: Asked): LiveQuestionText => {
+  const { batchId, callId, tool, subject, choices } = asked;
+  const rows = questionRows({ ...asked, choices: [] }, LOOK, COLUMNS);
+  return {
+    batchId,
+    callId,
+    tool,
+    about: subject.kind === 'question' || subject.kind === 'plan' ? subject.kind : 'call',
+    text: joinSafe(rows, safe`\n`),
+    choices: choices.filter(({ answer }) => /^[1-4]$/.test(answer)).map(({ allows }) => allows),
+  };
 };
 
-/** The rows that a terminal shows, without the keys for its answers. */
-const questionText = (asked: Asked): string =>
-  joinSafe(questionRows({ ...asked, choices: [] }, LOOK, COLUMNS), safe`\n`);
-
-/** None if the session can't be reached: the row tells its state. */
 const describeQuestions = async ({
   record,
   status,
-}: LiveSession): Promise<LiveRow['questions']> => {
-  if (status !== 'runs' || record.activity.questions.length === 0) return [];
+}: LiveSession): Promise<Pick<LiveRow, 'questions' | 'unread'>> => {
+  if (status !== 'runs' || record.activity.questions.length === 0)
+    return { questions: [], unread: null };
   const described = await attempt(() => new LiveClient(record.sessionId).describe());
-  if (described.kind === 'fault') return [];
+  if (described.kind === 'fault') return { questions: [], unread: described.fault.message };
   // described by our own process
   const asked = described.value.approvals as readonly Asked[];
-  return asked.map((one) => ({
-    batchId: one.batchId,
-    callId: one.callId,
-    tool: one.tool,
-    text: questionText(one),
-  }));
+  return { questions: asked.map(describe), unread: null };
 };
 
 const answerSchema = v.object({
   batchId: v.string(),
   callId: v.string(),
-  isYes: v.boolean(),
-  reason: v.string(),
+  answer: v.variant('kind', [
+    v.object({ kind: v.literal('allow') }),
+    v.object({ kind: v.literal('deny'), reason: v.string() }),
+    v.object({ kind: v.literal('reply'), text: v.string() }),
+  ]),
 });
 
 export const livePage: LiveSessions = {
@@ -58,18 +63,18 @@ export const livePage: LiveSessions = {
         return {
           ...facts,
           state: statusWords(live, nowMs),
-          questions: await describeQuestions(live),
+          ...(await describeQuestions(live)),
         };
       }),
     );
   },
   async answer(sessionId, body) {
-    const { batchId, callId, isYes, reason } = v.parse(answerSchema, body);
+    const { batchId, callId, answer } = v.parse(answerSchema, body);
     await new LiveClient(sessionId).send({
       type: 'ApprovalAnswered',
       batchId,
       callId,
-      answer: isYes ? { kind: 'allow' } : { kind: 'deny', reason },
+      answer,
       scope: 'once',
     });
   },

@@ -2,12 +2,78 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { openPage, startBrowser, waitUntil } from '../../../../test/kit/inspector/browser.js';
 import { detach, makeAsking, untilState } from './detached-stage.js';
 import { expectCode, runPawl, startPawl, until } from './pawl.js';
 import { call, done, message } from './wire-words.js';
 
 /** The inspector lists detached sessions, and answers their questions once they were read. */
+
+const readAll = async (page: Page): Promise<void> => {
+  for (const row of await page.locator('.asked > div').all()) await row.scrollIntoViewIfNeeded();
+};
+
+test('a question of the model and its plan are answered in the inspector with its choices and in words', async (context) => {
+  const ask = (id: string) =>
+    message(call(id, 'ask_user', { question: 'Which parser?', choices: ['ours', 'a library'] }));
+  const plan = (id: string) =>
+    message(call(id, 'propose_plan', { title: 'A parser', steps: ['Write it', 'Test it'] }));
+  const replies = [ask('q1'), ask('q2'), ask('q3'), plan('p1'), plan('p2'), done];
+  const place = await makeAsking(context, replies, { PAWL_PRESET: 'plan' });
+  const id = await detach(context, place, ['make it']);
+  await untilState(place, id, /waits for your answer: Which parser\?/);
+  const inspector = startPawl(place, ['inspect'], null);
+  context.after(() => inspector.child.kill('SIGKILL'));
+  const address = await until('the address', () => /http:\S+/.exec(inspector.stdout())?.[0]);
+  const { page, faults } = await openPage(await startBrowser(context));
+  await page.goto(address);
+  const answers = [
+    { button: 'a library', words: '', said: /The user answered: a library/ },
+    { button: 'Send your words', words: 'none of them', said: /The user answered: none of them/ },
+    { button: 'No answer', words: '', said: /did not answer|declined|decide/ },
+    { button: 'Send it back', words: 'no tests?', said: /no tests\?/ },
+    { button: 'Accept, and carry it out', words: '', said: /accept/i },
+  ];
+  for (const [index, { button, words, said }] of answers.entries()) {
+    const chosen = page.getByRole('button', { name: button, exact: true });
+    await chosen.waitFor();
+    // a yes would be no answer to a question with choices
+    assert.equal(await page.getByRole('button', { name: 'Yes, once' }).count(), 0);
+    await readAll(page);
+    if (index === 1) {
+      await chosen.click();
+      await waitUntil(page, `/Type your words first/.test(document.body.textContent)`);
+    }
+    if (words !== '') await page.locator('.question input').fill(words);
+    await chosen.click();
+    await until(`request ${index + 2}`, () => place.server.requests.length === index + 2);
+    const messages = JSON.stringify(place.server.requests[index + 1]?.body.messages.at(-1));
+    assert.match(messages, said);
+    await waitUntil(page, `document.querySelector('.question') === null || ${index} < 4`);
+  }
+  await untilState(place, id, /runs: has answered/);
+  assert.deepEqual(faults, []);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
+test('a list that is out of date says so, and one that was never there', async (context) => {
+  const asks = message(call('c1', 'bash', { command: 'echo one' }));
+  const place = await makeAsking(context, [asks, done]);
+  const id = await detach(context, place, ['do it']);
+  await untilState(place, id, /waits for your answer/);
+  const inspector = startPawl(place, ['inspect'], null);
+  context.after(() => inspector.child.kill('SIGKILL'));
+  const address = await until('the address', () => /http:\S+/.exec(inspector.stdout())?.[0]);
+  const { page } = await openPage(await startBrowser(context));
+  await page.goto(address);
+  await waitUntil(page, `document.querySelector('.live .asked') !== null`);
+  const said = await page.locator('.live').textContent();
+  assert.doesNotMatch(said ?? '', /was known at|can not be listed/, 'control: nothing is said');
+  inspector.child.kill('SIGKILL');
+  await waitUntil(page, `/was known at/.test(document.querySelector('.live').textContent)`);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
 
 test('a question of a detached session is shown whole in the inspector, and answered there once it was read', async (context) => {
   const lines = Array.from({ length: 120 }, (_, index) => `echo ${index} >> out.txt`);
@@ -32,7 +98,7 @@ test('a question of a detached session is shown whole in the inspector, and answ
     assert.ok(shown?.includes(line), line);
   const yes = page.getByRole('button', { name: 'Yes, once' });
   assert.equal(await yes.isDisabled(), true);
-  for (const row of await page.locator('.asked > div').all()) await row.scrollIntoViewIfNeeded();
+  await readAll(page);
   await yes.click();
   await waitUntil(page, `/Allowed/.test(document.querySelector('.live').textContent)`);
   await untilState(place, id, /runs: has answered/);
