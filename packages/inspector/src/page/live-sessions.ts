@@ -4,7 +4,7 @@
  * A question can be answered once all of it has been on the screen, as in a terminal.
  */
 
-import { dayText, moneyText, plural } from '../model/figure-text.js';
+import { dayText, durationText, moneyText, plural } from '../model/figure-text.js';
 import type { LiveAnswer, LiveQuestionText, LiveRow } from '../page-data-types.js';
 import { arrange, make } from './elements.js';
 import { apiAddress, fetchJson } from './page-state.js';
@@ -164,7 +164,7 @@ export const showLive = async (element: HTMLElement): Promise<void> => {
   const drawn = new Map<string, Drawn>();
   const list = make('ul', {});
   const trouble = make('p', { role: 'status' });
-  let seenAt = '';
+  let seenAt: number | null = null;
   element.replaceChildren(make('h2', {}, 'Detached'), trouble, list);
   const look = async (): Promise<void> => {
     const rows = await fetchJson<readonly LiveRow[]>('live');
@@ -176,12 +176,15 @@ export const showLive = async (element: HTMLElement): Promise<void> => {
       return known.element;
     });
     arrange(list, elements);
-    seenAt = new Date().toLocaleTimeString();
+    seenAt = performance.now();
     trouble.replaceChildren();
   };
   const tell = (error: unknown): void => {
     element.hidden = false;
-    const what = seenAt === '' ? 'They can not be listed' : `This is what was known at ${seenAt}`;
+    const what =
+      seenAt === null
+        ? 'They can not be listed'
+        : `This is what was known ${durationText(performance.now() - seenAt)} ago`;
     trouble.replaceChildren(`${what}: ${error instanceof Error ? error.message : String(error)}`);
   };
   await look().catch(tell);
