@@ -444,7 +444,7 @@ export const scenes: readonly Scene[] = [
     ],
     async play(window) {
       await say(window, 'repair the split and note it');
-      await window.sees(/1 of 2/);
+      await window.sees(/1 of\s+2/);
     },
   },
   ...planned,
