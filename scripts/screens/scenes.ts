@@ -153,7 +153,8 @@ const planned: readonly Scene[] = [
     replies: [{ calls: [call('bash', { command: 'npm install left-pad && node --test' })] }],
     async play(window) {
       await say(window, 'add left-pad');
-      await window.sees(/n · Escape/);
+      await window.sees(/Pawl asks:/);
+      await pause(DRAWN_MS);
       window.press('n');
       await window.sees(/Enter sends/);
       window.press('use what is there');
@@ -188,7 +189,7 @@ const stored: readonly Scene[] = [
       window.press(
         "pawl -p 'add left-pad' --detach --preset careful; sleep 3; pawl sessions --live\r",
       );
-      await window.sees(/since\s+\d+ s\s+add left-pad/);
+      await window.sees(/since\s+\d+ s/);
     },
     end: STOP,
   },
