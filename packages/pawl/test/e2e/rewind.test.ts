@@ -205,7 +205,7 @@ test('--plain: the list has numbers, and a number takes back', async (context) =
   const seq = /\n {2}(\d+) {2}clean up/.exec(await window.text())?.[1];
   window.press(`/rewind ${seq}\r`);
   await window.sees('note: taken back: 4 messages; precious.txt is back · forward again: /redo');
-  await window.sees('· you wrote: clean up');
+  await window.sees('note: you wrote: clean up');
   assert.equal(file('precious.txt'), 'precious.txt');
   window.press('/redo\r');
   await window.sees('note: done again: 4 messages; precious.txt removed');
