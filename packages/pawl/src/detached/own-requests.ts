@@ -3,6 +3,7 @@
  * /v1/sessions/ID/own` with `{ "what": … }`, for the user alone.
  */
 
+import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
 import { attempt } from '@pawl/agent/platform/attempt';
 import type { Session } from '@pawl/agent/session/create-agent';
 import { ApiFault } from '@pawl/serve/api-fault';
@@ -21,6 +22,8 @@ const plain = <const W extends string>(what: W) => v.object({ what: v.literal(wh
 const requestSchema = v.variant('what', [
   plain('model'),
   plain('jobs'),
+  plain('servers'),
+  plain('reconnectServers'),
   plain('timeline'),
   plain('redo'),
   plain('undoCompaction'),
@@ -66,8 +69,13 @@ class UserCommands {
 /** Bytes of the output of each job. */
 const OUTPUT_MAX = 256 * 1024;
 
+type OwnSession = {
+  readonly session: Session;
+  readonly servers: Pick<SessionServers, 'status' | 'reconnect'> | null;
+};
+
 /** Answers such requests about a session. */
-export const createOwnRequests = (session: Session) => {
+export const createOwnRequests = ({ session, servers }: OwnSession) => {
   const userCommands = new UserCommands(session);
   const answer = async (request: v.InferOutput<typeof requestSchema>): Promise<unknown> => {
     switch (request.what) {
@@ -77,6 +85,10 @@ export const createOwnRequests = (session: Session) => {
           request.what === 'model' ? await session.model() : await session.useModel(request.id);
         return { id, facts };
       }
+      case 'servers':
+        return servers?.status() ?? null;
+      case 'reconnectServers':
+        return servers?.reconnect();
       case 'timeline':
         return session.timeline();
       case 'planRewind':
@@ -97,7 +109,12 @@ export const createOwnRequests = (session: Session) => {
           .find(({ jobId }) => jobId === request.jobId)
           ?.kill();
       case 'jobs':
-        return null;
+        return session.jobs().map(({ jobId, command, status, output }) => ({
+          jobId,
+          command,
+          status: status(),
+          output: output().slice(-OUTPUT_MAX),
+        }));
       default:
         return request satisfies never;
     }
@@ -105,15 +122,6 @@ export const createOwnRequests = (session: Session) => {
   return async (body: unknown): Promise<object> => {
     const parsed = v.safeParse(requestSchema, body);
     if (!parsed.success) throw new ApiFault('badRequest', 'The body asks for nothing known.');
-    if (parsed.output.what === 'jobs')
-      return {
-        jobs: session.jobs().map(({ jobId, command, status, output }) => ({
-          jobId,
-          command,
-          status: status(),
-          output: output().slice(-OUTPUT_MAX),
-        })),
-      };
     const answered = await attempt(() => answer(parsed.output));
     // why it can't be done is for the user, who asked for it
     if (answered.kind === 'fault') throw new ApiFault('conflict', answered.fault.message);

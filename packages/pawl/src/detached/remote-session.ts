@@ -3,6 +3,7 @@
  * disk, and then its events come over its socket. The same machine makes the steps of both.
  */
 
+import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
 import { journalPath } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Action } from '@pawl/agent/machine/action';
@@ -205,33 +206,43 @@ export const followStream = async (
   return null;
 };
 
-/** What a terminal can ask of the process beside inputs. See `ownRequest` in own-requests.ts. */
-type Ask = (what: string, body?: object) => Promise<unknown>;
+/**
+ * Asks the process of the session what is no input (own-requests.ts). The answer is that of the
+ * same method there.
+ */
+type Ask = <T>(what: string, body?: object) => Promise<T>;
 
-const jobsFrom = (answer: unknown, ask: Ask): readonly Job[] => {
-  type Listed = {
-    readonly jobId: string;
-    readonly command: string;
-    status: string;
-    output: string;
-  };
-  // written by the process of the session
-  const { jobs } = answer as { readonly jobs: readonly Listed[] };
-  return jobs.map((job) => ({
-    jobId: job.jobId,
-    command: job.command,
-    status: () => job.status,
-    output: () => job.output,
-    kill: async () => {
-      await ask('killJob', { jobId: job.jobId });
-      const now = jobsFrom(await ask('jobs'), ask).find(({ jobId }) => jobId === job.jobId);
-      job.status = now?.status() ?? 'gone';
-    },
-  }));
+const createAsk =
+  (client: LiveClient): Ask =>
+  async <T>(what: string, body: object = {}) =>
+    ((await client.ask('POST', '/own', { what, ...body })) as { readonly result: T }).result;
+
+type ListedJob = {
+  readonly jobId: string;
+  readonly command: string;
+  readonly status: string;
+  readonly output: string;
 };
+
+const listJobs = async (ask: Ask): Promise<readonly Job[]> =>
+  (await ask<readonly ListedJob[]>('jobs')).map((job) => {
+    let { status } = job;
+    return {
+      jobId: job.jobId,
+      command: job.command,
+      status: () => status,
+      output: () => job.output,
+      kill: async () => {
+        await ask('killJob', { jobId: job.jobId });
+        const now = (await listJobs(ask)).find(({ jobId }) => jobId === job.jobId);
+        status = now?.status() ?? 'gone';
+      },
+    };
+  });
 
 type FaceParts = {
   readonly client: LiveClient;
+  readonly ask: Ask;
   readonly steps: RemoteSteps;
   readonly ended: Promise<void>;
   readonly ownTexts: ReturnType<typeof createOwnTexts>;
@@ -253,11 +264,8 @@ const createOwnTexts = () => {
   };
 };
 
-const createFace = ({ client, steps, ended, redact, leave, ownTexts }: FaceParts): FaceSession => {
-  const ask: Ask = (what, body = {}) => client.ask('POST', '/own', { what, ...body });
-  // The answers are those of the same methods in the process of the session.
-  const askFor = async <T>(what: string, body?: object): Promise<T> =>
-    ((await ask(what, body)) as { readonly result: T }).result;
+const createFace = (parts: FaceParts): FaceSession => {
+  const { client, ask, steps, ended, redact, leave, ownTexts } = parts;
   return {
     id: client.sessionId,
     tornTail: null,
@@ -268,14 +276,14 @@ const createFace = ({ client, steps, ended, redact, leave, ownTexts }: FaceParts
       return client.send(input);
     },
     state: async () => steps.state,
-    useModel: (id) => askFor<Pick<Model, 'id' | 'facts'>>('useModel', { id }),
-    model: () => askFor<Pick<Model, 'id' | 'facts'>>('model'),
-    jobs: async () => jobsFrom(await ask('jobs'), ask),
-    timeline: () => askFor<readonly RewindPoint[]>('timeline'),
-    planRewind: (request: RewindRequest) => askFor<RewindReport>('planRewind', { request }),
-    rewind: (request: RewindRequest) => askFor<RewindReport>('rewind', { request }),
-    redo: () => askFor<RewindReport>('redo'),
-    undoCompaction: () => askFor<RewindReport>('undoCompaction'),
+    useModel: (id) => ask<Pick<Model, 'id' | 'facts'>>('useModel', { id }),
+    model: () => ask<Pick<Model, 'id' | 'facts'>>('model'),
+    jobs: () => listJobs(ask),
+    timeline: () => ask<readonly RewindPoint[]>('timeline'),
+    planRewind: (request: RewindRequest) => ask<RewindReport>('planRewind', { request }),
+    rewind: (request: RewindRequest) => ask<RewindReport>('rewind', { request }),
+    redo: () => ask<RewindReport>('redo'),
+    undoCompaction: () => ask<RewindReport>('undoCompaction'),
     async whileUserRuns(command) {
       await ask('userBegins');
       try {
@@ -296,6 +304,12 @@ const createFace = ({ client, steps, ended, redact, leave, ownTexts }: FaceParts
   };
 };
 
+/** The MCP servers of a session in a terminal. Without any the status is null. */
+export type FaceServers = {
+  status(): Promise<readonly ServerStatus[] | null>;
+  reconnect(): Promise<void>;
+};
+
 /** A session in a terminal: open in its process, or in one of its own. */
 export type FaceOpened = Omit<Opened, 'session' | 'runtime'> & {
   readonly session: FaceSession;
@@ -305,6 +319,7 @@ export type FaceOpened = Omit<Opened, 'session' | 'runtime'> & {
     readonly questions: readonly Extract<Action, { readonly type: 'RequestApproval' }>[];
     /** Whether a step is a message that another window has sent. */
     isFromElsewhere(stepped: Stepped): boolean;
+    readonly servers: FaceServers;
   } | null;
 };
 
@@ -352,6 +367,7 @@ export const openRemote = async (
     null,
   );
   const steps = new RemoteSteps(state, seq, watcher);
+  const ask = createAsk(client);
   const leaving = new AbortController();
   const ended = followStream(client, steps, leaving.signal).then((end) => {
     if (end === 'failed') throw died(sessionId);
@@ -362,6 +378,7 @@ export const openRemote = async (
   return {
     session: createFace({
       client,
+      ask,
       ownTexts,
       steps,
       ended,
@@ -377,6 +394,10 @@ export const openRemote = async (
     remote: {
       questions: questions.waiting(state),
       isFromElsewhere: ownTexts.isFromElsewhere,
+      servers: {
+        status: () => ask('servers'),
+        reconnect: () => ask('reconnectServers'),
+      },
     },
   };
 };

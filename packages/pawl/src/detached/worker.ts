@@ -178,8 +178,8 @@ const ANSWERED =
   'The question was answered before, or is not asked any more: this answer changed nothing.';
 
 /** The session as the node sees it. An answer that comes too late is refused. */
-const ownRuntime = ({ session, runtime, settings }: Opened): NodeRuntime => {
-  const own = createOwnRequests(session);
+const ownRuntime = ({ session, runtime, settings, servers }: Opened): NodeRuntime => {
+  const own = createOwnRequests({ session, servers });
   let late = new Set<number>();
   runtime.watch(session.id, ({ seq, event, diagnostics }) => {
     if (seq !== null && event.type === 'ApprovalAnswered' && diagnostics.length > 0)

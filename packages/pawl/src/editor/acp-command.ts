@@ -207,7 +207,7 @@ const runEditorCommand = async (
     look,
     view,
     prompts: NO_PROMPTS,
-    servers: null,
+    servers: { status: async () => null, reconnect: async () => undefined },
     move: elsewhere,
     paste: elsewhere,
     quit: () => undefined,

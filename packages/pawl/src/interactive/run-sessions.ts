@@ -617,7 +617,10 @@ const runSession = async (
     flags,
     look,
     prompts: opened.prompts,
-    servers: opened.servers,
+    servers: opened.remote?.servers ?? {
+      status: async () => opened.servers?.status() ?? null,
+      reconnect: async () => opened.servers?.reconnect(),
+    },
     get view() {
       return view;
     },

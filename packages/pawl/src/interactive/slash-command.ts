@@ -1,7 +1,6 @@
-import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
 import type { SessionRights } from '@pawl/agent/session/session-settings';
 import type { Look } from '@pawl/terminal/paint';
-import type { FaceSession } from '../detached/remote-session.js';
+import type { FaceServers, FaceSession } from '../detached/remote-session.js';
 import type { SessionPrompts } from '../sessions/typed-input.js';
 import type { RunFlags } from '../settings/flags.js';
 import type { InteractiveView } from './view.js';
@@ -35,8 +34,7 @@ export type SlashCommandContext = {
   readonly look: Look;
   readonly view: CommandView;
   readonly prompts: SessionPrompts;
-  /** The MCP servers of the session; null without any. */
-  readonly servers: Pick<SessionServers, 'status' | 'reconnect'> | null;
+  readonly servers: FaceServers;
   /**
    * Opens the other session, then leaves this one. If it can't be opened, rejects and changes
    * nothing.

@@ -245,14 +245,11 @@ const jobs: SlashCommand = async ({ view, session }, words) => {
 
 const mcp: SlashCommand = async ({ view, servers }, words) => {
   const say = (text: string): void => view.print(harmless(text));
-  if (servers === null)
-    return say('  No MCP servers. In a shell: pawl mcp add NAME -- COMMAND ARGS');
-  if (words === '') return say([...servers.status().map(serverRow), MCP_HINT].join('\n'));
-  if (words === 'connect') {
-    await servers.reconnect();
-    return say(servers.status().map(serverRow).join('\n'));
-  }
-  const all = servers.status();
+  if (words === 'connect') await servers.reconnect();
+  const all = await servers.status();
+  if (all === null) return say('  No MCP servers. In a shell: pawl mcp add NAME -- COMMAND ARGS');
+  if (words === '') return say([...all.map(serverRow), MCP_HINT].join('\n'));
+  if (words === 'connect') return say(all.map(serverRow).join('\n'));
   const server = all.find(({ name }) => name.toLowerCase() === words.toLowerCase());
   if (server === undefined)
     throw new NotNow(

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { serverScript } from '../../../../test/kit/mcp/test-servers.js';
 import { detach, makeAsking, untilState } from './detached-stage.js';
 import { expectCode, runPawl } from './pawl.js';
 import { openReady, openWindow, type Window } from './window.js';
@@ -79,5 +82,32 @@ test('a burst of 1,000 pieces comes whole, also when one window is killed and on
   }
   stays.press('/quit\r');
   assert.equal(await stays.ended, 0);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
+test('an attached window shows the MCP servers of the session, and connects them again', async (context) => {
+  const script = serverScript(
+    context,
+    `server.registerTool('greet', { inputSchema: schema({}) }, async () => ({ content: [] }));`,
+  );
+  const place = await makeAsking(context, [asks, done]);
+  const folder = join(place.home, '.config', 'pawl');
+  mkdirSync(folder, { recursive: true });
+  const command = `command = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(script)}]`;
+  writeFileSync(join(folder, 'config.toml'), `[mcp.servers.local]\n${command}\n`);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  expectCode(await runPawl(place, ['answer', id, 'no']), 0);
+  await untilState(place, id, /has answered/);
+  const window = openWindow(context, place, { words: ['attach', id] });
+  await window.sees('Done.');
+  window.press('/mcp\r');
+  await window.sees(/local.*connected/);
+  window.press('/mcp local\r');
+  await window.sees(/^ +greet/m);
+  window.press('/mcp connect\r');
+  await window.sees(/local.*connected[^]*local.*connected[^]*local.*connected/);
+  window.press('/mcp nowhere\r');
+  await window.sees(/There is no MCP server nowhere\. There are local\./);
   expectCode(await runPawl(place, ['stop', id]), 0);
 });

@@ -77,7 +77,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     takeBackText: (text: string) => text,
     servers: {
       reconnect: async () => undefined,
-      status: () => [
+      status: async () => [
         {
           name: 'docs',
           connection: { kind: 'failed' as const, why: hostile.text(300) },
