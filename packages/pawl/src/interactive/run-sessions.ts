@@ -33,7 +33,7 @@ import {
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeWindow } from '@pawl/terminal/write';
-import type { FaceOpened, FaceSession } from '../detached/remote-session.js';
+import type { FaceOpened, FaceServers, FaceSession } from '../detached/remote-session.js';
 import { exitCodes } from '../process/exit-codes.js';
 import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
 import { openFromFlags, returnedTexts } from '../sessions/open-session.js';
@@ -413,6 +413,12 @@ const hintLastSession = (
   );
 };
 
+const faceServers = ({ remote, servers }: FaceOpened): FaceServers =>
+  remote?.servers ?? {
+    status: async () => servers?.status() ?? null,
+    reconnect: async () => servers?.reconnect(),
+  };
+
 /** The user answers the servers' questions, and is called for them. */
 const answerServers = (
   { servers }: FaceOpened,
@@ -617,10 +623,7 @@ const runSession = async (
     flags,
     look,
     prompts: opened.prompts,
-    servers: opened.remote?.servers ?? {
-      status: async () => opened.servers?.status() ?? null,
-      reconnect: async () => opened.servers?.reconnect(),
-    },
+    servers: faceServers(opened),
     get view() {
       return view;
     },
