@@ -32,7 +32,7 @@ import {
   type TerminalAnswer,
   type TerminalQuestion,
 } from './question-rows.js';
-import { makeSafe, type Safe, safe } from './safe-text.js';
+import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 /** An answer to one question. A yes to all is one answer for each. */
 export type AnsweredQuestion =
@@ -500,7 +500,7 @@ const questionHead = (questions: Questions, look: Look, window: WindowSize): rea
 };
 
 /** Keys with their meanings. None is cut: what does not fit begins another row. */
-const keyRows = (keys: readonly Safe[], look: Look, columns: number): readonly Safe[] => {
+const keyRows = (keys: readonly Safe[], columns: number): readonly Safe[] => {
   const rows: Safe[] = [];
   for (const key of keys) {
     const last = rows.at(-1);
@@ -508,52 +508,78 @@ const keyRows = (keys: readonly Safe[], look: Look, columns: number): readonly S
     if (last === undefined || countColumns(longer) > columns - 3) rows.push(key);
     else rows[rows.length - 1] = longer;
   }
-  return rows.flatMap((row) =>
-    wrapWords(row, columns - 3).map((one) => safe`  ${paint(look, 'dim', one)}`),
-  );
+  return rows.flatMap((row) => wrapWords(row, columns - 3).map((one) => safe`  ${one}`));
 };
 
 const adviceRow = (advice: string, look: Look, columns: number): Safe =>
   paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, columns - 1));
 
 const unreadKeys = (unread: number): readonly Safe[] =>
-  unread === 0 ? [] : [safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`}`];
+  unread === 0 ? [] : [safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} (PgDn)`];
 
-/** The keys that work now, while `unread` rows are below the window. */
+/** What the letters mean, in short. */
+const SHORT: Readonly<Partial<Record<TerminalAnswer, Safe>>> = {
+  once: safe`yes`,
+  always: safe`always this`,
+  prefix: safe`always these`,
+  session: safe`always all`,
+  folder: safe`for ever`,
+  reply: safe`type`,
+  edit: safe`edit`,
+  no: safe`no`,
+};
+
+/** A window of so many rows has room for a row of keys more. */
+const NAMED_ROWS = 15;
+
+/**
+ * The keys that work now, while `unread` rows are below the window: then the letters are named, if
+ * there is room, since the rows that explain them are not seen.
+ */
 const questionKeys = (
   questions: Questions,
-  look: Look,
-  columns: number,
+  { columns, rows }: WindowSize,
   unread: number,
 ): readonly Safe[] => {
   const { description, all } = questions;
   if (description === null) return [];
-  const letters = description.choices.map(({ answer }) => answerLetter(answer)).join(' ');
-  const keys = [
-    ...unreadKeys(unread),
-    makeSafe(letters),
+  const others = [
     ...(questions.takesAll ? [safe`A yes to all ${all.length}`] : []),
     ...(all.length > 1 ? [safe`Tab next`] : []),
     questions.isForWords ? safe`Escape declines` : safe`Escape stops`,
   ];
-  return keyRows(keys, look, columns);
+  const keys = description.choices.map(({ answer }) => ({
+    letter: makeSafe(answerLetter(answer)),
+    words: SHORT[answer],
+  }));
+  const letters = joinSafe(
+    keys.map(({ letter }) => letter),
+    safe` `,
+  );
+  const short = keyRows([...unreadKeys(unread), letters, ...others], columns);
+  if (unread === 0) return short;
+  const named = keys.map(({ letter, words }) =>
+    words === undefined ? letter : safe`${letter} ${words}`,
+  );
+  const long = keyRows([...unreadKeys(unread), ...named, ...others], columns);
+  return long.length <= short.length + (rows >= NAMED_ROWS ? 1 : 0) ? long : short;
 };
 
 /** What Enter and Escape do while a text is typed. */
-const typingKeys = (questions: Questions, look: Look, columns: number): readonly Safe[] => {
+const typingKeys = (questions: Questions, columns: number): readonly Safe[] => {
   const keys: Readonly<Record<string, readonly Safe[]>> = {
     n: [safe`type a reason, or none`, safe`Enter sends the no`],
     t: [safe`type your answer`, safe`Enter sends it`],
     e: [safe`change the plan`, safe`Enter accepts it`],
   };
-  return keyRows([...(keys[questions.typing] ?? []), safe`Escape takes it back`], look, columns);
+  return keyRows([...(keys[questions.typing] ?? []), safe`Escape takes it back`], columns);
 };
 
 /** The typed text, with the keys below it; or null. */
-const typedFrame = (questions: Questions, look: Look, columns: number, room: number) => {
+const typedFrame = (questions: Questions, columns: number, room: number) => {
   const { reason, typing } = questions;
   if (reason === null) return null;
-  const keys = typingKeys(questions, look, columns);
+  const keys = typingKeys(questions, columns);
   // a plan is edited whole
   const rowsMax = typing === 'e' ? Math.max(REASON_ROWS, room - 4 - keys.length) : REASON_ROWS;
   const { rows, cursor } = editorFrame(reason, columns, rowsMax, makeSafe(typing));
@@ -573,9 +599,9 @@ export const questionFrame = (
   last: readonly Safe[] = [],
 ): Frame => {
   const room = Math.max(1, window.rows - 1 - last.length);
-  const typed = below ?? typedFrame(questions, look, window.columns, room);
+  const typed = below ?? typedFrame(questions, window.columns, room);
   const all = questions.height(look, window.columns);
-  const keysFor = (unread: number) => questionKeys(questions, look, window.columns, unread);
+  const keysFor = (unread: number) => questionKeys(questions, window, unread);
   // The number of unread rows is known later; the height of the text is not to depend on it.
   const keyHeight = Math.max(keysFor(all).length, keysFor(0).length);
   const footRows = Math.max(
@@ -662,7 +688,7 @@ export class ContentQuestion {
     const { title } = this.#content;
     const head = headRows(title, safe``, look, window);
     const all = this.rows(look, window.columns);
-    const free = window.rows - 1 - head.length - this.#footHeight(all.length, look, window);
+    const free = window.rows - 1 - head.length - this.#footHeight(all.length, window);
     const height = Math.max(1, free);
     const top = this.#reading.show(all.length, height, window);
     return {
@@ -684,25 +710,25 @@ export class ContentQuestion {
    * The rows that the keys take at most, so that the height of the text does not change while it is
    * read.
    */
-  #footHeight(total: number, look: Look, { columns }: WindowSize): number {
-    return this.#keys(total, look, columns).length;
+  #footHeight(total: number, { columns }: WindowSize): number {
+    return this.#keys(total, columns).length;
   }
 
   #foot(look: Look, { columns }: WindowSize): readonly Safe[] {
     if (this.#advice !== '') return [adviceRow(this.#advice, look, columns)];
     if (this.#arming.phase !== 'armed') return [paint(look, 'dim', safe`  read it first`)];
-    return this.#keys(this.#reading.unreadRows, look, columns);
+    return this.#keys(this.#reading.unreadRows, columns);
   }
 
   /** `unread`: rows below the window. */
-  #keys(unread: number, look: Look, columns: number): readonly Safe[] {
+  #keys(unread: number, columns: number): readonly Safe[] {
     const { yes = ALLOW } = this.#content;
     const others =
       yes.length > 1
         ? [safe`n never`, safe`Escape later`]
         : [safe`n never run this`, safe`Escape ask again next time`];
     const keys = yes.map(({ key, means }) => makeSafe(`${key} ${means}`));
-    return keyRows([...unreadKeys(unread), ...keys, ...others], look, columns);
+    return keyRows([...unreadKeys(unread), ...keys, ...others], columns);
   }
 
   take(pressed: Pressed, window: WindowSize): void {

@@ -264,10 +264,10 @@ test('the row of keys says how much is left of the picture that it stands in', (
   at.see([questionOf('a', long)]);
   at.clock.advance(1_000);
   const keys = (rows: number): string =>
-    questionFrame(at.questions, look, { columns: 60, rows }, [], null).rows.at(-1) ?? '';
-  assert.match(keys(12), /↓ \d+ more rows/);
+    questionFrame(at.questions, look, { columns: 60, rows }, [], null).rows.slice(-2).join('\n');
+  assert.match(keys(12), /↓ \d+ more rows \(PgDn\)/);
   assert.doesNotMatch(keys(80), /more/);
-  assert.match(keys(12), /↓ \d+ more rows/);
+  assert.match(keys(12), /↓ \d+ more rows \(PgDn\)/);
 });
 
 test('the numbers of waiting questions are aligned', () => {
@@ -456,7 +456,10 @@ test('the keys of a long question fit into a narrow window', () => {
   at.clock.advance(600);
   const size = { columns: 40, rows: 15 };
   const { rows } = questionFrame(at.questions, { colour: 'no', columns: 40 }, size, [], null);
-  assert.match(rows.slice(-2).join('\n'), /^ {2}↓ \d+ more rows · 1 2 t n\n {2}Escape declines$/);
+  assert.match(
+    rows.slice(-2).join('\n'),
+    /^ {2}↓ \d+ more rows \(PgDn\) · 1 · 2\n {2}t type · n no · Escape declines$/,
+  );
 });
 
 test('in a small window the heading, every key and the settings stay', () => {
@@ -484,7 +487,9 @@ test('in a small window the heading, every key and the settings stay', () => {
     assert.match(shown, /\? Pawl asks: change \S+ · 1 of 2 /);
     assert.match(
       shown,
-      /↓ \d+ more rows( ·)? y a s n( ·)? A yes to all 2( ·)? Tab next( ·)? Escape stops/,
+      rows >= 15 && columns >= 40
+        ? /↓ \d+ more rows \(PgDn\) · y yes( ·)? a always this( ·)? s always all( ·)? n no( ·)? A yes to all 2( ·)? Tab next( ·)? Escape stops/
+        : /↓ \d+ more rows \(PgDn\)( ·)? y a s n( ·)? A yes to all 2( ·)? Tab next( ·)? Escape stops/,
     );
     assert.equal(frame.rows.at(-1), last[0]);
   }
