@@ -38,6 +38,8 @@ export type ComposerResult =
   | { readonly kind: 'paste' }
   /** Go on to the next preset. */
   | { readonly kind: 'preset' }
+  /** Choose a model. */
+  | { readonly kind: 'model' }
   | { readonly kind: 'none' };
 
 const NONE: ComposerResult = { kind: 'none' };
@@ -166,6 +168,7 @@ export class Composer {
     if (key.control && !key.alt && key.name === 'v') return { kind: 'paste' };
     if (key.name === 'enter') return this.#enter(key);
     if (key.name === 'tab' && key.shift) return { kind: 'preset' };
+    if (key.name === 'p' && key.alt && !key.control) return { kind: 'model' };
     if (key.name === 'tab') {
       this.#complete();
       return NONE;

@@ -371,6 +371,7 @@ const createViewHandlers = (
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => void context.paste(),
     nextPreset: () => void commands().then(({ nextPreset }) => nextPreset(context)),
+    chooseModel: () => void commands().then(({ runCommand }) => runCommand(context, 'model', '')),
     rewind: () => void commands().then(({ runCommand }) => runCommand(context, 'rewind', '')),
     suspend: () => terminal.suspend(),
     end: (how) =>

@@ -351,6 +351,7 @@ export class InteractiveView {
   #composed(composed: ComposerResult): void {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
     if (composed.kind === 'preset') this.#handlers.nextPreset();
+    if (composed.kind === 'model') this.#handlers.chooseModel();
     if (composed.kind !== 'submit' || this.serverForms.take(composed.text)) return;
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
     this.#enter(readTypedInput(composed.text, mode, this.#composer.commandNames), composed.shown);
@@ -505,6 +506,8 @@ export type ViewHandlers = {
   pastePicture(): void;
   /** Changes to the next preset. */
   nextPreset(): void;
+  /** Opens the list of models. */
+  chooseModel(): void;
   /** Opens the list of what can be taken back. */
   rewind(): void;
   /** Gives the terminal back to the shell until SIGCONT. */

@@ -10,13 +10,14 @@ import { call, done, message } from './wire-words.js';
 /** The table of ten jobs in docs/terminal.md: its keys are pressed, and do what it says. */
 
 const page = readFileSync(join(import.meta.dirname, '../../../../docs/terminal.md'), 'utf8');
-const [, table = ''] = /\n## Ten jobs and their keys\n([\s\S]*?)\n## /.exec(page) ?? [];
+const [, table = ''] = /\n## Ten jobs and their keys\n([\s\S]*?)\nThe same jobs /.exec(page) ?? [];
 const rows = [...table.matchAll(/^\| ([^|]+) \| ([^|]+) \| (\d+) \|/gm)].map(
   ([, job = '', keys = '', count = '']) => ({ job, keys, count: Number(count) }),
 );
 
 const BYTES: Readonly<Record<string, string>> = {
   'Shift+Tab': '\u001b[Z',
+  'Alt+P': '\u001bp',
   Enter: '\r',
   Escape: '\u001b',
   Tab: '\t',

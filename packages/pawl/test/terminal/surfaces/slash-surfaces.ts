@@ -54,6 +54,7 @@ const show = async (hostile: Hostile, out: Out, size: number): Promise<void> => 
     runCommand: nothing,
     pastePicture: nothing,
     nextPreset: () => undefined,
+    chooseModel: () => undefined,
     rewind: nothing,
     suspend: nothing,
     end: nothing,

@@ -26,6 +26,7 @@ const wishes: ViewHandlers = {
   runCommand: nothing,
   pastePicture: nothing,
   nextPreset: () => undefined,
+  chooseModel: () => undefined,
   rewind: nothing,
   suspend: nothing,
   end: nothing,
