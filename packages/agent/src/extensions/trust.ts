@@ -213,7 +213,7 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
  *
  * 1. Version 7 is the file `7.json`. The highest version counts; the lower ones are removed.
  * 2. A version appears at once and complete, by a hard link, and only if nobody else has written
- *    it.
+ *    it. Where the file system has no hard links, it is written in place.
  * 3. A writer that was overtaken reads the newest version and tries again. So no change of another
  *    process is lost, and a killed process leaves no lock behind.
  */
@@ -283,7 +283,7 @@ const writeWhole = async (path: string, text: string): Promise<void> => {
 };
 
 /**
- * Writes a version, at once and complete; false if another process has written it, or a newer one.
+ * Writes a version; false if another process has written it, or a newer one.
  */
 const create = async (folder: string, number: number, text: string): Promise<boolean> => {
   const path = versionPath(folder, number);

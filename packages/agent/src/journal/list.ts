@@ -1,3 +1,10 @@
+/**
+ * Lists the sessions of a state folder by the beginning of each journal: header and first input.
+ *
+ * A session that was created here has a code beside its journal (state-folder.ts); one without came
+ * from elsewhere.
+ */
+
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { withRegular } from '../platform/files.js';

@@ -152,7 +152,7 @@ const planOnly = async (sessionId: string, request: RewindRequest): Promise<Rewi
   }
 };
 
-const LIST_ONLY = ['files', 'conversation', 'force', 'refs', 'dryRun'] as const;
+const NEEDS_PLACE = ['files', 'conversation', 'force', 'refs', 'dryRun'] as const;
 
 /**
  * `pawl rewind ID` lists where a session can go back to; with `--at` it goes there. Exit code 1 if
@@ -161,7 +161,7 @@ const LIST_ONLY = ['files', 'conversation', 'force', 'refs', 'dryRun'] as const;
 export const rewindSession = async (prefix: string, flags: RewindFlags): Promise<number> => {
   const { at, dryRun, json = false } = flags;
   if (at === undefined) {
-    const flag = LIST_ONLY.find((name) => flags[name]);
+    const flag = NEEDS_PLACE.find((name) => flags[name]);
     if (flag !== undefined)
       throw usageStop(
         `--${flag === 'dryRun' ? 'dry-run' : flag} needs --at SEQ. pawl rewind ${prefix} lists them.`,

@@ -106,7 +106,7 @@ test('an attached window shows the MCP servers of the session, and connects them
   window.press('/mcp local\r');
   await window.sees(/^ +greet/m);
   window.press('/mcp connect\r');
-  await window.sees(/local.*connected[^]*local.*connected[^]*local.*connected/);
+  await window.sees(/local.*connected[\s\S]*local.*connected[\s\S]*local.*connected/);
   window.press('/mcp nowhere\r');
   await window.sees(/There is no MCP server nowhere\. There are local\./);
   expectCode(await runPawl(place, ['stop', id]), 0);

@@ -176,7 +176,7 @@ const failed = (hook: SessionHook, moment: HookMoment, fault: string): HookVerdi
   return { hook: hook.name, decision, ...(decision === 'deny' ? { reason: fault } : {}), fault };
 };
 
-/** Null if there is no hook for a session of this kind. */
+/** Null if there is no hook. */
 export const createSessionHooks = (
   hooks: readonly SessionHook[],
   place: SessionHooksPlace,
@@ -233,7 +233,7 @@ export const createSessionHooks = (
   };
 };
 
-/** Runs the command of a hook, at its sandbox level, with its input on stdin. */
+// ---- Running the command of a hook, at its sandbox level, with its input on stdin ----
 
 export type HookPlace = {
   /** Real path; commands run in it. */
@@ -351,7 +351,7 @@ export const faultText = (error: unknown): string => {
   return `it failed: ${error instanceof Error ? error.message : String(error)}`;
 };
 
-/** The answer of a hook: by its exit code and its output, or as a value of a function. */
+// ---- The answer of a hook: by its exit code and its output, or as a value of a function ----
 
 type HookAnswer = {
   readonly decision: HookDecision;
