@@ -215,7 +215,7 @@ class OverviewPanel implements Panel {
       ...answer.map((part) =>
         typeof part === 'string' ? part : make('strong', {}, partText(part)),
       ),
-      '\u00a0', // its entry stands beside the last word
+      ' ',
       seq === null ? null : seqLink(seq, this.#open),
     );
   }
