@@ -51,6 +51,13 @@ const linesOf = async (watched: Watched, selector: string): Promise<readonly str
   );
 };
 
+/** A large, a small and a telephone's window. */
+const FIRST_VIEWS = [
+  [1440, 900],
+  [1024, 768],
+  [390, 844],
+] as const;
+
 export const checkTrial = (inspected: () => Inspected): void => {
   it('tells a stranger from the first view what happened, why, and what a crash did', async (context) => {
     await storeTrial(inspected().folder);
@@ -72,22 +79,22 @@ export const checkTrial = (inspected: () => Inspected): void => {
       'How it ended',
       'The model answered. Then the session was closed. 1 turn, 6 rounds. #43',
       'Where the time went',
-      'Of 11 min 36 s: waiting for your approvals 9 min 50 s, 5 times; the model 51 s, 8 times; bash npm test 32 s, 3 times.',
-      'The longest wait for an approval took 9 min 20 s of 9 min 46 s for all of them: bash npm test. #19',
-      'The longest tool call took 31 s of 33 s for all of them: bash npm test. #20',
+      'Of 11 min 36 s: waiting for your approvals 9 min 50 s (5 times), the model 51 s (8 times), bash npm test 32 s (3 times).',
+      'The longest wait for an approval: 9 min 20 s of 9 min 46 s for all: bash npm test. #19',
+      'The longest call: 31 s of 33 s for all: bash npm test. #20',
       'Where the money went',
-      'The most expensive request cost $0.241: 61,800 tokens in, 0 % from the cache, 420 out; it was sent 9 min 52 s after the request before it, and providers keep a prompt in the cache for about five minutes; meanwhile an approval was waited for (bash npm test). It had 37,300 tokens more than the request before it. #24',
+      'The most expensive request: $0.241 for 61,800 tokens in (0 % from the cache), 420 out; it was sent 9 min 52 s after the one before it (an approval was waited for: bash npm test), and a provider keeps a prompt for about five minutes. It had 37,300 tokens more than the request before it. #24',
       'What failed',
       '2 requests to the model: rateLimited: 429: your limit of 40,000 input tokens a minute is reached; unreachable: read ECONNRESET. Before the retries it waited 23 s. #8',
       '1 of 7 calls failed: bash npm test. #22',
       'What a crash did',
-      'Crashed in ExecutingTools. bash npm test went on without the process; its real result was found: ok at TIME. Nothing ran twice: no call that had started was started again. #38',
+      "Pawl's process died at TIME. bash npm test went on without the process; its real result was found: ok at TIME. Nothing ran twice. #38",
     ]);
     assert.deepEqual(await linesOf(watched, '.story'), [
       'TIME Died The process ended in ExecutingTools: bash npm test was running. #37',
       'TIME Opened again By a new process, 1 h 0 min later. #38',
       'TIME Went on bash npm test went on without the process; its real result was found: ok at TIME. #39',
-      'Twice? Nothing ran twice: no call that had started was started again.',
+      'Twice? Nothing ran twice. No call that had started was started again.',
     ]);
     for (const seq of ['24', '8', '19']) {
       await page.keyboard.press('1');
@@ -110,26 +117,32 @@ export const checkTrial = (inspected: () => Inspected): void => {
     const count = await storeDay(inspected().folder);
     const watched = await inspected().open('day', count);
     const { page } = watched;
-    await page.setViewportSize({ width: 1400, height: 900 });
     const lines = await linesOf(watched, '.highlights');
     const answers = [
       /^All eight modules .* all 412 tests pass/,
       /^The model answered\. Then the session was closed\. 8 turns, 300 rounds, 8 files changed/,
-      /^Of 1 h 34 min: bash npm test 1 h 1 min, 76 times; the model 29 min/,
-      /^The most expensive request cost \$0\.205: .* it was sent 25 min 0 s after the request before it/,
+      /^Of 1 h 34 min: bash npm test 1 h 1 min \(76 times\), the model 29 min/,
+      /^The most expensive request: \$0\.205 .* it was sent 25 min 0 s after the one before it \(it waited for you\)/,
       /^55 of 292 calls failed: 50 × bash npm test/,
-      /^Crashed in ExecutingTools\. bash npm test went on without the process; its real result was found: ok at TIME\. Nothing ran twice/,
+      /^Pawl's process died at TIME\. bash npm test went on without the process; its real result was found: ok at TIME\. Nothing ran twice/,
     ];
     for (const answer of answers)
       assert.ok(
         lines.some((line) => answer.test(line)),
         String(answer),
       );
-    const inView = await page.evaluate(`(() => {
-      const [box, body] = ['.highlights', '.body'].map((one) => document.querySelector(one).getBoundingClientRect());
-      return box.bottom <= body.bottom && box.top >= body.top;
-    })()`);
-    assert.ok(inView, 'all answers are in the first view');
+    for (const [width, height] of FIRST_VIEWS) {
+      await page.setViewportSize({ width, height });
+      const below = await page.evaluate(`(() => {
+        const { top, bottom } = document.querySelector('.body').getBoundingClientRect();
+        return [...document.querySelectorAll('.highlights dd')].flatMap((one) => {
+          const rect = one.getBoundingClientRect();
+          return rect.bottom <= bottom && rect.top >= top ? [] : [one.textContent];
+        });
+      })()`);
+      assert.deepEqual(below, [], `all answers are in the first view of ${width} x ${height}`);
+    }
+    await page.setViewportSize({ width: 1400, height: 900 });
     assert.equal(await page.locator('.turns tbody tr').count(), 8);
     assert.equal(await page.locator('.curve').count(), 2);
     await keepPictures(watched, 'day', 583);

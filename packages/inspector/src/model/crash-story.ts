@@ -60,14 +60,15 @@ const describeFate = ({ record, before, after }: OpenCall): readonly SentencePar
   return [`had its effect checked: ${end.status}`, ...when];
 };
 
-const twice = (calls: readonly OpenCall[]): string => {
+/** Whether anything ran twice, and how that is known. */
+const twice = (calls: readonly OpenCall[]): readonly [claim: string, why: string] => {
   const again = calls.filter(({ before, after }) => before > 0 && after > 0);
-  const [one] = again;
-  if (one === undefined) return 'Nothing ran twice: no call that had started was started again.';
+  if (again.length === 0)
+    return ['Nothing ran twice.', ' No call that had started was started again.'];
   const names = again.map(({ record }) => callName(record)).join(', ');
   return again.every(({ record }) => record.effect === 'pure')
-    ? `Only what reads and changes nothing ran again: ${names}.`
-    : `Started again: ${names}.`;
+    ? [`Only what reads and changes nothing ran again: ${names}.`, '']
+    : [`Started again: ${names}.`, ''];
 };
 
 const tellStory = (history: SessionHistory, gap: ProcessGap, sent: string): CrashStory => {
@@ -88,6 +89,10 @@ const tellStory = (history: SessionHistory, gap: ProcessGap, sent: string): Cras
   });
   const request: readonly StorySentence[] =
     sent === '' ? [] : [{ label: 'Found', seq, at: openedAt, text: [sent] }];
+  const died: readonly SentencePart[] =
+    diedAt === null
+      ? ["Pawl's process died. "]
+      : ["Pawl's process died at ", { clock: diedAt }, '. '];
   const [only] = calls;
   const fate: readonly SentencePart[] =
     only === undefined
@@ -99,7 +104,7 @@ const tellStory = (history: SessionHistory, gap: ProcessGap, sent: string): Cras
         ]);
   return {
     seq,
-    summary: [`Crashed in ${state}. `, ...fate, '. ', twice(calls)],
+    summary: [...died, ...fate, '. ', twice(calls)[0]],
     sentences: [
       {
         label: 'Died',
@@ -110,7 +115,7 @@ const tellStory = (history: SessionHistory, gap: ProcessGap, sent: string): Cras
       { label: 'Opened again', seq, at: openedAt, text: ['By a new process, ', gapMs, ' later.'] },
       ...request,
       ...found,
-      { label: 'Twice?', seq: null, at: null, text: [twice(calls)] },
+      { label: 'Twice?', seq: null, at: null, text: twice(calls) },
     ],
   };
 };

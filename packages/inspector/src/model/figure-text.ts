@@ -2,9 +2,13 @@
 
 import { groupDigits } from '@pawl/agent/platform/text';
 
-/** A part of a sentence: text, or a figure that the page writes. `clock`: a time of day. */
+/**
+ * A part of a sentence: text, or what stands out of it: a figure that the page writes, or words.
+ * `clock`: a time of day.
+ */
 export type SentencePart =
   | string
+  | { readonly key: string }
   | { readonly ms: number }
   | { readonly usd: number | null }
   | { readonly share: number | null }
@@ -13,6 +17,7 @@ export type SentencePart =
 
 export const partText = (part: SentencePart): string => {
   if (typeof part === 'string') return part;
+  if ('key' in part) return part.key;
   if ('ms' in part) return durationText(part.ms);
   if ('usd' in part) return moneyText(part.usd);
   if ('clock' in part) return clockText(part.clock);

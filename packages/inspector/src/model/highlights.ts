@@ -64,8 +64,8 @@ const mostlyIn = (spans: readonly TimeSpan[], fromMs: number, toMs: number): str
   );
   if (span === null) return '';
   const about = [span.name, span.about].filter((text) => text !== '').join(' ');
-  const named = span.kind === 'approval' || span.kind === 'tool' ? ` (${about})` : '';
-  return `; meanwhile ${WAITS[span.kind] ?? ''}${named}`;
+  const named = span.kind === 'approval' || span.kind === 'tool' ? `: ${about}` : '';
+  return ` (${WAITS[span.kind] ?? ''}${named})`;
 };
 
 /** Why little of a prompt came from the cache. */
@@ -86,8 +86,7 @@ const whyUncached = (
   return [
     'it was sent ',
     { ms: pauseMs },
-    ' after the request before it, and providers keep a prompt in the cache for about five ' +
-      `minutes${meanwhile}`,
+    ` after the one before it${meanwhile}, and a provider keeps a prompt for about five minutes`,
   ];
 };
 
@@ -113,13 +112,13 @@ const dearest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
       question: 'money',
       seq,
       answer: [
-        'The most expensive request cost ',
+        'The most expensive request: ',
         { usd: usage.costUsd },
-        ': ',
+        ' for ',
         { count: read },
-        ' tokens in, ',
+        ' tokens in (',
         { share: getCacheShare(usage) },
-        ' from the cache, ',
+        ' from the cache), ',
         { count: usage.outputTokens },
         ' out; ',
         ...why,
@@ -133,24 +132,32 @@ const dearest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
 const getLengthMs = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): number =>
   endMs - startMs;
 
+/** Without the time in which it waited for a prompt, or no process had it open. */
+const getWorkMs = ({ elapsedMs, time }: SessionFigures): number =>
+  elapsedMs - time.idle - time.between;
+
+/** What took a smaller part of the work explains nothing. */
+const SHARE_MIN = 0.02;
+
 const longest = (
-  { spans, time }: SessionFigures,
+  figures: SessionFigures,
   kind: 'approval' | 'tool',
   words: string,
 ): readonly Highlight[] => {
+  const { spans, time } = figures;
   const all = spans.filter((one) => one.kind === kind);
   const span = largest(all, getLengthMs);
-  if (span === null || getLengthMs(span) === 0) return [];
+  if (span === null || getLengthMs(span) <= SHARE_MIN * getWorkMs(figures)) return [];
   const what = [span.name, span.about].filter((text) => text !== '').join(' ');
   const others: readonly SentencePart[] =
     all.length > 1 && time[kind] > getLengthMs(span)
-      ? [' of ', { ms: time[kind] }, ' for all of them']
+      ? [' of ', { ms: time[kind] }, ' for all']
       : [];
   return [
     {
       question: 'time',
       seq: span.startSeq,
-      answer: [`${words} took `, { ms: getLengthMs(span) }, ...others, `: ${what}.`],
+      answer: [`${words}: `, { ms: getLengthMs(span) }, ...others, `: ${what}.`],
     },
   ];
 };
@@ -161,6 +168,8 @@ const REASONS_MAX = 3;
 const countTexts = (texts: readonly string[]): readonly string[] => {
   const counts = new Map<string, number>();
   for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  const [only] = counts.keys();
+  if (only !== undefined && counts.size === 1) return [only];
   const ordered = [...counts].sort(([, left], [, right]) => right - left);
   const rest = ordered.length - REASONS_MAX;
   return [
@@ -179,7 +188,8 @@ const failedRequests = ({ requests, time }: SessionFigures): readonly Highlight[
   const waited: readonly SentencePart[] =
     time.retry > 0 ? [' Before the retries it waited ', { ms: time.retry }, '.'] : [];
   const answer = [
-    `${plural(failed.length, 'request')} to the model: ${reasons.join('; ')}.`,
+    { count: failed.length },
+    ` ${failed.length === 1 ? 'request' : 'requests'} to the model: ${reasons.join('; ')}.`,
     ...waited,
   ];
   return [{ question: 'failed', seq: first.endSeq ?? first.seq, answer }];
@@ -222,7 +232,8 @@ const KIND_WORDS: Partial<Record<TimeSpan['kind'], string>> = {
 type Spender = { ms: number; count: number };
 
 /** What took the most time, each kind of work and each tool with its title for itself. */
-const slowest = ({ spans, elapsedMs, time }: SessionFigures): readonly Highlight[] => {
+const slowest = (figures: SessionFigures): readonly Highlight[] => {
+  const { spans } = figures;
   const spenders = new Map<string, Spender>();
   for (const span of spans) {
     const tool = [span.name, span.about].filter((text) => text !== '').join(' ');
@@ -234,15 +245,16 @@ const slowest = ({ spans, elapsedMs, time }: SessionFigures): readonly Highlight
     spenders.set(name, known);
   }
   const first = [...spenders].sort(([, left], [, right]) => right.ms - left.ms).slice(0, 3);
-  const workMs = elapsedMs - time.idle - time.between;
+  const workMs = getWorkMs(figures);
   if (first.length === 0 || workMs <= 0) return [];
   const parts = first.flatMap(([name, { ms, count }], at): readonly SentencePart[] => [
-    at === 0 ? '' : '; ',
+    at === 0 ? '' : ', ',
     `${name} `,
     { ms },
-    count > 1 ? `, ${count} times` : '',
+    count > 1 ? ` (${count} times)` : '',
   ]);
-  return [{ question: 'time', seq: null, answer: ['Of ', { ms: workMs }, ': ', ...parts, '.'] }];
+  const answer = ['Of ', { ms: workMs }, ': ', ...parts, '.'];
+  return [{ question: 'time', seq: null, answer }];
 };
 
 const dearestTurn = (history: SessionHistory): readonly Highlight[] => {
@@ -252,9 +264,7 @@ const dearestTurn = (history: SessionHistory): readonly Highlight[] => {
   if (turn === null || turns.length < 2 || total === 0) return [];
   const answer = [
     { usd: total },
-    ' in all; turn ',
-    { count: turn.number },
-    ' cost ',
+    ` in all; the most expensive turn was ${turn.number}: `,
     { usd: turn.usd },
     ' (',
     { share: turn.usd / total },
@@ -334,7 +344,7 @@ const outcome = (history: SessionHistory): Highlight => {
   const changed = files === 0 ? '' : `, ${plural(files, 'file')} changed`;
   const { text } = sessionOutcome(history);
   const facts = ` ${plural(turns, 'turn')}, ${plural(rounds, 'round')}${changed}.`;
-  return { question: 'ended', seq: history.seq, answer: [`${text}${facts}`] };
+  return { question: 'ended', seq: history.seq, answer: [{ key: text }, facts] };
 };
 
 export const changedFiles = ({ index }: SessionHistory): number => {
@@ -426,9 +436,9 @@ export const findHighlights = (history: SessionHistory): readonly Highlight[] =>
     outcome(history),
     ...slowest(figures),
     ...longest(figures, 'approval', 'The longest wait for an approval'),
-    ...longest(figures, 'tool', 'The longest tool call'),
-    ...dearest(figures),
+    ...longest(figures, 'tool', 'The longest call'),
     ...dearestTurn(history),
+    ...dearest(figures),
     ...failedRequests(figures),
     ...failedCalls(history),
     ...crashes(history),

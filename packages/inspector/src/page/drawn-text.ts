@@ -76,7 +76,7 @@ export const drawCommand = (command: string): HTMLElement =>
 const INLINE =
   /(`+)([^`]+)\1|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^*\s][^*\n]*)\*(?!\w)|\[([^\]\n]+)\]\(([^()\s]+)\)/g;
 
-const inline = (text: string): readonly (Node | string)[] => {
+export const drawInline = (text: string): readonly (Node | string)[] => {
   const nodes: (Node | string)[] = [];
   let from = 0;
   for (const match of text.matchAll(INLINE)) {
@@ -129,14 +129,14 @@ const drawBlock = ({ kind, lines }: Block): HTMLElement => {
   if (kind === 'text') {
     const [, heading] = /^#{1,6} (.*)$/.exec(text) ?? [];
     return heading === undefined
-      ? make('p', {}, ...inline(text))
-      : make('p', { class: 'heading' }, ...inline(heading));
+      ? make('p', {}, ...drawInline(text))
+      : make('p', { class: 'heading' }, ...drawInline(heading));
   }
   const isOrdered = /^\s*\d/.test(lines[0] ?? '');
   return make(
     isOrdered ? 'ol' : 'ul',
     {},
-    ...lines.map((line) => make('li', {}, ...inline(line.replace(ITEM, '')))),
+    ...lines.map((line) => make('li', {}, ...drawInline(line.replace(ITEM, '')))),
   );
 };
 

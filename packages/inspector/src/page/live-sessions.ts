@@ -6,7 +6,8 @@
 
 import { dayText, durationText, moneyText, plural } from '../model/figure-text.js';
 import type { LiveAnswer, LiveQuestionText, LiveRow } from '../page-data-types.js';
-import { arrange, make } from './elements.js';
+import { drawInline } from './drawn-text.js';
+import { arrange, make, visibleText } from './elements.js';
 import { apiAddress, fetchJson } from './page-state.js';
 
 const LOOK_MS = 2_000;
@@ -97,8 +98,15 @@ const whenRead = (element: HTMLElement, read: () => void): void => {
   for (const row of rows) observer.observe(row);
 };
 
-const createQuestion = (sessionId: string, question: LiveQuestionText): HTMLElement => {
-  const rows = question.text.split('\n').map((row) => make('div', {}, row === '' ? ' ' : row));
+/** `tell`: says what became of the answer, also when the question is gone. */
+const createQuestion = (
+  sessionId: string,
+  question: LiveQuestionText,
+  tell: (text: string) => void,
+): HTMLElement => {
+  const drawRow = (row: string): HTMLElement =>
+    make('div', {}, ...(question.about === 'plan' ? drawInline(row) : [row === '' ? ' ' : row]));
+  const rows = question.text.split('\n').map(drawRow);
   const text = make('div', { class: 'asked' }, ...rows);
   const said = make('p', { role: 'status' }, 'Read all of it to answer.');
   const { about, tool } = question;
@@ -114,8 +122,8 @@ const createQuestion = (sessionId: string, question: LiveQuestionText): HTMLElem
       if (chosen === null) return said.replaceChildren('Type your words first.');
       for (const one of buttons) one.disabled = true;
       void sendAnswer(sessionId, question, chosen).then(
-        (refusal) => said.replaceChildren(refusal ?? done),
-        (error: unknown) => said.replaceChildren(`The answer was not sent: ${String(error)}`),
+        (refusal) => tell(refusal ?? done),
+        (error: unknown) => tell(`The answer was not sent: ${String(error)}`),
       );
     });
     return button;
@@ -132,6 +140,8 @@ type Drawn = {
   readonly element: HTMLElement;
   readonly facts: HTMLElement;
   readonly asked: HTMLElement;
+  /** What became of the last answer from this page. */
+  readonly answered: HTMLElement;
   /** The questions that are shown. */
   ids: string;
 };
@@ -146,17 +156,21 @@ const draw = (drawn: Drawn, row: LiveRow): void => {
   // What is being read, or typed, stays.
   if (ids === drawn.ids) return;
   drawn.ids = ids;
-  drawn.asked.replaceChildren(...row.questions.map((one) => createQuestion(row.sessionId, one)));
+  const tell = (text: string): void => drawn.answered.replaceChildren(visibleText(text));
+  drawn.asked.replaceChildren(
+    ...row.questions.map((one) => createQuestion(row.sessionId, one, tell)),
+  );
 };
 
 const createRow = ({ sessionId, title }: LiveRow): Drawn => {
   const [facts, asked] = [make('div', { class: 'faint' }), make('div', {})];
+  const answered = make('p', { role: 'status' });
   const link = make(
     'a',
     { href: apiAddress(`session/${sessionId}`) },
     title === '' ? sessionId : title,
   );
-  return { element: make('li', {}, link, facts, asked), facts, asked, ids: '' };
+  return { element: make('li', {}, link, facts, answered, asked), facts, answered, asked, ids: '' };
 };
 
 /** Fills the element, now and then again; it stays hidden while there are none. */

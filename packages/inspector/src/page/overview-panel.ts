@@ -77,7 +77,6 @@ const sessionFacts = (history: SessionHistory): readonly (readonly [string, stri
   const input = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
   const share = percentText(getCacheShare(usage));
   return [
-    ['Outcome', sessionOutcome(history).text],
     ['Cost', `${moneyText(usage.costUsd)}${unknown}`],
     ['Worked', durationText(elapsedMs - time.idle - time.between)],
     ['Turns, rounds', `${groupDigits(figures.turns)}, ${groupDigits(rounds.length)}`],
@@ -134,10 +133,10 @@ class OverviewPanel implements Panel {
     this.#other = other;
     this.element.replaceChildren(
       make('h2', { class: 'hidden' }, 'Overview'),
-      this.#facts(history),
       ...(other === null ? [] : [this.#comparison(history, other)]),
       this.#answers(history),
       this.#share(history.figures),
+      this.#facts(history),
       ...this.#stories(history),
       make('h3', {}, 'Context and cost'),
       drawCurves(history, this.#open),
@@ -154,23 +153,20 @@ class OverviewPanel implements Panel {
   };
 
   #facts(history: SessionHistory): HTMLElement {
-    const { kind } = sessionOutcome(history);
     return make(
       'dl',
       { class: 'facts-list' },
       ...sessionFacts(history).map(([name, text]) =>
-        make(
-          'div',
-          { class: name === 'Outcome' ? `outcome ${kind}` : null },
-          make('dt', {}, name),
-          make('dd', {}, text),
-        ),
+        make('div', {}, make('dt', {}, name), make('dd', {}, text)),
       ),
     );
   }
 
   #comparison(history: SessionHistory, other: SessionHistory): HTMLElement {
-    const [own, others] = [sessionFacts(history), sessionFacts(other)];
+    const [own = [], others = []] = [history, other].map((one) => [
+      ['Outcome', sessionOutcome(one).text] as const,
+      ...sessionFacts(one),
+    ]);
     const rows = own.map(([name, text], index) => [name, text, others[index]?.[1] ?? '']);
     const ids = [history.header.sessionId, other.header.sessionId];
     return make(
@@ -200,7 +196,9 @@ class OverviewPanel implements Panel {
         const answers = all.filter((one) => one.question === question);
         return make(
           'div',
-          { class: `answer ${question}` },
+          {
+            class: `answer ${question} ${question === 'ended' ? sessionOutcome(history).kind : ''}`,
+          },
           make('dt', {}, QUESTIONS[question]),
           ...(answers.length === 0
             ? [make('dd', { class: 'faint' }, NO_ANSWER[question])]
@@ -214,7 +212,9 @@ class OverviewPanel implements Panel {
     return make(
       'dd',
       {},
-      answer.map(partText).join(''),
+      ...answer.map((part) =>
+        typeof part === 'string' ? part : make('strong', {}, partText(part)),
+      ),
       ' ',
       seq === null ? null : seqLink(seq, this.#open),
     );

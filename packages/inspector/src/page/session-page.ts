@@ -244,8 +244,10 @@ export class SessionPage {
     const tokens =
       usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
     const unknown = usage.unpriced > 0 ? '+?' : '';
-    this.#facts.textContent =
-      `up to #${seq}: ${moneyText(usage.costUsd)}${unknown} · ` + `${shortCount(tokens)} tokens`;
+    this.#facts.replaceChildren(
+      `up to #${seq}: ${moneyText(usage.costUsd)}${unknown}`,
+      make('span', { class: 'tokens' }, ` · ${shortCount(tokens)} tokens`),
+    );
     if (this.#titledFor !== history.index.turns.length) {
       this.#titledFor = history.index.turns.length;
       this.#title.replaceChildren(visibleText(sessionTitle(history)));

@@ -18,7 +18,12 @@ test('a question of the model and its plan are answered in the inspector with it
   const ask = (id: string) =>
     message(call(id, 'ask_user', { question: 'Which parser?', choices: ['ours', 'a library'] }));
   const plan = (id: string) =>
-    message(call(id, 'propose_plan', { title: 'A parser', steps: ['Write it', 'Test it'] }));
+    message(
+      call(id, 'propose_plan', {
+        title: 'A parser',
+        steps: ['Write it', 'Test **all** of `parse`'],
+      }),
+    );
   const replies = [ask('q1'), ask('q2'), ask('q3'), plan('p1'), plan('p2'), done];
   const place = await makeAsking(context, replies, { PAWL_PRESET: 'plan' });
   const id = await detach(context, place, ['make it']);
@@ -45,6 +50,13 @@ test('a question of the model and its plan are answered in the inspector with it
       await chosen.click();
       await waitUntil(page, `/Type your words first/.test(document.body.textContent)`);
     }
+    if (index === 3) {
+      const drawn = [page.locator('.asked strong'), page.locator('.asked code')];
+      assert.deepEqual(await Promise.all(drawn.map((one) => one.allTextContents())), [
+        ['all'],
+        ['parse'],
+      ]);
+    }
     if (words !== '') await page.locator('.question input').fill(words);
     await chosen.click();
     await until(`request ${index + 2}`, () => place.server.requests.length === index + 2);
@@ -54,6 +66,37 @@ test('a question of the model and its plan are answered in the inspector with it
   }
   await untilState(place, id, /runs: has answered/);
   assert.deepEqual(faults, []);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
+test('a second answer in the inspector is refused, and says so', async (context) => {
+  const asks = message(call('q1', 'ask_user', { question: 'Which parser?', choices: ['a', 'b'] }));
+  const place = await makeAsking(context, [asks, done]);
+  const id = await detach(context, place, ['make it']);
+  await untilState(place, id, /waits for your answer/);
+  const inspector = startPawl(place, ['inspect'], null);
+  context.after(() => inspector.child.kill('SIGKILL'));
+  const address = await until('the address', () => /http:\S+/.exec(inspector.stdout())?.[0]);
+  const browser = await startBrowser(context);
+  const pages = [(await openPage(browser)).page, (await openPage(browser)).page];
+  for (const page of pages) {
+    await page.goto(address);
+    await page.getByRole('button', { name: 'b', exact: true }).waitFor();
+    // its list stays as it is: it does not hear that the other one answered
+    await page.route('**/live', (route) => route.abort());
+    await readAll(page);
+  }
+  const said = `[...document.querySelectorAll('.live [role="status"]')].map((one) => one.textContent).join(' ')`;
+  for (const [index, page] of pages.entries()) {
+    await page.getByRole('button', { name: index === 0 ? 'b' : 'a', exact: true }).click();
+    const words = index === 0 ? 'Answered: b' : 'was answered before';
+    await waitUntil(page, `${said}.includes('${words}')`);
+    assert.equal(await page.evaluate(`${said}.includes('Answered: a')`), false);
+  }
+  await untilState(place, id, /runs: has answered/);
+  assert.equal(place.server.requests.length, 2);
+  const answer = JSON.stringify(place.server.requests[1]?.body.messages.at(-1));
+  assert.match(answer, /The user answered: b/);
   expectCode(await runPawl(place, ['stop', id]), 0);
 });
 
