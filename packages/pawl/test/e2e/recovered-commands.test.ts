@@ -77,7 +77,9 @@ for (const level of ['workspace', 'off']) {
       text
         .replace(/\d+\.\d s/g, 'N s')
         .replace(/[\da-f]{64}/g, 'HASH')
-        .replace(/[\d,]+ bytes/g, 'N bytes');
+        .replace(/[\d,]+ bytes/g, 'N bytes')
+        // how much is read before the rest is dropped depends on who reads
+        .replace(/[\d,]+ more are gone/g, 'N more are gone');
     assert.match(resultIn(place), NOTE);
     const [found, told] = [plain(resultIn(place).replace(NOTE, '')), plain(expected)];
     assert.equal(found.slice(0, 10_000), told.slice(0, 10_000));
