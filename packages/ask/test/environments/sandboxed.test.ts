@@ -242,8 +242,9 @@ while (stamps[0] < 3) await new Promise((resolve) => setTimeout(resolve, 5));`;
       const begun = await runCell(environment, start);
       assert.equal(begun.status, 'ok', begun.stderr);
       await new Promise((resolve) => setTimeout(resolve, 500));
+      // one write: the thread prints at any moment
       const look = isPython
-        ? 'time.sleep(0.05)\nprint("gap", max(b - a for a, b in zip(stamps, stamps[1:])) > 0.45)'
+        ? 'time.sleep(0.05)\nprint(f"gap {max(b - a for a, b in zip(stamps, stamps[1:])) > 0.45}")'
         : 'await new Promise((resolve) => setTimeout(resolve, 50)); let gap = 0; for (let i = 1; i < stamps[0]; i++) gap = Math.max(gap, stamps[i + 1] - stamps[i]); print("gap", gap > 450)';
       const { status, stdout } = await runCell(environment, look);
       assert.equal(status, 'ok');
