@@ -1,9 +1,9 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { type ProcessEnvironment, stateFolder } from '../platform/environment.js';
-import { entryStatus, isWithin } from '../platform/files.js';
-import { findProgram, type ProgramPath, searchPrograms } from '../platform/find-program.js';
+import type { ProcessEnvironment } from '../platform/environment.js';
+import { entryStatus } from '../platform/files.js';
+import { findProgram, type ProgramPath } from '../platform/find-program.js';
 import {
   closingOthers,
   fencedStart,
@@ -11,7 +11,6 @@ import {
   SandboxRefusal,
 } from '../platform/guarded-start.js';
 import { SYSTEM_SHELL, systemBash } from '../platform/start-program.js';
-import { listWords } from '../platform/text.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
 import {
@@ -31,28 +30,18 @@ import type {
   SessionNetworkAnswer,
 } from './launcher.js';
 import type { OutputReceiver } from './output.js';
-import {
-  isolationArguments,
-  mountArguments,
-  notInstalled,
-  notLinux,
-  type Probed,
-  probeArguments,
-  probeBubblewrap,
-} from './sandbox/bubblewrap.js';
+import { isolationArguments, mountArguments, type Probed } from './sandbox/bubblewrap.js';
 import { GitHistory, NO_PURPOSE } from './sandbox/git-history.js';
 import {
   EXCHANGED,
   findHome,
   type HomeView,
   type HostView,
-  hostMounts,
   hostSockets,
   type Mount,
   mountCheck,
   mountedIdentities,
   readGitSettings,
-  SECRET_FOLDERS,
   viewHome,
   viewHost as viewHostNow,
 } from './sandbox/host.js';
@@ -72,6 +61,7 @@ import {
 } from './sandbox/session-folders.js';
 import { canBeParked } from './sandbox/shell-text.js';
 import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
+import { probeWorkspace, secretPlaces } from './workspace-probe.js';
 
 /**
  * Starts commands in a workspace, fenced or not. There is no other way to start one.
@@ -632,84 +622,3 @@ class Sandbox implements CommandSandbox {
 
 export const createCommandSandbox = (options: CommandSandboxOptions): CommandSandbox =>
   new Sandbox(options);
-
-// ---- What a look at the workspace finds ----
-
-/**
- * Whether commands of a workspace can be fenced, without access to secrets. It is loaded at the
- * start of a session; the sandbox is loaded with the first command.
- */
-
-export type FencedPlace = {
-  readonly workspace: string;
-  readonly environment: ProcessEnvironment;
-  readonly hidden: readonly string[];
-};
-
-/** Variables that name a file or folder with secrets. */
-const SECRET_VARIABLES = listWords(`
-  GNUPGHOME DOCKER_CONFIG KUBECONFIG AWS_SHARED_CREDENTIALS_FILE AWS_CONFIG_FILE NETRC
-  CLOUDSDK_CONFIG GH_CONFIG_DIR PASSWORD_STORE_DIR XDG_CONFIG_HOME XDG_STATE_HOME XAUTHORITY
-  AZURE_CONFIG_DIR GOOGLE_APPLICATION_CREDENTIALS XDG_RUNTIME_DIR SSH_AUTH_SOCK
-  NPM_CONFIG_USERCONFIG
-`);
-
-/** Paths with secrets. */
-const secretPlaces = ({
-  environment,
-  hidden,
-}: Omit<FencedPlace, 'workspace'>): readonly string[] => {
-  const home = findHome(environment.HOME ?? homedir());
-  const named = SECRET_VARIABLES.map((name) => environment[name]).filter(
-    (value) => value !== undefined && path.isAbsolute(value) && value !== '/',
-  );
-  const inHome = home === null ? [] : SECRET_FOLDERS.map((folder) => path.join(home, folder));
-  return [...new Set([...hidden, ...named.filter((value) => value !== undefined), ...inHome])];
-};
-
-/** Null if the workspace can be fenced, otherwise the reason as a sentence. */
-const unfitWorkspace = (place: FencedPlace): string | null => {
-  const { workspace, environment } = place;
-  const home = findHome(environment.HOME ?? homedir());
-  const isTop = path.dirname(workspace) === workspace;
-  if (isTop) return 'The workspace is the whole machine.';
-  if (home !== null && isWithin(home, workspace))
-    return 'The workspace holds your whole home, with its secrets.';
-  const state = stateFolder(environment);
-  if (isWithin(state, workspace))
-    return (
-      `The workspace holds ${state}, where Pawl keeps its sessions. Set XDG_STATE_HOME to a ` +
-      'folder outside.'
-    );
-  if (['/proc', '/sys', '/dev', '/run/pawl'].some((folder) => isWithin(workspace, folder)))
-    return `The workspace ${workspace} belongs to the system.`;
-  if (['/tmp', '/usr', '/etc', '/var', '/home', '/run'].includes(workspace))
-    return `The workspace ${workspace} belongs to the system.`;
-  const secret = secretPlaces(place).find((one) => isWithin(workspace, one));
-  return secret === undefined ? null : `The workspace lies in ${secret}, where secrets are kept.`;
-};
-
-const ELSEWHERE = 'Start Pawl in a folder of the project, or use --sandbox off.';
-
-/** `cacheFolder`: folder for the cached result, shared by all sessions. Null: no cache. */
-type ProbeOptions = Omit<FencedPlace, 'hidden'> & {
-  readonly hidden?: readonly string[];
-  readonly cacheFolder: string | null;
-};
-
-/** Never rejects. */
-export const probeWorkspace = async (options: ProbeOptions): Promise<Probed> => {
-  const { environment, workspace, cacheFolder, hidden = [] } = options;
-  if (process.platform !== 'linux') return notLinux();
-  const unfit = unfitWorkspace({ workspace, environment, hidden });
-  if (unfit !== null) return { kind: 'missing', reason: unfit, repair: ELSEWHERE };
-  const bwrap = findProgram('bwrap', { environment, workspace });
-  if (bwrap === null)
-    return notInstalled(searchPrograms({ environment, workspace }).whyNot('bwrap'));
-  const filter = commandFilter(process.arch, { local: true });
-  const isFiltered = filter !== null;
-  return probeBubblewrap(
-    { bwrap, filter, words: (features) => probeArguments(features, hostMounts(), isFiltered) },
-    cacheFolder,
-  );
-};

@@ -172,7 +172,7 @@ const probeNow = async (
   workspace: string,
   answer: 'kept' | 'fresh',
 ): Promise<SandboxProbe> => {
-  const { probeWorkspace } = await import('./command-sandbox.js');
+  const { probeWorkspace } = await import('./workspace-probe.js');
   const options = createOptions({ environment }, workspace);
   const cacheFolder = answer === 'kept' ? options.cacheFolder : null;
   const probed = await probeWorkspace({ ...options, cacheFolder });

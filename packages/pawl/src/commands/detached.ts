@@ -92,7 +92,7 @@ const listRow = (live: LiveSession, nowMs: number, columns: number): Safe => {
   return safe`${join(id, oneLine(words, Math.max(20, columns - id.length - 3)))}\n${join(about, end)}`;
 };
 
-/** `pawl sessions --live`: one line a detached session, the last started first. */
+/** `pawl sessions --live`: a line or two for each detached session, the last started first. */
 export const listDetached = async (json: boolean): Promise<number> => {
   const nowMs = systemClock.now();
   const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;

@@ -469,17 +469,12 @@ const openServers = async (
   const { servers: allowed, whyNot } = await projectServers(mcpServers, place);
   const servers = [...mcpServers, ...allowed];
   if (!servers.some(({ enabled }) => enabled)) return { servers: null, secrets: {} };
-  const [
-    { openServers: openAll },
-    { secretsByName },
-    { createRedactor },
-    { findSecrets: secretsOf },
-  ] = await Promise.all([
-    import('@pawl/agent/extensions/mcp/session-servers'),
-    import('@pawl/agent/extensions/mcp/server-secrets'),
-    import('@pawl/agent/secrets/redactor'),
-    import('@pawl/agent/secrets/redactor'),
-  ]);
+  const [{ openServers: openAll }, { secretsByName }, { createRedactor, findSecrets: secretsOf }] =
+    await Promise.all([
+      import('@pawl/agent/extensions/mcp/session-servers'),
+      import('@pawl/agent/extensions/mcp/server-secrets'),
+      import('@pawl/agent/secrets/redactor'),
+    ]);
   const environment = process.env;
   const secrets = secretsByName(servers, environment, stateFolder);
   const redactor = createRedactor(secretsOf(environment, { ...keysIn(variables), ...secrets }));
