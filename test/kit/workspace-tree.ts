@@ -9,11 +9,12 @@ export const tree = (folder: string): string => {
     const mode = (status.mode & 0o7777).toString(8);
     if (status.isSymbolicLink()) lines.push(`${name} -> ${readlinkSync(place, 'latin1')}`);
     else if (status.isDirectory()) {
-      const inside = readdirSync(place, { encoding: 'buffer' });
-      if (name !== '' && inside.length > 0) lines.push(`${name}/ ${mode}`);
-      for (const one of inside)
+      const count = lines.length;
+      for (const one of readdirSync(place, { encoding: 'buffer' }))
         if (name !== '' || one.toString() !== '.git')
           visit(Buffer.concat([place, Buffer.from('/'), one]), `${name}/${one.toString('latin1')}`);
+      // A folder without a file in it or below it is nobody's work.
+      if (name !== '' && lines.length > count) lines.push(`${name}/ ${mode}`);
     } else
       lines.push(
         `${name} ${mode} ${createHash('sha256').update(readFileSync(place)).digest('hex')}`,
