@@ -9,8 +9,9 @@ import {
   fencedStart,
   openStart,
   SandboxRefusal,
-} from '../platform/guarded-start.js';
-import { SYSTEM_SHELL, systemBash } from '../platform/start-program.js';
+  SYSTEM_SHELL,
+  systemBash,
+} from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
 import {
@@ -142,7 +143,7 @@ export type PreparedCommand = {
    * ...descriptors]`).
    */
   readonly descriptors: readonly number[];
-  /** The process needs one more pipe, after `descriptors`: that of its guard (guarded-start.ts). */
+  /** The process needs one more pipe, after `descriptors`: that of its guard (start-program.ts). */
   readonly isGuarded: boolean;
   /** Closes `descriptors`. Call it once the spawn has succeeded or failed. */
   started(): void;

@@ -3,9 +3,13 @@ import type { Duplex, Readable } from 'node:stream';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
-import { guardPipe, PROGRAM_ENDED, SandboxRefusal } from '../platform/guarded-start.js';
-import { readProcessStat } from '../platform/process-identity.js';
-import { startProgram } from '../platform/start-program.js';
+import {
+  guardPipe,
+  PROGRAM_ENDED,
+  readProcessStat,
+  SandboxRefusal,
+  startProgram,
+} from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type {
   CommandSandbox,

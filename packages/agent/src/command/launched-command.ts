@@ -15,7 +15,7 @@ import {
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import { readProcessStat } from '../platform/process-identity.js';
+import { readProcessStat } from '../platform/start-program.js';
 import { type OutputReceiver, SpoolReader } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
 

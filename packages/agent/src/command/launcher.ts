@@ -12,8 +12,12 @@ import {
 import path from 'node:path';
 import { Duplex, Writable } from 'node:stream';
 import type { ProgramPath } from '../platform/find-program.js';
-import { readProcessStat } from '../platform/process-identity.js';
-import { askProgram, SYSTEM_SHELL, startProgram } from '../platform/start-program.js';
+import {
+  askProgram,
+  readProcessStat,
+  SYSTEM_SHELL,
+  startProgram,
+} from '../platform/start-program.js';
 import {
   type Launched,
   LaunchedCommand,

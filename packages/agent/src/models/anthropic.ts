@@ -2,20 +2,18 @@ import type { StopReason } from '../machine/event.js';
 import { asCount, asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
 import {
-  convertRequest,
-  isMarked,
-  type PromptMessage,
-  type PromptMessages,
-  type PromptTool,
-} from './request.js';
-import {
   type AdapterOptions,
   connect,
+  convertRequest,
   errorSource,
   eventError,
   exchange,
   findStopReason,
+  isMarked,
   oddEvent,
+  type PromptMessage,
+  type PromptMessages,
+  type PromptTool,
   type ReadEvent,
   type StreamedReply,
   textIn,

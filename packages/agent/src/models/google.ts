@@ -11,16 +11,18 @@ import {
   withoutCached,
 } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
-import { convertRequest, type PromptMessage, type PromptMessages } from './request.js';
 import { withoutDefinitions } from './tool-schema.js';
 import {
   type AdapterOptions,
   connect,
+  convertRequest,
   errorSource,
   eventError,
   exchange,
   findStopReason,
   malformedReply,
+  type PromptMessage,
+  type PromptMessages,
   type ReadEvent,
   type StreamedReply,
   versionedUrl,

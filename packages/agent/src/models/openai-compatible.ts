@@ -11,21 +11,19 @@ import {
 } from '../platform/untrusted-input.js';
 import type { Model, TokenUsage } from '../ports/model.js';
 import {
-  convertRequest,
-  type PromptMessage,
-  type PromptMessages,
-  type PromptTool,
-} from './request.js';
-import {
   type AdapterOptions,
   brokenOff,
   connect,
+  convertRequest,
   errorSource,
   eventError,
   exchange,
   findStopReason,
   oddEvent,
   overloaded,
+  type PromptMessage,
+  type PromptMessages,
+  type PromptTool,
   type ReadEvent,
   type StreamedReply,
   windowFull,

@@ -10,18 +10,16 @@ import {
 } from '../platform/untrusted-input.js';
 import type { Model, TokenUsage } from '../ports/model.js';
 import {
-  convertRequest,
-  type PromptMessage,
-  type PromptMessages,
-  type PromptTool,
-} from './request.js';
-import {
   type AdapterOptions,
   connect,
+  convertRequest,
   errorSource,
   eventError,
   exchange,
   oddEvent,
+  type PromptMessage,
+  type PromptMessages,
+  type PromptTool,
   type StreamedReply,
   textIn,
   wireModel,

@@ -4,8 +4,12 @@ import { ProgramFailure } from '../platform/run-program.js';
 import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import { commitTouched } from './auto-commit.js';
 import { CommitWatch } from './commit-watch.js';
-import { Autoformatters, type EarlierContent, readCommittedContent } from './format-files.js';
-import { FormatterReach } from './formatter-choice.js';
+import {
+  Autoformatters,
+  type EarlierContent,
+  FormatterReach,
+  readCommittedContent,
+} from './format-files.js';
 import { useRepository } from './git.js';
 import { settleAbandoned } from './make-commit.js';
 

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { readTextOrEmptySync } from '../platform/files.js';
-import { identifyProcess, type ProcessIdentity } from '../platform/process-identity.js';
+import { identifyProcess, type ProcessIdentity } from '../platform/start-program.js';
 
 /**
  * A folder in the git folder that proves which locks of a repository are ours, during a commit.

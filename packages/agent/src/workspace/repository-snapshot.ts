@@ -3,8 +3,16 @@ import path from 'node:path';
 import { readRegularSync, readSmall } from '../platform/files.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import { ProgramFailure, settleAll } from '../platform/run-program.js';
-import { findCommit, type GitPlace, locateRepository, type Repository, workWith } from './git.js';
-import { FileCache, type KnownRepository, type LocatedRepository } from './repository-location.js';
+import {
+  FileCache,
+  findCommit,
+  type GitPlace,
+  type KnownRepository,
+  type LocatedRepository,
+  locateRepository,
+  type Repository,
+  workWith,
+} from './git.js';
 
 /**
  * The state of a repository at one moment: HEAD, branches and stash, read from git's files without

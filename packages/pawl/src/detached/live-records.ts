@@ -21,7 +21,7 @@ import {
   withRegular,
   writePrivate,
 } from '@pawl/agent/platform/files';
-import { bootId, hasEnded } from '@pawl/agent/platform/process-identity';
+import { bootId, hasEnded } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import { reasonText } from '@pawl/agent/session/session';

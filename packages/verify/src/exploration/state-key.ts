@@ -3,8 +3,7 @@ import { holdsResults } from '@pawl/agent/machine/conversation';
 import { mayHaveChanged } from '@pawl/agent/machine/moves/batch-events';
 import { hasSessionLimit, isSpendingId, remainingTimer } from '@pawl/agent/machine/moves/budget';
 import { utf8Bytes } from '@pawl/agent/machine/moves/retry';
-import { spendingIn } from '@pawl/agent/machine/moves/start-calls';
-import { isEnded } from '@pawl/agent/machine/moves/tool-batch';
+import { isEnded, spendingIn } from '@pawl/agent/machine/moves/tool-batch';
 import {
   type Dimension,
   type Limit,

@@ -2,9 +2,11 @@ import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { ownPrograms, type ProgramPath } from '../../platform/find-program.js';
-import { CLOSING_SCRIPT, guardScript, inheritedDescriptors } from '../../platform/guarded-start.js';
 import {
   askProgram,
+  CLOSING_SCRIPT,
+  guardScript,
+  inheritedDescriptors,
   SYSTEM_SHELL,
   startProgram,
   systemBash,

@@ -21,7 +21,7 @@ import {
 import { type UserInfo, userInfo } from 'node:os';
 import path from 'node:path';
 import { entryStatus, inFolder, namesIn, readSmall } from '../../platform/files.js';
-import { bootId, pidNamespace } from '../../platform/process-identity.js';
+import { bootId, pidNamespace } from '../../platform/start-program.js';
 import type { HomeView } from './host.js';
 
 /**

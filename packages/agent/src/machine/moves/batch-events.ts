@@ -21,7 +21,6 @@ import {
 import { countToolUsage, schedule, timerFrom } from './budget.js';
 import { showHooks } from './hooks.js';
 import { appendResults, appendTexts } from './request.js';
-import { admit, decideCall, startReadyCalls } from './start-calls.js';
 import {
   cancelledText,
   getStopCause,
@@ -31,11 +30,13 @@ import {
   stopNote,
 } from './stop.js';
 import {
+  admit,
   type CallReference,
   cancelCalls,
   cancelTimer,
   closedText,
   countStreaks,
+  decideCall,
   displayResult,
   type EndedCall,
   endRunning,
@@ -51,6 +52,7 @@ import {
   refusedText,
   replaceCalls,
   resultOfCall,
+  startReadyCalls,
   type ToolBatch,
   unknownText,
   withdrawApprovals,

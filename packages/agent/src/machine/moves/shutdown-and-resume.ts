@@ -32,19 +32,21 @@ import {
 import { hookAgain } from './hooks.js';
 import { retractPartial } from './request.js';
 import { noteCutRewind } from './rewind.js';
-import { endInvalid, restartBatch, spendingIn } from './start-calls.js';
 import { keepPartial } from './stop.js';
 import {
   callWithId,
   cancelCalls,
   displayResult,
   type EndedCall,
+  endInvalid,
   endRunning,
   isRunning,
   isWaiting,
   neverRan,
   notRunText,
   replaceCalls,
+  restartBatch,
+  spendingIn,
   type ToolBatch,
   unknownText,
 } from './tool-batch.js';
