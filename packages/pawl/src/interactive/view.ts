@@ -465,9 +465,8 @@ export class InteractiveView {
       const last = settingsRows(this.#state, this.#look, window, 'notNamed');
       return { rows: [...rows, ...last], cursor };
     }
-    const last = this.#hasCard
-      ? keyCard(this.#look, window)
-      : settingsRows(this.#state, this.#look, window);
+    const card = this.#hasCard ? keyCard(this.#look, window) : [];
+    const last = [...card, ...settingsRows(this.#state, this.#look, window)];
     return inputBox(this.#line(columns), this.#look, window, last);
   }
 

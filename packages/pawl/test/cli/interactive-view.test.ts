@@ -263,7 +263,7 @@ test('at a question Shift+Tab changes no preset', () => {
 test('a question mark alone shows the card of keys; Escape closes it, and a text has none', () => {
   const at = stageView();
   at.type('?');
-  assert.match(at.drawn(), /Alt\+Enter/);
+  assert.match(at.drawn(), /Alt\+Enter[\s\S]*\n {2}sandbox off · x · /);
   at.press('escape');
   assert.doesNotMatch(at.drawn(), /Alt\+Enter/);
   assert.match(at.line(), /^> Give a task/);
@@ -276,5 +276,5 @@ test('a question keeps preset, model and money in sight', () => {
   const at = stageView();
   question(at);
   at.clock.advance(700);
-  assert.match(at.drawn(), /\n {2}sandbox off · scripted\/x · \$0\.00 · 0% of context$/);
+  assert.match(at.drawn(), /\n {2}sandbox off · x · \$0\.00 · context 0%$/);
 });
