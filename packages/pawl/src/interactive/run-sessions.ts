@@ -169,15 +169,17 @@ export const runTerminal = async (
     }
   } finally {
     terminal.close();
-    writeWindow(safe`\n${paint(terminal.look, 'dim', farewell(started.opened))}\n`);
+    writeWindow(safe`\n${paint(terminal.look, 'dim', farewell(started.opened, terminal.look))}\n`);
   }
 };
 
 /** How to come back. A session of its own process goes on unless it has ended. */
-const farewell = ({ session, remote }: FaceOpened): Safe => {
-  return remote === null
-    ? safe`To continue: pawl --resume ${makeSafe(session.id)}`
-    : detachedText(session.id);
+const farewell = ({ session, remote }: FaceOpened, { columns }: Look): Safe => {
+  if (remote !== null) return detachedText(session.id);
+  const command = safe`pawl --resume ${makeSafe(session.id)}`;
+  const row = safe`To continue: ${command}`;
+  // A command that is copied has no break in it.
+  return row.length < columns ? row : safe`To continue:\n${command}`;
 };
 
 const detachedText = (sessionId: string): Safe => {

@@ -356,7 +356,7 @@ const pickModel = async (
   const choices = ids.map((id) => {
     const facts = catalogueFacts(id);
     const about =
-      id === model ? `${aboutFacts({ ...facts, windowTokens })} · current` : aboutFacts(facts);
+      id === model ? `current · ${aboutFacts({ ...facts, windowTokens })}` : aboutFacts(facts);
     return { text: id, about };
   });
   const title = 'Model (dollars per million tokens):';

@@ -56,7 +56,12 @@ import {
   questionHeading,
   type WindowSize,
 } from '@pawl/terminal/questions';
-import { type PointList, pointListFrame, takeAtPoints } from '@pawl/terminal/rewind-list';
+import {
+  type PointList,
+  pointListFrame,
+  type TakenPoint,
+  takeAtPoints,
+} from '@pawl/terminal/rewind-list';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { Transcript } from '@pawl/terminal/transcript';
 import type { RecentTurns } from '../sessions/open-session.js';
@@ -82,7 +87,7 @@ const ESCAPES_MS = 800;
 /** A list that takes the keys. */
 type OpenList =
   | { readonly kind: 'choices'; readonly list: Picker; done(index: number | null): void }
-  | { readonly kind: 'points'; readonly list: PointList; done(index: number | null): void };
+  | { readonly kind: 'points'; readonly list: PointList; done(taken: TakenPoint | null): void };
 
 /**
  * The screen of one session: what it shows, and which part receives each key.
@@ -181,16 +186,16 @@ export class InteractiveView {
   }
 
   /** As `pick`, in a list of points. Not for plain terminals. */
-  pickPoint(list: PointList): Promise<number | null> {
+  pickPoint(list: PointList): Promise<TakenPoint | null> {
     return this.#openList((done) => ({ kind: 'points', list, done }));
   }
 
-  #openList(open: (done: (index: number | null) => void) => OpenList): Promise<number | null> {
+  #openList<Taken>(open: (done: (taken: Taken | null) => void) => OpenList): Promise<Taken | null> {
     this.#picking?.done(null);
     return new Promise((resolve) => {
-      this.#picking = open((index) => {
+      this.#picking = open((taken) => {
         this.#picking = null;
-        resolve(index);
+        resolve(taken);
       });
       while (this.#picking !== null && this.#early !== null) {
         const pressed = this.#early.shift();
@@ -330,7 +335,7 @@ export class InteractiveView {
       return;
     }
     const taken = takeAtPoints(open.list, pressed);
-    if (taken.kind === 'taken') open.done(taken.index);
+    if (taken.kind === 'taken') open.done(taken);
     else this.#picking = { ...open, list: taken.list };
   }
 

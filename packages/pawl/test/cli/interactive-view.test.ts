@@ -194,12 +194,12 @@ test('keys that come before a list of a rewind wait for it; later ones go to the
     { ...point, text: 'two' },
     { ...point, text: 'one' },
   ]);
-  const picked: (number | null)[] = [];
+  const picked: (number | undefined)[] = [];
   const work = at.view.withLists(async () => {
     await Promise.resolve();
-    picked.push(await at.view.pickPoint(list));
+    picked.push((await at.view.pickPoint(list))?.index);
     await Promise.resolve();
-    picked.push(await at.view.pickPoint(list));
+    picked.push((await at.view.pickPoint(list))?.index);
   });
   at.press('down', 'enter', 'enter');
   await work;
