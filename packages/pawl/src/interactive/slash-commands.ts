@@ -342,7 +342,7 @@ const aboutFacts = ({
   windowTokens,
   prices,
 }: Pick<ModelFacts, 'windowTokens' | 'prices'>): string =>
-  `${formatTokens(windowTokens)} window · ${priceText(prices)}`;
+  `${priceText(prices)} · ${formatTokens(windowTokens)} window`;
 
 /**
  * Lets the user pick one of the models; null if none was picked. The current model is shown with

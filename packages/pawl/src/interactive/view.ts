@@ -206,13 +206,21 @@ export class InteractiveView {
     });
   }
 
-  /** Runs `work`, which opens lists one after the other. Keys before a list wait for it. */
+  /**
+   * Runs `work`, which opens lists one after the other. Keys before a list wait for it. Letters
+   * that no list has taken go to the line; an Enter that was meant for a list sends nothing.
+   */
   async withLists(work: () => Promise<void>): Promise<void> {
     this.#early = [];
     try {
       await work();
     } finally {
+      const rest = this.#early ?? [];
       this.#early = null;
+      for (const pressed of rest)
+        if (pressed.kind === 'paste' || pressed.key.text !== '')
+          this.#composed(this.#composer.take(pressed));
+      this.redraw();
     }
   }
 

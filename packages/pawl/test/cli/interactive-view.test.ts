@@ -208,6 +208,18 @@ test('keys that come before a list of a rewind wait for it; later ones go to the
   assert.equal(at.line(), '> text');
 });
 
+test('letters typed while a rewind is at work stay in the line; a second Enter sends nothing', async () => {
+  const at = stageView();
+  let finish = (): void => undefined;
+  const work = at.view.withLists(() => new Promise((resolve) => void (finish = resolve)));
+  at.press('enter');
+  at.type('next');
+  finish();
+  await work;
+  assert.equal(at.line(), '> next');
+  assert.deepEqual(at.asked, []);
+});
+
 test('a list takes the keys until one is chosen or it is left', async () => {
   const at = stageView();
   at.type('draft');
