@@ -10,6 +10,7 @@
 import { mkdirSync, readdirSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import { cannotWrite, errorCode } from '@pawl/agent/journal/journal-error';
 import { answers, isLocked } from '@pawl/agent/journal/lock';
 import { journalPath, lockPath } from '@pawl/agent/journal/state-folder';
@@ -184,22 +185,30 @@ const workWords = (state: State): string => {
   }
 };
 
-/** What a session does. `before`: the same a step earlier, which may have begun it. */
+const waitingWords = (
+  [first]: readonly LiveQuestion[],
+  asked: ServerQuestion | null,
+): string | null => {
+  if (first !== undefined) return `waits for your answer: ${first.title}`;
+  if (asked === null) return null;
+  return oneLine(`waits for your answer to ${asked.server}: ${asked.message}`, WORDS_MAX);
+};
+
+/**
+ * What a session does. `asked`: what an MCP server asks now. `before`: the same a step earlier,
+ * which may have begun it.
+ */
 export const describeActivity = (
   state: State,
+  asked: ServerQuestion | null,
   before: Activity | null,
   nowMs: number,
 ): Activity => {
   const questions = questionsIn(state);
+  const waits = waitingWords(questions, asked);
   const rests = state.name === 'WaitingForUserInput' || state.name === 'Ready';
-  const kind = questions.length > 0 ? 'waiting' : rests ? 'resting' : 'working';
-  const [first] = questions;
-  const words =
-    first !== undefined
-      ? `waits for your answer: ${first.title}`
-      : rests
-        ? restWords(state)
-        : workWords(state);
+  const kind = waits !== null ? 'waiting' : rests ? 'resting' : 'working';
+  const words = waits ?? (rests ? restWords(state) : workWords(state));
   const isSame = before !== null && before.kind === kind && before.words === words;
   return {
     kind,

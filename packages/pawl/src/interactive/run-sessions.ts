@@ -418,15 +418,16 @@ const faceServers = ({ remote, servers }: FaceOpened): FaceServers =>
   remote?.servers ?? {
     status: async () => servers?.status() ?? null,
     reconnect: async () => servers?.reconnect(),
+    answerWith: (ask) => servers?.answerWith(ask),
   };
 
 /** The user answers the servers' questions, and is called for them. */
 const answerServers = (
-  { servers }: FaceOpened,
+  opened: FaceOpened,
   { serverForms }: InteractiveView,
   { notifier }: TerminalSession,
 ): void =>
-  servers?.answerWith((question, signal) => {
+  faceServers(opened).answerWith((question, signal) => {
     notifier.ask();
     return serverForms.ask(question, signal);
   });

@@ -34,7 +34,7 @@ export type SlashCommandContext = {
   readonly look: Look;
   readonly view: CommandView;
   readonly prompts: SessionPrompts;
-  readonly servers: FaceServers;
+  readonly servers: Pick<FaceServers, 'status' | 'reconnect'>;
   /**
    * Opens the other session, then leaves this one. If it can't be opened, rejects and changes
    * nothing.
