@@ -7,7 +7,7 @@
  * 2. The file says what the process did last. Whether the process lives is asked of its socket.
  */
 
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
@@ -15,6 +15,7 @@ import { cannotWrite, errorCode } from '@pawl/agent/journal/journal-error';
 import { answers, isLocked } from '@pawl/agent/journal/lock';
 import { journalPath, lockPath } from '@pawl/agent/journal/state-folder';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { systemClock } from '@pawl/agent/platform/clock';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import {
   entryStatus,
@@ -314,17 +315,31 @@ export const findLive = async (sessionId: string): Promise<LiveSession | null> =
   return record === null ? null : { record, status: await checkStatus(record) };
 };
 
-/** All detached sessions, the last started first. Records of sessions that are over are removed. */
+/** A start has spoken after two minutes, or it never does. */
+const START_LOG_MS = 10 * 60_000;
+
+/** Removes logs of starts whose launcher was killed before their process knew its session. */
+const removeStartLogs = (folder: string, names: readonly string[]): void => {
+  for (const name of names) {
+    const status = name.startsWith('start-') ? entryStatus(join(folder, name)) : null;
+    if (status !== null && systemClock.now() - status.mtimeMs > START_LOG_MS)
+      rmSync(join(folder, name), { force: true });
+  }
+};
+
+/** All detached sessions, the last started first. What belongs to none any more is removed. */
 export const listLive = async (): Promise<readonly LiveSession[]> => {
   const folder = liveFolder();
   const status = entryStatus(folder);
   if (status === null) return [];
-  const names = readdirSync(openLiveFolder()).filter((name) => name.endsWith('.json'));
+  const all = readdirSync(openLiveFolder());
+  removeStartLogs(folder, all);
+  const names = all.filter((name) => name.endsWith('.json'));
   const found = await Promise.all(names.map((name) => findLive(name.slice(0, -'.json'.length))));
-  const all = found.filter((one) => one !== null);
-  for (const { record, status: now } of all)
+  const listed = found.filter((one) => one !== null);
+  for (const { record, status: now } of listed)
     if (now === 'closed') await removeLive(record.sessionId, 'record');
-  return all
+  return listed
     .filter(({ status: now }) => now !== 'closed')
     .sort((left, right) => right.record.startedAtMs - left.record.startedAtMs);
 };
