@@ -1,3 +1,12 @@
+/**
+ * One shell command, from the request to its end.
+ *
+ * It starts one process, which leads a group and has no terminal and no input. It ends with
+ * the shell: a daemon that holds the output open delays the end only for a moment. After the end no
+ * process of its group runs; if it was stopped or fenced, no process of the command runs at all. It
+ * runs at the requested sandbox level, or not at all.
+ */
+
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
 import type { ProcessEnvironment } from '../platform/environment.js';
@@ -36,15 +45,6 @@ import {
 } from './launched-command.js';
 import { type CommandOutput, createCommandOutput } from './output.js';
 import { createMarkReader, FENCE_DEPTH, reportingLeftovers } from './sandbox/shell-text.js';
-
-/**
- * One shell command, from the request to its end.
- *
- * It starts one process, which leads a group and has no terminal and no input. It ends with
- * the shell: a daemon that holds the output open delays the end only for a moment. After the end no
- * process of its group runs; if it was stopped or fenced, no process of the command runs at all. It
- * runs at the requested sandbox level, or not at all.
- */
 
 export type CommandRequest = {
   readonly sandbox: () => Promise<CommandSandbox>;

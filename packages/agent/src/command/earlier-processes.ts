@@ -1,3 +1,5 @@
+/** Leftovers of killed processes: commands, guards of protected paths, folders. */
+
 import { lstatSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { namesIn } from '../platform/files.js';
@@ -24,8 +26,6 @@ import {
   removePrivateFolders,
   sessionFile,
 } from './sandbox/session-folders.js';
-
-/** Leftovers of killed processes: commands, guards of protected paths, folders. */
 
 const otherFolders = (processFolder: string): readonly string[] => {
   const parent = path.dirname(processFolder);

@@ -1,3 +1,10 @@
+/**
+ * A command of a launcher (launcher.sh), seen through its files: by the process that parked it (had
+ * its shell started, waiting for the line that lets it go), or by a later one that finds the files
+ * after a crash. Both judge in the same way whether it is
+ * parked, runs or has ended.
+ */
+
 import {
   closeSync,
   constants,
@@ -18,13 +25,6 @@ import * as v from 'valibot';
 import { readProcessStat } from '../platform/start-program.js';
 import { type OutputReceiver, SpoolReader } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
-
-/**
- * A command of a launcher (launcher.sh), seen through its files: by the process that parked it (had
- * its shell started, waiting for the line that lets it go), or by a later one that finds the files
- * after a crash. Both judge in the same way whether it is
- * parked, runs or has ended.
- */
 
 /**
  * The process of bubblewrap. Its start time (ticks since boot) distinguishes it from a later

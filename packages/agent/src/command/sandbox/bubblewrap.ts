@@ -1,3 +1,8 @@
+/**
+ * Bubblewrap: the arguments that build the fence around commands, and whether they work on this
+ * machine.
+ */
+
 import {
   mkdirSync,
   mkdtempSync,
@@ -25,11 +30,6 @@ import {
   writable,
 } from './host.js';
 import { INNER_HOME, type SessionFolders } from './session-folders.js';
-
-/**
- * Bubblewrap: the arguments that build the fence around commands, and whether they work on this
- * machine.
- */
 
 /** The descriptor at which the sandbox inherits the system-call filter. */
 const FILTER_DESCRIPTOR = 3;

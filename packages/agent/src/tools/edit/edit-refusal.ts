@@ -1,3 +1,7 @@
+/**
+ * Messages for refused edits. They let the model correct the edit without reading the file again.
+ */
+
 import { findOccurrences, type SearchedFile, type Span } from './find-places.js';
 import {
   commonEnds,
@@ -9,10 +13,6 @@ import {
   type TextLine,
   trimEndBlanks,
 } from './lines.js';
-
-/**
- * Messages for refused edits. They let the model correct the edit without reading the file again.
- */
 
 const SHOWN_LINES_MAX = 60;
 const SHOWN_CHARACTERS_MAX = 6_000;

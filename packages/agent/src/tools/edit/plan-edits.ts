@@ -1,3 +1,10 @@
+/**
+ * Applies several replacements to a text, all or none.
+ *
+ * Each is matched against the original text, and has exactly one place, as `find-places.ts`
+ * defines. `replaceAll` has several, and they must match exactly. Replacements never overlap.
+ */
+
 import {
   type EditReading,
   findStrayMarker,
@@ -38,13 +45,6 @@ import {
   trimEndBlanks,
   withEnding,
 } from './lines.js';
-
-/**
- * Applies several replacements to a text, all or none.
- *
- * Each is matched against the original text, and has exactly one place, as `find-places.ts`
- * defines. `replaceAll` has several, and they must match exactly. Replacements never overlap.
- */
 
 export type TextEdit = {
   readonly oldText: string;
