@@ -1,3 +1,10 @@
+/**
+ * What a command may do to git folders, decided by its words alone before it runs.
+ * `repositoryAccess` says how far its fence opens them, `historyPurpose` what it does to the
+ * history on purpose. The tool bash asks; the sandbox mounts accordingly, and git-history.ts puts
+ * back what was lost by accident.
+ */
+
 import type { Needs, ParsedCommand, ShellFacts } from './judged-call.js';
 import { gitCommand, isDestructiveGit } from './losses.js';
 import { programName, wordSet } from './patterns.js';
