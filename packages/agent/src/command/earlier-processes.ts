@@ -1,4 +1,10 @@
-/** Leftovers of killed processes: commands, guards of protected paths, folders. */
+/**
+ * Leftovers of killed processes: commands, guards of protected paths, folders.
+ *
+ * A session asks here with its first command, and when it was resumed. From top to bottom:
+ * commands that still run or whose results wait; guards, the processes that watched protected
+ * paths for a killed session; and the folders that nobody needs any more.
+ */
 
 import { lstatSync, statSync } from 'node:fs';
 import path from 'node:path';

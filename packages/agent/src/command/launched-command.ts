@@ -3,6 +3,11 @@
  * its shell started, waiting for the line that lets it go), or by a later one that finds the files
  * after a crash. Both judge in the same way whether it is
  * parked, runs or has ended.
+ *
+ * From top to bottom: what the files of a command say of its state (`judgeCommand`); `Spool`,
+ * these files; `LaunchedCommand`, which this process follows; and `FoundCommand`, which belonged
+ * to a killed process. "Parked" is a command whose shell waits for its start; a "spool" is the
+ * folder with its output and state.
  */
 
 import {

@@ -1,5 +1,5 @@
 /**
- * What a forked session begins with: a header of its own, and the entries of the other session up
+ * What a forked session begins with: a new header, and the entries of the other session up
  * to a line.
  */
 

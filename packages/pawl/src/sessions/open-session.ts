@@ -1,4 +1,9 @@
-/** Opens a new or resumed session from flags and environment. */
+/**
+ * Opens a new or resumed session from flags and environment.
+ *
+ * All faces call `openFromFlags`. From top to bottom: opening; a session that is resumed, with the
+ * turns that a face shows again; servers and tools that the user wants; hooks; and telemetry.
+ */
 
 import { existsSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';

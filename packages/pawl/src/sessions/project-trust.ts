@@ -1,6 +1,10 @@
 /**
  * Programs that the files of a project want to run, and the one question about them: asked in a
  * terminal or an editor.
+ *
+ * From top to bottom: the sources of such programs, MCP servers in `.mcp.json` and hooks in
+ * `.pawl/config.toml`; and the files that they name, whose change makes the question come again.
+ * None of them runs before the user has allowed exactly this form of it.
  */
 
 import { createHash } from 'node:crypto';

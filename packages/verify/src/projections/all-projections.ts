@@ -1,4 +1,4 @@
-/** The list of projections: our steps told as steps of other published agents. */
+/** The list of projections: our steps as steps of other published agents. */
 
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { Projection } from './projection.js';

@@ -1,6 +1,9 @@
 /**
  * Bubblewrap: the arguments that build the fence around commands, and whether they work on this
  * machine.
+ *
+ * From top to bottom: the arguments of the fence; and the probe, which tries it once and explains
+ * what is missing on this machine.
  */
 
 import {

@@ -3,6 +3,10 @@
  *
  * A `.git` file can name any folder of the machine. It counts only if that folder names the
  * workspace in return, which only git itself could have written there.
+ *
+ * From top to bottom: the git folders of a workspace; the files that git's configuration names;
+ * whether a new repository of a command may stay; and git's index. All of it reads files and never
+ * runs git, since git itself would obey what is in doubt here.
  */
 
 import { readFileSync, type Stats } from 'node:fs';

@@ -10,6 +10,10 @@
  * When a command starts or ends while another one runs, what the other one has done so far is
  * checked, too. The copies stay until a command has been checked. So a later process can check a
  * command whose Pawl was killed.
+ *
+ * From top to bottom: `GitHistory`, for all git folders of a session; the words about what was put
+ * back; reading git's files; `GitCopies`, one git folder and its copies; and `HistoryCheck`, the
+ * repair after a command.
  */
 
 import { createHash } from 'node:crypto';

@@ -7,6 +7,9 @@
  * results: these are the frontier, where the walk starts. Each scan also looks at the places of the
  * last walk, the folders that git's index takes for repositories, the git folders that `.git` files
  * name, and what git's configuration names, wherever they lie in the workspace.
+ *
+ * From top to bottom: `ProtectedScan`, the quick one; `BackgroundWalk`, the complete one; and
+ * reading one folder, for both.
  */
 
 import type { Dirent, Stats } from 'node:fs';

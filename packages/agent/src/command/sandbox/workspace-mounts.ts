@@ -1,6 +1,9 @@
 /**
  * What one command gets of the workspace and its repository: mounts, and what is checked when it
  * has ended.
+ *
+ * From top to bottom: git folders, as far as a command may change them; `WorkspaceGuard`, which
+ * makes the mounts and checks afterwards; and the mounts that keep protected paths.
  */
 
 import { mkdirSync } from 'node:fs';

@@ -4,7 +4,7 @@
  *
  * From top to bottom: the types; words for changes of tools; `openServer`, one server;
  * `JoiningServers`, which waits a moment for servers whose tools are not known yet;
- * `DeclaredTools`, what the session has told the model; `openServers`; and the queue of questions
+ * `DeclaredTools`, the tools that the model knows; `openServers`; and the queue of questions
  * that servers ask the user.
  */
 

@@ -1,5 +1,8 @@
 /**
  * Messages for refused edits. They let the model correct the edit without reading the file again.
+ *
+ * From top to bottom: the messages; lines of the file; the nearest lines, by votes of lines and
+ * words; and the first difference.
  */
 
 import { findOccurrences, type SearchedFile, type Span } from './find-places.js';

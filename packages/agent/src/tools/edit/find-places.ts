@@ -4,6 +4,10 @@
  * The first step with a match ends the search; with several matches the text is ambiguous. A match
  * equals the text except for the differences that its step tolerates. Similarity alone is never a
  * match.
+ *
+ * From top to bottom: the steps and the three searches; places anywhere in lines; places of whole
+ * lines; the file with indexes that searches share; and a search in linear time, since a file of
+ * repeated lines would take quadratic time otherwise.
  */
 
 import {

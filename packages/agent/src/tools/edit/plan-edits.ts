@@ -3,6 +3,10 @@
  *
  * Each is matched against the original text, and has exactly one place, as `find-places.ts`
  * defines. `replaceAll` has several, and they must match exactly. Replacements never overlap.
+ *
+ * From top to bottom: `planEdits`; one edit and its readings, since models write line numbers or
+ * escapes into a text; remarks about tolerated differences; and the new text, adapted to the
+ * file's indentation and characters.
  */
 
 import {
