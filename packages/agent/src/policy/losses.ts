@@ -558,8 +558,8 @@ export const pathRestore = ({ words }: Pick<ParsedCommand, 'words'>): PathRestor
   return before.join(' ') === 'HEAD' ? { paths, from: 'HEAD' } : null;
 };
 
-/** What a git command would destroy; null if nothing. */
-export const isDestructiveGit = ({
+/** What a git command would destroy, as the reason to ask; null if nothing. */
+export const findGitLoss = ({
   words,
   undoes,
 }: Pick<ParsedCommand, 'words' | 'undoes'>): string | null => {

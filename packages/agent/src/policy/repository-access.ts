@@ -6,7 +6,7 @@
  */
 
 import type { Needs, ParsedCommand, ShellFacts } from './judged-call.js';
-import { gitCommand, isDestructiveGit } from './losses.js';
+import { findGitLoss, gitCommand } from './losses.js';
 import { programName, wordSet } from './patterns.js';
 
 /**
@@ -137,7 +137,7 @@ const DESTROYS_HISTORY = wordSet(
 );
 
 const destroysHistory = (command: ParsedCommand): boolean => {
-  const [name] = isDestructiveGit(command) === null ? [] : gitCommand(command.words);
+  const [name] = findGitLoss(command) === null ? [] : gitCommand(command.words);
   return name === null || (name !== undefined && DESTROYS_HISTORY.has(name));
 };
 

@@ -32,8 +32,7 @@ import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { plural } from '@pawl/agent/platform/text';
 import { isTable, parseBounded, whereInvalid } from '@pawl/agent/platform/untrusted-input';
 import { COMMAND_LEVELS, type CommandLevel } from '@pawl/agent/policy/decide';
-import { loadConfig, type ProjectHook } from '../settings/configuration.js';
-import { mcpJsonFiles } from './session-settings.js';
+import { loadConfig, mcpJsonFiles, type ProjectHook } from '../settings/configuration.js';
 
 /** Reads the project's files. It runs nothing, and rejects only for a fault of the program. */
 export type ExecutableSource = (workspace: string) => Promise<readonly Executable[]>;
