@@ -1,3 +1,5 @@
+/** What a slash command is and what it can use. slash-commands.ts has the list of them. */
+
 import type { SessionRights } from '@pawl/agent/session/session-settings';
 import type { Look } from '@pawl/terminal/paint';
 import type { FaceServers, FaceSession } from '../detached/remote-session.js';

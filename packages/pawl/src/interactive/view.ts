@@ -1,4 +1,9 @@
-/** The view of one session: what the screen shows, and which part receives each key. */
+/**
+ * The view of one session: what the screen shows, and which part receives each key.
+ *
+ * From top to bottom: the view; questions in a plain terminal (`--plain`); questions of MCP
+ * servers; and the last turns of a resumed session.
+ */
 
 import {
   type FieldValue,
