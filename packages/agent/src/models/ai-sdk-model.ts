@@ -1,3 +1,7 @@
+/**
+ * A model from the AI SDK as a model of the agent, for users of the library who have one already.
+ */
+
 import type {
   LanguageModelV3,
   LanguageModelV3CallOptions,

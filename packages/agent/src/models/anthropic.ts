@@ -1,3 +1,5 @@
+/** Anthropic's Messages API. */
+
 import type { StopReason } from '../machine/event.js';
 import { asCount, asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
@@ -21,8 +23,6 @@ import {
   windowFull,
   wireModel,
 } from './wire-model.js';
-
-/** Anthropic's Messages API. */
 
 const API_VERSION = '2023-06-01';
 

@@ -1,3 +1,5 @@
+/** Google's generative language API. */
+
 import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
@@ -28,8 +30,6 @@ import {
   versionedUrl,
   wireModel,
 } from './wire-model.js';
-
-/** Google's generative language API. */
 
 export const googleModel = (options: AdapterOptions): Model => {
   const base = versionedUrl(options.baseUrl, 'v1beta');

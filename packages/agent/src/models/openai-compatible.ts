@@ -1,3 +1,8 @@
+/**
+ * Chat Completions, as OpenAI once defined it and as Ollama, LM Studio, llama.cpp, vLLM, OpenRouter
+ * and others speak it.
+ */
+
 import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
 import {
@@ -29,11 +34,6 @@ import {
   windowFull,
   wireModel,
 } from './wire-model.js';
-
-/**
- * Chat Completions, as OpenAI once defined it and as Ollama, LM Studio, llama.cpp, vLLM, OpenRouter
- * and others speak it.
- */
 
 export const compatibleModel = (options: AdapterOptions): Model => {
   const { name, modelId, baseUrl, apiKey, facts } = options;

@@ -1,3 +1,15 @@
+/**
+ * What the wires share: a model that is reached over HTTP. In this order: `wireModel`, one call;
+ * errors that every wire tells; `StreamedReply`, the reply as it comes; `readEvents`, one request
+ * and the events of its answer; and `convertRequest`, the conversation in words that are no wire's.
+ *
+ * - One call is one request: nothing here retries. Only a wire that learns from a refusal which
+ *   option its provider does not take asks once more without it, and Google's goes on with a reply
+ *   that its provider hands out in parts.
+ * - Our own abort can surface as any error: the signal is looked at before the error is.
+ * - A reply is whole only with the provider's own reason for its end.
+ */
+
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { StopReason } from '../machine/event.js';
 import type {
@@ -27,18 +39,6 @@ import type {
 import { nearestEffort } from './catalogue.js';
 import { classify, type ErrorSource, pageWords, shorten } from './errors.js';
 import { withoutDefinitions } from './tool-schema.js';
-
-/**
- * What the wires share: a model that is reached over HTTP. In this order: `wireModel`, one call;
- * errors that every wire tells; `StreamedReply`, the reply as it comes; `readEvents`, one request
- * and the events of its answer; and `convertRequest`, the conversation in words that are no wire's.
- *
- * - One call is one request: nothing here retries. Only a wire that learns from a refusal which
- *   option its provider does not take asks once more without it, and Google's goes on with a reply
- *   that its provider hands out in parts.
- * - Our own abort can surface as any error: the signal is looked at before the error is.
- * - A reply is whole only with the provider's own reason for its end.
- */
 
 /** The differences between wires. */
 export type Wire = {

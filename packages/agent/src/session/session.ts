@@ -1,3 +1,12 @@
+/**
+ * One session of the agent that is open in this process.
+ *
+ * From top to bottom: `agentAdapter`, what the loop must know of the agent's events;
+ * `AgentSession`, with `send` and `prompt`; `Turn`, the result of a prompt, and the words for why
+ * it ended; and the buffer for events that nobody reads yet. Volatile events are pieces of a
+ * streamed reply: they need not reach the disk one by one, since the whole reply follows.
+ */
+
 import type { Action } from '../machine/action.js';
 import type { CallStatus } from '../machine/call.js';
 import type { PastFiles } from '../machine/carried-session.js';

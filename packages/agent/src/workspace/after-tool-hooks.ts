@@ -1,3 +1,5 @@
+/** The hooks after tools: report new commits, format files, commit changes. */
+
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
@@ -12,8 +14,6 @@ import {
 } from './format-files.js';
 import { useRepository } from './git.js';
 import { settleAbandoned } from './make-commit.js';
-
-/** The hooks after tools: report new commits, format files, commit changes. */
 
 const RECOVERY_MS = 30_000;
 

@@ -1,3 +1,14 @@
+/**
+ * Commits certain files with git's plumbing commands, and settles a commit whose program was
+ * killed.
+ *
+ * The tree is HEAD's, with these files as they are in the working tree. Other changes are not
+ * included. The intended commit is in the journal before the branch or the index change. Both
+ * change under git's index lock, or neither. Only index entries of the commit's files change, and
+ * only if the user has not staged them meanwhile. The branch moves only if it still points to the
+ * observed commit: a simultaneous commit by somebody else wins.
+ */
+
 import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { chmod, copyFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,17 +20,6 @@ import { CommitClaim, type CommitIntent, listClaims, newClaimName } from './comm
 import { findCommit, hasCommit, isAncestor, type Repository } from './git.js';
 import { shortHash } from './head-changes.js';
 import { NO_OBJECT, takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
-
-/**
- * Commits certain files with git's plumbing commands, and settles a commit whose program was
- * killed.
- *
- * The tree is HEAD's, with these files as they are in the working tree. Other changes are not
- * included. The intended commit is in the journal before the branch or the index change. Both
- * change under git's index lock, or neither. Only index entries of the commit's files change, and
- * only if the user has not staged them meanwhile. The branch moves only if it still points to the
- * observed commit: a simultaneous commit by somebody else wins.
- */
 
 export type CommitOutcome = { readonly kind: 'committed'; readonly hash: string } | Lost;
 type Lost = { readonly kind: 'lost'; readonly why: string };

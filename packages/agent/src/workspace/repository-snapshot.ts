@@ -1,3 +1,11 @@
+/**
+ * The state of a repository at one moment: HEAD, branches and stash, read from git's files without
+ * starting a process, and the files with uncommitted changes, asked of git.
+ *
+ * Only names and stamps are collected. A different stamp means that a file changed between two
+ * snapshots. Submodules, nested repositories, and files whose names are not UTF-8 are ignored.
+ */
+
 import { lstatSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { readRegularSync, readSmall } from '../platform/files.js';
@@ -13,14 +21,6 @@ import {
   type Repository,
   workWith,
 } from './git.js';
-
-/**
- * The state of a repository at one moment: HEAD, branches and stash, read from git's files without
- * starting a process, and the files with uncommitted changes, asked of git.
- *
- * Only names and stamps are collected. A different stamp means that a file changed between two
- * snapshots. Submodules, nested repositories, and files whose names are not UTF-8 are ignored.
- */
 
 export type Head = {
   /** Null: nothing is committed yet. */

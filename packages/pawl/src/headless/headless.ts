@@ -1,4 +1,9 @@
-/** `pawl -p`: one turn without a terminal. */
+/**
+ * `pawl -p`: one turn without a terminal.
+ *
+ * From top to bottom: the two forms of output; the turn; `runHeadless`; the prompt, from flags and
+ * stdin; and the calls that were denied because nobody could be asked.
+ */
 
 import { fstatSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';

@@ -1,6 +1,10 @@
 /**
  * `pawl` in a terminal: runs sessions one after the other, each from its first paint until the user
  * leaves it.
+ *
+ * From top to bottom: `runTerminal`; one session, with a watch on the provider's cache, since a
+ * request without it is dear; commands of the user (`!`) and their output for the model; and the
+ * banner. A typed text becomes a `UserInput` in `say`, which the view calls on Enter.
  */
 
 import { homedir } from 'node:os';
@@ -43,7 +47,6 @@ import { writeWindow } from '@pawl/terminal/write';
 import type { FaceOpened, FaceServers, FaceSession } from '../detached/remote-session.js';
 import { exitCodes } from '../process/exit-codes.js';
 import { openFromFlags, returnedTexts } from '../sessions/open-session.js';
-import { mcpJsonFiles } from '../sessions/session-settings.js';
 import { tornText } from '../sessions/session-text.js';
 import {
   chooseSession,
@@ -52,7 +55,7 @@ import {
   storedJournals,
 } from '../sessions/stored-sessions.js';
 import { attachPictures, picturesNamed } from '../sessions/typed-input.js';
-import { hasProjectFile } from '../settings/configuration.js';
+import { hasProjectFile, mcpJsonFiles } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 import type { NextSession, SlashCommandContext } from './slash-command.js';
@@ -426,15 +429,16 @@ const faceServers = ({ remote, servers }: FaceOpened): FaceServers =>
   remote?.servers ?? {
     status: async () => servers?.status() ?? null,
     reconnect: async () => servers?.reconnect(),
+    answerWith: (ask) => servers?.answerWith(ask),
   };
 
 /** The user answers the servers' questions, and is called for them. */
 const answerServers = (
-  { servers }: FaceOpened,
+  opened: FaceOpened,
   { serverForms }: InteractiveView,
   { notifier }: TerminalSession,
 ): void =>
-  servers?.answerWith((question, signal) => {
+  faceServers(opened).answerWith((question, signal) => {
     notifier.ask();
     return serverForms.ask(question, signal);
   });

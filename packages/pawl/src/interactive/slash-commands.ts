@@ -1,4 +1,9 @@
-/** Slash commands, by name. Those about stored sessions are in session-commands.ts. */
+/**
+ * Slash commands, by name. Those about stored sessions are in session-commands.ts.
+ *
+ * From top to bottom: the commands; `runCommand`, which calls the one that was typed; then what
+ * some of them need: `/model`, `/budget`, `/jobs` and `/mcp`.
+ */
 
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';

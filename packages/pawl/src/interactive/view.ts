@@ -1,4 +1,9 @@
-/** The view of one session: what the screen shows, and which part receives each key. */
+/**
+ * The view of one session: what the screen shows, and which part receives each key.
+ *
+ * From top to bottom: the view; questions in a plain terminal (`--plain`); questions of MCP
+ * servers; and the last turns of a resumed session.
+ */
 
 import {
   type FieldValue,
@@ -711,12 +716,17 @@ class ServerForms {
     this.#print = print;
   }
 
-  /** Asks the user. The caller asks one question at a time. */
+  /**
+   * Asks the user. The caller asks one question at a time. A text as the reason of the signal says
+   * why it is not asked any more.
+   */
   ask(question: ServerQuestion, signal: AbortSignal): Promise<ServerAnswer> {
     return new Promise((resolve) => {
       const withdraw = (): void => {
         open.answered({ action: 'cancel' });
-        this.#printNote('withdrawn: the call has ended');
+        this.#printNote(
+          typeof signal.reason === 'string' ? signal.reason : 'withdrawn: the call has ended',
+        );
       };
       const open: OpenForm = {
         question,

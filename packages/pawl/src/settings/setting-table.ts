@@ -1,4 +1,9 @@
-/** One setting: its type, and the function that makes a row of the table. */
+/**
+ * One setting: its type, and the function that makes a row of the table.
+ *
+ * From top to bottom: the type of a row; settings of model calls; the table; and the check of a
+ * value.
+ */
 
 import { DEFAULT_MODEL, providers } from '@pawl/agent/models/provider-table';
 import { isHostPattern } from '@pawl/agent/policy/patterns';
@@ -17,12 +22,12 @@ type ValueKind =
   | { readonly type: 'names' };
 
 /**
- * What a project's file may set. `no`: nothing. `free`: anything. `tighten`: only a stricter value,
+ * What a project's file may set. `no`: nothing. `tighten`: only a stricter value,
  * which is a lower number, `false`, an earlier one of `words`, or fewer hosts. `raise`: only a
  * higher number, for times that must not be too short. `sameProvider`: only another model of the
  * current provider.
  */
-export type ProjectMay = 'no' | 'free' | 'tighten' | 'raise' | 'sameProvider';
+export type ProjectMay = 'no' | 'tighten' | 'raise' | 'sameProvider';
 
 export type Value = string | number | boolean;
 
@@ -283,7 +288,7 @@ const common: readonly Setting[] = [
   row({
     key: 'on_ask',
     kind: words('stop', 'deny'),
-    project: 'free',
+    project: 'no',
     flag: '--on-ask <what>',
     builtIn: 'stop',
     frozen: false,

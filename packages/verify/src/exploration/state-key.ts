@@ -1,3 +1,8 @@
+/**
+ * The key by which an exploration knows that it has been at a node before. Whatever the future
+ * depends on must be in it, and nothing else: too little hides faults, too much never ends.
+ */
+
 import type { Call } from '@pawl/agent/machine/call';
 import { holdsResults } from '@pawl/agent/machine/conversation';
 import { mayHaveChanged } from '@pawl/agent/machine/moves/batch-events';

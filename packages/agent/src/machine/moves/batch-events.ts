@@ -1,4 +1,10 @@
-/** Events of a running batch: starts, results, previews, approvals, cancels, and its end. */
+/**
+ * Events of a running batch: starts, results, previews, approvals, cancels, and its end.
+ *
+ * A batch is the tool calls of one reply. tool-batch.ts starts it. From top to bottom: running
+ * calls; previews; approvals; cancelling one call; cancelling the turn, with a grace period before
+ * calls are ended by force; and settling, which makes one message with a result for each call.
+ */
 
 import { decide } from '../../policy/decide.js';
 import { hookRemarks, verdictsIn, withRemarks } from '../../policy/judged-call.js';
