@@ -79,7 +79,7 @@ export const checkTrial = (inspected: () => Inspected): void => {
       'How it ended',
       'The model answered. Then the session was closed. 1 turn, 6 rounds. #43',
       'Where the time went',
-      'Of 11 min 36 s: waiting for your approvals 9 min 50 s (5 times), the model 51 s (8 times), bash npm test 32 s (3 times).',
+      'Of 11 min 36 s in turns: waiting for your approvals 9 min 50 s (5 times), the model 51 s (8 times), bash npm test 32 s (3 times).',
       'The longest wait for an approval: 9 min 20 s of 9 min 46 s for all: bash npm test. #19',
       'The longest call: 31 s of 33 s for all: bash npm test. #20',
       'Where the money went',
@@ -121,7 +121,7 @@ export const checkTrial = (inspected: () => Inspected): void => {
     const answers = [
       /^All eight modules .* all 412 tests pass/,
       /^The model answered\. Then the session was closed\. 8 turns, 300 rounds, 8 files changed/,
-      /^Of 1 h 34 min: bash npm test 1 h 1 min \(76 times\), the model 29 min/,
+      /^Of 1 h 34 min in turns: bash npm test 1 h 1 min \(76 times\), the model 29 min/,
       /^The most expensive request: \$0\.205 .* it was sent 25 min 0 s after the one before it \(it waited for you\)/,
       /^55 of 292 calls failed: 50 × bash npm test/,
       /^Pawl's process died at TIME\. bash npm test went on without the process; its real result was found: ok at TIME\. Nothing ran twice/,

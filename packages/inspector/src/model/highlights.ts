@@ -253,7 +253,7 @@ const slowest = (figures: SessionFigures): readonly Highlight[] => {
     { ms },
     count > 1 ? ` (${count} times)` : '',
   ]);
-  const answer = ['Of ', { ms: workMs }, ': ', ...parts, '.'];
+  const answer = ['Of ', { ms: workMs }, ' in turns: ', ...parts, '.'];
   return [{ question: 'time', seq: null, answer }];
 };
 

@@ -229,7 +229,8 @@ export class SessionPage {
     const { history, connection, trouble } = this.#pageState;
     const count =
       connection === 'loading' && history.seq > 0 ? ` ${plural(history.seq, 'event')}` : '';
-    this.#connection.textContent = `${CONNECTIONS[connection]}${count}`;
+    const isClosed = connection === 'live' && history.stateAt(history.seq).name === 'ShuttingDown';
+    this.#connection.textContent = isClosed ? 'closed' : `${CONNECTIONS[connection]}${count}`;
     this.#connection.className = `connection ${connection}`;
     this.#trouble.textContent = trouble;
     this.#trouble.hidden = trouble === '';
