@@ -6,7 +6,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
 import { scriptedModel } from '../packages/agent/src/models/scripted-model.js';
-import { identifyProcess } from '../packages/agent/src/platform/process-identity.js';
+import { identifyProcess } from '../packages/agent/src/platform/start-program.js';
 import { createAgent, type Session } from '../packages/agent/src/session/create-agent.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';

@@ -129,7 +129,7 @@ export const faultsInCalls: readonly Fault[] = [
   },
   {
     name: 'calls of a reply that was cut off are run',
-    file: 'packages/agent/src/machine/moves/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tool-batch.ts',
     edits: [
       {
         from: "  if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);\n",

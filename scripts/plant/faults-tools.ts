@@ -4,7 +4,7 @@ import { byCase, explorer, type Fault, walks } from './fault.js';
 export const faultsInTools: readonly Fault[] = [
   {
     name: 'a call with bad arguments is run',
-    file: 'packages/agent/src/machine/moves/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tool-batch.ts',
     edits: [
       {
         from: "if (judged.verdict.kind === 'invalid') {",
@@ -93,7 +93,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'after a crash calls that had begun begin again',
-    file: 'packages/agent/src/machine/moves/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tool-batch.ts',
     edits: [
       {
         from: "if (call.status === 'starting')\n      calls",
@@ -152,7 +152,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'one call more than may run at once',
-    file: 'packages/agent/src/machine/moves/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tool-batch.ts',
     edits: [
       {
         from: 'return running.length < session.settings.maxParallel;',
@@ -164,7 +164,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'reads start beside an edit',
-    file: 'packages/agent/src/machine/moves/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tool-batch.ts',
     edits: [
       {
         from: 'if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;',
@@ -176,7 +176,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call overtakes one that has no room',
-    file: 'packages/agent/src/machine/moves/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tool-batch.ts',
     edits: [
       {
         from: 'if (!hasRoom(batch.session, running, waiting.judged)) break;',
@@ -191,7 +191,7 @@ export const faultsInTools: readonly Fault[] = [
   },
   {
     name: 'a call overtakes one that waits for an answer',
-    file: 'packages/agent/src/machine/moves/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tool-batch.ts',
     edits: [
       {
         from: 'if (isAsked(waiting)) break;',

@@ -69,7 +69,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'the budget is looked at after the tools only',
-    file: 'packages/agent/src/machine/moves/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tool-batch.ts',
     edits: [{ from: 'if (sessionLimit(session) !== null) return skippedText;', to: '' }],
     why: 'a turn without money goes on changing files',
     caughtBy: walks,
@@ -132,7 +132,7 @@ export const faultsInTurns: readonly Fault[] = [
   },
   {
     name: 'two calls are handed the same budget',
-    file: 'packages/agent/src/machine/moves/start-calls.ts',
+    file: 'packages/agent/src/machine/moves/tool-batch.ts',
     edits: [
       {
         from: '  if (spendsAlone && running.some(({ judged }) => isSpending(judged))) return false;\n',

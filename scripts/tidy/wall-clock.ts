@@ -10,13 +10,13 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'packages/agent/src/command/sandbox/protected-files.ts',
   'packages/agent/src/command/sandbox/protected-scan.ts',
   'packages/agent/src/command/earlier-processes.ts',
-  'packages/agent/src/workspace/repository-location.ts',
+  'packages/agent/src/workspace/git.ts',
   'packages/agent/src/workspace/repository-snapshot.ts',
   'packages/agent/src/workspace/git.ts',
   'packages/agent/src/workspace/checkpoints/scan.ts',
   'packages/agent/src/workspace/checkpoints/session-checkpoints.ts',
   'packages/agent/src/workspace/checkpoints/store.ts',
-  'packages/agent/src/workspace/formatter-choice.ts',
+  'packages/agent/src/workspace/format-files.ts',
 
   'packages/agent/src/journal/lock.ts', // when the lock was taken, and whether that was before the computer started
   'packages/agent/src/models/wire-model.ts', // a server may say until which time of day to wait

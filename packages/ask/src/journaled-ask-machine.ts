@@ -1,3 +1,8 @@
+/**
+ * The machine of `pawl ask` as a journal needs it: how a tree of runs is checked, folded and
+ * hashed. The agent's is in journal/journaled-agent-machine.ts of packages/agent.
+ */
+
 import { type FileJournalOptions, machineFileJournals } from '@pawl/agent/journal/file-store';
 import { sha256 } from '@pawl/agent/journal/journaled-agent-machine';
 import type { InspectableStore } from '@pawl/agent/journal/reader';

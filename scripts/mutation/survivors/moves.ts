@@ -14,7 +14,7 @@ import {
 
 /** In the moves of the agent machine. */
 export const moves: readonly Survivor[] = [
-  ...aliveIn('packages/agent/src/machine/moves/start-calls.ts', [
+  ...aliveIn('packages/agent/src/machine/moves/tool-batch.ts', [
     [
       'A call that needs to be alone is alone: some that run are so, or all.',
       [

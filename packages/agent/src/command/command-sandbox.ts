@@ -1,3 +1,15 @@
+/**
+ * Starts commands in a workspace, fenced or not. There is no other way to start one.
+ *
+ * `prepare` returns what to spawn. The caller spawns it, calls `started`, and calls `finish` when
+ * it has ended. The sandbox is never weakened silently: `prepare` fails for a fenced level if
+ * bubblewrap does not work.
+ *
+ * /tmp and the home folder belong to the session: a command finds the files of earlier ones there.
+ * One that reaches more than the session's level starts with fresh ones, which earlier commands
+ * could not prepare; what it leaves there is moved to those of the session at its end.
+ */
+
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
@@ -9,8 +21,9 @@ import {
   fencedStart,
   openStart,
   SandboxRefusal,
-} from '../platform/guarded-start.js';
-import { SYSTEM_SHELL, systemBash } from '../platform/start-program.js';
+  SYSTEM_SHELL,
+  systemBash,
+} from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type { HistoryPurpose, RepositoryAccess } from '../policy/repository-access.js';
 import {
@@ -62,18 +75,6 @@ import {
 import { canBeParked } from './sandbox/shell-text.js';
 import { type WorkspaceAccess, WorkspaceGuard } from './sandbox/workspace-mounts.js';
 import { probeWorkspace, secretPlaces } from './workspace-probe.js';
-
-/**
- * Starts commands in a workspace, fenced or not. There is no other way to start one.
- *
- * `prepare` returns what to spawn. The caller spawns it, calls `started`, and calls `finish` when
- * it has ended. The sandbox is never weakened silently: `prepare` fails for a fenced level if
- * bubblewrap does not work.
- *
- * /tmp and the home folder belong to the session: a command finds the files of earlier ones there.
- * One that reaches more than the session's level starts with fresh ones, which earlier commands
- * could not prepare; what it leaves there is moved to those of the session at its end.
- */
 
 export type CommandSandboxOptions = {
   /** Real path of the folder that commands work in. */
@@ -142,7 +143,7 @@ export type PreparedCommand = {
    * ...descriptors]`).
    */
   readonly descriptors: readonly number[];
-  /** The process needs one more pipe, after `descriptors`: that of its guard (guarded-start.ts). */
+  /** The process needs one more pipe, after `descriptors`: that of its guard (start-program.ts). */
   readonly isGuarded: boolean;
   /** Closes `descriptors`. Call it once the spawn has succeeded or failed. */
   started(): void;

@@ -1,11 +1,29 @@
+/**
+ * One shell command, from the request to its end.
+ *
+ * It starts one process, which leads a group and has no terminal and no input. It ends with
+ * the shell: a daemon that holds the output open delays the end only for a moment. After the end no
+ * process of its group runs; if it was stopped or fenced, no process of the command runs at all. It
+ * runs at the requested sandbox level, or not at all.
+ *
+ * From top to bottom: `Command`, from start to end; `startCommand`, `followFound` and
+ * `prepareCommand`; and its process: parked in the launcher, started by it, or started directly.
+ * The tool bash starts commands here; launched-command.ts is the process of the launcher,
+ * command-sandbox.ts its fence.
+ */
+
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { entryStatus } from '../platform/files.js';
 import { type ProgramPath, searchPrograms } from '../platform/find-program.js';
-import { guardPipe, PROGRAM_ENDED, SandboxRefusal } from '../platform/guarded-start.js';
-import { readProcessStat } from '../platform/process-identity.js';
-import { startProgram } from '../platform/start-program.js';
+import {
+  guardPipe,
+  PROGRAM_ENDED,
+  readProcessStat,
+  SandboxRefusal,
+  startProgram,
+} from '../platform/start-program.js';
 import type { CommandLevel } from '../policy/decide.js';
 import type {
   CommandSandbox,
@@ -32,15 +50,6 @@ import {
 } from './launched-command.js';
 import { type CommandOutput, createCommandOutput } from './output.js';
 import { createMarkReader, FENCE_DEPTH, reportingLeftovers } from './sandbox/shell-text.js';
-
-/**
- * One shell command, from the request to its end.
- *
- * It starts one process, which leads a group and has no terminal and no input. It ends with
- * the shell: a daemon that holds the output open delays the end only for a moment. After the end no
- * process of its group runs; if it was stopped or fenced, no process of the command runs at all. It
- * runs at the requested sandbox level, or not at all.
- */
 
 export type CommandRequest = {
   readonly sandbox: () => Promise<CommandSandbox>;

@@ -1,3 +1,11 @@
+/**
+ * Leftovers of killed processes: commands, guards of protected paths, folders.
+ *
+ * A session asks here with its first command, and when it was resumed. From top to bottom:
+ * commands that still run or whose results wait; guards, the processes that watched protected
+ * paths for a killed session; and the folders that nobody needs any more.
+ */
+
 import { lstatSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { namesIn } from '../platform/files.js';
@@ -24,8 +32,6 @@ import {
   removePrivateFolders,
   sessionFile,
 } from './sandbox/session-folders.js';
-
-/** Leftovers of killed processes: commands, guards of protected paths, folders. */
 
 const otherFolders = (processFolder: string): readonly string[] => {
   const parent = path.dirname(processFolder);

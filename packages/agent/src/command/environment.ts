@@ -1,3 +1,11 @@
+/**
+ * The environment variables of commands.
+ *
+ * A fenced command gets only the variables on the list below and those that the user passes by
+ * name. It never gets a secret that was not passed. An unfenced command gets the user's variables
+ * without secrets. All commands run without a terminal, questions, a pager or colours.
+ */
+
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
@@ -11,14 +19,6 @@ import { readTextOrEmptySync } from '../platform/files.js';
 import { repositoryFolders } from '../platform/repository-folders.js';
 import { secretVariables } from '../secrets/redactor.js';
 import { MARKER } from './end-processes.js';
-
-/**
- * The environment variables of commands.
- *
- * A fenced command gets only the variables on the list below and those that the user passes by
- * name. It never gets a secret that was not passed. An unfenced command gets the user's variables
- * without secrets. All commands run without a terminal, questions, a pager or colours.
- */
 
 /**
  * Variables that force colours in spite of NO_COLOR, and one that makes a test runner believe it is

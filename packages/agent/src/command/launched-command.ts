@@ -1,3 +1,15 @@
+/**
+ * A command of a launcher (launcher.sh), seen through its files: by the process that parked it (had
+ * its shell started, waiting for the line that lets it go), or by a later one that finds the files
+ * after a crash. Both judge in the same way whether it is
+ * parked, runs or has ended.
+ *
+ * From top to bottom: what the files of a command say of its state (`judgeCommand`); `Spool`,
+ * these files; `LaunchedCommand`, which this process follows; and `FoundCommand`, which belonged
+ * to a killed process. "Parked" is a command whose shell waits for its start; a "spool" is the
+ * folder with its output and state.
+ */
+
 import {
   closeSync,
   constants,
@@ -15,16 +27,9 @@ import {
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';
-import { readProcessStat } from '../platform/process-identity.js';
+import { readProcessStat } from '../platform/start-program.js';
 import { type OutputReceiver, SpoolReader } from './output.js';
 import { createMarkReader, type ShellText } from './sandbox/shell-text.js';
-
-/**
- * A command of a launcher (launcher.sh), seen through its files: by the process that parked it (had
- * its shell started, waiting for the line that lets it go), or by a later one that finds the files
- * after a crash. Both judge in the same way whether it is
- * parked, runs or has ended.
- */
 
 /**
  * The process of bubblewrap. Its start time (ticks since boot) distinguishes it from a later

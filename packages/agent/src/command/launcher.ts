@@ -1,3 +1,14 @@
+/**
+ * Starts the commands of a session through a shell of their own, launcher.sh, which outlives this
+ * program: so a command and its output survive a crash.
+ *
+ * From top to bottom: `createLauncher` and the pool of commands that were set up in advance
+ * (parked); the fence of a parked command and the key that tells whether it still fits;
+ * `LauncherProcess`, one running launcher.sh; and the network that the fenced commands of a
+ * session share. Only command-sandbox.ts calls it. A command is parked before it is asked for
+ * because building a fence takes longer than most commands.
+ */
+
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
@@ -12,8 +23,12 @@ import {
 import path from 'node:path';
 import { Duplex, Writable } from 'node:stream';
 import type { ProgramPath } from '../platform/find-program.js';
-import { readProcessStat } from '../platform/process-identity.js';
-import { askProgram, SYSTEM_SHELL, startProgram } from '../platform/start-program.js';
+import {
+  askProgram,
+  readProcessStat,
+  SYSTEM_SHELL,
+  startProgram,
+} from '../platform/start-program.js';
 import {
   type Launched,
   LaunchedCommand,

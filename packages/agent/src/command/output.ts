@@ -1,3 +1,12 @@
+/**
+ * The output of a command on its way to the model and the screen.
+ *
+ * From top to bottom: `createCommandOutput`, which keeps the start and the end in bounded memory;
+ * the parts that are probably no text, which are counted and not shown; `createProgress`, what the
+ * user sees while the command runs; and `SpoolReader`, which reads the files that the launcher
+ * writes.
+ */
+
 import { isUtf8 } from 'node:buffer';
 import {
   appendFileSync,

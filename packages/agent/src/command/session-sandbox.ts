@@ -1,3 +1,9 @@
+/**
+ * The sandboxes of one session, one for each workspace in which it starts commands. This file is
+ * small because each session loads it: command-sandbox.ts, which does the work, is loaded with the
+ * first command. `probeSandbox` asks whether this machine can fence commands at all.
+ */
+
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';

@@ -1,3 +1,8 @@
+/**
+ * Whether commands of a workspace can be fenced, without access to secrets. It is loaded at the
+ * start of a session; the sandbox is loaded with the first command.
+ */
+
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
@@ -14,11 +19,6 @@ import {
 } from './sandbox/bubblewrap.js';
 import { findHome, hostMounts, SECRET_FOLDERS } from './sandbox/host.js';
 import { commandFilter } from './sandbox/seccomp.js';
-
-/**
- * Whether commands of a workspace can be fenced, without access to secrets. It is loaded at the
- * start of a session; the sandbox is loaded with the first command.
- */
 
 export type FencedPlace = {
   readonly workspace: string;

@@ -1,3 +1,8 @@
+/**
+ * The tool with which a model loads a skill: instructions that a user or project keeps in a
+ * folder.
+ */
+
 import * as v from 'valibot';
 import type { Tool } from '../ports/tool.js';
 import { defineTool } from '../tools/define-tool.js';

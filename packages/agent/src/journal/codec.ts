@@ -1,3 +1,10 @@
+/**
+ * The bytes of a journal. Writer, reader and transfer use it; it opens no file.
+ *
+ * From top to bottom: one line to and from text; many lines at once, at half the cost; lines out
+ * of blocks of a file; and the checksum (CRC-32C) that chains each line to the one before.
+ */
+
 import { constants } from 'node:buffer';
 import type { AgentTypes, Entry, Header, MachineTypes } from '../ports/journal.js';
 

@@ -1,6 +1,10 @@
 /**
  * Sessions as files: creating, opening (with the recovery of a torn end), peeking, forking,
  * reading.
+ *
+ * From top to bottom: opening, with the lock; creating, reading and forking; `fileJournals`; the
+ * repair of an end that a crash has torn; and deletion, also of leftovers of killed processes.
+ * writer.ts appends to the open journal, reader.ts reads one without the lock.
  */
 
 import {

@@ -1,3 +1,8 @@
+/**
+ * What a forked session begins with: a new header, and the entries of the other session up
+ * to a line.
+ */
+
 import { openRegular } from '../platform/files.js';
 import type { Header, MachineTypes } from '../ports/journal.js';
 import { encodeHeader, encodeRecord } from './codec.js';

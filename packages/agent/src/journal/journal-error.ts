@@ -1,3 +1,8 @@
+/**
+ * The errors of journals, classified where they happen. Each message says what is wrong and what
+ * the user can do; no other file composes one.
+ */
+
 import type { MachineTypes } from '../ports/journal.js';
 
 /**

@@ -1,3 +1,12 @@
+/**
+ * The agent's machine as a journal needs it: how its events are checked, folded, and hashed.
+ *
+ * From top to bottom: `createStateCheck` and `agentMachine`; `replay`, which folds entries and
+ * performs nothing; and `sha256` with its canonical JSON. A state check is the hash of a state; it
+ * stands beside entries, so that a replay shows at which entry another machine comes to another
+ * state.
+ */
+
 import { hash } from 'node:crypto';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import { faultIn, trimmed } from '@pawl/machine/kernel/shape';

@@ -1,3 +1,12 @@
+/**
+ * The lock that keeps a second process from writing a journal.
+ *
+ * From top to bottom: `acquireLock`, which takes the lock or says who has it; the file that only
+ * one process at a time owns; the holder, whom a lock file names, and whether it still lives; and
+ * the socket that proves it. A process number alone proves nothing: numbers are used again, and a
+ * container has its own.
+ */
+
 import { hash, randomUUID } from 'node:crypto';
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { link, readFile, readlink, realpath, rename, rm, writeFile } from 'node:fs/promises';

@@ -1,3 +1,8 @@
+/**
+ * Sessions in memory, for tests and for programs that keep nothing. It behaves as file-store.ts
+ * does, the lock and the checks included.
+ */
+
 import { createHash } from 'node:crypto';
 import type {
   Blobs,

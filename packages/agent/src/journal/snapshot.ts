@@ -1,3 +1,12 @@
+/**
+ * Stored states of a session, beside its journal. The journal stays the only truth: a snapshot
+ * that does not fit it exactly is ignored, and the journal is folded.
+ *
+ * From top to bottom: the lines of the snapshot file; `loadSnapshot`, which the store calls when
+ * it opens a session; the journal's bytes, read in blocks; `writeSnapshots`, which the writer
+ * calls; and the form of the values, in which long texts are references into the journal.
+ */
+
 import {
   closeSync,
   ftruncateSync,

@@ -1,4 +1,9 @@
-/** Exports a session to one file, imports one, and verifies either. */
+/**
+ * Exports a session to one file, imports one, and verifies either.
+ *
+ * From top to bottom: `exportSession`; `importSession`, which verifies everything before it writes
+ * anything; `verifyStored`; and the form of the exported file.
+ */
 
 import { existsSync } from 'node:fs';
 import { constants, copyFile, link, lstat, open, readFile, rm } from 'node:fs/promises';

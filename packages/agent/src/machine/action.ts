@@ -1,3 +1,8 @@
+/**
+ * The actions of the agent's machine: what it asks the runtime to do. session/perform.ts performs
+ * each; the event that answers it is listed below, and docs/machine.md is made from that list.
+ */
+
 import type { ApprovalRequest } from '../policy/approval-question.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { EventType, FailureOrigin, HookEffect } from './event.js';

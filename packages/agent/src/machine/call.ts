@@ -1,3 +1,5 @@
+/** One tool call on its way through a batch: as the machine keeps it, and how it ended. */
+
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Image } from './message.js';
 import type { Usage } from './settings.js';

@@ -6,6 +6,11 @@
  * From these a conversation follows that every provider accepts, and the work that was in flight.
  * What only an earlier machine knew is left out: notes, counts of rounds, grants, and why a call
  * did not run.
+ *
+ * From top to bottom: `SessionFromEvents`, which collects; `carrySession` and `stateFrom`, with
+ * which a later machine goes on; and the files that the events tell of. A "carried" session is one
+ * in the words of no machine. It is needed when an update has changed the table, so that an old
+ * journal no longer leads to the same states.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';

@@ -1,3 +1,8 @@
+/**
+ * Shapes of what enters in another form than the machine's: events without a time, parts of
+ * settings and of calls.
+ */
+
 import { object, partly, type Shape, text, variant } from '@pawl/machine/kernel/shape';
 import type { UserEvent } from './event.js';
 import type { Limits, Settings } from './settings.js';
@@ -10,11 +15,6 @@ import {
   usageShape,
   userEventCases,
 } from './shapes.js';
-
-/**
- * Shapes of what enters in another form than the machine's: events without a time, parts of
- * settings and of calls.
- */
 
 type Untimed = UserEvent extends infer E ? (E extends unknown ? Omit<E, 'at'> : never) : never;
 

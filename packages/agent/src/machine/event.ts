@@ -1,3 +1,12 @@
+/**
+ * The events of the agent's machine: everything that can happen to a session, and the only thing
+ * that its journal stores.
+ *
+ * From top to bottom: the parts of events; events of the user, of the model, of tools, of the work
+ * after tools, and others; rewinds; the union `Event`; and makers of events for those who drive
+ * the machine themselves. Old journals are replayed by later versions, so a new field is optional.
+ */
+
 import type { Count, JsonObject, Share } from '@pawl/machine/kernel/shape';
 import type {
   CallFacts,

@@ -15,8 +15,7 @@ import {
   sessionLimit,
   settledUsage,
 } from './moves/budget.js';
-import { spendingIn } from './moves/start-calls.js';
-import { isAsked, isEnded, isRunning, isWaiting } from './moves/tool-batch.js';
+import { isAsked, isEnded, isRunning, isWaiting, spendingIn } from './moves/tool-batch.js';
 import { isReached, type Usage } from './settings.js';
 import type { SessionData, State, WaitReason } from './state.js';
 

@@ -1,4 +1,9 @@
-/** The agent's machine: its step, its first state, its version, and its states as plain JSON. */
+/**
+ * The agent's machine: its step, its first state, its version, and its states as plain JSON.
+ *
+ * The journal stores events, not states. `encodeState` is for users of the library who keep states
+ * themselves.
+ */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import { type Machine, refuseEvent } from '@pawl/machine/kernel/machine';

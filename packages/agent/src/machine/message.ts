@@ -1,5 +1,3 @@
-import type { JsonObject } from '@pawl/machine/kernel/shape';
-
 /**
  * Messages of the conversation.
  *
@@ -7,6 +5,8 @@ import type { JsonObject } from '@pawl/machine/kernel/shape';
  * 2. Each call of an assistant message is answered once, in the next message, in call order, before
  *    any text.
  */
+
+import type { JsonObject } from '@pawl/machine/kernel/shape';
 
 /**
  * The origin of a text in a user message. Only `user` text goes back to the editor when a turn

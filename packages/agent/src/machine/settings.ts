@@ -1,3 +1,9 @@
+/**
+ * The settings of a session, and the usage and limits that they speak of. 0 means `unlimited` only
+ * where people and old journals write a limit; `readLimit` translates it, and inside 0 is nothing
+ * left.
+ */
+
 import type { Count, CountFromOne, NonNegative, Share } from '@pawl/machine/kernel/shape';
 import type { SandboxLevel } from '../policy/decide.js';
 import {

@@ -1,3 +1,5 @@
+/** Shapes of events and settings. `npm run update` makes them from the types. */
+
 import {
   amount,
   bool,
@@ -76,8 +78,6 @@ import type {
   Usage,
   UsageTotals,
 } from './settings.js';
-
-/** Shapes of events and settings. `npm run update` makes them from the types. */
 
 const inputModeShape = oneOf<InputMode>({ steer: 1, followUp: 1 });
 const imageTypeShape = oneOf<ImageType>({

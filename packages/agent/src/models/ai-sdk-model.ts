@@ -1,3 +1,7 @@
+/**
+ * A model from the AI SDK as a model of the agent, for users of the library who have one already.
+ */
+
 import type {
   LanguageModelV3,
   LanguageModelV3CallOptions,
@@ -9,8 +13,13 @@ import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
 import type { Model, ModelFacts, TokenUsage } from '../ports/model.js';
 import { catalogueFacts } from './catalogue.js';
-import { convertRequest } from './request.js';
-import { brokenOff, type StreamedReply, type Wire, wireModel } from './wire-model.js';
+import {
+  brokenOff,
+  convertRequest,
+  type StreamedReply,
+  type Wire,
+  wireModel,
+} from './wire-model.js';
 
 /**
  * The part of an AI SDK language model (`LanguageModelV3`) that Pawl calls, so that its type needs

@@ -1,21 +1,21 @@
+/** Anthropic's Messages API. */
+
 import type { StopReason } from '../machine/event.js';
 import { asCount, asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
 import {
-  convertRequest,
-  isMarked,
-  type PromptMessage,
-  type PromptMessages,
-  type PromptTool,
-} from './request.js';
-import {
   type AdapterOptions,
   connect,
+  convertRequest,
   errorSource,
   eventError,
   exchange,
   findStopReason,
+  isMarked,
   oddEvent,
+  type PromptMessage,
+  type PromptMessages,
+  type PromptTool,
   type ReadEvent,
   type StreamedReply,
   textIn,
@@ -23,8 +23,6 @@ import {
   windowFull,
   wireModel,
 } from './wire-model.js';
-
-/** Anthropic's Messages API. */
 
 const API_VERSION = '2023-06-01';
 

@@ -1,3 +1,5 @@
+/** Google's generative language API. */
+
 import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
@@ -11,23 +13,23 @@ import {
   withoutCached,
 } from '../platform/untrusted-input.js';
 import type { Model, ModelRequest, TokenUsage } from '../ports/model.js';
-import { convertRequest, type PromptMessage, type PromptMessages } from './request.js';
 import { withoutDefinitions } from './tool-schema.js';
 import {
   type AdapterOptions,
   connect,
+  convertRequest,
   errorSource,
   eventError,
   exchange,
   findStopReason,
   malformedReply,
+  type PromptMessage,
+  type PromptMessages,
   type ReadEvent,
   type StreamedReply,
   versionedUrl,
   wireModel,
 } from './wire-model.js';
-
-/** Google's generative language API. */
 
 export const googleModel = (options: AdapterOptions): Model => {
   const base = versionedUrl(options.baseUrl, 'v1beta');

@@ -1,3 +1,8 @@
+/**
+ * Chat Completions, as OpenAI once defined it and as Ollama, LM Studio, llama.cpp, vLLM, OpenRouter
+ * and others speak it.
+ */
+
 import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
 import {
@@ -11,31 +16,24 @@ import {
 } from '../platform/untrusted-input.js';
 import type { Model, TokenUsage } from '../ports/model.js';
 import {
-  convertRequest,
-  type PromptMessage,
-  type PromptMessages,
-  type PromptTool,
-} from './request.js';
-import {
   type AdapterOptions,
   brokenOff,
   connect,
+  convertRequest,
   errorSource,
   eventError,
   exchange,
   findStopReason,
   oddEvent,
   overloaded,
+  type PromptMessage,
+  type PromptMessages,
+  type PromptTool,
   type ReadEvent,
   type StreamedReply,
   windowFull,
   wireModel,
 } from './wire-model.js';
-
-/**
- * Chat Completions, as OpenAI once defined it and as Ollama, LM Studio, llama.cpp, vLLM, OpenRouter
- * and others speak it.
- */
 
 export const compatibleModel = (options: AdapterOptions): Model => {
   const { name, modelId, baseUrl, apiKey, facts } = options;

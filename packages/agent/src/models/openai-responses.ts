@@ -1,3 +1,8 @@
+/**
+ * OpenAI's Responses API. The provider stores nothing (`store: false`): a model's thoughts come
+ * encrypted and go back with the conversation, to the same model only.
+ */
+
 import type { StopReason } from '../machine/event.js';
 import type { ProviderMetadata } from '../machine/message.js';
 import {
@@ -10,27 +15,20 @@ import {
 } from '../platform/untrusted-input.js';
 import type { Model, TokenUsage } from '../ports/model.js';
 import {
-  convertRequest,
-  type PromptMessage,
-  type PromptMessages,
-  type PromptTool,
-} from './request.js';
-import {
   type AdapterOptions,
   connect,
+  convertRequest,
   errorSource,
   eventError,
   exchange,
   oddEvent,
+  type PromptMessage,
+  type PromptMessages,
+  type PromptTool,
   type StreamedReply,
   textIn,
   wireModel,
 } from './wire-model.js';
-
-/**
- * OpenAI's Responses API. The provider stores nothing (`store: false`): a model's thoughts come
- * encrypted and go back with the conversation, to the same model only.
- */
 
 /** Accounts that were refused summaries, by server and key: this process asks them no more. */
 const withoutSummaries = new Set<string>();

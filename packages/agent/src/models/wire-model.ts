@@ -1,23 +1,7 @@
-import type { JsonObject } from '@pawl/machine/kernel/shape';
-import type { StopReason } from '../machine/event.js';
-import type { AssistantText, ProviderMetadata, ReasoningPart } from '../machine/message.js';
-import { createFetch, type LeanFetch } from '../platform/http.js';
-import { asText, isObject, type Loose } from '../platform/untrusted-input.js';
-import type {
-  Model,
-  ModelFacts,
-  ModelPiece,
-  ModelRequest,
-  RawCall,
-  TokenUsage,
-} from '../ports/model.js';
-import { nearestEffort } from './catalogue.js';
-import { classify, type ErrorSource } from './errors.js';
-import { readEvents, type WireRequest } from './http.js';
-import type { Dialect } from './request.js';
-
 /**
- * A model that is reached over a wire.
+ * What the wires share: a model that is reached over HTTP. In this order: `wireModel`, one call;
+ * errors that every wire tells; `StreamedReply`, the reply as it comes; `readEvents`, one request
+ * and the events of its answer; and `convertRequest`, the conversation in words that are no wire's.
  *
  * - One call is one request: nothing here retries. Only a wire that learns from a refusal which
  *   option its provider does not take asks once more without it, and Google's goes on with a reply
@@ -25,6 +9,36 @@ import type { Dialect } from './request.js';
  * - Our own abort can surface as any error: the signal is looked at before the error is.
  * - A reply is whole only with the provider's own reason for its end.
  */
+
+import type { JsonObject } from '@pawl/machine/kernel/shape';
+import type { StopReason } from '../machine/event.js';
+import type {
+  AssistantMessage,
+  AssistantPart,
+  AssistantText,
+  Message,
+  ProviderMetadata,
+  ReasoningPart,
+  ResultPart,
+  UserMessage,
+  UserText,
+} from '../machine/message.js';
+import { VERSION } from '../platform/environment.js';
+import { createFetch, type LeanFetch, type LeanResponse } from '../platform/http.js';
+import { asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
+import type { LeanReadable } from '../platform/web-streams.js';
+import type {
+  Model,
+  ModelFacts,
+  ModelPiece,
+  ModelRequest,
+  RawCall,
+  TokenUsage,
+  ToolDeclaration,
+} from '../ports/model.js';
+import { nearestEffort } from './catalogue.js';
+import { classify, type ErrorSource, pageWords, shorten } from './errors.js';
+import { withoutDefinitions } from './tool-schema.js';
 
 /** The differences between wires. */
 export type Wire = {
@@ -504,5 +518,519 @@ const createPieceQueue = (begin: () => void, leave: () => void) => {
         return END;
       },
     }),
+  };
+};
+
+/**
+ * One request to a provider, and the events of its answer.
+ *
+ * - It sends our user agent, and asks for an uncompressed answer.
+ * - A success whose body is no event stream (a login page, JSON) fails with the body's first words.
+ *   A redirect fails, too: a key is sent only to the address that the user named.
+ * - A request has no half characters (lone surrogates): a provider refuses it, and with it every
+ *   later one of the session.
+ */
+
+export type WireRequest = {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: object;
+};
+
+/** What the lines of an answer mean. */
+export type EventSink = {
+  /** Takes an event. `end`: nothing behind it is read. */
+  event(event: Loose): 'more' | 'end';
+  /** A comment came, by which gateways say that a provider is at work. */
+  alive(): void;
+  /** `[DONE]` came. */
+  done(): void;
+  /** A line `error: …` came, which some servers write in place of an event. */
+  errorLine(text: string): void;
+};
+
+const USER_AGENT = `pawl/${VERSION}`;
+
+/**
+ * Sends a request and reads the events of its answer. Rejects if the answer is none, or breaks off.
+ */
+const readEvents = async (
+  fetch: LeanFetch,
+  { url, headers, body }: WireRequest,
+  signal: AbortSignal,
+  sink: EventSink,
+): Promise<void> => {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      ...headers,
+      'user-agent': USER_AGENT,
+      'accept-encoding': 'identity',
+    },
+    body: wellFormed(JSON.stringify(body)),
+    signal,
+  });
+  if (!response.ok) throw await failedAnswer(response);
+  await readBody(response.body, sink);
+};
+
+/** An escaped surrogate in JSON is a lone one, since JSON.stringify writes pairs as they are. */
+const LONE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/gi;
+
+const wellFormed = (json: string): string =>
+  json.includes('\\ud') ? json.replace(LONE, '$1\\ufffd') : json;
+
+/** The error of an answer that is no success; errors.ts reads its fields. */
+const failedAnswer = async (response: LeanResponse): Promise<Error> => {
+  const { status, statusText, headers } = response;
+  if (status >= 300 && status < 400) {
+    // nobody reads this body, so its failure changes nothing
+    response.body.cancel().catch(() => undefined);
+    const place = headers.get('location') ?? 'another place';
+    const message = `it redirects (${status}) to ${place}. Give that address, if it is right`;
+    return Object.assign(new Error(message), { type: 'redirected' });
+  }
+  // a body that breaks off: its status says what failed
+  const responseBody = await response.text().catch(() => '');
+  return Object.assign(new Error(statusText), {
+    statusCode: status,
+    responseHeaders: Object.fromEntries(headers),
+    responseBody,
+  });
+};
+
+/** Characters of an unexpected body that are read. */
+const ODD_BYTES_MAX = 65_536;
+
+const readBody = async (body: LeanReadable<Uint8Array>, sink: EventSink): Promise<void> => {
+  const parser = new EventParser(sink);
+  const decoder = new TextDecoder();
+  let start: Start = 'unknown';
+  let text = '';
+  try {
+    for (;;) {
+      const { done, value } = body.takeNow() ?? (await body.read());
+      if (done) return parser.end();
+      if (start === 'unknown') {
+        text += decoder.decode(value, { stream: true });
+        start = classifyStart(text);
+      }
+      if (start === 'odd') {
+        for await (const bytes of body) {
+          text += decoder.decode(bytes, { stream: true });
+          if (text.length > ODD_BYTES_MAX) break;
+        }
+        throw oddAnswer(text.trimStart());
+      }
+      if (parser.add(value) === 'end') return;
+    }
+  } finally {
+    body.cancel().catch(() => undefined); // nobody reads the rest, so its failure changes nothing
+  }
+};
+
+const EVENT_START = /^(?:(?:data|event|id|retry|error)?:|(?:data|event|id|retry)\r?\n)/;
+/** Length of the longest beginning of an event. */
+const START_MAX = 8;
+
+type Start = 'unknown' | 'events' | 'odd';
+
+const classifyStart = (text: string): Start => {
+  const trimmed = text.trimStart();
+  if (EVENT_START.test(trimmed)) return 'events';
+  return trimmed.length < START_MAX && !/^[<{[]/.test(trimmed) ? 'unknown' : 'odd';
+};
+
+/** The error of an answer that is no stream of events; errors.ts reads its `type`. */
+const oddAnswer = (text: string): Error => {
+  // JSON with an error is classified like the body of a failed request.
+  if (!text.startsWith('<') && /"error"\s*:/.test(text))
+    return Object.assign(new Error(shorten(text)), { statusCode: 200, responseBody: text });
+  const message = text.startsWith('<')
+    ? `it answered with a page: "${pageWords(text)}". Look at the address, and at the proxy`
+    : `it answered with no stream of events: ${shorten(text)}`;
+  return Object.assign(new Error(message), { type: 'odd_answer' });
+};
+
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+/** Characters of an `error:` line that are read. */
+const ERROR_LINE_MAX = 8_192;
+
+/**
+ * Splits the bytes of a server-sent event stream into its lines and events.
+ *
+ * - A line ends with LF, CR or CRLF. How the bytes are cut into chunks changes nothing.
+ * - An event whose last line is not followed by an empty one has not come whole, and is none.
+ */
+class EventParser {
+  readonly #sink: EventSink;
+  /** Beginning of the current line. */
+  #pieces: Buffer[] = [];
+  /** The lines of data of the current event. */
+  #data: string[] = [];
+  #isFirstLine = true;
+  /** The last byte was a carriage return: a line feed after it ends the same line. */
+  #isAfterReturn = false;
+
+  constructor(sink: EventSink) {
+    this.#sink = sink;
+  }
+
+  add(bytes: Uint8Array): 'more' | 'end' {
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    if (buffer.length === 0) return 'more';
+    let start = this.#isAfterReturn && buffer[0] === LINE_FEED ? 1 : 0;
+    this.#isAfterReturn = false;
+    const find = (byte: number): number => {
+      const index = buffer.indexOf(byte, start);
+      return index === -1 ? buffer.length : index;
+    };
+    let [feed, carriage] = [find(LINE_FEED), find(CARRIAGE_RETURN)];
+    while (start < buffer.length) {
+      if (feed < start) feed = find(LINE_FEED);
+      if (carriage < start) carriage = find(CARRIAGE_RETURN);
+      const end = Math.min(feed, carriage);
+      this.#pieces.push(buffer.subarray(start, end));
+      if (end === buffer.length) return 'more';
+      const isPair = carriage === end && feed === end + 1;
+      this.#isAfterReturn = carriage === end && end + 1 === buffer.length;
+      start = end + (isPair ? 2 : 1);
+      if (this.#readLine(this.#takeLine()) === 'end') return 'end';
+    }
+    return 'more';
+  }
+
+  /** A line without its end can still be a comment, `[DONE]` or an error. */
+  end(): void {
+    const line = this.#takeLine();
+    if (line !== '') this.#readLine(line);
+  }
+
+  #takeLine(): string {
+    const line = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces);
+    this.#pieces = [];
+    const text = line?.toString('utf8') ?? '';
+    const isMarked = this.#isFirstLine && text.startsWith('\ufeff');
+    this.#isFirstLine = false;
+    return isMarked ? text.slice(1) : text;
+  }
+
+  #readLine(line: string): 'more' | 'end' {
+    if (line === '') return this.#endEvent();
+    if (line.startsWith(':')) this.#sink.alive();
+    else if (line.startsWith('data:')) {
+      const value = line.slice(line[5] === ' ' ? 6 : 5);
+      if (value.startsWith('[DONE]')) this.#sink.done();
+      this.#data.push(value);
+    } else if (line === 'data') this.#data.push('');
+    else if (line.startsWith('error:'))
+      this.#sink.errorLine(line.slice('error:'.length, 'error:'.length + ERROR_LINE_MAX).trim());
+    return 'more';
+  }
+
+  #endEvent(): 'more' | 'end' {
+    const lines = this.#data;
+    this.#data = [];
+    const text = lines.length === 1 ? (lines[0] ?? '') : lines.join('\n');
+    return lines.length === 0 || text === '[DONE]' ? 'more' : this.#sink.event(parseEvent(text));
+  }
+}
+
+const parseEvent = (text: string): Loose => {
+  let event: unknown;
+  try {
+    event = JSON.parse(text);
+  } catch {
+    // the connection has damaged it; errors.ts reads the type
+    throw Object.assign(new Error('a part of its reply is no JSON'), { type: 'damaged_frame' });
+  }
+  if (!isObject(event) || Array.isArray(event)) throw new Error('a part of its reply is no object');
+  return event;
+};
+
+/**
+ * A request in words that are no wire's: those of the AI SDK, so that models of its packages take
+ * it as it is.
+ *
+ * 1. Apart from cache markers, what was sent before is sent again byte for byte: a pure function of
+ *    the request.
+ * 2. Results come before text. A part that a wire forbids (blank text) is left out.
+ * 3. At most three cache markers: the instructions (which cover the tools), and the last two user
+ *    messages, so that the point where the previous request ended is always one of them.
+ * 4. What a provider wants back goes back to the model that it came from, and to no other: with the
+ *    part that it came with, or, where it belongs to the whole reply (OpenRouter's
+ *    `reasoning_details`), with the message.
+ * 5. Ids of calls of another model become nine letters and digits, the one form that every provider
+ *    takes (Mistral).
+ */
+
+/** How requests differ between wires. */
+export type Dialect = {
+  /** The model that gets the request: `provider/name`. */
+  readonly modelId: string;
+  /** True if the provider caches only marked parts. */
+  readonly marksCache: boolean;
+  /**
+   * True if metadata of a cut reply goes back. Its thoughts never do, so metadata that refers to
+   * them must not either.
+   */
+  readonly keepsCut: boolean;
+  /**
+   * Sent with every tool if the wire's default is strict: our schemas describe input, they don't
+   * restrict decoding.
+   */
+  readonly strictTools?: false;
+  /**
+   * Set if the provider takes definitions (`$defs`) in the schema of a tool; otherwise they are
+   * inlined.
+   */
+  readonly takesDefinitions?: true;
+  /**
+   * Set if the provider takes no GIF: it would refuse the request, and every later one of the
+   * conversation.
+   */
+  readonly refusesGif?: true;
+};
+
+type Marked = { readonly providerOptions?: ProviderMetadata };
+
+type PromptText = Marked & { readonly type: 'text'; readonly text: string };
+/** A picture, as base64. */
+type PromptPicture = Marked & {
+  readonly type: 'file';
+  readonly mediaType: string;
+  readonly data: string;
+};
+type PromptThought = Marked & { readonly type: 'reasoning'; readonly text: string };
+type PromptCall = Marked & {
+  readonly type: 'tool-call';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: JsonObject;
+};
+type PromptResult = Marked & {
+  readonly type: 'tool-result';
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly output: { readonly type: 'text' | 'error-text'; readonly value: string };
+};
+type UserContent = (PromptText | PromptPicture)[];
+type AssistantContent = (PromptText | PromptThought | PromptCall)[];
+
+export type PromptMessage =
+  | (Marked & { readonly role: 'system'; readonly content: string })
+  | { readonly role: 'user'; readonly content: UserContent }
+  | { readonly role: 'tool'; readonly content: readonly PromptResult[] }
+  | (Marked & { readonly role: 'assistant'; readonly content: AssistantContent });
+export type PromptMessages = readonly PromptMessage[];
+
+export type PromptTool = Marked &
+  ToolDeclaration & { readonly type: 'function'; readonly strict?: false };
+
+/** The prompt of a request, its tools and whether they may be called. */
+export type PromptRequest = {
+  readonly prompt: PromptMessages;
+  readonly tools?: readonly PromptTool[];
+  readonly toolChoice?: { readonly type: 'none' };
+};
+
+const MARKER = { anthropic: { cacheControl: { type: 'ephemeral' } } } as const;
+const mark = (marked: boolean): Marked => (marked ? { providerOptions: MARKER } : {});
+/** Whether the provider is to cache all up to here. */
+export const isMarked = ({ providerOptions }: Marked): boolean => providerOptions === MARKER;
+
+const isBlank = (text: string): boolean => text.trim() === '';
+
+const toOptions = (metadata: ProviderMetadata | undefined): Marked =>
+  metadata === undefined ? {} : { providerOptions: metadata };
+
+/**
+ * Pictures that the model takes. They follow all results, since not every wire takes them inside a
+ * result.
+ */
+const convertImages = (
+  { images = [] }: ResultPart | UserText,
+  { modelId, refusesGif }: Dialect,
+): UserContent =>
+  images.flatMap(({ mediaType, base64 }): UserContent => {
+    if (base64 === undefined) return [];
+    if (mediaType === 'image/gif' && refusesGif)
+      return [{ type: 'text', text: `[a picture is not shown: ${modelId} takes no GIF]` }];
+    return [{ type: 'file', mediaType, data: base64 }];
+  });
+
+/** The user's text and pictures. */
+const convertUserText = (
+  part: Exclude<UserMessage['parts'][number], ResultPart>,
+  dialect: Dialect,
+): UserContent => {
+  switch (part.type) {
+    case 'text':
+      return [
+        ...(isBlank(part.text) ? [] : [{ type: 'text' as const, text: part.text }]),
+        ...convertImages(part, dialect),
+      ];
+    default:
+      return part.type satisfies never;
+  }
+};
+
+/** `idOf` returns the id under which a call was sent. */
+const convertUser = (
+  { parts }: UserMessage,
+  idOf: (callId: string) => string,
+  marked: boolean,
+  dialect: Dialect,
+): PromptMessage[] => {
+  const results = parts.filter((part) => part.type === 'result');
+  const userParts = [
+    ...results.flatMap((part) => convertImages(part, dialect)),
+    ...parts.flatMap((part) => (part.type === 'result' ? [] : convertUserText(part, dialect))),
+  ];
+  const prompt: PromptMessage[] = [];
+  if (results.length > 0) {
+    const content = results.map(({ callId, tool, failed, text }, index) => ({
+      type: 'tool-result' as const,
+      toolCallId: idOf(callId),
+      toolName: tool,
+      // The wire forbids an error without content.
+      output: {
+        type: failed ? ('error-text' as const) : ('text' as const),
+        value: isBlank(text) ? '(no output)' : text,
+      },
+      ...mark(marked && userParts.length === 0 && index === results.length - 1),
+    }));
+    prompt.push({ role: 'tool', content });
+  }
+  if (userParts.length > 0) {
+    const content = userParts.map((part, index) => ({
+      ...part,
+      ...mark(marked && index === userParts.length - 1),
+    }));
+    prompt.push({ role: 'user', content });
+  }
+  return prompt;
+};
+
+/** The metadata of a reasoning part that belongs to the whole reply. */
+const detailsIn = (part: AssistantPart): ProviderMetadata | null =>
+  part.type === 'reasoning' &&
+  objectIn(part.metadata, 'openaiCompatible').reasoning_details !== undefined
+    ? (part.metadata ?? null)
+    : null;
+
+const replyDetails = ({ parts }: AssistantMessage): Marked => {
+  for (const part of parts) {
+    const metadata = detailsIn(part);
+    if (metadata !== null) return toOptions(metadata);
+  }
+  return {};
+};
+
+const convertPart = (
+  part: AssistantPart,
+  idOf: (callId: string) => string,
+  isOwn: boolean,
+): AssistantContent => {
+  const options = toOptions(isOwn ? part.metadata : undefined);
+  switch (part.type) {
+    case 'text':
+      return isBlank(part.text) ? [] : [{ type: 'text', text: part.text, ...options }];
+    case 'reasoning':
+      // The provider would reject it without its signature. Details that go back with the message
+      // are not sent twice.
+      return isOwn && part.metadata !== undefined && detailsIn(part) === null
+        ? [{ type: 'reasoning', text: part.text, ...options }]
+        : [];
+    case 'call':
+      return [
+        {
+          type: 'tool-call',
+          toolCallId: idOf(part.callId),
+          toolName: part.tool,
+          input: part.input,
+          ...options,
+        },
+      ];
+    default:
+      return part satisfies never;
+  }
+};
+
+/** A number in letters and digits, as short ids need it. */
+const digits = (number: number, length: number): string =>
+  number.toString(36).padStart(length, '0');
+
+/** Ids of a reply's calls for another provider, made from their places. */
+const plainIds = ({ parts }: AssistantMessage, place: number): ReadonlyMap<string, string> =>
+  new Map(
+    parts
+      .filter((part) => part.type === 'call')
+      .map(({ callId }, index) => [callId, `c${digits(place, 5)}${digits(index + 1, 3)}`]),
+  );
+
+const NO_IDS: ReadonlyMap<string, string> = new Map();
+
+/** Joins user messages that follow each other into one. */
+const append = (prompt: PromptMessage[], added: PromptMessages): void => {
+  for (const message of added) {
+    const last = prompt.at(-1);
+    if (last?.role === 'user' && message.role === 'user') last.content.push(...message.content);
+    else prompt.push(message);
+  }
+};
+
+const convertMessages = (messages: readonly Message[], dialect: Dialect): PromptMessages => {
+  const users = messages.flatMap(({ role }, index) => (role === 'user' ? [index] : []));
+  const marked = new Set(dialect.marksCache ? users.slice(-2) : []);
+  const prompt: PromptMessage[] = [];
+  let ids = NO_IDS;
+  const idOf = (callId: string): string => ids.get(callId) ?? callId;
+  for (const [index, message] of messages.entries()) {
+    if (message.role === 'user') {
+      append(prompt, convertUser(message, idOf, marked.has(index), dialect));
+      continue;
+    }
+    const isOurs = message.model === dialect.modelId;
+    ids = isOurs ? NO_IDS : plainIds(message, index);
+    const isOwn = isOurs && (!message.cut || dialect.keepsCut);
+    const content = message.parts.flatMap((part) => convertPart(part, idOf, isOwn));
+    if (content.length > 0)
+      append(prompt, [{ role: 'assistant', content, ...(isOwn ? replyDetails(message) : {}) }]);
+  }
+  return prompt;
+};
+
+const convertTool = (
+  { name, description, inputSchema }: ToolDeclaration,
+  { strictTools, takesDefinitions }: Dialect,
+  marked: boolean,
+): PromptTool => ({
+  type: 'function',
+  name,
+  description,
+  inputSchema: takesDefinitions ? inputSchema : withoutDefinitions(inputSchema),
+  ...(strictTools === undefined ? {} : { strict: strictTools }),
+  ...mark(marked),
+});
+
+export const convertRequest = (
+  { instructions, tools, messages, toolChoice }: ModelRequest,
+  dialect: Dialect,
+): PromptRequest => {
+  const { marksCache } = dialect;
+  const instructed = !isBlank(instructions);
+  const system: PromptMessages = instructed
+    ? [{ role: 'system', content: instructions, ...mark(marksCache) }]
+    : [];
+  const last = marksCache && !instructed ? tools.length - 1 : -1;
+  return {
+    prompt: [...system, ...convertMessages(messages, dialect)],
+    ...(tools.length > 0
+      ? { tools: tools.map((tool, index) => convertTool(tool, dialect, index === last)) }
+      : {}),
+    ...(toolChoice === undefined || tools.length === 0 ? {} : { toolChoice: { type: toolChoice } }),
   };
 };

@@ -9,8 +9,7 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { ProgramPath } from './find-program.js';
-import { guardPipe } from './guarded-start.js';
-import { atExit, startProgram } from './start-program.js';
+import { atExit, guardPipe, startProgram } from './start-program.js';
 
 /**
  * `missing`: it can't be started. `stopped`: the caller's signal. `late`: the deadline passed.

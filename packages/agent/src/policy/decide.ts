@@ -26,7 +26,7 @@ import {
   verdictReason,
   verdictsIn,
 } from './judged-call.js';
-import { fileLossesIn, isDestructiveGit, pathRestore, wipesWorkspace } from './losses.js';
+import { fileLossesIn, findGitLoss, pathRestore, wipesWorkspace } from './losses.js';
 import { isPrivateHost, matchesHost } from './patterns.js';
 import {
   type CommandPlace,
@@ -175,7 +175,7 @@ const LOST_MAX = 5;
 
 /** What a git command would destroy. Paths that only the session itself changed are no loss. */
 const lostByGit = (command: ParsedCommand, { discarded }: CallFacts): string | null => {
-  const why = isDestructiveGit(command);
+  const why = findGitLoss(command);
   if (why === null || discarded === undefined || pathRestore(command) === null) return why;
   if (discarded.length === 0) return null;
   const more = discarded.length > LOST_MAX ? ` and ${discarded.length - LOST_MAX} more` : '';

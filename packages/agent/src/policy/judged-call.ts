@@ -1,4 +1,9 @@
-/** A tool call with the facts on which the policy and the machine decide. */
+/**
+ * A tool call with the facts on which the policy and the machine decide.
+ *
+ * "Judged" means that the runtime has looked at the call before the journal: its input is valid or
+ * not, and its facts are known. So a replay needs no look at the disk.
+ */
 
 import type { Count, JsonObject } from '@pawl/machine/kernel/shape';
 

@@ -1,4 +1,10 @@
-/** What a command would destroy, by its words: files, and work that git holds. */
+/**
+ * What a command would destroy, by its words: files, and work that git holds.
+ *
+ * From top to bottom: the files that the words of a command delete or overwrite, program by
+ * program; whether they delete the workspace as a whole; and git. "Loss" is what git could not
+ * bring back. The policy asks before a loss, and decide.ts makes the decision.
+ */
 
 import type { ParsedCommand } from './judged-call.js';
 import { absolutePath, programName } from './patterns.js';
@@ -562,8 +568,8 @@ export const pathRestore = ({ words }: Pick<ParsedCommand, 'words'>): PathRestor
   return before === 'HEAD' ? { paths, from: 'HEAD' } : null;
 };
 
-/** What a git command would destroy; null if nothing. */
-export const isDestructiveGit = ({
+/** What a git command would destroy, as the reason to ask; null if nothing. */
+export const findGitLoss = ({
   words,
   undoes,
 }: Pick<ParsedCommand, 'words' | 'undoes'>): string | null => {

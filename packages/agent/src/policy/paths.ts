@@ -1,6 +1,9 @@
 /**
  * Paths that need more than a rule: those that other programs run or obey, and those that hold
  * credentials.
+ *
+ * From top to bottom: protected paths with their reasons; paths of credentials; and
+ * `markSensitivePaths`, which marks both in the facts of a call.
  */
 
 import type { CallFacts } from './judged-call.js';

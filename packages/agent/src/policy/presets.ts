@@ -138,7 +138,13 @@ const READS = rule('allow', { where: 'inside', touches: 'reads', why: 'reading i
 const allowsInside = (preset: Preset): PolicyRule =>
   rule('allow', { where: 'inside', why: `the preset ${preset} allows the workspace` });
 
+/**
+ * The reason of the rule of `allowHosts`, by which it is found again. Rules have no id, and those of
+ * stored sessions could not get one.
+ */
 const HOST_ALLOWED = 'the host is allowed';
+const isAllowedHostsRule = ({ why }: PolicyRule): boolean => why === HOST_ALLOWED;
+
 const hostsNotAllowed = (preset: Preset): PolicyRule =>
   rule('deny', {
     hosts: ['*'],
@@ -150,7 +156,7 @@ export const allowHosts = (
   rules: readonly PolicyRule[],
   hosts: readonly string[],
 ): readonly PolicyRule[] => {
-  const others = rules.filter((one) => one.why !== HOST_ALLOWED);
+  const others = rules.filter((one) => !isAllowedHostsRule(one));
   if (hosts.length === 0) return others;
   return [
     rule('allow', { where: 'inside', touches: 'reads', hosts, why: HOST_ALLOWED }),
@@ -160,7 +166,7 @@ export const allowHosts = (
 
 /** The hosts that `allowHosts` allowed. */
 export const allowedHosts = (rules: readonly PolicyRule[]): readonly string[] =>
-  rules.find((one) => one.why === HOST_ALLOWED)?.hosts ?? [];
+  rules.find(isAllowedHostsRule)?.hosts ?? [];
 
 /** The rules of each preset. Calls without a matching rule are denied. */
 export const presetRules: Readonly<Record<Preset, readonly PolicyRule[]>> = {

@@ -1,5 +1,12 @@
+/**
+ * What a command may do to git folders, decided by its words alone before it runs.
+ * `repositoryAccess` says how far its fence opens them, `historyPurpose` what it does to the
+ * history on purpose. The tool bash asks; the sandbox mounts accordingly, and git-history.ts puts
+ * back what was lost by accident.
+ */
+
 import type { Needs, ParsedCommand, ShellFacts } from './judged-call.js';
-import { gitCommand, isDestructiveGit } from './losses.js';
+import { findGitLoss, gitCommand } from './losses.js';
 import { programName, wordSet } from './patterns.js';
 
 /**
@@ -130,7 +137,7 @@ const DESTROYS_HISTORY = wordSet(
 );
 
 const destroysHistory = (command: ParsedCommand): boolean => {
-  const [name] = isDestructiveGit(command) === null ? [] : gitCommand(command.words);
+  const [name] = findGitLoss(command) === null ? [] : gitCommand(command.words);
   return name === null || (name !== undefined && DESTROYS_HISTORY.has(name));
 };
 

@@ -6,6 +6,9 @@
  *    together cover every part completely.
  * 3. A word that is computed at run time matches every rule that denies or asks, and none that
  *    allows.
+ *
+ * From top to bottom: the written rules, which people keep in files; grants, which an answer makes
+ * for the rest of a session; and the prefix of a command that a grant may cover.
  */
 
 import { uncoveredWord } from './command-options.js';

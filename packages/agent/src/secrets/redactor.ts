@@ -4,6 +4,9 @@
  * 1. Without secrets, texts pass unchanged and nothing is searched.
  * 2. A streamed text is passed on only up to where a secret may begin.
  * 3. The placeholder names the variable: `[secret:$NAME]`.
+ *
+ * From top to bottom: the redactor; the search for many texts at once; the forms in which a secret
+ * appears; and which variables hold secrets.
  */
 
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';

@@ -1,3 +1,8 @@
+/**
+ * Answers the machine's questions about calls by a function of a library user (`onApproval`).
+ * Terminals and editors ask by themselves.
+ */
+
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { ApprovalAnswer } from '../machine/event.js';
 import { attempt, attemptNow } from '../platform/attempt.js';

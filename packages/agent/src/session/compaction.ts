@@ -1,4 +1,10 @@
-/** Compaction: one model call writes a summary, and some texts stay beside it word for word. */
+/**
+ * Compaction: one model call writes a summary, and some texts stay beside it word for word.
+ *
+ * From top to bottom: `Compactions`, the performer of StartCompaction; the request for the summary
+ * and its size; how a conversation is shortened until it fits one request; the texts that stay
+ * beside the summary; and the skills in use.
+ */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { findSkill } from '../extensions/skills/read-skill.js';

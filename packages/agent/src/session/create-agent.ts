@@ -1,6 +1,11 @@
 /**
  * Connects models, tools, hooks, sandbox and journals to the runtime. Optional parts are loaded on
  * first use.
+ *
+ * From top to bottom: the options and `Agent`; starting and resuming a session; `createAgent` and
+ * `openSession`, which users call; `Session`, what they get; `equip`, the dependencies of one
+ * session; the agent for sessions on an engine; and the folders in which no session works.
+ * runtime.ts has the sessions that are open.
  */
 
 import { existsSync } from 'node:fs';

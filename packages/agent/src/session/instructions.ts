@@ -1,6 +1,9 @@
 /**
  * Texts that tell a model what to do: the system prompt, the workspace's AGENTS.md files, the
  * requests of a summary and of a task.
+ *
+ * From top to bottom: the system prompt; AGENTS.md files, nearest first; the imports in them; the
+ * request for a summary; and the words for a task.
  */
 
 import { realpath } from 'node:fs/promises';

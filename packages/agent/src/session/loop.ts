@@ -1,3 +1,13 @@
+/**
+ * The only loop of the project: an event arrives, the machine steps, the journal appends, the
+ * actions are performed. It knows no agent: `pawl ask` runs its machine in it too.
+ *
+ * From top to bottom: `Post` and the types of what a loop needs; `JournaledSession`, the loop; the
+ * observers, who see each step and can't break it; and the queue between loop and reader. An
+ * action is performed only after its event is durable, so that a crash never leaves an effect that
+ * the journal does not know.
+ */
+
 import { attempt, attemptNow } from '../platform/attempt.js';
 import type { Clock } from '../platform/clock.js';
 import type {

@@ -1,6 +1,11 @@
 /**
  * One call of the model: what is sent, how its reply is read to the end, and what it cost; and the
  * models of an agent by their ids.
+ *
+ * From top to bottom: `admitRequest`, which sets money aside; `ModelCalls`, the performer of
+ * SendLlmRequest; `readStream`, one reply; the price of tokens; pictures in requests; and
+ * `createModels`. The usage of a call is reported even after it was aborted, since the provider
+ * charges for it.
  */
 
 import { messagesOf, requestMessages } from '../machine/conversation.js';

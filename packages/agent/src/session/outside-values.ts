@@ -4,6 +4,9 @@
  * 1. Values are copied first, since the caller may change them later; each getter runs once.
  * 2. Invalid usage does not make the rest invalid: the usage counts as unknown, and this is
  *    reported.
+ *
+ * From top to bottom: events of users; usage; pieces of a model's reply; what tools return; models
+ * and tools themselves; and the copy that all of them begin with.
  */
 
 import {

@@ -1,4 +1,10 @@
-/** Performs the actions of a session: each kind of action has one performer. */
+/**
+ * Performs the actions of a session: each kind of action has one performer.
+ *
+ * From top to bottom: `prepare`, before the event of an action is durable, which may only read;
+ * `perform`, after it; `createPerformers`; and checkpoints, which look on when calls begin and
+ * end.
+ */
 
 import type { Action } from '../machine/action.js';
 import type { RewindEvent } from '../machine/event.js';

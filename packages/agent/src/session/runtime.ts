@@ -1,3 +1,8 @@
+/**
+ * The sessions that are open in this process: `createRuntime` creates, resumes, forks and closes
+ * them. create-agent.ts is its face for users, session.ts is one session, and loop.ts its loop.
+ */
+
 import { JournalError } from '../journal/journal-error.js';
 import { ranUntil } from '../machine/carried-session.js';
 import { messagesOf } from '../machine/conversation.js';

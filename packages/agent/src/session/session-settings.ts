@@ -1,4 +1,10 @@
-/** Computes a session's settings from the model, the options and the earlier settings. */
+/**
+ * Computes a session's settings from the model, the options and the earlier settings.
+ *
+ * From top to bottom: settings of new and resumed sessions, and the narrower of two; a limit in
+ * dollars without a price; the sandbox level and the formatter; and the presets. A resumed session
+ * gets its rights from the options, as a new one does; what was narrower in it stays narrower.
+ */
 
 import type { SandboxProbe } from '../command/sandbox/bubblewrap.js';
 import { probeSandbox } from '../command/session-sandbox.js';

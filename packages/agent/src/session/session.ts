@@ -1,3 +1,12 @@
+/**
+ * One session of the agent that is open in this process.
+ *
+ * From top to bottom: `agentAdapter`, what the loop must know of the agent's events;
+ * `AgentSession`, with `send` and `prompt`; `Turn`, the result of a prompt, and the words for why
+ * it ended; and the buffer for events that nobody reads yet. Volatile events are pieces of a
+ * streamed reply: they need not reach the disk one by one, since the whole reply follows.
+ */
+
 import type { Action } from '../machine/action.js';
 import type { CallStatus } from '../machine/call.js';
 import type { PastFiles } from '../machine/carried-session.js';
@@ -525,4 +534,26 @@ export const reasonText = (reason: WaitReason): string => {
     default:
       return reason satisfies never;
   }
+};
+
+/** Keeps items in order until someone subscribes. */
+export type EventBuffer<T extends object | string> = {
+  push(item: T): void;
+  /** Delivers the kept items, then each new one. The returned function ends the subscription. */
+  subscribe(told: (item: T) => void): () => void;
+};
+
+export const createEventBuffer = <T extends object | string>(): EventBuffer<T> => {
+  const early: T[] = [];
+  let tell = (item: T): void => void early.push(item);
+  return {
+    push: (item) => tell(item),
+    subscribe(listener) {
+      for (let item = early.shift(); item !== undefined; item = early.shift()) listener(item);
+      tell = listener;
+      return () => {
+        tell = () => undefined;
+      };
+    },
+  };
 };

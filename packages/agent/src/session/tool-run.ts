@@ -9,6 +9,13 @@
  *    always ends.
  * 4. The files that a call saw are journaled with its end. In a session that was opened again no
  *    tool runs before the files of earlier calls are loaded.
+ *
+ * From top to bottom: `ToolRuns`, the performer; `ToolRun`, one call from its preparation to its
+ * outcome; the context of a tool; the deadline; what the hooks see before and after; and the calls
+ * that were running in an earlier process. A start has two halves: `announceStart` posts
+ * ToolStarted while the reply is not durable yet, so that both cost one sync; the tool runs once
+ * ToolStarted is durable. A call that a crash has interrupted is judged by its effect class, since
+ * nobody can ask it any more.
  */
 
 import type { Call, CallOutcome } from '../machine/call.js';

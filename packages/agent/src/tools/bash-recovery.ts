@@ -1,3 +1,12 @@
+/**
+ * Commands that an earlier process of the session has started before it was killed
+ * (docs/reliability.md).
+ *
+ * A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe
+ * shows whether it lives; where there is none, the result says that nothing shows it. A command
+ * that nobody waits for, and that is no job, is ended. In another pid namespace its guard ends it.
+ */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, followFound, identifyFolder } from '../command/command.js';
 import type { EarlierCommands, Unreachable } from '../command/earlier-processes.js';
@@ -15,15 +24,6 @@ import {
   type RunPlace,
   waitForEnd,
 } from './bash-result.js';
-
-/**
- * Commands that an earlier process of the session has started before it was killed
- * (docs/reliability.md).
- *
- * A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe
- * shows whether it lives; where there is none, the result says that nothing shows it. A command
- * that nobody waits for, and that is no job, is ended. In another pid namespace its guard ends it.
- */
 
 const UNKNOWN =
   'the session was interrupted while this command started or ran; check whether it took ' +

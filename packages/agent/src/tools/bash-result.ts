@@ -1,3 +1,8 @@
+/**
+ * A command as the model sees it: its output, its end, a hint where the sandbox was in the way, and
+ * as a job.
+ */
+
 import path from 'node:path';
 import type { Command, CommandEnd } from '../command/command.js';
 import { type CommandOutput, createCommandOutput, type OutputReceiver } from '../command/output.js';
@@ -6,11 +11,6 @@ import type { CommandLevel } from '../policy/decide.js';
 import { gitRemoteWords, networkWords, systemWords } from '../policy/shell/expected-needs.js';
 import type { Job, ToolContext, ToolOutcome } from '../ports/tool.js';
 import { failed } from './file-change.js';
-
-/**
- * A command as the model sees it: its output, its end, a hint where the sandbox was in the way, and
- * as a job.
- */
 
 /** What has run, and where. */
 export type RunPlace = {

@@ -1,3 +1,13 @@
+/**
+ * The tool `bash`: runs a command, in the foreground or as a job in the background, and reads or
+ * ends jobs.
+ *
+ * From top to bottom: the schema; input in the form of other agents, which models have learned;
+ * what a call asks for; running it; facts for the policy, such as the commands in the text; and
+ * `createBashTool`. command/ has the life of a command, bash-result.ts the text that the model
+ * gets.
+ */
+
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';

@@ -1,3 +1,5 @@
+/** The list of built-in tools. A new tool is one file beside this one and one line here. */
+
 import { randomBytes } from 'node:crypto';
 import { createCommandVariables } from '../command/environment.js';
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';

@@ -4,6 +4,10 @@
  *
  * The translation happens once, when a call is judged. Policy, question, journal and tool all see
  * our form.
+ *
+ * From top to bottom: the fields of a schema; faults of an input; the names and forms of other
+ * agents, which models have learned; and `defineTool`. session/define-tool.ts has the one for
+ * users of the library.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';

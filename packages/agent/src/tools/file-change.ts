@@ -1,3 +1,8 @@
+/**
+ * Changes of files: plan, preview, check that the model has seen the file, write; and the writes of
+ * protected files that the user allowed.
+ */
+
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { createNamedPlaces } from '../command/sandbox/git-folders.js';
@@ -25,11 +30,6 @@ import {
   replaceFile,
   showPath,
 } from './files.js';
-
-/**
- * Changes of files: plan, preview, check that the model has seen the file, write; and the writes of
- * protected files that the user allowed.
- */
 
 export type FileChange = {
   readonly real: string;

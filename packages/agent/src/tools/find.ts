@@ -1,3 +1,8 @@
+/**
+ * The tool `find`: file names by a pattern, the ones that changed last first, since these are most
+ * often meant.
+ */
+
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import * as v from 'valibot';

@@ -1,3 +1,8 @@
+/**
+ * The tool `read`: lines of a file with their numbers, the entries of a folder, or a picture.
+ * Input in the form of other agents is understood too, since models have learned it.
+ */
+
 import { readdir } from 'node:fs/promises';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';

@@ -1,3 +1,8 @@
+/**
+ * The tool `write`: creates a file, or replaces one that the model has read before. file-change.ts
+ * checks that and writes.
+ */
+
 import * as v from 'valibot';
 import { plural } from '../platform/text.js';
 import type { Tool } from '../ports/tool.js';

@@ -1,15 +1,19 @@
+/** The hooks after tools: report new commits, format files, commit changes. */
+
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { ProgramFailure } from '../platform/run-program.js';
 import type { HookContext, HookReport, Hooks } from '../ports/hooks.js';
 import { commitTouched } from './auto-commit.js';
 import { CommitWatch } from './commit-watch.js';
-import { Autoformatters, type EarlierContent, readCommittedContent } from './format-files.js';
-import { FormatterReach } from './formatter-choice.js';
+import {
+  Autoformatters,
+  type EarlierContent,
+  FormatterReach,
+  readCommittedContent,
+} from './format-files.js';
 import { useRepository } from './git.js';
 import { settleAbandoned } from './make-commit.js';
-
-/** The hooks after tools: report new commits, format files, commit changes. */
 
 const RECOVERY_MS = 30_000;
 

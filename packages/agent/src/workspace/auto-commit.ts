@@ -1,3 +1,11 @@
+/**
+ * The phase AutoCommitting: commits the files that the agent changed, and only those. The user's
+ * files, index and configuration do not change. No hook, filter or signature program runs.
+ *
+ * Omitted files are reported once, with the reason. It fails open: files that can't be committed
+ * now stay the agent's and are committed with the next batch.
+ */
+
 import path from 'node:path';
 import type { HookEffect } from '../machine/event.js';
 import { entryStatus, isWithin } from '../platform/files.js';
@@ -26,14 +34,6 @@ import {
   settleCommit,
 } from './make-commit.js';
 import { takeSnapshot, type WorktreeSnapshot } from './repository-snapshot.js';
-
-/**
- * The phase AutoCommitting: commits the files that the agent changed, and only those. The user's
- * files, index and configuration do not change. No hook, filter or signature program runs.
- *
- * Omitted files are reported once, with the reason. It fails open: files that can't be committed
- * now stay the agent's and are committed with the next batch.
- */
 
 const MESSAGE_DEADLINE_MS = 20_000;
 const FILES_MAX = 1_000;

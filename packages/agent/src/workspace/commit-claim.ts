@@ -1,3 +1,12 @@
+/**
+ * A folder in the git folder that proves which locks of a repository are ours, during a commit.
+ *
+ * Each lock has a second hard link in the folder. A lock with the same inode is ours, whatever
+ * happened since: as long as our link exists, the inode can't belong to another file. The folder
+ * says who makes which commit, so that another session can tell whether that process is dead. It is
+ * removed when the commit is done or abandoned. A killed program leaves it behind, with its locks.
+ */
+
 import { hash, randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -12,16 +21,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { readTextOrEmptySync } from '../platform/files.js';
-import { identifyProcess, type ProcessIdentity } from '../platform/process-identity.js';
-
-/**
- * A folder in the git folder that proves which locks of a repository are ours, during a commit.
- *
- * Each lock has a second hard link in the folder. A lock with the same inode is ours, whatever
- * happened since: as long as our link exists, the inode can't belong to another file. The folder
- * says who makes which commit, so that another session can tell whether that process is dead. It is
- * removed when the commit is done or abandoned. A killed program leaves it behind, with its locks.
- */
+import { identifyProcess, type ProcessIdentity } from '../platform/start-program.js';
 
 /**
  * The branch `ref` (or HEAD, if it is detached) is to move from `before` (null: no commit yet) to

@@ -1,12 +1,12 @@
-import { settleAll } from '../platform/run-program.js';
-import { plural } from '../platform/text.js';
-import { hasCommit, oneLine, type Repository } from './git.js';
-import { type Head, isSameHead, type Refs, type WorktreeSnapshot } from './repository-snapshot.js';
-
 /**
  * How HEAD moved between two observations, by whom, and the note about it. Determined from the
  * commit graph and never from a command's output.
  */
+
+import { settleAll } from '../platform/run-program.js';
+import { plural } from '../platform/text.js';
+import { hasCommit, oneLine, type Repository } from './git.js';
+import { type Head, isSameHead, type Refs, type WorktreeSnapshot } from './repository-snapshot.js';
 
 export type NewCommit = CommitStatistics & { readonly hash: string; readonly subject: string };
 

@@ -1,3 +1,8 @@
+/**
+ * Work after tools and checkpoints, loaded late: most sessions read first, and a start should not
+ * pay for git and formatters.
+ */
+
 import path from 'node:path';
 import { stateFolder } from '../platform/environment.js';
 import { repositoryFolders } from '../platform/repository-folders.js';

@@ -1,16 +1,3 @@
-import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
-import { chmod, copyFile, rename, rm } from 'node:fs/promises';
-import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { readTextOrEmptySync } from '../platform/files.js';
-import { hasEnded } from '../platform/process-identity.js';
-import { atExit } from '../platform/start-program.js';
-import type { HookContext } from '../ports/hooks.js';
-import { CommitClaim, type CommitIntent, listClaims, newClaimName } from './commit-claim.js';
-import { findCommit, hasCommit, isAncestor, type Repository } from './git.js';
-import { shortHash } from './head-changes.js';
-import { NO_OBJECT, takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
-
 /**
  * Commits certain files with git's plumbing commands, and settles a commit whose program was
  * killed.
@@ -21,6 +8,18 @@ import { NO_OBJECT, takeStamp, type WorktreeSnapshot } from './repository-snapsh
  * only if the user has not staged them meanwhile. The branch moves only if it still points to the
  * observed commit: a simultaneous commit by somebody else wins.
  */
+
+import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chmod, copyFile, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { readTextOrEmptySync } from '../platform/files.js';
+import { atExit, hasEnded } from '../platform/start-program.js';
+import type { HookContext } from '../ports/hooks.js';
+import { CommitClaim, type CommitIntent, listClaims, newClaimName } from './commit-claim.js';
+import { findCommit, hasCommit, isAncestor, type Repository } from './git.js';
+import { shortHash } from './head-changes.js';
+import { NO_OBJECT, takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
 
 export type CommitOutcome = { readonly kind: 'committed'; readonly hash: string } | Lost;
 type Lost = { readonly kind: 'lost'; readonly why: string };

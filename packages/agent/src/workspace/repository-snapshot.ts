@@ -1,11 +1,3 @@
-import { lstatSync, readdirSync } from 'node:fs';
-import path from 'node:path';
-import { readRegularSync, readSmall } from '../platform/files.js';
-import { repositoryFolders } from '../platform/repository-folders.js';
-import { ProgramFailure, settleAll } from '../platform/run-program.js';
-import { findCommit, type GitPlace, locateRepository, type Repository, workWith } from './git.js';
-import { FileCache, type KnownRepository, type LocatedRepository } from './repository-location.js';
-
 /**
  * The state of a repository at one moment: HEAD, branches and stash, read from git's files without
  * starting a process, and the files with uncommitted changes, asked of git.
@@ -13,6 +5,22 @@ import { FileCache, type KnownRepository, type LocatedRepository } from './repos
  * Only names and stamps are collected. A different stamp means that a file changed between two
  * snapshots. Submodules, nested repositories, and files whose names are not UTF-8 are ignored.
  */
+
+import { lstatSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { readRegularSync, readSmall } from '../platform/files.js';
+import { repositoryFolders } from '../platform/repository-folders.js';
+import { ProgramFailure, settleAll } from '../platform/run-program.js';
+import {
+  FileCache,
+  findCommit,
+  type GitPlace,
+  type KnownRepository,
+  type LocatedRepository,
+  locateRepository,
+  type Repository,
+  workWith,
+} from './git.js';
 
 export type Head = {
   /** Null: nothing is committed yet. */

@@ -9,8 +9,7 @@ import { runInNewContext } from 'node:vm';
 import { processesWith, until } from '../../../../test/kit/tools/processes.js';
 import type { LauncherOptions } from '../../src/command/launcher.js';
 import { ownPrograms } from '../../src/platform/find-program.js';
-import { closingOthers } from '../../src/platform/guarded-start.js';
-import { systemBash } from '../../src/platform/start-program.js';
+import { closingOthers, systemBash } from '../../src/platform/start-program.js';
 import { makePlace, programOf, shell, to } from './place.js';
 
 /** The launcher itself, with real shells, bubblewrap and files. */

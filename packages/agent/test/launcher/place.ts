@@ -13,8 +13,7 @@ import {
 import type { OutputReceiver } from '../../src/command/output.js';
 import type { CommandLine } from '../../src/command/sandbox/shell-text.js';
 import { ownPrograms, type ProgramPath } from '../../src/platform/find-program.js';
-import { closingOthers } from '../../src/platform/guarded-start.js';
-import { systemBash } from '../../src/platform/start-program.js';
+import { closingOthers, systemBash } from '../../src/platform/start-program.js';
 
 /** A launcher with a simple fence around the whole machine, in a folder that is gone when the test ends. */
 

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { until } from '../../../../test/kit/tools/processes.js';
 import { askToEnd, endTree } from '../../src/command/end-processes.js';
-import { readProcessStat } from '../../src/platform/process-identity.js';
+import { readProcessStat } from '../../src/platform/start-program.js';
 
 const commandLineOf = (pid: number): string => {
   try {

@@ -11,7 +11,7 @@ import { hashBytes } from '../../src/journal/state-folder.js';
 import { performPlan } from '../../src/workspace/checkpoints/restore.js';
 import { WorkspaceLister } from '../../src/workspace/checkpoints/scan.js';
 import { CheckpointStore } from '../../src/workspace/checkpoints/store.js';
-import { KnownRepository } from '../../src/workspace/repository-location.js';
+import { KnownRepository } from '../../src/workspace/git.js';
 
 const scratch = (): string => realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-damage-')));
 

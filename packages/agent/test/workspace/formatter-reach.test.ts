@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { FormatterReach } from '../../src/workspace/formatter-choice.js';
-import { KnownRepository } from '../../src/workspace/repository-location.js';
+import { FormatterReach } from '../../src/workspace/format-files.js';
+import { KnownRepository } from '../../src/workspace/git.js';
 import { anHourLater, makePlace, makeRepository, type Place, wrapGit } from './place.js';
 
 /** Whether a formatter may be used for what a command changes somewhere. */

@@ -4,12 +4,13 @@ import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { searchPrograms } from '../../src/platform/find-program.js';
-import { type Repository, useRepository } from '../../src/workspace/git.js';
 import {
   cleanEnvironment,
   frozenConfig,
   parseConfig,
-} from '../../src/workspace/repository-location.js';
+  type Repository,
+  useRepository,
+} from '../../src/workspace/git.js';
 import { takeSnapshot } from '../../src/workspace/repository-snapshot.js';
 import { type Environment, makePlace, makeRepository, type Place, wrapGit } from './place.js';
 

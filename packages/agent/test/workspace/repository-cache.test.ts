@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type Repository, useRepository } from '../../src/workspace/git.js';
-import { KnownRepository, takeFingerprint } from '../../src/workspace/repository-location.js';
+import {
+  KnownRepository,
+  type Repository,
+  takeFingerprint,
+  useRepository,
+} from '../../src/workspace/git.js';
 import { anHourLater, type Environment, makeRepository, type Place, wrapGit } from './place.js';
 
 /** What git is asked of a repository's place and configuration, over several uses of it. */

@@ -5,9 +5,8 @@ import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProgramPath } from '../../src/platform/find-program.js';
-import { fencedStart, guardPipe, openStart } from '../../src/platform/guarded-start.js';
 import { ProgramFailure, type ProgramRequest, runProgram } from '../../src/platform/run-program.js';
-import { systemBash } from '../../src/platform/start-program.js';
+import { fencedStart, guardPipe, openStart, systemBash } from '../../src/platform/start-program.js';
 import { makePlace } from './place.js';
 import { assertGone, runs } from './processes.js';
 

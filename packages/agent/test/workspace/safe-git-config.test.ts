@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { appendFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { HARDENING } from '../../src/workspace/repository-location.js';
+import { HARDENING } from '../../src/workspace/git.js';
 import { makePlace, makeRepository } from './place.js';
 
 const EVIL = 'evil';

@@ -1,3 +1,7 @@
+/**
+ * Finds the files of programs that run beside ours, in the sources and in the published package.
+ */
+
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 

@@ -1,3 +1,8 @@
+/**
+ * What the moves of a run return, and how they change it. A run is one conversation in code mode;
+ * ids come from its counters, so that a replay gives the same ones.
+ */
+
 import type { MoveResult } from '@pawl/machine/kernel/table';
 import type { CodeAction } from './action.js';
 import type { CodeState, Run, RunIn, RunStateName } from './state.js';

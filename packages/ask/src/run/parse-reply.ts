@@ -1,3 +1,9 @@
+/**
+ * Reads a model's reply in code mode: the programs in it, which are run, and a final answer, which
+ * ends the run. From top to bottom: programs in fenced blocks, `parseReply`, and the two final
+ * forms.
+ */
+
 import { type CodeBlock, findFences, readLines } from '@pawl/agent/platform/text';
 import type { Language, Parity } from './settings.js';
 

@@ -1,3 +1,8 @@
+/**
+ * The model calls of a tree of runs. Each call ends with exactly one event that reports its usage,
+ * also after an abort, so that no money is spent unseen.
+ */
+
 import { requestMessages } from '@pawl/agent/machine/conversation';
 import type { AssistantMessage, AssistantPart, Message } from '@pawl/agent/machine/message';
 import { HIDDEN_TOKENS_MAX, offerWithin } from '@pawl/agent/machine/moves/budget';

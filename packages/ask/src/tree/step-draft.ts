@@ -1,3 +1,8 @@
+/**
+ * One step of the tree under construction: moves collect the new tree, the actions and the
+ * diagnostics here. The draft is the only thing that changes; the tree in it is replaced.
+ */
+
 import type { Diagnostic, Edge } from '@pawl/machine/kernel/table';
 import type { OutsideAction, TreeAction } from '../run/action.js';
 import type { RunEvent, TreeEvent } from '../run/event.js';

@@ -1,3 +1,5 @@
+/** The flags of `pawl ask`, and the settings and limits of a run that they set. */
+
 import type { AskSettingsPatch } from '@pawl/ask/create-asker';
 import type { EnvironmentName } from '@pawl/ask/ports';
 import type { ChangedLimits } from '@pawl/ask/run/event';

@@ -1,3 +1,8 @@
+/**
+ * `pawl show` and `pawl replay` for runs of `pawl ask`. show.ts and verify.ts load it when a
+ * session turns out to be such a run.
+ */
+
 import type { StoredReplay } from '@pawl/agent/journal/reader';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import { messagesOf } from '@pawl/agent/machine/conversation';

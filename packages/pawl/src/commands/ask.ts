@@ -5,6 +5,7 @@ import { journalPath } from '@pawl/agent/journal/state-folder';
 import { isLimited, type Limit } from '@pawl/agent/machine/settings';
 import type { Model } from '@pawl/agent/ports/model';
 import type { Watcher } from '@pawl/agent/ports/session';
+import { createEventBuffer, type EventBuffer } from '@pawl/agent/session/session';
 import { type AskRun, createAsker } from '@pawl/ask/create-asker';
 import { fileAskJournals } from '@pawl/ask/journaled-ask-machine';
 import type { AskSettings, AskTypes } from '@pawl/ask/ports';
@@ -27,7 +28,6 @@ import {
   listenToSignals,
   Stop,
 } from '../process/exit-codes.js';
-import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
 import { tornText } from '../sessions/session-text.js';
 import { findSession, lastSession, openStateFolder } from '../sessions/stored-sessions.js';
 import { type Configured, keysIn, withConfig } from '../settings/configuration.js';

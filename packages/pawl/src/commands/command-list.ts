@@ -1,3 +1,8 @@
+/**
+ * The list of commands. Parser, help, completion, manual page and documentation are made from it.
+ * The code of a command is loaded when it runs, to keep the start quick.
+ */
+
 import type { Command as Parser } from 'commander';
 import type { Prompt } from '../headless/headless.js';
 import {
@@ -19,11 +24,6 @@ import { repeatedFlags, type ServeFlags, sessionFlags, singleFlags } from './ser
 import type { SessionsFlags } from './sessions.js';
 import type { SkillsFlags } from './skills.js';
 import type { TrustFlags } from './trust.js';
-
-/**
- * The list of commands. Parser, help, completion, manual page and documentation are made from it.
- * The code of a command is loaded when it runs, to keep the start quick.
- */
 
 /** A flag in the form of help, and its meaning. */
 export type Flag = readonly [form: string, help: string, count?: 'required' | 'repeated'];

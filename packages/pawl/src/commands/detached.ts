@@ -1,6 +1,11 @@
 /** `pawl -p --detach`, and the commands about detached sessions: list, answer, stop, resume. */
 
 import { setTimeout as pause } from 'node:timers/promises';
+import {
+  readTyped,
+  type ServerAnswer,
+  type ServerQuestion,
+} from '@pawl/agent/extensions/mcp/question';
 import type { ApprovalAnswer } from '@pawl/agent/machine/event';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
@@ -21,6 +26,7 @@ import {
   removeLive,
   statusWords,
 } from '../detached/live-records.js';
+import type { ServerQuestionNow } from '../detached/own-requests.js';
 import { type Prompt, refuseEmpty } from '../headless/headless.js';
 import { exitCodes, Stop } from '../process/exit-codes.js';
 import { findSession, foldStored, storedJournals } from '../sessions/stored-sessions.js';
@@ -246,9 +252,46 @@ const questionsFrom = (approvals: unknown): readonly AskedQuestion[] =>
     ),
   }));
 
+/** What a server is told: yes, no, or the value of its only field. Throws a `Stop` otherwise. */
+const serverAnswer = (
+  sessionId: string,
+  { asks, server }: ServerQuestion,
+  words: readonly string[],
+): ServerAnswer => {
+  const typed = words.join(' ');
+  if (typed === 'no') return { action: 'decline' };
+  const fields = asks.kind === 'form' ? asks.fields : [];
+  const [field] = fields;
+  if (typed === 'yes' && !fields.some(({ isRequired }) => isRequired))
+    return { action: 'accept', content: {} };
+  if (field === undefined) throw usageStop(`${server} takes yes or no.`);
+  if (fields.length > 1)
+    throw usageStop(`${server} asks for ${fields.length} values: pawl attach ${sessionId}`);
+  const isWord = field.type.kind !== 'boolean' && typed === 'yes';
+  const read = isWord ? null : readTyped(typed, field);
+  if (read?.kind === 'value') return { action: 'accept', content: { [field.name]: read.value } };
+  const why = read === null ? '' : ` ${read.why}`;
+  throw usageStop(
+    `${server} asks for ${field.label}.${why} It is written as: pawl answer ${sessionId} VALUE`,
+  );
+};
+
+/** Answers what an MCP server asks. null: none asks. */
+const answerServer = async (
+  client: LiveClient,
+  words: readonly string[],
+): Promise<string | null> => {
+  const { number, question } = await client.own<ServerQuestionNow>('serverQuestion', { after: -1 });
+  if (question === null) return null;
+  const answer = serverAnswer(client.sessionId, question, words);
+  await client.own('answerServer', { number, answer });
+  const title = oneLine(`${question.server}: ${question.message}`, 100);
+  return `${answer.action === 'accept' ? 'Answered' : 'Declined'}: ${title}`;
+};
+
 /**
- * `pawl answer ID [CALL] yes|no [reason]`, or words for a question of the model. An answer that
- * came too late changes nothing.
+ * `pawl answer ID [CALL] yes|no [reason]`, or words for a question of the model or of an MCP
+ * server. An answer that came too late changes nothing.
  */
 export const answerDetached = async (prefix: string, words: readonly string[]): Promise<number> => {
   if (words.length === 0)
@@ -258,6 +301,8 @@ export const answerDetached = async (prefix: string, words: readonly string[]): 
   const sent = await attempt(async () => {
     const { approvals } = await client.describe();
     const waiting = questionsFrom(approvals);
+    const told = waiting.length === 0 ? await answerServer(client, words) : null;
+    if (told !== null) return told;
     const { call, answer } = readAnswerWords(
       words,
       waiting.map(({ callId }) => callId),

@@ -1,3 +1,5 @@
+/** `pawl fork`: a new session from the beginning of another one, with its files on request. */
+
 import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { FileLeft } from '@pawl/agent/machine/event';

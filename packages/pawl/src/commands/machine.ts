@@ -1,3 +1,7 @@
+/**
+ * `pawl machine`: the chart of the machine, ours or that of another published agent (`--view`).
+ */
+
 import { askedActions } from '@pawl/agent/machine/asked-actions';
 import { agent } from '@pawl/agent/machine/machine';
 import { edgesJson, markdownTable, mermaid } from '@pawl/machine/kernel/diagrams';

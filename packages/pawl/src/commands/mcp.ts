@@ -23,9 +23,8 @@ import { oneLine } from '@pawl/terminal/paint';
 import { makeSafe, safe } from '@pawl/terminal/safe-text';
 import { writeError, writeOut } from '@pawl/terminal/write';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { mcpJsonFiles } from '../sessions/session-settings.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
-import { userFile, withConfig } from '../settings/configuration.js';
+import { mcpJsonFiles, userFile, withConfig } from '../settings/configuration.js';
 import { realWorkspace } from '../settings/connect-model.js';
 import { changeConfigFile, type EditedConfig, type TomlFormat } from '../settings/edit-config.js';
 import { addServer, removeServer } from '../settings/edit-mcp-servers.js';
@@ -33,7 +32,8 @@ import { type RunFlags, usageStop } from '../settings/flags.js';
 
 export type McpFlags = RunFlags & NewServerFlags & { readonly http?: string | true };
 
-type Place = {
+/** What the subcommands work with: the folder, the state folder and the configured servers. */
+type McpContext = {
   readonly workspace: string;
   readonly stateFolder: string;
   readonly servers: readonly McpServer[];
@@ -48,7 +48,7 @@ const OFFERS_MS = 20_000;
 const say = (text: string): void => writeOut(safe`${oneLine(text, LINE_MAX)}\n`);
 const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_MAX)}\n`);
 
-const openPlace = async (flags: McpFlags): Promise<Place> => {
+const readContext = async (flags: McpFlags): Promise<McpContext> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
   const { mcpServers = [] } = await withConfig({}, workspace, {
@@ -60,16 +60,16 @@ const openPlace = async (flags: McpFlags): Promise<Place> => {
 };
 
 /** With the servers of the project that the user has allowed. */
-const openProjectPlace = async (flags: McpFlags): Promise<Place> => {
-  const place = await openPlace(flags);
-  if (mcpJsonFiles(place.workspace).length === 0) return place;
+const readProjectContext = async (flags: McpFlags): Promise<McpContext> => {
+  const context = await readContext(flags);
+  if (mcpJsonFiles(context.workspace).length === 0) return context;
   const [{ allowedServers }, { openTrust }] = await Promise.all([
     import('../sessions/project-trust.js'),
     import('@pawl/agent/extensions/trust'),
   ]);
-  const trust = openTrust(place.stateFolder, complain);
-  const { servers } = await allowedServers(place.workspace, place.servers, trust, complain);
-  return { ...place, servers: [...place.servers, ...servers] };
+  const trust = openTrust(context.stateFolder, complain);
+  const { servers } = await allowedServers(context.workspace, context.servers, trust, complain);
+  return { ...context, servers: [...context.servers, ...servers] };
 };
 
 /**
@@ -82,7 +82,7 @@ const tellFileFaults = async (workspace: string): Promise<void> => {
   for (const fault of (await readProjectServers(workspace)).faults) complain(fault);
 };
 
-const list = async ({ servers, stateFolder, workspace }: Place): Promise<number> => {
+const list = async ({ servers, stateFolder, workspace }: McpContext): Promise<number> => {
   for (const server of servers) {
     const known = readTools(stateFolder, server);
     const tools =
@@ -115,7 +115,7 @@ const testOffers = async (connection: Connection, stateFolder: string): Promise<
 /** Connects to a server, shows its tools and keeps them for the next session. Whether it worked. */
 const testServer = async (
   server: McpServer,
-  { workspace, stateFolder }: Place,
+  { workspace, stateFolder }: McpContext,
 ): Promise<boolean> => {
   const connection = createConnection(server, {
     environment: process.env,
@@ -145,8 +145,8 @@ const testServer = async (
   }
 };
 
-const test = async (place: Place, name: string | undefined): Promise<number> => {
-  const { servers } = place;
+const test = async (context: McpContext, name: string | undefined): Promise<number> => {
+  const { servers } = context;
   const chosen = servers.filter((server) =>
     name === undefined ? server.enabled : server.name === name,
   );
@@ -157,7 +157,7 @@ const test = async (place: Place, name: string | undefined): Promise<number> => 
         '--url URL',
     );
   let worked = true;
-  for (const server of chosen) worked = (await testServer(server, place)) && worked;
+  for (const server of chosen) worked = (await testServer(server, context)) && worked;
   return worked ? exitCodes.done : exitCodes.unavailable;
 };
 
@@ -194,20 +194,20 @@ export const runMcp = async (
 ): Promise<number> => {
   if (what === 'add' || what === 'remove') return change(what, name, words, flags);
   if (what === 'login' && words.length <= 1)
-    return runLogin(name, words[0], await openProjectPlace(flags));
+    return runLogin(name, words[0], await readProjectContext(flags));
   if (words.length > 0) throw usageStop(`pawl mcp ${what} takes no more than one name.`);
   switch (what) {
     case 'list':
       if (name !== undefined)
         throw usageStop('pawl mcp list takes no name. pawl mcp test NAME tests one server.');
-      return list(await openPlace(flags));
+      return list(await readContext(flags));
     case 'serve':
       if (name !== undefined) throw usageStop('pawl mcp serve takes no name.');
       return serve(flags);
     case 'logout':
-      return runLogout(name, await openProjectPlace(flags));
+      return runLogout(name, await readProjectContext(flags));
     case 'test':
-      return test(await openPlace(flags), name);
+      return test(await readContext(flags), name);
     default:
       throw usageStop(
         `pawl mcp has list, test, add, remove, login, logout and serve, not '${what}'.`,
@@ -230,7 +230,7 @@ const LOGIN_MS = 10 * 60 * 1_000;
 /** A server has this long to begin or to finish a login when nobody is waited for. */
 const ANSWER_MS = 60_000;
 
-const findHttpServer = (name: string, { servers }: Place): HttpServer => {
+const findHttpServer = (name: string, { servers }: McpContext): HttpServer => {
   const server = servers.find((one) => one.name === name);
   if (server === undefined) throw unknownServer(name, servers);
   if (server.kind === 'http') return server;
@@ -255,7 +255,7 @@ const showAddress = (address: string): void => writeOut(safe`${makeSafe(address)
 const runLoginFlow = async (
   server: HttpServer,
   address: string | undefined,
-  { stateFolder, workspace }: Place,
+  { stateFolder, workspace }: McpContext,
 ): Promise<LoginResult> => {
   const { beginLogin, finishLogin, logIn } = await import('@pawl/agent/extensions/mcp/log-in');
   const environment = process.env;
@@ -282,14 +282,14 @@ const runLoginFlow = async (
 const runLogin = async (
   name: string | undefined,
   address: string | undefined,
-  place: Place,
+  context: McpContext,
 ): Promise<number> => {
   if (name === undefined) throw usageStop('It is written as: pawl mcp login NAME.');
-  const expanded = expandVariables(findHttpServer(name, place), process.env);
+  const expanded = expandVariables(findHttpServer(name, context), process.env);
   if (expanded.kind === 'missing')
     throw usageStop(`${expanded.names.join(', ')} is not set in the environment.`);
   // expanding keeps the kind
-  const login = await attempt(() => runLoginFlow(expanded.server as HttpServer, address, place));
+  const login = await attempt(() => runLoginFlow(expanded.server as HttpServer, address, context));
   if (login.kind === 'fault')
     throw new Stop(
       exitCodes.unavailable,
@@ -310,9 +310,9 @@ const runLogin = async (
   return exitCodes.notPermitted;
 };
 
-const runLogout = async (name: string | undefined, place: Place): Promise<number> => {
+const runLogout = async (name: string | undefined, context: McpContext): Promise<number> => {
   if (name === undefined) throw usageStop('It is written as: pawl mcp logout NAME.');
-  const existed = await removeLogin(place.stateFolder, findHttpServer(name, place));
+  const existed = await removeLogin(context.stateFolder, findHttpServer(name, context));
   writeError(
     existed
       ? safe`Logged out at ${makeSafe(name)}: Pawl has forgotten its tokens.\n`

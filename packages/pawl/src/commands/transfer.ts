@@ -1,3 +1,7 @@
+/**
+ * `pawl export` and `pawl import`: a session as one file, for another machine or a bug report.
+ */
+
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { exportSession, importSession } from '@pawl/agent/journal/transfer';

@@ -7,13 +7,15 @@
  * 2. The file says what the process did last. Whether the process lives is asked of its socket.
  */
 
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import { cannotWrite, errorCode } from '@pawl/agent/journal/journal-error';
 import { answers, isLocked } from '@pawl/agent/journal/lock';
 import { journalPath, lockPath } from '@pawl/agent/journal/state-folder';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
+import { systemClock } from '@pawl/agent/platform/clock';
 import { stateFolder } from '@pawl/agent/platform/environment';
 import {
   entryStatus,
@@ -21,7 +23,7 @@ import {
   withRegular,
   writePrivate,
 } from '@pawl/agent/platform/files';
-import { bootId, hasEnded } from '@pawl/agent/platform/process-identity';
+import { bootId, hasEnded } from '@pawl/agent/platform/start-program';
 import { plural } from '@pawl/agent/platform/text';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import { reasonText } from '@pawl/agent/session/session';
@@ -184,22 +186,30 @@ const workWords = (state: State): string => {
   }
 };
 
-/** What a session does. `before`: the same a step earlier, which may have begun it. */
+const waitingWords = (
+  [first]: readonly LiveQuestion[],
+  asked: ServerQuestion | null,
+): string | null => {
+  if (first !== undefined) return `waits for your answer: ${first.title}`;
+  if (asked === null) return null;
+  return oneLine(`waits for your answer to ${asked.server}: ${asked.message}`, WORDS_MAX);
+};
+
+/**
+ * What a session does. `asked`: what an MCP server asks now. `before`: the same a step earlier,
+ * which may have begun it.
+ */
 export const describeActivity = (
   state: State,
+  asked: ServerQuestion | null,
   before: Activity | null,
   nowMs: number,
 ): Activity => {
   const questions = questionsIn(state);
+  const waits = waitingWords(questions, asked);
   const rests = state.name === 'WaitingForUserInput' || state.name === 'Ready';
-  const kind = questions.length > 0 ? 'waiting' : rests ? 'resting' : 'working';
-  const [first] = questions;
-  const words =
-    first !== undefined
-      ? `waits for your answer: ${first.title}`
-      : rests
-        ? restWords(state)
-        : workWords(state);
+  const kind = waits !== null ? 'waiting' : rests ? 'resting' : 'working';
+  const words = waits ?? (rests ? restWords(state) : workWords(state));
   const isSame = before !== null && before.kind === kind && before.words === words;
   return {
     kind,
@@ -305,17 +315,31 @@ export const findLive = async (sessionId: string): Promise<LiveSession | null> =
   return record === null ? null : { record, status: await checkStatus(record) };
 };
 
-/** All detached sessions, the last started first. Records of sessions that are over are removed. */
+/** A start has spoken after two minutes, or it never does. */
+const START_LOG_MS = 10 * 60_000;
+
+/** Removes logs of starts whose launcher was killed before their process knew its session. */
+const removeStartLogs = (folder: string, names: readonly string[]): void => {
+  for (const name of names) {
+    const status = name.startsWith('start-') ? entryStatus(join(folder, name)) : null;
+    if (status !== null && systemClock.now() - status.mtimeMs > START_LOG_MS)
+      rmSync(join(folder, name), { force: true });
+  }
+};
+
+/** All detached sessions, the last started first. What belongs to none any more is removed. */
 export const listLive = async (): Promise<readonly LiveSession[]> => {
   const folder = liveFolder();
   const status = entryStatus(folder);
   if (status === null) return [];
-  const names = readdirSync(openLiveFolder()).filter((name) => name.endsWith('.json'));
+  const all = readdirSync(openLiveFolder());
+  removeStartLogs(folder, all);
+  const names = all.filter((name) => name.endsWith('.json'));
   const found = await Promise.all(names.map((name) => findLive(name.slice(0, -'.json'.length))));
-  const all = found.filter((one) => one !== null);
-  for (const { record, status: now } of all)
+  const listed = found.filter((one) => one !== null);
+  for (const { record, status: now } of listed)
     if (now === 'closed') await removeLive(record.sessionId, 'record');
-  return all
+  return listed
     .filter(({ status: now }) => now !== 'closed')
     .sort((left, right) => right.record.startedAtMs - left.record.startedAtMs);
 };

@@ -3,8 +3,10 @@
  * /v1/sessions/ID/own` with `{ "what": … }`, for the user alone.
  */
 
+import type { ServerAnswer, ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import type { SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
 import { attempt } from '@pawl/agent/platform/attempt';
+import { systemClock } from '@pawl/agent/platform/clock';
 import type { Session } from '@pawl/agent/session/create-agent';
 import { ApiFault } from '@pawl/serve/api-fault';
 import * as v from 'valibot';
@@ -16,6 +18,17 @@ const rewindSchema = v.object({
   force: v.exactOptional(v.boolean()),
   refs: v.exactOptional(v.boolean()),
 });
+
+const serverAnswerSchema = v.variant('action', [
+  v.object({
+    action: v.literal('accept'),
+    content: v.record(
+      v.string(),
+      v.union([v.string(), v.number(), v.boolean(), v.array(v.string())]),
+    ),
+  }),
+  v.object({ action: v.picklist(['decline', 'cancel']) }),
+]);
 
 const plain = <const W extends string>(what: W) => v.object({ what: v.literal(what) });
 
@@ -29,6 +42,8 @@ const requestSchema = v.variant('what', [
   plain('undoCompaction'),
   plain('userBegins'),
   plain('userEnds'),
+  v.object({ what: v.literal('serverQuestion'), after: v.number() }),
+  v.object({ what: v.literal('answerServer'), number: v.number(), answer: serverAnswerSchema }),
   v.object({ what: v.literal('useModel'), id: v.string() }),
   v.object({ what: v.literal('killJob'), jobId: v.string() }),
   v.object({ what: v.literal('planRewind'), request: rewindSchema }),
@@ -66,16 +81,100 @@ class UserCommands {
   }
 }
 
+/** What MCP servers ask the user now. `number` grows whenever a question comes or ends. */
+export type ServerQuestionNow = {
+  readonly number: number;
+  /** null: none waits. */
+  readonly question: ServerQuestion | null;
+  /** How the last one ended, in words. */
+  readonly ended: string;
+};
+
+/** A terminal that hears nothing for so long asks again, so that none is waited for for ever. */
+const HEAR_MS = 20_000;
+
+const NOT_ASKED = 'The question was answered in another window, or is not asked any more.';
+
+/** The question of an MCP server that waits for the user. Servers ask one after another. */
+export class WaitingServerQuestion {
+  #now: ServerQuestionNow = { number: 0, question: null, ended: '' };
+  #end = (_answer: ServerAnswer, _ended: string): void => undefined;
+  readonly #listeners = new Set<() => void>();
+  readonly #limitMs: () => number | null;
+
+  /** `limitMs`: the user's time limit for answers; null: a question waits for ever. */
+  constructor(limitMs: () => number | null) {
+    this.#limitMs = limitMs;
+  }
+
+  get now(): ServerQuestionNow {
+    return this.#now;
+  }
+
+  ask(question: ServerQuestion, signal: AbortSignal): Promise<ServerAnswer> {
+    return new Promise((resolve) => {
+      const cancel = (why: string): void => this.#end({ action: 'cancel' }, why);
+      const withdraw = (): void => cancel('withdrawn: the call has ended');
+      const limitMs = this.#limitMs();
+      const cancelLimit =
+        limitMs === null
+          ? null
+          : systemClock.after(limitMs, () => cancel('nobody answered in time'));
+      this.#end = (answer, ended) => {
+        this.#end = () => undefined;
+        signal.removeEventListener('abort', withdraw);
+        cancelLimit?.();
+        this.#change(null, ended);
+        resolve(answer);
+      };
+      signal.addEventListener('abort', withdraw, { once: true });
+      this.#change(question, this.#now.ended);
+    });
+  }
+
+  /** Throws if another answer came first. */
+  answer(number: number, answer: ServerAnswer): void {
+    if (this.#now.question === null || this.#now.number !== number) throw new Error(NOT_ASKED);
+    this.#end(answer, 'answered in another window');
+  }
+
+  /** What is asked, once it is no longer number `after`, or after some seconds. */
+  next(after: number): Promise<ServerQuestionNow> {
+    if (this.#now.number !== after) return Promise.resolve(this.#now);
+    return new Promise((resolve) => {
+      const hear = (): void => {
+        clearTimeout(timer);
+        stop();
+        resolve(this.#now);
+      };
+      const stop = this.listen(hear);
+      const timer = setTimeout(hear, HEAR_MS).unref();
+    });
+  }
+
+  /** Calls at each change, until the returned function is called. */
+  listen(changed: () => void): () => void {
+    this.#listeners.add(changed);
+    return () => void this.#listeners.delete(changed);
+  }
+
+  #change(question: ServerQuestion | null, ended: string): void {
+    this.#now = { number: this.#now.number + 1, question, ended };
+    for (const changed of [...this.#listeners]) changed();
+  }
+}
+
 /** Bytes of the output of each job. */
 const OUTPUT_MAX = 256 * 1024;
 
 type OwnSession = {
   readonly session: Session;
   readonly servers: Pick<SessionServers, 'status' | 'reconnect'> | null;
+  readonly serverQuestion: WaitingServerQuestion;
 };
 
 /** Answers such requests about a session. */
-export const createOwnRequests = ({ session, servers }: OwnSession) => {
+export const createOwnRequests = ({ session, servers, serverQuestion }: OwnSession) => {
   const userCommands = new UserCommands(session);
   const answer = async (request: v.InferOutput<typeof requestSchema>): Promise<unknown> => {
     switch (request.what) {
@@ -89,6 +188,10 @@ export const createOwnRequests = ({ session, servers }: OwnSession) => {
         return servers?.status() ?? null;
       case 'reconnectServers':
         return servers?.reconnect();
+      case 'serverQuestion':
+        return serverQuestion.next(request.after);
+      case 'answerServer':
+        return serverQuestion.answer(request.number, request.answer);
       case 'timeline':
         return session.timeline();
       case 'planRewind':

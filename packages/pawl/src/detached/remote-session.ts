@@ -3,7 +3,7 @@
  * disk, and then its events come over its socket. The same machine makes the steps of both.
  */
 
-import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
+import type { AskUserOrNot, ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
 import { journalPath } from '@pawl/agent/journal/state-folder';
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { Action } from '@pawl/agent/machine/action';
@@ -36,6 +36,7 @@ import { keysIn, withConfig } from '../settings/configuration.js';
 import type { Warn } from '../settings/connect-model.js';
 import type { RunFlags } from '../settings/flags.js';
 import { LiveClient, NotReached, Refused, type StreamEvent } from './live-client.js';
+import type { ServerQuestionNow } from './own-requests.js';
 
 /** What a terminal uses of a session. */
 export type FaceSession = Pick<
@@ -206,17 +207,37 @@ export const followStream = async (
   return null;
 };
 
-/**
- * Asks the process of the session what is no input (own-requests.ts). The answer is that of the
- * same method there.
- */
-type Ask = <T>(what: string, body?: object) => Promise<T>;
+type Ask = LiveClient['own'];
 
-const createAsk =
-  (client: LiveClient): Ask =>
-  async <T>(what: string, body: object = {}) =>
-    // Safe: own-requests.ts answers so.
-    ((await client.ask('POST', '/own', { what, ...body })) as { readonly result: T }).result;
+/** Asks the user here what a server asks, until somebody has answered. */
+const followServerQuestions = async (
+  ask: Ask,
+  askUser: AskUserOrNot,
+  leaving: AbortSignal,
+): Promise<void> => {
+  let after = 0;
+  let asking = new AbortController();
+  while (!leaving.aborted) {
+    const heard = await attempt(() => ask<ServerQuestionNow>('serverQuestion', { after }));
+    if (heard.kind === 'fault') {
+      // a process that is gone ends the session, and then this
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      continue;
+    }
+    const { number, question, ended } = heard.value;
+    if (number === after) continue;
+    after = number;
+    asking.abort(ended);
+    if (question === null) continue;
+    asking = new AbortController();
+    const { signal } = asking;
+    askUser(question, signal)
+      .then(async (answer) => {
+        if (!signal.aborted && answer !== null) await ask('answerServer', { number, answer });
+      })
+      .catch(() => undefined); // another window was faster: that one's answer counts
+  }
+};
 
 type ListedJob = {
   readonly jobId: string;
@@ -309,6 +330,8 @@ const createFace = (parts: FaceParts): FaceSession => {
 export type FaceServers = {
   status(): Promise<readonly ServerStatus[] | null>;
   reconnect(): Promise<void>;
+  /** Who asks the user what servers ask. */
+  answerWith(ask: AskUserOrNot): void;
 };
 
 /** A session in a terminal: open in its process, or in one of its own. */
@@ -368,7 +391,7 @@ export const openRemote = async (
     null,
   );
   const steps = new RemoteSteps(state, seq, watcher);
-  const ask = createAsk(client);
+  const ask: Ask = (what, body) => client.own(what, body);
   const leaving = new AbortController();
   const ended = followStream(client, steps, leaving.signal).then((end) => {
     if (end === 'failed') throw died(sessionId);
@@ -398,6 +421,7 @@ export const openRemote = async (
       servers: {
         status: () => ask('servers'),
         reconnect: () => ask('reconnectServers'),
+        answerWith: (askUser) => void followServerQuestions(ask, askUser, leaving.signal),
       },
     },
   };

@@ -11,14 +11,16 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import { JournalError } from '@pawl/agent/journal/journal-error';
 import { socketAddress } from '@pawl/agent/journal/lock';
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
-import { identifyProcess } from '@pawl/agent/platform/process-identity';
+import { identifyProcess } from '@pawl/agent/platform/start-program';
 import type { Stepped } from '@pawl/agent/ports/session';
+import { createEventBuffer } from '@pawl/agent/session/session';
 import { ApiFault } from '@pawl/serve/api-fault';
 import { keyOfToken, type ServeKey } from '@pawl/serve/keys';
 import { type ServingNode, startNode } from '@pawl/serve/node';
@@ -29,7 +31,6 @@ import { writeError } from '@pawl/terminal/write';
 import * as v from 'valibot';
 import { inputFrom } from '../headless/headless.js';
 import { type ExitCode, errorEnding, exitCodes, Stop } from '../process/exit-codes.js';
-import { createEventBuffer } from '../sessions/event-buffer.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { storedJournals } from '../sessions/stored-sessions.js';
 import { withConfig } from '../settings/configuration.js';
@@ -47,7 +48,7 @@ import {
   storeFile,
   storeRecord,
 } from './live-records.js';
-import { createOwnRequests } from './own-requests.js';
+import { createOwnRequests, WaitingServerQuestion } from './own-requests.js';
 
 /** What the launcher asks for, as JSON on stdin. */
 export const workRequestSchema = v.object({
@@ -118,9 +119,9 @@ class RecordKeeper {
     this.#record = record;
   }
 
-  see(state: State): void {
+  see(state: State, asked: ServerQuestion | null): void {
     const { activity } = this.#record;
-    const now = describeActivity(state, activity, systemClock.now());
+    const now = describeActivity(state, asked, activity, systemClock.now());
     if (JSON.stringify(now) === JSON.stringify(activity)) return;
     this.#record = { ...this.#record, activity: now };
     this.#isWritten = false;
@@ -178,8 +179,11 @@ const ANSWERED =
   'The question was answered before, or is not asked any more: this answer changed nothing.';
 
 /** The session as the node sees it. An answer that comes too late is refused. */
-const ownRuntime = ({ session, runtime, settings, servers }: Opened): NodeRuntime => {
-  const own = createOwnRequests({ session, servers });
+const ownRuntime = (
+  { session, runtime, settings, servers }: Opened,
+  serverQuestion: WaitingServerQuestion,
+): NodeRuntime => {
+  const own = createOwnRequests({ session, servers, serverQuestion });
   let late = new Set<number>();
   runtime.watch(session.id, ({ seq, event, diagnostics }) => {
     if (seq !== null && event.type === 'ApprovalAnswered' && diagnostics.length > 0)
@@ -211,7 +215,10 @@ const ownRuntime = ({ session, runtime, settings, servers }: Opened): NodeRuntim
 };
 
 /** Listens on the session's socket. The session's lock is held: an older socket is a dead one. */
-const listen = async (opened: Opened): Promise<ServingNode> => {
+const listen = async (
+  opened: Opened,
+  serverQuestion: WaitingServerQuestion,
+): Promise<ServingNode> => {
   const { session } = opened;
   openLiveFolder();
   const { socket, token: tokenFile } = livePaths(session.id);
@@ -220,7 +227,7 @@ const listen = async (opened: Opened): Promise<ServingNode> => {
   rmSync(socket, { force: true });
   const address = socketAddress(socket);
   const node = await startNode({
-    runtime: ownRuntime(opened),
+    runtime: ownRuntime(opened, serverQuestion),
     keys: [ownerKey(token)],
     host: '127.0.0.1',
     port: 0,
@@ -256,7 +263,7 @@ const newRecord = (
   ...(worktree === undefined ? {} : { worktree }),
   process: identifyProcess(),
   activity: {
-    ...describeActivity(state, null, systemClock.now()),
+    ...describeActivity(state, null, null, systemClock.now()),
     kind: 'starting',
     words: 'starts',
   },
@@ -267,6 +274,7 @@ const newRecord = (
 const watchRest = (
   opened: Opened,
   node: ServingNode,
+  serverQuestion: WaitingServerQuestion,
   restMs: number,
 ): { see(state: State): void; stop(): void; readonly isOver: () => boolean } => {
   let timer: NodeJS.Timeout | null = null;
@@ -279,7 +287,8 @@ const watchRest = (
   };
   const arm = (): void => {
     timer = setTimeout(() => {
-      if (node.readers() > 0 || opened.session.jobs().length > 0) return arm();
+      const isAsked = serverQuestion.now.question !== null;
+      if (isAsked || node.readers() > 0 || opened.session.jobs().length > 0) return arm();
       isOver = true;
       opened.session.close().catch(() => undefined); // `ended` rejects with the same fault
     }, restMs).unref();
@@ -360,7 +369,11 @@ const isUntouched = ({ session: { conversation, queue } }: State): boolean =>
 type Steps = ReturnType<typeof createEventBuffer<Stepped>>;
 
 /** Starts all of it, and the turn. Whatever fails before leaves nothing behind. */
-const begin = async (request: WorkRequest, opened: Opened) => {
+const begin = async (
+  request: WorkRequest,
+  opened: Opened,
+  serverQuestion: WaitingServerQuestion,
+) => {
   const { session } = opened;
   const { prompt, log } = request;
   const state = await session.state();
@@ -368,28 +381,34 @@ const begin = async (request: WorkRequest, opened: Opened) => {
     throw new Stop(exitCodes.badInput, 'empty', `Nothing was ever asked in ${session.id}.`);
   const record = newRecord(request, session.id, state);
   await storeRecord(record);
-  const node = await listen(opened);
+  const node = await listen(opened, serverQuestion);
   if (existsSync(log)) renameSync(log, livePaths(session.id).log);
   if (state.name === 'Ready') await session.send({ type: 'Start' });
   if (prompt !== null) await session.send(await inputFrom(opened, prompt, null));
   return { node, keeper: new RecordKeeper(record) };
 };
 
+/** How the user's answers are waited for. `limitMs` null: for ever. */
+type Answers = { readonly limitMs: number | null; readonly serverQuestion: WaitingServerQuestion };
+
 const follow = async (
   opened: Opened,
-  limitMs: number | null,
+  { limitMs, serverQuestion }: Answers,
   { node, keeper }: Awaited<ReturnType<typeof begin>>,
   steps: Steps,
 ): Promise<ExitCode> => {
   const { session } = opened;
-  const rest = watchRest(opened, node, REST_MS);
+  const rest = watchRest(opened, node, serverQuestion, REST_MS);
   const refuseLate = limitAnswers(opened, limitMs);
+  let last = await session.state();
   const see = (state: State): void => {
-    keeper.see(state);
+    last = state;
+    keeper.see(state, serverQuestion.now.question);
     rest.see(state);
     refuseLate(state);
   };
-  see(await session.state());
+  see(last);
+  serverQuestion.listen(() => keeper.see(last, serverQuestion.now.question));
   steps.subscribe(({ seq, state }) => {
     if (seq !== null) see(state);
   });
@@ -464,11 +483,14 @@ export const runWorker = async (): Promise<number> => {
       waited = await awaitLauncher(request, request.resume);
     const opened = await openRequested(request, steps);
     const { workspace } = opened.settings;
+    let limitMs: number | null = null;
+    const serverQuestion = new WaitingServerQuestion(() => limitMs);
+    opened.servers?.answerWith((question, signal) => serverQuestion.ask(question, signal));
     const begun = await attempt(async () => {
       // They were flags when they were typed.
       const flags = request.flags as RunFlags;
-      const limitMs = await readAnswerLimit(flags, workspace);
-      return { ...(await begin(request, opened)), limitMs };
+      limitMs = await readAnswerLimit(flags, workspace);
+      return begin(request, opened, serverQuestion);
     });
     if (begun.kind === 'fault') {
       // the first failure is the one to report
@@ -478,7 +500,7 @@ export const runWorker = async (): Promise<number> => {
     }
     const { id: sessionId } = opened.session;
     report({ kind: 'started', sessionId, workspace });
-    return await follow(opened, begun.value.limitMs, begun.value, steps);
+    return await follow(opened, { limitMs, serverQuestion }, begun.value, steps);
   } catch (error) {
     const { exit, reason, message } = errorEnding(error);
     report({ kind: 'failed', exit, reason, message });

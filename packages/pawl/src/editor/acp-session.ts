@@ -1,6 +1,9 @@
 /**
  * A session that is open for an editor: its turns and how they end, and the settings that the
  * editor can change.
+ *
+ * From top to bottom: the session; the settings that the editor can change; and how a turn ended,
+ * in the words of the protocol (ACP).
  */
 
 import type {

@@ -1,4 +1,9 @@
-/** `pawl -p`: one turn without a terminal. */
+/**
+ * `pawl -p`: one turn without a terminal.
+ *
+ * From top to bottom: the two forms of output; the turn; `runHeadless`; the prompt, from flags and
+ * stdin; and the calls that were denied because nobody could be asked.
+ */
 
 import { fstatSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
@@ -12,6 +17,7 @@ import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { presetRules } from '@pawl/agent/policy/presets';
 import type { Input, Stepped } from '@pawl/agent/ports/session';
 import type { Session } from '@pawl/agent/session/create-agent';
+import { createEventBuffer, type EventBuffer } from '@pawl/agent/session/session';
 import { aboutPresets } from '@pawl/agent/session/session-settings';
 import {
   detectLook,
@@ -34,7 +40,6 @@ import {
   TERMINATED,
   turnEnding,
 } from '../process/exit-codes.js';
-import { createEventBuffer, type EventBuffer } from '../sessions/event-buffer.js';
 import { type Opened, openFromFlags } from '../sessions/open-session.js';
 import { tornText } from '../sessions/session-text.js';
 import { attachPictures, picturesNamed } from '../sessions/typed-input.js';

@@ -1,3 +1,9 @@
+/**
+ * The lines of `--output-format stream-json`: each step of a session as records, which
+ * record-schema.ts describes. From top to bottom: records of events, of actions, of a step, and
+ * the last one with the result.
+ */
+
 import type { Action } from '@pawl/agent/machine/action';
 import type { On } from '@pawl/agent/machine/event';
 import type { Usage } from '@pawl/agent/machine/settings';

@@ -1,3 +1,8 @@
+/**
+ * Ctrl+V in the terminal: takes a picture from the clipboard into the input line, and finds the
+ * program that can read it.
+ */
+
 import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { makeFolder, pastedFolder, writeWhole } from '@pawl/agent/journal/state-folder';

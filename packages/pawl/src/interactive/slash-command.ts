@@ -1,3 +1,5 @@
+/** What a slash command is and what it can use. slash-commands.ts has the list of them. */
+
 import type { SessionRights } from '@pawl/agent/session/session-settings';
 import type { Look } from '@pawl/terminal/paint';
 import type { FaceServers, FaceSession } from '../detached/remote-session.js';
@@ -34,7 +36,7 @@ export type SlashCommandContext = {
   readonly look: Look;
   readonly view: CommandView;
   readonly prompts: SessionPrompts;
-  readonly servers: FaceServers;
+  readonly servers: Pick<FaceServers, 'status' | 'reconnect'>;
   /**
    * Opens the other session, then leaves this one. If it can't be opened, rejects and changes
    * nothing.

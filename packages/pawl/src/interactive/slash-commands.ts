@@ -1,4 +1,9 @@
-/** Slash commands, by name. Those about stored sessions are in session-commands.ts. */
+/**
+ * Slash commands, by name. Those about stored sessions are in session-commands.ts.
+ *
+ * From top to bottom: the commands; `runCommand`, which calls the one that was typed; then what
+ * some of them need: `/model`, `/budget`, `/jobs` and `/mcp`.
+ */
 
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
 import type { ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
@@ -342,7 +347,7 @@ const aboutFacts = ({
   windowTokens,
   prices,
 }: Pick<ModelFacts, 'windowTokens' | 'prices'>): string =>
-  `${formatTokens(windowTokens)} window · ${priceText(prices)}`;
+  `${priceText(prices)} · ${formatTokens(windowTokens)} window`;
 
 /**
  * Lets the user pick one of the models; null if none was picked. The current model is shown with
@@ -356,7 +361,7 @@ const pickModel = async (
   const choices = ids.map((id) => {
     const facts = catalogueFacts(id);
     const about =
-      id === model ? `${aboutFacts({ ...facts, windowTokens })} · current` : aboutFacts(facts);
+      id === model ? `current · ${aboutFacts({ ...facts, windowTokens })}` : aboutFacts(facts);
     return { text: id, about };
   });
   const title = 'Model (dollars per million tokens):';

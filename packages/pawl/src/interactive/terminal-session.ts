@@ -1,4 +1,9 @@
-/** Screen, keyboard and input line for the whole run of the program, across sessions. */
+/**
+ * Screen, keyboard and input line for the whole run of the program, across sessions.
+ *
+ * From top to bottom: the session of the terminal; the history of typed texts; the files for the
+ * completion of `@`; and pasted paths of pictures.
+ */
 
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';

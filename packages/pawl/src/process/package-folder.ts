@@ -1,3 +1,5 @@
+/** Where this package lies, and its version. */
+
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

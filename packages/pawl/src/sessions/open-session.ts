@@ -1,4 +1,9 @@
-/** Opens a new or resumed session from flags and environment. */
+/**
+ * Opens a new or resumed session from flags and environment.
+ *
+ * All faces call `openFromFlags`. From top to bottom: opening; a session that is resumed, with the
+ * turns that a face shows again; servers and tools that the user wants; hooks; and telemetry.
+ */
 
 import { existsSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
@@ -27,14 +32,13 @@ import type { LocalRuntime, SessionOrigin } from '@pawl/agent/session/runtime';
 import type { SessionRights } from '@pawl/agent/session/session-settings';
 import { oneLine } from '@pawl/terminal/paint';
 import { exitCodes, Stop } from '../process/exit-codes.js';
-import { type Configured, keysIn } from '../settings/configuration.js';
+import { type Configured, keysIn, mcpJsonFiles } from '../settings/configuration.js';
 import { connectOthers, realWorkspace, type Warn } from '../settings/connect-model.js';
 import { type RunFlags, refuseTakeOver, usageStop } from '../settings/flags.js';
 import type { ExportOptions } from './export-spans.js';
 import type { AllowedServers } from './project-trust.js';
 import {
   chooseSettings,
-  mcpJsonFiles,
   type Place,
   prepareFromFlags,
   refuseBadFlags,

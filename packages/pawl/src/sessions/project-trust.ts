@@ -1,6 +1,10 @@
 /**
  * Programs that the files of a project want to run, and the one question about them: asked in a
  * terminal or an editor.
+ *
+ * From top to bottom: the sources of such programs, MCP servers in `.mcp.json` and hooks in
+ * `.pawl/config.toml`; and the files that they name, whose change makes the question come again.
+ * None of them runs before the user has allowed exactly this form of it.
  */
 
 import { createHash } from 'node:crypto';
@@ -28,8 +32,7 @@ import { repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import { plural } from '@pawl/agent/platform/text';
 import { isTable, parseBounded, whereInvalid } from '@pawl/agent/platform/untrusted-input';
 import { COMMAND_LEVELS, type CommandLevel } from '@pawl/agent/policy/decide';
-import { loadConfig, type ProjectHook } from '../settings/configuration.js';
-import { mcpJsonFiles } from './session-settings.js';
+import { loadConfig, mcpJsonFiles, type ProjectHook } from '../settings/configuration.js';
 
 /** Reads the project's files. It runs nothing, and rejects only for a fault of the program. */
 export type ExecutableSource = (workspace: string) => Promise<readonly Executable[]>;

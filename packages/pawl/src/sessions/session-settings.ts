@@ -3,15 +3,12 @@
  * settings.
  */
 
-import { existsSync } from 'node:fs';
-import path from 'node:path';
 import {
   defaultSettings,
   isLimited,
   type Limits,
   type Settings,
 } from '@pawl/agent/machine/settings';
-import { isOfOtherUser, repositoryFolders } from '@pawl/agent/platform/repository-folders';
 import type { SandboxLevel } from '@pawl/agent/policy/decide';
 import { allowHosts, type Preset, presetRules } from '@pawl/agent/policy/presets';
 import type { Model } from '@pawl/agent/ports/model';
@@ -278,12 +275,3 @@ const readProfileLimits = (
   );
   return { ...limits, usd: 'unlimited' };
 };
-
-/**
- * The `.mcp.json` files of a project, nearest first. Those of another user above the workspace are
- * skipped.
- */
-export const mcpJsonFiles = (workspace: string): readonly string[] =>
-  repositoryFolders(workspace)
-    .folders.map((folder) => path.join(folder, '.mcp.json'))
-    .filter((file) => existsSync(file) && !isOfOtherUser(file, workspace));

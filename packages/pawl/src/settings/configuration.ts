@@ -1,4 +1,11 @@
-/** From configuration files, variables and flags to the values of the settings. */
+/**
+ * From configuration files, variables and flags to the values of the settings.
+ *
+ * From top to bottom: `consult` and `withConfig`, which completes the flags; how one value wins
+ * over others; reading the files and variables; and parsing one config.toml. A profile is a
+ * named set of settings (`--profile`). Most settings a project's file may only make stricter, or not
+ * set at all, since whoever wrote the project is not the user.
+ */
 
 import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
@@ -405,6 +412,15 @@ const projectFiles = (workspace: string): readonly string[] =>
 /** Whether the project has a file of its own, which may hold hooks. */
 export const hasProjectFile = (workspace: string): boolean =>
   projectFiles(workspace).some((file) => existsSync(file));
+
+/**
+ * The `.mcp.json` files of a project, nearest first. Those of another user above the workspace are
+ * skipped.
+ */
+export const mcpJsonFiles = (workspace: string): readonly string[] =>
+  repositoryFolders(workspace)
+    .folders.map((folder) => path.join(folder, '.mcp.json'))
+    .filter((file) => existsSync(file) && !isOfOtherUser(file, workspace));
 
 type FileContent =
   | { readonly kind: 'text'; readonly text: string }

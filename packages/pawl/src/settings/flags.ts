@@ -1,3 +1,9 @@
+/**
+ * The flags of commands that run the agent, and how their texts become values. From top to bottom:
+ * the list; readers, one a flag or a group, which throw a `Stop` with what to write instead; and
+ * the flags of `pawl config` and `pawl acp`.
+ */
+
 import { type Effort, efforts, type Limits, type Settings } from '@pawl/agent/machine/settings';
 import { providers } from '@pawl/agent/models/provider-table';
 import type { SandboxLevel } from '@pawl/agent/policy/decide';

@@ -1,4 +1,9 @@
-/** One setting: its type, and the function that makes a row of the table. */
+/**
+ * One setting: its type, and the function that makes a row of the table.
+ *
+ * From top to bottom: the type of a row; settings of model calls; the table; and the check of a
+ * value.
+ */
 
 import { DEFAULT_MODEL, providers } from '@pawl/agent/models/provider-table';
 import { isHostPattern } from '@pawl/agent/policy/patterns';

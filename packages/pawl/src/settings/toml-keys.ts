@@ -62,16 +62,16 @@ export type TomlStatement = {
 export const findStatements = (text: string, parse: Parse): readonly TomlStatement[] => {
   let table: readonly string[] = [];
   return splitStatements(text).flatMap(({ text: statement, at }): readonly TomlStatement[] => {
-    const place = { start: at, end: at + statement.length };
+    const range = { start: at, end: at + statement.length };
     const header = HEADER.exec(statement)?.[1];
     if (header !== undefined) {
       table = keyNames(header, parse);
-      return [{ kind: 'table', names: table, ...place }];
+      return [{ kind: 'table', names: table, ...range }];
     }
     const key = ASSIGNMENT.exec(statement)?.[1];
     return key === undefined
       ? []
-      : [{ kind: 'key', names: [...table, ...keyNames(key, parse)], ...place }];
+      : [{ kind: 'key', names: [...table, ...keyNames(key, parse)], ...range }];
   });
 };
 
@@ -90,18 +90,18 @@ export const findStrings = (
     }));
 };
 
-/** A key, and the keys below it. */
-type Place = { readonly line: number; readonly below: Map<string, Place> };
+/** A key with its first line, and the keys below it. */
+type KeyNode = { readonly line: number; readonly below: Map<string, KeyNode> };
 
-const walkTo = (from: Place, names: readonly string[], line: number): Place => {
-  let place = from;
+const walkTo = (from: KeyNode, names: readonly string[], line: number): KeyNode => {
+  let node = from;
   for (const name of names) {
-    const known = place.below.get(name);
+    const known = node.below.get(name);
     const next = known ?? { line, below: new Map() };
-    if (known === undefined) place.below.set(name, next);
-    place = next;
+    if (known === undefined) node.below.set(name, next);
+    node = next;
   }
-  return place;
+  return node;
 };
 
 /**
@@ -109,7 +109,7 @@ const walkTo = (from: Place, names: readonly string[], line: number): Place => {
  * table starts.
  */
 export const findLines = (text: string, parse: Parse): ((names: readonly string[]) => number) => {
-  const top: Place = { line: 1, below: new Map() };
+  const top: KeyNode = { line: 1, below: new Map() };
   let table = top;
   for (const { text: statement, line } of splitStatements(text)) {
     const header = HEADER.exec(statement)?.[1];
@@ -118,8 +118,8 @@ export const findLines = (text: string, parse: Parse): ((names: readonly string[
     else if (key !== undefined) walkTo(table, keyNames(key, parse), line);
   }
   return (names) => {
-    let place = top;
-    for (const name of names) place = place.below.get(name) ?? place;
-    return place.line;
+    let node = top;
+    for (const name of names) node = node.below.get(name) ?? node;
+    return node.line;
   };
 };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { serverScript } from '../../../../test/kit/mcp/test-servers.js';
 import { detach, makeAsking, untilState } from './detached-stage.js';
 import { expectCode, runPawl } from './pawl.js';
@@ -109,5 +109,72 @@ test('an attached window shows the MCP servers of the session, and connects them
   await window.sees(/local.*connected[\s\S]*local.*connected[\s\S]*local.*connected/);
   window.press('/mcp nowhere\r');
   await window.sees(/There is no MCP server nowhere\. There are local\./);
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
+/** Asks three times in one call, and tells what it was answered. */
+const ASKING = `const ask = (mcpReq, message, properties, required) => mcpReq.elicitInput({
+  mode: 'form', message, requestedSchema: { type: 'object', properties, required } });
+server.registerTool('ask', { inputSchema: schema() }, async (_input, { mcpReq }) => {
+  const answers = [
+    await ask(mcpReq, 'Your name?', { name: { type: 'string' } }, ['name']),
+    await ask(mcpReq, 'Publish it?', { sure: { type: 'boolean' } }, ['sure']),
+    await ask(mcpReq, 'Anything else?', { more: { type: 'string' } }),
+  ];
+  const told = answers.map(({ action, content }) => JSON.stringify([action, content ?? null]));
+  return { content: [{ type: 'text', text: told.join(' ') }] };
+});`;
+
+const makeAskedByServer = async (context: TestContext, limit = '') => {
+  const place = await makeAsking(context, [message(call('c1', 'mcp__local__ask', {})), done]);
+  const folder = join(place.home, '.config', 'pawl');
+  mkdirSync(folder, { recursive: true });
+  const words = JSON.stringify([serverScript(context, ASKING)]);
+  const server = `[mcp.servers.local]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ${words}\nrequired = true\n`;
+  writeFileSync(join(folder, 'config.toml'), `${limit}[rules.mcp]\nallow = ["local"]\n${server}`);
+  return place;
+};
+
+const toldToModel = (place: Awaited<ReturnType<typeof makeAsking>>): string =>
+  JSON.stringify(place.server.requests[1]?.body).replaceAll('\\', '');
+
+test("a server's question waits for its user, who answers it once from any window or command", async (context) => {
+  const place = await makeAskedByServer(context);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer to local: Your name\?/);
+  const unclear = await runPawl(place, ['answer', id, 'yes']);
+  expectCode(unclear, 2);
+  assert.match(unclear.stderr, /local asks for name\. It is written as: pawl answer \S+ VALUE/);
+  const [one, other] = [0, 1].map(() => openWindow(context, place, { words: ['attach', id] }));
+  assert.ok(one !== undefined && other !== undefined);
+  for (const window of [one, other]) await window.sees('The MCP server local asks:');
+  one.press('y\r');
+  await one.sees('for local, not the agent: name');
+  one.press('Ada\r');
+  await other.sees('answered in another window');
+  await untilState(place, id, /waits for your answer to local: Publish it\?/);
+  const answered = await runPawl(place, ['answer', id, 'yes']);
+  expectCode(answered, 0);
+  assert.match(answered.stderr, /^Answered: local: Publish it\?/);
+  for (const window of [one, other]) await window.sees('Anything else?');
+  // who leaves, or dies, declines nothing
+  process.kill(one.pid, 'SIGKILL');
+  other.press('/detach\r');
+  assert.equal(await other.ended, 0);
+  await untilState(place, id, /waits for your answer to local: Anything else\?/);
+  expectCode(await runPawl(place, ['answer', id, 'no']), 0);
+  await untilState(place, id, /has answered/);
+  assert.match(
+    toldToModel(place),
+    /\["accept",\{"name":"Ada"\}\] \["accept",\{"sure":true\}\] \["decline",null\]/,
+  );
+  expectCode(await runPawl(place, ['stop', id]), 0);
+});
+
+test("a server's question that nobody answers ends with the user's time limit for answers", async (context) => {
+  const place = await makeAskedByServer(context, 'answer_minutes = 0.02\n');
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /has answered/);
+  assert.match(toldToModel(place), /\["cancel",null\] \["cancel",null\] \["cancel",null\]/);
   expectCode(await runPawl(place, ['stop', id]), 0);
 });

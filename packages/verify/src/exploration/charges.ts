@@ -18,8 +18,7 @@ import {
   measuredId,
   spendingId,
 } from '@pawl/agent/machine/moves/budget';
-import { isSpending, spendingIn } from '@pawl/agent/machine/moves/start-calls';
-import { isRunning } from '@pawl/agent/machine/moves/tool-batch';
+import { isRunning, isSpending, spendingIn } from '@pawl/agent/machine/moves/tool-batch';
 import type { Limits, Usage } from '@pawl/agent/machine/settings';
 import type { In, SessionData, State } from '@pawl/agent/machine/state';
 import type { Step } from '@pawl/machine/kernel/table';

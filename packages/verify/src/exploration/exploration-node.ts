@@ -1,3 +1,5 @@
+/** A node of an exploration, and the events that lead from one node to the next. */
+
 import type { Event } from '@pawl/agent/machine/event';
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';

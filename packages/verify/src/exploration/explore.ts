@@ -1,3 +1,9 @@
+/**
+ * Explores one configuration of the machine completely: every event in every state that can be
+ * reached within its bounds. From top to bottom: `exploreOne`, the results, and how those of
+ * several configurations are combined.
+ */
+
 import { explore, type Progress } from '@pawl/machine/explorer/explore';
 import type { Edge } from '@pawl/machine/kernel/table';
 import type { Projection } from '../projections/projection.js';

@@ -10,8 +10,7 @@ import type {
   QueuedInput,
 } from '@pawl/agent/machine/event';
 import { inFlight } from '@pawl/agent/machine/invariants';
-import { isSpending } from '@pawl/agent/machine/moves/start-calls';
-import { isEnded, isRunning } from '@pawl/agent/machine/moves/tool-batch';
+import { isEnded, isRunning, isSpending } from '@pawl/agent/machine/moves/tool-batch';
 import { defaultSettings, type Limit } from '@pawl/agent/machine/settings';
 import type { In, State } from '@pawl/agent/machine/state';
 import { chargedResponses, chargeReports, otherLimit } from './charges.js';

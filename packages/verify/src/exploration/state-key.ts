@@ -1,10 +1,14 @@
+/**
+ * The key by which an exploration knows that it has been at a node before. Whatever the future
+ * depends on must be in it, and nothing else: too little hides faults, too much never ends.
+ */
+
 import type { Call } from '@pawl/agent/machine/call';
 import { holdsResults } from '@pawl/agent/machine/conversation';
 import { mayHaveChanged } from '@pawl/agent/machine/moves/batch-events';
 import { hasSessionLimit, isSpendingId, remainingTimer } from '@pawl/agent/machine/moves/budget';
 import { utf8Bytes } from '@pawl/agent/machine/moves/retry';
-import { spendingIn } from '@pawl/agent/machine/moves/start-calls';
-import { isEnded } from '@pawl/agent/machine/moves/tool-batch';
+import { isEnded, spendingIn } from '@pawl/agent/machine/moves/tool-batch';
 import {
   type Dimension,
   type Limit,

@@ -1,3 +1,5 @@
+/** The list of projections: our steps as steps of other published agents. */
+
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { Projection } from './projection.js';
 import { loom } from './seed-loom.js';

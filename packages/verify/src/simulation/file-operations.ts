@@ -1,3 +1,8 @@
+/**
+ * Node's functions on files for a simulated disk, which node-files.ts puts in the place of the
+ * real ones.
+ */
+
 import { constants } from 'node:fs';
 import { type Disk, type DiskNode, type FileNode, type FolderNode, systemError } from './disk.js';
 

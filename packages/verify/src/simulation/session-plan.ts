@@ -1,3 +1,8 @@
+/**
+ * What will happen in one simulated session: its settings, and when its disk fails. All of it is
+ * drawn from the seed.
+ */
+
 import {
   defaultSettings,
   noLimits,

@@ -1,3 +1,8 @@
+/**
+ * Runs simulated sessions from seeds, and shortens a failed one. From top to bottom: `simulate`,
+ * one session by its seed, the search for a shorter one, and the clocks of the process.
+ */
+
 import { simulateFiles, startComputer, unmountDisks } from './node-files.js';
 import { Choices } from './random-choices.js';
 import type { SimulationOptions, SimulationReport } from './report-types.js';

@@ -1,3 +1,8 @@
+/**
+ * A process of a simulated computer, which can crash at each call of the world, and the plan that
+ * says at which.
+ */
+
 import type { State, StateName } from '@pawl/agent/machine/state';
 import { type Clock, createClock } from '@pawl/agent/platform/clock';
 import type { Caller, Disk } from './disk.js';

@@ -1,3 +1,5 @@
+/** Local sockets of simulated processes. Locks prove with them whether their holder lives. */
+
 import { EventEmitter } from 'node:events';
 import net from 'node:net';
 import { type Caller, systemError } from './disk.js';

@@ -1,3 +1,8 @@
+/**
+ * Everything outside of the simulated processes: disk, time, the user, and what has happened to
+ * each call. It also lists the checkers and the situations that a set of runs must meet.
+ */
+
 import type { Event } from '@pawl/agent/machine/event';
 import type { State } from '@pawl/agent/machine/state';
 import { Disk, type Zeros } from './disk.js';

@@ -1,3 +1,11 @@
+/**
+ * Bubblewrap: the arguments that build the fence around commands, and whether they work on this
+ * machine.
+ *
+ * From top to bottom: the arguments of the fence; and the probe, which tries it once and explains
+ * what is missing on this machine.
+ */
+
 import {
   mkdirSync,
   mkdtempSync,
@@ -25,11 +33,6 @@ import {
   writable,
 } from './host.js';
 import { INNER_HOME, type SessionFolders } from './session-folders.js';
-
-/**
- * Bubblewrap: the arguments that build the fence around commands, and whether they work on this
- * machine.
- */
 
 /** The descriptor at which the sandbox inherits the system-call filter. */
 const FILTER_DESCRIPTOR = 3;

@@ -1,3 +1,14 @@
+/**
+ * Where git keeps a repository, and which of its files git obeys or runs.
+ *
+ * A `.git` file can name any folder of the machine. It counts only if that folder names the
+ * workspace in return, which only git itself could have written there.
+ *
+ * From top to bottom: the git folders of a workspace; the files that git's configuration names;
+ * whether a new repository of a command may stay; and git's index. All of it reads files and never
+ * runs git, since git itself would obey what is in doubt here.
+ */
+
 import { readFileSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
@@ -14,13 +25,6 @@ import {
 } from '../../platform/files.js';
 import { folderAbove } from '../../platform/repository-folders.js';
 import { listWords } from '../../platform/text.js';
-
-/**
- * Where git keeps a repository, and which of its files git obeys or runs.
- *
- * A `.git` file can name any folder of the machine. It counts only if that folder names the
- * workspace in return, which only git itself could have written there.
- */
 
 /**
  * Files of a git folder that git obeys or runs. `commondir` names another folder whose

@@ -1,3 +1,21 @@
+/**
+ * Keeps the history of git folders that a command may change: afterwards every commit and stash
+ * that existed before can be reached, and the index is readable.
+ *
+ * Before a command, loose objects, refs, reflogs, HEAD and index are copied to the session's
+ * folder, which commands do not see. Only changed files are copied again. Packs are not copied:
+ * they are mounted read-only. After the command, what is gone or damaged is put back. New commits,
+ * refs and files of the command stay.
+ *
+ * When a command starts or ends while another one runs, what the other one has done so far is
+ * checked, too. The copies stay until a command has been checked. So a later process can check a
+ * command whose Pawl was killed.
+ *
+ * From top to bottom: `GitHistory`, for all git folders of a session; the words about what was put
+ * back; reading git's files; `GitCopies`, one git folder and its copies; and `HistoryCheck`, the
+ * repair after a command.
+ */
+
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
@@ -29,20 +47,6 @@ import { askProgramSync } from '../../platform/start-program.js';
 import { plural } from '../../platform/text.js';
 import type { HistoryPurpose } from '../../policy/repository-access.js';
 import { historyFolder } from './session-folders.js';
-
-/**
- * Keeps the history of git folders that a command may change: afterwards every commit and stash
- * that existed before can be reached, and the index is readable.
- *
- * Before a command, loose objects, refs, reflogs, HEAD and index are copied to the session's
- * folder, which commands do not see. Only changed files are copied again. Packs are not copied:
- * they are mounted read-only. After the command, what is gone or damaged is put back. New commits,
- * refs and files of the command stay.
- *
- * When a command starts or ends while another one runs, what the other one has done so far is
- * checked, too. The copies stay until a command has been checked. So a later process can check a
- * command whose Pawl was killed.
- */
 
 export const NO_PURPOSE: HistoryPurpose = { takesStash: false, movesBorder: false };
 

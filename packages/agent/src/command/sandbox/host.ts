@@ -4,6 +4,10 @@
  * System folders are read-only. Commands see what every user of the machine may read. Files that
  * only this user may read are masked, so that commands of root find neither system passwords nor
  * server keys.
+ *
+ * From top to bottom: system folders; the parts of the home folder; sockets, behind which unfenced
+ * programs listen; git settings; and the check that a mounted path is still the one that was
+ * looked at.
  */
 
 import {

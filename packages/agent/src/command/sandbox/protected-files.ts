@@ -1,3 +1,13 @@
+/**
+ * Keeps the protected paths of a workspace as they are while fenced commands run. A protected path
+ * is one that somebody obeys or runs later without a question, such as a hook of git or the
+ * settings of an editor.
+ *
+ * From top to bottom: the content of a path as it was before a command; `ProtectedFiles`, which
+ * mounts, watches, judges and restores; and the guard's record on disk, with which a later process
+ * finishes the work of one that was killed. protected-scan.ts finds the paths.
+ */
+
 import {
   closeSync,
   constants,

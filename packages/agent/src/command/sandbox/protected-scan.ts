@@ -1,3 +1,17 @@
+/**
+ * Finds the protected paths of a workspace: quickly, before and after each command, and completely,
+ * by a walk beside other work.
+ *
+ * A folder is read again only if it has changed, so a second scan costs a few microseconds per
+ * folder. The scan stops at a depth, at a number of folders, and at folders of packages and
+ * results: these are the frontier, where the walk starts. Each scan also looks at the places of the
+ * last walk, the folders that git's index takes for repositories, the git folders that `.git` files
+ * name, and what git's configuration names, wherever they lie in the workspace.
+ *
+ * From top to bottom: `ProtectedScan`, the quick one; `BackgroundWalk`, the complete one; and
+ * reading one folder, for both.
+ */
+
 import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
@@ -11,17 +25,6 @@ import {
   createIndexReader,
   gitFoldersAt,
 } from './git-folders.js';
-
-/**
- * Finds the protected paths of a workspace: quickly, before and after each command, and completely,
- * by a walk beside other work.
- *
- * A folder is read again only if it has changed, so a second scan costs a few microseconds per
- * folder. The scan stops at a depth, at a number of folders, and at folders of packages and
- * results: these are the frontier, where the walk starts. Each scan also looks at the places of the
- * last walk, the folders that git's index takes for repositories, the git folders that `.git` files
- * name, and what git's configuration names, wherever they lie in the workspace.
- */
 
 const DEPTH_MAX = 8;
 const FOLDERS_MAX = 1_000;

@@ -1,16 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { Duplex, type Readable, type Writable } from 'node:stream';
-import { ownPrograms, type ProgramPath } from '../../platform/find-program.js';
-import { CLOSING_SCRIPT, guardScript, inheritedDescriptors } from '../../platform/guarded-start.js';
-import {
-  askProgram,
-  SYSTEM_SHELL,
-  startProgram,
-  systemBash,
-} from '../../platform/start-program.js';
-import { programFilter } from './seccomp.js';
-
 /**
  * Runs a program behind bubblewrap (model code of `pawl ask`).
  *
@@ -25,6 +12,21 @@ import { programFilter } from './seccomp.js';
  *    While bubblewrap starts, its inner process is not yet bound to the outer one, and would wait
  *    for ever if only the outer one ended.
  */
+
+import type { ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { Duplex, type Readable, type Writable } from 'node:stream';
+import { ownPrograms, type ProgramPath } from '../../platform/find-program.js';
+import {
+  askProgram,
+  CLOSING_SCRIPT,
+  guardScript,
+  inheritedDescriptors,
+  SYSTEM_SHELL,
+  startProgram,
+  systemBash,
+} from '../../platform/start-program.js';
+import { programFilter } from './seccomp.js';
 
 type Binding = { readonly from: string; readonly to: string };
 

@@ -1,3 +1,11 @@
+/**
+ * The folder of one process of a session: the home and /tmp of its commands, copies of git's
+ * history, files that were set aside, and records for later processes.
+ *
+ * Commands write to home and /tmp. So symlinks are not followed there, and nothing is mounted there
+ * that commands could exchange.
+ */
+
 import {
   appendFileSync,
   chmodSync,
@@ -21,16 +29,8 @@ import {
 import { type UserInfo, userInfo } from 'node:os';
 import path from 'node:path';
 import { entryStatus, inFolder, namesIn, readSmall } from '../../platform/files.js';
-import { bootId, pidNamespace } from '../../platform/process-identity.js';
+import { bootId, pidNamespace } from '../../platform/start-program.js';
 import type { HomeView } from './host.js';
-
-/**
- * The folder of one process of a session: the home and /tmp of its commands, copies of git's
- * history, files that were set aside, and records for later processes.
- *
- * Commands write to home and /tmp. So symlinks are not followed there, and nothing is mounted there
- * that commands could exchange.
- */
 
 /** Path of the session's home inside the sandbox. */
 export const INNER_HOME = '/run/pawl/home';

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { SYSTEM_SHELL } from '../../platform/start-program.js';
-
 /**
  * Shell text around commands: quoting, the parked shell (command-shell.sh), and its report about
  * processes.
  */
+
+import { readFileSync } from 'node:fs';
+import { SYSTEM_SHELL } from '../../platform/start-program.js';
 
 /** One quoted word. The text may contain everything except NUL. */
 export const shellWord = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,3 +1,11 @@
+/**
+ * What one command gets of the workspace and its repository: mounts, and what is checked when it
+ * has ended.
+ *
+ * From top to bottom: git folders, as far as a command may change them; `WorkspaceGuard`, which
+ * makes the mounts and checks afterwards; and the mounts that keep protected paths.
+ */
+
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { entryStatus, isFolder, isWithin, namesIn, realPath } from '../../platform/files.js';
@@ -17,11 +25,6 @@ import {
 } from './host.js';
 import type { ProtectedFiles } from './protected-files.js';
 import type { ProtectedPath, Scan } from './protected-scan.js';
-
-/**
- * What one command gets of the workspace and its repository: mounts, and what is checked when it
- * has ended.
- */
 
 export type WorkspaceMounts = {
   readonly mounts: readonly Mount[];

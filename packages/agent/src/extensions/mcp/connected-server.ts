@@ -1,6 +1,8 @@
 /**
  * A connected server, by the official MCP SDK, and the renewal of its login. This file is loaded
  * when the first server is connected.
+ *
+ * connection.ts decides when a server is connected; this file speaks with it.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';

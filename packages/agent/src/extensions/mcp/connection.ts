@@ -1,3 +1,10 @@
+/**
+ * When a session is connected to one of its MCP servers: `createConnection` opens a connection
+ * with the first use, opens it again after the server has ended, and shares one attempt between
+ * all users. How a connected server is spoken to is in connected-server.ts, which this file loads
+ * with the first connection.
+ */
+
 import type {
   CallToolResult,
   ElicitRequestParams,

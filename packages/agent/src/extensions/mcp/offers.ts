@@ -1,4 +1,9 @@
-/** The prompts and resources that MCP servers offer to the user. */
+/**
+ * The prompts and resources that MCP servers offer to the user.
+ *
+ * From top to bottom: their safe lists; the arguments of a prompt, from typed words; and their
+ * text for the model.
+ */
 
 import type {
   ContentBlock,

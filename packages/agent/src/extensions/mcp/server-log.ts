@@ -1,3 +1,5 @@
+/** The log of one MCP server, so that a user can read why a server did not start. */
+
 import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RedactedStream } from '../../secrets/redactor.js';

@@ -1,3 +1,13 @@
+/**
+ * The MCP servers of one session, for all faces: `openServers` declares their tools, connects
+ * them, and tells what has changed.
+ *
+ * From top to bottom: the types; words for changes of tools; `openServer`, one server;
+ * `JoiningServers`, which waits a moment for servers whose tools are not known yet;
+ * `DeclaredTools`, the tools that the model knows; `openServers`; and the queue of questions
+ * that servers ask the user.
+ */
+
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
 import { attempt } from '../../platform/attempt.js';
 import { type Clock, waitAtMost } from '../../platform/clock.js';

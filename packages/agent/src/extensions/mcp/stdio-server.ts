@@ -19,8 +19,14 @@ import {
   type SearchPlace,
   searchPrograms,
 } from '../../platform/find-program.js';
-import { guardedStart, guardPipe } from '../../platform/guarded-start.js';
-import { atExit, SYSTEM_SHELL, startProgram, systemBash } from '../../platform/start-program.js';
+import {
+  atExit,
+  guardedStart,
+  guardPipe,
+  SYSTEM_SHELL,
+  startProgram,
+  systemBash,
+} from '../../platform/start-program.js';
 import type { StdioServer } from './server-config.js';
 import type { ServerLog } from './server-log.js';
 

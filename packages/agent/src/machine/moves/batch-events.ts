@@ -1,4 +1,10 @@
-/** Events of a running batch: starts, results, previews, approvals, cancels, and its end. */
+/**
+ * Events of a running batch: starts, results, previews, approvals, cancels, and its end.
+ *
+ * A batch is the tool calls of one reply. tool-batch.ts starts it. From top to bottom: running
+ * calls; previews; approvals; cancelling one call; cancelling the turn, with a grace period before
+ * calls are ended by force; and settling, which makes one message with a result for each call.
+ */
 
 import { decide } from '../../policy/decide.js';
 import { hookRemarks, verdictsIn, withRemarks } from '../../policy/judged-call.js';
@@ -21,7 +27,6 @@ import {
 import { countToolUsage, schedule, timerFrom } from './budget.js';
 import { showHooks } from './hooks.js';
 import { appendResults, appendTexts } from './request.js';
-import { admit, decideCall, startReadyCalls } from './start-calls.js';
 import {
   cancelledText,
   getStopCause,
@@ -31,11 +36,13 @@ import {
   stopNote,
 } from './stop.js';
 import {
+  admit,
   type CallReference,
   cancelCalls,
   cancelTimer,
   closedText,
   countStreaks,
+  decideCall,
   displayResult,
   type EndedCall,
   endRunning,
@@ -51,6 +58,7 @@ import {
   refusedText,
   replaceCalls,
   resultOfCall,
+  startReadyCalls,
   type ToolBatch,
   unknownText,
   withdrawApprovals,

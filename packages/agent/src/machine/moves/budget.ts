@@ -1,4 +1,11 @@
-/** Limits, and the usage that counts towards them. */
+/**
+ * Limits, and the usage that counts towards them.
+ *
+ * From top to bottom: the limits of session and turn; usage, which counts once per id; the
+ * reservation, dollars set aside before a request whose price is known only afterwards; and the
+ * time limit with its timers. A limit in dollars holds although usage comes late, because the
+ * worst case is reserved first.
+ */
 
 import type { Action } from '../action.js';
 import type { Event, ModelErrorKind, On } from '../event.js';

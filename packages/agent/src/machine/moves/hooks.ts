@@ -1,6 +1,9 @@
 /**
  * Hooks: the phases after a batch of tools, and what hooks of the user say. A failed phase does not
  * stop the turn.
+ *
+ * From top to bottom: the phases after a batch (commits, formatters, auto-commit), which run only
+ * if a call may have changed something; hooks of the user; and what the user sees of both.
  */
 
 import {

@@ -1,4 +1,11 @@
-/** From the end of a model call to the end of the turn or the tools. */
+/**
+ * From the end of a model call to the end of the turn or the tools.
+ *
+ * From top to bottom: pieces of the stream; the complete reply; what follows from it
+ * (ProcessingLlmResponse): calls, an answer, a refusal or nothing; and the check for a
+ * cancellation. A reply is "drained" if the turn was cancelled and its provider can't abort: it is
+ * paid for, so its text stays, and none of its calls runs.
+ */
 
 import { hookNotes, hookRemarks, objects, verdictsIn } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';

@@ -1,4 +1,9 @@
-/** The only retry of the agent. The user sees it, can cancel it and can skip the wait. */
+/**
+ * The only retry of the agent. The user sees it, can cancel it and can skip the wait.
+ *
+ * From top to bottom: the delay; a conversation that has outgrown the window; whether a failure is
+ * tried again, and the words about it; empty replies; and the cut of a long text.
+ */
 
 import type { Action } from '../action.js';
 import { openParts, takeBackInput } from '../conversation.js';

@@ -1,4 +1,9 @@
-/** Going back to an earlier entry of the session, and forward again: conversation and files. */
+/**
+ * Going back to an earlier entry of the session, and forward again: conversation and files.
+ *
+ * The plan of a rewind is an event before the first file changes: so a process that was killed
+ * meanwhile goes on with the same plan.
+ */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { Action } from '../action.js';

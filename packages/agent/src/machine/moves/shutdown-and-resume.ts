@@ -1,4 +1,10 @@
-/** Moves of the session as a whole: it is shut down, resumed, and its settings change. */
+/**
+ * Moves of the session as a whole: it is shut down, resumed, and its settings change.
+ *
+ * From top to bottom: the shutdown; resuming, by state; and changed settings. An "epoch" is one
+ * opening of the session: a `Resumed` with one that is known already is a duplicate and changes
+ * nothing.
+ */
 
 import type { JudgedCall } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
@@ -32,19 +38,21 @@ import {
 import { hookAgain } from './hooks.js';
 import { retractPartial } from './request.js';
 import { noteCutRewind } from './rewind.js';
-import { endInvalid, restartBatch, spendingIn } from './start-calls.js';
 import { keepPartial } from './stop.js';
 import {
   callWithId,
   cancelCalls,
   displayResult,
   type EndedCall,
+  endInvalid,
   endRunning,
   isRunning,
   isWaiting,
   neverRan,
   notRunText,
   replaceCalls,
+  restartBatch,
+  spendingIn,
   type ToolBatch,
   unknownText,
 } from './tool-batch.js';

@@ -1,4 +1,9 @@
-/** Stops a turn, from each state in which it can be stopped, and says so. */
+/**
+ * Stops a turn, from each state in which it can be stopped, and says so.
+ *
+ * From top to bottom: the cause, of which the first one stands; the move for each state that a
+ * stop leaves; the moves of Cancelled and Failed; and the texts.
+ */
 
 import type { Action } from '../action.js';
 import { type Event, failureOrigin, type ModelErrorKind, type On } from '../event.js';

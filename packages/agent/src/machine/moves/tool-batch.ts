@@ -1,5 +1,10 @@
-/** The batch of calls of one reply: its calls, how each ends, and what the model reads of it. */
+/**
+ * The batch of calls of one reply. In this order: looking into a batch; the texts that tell the
+ * model how each call ended; results and streaks; and the start, which decides about each call and
+ * lets those run that may.
+ */
 
+import { decide, type PolicyDecision, withExpectedNeeds } from '../../policy/decide.js';
 import {
   type CallTraits,
   hookNotes,
@@ -7,18 +12,33 @@ import {
   verdictsIn,
   withRemarks,
 } from '../../policy/judged-call.js';
+import { fileLossesIn } from '../../policy/losses.js';
 import type { Action } from '../action.js';
 import type { Call, CallOutcome, NeverRanStatus, RanStatus } from '../call.js';
-import type { StopReason } from '../event.js';
+import type { Event, StopReason } from '../event.js';
 import type { Image, ResultPart } from '../message.js';
 import {
   type CancelCause,
   changeBatch,
+  changeSession,
   changeTurn,
+  go,
   type In,
+  type MoveTo,
+  nextId,
+  type PendingReply,
   type SessionData,
+  type State,
+  type Stay,
   stopCauseFacts,
 } from '../state.js';
+import {
+  hasSessionLimit,
+  isSpendingId,
+  reserveForCalls,
+  sessionLimit,
+  spendingId,
+} from './budget.js';
 
 export type ToolBatch = In<'ExecutingTools'>;
 
@@ -133,7 +153,7 @@ export const callWithId = (calls: readonly Call[], callId: string): Call | undef
 };
 
 /** A copy whose calls may be replaced by other versions of themselves, but not moved. */
-export const copyCalls = (calls: readonly Call[]): Call[] => {
+const copyCalls = (calls: readonly Call[]): Call[] => {
   const copy = [...calls];
   const known = positions.get(calls);
   if (known !== undefined) positions.set(copy, known);
@@ -215,12 +235,12 @@ export const invalidText = (judged: JudgedCall): string => {
 
 export const truncatedText =
   'not run: your reply was cut off at the output limit; nothing of it was executed';
-export const skippedText = 'skipped: the budget of this session is used up';
-export const unbilledText =
+const skippedText = 'skipped: the budget of this session is used up';
+const unbilledText =
   'skipped: a call that was stopped has not yet said what it has spent of the budget';
-export const finishedText = 'skipped: only the final answer was asked for';
+const finishedText = 'skipped: only the final answer was asked for';
 export const closedText = 'not run: session closed';
-export const deniedText = (why: string): string => `denied by policy: ${why}`;
+const deniedText = (why: string): string => `denied by policy: ${why}`;
 /** `asks`: the call asked the user something. */
 export const refusedText = (reason: string, asks?: CallTraits['asks']): string => {
   const why = reason.trim() === '' ? '' : `: ${reason.trim()}`;
@@ -329,4 +349,352 @@ export const noStreaks: SessionData['turn']['streaks'] = {
   repeats: 0,
   errors: 0,
   sameResults: 0,
+};
+
+/**
+ * Starts the calls of a batch in order.
+ *
+ * 1. Calls start strictly in call order; at most `maxParallel` run at once.
+ * 2. A call that is not parallel-safe starts only when nothing runs, and nothing starts beside it.
+ * 3. A call that may not start yet holds back all calls after it.
+ */
+
+const isExclusive = (call: JudgedCall): boolean =>
+  !call.traits.parallelSafe || call.traits.mutating;
+
+/**
+ * CheckingForCancellation -> ExecutingTools: makes the batch and starts every call that may start
+ * (docs/rules.md#calls-that-never-run, docs/rules.md#call-order).
+ */
+export const startBatch = (
+  state: In<'CheckingForCancellation'>,
+  event: Event,
+): MoveTo<'ExecutingTools'> => {
+  const { reply } = state;
+  const [batchId, session] = nextId(state.session, 'batch');
+  const calls: Call[] = [];
+  const asks: Action[] = [];
+  let stops = false;
+  for (const requested of reply.calls) {
+    const judged = expectNeeds(session, withoutOldLook(requested, calls));
+    const admitted = admitRequested({ session, batchId, before: calls }, judged, reply, event.at);
+    calls.push(admitted.call);
+    asks.push(...admitted.asks);
+    stops ||= admitted.stops;
+  }
+  const phase = { mode: stops ? 'stopping' : 'running' } as const;
+  const batch: ToolBatch = { name: 'ExecutingTools', session, batchId, calls, phase };
+  const shown = batch.calls.filter(isEnded).map((call) => displayResult(batchId, call));
+  const pumped = startReadyCalls(batch, event.at);
+  return go(pumped.state, ...shown, ...asks, ...pumped.actions);
+};
+
+/**
+ * Starts every call that may start now. The policy decides again; a call that the user allowed can
+ * only be denied.
+ */
+export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
+  // calls start in order, so the last one tells soonest
+  if (batch.calls.findLast(isWaiting) === undefined) return go(batch);
+  const calls = copyCalls(batch.calls);
+  const starting: JudgedCall[] = [];
+  const asks: Action[] = [];
+  const shown: Action[] = [];
+  let running = calls.filter(isRunning);
+  let stops = false;
+  // an iterator takes several times as long in a large batch, most of whose calls have ended
+  for (let index = 0; index < calls.length; index++) {
+    const waiting = calls[index];
+    if (waiting === undefined || !isWaiting(waiting)) continue;
+    if (isAsked(waiting)) break;
+    if (!hasRoom(batch.session, running, waiting.judged)) break;
+    const {
+      call,
+      asks: asksHere,
+      stops: stopsHere,
+    } = admitAgain(
+      { session: batch.session, batchId: batch.batchId, before: calls.slice(0, index) },
+      waiting,
+      at,
+    );
+    if (call.status !== 'queued' || call.allowed === 'notYet') {
+      calls[index] = call;
+      stops ||= stopsHere;
+      if (isEnded(call)) shown.push(displayResult(batch.batchId, call));
+      asks.push(...asksHere);
+      if (isEnded(call)) continue;
+      break;
+    }
+    const { judged, requestedAt, allowed } = call;
+    const started: Call = { judged, requestedAt, status: 'starting', allowed, graceTimerId: null };
+    calls[index] = started;
+    starting.push(call.judged);
+    running = [...running, started];
+  }
+  const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
+  if (starting.length === 0) return go(changeBatch(batch, { calls, phase }), ...shown, ...asks);
+  // Calls that spend keep their ids open until their outcome (docs/rules.md#usage-counts-once).
+  const spending = starting
+    .filter(isSpending)
+    .map(({ callId }) => spendingId(batch.batchId, callId));
+  const { unaccounted } = batch.session;
+  const fresh = spending.filter((id) => !unaccounted.includes(id));
+  const opened = changeSession(batch.session, { unaccounted: [...unaccounted, ...fresh] });
+  const session = reserveForCalls(opened, fresh);
+  return go(changeBatch(batch, { session, calls, phase }), ...shown, ...asks, {
+    type: 'ExecuteTools',
+    batchId: batch.batchId,
+    calls: starting,
+  });
+};
+
+/** The usage ids of running calls that spend. */
+export const spendingIn = (state: State): readonly string[] =>
+  state.name === 'ExecutingTools' ? openSpendings(state.batchId, state.calls) : [];
+
+/**
+ * Resumes a batch: calls that have not run are decided again, since the rules may have changed and
+ * the user may be gone (docs/rules.md#resume-calls). Calls that were starting never ran: they start
+ * again if they still may.
+ */
+export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
+  const shown: Action[] = [];
+  let stops = false;
+  const { session, batchId } = batch;
+  const calls: Call[] = [];
+  for (const call of batch.calls) {
+    const { judged, requestedAt } = call;
+    if (call.status === 'starting')
+      calls.push({ judged, requestedAt, status: 'queued', allowed: call.allowed });
+    else if (!isAsked(call)) calls.push(call);
+    else {
+      const asked = expectNeeds(session, judged);
+      const admitted = admit({ session, batchId, before: calls }, asked, requestedAt, at);
+      stops ||= admitted.stops;
+      shown.push(...admitted.asks);
+      if (!isAsked(admitted.call)) shown.push(...withdrawApprovals(batch, [call]));
+      if (isEnded(admitted.call)) shown.push(displayResult(batchId, admitted.call));
+      calls.push(admitted.call);
+    }
+  }
+  const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
+  const pumped = startReadyCalls(changeBatch(batch, { calls, phase }), at);
+  return go(pumped.state, ...shown, ...pumped.actions);
+};
+
+type Queued = Extract<Call, { readonly status: 'queued' }>;
+
+const admitAgain = (place: CallContext, call: Queued, at: number): Admission => {
+  const now = decideCall(place.session, call.judged);
+  const isAllowed = call.allowed === 'byUser' && now.decision !== 'deny';
+  if (isAllowed && whyUnpaid(place, call.judged) === null) return admitUnchanged(call);
+  return admit(place, call.judged, call.requestedAt, at, now);
+};
+
+const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCall): boolean => {
+  if (running.length === 0) return true;
+  // A spending call may spend all that is left of a limit, so a second one waits for its end.
+  const spendsAlone = isSpending(next) && hasSessionLimit(session);
+  if (spendsAlone && running.some(({ judged }) => isSpending(judged))) return false;
+  if (isExclusive(next) || running.some(({ judged }) => isExclusive(judged))) return false;
+  return running.length < session.settings.maxParallel;
+};
+
+/**
+ * Decides about a requested call: it ends at once, may start, or the user is asked.
+ *
+ * A tool with previews is asked before the user, so that nobody approves a call that can't be done.
+ * The preview waits until no earlier call can change what it reads.
+ */
+
+/** The decision about a call that has not started: queued, waiting for the user, or ended. */
+type Admission = { readonly call: Call; readonly asks: readonly Action[]; readonly stops: boolean };
+
+/** The surroundings of a call. `before`: the earlier calls of the batch. */
+type CallContext = {
+  readonly session: SessionData;
+  readonly batchId: string;
+  readonly before: readonly Call[];
+};
+
+const admitUnchanged = (call: Call): Admission => ({ call, asks: [], stops: false });
+
+export const decideCall = (session: SessionData, judged: JudgedCall): PolicyDecision =>
+  decide(session.settings, session.grants, judged);
+
+/** Calls of older journals name nothing that they are known to need. */
+const expectNeeds = ({ settings, grants }: SessionData, judged: JudgedCall): JudgedCall =>
+  judged.facts.expects === undefined ? judged : withExpectedNeeds(settings, grants, judged);
+
+/**
+ * Whether an earlier call may change what the preview of this call reads. A command may change
+ * anything.
+ */
+const mayChange = (earlier: Call, { facts }: JudgedCall): boolean => {
+  if ('completedAt' in earlier || !earlier.judged.traits.mutating) return false;
+  const { traits, facts: changed } = earlier.judged;
+  const changesOnlyFiles = traits.effect === 'probeable' && changed.paths.length > 0;
+  return !changesOnlyFiles || changed.paths.some((path) => facts.paths.includes(path));
+};
+
+/**
+ * Whether an earlier call may move, overwrite or change files, so that what was looked up about
+ * them is old.
+ */
+const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
+  if (facts.shell === undefined) return traits.mutating;
+  return facts.shell.commands.some(
+    (command) => fileLossesIn(command).length > 0 || (command.appends ?? []).length > 0,
+  );
+};
+
+const isMutating = ({ judged: { traits } }: Call): boolean => traits.mutating;
+
+/**
+ * The call as the policy may trust it. Which files git could not restore was looked up before any
+ * call of the batch ran: behind one that changes files it counts as not looked up.
+ */
+const withoutOldLook = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
+  const { unrecoverable, discarded, ...facts } = judged.facts;
+  const isOld = unrecoverable !== undefined && before.some(mayChangeFiles);
+  const isOldForGit = discarded !== undefined && before.some(isMutating);
+  if (!isOld && !isOldForGit) return judged;
+  return {
+    ...judged,
+    facts: {
+      ...facts,
+      ...(isOld || unrecoverable === undefined ? {} : { unrecoverable }),
+      ...(isOldForGit || discarded === undefined ? {} : { discarded }),
+    },
+  };
+};
+
+/**
+ * Asks the user, or first the tool. `diff`: the tool's preview; undefined before the tool was
+ * asked.
+ */
+const askUser = (
+  { batchId, before }: CallContext,
+  judged: JudgedCall,
+  requestedAt: number,
+  { why, grantable }: PolicyDecision,
+  diff?: string | null,
+): Admission => {
+  if (judged.traits.previews === 'yes' && diff === undefined) {
+    if (before.some((earlier) => mayChange(earlier, judged)))
+      return admitUnchanged({ judged, requestedAt, status: 'queued', allowed: 'notYet' });
+    const call: Call = { judged, requestedAt, status: 'previewing' };
+    return { ...admitUnchanged(call), asks: [{ type: 'PreviewCall', batchId, call: judged }] };
+  }
+  const call: Call = { judged, requestedAt, status: 'awaitingApproval' };
+  const shown = {
+    ...(diff === undefined || diff === null ? {} : { diff }),
+    ...(grantable === 'any' ? {} : { grantable }),
+  };
+  return {
+    ...admitUnchanged(call),
+    asks: [{ type: 'RequestApproval', batchId, call: judged, why, ...shown }],
+  };
+};
+
+export const isSpending = ({ traits }: JudgedCall): boolean => traits.spends === 'yes';
+
+/** The usage ids of those calls that run and spend. */
+const openSpendings = (batchId: string, calls: readonly Call[]): readonly string[] =>
+  calls
+    .filter(
+      ({ status, judged }) => (status === 'starting' || status === 'running') && isSpending(judged),
+    )
+    .map(({ judged }) => spendingId(batchId, judged.callId));
+
+/**
+ * Why the budget does not allow a call, or null. Checked when the call enters the batch and when it
+ * starts (docs/rules.md#limit-before-call). An abandoned call may still spend its whole budget
+ * until it reports its usage.
+ */
+const whyUnpaid = (
+  { session, batchId, before }: CallContext,
+  judged: JudgedCall,
+): string | null => {
+  if (sessionLimit(session) !== null) return skippedText;
+  if (!isSpending(judged) || !hasSessionLimit(session)) return null;
+  const running = openSpendings(batchId, before);
+  const givenUp = session.unaccounted.some((id) => isSpendingId(id) && !running.includes(id));
+  return givenUp ? unbilledText : null;
+};
+
+export const admit = (
+  place: CallContext,
+  judged: JudgedCall,
+  requestedAt: number,
+  at: number,
+  policy: PolicyDecision = decideCall(place.session, judged),
+  diff?: string | null,
+): Admission => {
+  const { onAsk } = place.session.settings;
+  const { decision, why } = policy;
+  const unpaid = whyUnpaid(place, judged);
+  if (unpaid !== null) return admitUnchanged(neverRan(judged, requestedAt, at, 'skipped', unpaid));
+  switch (decision) {
+    case 'allow':
+      return admitUnchanged({ judged, requestedAt, status: 'queued', allowed: 'byPolicy' });
+    case 'deny':
+      return admitUnchanged(neverRan(judged, requestedAt, at, 'denied', deniedText(why)));
+    case 'ask': {
+      if (onAsk === 'ask') return askUser(place, judged, requestedAt, policy, diff);
+      const text = deniedText(`${why}, and nobody is there to ask`);
+      return {
+        ...admitUnchanged(neverRan(judged, requestedAt, at, 'denied', text)),
+        stops: onAsk === 'stop',
+      };
+    }
+    default:
+      return decision satisfies never;
+  }
+};
+
+const endedAtOnce = (
+  judged: JudgedCall,
+  at: number,
+  status: 'noSuchTool' | 'invalid' | 'truncated' | 'skipped',
+  text: string,
+): Admission => admitUnchanged(neverRan(judged, at, at, status, text));
+
+/** Ends a call whose tool is unknown or refuses its input; null for a valid call. */
+export const endInvalid = (
+  judged: JudgedCall,
+  requestedAt: number,
+  at: number,
+): EndedCall | null => {
+  const { kind } = judged.verdict;
+  if (kind === 'ok') return null;
+  const text = kind === 'noSuchTool' ? noSuchToolText(judged) : invalidText(judged);
+  return neverRan(judged, requestedAt, at, kind, text);
+};
+
+/**
+ * Admits a requested call to the batch. Precedence: invalid call, cut reply, budget, policy
+ * (docs/rules.md#cut-reply, docs/rules.md#calls-that-never-run).
+ */
+const admitRequested = (
+  place: CallContext,
+  judged: JudgedCall,
+  reply: PendingReply,
+  at: number,
+): Admission => {
+  if (judged.verdict.kind === 'noSuchTool')
+    return endedAtOnce(judged, at, 'noSuchTool', noSuchToolText(judged));
+  const isCut = reply.stopReason === 'maxTokens';
+  if (judged.verdict.kind === 'invalid') {
+    return endedAtOnce(
+      judged,
+      at,
+      'invalid',
+      isCut ? `${invalidText(judged)}\n${truncatedText}` : invalidText(judged),
+    );
+  }
+  if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);
+  if (place.session.turn.finishing !== 'no')
+    return endedAtOnce(judged, at, 'skipped', finishedText);
+  return admit(place, judged, at, at);
 };

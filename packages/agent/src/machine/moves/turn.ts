@@ -1,4 +1,9 @@
-/** Moves of WaitingForUserInput, the begin and the end of a turn. */
+/**
+ * Moves of WaitingForUserInput, the begin and the end of a turn.
+ *
+ * From top to bottom: waiting; a raised limit; the begin of a turn; its end; and the queue of what
+ * the user typed meanwhile.
+ */
 
 import type { Event, On, QueuedInput } from '../event.js';
 import { readLimit } from '../settings.js';

@@ -1,3 +1,13 @@
+/**
+ * Reads a shell text as bash does, without running it: `readCommands` returns the commands that
+ * bash would run, or why nobody can know.
+ *
+ * From top to bottom: the whole text; tests (`[[ … ]]`); lists, pipelines and compound commands;
+ * simple commands with their redirections; and here-documents. read-words.ts reads the single
+ * words. What the reader does not know makes the whole text unclear, so that the policy asks: a
+ * wrong guess would let a command run unseen.
+ */
+
 import {
   type Assignment,
   addCommand,

@@ -1,11 +1,11 @@
-import { diffArrays } from 'diff';
-import type { Span } from './find-places.js';
-import { splitLines, type TextLine } from './lines.js';
-
 /**
  * What has changed in a file since the model saw it, and whether a place in it is still the same
  * one.
  */
+
+import { diffArrays } from 'diff';
+import type { Span } from './find-places.js';
+import { splitLines, type TextLine } from './lines.js';
 
 /** With more changed lines the texts are not compared. */
 const CHANGED_LINES_MAX = 2_000;

@@ -1,9 +1,9 @@
-import { lineTexts, splitLines } from './lines.js';
-
 /**
  * Other ways to read the texts of an edit: without the line numbers of a listing, with escapes
  * decoded, in parts between markers for omitted lines.
  */
+
+import { lineTexts, splitLines } from './lines.js';
 
 export type Removed = 'nothing' | 'lineNumbers' | 'escapes' | 'escapesAndLineNumbers';
 

@@ -1,3 +1,10 @@
+/**
+ * Messages for refused edits. They let the model correct the edit without reading the file again.
+ *
+ * From top to bottom: the messages; lines of the file; the nearest lines, by votes of lines and
+ * words; and the first difference.
+ */
+
 import { findOccurrences, type SearchedFile, type Span } from './find-places.js';
 import {
   commonEnds,
@@ -9,10 +16,6 @@ import {
   type TextLine,
   trimEndBlanks,
 } from './lines.js';
-
-/**
- * Messages for refused edits. They let the model correct the edit without reading the file again.
- */
 
 const SHOWN_LINES_MAX = 60;
 const SHOWN_CHARACTERS_MAX = 6_000;

@@ -1,3 +1,15 @@
+/**
+ * Finds a text in a file, in steps from strict to tolerant.
+ *
+ * The first step with a match ends the search; with several matches the text is ambiguous. A match
+ * equals the text except for the differences that its step tolerates. Similarity alone is never a
+ * match.
+ *
+ * From top to bottom: the steps and the three searches; places anywhere in lines; places of whole
+ * lines; the file with indexes that searches share; and a search in linear time, since a file of
+ * repeated lines would take quadratic time otherwise.
+ */
+
 import {
   type Comparison,
   foldTypography,
@@ -11,14 +23,6 @@ import {
   type TextLine,
   trimEndBlanks,
 } from './lines.js';
-
-/**
- * Finds a text in a file, in steps from strict to tolerant.
- *
- * The first step with a match ends the search; with several matches the text is ambiguous. A match
- * equals the text except for the differences that its step tolerates. Similarity alone is never a
- * match.
- */
 
 /** Offsets in the file. */
 export type Span = { readonly start: number; readonly end: number };

@@ -1,3 +1,14 @@
+/**
+ * Applies several replacements to a text, all or none.
+ *
+ * Each is matched against the original text, and has exactly one place, as `find-places.ts`
+ * defines. `replaceAll` has several, and they must match exactly. Replacements never overlap.
+ *
+ * From top to bottom: `planEdits`; one edit and its readings, since models write line numbers or
+ * escapes into a text; remarks about tolerated differences; and the new text, adapted to the
+ * file's indentation and characters.
+ */
+
 import {
   type EditReading,
   findStrayMarker,
@@ -38,13 +49,6 @@ import {
   trimEndBlanks,
   withEnding,
 } from './lines.js';
-
-/**
- * Applies several replacements to a text, all or none.
- *
- * Each is matched against the original text, and has exactly one place, as `find-places.ts`
- * defines. `replaceAll` has several, and they must match exactly. Replacements never overlap.
- */
 
 export type TextEdit = {
   readonly oldText: string;

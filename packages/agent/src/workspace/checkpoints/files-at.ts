@@ -20,8 +20,7 @@ import {
 import { errorCode } from '../../journal/journal-error.js';
 import type { FileLeft } from '../../machine/event.js';
 import type { ProcessEnvironment } from '../../platform/environment.js';
-import { useRepository } from '../git.js';
-import { KnownRepository } from '../repository-location.js';
+import { KnownRepository, useRepository } from '../git.js';
 import { addEmptyWorktree } from '../session-worktrees.js';
 import {
   ABSENT,

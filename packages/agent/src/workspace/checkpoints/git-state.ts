@@ -21,13 +21,13 @@ import type { MovedRef } from '../../ports/checkpoints.js';
 import {
   type GitPlace,
   hasCommit,
+  type LocatedRepository,
   locateRepository,
   oneLine,
   type Repository,
   workWith,
 } from '../git.js';
 import { shortHash } from '../head-changes.js';
-import type { LocatedRepository } from '../repository-location.js';
 import { RefFiles, takeStamp } from '../repository-snapshot.js';
 import type { RefChange, RefState } from './manifest.js';
 import { FILE_BYTES_MAX } from './restore.js';

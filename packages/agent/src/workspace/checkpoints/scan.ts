@@ -15,8 +15,13 @@ import { errorCode } from '../../journal/journal-error.js';
 import { readTextOrEmptySync } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
 import { ProgramFailure } from '../../platform/run-program.js';
-import { type GitPlace, type Repository, useRepository } from '../git.js';
-import { excludesFile, type KnownRepository } from '../repository-location.js';
+import {
+  excludesFile,
+  type GitPlace,
+  type KnownRepository,
+  type Repository,
+  useRepository,
+} from '../git.js';
 import { showName, toName } from './manifest.js';
 
 /** `git`: the blob of the index that a clean file equals. null: not kept, `why` says why. */

@@ -27,7 +27,7 @@ import type {
   RestoreRequest,
   TakenCheckpoint,
 } from '../../ports/checkpoints.js';
-import { KnownRepository } from '../repository-location.js';
+import { KnownRepository } from '../git.js';
 import { describeRef, type GitState, GitStates, isSameRef } from './git-state.js';
 import { type Known, KnownFiles, type WorkspaceLook, WorkspaceLooks } from './looks.js';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createEventBuffer } from '../../src/sessions/event-buffer.js';
+import { createEventBuffer } from '../../src/session/session.js';
 
 test('early items are delivered first, later ones at once, and none after the end', () => {
   const held = createEventBuffer<string>();
