@@ -117,17 +117,17 @@ const gatherSingle = (input: JsonObject): Read<JsonObject> => {
 
 /** Moves the file that every replacement names beside them. */
 const liftPath = (
-  given: Json | undefined,
+  inputPath: Json | undefined,
   value: Json,
 ): { path: Json | undefined; edits: Json; faults: readonly InputFault[] } => {
-  let path = given;
+  let path = inputPath;
   const faults: InputFault[] = [];
   if (!Array.isArray(value)) return { path, edits: value, faults };
   const edits = value.map((edit: Json, index): Json => {
     if (!isObject(edit) || edit.path === undefined) return edit;
-    const { path: own, ...rest } = edit;
-    path ??= own;
-    if (path === own) return rest;
+    const { path: file, ...rest } = edit;
+    path ??= file;
+    if (path === file) return rest;
     const why = 'is another file: one call changes one file';
     faults.push({ field: `edits[${index}].path`, why });
     return rest;

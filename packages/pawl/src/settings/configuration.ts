@@ -3,8 +3,8 @@
  *
  * From top to bottom: `consult` and `withConfig`, which completes the flags; how one value wins
  * over others; reading the files and variables; and parsing one config.toml. A profile is a
- * named set of settings (`--profile`). Most settings a project's file may only make stricter, or not
- * set at all, since whoever wrote the project is not the user.
+ * named set of settings (`--profile`). Most settings a project's file may only make stricter, or
+ * not set at all, since whoever wrote the project is not the user.
  */
 
 import { existsSync } from 'node:fs';
