@@ -4,6 +4,7 @@ import { benchCommands } from './commands.js';
 import { benchEdits } from './edits.js';
 import { benchFirstPaint } from './first-paint.js';
 import { benchInspector } from './inspector.js';
+import { benchModelSide } from './model-side.js';
 import { benchReplay } from './replay.js';
 import { benchResume } from './resume.js';
 import { benchMoreRounds, benchRounds } from './rounds.js';
@@ -13,7 +14,7 @@ import { benchStart } from './start.js';
 import { benchSteps } from './steps.js';
 import { benchStreaming } from './streaming.js';
 
-/** `npm run bench [-- rounds more-rounds steps start first-paint attach streaming commands replay resume sessions shapes edits inspector checkpoints]`: prints the tables of bench/README.md. */
+/** `npm run bench [-- rounds more-rounds steps start first-paint attach streaming commands replay resume sessions shapes edits model-side inspector checkpoints]`: prints the tables of bench/README.md. */
 const benches: Readonly<Record<string, () => Promise<string>>> = {
   rounds: benchRounds,
   'more-rounds': benchMoreRounds,
@@ -28,6 +29,7 @@ const benches: Readonly<Record<string, () => Promise<string>>> = {
   sessions: benchSessions,
   shapes: benchShapes,
   edits: benchEdits,
+  'model-side': benchModelSide,
   inspector: benchInspector,
   checkpoints: benchCheckpoints,
 };

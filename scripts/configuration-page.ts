@@ -12,7 +12,6 @@ export const configurationPage = 'docs/configuration.md';
 
 const projectMay: Readonly<Record<ProjectMay, string>> = {
   no: 'nothing',
-  free: 'choose',
   tighten: 'tighten',
   raise: 'raise',
   sameProvider: 'choose another of the same provider',

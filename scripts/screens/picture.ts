@@ -45,7 +45,7 @@ const escaped = (text: string): string =>
 
 /** Colours and style of a cell. */
 export const coloursOf = (
-  cell: Cell,
+  cell: Pick<Cell, 'foreground' | 'background' | 'inverse'>,
   theme: Theme,
 ): { readonly front: string; readonly back: string } => {
   const { paper, ink, sixteen } = palettes[theme];

@@ -80,6 +80,9 @@ const LONG_FILE = Array.from(
 
 const REST = /ready ·/;
 
+/** The keys of a question about a call. */
+const ANSWERABLE = /Pawl asks: [\s\S]*(y a |y yes)/;
+
 const say = async (window: Window, text: string): Promise<void> => {
   await window.sees(REST);
   window.press(`${text}\r`);
@@ -99,6 +102,8 @@ const PLAN = {
 
 const proposePlan = { text: 'I have read the code.', calls: [call('propose_plan', PLAN)] };
 
+/** The letters, or with their names where the rows that explain them are not seen. */
+const PLAN_KEYS = /y e n|y yes/;
 const PAGE_DOWN = '\u001b[6~';
 const DRAWN_MS = 300;
 
@@ -121,7 +126,7 @@ const planned: readonly Scene[] = [
     ],
     async play(window) {
       await say(window, 'make the split exact');
-      await window.sees(/1 2 t n/);
+      await window.sees(/1 2 t n|t type/);
     },
   },
   {
@@ -130,7 +135,7 @@ const planned: readonly Scene[] = [
     replies: [proposePlan],
     async play(window) {
       await say(window, 'make the split exact');
-      await window.sees(/y e n/);
+      await window.sees(PLAN_KEYS);
     },
   },
   {
@@ -139,7 +144,7 @@ const planned: readonly Scene[] = [
     replies: [proposePlan, { text: 'I begin with the test.', delayMs: 4_000 }],
     async play(window) {
       await say(window, 'make the split exact');
-      await window.sees(/y e n/);
+      await window.sees(PLAN_KEYS);
       for (const key of [PAGE_DOWN, PAGE_DOWN, 'y']) {
         window.press(key);
         await pause(DRAWN_MS);
@@ -238,7 +243,7 @@ export const scenes: readonly Scene[] = [
     replies: [repair[0] ?? {}, repair[2] ?? {}],
     async play(window) {
       await say(window, 'repair the split');
-      await window.sees(/Pawl asks: /);
+      await window.sees(ANSWERABLE);
     },
   },
   {
@@ -334,7 +339,7 @@ export const scenes: readonly Scene[] = [
       window.press('/cost\r');
       await window.sees(/cache read/);
       window.press('\u0004');
-      await window.sees(/pawl --resume/);
+      await window.sees(/pawl --resume \S/);
     },
   },
   {
@@ -343,7 +348,7 @@ export const scenes: readonly Scene[] = [
     replies: [{ calls: [call('bash', { command: 'npm install left-pad && node --test' })] }],
     async play(window) {
       await say(window, 'add left-pad');
-      await window.sees(/Pawl asks: /);
+      await window.sees(ANSWERABLE);
     },
   },
   {
@@ -377,7 +382,14 @@ export const scenes: readonly Scene[] = [
   {
     name: '15-error',
     flags: AUTO,
-    replies: [{ fail: { kind: 'auth', message: 'invalid x-api-key' } }],
+    replies: [
+      {
+        fail: {
+          kind: 'auth',
+          message: 'invalid x-api-key. Set ANTHROPIC_API_KEY to a key that may use this model.',
+        },
+      },
+    ],
     async play(window) {
       await say(window, 'explain the split to me');
       await window.sees(/failed/);

@@ -42,8 +42,8 @@ const makeProject = (folder: string): string => {
 export const take = async ({ scene, columns, rows, theme }: Take): Promise<Taken> => {
   const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-screens-')));
   const workspace = makeProject(folder);
-  // Within the project, so that its short path stands in the status line; git does not see it.
-  const script = path.join(workspace, '.git', 'model.json');
+  // Within the project, where git does not see it. Its name is the model's name on the screen.
+  const script = path.join(workspace, '.git', 'claude-sonnet-5');
   writeFileSync(
     script,
     JSON.stringify({
@@ -63,7 +63,7 @@ export const take = async ({ scene, columns, rows, theme }: Take): Promise<Taken
   const environment = {
     PATH: `${programs}:${process.env.PATH}`,
     PS1: '$ ',
-    PAWL_MODEL: 'scripted/.git/model.json',
+    PAWL_MODEL: 'scripted/.git/claude-sonnet-5',
     HOME: folder,
     XDG_STATE_HOME: path.join(folder, 'state'),
     LANG: 'C.UTF-8',

@@ -124,9 +124,11 @@ export const offerRows = (
   const shown = choices
     .slice(first, first + ROWS_MAX)
     .map(({ text, about }) => ({ text: makeSafe(text), about: makeSafe(about) }));
+  // One long name cuts the rows about the others only where these would be of no use.
+  const aboutColumns = Math.min(Math.max(...shown.map(({ about }) => about.length)), columns / 2);
   const wide = Math.min(
     Math.max(...shown.map(({ text }) => text.length)),
-    Math.max(10, columns - 4),
+    Math.max(10, columns - 5 - Math.floor(aboutColumns)),
   );
   return shown.map(({ text, about }, index) => {
     const isChosen = first + index === chosen;

@@ -716,15 +716,20 @@ type Setting = {
   /** Parts with a low rank stay longest in a narrow window. */
   readonly rank: number;
   readonly style: Style;
-  /** What replaces the text before parts of lower rank are left out. */
+  /** What replaces the text before the context is left out. */
   readonly short?: Safe;
 };
 
-/** Mode, sandbox that is not there, cost and model: they become shorter before one is left out. */
+/** Mode, sandbox that is not there, cost, model, context: the last of them are left out first. */
 const COST_RANK = 2;
 const MODEL_RANK = 3;
+const CONTEXT_RANK = 4;
+const EFFORT_RANK = 5;
 /** A shorter piece of a model's name tells nothing. */
 const MODEL_COLUMNS_MIN = 8;
+
+/** The name of a model without its provider, or without the folder of its script. */
+export const modelName = (id: string): string => id.slice(id.lastIndexOf('/') + 1);
 
 const limitText = ({ session }: State): Safe => {
   const { usd } = session.settings.limits;
@@ -735,7 +740,8 @@ const sandboxPart = ({ session: { settings } }: State): Setting => {
   const { sandbox = 'off' } = settings;
   if (sandbox === 'off') return { text: safe`sandbox off`, rank: 1, style: 'yellow' };
   if (sandbox === 'missing') return { text: safe`no sandbox`, rank: 1, style: 'yellow' };
-  return { text: makeSafe(`sandbox ${sandbox}`), rank: 6, style: 'dim' };
+  const level = sandbox === 'workspace' ? safe`on` : makeSafe(sandbox);
+  return { text: safe`sandbox ${level}`, rank: 6, style: 'dim' };
 };
 
 const settingsParts = (state: State): readonly Setting[] => {
@@ -750,15 +756,14 @@ const settingsParts = (state: State): readonly Setting[] => {
       style: preset === undefined ? 'dim' : PRESET_STYLES[preset],
     },
     sandboxPart(state),
+    { text: makeSafe(modelName(model)), rank: MODEL_RANK, style: 'dim' },
     {
-      text: makeSafe(model),
-      rank: MODEL_RANK,
+      text: makeSafe(effort === 'auto' ? '' : `effort ${effort}`),
+      rank: EFFORT_RANK,
       style: 'dim',
-      short: makeSafe(model.slice(model.lastIndexOf('/') + 1)),
     },
-    { text: makeSafe(effort === 'auto' ? '' : `effort ${effort}`), rank: 5, style: 'dim' },
     { text: safe`${spent}${limitText(state)}`, rank: COST_RANK, style: 'dim', short: spent },
-    { text: safe`${share}% of context`, rank: 4, style: 'dim', short: safe`${share}%` },
+    { text: safe`context ${share}%`, rank: CONTEXT_RANK, style: 'dim' },
   ];
   return parts.filter(({ text }) => text !== '');
 };
@@ -769,11 +774,9 @@ const measureParts = (parts: readonly Setting[]): number =>
   countColumns(joinSafe([INDENT, ...parts.map(({ text }) => safe`${SEPARATOR}${text}`)])) -
   (parts.length === 0 ? 0 : SEPARATOR.length);
 
-const shortened = (
-  parts: readonly Setting[],
-  isMeant: (part: Setting) => boolean,
-): readonly Setting[] =>
-  parts.map((part) => (isMeant(part) ? { ...part, text: part.short ?? part.text } : part));
+/** The cost without its limit. */
+const withoutLimit = (parts: readonly Setting[]): readonly Setting[] =>
+  parts.map(({ text, short = text, ...part }) => ({ ...part, text: short }));
 
 const withoutLast = (parts: readonly Setting[]): readonly Setting[] => {
   const last = Math.max(...parts.map(({ rank }) => rank));
@@ -788,15 +791,19 @@ const withCutModel = (parts: readonly Setting[], columns: number): readonly Sett
     return isCut ? { ...part, text: cutLine(part.text, room) } : part;
   });
 
-/** The parts that fit: shorter ones first, then fewer. */
+/** The parts that fit: at first without effort, sandbox and limit, then without the context. */
 const fittingParts = (all: readonly Setting[], columns: number): readonly Setting[] => {
   const isWide = (parts: readonly Setting[]): boolean => measureParts(parts) > columns;
-  if (!isWide(all)) return all;
-  let parts = shortened(all, ({ rank }) => rank !== COST_RANK);
-  while (isWide(parts) && parts.some(({ rank }) => rank > MODEL_RANK)) parts = withoutLast(parts);
-  if (isWide(parts)) parts = shortened(parts, ({ rank }) => rank === COST_RANK);
+  let parts = all;
+  const leaveOutAbove = (rank: number): void => {
+    while (isWide(parts) && parts.length > 1 && parts.some((part) => part.rank > rank))
+      parts = withoutLast(parts);
+  };
+  leaveOutAbove(CONTEXT_RANK);
+  if (isWide(parts)) parts = withoutLimit(parts);
+  leaveOutAbove(MODEL_RANK);
   if (isWide(parts)) parts = withCutModel(parts, columns);
-  while (isWide(parts) && parts.length > 1) parts = withoutLast(parts);
+  leaveOutAbove(-1);
   return parts;
 };
 

@@ -229,8 +229,15 @@ const LIGHT_CODES: Partial<Record<Style, string>> = {
   mark: '38;5;30',
   code: '38;5;30',
 };
-/** The blue of the sixteen colours is unreadable on black. */
-const DARK_CODES: Partial<Record<Style, string>> = { blue: '94', link: '94' };
+/**
+ * The blue of the sixteen colours is unreadable on black, red and purple on the rows of a change.
+ */
+const DARK_CODES: Partial<Record<Style, string>> = {
+  blue: '94',
+  link: '94',
+  red: '38;5;210',
+  keyword: '38;5;177',
+};
 
 /** Readable on white and on black: faint text is not, on many terminals. */
 const UNKNOWN_CODES: Partial<Record<Style, string>> = { dim: '38;5;243' };

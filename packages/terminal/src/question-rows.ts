@@ -200,6 +200,13 @@ const choiceRows = (
 
 const WARNED = /^(protected|leaves|odd|goes on)/;
 
+/** Marks in the text of a question. */
+const yellowMarks = (look: Look, columns: number): RowStyle => ({
+  look,
+  columns,
+  show: (mark) => paint(look, 'yellow', mark),
+});
+
 /** A text or a unified diff in full, at most `columns` wide. */
 export const contentRows = (
   content: string,
@@ -207,7 +214,7 @@ export const contentRows = (
   look: Look,
   columns: number,
 ): readonly Safe[] => {
-  const paper: RowStyle = { look, columns, show: (mark) => paint(look, 'yellow', mark) };
+  const paper = yellowMarks(look, columns);
   return kind === 'diff' ? readDiff({ ...look, columns }, content) : textRows(content, paper);
 };
 
@@ -221,26 +228,42 @@ const subjectRows = (
   return kind === 'question' ? readProse(text, paper) : textRows(text, paper);
 };
 
-/** All rows, at most `columns` wide. */
-export const questionRows = (
+/** The command or the change, and its circumstances. */
+export const subjectAndFacts = (
   description: TerminalQuestion,
   look: Look,
   columns: number,
 ): readonly Safe[] => {
-  const paper: RowStyle = { look, columns, show: (mark) => paint(look, 'yellow', mark) };
-  const { subject, choices } = description;
+  const paper = yellowMarks(look, columns);
   const indented = (text: string, style: 'dim' | 'yellow'): readonly Safe[] =>
     revealWords(text, columns - 2 - MARGIN, paper.show).map(
       (row) => safe`  ${paint(look, style, row)}`,
     );
   return [
-    ...subjectRows(subject, paper),
+    ...subjectRows(description.subject, paper),
     ...factLines(description).flatMap((line) =>
       indented(line, WARNED.test(line) ? 'yellow' : 'dim'),
     ),
-    ...choices.flatMap(({ answer, allows }) => choiceRows(answer, allows, paper)),
   ];
 };
+
+/** The answers, each with what it allows. */
+export const answerRows = (
+  { choices }: TerminalQuestion,
+  look: Look,
+  columns: number,
+): readonly Safe[] =>
+  choices.flatMap(({ answer, allows }) => choiceRows(answer, allows, yellowMarks(look, columns)));
+
+/** All rows, at most `columns` wide. */
+export const questionRows = (
+  description: TerminalQuestion,
+  look: Look,
+  columns: number,
+): readonly Safe[] => [
+  ...subjectAndFacts(description, look, columns),
+  ...answerRows(description, look, columns),
+];
 
 /**
  * Lays out text so that nothing in it can hide.

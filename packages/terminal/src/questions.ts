@@ -11,6 +11,7 @@ import {
 } from '@pawl/agent/policy/approval-question';
 import type { PolicySettings } from '@pawl/agent/policy/decide';
 import type { RuleSubject } from '@pawl/agent/policy/presets';
+import { grantablePrefix } from '@pawl/agent/policy/rules';
 import type { Stepped } from '@pawl/agent/ports/session';
 import {
   applyKey,
@@ -26,9 +27,10 @@ import type { Frame } from './live-area.js';
 import { countColumns, cutLine, type Look, oneLine, paint, wrapWords } from './paint.js';
 import {
   answerLetter,
+  answerRows,
   contentRows,
   nearPath,
-  questionRows,
+  subjectAndFacts,
   type TerminalAnswer,
   type TerminalQuestion,
 } from './question-rows.js';
@@ -63,6 +65,8 @@ type OpenQuestion = {
   readonly description: TerminalQuestion;
   /** The rule of the answer `folder`; null if that is not offered. */
   readonly folderRule: RuleSubject | null;
+  /** The first words of the commands that a lasting answer allows; empty for other calls. */
+  readonly prefix: string;
   readonly reading: ReadingWindow;
 };
 
@@ -75,7 +79,8 @@ const openQuestion = (question: ApprovalRequest, settings: PolicySettings): Open
     choice.answer === 'no' ? [...lasting, choice] : [choice],
   );
   const description = { ...described, choices };
-  return { question, description, folderRule, reading: new ReadingWindow() };
+  const prefix = (grantablePrefix(question.call.facts) ?? []).join(' ');
+  return { question, description, folderRule, prefix, reading: new ReadingWindow() };
 };
 
 /**
@@ -109,7 +114,8 @@ export class Questions {
   #layout: {
     readonly question: OpenQuestion;
     readonly key: string;
-    readonly rows: readonly Safe[];
+    readonly asked: readonly Safe[];
+    readonly answers: readonly Safe[];
   } | null = null;
 
   constructor(clock: Clock, handlers: QuestionHandlers, guard: ReadingGuard = 'on') {
@@ -136,6 +142,10 @@ export class Questions {
   /** Whether keys go to the question. */
   get takesKeys(): boolean {
     return this.#arming.phase === 'armed' || this.#arming.phase === 'next';
+  }
+
+  get prefix(): string {
+    return this.#current?.prefix ?? '';
   }
 
   /** All open questions, in the order of the calls. */
@@ -204,28 +214,41 @@ export class Questions {
     );
   }
 
-  /** The rows that fit. Calling this marks them as read, so call it only to draw them. */
-  rows(look: Look, height: number, window: WindowSize): readonly Safe[] {
+  /**
+   * The rows that fit, with or without the answers. Calling this marks them as read, so call it
+   * only to draw them.
+   */
+  rows(
+    look: Look,
+    height: number,
+    window: WindowSize,
+    part: 'asked' | 'all' = 'all',
+  ): readonly Safe[] {
     const current = this.#current;
     if (current === null) return [];
     // Advice about the old size may be wrong now, and all is to be read again.
     if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = '';
     this.#drawn = window;
-    const rows = this.#lay(current, look, window.columns);
+    const { asked, answers } = this.layout(look, window.columns);
+    const rows = part === 'asked' ? asked : [...asked, ...answers];
     const top = current.reading.show(rows.length, height, window);
     return rows.slice(top, top + height);
   }
 
-  /** Number of rows of the question. Marks nothing as read. */
-  height(look: Look, columns: number): number {
-    return this.#current === null ? 0 : this.#lay(this.#current, look, columns).length;
-  }
-
-  #lay(open: OpenQuestion, look: Look, columns: number): readonly Safe[] {
+  /** What is asked, and the answers with what they allow. Marks nothing as read. */
+  layout(
+    look: Look,
+    columns: number,
+  ): { readonly asked: readonly Safe[]; readonly answers: readonly Safe[] } {
+    const question = this.#current;
+    if (question === null) return { asked: [], answers: [] };
     const key = `${columns} ${look.colour} ${look.background}`;
-    if (this.#layout?.question !== open || this.#layout.key !== key)
-      this.#layout = { question: open, key, rows: questionRows(open.description, look, columns) };
-    return this.#layout.rows;
+    if (this.#layout?.question === question && this.#layout.key === key) return this.#layout;
+    const { description } = question;
+    const asked = subjectAndFacts(description, look, columns);
+    const answers = answerRows(description, look, columns);
+    this.#layout = { question, key, asked, answers };
+    return this.#layout;
   }
 
   /** Number of unread rows. */
@@ -517,29 +540,51 @@ const adviceRow = (advice: string, look: Look, columns: number): Safe =>
 const unreadKeys = (unread: number): readonly Safe[] =>
   unread === 0 ? [] : [safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} (PgDn)`];
 
-/** What the letters mean, in short. */
-const SHORT: Readonly<Partial<Record<TerminalAnswer, Safe>>> = {
-  once: safe`yes`,
-  always: safe`always this`,
-  prefix: safe`always these`,
-  session: safe`always all`,
-  folder: safe`for ever`,
-  reply: safe`type`,
-  edit: safe`edit`,
-  no: safe`no`,
+/** What a letter does, in two or three words: `a` and `A` do not differ by Shift alone. */
+const shortMeaning = (
+  answer: TerminalAnswer,
+  { subject, tool }: TerminalQuestion,
+  prefix: string,
+): Safe | null => {
+  const isChange = subject.kind === 'change';
+  const isCommand = subject.kind === 'command';
+  const single = isChange ? safe`this file` : isCommand ? safe`this command` : safe`this call`;
+  const group = isChange ? safe`files` : isCommand ? safe`commands` : oneLine(tool, 20);
+  const words = oneLine(prefix === '' ? tool : `${prefix} *`, 20);
+  switch (answer) {
+    case 'once':
+      return safe`yes`;
+    case 'always':
+      return safe`always ${single}`;
+    case 'prefix':
+      return safe`always ${words}`;
+    case 'session':
+      return safe`all ${group}`;
+    case 'folder':
+      return safe`for ever ${words}`;
+    case 'reply':
+      return safe`type`;
+    case 'edit':
+      return safe`edit`;
+    case 'no':
+      return safe`no`;
+    default:
+      return null;
+  }
 };
 
-/** A window of so many rows has room for a row of keys more. */
+/** A window of so many rows has room for two rows of keys more. */
 const NAMED_ROWS = 15;
 
 /**
- * The keys that work now, while `unread` rows are below the window: then the letters are named, if
- * there is room, since the rows that explain them are not seen.
+ * The keys that work now, while `unread` rows are below the window. The letters are named, if there
+ * is room, when the rows that explain them may be below the window too.
  */
 const questionKeys = (
   questions: Questions,
   { columns, rows }: WindowSize,
   unread: number,
+  answers: 'seen' | 'below',
 ): readonly Safe[] => {
   const { description, all } = questions;
   if (description === null) return [];
@@ -548,21 +593,19 @@ const questionKeys = (
     ...(all.length > 1 ? [safe`Tab next`] : []),
     questions.isForWords ? safe`Escape declines` : safe`Escape stops`,
   ];
-  const keys = description.choices.map(({ answer }) => ({
-    letter: makeSafe(answerLetter(answer)),
-    words: SHORT[answer],
-  }));
   const letters = joinSafe(
-    keys.map(({ letter }) => letter),
+    description.choices.map(({ answer }) => makeSafe(answerLetter(answer))),
     safe` `,
   );
   const short = keyRows([...unreadKeys(unread), letters, ...others], columns);
-  if (unread === 0) return short;
-  const named = keys.map(({ letter, words }) =>
-    words === undefined ? letter : safe`${letter} ${words}`,
-  );
+  if (unread === 0 || answers === 'seen') return short;
+  const named = description.choices.map(({ answer }) => {
+    const meaning = shortMeaning(answer, description, questions.prefix);
+    const letter = makeSafe(answerLetter(answer));
+    return meaning === null ? letter : safe`${letter} ${meaning}`;
+  });
   const long = keyRows([...unreadKeys(unread), ...named, ...others], columns);
-  return long.length <= short.length + (rows >= NAMED_ROWS ? 1 : 0) ? long : short;
+  return long.length <= short.length + (rows >= NAMED_ROWS ? 2 : 0) ? long : short;
 };
 
 /** What Enter and Escape do while a text is typed. */
@@ -586,6 +629,22 @@ const typedFrame = (questions: Questions, columns: number, room: number) => {
   return { rows: [...rows, ...keys], cursor };
 };
 
+/** So many rows of a long text are seen beside its answers, or these stand at its end. */
+const ASKED_ROWS_MIN = 8;
+
+/**
+ * The answers that stand below the text however far it is scrolled. None while a text is typed;
+ * none if too little of a long text would be seen, then they follow it.
+ */
+const pinnedAnswers = (
+  questions: Questions,
+  { asked, answers }: ReturnType<Questions['layout']>,
+  room: number,
+): readonly Safe[] => {
+  if (questions.reason !== null) return [];
+  return room - answers.length >= Math.min(asked.length, ASKED_ROWS_MIN) ? answers : [];
+};
+
 /**
  * The whole frame. `above`: rows that are left out if there is no room. `below`: the input line,
  * while keys still go to it. `last`: rows at the very bottom.
@@ -600,8 +659,19 @@ export const questionFrame = (
 ): Frame => {
   const room = Math.max(1, window.rows - 1 - last.length);
   const typed = below ?? typedFrame(questions, window.columns, room);
-  const all = questions.height(look, window.columns);
-  const keysFor = (unread: number) => questionKeys(questions, window, unread);
+  const layout = questions.layout(look, window.columns);
+  const head = questionHead(questions, look, window);
+  const list = questionList(questions, look, window);
+  const all = layout.asked.length + layout.answers.length;
+  const seenKeys = questionKeys(questions, window, all, 'seen');
+  const pinned = pinnedAnswers(
+    questions,
+    layout,
+    room - head.length - list.length - seenKeys.length,
+  );
+  const isPinned = pinned.length > 0;
+  const keysFor = (unread: number) =>
+    questionKeys(questions, window, unread, isPinned ? 'seen' : 'below');
   // The number of unread rows is known later; the height of the text is not to depend on it.
   const keyHeight = Math.max(keysFor(all).length, keysFor(0).length);
   const footRows = Math.max(
@@ -610,18 +680,20 @@ export const questionFrame = (
       ? Math.min(keyHeight, Math.max(1, room - 2))
       : Math.min(typed.rows.length, room - 1),
   );
-  const head = questionHead(questions, look, window).slice(0, Math.max(0, room - footRows - 1));
-  const list = questionList(questions, look, window);
-  const listed = room - footRows - head.length - list.length >= 3 ? list : [];
-  const bodyRows = Math.max(1, room - footRows - head.length - listed.length);
-  const body = questions.rows(look, Math.min(bodyRows, all), window);
+  const upperHead = head.slice(0, Math.max(0, room - footRows - 1));
+  const free = room - footRows - upperHead.length - pinned.length;
+  const listed = free - list.length >= 3 ? list : [];
+  const part = isPinned || questions.reason !== null ? 'asked' : 'all';
+  const total = part === 'asked' ? layout.asked.length : all;
+  const bodyRows = Math.max(1, Math.min(free - listed.length, total));
+  const body = [...questions.rows(look, bodyRows, window, part), ...pinned];
   const { advice } = questions;
   const keys =
     advice === '' ? keysFor(questions.unreadRows) : [adviceRow(advice, look, window.columns)];
   const foot = (typed?.rows ?? keys).slice(0, footRows);
-  const spare = room - head.length - body.length - listed.length - foot.length;
+  const spare = room - upperHead.length - body.length - listed.length - foot.length;
   const upper = spare > 0 ? above.slice(-spare) : [];
-  const rows = [...upper, ...head, ...body, ...listed, ...foot, ...last];
+  const rows = [...upper, ...upperHead, ...body, ...listed, ...foot, ...last];
   const cursor = typed?.cursor ?? null;
   if (cursor === null || cursor.row >= foot.length) return { rows, cursor: null };
   const footAt = rows.length - foot.length - last.length;

@@ -23,18 +23,27 @@ export type PointList = {
   readonly chosen: number;
   /** Typed letters: only rows that contain them are shown. */
   readonly words: string;
+  /** What Enter and Tab do; without it Enter alone chooses. */
+  readonly keys: PointKeys | null;
 };
 
-/** Result of a key: the changed list, or the index of the selected row. */
+/** In wide and in narrow windows. */
+type PointKeys = { readonly wide: string; readonly narrow: string };
+
+/** The selected row, and the key that took it. */
+export type TakenPoint = { readonly index: number; readonly key: 'enter' | 'tab' };
+
+/** Result of a key: the changed list, or the selected row. */
 type PointListResult =
   | { readonly kind: 'open'; readonly list: PointList }
-  | { readonly kind: 'taken'; readonly index: number };
+  | ({ readonly kind: 'taken' } & TakenPoint);
 
 export const openPointList = (
   title: string,
   all: readonly ListedPoint[],
   chosen = 0,
-): PointList => ({ title, all, chosen, words: '' });
+  keys: PointKeys | null = null,
+): PointList => ({ title, all, chosen, words: '', keys });
 
 /** Indices of the rows that contain the typed letters. */
 const matching = ({ all, words }: PointList): readonly number[] =>
@@ -69,7 +78,8 @@ export const takeAtPoints = (list: PointList, pressed: Pressed): PointListResult
   const { name, text } = pressed.key;
   if (text !== '') return { kind: 'open', list: withWords(list, list.words + text) };
   if (name === 'backspace') return { kind: 'open', list: withWords(list, list.words.slice(0, -1)) };
-  if (name === 'enter') return isShown(list) ? { kind: 'taken', index: list.chosen } : same;
+  if (name === 'enter' || (name === 'tab' && list.keys !== null))
+    return isShown(list) ? { kind: 'taken', index: list.chosen, key: name } : same;
   const step = Object.hasOwn(STEPS, name) ? (STEPS[name] ?? 0) : 0;
   const indices = matching(list);
   const at = indices.indexOf(list.chosen);
@@ -151,6 +161,17 @@ const around = (
   }
 };
 
+/** What Enter does stands in a row of its own where it is more than to choose. */
+const hintRows = ({ keys }: PointList, columns: number): readonly Safe[] => {
+  const isWide = columns >= WIDE_COLUMNS;
+  const move = isWide ? safe`↑ ↓ move · type to filter` : safe`↑ ↓`;
+  const own = keys === null ? [] : [makeSafe(isWide ? keys.wide : keys.narrow)];
+  const choose = keys === null ? safe` · Enter chooses` : safe``;
+  return [...own, safe`${move}${choose} · Escape closes`].map((row) =>
+    cutLine(safe`  ${row}`, columns),
+  );
+};
+
 /** How the list looks in a window: at most half of its rows. */
 export const pointListFrame = (
   list: PointList,
@@ -160,7 +181,8 @@ export const pointListFrame = (
   const columns = window.columns - 1;
   const indices = matching(list);
   const layout = layoutFor(list.all, columns - 2);
-  const room = Math.max(3, Math.floor(window.rows / 2) - 2);
+  const hint = hintRows(list, columns);
+  const room = Math.max(3, Math.floor(window.rows / 2) - 1 - hint.length);
   const blocks = indices.flatMap((index) => {
     const point = list.all[index];
     return point === undefined ? [] : [pointRows(point, layout).slice(0, room)];
@@ -181,16 +203,8 @@ export const pointListFrame = (
     );
     return index === at ? signed.map(mark) : signed;
   });
-  const hint =
-    columns < WIDE_COLUMNS
-      ? safe`  ↑ ↓ · Enter chooses · Escape closes`
-      : safe`  ↑ ↓ move · type to filter · Enter chooses · Escape closes`;
   return {
-    rows: [
-      cutLine(head, columns),
-      ...(rows.length === 0 ? [safe`  nothing fits`] : rows),
-      cutLine(hint, columns),
-    ],
+    rows: [cutLine(head, columns), ...(rows.length === 0 ? [safe`  nothing fits`] : rows), ...hint],
     cursor: { row: 0, column: Math.min(countColumns(head), columns) },
   };
 };

@@ -2,6 +2,7 @@ import type { Action } from '@pawl/agent/machine/action';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import { totalTokens } from '@pawl/agent/machine/settings';
 import type { State } from '@pawl/agent/machine/state';
+import { providerOfModel } from '@pawl/agent/models/provider-table';
 import { describeGrant } from '@pawl/agent/policy/approval-question';
 import { callTitle } from '@pawl/agent/policy/judged-call';
 import type { Stepped } from '@pawl/agent/ports/session';
@@ -47,9 +48,13 @@ const hints: Readonly<Record<FailureKind, string>> = {
   compaction: '/compact tries again.',
 };
 
+/** The variable that holds the key of the model's provider. */
+const keyName = ({ session }: State): string =>
+  providerOfModel(session.settings.model)?.keyVariables[0] ?? 'the key';
+
 const hintFor = (state: State): string =>
   state.name === 'WaitingForUserInput' && state.reason.kind === 'error'
-    ? hints[state.reason.error]
+    ? hints[state.reason.error].replace('set the key', `set ${keyName(state)}`)
     : '';
 
 /** The last rows within the limits. */

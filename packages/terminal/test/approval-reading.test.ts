@@ -144,15 +144,19 @@ const comparable = (text: string): string => text.normalize('NFC');
 const approve = async (window: ReturnType<typeof openWindow>) => {
   const { questions, screen, press, draw, answers } = window;
   const seen: string[] = [];
-  let left = questions.height(
-    { colour: 'no', columns: screen.size().columns },
-    screen.size().columns,
-  );
+  const { columns } = screen.size();
+  const layout = questions.layout({ colour: 'no', columns }, columns);
+  let left = layout.asked.length;
   for (let page = 0; page < 20_000 && answers.length === 0; page += 1) {
     await window.settle();
-    const fresh = left - questions.unreadRows;
-    left = questions.unreadRows;
-    const body = bodyOf(screen.now());
+    const shown = bodyOf(screen.now());
+    const answersAt = shown.findIndex((row) => /^ {2}y {2}yes, once/.test(row));
+    const body = answersAt < 0 ? shown : shown.slice(0, answersAt);
+    // answers that stand below the text are not among the rows that are to be read
+    const below = shown.length - body.length >= layout.answers.length ? 0 : layout.answers.length;
+    const unread = Math.max(0, questions.unreadRows - below);
+    const fresh = left - unread;
+    left = unread;
     assert.ok(fresh <= body.length, 'no more is said to be read than stands on the screen');
     if (fresh > 0) seen.push(...body.slice(-fresh));
     press("'y'");

@@ -49,6 +49,16 @@ test('a list: what it shows', () => {
   ]);
 });
 
+test('a list: one long name cuts its own beginning, not what is said about the others', () => {
+  const long = { text: `scripted//tmp/${'folder/'.repeat(12)}model`, about: 'current · $3 in' };
+  const frame = (columns: number) =>
+    pickerFrame(openPicker('Model:', [long, ...choices]), columns, (row) => row).rows;
+  for (const columns of [40, 80]) {
+    assert.match(frame(columns)[1] ?? '', /^› ….*folder\/model {2}current · \$3 in$/);
+    assert.match(frame(columns)[2] ?? '', /^ {2}apple +fruit$/);
+  }
+});
+
 test('a list: the cursor stands on the present choice, and Enter at once keeps it', () => {
   const at = (current: number) =>
     pick(openPicker('Fruit:', choices, current), { kind: 'key', key: keyOf('enter') });

@@ -462,6 +462,13 @@ test('the keys of a long question fit into a narrow window', () => {
   );
 });
 
+const keysAt: Readonly<Record<string, RegExp>> = {
+  '40x15':
+    /↓ \d+ more rows \(PgDn\) · y yes a always this file · s all files n no · A yes to all 2 · Tab next Escape stops/,
+  '80x24':
+    /y yes, once: this call a this session: .* n no: .*↓ \d+ more rows \(PgDn\) · y a s n · A yes to all 2 /,
+};
+
 test('in a small window the heading, every key and the settings stay', () => {
   const at = seat();
   const last = [safe`  careful · $0.01`];
@@ -487,11 +494,41 @@ test('in a small window the heading, every key and the settings stay', () => {
     assert.match(shown, /\? Pawl asks: change \S+ · 1 of 2 /);
     assert.match(
       shown,
-      rows >= 15 && columns >= 40
-        ? /↓ \d+ more rows \(PgDn\) · y yes( ·)? a always this( ·)? s always all( ·)? n no( ·)? A yes to all 2( ·)? Tab next( ·)? Escape stops/
-        : /↓ \d+ more rows \(PgDn\)( ·)? y a s n( ·)? A yes to all 2( ·)? Tab next( ·)? Escape stops/,
+      keysAt[`${columns}x${rows}`] ??
+        /↓ \d+ more rows \(PgDn\)( ·)? y a s n( ·)? A yes to all 2( ·)? Tab next( ·)? Escape stops/,
     );
     assert.equal(frame.rows.at(-1), last[0]);
+  }
+});
+
+test('the answers stand below a long text where there is room, however far it is scrolled', () => {
+  for (const [columns, rows] of [
+    [80, 24],
+    [120, 40],
+  ] as const) {
+    const at = seat();
+    at.see([questionOf('a', long)]);
+    at.clock.advance(600);
+    const size = { columns, rows };
+    const draw = (): string =>
+      questionFrame(at.questions, { ...look, columns }, size, [], null).rows.join('\n');
+    const answers = /\n {2}y {2}yes, once: this call\n[\s\S]*\n {2}n {2}no: you may type a reason/;
+    const take = (key: string): void => at.questions.take({ kind: 'key', key: keyOf(key) }, size);
+    assert.match(draw(), /^─+\n\? Pawl asks: change a\.ts\n +1 \+ line 0\n/);
+    assert.match(draw(), answers);
+    take("'y'");
+    assert.deepEqual(at.answers, [], 'answers that are seen do not make a text that is read');
+    for (let page = 0; page < 10; page += 1) {
+      draw();
+      take('pagedown');
+    }
+    assert.match(draw(), /\+ line 39\n/);
+    assert.match(draw(), answers);
+    take("'n'");
+    assert.doesNotMatch(draw(), /yes, once|no:/, 'no answers while a reason is typed');
+    take('backspace');
+    take("'y'");
+    assert.deepEqual(at.answers, [['a once']]);
   }
 });
 

@@ -46,7 +46,10 @@ const press = (list: PointList, ...keys: readonly string[]): PointList | number 
   return open;
 };
 
-const list = openPointList('Take back this and everything since:', points, 2);
+const list = openPointList('Take back this and everything since:', points, 2, {
+  wide: 'Enter takes back files and conversation (undone by /redo) · Tab only one',
+  narrow: 'Enter: files + conversation · Tab one',
+});
 
 const rows: readonly (readonly [title: string, keys: readonly string[], index: number])[] = [
   ['Enter takes the last turn', ['enter'], 2],

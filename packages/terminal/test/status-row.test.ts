@@ -119,17 +119,11 @@ const set: State = {
 };
 
 const settingsTable: readonly (readonly [number, string])[] = [
-  [
-    110,
-    '  careful (Shift+Tab) · sandbox workspace · scripted/x · effort high · $0.12 of $0.50 · 12% of context',
-  ],
-  [
-    95,
-    '  careful · sandbox workspace · scripted/x · effort high · $0.12 of $0.50 · 12% of context',
-  ],
-  [85, '  careful (Shift+Tab) · sandbox workspace · x · effort high · $0.12 of $0.50 · 12%'],
-  [52, '  careful · x · effort high · $0.12 of $0.50 · 12%'],
-  [40, '  careful · x · $0.12 of $0.50 · 12%'],
+  [110, '  careful (Shift+Tab) · sandbox on · x · effort high · $0.12 of $0.50 · context 12%'],
+  [80, '  careful · sandbox on · x · effort high · $0.12 of $0.50 · context 12%'],
+  [60, '  careful · x · effort high · $0.12 of $0.50 · context 12%'],
+  [52, '  careful · x · $0.12 of $0.50 · context 12%'],
+  [40, '  careful · x · $0.12 · context 12%'],
   [27, '  careful · x · $0.12'],
   [20, '  careful · $0.12'],
   [10, '  careful'],

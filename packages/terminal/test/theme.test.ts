@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { coloursOf } from '../../../scripts/screens/picture.js';
 import { newKeyReader, readKeys } from '../src/keys.js';
 import {
   type Background,
+  backdropCode,
   backgroundIn,
   detectLook,
   type Look,
   paint,
+  type Style,
   styleCode,
   watchBackground,
 } from '../src/paint.js';
@@ -118,3 +121,61 @@ test('dim text is readable on white, and on black where the background is unknow
   for (const contrast of contrasts(styleCode('dim', 'unknown')))
     assert.ok(contrast >= 4.5, `${contrast}`);
 });
+
+/** The colour of a code as the pictures of screens draw it: of a usual terminal. */
+const colourIn = (code: string) => {
+  const [first = 0, form, ...parts] = code.split(';').map(Number);
+  if (form === 2) return `rgb(${parts.join(',')})`;
+  if (form === 5) return parts[0] ?? 0;
+  return first >= 90 ? first - 82 : first - 30;
+};
+
+const luminance = (colour: string): number => {
+  const parts = colour.startsWith('#')
+    ? [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16))
+    : (colour.match(/\d+/g) ?? []).map(Number);
+  const [red = 0, green = 0, blue = 0] = parts.map((part) =>
+    part <= 10.3 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4,
+  );
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+};
+
+const contrast = (
+  style: Style | null,
+  theme: 'dark' | 'light',
+  depth: 'indexed' | 'true',
+  back: 'added' | 'removed' | 'addedWord' | 'removedWord',
+): number => {
+  const cell = {
+    foreground: style === null ? null : colourIn(styleCode(style, theme, depth)),
+    background: colourIn(backdropCode(back, theme, depth) ?? ''),
+    inverse: false,
+  };
+  const drawn = coloursOf(cell, theme);
+  const [high = 0, low = 0] = [luminance(drawn.front), luminance(drawn.back)].sort((a, b) => b - a);
+  return (high + 0.05) / (low + 0.05);
+};
+
+// Words that changed have the colour of text; signs and code have their own.
+for (const theme of ['dark', 'light'] as const)
+  for (const depth of ['indexed', 'true'] as const)
+    test(`text on the rows of a change is readable: ${theme}, ${depth}`, () => {
+      for (const back of ['added', 'removed'] as const)
+        for (const style of [
+          'red',
+          'green',
+          'yellow',
+          'keyword',
+          'string',
+          'number',
+          null,
+        ] as const) {
+          const isOther =
+            (style === 'red' && back === 'added') || (style === 'green' && back === 'removed');
+          const found = contrast(style, theme, depth, back);
+          const least = theme === 'dark' && depth === 'true' ? 4.5 : 3;
+          if (!isOther) assert.ok(found >= least, `${style} on ${back}: ${found.toFixed(2)}`);
+        }
+      for (const back of ['addedWord', 'removedWord'] as const)
+        assert.ok(contrast(null, theme, depth, back) >= 3, back);
+    });

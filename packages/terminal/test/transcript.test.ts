@@ -34,6 +34,18 @@ const runs = (stage: Stage, call: ReturnType<typeof callOf>, text: string): stri
   });
 };
 
+test('a refused key: the hint names the variable of the provider', () => {
+  const hint = (model: string | null): string => {
+    const stage = createStage({ columns: 90 });
+    if (model !== null) stage.happens({ type: 'SettingsChanged', patch: { model } });
+    stage.happens({ type: 'UserInput', text: 'go', mode: 'steer' });
+    const error = { kind: 'auth', message: 'no', retryable: false, retryAfterMs: null } as const;
+    return stage.happens({ type: 'LlmFailed', requestId: 'req-1', error, usage: null, jitter: 0 });
+  };
+  assert.match(hint('anthropic/claude-opus-5'), /with Ctrl-D, set ANTHROPIC_API_KEY, then pawl/);
+  assert.match(hint(null), /with Ctrl-D, set the key, then pawl/);
+});
+
 test('finished entries are printed, unfinished ones are shown, and none is in both', () => {
   const stage = asked();
   const printed = stage.happens({

@@ -93,7 +93,7 @@ const NUMBERS = ['1', '2', '3', '4'] as const;
 const PLAN_CHOICES: readonly ApprovalChoice[] = [
   { answer: 'once', allows: 'accept the plan, and carry it out' },
   { answer: 'edit', allows: 'change the text of the plan, and accept that' },
-  { answer: 'no', allows: 'send it back; a reason is read by the model' },
+  { answer: 'no', allows: 'send it back; you may type a reason for the model' },
 ];
 
 /** The plan of a call as people read and edit it: a title, numbered steps, a text. */
@@ -170,7 +170,7 @@ const listChoices = (
   return [
     { answer: 'once', allows: 'this call' },
     ...lasting,
-    { answer: 'no', allows: 'nothing; a reason is read by the model' },
+    { answer: 'no', allows: 'you may type a reason for the model' },
   ];
 };
 

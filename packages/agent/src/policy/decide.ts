@@ -20,6 +20,7 @@
 import {
   type CallFacts,
   type JudgedCall,
+  type McpToolName,
   type Needs,
   type ParsedCommand,
   verdictReason,
@@ -241,6 +242,33 @@ const expectedTexts = (
   return { ...rule, why: `${expects.words} ${what}` };
 };
 
+/** A name of a tool that can stand in a pattern. */
+const PLAIN_TOOL = /^[\w.-]{1,64}$/;
+
+/**
+ * The texts of a rule about MCP servers, with the pattern that allows the call. A project's server
+ * runs in a sandbox, unless the user has chosen otherwise.
+ */
+const mcpTexts = (
+  { why, unattended }: PolicyRule,
+  { server, tool, from }: McpToolName,
+): Pick<PolicyRule, 'why' | 'unattended'> => {
+  const owner = from === 'project' ? 'project:' : '';
+  const pattern = `${owner}${server}${PLAIN_TOOL.test(tool) ? `/${tool}` : ''}`;
+  const name = (text: string): string => {
+    const named = text.replace('[rules.mcp] allow', `[rules.mcp] allow = ["${pattern}"]`);
+    return from === 'project' ? named.replace(/,? outside the sandbox/, '') : named;
+  };
+  return { why: name(why), ...(unattended === undefined ? {} : { unattended: name(unattended) }) };
+};
+
+const textsFor = (rule: PolicyRule, call: JudgedCall): Pick<PolicyRule, 'why' | 'unattended'> => {
+  const { needs, mcp } = call.facts;
+  if (rule.runs === 'leaving' && needs === 'repository') return gitTexts(rule);
+  if (rule.runs === 'mcpServer' && mcp !== undefined) return mcpTexts(rule, mcp);
+  return expectedTexts(rule, call);
+};
+
 const presetOpinion = (
   settings: PolicySettings,
   call: JudgedCall,
@@ -252,8 +280,7 @@ const presetOpinion = (
   if (rule === undefined)
     return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
   const { decision } = rule;
-  const isAboutGit = rule.runs === 'leaving' && call.facts.needs === 'repository';
-  const texts = isAboutGit ? gitTexts(rule) : expectedTexts(rule, call);
+  const texts = textsFor(rule, call);
   const { unattended } = texts;
   const why = reasonOfRule({ ...rule, ...texts }, call);
   const isNamed =

@@ -518,7 +518,11 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
 };
 
 /** Paths that a command takes back from the index or from HEAD. */
-export type PathRestore = { readonly paths: readonly string[]; readonly from: 'index' | 'HEAD' };
+export type PathRestore = {
+  /** `:/` is the whole repository. */
+  readonly paths: readonly string[];
+  readonly from: 'index' | 'HEAD';
+};
 
 /** Reads the options that change nothing else than where the paths come from; null for others. */
 const readRestore = (words: readonly string[]): PathRestore | null => {
@@ -541,8 +545,8 @@ const readRestore = (words: readonly string[]): PathRestore | null => {
 };
 
 /**
- * `git restore PATH`, `git checkout -- PATH`, `git checkout HEAD -- PATH`; null for every other
- * command and form.
+ * `git restore PATH`, `git checkout -- PATH`, `git checkout HEAD -- PATH`, `git checkout .`, `git
+ * reset --hard`; null for every other command and form.
  */
 export const pathRestore = ({ words }: Pick<ParsedCommand, 'words'>): PathRestore | null => {
   const known = words.filter((word) => word !== null);
@@ -550,12 +554,18 @@ export const pathRestore = ({ words }: Pick<ParsedCommand, 'words'>): PathRestor
   if (known.length < words.length || git !== 'git' || rest.some((word) => word.startsWith(':')))
     return null;
   if (command === 'restore') return readRestore(rest);
-  const at = rest.indexOf('--');
-  const before = rest.slice(0, at).filter((word) => word !== '-q' && word !== '--quiet');
-  const paths = rest.slice(at + 1);
-  if (command !== 'checkout' || at < 0 || paths.length === 0) return null;
-  if (before.length === 0) return { paths, from: 'index' };
-  return before.join(' ') === 'HEAD' ? { paths, from: 'HEAD' } : null;
+  const loud = (some: readonly string[]): string =>
+    some.filter((word) => word !== '-q' && word !== '--quiet').join(' ');
+  if (command === 'reset')
+    return /^--hard(?: HEAD)?$/.test(loud(rest)) ? { paths: [':/'], from: 'HEAD' } : null;
+  const dash = rest.indexOf('--');
+  // No branch is called `.`, so it is a path without `--` too.
+  const end = rest.at(-1) === '.' ? rest.length - 1 : rest.length;
+  const before = loud(rest.slice(0, dash < 0 ? end : dash));
+  const paths = rest.slice(dash < 0 ? end : dash + 1);
+  if (command !== 'checkout' || paths.length === 0) return null;
+  if (before === '') return { paths, from: 'index' };
+  return before === 'HEAD' ? { paths, from: 'HEAD' } : null;
 };
 
 /** What a git command would destroy, as the reason to ask; null if nothing. */

@@ -209,17 +209,24 @@ const NO_ERRORS = /\b(?:no|0|without) (?:err|fail|exc)\w*|\b(?:err|fail)\w*[:=]?
 const looksLikeError = (line: string): boolean =>
   ERROR_SIGN.test(line) && !SUCCESS.test(line) && ERROR_SIGN.test(line.replace(NO_ERRORS, ''));
 
+/** A place in a source file, such as `src/a.ts:12` or `a.py", line 12`. */
+const PLACE = /[\w)\]-]\.[a-z]\w{0,5}(?::\d|\(\d|", line \d)/i;
+const FOREIGN_PLACE = /\bnode:|node_modules|site-packages/;
+/** Below a line that looks like an error, so many lines are looked at, and so many shown. */
+const PLACE_LINES = 12;
+const PLACES_MAX = 2;
+
 type Between = {
   /** Number of its first line, and of the first one after it. */
   readonly firstLine: number;
   readonly tailLine: number;
-  /** Those that look like errors, with their numbers. */
+  /** Those that look like errors, and the places below them, with their numbers. */
   readonly errors: readonly string[];
   /** More lines look like errors than were room. */
   readonly moreErrors: number;
 };
 
-/** Lines that look like errors, the first ones, in at most `limitBytes`. */
+/** Lines that look like errors, the first ones, with places below them, in at most `limitBytes`. */
 const findErrors = (
   lines: readonly string[],
   firstLine: number,
@@ -229,19 +236,31 @@ const findErrors = (
   const alike = new Map<string, number>();
   let bytes = 0;
   let moreErrors = 0;
+  /** Places that still belong to the last error shown, and the line from where on none does. */
+  let places = { left: 0, end: 0 };
+  const show = (line: string, start: string, index: number): boolean => {
+    const shown = `${firstLine + index}: ${start}${start.length < line.length ? '…' : ''}`;
+    const size = Buffer.byteLength(shown) + 1;
+    if (bytes + size > limitBytes) return false;
+    errors.push(shown);
+    bytes += size;
+    return true;
+  };
   for (const [index, line] of lines.entries()) {
     const start = line.slice(0, ERROR_LINE_CHARACTERS);
-    if (!looksLikeError(start)) continue;
+    if (!looksLikeError(start)) {
+      if (places.left === 0 || index >= places.end) continue;
+      if (SUCCESS.test(start)) places = { ...places, left: 0 };
+      else if (PLACE.test(start) && !FOREIGN_PLACE.test(start) && show(line, start, index))
+        places = { ...places, left: places.left - 1 };
+      continue;
+    }
     const shape = start.replace(/\d+/g, '0');
     const times = (alike.get(shape) ?? 0) + 1;
     alike.set(shape, times);
-    const shown = `${firstLine + index}: ${start}${start.length < line.length ? '…' : ''}`;
-    const size = Buffer.byteLength(shown) + 1;
-    if (times > ALIKE_MAX || bytes + size > limitBytes) moreErrors += 1;
-    else {
-      errors.push(shown);
-      bytes += size;
-    }
+    const isShown = times <= ALIKE_MAX && show(line, start, index);
+    if (!isShown) moreErrors += 1;
+    places = { left: isShown ? PLACES_MAX : 0, end: index + 1 + PLACE_LINES };
   }
   return { errors, moreErrors };
 };

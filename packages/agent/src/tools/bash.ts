@@ -30,6 +30,7 @@ import {
 import {
   type Aliases,
   defineTool,
+  type ForeignFields,
   type InputFault,
   readNumber,
   type TranslatedInput,
@@ -130,7 +131,29 @@ const readJobId = (jobId: Json): Json => {
 };
 
 /** The folder in which other agents start a command. Here it is always the workspace. */
-const FOLDERS: readonly string[] = ['workdir', 'cwd', 'working_directory'];
+const FOLDERS: readonly string[] = ['workdir', 'cwd', 'working_directory', 'directory', 'dir_path'];
+const NEEDS_OUTSIDE = 'give needs: "outside"';
+const FOREIGN: ForeignFields = {
+  with_escalated_permissions: { same: [false], instead: NEEDS_OUTSIDE },
+  sandbox_permissions: { same: ['use_default'], instead: NEEDS_OUTSIDE },
+  dangerouslyDisableSandbox: { same: [false], instead: NEEDS_OUTSIDE },
+  require_user_approval: { same: 'any' },
+  yield_time_ms: { same: 'any' },
+  max_output_tokens: { same: 'any' },
+  login: { same: 'any' },
+  shell: { same: ['bash', '/bin/bash'], instead: 'commands are run by bash' },
+  tty: { same: [false], instead: 'commands have no terminal' },
+  restart: { same: [false], instead: 'each command has a shell of its own' },
+  blocking: { same: [true], instead: 'give background: true' },
+  env: { instead: 'begin the command with the variables: NAME=value command' },
+  stdin: { instead: 'give it in the command, as a here-document' },
+  chars: { instead: 'a job reads no input' },
+  session_id: { instead: 'give jobAction and jobId' },
+  task_id: { instead: 'give jobAction and jobId' },
+  commands: { instead: 'join them in command, or give several calls in one reply' },
+  timeout_seconds: { instead: 'give timeoutMs, in ms' },
+  filter: { same: [''], instead: 'search the output that jobAction: "show" gives' },
+};
 
 const folderFaults = (input: JsonObject, workspace: string): readonly InputFault[] => {
   const isHere = (folder: Json | undefined): boolean =>
@@ -152,6 +175,8 @@ const usageFaults = ({ command, jobAction, jobId }: JsonObject): readonly InputF
     return needsJob && !isGiven(jobId) ? [{ field: 'jobId', why: 'is missing' }] : [];
   }
   if (command === '') return [{ field: 'command', why: 'must not be empty' }];
+  if (isGiven(jobId))
+    return [{ field: 'jobAction', why: 'is missing: "show" its output or "kill" the job' }];
   return isGiven(command) ? [] : [{ field: 'command', why: 'is missing' }];
 };
 
@@ -404,6 +429,7 @@ export const createBashTool = (shell: Shell): Tool =>
       "/tmp, HOME and localhost are the session's own, others with network or outside.",
     schema,
     aliases: ALIASES,
+    foreign: FOREIGN,
     translate,
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
     async judge(input, workspace) {

@@ -84,24 +84,34 @@ const explainIssue = (issue: BaseIssue<unknown>): string => {
 };
 
 /** Fields that the schema does not have, at any depth. */
-const unknownFields = (schema: SchemaParts, value: unknown, prefix = ''): readonly InputFault[] => {
+const unknownFields = (
+  schema: SchemaParts,
+  value: unknown,
+  foreign: ForeignFields,
+  prefix = '',
+): readonly InputFault[] => {
   const { entries, item } = unwrap(schema);
   if (Array.isArray(value) && item !== undefined)
-    return value.flatMap((one, index) => unknownFields(item, one, `${prefix}[${index}]`));
+    return value.flatMap((one, index) => unknownFields(item, one, foreign, `${prefix}[${index}]`));
   if (typeof value !== 'object' || value === null || entries === undefined) return [];
   return Object.entries(value).flatMap(([name, inner]) => {
     const field = prefix === '' ? name : `${prefix}.${name}`;
     const known = findField(entries, name);
-    return known === undefined
-      ? [{ field, why: 'is not a field of this tool' }]
-      : unknownFields(known, inner, field);
+    if (known !== undefined) return unknownFields(known, inner, foreign, field);
+    const instead = Object.hasOwn(foreign, name) ? foreign[name]?.instead : undefined;
+    const way = instead === undefined ? '' : `: ${instead}`;
+    return [{ field, why: `is not a field of this tool${way}` }];
   });
 };
 
 /** All faults of an input by its schema, one for each field. */
-const findFaults = (schema: GenericSchema, input: JsonObject): readonly InputFault[] => {
+const findFaults = (
+  schema: GenericSchema,
+  input: JsonObject,
+  foreign: ForeignFields,
+): readonly InputFault[] => {
   const parsed = safeParse(schema, input);
-  const unknown = unknownFields(schemaParts(schema), input);
+  const unknown = unknownFields(schemaParts(schema), input, foreign);
   const faults = (parsed.success ? [] : parsed.issues)
     .filter((issue) => !(issue.kind === 'schema' && issue.expected === 'never'))
     .map((issue) => ({ field: fieldPath(issue), why: explainIssue(issue) }));
@@ -144,17 +154,43 @@ export type TranslatedInput = {
 
 /** Names of the field `path` of a file. */
 export const FILE_NAMES: Aliases = {
-  path: ['file_path', 'filePath', 'absolute_path', 'target_file', 'filename'],
+  path: ['file_path', 'filePath', 'absolute_path', 'target_file', 'filename', 'file'],
 };
 /** Names of the field `path` of a folder. */
 export const FOLDER_NAMES: Aliases = {
   path: ['directory', 'dir', 'folder', 'dir_path', 'target_directory', 'file_path'],
 };
 
-/** Fields that models add by habit to explain a call. They are accepted and ignored. */
-const IGNORED_FIELDS: readonly string[] = ['description', 'explanation'];
+/** A field of another agent's tool that ours does not have. */
+export type ForeignField = {
+  /** The values that change nothing here: the field is ignored. */
+  readonly same?: 'any' | readonly Json[];
+  /** What to do instead of any other value. */
+  readonly instead?: string;
+};
+export type ForeignFields = Readonly<Record<string, ForeignField>>;
 
-/** The input without the fields that the tool ignores. */
+/** Fields that models add by habit to explain a call. */
+const EXPLANATIONS: ForeignFields = {
+  description: { same: 'any' },
+  explanation: { same: 'any' },
+  instruction: { same: 'any' },
+  instructions: { same: 'any' },
+  justification: { same: 'any' },
+};
+
+/** The input without the fields of other agents that change nothing. */
+const withoutForeign = (input: JsonObject, foreign: ForeignFields): JsonObject =>
+  withoutFields(
+    input,
+    Object.entries(input).flatMap(([name, value]) => {
+      if (!Object.hasOwn(foreign, name)) return [];
+      const { same = [] } = foreign[name] ?? {};
+      return same === 'any' || value === null || same.includes(value) ? [name] : [];
+    }),
+  );
+
+/** The input without these fields. */
 export const withoutFields = (input: JsonObject, names: readonly string[]): JsonObject =>
   names.some((name) => Object.hasOwn(input, name))
     ? Object.fromEntries(Object.entries(input).filter(([name]) => !names.includes(name)))
@@ -260,8 +296,8 @@ type ToolParts<Schema extends GenericSchema> = {
   readonly traits: CallTraits;
   /** Names that other agents use for the fields. */
   readonly aliases?: Aliases;
-  /** Fields of other agents that change nothing here. */
-  readonly ignored?: readonly string[];
+  /** Fields that only the tools of other agents have. */
+  readonly foreign?: ForeignFields;
   /** Translates the other forms of an input whose fields have their names already. */
   translate?(input: JsonObject, workspace: string): TranslatedInput;
   judge(
@@ -289,7 +325,6 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     schema,
     traits,
     aliases = {},
-    ignored = [],
     translate,
     preview,
     before,
@@ -297,12 +332,12 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     findInterrupted,
     keep,
   } = parts;
-  const leftOut = [...IGNORED_FIELDS, ...ignored];
+  const foreign: ForeignFields = { ...EXPLANATIONS, ...parts.foreign };
   const checked = (input: JsonObject): InferOutput<Schema> => {
-    const bare = withoutFields(input, leftOut);
+    const bare = withoutForeign(input, foreign);
     const parsed = safeParse(schema, bare);
     if (parsed.success) return parsed.output;
-    const [fault] = findFaults(schema, bare);
+    const [fault] = findFaults(schema, bare, foreign);
     throw new TypeError(
       `${name} was started with input that its judge refuses: ${fault?.field} ${fault?.why}`,
     );
@@ -325,11 +360,11 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     },
     async judge(input, workspace) {
       const translated = read(input, workspace);
-      const bare = withoutFields(translated.input, leftOut);
+      const bare = withoutForeign(translated.input, foreign);
       const named = new Set(translated.faults.map(({ field }) => field));
       const [fault, ...others] = [
         ...translated.faults,
-        ...findFaults(schema, bare).filter(({ field }) => !named.has(field)),
+        ...findFaults(schema, bare, foreign).filter(({ field }) => !named.has(field)),
       ];
       if (fault !== undefined) return refuseInput(schema, [fault, ...others]);
       const value = checked(translated.input);

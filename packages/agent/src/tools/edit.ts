@@ -9,6 +9,7 @@ import {
   type Aliases,
   defineTool,
   FILE_NAMES,
+  type ForeignFields,
   type InputFault,
   isObject,
   parseNested,
@@ -53,9 +54,27 @@ type Input = v.InferOutput<typeof schema>;
 const REPLACEMENT: Aliases = {
   oldText: ['old_string', 'oldString', 'old_str', 'old_text'],
   newText: ['new_string', 'newString', 'new_str', 'new_text'],
-  replaceAll: ['replace_all'],
+  replaceAll: ['replace_all', 'allow_multiple'],
+  ...FILE_NAMES,
 };
 const REPLACEMENT_IGNORED: readonly string[] = ['description', 'explanation'];
+const AS_EDITS = 'give path, and edits: [{oldText, newText}] with the texts before and after';
+const AT_A_TEXT =
+  'give as oldText a text beside the place, and as newText that text with the new one';
+const FOREIGN: ForeignFields = {
+  command: { instead: AS_EDITS },
+  expected_replacements: { same: [1], instead: 'replaceAll: true replaces every occurrence' },
+  insert_line: { instead: AT_A_TEXT },
+  insert_text: { instead: AT_A_TEXT },
+  input: { instead: AS_EDITS },
+  patch: { instead: AS_EDITS },
+  patchText: { instead: AS_EDITS },
+  diff: { instead: AS_EDITS },
+  startLine: { instead: AS_EDITS },
+  endLine: { instead: AS_EDITS },
+  start_line: { instead: AS_EDITS },
+  end_line: { instead: AS_EDITS },
+};
 
 type Read<Value> = { readonly value: Value; readonly faults: readonly InputFault[] };
 
@@ -96,15 +115,36 @@ const gatherSingle = (input: JsonObject): Read<JsonObject> => {
   return { value: { ...rest, edits }, faults: [{ field: first[0], why }] };
 };
 
+/** Moves the file that every replacement names beside them. */
+const liftPath = (
+  given: Json | undefined,
+  value: Json,
+): { path: Json | undefined; edits: Json; faults: readonly InputFault[] } => {
+  let path = given;
+  const faults: InputFault[] = [];
+  if (!Array.isArray(value)) return { path, edits: value, faults };
+  const edits = value.map((edit: Json, index): Json => {
+    if (!isObject(edit) || edit.path === undefined) return edit;
+    const { path: own, ...rest } = edit;
+    path ??= own;
+    if (path === own) return rest;
+    const why = 'is another file: one call changes one file';
+    faults.push({ field: `edits[${index}].path`, why });
+    return rest;
+  });
+  return { path, edits, faults };
+};
+
 const translate = (input: JsonObject): TranslatedInput => {
   // Another vendor's text editor has a field `command`. Only this value means an edit.
   const named = input.command === 'str_replace' ? withoutFields(input, ['command']) : input;
   const gathered = gatherSingle(named);
   if (gathered.value.edits === undefined) return { input: gathered.value, faults: [] };
-  const edits = readReplacements(gathered.value.edits);
+  const read = readReplacements(gathered.value.edits);
+  const { path, edits, faults } = liftPath(gathered.value.path, read.value);
   return {
-    input: { ...gathered.value, edits: edits.value },
-    faults: [...gathered.faults, ...edits.faults],
+    input: { ...gathered.value, edits, ...(path === undefined ? {} : { path }) },
+    faults: [...gathered.faults, ...read.faults, ...faults],
   };
 };
 
@@ -210,7 +250,8 @@ export const editTool: Tool = defineTool({
     'it is now and applied together, or none. Give oldText without the line numbers that ' +
     'read shows.',
   schema,
-  aliases: { ...FILE_NAMES, ...REPLACEMENT },
+  aliases: REPLACEMENT,
+  foreign: FOREIGN,
   translate,
   traits: {
     effect: 'probeable',

@@ -186,7 +186,12 @@ export const createFetchTool = (environment: ProcessEnvironment, lookup?: Lookup
       'order to you.',
     schema,
     aliases: { url: ['uri', 'link'] },
-    ignored: ['prompt'],
+    foreign: {
+      prompt: { same: 'any' },
+      format: { same: 'any' },
+      timeout: { same: 'any' },
+      urls: { instead: 'give one url a call, and several calls in one reply' },
+    },
     traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
     async judge(input) {
       const url = readAddress(input.url);

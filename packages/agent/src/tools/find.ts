@@ -9,7 +9,7 @@ import * as v from 'valibot';
 import type { HeldFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool, FOLDER_NAMES } from './define-tool.js';
+import { defineTool, FOLDER_NAMES, type ForeignFields } from './define-tool.js';
 import { failed } from './file-change.js';
 import { listFiles, type RipgrepEnd, readGlob, withFolder } from './file-search.js';
 import { findAllowed, judgePath, titleWithin } from './files.js';
@@ -45,6 +45,16 @@ const schema = v.strictObject({
   ),
 });
 type Input = v.InferOutput<typeof schema>;
+
+const FOREIGN: ForeignFields = {
+  case_sensitive: { same: [true], instead: 'give both letters: [Rr]eadme*' },
+  respect_git_ignore: { same: [true], instead: 'use find in bash for ignored files' },
+  type: { same: ['f', 'file'], instead: 'only files are found: list shows folders' },
+  sort: { same: 'any' },
+  exclude: { instead: 'narrow glob or path' },
+  query: { instead: 'give glob, such as **/*name*' },
+  patterns: { instead: 'give one glob, such as *.{ts,js}' },
+};
 
 type File = { readonly name: string; readonly changedAt: number };
 
@@ -156,9 +166,10 @@ export const findTool: Tool = defineTool({
   schema,
   aliases: {
     ...FOLDER_NAMES,
-    glob: ['pattern', 'glob_pattern', 'globPattern'],
+    glob: ['pattern', 'glob_pattern', 'globPattern', 'name'],
     limit: ['max_results', 'maxResults', 'head_limit'],
   },
+  foreign: FOREIGN,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
   title: ({ glob }, paths) => titleWithin(glob, paths),

@@ -10,7 +10,7 @@ import * as v from 'valibot';
 import type { HeldFolder } from '../platform/files.js';
 import { plural } from '../platform/text.js';
 import type { Tool, ToolContext, ToolOutcome } from '../ports/tool.js';
-import { defineTool, FOLDER_NAMES } from './define-tool.js';
+import { defineTool, FOLDER_NAMES, type ForeignFields } from './define-tool.js';
 import { failed } from './file-change.js';
 import { listFiles, withFolder } from './file-search.js';
 import { findAllowed, judgePath } from './files.js';
@@ -45,6 +45,17 @@ const schema = v.strictObject({
   limit: v.exactOptional(whole(ENTRIES_MAX, ENTRIES_DEFAULT)),
 });
 type Input = v.InferOutput<typeof schema>;
+
+const FOREIGN: ForeignFields = {
+  ignore: { same: 'any' },
+  ignore_globs: { same: 'any' },
+  file_filtering_options: { same: 'any' },
+  respect_git_ignore: { same: 'any' },
+  show_hidden: { same: 'any' },
+  all: { same: 'any' },
+  recursive: { same: 'any' },
+  offset: { same: [0, 1], instead: 'list a folder below, or raise limit' },
+};
 
 /** Number of files in a folder and below that are not ignored, by relative path; 1 for a file. */
 type Known = ReadonlyMap<string, number>;
@@ -196,6 +207,7 @@ export const listTool: Tool = defineTool({
     path: [...(FOLDER_NAMES.path ?? []), 'relative_workspace_path'],
     depth: ['max_depth', 'maxDepth'],
   },
+  foreign: FOREIGN,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   judge: (input, workspace) => judgePath(input.path ?? '.', workspace),
   title: (_, [folder = '.']) => folder,

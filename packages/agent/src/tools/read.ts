@@ -13,6 +13,7 @@ import {
   type Aliases,
   defineTool,
   FILE_NAMES,
+  type ForeignFields,
   type InputFault,
   readNumber,
   type TranslatedInput,
@@ -66,8 +67,22 @@ type Input = v.InferOutput<typeof schema>;
 
 // ---- Input in the form of other agents ----
 
-const ALIASES: Aliases = { ...FILE_NAMES, offset: ['start_line', 'startLine'] };
-const LAST_LINES: readonly string[] = ['end_line', 'endLine'];
+const ALIASES: Aliases = {
+  ...FILE_NAMES,
+  offset: ['start_line', 'startLine', 'start_line_one_indexed'],
+};
+const LAST_LINES: readonly string[] = ['end_line', 'endLine', 'end_line_one_indexed_inclusive'];
+const ONE_FILE = 'give one path a call, and several calls in one reply';
+const FOREIGN: ForeignFields = {
+  command: { same: ['view'], instead: 'files are changed by edit and write' },
+  mode: { same: ['slice'], instead: 'give offset and limit' },
+  encoding: { same: 'any' },
+  should_read_entire_file: { same: 'any' },
+  pages: { same: [''], instead: 'the pages of a PDF are read by a program in bash' },
+  lines: { instead: 'give offset and limit' },
+  paths: { instead: ONE_FILE },
+  files: { instead: ONE_FILE },
+};
 
 /** The number of lines up to `last`, or what is wrong with it. -1 is the end of the file. */
 const countUpTo = (last: Json, { offset = 1, limit }: JsonObject): number | string | null => {
@@ -262,6 +277,7 @@ export const readTool: Tool = defineTool({
     'folder. Long files come in parts: go on with offset.',
   schema,
   aliases: ALIASES,
+  foreign: FOREIGN,
   translate,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   async judge(input, workspace) {

@@ -17,6 +17,7 @@ import {
   defineTool,
   FILE_NAMES,
   FOLDER_NAMES,
+  type ForeignFields,
   type InputFault,
   readNumber,
   type TranslatedInput,
@@ -108,16 +109,34 @@ const ALIASES: Aliases = {
   pattern: ['query', 'regex', 'search_pattern'],
   path: [...(FILE_NAMES.path ?? []), ...(FOLDER_NAMES.path ?? [])],
   glob: ['include', 'include_pattern', 'file_pattern', 'filePattern'],
-  ignoreCase: ['-i', 'ignore_case', 'case_insensitive', 'caseInsensitive'],
+  ignoreCase: ['-i', 'ignore_case', 'nocase', 'case_insensitive', 'caseInsensitive'],
   context: ['-C', 'context_lines'],
-  filesOnly: ['files_only'],
-  limit: ['head_limit', 'max_results', 'maxResults'],
+  filesOnly: ['files_only', 'names_only'],
+  limit: ['head_limit', 'max_results', 'maxResults', 'total_max_matches'],
+};
+const GLOB_WAY = 'give glob, such as **/*.js';
+const ONE_PLACE = 'give one path a call, and several calls in one reply';
+const FOREIGN: ForeignFields = {
+  '-n': { same: 'any' },
+  '-o': { same: [false] },
+  offset: { same: [0], instead: 'narrow path or glob, or raise limit' },
+  multiline: { same: [false], instead: 'search for one line of the text, with context' },
+  regexp: { same: [true], instead: 'escape the pattern' },
+  literal: { same: [false], instead: 'escape the pattern' },
+  fixed_strings: { same: [false], instead: 'escape the pattern' },
+  max_matches_per_file: { same: 'any' },
+  no_ignore: { same: [false], instead: 'use grep in bash for ignored files' },
+  type: { instead: GLOB_WAY },
+  exclude: { instead: 'give glob, such as !test/**' },
+  exclude_pattern: { instead: 'give glob, such as !test/**' },
+  paths: { instead: ONE_PLACE },
 };
 /** Lines after and before a match. As many are shown on the other side, too. */
-const SIDES: readonly string[] = ['-A', '-B'];
+const SIDES: readonly string[] = ['-A', '-B', 'after', 'before'];
 const MODES: ReadonlyMap<Json | undefined, boolean> = new Map([
   ['content', false],
   ['files_with_matches', true],
+  ['count', false], // the totals stand in every result
 ]);
 
 const translate = (written: JsonObject): TranslatedInput => {
@@ -132,7 +151,7 @@ const translate = (written: JsonObject): TranslatedInput => {
   const filesOnly = MODES.get(mode);
   if (filesOnly !== undefined) set('filesOnly', filesOnly, 'output_mode');
   else if (mode !== undefined && mode !== null)
-    faults.push({ field: 'output_mode', why: 'must be content or files_with_matches' });
+    faults.push({ field: 'output_mode', why: 'must be content, count or files_with_matches' });
   if (typeof sensitive === 'boolean') set('ignoreCase', !sensitive, 'case_sensitive');
   else if (sensitive !== undefined && sensitive !== null)
     faults.push({ field: 'case_sensitive', why: 'must be true or false: give ignoreCase' });
@@ -490,7 +509,7 @@ export const searchTool: Tool = defineTool({
   description: 'Searches file contents with ripgrep; files that .gitignore names are left out.',
   schema,
   aliases: ALIASES,
-  ignored: ['-n'],
+  foreign: FOREIGN,
   translate,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 30_000 },
   async judge({ path: place = '.' }, workspace) {

@@ -63,6 +63,11 @@ const translate = (input: JsonObject): TranslatedInput => {
     );
     faults.push(...named.faults);
     const status = STATUS_WORDS.get(named.input.status);
+    if (named.input.status === 'cancelled')
+      faults.push({
+        field: `items[${index}].status`,
+        why: 'must be pending, inProgress or done: leave the item out',
+      });
     return status === undefined ? named.input : { ...named.input, status };
   });
   return { input: { ...input, items: read }, faults };
@@ -97,6 +102,10 @@ export const todoTool: Tool = defineTool({
     'call replaces it.',
   schema,
   aliases: { items: ['todos', 'plan'] },
+  foreign: {
+    merge: { same: [false], instead: 'give the whole list: each call replaces it' },
+    action: { instead: 'give the whole list: each call replaces it' },
+  },
   translate,
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 5_000, shown: 'list' },
   judge: async () => ({ kind: 'ok', facts: { argv: [], paths: [], hosts: [], shape: 'the list' } }),

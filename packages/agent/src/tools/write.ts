@@ -103,6 +103,13 @@ export const writeTool: Tool = defineTool({
     'change a part of a file, edit it instead.',
   schema,
   aliases: { ...FILE_NAMES, content: ['contents', 'file_text', 'text'] },
+  foreign: {
+    command: { same: ['create'], instead: 'a text in a file is changed by edit' },
+    overwrite: { same: [true], instead: 'write replaces the whole file: look whether it is there' },
+    append: { same: [false], instead: 'write replaces the whole file: use edit for a part of it' },
+    encoding: { same: ['utf8', 'utf-8'], instead: 'text is written as UTF-8' },
+    code_edit: { instead: 'use edit for a part of a file, or give the whole text as content' },
+  },
   traits: {
     effect: 'probeable',
     parallelSafe: false,

@@ -202,7 +202,7 @@ const findDiscarded = async (
   };
   const lost = new Set<string>();
   for (const { paths, from } of restores) {
-    const places = paths.map((one) => path.resolve(workspace, one));
+    const places = paths.map((one) => (one === ':/' ? top : path.resolve(workspace, one)));
     const status = await repository.ask([...STATUS, '--untracked-files=no', '--', ...places]);
     const listed = await repository.ask(['ls-files', '-s', '-v', '-z', '--', ...places]);
     for (const { name } of parseSilentEntries(listed)) lost.add(name);

@@ -96,7 +96,7 @@ test('always holds for the tool until the session ends: it is asked once', async
     [
       'once: this call',
       'session: every change, but for protected paths',
-      'no: nothing; a reason is read by the model',
+      'no: you may type a reason for the model',
     ],
   );
   assert.equal(resultsOf(model.requests.at(-1)?.messages ?? [])['2'], 'changed to b');

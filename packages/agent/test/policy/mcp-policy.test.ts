@@ -50,6 +50,26 @@ for (const [preset, writtenRules, says, headless = says] of rows)
     if (says === 'ask' && headless === 'deny') assert.match(why, /\[rules\.mcp\] allow/);
   });
 
+for (const [from, tool, pattern] of [
+  [undefined, 'get_issue', 'github/get_issue'],
+  ['project', 'get_issue', 'project:github/get_issue'],
+  ['project', 'get "all"', 'project:github'],
+] as const)
+  for (const preset of ['auto', 'careful', 'ci'] as const)
+    test(`${preset} names the pattern that allows ${tool} of ${from ?? 'the user'}, and it does`, () => {
+      const asked = call('github', tool);
+      const mcp = { server: 'github', tool, ...(from === undefined ? {} : { from }) };
+      const judged = { ...asked, facts: { ...asked.facts, mcp } };
+      const settings = { preset, rules: presetRules[preset], workspace: '/project' };
+      const { why } = decide({ ...settings, onAsk: 'deny' }, [], judged);
+      const [, named = ''] = /\[rules\.mcp\] allow = \["([^"]*)"\]/.exec(why) ?? [];
+      assert.equal(named, pattern, why);
+      const writtenRules = [written('allow', named)];
+      assert.equal(decide({ ...settings, writtenRules }, [], judged).decision, 'allow');
+      const both = `${why} ${decide(settings, [], judged).why}`;
+      assert.equal(/outside the sandbox/.test(both), from === undefined, both);
+    });
+
 test("a project's server has none of what the user allowed a server of the same name, and all that was denied", () => {
   const says = (
     preset: Preset,

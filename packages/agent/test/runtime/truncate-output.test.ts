@@ -89,6 +89,35 @@ test('of a long log the model sees 4 kB of its head, 20 kB of its tail, and line
   ]);
 });
 
+test('below a line that looks like an error, two places of the own source are shown', async () => {
+  const shown = await cutLog(
+    testLog({
+      1500: 'not ok 1500 - adds',
+      1501: '  at run (node:internal/test:125:3)',
+      1502: '  at run (/src/node_modules/tape/index.js:3:4)',
+      1503: '  at Test.<anonymous> (/src/test/add.test.cjs:14:3)',
+      1504: '  expected: 7',
+      1505: '  at /src/add.cjs:3',
+      1506: '  at /src/main.cjs:9',
+      2000: '  at /src/elsewhere.cjs:1',
+      2500: 'Traceback (most recent call last):',
+      2501: '  File "/src/add.py", line 12, in add',
+      3000: "thread 'main' panicked",
+      3001: 'ok 3001 - names src/main.rs:3',
+      3002: '  --> src/later.rs:3:5',
+    }),
+  );
+  const [, errors = ''] = /look like errors:\n(.*)\n… the end/s.exec(shown) ?? assert.fail(shown);
+  assert.deepEqual(errors.split('\n'), [
+    '1500: not ok 1500 - adds',
+    '1503:   at Test.<anonymous> (/src/test/add.test.cjs:14:3)',
+    '1505:   at /src/add.cjs:3',
+    '2500: Traceback (most recent call last):',
+    '2501:   File "/src/add.py", line 12, in add',
+    "3000: thread 'main' panicked",
+  ]);
+});
+
 test('lines that differ in numbers alone are shown three times, and all in 6 kB at most', async () => {
   const alike = Object.fromEntries(
     Array.from({ length: 2_000 }, (_, at) => [1_000 + at, `${at} warnings, error code ${at}`]),

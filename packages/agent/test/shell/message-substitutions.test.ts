@@ -37,7 +37,24 @@ for (const [text, why] of refused) {
   });
 }
 
+test('an argument of the shell in a message is refused, since it would be empty', () => {
+  const empty: readonly (readonly [text: string, why: string])[] = [
+    ['git commit -m "Costs $5"', '$5 in "Costs $5"'],
+    ['git commit -am "Fix: $100 limit"', '$1 in "Fix: $100 limit"'],
+    ['git commit --message="From $HOME to $1"', '$1 in "From $HOME to $1"'],
+    ['gh issue create --title x --body "It is $5 \\"net\\""', '$5 in "It is $5 \\"net\\""'],
+  ];
+  for (const [text, why] of empty)
+    assert.equal(messageFault(text, find), `${why} would be empty: use single quotes`);
+});
+
 const untouched: readonly string[] = [
+  "git commit -m 'Costs $5'",
+  'git commit -m "Costs \\$5"',
+  'git commit -m "In $HOME"',
+  'f() { git commit -m "$1"; }; f x',
+  'set -- x; git commit -m "$1"',
+  'awk "{ print $5 }" file',
   "git commit -m 'Rename `autoStart`'",
   'git commit -m "Rename \\`autoStart\\`"',
   'git commit -m "On `date`"',

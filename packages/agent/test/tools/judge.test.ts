@@ -31,8 +31,8 @@ const refused: readonly Refused[] = [
   { tool: 'read', input: { path: 'a', limit: 1.5 }, field: 'limit', why: /whole number/ },
   {
     tool: 'read',
-    input: { path: 'a', file: 'b' },
-    field: 'file',
+    input: { path: 'a', files: 'b' },
+    field: 'files',
     why: /is not a field of this tool/,
   },
   { tool: 'write', input: { path: 'a' }, field: 'content', why: /is missing/ },

@@ -103,6 +103,22 @@ const read: readonly {
     input: { pattern: 'x', path: 'file', glob: '', case_sensitive: false, '-A': 1, '-B': 3 },
     becomes: { pattern: 'x', path: 'file', ignoreCase: true, context: 3 },
   },
+  {
+    tool: 'search',
+    input: { pattern: 'x', path: 'file', output_mode: 'count', before: 1, after: 2 },
+    becomes: { pattern: 'x', path: 'file', filesOnly: false, context: 2 },
+  },
+  {
+    tool: 'read',
+    input: { file: 'file', start_line_one_indexed: 3, end_line_one_indexed_inclusive: 4 },
+    becomes: { path: 'file', offset: 3, limit: 2 },
+  },
+  {
+    tool: 'edit',
+    input: { path: 'file', edits: [{ path: 'file', old_string: 'one', new_string: 'two' }] },
+    becomes: OURS,
+  },
+  { tool: 'edit', input: { edits: [{ file_path: 'file', ...OURS.edits[0] }] }, becomes: OURS },
   { tool: 'bash', input: { cmd: 'ls' }, becomes: { command: 'ls' } },
   {
     tool: 'bash',
@@ -188,6 +204,30 @@ const refused: readonly {
     field: 'timeout',
     why: /ms or seconds: give timeoutMs, in ms \(5000 for 5 seconds\)/,
   },
+  {
+    tool: 'edit',
+    input: { path: 'a', edits: [{ path: 'b', ...edit }] },
+    field: 'edits[0].path',
+    why: /another file: one call changes one file/,
+  },
+  {
+    tool: 'edit',
+    input: {
+      edits: [
+        { path: 'a', ...edit },
+        { path: 'b', ...edit },
+      ],
+    },
+    field: 'edits[1].path',
+    why: /another file: one call changes one file/,
+  },
+  { tool: 'bash', input: { bash_id: '1' }, field: 'jobAction', why: /"show" its output or "kill"/ },
+  {
+    tool: 'todo',
+    input: { todos: [{ content: 'x', status: 'cancelled' }] },
+    field: 'items[0].status',
+    why: /leave the item out/,
+  },
 ];
 
 for (const { tool, input, field, why } of refused) {
@@ -226,6 +266,72 @@ test('a description or an explanation is ignored by every tool; any other unknow
     assert.equal(other.field, 'comment', tool);
   }
 });
+
+/** Fields that only the tools of other agents have: the value that changes nothing, and another one. */
+const foreign: readonly (readonly [
+  tool: string,
+  input: JsonObject,
+  same: JsonObject,
+  other: JsonObject,
+  way: RegExp,
+])[] = [
+  [
+    'read',
+    { path: 'file' },
+    { pages: '', should_read_entire_file: true },
+    { pages: '1-3' },
+    /bash/,
+  ],
+  ['read', { path: 'file' }, { command: 'view' }, { command: 'create' }, /edit and write/],
+  ['read', { path: 'file' }, { mode: 'slice' }, { lines: '3-9' }, /give offset and limit/],
+  ['write', { path: 'file', content: 'x' }, { command: 'create' }, { append: true }, /use edit/],
+  ['edit', OURS, { expected_replacements: 1 }, { expected_replacements: 2 }, /replaceAll: true/],
+  ['edit', OURS, { instruction: 'x' }, { insert_line: 3 }, /a text beside the place/],
+  ['edit', OURS, { instruction: 'x' }, { patch: '*** Begin Patch' }, /edits: \[\{oldText, newText/],
+  [
+    'bash',
+    { command: 'ls' },
+    { with_escalated_permissions: false, justification: 'x' },
+    { with_escalated_permissions: true },
+    /give needs: "outside"/,
+  ],
+  [
+    'bash',
+    { command: 'ls' },
+    { workdir: '.', yield_time_ms: 1, max_output_tokens: 9, login: true, shell: 'bash' },
+    { directory: 'src' },
+    /begin the command with cd/,
+  ],
+  ['bash', { command: 'ls' }, { restart: false, tty: false }, { env: { A: 'b' } }, /NAME=value/],
+  [
+    'find',
+    { glob: '*' },
+    { respect_git_ignore: true, case_sensitive: true },
+    { exclude: 'x' },
+    /narrow glob or path/,
+  ],
+  ['search', { pattern: 'x' }, { offset: 0, multiline: false }, { type: 'js' }, /\*\*\/\*\.js/],
+  ['search', { pattern: 'x' }, { literal: false }, { exclude_pattern: 'y' }, /!test/],
+  ['list', {}, { ignore: ['x'], recursive: true }, { offset: 7 }, /raise limit/],
+  ['todo', { items: [] }, { merge: false }, { merge: true }, /the whole list/],
+  [
+    'fetch',
+    { url: 'https://example.com/' },
+    { format: 'markdown', timeout: 5 },
+    { urls: [] },
+    /one url/,
+  ],
+];
+for (const [tool, input, same, other, way] of foreign) {
+  test(`${tool} ignores ${JSON.stringify(same)}, and says what to do instead of ${JSON.stringify(other)}`, async (t) => {
+    const place = await makePlace(t);
+    assert.equal((await place.judge(tool, { ...input, ...same })).kind, 'ok');
+    const judgement = await place.judge(tool, { ...input, ...other });
+    assert.equal(judgement.kind, 'invalid');
+    assert.deepEqual([judgement.field], Object.keys(other));
+    assert.match(judgement.why, way);
+  });
+}
 
 test('an edit in another shape is made', async (t) => {
   const place = await makePlace(t);
@@ -285,7 +391,7 @@ const several: readonly (readonly [tool: string, input: JsonObject, text: string
   [
     'todo',
     { todos: [{ content: 'x', task: 'y', status: 'cancelled' }] },
-    'items[0].task: says something else than text: give text alone; items[0].status: must be ("pending" | "inProgress" | "done"), not "cancelled". Fields: items: [{text, status}].',
+    'items[0].task: says something else than text: give text alone; items[0].status: must be pending, inProgress or done: leave the item out. Fields: items: [{text, status}].',
   ],
   [
     'read',
@@ -294,8 +400,8 @@ const several: readonly (readonly [tool: string, input: JsonObject, text: string
   ],
   [
     'search',
-    { pattern: 'x', query: 'y', output_mode: 'count' },
-    'query: says something else than pattern: give pattern alone; output_mode: must be content or files_with_matches. Fields: pattern, path?, glob?, ignoreCase?, context?, filesOnly?, limit?.',
+    { pattern: 'x', query: 'y', output_mode: 'lines' },
+    'query: says something else than pattern: give pattern alone; output_mode: must be content, count or files_with_matches. Fields: pattern, path?, glob?, ignoreCase?, context?, filesOnly?, limit?.',
   ],
 ];
 for (const [tool, input, text] of several) {

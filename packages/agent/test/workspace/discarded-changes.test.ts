@@ -70,6 +70,11 @@ const FORMS = [
   'git restore --source=HEAD src',
   'git restore -s HEAD --staged --worktree src',
   'ls; git restore src && git status',
+  'git restore .',
+  'git checkout .',
+  'git checkout -q HEAD .',
+  'git reset --hard',
+  'git reset -q --hard HEAD',
 ];
 
 for (const form of FORMS) {
@@ -172,7 +177,17 @@ const harms: readonly Harm[] = [
   ['a path is known when it runs', 'git restore "$X"', remove],
   ['magic stands in a path', "git restore ':!src'", remove],
   ['a branch is meant', 'git checkout main -- src', remove],
-  ['everything is reset', 'git reset --hard', remove],
+  ['it goes to an earlier commit', 'git reset --hard HEAD~1', remove],
+  ['it goes to a branch', 'git reset --hard main', remove],
+  ['a branch is meant, with a point', 'git checkout main .', remove],
+  [
+    'a new file is staged',
+    'git reset --hard',
+    (folder) => {
+      writeFileSync(path.join(folder, 'src/new.ts'), 'new\n');
+      git(folder, 'add', 'src');
+    },
+  ],
 ];
 
 for (const [about, command, make] of harms) {
@@ -182,3 +197,12 @@ for (const [about, command, make] of harms) {
     assert.match(await decisionOn(folder, command), /^ask: /);
   });
 }
+
+test('git reset --hard in a folder below looks at the whole repository', async (t) => {
+  const folder = createRepository(t);
+  const below = path.join(folder, 'src');
+  assert.equal(await decisionOn(below, 'git reset --hard'), 'allow');
+  writeFileSync(path.join(folder, 'other.ts'), 'theirs\n');
+  assert.equal(await decisionOn(below, 'git restore .'), 'allow');
+  assert.match(await decisionOn(below, 'git reset --hard'), /^ask: .*: \.\.\/other\.ts$/);
+});

@@ -99,6 +99,12 @@ const rewindTo = async (
   if (text !== undefined && request.conversation !== false) view.editAgain(takeBackText(text));
 };
 
+const REWIND_KEYS = {
+  wide: 'Enter takes back files and conversation (undone by /redo) · Tab only one',
+  narrow: 'Enter: files + conversation · Tab one',
+};
+
+/** Enter takes the point back at once, files and conversation: `/redo` undoes it. */
 const chooseRewind = async (
   context: SlashCommandContext,
   points: readonly RewindPoint[],
@@ -110,16 +116,20 @@ const chooseRewind = async (
   );
   const list = points.map((point) => listedPoint(point, points));
   const title = 'Take back this and everything since:';
-  const point = points[(await view.pickPoint(openPointList(title, list, lastTurn))) ?? -1];
+  const taken = await view.pickPoint(openPointList(title, list, lastTurn, REWIND_KEYS));
+  const point = points[taken?.index ?? -1];
   if (point === undefined) return;
   const plan = await session.planRewind({ at: point.seq });
   const { refs } = await session.planRewind({ at: point.seq, refs: true });
   const answers = rewindAnswers(plan, refs);
+  const [first] = answers;
+  if (taken?.key === 'enter' && first !== undefined)
+    return rewindTo(context, { ...first.request, at: point.seq }, points);
   const question = `Take back "${oneLine(point.title, TITLE_COLUMNS)}":`;
   const rows = answers.map(
     ({ name, about }): ListedPoint => ({ kind: 'answer', when: '', text: name, about }),
   );
-  const answer = answers[(await view.pickPoint(openPointList(question, rows))) ?? -1];
+  const answer = answers[(await view.pickPoint(openPointList(question, rows)))?.index ?? -1];
   if (answer !== undefined) await rewindTo(context, { ...answer.request, at: point.seq }, points);
 };
 

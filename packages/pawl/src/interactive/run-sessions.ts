@@ -23,7 +23,13 @@ import { cutText } from '@pawl/agent/session/result-text';
 import { createEventBuffer, type EventBuffer } from '@pawl/agent/session/session';
 import { createFileMemory } from '@pawl/agent/tools/file-change';
 import { loadWordMarks } from '@pawl/terminal/diff-rows';
-import { createScreen, isMoving, type Screen, SPINNER_MS } from '@pawl/terminal/live-area';
+import {
+  createScreen,
+  isMoving,
+  modelName,
+  type Screen,
+  SPINNER_MS,
+} from '@pawl/terminal/live-area';
 import { loadMarkdown } from '@pawl/terminal/markdown';
 import {
   formatWhen,
@@ -166,15 +172,17 @@ export const runTerminal = async (
     }
   } finally {
     terminal.close();
-    writeWindow(safe`\n${paint(terminal.look, 'dim', farewell(started.opened))}\n`);
+    writeWindow(safe`\n${paint(terminal.look, 'dim', farewell(started.opened, terminal.look))}\n`);
   }
 };
 
 /** How to come back. A session of its own process goes on unless it has ended. */
-const farewell = ({ session, remote }: FaceOpened): Safe => {
-  return remote === null
-    ? safe`To continue: pawl --resume ${makeSafe(session.id)}`
-    : detachedText(session.id);
+const farewell = ({ session, remote }: FaceOpened, { columns }: Look): Safe => {
+  if (remote !== null) return detachedText(session.id);
+  const command = safe`pawl --resume ${makeSafe(session.id)}`;
+  const row = safe`To continue: ${command}`;
+  // A command that is copied has no break in it.
+  return row.length < columns ? row : safe`To continue:\n${command}`;
 };
 
 const detachedText = (sessionId: string): Safe => {
@@ -822,28 +830,32 @@ const SESSION_LABEL = safe`session `;
 
 type BannerFacts = Omit<FaceOpened, 'remote'>;
 
-/** Two rows that fit the window: model and preset; folder and the whole session id. */
+/** Two rows that fit the window: model; folder and the whole session id. */
 const headRows = (look: Look, { session, settings }: BannerFacts): readonly Safe[] => {
-  const id = makeSafe(session.id);
+  const sessionId = makeSafe(session.id);
   const columns = look.columns - 1;
-  // Older journals have no preset.
+  // Older journals have no preset. It changes: the row of settings tells it, if there is one.
   const isFull = settings.preset === 'full' && columns >= 60;
   const name = isFull ? 'full: no sandbox, nothing is asked' : settings.preset;
-  const preset = name === undefined ? safe`` : safe` · ${makeSafe(name)}`;
-  const model = oneLine(settings.model, columns - 7 - preset.length);
-  const room = columns - SESSION_LABEL.length - id.length - 3;
+  const isTold = settings.preset === 'full' || look.plain === 'yes';
+  const preset = name === undefined || !isTold ? safe`` : safe` · ${makeSafe(name)}`;
+  const [provider = ''] = settings.model.split('/');
+  // The folder of a script is of no use here.
+  const id = provider === 'scripted' ? `scripted/${modelName(settings.model)}` : settings.model;
+  const model = oneLine(id, columns - 7 - preset.length);
+  const room = columns - SESSION_LABEL.length - sessionId.length - 3;
   const place = safe`${shortPath(settings.workspace, Math.max(4, room))} · `;
   return [
     safe`${paint(look, 'bold', safe`pawl`)}${paint(look, 'dim', safe` · ${model}${preset}`)}`,
     ...(room < 4
-      ? [shortPath(settings.workspace, columns), id].map((row) => paint(look, 'dim', row))
-      : [paint(look, 'dim', safe`${place}${SESSION_LABEL}${id}`)]),
+      ? [shortPath(settings.workspace, columns), sessionId].map((row) => paint(look, 'dim', row))
+      : [paint(look, 'dim', safe`${place}${SESSION_LABEL}${sessionId}`)]),
   ];
 };
 
 const MAIN_KEYS = safe`Enter sends, also while it works · Escape stops · @ names files · /help`;
 
-/** Banner: model, preset, folder, session id; for a new session also the main keys. */
+/** Banner: model, folder, session id; for a new session also the main keys. */
 export const banner = (look: Look, opened: BannerFacts): Safe => {
   const taught = look.plain === 'yes' ? safe`/help lists the commands` : MAIN_KEYS;
   const teaching = opened.resumed ? [] : [dimWords(look, taught)];

@@ -43,6 +43,9 @@ const otherSessionsHere = async ({
     .filter((info) => info.workspace === workspace && info.sessionId !== session.id)
     .slice(0, SESSIONS_MAX);
 
+/** A narrower window would show the beginning of a title and the beginning of an id. */
+const ID_COLUMNS_MIN = 60;
+
 export const resume: SlashCommand = async (context, words) => {
   requireRest(context);
   const { look } = context;
@@ -53,14 +56,15 @@ export const resume: SlashCommand = async (context, words) => {
   }
   const others = await otherSessionsHere(context);
   if (others.length === 0) throw new NotNow('There is no other session in this folder.');
-  // Date and id are never cut; the title takes the remaining columns.
-  const idColumns = Math.max(...others.map(({ sessionId }) => sessionId.length));
-  const titleColumns = Math.min(60, Math.max(8, look.columns - idColumns - 24));
+  // Date and id are never cut; the title takes the remaining columns. Narrow windows have no id.
+  const idColumns = Math.max(...others.map(({ sessionId }) => sessionId.length)) + 2;
+  const hasIds = look.columns >= ID_COLUMNS_MIN;
+  const titleColumns = Math.min(60, Math.max(8, look.columns - (hasIds ? idColumns : 0) - 22));
   const choices = others.map(({ sessionId, changedAt, title }) => ({
     text:
       `${formatWhen(changedAt)}  ` +
       `${cutLine(oneLine(title, Number.POSITIVE_INFINITY), titleColumns) || '(nothing was said)'}`,
-    about: sessionId,
+    about: hasIds ? sessionId : '',
   }));
   const chosen = others[(await context.view.pick('Go on with:', choices)) ?? -1];
   if (chosen !== undefined) await context.move({ resume: chosen.sessionId, notice: '' });

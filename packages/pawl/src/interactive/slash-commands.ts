@@ -347,7 +347,7 @@ const aboutFacts = ({
   windowTokens,
   prices,
 }: Pick<ModelFacts, 'windowTokens' | 'prices'>): string =>
-  `${formatTokens(windowTokens)} window · ${priceText(prices)}`;
+  `${priceText(prices)} · ${formatTokens(windowTokens)} window`;
 
 /**
  * Lets the user pick one of the models; null if none was picked. The current model is shown with
@@ -361,7 +361,7 @@ const pickModel = async (
   const choices = ids.map((id) => {
     const facts = catalogueFacts(id);
     const about =
-      id === model ? `${aboutFacts({ ...facts, windowTokens })} · current` : aboutFacts(facts);
+      id === model ? `current · ${aboutFacts({ ...facts, windowTokens })}` : aboutFacts(facts);
     return { text: id, about };
   });
   const title = 'Model (dollars per million tokens):';

@@ -61,7 +61,12 @@ import {
   questionHeading,
   type WindowSize,
 } from '@pawl/terminal/questions';
-import { type PointList, pointListFrame, takeAtPoints } from '@pawl/terminal/rewind-list';
+import {
+  type PointList,
+  pointListFrame,
+  type TakenPoint,
+  takeAtPoints,
+} from '@pawl/terminal/rewind-list';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { Transcript } from '@pawl/terminal/transcript';
 import type { RecentTurns } from '../sessions/open-session.js';
@@ -87,7 +92,7 @@ const ESCAPES_MS = 800;
 /** A list that takes the keys. */
 type OpenList =
   | { readonly kind: 'choices'; readonly list: Picker; done(index: number | null): void }
-  | { readonly kind: 'points'; readonly list: PointList; done(index: number | null): void };
+  | { readonly kind: 'points'; readonly list: PointList; done(taken: TakenPoint | null): void };
 
 /**
  * The screen of one session: what it shows, and which part receives each key.
@@ -186,16 +191,16 @@ export class InteractiveView {
   }
 
   /** As `pick`, in a list of points. Not for plain terminals. */
-  pickPoint(list: PointList): Promise<number | null> {
+  pickPoint(list: PointList): Promise<TakenPoint | null> {
     return this.#openList((done) => ({ kind: 'points', list, done }));
   }
 
-  #openList(open: (done: (index: number | null) => void) => OpenList): Promise<number | null> {
+  #openList<Taken>(open: (done: (taken: Taken | null) => void) => OpenList): Promise<Taken | null> {
     this.#picking?.done(null);
     return new Promise((resolve) => {
-      this.#picking = open((index) => {
+      this.#picking = open((taken) => {
         this.#picking = null;
-        resolve(index);
+        resolve(taken);
       });
       while (this.#picking !== null && this.#early !== null) {
         const pressed = this.#early.shift();
@@ -206,13 +211,21 @@ export class InteractiveView {
     });
   }
 
-  /** Runs `work`, which opens lists one after the other. Keys before a list wait for it. */
+  /**
+   * Runs `work`, which opens lists one after the other. Keys before a list wait for it. Letters
+   * that no list has taken go to the line; an Enter that was meant for a list sends nothing.
+   */
   async withLists(work: () => Promise<void>): Promise<void> {
     this.#early = [];
     try {
       await work();
     } finally {
+      const rest = this.#early ?? [];
       this.#early = null;
+      for (const pressed of rest)
+        if (pressed.kind === 'paste' || pressed.key.text !== '')
+          this.#composed(this.#composer.take(pressed));
+      this.redraw();
     }
   }
 
@@ -335,7 +348,7 @@ export class InteractiveView {
       return;
     }
     const taken = takeAtPoints(open.list, pressed);
-    if (taken.kind === 'taken') open.done(taken.index);
+    if (taken.kind === 'taken') open.done(taken);
     else this.#picking = { ...open, list: taken.list };
   }
 
@@ -470,9 +483,8 @@ export class InteractiveView {
       const last = settingsRows(this.#state, this.#look, window, 'notNamed');
       return { rows: [...rows, ...last], cursor };
     }
-    const last = this.#hasCard
-      ? keyCard(this.#look, window)
-      : settingsRows(this.#state, this.#look, window);
+    const card = this.#hasCard ? keyCard(this.#look, window) : [];
+    const last = [...card, ...settingsRows(this.#state, this.#look, window)];
     return inputBox(this.#line(columns), this.#look, window, last);
   }
 

@@ -290,8 +290,6 @@ const refusal = (
   if (away !== null) return away;
   if (setting.ownWords.includes(String(value))) return 'a project may not choose it';
   switch (setting.project) {
-    case 'free':
-      return null;
     case 'no':
       return 'a project may not set it';
     case 'tighten':

@@ -22,12 +22,12 @@ type ValueKind =
   | { readonly type: 'names' };
 
 /**
- * What a project's file may set. `no`: nothing. `free`: anything. `tighten`: only a stricter value,
+ * What a project's file may set. `no`: nothing. `tighten`: only a stricter value,
  * which is a lower number, `false`, an earlier one of `words`, or fewer hosts. `raise`: only a
  * higher number, for times that must not be too short. `sameProvider`: only another model of the
  * current provider.
  */
-export type ProjectMay = 'no' | 'free' | 'tighten' | 'raise' | 'sameProvider';
+export type ProjectMay = 'no' | 'tighten' | 'raise' | 'sameProvider';
 
 export type Value = string | number | boolean;
 
@@ -288,7 +288,7 @@ const common: readonly Setting[] = [
   row({
     key: 'on_ask',
     kind: words('stop', 'deny'),
-    project: 'free',
+    project: 'no',
     flag: '--on-ask <what>',
     builtIn: 'stop',
     frozen: false,

