@@ -1,8 +1,8 @@
 /**
  * The hooks after tools: report new commits, format files, commit changes.
  *
- * They are hooks of our own, one for each phase of the machine. session/after-tool-hooks.ts runs a
- * phase when the machine asks for it, and journals its end; this file does the work of the phase.
+ * Each is one hook for a phase of the machine. session/after-tool-hooks.ts runs a phase when the
+ * machine asks for it, and journals its end; this file does the work of the phase.
  */
 
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
