@@ -317,7 +317,7 @@ test('a question has the colours of its language, and marks the words that chang
   const dark = { colour: 'yes', columns: 60, background: 'dark', depth: 'true' } as const;
   const description = describeQuestion(questionOf('a', changed), '/project');
   const [first, removed, added] = questionRows(description, dark, 60);
-  assert.match(first ?? '', /\u001b\[35mconst\u001b\[39m/);
+  assert.match(first ?? '', /\u001b\[38;5;177mconst\u001b\[39m/);
   assert.ok(removed?.includes(`\u001b[${backdropCode('removedWord', 'dark', 'true')}m-`), removed);
   assert.ok(added?.includes(`\u001b[${backdropCode('addedWord', 'dark', 'true')}m+`), added);
 });

@@ -211,7 +211,12 @@ test('keys that come before a list of a rewind wait for it; later ones go to the
 test('letters typed while a rewind is at work stay in the line; a second Enter sends nothing', async () => {
   const at = stageView();
   let finish = (): void => undefined;
-  const work = at.view.withLists(() => new Promise((resolve) => void (finish = resolve)));
+  const work = at.view.withLists(
+    () =>
+      new Promise((resolve) => {
+        finish = resolve;
+      }),
+  );
   at.press('enter');
   at.type('next');
   finish();
