@@ -232,10 +232,10 @@ class ShapeWriter {
     const order = (line: string): string =>
       (/'(.*)'/.exec(line)?.[1] ?? '').replace(/^\.\.\//, ' ');
     return [
+      '/** Shapes of events and settings. `npm run update` makes them from the types. */',
+      '',
       importText('import', this.#kernel, KERNEL),
       ...imports.sort((one, other) => (order(one) < order(other) ? -1 : 1)),
-      '',
-      '/** Shapes of events and settings. `npm run update` makes them from the types. */',
       '',
       ...this.#written.values(),
       '',

@@ -1,3 +1,8 @@
+/**
+ * OpenTelemetry spans of a session, made from its steps. From top to bottom: `SessionSpans`;
+ * contents of messages, only if the user enables them; and the names of the conventions.
+ */
+
 import {
   type Attributes,
   type Context,

@@ -1,4 +1,9 @@
-/** The HTTP face of a node: who may use it, its routes, its bodies and answers. */
+/**
+ * The HTTP face of a node: who may use it, its routes, its bodies and answers.
+ *
+ * From top to bottom: the server; the routes; and who is admitted: each request but /health needs
+ * the token of a key.
+ */
 
 import {
   createServer,

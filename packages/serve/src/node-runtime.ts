@@ -1,6 +1,10 @@
 /**
  * The runtime behind a node, in its process or on an engine, and what the node remembers of each
  * session.
+ *
+ * A "node" is one process of `pawl serve`; an "engine" is a service that runs sessions for several
+ * nodes and outlives them. From top to bottom: the runtimes; the record of a session; options of
+ * an engine; and the place of long texts.
  */
 
 import { readdir } from 'node:fs/promises';

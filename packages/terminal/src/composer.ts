@@ -1,4 +1,9 @@
-/** The input line: editor, history of sent texts, search, completion. */
+/**
+ * The input line: editor, history of sent texts, search, completion.
+ *
+ * From top to bottom: `Composer`; the history; the editor, an immutable value; and the layout of
+ * the text in rows.
+ */
 
 import {
   type Choice,

@@ -1,6 +1,10 @@
 /**
  * The screen: the rows at its bottom that are redrawn, the plain form of it, and the modes of the
  * terminal.
+ *
+ * From top to bottom: the rows that are redrawn, with as few escapes as possible; the plain form;
+ * the screen and its modes; the status row; the input box with the row of settings; and the calls
+ * to a user who looks elsewhere.
  */
 
 import type { HookPhase } from '@pawl/agent/machine/action';

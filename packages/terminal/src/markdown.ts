@@ -1,4 +1,9 @@
-/** Markdown as rows: divides a stream into finished blocks, renders them, colours code. */
+/**
+ * Markdown as rows: divides a stream into finished blocks, renders them, colours code.
+ *
+ * From top to bottom: `renderMarkdown`; dividing a stream, so that finished blocks are printed
+ * while the rest may still change; and colours of code.
+ */
 
 import { harmless, type Look, paint, type Style, wrapText } from './paint.js';
 import { joinSafe, keepStyles, type Safe, safe } from './safe-text.js';

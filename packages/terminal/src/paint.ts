@@ -1,6 +1,9 @@
 /**
  * How text looks: styles and colours, columns and rows, and every control sequence that Pawl sends
  * to a terminal.
+ *
+ * From top to bottom: colours and words for text; the background of the terminal; control
+ * sequences; and columns and graphemes.
  */
 
 import { eastAsianWidth } from 'get-east-asian-width';

@@ -1,4 +1,11 @@
-/** Questions that the user answers with a key, after reading them to the end. */
+/**
+ * Questions that the user answers with a key, after reading them to the end.
+ *
+ * From top to bottom: `Questions`, the calls that wait for an approval; the frame around one;
+ * `ContentQuestion`, a text that must be read before a yes counts; `ArmingDelay`, a pause before
+ * keys count, since a key that was typed for the input line must not answer a question; and how
+ * far the user has read.
+ */
 
 import type { Clock } from '@pawl/agent/platform/clock';
 import {

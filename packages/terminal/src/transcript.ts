@@ -1,3 +1,12 @@
+/**
+ * What the user sees of a session above the input line. interactive/view.ts of packages/pawl
+ * passes each step to `Transcript`.
+ *
+ * From top to bottom: `Transcript`; a streamed answer, whose finished blocks are printed once;
+ * reasoning; running calls; the to-do list; and the line below an ended turn. Printed rows never
+ * change, since a terminal keeps them in its history.
+ */
+
 import type { Action } from '@pawl/agent/machine/action';
 import type { FailureKind } from '@pawl/agent/machine/event';
 import { totalTokens } from '@pawl/agent/machine/settings';

@@ -1,5 +1,5 @@
 /**
- * Starts the commands of a session through a shell of their own, launcher.sh, which outlives this
+ * Starts the commands of a session through one shell, launcher.sh, which outlives this
  * program: so a command and its output survive a crash.
  *
  * From top to bottom: `createLauncher` and the pool of commands that were set up in advance

@@ -4,7 +4,7 @@
  * From top to bottom: `acquireLock`, which takes the lock or says who has it; the file that only
  * one process at a time owns; the holder, whom a lock file names, and whether it still lives; and
  * the socket that proves it. A process number alone proves nothing: numbers are used again, and a
- * container has its own.
+ * container counts anew.
  */
 
 import { hash, randomUUID } from 'node:crypto';

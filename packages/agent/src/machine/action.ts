@@ -1,6 +1,6 @@
 /**
  * The actions of the agent's machine: what it asks the runtime to do. session/perform.ts performs
- * each; the event that answers it is listed below, and docs/machine.md is made from that list.
+ * each; the event that answers it is listed below, and docs/machine.md comes from its list.
  */
 
 import type { ApprovalRequest } from '../policy/approval-question.js';

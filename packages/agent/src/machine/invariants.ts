@@ -1,6 +1,10 @@
 /**
  * Rules of docs/rules.md as checks of one step: of its state, of the step, of requests that must
  * follow, of work in flight.
+ *
+ * From top to bottom: rules for a state; rules for a step, each below its anchor; steps that must
+ * lead to a request; work in flight, which the state must name so that a resume finds it; and
+ * `brokenRule`. The explorer, the simulator and tests call these; no session does.
  */
 
 import type { Edge, Step } from '@pawl/machine/kernel/table';

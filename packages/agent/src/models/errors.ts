@@ -1,6 +1,9 @@
 /**
  * Classifies every error that a provider sends or its client throws; nothing else does. The message
  * says what a user can act on: the status, the provider's sentence, what to do.
+ *
+ * From top to bottom: from an error to its kind and message; and the facts of an error, in the
+ * many forms in which providers send them.
  */
 
 import type { ModelError, ModelErrorKind } from '../machine/event.js';

@@ -4,6 +4,8 @@
  * 1. Nothing is random, and only `delayMs` takes time.
  * 2. A request that the script does not foresee gets a failed reply that says so, never an invented
  *    answer.
+ *
+ * From top to bottom: the model; the form of a script; and which reply a request gets.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';

@@ -1,7 +1,8 @@
 /**
- * What the wires share: a model that is reached over HTTP. In this order: `wireModel`, one call;
- * errors that every wire tells; `StreamedReply`, the reply as it comes; `readEvents`, one request
- * and the events of its answer; and `convertRequest`, the conversation in words that are no wire's.
+ * What the wires share: a model that is reached over HTTP. From top to bottom: `wireModel`, one
+ * call; errors that every wire tells; `StreamedReply`, the reply as it comes; `readEvents`, one
+ * request and the events of its answer; and `convertRequest`, the conversation in words that are
+ * no wire's.
  *
  * - One call is one request: nothing here retries. Only a wire that learns from a refusal which
  *   option its provider does not take asks once more without it, and Google's goes on with a reply

@@ -1,6 +1,10 @@
 /**
  * Opens files and folders that others may exchange meanwhile, and says what lies at a path, whether
  * one path is within another, and who could have changed a file.
+ *
+ * From top to bottom: regular files, since opening a pipe may never return; folders, held open by
+ * a descriptor, so that a symlink that takes their place changes nothing; what lies at a path; who
+ * could have changed a file; and files that others may exchange.
  */
 
 import { randomBytes } from 'node:crypto';

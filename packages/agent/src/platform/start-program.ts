@@ -1,10 +1,10 @@
 /**
  * The one place where processes are started.
  *
- * A program is an absolute path that find-program.ts has checked, or one of the constants below. No
- * shell is involved. In this order: the start itself; the guard, a process that ends a program when
- * Pawl is killed; descriptors that a program must not inherit; and the identity of a process, which
- * tells it from a later one with its number.
+ * A program is an absolute path that find-program.ts has checked, or one of the constants below.
+ * No shell is involved. From top to bottom: the start itself; the guard, a process that ends a
+ * program when Pawl is killed; descriptors that a program must not inherit; and the identity of a
+ * process, which tells it from a later one with its number.
  */
 
 import {

@@ -6,6 +6,9 @@
  * 2. Hooks that belong to a request, a call or a compaction end with it.
  * 3. What they say contains no secrets.
  * 4. Hooks at the end of the session run after all its other work has stopped.
+ *
+ * "User hooks" run at moments that HOOK_MOMENTS of ports/hooks.ts lists. after-tool-hooks.ts
+ * beside this file performs the other kind: our formatters and commits after a batch of tools.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';

@@ -4,7 +4,7 @@
  *
  * From top to bottom: the schema; input in the form of other agents, which models have learned;
  * what a call asks for; running it; facts for the policy, such as the commands in the text; and
- * `createBashTool`. command/ has the life of a command, bash-result.ts the text that the model
+ * `createBashTool`. command/ runs the command, bash-result.ts the text that the model
  * gets.
  */
 

@@ -1,6 +1,9 @@
 /**
  * Files as tools see them: from a name to a real path, from a path to bytes and text, and back to
  * the disk.
+ *
+ * From top to bottom: paths; reading; and writing, which replaces a file at once, so that nobody
+ * reads half of it.
  */
 
 import { createHash, hash } from 'node:crypto';

@@ -1,4 +1,10 @@
-/** Searches file contents with ripgrep, and verifies the lines of its output. */
+/**
+ * Searches file contents with ripgrep, and verifies the lines of its output.
+ *
+ * From top to bottom: the schema and other agents' forms of it; running ripgrep; which lines are
+ * shown; files or cut output as the place of a search; and the check that a line that ripgrep
+ * printed still stands in a file that may be read.
+ */
 
 import { stat } from 'node:fs/promises';
 import path from 'node:path';

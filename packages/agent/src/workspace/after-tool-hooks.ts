@@ -1,4 +1,9 @@
-/** The hooks after tools: report new commits, format files, commit changes. */
+/**
+ * The hooks after tools: report new commits, format files, commit changes.
+ *
+ * Each is one hook for a phase of the machine. session/after-tool-hooks.ts runs a phase when the
+ * machine asks for it, and journals its end; this file does the work of the phase.
+ */
 
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
 import type { ProcessEnvironment } from '../platform/environment.js';

@@ -1,7 +1,8 @@
 /**
- * Which changes of a repository are the agent's. In this order: `CommitWatch`, which looks at the
- * repository around calls; its record beside the journal, for the next process; `AgentChanges`, the
- * files that auto-commit may commit; and the functions that turn two looks into changes of a call.
+ * Which changes of a repository are the agent's. From top to bottom: `CommitWatch`, which looks at
+ * the repository around calls; its record beside the journal, for the next process;
+ * `AgentChanges`, the files that auto-commit may commit; and the functions that turn two looks
+ * into changes of a call.
  */
 
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The hook that formats what the agent changed. In this order: `Autoformatters`, the phase; one
- * file and its formatter's run; what the model is told; the content before a batch; and
+ * The hook that formats what the agent changed. From top to bottom: `Autoformatters`, the phase;
+ * one file and its formatter's run; what the model is told; the content before a batch; and
  * `FormatterChoice` with the table of formatters, which says what formats a file.
  */
 

@@ -1,7 +1,7 @@
 /**
- * Git, as Pawl runs it in a repository of the user. In this order: finding the repository, one run
- * of git with a configuration of our own, moving a ref, temporary folders; then, read without git,
- * where the repository and its configuration lie, and how long that is known to hold.
+ * Git, as Pawl runs it in a repository of the user. From top to bottom: finding the repository,
+ * one run of git with a configuration of our own, moving a ref, temporary folders; then, read
+ * without git, where the repository and its configuration lie, and how long that is known to hold.
  */
 
 import type { ChildProcessByStdio } from 'node:child_process';

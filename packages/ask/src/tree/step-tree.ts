@@ -10,6 +10,10 @@
  * 4. Children end before their parents. An ended child leaves the tree; its usage stays.
  * 5. Pure: the same tree and event give the same result. Never throws. `Resumed` repairs the state
  *    after a crash.
+ *
+ * From top to bottom: the step; shutdown and resume; sub-calls, as batches of children; and the
+ * queue of model calls with their costs. A "slot" is the place of one prompt's answer in its
+ * batch.
  */
 
 import { requestMessages } from '@pawl/agent/machine/conversation';

@@ -1,3 +1,8 @@
+/**
+ * Where the time and the money of a session went, counted from its steps. From top to bottom:
+ * `FigureCollector`; the spans of work; the requests of the model; and the calls of tools.
+ */
+
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
 import { initialState } from '@pawl/agent/machine/machine';

@@ -1,3 +1,8 @@
+/**
+ * A session as the inspector's page knows it. From top to bottom: `SessionHistory`, all steps; the
+ * places to which a reader jumps; the search; and the differences of two states.
+ */
+
 import { type JournalStep, stepEntry } from '@pawl/agent/journal/steps';
 import { agent, initialState } from '@pawl/agent/machine/machine';
 import type { State } from '@pawl/agent/machine/state';

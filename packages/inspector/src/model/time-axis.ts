@@ -1,3 +1,5 @@
+/** The time axis of the waterfall, on which long waits are shortened. */
+
 import type { TimeSpan } from '../figures/session-figures.js';
 
 /**

@@ -1,3 +1,5 @@
+/** The sessions that the inspector's server shows. */
+
 import { stat } from 'node:fs/promises';
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { agentMachine } from '@pawl/agent/journal/journaled-agent-machine';

@@ -1,4 +1,9 @@
-/** `pawl ask`: answers a question about inputs that are too large for a model's window. */
+/**
+ * `pawl ask`: answers a question about inputs that are too large for a model's window.
+ *
+ * From top to bottom: the run of the command; then how it is opened: question and inputs, which
+ * run, and the opening.
+ */
 
 import { statSync } from 'node:fs';
 import { journalPath } from '@pawl/agent/journal/state-folder';

@@ -1,6 +1,9 @@
 /**
  * `pawl doctor`: looks for known problems of the setup, and says how to repair each. A check is a
  * row: its name, a probe, what is wrong if the probe finds something, and the repair.
+ *
+ * From top to bottom: the checks; then their probes, of programs, folders, configuration, the
+ * model and its provider, and sessions.
  */
 
 import {

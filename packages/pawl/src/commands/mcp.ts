@@ -1,6 +1,9 @@
 /**
  * `pawl mcp list`, `test`, `add`, `remove`, `login`, `logout` and `serve`. Values of variables and
  * headers are never shown.
+ *
+ * From top to bottom: the list and the test; login and logout; and adding and removing in the
+ * user's config.toml.
  */
 
 import { createInterface } from 'node:readline';

@@ -1,6 +1,6 @@
 /**
- * `pawl` in a terminal: runs sessions one after the other, each from its first paint until the user
- * leaves it.
+ * `pawl` in a terminal: runs sessions one after the other, each from its first paint until the
+ * user leaves it.
  *
  * From top to bottom: `runTerminal`; one session, with a watch on the provider's cache, since a
  * request without it is dear; commands of the user (`!`) and their output for the model; and the

@@ -1,6 +1,9 @@
 /**
  * What a typed line means: a slash command, a shell command, or a message with the skills and
  * pictures that it names.
+ *
+ * From top to bottom: the meaning of a line; skills and commands of a session; pictures that a
+ * text mentions; and prompts and resources of MCP servers.
  */
 
 import { realpath } from 'node:fs/promises';

@@ -2,9 +2,9 @@
  * From configuration files, variables and flags to the values of the settings.
  *
  * From top to bottom: `consult` and `withConfig`, which completes the flags; how one value wins
- * over others; reading the files and variables; and parsing one config.toml. A profile is a
- * named set of settings (`--profile`). Most settings a project's file may only make stricter, or
- * not set at all, since whoever wrote the project is not the user.
+ * over others; reading the files and variables; and parsing one config.toml. A profile is a named
+ * set of settings (`--profile`). Most settings a project's file may only make stricter, or not set
+ * at all, since whoever wrote the project is not the user.
  */
 
 import { existsSync } from 'node:fs';
@@ -289,6 +289,7 @@ const refusal = (
   const away = outOfRange(setting, value);
   if (away !== null) return away;
   if (setting.ownWords.includes(String(value))) return 'a project may not choose it';
+  if (setting.key === 'preset' && value === 'ci') return 'it denies what you would be asked about';
   switch (setting.project) {
     case 'no':
       return 'a project may not set it';

@@ -1,4 +1,9 @@
-/** Responses to all work in flight. */
+/**
+ * Every event that can happen in a node of an exploration.
+ *
+ * From top to bottom: responses to all work in flight (model call, tools, hooks, compactions,
+ * rewinds); events of the user; and adversarial ones: late, duplicate, or after a crash.
+ */
 
 import type { CallOutcome, CallPreview } from '@pawl/agent/machine/call';
 import type {
@@ -31,6 +36,7 @@ import {
   world,
 } from './exploration-node.js';
 
+/** Responses to all work in flight, and the time limit of the turn. */
 export const pendingResponses = (
   node: ExplorationNode,
   context: ExplorationContext,

@@ -5,6 +5,10 @@
  *    everything else is a failure, and the hook's declaration says what follows from it.
  * 2. The first that denies ends the list: later hooks are not asked.
  * 3. Sessions that another session has started have no hooks that are about the user.
+ *
+ * These hooks are programs or functions of the user at a named moment; the formatters and commits
+ * after tools are in workspace/after-tool-hooks.ts. From top to bottom: the kinds of hooks;
+ * `createSessionHooks`; running a program; and its answer.
  */
 
 import { homedir } from 'node:os';

@@ -4,6 +4,9 @@
  * 1. The server gets a new process group. Closing ends the whole group, and so does the end of this
  *    program, also if it is killed.
  * 2. Lines that are no messages are logged and ignored, up to a limit: then the server is ended.
+ *
+ * From top to bottom: the connection; and how the server becomes a process, fenced if a project
+ * named it.
  */
 
 import type { ChildProcess } from 'node:child_process';

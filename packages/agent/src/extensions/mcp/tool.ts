@@ -1,6 +1,10 @@
 /**
  * A tool of an MCP server as a tool of the agent. What it does is unknown, so it counts as changing
  * things.
+ *
+ * From top to bottom: the tool; its result as text and pictures for the model; and the tools of
+ * each server as they were last seen, so that a session need not wait for a server to declare
+ * them.
  */
 
 import { createHash } from 'node:crypto';

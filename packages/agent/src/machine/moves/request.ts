@@ -1,4 +1,9 @@
-/** The conversation that a model call sends, and the request. */
+/**
+ * The conversation that a model call sends, and the request.
+ *
+ * From top to bottom: `callModel` and `sendCall`; then what adds to the conversation. Its size is
+ * only estimated until a provider has counted.
+ */
 
 import type { Action, RequestPurpose } from '../action.js';
 import {

@@ -1,7 +1,7 @@
 /**
- * The batch of calls of one reply. In this order: looking into a batch; the texts that tell the
- * model how each call ended; results and streaks; and the start, which decides about each call and
- * lets those run that may.
+ * The batch of calls of one reply. From top to bottom: looking into a batch; the texts that tell
+ * the model how each call ended; results and streaks; and the start, which decides about each call
+ * and lets those run that may.
  */
 
 import { decide, type PolicyDecision, withExpectedNeeds } from '../../policy/decide.js';

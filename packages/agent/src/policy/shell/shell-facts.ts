@@ -6,6 +6,10 @@
  *    same result.
  * 2. A text that can't be read, is read differently, or takes too long, is unclear. Nothing is left
  *    out silently.
+ *
+ * From top to bottom: `shellFacts`, which collects the commands; odd characters; the file that a
+ * shell would start; the second reading, for plain texts and by the grammar; and words whose value
+ * stands in the same text.
  */
 
 import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
