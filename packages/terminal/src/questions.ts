@@ -214,9 +214,17 @@ export class Questions {
     }
     const callIds = (state.calls ?? []).map(({ judged }) => judged.callId);
     const placeOf = ({ question }: OpenQuestion): number => callIds.indexOf(question.call.callId);
+    // answered in another window, or by a command: nothing withdraws it
+    const isAnswered = ({ question }: OpenQuestion): boolean =>
+      (state.calls ?? []).some(
+        ({ status, judged }) =>
+          judged.callId === question.call.callId && status !== 'awaitingApproval',
+      );
     const isIncomplete = (state.calls ?? []).some(({ status }) => status === 'previewing');
     this.#setOpen(
-      open.toSorted((one, other) => placeOf(one) - placeOf(other)),
+      open
+        .filter((one) => !isAnswered(one))
+        .toSorted((one, other) => placeOf(one) - placeOf(other)),
       isIncomplete,
     );
   }

@@ -184,6 +184,8 @@ type AskedQuestion = LiveQuestion & {
   readonly choices: ReadonlyMap<string, string>;
 };
 
+const ended = (call: string): string => `${call} was answered before, or was never asked`;
+
 const chooseQuestion = (
   sessionId: string,
   questions: readonly AskedQuestion[],
@@ -197,9 +199,9 @@ const chooseQuestion = (
     exitCodes.badInput,
     'notFound',
     questions.length === 0
-      ? `${sessionId} waits for no answer.`
-      : `${call === undefined ? 'Several calls wait' : `No call ${call} waits`}. Name one: pawl ` +
-          `answer ${sessionId} CALL yes|no${list}`,
+      ? `${sessionId} waits for no answer${call === undefined ? '' : `: ${ended(call)}`}.`
+      : `${call === undefined ? 'Several calls wait' : `No call ${call} waits: ${ended(call)}`}. ` +
+          `Name one: pawl answer ${sessionId} CALL yes|no${list}`,
   );
 };
 

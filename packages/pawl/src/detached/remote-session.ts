@@ -267,34 +267,47 @@ type FaceParts = {
   readonly ask: Ask;
   readonly steps: RemoteSteps;
   readonly ended: Promise<void>;
-  readonly ownTexts: ReturnType<typeof createOwnTexts>;
+  readonly ownInputs: ReturnType<typeof createOwnInputs>;
   redact(text: string): string;
   leave(): void;
 };
 
-/** Tells the messages of this window from those of others, by their texts. */
-const createOwnTexts = () => {
+/** What tells a message or an answer from others; null for other events. */
+const inputKey = (event: Event | Input): string | null => {
+  if (event.type === 'UserInput') return event.text;
+  if (event.type !== 'ApprovalAnswered') return null;
+  const { batchId, callId, answer, scope } = event;
+  return JSON.stringify([batchId, callId, answer, scope]);
+};
+
+/** Tells the messages and answers of this window from those of others. */
+const createOwnInputs = () => {
   const sent: string[] = [];
   return {
-    add: (text: string): void => void sent.push(text),
-    isFromElsewhere({ event }: Stepped): boolean {
-      if (event.type !== 'UserInput') return false;
-      const at = sent.indexOf(event.text);
+    add(input: Input): void {
+      const key = inputKey(input);
+      if (key !== null) sent.push(key);
+    },
+    isFromElsewhere({ event, diagnostics }: Stepped): boolean {
+      const key = inputKey(event);
+      if (key === null) return false;
+      const isLate = event.type === 'ApprovalAnswered' && diagnostics.length > 0;
+      const at = sent.indexOf(key);
       if (at >= 0) sent.splice(at, 1);
-      return at < 0;
+      return at < 0 && !isLate;
     },
   };
 };
 
 const createFace = (parts: FaceParts): FaceSession => {
-  const { client, ask, steps, ended, redact, leave, ownTexts } = parts;
+  const { client, ask, steps, ended, redact, leave, ownInputs } = parts;
   return {
     id: client.sessionId,
     tornTail: null,
     ended,
     redact,
     send(input: Input) {
-      if (input.type === 'UserInput') ownTexts.add(input.text);
+      ownInputs.add(input);
       return client.send(input);
     },
     state: async () => steps.state,
@@ -341,7 +354,7 @@ export type FaceOpened = Omit<Opened, 'session' | 'runtime'> & {
   readonly remote: {
     /** Questions that were asked before. */
     readonly questions: readonly Extract<Action, { readonly type: 'RequestApproval' }>[];
-    /** Whether a step is a message that another window has sent. */
+    /** Whether a step is a message or an answer that this window has not sent. */
     isFromElsewhere(stepped: Stepped): boolean;
     readonly servers: FaceServers;
   } | null;
@@ -398,12 +411,12 @@ export const openRemote = async (
   });
   ended.catch(() => undefined); // the terminal awaits it when it is drawn
   const redactor = createRedactor(findSecrets(process.env, keysIn(configured.variables ?? {})));
-  const ownTexts = createOwnTexts();
+  const ownInputs = createOwnInputs();
   return {
     session: createFace({
       client,
       ask,
-      ownTexts,
+      ownInputs,
       steps,
       ended,
       redact: (text) => redactor.clean(text),
@@ -417,7 +430,7 @@ export const openRemote = async (
     resumed: { recent: recent.past() satisfies RecentTurns | null },
     remote: {
       questions: questions.waiting(state),
-      isFromElsewhere: ownTexts.isFromElsewhere,
+      isFromElsewhere: ownInputs.isFromElsewhere,
       servers: {
         status: () => ask('servers'),
         reconnect: () => ask('reconnectServers'),

@@ -19,7 +19,7 @@ import type { State } from '@pawl/agent/machine/state';
 import { attempt } from '@pawl/agent/platform/attempt';
 import { systemClock } from '@pawl/agent/platform/clock';
 import { identifyProcess } from '@pawl/agent/platform/start-program';
-import type { Stepped } from '@pawl/agent/ports/session';
+import type { Input, Stepped } from '@pawl/agent/ports/session';
 import { createEventBuffer } from '@pawl/agent/session/session';
 import { ApiFault } from '@pawl/serve/api-fault';
 import { keyOfToken, type ServeKey } from '@pawl/serve/keys';
@@ -175,20 +175,58 @@ const ownerKey = (token: string): ServeKey => {
   return { ...key, name: OWNER, limits, isOwner: 'yes' };
 };
 
-const ANSWERED =
-  'The question was answered before, or is not asked any more: this answer changed nothing.';
+type TypedAnswer = Extract<Input, { readonly type: 'ApprovalAnswered' }>;
 
-/** The session as the node sees it. An answer that comes too late is refused. */
+const isAsked = (state: State, { batchId, callId }: TypedAnswer): boolean =>
+  state.name === 'ExecutingTools' &&
+  state.batchId === batchId &&
+  state.calls.some(
+    ({ status, judged }) => status === 'awaitingApproval' && judged.callId === callId,
+  );
+
+const ANSWERS_KEPT = 1_000;
+
+/**
+ * Takes answers one after another. One that comes too late is refused and is not journaled, so its
+ * sender is never told that it counts.
+ */
+const createAnswering = (runtime: Opened['runtime'], sessionId: string) => {
+  let answered = new Set<string>();
+  let late: number | null = null;
+  let last: Promise<unknown> = Promise.resolve();
+  const keyIn = ({ batchId, callId }: Pick<TypedAnswer, 'batchId' | 'callId'>): string =>
+    `${batchId} ${callId}`;
+  runtime.watch(sessionId, ({ seq, event, diagnostics }) => {
+    if (event.type !== 'ApprovalAnswered') return;
+    if (diagnostics.length > 0) late = seq;
+    else answered = new Set([...[...answered].slice(-ANSWERS_KEPT), keyIn(event)]);
+  });
+  const refused = (input: TypedAnswer): ApiFault => {
+    const why = answered.has(keyIn(input))
+      ? 'was answered before'
+      : 'is not asked any more, or takes no such answer';
+    return new ApiFault('conflict', `The question ${why}: this answer changed nothing.`);
+  };
+  const take = async (input: TypedAnswer) => {
+    if (!isAsked((await runtime.state(sessionId)).state, input)) throw refused(input);
+    const sent = await runtime.send(sessionId, input);
+    if (late === sent.seq) throw refused(input); // its turn ended just now
+    return sent;
+  };
+  return (input: TypedAnswer) => {
+    const taken = last.then(() => take(input));
+    last = taken.catch(() => undefined); // its sender is told
+    return taken;
+  };
+};
+
+/** The session as the node sees it. */
 const ownRuntime = (
   { session, runtime, settings, servers }: Opened,
   serverQuestion: WaitingServerQuestion,
 ): NodeRuntime => {
   const own = createOwnRequests({ session, servers, serverQuestion });
-  let late = new Set<number>();
-  runtime.watch(session.id, ({ seq, event, diagnostics }) => {
-    if (seq !== null && event.type === 'ApprovalAnswered' && diagnostics.length > 0)
-      late = new Set([...[...late].slice(-100), seq]);
-  });
+  const answer = createAnswering(runtime, session.id);
   return {
     endsWithNode: false,
     records: oneRecord(session.id, settings.workspace),
@@ -199,11 +237,8 @@ const ownRuntime = (
       );
     },
     open: async () => undefined, // it is open as long as the process runs
-    send: async (sessionId, input) => {
-      const sent = await runtime.send(sessionId, input);
-      if (late.has(sent.seq)) throw new ApiFault('conflict', ANSWERED);
-      return sent;
-    },
+    send: (sessionId, input) =>
+      input.type === 'ApprovalAnswered' ? answer(input) : runtime.send(sessionId, input),
     read: (sessionId, from) => runtime.read(sessionId, from),
     watch: (sessionId, watcher) => runtime.watch(sessionId, watcher),
     state: (sessionId) => runtime.state(sessionId),

@@ -277,9 +277,12 @@ export class InteractiveView {
     if (text !== '') this.print(text);
   }
 
-  /** Prints a message that somebody typed in another window. */
+  /** Prints a message or an answer that was given elsewhere. */
   showTyped(event: Event): void {
     if (event.type === 'UserInput') this.print(paintTyped(this.#look, shortened(event.text)));
+    if (event.type !== 'ApprovalAnswered') return;
+    const text = oneLine(`decided elsewhere: ${answerText(event.answer)}`, this.#look.columns - 3);
+    this.print(paint(this.#look, 'dim', safe`  ${text}`));
   }
 
   /** Shows questions that were asked before this window looked on. */
@@ -644,6 +647,12 @@ export const readAnswer = (typed: string): TypedAnswer | null => {
   if (words !== undefined) return { answer: 'reply', reason: words };
   const refused = /^no?(?:[\s,:]+(.*))?$/is.exec(text);
   return refused === null ? null : { answer: 'no', reason: refused[1]?.trim() ?? '' };
+};
+
+const answerText = (answer: ApprovalAnswer): string => {
+  if (answer.kind === 'reply') return answer.text;
+  if (answer.kind === 'allow') return 'yes';
+  return answer.reason === '' ? 'no' : `no, ${answer.reason}`;
 };
 
 /** The answer with its scope, as the machine takes it. */
