@@ -656,7 +656,7 @@ const statusParts = (
   return [
     { text: servers.length > 0 ? serversText(servers) : stateText(state, now), rank: 0 },
     { text: isBusy(state) ? formatSeconds(now - turn.startedAt) : safe``, rank: 1 },
-    { text: queue.length > 0 ? safe`${queue.length} waiting` : safe``, rank: 2 },
+    { text: queue.length > 0 ? safe`${queue.length} queued` : safe``, rank: 3 },
     {
       text: cutLine(oneLine(first?.text ?? '', QUEUED_COLUMNS), QUEUED_COLUMNS),
       rank: 5,
@@ -664,7 +664,7 @@ const statusParts = (
     },
     { text: tokensText(state, streamed), rank: 4 },
     { text: coldText(coldUsd), rank: 2.5 },
-    { text: keysText(state, typing), rank: 3 },
+    { text: keysText(state, typing), rank: 2 },
   ].filter((part) => part.text !== '');
 };
 

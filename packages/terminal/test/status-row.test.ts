@@ -63,11 +63,11 @@ const rows: readonly (readonly [State, number, string])[] = [
   [
     calling,
     100,
-    '⠋ thinking · 4.2s · 2 waiting: use 日本語 words in the… · 12.8k tokens · Escape stops',
+    '⠋ thinking · 4.2s · 2 queued: use 日本語 words in the… · 12.8k tokens · Escape stops',
   ],
-  [calling, 60, '⠋ thinking · 4.2s · 2 waiting · 12.8k tokens · Escape stops'],
-  [calling, 50, '⠋ thinking · 4.2s · 2 waiting · Escape stops'],
-  [calling, 34, '⠋ thinking · 4.2s · 2 waiting'],
+  [calling, 60, '⠋ thinking · 4.2s · 2 queued · 12.8k tokens · Escape stops'],
+  [calling, 50, '⠋ thinking · 4.2s · 2 queued · Escape stops'],
+  [calling, 34, '⠋ thinking · 4.2s · Escape stops'],
   [calling, 20, '⠋ thinking · 4.2s'],
 ];
 

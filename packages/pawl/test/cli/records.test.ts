@@ -109,12 +109,12 @@ const story: readonly (readonly [Event, readonly string[], string])[] = [
   [
     { type: 'UserInput', at: 6_000, text: 'quickly', mode: 'steer' },
     ['input', 'notice'],
-    'running touch · 8.0s · 1 waiting: quickly · 1.2k tokens',
+    'running touch · 8.0s · 1 queued: quickly · 1.2k tokens',
   ],
   [
     { type: 'ToolProgress', at: 6_000, ...batch, text: 'half' },
     ['toolProgress'],
-    'running touch · 8.0s · 1 waiting: quickly · 1.2k tokens',
+    'running touch · 8.0s · 1 queued: quickly · 1.2k tokens',
   ],
   [
     { type: 'ToolCompleted', at: 7_000, ...batch, outcome: { status: 'ok', text: 'touched' } },

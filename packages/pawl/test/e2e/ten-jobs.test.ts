@@ -84,7 +84,7 @@ test('each key of the ten jobs does what the table says', async (context) => {
   await window.sees(/running bash/);
   window.press('and then');
   press('queue');
-  await window.sees(/1 waiting: and then/);
+  await window.sees(/1 queued: and then/);
   press('interrupt');
   await window.sees(/stopped · /);
   window.press('\u0015/quit\r');

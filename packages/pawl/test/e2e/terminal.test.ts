@@ -128,7 +128,7 @@ test('text typed during a turn is sent with the next results', async (context) =
   terminal.press('read it\r');
   await terminal.sees('thinking');
   terminal.press('and be brief\r');
-  await terminal.sees('1 waiting');
+  await terminal.sees('1 queued');
   await terminal.sees('Done.');
   assert.match(JSON.stringify(last(place.server.requests[1]?.body)), /tool_result.*and be brief/);
   expectValid(place.server);
@@ -150,7 +150,7 @@ for (const [name, key] of [
     terminal.press('tell me\r');
     await terminal.sees('A long answer');
     terminal.press('wait for it\r');
-    await terminal.sees('1 waiting');
+    await terminal.sees('1 queued');
     terminal.mark();
     terminal.press(key);
     await terminal.shows(/stopped · [^\n]*\n─+\n> wait for it/);

@@ -67,9 +67,9 @@ const work = async (context: TestContext, columns: number): Promise<void> => {
   await window.sees('running bash');
   // While it works: one text for the next results, one for after the turn.
   window.press('be brief\r');
-  await window.sees('1 waiting');
+  await window.sees('1 queued');
   window.press(`another one${ESCAPE}\r`);
-  await window.sees('2 waiting');
+  await window.sees('2 queued');
   await window.sees('A line that goes on.');
   window.press(ESCAPE);
   await window.seesLine('> another one');
