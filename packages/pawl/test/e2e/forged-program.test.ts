@@ -45,7 +45,7 @@ for (const until of ['requested', 'running', 'calling'] as const)
     const terminal = openTerminal(context, place, ['--resume', sessionId]);
     await terminal.sees('was not created here');
     await terminal.sees('ready');
-    assert.match(terminal.shown(), / · careful/);
+    await terminal.sees('  careful (Shift+Tab)');
     assert.equal(place.server.requests.length, 0, 'nothing was sent to the model');
     terminal.press('go on\r');
     await terminal.sees('Done.');

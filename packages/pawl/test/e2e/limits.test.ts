@@ -82,7 +82,7 @@ test('a call that policy denies is seen, by people and by programs', async (cont
 
 test('with --verbose calls that could not run are told with their reason', async (context) => {
   const place = await makeServed(context, [
-    message(call('a', 'fly', { to: 'the moon' }), call('b', 'read', { file: 'x' })),
+    message(call('a', 'fly', { to: 'the moon' }), call('b', 'read', { lines: 'x' })),
     done,
   ]);
   const ended = await runInProcess(place, ['-p', 'go', '--verbose']);
