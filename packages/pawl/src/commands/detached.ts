@@ -184,7 +184,7 @@ type AskedQuestion = LiveQuestion & {
   readonly choices: ReadonlyMap<string, string>;
 };
 
-const ended = (call: string): string => `${call} was answered before, or was never asked`;
+const endedText = (call: string): string => `${call} was answered before, or was never asked`;
 
 const chooseQuestion = (
   sessionId: string,
@@ -199,8 +199,8 @@ const chooseQuestion = (
     exitCodes.badInput,
     'notFound',
     questions.length === 0
-      ? `${sessionId} waits for no answer${call === undefined ? '' : `: ${ended(call)}`}.`
-      : `${call === undefined ? 'Several calls wait' : `No call ${call} waits: ${ended(call)}`}. ` +
+      ? `${sessionId} waits for no answer${call === undefined ? '' : `: ${endedText(call)}`}.`
+      : `${call === undefined ? 'Several calls wait' : `No call ${call} waits: ${endedText(call)}`}. ` +
           `Name one: pawl answer ${sessionId} CALL yes|no${list}`,
   );
 };
@@ -261,7 +261,19 @@ const serverAnswer = (
   words: readonly string[],
 ): ServerAnswer => {
   const typed = words.join(' ');
-  if (typed === 'no') return { action: 'decline' };
+  const [call = '', second = ''] = words;
+  // meant for a call: no server is to read it
+  if (ANSWERS.includes(second))
+    throw new Stop(
+      exitCodes.badInput,
+      'notFound',
+      `No call waits: ${endedText(call)}. ${server} asks; it is written as: pawl answer ` +
+        `${sessionId} VALUE|no`,
+    );
+  if (words[0] === 'no') {
+    if (words.length > 1) throw usageStop(`${server} gets no reason: pawl answer ${sessionId} no`);
+    return { action: 'decline' };
+  }
   const fields = asks.kind === 'form' ? asks.fields : [];
   const [field] = fields;
   if (typed === 'yes' && !fields.some(({ isRequired }) => isRequired))

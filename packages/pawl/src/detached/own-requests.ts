@@ -93,7 +93,7 @@ export type ServerQuestionNow = {
 /** A terminal that hears nothing for so long asks again, so that none is waited for for ever. */
 const HEAR_MS = 20_000;
 
-const NOT_ASKED = 'The question was answered in another window, or is not asked any more.';
+const NOT_ASKED = 'The question was answered elsewhere, or is not asked any more.';
 
 /** The question of an MCP server that waits for the user. Servers ask one after another. */
 export class WaitingServerQuestion {
@@ -135,7 +135,7 @@ export class WaitingServerQuestion {
   /** Throws if another answer came first. */
   answer(number: number, answer: ServerAnswer): void {
     if (this.#now.question === null || this.#now.number !== number) throw new Error(NOT_ASKED);
-    this.#end(answer, 'answered in another window');
+    this.#end(answer, 'answered elsewhere');
   }
 
   /** What is asked, once it is no longer number `after`, or after some seconds. */

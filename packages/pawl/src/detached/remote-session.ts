@@ -213,6 +213,7 @@ type Ask = LiveClient['own'];
 const followServerQuestions = async (
   ask: Ask,
   askUser: AskUserOrNot,
+  tell: (text: string) => void,
   leaving: AbortSignal,
 ): Promise<void> => {
   let after = 0;
@@ -235,7 +236,9 @@ const followServerQuestions = async (
       .then(async (answer) => {
         if (!signal.aborted && answer !== null) await ask('answerServer', { number, answer });
       })
-      .catch(() => undefined); // another window was faster: that one's answer counts
+      .catch((error: Error) =>
+        tell(`${question.server} did not get this answer. ${error.message}`),
+      );
   }
 };
 
@@ -343,8 +346,8 @@ const createFace = (parts: FaceParts): FaceSession => {
 export type FaceServers = {
   status(): Promise<readonly ServerStatus[] | null>;
   reconnect(): Promise<void>;
-  /** Who asks the user what servers ask. */
-  answerWith(ask: AskUserOrNot): void;
+  /** Who asks the user what servers ask. `tell`: an answer did not count, and why. */
+  answerWith(ask: AskUserOrNot, tell: (text: string) => void): void;
 };
 
 /** A session in a terminal: open in its process, or in one of its own. */
@@ -434,7 +437,8 @@ export const openRemote = async (
       servers: {
         status: () => ask('servers'),
         reconnect: () => ask('reconnectServers'),
-        answerWith: (askUser) => void followServerQuestions(ask, askUser, leaving.signal),
+        answerWith: (askUser, tell) =>
+          void followServerQuestions(ask, askUser, tell, leaving.signal),
       },
     },
   };

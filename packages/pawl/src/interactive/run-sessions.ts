@@ -11,6 +11,7 @@ import { homedir } from 'node:os';
 import { basename } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createSessionSandbox, type SessionSandbox } from '@pawl/agent/command/session-sandbox';
+import type { AskUserOrNot } from '@pawl/agent/extensions/mcp/session-servers';
 import type { State } from '@pawl/agent/machine/state';
 import { keyVariables } from '@pawl/agent/models/provider-table';
 import type { Clock } from '@pawl/agent/platform/clock';
@@ -435,13 +436,15 @@ const faceServers = ({ remote, servers }: FaceOpened): FaceServers =>
 /** The user answers the servers' questions, and is called for them. */
 const answerServers = (
   opened: FaceOpened,
-  { serverForms }: InteractiveView,
+  view: InteractiveView,
   { notifier }: TerminalSession,
-): void =>
-  faceServers(opened).answerWith((question, signal) => {
+): void => {
+  const ask: AskUserOrNot = (question, signal) => {
     notifier.ask();
-    return serverForms.ask(question, signal);
-  });
+    return view.serverForms.ask(question, signal);
+  };
+  faceServers(opened).answerWith(ask, (text) => view.print(makeSafe(text)));
+};
 
 /** Shows what waits in a session of another process, and leaves when that has ended. */
 const followRemote = (

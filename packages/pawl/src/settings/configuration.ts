@@ -288,8 +288,8 @@ const refusal = (
 ): string | null => {
   const away = outOfRange(setting, value);
   if (away !== null) return away;
-  if (setting.ownWords.includes(String(value))) return 'a project may not choose it';
-  if (setting.key === 'preset' && value === 'ci') return 'it denies what you would be asked about';
+  if ([...setting.ownWords, ...setting.userWords].includes(String(value)))
+    return 'a project may not choose it';
   switch (setting.project) {
     case 'no':
       return 'a project may not set it';

@@ -40,6 +40,8 @@ export type Setting = {
   readonly project: ProjectMay;
   /** Words that only a flag or the user's own file may choose. */
   readonly ownWords: readonly string[];
+  /** Further words that a project may not choose. */
+  readonly userWords: readonly string[];
   /** Form for the flag parser; null if there is no flag. */
   readonly flag: string | null;
   /** Its environment variable. */
@@ -64,7 +66,7 @@ const words = (...list: readonly string[]): ValueKind => ({ type: 'words', words
 
 type Row = Omit<
   Setting,
-  'variable' | 'frozen' | 'builtIn' | 'tightest' | 'projectRange' | 'ownWords'
+  'variable' | 'frozen' | 'builtIn' | 'tightest' | 'projectRange' | 'ownWords' | 'userWords'
 > &
   Partial<Setting>;
 
@@ -75,6 +77,7 @@ const row = (fields: Row): Setting => ({
   tightest: null,
   projectRange: null,
   ownWords: [],
+  userWords: [],
   ...fields,
 });
 
@@ -228,6 +231,8 @@ const common: readonly Setting[] = [
     kind: words('plan', 'careful', 'ci', 'auto', 'full'),
     project: 'tighten',
     ownWords: ['full'],
+    // it denies what the user would be asked about
+    userWords: ['ci'],
     flag: '--preset <name>',
     builtIn: 'careful in a terminal, else auto',
     tightest: 'careful',

@@ -156,13 +156,19 @@ test("a server's question waits for its user, who answers it once from any windo
   const unclear = await runPawl(place, ['answer', id, 'yes']);
   expectCode(unclear, 2);
   assert.match(unclear.stderr, /local asks for name\. It is written as: pawl answer \S+ VALUE/);
+  // what is meant for a call is no value for a server
+  const late = await runPawl(place, ['answer', id, 'c1', 'no', 'not now']);
+  expectCode(late, 65);
+  assert.match(late.stderr, /c1 was answered before, or was never asked\. local asks/);
+  expectCode(await runPawl(place, ['answer', id, 'no', 'not now']), 2);
+  await untilState(place, id, /waits for your answer to local: Your name\?/);
   const [one, other] = [0, 1].map(() => openWindow(context, place, { words: ['attach', id] }));
   assert.ok(one !== undefined && other !== undefined);
   for (const window of [one, other]) await window.sees('The MCP server local asks:');
   one.press('y\r');
   await one.sees('for local, not the agent: name');
   one.press('Ada\r');
-  await other.sees('answered in another window');
+  await other.sees('answered elsewhere');
   await untilState(place, id, /waits for your answer to local: Publish it\?/);
   const answered = await runPawl(place, ['answer', id, 'yes']);
   expectCode(answered, 0);
