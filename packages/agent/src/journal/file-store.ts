@@ -1,10 +1,15 @@
 /**
- * Sessions as files: creating, opening (with the recovery of a torn end), peeking, forking,
- * reading.
+ * The store of sessions as files: creates, opens, reads, forks and deletes them.
  *
- * From top to bottom: opening, with the lock; creating, reading and forking; `fileJournals`; the
- * repair of an end that a crash has torn; and deletion, also of leftovers of killed processes.
+ * From top to bottom: `fileJournals`, the store; what its operations share (finding a journal,
+ * holding its lock); creating, opening, reading and forking a session; the recovery of a journal
+ * that is opened, with the repair of its end; and deletion, also of leftovers of killed processes.
  * writer.ts appends to the open journal, reader.ts reads one without the lock.
+ *
+ * A torn end is a last line that a crash left incomplete. The mark is a small file that names the
+ * last acknowledged entry. A foreign session was created in another state folder, for example
+ * imported: its snapshots (stored states) are not believed, and its entries are checked. A claim is
+ * a file that announces the replacement of a lock file (lock.ts).
  */
 
 import {
@@ -47,12 +52,12 @@ import { agentMachine } from './journaled-agent-machine.js';
 import { listSessions, readSessions } from './list.js';
 import {
   acquireLock,
-  answers,
   checkHolder,
   describeSelf,
   type Holder,
   type Lock,
   parseHolder,
+  probeSocket,
   readLockText,
   removeFile,
 } from './lock.js';
@@ -111,9 +116,55 @@ import {
 } from './state-folder.js';
 import { openFileJournal } from './writer.js';
 
-/** A header fits into the first block. */
+/** Bytes that are read for a header alone. */
 const HEADER_BLOCK_BYTES = 1 << 16;
 
+export type FileJournalOptions = {
+  readonly folder: string;
+  readonly checkEvery?: number;
+  /** When snapshots are written. */
+  readonly snapshots?: SnapshotPlan;
+};
+
+/** Stores the agent's sessions as files under `folder`. */
+export const fileJournals = (
+  options: FileJournalOptions & { readonly machine?: JournaledMachine },
+): InspectableStore => machineFileJournals(options.machine ?? agentMachine, options);
+
+/**
+ * Stores the sessions of one machine as files under `folder`, which is created on first use (see
+ * state-folder.ts).
+ *
+ * A state check is written every `checkEvery` entries, and whenever the machine is at rest.
+ */
+export const machineFileJournals = <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  { folder, checkEvery = CHECK_EVERY, snapshots: plan = defaultSnapshotPlan }: FileJournalOptions,
+): InspectableStore<M> => {
+  const place = { folder, checkEvery, plan, machine };
+  return {
+    blobs: fileBlobs(folder),
+    create: (header) => create(place, header),
+    open: (sessionId, options) => openSession(place, sessionId, options),
+    peek: (sessionId) => peek(place, sessionId),
+    fork: (sessionId, seq, newSessionId, createdAt) =>
+      fork(folder, sessionId, seq, newSessionId, createdAt),
+    read: (sessionId, from) => read(place, sessionId, from),
+    list: () => listSessions(folder),
+    inspect: async (sessionId) =>
+      inspectFile<M>(machine.kind, await findJournal(folder, sessionId)),
+    delete: async (sessionId) => {
+      await findJournal(folder, sessionId);
+      return deleteSession(folder, sessionId);
+    },
+    replay: async (sessionId, options = {}) =>
+      options.visitLast === undefined
+        ? replayFile(machine, await findJournal(folder, sessionId), options)
+        : replayRecent(place, sessionId, options),
+  };
+};
+
+/** What every operation of a store needs: its state folder, its machine, and how it writes. */
 type Place<M extends MachineTypes> = {
   readonly folder: string;
   readonly checkEvery: number;
@@ -174,7 +225,7 @@ const hideFromSearches = (folder: string): Promise<void> =>
   );
 
 /** Locks a new session's id; rejects if the session exists. */
-const claim = async (
+const lockNewSession = async (
   folder: string,
   sessionId: string,
 ): Promise<{ readonly path: string; readonly lock: Lock }> => {
@@ -202,6 +253,7 @@ const claim = async (
   });
 };
 
+/** Runs `work`, which uses the handle; closes the handle if it fails. */
 const closingOnFailure = async <T>(
   handle: { close(): Promise<void> },
   work: () => Promise<T>,
@@ -229,7 +281,7 @@ const create = async <M extends MachineTypes>(
 ): Promise<Journal<M>> => {
   const header = ownHeader(draft, machine);
   await removeLeftovers(folder);
-  const { path, lock } = await claim(folder, header.sessionId);
+  const { path, lock } = await lockNewSession(folder, header.sessionId);
   return withLock(path, lock, async () => {
     const { bytes, crc } = encodeHeader(header);
     await makeOwn(folder, header); // first: a session that was created here never counts as foreign
@@ -270,8 +322,8 @@ const openSession = async <M extends MachineTypes>(
   const lock = await acquireLock(lockPath(folder, sessionId), { takeOver });
   return withLock(path, lock, async () => {
     if (lock.predecessor === 'unknown') await renewFile(path);
-    // The process that created the folder may have been killed before its name was durable; so with
-    // the file, below.
+    // The process that created the folder may have been killed before the folder's name was
+    // durable. The same holds for the file, below.
     await makeFolder(dirname(path));
     const { file: handle } = await openRegular(path, { access: 'change' });
     const { tornTail, isForeign, ...opened } = await closingOnFailure(handle, async () => {
@@ -285,13 +337,14 @@ const openSession = async <M extends MachineTypes>(
         entriesToVisit,
         isForeign: foreign,
       });
-      // The last lines may be those of a killed process, and not durable. Their mark is going to
-      // be.
+      // The last lines may be those of a killed process, and not durable. The mark that is written
+      // next says that they are.
       await handle.datasync();
       return { ...recovered, isForeign: foreign };
     });
     const { past, header, upgrade } = opened;
     const blobs = fileBlobs(folder);
+    // The journal calls it at the user's first prompt in a foreign session.
     const adopt = async (): Promise<void> => {
       await makeOwn(folder, header);
       await syncFolder(dirname(path));
@@ -358,7 +411,7 @@ const foldFromSnapshot = async <M extends MachineTypes>(
   });
 };
 
-/** Whatever is wrong with a snapshot: the journal alone counts. */
+/** Replays the last steps from a snapshot; the whole journal if anything is wrong with it. */
 const replayRecent = async <M extends MachineTypes>(
   place: Place<M>,
   sessionId: string,
@@ -378,7 +431,7 @@ const fork = async (
   createdAt: number,
 ) => {
   const source = await findJournal(folder, sessionId);
-  const { path, lock } = await claim(folder, newSessionId);
+  const { path, lock } = await lockNewSession(folder, newSessionId);
   await withLock(path, lock, async () => {
     const header = await withRegular(source, (file) => headerIn(file, source));
     // A fork of a foreign session is foreign.
@@ -396,51 +449,6 @@ async function* read<M extends MachineTypes>(
 ): AsyncGenerator<Entry<M>, undefined> {
   yield* readEntries<M>(machine.kind, await findJournal(folder, sessionId), from);
 }
-
-export type FileJournalOptions = {
-  readonly folder: string;
-  readonly checkEvery?: number;
-  /** When snapshots are written. */
-  readonly snapshots?: SnapshotPlan;
-};
-
-/**
- * Stores the sessions of one machine as files under `folder`, which is created on first use (see
- * state-folder.ts).
- *
- * A state check is written every `checkEvery` entries, and whenever the machine is at rest.
- */
-export const machineFileJournals = <M extends MachineTypes>(
-  machine: JournaledMachine<M>,
-  { folder, checkEvery = CHECK_EVERY, snapshots: plan = defaultSnapshotPlan }: FileJournalOptions,
-): InspectableStore<M> => {
-  const place = { folder, checkEvery, plan, machine };
-  return {
-    blobs: fileBlobs(folder),
-    create: (header) => create(place, header),
-    open: (sessionId, options) => openSession(place, sessionId, options),
-    peek: (sessionId) => peek(place, sessionId),
-    fork: (sessionId, seq, newSessionId, createdAt) =>
-      fork(folder, sessionId, seq, newSessionId, createdAt),
-    read: (sessionId, from) => read(place, sessionId, from),
-    list: () => listSessions(folder),
-    inspect: async (sessionId) =>
-      inspectFile<M>(machine.kind, await findJournal(folder, sessionId)),
-    delete: async (sessionId) => {
-      await findJournal(folder, sessionId);
-      return deleteSession(folder, sessionId);
-    },
-    replay: async (sessionId, options = {}) =>
-      options.visitLast === undefined
-        ? replayFile(machine, await findJournal(folder, sessionId), options)
-        : replayRecent(place, sessionId, options),
-  };
-};
-
-/** Stores the agent's sessions as files under `folder`. */
-export const fileJournals = (
-  options: FileJournalOptions & { readonly machine?: JournaledMachine },
-): InspectableStore => machineFileJournals(options.machine ?? agentMachine, options);
 
 /** Result of opening a journal for writing; the file is ready for the next line. */
 type Recovered<M extends MachineTypes> = {
@@ -460,6 +468,7 @@ type RecoveryParts<M extends MachineTypes> = SnapshotRequest<M> & {
   readonly isForeign: boolean;
 };
 
+/** Cuts a torn end off, or adds the line feed that is missing. */
 const repairEnd = async <M extends MachineTypes>(
   handle: FileHandle,
   path: string,
@@ -482,6 +491,7 @@ const repairEnd = async <M extends MachineTypes>(
   }
 };
 
+/** Folds the journal from the loaded snapshot on (null: from its first entry), then repairs it. */
 const recoverFrom = async <M extends MachineTypes>(
   { handle, path, sessionId, machine, visitor, isForeign }: RecoveryParts<M>,
   loaded: LoadedSnapshot<M> | null,
@@ -548,6 +558,7 @@ const recover = async <M extends MachineTypes>(parts: RecoveryParts<M>): Promise
   }
 };
 
+/** Creates the file `PATH.torn-N` with the first free N. */
 const openTornFile = async (
   path: string,
 ): Promise<{ readonly handle: FileHandle; readonly keptAs: string }> => {
@@ -753,10 +764,10 @@ const finishDeletion = async (folder: string, sessionId: string): Promise<void> 
   }
 };
 
-/** Ends of the names of files that are there before the journal itself. */
-const EARLY = ['.lock', '.jsonl.new', '.jsonl.import'];
-/** What an import leaves that is killed just after it has placed the journal. */
-const LATE = ['.jsonl.import'];
+/** Ends of file names. A creation or import makes these files before the journal itself. */
+const BEFORE_JOURNAL = ['.lock', '.jsonl.new', '.jsonl.import'];
+/** An import that is killed just after it has placed the journal leaves these. */
+const AFTER_JOURNAL = ['.jsonl.import'];
 
 const idsWithEnd = (names: readonly string[], ends: readonly string[]): readonly string[] => {
   const ids = names.flatMap((name) =>
@@ -772,8 +783,10 @@ const idsWithEnd = (names: readonly string[], ends: readonly string[]): readonly
 const idsWithLeftovers = (names: readonly string[]): readonly string[] => {
   const known = new Set(names);
   return [
-    ...idsWithEnd(names, EARLY).filter((id) => !known.has(`${id}.jsonl`)),
-    ...idsWithEnd(names, LATE).filter((id) => known.has(`${id}.jsonl`) && !known.has(`${id}.lock`)),
+    ...idsWithEnd(names, BEFORE_JOURNAL).filter((id) => !known.has(`${id}.jsonl`)),
+    ...idsWithEnd(names, AFTER_JOURNAL).filter(
+      (id) => known.has(`${id}.jsonl`) && !known.has(`${id}.lock`),
+    ),
   ];
 };
 
@@ -792,7 +805,7 @@ const removeSessionLeftovers = async (folder: string, sessionId: string): Promis
   }
 };
 
-/** Removes a claim or a draft of a dead process; false if its process may live. */
+/** Removes the claim at `path`, or a draft of one, of a dead process; false if it may live. */
 const removeClaim = async (lock: string, path: string, self: Holder): Promise<boolean> => {
   const text = await readLockText(path);
   if (text === null) return true;
@@ -823,7 +836,7 @@ const removeBeside = async (
   }
   if (hasClaim) return; // its socket tells others whether its process lives
   for (const path of sockets)
-    if ((await answers(path)) === 'refused') await rm(path, { force: true });
+    if ((await probeSocket(path)) === 'refused') await rm(path, { force: true });
 };
 
 /**

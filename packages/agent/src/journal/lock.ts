@@ -410,7 +410,7 @@ type HolderCheck = 'gone' | 'restarted' | 'unknown';
  */
 const isGoneHere = async (path: string, holder: Holder, self: Holder): Promise<boolean> => {
   const socket = socketPath(path, holder);
-  const answer = socket === null ? 'unknown' : await answers(socket);
+  const answer = socket === null ? 'unknown' : await probeSocket(socket);
   if (answer === 'refused') return true;
   if (holder.pids === '' || holder.pids !== self.pids) return false;
   if (answer === 'alive') return !isRunning(holder.pid);
@@ -550,7 +550,7 @@ const listenAt = (path: string): Promise<LockSocket | null> =>
  * `refused`: the process that made the socket is dead. `unknown`: there is no such socket, or it
  * can't be reached.
  */
-export const answers = (path: string): Promise<'alive' | 'refused' | 'unknown'> =>
+export const probeSocket = (path: string): Promise<'alive' | 'refused' | 'unknown'> =>
   new Promise((resolve) => {
     const address = socketAddress(path);
     const socket = createConnection({ path: address.path });

@@ -2,10 +2,11 @@
  * Connects models, tools, hooks, sandbox and journals to the runtime. Optional parts are loaded on
  * first use.
  *
- * From top to bottom: the options and `Agent`; starting and resuming a session; `createAgent` and
- * `openSession`, which users call; `Session`, what they get; `equip`, the dependencies of one
- * session; the agent for sessions on an engine; and the folders in which no session works.
- * runtime.ts has the sessions that are open.
+ * From top to bottom: the options; `createAgent` and `openSession`, which users call; `Session`,
+ * what they get; the parts that all sessions of an agent share; starting and resuming a session;
+ * its instructions (the system prompt); `equip`, the dependencies of one session; the agent for
+ * sessions that an engine (a durable execution service) keeps instead of this process; and the
+ * folders in which no session works. runtime.ts has the sessions that are open.
  */
 
 import { existsSync } from 'node:fs';
@@ -156,157 +157,6 @@ export type Agent = {
 };
 
 /**
- * The parts that all sessions of an agent share. Throws a TypeError if the model or a tool is
- * invalid.
- */
-const createParts = ({
-  model,
-  connect,
-  clock = systemClock,
-  tools,
-  moreTools = [],
-  lateTools = null,
-  hooks = [],
-  checkpoints = true,
-  moreInstructions = '',
-  passEnvironment = [],
-  secrets = {},
-  report = (fault) => process.emitWarning(fault),
-}: Omit<AgentOptions, 'journals' | 'tasks'>) => {
-  checkModel(model);
-  for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
-  return {
-    model,
-    models: createModels(model, connect),
-    clock,
-    tools,
-    moreTools,
-    lateTools,
-    hooks,
-    checkpoints,
-    moreInstructions,
-    passEnvironment,
-    redactor: createRedactor(findSecrets(process.env, secrets)),
-    report: reportThrough(report),
-  };
-};
-type AgentParts = ReturnType<typeof createParts>;
-
-/** The parts of an agent whose sessions run in this process. */
-type LocalParts = AgentParts & { readonly runtime: LocalRuntime; readonly journals: JournalStore };
-
-/**
- * The session's watcher: handles approvals if there is an `onApproval`, and calls the caller's
- * watcher.
- */
-const sessionWatcher = (
-  { runtime, report }: LocalParts,
-  id: string,
-  { watcher, onApproval }: SessionOptions,
-): Watcher | undefined => {
-  if (onApproval === undefined) return watcher;
-  const answers = createApprovals({ onApproval, send: (input) => runtime.send(id, input), report });
-  return watcher === undefined ? answers : combineWatchers(answers, watcher, report);
-};
-
-const reportMissingSandbox = (
-  sandbox: Settings['sandbox'],
-  probe: ProbeResult,
-  report: (fault: Error) => void,
-): void => {
-  const text = missingSandboxText(sandbox, probe);
-  if (text !== null) report(new Error(text));
-};
-
-const resumeSession = async (
-  parts: LocalParts,
-  id: string,
-  workspace: string,
-  session: SessionOptions,
-): Promise<Session> => {
-  const { runtime, model, report } = parts;
-  const { stoppingPolicy, unpriced, takeOver = false, grants = [] } = session;
-  const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
-  const watcher = sessionWatcher(parts, id, session);
-  const { tornTail } = await runtime.open(id, {
-    patch: (before, origin) => {
-      const settings = resumedSettings(
-        model,
-        workspace,
-        session,
-        { settings: before, origin },
-        probe,
-      );
-      reportMissingSandbox(settings.sandbox, probe, report);
-      refuseUnpriced(model, settings.limits, unpriced);
-      return differences(before, settings);
-    },
-    takeOver,
-    grants,
-    ...(watcher === undefined ? {} : { watcher }),
-    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
-  });
-  return connect(parts, { id, tornTail, unpriced });
-};
-
-const startSession = async (
-  parts: LocalParts,
-  workspace: string,
-  session: SessionOptions,
-): Promise<Session> => {
-  const { runtime } = parts;
-  const { stoppingPolicy, unpriced } = session;
-  const prepared = await prepareSession(parts, workspace, session);
-  const id = await runtime.create({
-    ...prepared,
-    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
-  });
-  const watcher = sessionWatcher(parts, id, session);
-  if (watcher !== undefined) runtime.watch(id, watcher);
-  return connect(parts, { id, tornTail: null, unpriced });
-};
-
-/** The tool `task` of a session. */
-const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promise<Tool> => {
-  const { clock, journals, report, redactor } = parts;
-  const [{ createTaskSessions, createTaskTool }, { taskInstructions }] = await Promise.all([
-    import('./task.js'),
-    import('./instructions.js'),
-  ]);
-  const instructTask = async ({
-    workspace,
-    sandbox = 'off',
-    writtenRules,
-  }: Settings): Promise<string> => {
-    const place = {
-      ...({ workspace, preset: 'plan', clock, writtenRules } as const),
-      sandbox: Promise.resolve(sandbox),
-    };
-    return redactor.clean(`${await composeInstructions(place, report)}\n\n${taskInstructions}`);
-  };
-  return createTaskTool(
-    createTaskSessions({
-      parentId,
-      clock,
-      journals,
-      runtime: () => parts.runtime,
-      instruct: instructTask,
-    }),
-  );
-};
-
-/** Closes the session when the signal is aborted, now or later. */
-const closeOn = (signal: AbortSignal | undefined, session: Session): Session => {
-  // an error while closing also rejects `ended`, so it can be ignored here
-  const end = (): void => void attempt(() => session.close());
-  signal?.addEventListener('abort', end, { once: true });
-  const forget = (): void => signal?.removeEventListener('abort', end);
-  session.ended.then(forget, forget);
-  if (signal?.aborted) end();
-  return session;
-};
-
-/**
  * Creates an agent: one model, one journal store, any number of sessions. Throws a TypeError if the
  * model or a tool is invalid.
  */
@@ -440,6 +290,146 @@ export type Session = {
   close(): Promise<void>;
 };
 
+/**
+ * The parts that all sessions of an agent share. Throws a TypeError if the model or a tool is
+ * invalid.
+ */
+const createParts = ({
+  model,
+  connect,
+  clock = systemClock,
+  tools,
+  moreTools = [],
+  lateTools = null,
+  hooks = [],
+  checkpoints = true,
+  moreInstructions = '',
+  passEnvironment = [],
+  secrets = {},
+  report = (fault) => process.emitWarning(fault),
+}: Omit<AgentOptions, 'journals' | 'tasks'>) => {
+  checkModel(model);
+  for (const tool of [...(tools ?? []), ...moreTools]) checkTool(tool);
+  return {
+    model,
+    models: createModels(model, connect),
+    clock,
+    tools,
+    moreTools,
+    lateTools,
+    hooks,
+    checkpoints,
+    moreInstructions,
+    passEnvironment,
+    redactor: createRedactor(findSecrets(process.env, secrets)),
+    report: reportThrough(report),
+  };
+};
+type AgentParts = ReturnType<typeof createParts>;
+
+/** The parts of an agent whose sessions run in this process. */
+type LocalParts = AgentParts & { readonly runtime: LocalRuntime; readonly journals: JournalStore };
+
+/**
+ * The session's watcher: handles approvals if there is an `onApproval`, and calls the caller's
+ * watcher.
+ */
+const sessionWatcher = (
+  { runtime, report }: LocalParts,
+  id: string,
+  { watcher, onApproval }: SessionOptions,
+): Watcher | undefined => {
+  if (onApproval === undefined) return watcher;
+  const answers = createApprovals({ onApproval, send: (input) => runtime.send(id, input), report });
+  return watcher === undefined ? answers : combineWatchers(answers, watcher, report);
+};
+
+const reportMissingSandbox = (
+  sandbox: Settings['sandbox'],
+  probe: ProbeResult,
+  report: (fault: Error) => void,
+): void => {
+  const text = missingSandboxText(sandbox, probe);
+  if (text !== null) report(new Error(text));
+};
+
+const resumeSession = async (
+  parts: LocalParts,
+  id: string,
+  workspace: string,
+  session: SessionOptions,
+): Promise<Session> => {
+  const { runtime, model, report } = parts;
+  const { stoppingPolicy, unpriced, takeOver = false, grants = [] } = session;
+  const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
+  const watcher = sessionWatcher(parts, id, session);
+  const { tornTail } = await runtime.open(id, {
+    patch: (before, origin) => {
+      const settings = resumedSettings(
+        model,
+        workspace,
+        session,
+        { settings: before, origin },
+        probe,
+      );
+      reportMissingSandbox(settings.sandbox, probe, report);
+      refuseUnpriced(model, settings.limits, unpriced);
+      return differences(before, settings);
+    },
+    takeOver,
+    grants,
+    ...(watcher === undefined ? {} : { watcher }),
+    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
+  });
+  return createSession(parts, { id, tornTail, unpriced });
+};
+
+const startSession = async (
+  parts: LocalParts,
+  workspace: string,
+  session: SessionOptions,
+): Promise<Session> => {
+  const { runtime } = parts;
+  const { stoppingPolicy, unpriced } = session;
+  const prepared = await prepareSession(parts, workspace, session);
+  const id = await runtime.create({
+    ...prepared,
+    ...(stoppingPolicy === undefined ? {} : { stoppingPolicy }),
+  });
+  const watcher = sessionWatcher(parts, id, session);
+  if (watcher !== undefined) runtime.watch(id, watcher);
+  return createSession(parts, { id, tornTail: null, unpriced });
+};
+
+/** The tool `task` of a session. */
+const createSessionTaskTool = async (parts: LocalParts, parentId: string): Promise<Tool> => {
+  const { clock, journals, report, redactor } = parts;
+  const [{ createTaskSessions, createTaskTool }, { taskInstructions }] = await Promise.all([
+    import('./task.js'),
+    import('./instructions.js'),
+  ]);
+  const instructTask = async ({
+    workspace,
+    sandbox = 'off',
+    writtenRules,
+  }: Settings): Promise<string> => {
+    const inputs = {
+      ...({ workspace, preset: 'plan', clock, writtenRules } as const),
+      sandbox: Promise.resolve(sandbox),
+    };
+    return redactor.clean(`${await composeInstructions(inputs, report)}\n\n${taskInstructions}`);
+  };
+  return createTaskTool(
+    createTaskSessions({
+      parentId,
+      clock,
+      journals,
+      runtime: () => parts.runtime,
+      instruct: instructTask,
+    }),
+  );
+};
+
 type ConnectedSession = {
   readonly id: string;
   readonly tornTail: OpenJournal['tornTail'];
@@ -447,7 +437,7 @@ type ConnectedSession = {
 };
 
 /** The public interface of a session that is open in the runtime. */
-const connect = (
+const createSession = (
   { runtime, journals: { blobs }, models, redactor }: LocalParts,
   { id, tornTail, unpriced }: ConnectedSession,
 ): Session => {
@@ -477,9 +467,9 @@ const connect = (
   };
   const keepPicture = async (bytes: Uint8Array): Promise<Image> => {
     const picture = await import('../tools/picture.js');
-    const keptPicture = await picture.keepPicture(Buffer.from(bytes), blobs);
-    if (keptPicture.kind === 'stored') return keptPicture.image;
-    const why = keptPicture.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : keptPicture.why;
+    const stored = await picture.keepPicture(Buffer.from(bytes), blobs);
+    if (stored.kind === 'stored') return stored.image;
+    const why = stored.kind === 'none' ? 'it is no PNG, JPEG, GIF or WebP' : stored.why;
     throw new Error(`the picture can't be shown to a model: ${why}`);
   };
   return {
@@ -506,6 +496,17 @@ const connect = (
     idle: session.idle.bind(session),
     close: session.close.bind(session),
   };
+};
+
+/** Closes the session when the signal is aborted, now or later. */
+const closeOn = (signal: AbortSignal | undefined, session: Session): Session => {
+  // an error while closing also rejects `ended`, so it can be ignored here
+  const end = (): void => void attempt(() => session.close());
+  signal?.addEventListener('abort', end, { once: true });
+  const forget = (): void => signal?.removeEventListener('abort', end);
+  session.ended.then(forget, forget);
+  if (signal?.aborted) end();
+  return session;
 };
 
 /** The settings and instructions of a new session. Reports a sandbox that is missing. */
@@ -543,7 +544,7 @@ const readBranch = async (workspace: string): Promise<string | undefined> => {
   return /^ref: refs\/heads\/(.+)\n?$/.exec(head)?.[1];
 };
 
-type Place = {
+type InstructionInputs = {
   readonly workspace: string;
   readonly preset: Preset;
   readonly clock: Clock;
@@ -556,7 +557,8 @@ type Place = {
   readonly sandbox: Promise<NonNullable<Settings['sandbox']>>;
 };
 
-const isGuarded = (file: string, workspace: string, rules: readonly WrittenRule[]): boolean =>
+/** Whether a written rule forbids reading the file, or asks first. */
+const isRestricted = (file: string, workspace: string, rules: readonly WrittenRule[]): boolean =>
   rules.some(
     (rule) =>
       rule.kind === 'path' &&
@@ -566,12 +568,12 @@ const isGuarded = (file: string, workspace: string, rules: readonly WrittenRule[
 
 /** Builds the system prompt; reports AGENTS.md files that could not be used. */
 const composeInstructions = async (
-  { workspace, preset, clock, sandbox, writtenRules = [] }: Place,
+  { workspace, preset, clock, sandbox, writtenRules = [] }: InstructionInputs,
   report: (fault: Error) => void,
 ): Promise<string> => {
   const { instructionsFor, loadAgentsFiles } = await import('./instructions.js');
   const [{ files, warnings }, gitBranch] = await Promise.all([
-    loadAgentsFiles(workspace, (file) => !isGuarded(file, workspace, writtenRules)),
+    loadAgentsFiles(workspace, (file) => !isRestricted(file, workspace, writtenRules)),
     readBranch(workspace),
   ]);
   for (const warning of warnings) report(new Error(warning));
@@ -663,10 +665,12 @@ const equip = async (
     userHooks,
     redactor,
     checkpoints,
+    // Settles the commands of an earlier process, after a crash.
     async takeOver(waited) {
       const { settleEarlier } = await import('../tools/bash-recovery.js');
       await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);
     },
+    // A call that was not sent before a crash can't have taken effect.
     sentCalls: {
       announce: (place) => sandbox.announce(place),
       record: (place, call) => sandbox.recordSent(place, call),

@@ -3,9 +3,10 @@
  * models of an agent by their ids.
  *
  * From top to bottom: `admitRequest`, which sets money aside; `ModelCalls`, the performer of
- * SendLlmRequest; `readStream`, one reply; the price of tokens; pictures in requests; and
- * `createModels`. The usage of a call is reported even after it was aborted, since the provider
- * charges for it.
+ * SendLlmRequest, with the forms of its events; `readStream`, one reply; the price of tokens;
+ * pictures in requests; and `createModels`. The usage of a call is reported even after it was
+ * aborted, since the provider charges for it. A late tool joins after the start of the session,
+ * for example when its server has connected.
  */
 
 import { messagesOf, requestMessages } from '../machine/conversation.js';
@@ -26,65 +27,6 @@ import type { Post } from './loop.js';
 import { type CheckedPiece, checkModel, checkPiece, uncountableText } from './outside-values.js';
 import { createJoiner } from './result-text.js';
 
-type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
-/** When the first piece of a reply came; empty if none came. */
-export type FirstPiece = { readonly firstPieceAt?: number };
-
-const deltaKey = (piece: Streamed): string =>
-  piece.type === 'toolCall' ? `toolCall ${piece.tool}` : piece.type;
-
-const postDelta = (post: Post, requestId: string, key: string, text: string): void => {
-  if (key === 'text') post({ type: 'TextDelta', requestId, text });
-  else if (key === 'reasoning') post({ type: 'ReasoningDelta', requestId, text });
-  else post({ type: 'ToolCallDelta', requestId, tool: key.slice('toolCall '.length), text });
-};
-
-/** The part as it is stored; a call gets its parsed input from its judgement. */
-const storePart = (
-  part: Completed['parts'][number],
-  judged: ReadonlyMap<RawCall, JudgedCall>,
-): AssistantPart => {
-  if (part.type !== 'call') return part;
-  const { callId, tool, metadata } = part;
-  const { input = {}, rawInput } = judged.get(part) ?? {};
-  return {
-    type: 'call',
-    callId,
-    tool,
-    input,
-    ...(rawInput === undefined ? {} : { rawInput }),
-    ...(metadata === undefined ? {} : { metadata }),
-  };
-};
-
-const isEmptyText = (part: Completed['parts'][number]): boolean =>
-  part.type === 'text' && part.text === '' && part.metadata === undefined;
-
-const storeParts = (
-  reply: Completed,
-  judged: ReadonlyMap<RawCall, JudgedCall>,
-): readonly AssistantPart[] =>
-  reply.parts.filter((part) => !isEmptyText(part)).map((part) => storePart(part, judged));
-
-export const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort'> =>
-  effort === 'auto' ? {} : { effort };
-
-/** Whether the model has replied in the session. A summary has taken the place of its replies. */
-export const hasReplied = ({ conversation, counters }: SessionData): boolean =>
-  counters.compaction > 0 || messagesOf(conversation).some(({ role }) => role === 'assistant');
-
-export const measureRequest = (
-  request: ModelRequest,
-): { readonly bytes: number; readonly images: number } => {
-  let images = 0;
-  const text = JSON.stringify(request, (name, value: unknown) => {
-    if (name !== 'base64') return value;
-    images += 1;
-    return undefined;
-  });
-  return { bytes: Buffer.byteLength(text), images };
-};
-
 type Admission = {
   readonly post: Post;
   readonly usageId: string;
@@ -95,7 +37,8 @@ type Admission = {
 
 /**
  * The request as it may be sent: under a limit in dollars the machine sets its worst case aside and
- * says how long the reply may be. null: it must not be sent. `signal` ends the wait.
+ * says how long the reply may be. null: it must not be sent. `signal` ends the wait. `freshBytes`:
+ * so many bytes are new to the model, and so not in the provider's cache.
  */
 export const admitRequest = (
   { post, usageId, settings: { limits }, model: { id, facts }, signal }: Admission,
@@ -110,11 +53,23 @@ export const admitRequest = (
     // The session may end before the event is applied.
     signal.addEventListener('abort', () => resolve(null), { once: true });
     post({ type: 'RequestMeasured', usageId, ...measured }, (accepted, state) => {
-      const held = findReservation(state.session, usageId);
-      const isSent = accepted && held !== undefined && measuredId(state) === usageId;
-      resolve(isSent ? { ...request, outputTokensMax: held.outputTokens } : null);
+      const reservation = findReservation(state.session, usageId);
+      const isSent = accepted && reservation !== undefined && measuredId(state) === usageId;
+      resolve(isSent ? { ...request, outputTokensMax: reservation.outputTokens } : null);
     });
   });
+};
+
+export const measureRequest = (
+  request: ModelRequest,
+): { readonly bytes: number; readonly images: number } => {
+  let images = 0;
+  const text = JSON.stringify(request, (name, value: unknown) => {
+    if (name !== 'base64') return value;
+    images += 1;
+    return undefined;
+  });
+  return { bytes: Buffer.byteLength(text), images };
 };
 
 /** Performs SendLlmRequest and AbortLlmRequest. */
@@ -145,14 +100,15 @@ export class ModelCalls {
       this.#asking.add(requestId);
       const waiting = new AbortController();
       this.#waiting.set(requestId, waiting);
-      const late =
+      const afterJoin =
         this.#lateTools === null
           ? before
           : await this.#joinTools(this.#lateTools, waiting.signal, before);
-      const plans = this.#planTools(late);
-      const joined = plans.length === 0 ? late : await this.#declare(plans, late, waiting.signal);
+      const plans = this.#planTools(afterJoin);
+      const ready =
+        plans.length === 0 ? afterJoin : await this.#declare(plans, afterJoin, waiting.signal);
       if (!this.#asking.has(requestId)) return;
-      const { state, why } = await this.#mayCall(requestId, joined);
+      const { state, why } = await this.#mayCall(requestId, ready);
       const { session } = state;
       const model = this.#equipment.model(session.settings.model);
       const plain = requestMessages(session.conversation, length, model.id);
@@ -194,9 +150,9 @@ export class ModelCalls {
   }
 
   /**
-   * What proposes a plan, if it is to be offered from now on: from the first request in the preset
-   * `plan`. It stays declared in other presets, for the sake of the cached prompt; policy denies it
-   * there.
+   * The tool that proposes a plan, if it is offered but not declared yet: at the first request in
+   * the preset `plan`. It stays declared in other presets, for the sake of the cached prompt;
+   * policy denies it there.
    */
   #planTools({ session: { settings } }: State): readonly Tool[] {
     const declared = this.#equipment.declarations();
@@ -387,6 +343,53 @@ export class ModelCalls {
   }
 }
 
+type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
+/** When the first piece of a reply came; empty if none came. */
+export type FirstPiece = { readonly firstPieceAt?: number };
+
+export const effortOption = ({ effort = 'auto' }: Settings): Pick<ModelRequest, 'effort'> =>
+  effort === 'auto' ? {} : { effort };
+
+/** Whether the model has replied in the session. A summary has taken the place of its replies. */
+export const hasReplied = ({ conversation, counters }: SessionData): boolean =>
+  counters.compaction > 0 || messagesOf(conversation).some(({ role }) => role === 'assistant');
+
+const deltaKey = (piece: Streamed): string =>
+  piece.type === 'toolCall' ? `toolCall ${piece.tool}` : piece.type;
+
+const postDelta = (post: Post, requestId: string, key: string, text: string): void => {
+  if (key === 'text') post({ type: 'TextDelta', requestId, text });
+  else if (key === 'reasoning') post({ type: 'ReasoningDelta', requestId, text });
+  else post({ type: 'ToolCallDelta', requestId, tool: key.slice('toolCall '.length), text });
+};
+
+const storeParts = (
+  reply: Completed,
+  judged: ReadonlyMap<RawCall, JudgedCall>,
+): readonly AssistantPart[] =>
+  reply.parts.filter((part) => !isEmptyText(part)).map((part) => storePart(part, judged));
+
+/** The part as it is stored; a call gets its parsed input from its judgement. */
+const storePart = (
+  part: Completed['parts'][number],
+  judged: ReadonlyMap<RawCall, JudgedCall>,
+): AssistantPart => {
+  if (part.type !== 'call') return part;
+  const { callId, tool, metadata } = part;
+  const { input = {}, rawInput } = judged.get(part) ?? {};
+  return {
+    type: 'call',
+    callId,
+    tool,
+    input,
+    ...(rawInput === undefined ? {} : { rawInput }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+};
+
+const isEmptyText = (part: Completed['parts'][number]): boolean =>
+  part.type === 'text' && part.text === '' && part.metadata === undefined;
+
 /**
  * Reads one model call to its end.
  *
@@ -441,6 +444,7 @@ const failure = (kind: ModelError['kind'], retryable: boolean, message: string):
   usage: null,
 });
 
+/** A timer for silence of the model; each piece restarts it by `heard`. */
 type Silence = { heard(): void; stop(): void };
 
 /** Calls `fall` after too long a silence. Uses one timer for any number of pieces. */

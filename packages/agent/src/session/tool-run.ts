@@ -14,8 +14,9 @@
  * outcome; the context of a tool; the deadline; what the hooks see before and after; and the calls
  * that were running in an earlier process. A start has two halves: `announceStart` posts
  * ToolStarted while the reply is not durable yet, so that both cost one sync; the tool runs once
- * ToolStarted is durable. A call that a crash has interrupted is judged by its effect class, since
- * nobody can ask it any more.
+ * ToolStarted is durable. A call that a crash has interrupted is judged by its effect class:
+ * `pure` changes nothing, `probeable` changes one file that can be compared, and of an `opaque` one
+ * only its tool knows. The hooks here are those after tools: formatters and commits.
  */
 
 import type { Call, CallOutcome } from '../machine/call.js';
@@ -64,32 +65,6 @@ type Recover = (
 
 /** Fills the session's memory of files. Never rejects. */
 type Recall = (files: FileMemory) => Promise<void>;
-
-// Only this file aborts, with one of the two reasons.
-const abortReason = (run: ToolRun): DeadlineReason => run.signal.signal.reason as DeadlineReason;
-
-/**
- * The user or the end of a turn cancelled the call before its start, from which its deadline
- * counts.
- */
-const NEVER_RAN: ToolOutcome = {
-  status: 'cancelled',
-  ran: 'no',
-  text: 'cancelled before it had run',
-};
-
-const CALL_UNKNOWN =
-  'the session was interrupted while this call started or ran; check whether it took effect ' +
-  'before you repeat it';
-
-/** Whether it is recorded that the call begins: after a crash nothing else tells it. */
-const isRecorded = ({ traits }: JudgedCall): boolean => traits.effect === 'opaque';
-
-/** Of a tool that does not find its calls itself. */
-const findUnsent = async (_: unknown, { findSent }: ToolContext): Promise<InterruptedCall> =>
-  (await findSent?.()) === 'notSent'
-    ? { kind: 'neverBegan' }
-    : { kind: 'unknown', text: CALL_UNKNOWN };
 
 type Perform = () => Promise<ToolOutcome>;
 
@@ -191,6 +166,7 @@ export class ToolRuns {
     return run;
   }
 
+  /** Stops a call for the end of the session. Its outcome is kept in `#stopped`, not posted. */
   #end(run: ToolRun): void {
     run.isStopped = true;
     run.deadline.stop();
@@ -199,10 +175,11 @@ export class ToolRuns {
     run.force.abort('cancelled');
   }
 
+  /** Forgets a call that has ended or never began. */
   #drop(run: ToolRun): void {
     const key = callKey(run.batchId, run.call.callId);
     if (this.#runs.get(key) === run) this.#runs.delete(key);
-    run.hasReturned();
+    run.markReturned();
   }
 
   #stop(run: ToolRun, force: boolean): void {
@@ -220,6 +197,7 @@ export class ToolRuns {
     return { sessionId, ...createContext(run, this.#equipment, state, this.#blobs) };
   }
 
+  /** The hashes of the file that a probeable call is going to change: now, and after it. */
   async #look(run: ToolRun): Promise<FileHashes | undefined> {
     const tool = this.#equipment.tools.get(run.call.tool);
     if (tool?.before === undefined) return undefined;
@@ -238,6 +216,7 @@ export class ToolRuns {
     };
   }
 
+  /** Reports the outcome that `judge` finds; runs the call again if it finds none. */
   async #recover(run: ToolRun, judge: Recover): Promise<void> {
     await this.remember();
     const outcome = await judge(
@@ -263,10 +242,10 @@ export class ToolRuns {
     if (interruptedCall.kind === 'unknown')
       return this.#report(run, { status: 'lost', text: interruptedCall.text });
     if (interruptedCall.kind === 'found') {
-      const isWhole =
+      const wasObserved =
         interruptedCall.isRunning === true &&
         isWatched(this.#equipment.hooks, this.#settings(), run.call);
-      if (isWhole) run.observed = Promise.resolve(); // the earlier process has observed it
+      if (wasObserved) run.observed = Promise.resolve(); // the earlier process has observed it
       return this.#finish(run, interruptedCall.finish, interruptedCall.leftMs ?? 0);
     }
     run.observed = observeBefore(
@@ -293,7 +272,10 @@ export class ToolRuns {
     await this.#recalling;
   }
 
-  /** `interrupted`: waits for a call that runs already. */
+  /**
+   * Runs a call whose ToolStarted is durable, and reports its outcome. `interrupted`: waits for the
+   * call of an earlier process, which may run still, instead of running the tool.
+   */
   async #finish(
     run: ToolRun,
     interrupted?: Perform,
@@ -407,6 +389,29 @@ export class ToolRuns {
   }
 }
 
+// Only this file aborts, with one of the two reasons.
+const abortReason = (run: ToolRun): DeadlineReason => run.signal.signal.reason as DeadlineReason;
+
+/** The outcome of a call that the user or the end of a turn cancelled before its start. */
+const NEVER_RAN: ToolOutcome = {
+  status: 'cancelled',
+  ran: 'no',
+  text: 'cancelled before it had run',
+};
+
+/** Whether it is recorded that the call begins: after a crash nothing else tells it. */
+const isRecorded = ({ traits }: JudgedCall): boolean => traits.effect === 'opaque';
+
+const CALL_UNKNOWN =
+  'the session was interrupted while this call started or ran; check whether it took effect ' +
+  'before you repeat it';
+
+/** `findInterrupted` for a tool that has none: asks whether the call was sent. */
+const findUnsent = async (_: unknown, { findSent }: ToolContext): Promise<InterruptedCall> =>
+  (await findSent?.()) === 'notSent'
+    ? { kind: 'neverBegan' }
+    : { kind: 'unknown', text: CALL_UNKNOWN };
+
 /** Results of the running batch that have come, also before a resume. */
 const endedTexts = (state: State): readonly string[] =>
   state.name === 'ExecutingTools'
@@ -421,10 +426,12 @@ type ToolRun = {
   readonly signal: AbortController;
   /** Ends the tool at once. */
   readonly force: AbortController;
+  /** Joins pieces of progress, so that few events show them. */
   readonly joiner: Joiner;
   /** By real path: what this call read or wrote. */
   readonly seen: Map<string, string>;
   deadline: DeadlineWatch;
+  /** Resolves when `giveUp` is called: the call has ignored its deadline. */
   readonly gaveUp: Promise<ToolOutcome>;
   giveUp(outcome: ToolOutcome): void;
   /** Resolves when the hooks have read the workspace before the call; null if they need not. */
@@ -435,7 +442,7 @@ type ToolRun = {
   isStopped: boolean;
   /** Resolves when the call has ended, or never began. */
   readonly returned: Promise<void>;
-  hasReturned(): void;
+  markReturned(): void;
 };
 
 /** Outcomes of the calls that the end of a session has stopped. */
@@ -483,9 +490,9 @@ const createRun = (
   const gaveUp = new Promise<ToolOutcome>((resolve) => {
     giveUp = resolve;
   });
-  let hasReturned = (): void => undefined;
+  let markReturned = (): void => undefined;
   const returned = new Promise<void>((resolve) => {
-    hasReturned = resolve;
+    markReturned = resolve;
   });
   const show = (_key: string, text: string): void => {
     if (!run.isStopped) post({ type: 'ToolProgress', batchId, callId, text });
@@ -498,7 +505,7 @@ const createRun = (
     gaveUp,
     giveUp,
     returned,
-    hasReturned,
+    markReturned,
     seen: new Map(),
     signal: new AbortController(),
     force: new AbortController(),
@@ -569,7 +576,7 @@ const createContext = (
 /** Why a call is stopped. The reason of its abort signals. */
 type DeadlineReason = 'cancelled' | 'timedOut';
 
-/** Of a call without a time limit, and of one that has not started. */
+/** The watch of a call without a time limit, and of one that has not started. */
 const NO_DEADLINE: DeadlineWatch = { stop: () => undefined, pause: () => () => undefined };
 
 type DeadlineWatch = {

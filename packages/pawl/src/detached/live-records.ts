@@ -12,7 +12,7 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ServerQuestion } from '@pawl/agent/extensions/mcp/question';
 import { cannotWrite, errorCode } from '@pawl/agent/journal/journal-error';
-import { answers, isLocked } from '@pawl/agent/journal/lock';
+import { isLocked, probeSocket } from '@pawl/agent/journal/lock';
 import { journalPath, lockPath } from '@pawl/agent/journal/state-folder';
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { systemClock } from '@pawl/agent/platform/clock';
@@ -302,7 +302,7 @@ const isClosed = async (sessionId: string): Promise<boolean> => {
 const checkStatus = async (record: LiveRecord): Promise<LiveStatus> => {
   const { sessionId, end } = record;
   const isThisBoot = record.process.bootId === bootId();
-  if (isThisBoot && (await answers(livePaths(sessionId).socket)) === 'alive') return 'runs';
+  if (isThisBoot && (await probeSocket(livePaths(sessionId).socket)) === 'alive') return 'runs';
   if (end === null && isThisBoot && !hasEnded(record.process)) return 'starting';
   if (await isLocked(lockPath(stateFolder(process.env), sessionId))) return 'elsewhere';
   if (end !== null) return end.kind;
