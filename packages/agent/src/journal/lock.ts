@@ -4,7 +4,7 @@
  * From top to bottom: `acquireLock`, which takes the lock or says who has it; the file that only
  * one process at a time owns; the holder, whom a lock file names, and whether it still lives; and
  * the socket that proves it. A process number alone proves nothing: numbers are used again, and a
- * container counts anew.
+ * container counts anew. So the holder listens on a socket file beside the lock file (Linux only).
  */
 
 import { hash, randomUUID } from 'node:crypto';
@@ -53,7 +53,69 @@ type LockOptions = {
   readonly takeOver?: boolean;
 };
 
+/** The lock files that this process holds. */
 const held = new Set<string>();
+
+/** Takes the lock `file`; rejects with `locked` or `cannotWrite`. Its folder must exist. */
+export const acquireLock = async (
+  file: string,
+  { platform = process.platform, takeOver = false }: LockOptions = {},
+): Promise<Lock> => {
+  let path = file;
+  try {
+    path = join(await realpath(dirname(file)), basename(file));
+    if (held.has(path)) throw locked(path, await readHolder(path));
+    held.add(path);
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
+  try {
+    return await acquireReal(path, platform, takeOver);
+  } catch (error) {
+    held.delete(path);
+    throw cannotWrite(path, error);
+  }
+};
+
+/** Takes the lock at a path without symbolic links, which no other call here is taking. */
+const acquireReal = async (path: string, platform: string, takeOver: boolean): Promise<Lock> => {
+  const name = newSocketName(path);
+  const socket = platform === 'linux' ? await listenAt(join(dirname(path), name)) : null;
+  const self = await describeSelf(platform, socket === null ? '' : name);
+  // no two locks have the same text, not even those of one process
+  const identity = { ...self, lockId: randomUUID() };
+  const formatText: OwnText = (renews) =>
+    `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
+  try {
+    const { predecessor, ownText } = await takeFile(path, self, formatText, takeOver);
+    // Encoded once, since each write of the journal looks at the lock twice.
+    const ownBytes = Buffer.from(ownText);
+    let releasing: Promise<void> | undefined;
+    const release = async (): Promise<void> => {
+      // Remove the file first: a lock file whose socket is gone counts as that of a dead process.
+      try {
+        await removeFile(path, ownText);
+      } catch {
+        // A full disk takes no claim. The lock file stays, as that of a dead process once the
+        // socket is closed.
+      } finally {
+        await socket?.close();
+        held.delete(path);
+      }
+    };
+    return {
+      predecessor,
+      loss: () => (holdsText(path, ownBytes) ? null : explainLoss(path)),
+      release: () => {
+        releasing ??= release();
+        return releasing;
+      },
+    };
+  } catch (error) {
+    await socket?.close();
+    throw error;
+  }
+};
 
 const describeHolder = ({ pid, host }: Holder): string => `process ${pid} on ${host}`;
 
@@ -93,7 +155,10 @@ const explainLoss = (path: string): JournalError => {
   );
 };
 
-/** The lock file of this process. `renews`: the journal is still to be renewed, see `mustRenew`. */
+/**
+ * Formats the text of this process's lock file. `renews`: the journal must still get a new file, so
+ * that the last holder can't reach it (see `mustRenew`).
+ */
 type OwnText = (renews: boolean) => string;
 
 type Taken = Pick<Lock, 'predecessor'> & { readonly ownText: string };
@@ -138,66 +203,6 @@ const takeFile = async (
     const socket = holder === undefined ? null : socketPath(path, holder);
     if (check === 'gone' && socket !== null) await rm(socket, { force: true });
     return { predecessor, ownText };
-  }
-};
-
-const acquireReal = async (path: string, platform: string, takeOver: boolean): Promise<Lock> => {
-  const name = newSocketName(path);
-  const socket = platform === 'linux' ? await listenAt(join(dirname(path), name)) : null;
-  const self = await describeSelf(platform, socket === null ? '' : name);
-  // no two locks have the same text, not even those of one process
-  const identity = { ...self, lockId: randomUUID() };
-  const formatText: OwnText = (renews) =>
-    `${JSON.stringify(renews ? { ...identity, renews } : identity)}\n`;
-  try {
-    const { predecessor, ownText } = await takeFile(path, self, formatText, takeOver);
-    // once: each write of the journal looks at the lock twice
-    const ownBytes = Buffer.from(ownText);
-    let releasing: Promise<void> | undefined;
-    const release = async (): Promise<void> => {
-      // Remove the file first: a lock file whose socket is gone counts as that of a dead process.
-      try {
-        await removeFile(path, ownText);
-      } catch {
-        // A full disk takes no claim. The lock file stays, as that of a dead process once the
-        // socket is closed.
-      } finally {
-        await socket?.close();
-        held.delete(path);
-      }
-    };
-    return {
-      predecessor,
-      loss: () => (holdsText(path, ownBytes) ? null : explainLoss(path)),
-      release: () => {
-        releasing ??= release();
-        return releasing;
-      },
-    };
-  } catch (error) {
-    await socket?.close();
-    throw error;
-  }
-};
-
-/** Takes the lock `file`; rejects with `locked` or `cannotWrite`. Its folder must exist. */
-export const acquireLock = async (
-  file: string,
-  { platform = process.platform, takeOver = false }: LockOptions = {},
-): Promise<Lock> => {
-  let path = file;
-  try {
-    path = join(await realpath(dirname(file)), basename(file));
-    if (held.has(path)) throw locked(path, await readHolder(path));
-    held.add(path);
-  } catch (error) {
-    throw cannotWrite(path, error);
-  }
-  try {
-    return await acquireReal(path, platform, takeOver);
-  } catch (error) {
-    held.delete(path);
-    throw cannotWrite(path, error);
   }
 };
 
@@ -290,8 +295,8 @@ const claim = async (
 };
 
 /**
- * Replaces the file that holds `seen` by one that holds `own`; false if somebody else has changed
- * it.
+ * Replaces the file that holds `seen` by one that holds `ownText`; false if somebody else has
+ * changed it.
  */
 export const replaceFile = async (
   path: string,
@@ -305,7 +310,7 @@ export const replaceFile = async (
   return holdsText(path, ownText);
 };
 
-/** Removes the file if it still holds `own`. Leaves it alone while somebody else replaces it. */
+/** Removes the file if it still holds `ownText`. Leaves it alone while somebody else replaces it. */
 export const removeFile = async (path: string, ownText: string): Promise<void> => {
   const place = claimPath(path, ownText);
   const isOurs = await createFile(place, ownText).catch((error: unknown) => {
@@ -547,7 +552,7 @@ const listenAt = (path: string): Promise<LockSocket | null> =>
   });
 
 /**
- * `refused`: the process that made the socket is dead. `unknown`: there is no such socket, or it
+ * Tries to connect. `refused`: the process that made the socket is dead. `unknown`: no socket, or it
  * can't be reached.
  */
 export const probeSocket = (path: string): Promise<'alive' | 'refused' | 'unknown'> =>

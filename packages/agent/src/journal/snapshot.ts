@@ -4,7 +4,9 @@
  *
  * From top to bottom: the lines of the snapshot file; `loadSnapshot`, which the store calls when
  * it opens a session; the journal's bytes, read in blocks; `writeSnapshots`, which the writer
- * calls; and the form of the values, in which long texts are references into the journal.
+ * calls; and the form of the values, in which long texts are references into the journal. A state
+ * check is a hash of the state that some journal entries record. The past is what the session's
+ * calls did to files: which they saw, and the hashes before and after a change.
  */
 
 import {
@@ -77,7 +79,7 @@ type SnapshotLine = {
   readonly body: unknown;
 };
 
-/** What a snapshot adds to those before it. */
+/** The messages that a snapshot adds to those before it, and all else of the state. */
 type SnapshotBody = {
   readonly messages: readonly unknown[];
   readonly rest: unknown;
@@ -221,7 +223,7 @@ const isRecorded = (journal: JournalBytes, { seq, check, size }: SnapshotLine): 
   return Reflect.get(line, 'seq') === seq && Reflect.get(line, 'check') === check;
 };
 
-/** The last snapshot that leaves enough to fold. */
+/** Index of the last snapshot with `entriesToVisit` entries after it; -1 if there is none. */
 const chooseSnapshot = (lines: readonly SnapshotLine[], entriesToVisit: number): number => {
   const last = lines.at(-1)?.seq ?? 0;
   return lines.findLastIndex(({ seq }) => entriesToVisit === 0 || seq <= last - entriesToVisit);
@@ -416,7 +418,7 @@ export type SnapshotPlan = {
   readonly later: (work: () => void) => void;
 };
 
-/** Opening folds fewer entries than this without a snapshot. */
+/** A close writes no snapshot for fewer new entries: folding them is cheap. */
 const AT_CLOSE_MIN = 128;
 const EVERY = 512;
 
@@ -516,9 +518,9 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
   }
 
   async close(): Promise<void> {
-    const isWorth =
+    const isWorthwhile =
       this.#added(this.#point?.seq ?? 0) >= Math.min(AT_CLOSE_MIN, this.#journal.every);
-    if (isWorth) await this.#write();
+    if (isWorthwhile) await this.#write();
     this.#isOver = true;
   }
 
@@ -626,7 +628,7 @@ export const writeSnapshots = <M extends MachineTypes>(
  * A reference is a text that begins with NUL: its form, and offset and length of JSON in the
  * journal. Other texts that begin with NUL get another one before it.
  */
-const MARK = '\u0000';
+const NUL = '\u0000';
 
 /**
  * How the bytes are read. Most are ASCII, and need no decoder; those of a text without escapes need
@@ -689,7 +691,7 @@ export class References {
 
   #text(text: string): string {
     const reference = text.length < TEXT_MIN ? null : this.#find(JSON.stringify(text));
-    return reference ?? (text.startsWith(MARK) ? MARK + text : text);
+    return reference ?? (text.startsWith(NUL) ? NUL + text : text);
   }
 
   #find(json: string): string | null {
@@ -700,7 +702,7 @@ export class References {
     if (index < 0) return null;
     const offset = this.#from + index;
     this.#end = Math.max(this.#end, offset + needle.length);
-    return `${MARK}${textForm(json, needle.length)}${start + offset}+${needle.length}`;
+    return `${NUL}${textForm(json, needle.length)}${start + offset}+${needle.length}`;
   }
 }
 
@@ -709,7 +711,7 @@ type Bytes = { toString(encoding: BufferEncoding, start: number, end: number): s
 
 const readText = (text: string, journal: Bytes): unknown => {
   const form = text[1];
-  if (form === MARK) return text.slice(1);
+  if (form === NUL) return text.slice(1);
   const plus = text.indexOf('+');
   const start = Number(text.slice(2, plus));
   const end = start + Number(text.slice(plus + 1));
@@ -721,12 +723,12 @@ const readText = (text: string, journal: Bytes): unknown => {
  * Puts the texts back, within the value that is given. `journal` is the journal from its beginning.
  */
 export const resolveReferences = (value: unknown, journal: Bytes): unknown => {
-  if (typeof value === 'string') return value.startsWith(MARK) ? readText(value, journal) : value;
+  if (typeof value === 'string') return value.startsWith(NUL) ? readText(value, journal) : value;
   if (typeof value !== 'object' || value === null) return value;
   const fields = value as Record<string, unknown>; // also an array's items
   for (const key of Object.keys(value)) {
     const field = fields[key];
-    if (typeof field === 'object' || (typeof field === 'string' && field.startsWith(MARK)))
+    if (typeof field === 'object' || (typeof field === 'string' && field.startsWith(NUL)))
       fields[key] = resolveReferences(field, journal);
   }
   return value;

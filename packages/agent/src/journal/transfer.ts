@@ -2,7 +2,9 @@
  * Exports a session to one file, imports one, and verifies either.
  *
  * From top to bottom: `exportSession`; `importSession`, which verifies everything before it writes
- * anything; `verifyStored`; and the form of the exported file.
+ * anything; `verifyStored`; the scan of a journal for its first fault; and the form of the exported
+ * file. A blob is a long text that is stored once, by its hash. The mark is a small file beside a
+ * journal that names its last acknowledged entry.
  */
 
 import { existsSync } from 'node:fs';
@@ -68,6 +70,7 @@ const readGood = async (
   });
 };
 
+/** The next step that errors of this file name. */
 const AGAIN = 'try again';
 
 const fileThere = (path: string): JournalError =>
@@ -210,8 +213,8 @@ const alreadyThere = (path: string, sessionId: string): JournalError =>
  * here.
  */
 const checkEntries = async (source: string, journal: Buffer): Promise<void> => {
-  const begin = await JournalScan.begin(bufferSource(journal), source, journal.length);
-  if (machineKind(begin.header) !== agentMachine.kind) return;
+  const scanOfAny = await JournalScan.begin(bufferSource(journal), source, journal.length);
+  if (machineKind(scanOfAny.header) !== agentMachine.kind) return;
   const scan = await JournalScan.beginOf<AgentTypes>(
     'agent',
     bufferSource(journal),
@@ -270,6 +273,7 @@ const findMissing = async (
   return missing;
 };
 
+/** Writes the journal as the draft, durably. */
 const writeDraft = async (draft: string, journal: Buffer): Promise<void> => {
   // of a killed import; it may be a second name of a journal, so it is not overwritten
   await rm(draft, { force: true });

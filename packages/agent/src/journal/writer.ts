@@ -1,6 +1,15 @@
 /**
  * An open journal: entries become lines, lines are appended durably and in groups, as long as the
  * file is still ours.
+ *
+ * From top to bottom: `openFileJournal`; `GroupWriter`, which appends and syncs; the reserve, disk
+ * space for the end of the session on a full disk; ownership, whether lock and file are still this
+ * process's own; the errors if they are not; and the rescue, a copy of a journal that somebody
+ * removed or changed.
+ *
+ * A draft is an entry without its number. The mark is a small file that names the last acknowledged
+ * entry. A snapshot is a stored state, which saves folding. A foreign journal came from another
+ * state folder; a foreign change is one by another program.
  */
 
 import {
@@ -61,60 +70,6 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly adopt?: () => Promise<void>;
   /** The snapshots that are there already. */
   readonly written: WrittenSnapshots | null;
-};
-
-/**
- * The lines of the drafts that follow the last line. The last one records its state for a snapshot
- * if that is due.
- */
-const encodeDrafts = <M extends MachineTypes>(
-  { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
-  last: JournalEnd,
-  drafts: readonly EntryDraft<M>[],
-  snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
-): {
-  readonly bytes: Buffer;
-  readonly last: JournalEnd;
-  readonly point: SnapshotPoint<M> | null;
-} => {
-  const lines: Buffer[] = [];
-  let [{ seq, crc, size, sum }, point]: [JournalEnd, SnapshotPoint<M> | null] = [last, null];
-  for (const [index, { event, state }] of drafts.entries()) {
-    seq += 1;
-    const isDue = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
-    const check = dueCheck(fold, seq, state, checkEvery) ?? (isDue ? fold.check(state) : null);
-    const line = encodeRecord({ entry: { seq, event }, check }, crc);
-    lines.push(line.bytes);
-    ({ crc } = line);
-    size += line.bytes.length;
-    sum = crc32(line.bytes, sum);
-    if (check !== null && fold.summed !== undefined)
-      point = { seq, crc, size, sum, state, check, summed: fold.summed() };
-  }
-  return { bytes: joinLines(lines), last: { seq, crc, size, sum }, point };
-};
-
-const openSnapshots = <M extends MachineTypes>(
-  { path, handle, header, plan, past, written, fold }: FileJournalParts<M>,
-  writer: GroupWriter,
-  look: () => Promise<void>,
-): SnapshotWriter<M> | null => {
-  const isAllowed = (): Promise<boolean> =>
-    look().then(
-      () => writer.full === null,
-      () => false, // the next write, or the close, reports why
-    );
-  const { sessionId } = header;
-  return writeSnapshots({
-    ...plan,
-    path,
-    sessionId,
-    fd: handle.fd,
-    machine: fold.machine,
-    isAllowed,
-    past,
-    written,
-  });
 };
 
 /** An open journal. It owns its file handle and its lock until it is closed. */
@@ -182,6 +137,60 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
   };
 };
 
+/**
+ * The lines of the drafts that follow the last line. The last one records its state for a snapshot
+ * if that is due.
+ */
+const encodeDrafts = <M extends MachineTypes>(
+  { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
+  last: JournalEnd,
+  drafts: readonly EntryDraft<M>[],
+  snapshots: Pick<SnapshotWriter<M>, 'isDue'> | null,
+): {
+  readonly bytes: Buffer;
+  readonly last: JournalEnd;
+  readonly point: SnapshotPoint<M> | null;
+} => {
+  const lines: Buffer[] = [];
+  let [{ seq, crc, size, sum }, point]: [JournalEnd, SnapshotPoint<M> | null] = [last, null];
+  for (const [index, { event, state }] of drafts.entries()) {
+    seq += 1;
+    const isDue = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
+    const check = dueCheck(fold, seq, state, checkEvery) ?? (isDue ? fold.check(state) : null);
+    const line = encodeRecord({ entry: { seq, event }, check }, crc);
+    lines.push(line.bytes);
+    ({ crc } = line);
+    size += line.bytes.length;
+    sum = crc32(line.bytes, sum);
+    if (check !== null && fold.summed !== undefined)
+      point = { seq, crc, size, sum, state, check, summed: fold.summed() };
+  }
+  return { bytes: joinLines(lines), last: { seq, crc, size, sum }, point };
+};
+
+const openSnapshots = <M extends MachineTypes>(
+  { path, handle, header, plan, past, written, fold }: FileJournalParts<M>,
+  writer: GroupWriter,
+  checkOwnership: () => Promise<void>,
+): SnapshotWriter<M> | null => {
+  const isAllowed = (): Promise<boolean> =>
+    checkOwnership().then(
+      () => writer.full === null,
+      () => false, // the next write, or the close, reports why
+    );
+  const { sessionId } = header;
+  return writeSnapshots({
+    ...plan,
+    path,
+    sessionId,
+    fd: handle.fd,
+    machine: fold.machine,
+    isAllowed,
+    past,
+    written,
+  });
+};
+
 /** The file operations that the writer needs. */
 export type FileTarget = Pick<FileHandle, 'datasync' | 'truncate' | 'close'> & {
   /** Writes synchronously; returns the number of bytes written. */
@@ -205,11 +214,11 @@ type Ownership = {
   explain(error: unknown, size: number, unwritten: Buffer): Promise<unknown>;
 };
 
-/** Space on a full disk; `freeSpace` is false if there is none. */
+/** Ownership, and `freeSpace`, which frees the reserve on a full disk; false if there is none. */
 export type Surroundings = Ownership & { freeSpace(): boolean };
 
-/** If the last sync took longer than this, the next one runs in another thread. */
-const promptMs = 1;
+/** If the last sync took longer than this, the next one runs in another thread (see below). */
+const FAST_SYNC_MS = 1;
 
 const syncElsewhere = (fd: number): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -228,7 +237,7 @@ export const fileTarget = (handle: FileHandle): FileTarget => {
       writeSync(handle.fd, bytes, offset, length, position),
     async datasync() {
       const startedAtMs = performance.now();
-      if (tookMs > promptMs) await syncElsewhere(handle.fd);
+      if (tookMs > FAST_SYNC_MS) await syncElsewhere(handle.fd);
       else fdatasyncSync(handle.fd);
       tookMs = performance.now() - startedAtMs;
     },
@@ -250,7 +259,7 @@ const isFull = (error: unknown): boolean =>
   errorCode(error) === 'ENOSPC' || errorCode(error) === 'EDQUOT';
 
 /** True if the file belongs to somebody else, who must find it unchanged. */
-const isForeign = (error: Error): boolean =>
+const isForeignChange = (error: Error): boolean =>
   error instanceof JournalError && (error.kind === 'foreignChange' || error.kind === 'takenOver');
 
 /**
@@ -372,7 +381,7 @@ export class GroupWriter {
       await this.#ownership.explain(fault, this.#size, unwritten),
     );
     this.#refusal = error;
-    if (!isForeign(error)) await this.#cutBack();
+    if (!isForeignChange(error)) await this.#cutBack();
     for (const { refuse } of refused) refuse(error);
   }
 
@@ -458,8 +467,8 @@ type OpenFile = {
 };
 
 /**
- * Throws if the lock or the file is not the writer's own. Who takes the lock also exchanges the
- * file: then that is said.
+ * Throws if the lock or the file is not the writer's own. A process that takes the lock over also
+ * replaces the file, so a lost lock is reported before a changed file.
  */
 const refuseForeign = (lock: OpenFile['lock'], look: FileCheck): void => {
   const loss = lock.loss();

@@ -127,10 +127,10 @@ export class Compactions {
     const { compactionId } = action;
     const { settings } = state.session;
     const model = this.#equipment.model(settings.model);
-    const asked = summaryRequest(action, state, model, this.#equipment, verdicts);
+    const request = summaryRequest(action, state, model, this.#equipment, verdicts);
     const waiting = new AbortController();
     this.#waiting.set(compactionId, waiting);
-    const written = await this.#write(compactionId, settings, model, waiting.signal, asked);
+    const written = await this.#write(compactionId, settings, model, waiting.signal, request);
     this.#waiting.delete(compactionId);
     if (written === null) return;
     const { ending, usage } = written;
@@ -141,7 +141,7 @@ export class Compactions {
       return this.#fail(compactionId, `${model.id} wrote no summary: ${fault}`, usage, verdicts);
     const summary = appendPreserved(
       replyText(ending),
-      asked.replaced,
+      request.replaced,
       preservationOptions(state, this.#equipment),
     );
     this.#session.post({
@@ -153,7 +153,10 @@ export class Compactions {
     });
   }
 
-  /** The reply and the usage of its one or two requests; null if it was aborted or is not paid. */
+  /**
+   * The reply, and the usage of its one or two requests; null if it was aborted, or if the limit in
+   * dollars allows no request. If the first reply calls tools, a second request forbids them.
+   */
   async #write(
     compactionId: string,
     settings: Settings,
@@ -170,7 +173,7 @@ export class Compactions {
       ...effortOption(settings),
       messages,
     };
-    const fresh = { freshBytes: askBytes + MARKS_BYTES * messages.length };
+    const fresh = { freshBytes: askBytes + NOTE_BYTES * messages.length };
     // Usage counts once for the compaction, so reports hold what its first request has cost, too.
     let spent: Usage | null = null;
     let isReported = false;
@@ -252,7 +255,7 @@ const summaryFault = (reply: Completed): string | null => {
 
 const CHARACTERS_PER_TOKEN = 4;
 /** Room for notes about what was left out of a message. */
-const MARKS_BYTES = 128;
+const NOTE_BYTES = 128;
 /** Largest share of the context window for a summary. */
 const SUMMARY_SHARE = 1 / 8;
 /** Limit for the user's words that are preserved verbatim. */
@@ -265,7 +268,7 @@ const TOKENS_PER_ESTIMATED_MAX = 2;
 /**
  * How many estimated tokens the messages of the request may have. The estimate is corrected by the
  * measured size of the conversation. If the provider has just refused the request as too large,
- * half the window is assumed.
+ * half the window is assumed. `besides`: all text of the request but the messages.
  */
 const messageTokensMax = (state: State, model: Model, besides: string): number => {
   const { settings, conversation, contextTokens } = state.session;
@@ -286,6 +289,7 @@ const messageTokensMax = (state: State, model: Model, besides: string): number =
   return (windowTokens - summaryTokens) / tokensPerEstimated - besidesTokens;
 };
 
+/** The user's words stay during a turn only; an idle compaction runs between turns. */
 const preservationOptions = (state: State, { tools }: Equipment): PreservationOptions => {
   const windowBytes = state.session.settings.windowTokens * CHARACTERS_PER_TOKEN;
   return {
@@ -309,8 +313,8 @@ const summaryRequest = (
   equipment: Equipment,
   { hooks = [] }: WithHooks,
 ): SummaryRequest => {
-  const wish = [instructions ?? '', ...hookNotes(hooks)].filter((text) => text !== '').join('\n');
-  const ask = equipment.compactionInstructions(wish === '' ? null : wish);
+  const focus = [instructions ?? '', ...hookNotes(hooks)].filter((text) => text !== '').join('\n');
+  const ask = equipment.compactionInstructions(focus === '' ? null : focus);
   const replaced = withoutImages(requestMessages(state.session.conversation, length, model.id));
   const besides = `${equipment.instructions}${JSON.stringify(equipment.declarations())}${ask}`;
   const messages = fitMessages(replaced, messageTokensMax(state, model, besides));
@@ -559,11 +563,11 @@ export const appendPreserved = (
       ? [{ name: PRESERVED_REQUEST, text: currentRequest(messages, limitBytes) }]
       : [];
   const keeping = [...tools].filter(({ keep }) => keep !== undefined);
-  const lists = [...new Set(keeping.map(keptName))].map((name) => ({
+  const toolTexts = [...new Set(keeping.map(keptName))].map((name) => ({
     name,
     text: newestToolText(messages, name, keeping, done),
   }));
-  const preserved = [...request, ...preservedSkills(messages, limitBytes), ...lists]
+  const preserved = [...request, ...preservedSkills(messages, limitBytes), ...toolTexts]
     .filter(({ text }) => text.trim() !== '')
     .map(({ name, text }) => `${preservedHeading(name)}\n${text.trim()}`);
   return [summary, ...preserved].join('\n\n');
@@ -574,6 +578,7 @@ export const appendPreserved = (
  * the user named.
  */
 
+/** Begins the heading of a skill, so that no tool's text has the same one. */
 const PREFIX = 'skill ';
 const SKILL_HEADING = /\[kept: skill ([\w-]+)\]\n/g;
 

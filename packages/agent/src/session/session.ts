@@ -4,7 +4,8 @@
  * From top to bottom: `agentAdapter`, what the loop must know of the agent's events;
  * `AgentSession`, with `send` and `prompt`; `Turn`, the result of a prompt, and the words for why
  * it ended; and the buffer for events that nobody reads yet. Volatile events are pieces of a
- * streamed reply: they need not reach the disk one by one, since the whole reply follows.
+ * streamed reply: they need not reach the disk one by one, since the whole reply follows. A foreign
+ * session came from another state folder, for example by an import.
  */
 
 import type { Action } from '../machine/action.js';
@@ -67,24 +68,6 @@ export const agentAdapter: MachineAdapter<AgentTypes> = {
     next.requestId === pending.requestId,
   startedId: (event) => (event.type === 'ToolStarted' ? event.callId : null),
 };
-
-const stoppedOutcomes = (
-  stopped: StoppedCalls | null,
-): Pick<On<'ShutdownRequested'>, 'outcomes'> => {
-  const outcomes = stopped?.outcomes() ?? [];
-  return outcomes.length === 0 ? {} : { outcomes };
-};
-
-/** Whether a call has not run and is to be decided again when the session is resumed. */
-const isPending = (status: CallStatus): boolean =>
-  status === 'queued' ||
-  status === 'previewing' ||
-  status === 'awaitingApproval' ||
-  status === 'starting';
-
-/** Whether the session does nothing until the user acts. */
-const isIdle = ({ name }: State): boolean =>
-  name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
 
 /**
  * Facts about the end of the earlier process, read from the journal. `stoppedAt` and `upgrade`: see
@@ -170,7 +153,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   async #adopt(): Promise<void> {
     this.#isForeign = false;
     const adopted = await attempt(() => this.#journal.adopt?.());
-    // It stays foreign, which costs a resumed session what was pending.
+    // It stays foreign. Then a later resume drops the calls that had not run.
     if (adopted.kind === 'fault') this.#report(adopted.fault);
   }
 
@@ -278,6 +261,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     return { header, seq, entries: () => this.#journal.read(1) };
   }
 
+  /** Posts the planned rewind, and waits until its files are restored or it is refused. */
   async #goTo(planned: PlannedRewind): Promise<RewindReport> {
     const { to, direction, conversation, plan, note = null, report } = planned;
     if (plan === null && conversation === null) return report;
@@ -311,7 +295,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const [done] = await Promise.all([rewound, submitted]);
     if (done === null) return report;
     const stays = new Set(done.left.map(({ path }) => path));
-    // '.': the restore failed as a whole
+    // '.': the restore failed as a whole. refs: branches and tags of git.
     const refs = stays.has('.') ? [] : report.refs.filter(({ name }) => !stays.has(name));
     return reportRewind(to, report.messages, { ...done, refs });
   }
@@ -352,7 +336,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
       ...(upgrade === undefined ? {} : { upgrade }),
       ...judged,
     };
-    // what was killed had perhaps no checkpoint yet
+    // A killed batch may have no checkpoint of its files yet.
     if (!wasClosed && counters.batch > 0)
       this.#performers.checkpoints.expect(`batch-${counters.batch}`);
     const resumed = this.submit(event, (accepted, state) => {
@@ -374,14 +358,14 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     for (const { judged: call, status } of calls) {
       if (!isPending(status)) continue;
       const { callId, tool, rawInput = JSON.stringify(call.input) } = call;
-      const anew = await judgeCall(
+      const rejudged = await judgeCall(
         { type: 'call', callId, tool, rawInput },
         tools,
         workspace,
         redactor,
       );
       // Hooks only tighten, and do not run twice for a call.
-      judged.push(call.hooks === undefined ? anew : { ...anew, hooks: call.hooks });
+      judged.push(call.hooks === undefined ? rejudged : { ...rejudged, hooks: call.hooks });
     }
     return judged.length === 0 ? {} : { judged };
   }
@@ -396,6 +380,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     };
   }
 
+  /** Settles what an earlier process left: running calls, then its formatters and commits. */
   #recover(resumed: State, past: PastFiles | undefined): void {
     const running = runningCalls(this.#opened, resumed);
     const waited = running.map(({ batchId, call }) => `${batchId} ${call.callId}`);
@@ -438,7 +423,23 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   }
 }
 
-/** A finished turn: its text, its usage, and why it ended. */
+const stoppedOutcomes = (
+  stopped: StoppedCalls | null,
+): Pick<On<'ShutdownRequested'>, 'outcomes'> => {
+  const outcomes = stopped?.outcomes() ?? [];
+  return outcomes.length === 0 ? {} : { outcomes };
+};
+
+/** Whether a call has not run and is to be decided again when the session is resumed. */
+const isPending = (status: CallStatus): boolean =>
+  status === 'queued' ||
+  status === 'previewing' ||
+  status === 'awaitingApproval' ||
+  status === 'starting';
+
+/** Whether the session does nothing until the user acts. */
+const isIdle = ({ name }: State): boolean =>
+  name === 'WaitingForUserInput' || name === 'Ready' || name === 'ShuttingDown';
 
 /** The result of a prompt, available when the session is idle again. */
 export type Turn = {
@@ -475,10 +476,10 @@ const turnReason = (state: State): WaitReason =>
 
 export const createTurn = (before: UsageTotals, state: State): Turn => {
   const reason = turnReason(state);
-  const isOver = reason.kind === 'endOfTurn';
+  const endedByModel = reason.kind === 'endOfTurn';
   return {
-    ok: isOver && reason.cause === 'answer',
-    text: isOver ? finalText(state) : '',
+    ok: endedByModel && reason.cause === 'answer',
+    text: endedByModel ? finalText(state) : '',
     reason,
     usage: usageBetween(before, state.session.usage),
     state,
@@ -540,19 +541,19 @@ export const reasonText = (reason: WaitReason): string => {
 export type EventBuffer<T extends object | string> = {
   push(item: T): void;
   /** Delivers the kept items, then each new one. The returned function ends the subscription. */
-  subscribe(told: (item: T) => void): () => void;
+  subscribe(listener: (item: T) => void): () => void;
 };
 
 export const createEventBuffer = <T extends object | string>(): EventBuffer<T> => {
   const early: T[] = [];
-  let tell = (item: T): void => void early.push(item);
+  let deliver = (item: T): void => void early.push(item);
   return {
-    push: (item) => tell(item),
+    push: (item) => deliver(item),
     subscribe(listener) {
       for (let item = early.shift(); item !== undefined; item = early.shift()) listener(item);
-      tell = listener;
+      deliver = listener;
       return () => {
-        tell = () => undefined;
+        deliver = () => undefined;
       };
     },
   };
