@@ -259,11 +259,11 @@ const decodeAtOnce = <M extends MachineTypes>(
   const events = parse(`[${json.toString('utf8', 0, begin - 1 - start)}]`);
   if (!Array.isArray(events) || events.length !== ends.length) return null;
   // Safe: the checksums prove that encodeRecord wrote these bytes.
-  const recordedOf = (event: M['event'], index: number): Recorded<M> => ({
+  const toRecorded = (event: M['event'], index: number): Recorded<M> => ({
     entry: { seq: seq + index, event },
     check: checks[index] ?? null,
   });
-  return { records: events.map(recordedOf), crc, bad: null };
+  return { records: events.map(toRecorded), crc, bad: null };
 };
 
 const decodeOneByOne = <M extends MachineTypes>(
@@ -430,10 +430,10 @@ export async function* readLines(
  */
 
 const POLYNOMIAL = 0x82f63b78;
-const WAYS = 8;
+const BYTES_AT_ONCE = 8;
 
 const buildTables = (): Int32Array => {
-  const tables = new Int32Array(256 * WAYS);
+  const tables = new Int32Array(256 * BYTES_AT_ONCE);
   for (let byte = 0; byte < 256; byte++) {
     let crc = byte;
     for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ POLYNOMIAL : crc >>> 1;
@@ -469,7 +469,7 @@ const word = (bytes: Uint8Array, index: number): number =>
 export const crc32c = (bytes: Uint8Array, seed = 0, start = 0, end = bytes.length): number => {
   let crc = ~seed;
   let index = start;
-  for (; index + WAYS <= end; index += WAYS) {
+  for (; index + BYTES_AT_ONCE <= end; index += BYTES_AT_ONCE) {
     const low = crc ^ word(bytes, index);
     const high = word(bytes, index + 4);
     crc =

@@ -30,7 +30,13 @@ import {
 
 /**
  * Creates the hash function for one session's states; it remembers which messages are already
- * hashed. With `begun`, some are hashed already.
+ * hashed. With `start`, some are hashed already.
+ *
+ * 1. Closed messages are hashed as a chain, so a check costs only the new messages.
+ * 2. Settings are serialized again only when they are another object, since they rarely change.
+ * 3. Everything else is hashed as canonical JSON with sorted keys, so the order of an object's keys
+ *    does not matter.
+ * 4. Deeply nested values don't overflow the stack: older journals hold tool input of any depth.
  */
 export const createStateCheck = (
   start: SummedMessages = { messages: AppendList.empty(), chain: '' },
@@ -111,15 +117,6 @@ export const replay = (
 ): Promise<Replay<AgentTypes>> =>
   replayWith(options.machine ?? agentMachine, header, records, options);
 
-/**
- * Hashes the agent's states for state checks.
- *
- * 1. Closed messages are hashed as a chain, so a check costs only the new messages.
- * 2. Settings are serialized again only when they are another object, since they rarely change.
- * 3. Everything else is hashed as canonical JSON with sorted keys, so the order of an object's keys
- *    does not matter.
- * 4. Deeply nested values don't overflow the stack: older journals hold tool input of any depth.
- */
 export const sha256 = (text: string): string => hash('sha256', text, 'hex');
 
 /** A key as JSON text: as the first field of an object, or after another field (with a comma). */
@@ -130,7 +127,7 @@ type Field = { readonly key: string; readonly first: string; readonly next: stri
  */
 type Shape = { readonly longer: Map<string, Shape>; fields: readonly Field[] | undefined };
 const newShape = (): Shape => ({ longer: new Map(), fields: undefined });
-const known = newShape();
+const rootShape = newShape();
 /**
  * Limit of cached shapes: far more than states have, so that tool input with invented keys can't
  * fill the memory.
@@ -148,7 +145,7 @@ const sortFields = (keys: readonly string[]): readonly Field[] =>
  */
 const sortedFields = (value: object): readonly Field[] => {
   const keys = Object.keys(value);
-  let shape = known;
+  let shape = rootShape;
   for (const key of keys) {
     let longer = shape.longer.get(key);
     if (longer === undefined) {

@@ -27,6 +27,29 @@ const TITLE_LENGTH_MAX = 80;
 /** Entries searched for the first input; if there is none among them, the session has no title. */
 const TITLE_ENTRIES_MAX = 100;
 
+/** All sessions under a state folder, newest first; reads only header and title of each. */
+export async function* listSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
+  const deleted = await deletedIn(sessionsFolder(stateFolder));
+  for await (const info of readSessions(stateFolder)) {
+    const { startedBy } = info;
+    if (startedBy !== undefined && deleted.has(startedBy.sessionId)) deleted.add(info.sessionId);
+    else yield info;
+  }
+}
+
+/**
+ * All sessions under a state folder, newest first, also tasks of sessions whose deletion is not
+ * finished.
+ */
+export async function* readSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
+  for (const file of await findAll(sessionsFolder(stateFolder))) {
+    const info = await readInfo(file).catch((error: unknown) =>
+      errorCode(error) === 'ENOENT' ? null : unreadable(file, error),
+    );
+    if (info !== null) yield info; // else it was deleted meanwhile
+  }
+}
+
 const userInput = ({ entry: { event } }: Recorded<MachineTypes>): string =>
   event.type === 'UserInput' && 'text' in event && typeof event.text === 'string' ? event.text : '';
 
@@ -65,6 +88,7 @@ export const sessionTitle = (
   return undefined;
 };
 
+/** The row of a session in lists. */
 export const summarise = (
   sessionId: string,
   header: Header<MachineTypes>,
@@ -163,19 +187,6 @@ const findAll = async (folder: string): Promise<readonly JournalFile[]> => {
   }
 };
 
-/**
- * All sessions under a state folder, newest first, also tasks of sessions whose deletion is not
- * finished.
- */
-export async function* readSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
-  for (const file of await findAll(sessionsFolder(stateFolder))) {
-    const info = await readInfo(file).catch((error: unknown) =>
-      errorCode(error) === 'ENOENT' ? null : unreadable(file, error),
-    );
-    if (info !== null) yield info; // else it was deleted meanwhile
-  }
-}
-
 /** Ids of the sessions whose deletion is not finished. */
 const deletedIn = async (folder: string): Promise<Set<string>> => {
   // Without the folder there is no session, and a folder that can't be read is reported by whoever
@@ -184,13 +195,3 @@ const deletedIn = async (folder: string): Promise<Set<string>> => {
   const ids = names.flatMap((name) => parseDeletedName(name) ?? []);
   return new Set(ids.filter((id) => !names.includes(`${id}.jsonl`)));
 };
-
-/** All sessions under a state folder, newest first; reads only header and title of each. */
-export async function* listSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
-  const deleted = await deletedIn(sessionsFolder(stateFolder));
-  for await (const info of readSessions(stateFolder)) {
-    const { startedBy } = info;
-    if (startedBy !== undefined && deleted.has(startedBy.sessionId)) deleted.add(info.sessionId);
-    else yield info;
-  }
-}

@@ -35,6 +35,74 @@ import {
   visitPast,
 } from './replay.js';
 
+/** Stores the agent's sessions in memory. */
+export const memoryJournals = (
+  options: { readonly checkEvery?: number; readonly machine?: JournaledMachine } = {},
+): InspectableStore => machineMemoryJournals(options.machine ?? agentMachine, options);
+
+/**
+ * Stores the sessions of one machine in memory: behaves like files, but does not outlive the
+ * process.
+ */
+export const machineMemoryJournals = <M extends MachineTypes>(
+  machine: JournaledMachine<M>,
+  { checkEvery = CHECK_EVERY }: { readonly checkEvery?: number } = {},
+): InspectableStore<M> => {
+  const sessions = new Sessions<M>();
+  const blobs = memoryBlobs();
+  return {
+    blobs,
+    create: async (draft) => {
+      const header = ownHeader(copyJson(draft), machine);
+      return openMemoryJournal(
+        sessions.add(header, []),
+        blobs,
+        checkEvery,
+        beginFold(header, machine),
+      );
+    },
+    open: async (sessionId, options) => {
+      const session = sessions.find(sessionId);
+      if (session.writer === 'open') throw locked(sessionId);
+      const { visit, past } = visitPast(machine, options?.visit);
+      const fold = foldSession(session, machine, { visit });
+      const upgrade = upgradeFold(fold);
+      return {
+        journal: openMemoryJournal(session, blobs, checkEvery, fold),
+        state: fold.state,
+        tornTail: null,
+        ...past(),
+        ...(upgrade === undefined ? {} : { upgrade }),
+      };
+    },
+    peek: async (sessionId) => {
+      const session = sessions.find(sessionId);
+      const { seq, state } = endReplay(foldSession(session, machine));
+      return { header: session.header, seq, state };
+    },
+    fork: async (sessionId, seq, newSessionId, createdAt) =>
+      sessions.fork(sessionId, seq, newSessionId, createdAt),
+    async *read(sessionId, from = 1) {
+      yield* entriesFrom(sessions.find(sessionId).records, from);
+    },
+    async *list() {
+      yield* sessions.newestFirst();
+    },
+    inspect: async (sessionId) => {
+      const { header, records } = sessions.find(sessionId);
+      return { ...lookAt(sessionId, header), records: [...records] };
+    },
+    delete: async (sessionId) => sessions.delete(sessionId),
+    replay: async (sessionId, options) => {
+      const { header, records } = sessions.find(sessionId);
+      return {
+        ...lookAt(sessionId, header),
+        ...(await replayWith(machine, header, records, options)),
+      };
+    },
+  };
+};
+
 type Session<M extends MachineTypes> = {
   readonly header: Header<M>;
   readonly records: Recorded<M>[];
@@ -179,71 +247,3 @@ const foldSession = <M extends MachineTypes>(
   refuseMismatch(path, fold, header);
   return fold;
 };
-
-/**
- * Stores the sessions of one machine in memory: behaves like files, but does not outlive the
- * process.
- */
-export const machineMemoryJournals = <M extends MachineTypes>(
-  machine: JournaledMachine<M>,
-  { checkEvery = CHECK_EVERY }: { readonly checkEvery?: number } = {},
-): InspectableStore<M> => {
-  const sessions = new Sessions<M>();
-  const blobs = memoryBlobs();
-  return {
-    blobs,
-    create: async (draft) => {
-      const header = ownHeader(copyJson(draft), machine);
-      return openMemoryJournal(
-        sessions.add(header, []),
-        blobs,
-        checkEvery,
-        beginFold(header, machine),
-      );
-    },
-    open: async (sessionId, options) => {
-      const session = sessions.find(sessionId);
-      if (session.writer === 'open') throw locked(sessionId);
-      const { visit, past } = visitPast(machine, options?.visit);
-      const fold = foldSession(session, machine, { visit });
-      const upgrade = upgradeFold(fold);
-      return {
-        journal: openMemoryJournal(session, blobs, checkEvery, fold),
-        state: fold.state,
-        tornTail: null,
-        ...past(),
-        ...(upgrade === undefined ? {} : { upgrade }),
-      };
-    },
-    peek: async (sessionId) => {
-      const session = sessions.find(sessionId);
-      const { seq, state } = endReplay(foldSession(session, machine));
-      return { header: session.header, seq, state };
-    },
-    fork: async (sessionId, seq, newSessionId, createdAt) =>
-      sessions.fork(sessionId, seq, newSessionId, createdAt),
-    async *read(sessionId, from = 1) {
-      yield* entriesFrom(sessions.find(sessionId).records, from);
-    },
-    async *list() {
-      yield* sessions.newestFirst();
-    },
-    inspect: async (sessionId) => {
-      const { header, records } = sessions.find(sessionId);
-      return { ...lookAt(sessionId, header), records: [...records] };
-    },
-    delete: async (sessionId) => sessions.delete(sessionId),
-    replay: async (sessionId, options) => {
-      const { header, records } = sessions.find(sessionId);
-      return {
-        ...lookAt(sessionId, header),
-        ...(await replayWith(machine, header, records, options)),
-      };
-    },
-  };
-};
-
-/** Stores the agent's sessions in memory. */
-export const memoryJournals = (
-  options: { readonly checkEvery?: number; readonly machine?: JournaledMachine } = {},
-): InspectableStore => machineMemoryJournals(options.machine ?? agentMachine, options);

@@ -1,4 +1,11 @@
-/** Reads a journal from disk and verifies it: every line, its shapes, and what its end means. */
+/**
+ * Reads a journal from disk and verifies it: every line, its shapes, and what its end means.
+ *
+ * From top to bottom: `JournalScan`, which verifies line by line; reading entries, inspecting and
+ * replaying a file without its lock; the checks of headers and entries of foreign journals, which
+ * came from another state folder; and `readFrozen`, the system prompt and tools of a session. The
+ * mark is a small file beside the journal that names its last acknowledged entry (state-folder.ts).
+ */
 
 import { crc32 } from 'node:zlib';
 import {
@@ -268,6 +275,7 @@ export class JournalScan<M extends MachineTypes> {
     return records;
   }
 
+  /** Moves the end of the good lines behind these bytes. */
   #pass(good: Buffer): void {
     this.size += good.length;
     this.sum = crc32(good, this.sum);
@@ -342,9 +350,13 @@ export type InspectableStore<M extends MachineTypes = AgentTypes> = Omit<
   replay(sessionId: string, options?: RecentReplay<M>): Promise<StoredReplay<M>>;
 };
 
+/** Takes a batch of entries; `enough` ends the reading. */
 type Take<M extends MachineTypes> = (records: readonly Recorded<M>[]) => 'more' | 'enough';
 
-/** Rejects with `damaged` (the header itself), `newerVersion`, `otherMachine` or `cannotRead`. */
+/**
+ * Reads a journal without its lock; `begin` gets the header and says who takes the entries. Rejects
+ * with `damaged` (the header itself), `newerVersion`, `otherMachine` or `cannotRead`.
+ */
 const lookAt = async <M extends MachineTypes>(
   kind: M['kind'],
   path: string,

@@ -1,6 +1,10 @@
 /**
- * Folds entries to a state: what a journal needs of its machine, and the fold with its state
- * checks.
+ * Folds entries to a state, and compares it with the state checks that some entries record.
+ *
+ * From top to bottom: `JournaledMachine`, what a journal needs of its machine; the version of a
+ * journal; `Fold` and its steps, with the upgrade of a session that an earlier machine wrote; the
+ * visitor that collects what is known of files; and `replayWith`. A state check is a hash of the
+ * state. A carrier reads a session from its events alone, where this machine comes to other states.
  */
 
 import { createHash } from 'node:crypto';

@@ -1,6 +1,9 @@
 /**
- * The state folder: which files it holds, how they become durable, and the texts that are named by
- * their hash.
+ * The state folder: which files it holds, and how they become durable.
+ *
+ * From top to bottom: the paths; folders and files that survive a power loss; blobs, texts that are
+ * named by their hash; the mark of a journal, which says how far it is acknowledged; and the code
+ * that tells sessions of this folder from foreign ones, which came from elsewhere.
  */
 
 import { createHmac, hash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
@@ -361,7 +364,7 @@ export const openMark = (path: string, mark: Mark): MarkFile => {
 const SECRET_BYTES = 32;
 const FILE_BYTES_MAX = 1024;
 
-/** The secret is there already, or the file system has no hard links. */
+/** Errors of `link`: the secret is there already, or the file system has no hard links. */
 const LINK_REFUSALS = new Set([
   'EEXIST',
   'EPERM',

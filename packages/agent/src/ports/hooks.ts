@@ -1,6 +1,7 @@
 /**
- * Interfaces between a session and its hooks: those of the user, and the phases after a batch of
- * tool calls.
+ * Interfaces between a session and its two kinds of hooks: `UserHooks`, the user's programs at named
+ * moments, and `Hooks`, the phases of Pawl after a batch of tool calls. Types, and the list of
+ * moments.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -32,8 +33,6 @@ export type UserHooks = {
    */
   run(moment: HookMoment, facts: JsonObject, signal: AbortSignal): Promise<HookVerdicts>;
 };
-
-/** Interface between the runtime and the hooks. Types only. */
 
 /** Work between a batch of tool calls and the next model call: formatters, commits. */
 export type Hooks = {

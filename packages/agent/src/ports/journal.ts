@@ -1,4 +1,10 @@
-/** Interface between the runtime and the journals with their store. Types only. */
+/**
+ * Interface between the runtime and the journals with their store. Types only.
+ *
+ * From top to bottom: blobs (long texts, stored once by their hash); the header and the entries of
+ * a journal; an open journal; the list of sessions; the store; and `MachineTypes`, since `pawl ask`
+ * keeps the journals of its own machine in the same way.
+ */
 
 import type { Action } from '../machine/action.js';
 import type { PastFiles } from '../machine/carried-session.js';
@@ -165,8 +171,6 @@ export type JournalStore<M extends MachineTypes = AgentTypes> = {
   /** All sessions, newest first, including those of other machines. */
   list(): AsyncIterable<SessionInfo>;
 };
-
-/** Types of a machine that journal and loop work with. Types only. */
 
 /**
  * The types of one machine as one type parameter. Generic types default to the agent's

@@ -50,8 +50,6 @@ export type Runtime = {
   close(sessionId: string): Promise<void>;
 };
 
-/** Types of a session's input (user events) and output (steps). Types only. */
-
 type Without<E, K extends PropertyKey> = E extends unknown ? Omit<E, K> : never;
 /** A user's event without its time, which the runtime stamps. */
 export type Input = Without<UserEvent, 'at'>;

@@ -1,4 +1,9 @@
-/** Interface between the runtime and a tool. Types only. */
+/**
+ * Interface between the runtime and a tool: types, and an empty list of jobs.
+ *
+ * From top to bottom: the judgement of an input; the memory of files; background jobs; the context
+ * of a call; tools that join late; calls that were sent; the outcome; and `Tool`.
+ */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallOutcome, CallPreview } from '../machine/call.js';

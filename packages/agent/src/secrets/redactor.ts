@@ -6,7 +6,8 @@
  * 3. The placeholder names the variable: `[secret:$NAME]`.
  *
  * From top to bottom: the redactor; the search for many texts at once; the forms in which a secret
- * appears; and which variables hold secrets.
+ * appears; which variables hold secrets; and `hideEnvironment`, which removes them from the
+ * environment that other processes can read.
  */
 
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
@@ -294,11 +295,6 @@ const secretForms = (value: string): readonly string[] => {
 // ---- Variables that hold secrets ----
 
 /**
- * Which environment variables hold secrets, and how they leave the environment that other processes
- * can read.
- */
-
-/**
  * Recognizes environment variables that hold secrets.
  *
  * 1. The keys of the providers in packages/agent/src/models/provider-table.ts are included.
@@ -338,7 +334,7 @@ const NAMED: ReadonlySet<string> = new Set([
  * Of those, variables that only lead to a secret: a socket, a file, an id. Their values are not
  * redacted in output.
  */
-const WAYS =
+const ONLY_LEADS_TO_SECRET =
   /^(AWS_ACCESS_KEY_ID|AZURE_CLIENT_ID|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|GNOME_KEYRING_CONTROL|KRB5CCNAME|XAUTHORITY|NETRC|KUBECONFIG|CLOUDSDK_CONFIG|BOTO_CONFIG|GOOGLE_APPLICATION_CREDENTIALS)$/;
 
 const SECRET_WORD =
@@ -405,7 +401,7 @@ export type SecretValue = {
 export const secretValues = (environment: ProcessEnvironment): readonly SecretValue[] =>
   Object.entries(environment).flatMap(([name, whole]): readonly SecretValue[] => {
     const value = whole?.trim() ?? '';
-    if (value === '' || WAYS.test(name) || !isSecret(name, value)) return [];
+    if (value === '' || ONLY_LEADS_TO_SECRET.test(name) || !isSecret(name, value)) return [];
     const password = passwordIn(value);
     if (password === null) return [{ name, value }];
     return [...new Set([password, decoded(password)])].map((one) => ({ name, value: one }));
@@ -424,7 +420,7 @@ export const findSecrets = (
  * Removes secrets from `/proc/PID/environ`.
  *
  * The kernel shows there the environment that a process was started with, whatever the process has
- * changed since. Any process of the same user may read it, so an unfenced command could find the
+ * changed since. Any process of the same user may read it, so a command without a sandbox could find the
  * keys that its own environment lacks. So the bytes in our own memory are overwritten, after the
  * variables were copied.
  *

@@ -89,11 +89,11 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
   const ask = async (asking: ApprovalRequest, workspace: string): Promise<void> => {
     const { batchId, call } = asking;
     const { callId, input, facts } = call;
-    const asked = new AbortController();
-    open.set(callId, asked);
+    const abortion = new AbortController();
+    open.set(callId, abortion);
     const question = { ...describeQuestion(asking, workspace), callId, input, argv: facts.argv };
     const replied = await attempt(async () => {
-      const answer = parseReply(await onApproval(question, asked.signal));
+      const answer = parseReply(await onApproval(question, abortion.signal));
       if (answer === null)
         throw new TypeError(
           "onApproval gave no answer: it answers 'allow', 'alwaysThis', … or { deny: 'why' }",
@@ -101,7 +101,7 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
       return answer;
     });
     open.delete(callId);
-    if (asked.signal.aborted) return;
+    if (abortion.signal.aborted) return;
     if (replied.kind === 'fault') report(replied.fault);
     const answer = replied.kind === 'done' ? replied.value : FAILED;
     // `send` rejects if the session has ended meanwhile; then nobody waits for the answer
@@ -129,13 +129,13 @@ export const combineWatchers = (
   second: Watcher,
   report: (fault: Error) => void,
 ): Watcher => {
-  let isDeaf = false;
+  let hasFailed = false;
   return (stepped) => {
     first(stepped);
-    if (isDeaf) return;
+    if (hasFailed) return;
     const drop = (fault: Error): void => {
-      if (!isDeaf) report(fault);
-      isDeaf = true;
+      if (!hasFailed) report(fault);
+      hasFailed = true;
     };
     const watched = attemptNow<unknown>(() => second(stepped));
     if (watched.kind === 'fault') drop(watched.fault);

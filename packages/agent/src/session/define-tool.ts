@@ -1,4 +1,10 @@
-/** Tools of programs that use the library: a schema and a function. */
+/**
+ * Tools of programs that use the library: a schema and a function. tools/define-tool.ts beside it
+ * is for the built-in tools.
+ *
+ * From top to bottom: the definition and `defineTool`; the JSON Schema for the model; and the types
+ * of Standard Schema, with the validation of an input.
+ */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import { toJsonSchema } from '@valibot/to-json-schema';
@@ -60,43 +66,6 @@ export type ToolDefinition<Schema extends StandardSchema> = {
     input: SchemaOutput<Schema>,
     context: ToolContext,
   ): Promise<string | ToolOutcome> | string | ToolOutcome;
-};
-
-/**
- * The tool's title or summary; undefined if its function throws, since the default is shown then.
- */
-const optionalText = (give: () => unknown): string | undefined => {
-  const result = attemptNow(give);
-  return result.kind === 'done' && typeof result.value === 'string' ? result.value : undefined;
-};
-
-const NO_PREVIEW: CallPreview = { kind: 'none' };
-
-const dropDialect = ({ $schema: _, ...schema }: Record<string, unknown>): JsonObject =>
-  schema as JsonObject; // safe: a JSON Schema is JSON
-
-/**
- * The schema as JSON Schema: from the library itself, or for valibot from
- * `@valibot/to-json-schema`.
- */
-const toInputSchema = (name: string, input: StandardSchema): JsonObject => {
-  const { vendor, jsonSchema } = input['~standard'];
-  if (jsonSchema !== undefined) return dropDialect(jsonSchema.input({ target: 'draft-2020-12' }));
-  if (vendor === 'valibot') {
-    const schema: unknown = input;
-    return dropDialect({ ...toJsonSchema(schema as GenericSchema) }); // safe: its vendor is valibot
-  }
-  throw new TypeError(
-    `the tool ${name} needs an inputSchema: ${vendor} can't say its schema as JSON Schema, ` +
-      'which is what the model reads',
-  );
-};
-
-const checkedSchema = (name: string, schema: JsonObject): JsonObject => {
-  if (schema.type === 'object') return schema;
-  throw new TypeError(
-    `the input of the tool ${name} must be an object, since models give arguments by name`,
-  );
 };
 
 /**
@@ -163,6 +132,43 @@ export const defineTool = <Schema extends StandardSchema>(
   };
   checkTool(tool);
   return tool;
+};
+
+/**
+ * The tool's title or summary; undefined if its function throws, since the default is shown then.
+ */
+const optionalText = (give: () => unknown): string | undefined => {
+  const result = attemptNow(give);
+  return result.kind === 'done' && typeof result.value === 'string' ? result.value : undefined;
+};
+
+const NO_PREVIEW: CallPreview = { kind: 'none' };
+
+const dropDialect = ({ $schema: _, ...schema }: Record<string, unknown>): JsonObject =>
+  schema as JsonObject; // safe: a JSON Schema is JSON
+
+/**
+ * The schema as JSON Schema: from the library itself, or for valibot from
+ * `@valibot/to-json-schema`.
+ */
+const toInputSchema = (name: string, input: StandardSchema): JsonObject => {
+  const { vendor, jsonSchema } = input['~standard'];
+  if (jsonSchema !== undefined) return dropDialect(jsonSchema.input({ target: 'draft-2020-12' }));
+  if (vendor === 'valibot') {
+    const schema: unknown = input;
+    return dropDialect({ ...toJsonSchema(schema as GenericSchema) }); // safe: its vendor is valibot
+  }
+  throw new TypeError(
+    `the tool ${name} needs an inputSchema: ${vendor} can't say its schema as JSON Schema, ` +
+      'which is what the model reads',
+  );
+};
+
+const checkedSchema = (name: string, schema: JsonObject): JsonObject => {
+  if (schema.type === 'object') return schema;
+  throw new TypeError(
+    `the input of the tool ${name} must be an object, since models give arguments by name`,
+  );
 };
 
 /**

@@ -1,4 +1,9 @@
-/** What a session works with, and the header with which its journal begins. */
+/**
+ * What a session works with, and the header with which its journal begins.
+ *
+ * From top to bottom: `SessionDependencies`, which the agent gives; `Equipment`, their form for the
+ * performers of actions; the session as performers see it; which tools are offered; and the header.
+ */
 
 import { randomBytes } from 'node:crypto';
 import type { Prices, Settings } from '../machine/settings.js';
@@ -104,6 +109,7 @@ export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'
   };
 };
 
+/** The part of a tool that requests tell the model. */
 export const declare = ({ name, description, inputSchema }: Tool): ToolDeclaration => ({
   name,
   description,
@@ -168,22 +174,22 @@ export const beginHeader = async (
 
 /** The dependencies of a session in the form that its performers use. */
 export const gatherEquipment = (
-  needs: SessionDependencies,
+  dependencies: SessionDependencies,
   { instructions, tools }: FrozenPrompt,
-  world: {
+  runtime: {
     readonly clock: Clock;
     random(): number;
     readonly stoppingPolicy: StoppingPolicy | null;
   },
 ): Equipment => {
-  const redactor = needs.redactor ?? NO_REDACTOR;
-  const toolsByName = new Map(needs.tools.map((tool) => [tool.name, tool]));
+  const redactor = dependencies.redactor ?? NO_REDACTOR;
+  const toolsByName = new Map(dependencies.tools.map((tool) => [tool.name, tool]));
   let declarations = JSON.parse(tools) as readonly ToolDeclaration[]; // by freezePrompt
   return {
-    ...needs,
-    ...world,
+    ...dependencies,
+    ...runtime,
     redactor,
-    jobs: redactJobs(redactor, needs.jobs),
+    jobs: redactJobs(redactor, dependencies.jobs),
     tools: toolsByName,
     instructions,
     declarations: () => declarations,

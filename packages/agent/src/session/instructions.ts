@@ -170,6 +170,7 @@ type Loaded =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly why: string };
 
+/** A file to load. `top`: the repository's root; no link may lead out of it. */
 type Place = { readonly file: string; readonly workspace: string; readonly top: string };
 
 /**
@@ -285,7 +286,7 @@ export const loadAgentsFiles = async (
   return { files: reader.files, warnings: reader.warnings };
 };
 
-/** Imports in an instructions file: `@docs/rules.md`, as Claude Code writes them. */
+// ---- Imports in an instructions file: `@docs/rules.md`, as Claude Code writes them ----
 
 /**
  * Documents. Anything else, such as a configuration with passwords, is not sent to a model because
@@ -341,7 +342,7 @@ const importFault = (path: string): string | null => {
     : null;
 };
 
-const ask = `Stop here: summarise the conversation up to this point. You will go on with your summary in place of the conversation, and you can't look anything up in it: what you leave out is lost.
+const SUMMARY_REQUEST = `Stop here: summarise the conversation up to this point. You will go on with your summary in place of the conversation, and you can't look anything up in it: what you leave out is lost.
 
 Do not go on with the work now, call no tools, answer no question of the conversation. Write the summary and nothing else, in the language of the user, under these headings, each as short as its content allows:
 
@@ -369,8 +370,8 @@ const cutUserText = (wishes: string): string =>
  */
 export const compactionInstructions = (wish: string | null): string => {
   const wishes = wish?.trim() ?? '';
-  if (wishes === '') return ask;
-  return `${ask}\n\nOf this summary the user wants, before everything else:\n${cutUserText(wishes)}`;
+  if (wishes === '') return SUMMARY_REQUEST;
+  return `${SUMMARY_REQUEST}\n\nOf this summary the user wants, before everything else:\n${cutUserText(wishes)}`;
 };
 
 /** What the instructions of a task's session say in addition to those of every session. */

@@ -1,4 +1,9 @@
-/** A tool call before it runs: its tool judges the input, and shows what the call would change. */
+/**
+ * A tool call before it runs: its tool judges the input, and shows what the call would change.
+ *
+ * From top to bottom: `judgeCall`, which gives the machine the facts to decide about a call; and
+ * `Previews`, which asks the tool what the call would change, before the user is asked.
+ */
 
 import { homedir } from 'node:os';
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -126,20 +131,20 @@ export const judgeCall = async (
   const { deadlineMs = tool.traits.deadlineMs, facts, title } = judgement;
   const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
   const traits = { ...tool.traits, deadlineMs, ...previews };
-  const placed = markSensitivePaths(facts, workspace, homedir());
+  const markedFacts = markSensitivePaths(facts, workspace, homedir());
   const titled = title === undefined ? {} : { title: shortTitle(title) };
   return {
     ...named,
     input: judgement.input,
     verdict: { kind: 'ok' },
     traits,
-    facts: placed,
+    facts: markedFacts,
     ...titled,
   };
 };
 
 /** Time limit for a preview. After that the user is asked without one. */
-const PATIENCE_MS = 10_000;
+const PREVIEW_MS_MAX = 10_000;
 
 const NONE: CallPreview = { kind: 'none' };
 
@@ -193,7 +198,7 @@ export class Previews {
     if (tool?.preview === undefined) return NONE;
     let stopWaiting = (): void => undefined;
     const tooLate = new Promise<CallPreview>((resolve) => {
-      stopWaiting = this.#equipment.clock.after(PATIENCE_MS, () => resolve(NONE));
+      stopWaiting = this.#equipment.clock.after(PREVIEW_MS_MAX, () => resolve(NONE));
       signal.addEventListener('abort', () => resolve(NONE), { once: true });
     });
     const asked = attempt(() => this.#requestPreview(tool, call, signal));

@@ -51,7 +51,7 @@ import type { Input } from '../ports/session.js';
 import type { FileHashes, Judgement, Tool, ToolOutcome } from '../ports/tool.js';
 
 const LIMITS: CopyLimits = { depthMax: 120, charactersMax: 400_000_000 };
-/** Limits for an event, which is one line of a journal. There a character may take six. */
+/** Limits for an event, which is one line of a journal: JSON may need six bytes a character. */
 const EVENT_LIMITS: CopyLimits = { ...LIMITS, charactersMax: 50_000_000 };
 
 type Checked<T> =
@@ -70,6 +70,7 @@ const takeCopy = <T>(shape: Shape<T>, plain: PlainCopy, whole: string): Checked<
   return checkShape(shape, trimmed(shape, plain.value), whole);
 };
 
+/** Copies the value and checks its shape. */
 const take = <T>(shape: Shape<T>, raw: unknown, whole: string): Checked<T> =>
   takeCopy(shape, copyPlain(raw, LIMITS), whole);
 
@@ -140,15 +141,18 @@ const partShape: Shape<Part> = variant<Part, 'type'>('type', {
   reasoning: textPartFields,
   call: rawCallFields,
 });
-type Unpaid<P> = P extends unknown ? Omit<P, 'usage'> : never;
+type WithoutUsage<P> = P extends unknown ? Omit<P, 'usage'> : never;
 /** The shape of a piece without its usage. */
-const pieceShape: Shape<Unpaid<ModelPiece>> = variant<Unpaid<ModelPiece>, 'type'>('type', {
-  text: { text },
-  reasoning: { text },
-  toolCall: { tool: text, text },
-  completed: { parts: list(partShape), stopReason: stopReasonShape },
-  failed: { error: modelErrorShape },
-});
+const pieceShape: Shape<WithoutUsage<ModelPiece>> = variant<WithoutUsage<ModelPiece>, 'type'>(
+  'type',
+  {
+    text: { text },
+    reasoning: { text },
+    toolCall: { tool: text, text },
+    completed: { parts: list(partShape), stopReason: stopReasonShape },
+    failed: { error: modelErrorShape },
+  },
+);
 
 /** A piece with checked usage: null if it can't be counted, or if a failed call reported none. */
 export type CheckedPiece =
@@ -181,10 +185,10 @@ export const checkPiece = (raw: unknown): PieceCheck => {
 
 // ---- What tools say ----
 
-type UnpaidOutcome = Omit<ToolOutcome, 'usage'>;
-const { usage: outcomeUsage, ...unpaidFields } = outcomeFields;
-const outcomeShape: Shape<UnpaidOutcome> = object<UnpaidOutcome>({
-  ...unpaidFields,
+type OutcomeWithoutUsage = Omit<ToolOutcome, 'usage'>;
+const { usage: outcomeUsage, ...otherFields } = outcomeFields;
+const outcomeShape: Shape<OutcomeWithoutUsage> = object<OutcomeWithoutUsage>({
+  ...otherFields,
   droppedBytes: optional(count),
   isLog: optional(bool),
   cutBytes: optional(count),

@@ -2,8 +2,8 @@
  * Performs the actions of a session: each kind of action has one performer.
  *
  * From top to bottom: `prepare`, before the event of an action is durable, which may only read;
- * `perform`, after it; `createPerformers`; and checkpoints, which look on when calls begin and
- * end.
+ * `perform`, after it; `createPerformers`; and `CheckpointRuns`. A checkpoint keeps what calls
+ * changed in files, so that a rewind can take it back.
  */
 
 import type { Action } from '../machine/action.js';
@@ -167,9 +167,9 @@ export const createPerformers = (
   };
 };
 
-// ---- Checkpoints: told when calls begin and end; the machine is told what they say. ----
+// ---- Checkpoints ----
 
-/** Calls that may have changed files since the last checkpoint. `batchId`: null: the user's. */
+/** Calls that may have changed files since the last checkpoint. `batchId` null: a user's command. */
 type Ended = { readonly batchId: string | null; readonly calls: JudgedCall[] };
 
 const whoseIs = ({ batchId }: Ended): 'user' | 'agent' => (batchId === null ? 'user' : 'agent');
@@ -189,7 +189,10 @@ const list = (texts: readonly string[], total: number): string => {
 };
 
 /** What the model has to know about its files; null: they are as its conversation says. */
-const noteOf = ({ changes, left, refs }: Restored, keepsConversation: boolean): string | null => {
+const describeRestore = (
+  { changes, left, refs }: Restored,
+  keepsConversation: boolean,
+): string | null => {
   const { created, changed, deleted, files } = changes;
   const total = created + changed + deleted;
   const paths = files.map(({ path }) => path);
@@ -215,11 +218,19 @@ const noteOf = ({ changes, left, refs }: Restored, keepsConversation: boolean): 
 const lostText = ({ message }: Error): string =>
   `What these calls changed can’t be taken back, or not all of it: ${message}`;
 
+/**
+ * Takes checkpoints around calls and posts each as CheckpointTaken; performs RestoreFiles.
+ *
+ * `before` notes a call that may change files, `settle` takes the checkpoint once its batch has
+ * ended, and `endTurn` looks at all files. A fault never stops a call: the user is told which
+ * changes can't be taken back.
+ */
 export class CheckpointRuns {
   readonly #checkpoints: Checkpoints | null;
   readonly #post: Post;
   readonly #hasJobs: () => boolean;
   #ended: Ended | null = null;
+  /** Why more than the noted calls may have changed files; see `Checkpoints.take`. */
   #since: 'lastCheckpoint' | 'crash' | undefined;
   #mayHaveJobs = false;
   /** Ends when all checkpoints are taken, and their events are applied. */
@@ -253,15 +264,15 @@ export class CheckpointRuns {
       if (signal?.aborted) resolve('reads');
       signal?.addEventListener('abort', () => resolve('reads'), { once: true });
     });
-    // of a killed process, or of another batch
+    // The calls noted so far are of a killed process, or of another batch.
     const isOther = this.#since === 'crash' || this.#ended?.batchId !== batchId;
     if (isOther && !this.isSettled) await Promise.race([this.settle(), cancelled]);
     const noted = attempt(() => checkpoints.before(call)).then((looked) => {
       if (looked.kind === 'fault') this.#unkept = looked.fault;
       return looked;
     });
-    const kind = await Promise.race([noted, cancelled]);
-    if (kind === 'reads' || (kind.kind === 'done' && kind.value === 'reads')) return;
+    const looked = await Promise.race([noted, cancelled]);
+    if (looked === 'reads' || (looked.kind === 'done' && looked.value === 'reads')) return;
     this.#ended ??= { batchId, calls: [] };
     if (call !== null) this.#ended.calls.push(call);
     this.#mayHaveJobs ||= call?.facts.background === 'yes';
@@ -290,7 +301,7 @@ export class CheckpointRuns {
     return this.#after(() => this.#take(checkpoints, ended, since));
   }
 
-  /** The same at the end of a turn: also what no call was seen to change. */
+  /** Like `settle`, at the end of a turn: also takes what no call was seen to change. */
   endTurn(): Promise<void> {
     void this.settle();
     const [last, checkpoints] = [this.#last, this.#checkpoints];
@@ -373,11 +384,12 @@ export class CheckpointRuns {
             left: [{ path: '.', why: restored.fault.message }],
             refs: [],
           };
-    const note = noteOf(outcome, keepsConversation);
+    const note = describeRestore(outcome, keepsConversation);
     const { checkpoint, changes, left } = outcome;
     this.#post({ type: 'Rewound', rewindId, checkpoint, changes, left, note });
   }
 
+  /** Ends scans of the workspace. */
   async close(): Promise<void> {
     await attempt(() => this.#checkpoints?.close());
   }

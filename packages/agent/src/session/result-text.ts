@@ -1,6 +1,9 @@
 /**
- * Text that tools return and models stream, on its way into the journal: without secrets, cut to a
- * limit, joined.
+ * Text that tools return and models stream, on its way into the journal.
+ *
+ * From top to bottom: `redact…`, which replaces secrets by placeholders; `cutText` and the cut of a
+ * log, which keeps lines that look like errors; `BatchRoom` and `cutOutcome`, the limit for the
+ * results of one reply; and `createJoiner`, which joins streamed pieces.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -144,7 +147,7 @@ export const refusePlaceholder = (redactor: Redactor, input: JsonObject): Judgem
   return null;
 };
 
-/** Cuts long output: head and tail stay, and a line between them counts the missing part. */
+// ---- The cut: head and tail stay, and a line between them counts the missing part. ----
 
 const isContinuation = (byte: number | undefined): boolean =>
   byte !== undefined && (byte & 0xc0) === 0x80;
@@ -196,7 +199,7 @@ const cutEnds = (text: string, headBytes: number, tailBytes: number): Cut => {
 const LOG_HEAD_SHARE = 2 / 15;
 const LOG_TAIL_SHARE = 2 / 3;
 const ERROR_LINE_CHARACTERS = 300;
-/** Lines that differ in numbers alone are shown so many times. */
+/** Lines that differ in numbers alone are shown so many times at most. */
 const ALIKE_MAX = 3;
 
 const ERROR_SIGN =
@@ -268,7 +271,10 @@ const findErrors = (
 /** A cut moves by so many characters at most to stand between two lines. */
 const LINE_CUT_MAX = 2_000;
 
-/** Cut between lines, unless they are long. */
+/**
+ * Cuts the output of a command: more of its end than of its beginning, and between them the lines
+ * that look like errors. It cuts between lines, unless they are long.
+ */
 const cutLog = (text: string, limitBytes: number): Cut | null => {
   if (isWithin(text, limitBytes)) return null;
   const ends = cutEnds(text, limitBytes * LOG_HEAD_SHARE, limitBytes * LOG_TAIL_SHARE);
@@ -328,7 +334,7 @@ export class BatchRoom {
   #batchId = '';
   #bytes = 0;
 
-  /** The limit for a result, which is counted. `ended`: results from before a resume. */
+  /** Counts a result; returns its limit. `ended`: the batch's results from before a resume. */
   take(
     batchId: string,
     { text, cutBytes = 0 }: ToolOutcome,
@@ -377,7 +383,7 @@ export const cutOutcome = async (
   return { ...outcome, ...diff, text, blob: stored.value };
 };
 
-/** At most 25 times a second (docs/rules.md#merged-text). */
+/** Text is emitted at most 25 times a second (docs/rules.md#merged-text). */
 const EVERY_MS = 40;
 
 export type Joiner = {

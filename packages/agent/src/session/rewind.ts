@@ -1,4 +1,10 @@
-/** Finds where a session can go back to, and what a rewind changes. Reads the journal. */
+/**
+ * Finds where a session can go back to, and what a rewind changes. Reads the journal.
+ *
+ * From top to bottom: the types of points, requests and reports; `readTimeline`, which collects
+ * turns, checkpoints (copies of files at an entry) and earlier rewinds; `planRewind` and `planRedo`;
+ * and `planUndoCompaction`, which takes a summary back. session.ts performs a plan.
+ */
 
 import { steps } from '../journal/steps.js';
 import { estimateTokens, messagesOf } from '../machine/conversation.js';
@@ -126,6 +132,7 @@ type Draft = { -readonly [K in keyof RewindPoint]: RewindPoint[K] } & {
   readonly batchId: string | null;
 };
 
+/** Collects a timeline from the steps of a session, in order. */
 class TimelineReader {
   #points: Draft[] = [];
   readonly #checkpoints: Checkpoint[] = [];
@@ -183,12 +190,12 @@ class TimelineReader {
     if (event.type === 'CheckpointTaken') {
       const { batchId, checkpoint, changes } = event;
       const end = (batchId === null ? undefined : this.#ends.get(batchId)) ?? seq;
-      // a process that was killed right after it had told of it is followed by one that tells again
+      // A process that is killed right after this event is followed by one that posts it again.
       if (checkpoint !== '' && this.#checkpoints.at(-1)?.id === checkpoint) return;
       if (checkpoint !== '') this.#checkpoints.push({ id: checkpoint, seq: end });
       if (event.by === 'agent') this.#addTo(batchId, changes);
     }
-    if (event.type === 'RewindRequested' && state !== before) this.#go(seq, event);
+    if (event.type === 'RewindRequested' && state !== before) this.#seeDirection(seq, event);
     if (event.type === 'Rewound' && before.name === 'Rewinding' && event.checkpoint !== null)
       this.#checkpoints.push({ id: event.checkpoint, seq });
   }
@@ -196,7 +203,7 @@ class TimelineReader {
   #addTo(batchId: string | null, changes: ChangeSummary): void {
     if (isNothing(changes)) return;
     const calls = this.#points.findLast((point) => point.batchId === batchId && batchId !== null);
-    // the next turn may have begun before the look at the files was over
+    // The next turn may have begun before the checkpoint was taken.
     const turn = this.#points.findLast(
       ({ kind, seq }) => kind === 'turn' && (calls === undefined || seq <= calls.seq),
     );
@@ -204,7 +211,7 @@ class TimelineReader {
       if (point !== undefined) point.changes = addChanges(point.changes, changes);
   }
 
-  #go(seq: number, { to, direction, conversation }: On<'RewindRequested'>): void {
+  #seeDirection(seq: number, { to, direction, conversation }: On<'RewindRequested'>): void {
     if (direction === 'forward') {
       const undone = this.#undone.pop();
       if (undone !== undefined) this.#points.push(...undone.points);
@@ -226,7 +233,7 @@ class TimelineReader {
 }
 
 /** The state after the entry, without work in flight. */
-const settled = (state: State, at: number): State =>
+const withoutWork = (state: State, at: number): State =>
   step(state, { type: 'ShutdownRequested', at }).state;
 
 export type ReadJournal = {
@@ -245,7 +252,7 @@ export const readTimeline = async (
   let found: State | null = at === 0 ? initialState(header.settings) : null;
   for await (const { seq, event, before, state } of steps(header, entries())) {
     reader.see(seq, event, before, state);
-    if (seq === at) found = settled(state, event.at);
+    if (seq === at) found = withoutWork(state, event.at);
     if (seq >= last) break;
   }
   return { timeline: reader.read(), state: found };
@@ -263,7 +270,7 @@ export type PlannedRewind = {
 
 const countMessages = ({ session }: State): number => messagesOf(session.conversation).length;
 
-const isPresent = (present: State, rewound: RewoundConversation | null): boolean =>
+const isUnchanged = (present: State, rewound: RewoundConversation | null): boolean =>
   rewound?.kept === countMessages(present) && rewound.messages.length === 0;
 
 /** In words for the user. */
@@ -287,8 +294,11 @@ export const reportRewind = (
 
 const NO_RESTORE: RestorePlan = { plan: null, changes: NO_CHANGES, left: [], refs: [] };
 
-/** The conversation goes back, and files stay as they are. Null: they are as it says. */
-const noteOfKept = ({ changes, left }: RestorePlan): string | null => {
+/**
+ * A note for the model: the conversation goes back, and files stay as they are. Null: they are as
+ * the conversation says.
+ */
+const noteForKeptFiles = ({ changes, left }: RestorePlan): string | null => {
   const paths = new Set([...changes.files, ...left].map(({ path }) => path));
   if (paths.size === 0) return null;
   const shown = [...paths].slice(0, 10).join(', ');
@@ -330,13 +340,14 @@ export const planRewind = async (
     : null;
   const messages = rewound === null ? 0 : countMessages(present) - countMessages(state);
   // a way back that changes nothing would be one more step for redo
-  const isNeeded = restore.plan !== null || direction === 'forward' || !isPresent(present, rewound);
+  const isNeeded =
+    restore.plan !== null || direction === 'forward' || !isUnchanged(present, rewound);
   return {
     to: at,
     direction,
     conversation: isNeeded ? rewound : null,
     plan: restore.plan,
-    note: restore.plan === null && conversation ? noteOfKept(planned) : null,
+    note: restore.plan === null && conversation ? noteForKeptFiles(planned) : null,
     report: reportRewind(at, messages, restore),
   };
 };

@@ -119,6 +119,7 @@ const frozenPrompt = async (journal: Journal, { tools }: Settings): Promise<Froz
   );
 };
 
+/** Said once, when this version has read a session from its events alone (`MachineUpgrade`). */
 const CARRIED =
   'An earlier version of Pawl wrote this session in a way that this one reads otherwise: its ' +
   'conversation, usage and ' +
@@ -142,11 +143,11 @@ const closedUpgrade = (
 };
 
 class OpenSessions implements LocalRuntime {
-  readonly #needs: RuntimeDependencies;
+  readonly #dependencies: RuntimeDependencies;
   readonly #open = new Map<string, AgentSession>();
 
   constructor(dependencies: RuntimeDependencies) {
-    this.#needs = dependencies;
+    this.#dependencies = dependencies;
   }
 
   async create({
@@ -155,10 +156,10 @@ class OpenSessions implements LocalRuntime {
     startedBy,
     stoppingPolicy,
   }: NewSession & StoppingOptions): Promise<string> {
-    const { journals, clock, machine, report } = this.#needs;
+    const { journals, clock, machine, report } = this.#dependencies;
     checkSettings(settings);
-    const sessionId = this.#needs.newSessionId();
-    const dependencies = await this.#needs.equip(settings, sessionId, startedBy ?? null);
+    const sessionId = this.#dependencies.newSessionId();
+    const dependencies = await this.#dependencies.equip(settings, sessionId, startedBy ?? null);
     const frozen = freezePrompt(instructions, dependencies.tools, settings);
     const prices = dependencies.model(settings.model).facts.prices;
     const session = { sessionId, createdAt: clock.now(), settings, startedBy, machine, prices };
@@ -175,7 +176,7 @@ class OpenSessions implements LocalRuntime {
     sessionId: string,
     { watcher, patch, grants = [], stoppingPolicy, takeOver = false }: Opening = {},
   ): Promise<Pick<OpenJournal, 'tornTail'>> {
-    const opened = await this.#needs.journals.open(sessionId, { takeOver });
+    const opened = await this.#dependencies.journals.open(sessionId, { takeOver });
     const { journal, tornTail, past } = opened;
     const origin = opened.isForeign === undefined ? 'own' : 'foreign';
     const prepared = await attempt(async () => {
@@ -183,7 +184,7 @@ class OpenSessions implements LocalRuntime {
       checkSettings(changes);
       const { startedBy = null } = journal.header;
       const settings = { ...opened.state.session.settings, ...changes };
-      const dependencies = await this.#needs.equip(settings, sessionId, startedBy);
+      const dependencies = await this.#dependencies.equip(settings, sessionId, startedBy);
       const equipment = this.#gather(
         dependencies,
         await frozenPrompt(journal, settings),
@@ -196,13 +197,13 @@ class OpenSessions implements LocalRuntime {
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
     const { changes, equipment, state } = prepared.value;
     const stoppedAt = turnRuns(state) ? (past?.lastAt ?? (await lastTime(journal))) : null;
-    const session = new AgentSession(journal, state, equipment, this.#needs.report);
+    const session = new AgentSession(journal, state, equipment, this.#dependencies.report);
     if (watcher !== undefined) session.watch(watcher);
     this.#start(session);
     session.begin('resume');
     const upgrade = origin === 'own' ? opened.upgrade : closedUpgrade(opened.upgrade, state);
     await session.resume({ changes, grants }, { past, stoppedAt, upgrade });
-    if (upgrade?.session !== undefined) this.#needs.report(new Error(CARRIED));
+    if (upgrade?.session !== undefined) this.#dependencies.report(new Error(CARRIED));
     return { tornTail };
   }
 
@@ -217,7 +218,7 @@ class OpenSessions implements LocalRuntime {
       state.name === 'ShuttingDown'
     )
       return state;
-    const event = { type: 'ShutdownRequested', at: this.#needs.clock.now() } as const;
+    const event = { type: 'ShutdownRequested', at: this.#dependencies.clock.now() } as const;
     const stepped = step(state, event);
     await journal.append([{ event, state: stepped.state }]);
     watcher?.({ seq: journal.seq, event, ...stepped });
@@ -229,7 +230,9 @@ class OpenSessions implements LocalRuntime {
   }
 
   read(sessionId: string, from = 1): ReturnType<Runtime['read']> {
-    return this.#open.get(sessionId)?.read(from) ?? this.#needs.journals.read(sessionId, from);
+    return (
+      this.#open.get(sessionId)?.read(from) ?? this.#dependencies.journals.read(sessionId, from)
+    );
   }
 
   watch(sessionId: string, watcher: Watcher): () => void {
@@ -238,19 +241,24 @@ class OpenSessions implements LocalRuntime {
 
   async state(sessionId: string): ReturnType<Runtime['state']> {
     const open = this.#open.get(sessionId);
-    if (open === undefined) return this.#needs.journals.peek(sessionId);
+    if (open === undefined) return this.#dependencies.journals.peek(sessionId);
     const { header, seq, state } = open;
     return { header, seq, state };
   }
 
   async fork(sessionId: string, seq: number): Promise<string> {
-    const newSessionId = this.#needs.newSessionId();
-    await this.#needs.journals.fork(sessionId, seq, newSessionId, this.#needs.clock.now());
+    const newSessionId = this.#dependencies.newSessionId();
+    await this.#dependencies.journals.fork(
+      sessionId,
+      seq,
+      newSessionId,
+      this.#dependencies.clock.now(),
+    );
     return newSessionId;
   }
 
   list(): ReturnType<Runtime['list']> {
-    return this.#needs.journals.list();
+    return this.#dependencies.journals.list();
   }
 
   async close(sessionId: string): Promise<void> {
@@ -283,7 +291,7 @@ class OpenSessions implements LocalRuntime {
     frozen: FrozenPrompt,
     stoppingPolicy: StoppingPolicy | null = dependencies.stoppingPolicy ?? null,
   ): Equipment {
-    const { clock, random } = this.#needs;
+    const { clock, random } = this.#dependencies;
     return gatherEquipment(dependencies, frozen, { clock, random, stoppingPolicy });
   }
 

@@ -49,15 +49,15 @@ type SettingsOptions = {
 const applyOptions = (
   model: Model,
   workspace: string,
-  wishes: SettingsOptions,
+  options: SettingsOptions,
   before: Pick<Settings, 'limits' | 'rules' | 'sandbox' | 'preset' | 'formatter'>,
-  fenced: ProbeResult,
+  probe: ProbeResult,
 ): Partial<Settings> => {
-  const { preset, hosts, settings, stoppingPolicy } = wishes;
+  const { preset, hosts, settings, stoppingPolicy } = options;
   return {
     ...modelSettings(model),
     workspace,
-    ...sandboxSettings(wishes, before, fenced),
+    ...sandboxSettings(options, before, probe),
     ...(preset === undefined ? {} : { rules: presetRules[preset], preset }),
     ...(hosts === undefined
       ? {}
@@ -124,37 +124,37 @@ export const narrowerLimits = (limits: Limits, recorded: Limits): Limits => {
 export const resumedSettings = (
   model: Model,
   workspace: string,
-  wishes: SettingsOptions,
+  options: SettingsOptions,
   { settings: before, origin }: { readonly settings: Settings; readonly origin: SessionOrigin },
-  fenced: ProbeResult,
+  probe: ProbeResult,
 ): Partial<Settings> => {
-  const { writtenRules = [] } = wishes.settings ?? {};
+  const { writtenRules = [] } = options.settings ?? {};
   const rules =
     writtenRules.length === 0 && (before.writtenRules ?? []).length === 0 ? {} : { writtenRules };
   const { presetBefore } = before;
   const returns = presetBefore === undefined ? {} : ({ presetBefore: 'careful' } as const);
   if (origin === 'foreign')
-    return { ...newSettings(model, workspace, wishes, fenced), ...rules, ...returns };
-  const preset = wishes.preset ?? narrower('preset', 'auto', before.preset);
-  const sandbox = wishes.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
+    return { ...newSettings(model, workspace, options, probe), ...rules, ...returns };
+  const preset = options.preset ?? narrower('preset', 'auto', before.preset);
+  const sandbox = options.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
   const fresh = applyOptions(
     model,
     workspace,
-    { ...wishes, preset, sandbox, settings: {} },
+    { ...options, preset, sandbox, settings: {} },
     defaultSettings,
-    fenced,
+    probe,
   );
-  const isFenced = fresh.sandbox !== 'off' && fresh.sandbox !== 'missing';
+  const hasSandbox = fresh.sandbox !== 'off' && fresh.sandbox !== 'missing';
   return {
     ...fresh,
-    ...(before.preset === preset && isFenced ? { formatter: before.formatter } : {}),
+    ...(before.preset === preset && hasSandbox ? { formatter: before.formatter } : {}),
     ...returns,
     autoRearm: 'off',
-    ...wishes.settings,
+    ...options.settings,
     ...rules,
     limits: {
       ...narrowerLimits(defaultSettings.limits, before.limits),
-      ...wishes.settings?.limits,
+      ...options.settings?.limits,
     },
   };
 };
@@ -162,13 +162,13 @@ export const resumedSettings = (
 export const newSettings = (
   model: Model,
   workspace: string,
-  wishes: SettingsOptions,
-  fenced: ProbeResult,
+  options: SettingsOptions,
+  probe: ProbeResult,
 ): Settings => ({
   ...defaultSettings,
   ...modelSettings(model),
   workspace,
-  ...applyOptions(model, workspace, { preset: 'auto', ...wishes }, defaultSettings, fenced),
+  ...applyOptions(model, workspace, { preset: 'auto', ...options }, defaultSettings, probe),
 });
 
 /** What a session may do, by configuration, flags and its user. */
@@ -277,8 +277,8 @@ const chooseLevel = (
   if (chosen !== undefined) return chosen;
   if (preset !== undefined) return presetSandbox[preset];
   const previous = before.sandbox;
-  const isFenced = previous !== undefined && previous !== 'off' && previous !== 'missing';
-  return isFenced ? previous : presetSandbox[before.preset ?? 'auto'];
+  const hasSandbox = previous !== undefined && previous !== 'off' && previous !== 'missing';
+  return hasSandbox ? previous : presetSandbox[before.preset ?? 'auto'];
 };
 
 const lacksSandbox = (sandbox: Settings['sandbox']): boolean =>
@@ -294,8 +294,8 @@ const chooseFormatter = (
   before: Before,
 ): Settings['formatter'] => {
   const formatter = preset === undefined ? before.formatter : presetFormatter[preset];
-  const wasOwn = preset === undefined && lacksSandbox(before.sandbox);
-  return lacksSandbox(sandbox) && !wasOwn ? 'off' : formatter;
+  const wasUsersChoice = preset === undefined && lacksSandbox(before.sandbox);
+  return lacksSandbox(sandbox) && !wasUsersChoice ? 'off' : formatter;
 };
 
 /**
@@ -305,23 +305,23 @@ const chooseFormatter = (
 export const sandboxSettings = (
   { preset, sandbox: chosen }: { readonly preset?: Preset; readonly sandbox?: SandboxLevel },
   before: Before,
-  fenced: ProbeResult,
+  probe: ProbeResult,
 ): Pick<Settings, 'formatter'> & { readonly sandbox: NonNullable<Settings['sandbox']> } => {
   const level = chooseLevel(preset, chosen, before);
-  const sandbox = level !== 'off' && fenced?.kind === 'missing' ? 'missing' : level;
+  const sandbox = level !== 'off' && probe?.kind === 'missing' ? 'missing' : level;
   return { sandbox, formatter: chooseFormatter(preset, sandbox, before) };
 };
 
 /** Warning for the user if the sandbox is on but does not work here; null otherwise. */
 export const missingSandboxText = (
   sandbox: Settings['sandbox'],
-  fenced: ProbeResult,
+  probe: ProbeResult,
 ): string | null => {
-  if (sandbox !== 'missing' || fenced?.kind !== 'missing') return null;
+  if (sandbox !== 'missing' || probe?.kind !== 'missing') return null;
   return [
-    `There is no sandbox for commands here: ${fenced.reason}`,
+    `There is no sandbox for commands here: ${probe.reason}`,
     'In a terminal you are asked for each command, without one each is denied.',
-    fenced.repair,
+    probe.repair,
     'Or decide that they run without: --sandbox off, PAWL_SANDBOX=off, or sandbox = "off" in ' +
       'your own config.toml.',
   ].join(' ');
@@ -351,8 +351,8 @@ export const presetSettings = async (
   preset: Preset,
 ): Promise<Partial<Settings>> => {
   const isOff = before.sandbox === 'off' && before.preset !== 'full';
-  const fenced = await probeUnlessOff(isOff ? 'off' : undefined, before.workspace);
-  const wishes = isOff ? ({ preset, sandbox: 'off' } as const) : { preset };
+  const probe = await probeUnlessOff(isOff ? 'off' : undefined, before.workspace);
+  const options = isOff ? ({ preset, sandbox: 'off' } as const) : { preset };
   return {
     preset,
     ...(preset === 'plan' && before.preset !== 'plan'
@@ -360,6 +360,6 @@ export const presetSettings = async (
       : {}),
     rules: allowHosts(presetRules[preset], allowedHosts(before.rules)),
     onAsk: preset === 'ci' ? 'deny' : 'ask',
-    ...sandboxSettings(wishes, before, fenced),
+    ...sandboxSettings(options, before, probe),
   };
 };

@@ -153,7 +153,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   async #adopt(): Promise<void> {
     this.#isForeign = false;
     const adopted = await attempt(() => this.#journal.adopt?.());
-    // It stays foreign. Then a later resume drops the calls that had not run.
+    // It stays foreign. A later resume then ends pending work instead of going on with it.
     if (adopted.kind === 'fault') this.#report(adopted.fault);
   }
 

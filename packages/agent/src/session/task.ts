@@ -1,4 +1,9 @@
-/** The tool `task`: the model starts a session that only reads, and gets its last message. */
+/**
+ * The tool `task`: the model starts a session that only reads, and gets its last message.
+ *
+ * From top to bottom: the tool; how a call runs, resumes and ends; the sessions of tasks; and the
+ * settings of such a session.
+ */
 
 import * as v from 'valibot';
 import { messagesOf } from '../machine/conversation.js';
@@ -85,7 +90,7 @@ export type TaskInput = {
 /** A recovered task gets at least this long, whatever the clock says. */
 const LEFT_MS_MIN = 60_000;
 
-/** What it may still have spent counts, too. */
+/** What the task has spent. Money set aside for a running request counts as spent. */
 const taskUsage = (session: SessionData): Usage => {
   const { unpriced, ...tokens } = session.usage;
   const costUsd = session.usage.costUsd + reservedUsd(session);
@@ -140,22 +145,22 @@ const reportCalls = (child: AgentSession, { workspace, progress }: ToolContext):
 /** Waits until the task's turn has ended, closes its session, and gives the outcome. */
 const awaitTask = async (child: AgentSession, context: ToolContext): Promise<ToolOutcome> => {
   const { sessionId } = child.header;
-  const untell = reportCalls(child, context);
+  const stopReporting = reportCalls(child, context);
   // If it can't be sent, the session has ended, and there is nothing to cancel.
   const cancel = (): void => void attempt(() => child.send({ type: 'CancelTurn' }));
   const end = (): void => void attempt(() => child.close());
   context.signal.addEventListener('abort', cancel, { once: true });
   context.force.addEventListener('abort', end, { once: true });
   if (context.signal.aborted) cancel();
-  const rested = await attempt(() => child.idle());
-  untell();
+  const idling = await attempt(() => child.idle());
+  stopReporting();
   context.signal.removeEventListener('abort', cancel);
   context.force.removeEventListener('abort', end);
-  const state = rested.kind === 'done' ? rested.value : child.state;
+  const state = idling.kind === 'done' ? idling.value : child.state;
   const closed = await attempt(() => child.close());
   const outcome = taskOutcome(state, sessionId, context);
   const fault =
-    rested.kind === 'fault' ? rested.fault : closed.kind === 'fault' ? closed.fault : null;
+    idling.kind === 'fault' ? idling.fault : closed.kind === 'fault' ? closed.fault : null;
   if (fault === null || outcome.status === 'cancelled') return outcome;
   return {
     ...outcome,

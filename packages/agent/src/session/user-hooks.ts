@@ -8,7 +8,8 @@
  * 4. Hooks at the end of the session run after all its other work has stopped.
  *
  * "User hooks" run at moments that HOOK_MOMENTS of ports/hooks.ts lists. after-tool-hooks.ts
- * beside this file performs the other kind: our formatters and commits after a batch of tools.
+ * beside this file performs the other kind: our formatters and commits after a batch of tools. The
+ * facts are what a hook reads; a verdict is its answer: a decision, a reason, a note for the model.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
