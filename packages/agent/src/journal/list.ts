@@ -1,8 +1,9 @@
 /**
  * Lists the sessions of a state folder by the beginning of each journal: header and first input.
  *
- * A session that was created here has a code beside its journal (state-folder.ts); one without came
- * from elsewhere.
+ * From top to bottom: `listSessions`; the title of a session; and reading the rows. A session that
+ * was created here has a code beside its journal (state-folder.ts); a foreign one, without a code,
+ * came from elsewhere.
  */
 
 import { readdir, stat } from 'node:fs/promises';

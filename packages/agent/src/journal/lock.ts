@@ -310,7 +310,9 @@ export const replaceFile = async (
   return holdsText(path, ownText);
 };
 
-/** Removes the file if it still holds `ownText`. Leaves it alone while somebody else replaces it. */
+/**
+ * Removes the file if it still holds `ownText`. Leaves it alone while somebody else replaces it.
+ */
 export const removeFile = async (path: string, ownText: string): Promise<void> => {
   const place = claimPath(path, ownText);
   const isOurs = await createFile(place, ownText).catch((error: unknown) => {
@@ -552,8 +554,8 @@ const listenAt = (path: string): Promise<LockSocket | null> =>
   });
 
 /**
- * Tries to connect. `refused`: the process that made the socket is dead. `unknown`: no socket, or it
- * can't be reached.
+ * Tries to connect. `refused`: the process that made the socket is dead. `unknown`: there is no such
+ * socket, or it can't be reached.
  */
 export const probeSocket = (path: string): Promise<'alive' | 'refused' | 'unknown'> =>
   new Promise((resolve) => {

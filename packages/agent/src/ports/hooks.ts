@@ -1,7 +1,6 @@
 /**
- * Interfaces between a session and its two kinds of hooks: `UserHooks`, the user's programs at named
- * moments, and `Hooks`, the phases of Pawl after a batch of tool calls. Types, and the list of
- * moments.
+ * Interfaces between a session and its two kinds of hooks: `UserHooks`, the user's programs at
+ * named moments, and `Hooks`, the phases of Pawl after a batch of tool calls.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -11,6 +10,7 @@ import type { Settings } from '../machine/settings.js';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { FileMemory } from './tool.js';
 
+/** The moments at which the user's hooks run (docs/user-hooks.md). */
 export const HOOK_MOMENTS = [
   'session-start',
   'session-end',

@@ -420,9 +420,9 @@ export const findSecrets = (
  * Removes secrets from `/proc/PID/environ`.
  *
  * The kernel shows there the environment that a process was started with, whatever the process has
- * changed since. Any process of the same user may read it, so a command without a sandbox could find the
- * keys that its own environment lacks. So the bytes in our own memory are overwritten, after the
- * variables were copied.
+ * changed since. Any process of the same user may read it, so a command without a sandbox could
+ * find the keys that its own environment lacks. So the bytes in our own memory are overwritten,
+ * after the variables were copied.
  *
  * 1. `process.env` keeps every value.
  * 2. Nothing is written unless the memory holds exactly the expected bytes.

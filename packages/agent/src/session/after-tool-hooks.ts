@@ -1,5 +1,6 @@
 /**
- * Runs phases of the hooks after tools: performs RunHook and AbortHook.
+ * Runs phases of the hooks after tools: performs RunHook and AbortHook. A phase notices commits of
+ * the calls, formats the files that they changed, or commits them (`HookPhase`).
  *
  * 1. A phase ends with exactly one HookCompleted or HookFailed, or with none after AbortHook.
  * 2. The usage of a phase is part of its HookCompleted. The usage of a failed or aborted phase is
@@ -9,6 +10,9 @@
  * 4. The effect of a phase is durable before the phase has it (`HookContext.prepare`).
  * 5. A phase that takes too long is aborted and counts as failed. Only the end of the session waits
  *    for its remaining work.
+ *
+ * From top to bottom: `HookRuns`; the record of a batch, also read from the journal; and
+ * `SideRequests`, with which a phase asks the model for a text, such as the subject of a commit.
  */
 
 import type { Action } from '../machine/action.js';

@@ -51,7 +51,7 @@ import type { Input } from '../ports/session.js';
 import type { FileHashes, Judgement, Tool, ToolOutcome } from '../ports/tool.js';
 
 const LIMITS: CopyLimits = { depthMax: 120, charactersMax: 400_000_000 };
-/** Limits for an event, which is one line of a journal: JSON may need six bytes a character. */
+/** Limits for an event, which is one line of a journal: JSON may write a character as six. */
 const EVENT_LIMITS: CopyLimits = { ...LIMITS, charactersMax: 50_000_000 };
 
 type Checked<T> =

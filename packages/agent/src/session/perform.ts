@@ -169,7 +169,10 @@ export const createPerformers = (
 
 // ---- Checkpoints ----
 
-/** Calls that may have changed files since the last checkpoint. `batchId` null: a user's command. */
+/**
+ * Calls that may have changed files since the last checkpoint. `batchId` null: a command of the
+ * user.
+ */
 type Ended = { readonly batchId: string | null; readonly calls: JudgedCall[] };
 
 const whoseIs = ({ batchId }: Ended): 'user' | 'agent' => (batchId === null ? 'user' : 'agent');

@@ -2,8 +2,8 @@
  * Finds where a session can go back to, and what a rewind changes. Reads the journal.
  *
  * From top to bottom: the types of points, requests and reports; `readTimeline`, which collects
- * turns, checkpoints (copies of files at an entry) and earlier rewinds; `planRewind` and `planRedo`;
- * and `planUndoCompaction`, which takes a summary back. session.ts performs a plan.
+ * turns, checkpoints (what calls changed in files) and earlier rewinds; `planRewind` and
+ * `planRedo`; and `planUndoCompaction`, which takes a summary back. session.ts performs a plan.
  */
 
 import { steps } from '../journal/steps.js';
