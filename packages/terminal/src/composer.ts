@@ -7,14 +7,14 @@
  */
 
 import {
+  applyCompletion,
   type Choice,
   type CompletionList,
   type CompletionStem,
-  chosenBy,
-  completed,
   isTyped,
+  moveSelection,
   offerRows,
-  ranked,
+  rankChoices,
   stemAt,
 } from './choices.js';
 import type { Key, Pressed } from './keys.js';
@@ -245,12 +245,12 @@ export class Composer {
     const { text, cursor } = this.#editor;
     const isBack = key.name === 'up' || (key.name === 'tab' && key.shift);
     if (isBack || key.name === 'down') {
-      this.#offer = chosenBy(offer, isBack ? -1 : 1);
+      this.#offer = moveSelection(offer, isBack ? -1 : 1);
       return true;
     }
     const takes = key.name === 'tab' || (key.name === 'enter' && !key.alt && !key.shift);
     if (!takes || (key.name === 'enter' && isTyped(text, cursor, offer))) return false;
-    const completion = completed(text, cursor, offer);
+    const completion = applyCompletion(text, cursor, offer);
     this.#close();
     this.#editor = withText(this.#editor, completion.text, completion.cursor);
     const isWhole = completion.text.slice(completion.cursor).trim() === '';
@@ -290,7 +290,8 @@ export class Composer {
       this.#offer = null;
       return;
     }
-    if (stem.kind === 'command') this.#show(stem, ranked(stem.words, this.#completer.commands));
+    if (stem.kind === 'command')
+      this.#show(stem, rankChoices(stem.words, this.#completer.commands));
     else this.#askFiles(stem);
   }
 

@@ -81,7 +81,7 @@ export type LiveArea = {
   clear(): void;
 };
 
-/** Rows that already fitFrame the width of the screen, and the cursor's place in them. */
+/** Rows that already fit the width of the screen, and the cursor's place in them. */
 export type Frame = {
   readonly rows: readonly Safe[];
   /** Counted from 0; null hides the cursor. */
@@ -123,7 +123,7 @@ const SETTLED_MS = 80;
 const NOWHERE = -1;
 const EMPTY: Frame = { rows: [], cursor: null };
 
-/** The rows of a frame that fitFrame: those around the cursor, as near to the end as possible. */
+/** The rows of a frame that fit: those around the cursor, as near to the end as possible. */
 const fitFrame = ({ rows, cursor }: Frame, room: number): Frame => {
   const top = Math.max(0, Math.min(rows.length - room, cursor?.row ?? rows.length));
   return {
@@ -815,7 +815,7 @@ const withCutModel = (parts: readonly Setting[], columns: number): readonly Sett
     return isCut ? { ...part, text: cutLine(part.text, room) } : part;
   });
 
-/** The parts that fitFrame: at first without effort, sandbox and limit, then without the context. */
+/** The parts that fit: at first without effort, sandbox and limit, then without the context. */
 const fittingParts = (all: readonly Setting[], columns: number): readonly Setting[] => {
   const isWide = (parts: readonly Setting[]): boolean => measureParts(parts) > columns;
   let parts = all;
