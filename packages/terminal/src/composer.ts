@@ -402,8 +402,8 @@ export type Editor = {
 type Moment = { readonly text: string; readonly cursor: number };
 
 /**
- * Marks of folded pastes are noncharacters of Unicode: real text never contains them, and the cursor
- * moves over one in a single step.
+ * Marks of folded pastes are noncharacters of Unicode: real text never contains them, and the
+ * cursor moves over one in a single step.
  */
 const MARK_FIRST = 0xfdd0;
 const MARKS = 32;

@@ -92,8 +92,8 @@ const openQuestion = (question: ApprovalRequest, settings: PolicySettings): Open
 };
 
 /**
- * `off` accepts a yes to unread text. Only a test uses it: it shows that the test of `on` would find
- * such a yes.
+ * `off` accepts a yes to unread text. Only a test uses it: it shows that the test of `on` would
+ * find such a yes.
  */
 export type ReadingGuard = 'on' | 'off';
 
@@ -664,8 +664,9 @@ const shortMeaning = (
 const NAMED_ROWS = 15;
 
 /**
- * The keys that work now, while `unread` rows are below the window. `answers`: whether the rows that
- * explain the letters are in the window; if not, and if there is room, their meanings stand here.
+ * The keys that work now, while `unread` rows are below the window. `answers`: whether the rows
+ * that explain the letters are in the window; if not, and if there is room, their meanings stand
+ * here.
  */
 const questionKeys = (
   questions: Questions,

@@ -316,8 +316,8 @@ export class Transcript {
 }
 
 /**
- * Limits of the unfinished entries. Only their last rows are shown, so that each delta (a piece of a
- * streamed reply) redraws little.
+ * Limits of the unfinished entries. Only their last rows are shown, so that each delta (a piece of
+ * a streamed reply) redraws little.
  */
 const LIVE_ROWS = 14;
 const LIVE_BYTES = 2_400;

@@ -85,8 +85,8 @@ export const writeError = (text: Safe): void => {
 };
 
 /**
- * Writes to the terminal unchanged: the control sequences of paint.ts pass. If the terminal is gone,
- * SIGHUP ends the program.
+ * Writes to the terminal unchanged: the control sequences of paint.ts pass. If the terminal is
+ * gone, SIGHUP ends the program.
  */
 export const writeWindow = (text: Safe): void => {
   try {
