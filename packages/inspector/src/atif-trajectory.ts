@@ -13,6 +13,9 @@
  * 5. Usage counts where the machine counted it. The metrics of the steps, and the usage under
  *    `extra` of compactions, calls and hooks, add up to the final metrics.
  * 6. A cost that is not known is left out.
+ *
+ * From top to bottom: the types of the format; `createTrajectory`; and `TrajectoryBuilder`, which
+ * collects drafts of the steps from the journal (`see`), and then writes them (`finish`).
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
@@ -36,6 +39,8 @@ import type { ToolDeclaration } from '@pawl/agent/ports/model';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 
 const SCHEMA_VERSION = 'ATIF-v1.7';
+
+// ---- The format ----
 
 export type TrajectoryContentPart =
   | { readonly type: 'text'; readonly text: string }
@@ -108,6 +113,8 @@ export type Trajectory = {
   readonly extra: JsonObject;
 };
 
+// ---- The source ----
+
 /** A call that may have started a session. `seq`: the entry with which its batch began. */
 export type TaskCall = {
   readonly batchId: string;
@@ -133,25 +140,40 @@ export type TrajectorySource = {
   findTask(call: TaskCall): Trajectory | null;
 };
 
-/** Usage by the id under which the machine counts it. */
+/** The trajectory of a session. It has no step without a system prompt and requests. */
+export const createTrajectory = (source: TrajectorySource): Trajectory => {
+  const builder = new TrajectoryBuilder(source);
+  for (const step of source.steps) builder.see(step);
+  return builder.finish();
+};
+
+// ---- Drafts ----
+
+/**
+ * Usage by the id under which the machine counts it. `placed`: a step shows it. What no step shows
+ * goes under `extra` of the session.
+ */
 type UsageRecord = { readonly id: string; usage: Usage | null; placed: boolean };
 
 /** A request to the model, and the requests that repeated it under the same id after a crash. */
 type Attempt = {
   readonly record: UsageRecord;
   readonly sentAt: number;
-  /** 0 if the user's stopping policy held it back. */
+  /** How often it was sent: 0 if a policy of the user stopped it before. */
   sent: number;
-  /** Why it has no reply; null while nothing was said. */
+  /** Why it has no usable reply; null while that is not known. */
   failure: JsonObject | null;
 };
 
+/** The result of a call. `content`: null while it has none. */
 type ResultDraft = { content: Content | null; readonly extra: Record<string, Json> };
 
+/** A step to be written. Results and usage may come later. */
 type StepDraft = {
   readonly source: TrajectoryStep['source'];
   readonly at: number;
   readonly message: Content;
+  /** Whether it stands for a message that an earlier step had already. */
   readonly copied: boolean;
   readonly model: string | null;
   readonly effort: string | null;
@@ -257,11 +279,13 @@ class TrajectoryBuilder {
   readonly #source: TrajectorySource;
   readonly #steps: StepDraft[] = [];
   readonly #records = new Map<string, UsageRecord>();
+  /** One for each time that the session was opened again. */
   readonly #resumes: JsonObject[] = [];
-  /** Parts of messages that a step holds already. */
+  /** Parts of messages, and replies, that a step holds already. */
   readonly #seen = new WeakSet<object>();
   /** Requests since the last reply. */
   #pending: Attempt[] = [];
+  /** The state after the last step. */
   #last: State | null = null;
   #entries = 0;
 
@@ -272,15 +296,16 @@ class TrajectoryBuilder {
       this.#steps.push(plainStep('system', source.header.createdAt, instructions));
   }
 
+  /** Adds a step of the journal; call it for all, from the first on. */
   see(step: JournalStep): void {
     const { event, before, state } = step;
     this.#countUsage(step);
-    // a late word of a policy takes back no request that was sent
+    // A policy that stops too late changes nothing: the request was sent.
     if (event.type !== 'PolicyStopped' || step.diagnostics.length === 0) this.#endRequest(event);
     this.#endCompaction(step);
     if (event.type === 'RewindRequested' || event.type === 'Rewound') this.#rewind(step);
     else this.#addReply(step);
-    for (const action of step.actions) this.#act(action, step);
+    for (const action of step.actions) this.#readAction(action, step);
     if (state.name === 'ExecutingTools') this.#beginBatch(state.batchId, step.seq);
     this.#addResults(openParts(state.session.conversation));
     if (event.type === 'Resumed') this.#resume(step, event);
@@ -306,6 +331,7 @@ class TrajectoryBuilder {
     }
   }
 
+  /** Notes why a request has no usable reply. A reply that is stored takes the note back. */
   #endRequest(event: Event): void {
     if (!('requestId' in event)) return;
     const attempt = this.#pending.find(({ record }) => record.id === event.requestId);
@@ -319,7 +345,8 @@ class TrajectoryBuilder {
     attempt.sent = 0;
   }
 
-  #act(action: Action, { event, state, seq }: JournalStep): void {
+  /** Adds what was sent to the model, and facts about a result that the user was shown. */
+  #readAction(action: Action, { event, state, seq }: JournalStep): void {
     if (action.type === 'SendLlmRequest') {
       this.#addTexts(openParts(state.session.conversation), event.at);
       const record = this.#record(action.requestId);
@@ -352,11 +379,15 @@ class TrajectoryBuilder {
     if (step !== undefined) step.batch ??= { id, seq };
   }
 
-  /** The step of a call: the call itself before a copy of it, a later one before an earlier one. */
+  /**
+   * The step of a call. Of several, a step of the batch is taken, then a later one, then a copy.
+   */
   #findCall(callId: string, batchId?: string): StepDraft | undefined {
     const steps = this.#steps.filter(({ calls }) => calls.some((call) => call.callId === callId));
-    const own = steps.filter(({ copied }) => !copied);
-    return own.findLast(({ batch }) => batch?.id === batchId) ?? own.at(-1) ?? steps.at(-1);
+    const originals = steps.filter(({ copied }) => !copied);
+    return (
+      originals.findLast(({ batch }) => batch?.id === batchId) ?? originals.at(-1) ?? steps.at(-1)
+    );
   }
 
   #content(text: string, images: readonly Image[] = []): Content {
@@ -372,6 +403,7 @@ class TrajectoryBuilder {
     ];
   }
 
+  /** Adds a step for each new text of the user. */
   #addTexts(parts: UserMessage['parts'], at: number): void {
     for (const part of parts) {
       if (part.type !== 'text' || this.#seen.has(part)) continue;
@@ -385,6 +417,7 @@ class TrajectoryBuilder {
     return plainStep(source, at, this.#content(part.text, part.images));
   }
 
+  /** Puts results into the steps of their calls, or all of them into `copy`. */
   #addResults(parts: UserMessage['parts'], copy?: StepDraft): void {
     for (const part of parts) {
       if (part.type !== 'result' || (copy === undefined && this.#seen.has(part))) continue;
@@ -399,6 +432,7 @@ class TrajectoryBuilder {
     if (failed) result.extra.failed = true;
   }
 
+  /** Adds a step for a reply that the conversation has stored. */
   #addReply({ event, before, state }: JournalStep): void {
     if (event.type === 'Resumed' && event.upgrade?.session !== undefined) return;
     const { closed } = state.session.conversation;
@@ -406,13 +440,14 @@ class TrajectoryBuilder {
     const reply = closed.at(closed.length - 1);
     if (reply?.role !== 'assistant' || this.#seen.has(reply)) return;
     const step = this.#replyStep(reply, event.at, this.#takePending());
-    const whole = step.attempts.at(-1);
-    if (event.type === 'LlmCompleted' && whole?.record.id === event.requestId) whole.failure = null;
+    const last = step.attempts.at(-1);
+    if (event.type === 'LlmCompleted' && last?.record.id === event.requestId) last.failure = null;
     if (event.type === 'LlmCompleted' && !['end', 'toolUse'].includes(event.stopReason))
       step.extra.stop_reason = event.stopReason;
     this.#steps.push(step);
   }
 
+  /** The requests since the last reply: the step of this one shows them. */
   #takePending(): readonly Attempt[] {
     const attempts = this.#pending;
     this.#pending = [];
@@ -434,6 +469,7 @@ class TrajectoryBuilder {
     };
   }
 
+  /** Adds a step for a compaction: the messages of the conversation became a summary. */
   #endCompaction({ event, before, state }: JournalStep): void {
     if (event.type !== 'CompactionCompleted' && event.type !== 'CompactionFailed') return;
     if (before.name !== 'Compacting' || before.compactionId !== event.compactionId) return;
@@ -450,6 +486,7 @@ class TrajectoryBuilder {
     if (!failed) this.#copyContext(messagesOf(state.session.conversation), event.at);
   }
 
+  /** Adds a step for a rewind that has ended. */
   #rewind({ event, before, state }: JournalStep): void {
     if (state.name !== 'WaitingForUserInput' || state === before) return;
     const request =
@@ -477,7 +514,10 @@ class TrajectoryBuilder {
     this.#copyContext(conversation?.messages ?? [], event.at, true);
   }
 
-  /** Messages that stand there again; texts that no request has sent yet follow with theirs. */
+  /**
+   * Adds copied steps for messages that stand in the conversation again. Without `all`, texts that
+   * no request has sent are left out: they come with their request.
+   */
   #copyContext(messages: readonly Message[], at: number, all = false): void {
     let reply: StepDraft | null = null;
     for (const message of messages) {
@@ -496,6 +536,7 @@ class TrajectoryBuilder {
     }
   }
 
+  /** Notes that the session was opened again; under another machine its messages are copied. */
   #resume(
     { before, state, seq }: JournalStep,
     event: Extract<Event, { readonly type: 'Resumed' }>,
@@ -546,6 +587,7 @@ class TrajectoryBuilder {
     }
   }
 
+  /** Writes everything. Call it once, after the last step. */
   finish(): Trajectory {
     const { header, version, rootId, prompt } = this.#source;
     if (this.#last !== null) this.#addOpenBatch(this.#last);
@@ -578,7 +620,7 @@ class TrajectoryBuilder {
       (sum, record) => sum + (record.usage?.costUsd ?? 0),
       0,
     );
-    // Under a limit, what nobody reported counts as spent.
+    // Under a limit, a request without a report counts as spent, at an assumed cost.
     const assumedUsd = costUsd - reportedUsd;
     return {
       total_prompt_tokens:
@@ -703,10 +745,3 @@ const toolDefinition = ({ name, description, inputSchema }: ToolDeclaration): Js
   type: 'function',
   function: { name, description, parameters: inputSchema },
 });
-
-/** The trajectory of a session. It has no step without a system prompt and requests. */
-export const createTrajectory = (source: TrajectorySource): Trajectory => {
-  const builder = new TrajectoryBuilder(source);
-  for (const step of source.steps) builder.see(step);
-  return builder.finish();
-};

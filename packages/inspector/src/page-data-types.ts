@@ -15,7 +15,7 @@ export type InspectedSession = {
   } | null;
   /** The Pawl that shows it. */
   readonly version: string;
-  /** The session's machine differs from this Pawl's: states may differ from those that were. */
+  /** Another version of the machine ran it: the states shown may differ from those it had. */
   readonly foreignMachine: boolean;
 };
 

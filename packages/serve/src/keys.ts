@@ -45,7 +45,7 @@ export type ServeKey = {
 const wholeNumber = (most: number) =>
   v.pipe(
     v.number(),
-    v.integer('must be a wholeNumber number'),
+    v.integer('must be a whole number'),
     v.minValue(1, 'must be at least 1'),
     v.maxValue(most, `must be at most ${most}`),
   );

@@ -1,6 +1,7 @@
 /**
- * Where the time and the money of a session went, counted from its steps. From top to bottom:
- * `FigureCollector`; the spans of work; the requests of the model; and the calls of tools.
+ * Where the time and the money of a session went, counted from its steps. The figures themselves
+ * are types of session-figures.ts. From top to bottom: `FigureCollector`; `SpanLog`, the spans of
+ * work; `RequestLog`, the requests to the model; and `ToolLog`, the calls of tools.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -36,40 +37,6 @@ import {
 export type FigureStep = Pick<Stepped, 'seq' | 'event' | 'state' | 'actions' | 'path'>;
 
 /**
- * A change of settings just before `Resumed` belongs to the new process, which makes both in one
- * go.
- */
-const SAME_OPENING_MS = 100;
-
-/** Ids of the event's usage and the usage; null for an event without usage. */
-const usageIn = ({ event }: FigureStep): { readonly id: string; readonly usage: Usage } | null => {
-  switch (event.type) {
-    case 'LlmCompleted':
-    case 'LlmFailed':
-      return event.usage && { id: event.requestId, usage: event.usage };
-    case 'CompactionCompleted':
-    case 'CompactionFailed':
-      return event.usage && { id: event.compactionId, usage: event.usage };
-    case 'HookCompleted':
-      return event.usage && { id: event.hookId, usage: event.usage };
-    case 'ToolCompleted':
-      return event.outcome.usage === undefined
-        ? null
-        : { id: spendingId(event.batchId, event.callId), usage: event.outcome.usage };
-    case 'UsageReported':
-      return { id: event.usageId, usage: event.usage };
-    default:
-      return null;
-  }
-};
-
-/** True if the session counted usage in the step: it ignores repeated and unassigned usage. */
-const isCounted = ({ session: { usage: before } }: State, { session: { usage } }: State): boolean =>
-  totalTokens(before) !== totalTokens(usage) ||
-  before.costUsd !== usage.costUsd ||
-  before.unpriced !== usage.unpriced;
-
-/**
  * Collects the figures of one session from its steps, from the first on. Deltas of a running
  * session tell when a reply began; without them the journal does, if it says so. Figures of a
  * journal and of the live session are otherwise equal.
@@ -83,6 +50,7 @@ export class FigureCollector {
   readonly #gaps: ProcessGap[] = [];
   readonly #spending: CallSpending[] = [];
   readonly #toolNames = new Map<string, string>();
+  /** Time of batches in which a tool ran, and in which only an approval was waited for. */
   readonly #batches = { tool: 0, approval: 0 };
   readonly #parent: Header['parent'];
   #hookUsage: UsageTotals = NO_USAGE;
@@ -93,34 +61,36 @@ export class FigureCollector {
   #state: State = initialState({ ...defaultSettings, model: '', workspace: '' });
   #seq = 0;
   #startedAt: number | null = null;
+  /** A change of settings, until the next step says to which process it belongs. */
   #held: FigureStep | null = null;
 
   constructor({ parent }: Pick<Header, 'parent'>) {
     this.#parent = parent;
   }
 
+  /** Adds a step; call it for all, in order. */
   see(step: FigureStep): void {
     if (step.seq === null) {
-      this.#hearPiece(step);
+      this.#noteFirstPiece(step);
       return;
     }
     const held = this.#held;
     this.#held = null;
-    const opening = step.event.type === 'Resumed' && this.#isNewEpoch(step);
+    const opening = step.event.type === 'Resumed' && this.#beginsProcess(step);
     if (held !== null && opening && step.event.at - held.event.at < SAME_OPENING_MS) {
-      this.#open(held, step.seq);
-      this.#take(step, 'sameProcess');
+      this.#beginProcess(held, step.seq);
+      this.#take(step);
       return;
     }
-    if (held !== null) this.#take(held, 'sameProcess');
+    if (held !== null) this.#take(held);
     if (step.event.type === 'SettingsChanged') this.#held = step;
-    else if (opening) this.#open(step, step.seq);
-    else this.#take(step, 'sameProcess');
+    else if (opening) this.#beginProcess(step, step.seq);
+    else this.#take(step);
   }
 
   /** `now`: the time, for a session that runs; without it everything ends with the last event. */
   figures(now?: number): SessionFigures {
-    if (this.#held !== null) this.#take(this.#held, 'sameProcess');
+    if (this.#held !== null) this.#take(this.#held);
     this.#held = null;
     const sinceMs = now === undefined ? 0 : this.#clock.since(now);
     const elapsedMs = this.#clock.elapsed + sinceMs;
@@ -145,7 +115,8 @@ export class FigureCollector {
     };
   }
 
-  #isNewEpoch({ state }: FigureStep): boolean {
+  /** The machine counts the processes that have opened the session as epochs. */
+  #beginsProcess({ state }: FigureStep): boolean {
     return state.session.epoch > this.#state.session.epoch;
   }
 
@@ -154,7 +125,7 @@ export class FigureCollector {
   }
 
   /** A delta that is not in the journal: it only tells when the reply began. */
-  #hearPiece({ event }: FigureStep): void {
+  #noteFirstPiece({ event }: FigureStep): void {
     if (!('requestId' in event) || event.requestId === null) return;
     const open = this.#requestOpen(event.requestId);
     if (open !== undefined) open.firstPieceMs ??= this.#clock.elapsed + this.#clock.since(event.at);
@@ -169,7 +140,7 @@ export class FigureCollector {
   }
 
   /** The first step of a new process: the time before it belongs to none. */
-  #open(step: FigureStep, resumedSeq: number): void {
+  #beginProcess(step: FigureStep, resumedSeq: number): void {
     const before = this.#now();
     const state = this.#state.name;
     const doing = findActivities(this.#state)
@@ -177,6 +148,7 @@ export class FigureCollector {
       .map(({ name, about }) => (about === '' ? name : `${name} ${about}`));
     this.#tick(step, 'between');
     const next = this.#getMoment(step);
+    // a fork begins with entries that were copied from its parent
     const copied = this.#parent !== null && this.#parent.seq === before.seq;
     const cause = copied ? 'forked' : state === 'ShuttingDown' ? 'closed' : 'crashed';
     this.#gaps.push({
@@ -188,14 +160,16 @@ export class FigureCollector {
       doing,
     });
     const interrupted = this.#spans.interrupt(before, next, cause);
+    // A request that goes on in the new process has not ended.
     const started = this.#apply(step, next);
     const again = new Set(started.map(({ activity }) => activity.id));
     const dropped = interrupted.filter(({ activity }) => !again.has(activity.id));
     this.#requests.end(dropped, step.event, before);
   }
 
-  #take(step: FigureStep, passed: 'sameProcess'): void {
-    this.#tick(step, passed);
+  /** A step of the process that took the one before it. */
+  #take(step: FigureStep): void {
+    this.#tick(step, 'sameProcess');
     this.#apply(step, this.#getMoment(step));
   }
 
@@ -213,11 +187,11 @@ export class FigureCollector {
     const passedMs = this.#clock.advance(event.at);
     if (passed === 'between') return;
     this.#visit(this.#state.name).totalMs += passedMs;
-    const doing = this.#batchDoing();
+    const doing = this.#batchActivity();
     if (doing !== null) this.#batches[doing] += passedMs;
   }
 
-  #batchDoing(): 'tool' | 'approval' | null {
+  #batchActivity(): 'tool' | 'approval' | null {
     if (this.#state.name !== 'ExecutingTools') return null;
     const kinds = findActivities(this.#state).map(({ kind }) => kind);
     if (kinds.includes('tool')) return 'tool';
@@ -225,7 +199,7 @@ export class FigureCollector {
   }
 
   #batchesAfter(sinceMs: number): { readonly tool: number; readonly approval: number } {
-    const doing = this.#batchDoing();
+    const doing = this.#batchActivity();
     const { tool, approval } = this.#batches;
     return {
       tool: tool + (doing === 'tool' ? sinceMs : 0),
@@ -266,6 +240,7 @@ export class FigureCollector {
     return started;
   }
 
+  /** Adds the usage of a step to the request, the hook or the call that reported it. */
   #count(step: FigureStep): void {
     const counted = usageIn(step);
     if (counted === null || this.#requests.count(counted.id, counted.usage)) return;
@@ -296,6 +271,41 @@ export const collectFigures = (
   return collector.figures();
 };
 
+/**
+ * A change of settings so shortly before `Resumed` belongs to the new process, which makes both.
+ */
+const SAME_OPENING_MS = 100;
+
+/** Ids of the event's usage and the usage; null for an event without usage. */
+const usageIn = ({ event }: FigureStep): { readonly id: string; readonly usage: Usage } | null => {
+  switch (event.type) {
+    case 'LlmCompleted':
+    case 'LlmFailed':
+      return event.usage && { id: event.requestId, usage: event.usage };
+    case 'CompactionCompleted':
+    case 'CompactionFailed':
+      return event.usage && { id: event.compactionId, usage: event.usage };
+    case 'HookCompleted':
+      return event.usage && { id: event.hookId, usage: event.usage };
+    case 'ToolCompleted':
+      return event.outcome.usage === undefined
+        ? null
+        : { id: spendingId(event.batchId, event.callId), usage: event.outcome.usage };
+    case 'UsageReported':
+      return { id: event.usageId, usage: event.usage };
+    default:
+      return null;
+  }
+};
+
+/** True if the session counted usage in the step: it ignores repeated and unassigned usage. */
+const isCounted = ({ session: { usage: before } }: State, { session: { usage } }: State): boolean =>
+  totalTokens(before) !== totalTokens(usage) ||
+  before.costUsd !== usage.costUsd ||
+  before.unpriced !== usage.unpriced;
+
+// ---- Spans of work ----
+
 /** A moment of a step: its journal line and its place on the axis. */
 type Moment = { readonly seq: number; readonly atMs: number };
 
@@ -307,6 +317,7 @@ type OpenActivity = {
   firstPieceMs: number | null;
 };
 
+/** The end of a span; `seq` is null while the work is open. */
 type Closing = Pick<TimeSpan, 'ending'> & { readonly seq: number | null; readonly atMs: number };
 
 const activityKey = ({ kind, id }: Pick<Activity, 'kind' | 'id'>): string => `${kind} ${id}`;
@@ -425,6 +436,8 @@ const divideTime = (
   return { ...time, other: Math.max(0, elapsedMs - known) };
 };
 
+// ---- Requests to the model ----
+
 type Row = { -readonly [K in keyof RequestFigures]: RequestFigures[K] };
 
 /** How the event ends the request with the id, and why. */
@@ -447,6 +460,7 @@ const isRequest = ({ activity: { kind } }: OpenActivity): boolean =>
 class RequestLog {
   readonly #rows = new Map<string, Row>();
 
+  /** Adds a row for each request that was sent, or notes that it was sent again. */
   begin(started: readonly OpenActivity[], state: State, at: number, { seq, atMs }: Moment): void {
     for (const { activity } of started.filter(isRequest)) {
       const known = this.#rows.get(activity.id);
@@ -481,6 +495,7 @@ class RequestLog {
     }
   }
 
+  /** Ends the rows of requests that are over. */
   end(ended: readonly OpenActivity[], event: Event, { seq, atMs }: Moment): void {
     for (const { activity, firstPieceMs } of ended.filter(isRequest)) {
       const row = this.#rows.get(activity.id);
@@ -511,6 +526,8 @@ class RequestLog {
   }
 }
 
+// ---- Calls of tools ----
+
 export const NO_USAGE: UsageTotals = {
   inputTokens: 0,
   outputTokens: 0,
@@ -520,6 +537,7 @@ export const NO_USAGE: UsageTotals = {
   unpriced: 0,
 };
 
+/** How many calls of a tool ended, and how. */
 type Counted = { calls: number; readonly endings: Map<string, number> };
 
 /** How the calls of each tool ended. */
@@ -534,13 +552,13 @@ class ToolLog {
       const id = `${action.batchId}/${action.callId}`;
       if (this.#ended.has(id)) continue;
       this.#ended.add(id);
-      const counted = this.#of(action.tool);
+      const counted = this.#countsOf(action.tool);
       counted.calls += 1;
       counted.endings.set(action.status, (counted.endings.get(action.status) ?? 0) + 1);
     }
   }
 
-  #of(tool: string): Counted {
+  #countsOf(tool: string): Counted {
     const known = this.#tools.get(tool) ?? { calls: 0, endings: new Map<string, number>() };
     this.#tools.set(tool, known);
     return known;
