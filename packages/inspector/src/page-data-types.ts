@@ -1,4 +1,7 @@
-/** The data of the page, from the inspector's server or an exported file. Types only. */
+/**
+ * The data of the page, from the inspector's server or an exported file. Types only. An entry is a
+ * line of the session's journal: one event, with its number `seq`.
+ */
 
 import type { UsageTotals } from '@pawl/agent/machine/settings';
 import type { StateName } from '@pawl/agent/machine/state';

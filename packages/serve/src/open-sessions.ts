@@ -1,6 +1,6 @@
 /**
  * The sessions that are open on this node (a process that serves sessions), and how clients read
- * them.
+ * them. An entry is a line of a session's journal: one event, with its number `seq`.
  *
  * From top to bottom: `OpenSessions`; `SessionFeed`, the new entries of one session, read from its
  * journal once for all readers; the calls that wait for an approval; and `EventStream`, the HTTP

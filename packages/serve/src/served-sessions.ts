@@ -3,7 +3,8 @@
  *
  * A key sees only the sessions that it created; others do not exist for it. If nodes share the
  * sessions, each takes their requests, but only the node with a session's workspace touches it.
- * The record of a session says which key created it, where it works, and whether it is open.
+ * The record of a session says which key created it, where it works, and whether it is open. `seq`
+ * is the number of an entry of its journal.
  */
 
 import { attempt } from '@pawl/agent/platform/attempt';

@@ -270,11 +270,11 @@ const linePieces = (
 };
 
 const paintPiece = (look: Look, sign: Sign, { style, text, marked }: Piece): Safe => {
-  const own = style === null ? text : paint(look, style, text);
-  if (sign === ' ') return own;
+  const painted = style === null ? text : paint(look, style, text);
+  if (sign === ' ') return painted;
   if (hasBackdrops(look))
-    return paintOn(look, marked ? BACKDROPS[sign].word : BACKDROPS[sign].line, own);
-  const coloured = style === 'yellow' ? own : paint(look, COLOURS[sign], text);
+    return paintOn(look, marked ? BACKDROPS[sign].word : BACKDROPS[sign].line, painted);
+  const coloured = style === 'yellow' ? painted : paint(look, COLOURS[sign], text);
   return marked ? paint(look, 'underline', coloured) : coloured;
 };
 

@@ -172,9 +172,9 @@ const pointsAround = (
 const hintRows = ({ keys }: PointList, columns: number): readonly Safe[] => {
   const isWide = columns >= WIDE_COLUMNS;
   const move = isWide ? safe`↑ ↓ move · type to filter` : safe`↑ ↓`;
-  const own = keys === null ? [] : [makeSafe(isWide ? keys.wide : keys.narrow)];
+  const keyRows = keys === null ? [] : [makeSafe(isWide ? keys.wide : keys.narrow)];
   const choose = keys === null ? safe` · Enter chooses` : safe``;
-  return [...own, safe`${move}${choose} · Escape closes`].map((row) =>
+  return [...keyRows, safe`${move}${choose} · Escape closes`].map((row) =>
     cutLine(safe`  ${row}`, columns),
   );
 };

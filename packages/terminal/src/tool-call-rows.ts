@@ -101,11 +101,11 @@ const unseenCallRows = (result: ToolResult, title: string, look: Look): CallRows
   const head = callHead(result, oneLine(title, Math.max(20, room)), safe``, look);
   const isShort = countColumns(safe`${head} · ${why}`) < look.columns || look.plain === 'yes';
   const below = wrapWords(why, Math.max(8, look.columns - 5)).map((row) => safe`${INDENT}${row}`);
-  const told = isShort
+  const headRows = isShort
     ? [safe`${head} · ${paint(look, 'dim', why)}`]
     : [head, ...below.map((row) => paint(look, 'dim', row))];
   const whole = [safe`${head} · ${why}`, ...dimmed(look, more)];
-  return { rows: [...told, ...lastLines(look, more, FAILED_LINES)], whole };
+  return { rows: [...headRows, ...lastLines(look, more, FAILED_LINES)], whole };
 };
 
 /** The tool's own summary; otherwise the heading of a list, or a count of lines. */

@@ -1,6 +1,6 @@
 /**
- * The questions that people ask of a session, answered in one line each, with the entry where it
- * happened.
+ * The questions that people ask of a session, answered in one line each, with the entry (the line
+ * of the journal, by its number `seq`) where it happened.
  *
  * From top to bottom: `findHighlights`; what happened and how it ended; where the time went; where
  * the money went; what failed; and `turnFigures`, the same for each turn.
@@ -63,12 +63,12 @@ const largest = <T>(items: readonly T[], sizeOf: (item: T) => number): T | null 
 
 /** The first paragraph of the model's last words, without marks of Markdown. */
 const lastWords = ({ steps }: SessionHistory): readonly Highlight[] => {
-  const said = steps.findLast(
+  const reply = steps.findLast(
     ({ event }) =>
       event.type === 'LlmCompleted' && event.message?.parts.some(({ type }) => type === 'text'),
   );
-  if (said?.event.type !== 'LlmCompleted') return [];
-  const text = said.event.message?.parts.findLast((part) => part.type === 'text')?.text ?? '';
+  if (reply?.event.type !== 'LlmCompleted') return [];
+  const text = reply.event.message?.parts.findLast((part) => part.type === 'text')?.text ?? '';
   const plainText = text
     .slice(0, 4 * LAST_WORDS_MAX)
     .replace(/[`*#]+/g, '')
@@ -76,7 +76,7 @@ const lastWords = ({ steps }: SessionHistory): readonly Highlight[] => {
     .trim();
   const shown =
     plainText.length > LAST_WORDS_MAX ? `${plainText.slice(0, LAST_WORDS_MAX)}…` : plainText;
-  return [{ question: 'happened', seq: said.seq, answer: [shown] }];
+  return [{ question: 'happened', seq: reply.seq, answer: [shown] }];
 };
 
 const LAST_WORDS_MAX = 420;

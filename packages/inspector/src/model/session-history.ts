@@ -1,6 +1,7 @@
 /**
- * A session as the inspector's page knows it. From top to bottom: `SessionHistory`, all steps;
- * markers, the places to which a reader jumps; the search; and the differences of two states.
+ * A session as the inspector's page knows it. A step is what the machine did with one entry, a line
+ * of the journal with the number `seq`. From top to bottom: `SessionHistory`, all steps; markers,
+ * the places to which a reader jumps; the search; and the differences of two states.
  */
 
 import { type JournalStep, stepEntry } from '@pawl/agent/journal/steps';

@@ -1,5 +1,6 @@
 /**
- * What the page looks up by message, call and turn. `SessionIndex` collects it from the steps, each
+ * What the page looks up by message, call and turn; `seq` is the number of an entry, a line of the
+ * journal. `SessionIndex` collects it from the steps, each
  * of which it reads once, so that a session of n entries costs O(n). Before it stand the types of
  * its records.
  */

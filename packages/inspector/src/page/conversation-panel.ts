@@ -151,8 +151,8 @@ class MessageView {
         const origin = 'origin' in part && part.origin !== 'user' ? part.origin : null;
         const heading = origin === null ? null : make('span', { class: 'tag' }, origin);
         const isTyped = 'origin' in part && origin === null;
-        const said = isTyped ? longText(part.text, 'prose') : drawMarkdown(part.text);
-        return make('div', { class: 'part text' }, heading, said, ...drawImages(part));
+        const text = isTyped ? longText(part.text, 'prose') : drawMarkdown(part.text);
+        return make('div', { class: 'part text' }, heading, text, ...drawImages(part));
       }
       case 'reasoning':
         return make(

@@ -1,6 +1,6 @@
 /**
- * Search, and the list of events. Only the rows in view are drawn: a session may have many
- * thousands.
+ * Search, and the list of events, one for each entry of the journal (`seq` is its number). Only the
+ * rows in view are drawn: a session may have many thousands.
  */
 
 import { eventWords } from '../model/event-words.js';

@@ -1,6 +1,7 @@
 /**
- * The state of the page: session, selected entry, open panel. Panels draw and change it. Below it
- * stand the sources of a session: an exported file, or the server with its feed of entries.
+ * The state of the page: session, selected entry, open panel. Panels draw and change it. An entry
+ * is a line of the session's journal: one event, with its number `seq`. Below the state stand the
+ * sources of a session: an exported file, or the server with its feed of entries.
  */
 
 import type { Entry } from '@pawl/agent/ports/journal';

@@ -82,7 +82,7 @@ class TracePanel implements Panel {
   readonly #ruler = make('div', { class: 'ruler' });
   readonly #selection = make('div', { class: 'selection', hidden: true });
   readonly #shown = make('span', { class: 'faint', role: 'status' });
-  /** The rounds that are open, by their entry. */
+  /** The rounds that are open, by the number of their first entry in the journal. */
   readonly #open = new Set<number>();
   #order: Order = 'in order';
   #view: View = WHOLE;

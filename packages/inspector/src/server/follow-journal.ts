@@ -1,6 +1,6 @@
 /**
  * Follows a journal that a process may be writing to, without its lock and without changing
- * anything.
+ * anything. A journal has one entry a line, numbered by `seq`.
  *
  * 1. Yields only entries whose lines are whole and verified, each once, in order.
  * 2. An incomplete last line is read again later: its writer may be at work, or dead.
