@@ -152,6 +152,7 @@ export const readKeys = (before: KeyReaderState, text: string): KeysRead => {
       rest = rest.slice(token.length);
     }
   }
+  // Of a sequence that never ends only the start is kept, so that its end is still dropped.
   const pending = rest.length > PENDING_MAX ? rest.slice(0, 2) : rest;
   return { reading: { pending, paste }, presses };
 };
@@ -170,6 +171,11 @@ export const readSilence = (before: KeyReaderState): KeysRead => {
     : { reading: before, presses: [] };
 };
 
+const readPaste = (paste: string): { readonly text: string; readonly rest: string } | null => {
+  const end = paste.indexOf(PASTE_END);
+  return end < 0 ? null : { text: paste.slice(0, end), rest: paste.slice(end + PASTE_END.length) };
+};
+
 const ESCAPE = '\u001b';
 const PASTE_START = '\u001b[200~';
 const PASTE_END = '\u001b[201~';
@@ -182,14 +188,45 @@ type Token = {
   readonly length: number;
   readonly key: Key | null;
 };
+
 type TokenResult = Token | { readonly kind: 'incomplete' };
 
 const done = (length: number, key: Key | null): Token => ({ kind: 'done', length, key });
+
 const INCOMPLETE: TokenResult = { kind: 'incomplete' };
 
-const withAlt = (key: Key | null): Key | null => (key === null ? null : { ...key, alt: true });
+/** The first key or sequence of a text, which is not empty. */
+const nextToken = (text: string): TokenResult => {
+  const typed = /^[^\u0000-\u001f\u007f-\u009f]+/.exec(text)?.[0];
+  if (typed !== undefined) return done(typed.length, textKey(typed));
+  const [first = ''] = text;
+  return first === ESCAPE ? escapeSequence(text) : done(1, readControl(first, false));
+};
 
+/** ESC alone, with a character (Alt), or at the start of a longer sequence. */
+const escapeSequence = (text: string): TokenResult => {
+  const second = text[1];
+  if (second === undefined) return INCOMPLETE;
+  if (second === '[') return controlSequence(text);
+  if (second === 'O') return shiftedSequence(text);
+  if (']PX^_'.includes(second)) return stringSequence(text);
+  if (second === ESCAPE) {
+    if (text[2] !== '[' && text[2] !== 'O') return done(1, namedKey('escape'));
+    const inner = text[2] === '[' ? controlSequence(text.slice(1)) : shiftedSequence(text.slice(1));
+    return inner.kind === 'incomplete' ? inner : done(inner.length + 1, withAlt(inner.key));
+  }
+  if (second < ' ' || second === '\u007f') return done(2, readControl(second, true));
+  const [letter = second] = text.slice(1);
+  const shift = letter !== letter.toLowerCase();
+  return done(
+    1 + letter.length,
+    namedKey(letter.toLowerCase(), { control: false, alt: true, shift }),
+  );
+};
+
+/** `CSI … final`, such as `ESC [ A`: arrows, function keys, Kitty's keys, and replies. */
 const controlSequence = (text: string): TokenResult => {
+  // the first function keys of Linux' console
   const linux = /^\u001b\[\[([A-E])/.exec(text);
   if (linux !== null) return done(linux[0].length, null);
   if (/^\u001b\[\[?$/.test(text)) return INCOMPLETE;
@@ -222,37 +259,7 @@ const stringSequence = (text: string): TokenResult => {
   return done(text[at + 1] === '\\' ? at + 2 : at, null);
 };
 
-const escapeSequence = (text: string): TokenResult => {
-  const second = text[1];
-  if (second === undefined) return INCOMPLETE;
-  if (second === '[') return controlSequence(text);
-  if (second === 'O') return shiftedSequence(text);
-  if (']PX^_'.includes(second)) return stringSequence(text);
-  if (second === ESCAPE) {
-    if (text[2] !== '[' && text[2] !== 'O') return done(1, namedKey('escape'));
-    const inner = text[2] === '[' ? controlSequence(text.slice(1)) : shiftedSequence(text.slice(1));
-    return inner.kind === 'incomplete' ? inner : done(inner.length + 1, withAlt(inner.key));
-  }
-  if (second < ' ' || second === '\u007f') return done(2, readControl(second, true));
-  const [letter = second] = text.slice(1);
-  const shift = letter !== letter.toLowerCase();
-  return done(
-    1 + letter.length,
-    namedKey(letter.toLowerCase(), { control: false, alt: true, shift }),
-  );
-};
-
-const nextToken = (text: string): TokenResult => {
-  const typed = /^[^\u0000-\u001f\u007f-\u009f]+/.exec(text)?.[0];
-  if (typed !== undefined) return done(typed.length, textKey(typed));
-  const [first = ''] = text;
-  return first === ESCAPE ? escapeSequence(text) : done(1, readControl(first, false));
-};
-
-const readPaste = (paste: string): { readonly text: string; readonly rest: string } | null => {
-  const end = paste.indexOf(PASTE_END);
-  return end < 0 ? null : { text: paste.slice(0, end), rest: paste.slice(end + PASTE_END.length) };
-};
+const withAlt = (key: Key | null): Key | null => (key === null ? null : { ...key, alt: true });
 
 // ---- The key of one control sequence ----
 

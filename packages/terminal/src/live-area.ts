@@ -132,6 +132,7 @@ const fitFrame = ({ rows, cursor }: Frame, room: number): Frame => {
   };
 };
 
+/** Moves the cursor up or down. */
 const moveToRow = (from: number, to: number): Safe => {
   if (from === to) return safe``;
   return to < from ? moveUp(from - to) : moveDown(to - from);
@@ -469,8 +470,8 @@ export const createScreen = (plain: boolean): Screen => {
 const STOPPING_MS = 100;
 
 /**
- * Stops the whole job as Ctrl-Z does. SIGCONT takes the terminal again; a timer does so if no stop
- * happened.
+ * Stops the whole job as Ctrl-Z does. The handler of SIGCONT takes the terminal again, and a timer
+ * does so if no stop happened.
  */
 export const suspend = (screen: Screen, redraw: () => void): void => {
   screen.area.clear();

@@ -33,7 +33,10 @@ import {
   type ToolFigures,
 } from './session-figures.js';
 
-/** A step of a journal (`steps`), or of a session that runs. */
+/**
+ * A step of a journal, or of a session that runs. `seq`: the number of its entry in the journal;
+ * null for a delta, a piece of a streamed reply, which is not stored.
+ */
 export type FigureStep = Pick<Stepped, 'seq' | 'event' | 'state' | 'actions' | 'path'>;
 
 /**
@@ -46,9 +49,11 @@ export class FigureCollector {
   readonly #spans = new SpanLog();
   readonly #requests = new RequestLog();
   readonly #tools = new ToolLog();
+  /** How often each state was entered, and for how long. */
   readonly #visits = new Map<string, { entered: number; totalMs: number }>();
   readonly #gaps: ProcessGap[] = [];
   readonly #spending: CallSpending[] = [];
+  /** The tool of each call that has started, by `batch/call`. */
   readonly #toolNames = new Map<string, string>();
   /** Time of batches in which a tool ran, and in which only an approval was waited for. */
   readonly #batches = { tool: 0, approval: 0 };
@@ -78,19 +83,22 @@ export class FigureCollector {
     }
     const held = this.#held;
     this.#held = null;
-    const opening = step.event.type === 'Resumed' && this.#beginsProcess(step);
-    if (held !== null && opening && step.event.at - held.event.at < SAME_OPENING_MS) {
+    const isFirst = step.event.type === 'Resumed' && this.#isFirstOfProcess(step);
+    if (held !== null && isFirst && step.event.at - held.event.at < SAME_OPENING_MS) {
       this.#beginProcess(held, step.seq);
       this.#take(step);
       return;
     }
     if (held !== null) this.#take(held);
     if (step.event.type === 'SettingsChanged') this.#held = step;
-    else if (opening) this.#beginProcess(step, step.seq);
+    else if (isFirst) this.#beginProcess(step, step.seq);
     else this.#take(step);
   }
 
-  /** `now`: the time, for a session that runs; without it everything ends with the last event. */
+  /**
+   * The figures so far; a change of settings that was held back is added first. `now`: the time,
+   * for a session that runs; without it everything ends with the last event.
+   */
   figures(now?: number): SessionFigures {
     if (this.#held !== null) this.#take(this.#held);
     this.#held = null;
@@ -107,7 +115,10 @@ export class FigureCollector {
       turns: this.#state.session.counters.turn,
       spans,
       time: divideTime(spans, elapsedMs, batches),
-      requests: this.#requests.rows(elapsedMs, (id) => this.#requestOpen(id)?.firstPieceMs ?? null),
+      requests: this.#requests.rows(
+        elapsedMs,
+        (id) => this.#findOpenRequest(id)?.firstPieceMs ?? null,
+      ),
       tools: this.#tools.rows(spans, this.#spending),
       states: this.#stateRows(sinceMs),
       gaps: [...this.#gaps],
@@ -118,25 +129,25 @@ export class FigureCollector {
   }
 
   /** The machine counts the processes that have opened the session as epochs. */
-  #beginsProcess({ state }: FigureStep): boolean {
+  #isFirstOfProcess({ state }: FigureStep): boolean {
     return state.session.epoch > this.#state.session.epoch;
   }
 
-  #requestOpen(id: string): ReturnType<SpanLog['find']> {
+  #findOpenRequest(id: string): ReturnType<SpanLog['find']> {
     return this.#spans.find('request', id) ?? this.#spans.find('compaction', id);
   }
 
   /** A delta that is not in the journal: it only tells when the reply began. */
   #noteFirstPiece({ event }: FigureStep): void {
     if (!('requestId' in event) || event.requestId === null) return;
-    const open = this.#requestOpen(event.requestId);
+    const open = this.#findOpenRequest(event.requestId);
     if (open !== undefined) open.firstPieceMs ??= this.#clock.elapsed + this.#clock.since(event.at);
   }
 
   /** The journal itself says when a reply that has ended began. */
   #divideReply(event: Event, { atMs }: Moment): void {
     if (event.type !== 'LlmCompleted' && event.type !== 'LlmFailed') return;
-    const open = this.#requestOpen(event.requestId);
+    const open = this.#findOpenRequest(event.requestId);
     if (open === undefined || event.firstPieceAt === undefined) return;
     open.firstPieceMs = Math.max(open.from.atMs, atMs - Math.max(0, event.at - event.firstPieceAt));
   }
@@ -188,17 +199,19 @@ export class FigureCollector {
     this.#startedAt ??= event.at;
     const passedMs = this.#clock.advance(event.at);
     if (passed === 'between') return;
-    this.#visit(this.#state.name).totalMs += passedMs;
+    this.#visitsOf(this.#state.name).totalMs += passedMs;
     const doing = this.#batchActivity();
     if (doing !== null) this.#batches[doing] += passedMs;
   }
 
+  /** What the time in a batch of calls counts as; null outside of one. */
   #batchActivity(): 'tool' | 'approval' | null {
     if (this.#state.name !== 'ExecutingTools') return null;
     if (this.#activities.some(({ kind }) => kind === 'tool')) return 'tool';
     return this.#activities.some(({ kind }) => kind === 'approval') ? 'approval' : null;
   }
 
+  /** The times of batches, with the milliseconds since the last event. */
   #batchesAfter(sinceMs: number): { readonly tool: number; readonly approval: number } {
     const doing = this.#batchActivity();
     const { tool, approval } = this.#batches;
@@ -208,7 +221,7 @@ export class FigureCollector {
     };
   }
 
-  #visit(state: string): { entered: number; totalMs: number } {
+  #visitsOf(state: string): { entered: number; totalMs: number } {
     const known = this.#visits.get(state) ?? { entered: 0, totalMs: 0 };
     this.#visits.set(state, known);
     return known;
@@ -223,14 +236,14 @@ export class FigureCollector {
     return rows.sort((left, right) => right.totalMs - left.totalMs || right.entered - left.entered);
   }
 
-  /** Returns the work that the step started. */
+  /** Counts a step that happened at `moment`. Returns the work that it started. */
   #apply(step: FigureStep, moment: Moment): readonly OpenActivity[] {
     const { event, state, path, actions } = step;
     this.#divideReply(event, moment);
     const before = this.#state;
     this.#state = state;
     this.#seq = moment.seq;
-    for (const { kind, to } of path) if (kind === 'go') this.#visit(to).entered += 1;
+    for (const { kind, to } of path) if (kind === 'go') this.#visitsOf(to).entered += 1;
     this.#activities = findActivities(state);
     const { started, ended } = this.#spans.change(this.#activities, moment);
     this.#requests.end(ended, event, moment);
@@ -278,7 +291,7 @@ export const collectFigures = (
  */
 const SAME_OPENING_MS = 100;
 
-/** Ids of the event's usage and the usage; null for an event without usage. */
+/** The usage that an event reports, with the id of its request, call or hook; null for none. */
 const usageIn = ({ event }: FigureStep): { readonly id: string; readonly usage: Usage } | null => {
   switch (event.type) {
     case 'LlmCompleted':

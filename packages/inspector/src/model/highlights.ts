@@ -53,6 +53,7 @@ export const findHighlights = (history: SessionHistory): readonly Highlight[] =>
   ];
 };
 
+/** The item with the largest size; null without items. */
 const largest = <T>(items: readonly T[], sizeOf: (item: T) => number): T | null =>
   items.reduce<T | null>(
     (best, item) => (best === null || sizeOf(item) > sizeOf(best) ? item : best),
@@ -143,7 +144,7 @@ export const changedFiles = ({ index }: SessionHistory): number => {
 
 // ---- Where the time went ----
 
-/** What took the most time, each kind of work and each tool with its title for itself. */
+/** The three works that took most of the time. Each call with another title is another work. */
 const workTimes = (figures: SessionFigures): readonly Highlight[] => {
   const { spans } = figures;
   const spenders = new Map<string, Spender>();
@@ -182,6 +183,7 @@ const KIND_WORDS: Partial<Record<TimeSpan['kind'], string>> = {
 /** A kind of work: its time, and how often it was done. */
 type Spender = { ms: number; count: number };
 
+/** The longest wait for an approval, or the longest call, if it took a part worth naming. */
 const longestWork = (
   figures: SessionFigures,
   kind: 'approval' | 'tool',
@@ -205,13 +207,15 @@ const longestWork = (
   ];
 };
 
-/** What took a smaller part of the work explains nothing. */
+/** A smaller part of the work explains nothing. */
 const SHARE_MIN = 0.02;
 
 const getLengthMs = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): number =>
   endMs - startMs;
 
-/** Without the time in which it waited for a prompt, or no process had it open. */
+/**
+ * The time without waiting for a prompt, and without times when no process had the session open.
+ */
 const getWorkMs = ({ elapsedMs, time }: SessionFigures): number =>
   elapsedMs - time.idle - time.between;
 
@@ -233,21 +237,22 @@ const mostExpensiveTurn = (history: SessionHistory): readonly Highlight[] => {
   return [{ question: 'money', seq: turn.seq, answer }];
 };
 
+/** With the reason, as far as the cache of the provider explains it. */
 const mostExpensiveRequest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
   const request = largest(requests, getCostUsd);
   if (request === null || request.usage === null || getCostUsd(request) === 0) return [];
   const { usage, purpose, seq } = request;
-  const read = tokensIn(usage);
+  const promptTokens = tokensIn(usage);
   const before = requests.findLast((one) => one.seq < seq && one.usage !== null);
-  const more = read - (before?.usage ? tokensIn(before.usage) : read);
+  const more = promptTokens - (before?.usage ? tokensIn(before.usage) : promptTokens);
   const why: readonly SentencePart[] =
     purpose === 'compaction'
       ? ['it summarised the conversation']
-      : usage.cacheReadTokens < read / 2
+      : usage.cacheReadTokens < promptTokens / 2
         ? whyUncached(request, before, spans)
         : ['most of its prompt came from the cache, yet there was much of it'];
   const grown: readonly SentencePart[] =
-    more > read / 4
+    more > promptTokens / 4
       ? [' It had ', { count: more }, ' tokens more than the request before it.']
       : [];
   return [
@@ -258,7 +263,7 @@ const mostExpensiveRequest = ({ requests, spans }: SessionFigures): readonly Hig
         'The most expensive request: ',
         { usd: usage.costUsd },
         ' for ',
-        { count: read },
+        { count: promptTokens },
         ' tokens in (',
         { share: getCacheShare(usage) },
         ' from the cache), ',
