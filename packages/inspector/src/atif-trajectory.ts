@@ -115,7 +115,10 @@ export type Trajectory = {
 
 // ---- The source ----
 
-/** A call that may have started a session. `seq`: the entry with which its batch began. */
+/**
+ * A call of the tool `task`, which may have started a session of its own. `seq`: the entry with
+ * which its batch began.
+ */
 export type TaskCall = {
   readonly batchId: string;
   readonly callId: string;
@@ -127,7 +130,7 @@ export type TrajectorySource = {
   readonly steps: Iterable<JournalStep>;
   /** The version of the program that exports. */
   readonly version: string;
-  /** The session of the user that the tasks belong to, with the session itself at the top. */
+  /** The id of the user's own session, of which this one may be a task. */
   readonly rootId: string;
   /** The system prompt and the tools of the session, as far as their blobs are there. */
   readonly prompt: {
@@ -188,93 +191,7 @@ type StepDraft = {
   batch: { readonly id: string; readonly seq: number } | null;
 };
 
-const plainStep = (source: StepDraft['source'], at: number, message: Content): StepDraft => ({
-  source,
-  at,
-  message,
-  copied: false,
-  model: null,
-  effort: null,
-  reasoning: '',
-  calls: [],
-  results: new Map(),
-  attempts: [],
-  extra: {},
-  spending: null,
-  batch: null,
-});
-
-const usageMetrics = (usage: Usage): TrajectoryMetrics => ({
-  prompt_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
-  completion_tokens: usage.outputTokens,
-  cached_tokens: usage.cacheReadTokens,
-  ...(usage.costUsd === null ? {} : { cost_usd: usage.costUsd }),
-  ...(usage.cacheWriteTokens === 0
-    ? {}
-    : { extra: { cache_write_tokens: usage.cacheWriteTokens } }),
-});
-
-/** Usage reports of an event, by their ids. */
-const usageReports = (event: Event): readonly { readonly id: string; readonly usage: Usage }[] => {
-  const report = (id: string, usage: Usage | null | undefined) =>
-    usage === null || usage === undefined ? [] : [{ id, usage }];
-  switch (event.type) {
-    case 'LlmCompleted':
-    case 'LlmFailed':
-      return report(event.requestId, event.usage);
-    case 'CompactionCompleted':
-    case 'CompactionFailed':
-      return report(event.compactionId, event.usage);
-    case 'HookCompleted':
-      return report(event.hookId, event.usage);
-    case 'UsageReported':
-      return report(event.usageId, event.usage);
-    case 'ToolCompleted':
-      return report(spendingId(event.batchId, event.callId), event.outcome.usage);
-    case 'ShutdownRequested':
-      return (event.outcomes ?? []).flatMap(({ batchId, callId, outcome }) =>
-        report(spendingId(batchId, callId), outcome.usage),
-      );
-    default:
-      return [];
-  }
-};
-
-/** Why the turn ended, if it did not end with an answer. */
-const turnEnd = (reason: WaitReason): JsonObject | null => {
-  switch (reason.kind) {
-    case 'endOfTurn':
-      return reason.cause === 'answer' ? null : { kind: reason.cause };
-    case 'cancelled':
-      return { kind: 'cancelled', cause: reason.cause };
-    case 'budget':
-      return { kind: 'limit', limit: reason.dimension };
-    case 'error':
-      return { kind: 'error', error: reason.error, message: reason.message };
-    case 'start':
-    case 'compacted':
-    case 'rewound':
-    case 'resumed':
-      return null;
-    default:
-      return reason satisfies never;
-  }
-};
-
-const rewoundParts = (
-  conversation: RewoundConversation | undefined,
-  changes: ChangeSummary | null,
-): string => {
-  const parts = [
-    ...(conversation === undefined ? [] : ['conversation']),
-    ...(changes === null ? [] : ['files']),
-  ];
-  return parts.join(' and ');
-};
-
-const joinTexts = (message: AssistantMessage, type: 'text' | 'reasoning'): string =>
-  message.parts.flatMap((part) => (part.type === type ? [part.text] : [])).join('\n');
-
+/** See the rules at the head of this file. */
 class TrajectoryBuilder {
   readonly #source: TrajectorySource;
   readonly #steps: StepDraft[] = [];
@@ -718,6 +635,93 @@ class TrajectoryBuilder {
     ];
   }
 }
+
+const plainStep = (source: StepDraft['source'], at: number, message: Content): StepDraft => ({
+  source,
+  at,
+  message,
+  copied: false,
+  model: null,
+  effort: null,
+  reasoning: '',
+  calls: [],
+  results: new Map(),
+  attempts: [],
+  extra: {},
+  spending: null,
+  batch: null,
+});
+
+const joinTexts = (message: AssistantMessage, type: 'text' | 'reasoning'): string =>
+  message.parts.flatMap((part) => (part.type === type ? [part.text] : [])).join('\n');
+
+const rewoundParts = (
+  conversation: RewoundConversation | undefined,
+  changes: ChangeSummary | null,
+): string => {
+  const parts = [
+    ...(conversation === undefined ? [] : ['conversation']),
+    ...(changes === null ? [] : ['files']),
+  ];
+  return parts.join(' and ');
+};
+
+/** Why the turn ended, if it did not end with an answer. */
+const turnEnd = (reason: WaitReason): JsonObject | null => {
+  switch (reason.kind) {
+    case 'endOfTurn':
+      return reason.cause === 'answer' ? null : { kind: reason.cause };
+    case 'cancelled':
+      return { kind: 'cancelled', cause: reason.cause };
+    case 'budget':
+      return { kind: 'limit', limit: reason.dimension };
+    case 'error':
+      return { kind: 'error', error: reason.error, message: reason.message };
+    case 'start':
+    case 'compacted':
+    case 'rewound':
+    case 'resumed':
+      return null;
+    default:
+      return reason satisfies never;
+  }
+};
+
+/** Usage reports of an event, by their ids. */
+const usageReports = (event: Event): readonly { readonly id: string; readonly usage: Usage }[] => {
+  const report = (id: string, usage: Usage | null | undefined) =>
+    usage === null || usage === undefined ? [] : [{ id, usage }];
+  switch (event.type) {
+    case 'LlmCompleted':
+    case 'LlmFailed':
+      return report(event.requestId, event.usage);
+    case 'CompactionCompleted':
+    case 'CompactionFailed':
+      return report(event.compactionId, event.usage);
+    case 'HookCompleted':
+      return report(event.hookId, event.usage);
+    case 'UsageReported':
+      return report(event.usageId, event.usage);
+    case 'ToolCompleted':
+      return report(spendingId(event.batchId, event.callId), event.outcome.usage);
+    case 'ShutdownRequested':
+      return (event.outcomes ?? []).flatMap(({ batchId, callId, outcome }) =>
+        report(spendingId(batchId, callId), outcome.usage),
+      );
+    default:
+      return [];
+  }
+};
+
+const usageMetrics = (usage: Usage): TrajectoryMetrics => ({
+  prompt_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
+  completion_tokens: usage.outputTokens,
+  cached_tokens: usage.cacheReadTokens,
+  ...(usage.costUsd === null ? {} : { cost_usd: usage.costUsd }),
+  ...(usage.cacheWriteTokens === 0
+    ? {}
+    : { extra: { cache_write_tokens: usage.cacheWriteTokens } }),
+});
 
 const timestamp = (at: number): string => new Date(at).toISOString();
 

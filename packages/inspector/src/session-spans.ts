@@ -36,7 +36,7 @@ export type SpanOptions = {
   readonly serverOf?: (model: string) => { readonly address: string; readonly port: number } | null;
 };
 
-/** The span of a call of the model, with its retries. */
+/** The span of a call of the model, with its retries. `id`: of the last request. */
 type OpenChat = {
   readonly span: Span;
   readonly id: string;

@@ -137,6 +137,7 @@ class Answers {
     this.#options = options;
   }
 
+  /** Answers a request, and reports its route and duration. */
   async answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const startedAt = performance.now();
     const { method = 'GET' } = incoming;
@@ -153,6 +154,7 @@ class Answers {
     this.#options.ended(route === 'none' ? 'other' : method, route, outgoing.statusCode, seconds);
   }
 
+  /** Checks who asks, and runs the route. `setRoute` gets its name once there is one. */
   async #route(
     incoming: IncomingMessage,
     outgoing: ServerResponse,
@@ -178,6 +180,7 @@ class Answers {
     sendJson(outgoing, isDraining ? 503 : 200, { status: isDraining ? 'draining' : 'ok' });
   }
 
+  /** Answers with the fault; reports it if it is the node's own. */
   #refuse(incoming: IncomingMessage, outgoing: ServerResponse, error: Error): void {
     const fault = toApiFault(error);
     const isNodesFault = fault === null || fault.code === 'unavailable';

@@ -308,6 +308,7 @@ class SessionFeed {
     if (isNew) this.#offer(otherMessage('state', { ...this.status, seq: seq ?? this.#seq }));
   }
 
+  /** Joins deltas to one event, until the entry of their reply is in the journal. */
   #keepPending({ seq, event }: Stepped): void {
     if (seq !== null) {
       this.#lastSeq = seq;
@@ -387,7 +388,7 @@ const endWords: Readonly<Record<Exclude<StreamEnd, 'gone'>, string>> = {
   tooSlow: 'The stream was read too slowly. Read on from seq: Last-Event-ID.',
 };
 
-/** A reader that takes nothing at all is disconnected after this time. */
+/** After its last event, a reader that takes nothing is disconnected in this time. */
 const LAST_WORD_MS = 2_000;
 /**
  * A catch-up is paused at most this long before it begins again, since entries pile up behind it.

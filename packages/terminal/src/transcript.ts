@@ -173,6 +173,7 @@ export class Transcript {
     return rows.length === 0 || follows ? rows : [safe``, ...rows];
   }
 
+  /** Adds an entry to the lines that this step prints. */
   #put(kind: EntryKind, rows: readonly Safe[]): void {
     this.#lines.push(...this.#apart(kind, rows));
     if (rows.length > 0) this.#last = kind;
@@ -189,12 +190,14 @@ export class Transcript {
     );
   }
 
+  /** Adds text of the answer, and prints the blocks that it finishes. */
   #stream(text: string): void {
     this.#endReasoning();
     this.#hasAnswer = true;
     for (const block of this.#answer.add(text)) this.#put('answer', block);
   }
 
+  /** The reasoning is over: prints its one line. */
   #endReasoning(): void {
     const ended = this.#reasoning.end();
     if (ended === null) return;
