@@ -307,6 +307,7 @@ class TrajectoryBuilder {
     );
   }
 
+  /** Text, with pictures if there are some. */
   #content(text: string, images: readonly Image[] = []): Content {
     if (images.length === 0) return text;
     return [
@@ -530,6 +531,7 @@ class TrajectoryBuilder {
     };
   }
 
+  /** The sums of the session, as the machine keeps them. */
   #finalMetrics(steps: number): Trajectory['final_metrics'] {
     const usage = this.#last?.session.usage;
     const { unpriced = 0, costUsd = 0 } = usage ?? {};
@@ -655,6 +657,7 @@ const plainStep = (source: StepDraft['source'], at: number, message: Content): S
 const joinTexts = (message: AssistantMessage, type: 'text' | 'reasoning'): string =>
   message.parts.flatMap((part) => (part.type === type ? [part.text] : [])).join('\n');
 
+/** What a rewind took back, in words. */
 const rewoundParts = (
   conversation: RewoundConversation | undefined,
   changes: ChangeSummary | null,

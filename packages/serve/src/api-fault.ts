@@ -4,6 +4,7 @@
  * of a journal, or of an engine (a service that runs sessions for several nodes).
  */
 
+/** The HTTP status of each code. */
 const statuses = {
   badRequest: 400,
   wrongToken: 401,

@@ -151,6 +151,7 @@ class Node {
     throw new ApiFault('draining', why, RETRY_AFTER_SECONDS);
   }
 
+  /** Sends the events of a session until the stream ends. */
   async #stream(exchange: ApiExchange): Promise<void> {
     const { key, sessionId, outgoing } = exchange;
     const after = readLastSeq(exchange);
@@ -169,6 +170,7 @@ class Node {
     }
   }
 
+  /** Waits for running turns, closes the sessions, and ends the streams. */
   async #drain(deadlineMs: number, signal: AbortSignal | undefined): Promise<void> {
     for (const stream of this.#streams) stream.expectDrain();
     await this.#awaitTurns(deadlineMs, signal);

@@ -51,6 +51,7 @@ export class ServedSessions {
     this.#use = use;
   }
 
+  /** A new session in its workspace. If anything fails, it is closed, and the workspace released. */
   async create(key: ServeKey, request: NewSessionRequest): Promise<object> {
     return this.#use.withinSessionLimit(key, await this.#countOpen(key), async () => {
       const workspace = await this.#workspaces.prepare(request.workspace);

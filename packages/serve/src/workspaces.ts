@@ -246,6 +246,7 @@ const collectCommands = () => {
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
+/** The sha256 of a file; null if it is too large or can't be read. */
 const hashFile = async (file: string): Promise<string | null> => {
   const read = await attempt(async () => {
     const { file: opened, status } = await openRegular(file);

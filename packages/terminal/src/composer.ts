@@ -195,6 +195,7 @@ export class Composer {
     return NONE;
   }
 
+  /** Edits the text, and completes the word that it then ends with. */
   #edit(key: Key): void {
     const before = this.#editor;
     this.#editor = applyKey(before, key);
@@ -206,6 +207,7 @@ export class Composer {
     this.#complete();
   }
 
+  /** Sends the text, or breaks the line. */
   #enter(key: Key): ComposerResult {
     const behindBackslash = this.#editor.text[this.#editor.cursor - 1] === '\\';
     if (key.shift || key.control || (behindBackslash && !key.alt)) {
@@ -571,6 +573,7 @@ const findChange = ({ name, control, alt }: Key): Change | undefined => {
   return alt ? alts[name] : plain[name];
 };
 
+/** Text that may be typed or pasted: no control characters, and no marks of ours. */
 const withoutControls = (text: string): string =>
   text
     .replace(/\r\n?/g, '\n')

@@ -325,6 +325,7 @@ const readCharacter = (code: number): string =>
     ? String.fromCodePoint(code)
     : '';
 
+/** The key of a Unicode code point, or of one of the codes above. */
 const readKeyCode = (code: number, shifted: number, modifiers: Modifiers): Key | null => {
   const name = CODES[code];
   if (name !== undefined) return namedKey(name, modifiers);

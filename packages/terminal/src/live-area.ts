@@ -260,6 +260,7 @@ const countShownLines = (lines: readonly Safe[], rows: readonly Safe[]): number 
 const fitsRow = (line: Safe, columns: number): boolean =>
   !line.includes('\t') && countColumns(line) < columns;
 
+/** Remembers what it has drawn, and writes only what differs. */
 class DrawnArea implements LiveArea {
   readonly #options: LiveAreaOptions;
   #shown: DrawnFrame;
@@ -566,6 +567,7 @@ const toolsText = (state: Extract<State, { name: 'ExecutingTools' }>): Safe => {
   return makeSafe(`running ${running.map((call) => call.judged.tool).join(', ')}`).trim();
 };
 
+/** What ended the last turn. */
 const waitingText = (state: State): Safe => {
   if (state.name !== 'WaitingForUserInput') return safe`ready`;
   switch (state.reason.kind) {
@@ -769,6 +771,7 @@ const sandboxPart = ({ session: { settings } }: State): Setting => {
   return { text: safe`sandbox ${level}`, rank: 6, style: 'dim' };
 };
 
+/** The parts in the order of the row. */
 const settingsParts = (state: State): readonly Setting[] => {
   const { settings, contextTokens } = state.session;
   const { preset, model, effort = 'auto', windowTokens } = settings;
@@ -1040,6 +1043,7 @@ export class Notifier {
     this.#name = null;
   }
 
+  /** Cancels the call if the user is back; plans it again if the user leaves. */
   #setFocus(focus: Focus): void {
     const wanted = this.#wanted;
     const wasOut = this.#focus === 'out';
@@ -1053,6 +1057,7 @@ export class Notifier {
     if (wanted !== null) this.#plan(wanted);
   }
 
+  /** Shows the state in the title of the window. */
   #show(word: Safe): void {
     if (this.#name === null || word === this.#word) return;
     this.#word = word;

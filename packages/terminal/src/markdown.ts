@@ -57,6 +57,7 @@ export const renderMarkdown = (
  */
 const FENCE_ROW = '\ue0f1';
 
+/** The colours of the renderer. Code of a finished text gets its own colours. */
 const createTheme = (look: Look, finished: boolean) => {
   const style = (name: Style) => (text: string) => paint(look, name, keepStyles(text));
   return {

@@ -149,6 +149,7 @@ const withBars = (look: Look, rows: readonly Safe[]): readonly Safe[] =>
       safe`${paint(look, 'dim', index === 0 ? lineSign(look, '│') : CONTINUATION_BAR)} ${row}`,
   );
 
+/** Text as it is, line by line. */
 const textRows = (text: string, { columns, show, look }: RowStyle): readonly Safe[] =>
   text
     .split('\n')
@@ -321,6 +322,7 @@ const spaces = (length: number): readonly Piece[] =>
 const isIndentation = (before: readonly Piece[], length: number, room: number): boolean =>
   before.length === 0 && length <= Math.min(INDENTATION_MAX, room / 3);
 
+/** Spaces; many of them, or some at the end of a line, as a mark. */
 const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   if (length >= BLANKS_MIN || isEnd)
     return [
@@ -332,6 +334,7 @@ const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   return spaces(length);
 };
 
+/** The characters of a line; those that nobody would see as marks. */
 const splitPieces = (line: string, room: number): readonly Piece[] => {
   const pieces: Piece[] = [];
   let run = 0;
@@ -376,6 +379,7 @@ const split = ({ text, mark: isMark }: Piece, columns: number): readonly Piece[]
 /** Styles a mark. */
 type ShowMark = (mark: Safe) => Safe;
 
+/** Pieces as one text, with their marks styled. */
 const drawPieces = (pieces: readonly Piece[], show: ShowMark): Safe => {
   const parts: Safe[] = [];
   let plain = '';

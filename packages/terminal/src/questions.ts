@@ -78,6 +78,9 @@ type OpenQuestion = {
   readonly reading: ReadingWindow;
 };
 
+/**
+ * A question as the terminal asks it: with a rule for the folder among the answers, if one fits.
+ */
 const openQuestion = (question: ApprovalRequest, settings: PolicySettings): OpenQuestion => {
   const described = describeQuestion(question, settings.workspace);
   const folderRule = createFolderRule(question.call, settings);
@@ -372,6 +375,7 @@ export class Questions {
     this.#current = this.#open[(index + this.#open.length) % this.#open.length] ?? this.#current;
   }
 
+  /** Answers with a letter, begins a text, or says why the letter does nothing. */
   #takeLetter(current: OpenQuestion, letter: string, window: WindowSize): void {
     // typed so fast that `n` and the reason came together
     const [, first = '', quick] = /^([nNt])(.+)$/s.exec(letter) ?? [];
@@ -417,6 +421,7 @@ export class Questions {
     } else this.answerAll();
   }
 
+  /** A key while a text is typed. */
   #takeReason(current: OpenQuestion, reason: Editor, pressed: Pressed): void {
     const { question } = current;
     if (pressed.kind === 'paste') this.#reason = insertPaste(reason, pressed.text);
@@ -437,6 +442,7 @@ export class Questions {
     this.#handlers.answered(answers);
   }
 
+  /** The questions that are open now. If the one in focus is gone, the first one follows. */
   #setOpen(open: readonly OpenQuestion[], isIncomplete: boolean): void {
     const before = this.#current;
     this.#open = open;
@@ -533,6 +539,7 @@ const questionTitle = (description: TerminalQuestion): string => {
   return `${tool} ${subject.kind === 'change' ? nearPaths(description) : subject.text}`;
 };
 
+/** The list of all questions, if there are several. */
 const questionList = (questions: Questions, look: Look, window: WindowSize): readonly Safe[] => {
   if (questions.all.length < 2 || window.rows < LIST_ROWS_MIN) return [];
   const rows = questions.all.slice(0, LISTED_MAX).map((description, index) => {

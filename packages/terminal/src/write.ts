@@ -19,6 +19,7 @@ let output = STDOUT;
 /** Pause between attempts to write to a slow reader. */
 const PAUSE_MS = 5;
 
+/** Returns after everything is written, however slow the reader is. */
 const writeWhole = (descriptor: number, content: string | Buffer): void => {
   let rest = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
   while (rest.length > 0) {

@@ -82,6 +82,7 @@ const lastWords = ({ steps }: SessionHistory): readonly Highlight[] => {
 
 const LAST_WORDS_MAX = 420;
 
+/** How it ended, with turns, rounds and changed files. */
 const outcome = (history: SessionHistory): Highlight => {
   const { turns, requests } = history.figures;
   const rounds = requests.filter(({ attempt, purpose }) => {
@@ -366,6 +367,7 @@ const failedCalls = ({ index }: SessionHistory): readonly Highlight[] => {
   });
 };
 
+/** Endings of calls that count as failures. */
 const FAILED_CALLS = ['failed', 'timedOut', 'lost', 'interrupted', 'invalid', 'noSuchTool'];
 
 const REASONS_MAX = 3;

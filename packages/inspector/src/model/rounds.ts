@@ -21,7 +21,7 @@ export type TraceRound = {
   readonly requests: readonly RequestFigures[];
   readonly spans: readonly TimeSpan[];
   readonly usd: number;
-  /** Whether a request or a call of it did not end well. */
+  /** How many requests and calls of it did not end well. */
   readonly failed: number;
 };
 

@@ -154,6 +154,7 @@ const eventMarkers = ({ event, before }: JournalStep): readonly StepMarker[] => 
   }
 };
 
+/** Endings of calls that make a marker. */
 const FAILED = ['failed', 'timedOut', 'lost', 'interrupted', 'denied', 'invalid', 'noSuchTool'];
 
 const actionMarkers = ({ actions }: JournalStep): readonly StepMarker[] =>

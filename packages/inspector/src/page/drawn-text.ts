@@ -105,6 +105,7 @@ type Block = { readonly kind: 'text' | 'code' | 'list' | 'table'; readonly lines
 
 const ITEM = /^\s*(?:[-*+]|\d+[.)])\s+/;
 
+/** Markdown as blocks. A blank line, or a line of another kind, ends a block. */
 const splitBlocks = (text: string): readonly Block[] => {
   const blocks: Block[] = [];
   let fence: string | null = null;

@@ -51,6 +51,7 @@ const ZOOMS = ['fit', 1, 1.5, 2.25] as const;
 export const machinePanel = (pageState: PageState): Panel & { zoom(by: 1 | -1): void } =>
   new MachinePanel(pageState);
 
+/** A list below a heading that closes it; null for no items. */
 const drawList = (heading: string, items: readonly (Node | string)[]): HTMLElement | null =>
   items.length === 0
     ? null
