@@ -51,7 +51,7 @@ export class ServedSessions {
     this.#use = use;
   }
 
-  /** A new session in its workspace. If anything fails, both are let go of again. */
+  /** A new session in its workspace. On a fault it is closed, and the workspace released. */
   async create(key: ServeKey, request: NewSessionRequest): Promise<object> {
     return this.#use.withinSessionLimit(key, await this.#countOpen(key), async () => {
       const workspace = await this.#workspaces.prepare(request.workspace);
