@@ -554,8 +554,8 @@ const listenAt = (path: string): Promise<LockSocket | null> =>
   });
 
 /**
- * Tries to connect. `refused`: the process that made the socket is dead. `unknown`: there is no such
- * socket, or it can't be reached.
+ * Tries to connect. `refused`: the process that made the socket is dead. `unknown`: there is no
+ * such socket, or it can't be reached.
  */
 export const probeSocket = (path: string): Promise<'alive' | 'refused' | 'unknown'> =>
   new Promise((resolve) => {
