@@ -121,6 +121,7 @@ const HEADER_BLOCK_BYTES = 1 << 16;
 
 export type FileJournalOptions = {
   readonly folder: string;
+  /** Entries between two state checks, hashes with which a replay compares its states. */
   readonly checkEvery?: number;
   /** When snapshots are written. */
   readonly snapshots?: SnapshotPlan;

@@ -25,6 +25,28 @@ export const forkHeader = <M extends MachineTypes>(
   parent: { sessionId: header.sessionId, seq },
 });
 
+/**
+ * The bytes of a fork: a new header and the entries up to `seq` with new checksums. State checks
+ * stay valid, since a state does not contain its session's id. A damaged journal can be forked at
+ * any seq before the damage.
+ */
+export async function* copyEntries(
+  path: string,
+  seq: number,
+  sessionId: string,
+  createdAt: number,
+): AsyncGenerator<Buffer, undefined> {
+  const { file, status } = await openRegular(path).catch((error: unknown) => {
+    throw cannotRead(path, error);
+  });
+  try {
+    const scan = await JournalScan.begin(file, path, status.size);
+    yield* copyFrom(scan, path, seq, forkHeader(scan.header, seq, sessionId, createdAt));
+  } finally {
+    await file.close();
+  }
+}
+
 async function* copyFrom(
   scan: JournalScan<MachineTypes>,
   path: string,
@@ -49,26 +71,4 @@ async function* copyFrom(
   }
   if (scan.ending.kind === 'damaged') throw scan.ending.error;
   throw outOfRange(path, seq, scan.seq);
-}
-
-/**
- * The bytes of a fork: a new header and the entries up to `seq` with new checksums. State checks
- * stay valid, since a state does not contain its session's id. A damaged journal can be forked at
- * any seq before the damage.
- */
-export async function* copyEntries(
-  path: string,
-  seq: number,
-  sessionId: string,
-  createdAt: number,
-): AsyncGenerator<Buffer, undefined> {
-  const { file, status } = await openRegular(path).catch((error: unknown) => {
-    throw cannotRead(path, error);
-  });
-  try {
-    const scan = await JournalScan.begin(file, path, status.size);
-    yield* copyFrom(scan, path, seq, forkHeader(scan.header, seq, sessionId, createdAt));
-  } finally {
-    await file.close();
-  }
 }

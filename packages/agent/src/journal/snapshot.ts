@@ -205,6 +205,66 @@ export type SnapshotRequest<M extends MachineTypes> = {
 const JOURNAL_BYTES_MAX = 512 * 1024 * 1024;
 const FILE_BYTES_MAX = JOURNAL_BYTES_MAX;
 
+/**
+ * Loads the state of a session from its snapshots. Null if there is none that fits the journal
+ * exactly: then the journal is folded.
+ */
+export const loadSnapshot = async <M extends MachineTypes>(
+  request: SnapshotRequest<M>,
+): Promise<LoadedSnapshot<M> | null> => {
+  const { snapshots } = request.machine;
+  if (snapshots === undefined) return null;
+  try {
+    return await loadFrom(request, snapshots);
+  } catch {
+    return null; // nothing is lost: the journal holds everything
+  }
+};
+
+const loadFrom = async <M extends MachineTypes>(
+  request: SnapshotRequest<M>,
+  parts: StateParts<M>,
+): Promise<LoadedSnapshot<M> | null> => {
+  const { handle, path, machine, sessionId, entriesToVisit } = request;
+  const file = await readRegular(snapshotPath(path), FILE_BYTES_MAX);
+  if (file.kind !== 'file') return null;
+  const { lines, ...end } = decodeSnapshots(file.bytes, {
+    session: sessionId,
+    machine: machine.fingerprint,
+    machineVersion: machine.version,
+  });
+  const index = chooseSnapshot(lines, entriesToVisit);
+  const [chosen, last] = [lines[index], lines.at(-1)];
+  if (last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
+  if ((await sumBytes(handle, last.size)) !== last.sum) return null;
+  const journal = new JournalBytes(handle, last.size);
+  const header = headerIn(journal, request);
+  if (header === null) return null;
+  const { seq, size, sum, next } = last;
+  const written = { seq, size, sum, next, fileSize: end.size, crc: end.crc, seen: new Map() };
+  // The next snapshot names all files again.
+  if (chosen === undefined) return { start: null, written };
+  if (!isRecorded(journal, chosen)) return null;
+  const bodies = readBodies(lines.slice(0, index + 1), journal);
+  if (bodies === null) return null;
+  const messages = AppendList.from(bodies.messages);
+  const state = parts.join(bodies.rest, messages);
+  const fold = continueFold(
+    machine,
+    { state, seq: chosen.seq, path },
+    { messages, chain: chosen.chain },
+  );
+  if (fold.check(state) !== chosen.check) return null;
+  return {
+    start: {
+      point: { header, seq: chosen.seq, crc: chosen.line, size: chosen.size, sum: chosen.sum },
+      fold,
+      past: bodies.past,
+    },
+    written: chosen === last ? { ...written, seen: bodies.past.seen } : written,
+  };
+};
+
 /** The header, if the journal is one of this session and machine. */
 const headerIn = <M extends MachineTypes>(
   journal: JournalBytes,
@@ -253,66 +313,6 @@ const readBodies = (
     rest: body.rest,
     past: { lastAt: null, hashes: new Map(hashes), batchId, seen },
   };
-};
-
-const loadFrom = async <M extends MachineTypes>(
-  request: SnapshotRequest<M>,
-  parts: StateParts<M>,
-): Promise<LoadedSnapshot<M> | null> => {
-  const { handle, path, machine, sessionId, entriesToVisit } = request;
-  const file = await readRegular(snapshotPath(path), FILE_BYTES_MAX);
-  if (file.kind !== 'file') return null;
-  const { lines, ...end } = decodeSnapshots(file.bytes, {
-    session: sessionId,
-    machine: machine.fingerprint,
-    machineVersion: machine.version,
-  });
-  const index = chooseSnapshot(lines, entriesToVisit);
-  const [chosen, last] = [lines[index], lines.at(-1)];
-  if (last === undefined || last.size > JOURNAL_BYTES_MAX) return null;
-  if ((await sumBytes(handle, last.size)) !== last.sum) return null;
-  const journal = new JournalBytes(handle, last.size);
-  const header = headerIn(journal, request);
-  if (header === null) return null;
-  const { seq, size, sum, next } = last;
-  const written = { seq, size, sum, next, fileSize: end.size, crc: end.crc, seen: new Map() };
-  // The next snapshot names all files again.
-  if (chosen === undefined) return { start: null, written };
-  if (!isRecorded(journal, chosen)) return null;
-  const bodies = readBodies(lines.slice(0, index + 1), journal);
-  if (bodies === null) return null;
-  const messages = AppendList.from(bodies.messages);
-  const state = parts.join(bodies.rest, messages);
-  const fold = continueFold(
-    machine,
-    { state, seq: chosen.seq, path },
-    { messages, chain: chosen.chain },
-  );
-  if (fold.check(state) !== chosen.check) return null;
-  return {
-    start: {
-      point: { header, seq: chosen.seq, crc: chosen.line, size: chosen.size, sum: chosen.sum },
-      fold,
-      past: bodies.past,
-    },
-    written: chosen === last ? { ...written, seen: bodies.past.seen } : written,
-  };
-};
-
-/**
- * Loads the state of a session from its snapshots. Null if there is none that fits the journal
- * exactly: then the journal is folded.
- */
-export const loadSnapshot = async <M extends MachineTypes>(
-  request: SnapshotRequest<M>,
-): Promise<LoadedSnapshot<M> | null> => {
-  const { snapshots } = request.machine;
-  if (snapshots === undefined) return null;
-  try {
-    return await loadFrom(request, snapshots);
-  } catch {
-    return null; // nothing is lost: the journal holds everything
-  }
 };
 
 /**

@@ -44,6 +44,39 @@ export type CarriedFiles = {
 
 type Exported = { readonly entries: number; readonly blobs: number; readonly bytes: number };
 
+/**
+ * Writes a session with its blobs to one new file. A journal that another process is writing to is
+ * exported up to its last whole line. `files`: null takes none along.
+ */
+export const exportSession = async (
+  folder: string,
+  sessionId: string,
+  target: string,
+  files: CarriedFiles | null = null,
+): Promise<Exported> => {
+  const { journal, entries } = await readGood(journalPath(folder, sessionId));
+  const blobs: NamedBlob[] = [];
+  for await (const blob of namedBlobs(folder, journal)) {
+    if (blob.kind === 'changed') throw blobDamaged(blob.path);
+    blobs.push(blob);
+  }
+  const describePart = (bytes: Buffer) => ({ bytes: bytes.length, sha256: hashBytes(bytes) });
+  const { checkpoints, contents } = files ?? NO_FILES;
+  const manifest: Manifest = {
+    pawlExport: files === null ? 1 : VERSION,
+    sessionId,
+    journal: describePart(journal),
+    blobs: blobs.map(({ bytes }) => describePart(bytes)),
+    ...(files === null
+      ? {}
+      : { checkpoints: checkpoints.map(describePart), contents: contents.map(describePart) }),
+  };
+  const head = Buffer.from(`${JSON.stringify(manifest)}\n`);
+  const parts = [head, journal, ...blobs.map(({ bytes }) => bytes), ...checkpoints, ...contents];
+  await writeNew(target, parts);
+  return { entries, blobs: blobs.length, bytes: parts.reduce((sum, part) => sum + part.length, 0) };
+};
+
 /** The good lines of a stored journal; throws if it is damaged before its end. */
 const readGood = async (
   path: string,
@@ -96,39 +129,6 @@ const writeNew = async (target: string, parts: readonly Buffer[]): Promise<void>
   }
 };
 
-/**
- * Writes a session with its blobs to one new file. A journal that another process is writing to is
- * exported up to its last whole line. `files`: null takes none along.
- */
-export const exportSession = async (
-  folder: string,
-  sessionId: string,
-  target: string,
-  files: CarriedFiles | null = null,
-): Promise<Exported> => {
-  const { journal, entries } = await readGood(journalPath(folder, sessionId));
-  const blobs: NamedBlob[] = [];
-  for await (const blob of namedBlobs(folder, journal)) {
-    if (blob.kind === 'changed') throw blobDamaged(blob.path);
-    blobs.push(blob);
-  }
-  const describePart = (bytes: Buffer) => ({ bytes: bytes.length, sha256: hashBytes(bytes) });
-  const { checkpoints, contents } = files ?? NO_FILES;
-  const manifest: Manifest = {
-    pawlExport: files === null ? 1 : VERSION,
-    sessionId,
-    journal: describePart(journal),
-    blobs: blobs.map(({ bytes }) => describePart(bytes)),
-    ...(files === null
-      ? {}
-      : { checkpoints: checkpoints.map(describePart), contents: contents.map(describePart) }),
-  };
-  const head = Buffer.from(`${JSON.stringify(manifest)}\n`);
-  const parts = [head, journal, ...blobs.map(({ bytes }) => bytes), ...checkpoints, ...contents];
-  await writeNew(target, parts);
-  return { entries, blobs: blobs.length, bytes: parts.reduce((sum, part) => sum + part.length, 0) };
-};
-
 type Imported = {
   readonly sessionId: string;
   readonly entries: number;
@@ -145,6 +145,44 @@ type Imported = {
 
 /** Stores what comes with a session, before the session is there. False: it is not sound. */
 type KeepFiles = (header: Header<MachineTypes>, files: CarriedFiles) => Promise<boolean>;
+
+/**
+ * Stores a session from an exported file, or from a journal. Verifies everything first, replaces
+ * nothing, and performs nothing. A session that is here already, even an unreadable one, stays as
+ * it is. `keep` gets the checkpoints that an exported file holds; without it they are left out.
+ */
+export const importSession = async (
+  folder: string,
+  source: string,
+  keep: KeepFiles | null = null,
+): Promise<Imported> => {
+  const content = takeApart(source, await readSource(source));
+  const { header, entries } = await verifyContent(source, content);
+  const { sessionId, workspace } = header;
+  const { checkpoints } = content.files;
+  const path = journalPath(folder, sessionId);
+  const store = fileBlobs(folder);
+  try {
+    await makeFolder(sessionsFolder(folder));
+    await removeLeftovers(folder); // those of a deleted session of this id
+    await refuseExisting(path, sessionId);
+    await placeSession(folder, sessionId, content, async () => {
+      if (keep === null || checkpoints.length === 0 || (await keep(header, content.files))) return;
+      throw cannotImport(source, 'one of its checkpoints names a place that none may name');
+    });
+  } catch (error) {
+    throw cannotWrite(path, error, AGAIN);
+  }
+  const { length } = content.blobs;
+  return {
+    sessionId,
+    entries,
+    blobs: length,
+    missing: await findMissing(header, (sha256) => store.get(sha256)),
+    workspace,
+    checkpoints: checkpoints.length,
+  };
+};
 
 const NO_FILES: CarriedFiles = { checkpoints: [], contents: [] };
 
@@ -338,44 +376,6 @@ const placeSession = async (
 };
 
 /**
- * Stores a session from an exported file, or from a journal. Verifies everything first, replaces
- * nothing, and performs nothing. A session that is here already, even an unreadable one, stays as
- * it is. `keep` gets the checkpoints that an exported file holds; without it they are left out.
- */
-export const importSession = async (
-  folder: string,
-  source: string,
-  keep: KeepFiles | null = null,
-): Promise<Imported> => {
-  const content = takeApart(source, await readSource(source));
-  const { header, entries } = await verifyContent(source, content);
-  const { sessionId, workspace } = header;
-  const { checkpoints } = content.files;
-  const path = journalPath(folder, sessionId);
-  const store = fileBlobs(folder);
-  try {
-    await makeFolder(sessionsFolder(folder));
-    await removeLeftovers(folder); // those of a deleted session of this id
-    await refuseExisting(path, sessionId);
-    await placeSession(folder, sessionId, content, async () => {
-      if (keep === null || checkpoints.length === 0 || (await keep(header, content.files))) return;
-      throw cannotImport(source, 'one of its checkpoints names a place that none may name');
-    });
-  } catch (error) {
-    throw cannotWrite(path, error, AGAIN);
-  }
-  const { length } = content.blobs;
-  return {
-    sessionId,
-    entries,
-    blobs: length,
-    missing: await findMissing(header, (sha256) => store.get(sha256)),
-    workspace,
-    checkpoints: checkpoints.length,
-  };
-};
-
-/**
  * What proves that no entries are missing at the end. `mark`: the last acknowledged entry is there.
  * `export`: the parts have the size and the sha256 of the export. `nothing`: there is no good mark
  * beside the journal, so a cut at the end of a line can't be seen.
@@ -391,6 +391,48 @@ export type Verification = {
   readonly blobs: number;
   readonly end: EndProof;
   readonly fault: (JournalFault & { readonly path: string }) | null;
+};
+
+/**
+ * Verifies each line of a journal, or each part of an exported session, and the blobs that are
+ * there. Changes nothing.
+ */
+export const verifyStored = async (path: string): Promise<Verification> => {
+  const mark = await readMark(path); // before the content: a writer may be at work
+  const { scanned, blobs, sessionId, load } = await scanStored(path, mark);
+  const { header, seq, fault } = scanned;
+  const proof = mark === null ? 'nothing' : 'mark';
+  const verification = {
+    path,
+    sessionId: header?.sessionId ?? null,
+    kind: header === null ? 'agent' : machineKind(header),
+    entries: seq,
+    end: sessionId === null ? proof : 'export',
+  } as const;
+  const folder = findStateFolder(path);
+  if (fault !== null) return { ...verification, blobs: blobs.length, fault: { ...fault, path } };
+  if (folder === null || header === null)
+    return { ...verification, blobs: blobs.length, fault: null };
+  const missing = [header.instructions, header.tools]
+    .map((sha256) => blobPath(folder, sha256))
+    .find((blob) => !existsSync(blob));
+  if (missing !== undefined)
+    return {
+      ...verification,
+      blobs: 0,
+      fault: blobFault(missing, 'this blob of the header is missing', seq),
+    };
+  let count = 0;
+  for await (const blob of namedBlobs(folder, await load())) {
+    if (blob.kind === 'changed')
+      return {
+        ...verification,
+        blobs: count,
+        fault: blobFault(blob.path, 'the content of this blob does not fit its name', seq),
+      };
+    count += 1;
+  }
+  return { ...verification, blobs: count, fault: null };
 };
 
 /** The state folder of a journal in its usual place; null for any other file. */
@@ -440,48 +482,6 @@ const scanJournal = (path: string, mark: Mark | null): Promise<ScannedFile | nul
   }).catch((error: unknown) => {
     throw cannotRead(path, error);
   });
-
-/**
- * Verifies each line of a journal, or each part of an exported session, and the blobs that are
- * there. Changes nothing.
- */
-export const verifyStored = async (path: string): Promise<Verification> => {
-  const mark = await readMark(path); // before the content: a writer may be at work
-  const { scanned, blobs, sessionId, load } = await scanStored(path, mark);
-  const { header, seq, fault } = scanned;
-  const proof = mark === null ? 'nothing' : 'mark';
-  const verification = {
-    path,
-    sessionId: header?.sessionId ?? null,
-    kind: header === null ? 'agent' : machineKind(header),
-    entries: seq,
-    end: sessionId === null ? proof : 'export',
-  } as const;
-  const folder = findStateFolder(path);
-  if (fault !== null) return { ...verification, blobs: blobs.length, fault: { ...fault, path } };
-  if (folder === null || header === null)
-    return { ...verification, blobs: blobs.length, fault: null };
-  const missing = [header.instructions, header.tools]
-    .map((sha256) => blobPath(folder, sha256))
-    .find((blob) => !existsSync(blob));
-  if (missing !== undefined)
-    return {
-      ...verification,
-      blobs: 0,
-      fault: blobFault(missing, 'this blob of the header is missing', seq),
-    };
-  let count = 0;
-  for await (const blob of namedBlobs(folder, await load())) {
-    if (blob.kind === 'changed')
-      return {
-        ...verification,
-        blobs: count,
-        fault: blobFault(blob.path, 'the content of this blob does not fit its name', seq),
-      };
-    count += 1;
-  }
-  return { ...verification, blobs: count, fault: null };
-};
 
 /** The first fault of a journal: its line, and the byte at which that line begins. */
 type JournalFault = {

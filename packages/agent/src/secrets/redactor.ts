@@ -40,6 +40,26 @@ export type Redactor = {
   placeholderIn(text: string): string | null;
 };
 
+export const createRedactor = (secrets: readonly SecretValue[]): Redactor => {
+  const sought = soughtIn(secrets);
+  const finder = createFinder(sought);
+  const placeholders = [...new Set(sought.map(({ name }) => formatPlaceholder(name)))];
+  const redact = (text: string): Redacted => {
+    const matches = finder.find(text);
+    if (matches.length === 0) return { text, count: 0, names: [] };
+    const names = [...new Set(matches.map(({ name }) => name))];
+    return { text: replaced(text, matches), count: matches.length, names };
+  };
+  return {
+    isIdle: sought.length === 0,
+    redact,
+    clean: (text) => redact(text).text,
+    stream: () => createStream(finder),
+    placeholderIn: (text) =>
+      text.includes('[secret:$') ? (placeholders.find((one) => text.includes(one)) ?? null) : null,
+  };
+};
+
 const formatPlaceholder = (name: string): string => `[secret:$${name}]`;
 
 const replaced = (text: string, matches: readonly FoundText[]): string => {
@@ -94,26 +114,6 @@ const soughtIn = (secrets: readonly SecretValue[]): readonly SearchText[] => {
   for (const { name, value } of secrets)
     for (const text of secretForms(value)) if (!byText.has(text)) byText.set(text, { text, name });
   return [...byText.values()];
-};
-
-export const createRedactor = (secrets: readonly SecretValue[]): Redactor => {
-  const sought = soughtIn(secrets);
-  const finder = createFinder(sought);
-  const placeholders = [...new Set(sought.map(({ name }) => formatPlaceholder(name)))];
-  const redact = (text: string): Redacted => {
-    const matches = finder.find(text);
-    if (matches.length === 0) return { text, count: 0, names: [] };
-    const names = [...new Set(matches.map(({ name }) => name))];
-    return { text: replaced(text, matches), count: matches.length, names };
-  };
-  return {
-    isIdle: sought.length === 0,
-    redact,
-    clean: (text) => redact(text).text,
-    stream: () => createStream(finder),
-    placeholderIn: (text) =>
-      text.includes('[secret:$') ? (placeholders.find((one) => text.includes(one)) ?? null) : null,
-  };
 };
 
 /** The note that follows a text in which values were replaced. */

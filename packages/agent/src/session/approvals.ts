@@ -46,36 +46,6 @@ export type OnApproval = (
   signal: AbortSignal,
 ) => ApprovalReply | Promise<ApprovalReply>;
 
-type Answer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
-
-const SCOPES: Readonly<Record<Extract<ApprovalReply, string>, ApprovalScope>> = {
-  allow: 'once',
-  alwaysThis: 'shape',
-  alwaysPrefix: 'prefix',
-  always: 'session',
-};
-
-/** null if the callback returned something that is not an ApprovalReply. */
-const parseReply = (reply: unknown): Answer | null => {
-  if (typeof reply === 'string' && Object.hasOwn(SCOPES, reply))
-    // it is one of them
-    return { answer: { kind: 'allow' }, scope: SCOPES[reply as keyof typeof SCOPES] };
-  if (typeof reply !== 'object' || reply === null) return null;
-  if ('reply' in reply && typeof reply.reply === 'string')
-    return { answer: { kind: 'reply', text: reply.reply }, scope: 'once' };
-  return 'deny' in reply && typeof reply.deny === 'string'
-    ? { answer: { kind: 'deny', reason: reply.deny }, scope: 'once' }
-    : null;
-};
-
-const FAILED: Answer = {
-  answer: {
-    kind: 'deny',
-    reason: 'nobody could be asked: the program that answers for the user failed',
-  },
-  scope: 'once',
-};
-
 type Answering = {
   readonly onApproval: OnApproval;
   send(input: Input): Promise<unknown>;
@@ -118,6 +88,36 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
     }
     if (state.name !== 'ExecutingTools') for (const callId of open.keys()) withdraw(callId);
   };
+};
+
+type Answer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
+
+const SCOPES: Readonly<Record<Extract<ApprovalReply, string>, ApprovalScope>> = {
+  allow: 'once',
+  alwaysThis: 'shape',
+  alwaysPrefix: 'prefix',
+  always: 'session',
+};
+
+/** null if the callback returned something that is not an ApprovalReply. */
+const parseReply = (reply: unknown): Answer | null => {
+  if (typeof reply === 'string' && Object.hasOwn(SCOPES, reply))
+    // it is one of them
+    return { answer: { kind: 'allow' }, scope: SCOPES[reply as keyof typeof SCOPES] };
+  if (typeof reply !== 'object' || reply === null) return null;
+  if ('reply' in reply && typeof reply.reply === 'string')
+    return { answer: { kind: 'reply', text: reply.reply }, scope: 'once' };
+  return 'deny' in reply && typeof reply.deny === 'string'
+    ? { answer: { kind: 'deny', reason: reply.deny }, scope: 'once' }
+    : null;
+};
+
+const FAILED: Answer = {
+  answer: {
+    kind: 'deny',
+    reason: 'nobody could be asked: the program that answers for the user failed',
+  },
+  scope: 'once',
 };
 
 /**

@@ -337,6 +337,20 @@ const summaryRequest = (
 const CUTS = [4_096, 1_024, 256] as const;
 const SMALLEST_CUT = CUTS[2];
 
+/** Messages that fit into `roomTokens`, estimated at four characters per token. */
+export const fitMessages = (
+  messages: readonly Message[],
+  roomTokens: number,
+): readonly Message[] => {
+  const fits = (some: readonly Message[]): boolean => estimateTokens(some) <= roomTokens;
+  if (fits(messages)) return messages;
+  for (const limitBytes of CUTS) {
+    const shortened = shortenAll(messages, limitBytes);
+    if (fits(shortened)) return shortened;
+  }
+  return omitOldest(shortenAll(messages, SMALLEST_CUT), roomTokens);
+};
+
 const shorten = (text: string, limitBytes: number): string => {
   const cut = cutText(text, limitBytes);
   return cut === null ? text : `${cut.head}\n… ${cut.leftOutBytes} bytes left out …\n${cut.tail}`;
@@ -441,20 +455,6 @@ const omitOldest = (messages: readonly Message[], roomTokens: number): readonly 
   return [opening, ...exchanges.slice(from).flat()];
 };
 
-/** Messages that fit into `roomTokens`, estimated at four characters per token. */
-export const fitMessages = (
-  messages: readonly Message[],
-  roomTokens: number,
-): readonly Message[] => {
-  const fits = (some: readonly Message[]): boolean => estimateTokens(some) <= roomTokens;
-  if (fits(messages)) return messages;
-  for (const limitBytes of CUTS) {
-    const shortened = shortenAll(messages, limitBytes);
-    if (fits(shortened)) return shortened;
-  }
-  return omitOldest(shortenAll(messages, SMALLEST_CUT), roomTokens);
-};
-
 /**
  * Text that stays verbatim when a summary replaces messages.
  *
@@ -469,6 +469,28 @@ type PreservationOptions = {
   readonly turn: 'running' | 'over';
   /** Limit for the user's words. */
   readonly limitBytes: number;
+};
+
+/** The summary, followed by the text to keep from the messages that it replaces. */
+export const appendPreserved = (
+  summary: string,
+  messages: readonly Message[],
+  { tools, turn, limitBytes }: PreservationOptions,
+): string => {
+  const done = successfulCalls(messages);
+  const request =
+    turn === 'running'
+      ? [{ name: PRESERVED_REQUEST, text: currentRequest(messages, limitBytes) }]
+      : [];
+  const keeping = [...tools].filter(({ keep }) => keep !== undefined);
+  const toolTexts = [...new Set(keeping.map(keptName))].map((name) => ({
+    name,
+    text: newestToolText(messages, name, keeping, done),
+  }));
+  const preserved = [...request, ...preservedSkills(messages, limitBytes), ...toolTexts]
+    .filter(({ text }) => text.trim() !== '')
+    .map(({ name, text }) => `${preservedHeading(name)}\n${text.trim()}`);
+  return [summary, ...preserved].join('\n\n');
 };
 
 type Part = Message['parts'][number];
@@ -549,28 +571,6 @@ const newestToolText = (
     if (before !== undefined) return before;
   }
   return '';
-};
-
-/** The summary, followed by the text to keep from the messages that it replaces. */
-export const appendPreserved = (
-  summary: string,
-  messages: readonly Message[],
-  { tools, turn, limitBytes }: PreservationOptions,
-): string => {
-  const done = successfulCalls(messages);
-  const request =
-    turn === 'running'
-      ? [{ name: PRESERVED_REQUEST, text: currentRequest(messages, limitBytes) }]
-      : [];
-  const keeping = [...tools].filter(({ keep }) => keep !== undefined);
-  const toolTexts = [...new Set(keeping.map(keptName))].map((name) => ({
-    name,
-    text: newestToolText(messages, name, keeping, done),
-  }));
-  const preserved = [...request, ...preservedSkills(messages, limitBytes), ...toolTexts]
-    .filter(({ text }) => text.trim() !== '')
-    .map(({ name, text }) => `${preservedHeading(name)}\n${text.trim()}`);
-  return [summary, ...preserved].join('\n\n');
 };
 
 /**

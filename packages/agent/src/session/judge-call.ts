@@ -31,9 +31,49 @@ import {
 } from './result-text.js';
 
 /**
- * Judges calls before the reply is journaled (docs/rules.md#judged-calls). Text that is not a JSON
- * object is never repaired.
+ * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted`
+ * carries it: what it touches, or why it can't be made. It is judged before the reply is journaled
+ * (docs/rules.md#judged-calls), and text that is not a JSON object is never repaired. `tools` by
+ * their names; `workspace` is a real absolute path. Exported for other runtimes, too.
  */
+export const judgeCall = async (
+  raw: RawCall,
+  tools: ReadonlyMap<string, Tool>,
+  workspace: string,
+  redactor: Redactor = NO_REDACTOR,
+): Promise<JudgedCall> => {
+  const named = { callId: raw.callId, tool: raw.tool };
+  const tool = tools.get(raw.tool);
+  const parsed = parseInput(raw.rawInput);
+  const asWritten =
+    parsed.kind === 'invalid' ? { input: {}, rawInput: parsed.rawInput } : { input: parsed.input };
+  if (tool === undefined) {
+    const verdict = { kind: 'noSuchTool', known: [...tools.keys()] } as const;
+    return { ...named, ...asWritten, verdict, traits: NO_TRAITS, facts: NO_FACTS };
+  }
+  if (parsed.kind === 'invalid') {
+    const verdict = { kind: 'invalid', field: 'input', why: parsed.why } as const;
+    return { ...named, ...asWritten, verdict, traits: tool.traits, facts: NO_FACTS };
+  }
+  const { input } = parsed;
+  const judgement = await judgeInput(tool, input, workspace, redactor);
+  if (judgement.kind === 'invalid') {
+    return { ...named, input, verdict: judgement, traits: tool.traits, facts: NO_FACTS };
+  }
+  const { deadlineMs = tool.traits.deadlineMs, facts, title } = judgement;
+  const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
+  const traits = { ...tool.traits, deadlineMs, ...previews };
+  const markedFacts = markSensitivePaths(facts, workspace, homedir());
+  const titled = title === undefined ? {} : { title: shortTitle(title) };
+  return {
+    ...named,
+    input: judgement.input,
+    verdict: { kind: 'ok' },
+    traits,
+    facts: markedFacts,
+    ...titled,
+  };
+};
 
 const QUOTED_BYTES = 400;
 const NO_FACTS: CallFacts = { argv: [], paths: [], hosts: [], shape: '' };
@@ -96,50 +136,6 @@ const judgeInput = async (
     kind: 'invalid',
     field: 'input',
     why: `the tool could not judge it: ${judged.fault.message}`,
-  };
-};
-
-/**
- * One call of a reply with everything that the machine needs to decide about it, as `LlmCompleted`
- * carries it: what it touches, or why it can't be made. `tools` by their names; `workspace` is a
- * real absolute path. For other runtimes.
- */
-export const judgeCall = async (
-  raw: RawCall,
-  tools: ReadonlyMap<string, Tool>,
-  workspace: string,
-  redactor: Redactor = NO_REDACTOR,
-): Promise<JudgedCall> => {
-  const named = { callId: raw.callId, tool: raw.tool };
-  const tool = tools.get(raw.tool);
-  const parsed = parseInput(raw.rawInput);
-  const asWritten =
-    parsed.kind === 'invalid' ? { input: {}, rawInput: parsed.rawInput } : { input: parsed.input };
-  if (tool === undefined) {
-    const verdict = { kind: 'noSuchTool', known: [...tools.keys()] } as const;
-    return { ...named, ...asWritten, verdict, traits: NO_TRAITS, facts: NO_FACTS };
-  }
-  if (parsed.kind === 'invalid') {
-    const verdict = { kind: 'invalid', field: 'input', why: parsed.why } as const;
-    return { ...named, ...asWritten, verdict, traits: tool.traits, facts: NO_FACTS };
-  }
-  const { input } = parsed;
-  const judgement = await judgeInput(tool, input, workspace, redactor);
-  if (judgement.kind === 'invalid') {
-    return { ...named, input, verdict: judgement, traits: tool.traits, facts: NO_FACTS };
-  }
-  const { deadlineMs = tool.traits.deadlineMs, facts, title } = judgement;
-  const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
-  const traits = { ...tool.traits, deadlineMs, ...previews };
-  const markedFacts = markSensitivePaths(facts, workspace, homedir());
-  const titled = title === undefined ? {} : { title: shortTitle(title) };
-  return {
-    ...named,
-    input: judgement.input,
-    verdict: { kind: 'ok' },
-    traits,
-    facts: markedFacts,
-    ...titled,
   };
 };
 

@@ -27,6 +27,7 @@ import type { Post } from './loop.js';
 import { type CheckedPiece, checkModel, checkPiece, uncountableText } from './outside-values.js';
 import { createJoiner } from './result-text.js';
 
+/** Which request asks for admission; `signal` ends its wait. */
 type Admission = {
   readonly post: Post;
   readonly usageId: string;
@@ -37,8 +38,8 @@ type Admission = {
 
 /**
  * The request as it may be sent: under a limit in dollars the machine sets its worst case aside and
- * says how long the reply may be. null: it must not be sent. `signal` ends the wait. `freshBytes`:
- * so many bytes are new to the model, and so not in the provider's cache.
+ * says how long the reply may be. null: it must not be sent. `freshBytes`: so many bytes are new to
+ * the model, and so not in the provider's cache.
  */
 export const admitRequest = (
   { post, usageId, settings: { limits }, model: { id, facts }, signal }: Admission,
@@ -60,6 +61,7 @@ export const admitRequest = (
   });
 };
 
+/** The size of a request without the bytes of its pictures, which count by their number. */
 export const measureRequest = (
   request: ModelRequest,
 ): { readonly bytes: number; readonly images: number } => {
@@ -115,7 +117,7 @@ export class ModelCalls {
       const messages = showsImages(plain)
         ? await withImages(plain, model, this.#session.journal.blobs)
         : plain;
-      // An abort has deleted the id, so nobody waits for this call.
+      // Without the id an abort came meanwhile, so nobody waits for this call.
       if (!this.#asking.delete(requestId)) return;
       if (why === null) await this.#converse(requestId, model, messages, session, waiting.signal);
       else this.#session.post({ type: 'PolicyStopped', requestId, why });

@@ -128,18 +128,6 @@ export const perform = (action: Action, state: State, performers: Performers): v
   }
 };
 
-/** The user's hooks. The batch of a session that was interrupted in its tools has not ended yet. */
-export const createUserHookRuns = (
-  { userHooks = null, redactor }: Equipment,
-  { name, session }: State,
-  post: Post,
-): UserHookRuns | null => {
-  if (userHooks === null) return null;
-  const { batch } = session.counters;
-  const ended = name === 'ExecutingTools' || name === 'PostToolsHook' ? batch - 1 : batch;
-  return new UserHookRuns(userHooks, redactor, post, ended);
-};
-
 /** The performers of one session. They post all their results. */
 export const createPerformers = (
   equipment: Equipment,
@@ -167,6 +155,18 @@ export const createPerformers = (
   };
 };
 
+/** The user's hooks. The batch of a session that was interrupted in its tools has not ended yet. */
+export const createUserHookRuns = (
+  { userHooks = null, redactor }: Equipment,
+  { name, session }: State,
+  post: Post,
+): UserHookRuns | null => {
+  if (userHooks === null) return null;
+  const { batch } = session.counters;
+  const ended = name === 'ExecutingTools' || name === 'PostToolsHook' ? batch - 1 : batch;
+  return new UserHookRuns(userHooks, redactor, post, ended);
+};
+
 // ---- Checkpoints ----
 
 /**
@@ -175,8 +175,6 @@ export const createPerformers = (
  */
 type Ended = { readonly batchId: string | null; readonly calls: JudgedCall[] };
 
-const whoseIs = ({ batchId }: Ended): 'user' | 'agent' => (batchId === null ? 'user' : 'agent');
-
 const NOTHING_CHANGED = { created: 0, changed: 0, deleted: 0, files: [] } as const;
 
 type Taken = Extract<RewindEvent, { readonly type: 'CheckpointTaken' }>;
@@ -184,42 +182,6 @@ type Taken = Extract<RewindEvent, { readonly type: 'CheckpointTaken' }>;
 const LISTED_MAX = 10;
 /** How long an event may take until it is in the journal, on the slowest of disks. */
 const APPLIED_MS = 30_000;
-
-const list = (texts: readonly string[], total: number): string => {
-  const more = total - Math.min(texts.length, LISTED_MAX);
-  const shown = texts.slice(0, LISTED_MAX).join(', ');
-  return more > 0 ? `${shown} and ${more} more` : shown;
-};
-
-/** What the model has to know about its files; null: they are as its conversation says. */
-const describeRestore = (
-  { changes, left, refs }: Restored,
-  keepsConversation: boolean,
-): string | null => {
-  const { created, changed, deleted, files } = changes;
-  const total = created + changed + deleted;
-  const paths = files.map(({ path }) => path);
-  const back =
-    keepsConversation && total > 0
-      ? [
-          `The user took back changes of ${plural(total, 'file')}: ${list(paths, total)}. Read ` +
-            'them again before you edit.',
-        ]
-      : [];
-  const reasons = left.map(({ path, why }) => `${path} (${why})`);
-  const stay =
-    left.length === 0
-      ? []
-      : [
-          `The user took back earlier work, but these stay as they are: ${list(reasons, left.length)}.`,
-        ];
-  const moved = refs.length === 0 ? [] : [`In git: ${refs.map(({ text }) => text).join('; ')}.`];
-  const texts = [...back, ...moved, ...stay];
-  return texts.length === 0 ? null : texts.join(' ');
-};
-
-const lostText = ({ message }: Error): string =>
-  `What these calls changed can’t be taken back, or not all of it: ${message}`;
 
 /**
  * Takes checkpoints around calls and posts each as CheckpointTaken; performs RestoreFiles.
@@ -397,3 +359,41 @@ export class CheckpointRuns {
     await attempt(() => this.#checkpoints?.close());
   }
 }
+
+const whoseIs = ({ batchId }: Ended): 'user' | 'agent' => (batchId === null ? 'user' : 'agent');
+
+/** What the model has to know about its files; null: they are as its conversation says. */
+const describeRestore = (
+  { changes, left, refs }: Restored,
+  keepsConversation: boolean,
+): string | null => {
+  const { created, changed, deleted, files } = changes;
+  const total = created + changed + deleted;
+  const paths = files.map(({ path }) => path);
+  const back =
+    keepsConversation && total > 0
+      ? [
+          `The user took back changes of ${plural(total, 'file')}: ${list(paths, total)}. Read ` +
+            'them again before you edit.',
+        ]
+      : [];
+  const reasons = left.map(({ path, why }) => `${path} (${why})`);
+  const stay =
+    left.length === 0
+      ? []
+      : [
+          `The user took back earlier work, but these stay as they are: ${list(reasons, left.length)}.`,
+        ];
+  const moved = refs.length === 0 ? [] : [`In git: ${refs.map(({ text }) => text).join('; ')}.`];
+  const texts = [...back, ...moved, ...stay];
+  return texts.length === 0 ? null : texts.join(' ');
+};
+
+const lostText = ({ message }: Error): string =>
+  `What these calls changed can’t be taken back, or not all of it: ${message}`;
+
+const list = (texts: readonly string[], total: number): string => {
+  const more = total - Math.min(texts.length, LISTED_MAX);
+  const shown = texts.slice(0, LISTED_MAX).join(', ');
+  return more > 0 ? `${shown} and ${more} more` : shown;
+};

@@ -90,6 +90,28 @@ export type Timeline = {
   readonly seq: number;
 };
 
+export type ReadJournal = {
+  readonly header: Pick<Header, 'settings'>;
+  entries(): AsyncIterable<Entry>;
+  /** The last entry to read. */
+  readonly seq: number;
+};
+
+/** `at`: also give the state after this entry. */
+export const readTimeline = async (
+  { header, entries, seq: last }: ReadJournal,
+  at: number | null = null,
+): Promise<{ readonly timeline: Timeline; readonly state: State | null }> => {
+  const reader = new TimelineReader();
+  let found: State | null = at === 0 ? initialState(header.settings) : null;
+  for await (const { seq, event, before, state } of steps(header, entries())) {
+    reader.see(seq, event, before, state);
+    if (seq === at) found = withoutWork(state, event.at);
+    if (seq >= last) break;
+  }
+  return { timeline: reader.read(), state: found };
+};
+
 const NO_CHANGES: ChangeSummary = { created: 0, changed: 0, deleted: 0, files: [] };
 
 const isNothing = ({ created, changed, deleted }: ChangeSummary): boolean =>
@@ -235,28 +257,6 @@ class TimelineReader {
 /** The state after the entry, without work in flight. */
 const withoutWork = (state: State, at: number): State =>
   step(state, { type: 'ShutdownRequested', at }).state;
-
-export type ReadJournal = {
-  readonly header: Pick<Header, 'settings'>;
-  entries(): AsyncIterable<Entry>;
-  /** The last entry to read. */
-  readonly seq: number;
-};
-
-/** `at`: also give the state after this entry. */
-export const readTimeline = async (
-  { header, entries, seq: last }: ReadJournal,
-  at: number | null = null,
-): Promise<{ readonly timeline: Timeline; readonly state: State | null }> => {
-  const reader = new TimelineReader();
-  let found: State | null = at === 0 ? initialState(header.settings) : null;
-  for await (const { seq, event, before, state } of steps(header, entries())) {
-    reader.see(seq, event, before, state);
-    if (seq === at) found = withoutWork(state, event.at);
-    if (seq >= last) break;
-  }
-  return { timeline: reader.read(), state: found };
-};
 
 export type PlannedRewind = {
   readonly to: number;

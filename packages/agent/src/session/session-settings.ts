@@ -43,6 +43,65 @@ type SettingsOptions = {
   readonly stoppingPolicy?: StoppingPolicy;
 };
 
+export const newSettings = (
+  model: Model,
+  workspace: string,
+  options: SettingsOptions,
+  probe: ProbeResult,
+): Settings => ({
+  ...defaultSettings,
+  ...modelSettings(model),
+  workspace,
+  ...applyOptions(model, workspace, { preset: 'auto', ...options }, defaultSettings, probe),
+});
+
+/**
+ * Settings of a session that is resumed.
+ *
+ * 1. Rules, preset, sandbox and limits come from the options, as for a new session. Of the journal
+ *    only what is narrower counts, so that a session that only read does not begin to write because
+ *    it is resumed.
+ *    A plan that is accepted later returns to `careful`.
+ * 2. Of a foreign session nothing counts.
+ */
+export const resumedSettings = (
+  model: Model,
+  workspace: string,
+  options: SettingsOptions,
+  { settings: before, origin }: { readonly settings: Settings; readonly origin: SessionOrigin },
+  probe: ProbeResult,
+): Partial<Settings> => {
+  const { writtenRules = [] } = options.settings ?? {};
+  const rules =
+    writtenRules.length === 0 && (before.writtenRules ?? []).length === 0 ? {} : { writtenRules };
+  const { presetBefore } = before;
+  const returns = presetBefore === undefined ? {} : ({ presetBefore: 'careful' } as const);
+  if (origin === 'foreign')
+    return { ...newSettings(model, workspace, options, probe), ...rules, ...returns };
+  const preset = options.preset ?? narrower('preset', 'auto', before.preset);
+  const sandbox = options.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
+  const fresh = applyOptions(
+    model,
+    workspace,
+    { ...options, preset, sandbox, settings: {} },
+    defaultSettings,
+    probe,
+  );
+  const hasSandbox = fresh.sandbox !== 'off' && fresh.sandbox !== 'missing';
+  return {
+    ...fresh,
+    ...(before.preset === preset && hasSandbox ? { formatter: before.formatter } : {}),
+    ...returns,
+    autoRearm: 'off',
+    ...options.settings,
+    ...rules,
+    limits: {
+      ...narrowerLimits(defaultSettings.limits, before.limits),
+      ...options.settings?.limits,
+    },
+  };
+};
+
 /**
  * Settings that the model and the options determine; absent limits and rules stay as in `before`.
  */
@@ -111,65 +170,6 @@ export const narrowerLimits = (limits: Limits, recorded: Limits): Limits => {
     sameResults: tighter(sameResults, recorded.sameResults),
   };
 };
-
-/**
- * Settings of a session that is resumed.
- *
- * 1. Rules, preset, sandbox and limits come from the options, as for a new session. Of the journal
- *    only what is narrower counts, so that a session that only read does not begin to write because
- *    it is resumed.
- *    A plan that is accepted later returns to `careful`.
- * 2. Of a foreign session nothing counts.
- */
-export const resumedSettings = (
-  model: Model,
-  workspace: string,
-  options: SettingsOptions,
-  { settings: before, origin }: { readonly settings: Settings; readonly origin: SessionOrigin },
-  probe: ProbeResult,
-): Partial<Settings> => {
-  const { writtenRules = [] } = options.settings ?? {};
-  const rules =
-    writtenRules.length === 0 && (before.writtenRules ?? []).length === 0 ? {} : { writtenRules };
-  const { presetBefore } = before;
-  const returns = presetBefore === undefined ? {} : ({ presetBefore: 'careful' } as const);
-  if (origin === 'foreign')
-    return { ...newSettings(model, workspace, options, probe), ...rules, ...returns };
-  const preset = options.preset ?? narrower('preset', 'auto', before.preset);
-  const sandbox = options.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
-  const fresh = applyOptions(
-    model,
-    workspace,
-    { ...options, preset, sandbox, settings: {} },
-    defaultSettings,
-    probe,
-  );
-  const hasSandbox = fresh.sandbox !== 'off' && fresh.sandbox !== 'missing';
-  return {
-    ...fresh,
-    ...(before.preset === preset && hasSandbox ? { formatter: before.formatter } : {}),
-    ...returns,
-    autoRearm: 'off',
-    ...options.settings,
-    ...rules,
-    limits: {
-      ...narrowerLimits(defaultSettings.limits, before.limits),
-      ...options.settings?.limits,
-    },
-  };
-};
-
-export const newSettings = (
-  model: Model,
-  workspace: string,
-  options: SettingsOptions,
-  probe: ProbeResult,
-): Settings => ({
-  ...defaultSettings,
-  ...modelSettings(model),
-  workspace,
-  ...applyOptions(model, workspace, { preset: 'auto', ...options }, defaultSettings, probe),
-});
 
 /** What a session may do, by configuration, flags and its user. */
 export type SessionRights = {
