@@ -2,11 +2,12 @@
  * Starts the commands of a session through one shell, launcher.sh, which outlives this
  * program: so a command and its output survive a crash.
  *
- * From top to bottom: `createLauncher` and the pool of commands that were set up in advance
- * (parked); the fence of a parked command and the key that tells whether it still fits;
- * `LauncherProcess`, one running launcher.sh; and the network that the fenced commands of a
- * session share. Only command-sandbox.ts calls it. A command is parked before it is asked for
- * because building a fence takes longer than most commands.
+ * A command is parked before it is asked for, because building its fence (the sandbox around one
+ * command) takes longer than most commands.
+ *
+ * From top to bottom: `Launcher` and its pool of parked commands; the key that tells whether the
+ * fence of a parked command still fits; `LauncherProcess`, one running launcher.sh; and the network
+ * that the fenced commands of a session share. Only command-sandbox.ts calls it.
  */
 
 import type { ChildProcess } from 'node:child_process';
@@ -125,11 +126,14 @@ export type LauncherOptions = {
   readonly outlives?: boolean;
 };
 
+export const createLauncher = (options: LauncherOptions): Launcher => new Pool(options);
+
 type Start = { readonly program: ProgramPath; readonly words: readonly string[] };
 
+/** One launcher process, with the command that is parked or runs in it. */
 type Slot = {
   readonly launcher: LauncherProcess;
-  /** Where its process runs: see `entryKey`. */
+  /** The network in which its process runs: see `entryKey`. */
   readonly entry: string;
   command: LaunchedCommand | null;
   /** Key of the parked command's fence; null if none is parked. */
@@ -165,11 +169,14 @@ class Pool implements Launcher {
   #slots: readonly Slot[] = [];
   /** Ends of launcher processes that are being killed. */
   readonly #dropped = new Set<Promise<void>>();
+  /** Resolves when the files of ended commands are removed. */
   #removing: Promise<unknown> = Promise.resolve();
+  /** Number of commands that were parked so far. */
   #count = 0;
   #isClosed = false;
   /** When the last command ended, in ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
+  /** Runs until `#settle`. */
   #settling: NodeJS.Timeout | null = null;
   /**
    * The last commands that have ended, the oldest first: their results may not be journaled yet.
@@ -224,9 +231,9 @@ class Pool implements Launcher {
               : fencedCommand(commandLine, enclosure.check);
           command.start(text, request, to);
         },
-        cancelled() {
+        recordCancellation() {
           isCancelled = true;
-          command.cancelled();
+          command.recordCancellation();
         },
       };
     } catch {
@@ -296,6 +303,7 @@ class Pool implements Launcher {
     void killed.then(() => this.#dropped.delete(killed));
   }
 
+  /** The command of a slot has ended. */
   #ended(slot: Slot, { isWhole }: LaunchedEnd): void {
     if (slot.command !== null) this.#recent.push(slot.command);
     if (this.#recent.length > RECENT_MAX) this.#removeSoon(this.#recent.shift());
@@ -364,12 +372,13 @@ class Pool implements Launcher {
 
 const isFree = ({ command, launcher }: Slot): boolean => command === null && launcher.isAlive;
 
-export const createLauncher = (options: LauncherOptions): Launcher => new Pool(options);
+// ---- The key of a fence ----
 
-/** Words that start a launcher where the fence is to be made. */
+/** Words that start a launcher in the network in which the fence is to be made. */
 const entryWords = (enclosure: Enclosure): NetworkEntry =>
   'setsid' in enclosure ? [] : enclosure.entry;
 
+/** The same as a text: a launcher can't change its network. */
 const entryKey = (enclosure: Enclosure): string => entryWords(enclosure).join('\0');
 
 const BINDS: ReadonlySet<string> = new Set(['--bind', '--ro-bind', '--bind-try', '--ro-bind-try']);
@@ -413,13 +422,15 @@ const readHostMounts = (): string => {
 
 /** Keeps our process alive while a caller waits. Launchers and parked commands alone don't. */
 const whileAlive = async <T>(promise: Promise<T>): Promise<T> => {
-  const reason = setInterval(() => undefined, 60_000);
+  const timer = setInterval(() => undefined, 60_000);
   try {
     return await promise;
   } finally {
-    clearInterval(reason);
+    clearInterval(timer);
   }
 };
+
+// ---- One launcher process ----
 
 /** The bundler puts the text in place of the call. */
 const LAUNCHER = withoutComments(readFileSync(new URL('./launcher.sh', import.meta.url), 'utf8'));
@@ -431,7 +442,7 @@ const ORDERS = 4;
 /** How long to wait for a process that the system can't end, in ms. */
 const KILLED_MS = 2_000;
 
-/** Pieces of at most 32 MB and 8 MB. */
+/** Default of `pieces`: 32 MB and 8 MB. */
 const PIECES = [512, 128] as const;
 
 /** In ms: without a fence a process that the command has detached may hold its output open. */
@@ -447,6 +458,7 @@ class LauncherProcess {
   #killed: Promise<void> | null = null;
   #current: { readonly command: LaunchedCommand; readonly number: number } | null = null;
 
+  /** `entry`: starts it in a network, see NetworkEntry. */
   constructor(options: LauncherOptions, [nsenter, ...enter]: NetworkEntry) {
     const { folder, copier, pieces = PIECES, watches = true, outlives = false } = options;
     this.#folder = folder;
@@ -515,7 +527,7 @@ class LauncherProcess {
 
   #ended(): void {
     this.#isAlive = false;
-    this.#current?.command.orphaned();
+    this.#current?.command.loseLauncher();
   }
 }
 
@@ -580,6 +592,28 @@ export type NetworkEntry = readonly [nsenter: ProgramPath, ...words: string[]] |
 export type SessionNetworkAnswer =
   | { readonly kind: 'works'; readonly network: SessionNetwork }
   | { readonly kind: 'missing'; readonly why: string };
+
+/**
+ * The network of the session: that of its commands which an earlier process has started and that
+ * still run (`running`, the newest first), or a new one. Never rejects.
+ */
+export const openSessionNetwork = async (
+  { bwrap, nsenter }: NetworkPrograms,
+  mounts: readonly Mount[],
+  running: readonly LaunchedProcess[],
+): Promise<SessionNetworkAnswer> => {
+  if (!hasOwnProc()) return { kind: 'missing', why: '/proc is that of other processes' };
+  let opened: Namespaces | string | null = null;
+  for (const process of running) opened ??= openRunning(process);
+  opened ??= await openNew(bwrap, mounts);
+  if (typeof opened === 'string') return { kind: 'missing', why: opened };
+  const namespaces = opened;
+  const entry = entryTo(namespaces, nsenter);
+  if (await canEnter(entry))
+    return { kind: 'works', network: { entry, close: () => closeNamespaces(namespaces) } };
+  closeNamespaces(namespaces);
+  return { kind: 'missing', why: 'nsenter may not enter a network here' };
+};
 
 type NetworkPrograms = { readonly bwrap: ProgramPath; readonly nsenter: ProgramPath };
 
@@ -687,26 +721,4 @@ const canEnter = async ([nsenter, ...words]: ReturnType<typeof entryTo>): Promis
     timeoutMs: READY_MS,
   });
   return answer?.code === 0;
-};
-
-/**
- * The network of the session: that of its commands which an earlier process has started and that
- * still run (`running`, the newest first), or a new one. Never rejects.
- */
-export const openSessionNetwork = async (
-  { bwrap, nsenter }: NetworkPrograms,
-  mounts: readonly Mount[],
-  running: readonly LaunchedProcess[],
-): Promise<SessionNetworkAnswer> => {
-  if (!hasOwnProc()) return { kind: 'missing', why: '/proc is that of other processes' };
-  let opened: Namespaces | string | null = null;
-  for (const process of running) opened ??= openRunning(process);
-  opened ??= await openNew(bwrap, mounts);
-  if (typeof opened === 'string') return { kind: 'missing', why: opened };
-  const namespaces = opened;
-  const entry = entryTo(namespaces, nsenter);
-  if (await canEnter(entry))
-    return { kind: 'works', network: { entry, close: () => closeNamespaces(namespaces) } };
-  closeNamespaces(namespaces);
-  return { kind: 'missing', why: 'nsenter may not enter a network here' };
 };
