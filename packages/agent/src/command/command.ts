@@ -118,7 +118,7 @@ type CommandState = { readonly name: 'parked' } | Running | { readonly name: 'en
 export class Command {
   readonly output: CommandOutput;
   readonly ended: Promise<CommandEnd>;
-  /** How it is started or found. */
+  /** How it is started, or followed after a crash. */
   readonly #source: CommandSource;
   readonly #createdAt = performance.now();
   #state: CommandState = { name: 'parked' };
@@ -206,7 +206,7 @@ export class Command {
         : { pid, marker, startedAt: Number(readProcessStat(pid).started) };
     const running: Running = { name: 'running', process, root, asked: null, killed: null };
     this.#state = running;
-    // A wish that came before: only a found command runs in spite of one.
+    // A wish may have come before, for a command that runs since before a crash.
     if (this.#wish === 'stop') this.stop();
     if (this.#wish === 'kill') this.kill();
     return running;

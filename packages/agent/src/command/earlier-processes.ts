@@ -1,8 +1,8 @@
 /**
- * What killed processes of Pawl have left behind: commands, records of protected paths, folders.
+ * Leftovers of killed processes of Pawl: commands, records of protected paths, folders.
  *
  * A session asks here with its first command, and when it was resumed. Each process of a session
- * has a folder of its own (session-folders.ts), and all these folders lie side by side. From top to
+ * has a separate folder (session-folders.ts), and all these folders lie side by side. From top to
  * bottom: commands that still run or whose results wait; guards, the records with which a killed
  * process watched protected paths (protected-files.ts); and folders that nobody needs any more.
  */
@@ -86,7 +86,7 @@ const finishIn = (located: Located, git: FindGit): readonly string[] => {
   return finishHistory(located.folder, git, haveAllEnded).map((line) => `[the sandbox: ${line}]`);
 };
 
-/** Finds what earlier processes of the session have left. `processFolder`: of this process. */
+/** Finds the leftovers of earlier processes of the session. `processFolder`: of this process. */
 export const findEarlier = (
   processFolder: string,
   sessionId: string,

@@ -1,6 +1,5 @@
 /**
- * Ends all processes of a command: asks them to end, kills them, or kills what is left after its
- * end.
+ * Ends all processes of a command: asks them to end, kills them, or kills those that outlive it.
  *
  * A process belongs to a command if it is in its group or session, descends from it, or has its
  * marker in the environment. A process without all four (a new session, a gone parent, an empty

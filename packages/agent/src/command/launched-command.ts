@@ -3,7 +3,8 @@
  * by a later one that finds the files after a crash. Both judge it in the same way.
  *
  * - parked: its shell has been started, in its fence, and waits for the line that lets it go.
- * - claimed: its file `claim` exists. Only one process can create it: the launcher, right before the
+ * - claimed: its file `claim` exists. Only one process can create it: the launcher, right before
+ *   the
  *   command begins, or another one, so that the command never begins. So no command runs twice.
  * - spool: the folder of one command, with its output and its status.
  * - guard: the part of launcher.sh that outlives Pawl, and then ends commands at their deadlines.
@@ -96,7 +97,7 @@ export type LaunchFacts = {
 };
 
 export type CommandVerdict =
-  /** Nobody has claimed it, so it has not begun. It never will if the caller claims it now. */
+  /** Nobody has claimed it, so it does not run. It never will if the caller claims it now. */
   | { readonly kind: 'neverStarted' }
   | { readonly kind: 'running'; readonly process: LaunchedProcess | null }
   /** It has ended; more of its output may come for a moment. */

@@ -374,7 +374,7 @@ const isFree = ({ command, launcher }: Slot): boolean => command === null && lau
 
 // ---- The key of a fence ----
 
-/** Words that start a launcher in the network in which the fence is to be made. */
+/** Words that start a launcher in the network that the fence shall have. */
 const entryWords = (enclosure: Enclosure): NetworkEntry =>
   'setsid' in enclosure ? [] : enclosure.entry;
 

@@ -13,10 +13,10 @@
  *
  * A git folder is `.git`, or a bare repository. A reflog lists the commits that a ref has named.
  *
- * From top to bottom: `GitHistory`, for all git folders of a session, and `finishHistory`, for those
- * of a killed process; the lines for the model about what was put back; reading git's files;
- * `GitCopies`, one git folder and its copies; `HistoryCheck`, the repair after a command; and running
- * git.
+ * From top to bottom: `GitHistory`, for all git folders of a session, and `finishHistory`, for
+ * those of a killed process; the lines for the model about what was put back; reading git's files;
+ * `GitCopies`, one git folder and its copies; `HistoryCheck`, the repair after a command; and
+ * running git.
  */
 
 import { createHash } from 'node:crypto';
@@ -156,8 +156,8 @@ export class GitHistory {
 
 /**
  * Checks the git folders of a killed process, after a command of it has ended. Returns lines for
- * the model; none if no command that may change git folders was running. `haveAllEnded`: none of its
- * commands runs any more, so this check is the last one.
+ * the model; none if no command that may change git folders was running. `haveAllEnded`: none of
+ * its commands runs any more, so this check is the last one.
  */
 export const finishHistory = (
   sessionFolder: string,
@@ -622,8 +622,8 @@ const readPacks = (file: string): v.InferOutput<typeof packsSchema> => {
 // ---- The repair after a command ----
 
 /**
- * Number of commits about which git is asked one by one. Beyond them every commit without a name counts as
- * lost.
+ * Number of commits about which git is asked one by one. Beyond them every commit without a name
+ * counts as lost.
  */
 const QUESTIONS_MAX = 60;
 /** Number of changed refs about which git is asked one by one. */
