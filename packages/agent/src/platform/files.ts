@@ -436,8 +436,8 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
 // ---- What lies at a path ----
 
 /**
- * The status of what lies at a path. Null if nothing is there, or if a folder on the way is closed to us or is none. A symlink is not
- * followed.
+ * The status of what lies at a path. Null if nothing is there, or if a folder on the way is closed
+ * to us or is none. A symlink is not followed.
  */
 export const entryStatus = (place: string): Stats | null => {
   try {
@@ -583,8 +583,8 @@ export const entriesIn = (folder: string): readonly Dirent[] => {
 };
 
 /**
- * Opens a file and reads it with `read`. Null if there is none, or if it is a symlink or closed to us. Never waits for
- * a FIFO.
+ * Opens a file and reads it with `read`. Null if there is none, or if it is a symlink or closed to
+ * us. Never waits for a FIFO.
  */
 const readFile = <T>(file: string, read: (descriptor: number) => T): T | null => {
   let descriptor: number | null = null;

@@ -1,6 +1,6 @@
 /**
  * The MCP servers of one session, for all faces: `openServers` declares their tools, connects
- * them, and tells what has changed.
+ * them, and tells what has changed. To declare a tool is to name it to the model, with a request.
  *
  * From top to bottom: the types; words for changes of tools; `openServer`, one server;
  * `JoiningServers`, which waits a moment for servers whose tools are not known yet;
@@ -101,6 +101,8 @@ export type ServersOptions = {
   readonly redactor: Redactor;
 };
 
+// ---- Words for changes of tools ----
+
 const toolNames = (tools: readonly OfferedTool[]): string =>
   tools
     .map(({ name }) => name)
@@ -131,8 +133,12 @@ const describeChange = (
   return `the MCP server ${server} ${what}: the next session declares them`;
 };
 
+// ---- One server ----
+
 type OpenServer = OfferingServer & {
+  /** Its tools as they were last seen, by any session; null if none are known. */
   known: readonly OfferedTool[] | null;
+  /** Questions to the user that were declined. */
   declined: number;
   /** Its tools were not known when the session began, and have not joined it. */
   isNew: boolean;
@@ -140,6 +146,7 @@ type OpenServer = OfferingServer & {
   opening: Promise<void> | null;
   /** Resolves when the last list of its tools is stored. */
   learning: Promise<void>;
+  /** The last attempt to connect has failed. */
   hasFailed: boolean;
 };
 
@@ -237,6 +244,8 @@ const openServer = (
   return served;
 };
 
+// ---- Servers whose tools are not known ----
+
 /** How long the first request waits for servers whose tools are not known, in all. */
 const WAIT_MS = 5_000;
 /** A shorter wait is not told. */
@@ -256,11 +265,15 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
 class JoiningServers implements LateTools {
   readonly #servers: readonly OpenServer[];
   readonly #options: Pick<ServersOptions, 'warn' | 'joining'>;
+  /** Connects a server, once. */
   readonly #begin: (served: OpenServer) => Promise<void>;
+  /** Declares the tools of servers, beside those that are declared already. */
   readonly #add: (servers: readonly OpenServer[], declared: ReadonlySet<string>) => readonly Tool[];
   /** Until when the first request waits; null before it. */
   #endsAt: number | null = null;
-  #isOver = false;
+  /** Late tools have joined, which happens once a session. */
+  #haveJoined = false;
+  /** The servers that the request waits for now. */
   #waited: readonly OpenServer[] = [];
 
   constructor(
@@ -285,7 +298,7 @@ class JoiningServers implements LateTools {
     clock,
     signal,
   }: Parameters<LateTools['before']>[0]): Promise<readonly Tool[]> {
-    if (this.#isOver) return [];
+    if (this.#haveJoined) return [];
     const begun = this.#servers.filter(({ isNew }) => isNew).map(this.#begin);
     if (isFirst) {
       if (this.#expected().length > 0) await this.#wait(clock, signal, Promise.all(begun));
@@ -293,7 +306,7 @@ class JoiningServers implements LateTools {
     }
     const late = this.#servers.filter(({ isNew, known }) => isNew && known !== null);
     if (signal.aborted || late.length === 0 || this.#expected().length > 0) return [];
-    this.#isOver = true;
+    this.#haveJoined = true;
     const tools = this.#add(late, declared);
     if (tools.length > 0)
       this.#options.warn(
@@ -305,6 +318,7 @@ class JoiningServers implements LateTools {
     return tools;
   }
 
+  /** Waits until these servers have answered, or the time is up, and tells the user so. */
   async #wait(clock: Clock, signal: AbortSignal, ready: Promise<unknown>): Promise<void> {
     const { warn, joining } = this.#options;
     const now = clock.now();
@@ -329,6 +343,7 @@ class JoiningServers implements LateTools {
     );
   }
 
+  /** The servers that may still answer. */
   #expected(): readonly OpenServer[] {
     return this.#servers.filter((served) => this.#isExpected(served));
   }
@@ -380,6 +395,7 @@ class DeclaredTools {
   }
 }
 
+/** Opens the servers of a session: reads which tools are known, and waits for required ones. */
 export const openServers = async ({
   servers,
   ...options
@@ -390,6 +406,7 @@ export const openServers = async ({
   const all = servers
     .filter(({ enabled }) => enabled)
     .map((server) => openServer(server, options, phase, asker));
+  /** Connects a server, or finds that it is connected. */
   const open = async (served: OpenServer): Promise<void> => {
     const listed = await attempt(() => served.connection.listTools());
     served.hasFailed = listed.kind === 'fault';
@@ -436,7 +453,7 @@ export const openServers = async ({
   };
 };
 
-/** Asks the user one question of a server after the other. */
+// ---- The queue of questions to the user ----
 
 /** Resolves with null if the question can't be asked here. */
 export type AskUserOrNot = (
@@ -450,6 +467,7 @@ type ServerAsker = {
   use(ask: AskUserOrNot): void;
 };
 
+/** Asks the user one question of a server after the other. */
 const createServerAsker = (): ServerAsker => {
   let current: AskUserOrNot | null = null;
   let before: Promise<unknown> = Promise.resolve();
