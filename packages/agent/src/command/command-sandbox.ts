@@ -10,8 +10,8 @@
  * could not prepare; what it leaves there is moved to those of the session at its end.
  *
  * Words: a fence is bubblewrap around one command. The launcher (launcher.ts) has the next command
- * parked behind its fence before it is asked for; other commands are started directly. The guard
- * (workspace-mounts.ts) keeps protected files and git's history.
+ * parked behind its fence before it is asked for; other commands are started directly.
+ * `WorkspaceGuard` (workspace-mounts.ts) keeps protected files and git's history.
  *
  * From top to bottom: the types of a request and its answer; what commands see of the machine; and
  * `Sandbox`, which plans a fence, starts it in one of the two ways, and cleans up.
@@ -472,7 +472,7 @@ class Sandbox implements CommandSandbox {
     return this.#launcher;
   }
 
-  /** Plans the fence of a command, and lets the guard copy what it keeps. */
+  /** Plans the fence of a command, and lets WorkspaceGuard copy what it keeps. */
   async #plan(spec: CommandSpec): Promise<Plan<CommandFence>> {
     const { workspace, environment, passEnvironment = [] } = this.#options;
     const { bwrap, features, view } = await this.#prepareFence();

@@ -4,8 +4,7 @@
  *
  * - parked: its shell has been started, in its fence, and waits for the line that lets it go.
  * - claimed: its file `claim` exists. Only one process can create it: the launcher, right before
- *   the
- *   command begins, or another one, so that the command never begins. So no command runs twice.
+ *   the command begins, or another one, so that it never begins. So no command runs twice.
  * - spool: the folder of one command, with its output and its status.
  * - guard: the part of launcher.sh that outlives Pawl, and then ends commands at their deadlines.
  *

@@ -4,7 +4,7 @@
  * settings of an editor.
  *
  * From top to bottom: what is remembered of a path before a command; `ProtectedFiles`, which
- * judges what has changed, and sets aside or restores; and its record on disk (the guard), with
+ * judges what has changed, and sets aside or restores; and the record of this guard on disk, with
  * which a later process finishes the work of one that was killed. protected-scan.ts finds the
  * paths, workspace-mounts.ts makes them read-only.
  */

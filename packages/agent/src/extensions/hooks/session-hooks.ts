@@ -46,7 +46,7 @@ export type FunctionHook = {
   ): HookResult | undefined | Promise<HookResult | undefined>;
 };
 
-/** What a function returns, as an answer is written: see the end of this file. */
+/** What a function returns: the fields that a command prints as JSON. */
 export type HookResult = { readonly decision?: HookAnswer['decision'] } & Omit<
   HookAnswer,
   'decision'

@@ -30,25 +30,29 @@ export const mcpFetch = (
   const send = createFetch(environment);
   const streams = new EventStreams();
   return async (url, init = {}) => {
-    const cut = streams.interruptedRequest(new Headers(init.headers).get('last-event-id'));
+    const interrupted = streams.interruptedRequest(new Headers(init.headers).get('last-event-id'));
     const sent = await attempt(() => sendWith(send, url, init));
     if (sent.kind === 'fault') {
       const { fault } = sent;
       if (init.signal?.aborted === true || !('code' in fault)) throw fault;
-      if (cut !== null && streams.giveUpAfter(cut, String(fault.code)))
-        return lostAnswer(String(url), cut.id);
+      if (interrupted !== null && streams.giveUpAfter(interrupted, String(fault.code)))
+        return lostAnswer(String(url), interrupted.id);
       throw new ConnectionLost(fault.message || String(fault.code), { cause: fault });
     }
     const response = sent.value;
     const { ok, status, statusText, headers } = response;
     const isEvents = headers.get('content-type')?.startsWith('text/event-stream') === true;
-    if (cut !== null && (status >= 400 || !isEvents) && streams.giveUpAfter(cut, status)) {
+    if (
+      interrupted !== null &&
+      (status >= 400 || !isEvents) &&
+      streams.giveUpAfter(interrupted, status)
+    ) {
       await attempt(() => response.body.cancel()); // nobody reads it
-      return lostAnswer(String(url), cut.id);
+      return lostAnswer(String(url), interrupted.id);
     }
     // The package reads errors of logins only from a real Response.
     if (status >= 400) return failedAnswer(response, bytesMax);
-    const ending = isEvents ? streams.follow(cut, init.body) : null;
+    const ending = isEvents ? streams.follow(interrupted, init.body) : null;
     return asResponse({
       ok,
       status,
@@ -192,11 +196,11 @@ class EventStreams {
   }
 
   /**
-   * Follows the stream that answers a request: `cut`, or the one in `body`. Null if it answers
-   * none.
+   * Follows the stream that answers a request: the interrupted one, or the one in `body`. Null if
+   * it answers none.
    */
-  follow(cut: InterruptedRequest | null, body: unknown): EventsEnding | null {
-    const id = cut?.id ?? (typeof body === 'string' ? parseRequestId(body) : null);
+  follow(interrupted: InterruptedRequest | null, body: unknown): EventsEnding | null {
+    const id = interrupted?.id ?? (typeof body === 'string' ? parseRequestId(body) : null);
     if (id === null) return null;
     const decoder = new TextDecoder();
     let line = '';
@@ -207,8 +211,8 @@ class EventStreams {
         const [first = '', ...more] = decoder.decode(piece, { stream: true }).split(/\r\n|\n|\r/);
         for (const next of [line + first, ...more].slice(0, more.length)) {
           const [, eventId] = EVENT_ID.exec(next) ?? [];
-          // The last one may belong to an event that is cut off. Then the package names the one
-          // before.
+          // Two are remembered: the last may belong to an event that is cut off, and then the
+          // package names the one before.
           if (eventId !== undefined) ids = [...ids.slice(-1), eventId];
         }
         line = more.at(-1) ?? line + first;
@@ -231,7 +235,7 @@ class EventStreams {
 /** What follows the last piece of an answer that is a stream of events. */
 type EventsEnding = {
   see(piece: Uint8Array): void;
-  /** The stream has ended: remembers how to resume it. What to add to it; null: nothing. */
+  /** The stream has ended: remembers how to resume it. Returns what to add to it, or null. */
   finish(): Uint8Array | null;
 };
 
@@ -258,6 +262,7 @@ const parseRequestId = (body: string): RequestId | null => {
   return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null;
 };
 
+/** A line with the id of an event. */
 const EVENT_ID = /^id: ?(.+)$/;
 
 /** The event that tells a request that its answer will not come. */
