@@ -314,7 +314,8 @@ class Sandbox implements CommandSandbox {
   }
 
   async prepare(spec: CommandSpec): Promise<PreparedCommand> {
-    const prepared = spec.level === 'off' ? this.#open(spec) : await this.#fence(spec);
+    const prepared =
+      spec.level === 'off' ? this.#prepareOpen(spec) : await this.#prepareFenced(spec);
     this.#recordDirect(spec);
     return prepared;
   }
@@ -354,7 +355,7 @@ class Sandbox implements CommandSandbox {
    * Level `off`, which the user chose: the command sees the whole machine, but no secrets in its
    * environment.
    */
-  #open({
+  #prepareOpen({
     program,
     words,
     environment,
@@ -379,12 +380,12 @@ class Sandbox implements CommandSandbox {
   }
 
   async takeParked(spec: CommandSpec): Promise<ParkedCommand | null> {
-    const plan = spec.level === 'off' ? this.#planOpen(spec) : await this.#plan(spec);
+    const plan = spec.level === 'off' ? this.#planOpen(spec) : await this.#planFenced(spec);
     if (plan === null) return null;
     const { program, words, due = null, record = null } = spec;
     const { workspace, passEnvironment = [] } = this.#options;
     const command = { program, words, environment: plan.environment, unwritten: passEnvironment };
-    const launcher = canBeParked(command) ? await this.#launch() : null;
+    const launcher = canBeParked(command) ? await this.#getLauncher() : null;
     const taken = (await launcher?.take(plan.fence, plan.next)) ?? null;
     if (taken === null) {
       await plan.finish();
@@ -408,6 +409,7 @@ class Sandbox implements CommandSandbox {
       outlives && entryStatus(workspace)?.isDirectory() ? findFor(this.#options, 'setsid') : null;
     if (setsid === null) return null;
     this.#refuseIfClosed();
+    // A shell sets `_` itself, so the parked one can't export it.
     const { _: ignored, ...variables } = this.#openVariables(environment);
     return {
       fence: { setsid },
@@ -432,8 +434,8 @@ class Sandbox implements CommandSandbox {
   }
 
   /** Plans a fence for a direct start. */
-  async #fence(spec: CommandSpec): Promise<PreparedCommand> {
-    const { fence, environment, finish } = await this.#plan(spec);
+  async #prepareFenced(spec: CommandSpec): Promise<PreparedCommand> {
+    const { fence, environment, finish } = await this.#planFenced(spec);
     const { bwrap, filter, entry, check = '' } = fence;
     const checking = check === '' ? [] : [SYSTEM_SHELL, '-c', `${check}exec "$@"`, 'sh'];
     const words = [...fence.words, ...fence.seals, '--', ...checking, spec.program, ...spec.words];
@@ -455,8 +457,8 @@ class Sandbox implements CommandSandbox {
     };
   }
 
-  /** Null if dd is missing, which the launcher needs. */
-  async #launch(): Promise<Launcher | null> {
+  /** Loads the launcher with the first command. Null if dd is missing, which it needs. */
+  async #getLauncher(): Promise<Launcher | null> {
     if (this.#launcher !== null) return this.#launcher;
     const { createLauncher } = await import('./launcher.js');
     if (this.#isClosed) return this.#launcher;
@@ -473,9 +475,9 @@ class Sandbox implements CommandSandbox {
   }
 
   /** Plans the fence of a command, and lets WorkspaceGuard copy what it keeps. */
-  async #plan(spec: CommandSpec): Promise<Plan<CommandFence>> {
+  async #planFenced(spec: CommandSpec): Promise<Plan<CommandFence>> {
     const { workspace, environment, passEnvironment = [] } = this.#options;
-    const { bwrap, features, view } = await this.#prepareFence();
+    const { bwrap, features, view } = await this.#inspectMachine();
     const network = spec.level.endsWith('+net');
     const isFresh = spec.fresh === true;
     const isShared = spec.sharesNetwork === true && !network;
@@ -541,7 +543,7 @@ class Sandbox implements CommandSandbox {
    * What all fences of the session have in common. Throws a SandboxRefusal if there can be no
    * fence.
    */
-  async #prepareFence() {
+  async #inspectMachine() {
     this.#probed ??= probeWorkspace(this.#options);
     const probed = await this.#probed;
     if (probed.kind === 'missing') throw new SandboxRefusal(`${probed.reason} ${probed.repair}`);

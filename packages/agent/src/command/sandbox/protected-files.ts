@@ -80,7 +80,10 @@ type Known = ProtectedPath & {
   /** The target of a symlink; `content` of a file with several names. */
   readonly target: string | null;
   readonly content: Buffer | null;
-  /** A print of what lies in a folder that commands may write; null for anything else. */
+  /**
+   * A print of what lies in a folder that commands may write: a text that differs after each
+   * change. Null for anything else.
+   */
   readonly contentPrint: string | null;
 };
 
@@ -126,24 +129,6 @@ const isSame = (
     ? (one.contentPrint ?? null) === null || one.contentPrint === readInside(other.path).print
     : one.changedMs === other.changedMs && one.size === other.size);
 
-/** The git folder that a path like `hooks` or `info/attributes` belongs to. */
-const findGitFolder = (place: string): string => {
-  const parent = path.dirname(place);
-  return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
-};
-
-const isInWorktreeFolder = (place: string): boolean =>
-  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
-
-/** Whether a new path in a git folder is harmless. */
-const isHarmlessCode = (place: string, workspace: string): boolean => {
-  const folder = findGitFolder(place);
-  const name = path.basename(place);
-  if (isInWorktreeFolder(place)) return isHarmlessWorktree(folder, workspace);
-  if (name === 'config') return isHarmlessConfig(place, workspace);
-  return name === 'hooks' && areHarmlessHooks(place);
-};
-
 /** Remembers also what a folder or small file holds, if a command may write to it. */
 const withContents = (one: Known): Known => {
   if (one.kind === 'folder')
@@ -156,23 +141,6 @@ const withContents = (one: Known): Known => {
     return one; // gone, or closed to us
   }
 };
-
-/** Repositories come first: it depends on them what else may stay. */
-const judgingRank = ({ kind }: ProtectedPath): number => (kind === 'repository' ? 0 : 1);
-
-/** Differs when something that git obeys in it was changed. */
-const codePrint = (one: ProtectedPath): string =>
-  (one.kind === 'repository' && isFolder(one) ? listGitCode(one.path) : [one])
-    .map(({ path: place, ino, changedMs }) => `${place}:${ino}:${changedMs}`)
-    .join('\n');
-
-const filesIn = (one: ProtectedPath): readonly string[] =>
-  isFolder(one)
-    ? readInside(one.path)
-        .print.split('\n')
-        .map((line) => line.split('\0')[0] ?? '')
-        .filter((place) => entryStatus(place)?.isDirectory() === false)
-    : [one.path];
 
 /**
  * The guard of a workspace. It is asked before and after each command.
@@ -210,6 +178,7 @@ export class ProtectedFiles {
   /** Paths that were known and no longer exist. */
   #gone: readonly Known[] = [];
   readonly #running = new Set<Writer>();
+  /** Commands of killed sessions that still run. */
   #interrupted: readonly { readonly command: Writer; readonly guard: InterruptedGuard }[] = [];
   /** Paths whose next content is accepted. */
   readonly #allowed = new Set<string>();
@@ -707,6 +676,42 @@ export class ProtectedFiles {
     return isWithin(place, this.#workspace) ? path.relative(this.#workspace, place) : place;
   }
 }
+
+/** The git folder that a path like `hooks` or `info/attributes` belongs to. */
+const findGitFolder = (place: string): string => {
+  const parent = path.dirname(place);
+  return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
+};
+
+const isInWorktreeFolder = (place: string): boolean =>
+  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
+
+/** Whether a new path in a git folder is harmless. */
+const isHarmlessCode = (place: string, workspace: string): boolean => {
+  const folder = findGitFolder(place);
+  const name = path.basename(place);
+  if (isInWorktreeFolder(place)) return isHarmlessWorktree(folder, workspace);
+  if (name === 'config') return isHarmlessConfig(place, workspace);
+  return name === 'hooks' && areHarmlessHooks(place);
+};
+
+/** Repositories come first: it depends on them what else may stay. */
+const judgingRank = ({ kind }: ProtectedPath): number => (kind === 'repository' ? 0 : 1);
+
+/** Differs when something that git obeys in it was changed. */
+const codePrint = (one: ProtectedPath): string =>
+  (one.kind === 'repository' && isFolder(one) ? listGitCode(one.path) : [one])
+    .map(({ path: place, ino, changedMs }) => `${place}:${ino}:${changedMs}`)
+    .join('\n');
+
+/** The files of a protected path: itself, or all that lie in it. */
+const filesIn = (one: ProtectedPath): readonly string[] =>
+  isFolder(one)
+    ? readInside(one.path)
+        .print.split('\n')
+        .map((line) => line.split('\0')[0] ?? '')
+        .filter((place) => entryStatus(place)?.isDirectory() === false)
+    : [one.path];
 
 // ---- The record of a guard, for a later process ----
 
