@@ -160,10 +160,11 @@ const AHEAD = 2;
 /** Number of ended commands whose files stay in any case. */
 const RECENT_MAX = 3;
 /** Files of so many ended commands are removed later, when no command is requested for a moment. */
-const OVER_MAX = 32;
+const REMOVABLE_MAX = 32;
 /** Bytes of output with which a command's files are removed at once. */
-const OVER_BYTES = 1_000_000;
+const REMOVED_AT_ONCE_BYTES = 1_000_000;
 
+/** The launcher processes of a session, each with one command that is parked or runs. */
 class Pool implements Launcher {
   readonly #options: LauncherOptions;
   #slots: readonly Slot[] = [];
@@ -183,7 +184,7 @@ class Pool implements Launcher {
    */
   readonly #recent: LaunchedCommand[] = [];
   /** Ended commands whose files can be removed. */
-  #over: LaunchedCommand[] = [];
+  #removable: LaunchedCommand[] = [];
 
   constructor(options: LauncherOptions) {
     this.#options = options;
@@ -212,15 +213,15 @@ class Pool implements Launcher {
         this.#drop(slot);
         return null;
       }
-      const isClose = performance.now() - this.#endedAt < CLOSE_MS;
+      const isCloseToLast = performance.now() - this.#endedAt < CLOSE_MS;
       let isCancelled = false;
       void command.ended.then((end) => {
         this.#ended(slot, end);
-        const soonMs = isClose ? CLOSE_MS : PARK_AFTER_MS;
+        const soonMs = isCloseToLast ? CLOSE_MS : PARK_AFTER_MS;
         this.#settleIn(isCancelled ? CANCELLED_MS : soonMs, next);
       });
       // after the caller has started the command it took
-      if (isClose) setImmediate(() => this.#parkAhead(next)).unref();
+      if (isCloseToLast) setImmediate(() => this.#parkAhead(next)).unref();
       return {
         process,
         ended: command.ended,
@@ -241,32 +242,32 @@ class Pool implements Launcher {
     }
   }
 
-  /** A slot with a command that is parked behind this fence. */
+  /** A slot with a command that is parked behind this fence, perhaps only now. */
   #slotFor(enclosure: Enclosure, key: string): Slot | null {
     this.#slots = this.#slots.filter((slot) => slot.launcher.isAlive || slot.key === null);
-    const waiting = this.#slots.filter((slot) => slot.key !== null);
-    const ready = waiting
+    const parked = this.#slots.filter((slot) => slot.key !== null);
+    const ready = parked
       .toSorted((one, other) => one.number - other.number)
       .find((slot) => slot.key === key && slot.command?.canStart());
     if (ready !== undefined) return ready;
-    const free =
-      this.#freeSlot(enclosure) ?? this.#firstWaiting(enclosure) ?? this.#open(enclosure);
+    const free = this.#freeSlot(enclosure) ?? this.#firstParked(enclosure) ?? this.#open(enclosure);
     if (free !== null) this.#park(free, enclosure, key);
     return free;
   }
 
+  /** A slot without a command, in the right network. */
   #freeSlot(enclosure: Enclosure): Slot | null {
     const entry = entryKey(enclosure);
     return this.#slots.find((slot) => isFree(slot) && slot.entry === entry) ?? null;
   }
 
   /** A slot with a parked command that may be discarded for one behind this fence. */
-  #firstWaiting(enclosure: Enclosure): Slot | null {
+  #firstParked(enclosure: Enclosure): Slot | null {
     const entry = entryKey(enclosure);
     return this.#slots.find((slot) => slot.key !== null && slot.entry === entry) ?? null;
   }
 
-  /** Null if there are too many. One that runs no command makes room. */
+  /** A new slot. Null if there are too many; one that runs no command makes room. */
   #open(enclosure: Enclosure): Slot | null {
     if (this.#isClosed) return null;
     if (this.#slots.length >= SLOTS_MAX) {
@@ -294,6 +295,7 @@ class Pool implements Launcher {
     slot.number = this.#count;
   }
 
+  /** Ends the launcher process of a slot. */
   #drop(slot: Slot): void {
     this.#slots = this.#slots.filter((one) => one !== slot);
     const { command, key } = slot;
@@ -312,15 +314,16 @@ class Pool implements Launcher {
     this.#endedAt = performance.now();
   }
 
+  /** Removes the files of an ended command: large ones at once, the others with many at a time. */
   #removeSoon(command: LaunchedCommand | undefined): void {
     if (command === undefined || command.isKept) return;
-    if (command.outputBytes > OVER_BYTES) command.remove();
-    else this.#over.push(command);
-    if (this.#over.length <= OVER_MAX) return;
-    const over = this.#over;
-    this.#over = [];
+    if (command.outputBytes > REMOVED_AT_ONCE_BYTES) command.remove();
+    else this.#removable.push(command);
+    if (this.#removable.length <= REMOVABLE_MAX) return;
+    const commands = this.#removable;
+    this.#removable = [];
     // What can't be removed goes with the session's folder.
-    const removed = Promise.allSettled(over.map((one) => one.removeLater()));
+    const removed = Promise.allSettled(commands.map((one) => one.removeLater()));
     this.#removing = Promise.all([this.#removing, removed]);
   }
 
@@ -328,14 +331,15 @@ class Pool implements Launcher {
   #parkAhead(enclosure: Enclosure): void {
     if (this.#isClosed) return;
     const key = fenceKey(enclosure);
-    const waiting = this.#slots.filter((slot) => slot.key !== null);
-    const others = waiting.filter((slot) => slot.key !== key);
-    if (waiting.length - others.length >= AHEAD) return;
+    const parked = this.#slots.filter((slot) => slot.key !== null);
+    const others = parked.filter((slot) => slot.key !== key);
+    if (parked.length - others.length >= AHEAD) return;
     const entry = entryKey(enclosure);
     const other = others.find((slot) => slot.entry === entry) ?? null;
     this.#tryPark(other ?? this.#freeSlot(enclosure), enclosure);
   }
 
+  /** Calls `#settle` after this time, unless another command comes before. */
   #settleIn(delayMs: number, enclosure: Enclosure): void {
     if (this.#settling !== null) clearTimeout(this.#settling);
     this.#settling = setTimeout(() => this.#settle(enclosure), delayMs).unref();
@@ -347,8 +351,8 @@ class Pool implements Launcher {
    */
   #settle(enclosure: Enclosure): void {
     if (this.#isClosed) return;
-    for (const command of this.#over) command.remove();
-    this.#over = [];
+    for (const command of this.#removable) command.remove();
+    this.#removable = [];
     const idle = this.#slots.filter(({ command, key }) => command === null || key !== null);
     const newestFirst = idle.toSorted((one, other) => other.number - one.number);
     const last = newestFirst.find(({ key }) => key !== null) ?? idle.find(isFree);
