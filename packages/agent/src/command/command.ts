@@ -206,7 +206,7 @@ export class Command {
         : { pid, marker, startedAt: Number(readProcessStat(pid).started) };
     const running: Running = { name: 'running', process, root, asked: null, killed: null };
     this.#state = running;
-    // A wish may have come before, for a command that runs since before a crash.
+    // The wish may be older than the process: then an earlier process of Pawl has started it.
     if (this.#wish === 'stop') this.stop();
     if (this.#wish === 'kill') this.kill();
     return running;
@@ -378,7 +378,10 @@ type CommandProcess = {
   /** null if it could not be started. */
   readonly pid: number | null;
   readonly ended: Promise<ShellEnd>;
-  /** Call it right before a kill, so that the end counts as one, also after a crash. */
+  /**
+   * Call it right before a kill, so that the end counts as one, also after a crash. In another pid
+   * namespace this is the kill: the guard there reads it.
+   */
   announceKill(): void;
   /** Stops reading output. */
   close(): void;

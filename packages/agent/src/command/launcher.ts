@@ -177,7 +177,7 @@ class Pool implements Launcher {
   #isClosed = false;
   /** When the last command ended, in ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
-  /** Runs until `#settle`. */
+  /** The timer that calls `#settle`. */
   #settling: NodeJS.Timeout | null = null;
   /**
    * The last commands that have ended, the oldest first: their results may not be journaled yet.
@@ -339,7 +339,7 @@ class Pool implements Launcher {
     this.#tryPark(other ?? this.#freeSlot(enclosure), enclosure);
   }
 
-  /** Calls `#settle` after this time, unless another command comes before. */
+  /** Calls `#settle` after this time. The end of another command starts the time anew. */
   #settleIn(delayMs: number, enclosure: Enclosure): void {
     if (this.#settling !== null) clearTimeout(this.#settling);
     this.#settling = setTimeout(() => this.#settle(enclosure), delayMs).unref();
