@@ -6,7 +6,7 @@
  * process of its group runs; if it was stopped or fenced, no process of the command runs at all. It
  * runs at the requested sandbox level, or not at all.
  *
- * From top to bottom: `Command`, from start to end; `startCommand`, `followFound` and
+ * From top to bottom: the types; `Command`, from start to end; `startCommand`, `followFound` and
  * `prepareCommand`; and its process, which waits parked in the launcher (`startParked`) or is
  * started directly (`startDirect`). The tool bash starts commands here; command-sandbox.ts makes
  * their fence, the sandbox around one command; launched-command.ts follows what the launcher runs.
@@ -115,10 +115,34 @@ type Running = {
 
 type CommandState = { readonly name: 'parked' } | Running | { readonly name: 'ended' };
 
+/** A command that will be started, or that an earlier process of the session has started. */
+type CommandSource = {
+  readonly isFound: boolean;
+  /** In another pid namespace, where we can't signal it: the guard of its launcher ends it. */
+  readonly isForeign: boolean;
+  readonly isFenced: boolean;
+  readonly marker: string;
+  /** The shell, for people. */
+  readonly program: string;
+  /** In ms since boot. */
+  readonly startedAt: number;
+  prepare(mode: StartMode): Promise<Prepared>;
+  progress(text: string): void;
+};
+
+/** `quick`: by the launcher, if possible. `direct`: without it. */
+type StartMode = 'quick' | 'direct';
+
+/** What `prepare` of a source answers. */
+type Prepared =
+  | { readonly kind: 'direct'; readonly prepared: PreparedCommand }
+  | { readonly kind: 'parked'; readonly prepared: ParkedCommand }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** A command that runs, has ended, or is about to start. */
 export class Command {
   readonly output: CommandOutput;
   readonly ended: Promise<CommandEnd>;
-  /** How it is started, or followed after a crash. */
   readonly #source: CommandSource;
   readonly #createdAt = performance.now();
   #state: CommandState = { name: 'parked' };
@@ -197,6 +221,7 @@ export class Command {
     return this.#run('direct');
   }
 
+  /** Enters the state `running`. */
   #follow(process: CommandProcess): Running {
     const { marker, isForeign } = this.#source;
     const { pid } = process;
@@ -260,21 +285,6 @@ const startFault = (output: CommandOutput, how: ProcessEnd, isFenced: boolean): 
   return isFault ? { kind: 'notStarted', why: `the sandbox: ${text.trim()}` } : how;
 };
 
-/** A command that will be started, or that an earlier process of the session has started. */
-type CommandSource = {
-  readonly isFound: boolean;
-  /** In another pid namespace, where we can't signal it: the guard of its launcher ends it. */
-  readonly isForeign: boolean;
-  readonly isFenced: boolean;
-  readonly marker: string;
-  /** The shell, for people. */
-  readonly program: string;
-  /** In ms since boot. */
-  readonly startedAt: number;
-  prepare(mode: StartMode): Promise<Prepared>;
-  progress(text: string): void;
-};
-
 /** Starts the command when its sandbox is ready. */
 export const startCommand = (request: CommandRequest): Command => {
   const startedAt = sinceBoot();
@@ -312,14 +322,6 @@ export const followFound = (
     progress,
   });
 };
-
-/** `quick`: by the launcher, if possible. `direct`: without it. */
-type StartMode = 'quick' | 'direct';
-
-type Prepared =
-  | { readonly kind: 'direct'; readonly prepared: PreparedCommand }
-  | { readonly kind: 'parked'; readonly prepared: ParkedCommand }
-  | { readonly kind: 'refused'; readonly why: string };
 
 /** Joins both outputs, so that lines keep their order. */
 const JOINED = 'exec 2>&1; ';
