@@ -295,6 +295,7 @@ type Reading = {
   readonly visited: Set<string>;
 };
 
+/** Differs when the file was changed. */
 const keyOfStatus = (file: string): string => {
   const status = entryStatus(file);
   return status === null ? '' : `${status.ino}:${status.ctimeMs}:${status.size}`;
@@ -320,7 +321,10 @@ const addCommandWords = (reading: Reading, command: string, top: string, key: st
   }
 };
 
-/** Whether git runs this value as a command line. */
+/**
+ * Whether git runs this value as a command line. Of aliases only those with a `!`, of addresses
+ * only those with a helper (`ext::…`), and no switch like `core.fsmonitor = true`.
+ */
 const isCommand = ({ key, value }: Entry): boolean => {
   if (!NAMES_COMMAND.some((pattern) => pattern.test(key))) return false;
   if (key.startsWith('alias.')) return value.startsWith('!');
@@ -403,9 +407,9 @@ export const createNamedPlaces = (
 ): (() => readonly NamedPlace[]) => {
   const places = createConfiguredPlaces(workspace, environment);
   return () => {
-    const search = findRepository(workspace);
-    if (search.kind !== 'found') return places.read([], [workspace]);
-    const { top, folder } = search.repository;
+    const located = findRepository(workspace);
+    if (located.kind !== 'found') return places.read([], [workspace]);
+    const { top, folder } = located.repository;
     const configs = ['config', 'config.worktree'].map((name) => ({
       file: path.join(folder, name),
       top,
