@@ -8,6 +8,13 @@
  * /tmp and the home folder belong to the session: a command finds the files of earlier ones there.
  * One that reaches more than the session's level starts with fresh ones, which earlier commands
  * could not prepare; what it leaves there is moved to those of the session at its end.
+ *
+ * Words: a fence is bubblewrap around one command. The launcher (launcher.ts) has the next command
+ * parked behind its fence before it is asked for; other commands are started directly.
+ * `WorkspaceGuard` (workspace-mounts.ts) keeps protected files and git's history.
+ *
+ * From top to bottom: the types of a request and its answer; what commands see of the machine; and
+ * `Sandbox`, which plans a fence, starts it in one of the two ways, and cleans up.
  */
 
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
@@ -106,6 +113,7 @@ export type CommandSandboxOptions = {
 };
 
 export type CommandSpec = {
+  /** What it may write to, and whether it has the network. `off`: no fence. */
   readonly level: CommandLevel;
   /**
    * The command reaches more than the session's level: it gets a fresh home and /tmp. Default:
@@ -238,6 +246,7 @@ const writeFilters = (folder: string): SessionView['filters'] => {
   return local === null || withoutLocal === null ? null : { local, withoutLocal };
 };
 
+/** Local sockets are forbidden where sockets of the machine could be reached (`isReachable`). */
 const filterFor = ({ filters }: SessionView, isReachable: boolean): string | null =>
   filters === null ? null : isReachable ? filters.withoutLocal : filters.local;
 
@@ -260,13 +269,17 @@ class Sandbox implements CommandSandbox {
   readonly #workspace: WorkspaceGuard;
   #probed: Promise<Probed> | null = null;
   #view: Promise<SessionView> | null = null;
+  /** A command with network has used the session's home. */
   #isOnline = false;
   /** After closing, nothing is created that nobody would remove. */
   #isClosed = false;
   #launcher: Launcher | null = null;
-  #writers = 0;
+  /** Number of fenced commands that run. */
+  #running = 0;
+  /** Numbers of direct starts and of fresh folders so far, which name their files. */
   #directCount = 0;
   #freshCount = 0;
+  /** Checks protected paths while commands run. */
   #sweeps: NodeJS.Timeout | null = null;
   #network: Promise<SessionNetworkAnswer> | null = null;
   /** The fence that a command gets which reaches no more than the session's level. */
@@ -301,7 +314,8 @@ class Sandbox implements CommandSandbox {
   }
 
   async prepare(spec: CommandSpec): Promise<PreparedCommand> {
-    const prepared = spec.level === 'off' ? this.#open(spec) : await this.#fence(spec);
+    const prepared =
+      spec.level === 'off' ? this.#prepareOpen(spec) : await this.#prepareFenced(spec);
     this.#recordDirect(spec);
     return prepared;
   }
@@ -341,7 +355,7 @@ class Sandbox implements CommandSandbox {
    * Level `off`, which the user chose: the command sees the whole machine, but no secrets in its
    * environment.
    */
-  #open({
+  #prepareOpen({
     program,
     words,
     environment,
@@ -366,12 +380,12 @@ class Sandbox implements CommandSandbox {
   }
 
   async takeParked(spec: CommandSpec): Promise<ParkedCommand | null> {
-    const plan = spec.level === 'off' ? this.#planOpen(spec) : await this.#plan(spec);
+    const plan = spec.level === 'off' ? this.#planOpen(spec) : await this.#planFenced(spec);
     if (plan === null) return null;
     const { program, words, due = null, record = null } = spec;
     const { workspace, passEnvironment = [] } = this.#options;
     const command = { program, words, environment: plan.environment, unwritten: passEnvironment };
-    const launcher = canBeParked(command) ? await this.#launch() : null;
+    const launcher = canBeParked(command) ? await this.#getLauncher() : null;
     const taken = (await launcher?.take(plan.fence, plan.next)) ?? null;
     if (taken === null) {
       await plan.finish();
@@ -395,6 +409,7 @@ class Sandbox implements CommandSandbox {
       outlives && entryStatus(workspace)?.isDirectory() ? findFor(this.#options, 'setsid') : null;
     if (setsid === null) return null;
     this.#refuseIfClosed();
+    // A shell sets `_` itself, so the parked one can't export it.
     const { _: ignored, ...variables } = this.#openVariables(environment);
     return {
       fence: { setsid },
@@ -418,8 +433,9 @@ class Sandbox implements CommandSandbox {
     return withVariables(base, environment);
   }
 
-  async #fence(spec: CommandSpec): Promise<PreparedCommand> {
-    const { fence, environment, finish } = await this.#plan(spec);
+  /** Plans a fence for a direct start. */
+  async #prepareFenced(spec: CommandSpec): Promise<PreparedCommand> {
+    const { fence, environment, finish } = await this.#planFenced(spec);
     const { bwrap, filter, entry, check = '' } = fence;
     const checking = check === '' ? [] : [SYSTEM_SHELL, '-c', `${check}exec "$@"`, 'sh'];
     const words = [...fence.words, ...fence.seals, '--', ...checking, spec.program, ...spec.words];
@@ -441,8 +457,8 @@ class Sandbox implements CommandSandbox {
     };
   }
 
-  /** Null if dd is missing, which the launcher needs. */
-  async #launch(): Promise<Launcher | null> {
+  /** Loads the launcher with the first command. Null if dd is missing, which it needs. */
+  async #getLauncher(): Promise<Launcher | null> {
     if (this.#launcher !== null) return this.#launcher;
     const { createLauncher } = await import('./launcher.js');
     if (this.#isClosed) return this.#launcher;
@@ -458,14 +474,16 @@ class Sandbox implements CommandSandbox {
     return this.#launcher;
   }
 
-  async #plan(spec: CommandSpec): Promise<Plan<CommandFence>> {
+  /** Plans the fence of a command, and lets WorkspaceGuard copy what it keeps. */
+  async #planFenced(spec: CommandSpec): Promise<Plan<CommandFence>> {
     const { workspace, environment, passEnvironment = [] } = this.#options;
-    const { bwrap, features, view } = await this.#prepareFence();
+    const { bwrap, features, view } = await this.#inspectMachine();
     const network = spec.level.endsWith('+net');
     const isFresh = spec.fresh === true;
     const isShared = spec.sharesNetwork === true && !network;
     const entry: NetworkEntry = isShared ? await this.#enterNetwork(view) : [];
     this.#refuseIfClosed();
+
     const folders = this.#foldersFor(view, network, isFresh);
     const sockets = hostSockets();
     const { repository = 'approved', purpose = NO_PURPOSE } = spec;
@@ -478,6 +496,7 @@ class Sandbox implements CommandSandbox {
       places.end();
       throw new SandboxRefusal(EXCHANGED);
     }
+
     const filter = filterFor(view, network && sockets.abstract);
     const isolation = isolationArguments(features, {
       network: network || entry.length > 0,
@@ -490,6 +509,8 @@ class Sandbox implements CommandSandbox {
       const words = [...isolation, ...inside.mounts];
       return { bwrap, words, seals: inside.seals, filter, entry };
     };
+
+    // The next command is parked behind the fence that it probably gets, not behind an unusual one.
     const isUsual = !access.isWritable || repository === 'read' || repository === 'approved';
     const fence = fenceWith(places.mounts, folders);
     const next = isUsual && !isFresh ? fence : fenceWith(places.usualMounts, view.folders);
@@ -522,7 +543,7 @@ class Sandbox implements CommandSandbox {
    * What all fences of the session have in common. Throws a SandboxRefusal if there can be no
    * fence.
    */
-  async #prepareFence() {
+  async #inspectMachine() {
     this.#probed ??= probeWorkspace(this.#options);
     const probed = await this.#probed;
     if (probed.kind === 'missing') throw new SandboxRefusal(`${probed.reason} ${probed.repair}`);
@@ -584,6 +605,7 @@ class Sandbox implements CommandSandbox {
     return folders;
   }
 
+  /** Moves the files of a command from its fresh home and /tmp to those of the session. */
   #carryOver(fresh: SessionFolders, { folders, home }: SessionView): readonly string[] {
     const failures = carryOver(fresh, folders, home);
     if (failures === 0) return [];
@@ -597,8 +619,9 @@ class Sandbox implements CommandSandbox {
     if (this.#isClosed) throw new SandboxRefusal('the session has ended');
   }
 
+  /** A fenced command starts. */
   #begin(): void {
-    this.#writers += 1;
+    this.#running += 1;
     this.#sweepRegularly();
   }
 
@@ -609,13 +632,14 @@ class Sandbox implements CommandSandbox {
     }, SWEEP_MS).unref();
   }
 
+  /** It has ended. */
   #ended(): void {
-    this.#writers -= 1;
+    this.#running -= 1;
     this.#stopSweeps();
   }
 
   #stopSweeps(): void {
-    if (this.#writers > 0 || this.#protected.isInterrupted() || this.#sweeps === null) return;
+    if (this.#running > 0 || this.#protected.isInterrupted() || this.#sweeps === null) return;
     clearInterval(this.#sweeps);
     this.#sweeps = null;
   }

@@ -6,10 +6,10 @@
  * process of its group runs; if it was stopped or fenced, no process of the command runs at all. It
  * runs at the requested sandbox level, or not at all.
  *
- * From top to bottom: `Command`, from start to end; `startCommand`, `followFound` and
- * `prepareCommand`; and its process: parked in the launcher, started by it, or started directly.
- * The tool bash starts commands here; launched-command.ts is the process of the launcher,
- * command-sandbox.ts its fence.
+ * From top to bottom: the types; `Command`, from start to end; `startCommand`, `followFound` and
+ * `prepareCommand`; and its process, which waits parked in the launcher (`startParked`) or is
+ * started directly (`startDirect`). The tool bash starts commands here; command-sandbox.ts makes
+ * their fence, the sandbox around one command; launched-command.ts follows what the launcher runs.
  */
 
 import type { ChildProcess, ChildProcessByStdio } from 'node:child_process';
@@ -54,7 +54,7 @@ import { createMarkReader, FENCE_DEPTH, reportingLeftovers } from './sandbox/she
 export type CommandRequest = {
   readonly sandbox: () => Promise<CommandSandbox>;
   readonly level: CommandLevel;
-  /** It reaches more than the session's level. */
+  /** It reaches more than the session's level, so it gets an empty home and /tmp. */
   readonly fresh: boolean;
   /** Name of the shell. It is located on the PATH of `ownEnvironment`. */
   readonly program: string;
@@ -115,12 +115,38 @@ type Running = {
 
 type CommandState = { readonly name: 'parked' } | Running | { readonly name: 'ended' };
 
+/** A command that will be started, or that an earlier process of the session has started. */
+type CommandSource = {
+  readonly isFound: boolean;
+  /** In another pid namespace, where we can't signal it: the guard of its launcher ends it. */
+  readonly isForeign: boolean;
+  readonly isFenced: boolean;
+  readonly marker: string;
+  /** The shell, for people. */
+  readonly program: string;
+  /** In ms since boot. */
+  readonly startedAt: number;
+  prepare(mode: StartMode): Promise<Prepared>;
+  progress(text: string): void;
+};
+
+/** `quick`: by the launcher, if possible. `direct`: without it. */
+type StartMode = 'quick' | 'direct';
+
+/** What `prepare` of a source answers. */
+type Prepared =
+  | { readonly kind: 'direct'; readonly prepared: PreparedCommand }
+  | { readonly kind: 'parked'; readonly prepared: ParkedCommand }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** A command that runs, has ended, or is about to start. */
 export class Command {
   readonly output: CommandOutput;
   readonly ended: Promise<CommandEnd>;
   readonly #source: CommandSource;
   readonly #createdAt = performance.now();
   #state: CommandState = { name: 'parked' };
+  /** What the caller wants. It may come before there is a process. */
   #wish: 'run' | 'stop' | 'kill' = 'run';
 
   constructor(source: CommandSource) {
@@ -135,7 +161,8 @@ export class Command {
    */
   stop(): void {
     if (this.#wish === 'run') this.#wish = 'stop';
-    if (this.#source.isForeign && this.#state.name === 'running') this.#state.process.killing();
+    if (this.#source.isForeign && this.#state.name === 'running')
+      this.#state.process.announceKill();
     // The end of a session kills right after it has asked. Then looking for whom to ask would only
     // delay the kill.
     queueMicrotask(() => this.#ask());
@@ -146,10 +173,11 @@ export class Command {
     this.#wish = 'kill';
     const state = this.#state;
     if (state.name !== 'running') return;
-    if (this.#source.isForeign || state.root !== null) state.process.killing();
+    if (this.#source.isForeign || state.root !== null) state.process.announceKill();
     if (state.root !== null) state.killed = endTree(state.root, state.asked ?? undefined);
   }
 
+  /** Asks its processes to end, once. */
   #ask(): void {
     const state = this.#state;
     if (this.#wish !== 'stop' || state.name !== 'running') return;
@@ -163,29 +191,37 @@ export class Command {
     const start = await this.#source.prepare(mode);
     if (start.kind === 'refused') return this.#end({ kind: 'notStarted', why: start.why });
     const { prepared } = start;
+
+    // It was stopped while it was prepared, so it never starts.
     if (this.#wish !== 'run' && !isFound) {
       if (start.kind === 'direct') start.prepared.started();
       return this.#end({ kind: 'killed', signal: 'SIGTERM' }, 'none', await prepared.finish());
     }
+
     const process =
       start.kind === 'direct'
         ? startDirect(start.prepared, this.#source, this.output)
         : startParked(start.prepared, this.#source, this.output);
     const running = this.#follow(process);
     const release =
-      running.root === null ? () => undefined : watchOver(running.root, () => process.killing());
+      running.root === null
+        ? () => undefined
+        : watchOver(running.root, () => process.announceKill());
     const { how, endedAt = null, ...facts } = await process.ended;
     const leftovers = await this.#clearUp(running, facts);
+
     this.#state = { name: 'ended' };
     process.close();
     release();
     const notes = await prepared.finish();
     if (how.kind !== 'again')
       return this.#end(startFault(this.output, how, isFenced), leftovers, notes, endedAt);
+    // The launcher has ended before it could start the command.
     this.#state = { name: 'parked' };
     return this.#run('direct');
   }
 
+  /** Enters the state `running`. */
   #follow(process: CommandProcess): Running {
     const { marker, isForeign } = this.#source;
     const { pid } = process;
@@ -195,7 +231,7 @@ export class Command {
         : { pid, marker, startedAt: Number(readProcessStat(pid).started) };
     const running: Running = { name: 'running', process, root, asked: null, killed: null };
     this.#state = running;
-    // only for a FoundCommand: another one would not have been started
+    // The wish may be older than the process: then an earlier process of Pawl has started it.
     if (this.#wish === 'stop') this.stop();
     if (this.#wish === 'kill') this.kill();
     return running;
@@ -249,21 +285,6 @@ const startFault = (output: CommandOutput, how: ProcessEnd, isFenced: boolean): 
   return isFault ? { kind: 'notStarted', why: `the sandbox: ${text.trim()}` } : how;
 };
 
-/** A command that will be started, or that an earlier process of the session has started. */
-type CommandSource = {
-  readonly isFound: boolean;
-  /** In another pid namespace: it is ended by the guard of its launcher. */
-  readonly isForeign: boolean;
-  readonly isFenced: boolean;
-  readonly marker: string;
-  /** The shell, for people. */
-  readonly program: string;
-  /** In ms since boot. */
-  readonly startedAt: number;
-  prepare(mode: StartMode): Promise<Prepared>;
-  progress(text: string): void;
-};
-
 /** Starts the command when its sandbox is ready. */
 export const startCommand = (request: CommandRequest): Command => {
   const startedAt = sinceBoot();
@@ -301,14 +322,6 @@ export const followFound = (
     progress,
   });
 };
-
-/** `quick`: by the launcher, if possible. */
-type StartMode = 'quick' | 'direct';
-
-type Prepared =
-  | { readonly kind: 'direct'; readonly prepared: PreparedCommand }
-  | { readonly kind: 'parked'; readonly prepared: ParkedCommand }
-  | { readonly kind: 'refused'; readonly why: string };
 
 /** Joins both outputs, so that lines keep their order. */
 const JOINED = 'exec 2>&1; ';
@@ -367,8 +380,11 @@ type CommandProcess = {
   /** null if it could not be started. */
   readonly pid: number | null;
   readonly ended: Promise<ShellEnd>;
-  /** Announces an immediate kill. */
-  killing(): void;
+  /**
+   * Call it right before a kill, so that the end counts as one, also after a crash. In another pid
+   * namespace this is the kill: the guard there reads it.
+   */
+  announceKill(): void;
   /** Stops reading output. */
   close(): void;
 };
@@ -417,15 +433,18 @@ const startParked = (
   return {
     pid: launched.process?.pid ?? null,
     ended,
-    killing() {
+    announceKill() {
       isKilled = true;
-      launched.cancelled();
+      launched.recordCancellation();
     },
     close: () => undefined,
   };
 };
 
-/** `isFound`: what has happened to it before is known only from its files. */
+/**
+ * How a command of the launcher has ended. `isFound`: an earlier process may have killed it, which
+ * only its files tell.
+ */
 const launchedHow = (
   { how, why }: LaunchedEnd,
   isKilled: boolean,
@@ -454,6 +473,7 @@ const STANDARD = ['ignore', 'pipe', 'pipe'] as const;
 
 type Child = ChildProcessByStdio<null, Readable, Readable>;
 
+/** Starts a command as a child of this process, without the launcher. */
 const startDirect = (
   prepared: PreparedCommand,
   { program, isFenced }: Pick<CommandSource, 'program' | 'isFenced'>,
@@ -479,7 +499,7 @@ const startDirect = (
       ...end,
       leftBehind: marks.end(),
     })),
-    killing: () => undefined,
+    announceKill: () => undefined,
     close() {
       child.stdout.destroy();
       child.stderr.destroy();
@@ -505,12 +525,12 @@ const shellEnd = (
       const how: ProcessEnd =
         code === null ? { kind: 'killed', signal: signal ?? 'a signal' } : { kind: 'exited', code };
       endGuard(guard, () => {
-        const patience = setTimeout(
+        const timer = setTimeout(
           () => afterReading(() => resolve({ how, heldOpen: true })),
           HELD_OPEN_MS,
         );
         void closed.then(() => {
-          clearTimeout(patience);
+          clearTimeout(timer);
           resolve({ how, heldOpen: false });
         });
       });
@@ -529,17 +549,18 @@ const whyNotStarted = (error: Error, program: string): ProcessEnd => {
 const GUARD_MS = 500;
 
 /**
- * Ends the guard of a command that has ended. Calls back when it is gone: it counts as a process of
- * the command.
+ * Ends the guard of a directly started command that has ended: a process beside it which would have
+ * killed it if Pawl had died (start-program.ts). Calls back when it is gone, since it counts as a
+ * process of the command.
  */
 const endGuard = (pipe: Duplex | null, done: () => void): void => {
   if (pipe === null || pipe.destroyed) {
     done();
     return;
   }
-  const patience = setTimeout(() => pipe.destroy(), GUARD_MS);
+  const timer = setTimeout(() => pipe.destroy(), GUARD_MS);
   pipe.once('close', () => {
-    clearTimeout(patience);
+    clearTimeout(timer);
     done();
   });
   pipe.end(PROGRAM_ENDED);

@@ -1,9 +1,10 @@
 /**
- * Leftovers of killed processes: commands, guards of protected paths, folders.
+ * Leftovers of killed processes of Pawl: commands, records of protected paths, folders.
  *
- * A session asks here with its first command, and when it was resumed. From top to bottom:
- * commands that still run or whose results wait; guards, the processes that watched protected
- * paths for a killed session; and the folders that nobody needs any more.
+ * A session asks here with its first command, and when it was resumed. Each process of a session
+ * has a separate folder (session-folders.ts), and all these folders lie side by side. From top to
+ * bottom: commands that still run or whose results wait; guards, the records with which a killed
+ * process watched protected paths (protected-files.ts); and folders that nobody needs any more.
  */
 
 import { lstatSync, statSync } from 'node:fs';
@@ -33,6 +34,7 @@ import {
   sessionFile,
 } from './sandbox/session-folders.js';
 
+/** The folders of all other processes. */
 const otherFolders = (processFolder: string): readonly string[] => {
   const parent = path.dirname(processFolder);
   return namesIn(parent)
@@ -69,6 +71,7 @@ export type EarlierCommands = {
 /** See RecordOrigin. */
 export type Unreachable = Extract<RecordOrigin, 'elsewhere' | 'copy'>;
 
+/** The folder of an earlier process. */
 type Located = { readonly folder: string; readonly origin: RecordOrigin };
 
 const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
@@ -77,12 +80,13 @@ const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
 const listCommands = ({ folder, origin }: Located): readonly FoundCommand[] =>
   findCommands(commandsFolder(folder), origin === 'here' ? 'own' : 'foreign');
 
+/** See EarlierCommands.finishHistory. */
 const finishIn = (located: Located, git: FindGit): readonly string[] => {
-  const isOver = !listCommands(located).some(isCommandAlive);
-  return finishHistory(located.folder, git, isOver).map((line) => `[the sandbox: ${line}]`);
+  const haveAllEnded = !listCommands(located).some(isCommandAlive);
+  return finishHistory(located.folder, git, haveAllEnded).map((line) => `[the sandbox: ${line}]`);
 };
 
-/** `processFolder`: of this process. */
+/** Finds the leftovers of earlier processes of the session. `processFolder`: of this process. */
 export const findEarlier = (
   processFolder: string,
   sessionId: string,
@@ -99,8 +103,8 @@ export const findEarlier = (
       : [],
   );
   return {
-    // The guard of a command in another pid namespace reads in its folder that the command must
-    // end.
+    // Not while a command runs in another pid namespace: its launcher reads in its folder that the
+    // command must end.
     folders: () =>
       reached
         .filter((one) => one.origin === 'here' || !listCommands(one).some(isCommandAlive))
@@ -114,7 +118,7 @@ export const findEarlier = (
   };
 };
 
-/** Processes of commands in the session's network that run here, the newest first. */
+/** Processes of running commands that share the session's network, the newest first. */
 export const findInNetwork = (
   processFolder: string,
   sessionId: string,
@@ -135,11 +139,13 @@ export type GuardSearch = {
   readonly sessionId: string | null;
 };
 
+/** Whether the process of a folder has ended. The folder's name begins with its number. */
 const hasEnded = (folder: string): boolean => {
   const pid = Number(/^(\d+)-/.exec(path.basename(folder))?.[1] ?? process.pid);
   return pid !== process.pid && !isProcessRunning(pid);
 };
 
+/** What the process of a folder guarded in this workspace when it was killed; null if nothing. */
 const guardIn = (
   folder: string,
   { workspace, sessionId }: GuardSearch,
@@ -152,7 +158,7 @@ const guardIn = (
   const guard = isInterrupted && origin !== 'copy' ? readGuardRecord(folder) : null;
   if (guard === null || guard.workspace !== workspace) return null;
   const view = origin === 'here' ? 'own' : 'foreign';
-  // Not while only the writer of its output lacks: the command itself has ended.
+  // Not `isCommandAlive`: while only output is missing, the command itself has ended.
   const isAlive = (): boolean =>
     findCommands(commandsFolder(folder), view).some(
       (command) => command.verdict().kind === 'running',
@@ -180,6 +186,10 @@ export const takeUnreadNotes = ({
 }: Omit<GuardSearch, 'sessionId'>): readonly string[] =>
   otherFolders(processFolder).flatMap((folder) => takeNotes(folder, workspace));
 
+// ---- Folders that nobody needs any more ----
+
+const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
+
 /**
  * Removes the folders of killed sessions, when another session runs its first command.
  *
@@ -188,9 +198,19 @@ export const takeUnreadNotes = ({
  * 3. Results of commands, and the record of the session, stay for a week: the session may be
  *    resumed, and its journal may lack results. Without the record, a call that never began can't
  *    be told from one that ran.
+ *
+ * `processFolder`: the folder of this process. The names of folders begin with a process id.
  */
-
-const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
+export const removeStale = (processFolder: string, git: FindGit): void => {
+  const parent = path.dirname(processFolder);
+  for (const name of namesIn(parent)) {
+    const place = path.join(parent, name);
+    const pid = Number(/^(\d+)-/.exec(name)?.[1] ?? process.pid);
+    if (place === processFolder || pid === process.pid || isProcessRunning(pid)) continue;
+    if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true)
+      removeStaleFolder(place, git);
+  }
+};
 
 export const isProcessRunning = (pid: number): boolean => {
   try {
@@ -201,15 +221,14 @@ export const isProcessRunning = (pid: number): boolean => {
   }
 };
 
-const isRecent = (place: string): boolean => {
-  try {
-    return Date.now() - statSync(place).mtimeMs < KEPT_MS;
-  } catch {
-    return false; // it is not there
-  }
+const removeStaleFolder = (place: string, git: FindGit): void => {
+  const judged = judgeFolder(place);
+  if (judged !== 'keep') finishHistory(place, git, true);
+  if (judged === 'remove') removeFolders(place);
+  if (judged === 'keepResults') removePrivateFolders(place);
 };
 
-const judge = (place: string): 'keep' | 'keepResults' | 'remove' => {
+const judgeFolder = (place: string): 'keep' | 'keepResults' | 'remove' => {
   const record = readSession(place);
   if (record === null) return 'remove';
   const origin = findOrigin(place, record);
@@ -222,21 +241,10 @@ const judge = (place: string): 'keep' | 'keepResults' | 'remove' => {
   return isRecent(sessionFile(place)) || isRecent(commandsFolder(place)) ? 'keepResults' : 'remove';
 };
 
-const removeStaleFolder = (place: string, git: FindGit): void => {
-  const judged = judge(place);
-  if (judged !== 'keep') finishHistory(place, git, true);
-  if (judged === 'remove') removeFolders(place);
-  if (judged === 'keepResults') removePrivateFolders(place);
-};
-
-/** `top`: the folder of this process. The names begin with a process id. */
-export const removeStale = (top: string, git: FindGit): void => {
-  const parent = path.dirname(top);
-  for (const name of namesIn(parent)) {
-    const place = path.join(parent, name);
-    const pid = Number(/^(\d+)-/.exec(name)?.[1] ?? process.pid);
-    if (place === top || pid === process.pid || isProcessRunning(pid)) continue;
-    if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === true)
-      removeStaleFolder(place, git);
+const isRecent = (place: string): boolean => {
+  try {
+    return Date.now() - statSync(place).mtimeMs < KEPT_MS;
+  } catch {
+    return false; // it is not there
   }
 };

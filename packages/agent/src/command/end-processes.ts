@@ -1,5 +1,5 @@
 /**
- * Ends all processes of a command.
+ * Ends all processes of a command: asks them to end, kills them, or kills those that outlive it.
  *
  * A process belongs to a command if it is in its group or session, descends from it, or has its
  * marker in the environment. A process without all four (a new session, a gone parent, an empty
@@ -9,6 +9,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** The variable with the marker, which is another one for each command. */
 export const MARKER = 'PAWL_CALL';
 
 /** A command's process: leader of a group and session. */
@@ -217,9 +218,6 @@ export const endTree = async (
 
 /** Grace period in ms for processes that are ending, such as process substitutions. */
 const ENDING_MS = 50;
-const isLeft = (root: ProcessRoot): boolean =>
-  send(-root.pid, 0) &&
-  listProcesses().some(({ group, isEnding }) => group === root.pid && !isEnding);
 
 /**
  * Kills the leftovers of an ended command. Returns whether there were any; if not, this is one
@@ -233,6 +231,11 @@ export const endLeftovers = async (root: ProcessRoot): Promise<boolean> => {
   return hasLeftovers;
 };
 
+/** Whether a process of its group lives. The first question is quick: mostly there is no group. */
+const isLeft = (root: ProcessRoot): boolean =>
+  send(-root.pid, 0) &&
+  listProcesses().some(({ group, isEnding }) => group === root.pid && !isEnding);
+
 /**
  * Living processes with this marker. Their first process has ended, so its number says nothing any
  * more.
@@ -242,32 +245,35 @@ export const listMarked = (marker: string): readonly number[] =>
     pid !== process.pid && hasMarker(pid, marker) ? [pid] : [],
   );
 
-/** Kills all processes with this marker; whether there were any. */
+/** Kills all processes with this marker. Returns whether there were any. */
 export const endMarked = async (marker: string): Promise<boolean> => {
-  let isFirst = true;
+  let hasKilled = false;
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const pids = listMarked(marker);
     if (pids.length === 0) break;
     for (const pid of pids) send(pid, 'SIGKILL');
-    isFirst = false;
+    hasKilled = true;
     await sleep(PAUSE_MS);
   }
-  return !isFirst;
+  return hasKilled;
 };
 
-/** Commands that run, and what is to be done before they are killed. */
+/** Commands that run, and what is called before they are killed. */
 const alive = new Map<ProcessRoot, () => void>();
 const killAlive = (): void => {
-  for (const [root, killing] of alive) {
-    killing();
+  for (const [root, beforeKill] of alive) {
+    beforeKill();
     killNow(root, NOBODY);
   }
 };
 
-/** When Pawl exits by itself, it ends this command too, until the returned function is called. */
-export const watchOver = (root: ProcessRoot, killing: () => void): (() => void) => {
+/**
+ * When Pawl exits by itself, it kills this command too, until the returned function is called.
+ * `beforeKill` is called right before.
+ */
+export const watchOver = (root: ProcessRoot, beforeKill: () => void): (() => void) => {
   if (alive.size === 0) process.once('exit', killAlive);
-  alive.set(root, killing);
+  alive.set(root, beforeKill);
   return () => {
     alive.delete(root);
     if (alive.size === 0) process.off('exit', killAlive);

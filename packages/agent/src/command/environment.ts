@@ -4,6 +4,10 @@
  * A fenced command gets only the variables on the list below and those that the user passes by
  * name. It never gets a secret that was not passed. An unfenced command gets the user's variables
  * without secrets. All commands run without a terminal, questions, a pager or colours.
+ *
+ * From top to bottom: the variables that commands share (`fencedEnvironment`, `openEnvironment`);
+ * those of one command (`createCommandVariables`); hardened settings of git; and a name for the
+ * author of commits where none is configured.
  */
 
 import { existsSync, statSync } from 'node:fs';
@@ -78,7 +82,7 @@ const FENCED: readonly RegExp[] = [
 
 const PASSWORD_IN_ADDRESS = /:\/\/[^/\s@]*:[^/\s@]+@/;
 
-const isFenced = (name: string, value: string): boolean =>
+const isForFenced = (name: string, value: string): boolean =>
   FENCED.some((pattern) => pattern.test(name)) && !PASSWORD_IN_ADDRESS.test(value);
 
 /**
@@ -128,7 +132,7 @@ export const fencedEnvironment = (
   passed: readonly string[],
   hasNetwork: boolean,
 ): Readonly<Record<string, string>> => {
-  const selected = selectVariables(environment, passed, isFenced);
+  const selected = selectVariables(environment, passed, isForFenced);
   return hasNetwork ? selected : withVariables(selected, retryVariables(environment));
 };
 
@@ -152,7 +156,9 @@ export const withVariables = (
   return all;
 };
 
-/** Variables of one command, in addition to the shared ones. */
+// ---- The variables of one command, in addition to the shared ones ----
+
+/** `marker`: identifies the processes of the command, see end-processes.ts. */
 export type CommandVariables = (
   workspace: string,
   command: string,
@@ -168,6 +174,8 @@ export const createCommandVariables = (environment: ProcessEnvironment): Command
     [MARKER]: `${outer}${marker}`,
   });
 };
+
+// ---- Hardened settings of git ----
 
 /**
  * Settings of git for a command that a rule lets out of the sandbox: git runs no hook and no
@@ -198,12 +206,14 @@ export const hardenedGit = (environment: ProcessEnvironment): ProcessEnvironment
   };
 };
 
+// ---- An author for commits where none is configured ----
+
 const NONE: Readonly<Record<string, string>> = {};
 
 /**
- * Creates the finder for one session. It searches before each command until it finds an identity,
- * since any command may configure one. A command that configures an identity itself gets no
- * variables.
+ * Creates the finder for one session, which gives the variables of a missing name or address. It
+ * searches before each command until it finds an identity, since any command may configure one. A
+ * command that configures an identity itself gets no variables.
  */
 const createIdentityFinder = (
   environment: ProcessEnvironment,
@@ -217,14 +227,32 @@ const createIdentityFinder = (
   };
 };
 
-/** Of one of git's configuration files. */
+/** Variables for the parts (name, address) that neither the environment nor git's files set. */
+const missingIdentity = (
+  environment: ProcessEnvironment,
+  workspace: string,
+): Readonly<Record<string, string>> => {
+  const set = configuredParts(environment, workspace);
+  const variables: Record<string, string> = {};
+  for (const part of AUTHOR_PARTS) {
+    if (set.has(part)) continue;
+    for (const name of AUTHOR_VARIABLES[part]) {
+      if (environment[name] === undefined) variables[name] = fallbackAuthor(part);
+    }
+  }
+  return variables;
+};
+
+/** In bytes. A longer configuration file of git counts as empty. */
 const CONFIG_BYTES_MAX = 1024 * 1024;
 
 // Most of these files don't exist, and a thrown error costs ten times as much as this check.
 const readOrEmpty = (file: string): string =>
   existsSync(file) ? readTextOrEmptySync(file, CONFIG_BYTES_MAX) : '';
 
-/** The folder with the repository's config. Worktrees and submodules refer to it with a file. */
+/**
+ * The folder with the repository's configuration. Worktrees and submodules refer to it with a file.
+ */
 const findConfigFolder = (workspace: string): string | null => {
   const top = repositoryFolders(workspace).top ?? workspace;
   const place = path.join(top, '.git');
@@ -284,20 +312,4 @@ const configuredParts = (
     // e.g. `.git` is a loop of links, or a parent folder is not accessible
     return new Set(AUTHOR_PARTS);
   }
-};
-
-/** Variables for the parts that neither the environment nor git's files set. */
-const missingIdentity = (
-  environment: ProcessEnvironment,
-  workspace: string,
-): Readonly<Record<string, string>> => {
-  const set = configuredParts(environment, workspace);
-  const variables: Record<string, string> = {};
-  for (const part of AUTHOR_PARTS) {
-    if (set.has(part)) continue;
-    for (const name of AUTHOR_VARIABLES[part]) {
-      if (environment[name] === undefined) variables[name] = fallbackAuthor(part);
-    }
-  }
-  return variables;
 };

@@ -1,13 +1,16 @@
 /**
- * A command of a launcher (launcher.sh), seen through its files: by the process that parked it (had
- * its shell started, waiting for the line that lets it go), or by a later one that finds the files
- * after a crash. Both judge in the same way whether it is
- * parked, runs or has ended.
+ * A command that launcher.sh starts, seen through its files: by the process that had it started, or
+ * by a later one that finds the files after a crash. Both judge it in the same way.
  *
- * From top to bottom: what the files of a command say of its state (`judgeCommand`); `Spool`,
- * these files; `LaunchedCommand`, which this process follows; and `FoundCommand`, which belonged
- * to a killed process. "Parked" is a command whose shell waits for its start; a "spool" is the
- * folder with its output and state.
+ * - parked: its shell has been started, in its fence, and waits for the line that lets it go.
+ * - claimed: its file `claim` exists. Only one process can create it: the launcher, right before
+ *   the command begins, or another one, so that it never begins. So no command runs twice.
+ * - spool: the folder of one command, with its output and its status.
+ * - guard: the part of launcher.sh that outlives Pawl, and then ends commands at their deadlines.
+ *
+ * From top to bottom: what the files say of a command (`judgeCommand`); what is stored of it for a
+ * later process; `Spool`, its files; `LaunchedCommand`, which this process follows; and
+ * `FoundCommand`, which belonged to a killed process.
  */
 
 import {
@@ -52,8 +55,6 @@ export type CommandStatus = {
   readonly alivePipe: string | null;
 };
 
-const numberIn = (line: string | undefined, at: number): number => Number(line?.split(' ')[at]);
-
 /** Parses `status`: lines, then blanks. A line without a newline is not complete yet. */
 export const readStatus = (text: string): CommandStatus => {
   const lines = text.split('\n').slice(0, -1);
@@ -69,6 +70,8 @@ export const readStatus = (text: string): CommandStatus => {
     alivePipe: /^alive (alive-[\da-f]+)$/m.exec(lines.join('\n'))?.[1] ?? null,
   };
 };
+
+const numberIn = (line: string | undefined, at: number): number => Number(line?.split(' ')[at]);
 
 /** The reason for which a command was killed. `lost`: nobody intended that. */
 export type KillReason = 'deadline' | 'cancelled' | 'lost';
@@ -93,7 +96,7 @@ export type LaunchFacts = {
 };
 
 export type CommandVerdict =
-  /** It never began. After claiming it now, it never will. */
+  /** Nobody has claimed it, so it does not run. It never will if the caller claims it now. */
   | { readonly kind: 'neverStarted' }
   | { readonly kind: 'running'; readonly process: LaunchedProcess | null }
   /** It has ended; more of its output may come for a moment. */
@@ -122,7 +125,7 @@ export type CommandRecord = {
   readonly startedAt: number;
   /** Device and inode of the workspace. */
   readonly workspace: string;
-  /** Of a background command. */
+  /** The job, if it is a background command. */
   readonly job: { readonly jobId: string; readonly command: string } | null;
 };
 
@@ -254,20 +257,20 @@ export class Spool {
   }
 
   /**
-   * Claims the command, so that it never begins. False if it runs already or the claim can't be
-   * written.
+   * Claims the command, so that it never begins. False if it was claimed before, so it may run, or
+   * if the claim can't be written.
    */
   claim(): boolean {
     try {
       writeFileSync(this.#at('claim'), '', { flag: 'wx' });
       return true;
     } catch {
-      return false; // it may run already: then it must not be started again
+      return false; // it may run already, so it must not be started again
     }
   }
 
   /** Records that the command will be killed because it was cancelled. */
-  cancelled(): void {
+  recordCancellation(): void {
     try {
       writeFileSync(this.#at('why'), 'cancelled');
     } catch {
@@ -351,7 +354,7 @@ export type Launched = {
    * Records that it will be killed because it was cancelled. The guard of its launcher reads that,
    * too.
    */
-  cancelled(): void;
+  recordCancellation(): void;
 };
 
 export type FollowOptions = {
@@ -361,7 +364,9 @@ export type FollowOptions = {
   readonly drainingMs?: number;
 };
 
+/** Bytes of output that are passed on at once. */
 const READ_MAX = 1024 * 1024;
+/** How long to wait for the process of a command that is being parked, in ms. */
 const PARKING_MS = 10_000;
 /** Polling intervals in ms, with and without file change notifications. */
 const LOOK_MS = 200;
@@ -376,7 +381,7 @@ const DRAINING_MS = 5_000;
 const IGNORED: OutputReceiver = { bytes: () => undefined, skipped: () => undefined };
 
 /** Whether a change of this file is worth a look at the command. */
-const isTelling = (name: string): boolean =>
+const showsProgress = (name: string): boolean =>
   name === 'status' || name === 'out' || name.startsWith('tail.');
 
 /**
@@ -391,12 +396,14 @@ export class LaunchedCommand {
   readonly #spool: Spool;
   readonly #sendLine: (line: string) => void;
   readonly #watcher: FSWatcher | null;
+  /** Takes the report about leftover processes off the end of the output (shell-text.ts). */
   readonly #marks = createMarkReader((bytes) => this.#receiver.bytes(bytes));
   readonly #drainingMs: number;
   #timer: NodeJS.Timeout | null = null;
   readonly #parkingTimer: NodeJS.Timeout;
   #state: 'parking' | 'parked' | 'running' | 'ending' | 'ended' = 'parking';
   #process: LaunchedProcess | null = null;
+  /** No launcher will claim it any more: it has ended, or belonged to an earlier process. */
   #isOrphan = false;
   #isKept = false;
   #outputBytes = 0;
@@ -448,7 +455,7 @@ export class LaunchedCommand {
     this.#sendLine(line);
   }
 
-  /** Follows a command that an earlier agent has started and that was claimed. */
+  /** Follows a claimed command of an earlier process, instead of `start`. */
   attach(to: OutputReceiver): void {
     this.#park(this.#spool.status().process);
     this.#isOrphan = true;
@@ -456,12 +463,12 @@ export class LaunchedCommand {
     this.#look();
   }
 
-  cancelled(): void {
-    this.#spool.cancelled();
+  recordCancellation(): void {
+    this.#spool.recordCancellation();
   }
 
   /** Call it when its launcher has ended. */
-  orphaned(): void {
+  loseLauncher(): void {
     this.#isOrphan = true;
     if (this.#state === 'parking' || this.#state === 'parked') this.#end();
   }
@@ -480,7 +487,7 @@ export class LaunchedCommand {
   #watch(): FSWatcher | null {
     try {
       const watcher = watch(this.#spool.folder, { persistent: false }, (_, name) => {
-        if (name === null || isTelling(name)) this.#look();
+        if (name === null || showsProgress(name)) this.#look();
       });
       watcher.on('error', () => undefined);
       return watcher;
@@ -499,6 +506,7 @@ export class LaunchedCommand {
     return timer;
   }
 
+  /** `process`: null if it did not appear in time. */
   #park(process: LaunchedProcess | null): void {
     if (this.#state !== 'parking') return;
     clearTimeout(this.#parkingTimer);
@@ -514,6 +522,7 @@ export class LaunchedCommand {
     this.#lookRegularly().ref();
   }
 
+  /** Reads the status and new output, and moves the state on. */
   #look(): void {
     if (this.#state === 'ending' || this.#state === 'ended') return;
     const status = this.#spool.status();
@@ -582,7 +591,7 @@ export class LaunchedCommand {
 
   #howItEnded(): LaunchedEnd['how'] {
     const facts = this.#facts();
-    // After our claim it can't begin any more.
+    // If our claim succeeds, nobody had claimed the command, and it can't begin any more.
     const verdict = judgeCommand({ ...facts, isClaimed: !this.#spool.claim() });
     switch (verdict.kind) {
       case 'neverStarted':
@@ -663,7 +672,7 @@ export class FoundCommand {
     return {
       process: isAlive ? process : null,
       ended: command.ended,
-      cancelled: () => command.cancelled(),
+      recordCancellation: () => command.recordCancellation(),
     };
   }
 

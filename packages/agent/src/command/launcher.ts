@@ -2,11 +2,12 @@
  * Starts the commands of a session through one shell, launcher.sh, which outlives this
  * program: so a command and its output survive a crash.
  *
- * From top to bottom: `createLauncher` and the pool of commands that were set up in advance
- * (parked); the fence of a parked command and the key that tells whether it still fits;
- * `LauncherProcess`, one running launcher.sh; and the network that the fenced commands of a
- * session share. Only command-sandbox.ts calls it. A command is parked before it is asked for
- * because building a fence takes longer than most commands.
+ * A command is parked before it is asked for, because building its fence (the sandbox around one
+ * command) takes longer than most commands.
+ *
+ * From top to bottom: `Launcher` and its pool of parked commands; the key that tells whether the
+ * fence of a parked command still fits; `LauncherProcess`, one running launcher.sh; and the network
+ * that the fenced commands of a session share. Only command-sandbox.ts calls it.
  */
 
 import type { ChildProcess } from 'node:child_process';
@@ -125,11 +126,14 @@ export type LauncherOptions = {
   readonly outlives?: boolean;
 };
 
+export const createLauncher = (options: LauncherOptions): Launcher => new Pool(options);
+
 type Start = { readonly program: ProgramPath; readonly words: readonly string[] };
 
+/** One launcher process, with the command that is parked or runs in it. */
 type Slot = {
   readonly launcher: LauncherProcess;
-  /** Where its process runs: see `entryKey`. */
+  /** The network in which its process runs: see `entryKey`. */
   readonly entry: string;
   command: LaunchedCommand | null;
   /** Key of the parked command's fence; null if none is parked. */
@@ -156,27 +160,31 @@ const AHEAD = 2;
 /** Number of ended commands whose files stay in any case. */
 const RECENT_MAX = 3;
 /** Files of so many ended commands are removed later, when no command is requested for a moment. */
-const OVER_MAX = 32;
+const REMOVABLE_MAX = 32;
 /** Bytes of output with which a command's files are removed at once. */
-const OVER_BYTES = 1_000_000;
+const REMOVED_AT_ONCE_BYTES = 1_000_000;
 
+/** The launcher processes of a session, each with one command that is parked or runs. */
 class Pool implements Launcher {
   readonly #options: LauncherOptions;
   #slots: readonly Slot[] = [];
   /** Ends of launcher processes that are being killed. */
   readonly #dropped = new Set<Promise<void>>();
+  /** Resolves when the files of ended commands are removed. */
   #removing: Promise<unknown> = Promise.resolve();
+  /** Number of commands that were parked so far. */
   #count = 0;
   #isClosed = false;
   /** When the last command ended, in ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
+  /** The timer that calls `#settle`. */
   #settling: NodeJS.Timeout | null = null;
   /**
    * The last commands that have ended, the oldest first: their results may not be journaled yet.
    */
   readonly #recent: LaunchedCommand[] = [];
   /** Ended commands whose files can be removed. */
-  #over: LaunchedCommand[] = [];
+  #removable: LaunchedCommand[] = [];
 
   constructor(options: LauncherOptions) {
     this.#options = options;
@@ -205,15 +213,15 @@ class Pool implements Launcher {
         this.#drop(slot);
         return null;
       }
-      const isClose = performance.now() - this.#endedAt < CLOSE_MS;
+      const isCloseToLast = performance.now() - this.#endedAt < CLOSE_MS;
       let isCancelled = false;
       void command.ended.then((end) => {
         this.#ended(slot, end);
-        const soonMs = isClose ? CLOSE_MS : PARK_AFTER_MS;
+        const soonMs = isCloseToLast ? CLOSE_MS : PARK_AFTER_MS;
         this.#settleIn(isCancelled ? CANCELLED_MS : soonMs, next);
       });
       // after the caller has started the command it took
-      if (isClose) setImmediate(() => this.#parkAhead(next)).unref();
+      if (isCloseToLast) setImmediate(() => this.#parkAhead(next)).unref();
       return {
         process,
         ended: command.ended,
@@ -224,9 +232,9 @@ class Pool implements Launcher {
               : fencedCommand(commandLine, enclosure.check);
           command.start(text, request, to);
         },
-        cancelled() {
+        recordCancellation() {
           isCancelled = true;
-          command.cancelled();
+          command.recordCancellation();
         },
       };
     } catch {
@@ -234,32 +242,32 @@ class Pool implements Launcher {
     }
   }
 
-  /** A slot with a command that is parked behind this fence. */
+  /** A slot with a command that is parked behind this fence, perhaps only now. */
   #slotFor(enclosure: Enclosure, key: string): Slot | null {
     this.#slots = this.#slots.filter((slot) => slot.launcher.isAlive || slot.key === null);
-    const waiting = this.#slots.filter((slot) => slot.key !== null);
-    const ready = waiting
+    const parked = this.#slots.filter((slot) => slot.key !== null);
+    const ready = parked
       .toSorted((one, other) => one.number - other.number)
       .find((slot) => slot.key === key && slot.command?.canStart());
     if (ready !== undefined) return ready;
-    const free =
-      this.#freeSlot(enclosure) ?? this.#firstWaiting(enclosure) ?? this.#open(enclosure);
+    const free = this.#freeSlot(enclosure) ?? this.#firstParked(enclosure) ?? this.#open(enclosure);
     if (free !== null) this.#park(free, enclosure, key);
     return free;
   }
 
+  /** A slot without a command, in the right network. */
   #freeSlot(enclosure: Enclosure): Slot | null {
     const entry = entryKey(enclosure);
     return this.#slots.find((slot) => isFree(slot) && slot.entry === entry) ?? null;
   }
 
   /** A slot with a parked command that may be discarded for one behind this fence. */
-  #firstWaiting(enclosure: Enclosure): Slot | null {
+  #firstParked(enclosure: Enclosure): Slot | null {
     const entry = entryKey(enclosure);
     return this.#slots.find((slot) => slot.key !== null && slot.entry === entry) ?? null;
   }
 
-  /** Null if there are too many. One that runs no command makes room. */
+  /** A new slot. Null if there are too many; one that runs no command makes room. */
   #open(enclosure: Enclosure): Slot | null {
     if (this.#isClosed) return null;
     if (this.#slots.length >= SLOTS_MAX) {
@@ -287,6 +295,7 @@ class Pool implements Launcher {
     slot.number = this.#count;
   }
 
+  /** Ends the launcher process of a slot. */
   #drop(slot: Slot): void {
     this.#slots = this.#slots.filter((one) => one !== slot);
     const { command, key } = slot;
@@ -296,6 +305,7 @@ class Pool implements Launcher {
     void killed.then(() => this.#dropped.delete(killed));
   }
 
+  /** The command of a slot has ended. */
   #ended(slot: Slot, { isWhole }: LaunchedEnd): void {
     if (slot.command !== null) this.#recent.push(slot.command);
     if (this.#recent.length > RECENT_MAX) this.#removeSoon(this.#recent.shift());
@@ -304,15 +314,16 @@ class Pool implements Launcher {
     this.#endedAt = performance.now();
   }
 
+  /** Removes the files of an ended command: large ones at once, the others with many at a time. */
   #removeSoon(command: LaunchedCommand | undefined): void {
     if (command === undefined || command.isKept) return;
-    if (command.outputBytes > OVER_BYTES) command.remove();
-    else this.#over.push(command);
-    if (this.#over.length <= OVER_MAX) return;
-    const over = this.#over;
-    this.#over = [];
+    if (command.outputBytes > REMOVED_AT_ONCE_BYTES) command.remove();
+    else this.#removable.push(command);
+    if (this.#removable.length <= REMOVABLE_MAX) return;
+    const commands = this.#removable;
+    this.#removable = [];
     // What can't be removed goes with the session's folder.
-    const removed = Promise.allSettled(over.map((one) => one.removeLater()));
+    const removed = Promise.allSettled(commands.map((one) => one.removeLater()));
     this.#removing = Promise.all([this.#removing, removed]);
   }
 
@@ -320,14 +331,15 @@ class Pool implements Launcher {
   #parkAhead(enclosure: Enclosure): void {
     if (this.#isClosed) return;
     const key = fenceKey(enclosure);
-    const waiting = this.#slots.filter((slot) => slot.key !== null);
-    const others = waiting.filter((slot) => slot.key !== key);
-    if (waiting.length - others.length >= AHEAD) return;
+    const parked = this.#slots.filter((slot) => slot.key !== null);
+    const others = parked.filter((slot) => slot.key !== key);
+    if (parked.length - others.length >= AHEAD) return;
     const entry = entryKey(enclosure);
     const other = others.find((slot) => slot.entry === entry) ?? null;
     this.#tryPark(other ?? this.#freeSlot(enclosure), enclosure);
   }
 
+  /** Calls `#settle` after this time. The end of another command starts the time anew. */
   #settleIn(delayMs: number, enclosure: Enclosure): void {
     if (this.#settling !== null) clearTimeout(this.#settling);
     this.#settling = setTimeout(() => this.#settle(enclosure), delayMs).unref();
@@ -339,8 +351,8 @@ class Pool implements Launcher {
    */
   #settle(enclosure: Enclosure): void {
     if (this.#isClosed) return;
-    for (const command of this.#over) command.remove();
-    this.#over = [];
+    for (const command of this.#removable) command.remove();
+    this.#removable = [];
     const idle = this.#slots.filter(({ command, key }) => command === null || key !== null);
     const newestFirst = idle.toSorted((one, other) => other.number - one.number);
     const last = newestFirst.find(({ key }) => key !== null) ?? idle.find(isFree);
@@ -364,12 +376,13 @@ class Pool implements Launcher {
 
 const isFree = ({ command, launcher }: Slot): boolean => command === null && launcher.isAlive;
 
-export const createLauncher = (options: LauncherOptions): Launcher => new Pool(options);
+// ---- The key of a fence ----
 
-/** Words that start a launcher where the fence is to be made. */
+/** Words that start a launcher in the network that the fence shall have. */
 const entryWords = (enclosure: Enclosure): NetworkEntry =>
   'setsid' in enclosure ? [] : enclosure.entry;
 
+/** The same as a text: a launcher can't change its network. */
 const entryKey = (enclosure: Enclosure): string => entryWords(enclosure).join('\0');
 
 const BINDS: ReadonlySet<string> = new Set(['--bind', '--ro-bind', '--bind-try', '--ro-bind-try']);
@@ -413,13 +426,15 @@ const readHostMounts = (): string => {
 
 /** Keeps our process alive while a caller waits. Launchers and parked commands alone don't. */
 const whileAlive = async <T>(promise: Promise<T>): Promise<T> => {
-  const reason = setInterval(() => undefined, 60_000);
+  const timer = setInterval(() => undefined, 60_000);
   try {
     return await promise;
   } finally {
-    clearInterval(reason);
+    clearInterval(timer);
   }
 };
+
+// ---- One launcher process ----
 
 /** The bundler puts the text in place of the call. */
 const LAUNCHER = withoutComments(readFileSync(new URL('./launcher.sh', import.meta.url), 'utf8'));
@@ -431,7 +446,7 @@ const ORDERS = 4;
 /** How long to wait for a process that the system can't end, in ms. */
 const KILLED_MS = 2_000;
 
-/** Pieces of at most 32 MB and 8 MB. */
+/** Default of `pieces`: 32 MB and 8 MB. */
 const PIECES = [512, 128] as const;
 
 /** In ms: without a fence a process that the command has detached may hold its output open. */
@@ -447,6 +462,7 @@ class LauncherProcess {
   #killed: Promise<void> | null = null;
   #current: { readonly command: LaunchedCommand; readonly number: number } | null = null;
 
+  /** `entry`: starts it in a network, see NetworkEntry. */
   constructor(options: LauncherOptions, [nsenter, ...enter]: NetworkEntry) {
     const { folder, copier, pieces = PIECES, watches = true, outlives = false } = options;
     this.#folder = folder;
@@ -515,7 +531,7 @@ class LauncherProcess {
 
   #ended(): void {
     this.#isAlive = false;
-    this.#current?.command.orphaned();
+    this.#current?.command.loseLauncher();
   }
 }
 
@@ -580,6 +596,28 @@ export type NetworkEntry = readonly [nsenter: ProgramPath, ...words: string[]] |
 export type SessionNetworkAnswer =
   | { readonly kind: 'works'; readonly network: SessionNetwork }
   | { readonly kind: 'missing'; readonly why: string };
+
+/**
+ * The network of the session: that of its commands which an earlier process has started and that
+ * still run (`running`, the newest first), or a new one. Never rejects.
+ */
+export const openSessionNetwork = async (
+  { bwrap, nsenter }: NetworkPrograms,
+  mounts: readonly Mount[],
+  running: readonly LaunchedProcess[],
+): Promise<SessionNetworkAnswer> => {
+  if (!hasOwnProc()) return { kind: 'missing', why: '/proc is that of other processes' };
+  let opened: Namespaces | string | null = null;
+  for (const process of running) opened ??= openRunning(process);
+  opened ??= await openNew(bwrap, mounts);
+  if (typeof opened === 'string') return { kind: 'missing', why: opened };
+  const namespaces = opened;
+  const entry = entryTo(namespaces, nsenter);
+  if (await canEnter(entry))
+    return { kind: 'works', network: { entry, close: () => closeNamespaces(namespaces) } };
+  closeNamespaces(namespaces);
+  return { kind: 'missing', why: 'nsenter may not enter a network here' };
+};
 
 type NetworkPrograms = { readonly bwrap: ProgramPath; readonly nsenter: ProgramPath };
 
@@ -687,26 +725,4 @@ const canEnter = async ([nsenter, ...words]: ReturnType<typeof entryTo>): Promis
     timeoutMs: READY_MS,
   });
   return answer?.code === 0;
-};
-
-/**
- * The network of the session: that of its commands which an earlier process has started and that
- * still run (`running`, the newest first), or a new one. Never rejects.
- */
-export const openSessionNetwork = async (
-  { bwrap, nsenter }: NetworkPrograms,
-  mounts: readonly Mount[],
-  running: readonly LaunchedProcess[],
-): Promise<SessionNetworkAnswer> => {
-  if (!hasOwnProc()) return { kind: 'missing', why: '/proc is that of other processes' };
-  let opened: Namespaces | string | null = null;
-  for (const process of running) opened ??= openRunning(process);
-  opened ??= await openNew(bwrap, mounts);
-  if (typeof opened === 'string') return { kind: 'missing', why: opened };
-  const namespaces = opened;
-  const entry = entryTo(namespaces, nsenter);
-  if (await canEnter(entry))
-    return { kind: 'works', network: { entry, close: () => closeNamespaces(namespaces) } };
-  closeNamespaces(namespaces);
-  return { kind: 'missing', why: 'nsenter may not enter a network here' };
 };

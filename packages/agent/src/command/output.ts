@@ -3,8 +3,8 @@
  *
  * From top to bottom: `createCommandOutput`, which keeps the start and the end in bounded memory;
  * the parts that are probably no text, which are counted and not shown; `createProgress`, what the
- * user sees while the command runs; and `SpoolReader`, which reads the files that the launcher
- * writes.
+ * user sees while the command runs; and `SpoolReader`, which reads the spool: the folder of one
+ * command, to which the launcher writes the output in pieces (launched-command.ts).
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -123,7 +123,10 @@ type BinaryPart = {
 
 /** So many bytes of text at most stand between the odd bytes of one part. */
 const TEXT_IN_BINARY_MAX = 1_024;
-/** With fewer of both kinds, or few of them and no NUL, it may be text of another encoding. */
+/**
+ * A part is binary with so many odd bytes beside its NULs, and so many NULs or such a share of odd
+ * bytes. With fewer it may be text of another encoding.
+ */
 const ODD_BYTES_MIN = 32;
 const ODD_SHARE_MIN = 0.1;
 
@@ -164,6 +167,9 @@ const isBinary = ({ start, end, oddBytes, nulBytes }: BinaryPart): boolean =>
   oddBytes - nulBytes >= ODD_BYTES_MIN &&
   (nulBytes >= ODD_BYTES_MIN || oddBytes >= (end - start) * ODD_SHARE_MIN);
 
+/** Ends the note in place of a binary part. */
+const LOOK_AT_BYTES = 'file, strings or od can look at them';
+
 /** The text of the bytes. Binary parts are counted, not shown. */
 const decodeText = (bytes: Buffer): string => {
   if (isUtf8(bytes)) return bytes.toString('utf8');
@@ -182,8 +188,6 @@ const decodeText = (bytes: Buffer): string => {
   if (from < bytes.length) add(bytes.toString('utf8', from));
   return text;
 };
-
-const LOOK_AT_BYTES = 'file, strings or od can look at them';
 
 /** Longer words are cut in the middle. */
 const WORD_MAX = 4_096;
@@ -238,6 +242,7 @@ const createProgress = (report: (text: string) => void): Pick<CommandOutput, 'ad
   };
 };
 
+/** Gets the output of a command from its start to its end. */
 export type OutputReceiver = {
   bytes(bytes: Buffer): void;
   /** So many bytes are missing here: they were removed before anybody read them. */
@@ -266,6 +271,7 @@ let sharedBlock: Buffer | null = null;
 export class SpoolReader {
   readonly #folder: string;
   readonly #options: SpoolReaderOptions;
+  /** The piece that is read, 0 for `out`, and its descriptor. */
   #number = 0;
   #open: number | null = null;
 

@@ -45,7 +45,7 @@ export type SessionSandbox = {
    * Throws if it can't.
    */
   recordSent(workspace: string, call: string): void;
-  /** The commands of the session's earlier processes. Null if the session can't be resumed. */
+  /** Leftovers of earlier processes of the session. Null if the session can't be resumed. */
   earlier(workspace: string): Promise<EarlierCommands | null>;
   /**
    * Guards protected paths from commands that a killed process has started here, if there are any.
@@ -81,7 +81,8 @@ const createOptions = (
 
 class Sandboxes implements SessionSandbox {
   readonly #options: SessionSandboxOptions;
-  readonly #places = new Map<string, CommandSandboxOptions>();
+  /** Options and sandboxes by workspace. */
+  readonly #optionsByWorkspace = new Map<string, CommandSandboxOptions>();
   readonly #sandboxes = new Map<string, Promise<CommandSandbox>>();
   /** Folders of this process in which the session is recorded. */
   readonly #recorded = new Set<string>();
@@ -150,9 +151,10 @@ class Sandboxes implements SessionSandbox {
   }
 
   #getOptions(workspace: string): CommandSandboxOptions {
-    const place = this.#places.get(workspace) ?? createOptions(this.#options, workspace);
-    this.#places.set(workspace, place);
-    return place;
+    const options =
+      this.#optionsByWorkspace.get(workspace) ?? createOptions(this.#options, workspace);
+    this.#optionsByWorkspace.set(workspace, options);
+    return options;
   }
 
   async #load(workspace: string): Promise<CommandSandbox> {

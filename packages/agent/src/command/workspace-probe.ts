@@ -1,6 +1,7 @@
 /**
- * Whether commands of a workspace can be fenced, without access to secrets. It is loaded at the
- * start of a session; the sandbox is loaded with the first command.
+ * Whether the commands of a workspace can run in the sandbox, without access to secrets: not if the
+ * workspace holds secrets itself, or if bubblewrap does not work. It is loaded at the start of a
+ * session; the sandbox is loaded with the first command.
  */
 
 import { homedir } from 'node:os';
@@ -23,6 +24,7 @@ import { commandFilter } from './sandbox/seccomp.js';
 export type FencedPlace = {
   readonly workspace: string;
   readonly environment: ProcessEnvironment;
+  /** Files and folders that no command may see: Pawl's state and configuration. */
   readonly hidden: readonly string[];
 };
 
@@ -77,7 +79,7 @@ type ProbeOptions = Omit<FencedPlace, 'hidden'> & {
   readonly cacheFolder: string | null;
 };
 
-/** Never rejects. */
+/** Asks everything that must hold, the cheapest first. Never rejects. */
 export const probeWorkspace = async (options: ProbeOptions): Promise<Probed> => {
   const { environment, workspace, cacheFolder, hidden = [] } = options;
   if (process.platform !== 'linux') return notLinux();

@@ -5,7 +5,10 @@
  *    Anything else asks again: changed content, a moved or copied folder.
  * 2. It is stored in the user's state folder, never in the project.
  * 3. What can't be read counts as not allowed.
- * 4. The caller runs the content that it gave to `judge`. It never reads a file again in between.
+ * 4. The caller runs the content that it passed to `judge`. It never reads a file again in between.
+ *
+ * From top to bottom: the types; the stored entries and `openTrust`; and a small text in numbered
+ * versions, which several processes change.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -35,8 +38,9 @@ export type Executable = {
 };
 
 /**
- * `refused`: the user refused exactly this content. `before`: the content that the user allowed.
- * `level`: the sandbox level that the user granted, if there was a choice.
+ * What the stored answers say of a content. `refused`: the user refused exactly this content.
+ * `before`: the content that the user allowed. `level`: the sandbox level that the user granted, if
+ * there was a choice.
  */
 export type TrustJudgement =
   | { readonly kind: 'trusted'; readonly level?: CommandLevel }
@@ -66,6 +70,8 @@ export type TrustStore = {
   revoke(project: string, executable: Pick<Executable, 'kind' | 'name'>): Promise<boolean>;
   list(): Promise<readonly TrustEntry[]>;
 };
+
+// ---- The stored entries ----
 
 /** Longer contents can't be allowed: nobody would read them. */
 export const TRUSTED_CHARACTERS_MAX = 100_000;
@@ -137,7 +143,7 @@ const storedText = (entries: readonly TrustEntry[]): string => {
   throw new Error('The list of what you allowed is full. pawl trust revoke makes room.');
 };
 
-/** `warn` gets each fault of the stored list once. */
+/** Opens the answers of the user. `warn` gets each fault of the stored list once. */
 export const openTrust = (stateFolder: string, warn: (text: string) => void): TrustStore => {
   const folder = join(stateFolder, 'trust');
   const warned = new Set<string>();
@@ -208,9 +214,9 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
   };
 };
 
-/**
- * A small text that several processes change, in a separate folder.
- *
+// ---- A small text that several processes change, in a separate folder ----
+
+/*
  * 1. Version 7 is the file `7.json`. The highest version counts; the lower ones are removed.
  * 2. A version appears at once and complete, by a hard link, and only if nobody else has written
  *    it. Where the file system has no hard links, it is written in place.
@@ -242,6 +248,7 @@ const versionPath = (folder: string, number: number): string => join(folder, `${
 /** The number of a version, or of the version that a temporary or damaged file belongs to. */
 const versionNumber = (name: string): number => Number(/^(\d{1,15})\./.exec(name)?.[1] ?? 0);
 
+/** The highest number that is taken; 0 for none. */
 const highest = (names: readonly string[]): number =>
   Math.max(
     0,

@@ -1,16 +1,16 @@
-/** The clock of sessions, its timers, and waits with a limit. */
+/**
+ * The clock of sessions, its timers, and waits with a limit.
+ *
+ * From top to bottom: `Clock` and the one of this computer; a wait with a limit; timers by name;
+ * and two key presses that belong together.
+ */
 
-/** Longest wait of a Node timer. Longer waits use several timers. */
-const LONGEST_MS = 2_147_483_647;
-
-const after = (delayMs: number, ring: () => void): (() => void) => {
-  let timer: NodeJS.Timeout;
-  const arm = (leftMs: number): void => {
-    const next = leftMs > LONGEST_MS ? () => arm(leftMs - LONGEST_MS) : ring;
-    timer = setTimeout(next, Math.min(leftMs, LONGEST_MS));
-  };
-  arm(Math.max(0, delayMs));
-  return () => clearTimeout(timer);
+/** Source of time and timers. */
+export type Clock = {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Calls back once after `delayMs`; the returned function cancels it. */
+  after(delayMs: number, ring: () => void): () => void;
 };
 
 /** The sources of a clock's time and timers, in milliseconds. */
@@ -28,6 +28,7 @@ export type TimeSources = {
  * counts again.
  */
 export const createClock = ({ wall, steady, after: wait }: TimeSources): Clock => {
+  /** Number of timers that run. */
   let waiting = 0;
   /** Wall time minus steady time. */
   let offset = 0;
@@ -39,10 +40,11 @@ export const createClock = ({ wall, steady, after: wait }: TimeSources): Clock =
     after(delayMs, ring) {
       if (waiting === 0) offset = wall() - steady();
       waiting++;
-      let over = false;
+      let hasEnded = false;
+      /** Returns whether it had not ended before: it may ring or be cancelled, not both. */
       const end = (): boolean => {
-        if (over) return false;
-        over = true;
+        if (hasEnded) return false;
+        hasEnded = true;
         return true;
       };
       const cancel = wait(delayMs, () => {
@@ -60,6 +62,20 @@ export const createClock = ({ wall, steady, after: wait }: TimeSources): Clock =
       };
     },
   };
+};
+
+/** Longest wait of a Node timer. Longer waits use several timers. */
+const LONGEST_MS = 2_147_483_647;
+
+/** A timer of any length. */
+const after = (delayMs: number, ring: () => void): (() => void) => {
+  let timer: NodeJS.Timeout;
+  const arm = (leftMs: number): void => {
+    const next = leftMs > LONGEST_MS ? () => arm(leftMs - LONGEST_MS) : ring;
+    timer = setTimeout(next, Math.min(leftMs, LONGEST_MS));
+  };
+  arm(Math.max(0, delayMs));
+  return () => clearTimeout(timer);
 };
 
 /** The clock of this computer. A running timer keeps the process alive. */
@@ -86,14 +102,7 @@ export const waitAtMost = async <T>(
   }
 };
 
-/** Source of time and timers. */
-export type Clock = {
-  /** Milliseconds since 1970. */
-  now(): number;
-  /** Calls back once after `delayMs`; the returned function cancels it. */
-  after(delayMs: number, ring: () => void): () => void;
-};
-
+/** Timers by their names: a new one replaces another of the same name. */
 export type Timers = {
   /** Fires after `delayMs`, even if the computer's clock is set meanwhile. */
   after(timerId: string, delayMs: number): void;
@@ -101,7 +110,7 @@ export type Timers = {
   cancelAll(): void;
 };
 
-/** Performs ScheduleTimer and CancelTimer. */
+/** Performs the machine's actions ScheduleTimer and CancelTimer. */
 export const createTimers = (clock: Clock, fired: (timerId: string) => void): Timers => {
   const waiting = new Map<string, () => void>();
   const cancel = (timerId: string): void => {

@@ -3,6 +3,9 @@
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
+/** Environment variables by name, as in `process.env`. */
+export type ProcessEnvironment = Readonly<Record<string, string | undefined>>;
+
 /**
  * The user's home: HOME if it is an absolute path, otherwise the one of the account. A relative
  * HOME would put files into whatever folder is current.
@@ -14,6 +17,7 @@ export const homeFolder = (environment: ProcessEnvironment): string => {
   return isAbsolute(inherited) ? inherited : userInfo().homedir;
 };
 
+/** Pawl's folder below the one that the variable names, or else below the home. */
 const pawlFolder = (
   environment: ProcessEnvironment,
   variable: string,
@@ -42,17 +46,14 @@ export const configFolder = (environment: ProcessEnvironment): string =>
 export const dataFolder = (environment: ProcessEnvironment): string =>
   pawlFolder(environment, 'XDG_DATA_HOME', ['.local', 'share']);
 
-/** Environment variables by name, as in `process.env`. */
-export type ProcessEnvironment = Readonly<Record<string, string | undefined>>;
-
 /** The version in package.json. A test compares the two. */
 export const VERSION = '0.1.0';
 
 /** Pawl's name and address in commits, used if the user has configured none. */
-
 const AUTHOR = { name: 'Pawl', email: 'pawl@localhost' } as const;
 
 export type AuthorPart = keyof typeof AUTHOR;
+
 export const AUTHOR_PARTS: readonly AuthorPart[] = ['name', 'email'];
 
 /** Environment variables for each part of author and committer. */

@@ -3,8 +3,8 @@
  * one path is within another, and who could have changed a file.
  *
  * From top to bottom: regular files, since opening a pipe may never return; folders, held open by
- * a descriptor, so that a symlink that takes their place changes nothing; what lies at a path; who
- * could have changed a file; and files that others may exchange.
+ * a descriptor, so that a symlink that takes their place changes nothing; writing a private file;
+ * what lies at a path; who could have changed a file; and files that a command may exchange.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -44,9 +44,9 @@ import {
 } from 'node:fs/promises';
 import path, { dirname } from 'node:path';
 
-/**
- * Opens regular files, and nothing else.
- *
+// ---- Regular files ----
+
+/*
  * 1. A pipe, device or socket is never opened: opening a pipe may block for ever, opening a device
  *    may have any effect. On Linux the entry is first opened with O_PATH, which has no effect, then
  *    checked, then opened through its descriptor, so that it can't be exchanged in between.
@@ -57,7 +57,13 @@ import path, { dirname } from 'node:path';
 /** Linux flag that opens an entry without any effect on it. Node does not define it. */
 export const O_PATH = 0o10000000;
 
-let works: boolean | null = null;
+let descriptorPathsWork: boolean | null = null;
+
+/** Whether a descriptor can be used as a path, `/proc/self/fd/N`. Tested once. */
+export const hasDescriptorPaths = (): boolean => {
+  descriptorPathsWork ??= tryDescriptorPaths();
+  return descriptorPathsWork;
+};
 
 const tryDescriptorPaths = (): boolean => {
   if (process.platform !== 'linux') return false;
@@ -74,14 +80,9 @@ const tryDescriptorPaths = (): boolean => {
   }
 };
 
-/** Whether a descriptor can be used as a path, `/proc/self/fd/N`. Tested once. */
-export const hasDescriptorPaths = (): boolean => {
-  works ??= tryDescriptorPaths();
-  return works;
-};
-
 export const descriptorPath = (descriptor: number): string => `/proc/self/fd/${descriptor}`;
 
+/** Why a file was not opened. */
 type Unopened =
   | { readonly kind: 'absent' }
   | { readonly kind: 'folder' }
@@ -123,13 +124,16 @@ class NotRegular extends Error {
   }
 }
 
+/** Throws for anything but a regular file. */
 const mustBeFile = (status: Stats): void => {
   if (!status.isFile()) throw new NotRegular(status);
 };
 
+/** For O_PATH: the entry is looked at, not opened. */
 const lookFlags = ({ follow = true }: OpenOptions): number =>
   O_PATH | (follow ? 0 : constants.O_NOFOLLOW);
 
+/** Never waits for a pipe, and never takes a terminal. */
 const openFlags = ({ access = 'read' }: OpenOptions): number =>
   (access === 'read' ? constants.O_RDONLY : constants.O_RDWR) |
   constants.O_NONBLOCK |
@@ -137,6 +141,7 @@ const openFlags = ({ access = 'read' }: OpenOptions): number =>
 
 type OpenedFile = { readonly file: FileHandle; readonly status: Stats };
 
+/** Opens a file and checks once more what was opened. */
 const openJudged = async (place: string, flags: number): Promise<OpenedFile> => {
   const file = await open(place, flags);
   try {
@@ -284,8 +289,10 @@ export const readTextOrEmptySync = (place: string, bytesMax: number): string => 
   return loaded.kind === 'file' ? loaded.bytes.toString('utf8') : '';
 };
 
+// ---- Folders that are held open ----
+
 /**
- * Opens a folder once and works in it through its descriptor, safe against symlink races.
+ * An open folder. Work in it goes through its descriptor, which is safe against symlink races.
  *
  * 1. The opened folder is verified by asking the kernel for the descriptor's path. A symlink that
  *    another process inserts, before or after, has no effect.
@@ -294,7 +301,6 @@ export const readTextOrEmptySync = (place: string, bytesMax: number): string => 
  * 3. Without such paths (macOS), entries are accessed through the ordinary path, which is checked
  *    before and after. There a process that exchanges folders at the right moment can still win.
  */
-
 export type HeldFolder = {
   /** Its real path when it was opened. */
   readonly real: string;
@@ -314,6 +320,7 @@ type HeldFolderResult =
   | { readonly kind: 'notFolder' }
   | { readonly kind: 'elsewhere' };
 
+/** A folder without a descriptor, for systems without paths to one. */
 const plainFolder = async (real: string): Promise<HeldFolder> => ({
   real,
   reach: real,
@@ -365,19 +372,19 @@ const hold = async (place: string, real: string): Promise<HeldFolderResult> => {
 /** Opens a folder by its real path. Rejects if the system refuses. The caller closes it. */
 export const holdFolder = (real: string): Promise<HeldFolderResult> => hold(real, real);
 
+/** Makes a folder in an open one, and holds it. */
 const makeIn = async (parent: HeldFolder, real: string): Promise<HeldFolderResult> => {
   const place = parent.at(path.basename(real));
   const isNew = await mkdir(place).then(
     () => true,
     (error: unknown) => {
-      // somebody else was faster: their folder is checked like any other
+      // Somebody else was faster: their folder is checked like any other.
       if (errorCode(error) === 'EEXIST') return false;
       throw error;
     },
   );
   const held = await hold(place, real);
-  // Don't leave a folder behind that was moved away meanwhile.
-  // somebody else uses it now
+  // Our folder was moved away meanwhile. If it can't be removed, somebody else uses it now.
   if (held.kind !== 'held' && isNew) await rmdir(place).catch(() => undefined);
   return held;
 };
@@ -394,6 +401,8 @@ export const holdOrMakeFolder = async (real: string): Promise<HeldFolderResult> 
     await above.folder.close();
   }
 };
+
+// ---- Writing ----
 
 /** Whether we may write to a file. Not meaningful for a symlink. */
 export const mayWrite = (place: string): Promise<boolean> =>
@@ -424,11 +433,11 @@ export const writePrivate = async (file: string, text: string): Promise<void> =>
   }
 };
 
-/** What lies at a path, in one question. Neither function throws. */
+// ---- What lies at a path ----
 
 /**
- * Null if nothing is there, or if a folder on the way is closed to us or is none. A symlink is not
- * followed.
+ * The status of what lies at a path. Null if nothing is there, or if a folder on the way is closed
+ * to us or is none. A symlink is not followed.
  */
 export const entryStatus = (place: string): Stats | null => {
   try {
@@ -462,15 +471,12 @@ export const isWithin = (inner: string, outer: string): boolean => {
   );
 };
 
-/**
- * Judges by owner and mode who could have created or changed a file: us, the system, or another
- * user.
- *
- * Windows has no numeric owners, so every owner counts as ours there.
- */
+// ---- Who could have changed a file: we, the system, or another user ----
+// Windows has no numeric owners, so every owner counts as ours there.
 
 type Owned = { readonly uid: number; readonly gid: number; readonly mode: number };
 
+/** Bits of a mode. */
 const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
 const STICKY = 0o1000;
@@ -533,6 +539,7 @@ const groupName = (gid: number): string => {
  */
 type Writers = 'none' | 'administrators' | 'sticky' | 'others';
 
+/** Judges by owner and mode. */
 export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
   const userId = ownUserId();
   if (userId === null) return 'none';
@@ -547,9 +554,7 @@ export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
   return runsMachine ? 'administrators' : 'others';
 };
 
-// ---- Files that others may exchange ----
-
-/** Files and folders that a command may exchange, remove or close to us at any moment. */
+// ---- Files and folders that a command may exchange, remove or close to us at any moment ----
 
 const FILE_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
@@ -578,8 +583,8 @@ export const entriesIn = (folder: string): readonly Dirent[] => {
 };
 
 /**
- * Reads an open file. Null if there is none, or if it is a symlink or closed to us. Never waits for
- * a FIFO.
+ * Opens a file and reads it with `read`. Null if there is none, or if it is a symlink or closed to
+ * us. Never waits for a FIFO.
  */
 const readFile = <T>(file: string, read: (descriptor: number) => T): T | null => {
   let descriptor: number | null = null;
@@ -587,7 +592,7 @@ const readFile = <T>(file: string, read: (descriptor: number) => T): T | null =>
     descriptor = openSync(file, FILE_ONLY);
     return read(descriptor);
   } catch {
-    return null; // it says nothing to git either
+    return null; // git can't read it either
   } finally {
     if (descriptor !== null) closeSync(descriptor);
   }
@@ -638,6 +643,7 @@ export const setAside = (place: string, folder: string): string | null =>
     return target;
   });
 
+/** Renames, or copies to another file system. */
 const move = (from: string, to: string): void => {
   try {
     renameSync(from, to);

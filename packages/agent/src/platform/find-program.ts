@@ -6,6 +6,9 @@
  * folder nor the target of a symlink lies in the workspace or its repository, so a search never
  * finds a program that a repository brings along. Only this user and the system can replace the
  * program.
+ *
+ * From top to bottom: `createSearch` behind `searchPrograms` and `findProgram`; a program of the
+ * repository, which is not trusted; following a path (`followTrusted`); and ripgrep.
  */
 
 import { accessSync, constants, existsSync, readlinkSync, type Stats, statSync } from 'node:fs';
@@ -69,6 +72,7 @@ const forbiddenFolders = (workspace: string, home: string): readonly string[] =>
   return top === workspace || isWithin(home, top) ? [workspace] : [top, workspace];
 };
 
+/** Empty if there is no such folder. */
 const identify = (folder: string): readonly Identity[] => {
   const status = statSync(folder, { throwIfNoEntry: false });
   return status === undefined ? [] : [status];
@@ -99,7 +103,7 @@ type Lookup =
   | { readonly kind: 'none' }
   | { readonly kind: 'refused'; readonly why: string };
 
-/** The sticky bit of a file protects nothing. */
+/** Whether another user may change a file. The sticky bit of a file protects nothing. */
 const isChangedByOthers = (status: Stats): boolean => {
   const writers = otherWriters(status);
   return !isOwnOrSystem(status) || writers === 'others' || writers === 'sticky';
@@ -123,13 +127,11 @@ const lookInFolder = (folder: string, name: string, forbidden: readonly Identity
   return { kind: 'found', program: file as ProgramPath };
 };
 
-type Limits = (folder: string) => readonly Identity[];
+/** The forbidden folders for a search in one folder. */
+type ForbiddenIn = (folder: string) => readonly Identity[];
 
-/**
- * Forbidden folders for a search in one folder. System folders stay usable even if the workspace is
- * the whole machine.
- */
-const limitsFor = (workspace: string | null, home: string): Limits => {
+/** System folders stay usable even if the workspace is the whole machine. */
+const forbidWorkspace = (workspace: string | null, home: string): ForbiddenIn => {
   const avoided = workspace === null ? [] : forbiddenFolders(path.resolve(workspace), home);
   const known = avoided.map((folder) => ({ folder, identities: identify(folder) }));
   return (folder) =>
@@ -140,12 +142,13 @@ const limitsFor = (workspace: string | null, home: string): Limits => {
 
 type Folders = Pick<ProgramSearch, 'folders' | 'skipped' | 'shared'>;
 
-const judgeFolders = (searchPath: string, limits: Limits): Folders => {
+/** The folders of a search path, and why some are not used. */
+const judgeFolders = (searchPath: string, forbiddenIn: ForbiddenIn): Folders => {
   const folders = new Set<string>();
   const skipped: SkippedFolder[] = [];
   const shared = new Set<string>();
   for (const entry of splitSearchPath(searchPath)) {
-    const followed = followTrusted(entry, limits(entry));
+    const followed = followTrusted(entry, forbiddenIn(entry));
     if (followed.kind === 'refused') skipped.push({ folder: entry, why: followed.why });
     if (followed.kind !== 'trusted' || !followed.status.isDirectory()) continue;
     folders.add(followed.real);
@@ -155,13 +158,13 @@ const judgeFolders = (searchPath: string, limits: Limits): Folders => {
 };
 
 const createSearch = ({ environment, workspace }: SearchPlace): ProgramSearch => {
-  const limits = limitsFor(workspace, environment.HOME || homedir());
-  const usable = judgeFolders(environment.PATH ?? '', limits);
+  const forbiddenIn = forbidWorkspace(workspace, environment.HOME || homedir());
+  const usable = judgeFolders(environment.PATH ?? '', forbiddenIn);
   const lookFor = (name: string): Lookup => {
     if (name === '' || name.includes('/') || name.includes('\0')) return { kind: 'none' };
     let first: Lookup = { kind: 'none' };
     for (const folder of usable.folders) {
-      const one = lookInFolder(folder, name, limits(folder));
+      const one = lookInFolder(folder, name, forbiddenIn(folder));
       if (one.kind === 'found') return one;
       if (first.kind === 'none') first = one;
     }
@@ -236,9 +239,11 @@ export const findRepositoryProgram = (
   return null;
 };
 
-/**
- * Follows a path and checks for every folder and symlink on the way whether another user could
- * change the target.
+// ---- Following a path ----
+
+/*
+ * For every folder and symlink on the way it is checked whether another user could change the
+ * target.
  *
  * 1. Everything on the way belongs to this user or the system, and nobody else may write to it. In
  *    a sticky folder of the system (/tmp) others may add entries but not replace ours, so the entry
@@ -247,6 +252,7 @@ export const findRepositoryProgram = (
  *    don't matter.
  */
 
+/** A folder, whatever its name is. */
 type Identity = { readonly dev: number; readonly ino: number };
 
 type Followed =
@@ -280,6 +286,7 @@ const folderFault = (
 
 const isFolder = (status: Stats): boolean => (status.mode & constants.S_IFMT) === constants.S_IFDIR;
 
+/** The text of a symlink. */
 const readTarget = (link: string): string => {
   try {
     return readlinkSync(link);

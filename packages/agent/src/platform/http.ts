@@ -7,6 +7,10 @@
  * 2. A failure rejects with Node's error, `code` included: the call before the headers, the body
  *    after them.
  * 3. A connection is kept for the next request; none of them keeps the process alive when idle.
+ *
+ * "Lean": like the platform's type of that name, with only the parts that Pawl uses. From top to
+ * bottom: the response and its body; `createFetch`; the proxies of the environment; tunnels through
+ * them; and decompression.
  */
 
 import type http from 'node:http';
@@ -40,6 +44,7 @@ export type LeanFetch = (url: string | URL, request?: LeanRequest) => Promise<Le
 /** Grace period for an abandoned body to end by itself, so that its connection can be kept. */
 const LINGER_MS = 500;
 
+/** Reads the rest of a body that nobody wants. If that takes too long, ends its connection. */
 const lingerThenDestroy = (incoming: http.IncomingMessage): void => {
   if (incoming.complete) return void incoming.resume();
   const timer = setTimeout(() => incoming.destroy(), LINGER_MS);
@@ -202,6 +207,8 @@ export const createFetch = (environment: ProcessEnvironment): LeanFetch => {
  */
 export const nodeHttp: typeof http = process.getBuiltinModule('node:http');
 
+// ---- Proxies ----
+
 const readVariable = (environment: ProcessEnvironment, name: string): string =>
   environment[name.toLowerCase()] || environment[name] || '';
 
@@ -275,6 +282,7 @@ const tunnel = (proxy: URL, authority: string, signal: AbortSignal | undefined):
  */
 type TunnelSignal = { readonly tunnelSignal?: AbortSignal };
 
+/** Called with a connection that is encrypted, or with the reason why there is none. */
 type Secured = (error: Error | null, socket?: tls.TLSSocket) => void;
 
 /** An agent for https whose connections go through a proxy. */

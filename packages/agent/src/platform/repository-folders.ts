@@ -27,6 +27,26 @@ type RepositoryFolders = {
   readonly foreign: string | null;
 };
 
+/** Walks up from the workspace, a real path. */
+export const repositoryFolders = (workspace: string): RepositoryFolders => {
+  const trusts = trustAt(workspace);
+  const folders: string[] = [];
+  let foreign: string | null = null;
+  for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
+    const own = entryStatus(folder);
+    const dotGit = existsSync(path.join(folder, '.git'))
+      ? entryStatus(path.join(folder, '.git'))
+      : null;
+    const isForeign =
+      folder !== workspace && [own, dotGit].some((status) => status !== null && !trusts(status));
+    if (isForeign) foreign ??= folder;
+    if (foreign === null) folders.push(folder);
+    if (dotGit !== null && foreign === null) return { folders, top: folder, foreign: null };
+    if (dotGit !== null) return { folders: [workspace], top: null, foreign };
+  }
+  return { folders: [workspace], top: null, foreign: null };
+};
+
 /** The user who became root by sudo. */
 const callerOfRoot = (): number | null => {
   const caller = Number(process.env.SUDO_UID);
@@ -35,6 +55,7 @@ const callerOfRoot = (): number | null => {
     : null;
 };
 
+/** Whether an owner may configure the agent (rule 1). */
 type Trust = (status: Pick<Stats, 'uid'>) => boolean;
 
 const trustAt = (workspace: string): Trust => {
@@ -51,26 +72,6 @@ export const isOfOtherUser = (place: string, workspace: string): boolean => {
   const status = entryStatus(place);
   if (status === null || path.dirname(place) === workspace) return false;
   return !trustAt(workspace)(status);
-};
-
-/** `workspace` is a real path. */
-export const repositoryFolders = (workspace: string): RepositoryFolders => {
-  const trusts = trustAt(workspace);
-  const folders: string[] = [];
-  let foreign: string | null = null;
-  for (let folder: string | null = workspace; folder !== null; folder = folderAbove(folder)) {
-    const own = entryStatus(folder);
-    const mark = existsSync(path.join(folder, '.git'))
-      ? entryStatus(path.join(folder, '.git'))
-      : null;
-    const isForeign =
-      folder !== workspace && [own, mark].some((status) => status !== null && !trusts(status));
-    if (isForeign) foreign ??= folder;
-    if (foreign === null) folders.push(folder);
-    if (mark !== null && foreign === null) return { folders, top: folder, foreign: null };
-    if (mark !== null) return { folders: [workspace], top: null, foreign };
-  }
-  return { folders: [workspace], top: null, foreign: null };
 };
 
 /** A sentence about `foreign`, for the user. */

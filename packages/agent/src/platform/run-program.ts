@@ -1,5 +1,6 @@
 /**
- * Runs one process of an external program: git, a formatter, a hook of the user.
+ * Runs one process of an external program to its end: git, a formatter, a hook of the user. It adds
+ * no sandbox: a caller who wants one passes a program that makes it.
  *
  * 1. It leads its own session: it has no terminal, and its children end with it.
  * 2. It reads only `input`, prints at most `bytesMax`, and runs at most `deadlineMs`.
@@ -47,10 +48,7 @@ export type ProgramRequest = {
   readonly leftOpenMs?: number;
   /** Open files that the process inherits as descriptors 3, 4, … . */
   readonly descriptors?: readonly number[];
-  /**
-   * It has a guard (packages/agent/src/platform/programs/end-with-pawl.ts), which reads one more
-   * pipe after `descriptors`.
-   */
+  /** It has a guard (start-program.ts), which reads one more pipe after `descriptors`. */
   readonly isGuarded?: boolean;
 };
 
@@ -64,7 +62,7 @@ export type ProgramEnd = {
 };
 
 const ERRORS_MAX = 4_096;
-/** A guard has killed its program after this time, in ms. */
+/** A guard kills its program within this time, in ms. Then we kill it ourselves. */
 const GUARD_MS = 500;
 
 const endGroup = (pid: number): void => {
@@ -156,12 +154,12 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
     };
     const release = pid === undefined ? () => undefined : atExit(kill);
     let ending: Ending | null = null;
-    let killing: NodeJS.Timeout | undefined;
+    let killTimer: NodeJS.Timeout | undefined;
     const end = (why: Ending): void => {
       ending ??= why;
       // A guard also reaches what has left the group. It may have been killed itself.
       if (guard === null) kill();
-      else killing = setTimeout(kill, GUARD_MS);
+      else killTimer = setTimeout(kill, GUARD_MS);
       guard?.destroy();
       // processes that left the group may hold the streams open
       child.stdout.destroy();
@@ -169,10 +167,10 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
     };
     const stop = (): void => end('stopped');
     const { output, errors } = gather(child, request, () => end('tooMuch'));
-    const patience = setTimeout(() => end('late'), request.deadlineMs);
+    const deadline = setTimeout(() => end('late'), request.deadlineMs);
     signal.addEventListener('abort', stop, { once: true });
     const settle = (): void => {
-      clearTimeout(patience);
+      clearTimeout(deadline);
       signal.removeEventListener('abort', stop);
       release();
     };
@@ -183,18 +181,18 @@ export const runProgram = (request: ProgramRequest): Promise<ProgramEnd> =>
         new ProgramFailure('missing', `${request.program} can't be started: ${error.message}`),
       );
     });
-    let leaving: NodeJS.Timeout | undefined;
+    let leftOpenTimer: NodeJS.Timeout | undefined;
     child.once('exit', () => {
-      clearTimeout(killing);
+      clearTimeout(killTimer);
       kill();
       if (request.leftOpenMs === undefined) return;
-      leaving = setTimeout(() => {
+      leftOpenTimer = setTimeout(() => {
         child.stdout.destroy();
         child.stderr.destroy();
       }, request.leftOpenMs);
     });
     child.once('close', (code) => {
-      clearTimeout(leaving);
+      clearTimeout(leftOpenTimer);
       settle();
       const cut = ending === 'tooMuch' && request.atMax === 'cut';
       if (ending !== null && !cut)

@@ -2,9 +2,12 @@
  * The one place where processes are started.
  *
  * A program is an absolute path that find-program.ts has checked, or one of the constants below.
- * No shell is involved. From top to bottom: the start itself; the guard, a process that ends a
- * program when Pawl is killed; descriptors that a program must not inherit; and the identity of a
- * process, which tells it from a later one with its number.
+ * No shell is involved.
+ *
+ * From top to bottom: the start itself (`startProgram`); a question to a program (`askProgram`);
+ * what is done when Pawl exits; the user's browser; the guard, a process that ends a program when
+ * Pawl is killed; descriptors that a program must not inherit; and the identity of a process, which
+ * tells it from a later one with its number.
  */
 
 import {
@@ -24,12 +27,10 @@ import { Duplex, type Readable } from 'node:stream';
 import type { ProcessEnvironment } from './environment.js';
 import { type ProgramPath, searchPrograms } from './find-program.js';
 
-/** The Node that runs us. */
-// Trusted as it is: it already runs us.
+/** The Node that runs us, so it is trusted. */
 export const NODE_PROGRAM = process.execPath as ProgramPath;
 
 /** The system's shell, at its path on every POSIX system. */
-// A fixed path in a folder of the system.
 export const SYSTEM_SHELL = '/bin/sh' as ProgramPath;
 
 /** The system's bash; null if it is not at its usual paths. */
@@ -88,6 +89,8 @@ export const startProgram: StartProgram = (
     Readable,
     Readable
   >;
+
+// ---- A question to a program ----
 
 type AskProgramOptions = {
   readonly environment: ProcessEnvironment;
@@ -156,7 +159,7 @@ export const askProgramSync = (
   return { code: ran.status ?? 1, output: ran.stdout, errors: ran.stderr, fault };
 };
 
-/** Clean-up duties for the exit of this program. */
+// ---- The exit of Pawl, and the browser ----
 
 const duties = new Set<() => void>();
 
@@ -164,7 +167,7 @@ const doAll = (): void => {
   for (const duty of duties) duty();
 };
 
-/** Registers a synchronous duty; the returned function cancels it. */
+/** Calls a synchronous function when this program exits; the returned function cancels that. */
 export const atExit = (duty: () => void): (() => void) => {
   if (duties.size === 0) process.once('exit', doAll);
   duties.add(duty);
@@ -197,6 +200,8 @@ export const openBrowser = (
   child.unref();
 };
 
+// ---- The guard ----
+
 type ProgramStart<P extends string = string> = {
   readonly program: P;
   readonly words: readonly string[];
@@ -221,6 +226,7 @@ export const guardScript = (pipe: number, others: readonly number[] = []): strin
 exec ${pipe}<&-
 `;
 
+/** Shell words that close outputs and other descriptors, so that the guard holds none open. */
 const silenced = (others: readonly number[]): string =>
   ['>/dev/null 2>/dev/null', ...others.map((descriptor) => `${descriptor}<&-`)].join(' ');
 
@@ -247,6 +253,7 @@ exec ${pipe}<&-
 /** Tells the guard that the program has ended. */
 export const PROGRAM_ENDED = 'ended\n';
 
+/** Number of the standard streams, and the last of their descriptors. */
 const STANDARD_STREAMS = 3;
 const STANDARD_MAX = 2;
 
@@ -326,8 +333,12 @@ export const fencedStart = (
   return { ...closingOthers(start, pipe, bash), isGuarded: true };
 };
 
+// ---- Descriptors that a program must not inherit ----
+
+/** O_CLOEXEC: the descriptor is closed in programs that we start. */
 const CLOSED_AT_START = 0o2000000;
 
+/** The flags of an open file of ours. */
 const readFlags = (descriptor: string): number => {
   try {
     const found = /^flags:\s*([0-7]+)/m.exec(
@@ -384,6 +395,8 @@ export const closingOthers = <P extends string>(
   };
 };
 
+// ---- The identity of a process ----
+
 /** Tells a process from a later one with the same pid. Empty strings: unknown on this platform. */
 export type ProcessIdentity = {
   readonly pid: number;
@@ -418,6 +431,7 @@ export const readProcessStat = (
 /** Differs after each start of the machine. Empty where it is unknown. */
 export const bootId = (): string =>
   orEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8'));
+
 /** Names the space in which process numbers mean the same. Empty where it is unknown. */
 export const pidNamespace = (): string => orEmpty(() => readlinkSync('/proc/self/ns/pid'));
 
@@ -428,6 +442,7 @@ export const identifyProcess = (pid: number = process.pid): ProcessIdentity => (
   pids: pidNamespace(),
 });
 
+/** Whether a process with this number exists, of any user. */
 const isKnown = (pid: number): boolean => {
   try {
     process.kill(pid, 0);

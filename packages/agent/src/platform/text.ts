@@ -1,6 +1,7 @@
 /**
  * Small functions for texts that people and models read. Pure, since pages in a browser use them
- * too.
+ * too. From top to bottom: numbers and words; the nearest name; errors of paths; and the code
+ * blocks of a Markdown text.
  */
 
 /** `1 line`, `2 lines`; `2 entries` with a plural of its own. */
@@ -70,8 +71,10 @@ const PATH_ERRORS: Readonly<Record<string, string>> = {
 export const pathErrorText = (error: unknown): string | null =>
   error instanceof Error && 'code' in error ? (PATH_ERRORS[String(error.code)] ?? null) : null;
 
+// ---- The code blocks of a Markdown text ----
+
 /**
- * Finds Markdown's fenced blocks in one pass over the lines of a text.
+ * A fenced block.
  *
  * 1. A fence is three or more backticks or tildes, indented or not. Only as many of the same, or
  *    more, and nothing else on the line, close it: so a block can show other blocks.
@@ -79,7 +82,6 @@ export const pathErrorText = (error: unknown): string | null =>
  * 3. The indentation of the opening fence is removed from the lines of the block, as far as they
  *    have it.
  */
-
 export type CodeBlock = {
   /** The text after the opening fence: `repl`, `js title=x`, or empty. */
   readonly info: string;
@@ -90,6 +92,7 @@ export type CodeBlock = {
   readonly to: number;
 };
 
+/** An opening fence: its indentation, and its character and how often it stands there. */
 type Opening = {
   readonly indent: number;
   readonly mark: string;
@@ -99,6 +102,7 @@ type Opening = {
 
 const isBlank = (code: number): boolean => code === 32 || code === 9;
 
+/** The first index from `from` on whose character is another one. */
 const skip = (line: string, from: number, is: (code: number) => boolean): number => {
   let index = from;
   while (index < line.length && is(line.charCodeAt(index))) index += 1;
@@ -146,7 +150,7 @@ export function* readLines(text: string): Generator<Line> {
   }
 }
 
-/** All blocks in order. */
+/** All blocks from the first to the last, in one pass over the lines. */
 export const findFences = (text: string): readonly CodeBlock[] => {
   const fences: CodeBlock[] = [];
   let open: (Opening & { readonly from: number; readonly lines: string[] }) | null = null;

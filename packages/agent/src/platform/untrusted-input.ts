@@ -1,6 +1,6 @@
 /**
- * Input that others control: JSON within limits, tables of configuration files, secrets that a
- * request shows.
+ * Input that others control. From top to bottom: JSON within limits; tables of configuration files;
+ * a secret that a request shows; and fields of JSON whose form is not checked.
  */
 
 import { timingSafeEqual } from 'node:crypto';
@@ -62,8 +62,8 @@ export const parseBounded = (
 };
 
 /**
- * Where a text stops being JSON: its line and column, or the engine's words if it names no place;
- * empty for valid JSON.
+ * Where a text stops being JSON: its line and column, or the words of JSON.parse if they name no
+ * place; empty for valid JSON.
  */
 export const whereInvalid = (text: string): string => {
   try {
@@ -109,11 +109,16 @@ export const objectIn = (value: unknown, key: string | number): Loose => {
 export const listIn = (value: unknown): readonly Loose[] =>
   Array.isArray(value) ? value.filter(isObject) : [];
 
+/** Null for anything but a text, and for an empty one. */
 export const asText = (value: unknown): string | null =>
   typeof value === 'string' && value !== '' ? value : null;
 
-/** Tokens that no cache served. A total below the cached count does not include it. */
+/** Zero for anything but a number. */
+export const asCount = (value: unknown): number => (typeof value === 'number' ? value : 0);
+
+/**
+ * Tokens that no cache of the provider served. Some providers report a total with the cached ones,
+ * some without: a total below the cached count does not include it.
+ */
 export const withoutCached = (total: number, cached: number): number =>
   total < cached ? total : total - cached;
-
-export const asCount = (value: unknown): number => (typeof value === 'number' ? value : 0);

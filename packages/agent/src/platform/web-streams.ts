@@ -9,6 +9,9 @@
  * 2. What is queued when a stream fails is still read first.
  * 3. They do what our packages use: `getReader`, `pipeThrough`, `tee`, `cancel`. No byte streams,
  *    no strategies.
+ *
+ * "Lean": like the platform's type of that name, with only the parts that Pawl uses. From top to
+ * bottom: `LeanReadable`, `LeanTransform`, decoding of text, and the headers of a request.
  */
 
 export type LeanController<T> = {
@@ -218,7 +221,8 @@ type LeanTransformController<U> = Omit<LeanController<U>, 'close'> & { terminate
 
 export class LeanTransform<T, U> {
   readonly #transformer: LeanTransformer<T, U>;
-  #brought = false;
+  /** Something came of the piece that was read last. */
+  #hasOutput = false;
 
   constructor(transformer: LeanTransformer<T, U> = {}) {
     this.#transformer = transformer;
@@ -227,13 +231,13 @@ export class LeanTransform<T, U> {
   readFrom(upstream: LeanReadable<T>): LeanReadable<U> {
     const { transform, flush } = this.#transformer;
     let out: LeanTransformController<U>;
-    const brought = (): void => {
-      this.#brought = true;
+    const noteOutput = (): void => {
+      this.#hasOutput = true;
     };
-    /** Reads until something came of it. */
+    /** Reads until something comes of it. */
     const pull = async (controller: LeanController<U>): Promise<void> => {
-      this.#brought = false;
-      while (!this.#brought) {
+      this.#hasOutput = false;
+      while (!this.#hasOutput) {
         const result = upstream.takeNow() ?? (await upstream.read());
         if (result.done) {
           await flush?.call(this.#transformer, out);
@@ -247,15 +251,15 @@ export class LeanTransform<T, U> {
       start: (controller) => {
         out = {
           enqueue(piece) {
-            brought();
+            noteOutput();
             controller.enqueue(piece);
           },
           error(reason) {
-            brought();
+            noteOutput();
             controller.error(reason);
           },
           terminate() {
-            brought();
+            noteOutput();
             controller.close();
           },
         };

@@ -226,7 +226,7 @@ test('launcher: when a command is due is written before it begins, and why it wa
   );
   assert.equal(read('order'), '4711\n');
   await until('it runs', () => output === 'up\n');
-  taken.cancelled();
+  taken.recordCancellation();
   process.kill(taken.process.pid, 'SIGKILL');
   assert.deepEqual((await taken.ended).how, exited(137));
   assert.equal(read('why'), 'cancelled');
@@ -297,7 +297,7 @@ test('launcher: after a cancelled command the next one is not parked at once, si
   );
   // Before, bubblewrap has not yet told its child to end with it.
   await until('it runs', () => output === 'up\n');
-  taken.cancelled();
+  taken.recordCancellation();
   process.kill(taken.process.pid, 'SIGKILL');
   await taken.ended;
   // Longer than the delay after other commands: nothing tells that something does not happen.

@@ -23,7 +23,7 @@ const ENDED: LaunchedEnd = {
 const parkedOf = (ended: Promise<LaunchedEnd>, start = (): void => undefined): ParkedCommand => ({
   start() {
     start();
-    return { process: null, ended, cancelled: () => undefined };
+    return { process: null, ended, recordCancellation: () => undefined };
   },
   finish: async () => [],
 });

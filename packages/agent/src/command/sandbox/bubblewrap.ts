@@ -2,8 +2,8 @@
  * Bubblewrap: the arguments that build the fence around commands, and whether they work on this
  * machine.
  *
- * From top to bottom: the arguments of the fence; and the probe, which tries it once and explains
- * what is missing on this machine.
+ * From top to bottom: the arguments of the fence (`isolationArguments`, `mountArguments`); and the
+ * probe (`probeBubblewrap`), which tries it once and explains what is missing on this machine.
  */
 
 import {
@@ -47,8 +47,8 @@ const NAMESPACES = [
 /**
  * Settings of the kernel, shared by all namespaces. They belong to root, and a command of root is
  * root to them, without capabilities too: `kernel.core_pattern` names a program that the kernel
- * starts. Bubblewrap leaves them writable. To other users they are closed anyway, and each mount
- * costs time.
+ * starts. Bubblewrap leaves them writable. So they are mounted read-only for root, and only for
+ * root: to other users they are closed anyway, and each mount costs time.
  */
 const KERNEL_SETTINGS = [
   'sys',
@@ -60,7 +60,9 @@ const KERNEL_SETTINGS = [
   'dynamic_debug',
   'mtrr',
 ].flatMap((name) => ['--ro-bind-try', `/proc/${name}`, `/proc/${name}`]);
+
 const ownsKernelSettings = (): boolean => entryStatus('/proc/sys')?.uid === process.geteuid?.();
+
 /** Folders and links that every Linux has and no command needs to write to. */
 const SYSTEM = ['--dev', '/dev'].concat([
   '--dir',
@@ -111,6 +113,7 @@ export const probeArguments = (
   ...['--tmpfs', '/tmp', ...sealed('/'), '--chdir', '/tmp'],
 ];
 
+/** The names from `folder` down to `place`; none if it does not lie in it. */
 const below = (place: string, folder: string): readonly string[] =>
   isWithin(place, folder) && place !== folder ? path.relative(folder, place).split(path.sep) : [];
 
@@ -127,6 +130,7 @@ const parentsInTemporary = (mounts: readonly Mount[]): readonly string[] => {
   return [...parents].filter((parent) => !mounts.some((mount) => mount.path === parent));
 };
 
+/** A mount that hides a file or folder. */
 const mask = (place: string, folders: SessionFolders): Mount => {
   if (!entryStatus(place)?.isDirectory()) return readable(place, folders.closedFile);
   return isOnHost(place) ? closedFolder(place) : readable(place, folders.closedFolder);
@@ -154,12 +158,13 @@ export type FenceContents = {
   readonly workspace: string;
 };
 
-/** Arguments in two parts. The caller may mount more between them. */
+/** Arguments in two parts. The launcher mounts the file with the command between them. */
 export type MountArguments = {
   readonly mounts: readonly string[];
   readonly seals: readonly string[];
 };
 
+/** Arguments that mount everything a command sees. The seals make what is above it read-only. */
 export const mountArguments = ({
   host,
   folders,
@@ -186,12 +191,7 @@ export const mountArguments = ({
   };
 };
 
-/**
- * Tests whether bubblewrap can build the fence on this machine, by building it once.
- *
- * A positive answer is cached on disk together with what it depends on: the kernel, its settings,
- * the program, the user. A negative answer is not cached, since the user may repair the cause.
- */
+// ---- The probe: whether bubblewrap can build the fence on this machine ----
 
 export type SandboxProbe =
   | { readonly kind: 'works' }
@@ -214,6 +214,7 @@ export type Probed =
 /** Version of the fence. Increase it to invalidate cached answers. */
 const VERSION = 1;
 const TIMEOUT_MS = 10_000;
+/** Settings of the kernel on which the answer depends. */
 const SETTINGS = [
   '/proc/sys/user/max_user_namespaces',
   '/proc/sys/kernel/unprivileged_userns_clone',
@@ -298,6 +299,7 @@ const dockerRepair = (): string => {
   );
 };
 
+/** A cause of a failure, with its sign in what bubblewrap says. */
 type Cause = { readonly sign: RegExp; readonly reason: string; readonly repair: () => string };
 
 const allowNamespaces = (): string => {
@@ -360,7 +362,33 @@ export type ProbeOptions = {
   readonly filter: Buffer | null;
 };
 
+/**
+ * Tests whether bubblewrap can build the fence on this machine, by building it once.
+ *
+ * A positive answer is cached on disk together with what it depends on: the kernel, its settings,
+ * the program, the user. A negative answer is not cached, since the user may repair the cause.
+ * `cacheFolder` null: no cache. Never rejects.
+ */
+export const probeBubblewrap = async (
+  options: ProbeOptions,
+  cacheFolder: string | null,
+): Promise<Probed> => {
+  try {
+    const key = cacheKey(options.bwrap);
+    const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
+    if (cached !== null) return { kind: 'works', features: cached };
+    const probed = await probe(options);
+    if (probed.kind === 'works' && cacheFolder !== null)
+      writeCache(cacheFolder, key, probed.features);
+    return probed;
+  } catch (error) {
+    return explainFailure(String(error));
+  }
+};
+
+/** Features to try, the best first. */
 const FEATURES: readonly Features[] = [{ disablesNamespaces: true }, { disablesNamespaces: false }];
+/** Opens the filter at descriptor 3, and starts bubblewrap. */
 const OPENED = 'exec 3<"$0"; exec "$@"';
 const UNKNOWN_OPTION = /disable-userns|unknown option/i;
 
@@ -392,6 +420,7 @@ const runProbe = async (options: ProbeOptions, filterFile: string): Promise<Prob
   return explainFailure(stderr);
 };
 
+/** Builds the fence once around a shell that does nothing. */
 const probe = async (options: ProbeOptions): Promise<Probed> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-probe-'));
   try {
@@ -445,23 +474,5 @@ const writeCache = (folder: string, key: string, features: Features): void => {
     renameSync(`${file}.${process.pid}`, file);
   } catch {
     // It is asked again the next time.
-  }
-};
-
-/** `cacheFolder` null: no cache. Never rejects. */
-export const probeBubblewrap = async (
-  options: ProbeOptions,
-  cacheFolder: string | null,
-): Promise<Probed> => {
-  try {
-    const key = cacheKey(options.bwrap);
-    const cached = cacheFolder === null ? null : readCache(cacheFolder, key);
-    if (cached !== null) return { kind: 'works', features: cached };
-    const probed = await probe(options);
-    if (probed.kind === 'works' && cacheFolder !== null)
-      writeCache(cacheFolder, key, probed.features);
-    return probed;
-  } catch (error) {
-    return explainFailure(String(error));
   }
 };

@@ -1,12 +1,14 @@
 /**
- * Where git keeps a repository, and which of its files git obeys or runs.
+ * Where git keeps a repository, and which of its files git obeys or runs. All of it reads files and
+ * never runs git, since git itself would obey what is in doubt here.
  *
- * A `.git` file can name any folder of the machine. It counts only if that folder names the
- * workspace in return, which only git itself could have written there.
+ * A git folder holds configuration, hooks and objects: `.git`, a bare repository, or the folder
+ * that a `.git` file names. Such a file can name any folder of the machine. It counts only if that
+ * folder names the workspace in return, which only git itself could have written there.
  *
- * From top to bottom: the git folders of a workspace; the files that git's configuration names;
- * whether a new repository of a command may stay; and git's index. All of it reads files and never
- * runs git, since git itself would obey what is in doubt here.
+ * From top to bottom: the git folders of a workspace (`codePlaces`, `findRepository`); the files
+ * that git's configuration names (`createNamedPlaces`); whether a new repository of a command may
+ * stay (`isHarmlessRepository`); and git's index (`createIndexReader`).
  */
 
 import { readFileSync, type Stats } from 'node:fs';
@@ -40,6 +42,7 @@ const WORKTREE_CODE = [
   'hooks',
   'config',
 ];
+/** Bounds, in case a repository is meant to cost us time. */
 const MODULES_DEPTH_MAX = 4;
 const FOLDERS_MAX = 200;
 
@@ -141,6 +144,7 @@ export type FoundRepository =
 
 const refused = (why: string): FoundRepository => ({ kind: 'refused', why });
 
+/** The repository of a folder `top` with a `.git` file. */
 const behindFile = (top: string, file: string): FoundRepository => {
   const folder = folderNamedIn(file, top);
   if (folder === null) return refused(`${file} names no folder`);
@@ -158,6 +162,7 @@ const behindFile = (top: string, file: string): FoundRepository => {
   return refused(`${file} names ${folder}, which does not name this folder in turn`);
 };
 
+/** The repository of a folder with a `.git`. `status`: that of `.git`. */
 const repositoryAt = (top: string, status: Stats): FoundRepository => {
   const place = path.join(top, '.git');
   const owner = entryStatus(top);
@@ -182,12 +187,9 @@ export const findRepository = (workspace: string): FoundRepository => {
   return { kind: 'none' };
 };
 
-/**
- * Files of the workspace that git's configuration names: hooks, included files, programs.
- *
- * Git runs or obeys them, so a command may change them as little as the configuration. Conditions
- * of `includeIf` count as true.
- */
+// ---- Files of the workspace that git's configuration names ----
+// Hooks, included files, programs. Git runs or obeys them, so a command may change them as little
+// as the configuration. Conditions of `includeIf` count as true.
 
 /** Keys that name a folder or file that git runs or obeys as a whole. */
 const NAMES_PLACE =
@@ -214,6 +216,7 @@ const NAMES_COMMAND: readonly RegExp[] = [
 const FILES_MAX = 1_000;
 const PLACES_MAX = 200;
 
+/** `key`: `section.key`, or `section.*.key` for a section with a quoted name. In lower case. */
 type Entry = { readonly key: string; readonly value: string };
 
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', b: '\b' };
@@ -281,14 +284,18 @@ export type NamedPlace = {
 /** One configuration file, with the folder in which git runs what it names. */
 export type ConfigPlace = { readonly file: string; readonly top: string };
 
+/** One reading of all configurations: its bounds, and its results so far. */
 type Reading = {
   readonly workspace: string;
   readonly home: string;
   readonly named: Map<string, NamedPlace>;
+  /** The files that were read, as they were then. */
   readonly statuses: Map<string, string>;
+  /** Files by the folder for which they were read, since includes may form a circle. */
   readonly visited: Set<string>;
 };
 
+/** Differs when the file was changed. */
 const keyOfStatus = (file: string): string => {
   const status = entryStatus(file);
   return status === null ? '' : `${status.ino}:${status.ctimeMs}:${status.size}`;
@@ -314,7 +321,10 @@ const addCommandWords = (reading: Reading, command: string, top: string, key: st
   }
 };
 
-/** Whether git runs this value as a command line. */
+/**
+ * Whether git runs this value as a command line. Of aliases only those with a `!`, of addresses
+ * only those with a helper (`ext::…`), and no switch like `core.fsmonitor = true`.
+ */
 const isCommand = ({ key, value }: Entry): boolean => {
   if (!NAMES_COMMAND.some((pattern) => pattern.test(key))) return false;
   if (key.startsWith('alias.')) return value.startsWith('!');
@@ -323,6 +333,7 @@ const isCommand = ({ key, value }: Entry): boolean => {
     : !/^(?:true|false|yes|no|on|off|\d+)$/i.test(value);
 };
 
+/** Adds what one configuration names, and what those name that it includes. */
 const readConfig = (reading: Reading, { file, top }: ConfigPlace): void => {
   const visit = `${top}\0${file}`;
   if (reading.visited.has(visit) || reading.visited.size >= FILES_MAX) return;
@@ -396,9 +407,9 @@ export const createNamedPlaces = (
 ): (() => readonly NamedPlace[]) => {
   const places = createConfiguredPlaces(workspace, environment);
   return () => {
-    const search = findRepository(workspace);
-    if (search.kind !== 'found') return places.read([], [workspace]);
-    const { top, folder } = search.repository;
+    const located = findRepository(workspace);
+    if (located.kind !== 'found') return places.read([], [workspace]);
+    const { top, folder } = located.repository;
     const configs = ['config', 'config.worktree'].map((name) => ({
       file: path.join(folder, name),
       top,
@@ -407,14 +418,11 @@ export const createNamedPlaces = (
   };
 };
 
-/**
- * Decides whether a new repository of a command may stay: using git in it must not run any program.
- *
- * `git init`, `git clone` and `git worktree add` make such repositories. Anything unknown counts as
- * harmful.
- */
+// ---- Whether a new repository of a command may stay: git must run no program in it ----
+// `git init`, `git clone` and `git worktree add` make such repositories. Anything unknown counts as
+// harmful.
 
-/** `section.key`, or `section.*.key` for a section with a quoted name. */
+/** Keys as in Entry. */
 const HARMLESS_KEYS: ReadonlySet<string> = new Set(
   listWords(`
   core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase
@@ -442,8 +450,8 @@ const isHarmlessAddress = (value: string): boolean =>
 const CONFIG_MAX = 32 * 1024;
 
 /**
- * The entries of a configuration. Null if a line is not a plain section, entry or comment, or
- * continues on the next one.
+ * The same as `configEntries`, but null for all that it would guess: if a line is not a plain
+ * section, entry or comment, or continues on the next one.
  */
 const strictEntries = (config: string): readonly Entry[] | null => {
   let section = '';
@@ -562,12 +570,9 @@ export const isHarmlessRepository = (
     : isHarmlessFolder(folder, workspace);
 };
 
-/**
- * Reads from git's index the nested repositories (gitlinks) and the tracked files.
- *
- * Git starts itself in each gitlink's folder at `status`, `diff`, `add` and `commit`, and obeys the
- * configuration there. The index is parsed only again after it has changed.
- */
+// ---- Git's index: the nested repositories (gitlinks) and the tracked files ----
+// Git starts itself in each gitlink's folder at `status`, `diff`, `add` and `commit`, and obeys the
+// configuration there.
 
 export type IndexContents = {
   /** Paths of gitlinks, relative to the top of the worktree. */
@@ -581,10 +586,14 @@ const INDEX_MAX = 64 * 1024 * 1024;
 const GITLINKS_MAX = 10_000;
 const GITLINK_TYPE = 0xe;
 const EMPTY: IndexContents = { gitlinks: [], isTracked: () => false };
-/** Bytes of an entry before its object name, and after it. */
+/** Bytes of an entry before its object name. */
 const STATUS_BYTES = 40;
+/** Bits of the flags after the object name. */
 const FLAG_EXTENDED = 0x4000;
 const FLAG_LENGTH = 0x0fff;
+
+/** `hashBytes`: length of an object name. */
+type IndexForm = { readonly version: number; readonly hashBytes: number };
 
 type IndexEntry = { readonly name: Buffer; readonly isGitlink: boolean; readonly next: number };
 
@@ -603,6 +612,7 @@ const readOffset = (
   return { value, next: at };
 };
 
+/** `before`: the name of the previous entry, of which version 4 repeats the beginning. */
 const readEntry = (bytes: Buffer, start: number, form: IndexForm, before: Buffer): IndexEntry => {
   const isGitlink = bytes.readUInt32BE(start + 24) >>> 12 === GITLINK_TYPE;
   const flagsAt = start + STATUS_BYTES + form.hashBytes;
@@ -622,8 +632,6 @@ const readEntry = (bytes: Buffer, start: number, form: IndexForm, before: Buffer
   const next = form.version === 4 ? end + 1 : start + Math.ceil((end - start + 1) / 8) * 8;
   return { name, isGitlink, next };
 };
-
-type IndexForm = { readonly version: number; readonly hashBytes: number };
 
 const parseIndex = (bytes: Buffer, hashBytes: number): IndexContents => {
   if (bytes.length < 12 || bytes.toString('latin1', 0, 4) !== 'DIRC') return EMPTY;
@@ -660,6 +668,7 @@ const readIndex = (file: string, gitFolder: string): IndexContents => {
 
 export type IndexReader = { read(gitFolder: string): IndexContents };
 
+/** Parses an index only again after it has changed. */
 export const createIndexReader = (): IndexReader => {
   const cache = new Map<string, { readonly key: string; readonly contents: IndexContents }>();
   return {

@@ -11,9 +11,12 @@
  * checked, too. The copies stay until a command has been checked. So a later process can check a
  * command whose Pawl was killed.
  *
- * From top to bottom: `GitHistory`, for all git folders of a session; the words about what was put
- * back; reading git's files; `GitCopies`, one git folder and its copies; and `HistoryCheck`, the
- * repair after a command.
+ * A git folder is `.git`, or a bare repository. A reflog lists the commits that a ref has named.
+ *
+ * From top to bottom: `GitHistory`, for all git folders of a session, and `finishHistory`, for
+ * those of a killed process; the lines for the model about what was put back; reading git's files;
+ * `GitCopies`, one git folder and its copies; `HistoryCheck`, the repair after a command; and
+ * running git.
  */
 
 import { createHash } from 'node:crypto';
@@ -48,51 +51,11 @@ import { plural } from '../../platform/text.js';
 import type { HistoryPurpose } from '../../policy/repository-access.js';
 import { historyFolder } from './session-folders.js';
 
+/** Of a command whose words change no history on purpose. */
 export const NO_PURPOSE: HistoryPurpose = { takesStash: false, movesBorder: false };
-
-const STASH = 'refs/stash';
-/** The reflog that lists commits whose old name was taken. */
-const LOST = 'refs/pawl/lost';
-
-const HASH = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
-const ZEROS = /^0+$/;
-const FAN = /^[0-9a-f]{2}$/;
 
 /** Finds git, where it is needed. Without git every commit without a name counts as lost. */
 export type FindGit = () => ProgramPath | null;
-
-/** Runs git on a git folder so that it starts no program that the repository names. */
-const askGit = (findGit: FindGit, gitFolder: string, words: readonly string[]) => {
-  const git = findGit();
-  if (git === null) return null;
-  const all = [
-    `--git-dir=${gitFolder}`,
-    '--no-replace-objects',
-    ...[
-      '-c',
-      'core.hooksPath=/dev/null',
-      '-c',
-      'core.fsmonitor=false',
-      '-c',
-      'core.commitGraph=false',
-    ],
-    ...['-c', 'protocol.allow=never', '-c', 'safe.directory=*'],
-    ...words,
-  ];
-  return askProgramSync(git, all, {
-    environment: {
-      GIT_CONFIG_NOSYSTEM: '1',
-      GIT_CONFIG_GLOBAL: '/dev/null',
-      GIT_OPTIONAL_LOCKS: '0',
-      GIT_WORK_TREE: gitFolder,
-      GIT_NO_LAZY_FETCH: '1',
-      GIT_TERMINAL_PROMPT: '0',
-      LC_ALL: 'C',
-    },
-    searchPath: ['/usr/bin', '/bin'],
-    folder: gitFolder,
-  });
-};
 
 export type HistoryOptions = {
   readonly workspace: string;
@@ -104,23 +67,7 @@ export type HistoryOptions = {
 const QUIET_MS = 25;
 const QUIET_CHECKS_MAX = 40;
 
-/** This file exists while a command that may change git folders runs. */
-const runningFile = (top: string): string => path.join(top, 'running');
-
-/** The copies of a git folder. They have a number in their session. */
-const openCopies = (
-  sessionFolder: string,
-  name: string,
-  gitFolder: string,
-  git: FindGit,
-): GitCopies =>
-  new GitCopies({
-    gitFolder,
-    store: path.join(historyFolder(sessionFolder), name),
-    aside: path.join(sessionFolder, 'set-aside', `git-${name}`),
-    git,
-  });
-
+/** Copies the git folders before the commands of a session, and checks them afterwards. */
 export class GitHistory {
   readonly #top: string;
   readonly #options: HistoryOptions;
@@ -209,13 +156,13 @@ export class GitHistory {
 
 /**
  * Checks the git folders of a killed process, after a command of it has ended. Returns lines for
- * the model; none if no command that may change git folders was running. `isOver`: none of its
- * commands runs any more.
+ * the model; none if no command that may change git folders was running. `haveAllEnded`: none of
+ * its commands runs any more, so this check is the last one.
  */
 export const finishHistory = (
   sessionFolder: string,
   git: FindGit,
-  isOver: boolean,
+  haveAllEnded: boolean,
 ): readonly string[] => {
   const top = historyFolder(sessionFolder);
   if (!existsSync(runningFile(top))) return [];
@@ -226,9 +173,28 @@ export const finishHistory = (
     copies.load();
     return linesFor(gitFolder, checkHistory(copies, NO_PURPOSE));
   });
-  if (isOver) rmSync(runningFile(top), { force: true });
+  if (haveAllEnded) rmSync(runningFile(top), { force: true });
   return lines;
 };
+
+/** This file exists while a command that may change git folders runs. */
+const runningFile = (top: string): string => path.join(top, 'running');
+
+/** The copies of a git folder. `name`: its number in its session. */
+const openCopies = (
+  sessionFolder: string,
+  name: string,
+  gitFolder: string,
+  git: FindGit,
+): GitCopies =>
+  new GitCopies({
+    gitFolder,
+    store: path.join(historyFolder(sessionFolder), name),
+    aside: path.join(sessionFolder, 'set-aside', `git-${name}`),
+    git,
+  });
+
+// ---- The lines for the model about what was put back ----
 
 /** What was put back into one git folder. */
 type Repairs = {
@@ -271,6 +237,19 @@ const shorten = (names: readonly string[]): string =>
   names.length > 5
     ? `${names.slice(0, 4).join(', ')} and ${names.length - 4} more`
     : names.join(', ');
+
+// ---- Reading git's files ----
+
+const STASH = 'refs/stash';
+/** The reflog that lists commits whose old name was taken. */
+const LOST = 'refs/pawl/lost';
+
+/** An object's name, also called oid: a hash by SHA-1 or SHA-256. */
+const HASH = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
+/** In place of a hash: there was no commit. */
+const ZEROS = /^0+$/;
+/** A folder of loose objects (objects/ab): the first two digits of their hashes. */
+const FAN = /^[0-9a-f]{2}$/;
 
 /** Files that say where the history ends or goes on. */
 const LIMITS: ReadonlySet<string> = new Set(['shallow', 'objects/info/alternates', 'info/grafts']);
@@ -321,6 +300,7 @@ const fileKind = (name: string): FileKind => {
 };
 
 const readText = (file: string): string => readBytes(file)?.toString('utf8') ?? '';
+
 /**
  * Names of people in a reflog have any encoding: each byte is one character, also when it is
  * written again.
@@ -331,6 +311,7 @@ const asLogText = (text: string): string => Buffer.from(text, 'utf8').toString('
 const splitLines = (text: string): readonly string[] =>
   text.split('\n').filter((line) => line !== '');
 
+/** Whether this may be the content of a ref: a hash, or the name of another ref. */
 const isRefText = (text: string): boolean =>
   HASH.test(text.trim()) || /^ref: *refs\/[^ \n\r\t~^:?*[\\]+\s*$/.test(text);
 
@@ -363,7 +344,7 @@ const isReadableIndex = (bytes: Buffer): boolean => {
   });
 };
 
-/** Fields of a line of a reflog; null if it is none. */
+/** The new hash of a line of a reflog, and what follows it; null if it is no such line. */
 const logLine = (line: string): { readonly oid: string; readonly rest: string } | null => {
   const [, oid = '', rest = ''] = /^[0-9a-f]{40,64} ([0-9a-f]{40,64})( .*)$/.exec(line) ?? [];
   return oid === '' ? null : { oid, rest };
@@ -383,8 +364,10 @@ const joinLog = (lines: readonly string[]): string => {
     .join('');
 };
 
+// ---- One git folder and its copies ----
+
 /**
- * Loose objects beyond these limits are hard links: they survive deletion, but not being
+ * Copies of loose objects beyond these limits are hard links: they survive deletion, but not being
  * overwritten.
  */
 const COPIES_MAX = 20_000;
@@ -429,20 +412,28 @@ type CopyPlaces = {
   readonly git: FindGit;
 };
 
+/** Errors of a full or read-only disk. */
 const FULL: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EROFS']);
 
 /** One git folder and the copies of its files. */
 class GitCopies {
   readonly gitFolder: string;
+  /** Copied files that say what can be reached, by their name in the git folder. */
   files: ReadonlyMap<string, CopiedFile> = new Map();
+  /** Copied loose objects, by the name of their folder. */
   readonly fans = new Map<string, Fan>();
   readonly #places: CopyPlaces;
   #packs: ReadonlySet<string> = new Set();
+  /** Signatures of derived files, as text. */
   #derived: ReadonlyMap<string, string> = new Map();
+  /** Folders of copies that exist. */
   readonly #folders = new Set<string>();
+  /** Packs and derived files as they were written last, for a later process. */
   #record = '';
-  #bytes = 0;
+  /** Number and bytes of the objects that were copied so far. */
   #count = 0;
+  #bytes = 0;
+  /** Number of files that were moved out. */
   #asides = 0;
 
   constructor(places: CopyPlaces) {
@@ -481,8 +472,8 @@ class GitCopies {
 
   /** Derived files that are new or have changed. */
   changedDerived(): readonly string[] {
-    return [...this.#readDerived()].flatMap(([name, print]) =>
-      this.#derived.get(name) === print ? [] : [name],
+    return [...this.#readDerived()].flatMap(([name, signature]) =>
+      this.#derived.get(name) === signature ? [] : [name],
     );
   }
 
@@ -547,7 +538,7 @@ class GitCopies {
     if (before !== undefined) rmSync(to, { force: true });
     else this.#makeFolder(path.dirname(to));
     try {
-      if (isObject && this.#isBeyondLimits(status.size)) linkSync(from, to);
+      if (isObject && this.#countObject(status.size)) linkSync(from, to);
       else {
         copyFileSync(from, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
         if (before !== undefined || !isObject) chmodSync(to, 0o600);
@@ -568,8 +559,8 @@ class GitCopies {
     this.#folders.add(folder);
   }
 
-  /** Counts an object that is copied. */
-  #isBeyondLimits(size: number): boolean {
+  /** Counts an object that is copied. Returns whether it is too many or too large for a copy. */
+  #countObject(size: number): boolean {
     this.#count += 1;
     this.#bytes += size;
     return size > COPY_BYTES_MAX || this.#bytes > COPIES_BYTES_MAX || this.#count > COPIES_MAX;
@@ -628,12 +619,14 @@ const readPacks = (file: string): v.InferOutput<typeof packsSchema> => {
   }
 };
 
+// ---- The repair after a command ----
+
 /**
- * Commits about which git is asked one by one. Beyond them every commit without a name counts as
- * lost.
+ * Number of commits about which git is asked one by one. Beyond them every commit without a name
+ * counts as lost.
  */
 const QUESTIONS_MAX = 60;
-/** Changed refs about which git is asked one by one. */
+/** Number of changed refs about which git is asked one by one. */
 const REFS_MAX = 20;
 /** New loose objects beyond this number or size are not checked. */
 const NEW_MAX = 2_000;
@@ -641,13 +634,14 @@ const NEW_BYTES_MAX = 1024 * 1024;
 /** New packs of more bytes are not verified. */
 const VERIFIED_BYTES_MAX = 128 * 1024 * 1024;
 
-/** A hash that a file named before and does not name now. */
+/** A commit that may be lost: a file (and perhaps a ref) named it before, and does not now. */
 type Suspect = { readonly oid: string; readonly file: string; readonly ref: string | null };
 
 /** Checks the git folder after a command, and repairs it. */
 const checkHistory = (copies: GitCopies, purpose: HistoryPurpose): Repairs =>
   new HistoryCheck(copies, purpose).run();
 
+/** One check. Objects come first, since refs and reflogs are judged by the objects they name. */
 class HistoryCheck {
   readonly #copies: GitCopies;
   readonly #purpose: HistoryPurpose;
@@ -796,6 +790,7 @@ class HistoryCheck {
     return back !== '' && entryStatus(path.resolve(this.#at(worktree), back)) !== null;
   }
 
+  /** Whether git can read this file as it is now. */
   #isSound(name: string, kind: FileKind): boolean {
     const file = this.#at(name);
     const status = entryStatus(file);
@@ -831,6 +826,7 @@ class HistoryCheck {
 
   // Refs
 
+  /** The command has deleted whole folders of refs. */
   #restoreAllRefs(): void {
     for (const name of this.#copies.files.keys()) {
       if (!name.startsWith('refs/') || entryStatus(this.#at(name)) !== null) continue;
@@ -848,13 +844,14 @@ class HistoryCheck {
     }
   }
 
-  /** The hash that a ref has now; null if there is no such ref. */
+  /** The hash that a ref names now; null if there is no such ref. */
   #refNow(ref: string): string | null {
     const text = readText(this.#at(ref)).trim();
     if (HASH.test(text)) return text;
     return packedRefs(readText(this.#at('packed-refs'))).get(ref) ?? null;
   }
 
+  /** The hash that it named before the command. */
   #refBefore(ref: string): string | null {
     const { files } = this.#copies;
     const textBefore = (name: string): string =>
@@ -890,6 +887,7 @@ class HistoryCheck {
     return this.#copies.git(['for-each-ref', '--format=%(objecttype)'])?.code === 0;
   }
 
+  /** HEAD may name a branch that is gone: then git would see no history at all. */
   #restoreCurrentBranch(): void {
     const [, ref] = /^ref: *([^ \n\r\t]+)/.exec(readText(this.#at('HEAD'))) ?? [];
     if (ref === undefined || this.#refNow(ref) !== null) return;
@@ -1025,6 +1023,7 @@ class HistoryCheck {
     return [[oid, file.startsWith('refs/') ? file : null]];
   }
 
+  /** Without those that any file of the git folder still names. The log of HEAD names most. */
   #withoutNamed(suspects: readonly Suspect[]): readonly Suspect[] {
     if (suspects.length === 0) return [];
     const log = readText(this.#at('logs/HEAD'));
@@ -1117,3 +1116,38 @@ class HistoryCheck {
 
 /** Numbers the temporary files of this process. */
 let temporaryCount = 0;
+
+// ---- Running git ----
+
+/** Runs git on a git folder so that it starts no program that the repository names. */
+const askGit = (findGit: FindGit, gitFolder: string, words: readonly string[]) => {
+  const git = findGit();
+  if (git === null) return null;
+  const all = [
+    `--git-dir=${gitFolder}`,
+    '--no-replace-objects',
+    ...[
+      '-c',
+      'core.hooksPath=/dev/null',
+      '-c',
+      'core.fsmonitor=false',
+      '-c',
+      'core.commitGraph=false',
+    ],
+    ...['-c', 'protocol.allow=never', '-c', 'safe.directory=*'],
+    ...words,
+  ];
+  return askProgramSync(git, all, {
+    environment: {
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_OPTIONAL_LOCKS: '0',
+      GIT_WORK_TREE: gitFolder,
+      GIT_NO_LAZY_FETCH: '1',
+      GIT_TERMINAL_PROMPT: '0',
+      LC_ALL: 'C',
+    },
+    searchPath: ['/usr/bin', '/bin'],
+    folder: gitFolder,
+  });
+};

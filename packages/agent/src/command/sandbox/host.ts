@@ -5,9 +5,9 @@
  * only this user may read are masked, so that commands of root find neither system passwords nor
  * server keys.
  *
- * From top to bottom: system folders; the parts of the home folder; sockets, behind which unfenced
- * programs listen; git settings; and the check that a mounted path is still the one that was
- * looked at.
+ * From top to bottom: system folders (`viewHost`); the parts of the home folder (`viewHome`);
+ * sockets, behind which unfenced programs listen; git settings; a mount as words for bubblewrap;
+ * and the check that a mounted path is still the one that was looked at.
  */
 
 import {
@@ -27,6 +27,7 @@ import { askProgram } from '../../platform/start-program.js';
 import { listWords } from '../../platform/text.js';
 import { shellWords } from './shell-text.js';
 
+/** Folders of the system that commands see. */
 const FOLDERS = listWords(`
   /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /gnu
 `);
@@ -53,10 +54,13 @@ const SECRET_PLACES = listWords(`
 
 /** Lock files: closed to others, but always empty. */
 const LOCKS = new Set(['/etc/.pwd.lock']);
+/** Keys of the server are private, whatever their mode says. */
 const SSH_FOLDER = '/etc/ssh';
 const SSH_KEY = /^ssh_host_.*key$/;
+/** Bounds of the search for private files. */
 const DEPTH_MAX = 5;
 const ENTRIES_MAX = 20_000;
+/** Bits of a mode: others may read a file; others may list and enter a folder. */
 const OTHERS_READ = 0o004;
 const OTHERS_ENTER = 0o005;
 
@@ -82,7 +86,7 @@ const LOOKED_THROUGH = ['/etc', '/opt', '/usr/local'];
  * each step counts.
  */
 const privatePlaces = (top: string): readonly string[] => {
-  const privatePlaces: string[] = [];
+  const places: string[] = [];
   let remaining = ENTRIES_MAX;
   const visit = (folder: string, depth: number): void => {
     for (const entry of entriesIn(folder)) {
@@ -93,14 +97,15 @@ const privatePlaces = (top: string): readonly string[] => {
       const isFolder = entry.isDirectory();
       const isPrivate =
         isClosedToOthers(mode, isFolder) || (folder === SSH_FOLDER && SSH_KEY.test(entry.name));
-      if (isPrivate && mayRead(place)) privatePlaces.push(place);
+      if (isPrivate && mayRead(place)) places.push(place);
       else if (isFolder && depth < DEPTH_MAX) visit(place, depth + 1);
     }
   };
   visit(top, 1);
-  return privatePlaces;
+  return places;
 };
 
+/** Null if there is no such folder, or if it is closed to this user. */
 const hostFolder = (folder: string): Mount | null => {
   const status = entryStatus(folder);
   if (status === null) return null;
@@ -141,13 +146,10 @@ export const viewHost = (): HostView => {
 export const isOnHost = (place: string): boolean =>
   FOLDERS.some((folder) => place === folder || place.startsWith(`${folder}/`));
 
-/**
- * The parts of the user's home that fenced commands can read: installed tools and downloads, never
- * credentials.
- *
- * Commands have a separate home, the session's, at another path. The user's tools appear at their
- * real paths (the PATH and the tools themselves name those), and as symlinks in the session's home.
- */
+// ---- The parts of the user's home that fenced commands can read ----
+// They are installed tools and downloads, never credentials. Commands have a separate home, the
+// session's, at another path. The user's tools appear at their real paths (the PATH and the tools
+// themselves name those), and as symlinks in the session's home.
 
 /** Folders of installed tools below the home. */
 const TOOLS: Readonly<Record<string, string>> = {
@@ -232,6 +234,7 @@ export type HomeView = {
   readonly searchPath: string;
 };
 
+/** Where to look for the home, and what must stay hidden. */
 type Place = {
   readonly environment: ProcessEnvironment;
   /** The user's home; null if there is no usable one. */
@@ -289,6 +292,7 @@ const searchPathInside = (searchPath: string, choose: (folder: string) => string
     .map((folder) => (path.isAbsolute(folder) ? (choose(folder) ?? folder) : folder))
     .join(path.delimiter);
 
+/** Without places that lie in another one. */
 const withoutInner = (places: readonly string[]): readonly string[] => {
   const all = [...new Set(places)];
   return all.filter((inner) => !all.some((outer) => outer !== inner && isWithin(inner, outer)));
@@ -344,17 +348,12 @@ export const findHome = (named: string | undefined): string | null => {
   return real === null || real === '/' || !statSync(real).isDirectory() ? null : real;
 };
 
-/**
- * Sockets of the machine that a command could reach. Behind them are unfenced programs.
- *
- * A socket with a path can be reached through any mount of its folder, even a read-only one. An
- * abstract socket belongs to the network namespace and can be reached by everyone who shares it.
- */
+// ---- Sockets of the machine, behind which are unfenced programs ----
 
 /** Flag in /proc/net/unix of a socket that accepts connections. */
 const ACCEPTS = '00010000';
 
-const table = (): readonly string[] => {
+const listSockets = (): readonly string[] => {
   try {
     return readFileSync('/proc/net/unix', 'utf8').split('\n');
   } catch {
@@ -363,16 +362,22 @@ const table = (): readonly string[] => {
 };
 
 type HostSockets = {
-  /** Absolute paths. */
+  /**
+   * Absolute paths. Such a socket is reached through any mount of its folder, even a read-only one.
+   */
   readonly paths: readonly string[];
-  /** Whether there is an abstract socket, one without a path. */
+  /**
+   * Whether there is an abstract socket, one without a path. Everyone who shares its network
+   * namespace can reach it.
+   */
   readonly abstract: boolean;
 };
 
+/** The sockets of the machine that a command could reach. */
 export const hostSockets = (): HostSockets => {
   const paths: string[] = [];
   let abstract = false;
-  for (const line of table()) {
+  for (const line of listSockets()) {
     const [, , , flags = '', , , , ...rest] = line.split(/ +/);
     const name = rest.join(' ');
     if (name.startsWith('/')) paths.push(name);
@@ -381,12 +386,9 @@ export const hostSockets = (): HostSockets => {
   return { paths, abstract };
 };
 
-/**
- * The part of the user's git settings that fenced commands get: authors and preferences, but no
- * credentials and no setting that runs a program.
- */
+// ---- The part of the user's git settings that fenced commands get ----
 
-/** `section.key` or `section.*.key`. */
+/** Authors and preferences, but no credentials and no setting that runs a program. */
 const SHOWN_SETTINGS = [
   /^(?:user|author|committer)\.(?:name|email)$/,
   /^init\.defaultbranch$/,
@@ -405,6 +407,7 @@ const GIT_TIMEOUT_MS = 2_000;
 const quoted = (value: string): string =>
   `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 
+/** One setting as lines of a configuration; null if it is not shown. */
 const settingLine = (entry: string): string | null => {
   const [name = '', ...value] = entry.split('\n');
   if (!SHOWN_SETTINGS.some((pattern) => pattern.test(name))) return null;
@@ -419,7 +422,7 @@ const NEVER_PRUNES =
   '[gc]\n\tauto = 0\n\tpruneExpire = never\n\treflogExpire = ' +
   'never\n\treflogExpireUnreachable = never\n';
 
-/** The text of a configuration file, empty without git. Never rejects. */
+/** The shown settings as the text of a configuration file, empty without git. Never rejects. */
 export const readGitSettings = async (
   git: ProgramPath | null,
   workspace: string,
@@ -450,6 +453,8 @@ export const readGitSettings = async (
   );
 };
 
+// ---- A mount as words for bubblewrap ----
+
 /** One file or folder in the sandbox, with its arguments for bubblewrap. */
 export type Mount = {
   /** Absolute. Deeper paths are mounted later, on top of the folders that contain them. */
@@ -462,22 +467,27 @@ export const readable = (place: string, from = place): Mount => ({
   path: place,
   words: ['--ro-bind', from, place],
 });
+
 /** Read-only; skipped if it no longer exists. */
 export const readableIfThere = (place: string): Mount => ({
   path: place,
   words: ['--ro-bind-try', place, place],
 });
+
 /** Writable; skipped if it no longer exists. */
 export const writableIfThere = (place: string): Mount => ({
   path: place,
   words: ['--bind-try', place, place],
 });
+
 export const writable = (place: string, from = place): Mount => ({
   path: place,
   words: ['--bind', from, place],
 });
+
 /** An empty folder for further mounts. `sealed` makes it read-only afterwards. */
 export const emptyFolder = (place: string): Mount => ({ path: place, words: ['--tmpfs', place] });
+
 /**
  * A folder that nobody may open; it masks secrets. It is cheaper than a bind mount, for which
  * bubblewrap reads the list of mounts.
@@ -486,10 +496,11 @@ export const closedFolder = (place: string): Mount => ({
   path: place,
   words: ['--perms', '0000', '--tmpfs', place],
 });
+
 /** Makes a folder read-only, after all mounts inside it. */
 export const sealed = (place: string): readonly string[] => ['--remount-ro', place];
 
-/** Asked some hundred times for each command. */
+/** Number of names in a path. Without `split`, since it is asked some hundred times a command. */
 export const pathDepth = (place: string): number => {
   let depth = 1;
   for (let at = place.indexOf(path.sep); at !== -1; at = place.indexOf(path.sep, at + 1)) depth++;
@@ -502,13 +513,10 @@ export const mountWords = (mounts: readonly Mount[]): readonly string[] =>
     .toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path))
     .flatMap(({ words }) => words);
 
-/**
- * Makes sure that what is mounted for a command is what was looked at.
- *
- * Bubblewrap follows paths. While it sets a fence up, another command could exchange a folder for a
- * symlink to one outside the workspace, which would then be mounted. So the shell inside compares
- * device and inode before the command.
- */
+// ---- Whether what is mounted for a command is what was looked at ----
+// Bubblewrap follows paths. While it sets a fence up, another command could exchange a folder for a
+// symlink to one outside the workspace, which would then be mounted. So the shell inside compares
+// device and inode before the command.
 
 type MountedIdentity = { readonly path: string; readonly identity: string };
 

@@ -3,9 +3,10 @@
  * is one that somebody obeys or runs later without a question, such as a hook of git or the
  * settings of an editor.
  *
- * From top to bottom: the content of a path as it was before a command; `ProtectedFiles`, which
- * mounts, watches, judges and restores; and the guard's record on disk, with which a later process
- * finishes the work of one that was killed. protected-scan.ts finds the paths.
+ * From top to bottom: what is remembered of a path before a command; `ProtectedFiles`, which
+ * judges what has changed, and sets aside or restores; and the record of this guard on disk, with
+ * which a later process finishes the work of one that was killed. protected-scan.ts finds the
+ * paths, workspace-mounts.ts makes them read-only.
  */
 
 import {
@@ -42,11 +43,12 @@ import {
 } from './protected-scan.js';
 import { protectedRecord } from './session-folders.js';
 
+/** Ends a line for the model about a file that was set aside or restored. */
 const ADVICE =
   'if that was on purpose, change it with the tool write or edit, or ask again with ' +
   'needs: "outside"';
 
-/** One running command. */
+/** A running command that may write, and what it can't write to. */
 export type Writer = {
   /** Paths that are read-only for it. */
   readonly bound: ReadonlySet<string>;
@@ -61,7 +63,7 @@ export type ProtectedFilesOptions = {
   /** Pawl's environment, which says where the user's git configuration lies. */
   readonly environment: ProcessEnvironment;
   readonly record: GuardRecord;
-  /** Guards of sessions that were killed while their commands ran. */
+  /** The records of sessions that were killed while their commands ran. */
   readonly interrupted: readonly InterruptedGuard[];
   /** Lines of earlier sessions that nobody has read. */
   readonly notes: readonly string[];
@@ -73,11 +75,15 @@ const SMALL_MAX = 64 * 1024;
 /** In bytes. A longer file with several names is not copied for restoring. */
 const COPY_MAX = 1024 * 1024;
 
+/** What is remembered of a path that was there before the running commands. */
 type Known = ProtectedPath & {
   /** The target of a symlink; `content` of a file with several names. */
   readonly target: string | null;
   readonly content: Buffer | null;
-  /** A print of what lies in a folder that commands may write; null for anything else. */
+  /**
+   * A print of what lies in a folder that commands may write: a text that differs after each
+   * change. Null for anything else.
+   */
   readonly contentPrint: string | null;
 };
 
@@ -100,6 +106,7 @@ const readTarget = (protectedPath: ProtectedPath): string | null => {
   }
 };
 
+/** The target of a link, and the content of a file that a command could reach by another name. */
 const remember = (protectedPath: ProtectedPath): Known => ({
   ...protectedPath,
   target: readTarget(protectedPath),
@@ -107,9 +114,11 @@ const remember = (protectedPath: ProtectedPath): Known => ({
   contentPrint: null,
 });
 
+/** Whether it is a folder, as a `.git` may be too. */
 const isFolder = ({ kind, path: place }: ProtectedPath): boolean =>
   kind === 'folder' || (kind === 'repository' && entryStatus(place)?.isDirectory() === true);
 
+/** Whether a path is unchanged. A folder without a print of its contents counts as unchanged. */
 const isSame = (
   one: ProtectedPath & { readonly contentPrint?: string | null },
   other: ProtectedPath,
@@ -120,24 +129,7 @@ const isSame = (
     ? (one.contentPrint ?? null) === null || one.contentPrint === readInside(other.path).print
     : one.changedMs === other.changedMs && one.size === other.size);
 
-const findGitFolder = (place: string): string => {
-  const parent = path.dirname(place);
-  return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
-};
-
-const isInWorktreeFolder = (place: string): boolean =>
-  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
-
-/** Whether a new path in a git folder is harmless. */
-const isHarmlessCode = (place: string, workspace: string): boolean => {
-  const folder = findGitFolder(place);
-  const name = path.basename(place);
-  if (isInWorktreeFolder(place)) return isHarmlessWorktree(folder, workspace);
-  if (name === 'config') return isHarmlessConfig(place, workspace);
-  return name === 'hooks' && areHarmlessHooks(place);
-};
-
-/** What a folder or small file holds, for a comparison after a command that could write to it. */
+/** Remembers also what a folder or small file holds, if a command may write to it. */
 const withContents = (one: Known): Known => {
   if (one.kind === 'folder')
     return { ...one, contentPrint: one.contentPrint ?? readInside(one.path).print };
@@ -150,23 +142,8 @@ const withContents = (one: Known): Known => {
   }
 };
 
-const judgingRank = ({ kind }: ProtectedPath): number => (kind === 'repository' ? 0 : 1);
-
-const codePrint = (one: ProtectedPath): string =>
-  (one.kind === 'repository' && isFolder(one) ? listGitCode(one.path) : [one])
-    .map(({ path: place, ino, changedMs }) => `${place}:${ino}:${changedMs}`)
-    .join('\n');
-
-const filesIn = (one: ProtectedPath): readonly string[] =>
-  isFolder(one)
-    ? readInside(one.path)
-        .print.split('\n')
-        .map((line) => line.split('\0')[0] ?? '')
-        .filter((place) => entryStatus(place)?.isDirectory() === false)
-    : [one.path];
-
 /**
- * Keeps the protected paths of a workspace as they are while fenced commands run.
+ * The guard of a workspace. It is asked before and after each command.
  *
  * A protected path that is there is mounted read-only for each command (workspace-mounts.ts). While
  * no command runs, changes are the user's and are accepted. While commands run, a path is
@@ -196,11 +173,14 @@ export class ProtectedFiles {
   readonly #record: GuardRecord;
   readonly #scan;
   readonly #walk = new BackgroundWalk((end) => this.#judgeWalk(end));
+  /** What was there before the running commands, or was accepted since. */
   #known = new Map<string, Known>();
   /** Paths that were known and no longer exist. */
   #gone: readonly Known[] = [];
   readonly #running = new Set<Writer>();
+  /** Commands of killed sessions that still run. */
   #interrupted: readonly { readonly command: Writer; readonly guard: InterruptedGuard }[] = [];
+  /** Paths whose next content is accepted. */
   readonly #allowed = new Set<string>();
   /** Folders with a repository that a command of this session created. */
   readonly #created = new Set<string>();
@@ -210,7 +190,9 @@ export class ProtectedFiles {
   #foldersBefore: Pick<ReadonlySet<string>, 'has'> | null = null;
   /** What a sweep saw last of harmful paths that may still be in the making. */
   readonly #unfinished = new Map<string, string>();
+  /** Lines for the model that nobody has read yet. */
   #notes: string[] = [];
+  /** Number of paths that were set aside. */
   #count = 0;
 
   constructor({
@@ -230,7 +212,10 @@ export class ProtectedFiles {
     if (interrupted.length > 0) this.#writeRecord();
   }
 
-  /** Scans the workspace before a command starts. */
+  /**
+   * Scans the workspace before a command starts. `repository`, here and below: the git folder of
+   * the workspace if it lies elsewhere.
+   */
   scanBefore(repository: string | null): Scan {
     this.#releaseInterrupted(repository);
     let scan: Scan;
@@ -244,6 +229,7 @@ export class ProtectedFiles {
     return scan;
   }
 
+  /** A command starts that may write. */
   begin(running: Writer): void {
     this.#running.add(running);
     this.#walk.begin();
@@ -341,6 +327,7 @@ export class ProtectedFiles {
     return notes;
   }
 
+  /** Remembers all paths as they are. */
   #acceptAll(repository: string | null): Scan {
     const scan = this.#scan.look(repository);
     const known = new Map<string, Known>();
@@ -355,6 +342,10 @@ export class ProtectedFiles {
     return scan;
   }
 
+  /**
+   * Scans, and judges all differences from what is known. `isEnd`: a command has ended. Before that
+   * it may still be making a repository, which is not judged unfinished.
+   */
   #judge(repository: string | null, isEnd: boolean): Scan {
     const scan = this.#scan.look(repository);
     const { protectedPaths } = scan;
@@ -363,7 +354,6 @@ export class ProtectedFiles {
       this.#known.delete(one.path);
       this.#restore(one);
     }
-    // Repositories come first: it depends on them what else may stay.
     const all = [...protectedPaths.values()].toSorted(
       (one, other) => judgingRank(one) - judgingRank(other),
     );
@@ -426,6 +416,7 @@ export class ProtectedFiles {
     if (again !== null) this.#known.set(now.path, remember(again));
   }
 
+  /** `before`: what was remembered of another file at this path. */
   #judgeNew(one: ProtectedPath, isEnd: boolean, before: Known | null): void {
     if (this.#mayStay(one, isEnd)) {
       if (one.kind === 'repository' && before === null && isEnd)
@@ -455,6 +446,7 @@ export class ProtectedFiles {
     return isFinished;
   }
 
+  /** Whether a new or changed path is accepted, see the cases of the class. */
   #mayStay(one: ProtectedPath, isEnd: boolean): boolean {
     const place = one.path;
     if (this.#allowed.has(place) || this.#wasMoved(one) || this.#cameFromElsewhere(one))
@@ -600,6 +592,7 @@ export class ProtectedFiles {
     }
   }
 
+  /** Takes the guard of a killed session over: its commands count as one that runs. */
   #goOnWith(guard: InterruptedGuard): void {
     const command = { bound: new Set(guard.bound), closed: guard.closed ?? [] };
     this.#running.add(command);
@@ -628,6 +621,7 @@ export class ProtectedFiles {
     const known = [...this.#known.values()].map(
       ({ content: _content, contentPrint: _contentPrint, ...one }): RecordedPath => one,
     );
+    // One list for all commands: only what none of them can write to.
     const bound = [...(running[0]?.bound ?? [])].filter((place) =>
       running.every((command) => command.bound.has(place)),
     );
@@ -683,16 +677,54 @@ export class ProtectedFiles {
   }
 }
 
-/**
- * The record of a guard: which protected paths there were before the commands that run now, in a
- * file of the session. It is empty unless fenced commands run that may write. If it says something
- * when nobody runs, Pawl was killed, and the next session in the workspace judges what came since.
- */
+/** The git folder that a path like `hooks` or `info/attributes` belongs to. */
+const findGitFolder = (place: string): string => {
+  const parent = path.dirname(place);
+  return path.basename(parent) === 'info' ? path.dirname(parent) : parent;
+};
+
+const isInWorktreeFolder = (place: string): boolean =>
+  path.basename(path.dirname(findGitFolder(place))) === 'worktrees';
+
+/** Whether a new path in a git folder is harmless. */
+const isHarmlessCode = (place: string, workspace: string): boolean => {
+  const folder = findGitFolder(place);
+  const name = path.basename(place);
+  if (isInWorktreeFolder(place)) return isHarmlessWorktree(folder, workspace);
+  if (name === 'config') return isHarmlessConfig(place, workspace);
+  return name === 'hooks' && areHarmlessHooks(place);
+};
+
+/** Repositories come first: it depends on them what else may stay. */
+const judgingRank = ({ kind }: ProtectedPath): number => (kind === 'repository' ? 0 : 1);
+
+/** Differs when something that git obeys in it was changed. */
+const codePrint = (one: ProtectedPath): string =>
+  (one.kind === 'repository' && isFolder(one) ? listGitCode(one.path) : [one])
+    .map(({ path: place, ino, changedMs }) => `${place}:${ino}:${changedMs}`)
+    .join('\n');
+
+/** The files of a protected path: itself, or all that lie in it. */
+const filesIn = (one: ProtectedPath): readonly string[] =>
+  isFolder(one)
+    ? readInside(one.path)
+        .print.split('\n')
+        .map((line) => line.split('\0')[0] ?? '')
+        .filter((place) => entryStatus(place)?.isDirectory() === false)
+    : [one.path];
+
+// ---- The record of a guard, for a later process ----
+
 export type RecordedPath = ProtectedPath & {
   /** The target of a symlink; null for anything else. */
   readonly target: string | null;
 };
 
+/**
+ * The protected paths that there were before the commands that run now, in a file of the session.
+ * The file is empty unless fenced commands run that may write. If Pawl was killed, it is not empty,
+ * and the next session in the workspace judges what came since.
+ */
 export type RecordedGuard = {
   readonly workspace: string;
   readonly known: readonly RecordedPath[];
@@ -723,17 +755,7 @@ export type GuardRecord = {
   leaveNotes(workspace: string, notes: readonly string[]): void;
 };
 
-const notesIn = (sessionFolder: string): string => path.join(sessionFolder, 'notes.json');
-
-/** Null if it is not there, or was cut when Pawl was killed. */
-const readJson = (file: string): unknown => {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8'));
-  } catch {
-    return null;
-  }
-};
-
+/** The record in the folder of a process. */
 export const guardRecordIn = (sessionFolder: string): GuardRecord => {
   /** Stays open, since making a file for each command costs a quarter of a millisecond. */
   let descriptor: number | null = null;
@@ -776,6 +798,17 @@ export const guardRecordIn = (sessionFolder: string): GuardRecord => {
       }
     },
   };
+};
+
+const notesIn = (sessionFolder: string): string => path.join(sessionFolder, 'notes.json');
+
+/** Null if it is not there, or was cut when Pawl was killed. */
+const readJson = (file: string): unknown => {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return null;
+  }
 };
 
 const isRecorded = (value: unknown): value is RecordedGuard =>

@@ -8,8 +8,8 @@
  * last walk, the folders that git's index takes for repositories, the git folders that `.git` files
  * name, and what git's configuration names, wherever they lie in the workspace.
  *
- * From top to bottom: `ProtectedScan`, the quick one; `BackgroundWalk`, the complete one; and
- * reading one folder, for both.
+ * From top to bottom: one protected path, and what lies in it; `ProtectedScan`, the quick scan;
+ * `FolderWalk` and `BackgroundWalk`, the complete one; and reading one folder, for both.
  */
 
 import type { Dirent, Stats } from 'node:fs';
@@ -70,6 +70,7 @@ const getKind = (place: string, status: Stats): ProtectedKind => {
   return status.isDirectory() ? 'folder' : 'file';
 };
 
+/** Why a path is protected: by its name, as a part of a git folder, or by git's configuration. */
 type PlaceFacts = { readonly inGit: boolean; readonly namedBy: string | null };
 
 const BY_NAME: PlaceFacts = { inGit: false, namedBy: null };
@@ -126,11 +127,13 @@ const listConfigs = (folder: string, common: string, top: string): readonly Conf
     ]),
   ].map((file) => ({ file, top }));
 
+/** The quick scan. It remembers each folder as it read it last. */
 export class ProtectedScan {
   readonly #workspace: string;
   readonly #configured;
   readonly #indexes = createIndexReader();
   #known = new Map<string, FolderContents>();
+  /** Places outside the scanned folders that are looked at too; true: a git folder. */
   readonly #followed = new Map<string, boolean>();
 
   constructor(workspace: string, environment: ProcessEnvironment) {
@@ -168,6 +171,7 @@ export class ProtectedScan {
     return { protectedPaths, ...scan };
   }
 
+  /** Reads the folders level by level, so that the frontier is deep everywhere. */
   #scanFolders(protectedPaths: Map<string, ProtectedPath>): Omit<Scan, 'protectedPaths'> {
     const known = this.#known;
     const seen = new Map<string, FolderContents>();
@@ -233,6 +237,7 @@ export class ProtectedScan {
       .filter((place) => isWithin(place, this.#workspace));
   }
 
+  /** Adds what the configuration of each repository, and of the user, names in the workspace. */
   #noteConfigured(protectedPaths: Map<string, ProtectedPath>, repository: string | null): void {
     const configs: ConfigPlace[] = [];
     const tops = new Set([this.#workspace]);
@@ -257,12 +262,7 @@ export class ProtectedScan {
   }
 }
 
-/**
- * Walks the folders that the quick scan leaves out, in slices beside other work.
- *
- * No folder is skipped and none is too deep. A folder is read again only if it has changed, so at
- * rest a walk costs a few microseconds a folder.
- */
+// ---- The complete walk through the folders that the quick scan leaves out ----
 
 /** A folder at which the quick scan stopped. */
 export type Frontier = {
@@ -278,13 +278,22 @@ export type WalkedPlace = {
 
 const WALKED_MAX = 300_000;
 
+/** A folder as it was read last, and the numbers of the walks that have seen it first and last. */
 type Visit = { readonly contents: FolderContents; readonly firstRound: number; round: number };
 
+/**
+ * Walks in steps. No folder is skipped and none is too deep. A folder is read again only if it has
+ * changed, so at rest a walk costs a few microseconds a folder.
+ */
 class FolderWalk {
   readonly #known = new Map<string, Visit>();
+  /** Folders that the present walk has yet to read. */
   #open: Frontier[] = [];
+  /** Protected places that it has seen. */
   #newPlaces: WalkedPlace[] = [];
+  /** Number of the walk. */
   #round = 0;
+  /** Number of folders that it has read. */
   #count = 0;
   isRunning = false;
   /** Number of folders of the last complete walk. */
@@ -389,9 +398,11 @@ export class BackgroundWalk {
   /** The same of the walk that is under way. */
   #walkSinceMs = 0;
   #hasWalked = false;
+  /** When the last walk started, and the pause after it, in ms. */
   #startedAt = 0;
-  #isEndWalk = true;
   #pauseMs = 0;
+  /** The walk under way followed the end of a command. */
+  #isEndWalk = true;
   #isWaitingForSlice = false;
 
   constructor(onEnd: (end: WalkEnd) => void) {
@@ -488,7 +499,7 @@ export class BackgroundWalk {
   }
 }
 
-// Reading one folder, for the scan and the walk
+// ---- Reading one folder, for the scan and the walk ----
 
 /**
  * Folders of packages. Packages bring settings of editors and CI along, which nobody obeys there.
@@ -567,6 +578,7 @@ const isProtected = (parents: string, entry: Dirent, scope: ProtectedNames): boo
 
 type ListName = 'folders' | 'packages' | 'results' | 'protectedEntries' | 'sockets';
 
+/** The list that an entry without protection belongs to; null for none. */
 const listFor = (entry: Dirent): ListName | null => {
   if (!entry.isDirectory()) return entry.isSocket() ? 'sockets' : null;
   if (PACKAGES.has(entry.name)) return 'packages';

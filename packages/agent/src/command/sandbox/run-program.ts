@@ -1,5 +1,6 @@
 /**
- * Runs a program behind bubblewrap (model code of `pawl ask`).
+ * Runs a program behind bubblewrap: model code of `pawl ask`. Commands have another fence
+ * (bubblewrap.ts), and the programs that Pawl uses have none (platform/run-program.ts).
  *
  * 1. The program sees read-only the files that are bound for it, and an empty /tmp. It sees nothing
  *    else of the machine: no home, workspace, /proc, network, environment variables or inherited
@@ -69,18 +70,23 @@ const OPEN_FILES_MAX = 256;
 const STDERR_KEPT = 4_000;
 const DEVICES = ['/dev/null', '/dev/zero', '/dev/random', '/dev/urandom'];
 
-/** File descriptors of the started program. */
+/**
+ * File descriptors of the started program: for the caller, what bubblewrap says of it, the
+ * system-call filter, and one that closes when Pawl dies.
+ */
 const CHANNEL_FD = 3;
 const INFORMATION_FD = 4;
 const FILTER_FD = 5;
 const GUARD_FD = 6;
 
 /**
- * The guard, then resource limits, which the program inherits. A limit that is already lower stays.
+ * The guard, then resource limits, which the program inherits, then the program. `$0`: memory in
+ * kB. A limit that is already lower stays.
  */
 const LIMITED =
   `${guardScript(GUARD_FD, [CHANNEL_FD, INFORMATION_FD, FILTER_FD])}ulimit -c 0; ulimit -n ` +
   `${OPEN_FILES_MAX} 2>/dev/null; ulimit -d "$0" 2>/dev/null; exec "$@"`;
+/** Exit code of a shell that does not find a program. */
 const NOT_FOUND = 127;
 const CANNOT_CLOSE =
   'echo "there are inherited open files, and bash, which closes them, is missing" >&2; exit 126';

@@ -15,6 +15,9 @@
  * - It can't open sockets, make namespaces or read another program's memory. It can't send signals,
  *   since the first process of a namespace ignores signals from itself.
  * - All of its memory is private and counted: no shared memory, no memory files.
+ *
+ * From top to bottom: the numbers of system calls; the calls that are denied as a whole; the
+ * language of the filters; checks of the arguments of a call; and the two filters.
  */
 
 /** Calls that are younger than the common numbering of all architectures. */
@@ -201,7 +204,7 @@ const DENIED_TO_PROGRAMS: Denied = {
   keys: ['keyctl', 'add_key', 'request_key'],
 };
 
-// Classic BPF, the language of the filters.
+// ---- Classic BPF, the language of the filters ----
 
 const LOAD = 0x20;
 const RETURN = 0x06;
@@ -285,17 +288,21 @@ const assemble = (instructions: readonly Instruction[]): Buffer => {
   return bytes;
 };
 
+// ---- Checks of the arguments of a call, which end the program ----
+
 /** Flags of clone: NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const NEW_NAMESPACE = 0x7e020000;
 const CLONE_THREAD = 0x10000;
+/** The setuid and setgid bits of a mode. */
 const SET_ID = 0o6000;
 /** O_CREAT, O_TMPFILE. Without them the mode argument is undefined. */
 const MAKES_FILE = 0x400040;
-/** TIOCSTI, TIOCLINUX. */
+/** TIOCSTI, TIOCLINUX: they put input into a terminal. */
 const TYPING = [0x5412, 0x541c];
 /** FIONBIO, with which Node and Python make a descriptor non-blocking. */
 const SET_NON_BLOCKING = 0x5421;
 const STDOUT_AND_STDERR = [1, 2];
+/** Families of sockets. */
 const UNIX = 1;
 const INTERNET = [2, 10];
 const NETLINK = 16;
@@ -304,6 +311,7 @@ const NETLINK_PROTOCOLS = [0, 4];
 /** Flags of mmap: MAP_SHARED, MAP_ANONYMOUS. */
 const SHARED_AND_NAMELESS = 0x01 | 0x20;
 
+/** Denies a mode with setuid or setgid bits. */
 const checkMode = (argument: number): readonly Instruction[] => [
   load(argumentAt(argument)),
   when(IF_ANY_BIT, SET_ID),
@@ -311,7 +319,7 @@ const checkMode = (argument: number): readonly Instruction[] => [
   end(ALLOW),
 ];
 
-/** Of a call that opens a file: its flags, and the mode after them. */
+/** Checks the mode of a call that may make a file. `argument`: its flags; the mode follows them. */
 const checkFlags = (argument: number): readonly Instruction[] => [
   load(argumentAt(argument)),
   unless(IF_ANY_BIT, MAKES_FILE),
@@ -319,6 +327,7 @@ const checkFlags = (argument: number): readonly Instruction[] => [
   ...checkMode(argument + 1),
 ];
 
+/** Allows the families of the internet, local sockets if `local`, and what `ip` and `ss` ask. */
 const checkSocket = (local: boolean): readonly Instruction[] => [
   load(argumentAt(0)),
   ...[...INTERNET, ...(local ? [UNIX] : [])].flatMap((family) => [
@@ -332,6 +341,8 @@ const checkSocket = (local: boolean): readonly Instruction[] => [
   ...NETLINK_PROTOCOLS.flatMap((protocol) => [when(IF_EQUAL, protocol), end(ALLOW)]),
   end(NO_SUCH_PROTOCOL),
 ];
+
+// ---- The two filters ----
 
 /**
  * The filter for commands as bytes for the kernel; null for an unknown architecture. `local`:

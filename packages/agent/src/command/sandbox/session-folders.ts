@@ -4,6 +4,10 @@
  *
  * Commands write to home and /tmp. So symlinks are not followed there, and nothing is mounted there
  * that commands could exchange.
+ *
+ * From top to bottom: the folders, and making them; the fresh home and /tmp of one command;
+ * removing all of it; the record of the session that a folder belongs to; and the calls that were
+ * sent to other programs. `top`, or `folder` in the records, is the folder of the process.
  */
 
 import {
@@ -65,6 +69,7 @@ export const historyFolder = (top: string): string => path.join(top, 'history');
 /** The record of the protected paths, for a later process. It is empty while no command runs. */
 export const protectedRecord = (top: string): string => path.join(top, 'protected.json');
 
+/** The entry of this user in /etc/passwd. */
 type Owner = Pick<UserInfo<string>, 'uid' | 'gid' | 'username' | 'shell'>;
 
 const owner = (): Owner => {
@@ -136,6 +141,8 @@ export const unlinkDownloads = (home: string, links: HomeView['links']): void =>
   }
 };
 
+// ---- A fresh home and /tmp for one command ----
+
 /** Folders of commands that reach more than the session's level, below the session's folder. */
 const FRESH = /^fresh-\d+$/;
 
@@ -161,6 +168,7 @@ export const makeFreshFolders = (
   return { ...session, home, temporary };
 };
 
+/** Opens a folder, so that it stays the same one even if a command exchanges its path. */
 const openEntry = (place: string): number | null => {
   try {
     return openSync(place, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
@@ -258,12 +266,7 @@ export const carryOver = (
   return failures;
 };
 
-const openFolders = (folder: string): void => {
-  chmodSync(folder, OWN_MODE);
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
-    if (entry.isDirectory()) openFolders(path.join(folder, entry.name));
-  }
-};
+// ---- Removing folders ----
 
 /** Removes a tree, including read-only folders. Never throws. */
 const removeTree = (folder: string): void => {
@@ -272,11 +275,19 @@ const removeTree = (folder: string): void => {
     remove();
   } catch {
     try {
-      openFolders(folder);
+      makeWritable(folder);
       remove();
     } catch {
       // It stays, and the next session tries again.
     }
+  }
+};
+
+/** Makes the folders of a tree writable: Go's modules are read-only, for example. */
+const makeWritable = (folder: string): void => {
+  chmodSync(folder, OWN_MODE);
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) makeWritable(path.join(folder, entry.name));
   }
 };
 
@@ -302,8 +313,10 @@ export const removeFolders = (top: string): void => {
   }
 };
 
+// ---- The record of a session, in the file `session` of the folder ----
+
 /**
- * Names the session of a folder, in its file `session`. Each process of a session has one folder:
+ * The session that a folder belongs to. Each process of a session has one folder:
  * so a later process finds the commands of one that was killed.
  */
 export type SessionRecord = {
@@ -333,6 +346,7 @@ const identifyFolder = (folder: string): string => {
   return status === null ? '' : `${status.dev}:${status.ino}`;
 };
 
+/** Where the process of a folder ran. */
 export const findOrigin = (folder: string, record: SessionRecord): RecordOrigin => {
   const machine = thisMachine();
   const [boot] = record.machine.split(' ');
@@ -371,14 +385,15 @@ export const readSession = (folder: string): SessionRecord | null => {
   }
 };
 
+// ---- Calls that were sent to other programs, such as MCP servers ----
+
 const sentFile = (folder: string): string => path.join(folder, 'sent');
 
-/** A separate line, also after one that a full disk has cut. */
 const sentLine = (call: string): string => JSON.stringify(call);
 
 /**
  * Records that a call is about to leave this process. Throws if that can't be written: then the
- * call must not leave it.
+ * call must not leave it. The first newline ends a line that a full disk has cut.
  */
 export const recordSent = (folder: string, call: string): void =>
   appendFileSync(sentFile(folder), `\n${sentLine(call)}\n`);

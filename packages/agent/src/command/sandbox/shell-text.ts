@@ -1,6 +1,7 @@
 /**
- * Shell text around commands: quoting, the parked shell (command-shell.sh), and its report about
- * processes.
+ * Shell text around commands. From top to bottom: quoting; the parked shell (command-shell.sh),
+ * which waits in its fence for a command; the text of that command; and the mark, with which the
+ * shell reports at the end of the output that processes outlive the command.
  */
 
 import { readFileSync } from 'node:fs';
@@ -40,6 +41,7 @@ export const COMMAND_INSIDE = '/run/pawl/command';
 
 type ShellMode = 'parked' | 'open' | 'run';
 
+/** `mode`: wait in a fence, wait without one, or run at once. */
 const commandShell = (mode: ShellMode, words: readonly string[]): readonly string[] => [
   ...[SYSTEM_SHELL, '-c', readCommandScript(), 'sh', mode, ...words],
 ];
@@ -97,8 +99,7 @@ export type ShellText = { readonly file: string; readonly line: string };
 /**
  * Runs the line that let the parked shell go, which command-shell.sh has read into `go`: exports of
  * variables that must not be written to disk. The line begins with the word `go`, which is taken
- * off.
- * The text is in two parts because it is the shell's own placeholder, and not one of ours.
+ * off. The text is in two parts since the linter takes `${…}` for a forgotten template.
  */
 const RUN_LINE = 'eval "$' + '{go#go}"';
 
@@ -156,23 +157,14 @@ export type MarkReader = {
   end(): boolean;
 };
 
-/** Length of the longest end of `bytes` that begins the mark. */
-const markStart = (bytes: Buffer): number => {
-  for (let length = Math.min(bytes.length, LEFT_BEHIND.length); length > 0; length--) {
-    if (bytes.toString('latin1', bytes.length - length) === LEFT_BEHIND.slice(0, length))
-      return length;
-  }
-  return 0;
-};
-
 export const createMarkReader = (pass: (bytes: Buffer) => void): MarkReader => {
   let held = Buffer.alloc(0);
   return {
     add(bytes) {
       const all = held.length === 0 ? bytes : Buffer.concat([held, bytes]);
-      const at = all.length - markStart(all);
-      held = Buffer.from(all.subarray(at));
-      if (at > 0) pass(all.subarray(0, at));
+      const end = all.length - markStart(all);
+      held = Buffer.from(all.subarray(end));
+      if (end > 0) pass(all.subarray(0, end));
     },
     end() {
       const isMark = held.toString('latin1') === LEFT_BEHIND;
@@ -181,4 +173,13 @@ export const createMarkReader = (pass: (bytes: Buffer) => void): MarkReader => {
       return isMark;
     },
   };
+};
+
+/** Length of the longest end of `bytes` that may be the beginning of the mark. */
+const markStart = (bytes: Buffer): number => {
+  for (let length = Math.min(bytes.length, LEFT_BEHIND.length); length > 0; length--) {
+    if (bytes.toString('latin1', bytes.length - length) === LEFT_BEHIND.slice(0, length))
+      return length;
+  }
+  return 0;
 };

@@ -2,8 +2,13 @@
  * What one command gets of the workspace and its repository: mounts, and what is checked when it
  * has ended.
  *
- * From top to bottom: git folders, as far as a command may change them; `WorkspaceGuard`, which
- * makes the mounts and checks afterwards; and the mounts that keep protected paths.
+ * Protected paths, which somebody obeys or runs later, are mounted read-only (protected-files.ts).
+ * A git folder (`.git`, or a bare repository) is read-only as well, unless the words of the command
+ * are those of git commands that change it: then its history is copied before (git-history.ts).
+ *
+ * From top to bottom: the types; git folders, as far as a command may change them;
+ * `WorkspaceGuard`, which makes the mounts and checks afterwards; and the mounts of protected
+ * paths.
  */
 
 import { mkdirSync } from 'node:fs';
@@ -49,10 +54,11 @@ export type WorkspaceAccess = {
   readonly purpose: HistoryPurpose;
 };
 
-/** Paths with secrets are masked if they would be visible. */
+/** What commands see beside the workspace. */
 type VisibleMachine = {
   readonly host: Pick<HostView, 'masked'>;
   readonly home: Pick<HomeView, 'masked' | 'mounts'>;
+  /** Paths with secrets, which are masked if they would be visible. */
   readonly secrets: readonly string[];
 };
 
@@ -66,8 +72,8 @@ type Repository = {
 const NO_REPOSITORY: Repository = { elsewhere: null, mounts: () => [], refusals: [] };
 
 /**
- * `secrets`: a repository that contains one of these paths is not shown, such as a whole home under
- * git.
+ * What a command sees of the repository in which the workspace lies. `secrets`: a repository that
+ * contains one of these paths is not shown, such as a whole home under git.
  */
 const viewRepository = (workspace: string, secrets: readonly string[]): Repository => {
   const located = findRepository(workspace);
@@ -178,7 +184,7 @@ const changedGitMounts = (gitFolder: string, addsPacks: boolean): readonly Mount
 type GitMounts = {
   readonly mounts: readonly Mount[];
   /** Git folders that the command may change and whose history is copied. */
-  readonly guarded: readonly string[];
+  readonly changeable: readonly string[];
   /** Git folders in which the command can't change anything. */
   readonly closed: readonly string[];
 };
@@ -190,28 +196,29 @@ const withGitFolders = (
   access: RepositoryAccess,
   workspace: string,
 ): GitMounts => {
-  if (access === 'approved') return { mounts, guarded: [], closed: [] };
+  if (access === 'approved') return { mounts, changeable: [], closed: [] };
   const isModule = (one: string): boolean =>
     gitFolders.some((outer) => outer !== one && isWithin(one, outer));
-  const changed = access === 'read' ? [] : gitFolders.slice(0, CHANGED_MAX);
-  const guarded = changed.filter((one) => isFolder(path.join(one, 'objects')));
+  const first = access === 'read' ? [] : gitFolders.slice(0, CHANGED_MAX);
+  const changeable = first.filter((one) => isFolder(path.join(one, 'objects')));
   const closed = gitFolders.filter(
-    (one) => !guarded.includes(one) && !(access === 'read' && isModule(one)),
+    (one) => !changeable.includes(one) && !(access === 'read' && isModule(one)),
   );
   const others = mounts.filter(({ path: place }) => !closed.some((one) => isWithin(place, one)));
   return {
     mounts: [
-      ...guarded.flatMap((one) => foldersAbove(one, workspace)).map(writableIfThere),
-      ...guarded.flatMap((one) => changedGitMounts(one, access === 'writePacks')),
+      ...changeable.flatMap((one) => foldersAbove(one, workspace)).map(writableIfThere),
+      ...changeable.flatMap((one) => changedGitMounts(one, access === 'writePacks')),
       ...others,
       ...closed.map(readableIfThere),
     ],
-    guarded,
+    changeable,
     closed,
   };
 };
 
 type PlannedMounts = GitMounts & {
+  /** As in ProtectedMounts. */
   readonly bound: ReadonlySet<string>;
   readonly exchangeable: readonly string[];
   /** As usualMounts in WorkspaceMounts. */
@@ -221,7 +228,7 @@ type PlannedMounts = GitMounts & {
 /** Mounts of a workspace that the command may only read. */
 const readOnlyMounts = (workspace: string, repository: Repository): PlannedMounts => {
   const mounts = [...repository.mounts(false), readable(workspace)];
-  return { bound: new Set(), closed: [], mounts, usual: mounts, guarded: [], exchangeable: [] };
+  return { bound: new Set(), closed: [], mounts, usual: mounts, changeable: [], exchangeable: [] };
 };
 
 type WritableWorkspace = {
@@ -232,6 +239,7 @@ type WritableWorkspace = {
   readonly createdRepositories: readonly string[];
 };
 
+/** Mounts of a workspace that the command may write to, except its protected paths. */
 const writableMounts = (
   { workspace, repository, scan, createdRepositories }: WritableWorkspace,
   access: RepositoryAccess,
@@ -264,6 +272,9 @@ export class WorkspaceGuard {
     this.#history = history;
   }
 
+  /**
+   * The mounts of a command that is about to start. From now on it counts as running, until `end`.
+   */
   mountsFor(
     { isWritable, repository: access, purpose }: WorkspaceAccess,
     view: VisibleMachine,
@@ -274,12 +285,13 @@ export class WorkspaceGuard {
     this.#repository = repository;
     const scan = this.#files.scanBefore(repository.elsewhere);
     if (this.#running === 0) this.#ownSockets = scan.sockets;
-    const { mounts, usual, bound, closed, guarded, exchangeable } = isWritable
+    const { mounts, usual, bound, closed, changeable, exchangeable } = isWritable
       ? writableMounts(
           { workspace, repository, scan, createdRepositories: this.#files.createdRepositories() },
           access,
         )
       : readOnlyMounts(workspace, repository);
+
     const roots = [workspace, ...repository.mounts(isWritable).map((mount) => mount.path)];
     const isSeen = (place: string): boolean =>
       roots.some((root) => isWithin(place, root)) || isOnHost(place);
@@ -290,8 +302,9 @@ export class WorkspaceGuard {
       ...sockets.filter(isSeen),
       ...this.#ownSockets,
     ];
+
     const writer = { bound, closed };
-    this.#history.begin(guarded); // first, since it fails where there is no room for copies
+    this.#history.begin(changeable); // first, since it fails where there is no room for copies
     if (isWritable) {
       this.#running += 1;
       this.#files.begin(writer);
@@ -305,7 +318,7 @@ export class WorkspaceGuard {
       end: () => {
         if (!isWritable) return [];
         this.#running -= 1;
-        const lines = this.#history.end(guarded, purpose);
+        const lines = this.#history.end(changeable, purpose);
         if (access === 'approved') this.#history.accept();
         return [...this.#files.end(writer, this.#repository.elsewhere), ...lines];
       },
@@ -337,12 +350,7 @@ export class WorkspaceGuard {
   }
 }
 
-/**
- * The read-only mounts inside a writable workspace.
- *
- * A folder that contains something read-only is a separate mount, so that it can't be renamed. A
- * new folder in its place would be writable.
- */
+// ---- The read-only mounts of protected paths inside a writable workspace ----
 
 /** Each mount costs 0.2 ms. Paths beyond this number are only checked after a command. */
 const MOUNTS_MAX = 60;
@@ -356,6 +364,10 @@ const linkTargetMounts = (link: string, workspace: string): readonly Mount[] => 
   return [readableIfThere(real)];
 };
 
+/**
+ * The mounts of one protected path. A folder that contains something read-only, like `.github`, is
+ * a separate mount, so that it can't be renamed: a new folder in its place would be writable.
+ */
 const protectingMounts = (protectedPath: ProtectedPath, workspace: string): readonly Mount[] => {
   const parent = path.dirname(protectedPath.path);
   if (protectedPath.kind === 'link') return linkTargetMounts(protectedPath.path, workspace);
@@ -380,7 +392,9 @@ export type ProtectedMounts = {
 };
 
 /**
- * `protectedPaths`: if there are too many, the highest ones are mounted.
+ * The mounts of all protected paths.
+ *
+ * `protectedPaths`: if there are too many, those nearest to the top are mounted.
  * `createdRepositories`: folders whose repositories stay writable and are only checked afterwards.
  */
 const protectedMounts = (
@@ -414,6 +428,7 @@ const protectedMounts = (
     }
     if (one.kind !== 'link') bound.add(one.path);
   }
+  // Nobody can exchange a folder that lies at the top or is a mount itself.
   const isFirm = (place: string): boolean =>
     [workspace, path.join(workspace, '.git')].includes(path.dirname(place)) ||
     (path.dirname(path.dirname(place)) === workspace && mounts.has(path.dirname(place)));

@@ -1,4 +1,7 @@
-/** Hooks as a user or a project writes them: the table `hook` of a config.toml. */
+/**
+ * Hooks as a user or a project writes them: the table `hook` of a config.toml. A hook is a program
+ * that runs at a named moment of a session (session-hooks.ts).
+ */
 
 import { nearestWord } from '../../platform/text.js';
 import { isTable, type ParsedTable } from '../../platform/untrusted-input.js';
@@ -36,6 +39,7 @@ const isTexts = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.length > 0 && value.every(isText);
 const isMoment = (value: unknown): boolean => HOOK_MOMENTS.some((moment) => moment === value);
 
+/** A setting of a hook: which values it takes, and how they are described in a message. */
 type Field = { readonly fits: (value: unknown) => boolean; readonly form: string };
 
 const fields: Readonly<Record<string, Field>> = {

@@ -1,14 +1,15 @@
 /**
- * The hooks of one session, in the order of their list.
+ * The hooks of one session: programs or functions of the user that are asked at a named moment, one
+ * after the other, whether something may happen.
  *
  * 1. Each gets one JSON object. Its answer counts only if it comes in time and has the form of one;
  *    everything else is a failure, and the hook's declaration says what follows from it.
  * 2. The first that denies ends the list: later hooks are not asked.
  * 3. Sessions that another session has started have no hooks that are about the user.
  *
- * These hooks are programs or functions of the user at a named moment; the formatters and commits
- * after tools are in workspace/after-tool-hooks.ts. From top to bottom: the kinds of hooks;
- * `createSessionHooks`; running a program; and its answer.
+ * The formatters and commits after tools are in workspace/after-tool-hooks.ts. From top to bottom:
+ * the kinds of hooks; `createSessionHooks`; running the program of a hook; and the answer of a
+ * hook.
  */
 
 import { homedir } from 'node:os';
@@ -44,6 +45,8 @@ export type FunctionHook = {
     signal: AbortSignal,
   ): HookResult | undefined | Promise<HookResult | undefined>;
 };
+
+/** What a function returns: the fields that a command prints as JSON. */
 export type HookResult = { readonly decision?: HookAnswer['decision'] } & Omit<
   HookAnswer,
   'decision'
@@ -76,6 +79,7 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 /** Whoever closes a session does not wait longer. */
 const END_TIMEOUT_MS = 10_000;
 
+/** Moments of which hooks are asked in a session that another session has started (rule 3). */
 const OF_TASKS = new Set<HookMoment>([
   'before-tool',
   'after-tool',
@@ -89,7 +93,10 @@ const TELLING = new Set<HookMoment>(['session-start', 'session-end', 'ask-user']
 const hookMoments = ({ on }: SessionHook): readonly HookMoment[] =>
   typeof on === 'string' ? [on] : on;
 
-/** Not by a regular expression: one with many `*` takes time that grows with each of them. */
+/**
+ * Whether a name fits a pattern with `*`. Not by a regular expression: one with many `*` takes
+ * time that grows with each of them.
+ */
 const matches = (pattern: string, tool: string): boolean => {
   const [first = '', ...pieces] = pattern.split('*');
   const last = pieces.pop();
@@ -131,12 +138,9 @@ const callFunction = (
       reject(new Error(why));
     };
     const onAbort = (): void => stop('it was stopped');
-    const patience = setTimeout(
-      () => stop(`it took longer than ${deadlineMs / 1_000} s`),
-      deadlineMs,
-    );
+    const timer = setTimeout(() => stop(`it took longer than ${deadlineMs / 1_000} s`), deadlineMs);
     const settle = (): void => {
-      clearTimeout(patience);
+      clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
     };
     signal.addEventListener('abort', onAbort, { once: true });
@@ -173,6 +177,7 @@ const runCommand = async (
   return programAnswer({ code, output: output.toString('utf8'), errors }, moment);
 };
 
+/** The verdict of a hook that has failed: its declaration decides. */
 const failed = (hook: SessionHook, moment: HookMoment, fault: string): HookVerdict => {
   const { onFailure } = hook;
   const declared = onFailure ?? (moment === 'before-tool' ? 'deny' : 'allow');
@@ -180,7 +185,7 @@ const failed = (hook: SessionHook, moment: HookMoment, fault: string): HookVerdi
   return { hook: hook.name, decision, ...(decision === 'deny' ? { reason: fault } : {}), fault };
 };
 
-/** Null if there is no hook. */
+/** The hooks as the session asks them. Null if there are none. */
 export const createSessionHooks = (
   hooks: readonly SessionHook[],
   place: SessionHooksPlace,
@@ -258,6 +263,7 @@ export type HookCommand = {
 /** Time for output that is under way when the hook has ended. */
 const LEFT_OPEN_MS = 200;
 
+/** The program that a word names. Throws a HookFault if there is none. */
 const findNamed = (
   word: string,
   { folder }: Pick<HookCommand, 'folder'>,
@@ -370,6 +376,7 @@ class HookFault extends Error {
 
 const TEXT_MAX = 4_000;
 const OUTPUT_BYTES_MAX = 64 * 1024;
+/** Exit code of a program that denies. */
 const DENIED = 2;
 const FAULT_LINE_MAX = 300;
 

@@ -1,8 +1,9 @@
 /**
- * A connected server, by the official MCP SDK, and the renewal of its login. This file is loaded
- * when the first server is connected.
+ * Speaks with a server, by the official MCP SDK: `connectServer` connects it and asks for its
+ * tools. connection.ts decides when that happens, and loads this file with the first connection.
  *
- * connection.ts decides when a server is connected; this file speaks with it.
+ * From top to bottom: the types; the transport (stdio or HTTP) and the client of the SDK;
+ * `connectServer`; and the login of a session, which is renewed but never asked for.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -47,6 +48,7 @@ export type CallOptions = {
   readonly whileAsking?: <T>(asked: Promise<T>) => Promise<T>;
 };
 
+/** A server while it is connected. */
 export type ConnectedServer = {
   readonly tools: readonly Tool[];
   call(tool: string, input: JsonObject, options: CallOptions): Promise<CallToolResult>;
@@ -89,8 +91,9 @@ export type ConnectOptions = ServerPlace & {
   readonly onClose: () => void;
 };
 
-/** The session sets the deadlines: it aborts the signal of a call. */
+/** For the SDK: the session sets the deadlines, and aborts the signal of a call. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
+/** Pages of a list that are asked for. */
 const PAGES_MAX = 64;
 
 const stdioTransport = (
@@ -236,6 +239,8 @@ export const connectServer = async (
   }
 };
 
+// ---- The login of a session ----
+
 /**
  * The login of a session at a server: what `pawl mcp login` has stored.
  *
@@ -258,11 +263,13 @@ type LoginPlace = { readonly stateFolder: string; readonly environment: ProcessE
 const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E ]{1,300}$/;
 /** How long the tokens of a faster process are waited for. */
 const [LOOKS, LOOK_MS] = [10, 100];
+/** Errors of a login that can't be renewed any more. */
 const ENDED = ['invalid_grant', 'invalid_client', 'unauthorized_client'];
 
 class StoredSessionLogin implements SessionLogin {
   readonly #server: HttpServer;
   readonly #place: LoginPlace;
+  /** The token of the last request. */
   #used: string | undefined;
   #renewing: Promise<void> | null = null;
 
@@ -299,6 +306,7 @@ class StoredSessionLogin implements SessionLogin {
     return error;
   }
 
+  /** Renews the tokens, unless they differ from the one that was `used`: then they are new. */
   async #renew(used: string | undefined): Promise<void> {
     const { name } = this.#server;
     const login = this.#read();
@@ -308,10 +316,12 @@ class StoredSessionLogin implements SessionLogin {
     if (tokens === null)
       throw new Error(`it needs a login: pawl mcp login ${name}, or a header with a token`);
     if (tokens.access_token !== used) return;
+
     const expired = new Error(`its login has expired: pawl mcp login ${name}`);
     const isOfIssuer = client?.issuer === issuer && tokens.issuer === issuer;
     if (client === null || discovery === null || tokens.refresh_token === undefined || !isOfIssuer)
       throw expired;
+
     const resource = discovery.resourceMetadata?.resource;
     const { refresh_token: refreshToken } = tokens;
     const renewed = await attempt(() =>
@@ -325,6 +335,7 @@ class StoredSessionLogin implements SessionLogin {
         fetchFn: mcpFetch(this.#place.environment),
       }),
     );
+
     if (renewed.kind === 'done')
       return this.#write({ ...login, tokens: { ...tokens, ...renewed.value, issuer } });
     if (await this.#isRenewedByOther(used)) return;

@@ -1,8 +1,8 @@
 /**
  * When a session is connected to one of its MCP servers: `createConnection` opens a connection
  * with the first use, opens it again after the server has ended, and shares one attempt between
- * all users. How a connected server is spoken to is in connected-server.ts, which this file loads
- * with the first connection.
+ * all callers. connected-server.ts speaks with the server; this file loads it with the first
+ * connection.
  */
 
 import type {
@@ -23,13 +23,7 @@ import { expandVariables, type McpServer } from './server-config.js';
 import { openServerLog } from './server-log.js';
 import { serverSecrets } from './server-secrets.js';
 
-/**
- * The connection to one server.
- *
- * 1. It opens with the first use, and again if the server has ended meanwhile. Several uses share
- *    one attempt.
- * 2. Errors are sentences for the user and the model.
- */
+/** The connection to one server. Its errors are sentences for the user and the model. */
 export type Connection = {
   readonly server: McpServer;
   /** The server's tools. Rejects with the reason if it can't be reached. */
@@ -98,9 +92,12 @@ class ServerConnection implements Connection {
   readonly server: McpServer;
   readonly #options: ConnectionOptions;
   readonly #redactor: Redactor;
+  /** The attempt that is under way. */
   #opening: Promise<ConnectedServer> | null = null;
   #live: ConnectedServer | null = null;
+  /** Why the last attempt failed, or the last connection ended. */
   #why: string | null = null;
+  /** Aborted when the session ends. */
   #closing = new AbortController();
   readonly #calls = new Set<RunningCall>();
 
@@ -188,8 +185,8 @@ class ServerConnection implements Connection {
   }
 
   /**
-   * `ifGone`: what to do if the server ends before it has answered. `onSend`: called once it is
-   * connected.
+   * Connects if necessary, and asks. `ifGone`: the advice if the server ends before it has
+   * answered. `onSend`: called once it is connected.
    */
   async #ask<T>(
     ask: (live: ConnectedServer) => Promise<T>,
@@ -248,12 +245,13 @@ class ServerConnection implements Connection {
     const { name } = this.server;
     const redactor = this.#redactor;
     const log = openServerLog(stateFolder, name, redactor.stream());
-    const late = AbortSignal.timeout(startMs);
+    const timeIsUp = AbortSignal.timeout(startMs);
     const fail = (reason: string): Error => {
       const why = redactor.clean(reason);
       this.#why = why;
       return new Error(`the MCP server ${name} can't be used: ${why}`);
     };
+
     const refused = await whyNot(this.server);
     if (refused !== null) throw fail(refused);
     const expanded = expandVariables(this.server, environment);
@@ -268,7 +266,7 @@ class ServerConnection implements Connection {
         stateFolder,
         log,
         onTools,
-        signal: AbortSignal.any([late, this.#closing.signal]),
+        signal: AbortSignal.any([timeIsUp, this.#closing.signal]),
         onOffersChanged: () => void (live === null ? undefined : this.#learnOffers(live)),
         onQuestion: (params, asking) => this.#answer(params, asking),
         onClose: () => {
@@ -278,10 +276,13 @@ class ServerConnection implements Connection {
         },
       }),
     );
+
     if (connected.kind === 'fault') {
       if (this.#closing.signal.aborted) throw fail('the session has ended');
       const seconds = `${startMs / 1_000} s`;
-      const why = late.aborted ? `it did not answer within ${seconds}` : errorText(connected.fault);
+      const why = timeIsUp.aborted
+        ? `it did not answer within ${seconds}`
+        : errorText(connected.fault);
       const lastWords = log.last();
       throw fail(
         lastWords === '' || this.server.kind === 'http'
@@ -289,6 +290,7 @@ class ServerConnection implements Connection {
           : `${why}. Its last words: ${lastWords}`,
       );
     }
+
     live = connected.value;
     this.#live = live;
     this.#why = null;

@@ -1,5 +1,6 @@
 /**
- * Names of MCP tools for models, and which tools are declared.
+ * Names of MCP tools for models, and which tools are declared: `declareTools`, for all servers of a
+ * session; `offeredTools`, the safe list of one server; and `selectTools`, by its settings.
  *
  * 1. A name is `mcp__server__tool`, with the characters and the length that every provider accepts.
  * 2. Tools are in the order of their names, so that requests can be cached.
@@ -28,6 +29,7 @@ export type OfferedTool = {
   readonly isReadOnly?: true;
 };
 
+/** `declaredName`: its name for the model. */
 export type DeclaredTool = OfferedTool & { readonly server: string; readonly declaredName: string };
 
 type Declared = {
@@ -44,6 +46,7 @@ export const declaredName = (server: string, tool: string): string => {
   return `${plain.replace(/[^\w-]/g, '_').slice(0, NAME_MAX - HASH_LENGTH - 1)}_${hash}`;
 };
 
+/** Characters of a request that the tool takes. */
 const declarationLength = ({
   declaredName: name,
   description,
@@ -96,10 +99,7 @@ export const declareTools = (
   return { tools: fitting, faults };
 };
 
-/**
- * The tools that a server offers, safe to declare. Of equal names the first counts. A tool that its
- * server runs only as a task is omitted: a call of it can't succeed.
- */
+// ---- The tools of one server ----
 
 const DESCRIPTION_MAX = 2_000;
 const OFFERED_TOOLS_MAX = 1_000;
@@ -113,6 +113,10 @@ type Offered = {
   readonly needTasks: readonly string[];
 };
 
+/**
+ * The tools that a server offers, safe to declare. Of equal names the first counts. A tool that its
+ * server runs only as a task is omitted: a call of it can't succeed.
+ */
 export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   const notes: string[] = [];
   const byName = new Map<string, RemoteTool>();

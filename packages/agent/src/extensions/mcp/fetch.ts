@@ -1,7 +1,13 @@
 /**
- * The `fetch` of the MCP SDK, over our HTTP client, which knows the proxies of the environment. The
- * bundle replaces Node's web streams by small ones (platform/web-streams.ts), so a body is copied
- * from stream to stream, whichever kind each of them is.
+ * The `fetch` of the MCP SDK ("the package"), over our HTTP client, which knows the proxies of the
+ * environment. The bundle replaces Node's web streams by small ones (platform/web-streams.ts), so a
+ * body is copied from stream to stream, whichever kind each of them is.
+ *
+ * A server may answer with a stream of events, of which one is the answer to the request. If the
+ * stream is cut off before, the package resumes it, or waits for ever: that is repaired here.
+ *
+ * From top to bottom: `mcpFetch`; bodies and answers; and `EventStreams`, the streams that were cut
+ * off.
  */
 
 import type { FetchLike } from '@modelcontextprotocol/client';
@@ -10,6 +16,61 @@ import type { ProcessEnvironment } from '../../platform/environment.js';
 import { createFetch } from '../../platform/http.js';
 import type { LeanReadable } from '../../platform/web-streams.js';
 
+/**
+ * Longest answer that is read at once: a list of tools, or the metadata of a login. Streams of
+ * events have no limit.
+ */
+const ANSWER_BYTES_MAX = 16 << 20;
+
+/** A fetch for the connections to one server. */
+export const mcpFetch = (
+  environment: ProcessEnvironment,
+  bytesMax = ANSWER_BYTES_MAX,
+): FetchLike => {
+  const send = createFetch(environment);
+  const streams = new EventStreams();
+  return async (url, init = {}) => {
+    const interrupted = streams.interruptedRequest(new Headers(init.headers).get('last-event-id'));
+    const sent = await attempt(() => sendWith(send, url, init));
+    if (sent.kind === 'fault') {
+      const { fault } = sent;
+      if (init.signal?.aborted === true || !('code' in fault)) throw fault;
+      if (interrupted !== null && streams.giveUpAfter(interrupted, String(fault.code)))
+        return lostAnswer(String(url), interrupted.id);
+      throw new ConnectionLost(fault.message || String(fault.code), { cause: fault });
+    }
+    const response = sent.value;
+    const { ok, status, statusText, headers } = response;
+    const isEvents = headers.get('content-type')?.startsWith('text/event-stream') === true;
+    if (
+      interrupted !== null &&
+      (status >= 400 || !isEvents) &&
+      streams.giveUpAfter(interrupted, status)
+    ) {
+      await attempt(() => response.body.cancel()); // nobody reads it
+      return lostAnswer(String(url), interrupted.id);
+    }
+    // The package reads errors of logins only from a real Response.
+    if (status >= 400) return failedAnswer(response, bytesMax);
+    const ending = isEvents ? streams.follow(interrupted, init.body) : null;
+    return asResponse({
+      ok,
+      status,
+      statusText,
+      headers,
+      url: String(url),
+      get body() {
+        return bodyStream(response.body, ending);
+      },
+      text: () => readAtMost(response, bytesMax),
+      json: async (): Promise<unknown> => JSON.parse(await readAtMost(response, bytesMax)),
+    });
+  };
+};
+
+// ---- Bodies and answers ----
+
+/** A body for the package. `ending`: sees its pieces, and may add a last one. */
 const bodyStream = (
   body: LeanReadable<Uint8Array>,
   ending: EventsEnding | null,
@@ -71,6 +132,7 @@ const readAtMost = async ({ body }: LeanResponse, bytesMax: number): Promise<str
   }
 };
 
+/** An answer with an error status, read as a whole. */
 const failedAnswer = async (response: LeanResponse, bytesMax: number): Promise<Response> => {
   const { status, statusText, headers } = response;
   const named = READ_FROM_ERRORS.map((name) => [name, headers.get(name) ?? ''] as const);
@@ -95,52 +157,9 @@ const sendWith = (send: Send, url: string | URL, init: RequestInit): Promise<Lea
   });
 };
 
-/**
- * Longest answer that is read at once: a list of tools, or the metadata of a login. Streams of
- * events have no limit.
- */
-const ANSWER_BYTES_MAX = 16 << 20;
+// ---- Streams that were cut off ----
 
-export const mcpFetch = (
-  environment: ProcessEnvironment,
-  bytesMax = ANSWER_BYTES_MAX,
-): FetchLike => {
-  const send = createFetch(environment);
-  const streams = new EventStreams();
-  return async (url, init = {}) => {
-    const cut = streams.interruptedRequest(new Headers(init.headers).get('last-event-id'));
-    const sent = await attempt(() => sendWith(send, url, init));
-    if (sent.kind === 'fault') {
-      const { fault } = sent;
-      if (init.signal?.aborted === true || !('code' in fault)) throw fault;
-      if (cut !== null && streams.giveUpAfter(cut, String(fault.code)))
-        return lostAnswer(String(url), cut.id);
-      throw new ConnectionLost(fault.message || String(fault.code), { cause: fault });
-    }
-    const response = sent.value;
-    const { ok, status, statusText, headers } = response;
-    const isEvents = headers.get('content-type')?.startsWith('text/event-stream') === true;
-    if (cut !== null && (status >= 400 || !isEvents) && streams.giveUpAfter(cut, status)) {
-      await attempt(() => response.body.cancel()); // nobody reads it
-      return lostAnswer(String(url), cut.id);
-    }
-    // The package reads errors of logins only from a real Response.
-    if (status >= 400) return failedAnswer(response, bytesMax);
-    const ending = isEvents ? streams.follow(cut, init.body) : null;
-    return asResponse({
-      ok,
-      status,
-      statusText,
-      headers,
-      url: String(url),
-      get body() {
-        return bodyStream(response.body, ending);
-      },
-      text: () => readAtMost(response, bytesMax),
-      json: async (): Promise<unknown> => JSON.parse(await readAtMost(response, bytesMax)),
-    });
-  };
-};
+type RequestId = string | number;
 
 /**
  * Ends requests over HTTP whose answer can't come any more.
@@ -151,13 +170,72 @@ export const mcpFetch = (
  *    the last id. If the server refuses that, or is gone, the request gets its error then. Other
  *    failures may pass, so the package tries once more.
  */
+class EventStreams {
+  /** Requests whose streams were cut off, by the ids of their last events. */
+  readonly #cut = new Map<string, RequestId>();
+  /** Those of which one attempt to resume the stream has failed. */
+  readonly #failedOnce = new Set<RequestId>();
 
-type RequestId = string | number;
+  /** The request whose stream is asked for again; null if it is another one. */
+  interruptedRequest(lastEventId: string | null): InterruptedRequest | null {
+    const id = lastEventId === null ? undefined : this.#cut.get(lastEventId);
+    return lastEventId === null || id === undefined ? null : { id, eventId: lastEventId };
+  }
+
+  /**
+   * Call it when the attempt to resume a request has failed. Returns whether the request is given
+   * up: the next attempt would fail too, or has failed. `failure`: a status, or an error's code.
+   */
+  giveUpAfter({ id, eventId }: InterruptedRequest, failure: number | string): boolean {
+    const mayPass =
+      typeof failure === 'number' ? PASSING_STATUS.has(failure) : failure !== 'ECONNREFUSED';
+    const givesUp = !mayPass || this.#failedOnce.has(id);
+    if (givesUp) this.#cut.delete(eventId);
+    else this.#failedOnce.add(id);
+    return givesUp;
+  }
+
+  /**
+   * Follows the stream that answers a request: the interrupted one, or the one in `body`. Null if
+   * it answers none.
+   */
+  follow(interrupted: InterruptedRequest | null, body: unknown): EventsEnding | null {
+    const id = interrupted?.id ?? (typeof body === 'string' ? parseRequestId(body) : null);
+    if (id === null) return null;
+    const decoder = new TextDecoder();
+    let line = '';
+    let ids: readonly string[] = [];
+    this.#failedOnce.delete(id);
+    return {
+      see(piece) {
+        const [first = '', ...more] = decoder.decode(piece, { stream: true }).split(/\r\n|\n|\r/);
+        for (const next of [line + first, ...more].slice(0, more.length)) {
+          const [, eventId] = EVENT_ID.exec(next) ?? [];
+          // Two are remembered: the last may belong to an event that is cut off, and then the
+          // package names the one before.
+          if (eventId !== undefined) ids = [...ids.slice(-1), eventId];
+        }
+        line = more.at(-1) ?? line + first;
+      },
+      finish: () => {
+        for (const eventId of ids) this.#remember(eventId, id);
+        return ids.length > 0 ? null : lostEvent(id);
+      },
+    };
+  }
+
+  #remember(eventId: string, id: RequestId): void {
+    this.#cut.delete(eventId);
+    this.#cut.set(eventId, id);
+    const [oldest] = this.#cut.keys();
+    if (this.#cut.size > CUT_MAX && oldest !== undefined) this.#cut.delete(oldest);
+  }
+}
 
 /** What follows the last piece of an answer that is a stream of events. */
 type EventsEnding = {
   see(piece: Uint8Array): void;
-  /** The stream has ended: remembers how to resume it. What to add to it; null: nothing. */
+  /** The stream has ended: remembers how to resume it. Returns what to add to it, or null. */
   finish(): Uint8Array | null;
 };
 
@@ -184,6 +262,7 @@ const parseRequestId = (body: string): RequestId | null => {
   return typeof message.id === 'string' || typeof message.id === 'number' ? message.id : null;
 };
 
+/** A line with the id of an event. */
 const EVENT_ID = /^id: ?(.+)$/;
 
 /** The event that tells a request that its answer will not come. */
@@ -192,67 +271,6 @@ const lostEvent = (id: RequestId): Uint8Array => {
   return Buffer.from(`\n\nevent: message\ndata: ${JSON.stringify(error)}\n\n`);
 };
 
-class EventStreams {
-  /** By the last ids that they had. */
-  readonly #cut = new Map<string, RequestId>();
-  readonly #failedOnce = new Set<RequestId>();
-
-  /** The request whose stream is asked for again; null if it is another one. */
-  interruptedRequest(lastEventId: string | null): InterruptedRequest | null {
-    const id = lastEventId === null ? undefined : this.#cut.get(lastEventId);
-    return lastEventId === null || id === undefined ? null : { id, eventId: lastEventId };
-  }
-
-  /**
-   * Notes that the attempt to resume a request has failed. Whether the request is over: the next
-   * attempt would fail too, or has failed. `failure`: a status, or an error's code.
-   */
-  giveUpAfter({ id, eventId }: InterruptedRequest, failure: number | string): boolean {
-    const mayPass =
-      typeof failure === 'number' ? PASSING_STATUS.has(failure) : failure !== 'ECONNREFUSED';
-    const isOver = !mayPass || this.#failedOnce.has(id);
-    if (!isOver) this.#failedOnce.add(id);
-    if (isOver) this.#cut.delete(eventId);
-    return isOver;
-  }
-
-  /**
-   * Follows the stream that answers a request: `cut`, or the one in `body`. Null if it answers
-   * none.
-   */
-  follow(cut: InterruptedRequest | null, body: unknown): EventsEnding | null {
-    const id = cut?.id ?? (typeof body === 'string' ? parseRequestId(body) : null);
-    if (id === null) return null;
-    const decoder = new TextDecoder();
-    let line = '';
-    let ids: readonly string[] = [];
-    this.#failedOnce.delete(id);
-    return {
-      see(piece) {
-        const [first = '', ...more] = decoder.decode(piece, { stream: true }).split(/\r\n|\n|\r/);
-        for (const next of [line + first, ...more].slice(0, more.length)) {
-          const [, eventId] = EVENT_ID.exec(next) ?? [];
-          // The last one may belong to an event that is cut off. Then the package names the one
-          // before.
-          if (eventId !== undefined) ids = [...ids.slice(-1), eventId];
-        }
-        line = more.at(-1) ?? line + first;
-      },
-      finish: () => {
-        for (const eventId of ids) this.#remember(eventId, id);
-        return ids.length > 0 ? null : lostEvent(id);
-      },
-    };
-  }
-
-  #remember(eventId: string, id: RequestId): void {
-    this.#cut.delete(eventId);
-    this.#cut.set(eventId, id);
-    const [oldest] = this.#cut.keys();
-    if (this.#cut.size > CUT_MAX && oldest !== undefined) this.#cut.delete(oldest);
-  }
-}
-
 /** The connection to a server over HTTP ended before the answer. */
 class ConnectionLost extends Error {}
 
@@ -260,5 +278,6 @@ class ConnectionLost extends Error {}
 const LOST_CODE = -32_097;
 const LOST_TEXT = 'the connection ended before it had answered';
 
+/** Whether the connection ended before the answer, so that a new one is needed. */
 export const isLost = (error: Error): boolean =>
   error instanceof ConnectionLost || ('code' in error && error.code === LOST_CODE);

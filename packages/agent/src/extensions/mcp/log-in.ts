@@ -1,4 +1,14 @@
-/** `pawl mcp login`: asks the user in the browser to let Pawl use a server, by OAuth. */
+/**
+ * `pawl mcp login`: asks the user in the browser to let Pawl use a server, by OAuth.
+ *
+ * The user opens an address of the authorization server (the issuer). After a yes, the browser is
+ * sent back to an address on this computer: the redirect. It has the `state` of the login, a random
+ * text that shows to which login it belongs.
+ *
+ * From top to bottom: `logIn`, which waits for the redirect, and `beginLogin` and `finishLogin`,
+ * with which the user copies it; the steps of a login (`ServerLogin`); the server that waits for
+ * the redirect; and what the official MCP package stores and asks for (`StoredLoginProvider`).
+ */
 
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -54,134 +64,8 @@ export type LoginDialogue = {
   readonly typed?: (signal: AbortSignal) => Promise<string>;
 };
 
+/** How often a server may ask for a login again. */
 const ROUNDS_MAX = 3;
-const ADDRESS_MAX = 8_000;
-
-const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
-  new Promise((_resolve, reject) => {
-    const stop = (): void => reject(new Error('the login was not finished in time'));
-    if (signal.aborted) stop();
-    signal.addEventListener('abort', stop, { once: true });
-  });
-
-const LOOPBACK =
-  /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0|\[::\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}\])\.?$/;
-const isLoopback = (address: string | URL): boolean => LOOPBACK.test(new URL(address).hostname);
-
-/**
- * The requests of a login: they end with it, and those of a server elsewhere reach no program of
- * this computer, whatever its metadata name.
- */
-export const loginFetch = (
-  server: Pick<HttpServer, 'url'>,
-  { environment, signal }: Pick<LoginOptions, 'environment' | 'signal'>,
-): FetchLike => {
-  const send = mcpFetch(environment);
-  return async (url, init = {}) => {
-    if (isLoopback(url) && !isLoopback(server.url))
-      throw new Error(`it names ${new URL(url).origin} for its login, which is this computer`);
-    const signals =
-      init.signal === undefined || init.signal === null ? [signal] : [init.signal, signal];
-    return send(url, { ...init, signal: AbortSignal.any(signals) });
-  };
-};
-
-/** The address for the user. The server chooses it, so it must be one of the web. */
-const loginAddress = ({ address }: LoginProvider): string => {
-  if (address === null) throw new Error('it asks for a login, but names no address for it');
-  if (address.protocol !== 'https:' && address.protocol !== 'http:')
-    throw new Error('it names an address for its login that is not one of the web');
-  if (address.href.length > ADDRESS_MAX)
-    throw new Error('it names an address for its login that is too long');
-  return address.href;
-};
-
-/** The parameters of an address that has the state of the login; null for any other text. */
-const parseRedirect = (text: string, state: string): URLSearchParams | null => {
-  if (!URL.canParse(text.trim())) return null;
-  const { searchParams } = new URL(text.trim());
-  return isSameSecret(searchParams.get('state'), state) ? searchParams : null;
-};
-
-class ServerLogin {
-  readonly #server: HttpServer;
-  readonly #options: LoginOptions;
-  readonly #provider: LoginProvider;
-
-  constructor(server: HttpServer, options: LoginOptions, provider: LoginProvider) {
-    this.#server = server;
-    this.#options = options;
-    this.#provider = provider;
-  }
-
-  /** Begins the login. Resolves with `accepted` if the server accepts us as we are. */
-  async begin(): Promise<'accepted' | 'asked'> {
-    const { wantedScope, tokens } = readLogin(this.#options.stateFolder, this.#server);
-    if (wantedScope === null || tokens === null) return this.connect();
-    const outcome = await auth(this.#provider, {
-      serverUrl: this.#server.url,
-      scope: wantedScope,
-      forceReauthorization: true,
-      fetchFn: loginFetch(this.#server, this.#options),
-    });
-    return outcome === 'REDIRECT' ? 'asked' : this.connect();
-  }
-
-  /** Connects to the server: whether it accepts the login, or asks for one. */
-  async connect(): Promise<'accepted' | 'asked'> {
-    const { signal } = this.#options;
-    const client = new Client(
-      { name: 'pawl', version: VERSION },
-      { versionNegotiation: { mode: 'auto' } },
-    );
-    const tried = await attempt(async () => {
-      await client.connect(this.#transport(), { signal });
-      await client.listTools(undefined, { signal });
-    });
-    await attempt(() => client.close()); // nothing is lost: it was only a try
-    if (tried.kind === 'done') return 'accepted';
-    if (tried.fault instanceof UnauthorizedError) return 'asked';
-    throw tried.fault;
-  }
-
-  /** Takes what the browser was sent back with. */
-  finish(parameters: URLSearchParams): Promise<void> {
-    return this.#transport().finishAuth(parameters);
-  }
-
-  #transport(): StreamableHTTPClientTransport {
-    return new StreamableHTTPClientTransport(new URL(this.#server.url), {
-      authProvider: this.#provider,
-      requestInit: { headers: { ...this.#server.headers } },
-      fetch: loginFetch(this.#server, this.#options),
-    });
-  }
-}
-
-/** Waits for the redirect, or for an address that the user types. */
-const receive = async (
-  provider: LoginProvider,
-  listener: RedirectListener,
-  { signal }: LoginOptions,
-  { show, typed }: LoginDialogue,
-): Promise<URLSearchParams> => {
-  const state = provider.stored.pending?.state ?? '';
-  const over = new AbortController();
-  const byHand = async (): Promise<URLSearchParams> => {
-    for (;;) {
-      const text = await (typed?.(over.signal) ?? new Promise<never>(() => undefined));
-      const redirect = parseRedirect(text, state);
-      if (redirect !== null) return redirect;
-    }
-  };
-  const received = listener.receive(state);
-  show(loginAddress(provider));
-  try {
-    return await Promise.race([received, byHand(), rejectOnAbort(signal)]);
-  } finally {
-    over.abort();
-  }
-};
 
 /** Logs in, and waits for the user. Rejects with the reason if it fails. */
 export const logIn = async (
@@ -254,6 +138,140 @@ export const finishLogin = async (
   if ((await login.connect()) === 'accepted') return { kind: 'done' };
   throw new Error('it still asks for a login');
 };
+
+// ---- The steps of a login ----
+
+/** Characters of the address that the user is to open. */
+const ADDRESS_MAX = 8_000;
+
+const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
+  new Promise((_resolve, reject) => {
+    const stop = (): void => reject(new Error('the login was not finished in time'));
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+  });
+
+const LOOPBACK =
+  /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\]|0\.0\.0\.0|\[::\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}\])\.?$/;
+const isLoopback = (address: string | URL): boolean => LOOPBACK.test(new URL(address).hostname);
+
+/**
+ * The requests of a login: they end with it, and those of a server elsewhere reach no program of
+ * this computer, whatever its metadata name.
+ */
+export const loginFetch = (
+  server: Pick<HttpServer, 'url'>,
+  { environment, signal }: Pick<LoginOptions, 'environment' | 'signal'>,
+): FetchLike => {
+  const send = mcpFetch(environment);
+  return async (url, init = {}) => {
+    if (isLoopback(url) && !isLoopback(server.url))
+      throw new Error(`it names ${new URL(url).origin} for its login, which is this computer`);
+    const signals =
+      init.signal === undefined || init.signal === null ? [signal] : [init.signal, signal];
+    return send(url, { ...init, signal: AbortSignal.any(signals) });
+  };
+};
+
+/** The address for the user. The server chooses it, so it must be one of the web. */
+const loginAddress = ({ address }: LoginProvider): string => {
+  if (address === null) throw new Error('it asks for a login, but names no address for it');
+  if (address.protocol !== 'https:' && address.protocol !== 'http:')
+    throw new Error('it names an address for its login that is not one of the web');
+  if (address.href.length > ADDRESS_MAX)
+    throw new Error('it names an address for its login that is too long');
+  return address.href;
+};
+
+/** The parameters of an address that has the state of the login; null for any other text. */
+const parseRedirect = (text: string, state: string): URLSearchParams | null => {
+  if (!URL.canParse(text.trim())) return null;
+  const { searchParams } = new URL(text.trim());
+  return isSameSecret(searchParams.get('state'), state) ? searchParams : null;
+};
+
+/** One login at a server. */
+class ServerLogin {
+  readonly #server: HttpServer;
+  readonly #options: LoginOptions;
+  readonly #provider: LoginProvider;
+
+  constructor(server: HttpServer, options: LoginOptions, provider: LoginProvider) {
+    this.#server = server;
+    this.#options = options;
+    this.#provider = provider;
+  }
+
+  /** Begins the login. Resolves with `accepted` if the server accepts us as we are. */
+  async begin(): Promise<'accepted' | 'asked'> {
+    const { wantedScope, tokens } = readLogin(this.#options.stateFolder, this.#server);
+    if (wantedScope === null || tokens === null) return this.connect();
+    const outcome = await auth(this.#provider, {
+      serverUrl: this.#server.url,
+      scope: wantedScope,
+      forceReauthorization: true,
+      fetchFn: loginFetch(this.#server, this.#options),
+    });
+    return outcome === 'REDIRECT' ? 'asked' : this.connect();
+  }
+
+  /** Connects to the server: whether it accepts the login, or asks for one. */
+  async connect(): Promise<'accepted' | 'asked'> {
+    const { signal } = this.#options;
+    const client = new Client(
+      { name: 'pawl', version: VERSION },
+      { versionNegotiation: { mode: 'auto' } },
+    );
+    const tried = await attempt(async () => {
+      await client.connect(this.#transport(), { signal });
+      await client.listTools(undefined, { signal });
+    });
+    await attempt(() => client.close()); // nothing is lost: it was only a try
+    if (tried.kind === 'done') return 'accepted';
+    if (tried.fault instanceof UnauthorizedError) return 'asked';
+    throw tried.fault;
+  }
+
+  /** Takes what the browser was sent back with. */
+  finish(parameters: URLSearchParams): Promise<void> {
+    return this.#transport().finishAuth(parameters);
+  }
+
+  #transport(): StreamableHTTPClientTransport {
+    return new StreamableHTTPClientTransport(new URL(this.#server.url), {
+      authProvider: this.#provider,
+      requestInit: { headers: { ...this.#server.headers } },
+      fetch: loginFetch(this.#server, this.#options),
+    });
+  }
+}
+
+/** Waits for the redirect, or for an address that the user types. */
+const receive = async (
+  provider: LoginProvider,
+  listener: RedirectListener,
+  { signal }: LoginOptions,
+  { show, typed }: LoginDialogue,
+): Promise<URLSearchParams> => {
+  const state = provider.stored.pending?.state ?? '';
+  const ended = new AbortController();
+  const byHand = async (): Promise<URLSearchParams> => {
+    for (;;) {
+      const text = await (typed?.(ended.signal) ?? new Promise<never>(() => undefined));
+      const redirect = parseRedirect(text, state);
+      if (redirect !== null) return redirect;
+    }
+  };
+  const received = listener.receive(state);
+  show(loginAddress(provider));
+  try {
+    return await Promise.race([received, byHand(), rejectOnAbort(signal)]);
+  } finally {
+    ended.abort();
+  }
+};
+
+// ---- The server that waits for the redirect ----
 
 /**
  * Waits on 127.0.0.1 for the redirect of a login.
@@ -347,8 +365,10 @@ export const openRedirectListener = async (
   };
 };
 
+// ---- What the official package stores and asks for ----
+
 /**
- * What the official package keeps and asks for during a login.
+ * The callbacks of the package during a login, over the stored login.
  *
  * 1. A login always asks the user: tokens from before are not used.
  * 2. The first thing that comes from another issuer than before replaces all that belonged to the
@@ -362,6 +382,7 @@ type LoginProvider = OAuthClientProvider & {
   readonly stored: StoredLogin;
 };
 
+/** The issuer that a callback is about; undefined if the package names none. */
 type Context = { readonly issuer: string } | undefined;
 
 class StoredLoginProvider implements LoginProvider {
@@ -370,7 +391,9 @@ class StoredLoginProvider implements LoginProvider {
   stored: StoredLogin;
   readonly #stateFolder: string;
   readonly #server: HttpServer;
+  /** No answer of this login has come yet: what is stored may be of another issuer. */
   #isNew = true;
+  /** The stored tokens are those of this login. */
   #hasTokens = false;
 
   constructor(stateFolder: string, server: HttpServer, redirectUrl: string, resumes: boolean) {
@@ -397,7 +420,7 @@ class StoredLoginProvider implements LoginProvider {
 
   async state(): Promise<string> {
     const state = randomBytes(32).toString('base64url');
-    await this.#keep({ pending: { state, verifier: '', redirectUrl: this.redirectUrl } });
+    await this.#store({ pending: { state, verifier: '', redirectUrl: this.redirectUrl } });
     return state;
   }
 
@@ -417,7 +440,7 @@ class StoredLoginProvider implements LoginProvider {
     context?: Context,
   ): Promise<void> {
     await this.#moveTo(context);
-    await this.#keep({ client, redirectUrl: this.redirectUrl });
+    await this.#store({ client, redirectUrl: this.redirectUrl });
   }
 
   tokens(context?: Context): StoredOAuthTokens | undefined {
@@ -427,7 +450,7 @@ class StoredLoginProvider implements LoginProvider {
   async saveTokens(tokens: StoredOAuthTokens, context?: Context): Promise<void> {
     await this.#moveTo(context);
     this.#hasTokens = true;
-    await this.#keep({ tokens, pending: null, wantedScope: null });
+    await this.#store({ tokens, pending: null, wantedScope: null });
   }
 
   redirectToAuthorization(address: URL): void {
@@ -436,7 +459,7 @@ class StoredLoginProvider implements LoginProvider {
 
   async saveCodeVerifier(verifier: string): Promise<void> {
     const { pending } = this.stored;
-    if (pending !== null) await this.#keep({ pending: { ...pending, verifier } });
+    if (pending !== null) await this.#store({ pending: { ...pending, verifier } });
   }
 
   codeVerifier(): string {
@@ -454,7 +477,7 @@ class StoredLoginProvider implements LoginProvider {
         'its authorization server does not announce PKCE with S256, without which a login is ' +
           'not safe',
       );
-    await this.#keep({ discovery });
+    await this.#store({ discovery });
   }
 
   /** A new login looks again which authorization server the server names. */
@@ -465,22 +488,24 @@ class StoredLoginProvider implements LoginProvider {
   async invalidateCredentials(
     scope: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery',
   ): Promise<void> {
-    if (scope === 'all') return this.#keep(NO_LOGIN);
-    if (scope === 'client') return this.#keep({ client: null });
-    if (scope === 'tokens') return this.#keep({ tokens: null });
-    return this.#keep(scope === 'discovery' ? { discovery: null } : { pending: null });
+    if (scope === 'all') return this.#store(NO_LOGIN);
+    if (scope === 'client') return this.#store({ client: null });
+    if (scope === 'tokens') return this.#store({ tokens: null });
+    return this.#store(scope === 'discovery' ? { discovery: null } : { pending: null });
   }
 
+  /** Whether the stored login belongs to this issuer. */
   #isOf(context: Context): boolean {
     return context === undefined || context.issuer === this.stored.issuer;
   }
 
+  /** Forgets what belongs to another issuer (rule 2). */
   async #moveTo(context: Context): Promise<void> {
     if (context === undefined || this.#isOf(context)) return;
-    await this.#keep({ issuer: context.issuer, client: null, tokens: null });
+    await this.#store({ issuer: context.issuer, client: null, tokens: null });
   }
 
-  async #keep(change: Partial<StoredLogin>): Promise<void> {
+  async #store(change: Partial<StoredLogin>): Promise<void> {
     this.stored = { ...this.stored, ...change };
     await writeLogin(this.#stateFolder, this.#server, this.stored);
   }

@@ -1,8 +1,9 @@
 /**
- * The prompts and resources that MCP servers offer to the user.
+ * The prompts and resources that MCP servers offer to the user. A prompt is a text of the server
+ * that the user sends to the model; a resource is something that the user attaches.
  *
- * From top to bottom: their safe lists; the arguments of a prompt, from typed words; and their
- * text for the model.
+ * From top to bottom: `createSessionOffers`, those of a session; the safe lists of one server; the
+ * arguments of a prompt, from typed words; and their text for the model.
  */
 
 import type {
@@ -42,15 +43,16 @@ export type OfferingServer = { readonly connection: Connection; offers: ServerOf
 /** A user waits for the answer, and has typed a message that must not be lost. */
 const ANSWER_MS = 20_000;
 
+/** Asks a server, with a time limit. */
 const inTime = async <T>(
   server: string,
   answerMs: number,
   ask: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> => {
-  const late = AbortSignal.timeout(answerMs);
-  const answered = await attempt(() => ask(late));
+  const timeIsUp = AbortSignal.timeout(answerMs);
+  const answered = await attempt(() => ask(timeIsUp));
   if (answered.kind === 'done') return answered.value;
-  if (late.aborted)
+  if (timeIsUp.aborted)
     throw new Error(`the MCP server ${server} did not answer within ${answerMs / 1_000} s`);
   throw answered.fault;
 };
@@ -97,9 +99,7 @@ export const createSessionOffers = (
   };
 };
 
-/**
- * The prompts and resources that a server offers, safe to list. Of equal names the first counts.
- */
+// ---- The prompts and resources of one server, safe to list ----
 
 type OfferedPrompt = {
   readonly name: string;
@@ -126,6 +126,7 @@ const NAME_MAX = 200;
 const URI_MAX = 1_000;
 const DESCRIPTION_MAX = 300;
 
+/** Of equal keys the first counts. */
 const distinctBy = <T>(all: readonly T[], keyOf: (one: T) => string): readonly T[] => {
   const byKey = new Map<string, T>();
   for (const one of all) if (!byKey.has(keyOf(one))) byKey.set(keyOf(one), one);
@@ -180,13 +181,7 @@ export const isOffers = (value: unknown): value is ServerOffers =>
   Array.isArray(value.resources) &&
   value.resources.every(isResource);
 
-/**
- * The arguments of a prompt from the words behind its name.
- *
- * 1. Words are separated by spaces; quotes keep spaces together. The last argument takes all
- *    remaining words.
- * 2. `name=value` gives an argument by its name.
- */
+// ---- The arguments of a prompt, from the words behind its name ----
 
 const WORD = /(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+))\s*/gs;
 
@@ -205,6 +200,10 @@ const promptUsage = ({ declaredName, arguments: all }: DeclaredPrompt): string =
   ].join(' ');
 
 /**
+ * 1. Words are separated by spaces; quotes keep spaces together. The last argument takes all
+ *    remaining words.
+ * 2. `name=value` gives an argument by its name.
+ *
  * Throws if an argument is missing. Words for none stay in the message, which begins with the typed
  * line.
  */
@@ -234,7 +233,7 @@ export const parseArguments = (
   return Object.fromEntries(args);
 };
 
-/** Prompts and resources of servers as text for the model. */
+// ---- Prompts and resources as text for the model ----
 
 /** Characters of one prompt, or of one resource. */
 const TEXT_MAX = 100_000;

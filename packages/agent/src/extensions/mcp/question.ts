@@ -2,7 +2,9 @@
  * A question of an MCP server to the user (elicitation), as it is shown.
  *
  * 1. All texts are the server's: they are cut here, and sanitized where they are shown.
- * 2. A form that nobody would fill in is no question. Null then.
+ * 2. A form that nobody would fill in, such as one with too many fields, is no question.
+ *
+ * From top to bottom: the types; `readServerQuestion`; and the values that the user enters.
  */
 
 import type { ElicitRequestParams } from '@modelcontextprotocol/client';
@@ -48,6 +50,7 @@ const URL_MAX = 2_000;
 const FIELDS_MAX = 10;
 const CHOICES_MAX = 50;
 
+/** Replaces secrets in a text. */
 type Clean = (text: string) => string;
 
 const cut = (text: string, most: number): string =>
@@ -82,6 +85,7 @@ const readChoices = (
   return choices.every((choice) => choice !== null) ? choices : null;
 };
 
+/** Null for a type that no form can show. */
 const readType = (schema: object, clean: Clean): FieldType | null => {
   const field = (key: string): unknown => Reflect.get(schema, key);
   const listed = field('enum') ?? field('oneOf');
@@ -144,7 +148,7 @@ export const readServerQuestion = (
   return { server, message, asks: { kind: 'form', fields } };
 };
 
-/** The values of a form: from what the user types, and from what an editor sends. */
+// ---- The values of a form: from a typed line, or from the form of an editor ----
 
 type ReadValue =
   | { readonly kind: 'value'; readonly value: FieldValue }
@@ -203,6 +207,7 @@ export const readTyped = (typed: string, { type }: QuestionField): ReadValue => 
   }
 };
 
+/** Whether a value of an editor has the type of its field. */
 const fits = (raw: unknown, { type }: QuestionField): raw is FieldValue => {
   const isChoice = (one: unknown): boolean =>
     'choices' in type && type.choices.some((choice) => choice.value === one);

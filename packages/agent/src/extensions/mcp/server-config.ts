@@ -1,6 +1,9 @@
 /**
  * MCP servers as a user or a project writes them: the table `mcp.servers` of a config.toml, and
  * `mcpServers` of a project's `.mcp.json`.
+ *
+ * From top to bottom: the types; reading the settings (`readServers`, `readMcpTable`); and
+ * variables of the environment in them (`expandVariables`).
  */
 
 import type { ProcessEnvironment } from '../../platform/environment.js';
@@ -8,6 +11,7 @@ import { nearestWord } from '../../platform/text.js';
 import { isTable, type ParsedTable } from '../../platform/untrusted-input.js';
 import type { CommandLevel } from '../../policy/decide.js';
 
+/** The settings of every server. */
 type Common = {
   readonly name: string;
   /** A server that is not enabled is listed, but never started. */
@@ -68,6 +72,7 @@ export type OauthClient = {
 export type McpServer = StdioServer | HttpServer;
 
 type Fault = { readonly keys: readonly string[]; readonly text: string };
+
 export type ReadServers = {
   readonly servers: readonly McpServer[];
   readonly faults: readonly Fault[];
@@ -82,9 +87,10 @@ const isText = (value: unknown): value is string => typeof value === 'string' &&
 const isTextTable = (value: unknown): value is Readonly<Record<string, string>> =>
   isTable(value) && Object.values(value).every((text) => typeof text === 'string');
 
+/** A setting of a server: which values it takes, and how they are described in a message. */
 type Field = { readonly fits: (value: unknown) => boolean; readonly form: string };
 
-const TEXTS = (value: unknown): boolean =>
+const isTexts = (value: unknown): boolean =>
   Array.isArray(value) && value.every((text) => typeof text === 'string');
 const SWITCH: Field = {
   fits: (value) => typeof value === 'boolean',
@@ -113,7 +119,7 @@ const readOauth = (value: unknown): OauthClient | null => {
 
 const fields: Readonly<Record<string, Field>> = {
   command: { fits: isText, form: 'is the program of the server: "npx"' },
-  args: { fits: TEXTS, form: 'is a list of texts: ["-y", "some-server"]' },
+  args: { fits: isTexts, form: 'is a list of texts: ["-y", "some-server"]' },
   // biome-ignore lint/suspicious/noTemplateCurlyInString: users write it so
   env: { fits: isTextTable, form: 'is a table of texts: { TOKEN = "${MY_TOKEN}" }' },
   cwd: { fits: isText, form: 'is the path of a folder: "/…"' },
@@ -146,7 +152,7 @@ const fields: Readonly<Record<string, Field>> = {
     form: 'is the time limit of a call in seconds, without quotes: 60',
   },
   tools: {
-    fits: TEXTS,
+    fits: isTexts,
     form: 'is a list of names of tools, or of their beginnings: ["get_issue", "list_*"]',
   },
   enabled: SWITCH,
@@ -265,10 +271,7 @@ export const readMcpTable = (table: unknown): ReadServers => {
     : readServers(table.servers, ['mcp', 'servers']);
 };
 
-/**
- * Replaces `${NAME}` and `${NAME:-default}` in the settings of a server by variables of the
- * environment.
- */
+// ---- `${NAME}` and `${NAME:-default}`: variables of the environment in the settings ----
 
 export type Expanded<T extends McpServer = McpServer> =
   | { readonly kind: 'ok'; readonly server: T }

@@ -1,4 +1,8 @@
-/** The secrets of MCP servers: those in their settings, and the stored logins. */
+/**
+ * The secrets of MCP servers. From top to bottom: those in their settings (`serverSecrets`); all of
+ * them under names (`secretsByName`); a server's settings without them, as they are shown; and the
+ * stored logins (`readLogin`, `writeLogin`).
+ */
 
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
@@ -16,16 +20,39 @@ import { expandKnown, type HttpServer, type McpServer, type OauthClient } from '
 
 /**
  * The secrets in the settings of a server, which must not stand in a journal, a log or an output:
- * tokens in `env`, `headers`, the arguments and the address.
+ * tokens in `env`, `headers`, the arguments and the address. Their names say where they come from:
+ * `docs.headers.Authorization`.
  *
  * 1. A header counts as secret unless its name says what it is. A variable or an argument counts if
  *    its name or its form is that of a secret.
  * 2. Values are those with the variables of the environment in them.
  */
+export const serverSecrets = (
+  server: McpServer,
+  environment: ProcessEnvironment,
+): readonly SecretValue[] => {
+  const expanded = expandKnown(server, environment);
+  const named = (where: string, values: readonly string[]): readonly SecretValue[] =>
+    values.map((value) => ({ name: `${server.name}.${where}`, value }));
+  if (expanded.kind === 'http') {
+    const headers = Object.entries(expanded.headers);
+    return [
+      ...headers.flatMap(([name, value]) => named(`headers.${name}`, headerSecrets(name, value))),
+      ...named('url', urlSecrets(expanded.url)),
+      ...named('oauth.client_secret', [expanded.oauth?.clientSecret ?? ''].filter(Boolean)),
+    ];
+  }
+  const variables = Object.entries(expanded.env);
+  return [
+    ...variables.flatMap(([name, value]) => named(`env.${name}`, namedSecret(name, value))),
+    ...argumentSecrets(expanded.args).flatMap((values) => named('args', values)),
+  ];
+};
 
 /** Headers that say how to answer, and hold no secret. */
 const PLAIN_HEADER =
   /^(?:accept(?:-.*)?|content-type|user-agent|cache-control|origin|referer|mcp-.*|x-request-id)$/i;
+/** In front of the secret of a header. */
 const SCHEME = /^(?:Bearer|Basic|Token|ApiKey|Digest)\s+/i;
 
 /** The secret in `name: value`, if there is one. */
@@ -70,31 +97,6 @@ const urlSecrets = (address: string): readonly string[] => {
   return [...namedSecret('address', address), ...inQuery];
 };
 
-/**
- * The secrets of a server, under names that say where they come from: `docs.headers.Authorization`.
- */
-export const serverSecrets = (
-  server: McpServer,
-  environment: ProcessEnvironment,
-): readonly SecretValue[] => {
-  const expanded = expandKnown(server, environment);
-  const named = (where: string, values: readonly string[]): readonly SecretValue[] =>
-    values.map((value) => ({ name: `${server.name}.${where}`, value }));
-  if (expanded.kind === 'http') {
-    const headers = Object.entries(expanded.headers);
-    return [
-      ...headers.flatMap(([name, value]) => named(`headers.${name}`, headerSecrets(name, value))),
-      ...named('url', urlSecrets(expanded.url)),
-      ...named('oauth.client_secret', [expanded.oauth?.clientSecret ?? ''].filter(Boolean)),
-    ];
-  }
-  const variables = Object.entries(expanded.env);
-  return [
-    ...variables.flatMap(([name, value]) => named(`env.${name}`, namedSecret(name, value))),
-    ...argumentSecrets(expanded.args).flatMap((values) => named('args', values)),
-  ];
-};
-
 /** The secrets of all servers and of the logins at them, by names that are all different. */
 export const secretsByName = (
   servers: readonly McpServer[],
@@ -117,6 +119,8 @@ export const secretsByName = (
   return byName;
 };
 
+// ---- Settings as they are shown ----
+
 const HIDDEN = '…';
 /** A value that is only a reference to a variable is no secret itself. */
 const isReference = (value: string): boolean => /^\$\{\w+\}$/.test(value);
@@ -137,13 +141,14 @@ export const shownStart = (server: McpServer): string => {
   ].join(' ');
 };
 
-/**
- * The logins at MCP servers: `mcp/oauth/NAME-HASH.json` in the state folder, readable by the user
- * alone.
+// ---- The stored logins (OAuth) ----
+
+/*
+ * They are in `mcp/oauth/NAME-HASH.json` of the state folder, readable by the user alone.
  *
  * 1. The hash is of the server's address: a server that is moved in the settings needs a new login.
- * 2. Registration and tokens belong to the issuer that gave them, and are never sent to another
- *    one.
+ * 2. Registration and tokens belong to the authorization server that has issued them, and are never
+ *    sent to another one.
  * 3. A missing or faulty file means that there is no login.
  */
 
@@ -215,7 +220,7 @@ export const writeLogin = (
   login: StoredLogin,
 ): Promise<void> => writePrivate(loginPath(stateFolder, server), JSON.stringify(login));
 
-/** Forgets the login. Whether there was one. */
+/** Forgets the login. Resolves with whether there was one. */
 export const removeLogin = async (stateFolder: string, server: HttpServer): Promise<boolean> => {
   const had = readLogin(stateFolder, server).tokens !== null;
   await rm(loginPath(stateFolder, server), { force: true });

@@ -1,11 +1,11 @@
 /**
  * The MCP servers of one session, for all faces: `openServers` declares their tools, connects
- * them, and tells what has changed.
+ * them, and tells what has changed. To declare a tool is to name it to the model, with a request.
  *
- * From top to bottom: the types; words for changes of tools; `openServer`, one server;
- * `JoiningServers`, which waits a moment for servers whose tools are not known yet;
- * `DeclaredTools`, the tools that the model knows; `openServers`; and the queue of questions
- * that servers ask the user.
+ * From top to bottom: the types; `openServers`; words for changes of tools; `openServer`, one
+ * server; `JoiningServers`, which waits a moment for servers whose tools are not known yet;
+ * `DeclaredTools`, the tools that the model knows; and the queue of questions that servers ask the
+ * user.
  */
 
 import type { Tool as RemoteTool } from '@modelcontextprotocol/client';
@@ -101,6 +101,66 @@ export type ServersOptions = {
   readonly redactor: Redactor;
 };
 
+/** Opens the servers of a session: reads which tools are known, and waits for required ones. */
+export const openServers = async ({
+  servers,
+  ...options
+}: ServersOptions): Promise<SessionServers> => {
+  const { warn } = options;
+  const phase: Phase = { isFrozen: false, isClosed: false };
+  const asker = createServerAsker();
+  const all = servers
+    .filter(({ enabled }) => enabled)
+    .map((server) => openServer(server, options, phase, asker));
+  /** Connects a server, or finds that it is connected. */
+  const open = async (served: OpenServer): Promise<void> => {
+    const listed = await attempt(() => served.connection.listTools());
+    served.hasFailed = listed.kind === 'fault';
+    if (listed.kind === 'fault' && !phase.isClosed) warn(listed.fault.message);
+    await served.learning;
+  };
+  const begin = (served: OpenServer): Promise<void> => {
+    served.opening ??= open(served);
+    return served.opening;
+  };
+  await Promise.all(
+    all.filter(({ connection, known }) => known === null && connection.server.required).map(begin),
+  );
+  phase.isFrozen = true;
+  const declared = new DeclaredTools(options);
+  const tools = declared.add(all, null);
+  const joining = new JoiningServers(all, options, begin, (joiners, names) =>
+    declared.add(joiners, names),
+  );
+  return {
+    tools,
+    lateTools: joining,
+    waitsFor: () => joining.waited.map(({ connection }) => connection.server.name),
+    answerWith: asker.use,
+    connect() {
+      for (const served of all) if (served.connection.status().kind === 'off') void begin(served);
+    },
+    async reconnect() {
+      const gone = all.filter(({ connection }) => connection.status().kind !== 'connected');
+      await Promise.all(gone.map(open));
+    },
+    offers: createSessionOffers(all, options.redactor, options.answerMs),
+    async close() {
+      phase.isClosed = true;
+      await Promise.all(all.map(({ connection }) => connection.close()));
+    },
+    status: () =>
+      all.map(({ connection, declined }) => ({
+        declined,
+        name: connection.server.name,
+        connection: connection.status(),
+        tools: declared.namesFrom(connection.server.name),
+      })),
+  };
+};
+
+// ---- Words for changes of tools ----
+
 const toolNames = (tools: readonly OfferedTool[]): string =>
   tools
     .map(({ name }) => name)
@@ -131,8 +191,13 @@ const describeChange = (
   return `the MCP server ${server} ${what}: the next session declares them`;
 };
 
+// ---- One server ----
+
+/** A server of the session, connected or not; named `served` in the code below. */
 type OpenServer = OfferingServer & {
+  /** Its tools as they were last seen, by any session; null if none are known. */
   known: readonly OfferedTool[] | null;
+  /** Questions to the user that were declined. */
   declined: number;
   /** Its tools were not known when the session began, and have not joined it. */
   isNew: boolean;
@@ -140,6 +205,7 @@ type OpenServer = OfferingServer & {
   opening: Promise<void> | null;
   /** Resolves when the last list of its tools is stored. */
   learning: Promise<void>;
+  /** The last attempt to connect has failed. */
   hasFailed: boolean;
 };
 
@@ -147,8 +213,8 @@ type OpenServer = OfferingServer & {
 const QUESTION_MAX = 300;
 
 /**
- * Before its declarations are frozen, a session takes what it learns. After its end it reports
- * nothing any more.
+ * `isFrozen`: the session has declared its tools, so another list is for the next session.
+ * `isClosed`: it has ended, and reports nothing any more.
  */
 type Phase = { isFrozen: boolean; isClosed: boolean };
 
@@ -166,7 +232,7 @@ const createToolsListener = (
     const change = describeChange(server.name, known, tools);
     served().known = tools;
     if (change === null) return;
-    // as it was when the tools came
+    // Before the wait below: as it is when the tools come.
     const isFrozen = phase.isFrozen && !(joining !== undefined && isNew);
     const stored = await attempt(() => storeTools(stateFolder, server, tools));
     if (stored.kind === 'fault')
@@ -185,6 +251,7 @@ const createToolsListener = (
   };
 };
 
+/** A server of the session. It is not connected yet. */
 const openServer = (
   server: McpServer,
   options: Omit<ServersOptions, 'servers'>,
@@ -237,6 +304,8 @@ const openServer = (
   return served;
 };
 
+// ---- Servers whose tools are not known ----
+
 /** How long the first request waits for servers whose tools are not known, in all. */
 const WAIT_MS = 5_000;
 /** A shorter wait is not told. */
@@ -256,11 +325,15 @@ const untilAborted = (signal: AbortSignal): Promise<void> =>
 class JoiningServers implements LateTools {
   readonly #servers: readonly OpenServer[];
   readonly #options: Pick<ServersOptions, 'warn' | 'joining'>;
+  /** Connects a server, once. */
   readonly #begin: (served: OpenServer) => Promise<void>;
+  /** Declares the tools of servers, beside those that are declared already. */
   readonly #add: (servers: readonly OpenServer[], declared: ReadonlySet<string>) => readonly Tool[];
   /** Until when the first request waits; null before it. */
   #endsAt: number | null = null;
-  #isOver = false;
+  /** Late tools have joined, which happens once a session. */
+  #haveJoined = false;
+  /** The servers that the request waits for now. */
   #waited: readonly OpenServer[] = [];
 
   constructor(
@@ -275,25 +348,27 @@ class JoiningServers implements LateTools {
     this.#add = add;
   }
 
+  /** Those of them that have not answered. */
   get waited(): readonly OpenServer[] {
     return this.#waited.filter((served) => this.#isExpected(served));
   }
 
+  /** Called before each request. Returns the tools that join it. */
   async before({
     isFirst,
     declared,
     clock,
     signal,
   }: Parameters<LateTools['before']>[0]): Promise<readonly Tool[]> {
-    if (this.#isOver) return [];
-    const begun = this.#servers.filter(({ isNew }) => isNew).map(this.#begin);
+    if (this.#haveJoined) return [];
+    const connecting = this.#servers.filter(({ isNew }) => isNew).map(this.#begin);
     if (isFirst) {
-      if (this.#expected().length > 0) await this.#wait(clock, signal, Promise.all(begun));
+      if (this.#expected().length > 0) await this.#wait(clock, signal, Promise.all(connecting));
       return signal.aborted ? [] : this.#add(this.#servers, declared);
     }
     const late = this.#servers.filter(({ isNew, known }) => isNew && known !== null);
     if (signal.aborted || late.length === 0 || this.#expected().length > 0) return [];
-    this.#isOver = true;
+    this.#haveJoined = true;
     const tools = this.#add(late, declared);
     if (tools.length > 0)
       this.#options.warn(
@@ -305,6 +380,7 @@ class JoiningServers implements LateTools {
     return tools;
   }
 
+  /** Waits until these servers have answered, or the time is up, and tells the user so. */
   async #wait(clock: Clock, signal: AbortSignal, ready: Promise<unknown>): Promise<void> {
     const { warn, joining } = this.#options;
     const now = clock.now();
@@ -313,12 +389,12 @@ class JoiningServers implements LateTools {
     if (this.#endsAt <= now) return;
     const waited = this.#expected();
     this.#waited = waited;
-    const hint = clock.after(UNTOLD_MS, () => {
+    const cancelHint = clock.after(UNTOLD_MS, () => {
       if (isTold || joining === 'waitQuietly') return;
       warn(`waiting at most 5 s for ${serverNames(this.waited)}, whose tools are not known yet`);
     });
     await waitAtMost(clock, this.#endsAt - now, Promise.race([ready, untilAborted(signal)]));
-    hint();
+    cancelHint();
     const missing = this.waited;
     if (this.#waited === waited) this.#waited = [];
     if (signal.aborted || missing.length === 0) return;
@@ -329,6 +405,7 @@ class JoiningServers implements LateTools {
     );
   }
 
+  /** The servers that may still answer. */
   #expected(): readonly OpenServer[] {
     return this.#servers.filter((served) => this.#isExpected(served));
   }
@@ -342,6 +419,7 @@ class JoiningServers implements LateTools {
 class DeclaredTools {
   readonly #declared: DeclaredTool[] = [];
   readonly #options: Omit<ServersOptions, 'servers'>;
+  /** Faults that the user was warned of. */
   readonly #faults = new Set<string>();
 
   constructor(options: Omit<ServersOptions, 'servers'>) {
@@ -380,63 +458,7 @@ class DeclaredTools {
   }
 }
 
-export const openServers = async ({
-  servers,
-  ...options
-}: ServersOptions): Promise<SessionServers> => {
-  const { warn } = options;
-  const phase: Phase = { isFrozen: false, isClosed: false };
-  const asker = createServerAsker();
-  const all = servers
-    .filter(({ enabled }) => enabled)
-    .map((server) => openServer(server, options, phase, asker));
-  const open = async (served: OpenServer): Promise<void> => {
-    const listed = await attempt(() => served.connection.listTools());
-    served.hasFailed = listed.kind === 'fault';
-    if (listed.kind === 'fault' && !phase.isClosed) warn(listed.fault.message);
-    await served.learning;
-  };
-  const begin = (served: OpenServer): Promise<void> => {
-    served.opening ??= open(served);
-    return served.opening;
-  };
-  await Promise.all(
-    all.filter(({ connection, known }) => known === null && connection.server.required).map(begin),
-  );
-  phase.isFrozen = true;
-  const declared = new DeclaredTools(options);
-  const tools = declared.add(all, null);
-  const joining = new JoiningServers(all, options, begin, (joiners, names) =>
-    declared.add(joiners, names),
-  );
-  return {
-    tools,
-    lateTools: joining,
-    waitsFor: () => joining.waited.map(({ connection }) => connection.server.name),
-    answerWith: asker.use,
-    connect() {
-      for (const served of all) if (served.connection.status().kind === 'off') void begin(served);
-    },
-    async reconnect() {
-      const gone = all.filter(({ connection }) => connection.status().kind !== 'connected');
-      await Promise.all(gone.map(open));
-    },
-    offers: createSessionOffers(all, options.redactor, options.answerMs),
-    async close() {
-      phase.isClosed = true;
-      await Promise.all(all.map(({ connection }) => connection.close()));
-    },
-    status: () =>
-      all.map(({ connection, declined }) => ({
-        declined,
-        name: connection.server.name,
-        connection: connection.status(),
-        tools: declared.namesFrom(connection.server.name),
-      })),
-  };
-};
-
-/** Asks the user one question of a server after the other. */
+// ---- The queue of questions to the user ----
 
 /** Resolves with null if the question can't be asked here. */
 export type AskUserOrNot = (
@@ -450,6 +472,7 @@ type ServerAsker = {
   use(ask: AskUserOrNot): void;
 };
 
+/** Asks the user one question of a server after the other. */
 const createServerAsker = (): ServerAsker => {
   let current: AskUserOrNot | null = null;
   let before: Promise<unknown> = Promise.resolve();

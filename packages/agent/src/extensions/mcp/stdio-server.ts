@@ -5,8 +5,8 @@
  *    program, also if it is killed.
  * 2. Lines that are no messages are logged and ignored, up to a limit: then the server is ended.
  *
- * From top to bottom: the connection; and how the server becomes a process, fenced if a project
- * named it.
+ * From top to bottom: the connection (`StdioTransport`); and how the server becomes a process
+ * (`prepareServer`), in a sandbox if a project named it.
  */
 
 import type { ChildProcess } from 'node:child_process';
@@ -33,8 +33,11 @@ import {
 import type { StdioServer } from './server-config.js';
 import type { ServerLog } from './server-log.js';
 
+/** Bytes of one line. */
 const LINE_MAX = 32 * 1024 * 1024;
+/** Characters on stdout that are no messages. */
 const GARBAGE_MAX = 8 * 1024 * 1024;
+/** Characters of such a line that are logged. */
 const LOGGED_MAX = 200;
 /** After the end of its stdin, and after SIGTERM, a server has this long to end. */
 const GRACE_MS = 500;
@@ -50,12 +53,14 @@ type StdioOptions = {
   parse(line: string): JSONRPCMessage;
 };
 
+/** A started server, as the MCP SDK speaks with it. */
 export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #options: StdioOptions;
   #child: ChildProcess | null = null;
+  /** The line whose end has not come yet, and its length. */
   #pieces: Buffer[] = [];
   #bytes = 0;
   #garbage = 0;
@@ -92,6 +97,7 @@ export class StdioTransport implements Transport {
     const forget = atExit(() => this.#kill('SIGKILL'));
     const { promise: ended, resolve: end } = withResolver();
     this.#ended = ended;
+
     child.stdin?.on('error', () => undefined); // the server is gone, which `exit` reports
     child.stdout?.on('error', () => undefined); // the same
     child.stderr?.on('error', () => undefined); // the same
@@ -105,6 +111,7 @@ export class StdioTransport implements Transport {
       void prepared.finish((line) => log.add(`${line}\n`)).then(end);
     });
     child.once('close', () => this.onclose?.());
+
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', (error) => {
@@ -136,12 +143,12 @@ export class StdioTransport implements Transport {
 
   async #endsWithin(limitMs: number): Promise<boolean> {
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<boolean>((resolve) => {
+    const timeIsUp = new Promise<boolean>((resolve) => {
       timer = setTimeout(() => resolve(false), limitMs);
     });
-    const isOver = await Promise.race([this.#ended.then(() => true), late]);
+    const hasEnded = await Promise.race([this.#ended.then(() => true), timeIsUp]);
     clearTimeout(timer);
-    return isOver;
+    return hasEnded;
   }
 
   /** Signals the whole group, which may outlive the server itself. */
@@ -155,6 +162,7 @@ export class StdioTransport implements Transport {
     }
   }
 
+  /** Divides stdout into lines. */
   #take(piece: Buffer): void {
     let rest = piece;
     for (let at = rest.indexOf(NEWLINE); at >= 0; at = rest.indexOf(NEWLINE)) {
@@ -170,6 +178,7 @@ export class StdioTransport implements Transport {
     if (this.#bytes > LINE_MAX) this.#giveUp(`it sent a line of more than ${LINE_MAX} bytes`);
   }
 
+  /** Passes the message of a line on. */
   #read(line: string): void {
     if (line.trim() === '') return;
     let message: JSONRPCMessage;
@@ -186,6 +195,7 @@ export class StdioTransport implements Transport {
     this.onmessage?.(message);
   }
 
+  /** Ends a server that does not keep to the protocol. */
   #giveUp(why: string): void {
     this.#why ??= why;
     this.#pieces = [];
@@ -195,6 +205,7 @@ export class StdioTransport implements Transport {
   }
 }
 
+/** A promise, and the function that resolves it. */
 const withResolver = (): { readonly promise: Promise<void>; resolve(): void } => {
   let resolve: () => void = () => undefined;
   const promise = new Promise<void>((done) => {
@@ -203,8 +214,10 @@ const withResolver = (): { readonly promise: Promise<void>; resolve(): void } =>
   return { promise, resolve: () => resolve() };
 };
 
+// ---- How a server becomes a process ----
+
 /**
- * How a server that we start becomes a process.
+ * What to start.
  *
  * 1. A server of the user runs as the user has set it up, outside the sandbox. A guard ends it if
  *    Pawl is killed; where there is no bash, it has none, and ends when it notices that its stdin
@@ -212,7 +225,6 @@ const withResolver = (): { readonly promise: Promise<void>; resolve(): void } =>
  * 2. A server of a project runs in a separate sandbox with the level that the user granted. If the
  *    sandbox does not work, it is not started.
  */
-
 type PreparedServer = Omit<PreparedCommand, 'program' | 'finish'> & {
   readonly program: ProgramPath;
   /**
@@ -223,6 +235,16 @@ type PreparedServer = Omit<PreparedCommand, 'program' | 'finish'> & {
 };
 
 type Place = { readonly environment: ProcessEnvironment; readonly workspace: string };
+
+type PreparedLevel = NonNullable<StdioServer['project']>['level'];
+
+/** Prepares the start of a server. Rejects with the reason if it must not or can't be started. */
+export const prepareServer = (server: StdioServer, place: Place): Promise<PreparedServer> => {
+  const { level = 'off' } = server.project ?? {};
+  return level === 'off'
+    ? Promise.resolve(prepareUnsandboxed(server, place))
+    : prepareSandboxed(server, level, place);
+};
 
 /** What a server gets of our environment, as in the official package. Never a key. */
 const INHERITED = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
@@ -319,15 +341,6 @@ const prepareSandboxed = async (
       { cause: error },
     );
   }
-};
-
-type PreparedLevel = NonNullable<StdioServer['project']>['level'];
-
-export const prepareServer = (server: StdioServer, place: Place): Promise<PreparedServer> => {
-  const { level = 'off' } = server.project ?? {};
-  return level === 'off'
-    ? Promise.resolve(prepareUnsandboxed(server, place))
-    : prepareSandboxed(server, level, place);
 };
 
 /**

@@ -2,9 +2,9 @@
  * A tool of an MCP server as a tool of the agent. What it does is unknown, so it counts as changing
  * things.
  *
- * From top to bottom: the tool; its result as text and pictures for the model; and the tools of
- * each server as they were last seen, so that a session need not wait for a server to declare
- * them.
+ * From top to bottom: the tool (`createMcpTool`); its result as text and pictures for the model;
+ * and the tools of each server as they were last seen (`readTools`, `storeTools`), so that a
+ * session can declare them to the model before the server is connected.
  */
 
 import { createHash } from 'node:crypto';
@@ -62,10 +62,10 @@ const interruptedCall = (server: string, sent: SentState | undefined): Interrupt
 type ToolPlace = { readonly stateFolder: string; readonly warn: (text: string) => void };
 
 /**
- * Notes the declaration when the tool runs: a tool whose declaration has changed runs only after
- * the user's yes. Compared once, at the first call, so sessions that declare a tool differently
- * don't ask in turns. A call that an earlier process judged, which runs before the first call here,
- * notes nothing.
+ * Remembers how a tool was declared (its name, description and schema) when it ran: a tool whose
+ * declaration has changed runs only after the user's yes. Compared once, at the first call, so
+ * sessions that declare a tool differently don't ask in turns. A call that an earlier process
+ * judged, which runs before the first call here, notes nothing.
  */
 const createDeclarationNote = (
   declared: DeclaredTool,
@@ -91,6 +91,7 @@ const createDeclarationNote = (
   };
 };
 
+/** The tool that the model sees. */
 export const createMcpTool = (
   declared: DeclaredTool,
   connection: Connection,
@@ -153,11 +154,9 @@ export const createMcpTool = (
   };
 };
 
-/**
- * The result of an MCP tool as an outcome: text for the model, and pictures in the formats that
- * models accept.
- */
+// ---- The result as text and pictures for the model ----
 
+/** A part of a result: text, or text about a picture with the picture. */
 type Piece = { readonly text: string; readonly image?: Image };
 
 const decodeBase64 = (base64: string): Buffer => Buffer.from(base64, 'base64');
@@ -200,6 +199,7 @@ const readBlock = async (block: ContentBlock, blobs: Blobs): Promise<Piece> => {
   }
 };
 
+/** The result of a call as an outcome of the tool. */
 const toOutcome = async (
   { content, structuredContent, isError }: CallToolResult,
   blobs: Blobs,
@@ -216,9 +216,10 @@ const toOutcome = async (
   return { status: 'ok', text: text || '[no output]', ...(images.length === 0 ? {} : { images }) };
 };
 
-/**
- * The tools of each server as they were last seen: `mcp/tools/NAME-HASH.json` in the state folder.
- * A session declares them without waiting for the server. Its prompts and resources are in
+// ---- The tools of each server as they were last seen ----
+
+/*
+ * They are in `mcp/tools/NAME-HASH.json` of the state folder, prompts and resources in
  * `mcp/offers`.
  *
  * 1. The hash is of the server's settings as they are written, so other settings have another
@@ -231,6 +232,7 @@ const toOutcome = async (
 
 const BYTES_MAX = 8 * 1024 * 1024;
 
+/** The hash of rule 1: without settings that do not change which tools the server has. */
 const serverHash = ({
   enabled,
   required,

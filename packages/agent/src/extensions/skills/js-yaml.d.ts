@@ -1,3 +1,4 @@
+/** The part of the package js-yaml that read-skill.ts uses. */
 declare module 'js-yaml' {
   /** Knows only texts, lists and maps: no dates, numbers or types of JavaScript. */
   export const FAILSAFE_SCHEMA: object;

@@ -1,6 +1,9 @@
 /**
  * Loads names and descriptions of skills and commands. A broken file is a fault with its line; the
- * others are loaded. Bodies are read when they are used.
+ * others are loaded. Bodies are read when they are used (read-skill.ts).
+ *
+ * From top to bottom: `loadPromptFiles`; `offerSkills`, the section of the instructions about them;
+ * and `checkSkill`, a strict check for authors of skills.
  */
 
 import path from 'node:path';
@@ -27,6 +30,58 @@ const HINT_MAX = 100;
 /** Files of a project that are read. More would make each start slow. */
 const PROJECT_FILES_MAX = 500;
 
+/** Loads all files of the places. `taken`: names of built-in commands. They win. */
+export const loadPromptFiles = async (
+  sources: PromptSources,
+  taken: readonly string[] = [],
+): Promise<PromptFiles> => {
+  const byName = new Map<string, PromptFile>();
+  const faults: PromptFault[] = [];
+  const seen = new Set<string>();
+  let remaining = PROJECT_FILES_MAX;
+  for (const place of promptPlaces(sources)) {
+    const search = await findPromptFiles(place);
+    faults.push(...search.faults);
+    for (const file of search.files) {
+      const real = realPath(file) ?? file;
+      if (seen.has(real)) continue;
+      if (place.owner === 'project') remaining -= 1;
+      if (place.owner === 'project' && remaining < 0) {
+        if (remaining === -1) faults.push(tooMany(place));
+        break;
+      }
+      const loaded = await loadPromptFile(file, place);
+      faults.push(...loaded.faults);
+      if (loaded.file === null) continue;
+      seen.add(real);
+      const { name, kind } = loaded.file;
+      const first = byName.get(name);
+      const note = (text: string, weight: PromptFault['weight'] = 'note'): void =>
+        void faults.push({ file, line: null, text, weight });
+      const isReplaced = place.owner === 'user' && first?.place.owner === 'project';
+      if (first !== undefined)
+        note(
+          `it is not used: ${first.file} has the same name, ${name}`,
+          isReplaced ? 'replaced' : 'note',
+        );
+      else byName.set(name, loaded.file);
+      if (first === undefined && taken.includes(name))
+        note(
+          kind === 'skill'
+            ? `/${name} is a command of Pawl; only the model can load this skill`
+            : `it is not used: /${name} is a command of Pawl`,
+        );
+    }
+  }
+  const files = [...byName.values()].filter(
+    ({ name, kind }) => kind === 'skill' || !taken.includes(name),
+  );
+  return { files: files.sort((one, other) => (one.name < other.name ? -1 : 1)), faults };
+};
+
+type LoadedFile = { readonly file: PromptFile | null; readonly faults: readonly PromptFault[] };
+type Fields = Extract<FrontMatter, { readonly kind: 'ok' }>;
+
 /** A name that can be typed and declared: `My Skill` becomes `my-skill`. Perhaps empty. */
 const usableName = (name: string): string =>
   name
@@ -37,9 +92,6 @@ const usableName = (name: string): string =>
     .slice(0, NAME_MAX)
     .replace(/-+$/, '');
 
-type LoadedFile = { readonly file: PromptFile | null; readonly faults: readonly PromptFault[] };
-type Fields = Extract<FrontMatter, { readonly kind: 'ok' }>;
-
 const fieldText = (fields: Fields['fields'], name: string): string => {
   const value = fields.get(name);
   return typeof value === 'string' ? inOneLine(value) : '';
@@ -48,11 +100,13 @@ const fieldText = (fields: Fields['fields'], name: string): string => {
 const cut = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
+/** A file that is not used, with the reason. */
 const skipped = (file: string, line: number | null, text: string): LoadedFile => ({
   file: null,
   faults: [{ file, line, text, weight: 'skipped' }],
 });
 
+/** A skill from its front matter. What is odd about it becomes a note. */
 const readSkill = (file: string, place: PromptPlace, { fields, lineOf }: Fields): LoadedFile => {
   const faults: PromptFault[] = [];
   const note = (field: string, text: string): void =>
@@ -137,59 +191,7 @@ const tooMany = ({ folder }: PromptPlace): PromptFault => ({
   text: `a project has at most ${PROJECT_FILES_MAX} skills and commands; the others are not read`,
 });
 
-/** `taken`: names of built-in commands. They win. */
-export const loadPromptFiles = async (
-  sources: PromptSources,
-  taken: readonly string[] = [],
-): Promise<PromptFiles> => {
-  const byName = new Map<string, PromptFile>();
-  const faults: PromptFault[] = [];
-  const seen = new Set<string>();
-  let remaining = PROJECT_FILES_MAX;
-  for (const place of promptPlaces(sources)) {
-    const search = await findPromptFiles(place);
-    faults.push(...search.faults);
-    for (const file of search.files) {
-      const real = realPath(file) ?? file;
-      if (seen.has(real)) continue;
-      if (place.owner === 'project') remaining -= 1;
-      if (place.owner === 'project' && remaining < 0) {
-        if (remaining === -1) faults.push(tooMany(place));
-        break;
-      }
-      const loaded = await loadPromptFile(file, place);
-      faults.push(...loaded.faults);
-      if (loaded.file === null) continue;
-      seen.add(real);
-      const { name, kind } = loaded.file;
-      const first = byName.get(name);
-      const note = (text: string, weight: PromptFault['weight'] = 'note'): void =>
-        void faults.push({ file, line: null, text, weight });
-      const isReplaced = place.owner === 'user' && first?.place.owner === 'project';
-      if (first !== undefined)
-        note(
-          `it is not used: ${first.file} has the same name, ${name}`,
-          isReplaced ? 'replaced' : 'note',
-        );
-      else byName.set(name, loaded.file);
-      if (first === undefined && taken.includes(name))
-        note(
-          kind === 'skill'
-            ? `/${name} is a command of Pawl; only the model can load this skill`
-            : `it is not used: /${name} is a command of Pawl`,
-        );
-    }
-  }
-  const files = [...byName.values()].filter(
-    ({ name, kind }) => kind === 'skill' || !taken.includes(name),
-  );
-  return { files: files.sort((one, other) => (one.name < other.name ? -1 : 1)), faults };
-};
-
-/**
- * What a session's instructions say about skills: names and descriptions, never bodies. The tool
- * names their folders.
- */
+// ---- What a session's instructions say about skills: names and descriptions, never bodies ----
 
 /** More skills are only for the user. Their names would fill the declaration of the tool. */
 const OFFERED_MAX = 200;
@@ -218,6 +220,7 @@ const omission = (count: number): string =>
 const cutDescription = (text: string, length: number): string =>
   text.length > length ? `${text.slice(0, length - CUT_MARK.length).trimEnd()}${CUT_MARK}` : text;
 
+/** The line of a skill; its description has at most so many characters. */
 const skillLine = ({ name, description }: PromptFile, length: number): string =>
   description === '' ? `\n- ${name}` : `\n- ${name}: ${cutDescription(description, length)}`;
 
@@ -280,7 +283,7 @@ export const offerSkills = (files: readonly PromptFile[]): OfferedSkills => {
   return { skills, section, warning };
 };
 
-/** Checks a skill strictly, as its author wants to know it. Loading is lenient. */
+// ---- A strict check for the author of a skill. Loading is lenient. ----
 
 const COMPATIBILITY_MAX = 500;
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;

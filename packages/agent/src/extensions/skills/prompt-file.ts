@@ -1,10 +1,14 @@
-/** A skill or a command: a Markdown file with instructions for the model. */
+/**
+ * Skills and commands: Markdown files with instructions for the model. The types, and
+ * `promptPlaces`, the folders in which they lie.
+ */
 
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { realPath } from '../../platform/files.js';
 import { repositoryFolders } from '../../platform/repository-folders.js';
 
+/** A folder with skills or with commands. */
 export type PromptPlace = {
   readonly folder: string;
   readonly owner: 'project' | 'user';

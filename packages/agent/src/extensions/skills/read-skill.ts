@@ -1,6 +1,11 @@
 /// <reference path="./js-yaml.d.ts" />
 
-/** Finds and reads the files of skills and commands, and makes the text that the model gets. */
+/**
+ * Finds and reads the files of skills and commands, and makes the text that the model gets.
+ *
+ * From top to bottom: that text (`readPromptBlock`, `findSkill`); arguments in it; the front matter
+ * of a file (`readFrontMatter`); and finding and reading files (`findPromptFiles`).
+ */
 
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -8,28 +13,7 @@ import { isWithin, readRegular, systemFault } from '../../platform/files.js';
 import { pathErrorText } from '../../platform/text.js';
 import { inOneLine, type PromptFault, type PromptFile, type PromptPlace } from './prompt-file.js';
 
-const LISTED_MAX = 100;
-const LISTED_DEPTH = 3;
-
-/** Files beside SKILL.md, relative to its folder. Links are named, not followed. */
-const filesBeside = async (folder: string): Promise<readonly string[]> => {
-  const files: string[] = [];
-  const waiting = [{ below: '', depth: 1 }];
-  for (const { below, depth } of waiting) {
-    const entries = await readdir(path.join(folder, below), { withFileTypes: true }).catch(
-      () => [],
-    );
-    for (const entry of entries.sort((one, other) => (one.name < other.name ? -1 : 1))) {
-      const name = path.join(below, entry.name);
-      if (files.length === LISTED_MAX) return files;
-      if (entry.isDirectory() && depth < LISTED_DEPTH)
-        waiting.push({ below: name, depth: depth + 1 });
-      else if (!entry.isDirectory() && name !== 'SKILL.md') files.push(inOneLine(name));
-    }
-  }
-  return files;
-};
-
+/** A skill or command as text for the model. */
 export type PromptBlock =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'unusable'; readonly why: string };
@@ -37,7 +21,10 @@ export type PromptBlock =
 const wrapBlock = (kind: PromptFile['kind'], name: string, lines: readonly string[]): string =>
   [`<${kind} name="${name}">`, ...lines, `</${kind}>`].join('\n');
 
-/** Reads the file again, as safely as when it was loaded. Never rejects. */
+/**
+ * The body of a skill or command with its arguments. Reads the file again, as safely as when it
+ * was loaded. Never rejects.
+ */
 export const readPromptBlock = async (
   { file, kind, name, place }: PromptFile,
   args: string,
@@ -61,6 +48,28 @@ export const readPromptBlock = async (
   return { kind: 'text', text: wrapBlock(kind, name, [...about, '', body]) };
 };
 
+const LISTED_MAX = 100;
+const LISTED_DEPTH = 3;
+
+/** Files beside SKILL.md, relative to its folder. Links are named, not followed. */
+const filesBeside = async (folder: string): Promise<readonly string[]> => {
+  const files: string[] = [];
+  const waiting = [{ below: '', depth: 1 }];
+  for (const { below, depth } of waiting) {
+    const entries = await readdir(path.join(folder, below), { withFileTypes: true }).catch(
+      () => [],
+    );
+    for (const entry of entries.sort((one, other) => (one.name < other.name ? -1 : 1))) {
+      const name = path.join(below, entry.name);
+      if (files.length === LISTED_MAX) return files;
+      if (entry.isDirectory() && depth < LISTED_DEPTH)
+        waiting.push({ below: name, depth: depth + 1 });
+      else if (!entry.isDirectory() && name !== 'SKILL.md') files.push(inOneLine(name));
+    }
+  }
+  return files;
+};
+
 export type ActiveSkill = { readonly name: string; readonly text: string };
 
 /** The skill in a text of `readPromptBlock`; null without one. */
@@ -74,10 +83,7 @@ export const findSkill = (text: string): ActiveSkill | null => {
     : null;
 };
 
-/**
- * Puts arguments into the text of a command: `$ARGUMENTS` is all of them, `$1` to `$9` are single
- * ones. Nothing is run, whatever the text says: a `!` before a command is only text.
- */
+// ---- Arguments ----
 
 /** Words of the arguments; quotes hold a word with blanks together. */
 const splitWords = (args: string): readonly string[] =>
@@ -86,7 +92,9 @@ const splitWords = (args: string): readonly string[] =>
   );
 
 /**
- * One pass: an argument that looks like `$1` stays as it is. Text without a place for the arguments
+ * Puts arguments into the text of a command: `$ARGUMENTS` is all of them, `$1` to `$9` are single
+ * ones. Nothing is run, whatever the text says: a `!` before a command is only text. In one pass,
+ * so that an argument that looks like `$1` stays as it is. Text without a place for the arguments
  * gets them below.
  */
 export const expandArguments = (body: string, args: string): string => {
@@ -99,15 +107,16 @@ export const expandArguments = (body: string, args: string): string => {
   return isUsed || args === '' ? text : `${text.trimEnd()}\n\nArguments: ${args}`;
 };
 
+// ---- Front matter ----
+
 /**
- * Divides a Markdown file into its front matter (YAML between two lines `---`) and its body.
+ * The front matter of a Markdown file (YAML between two lines `---`), and its body.
  *
  * 1. All values are texts, lists or maps: `1.0` and `2026-01-31` stay what they are.
  * 2. `description: Use when: x` is no YAML, but common. Such a line is read as if its value stood
  *    in quotes.
  * 3. A message never quotes the file: a link could lead to a secret.
  */
-
 export type FrontMatter =
   | {
       readonly kind: 'ok';
@@ -134,6 +143,7 @@ const FIRST_LINE = 2;
  */
 const PLAIN_LINE = /^([A-Za-z][\w-]*):[ \t]+([^\s"'|>[{&*!%@`#].*)$/;
 
+/** A line as rule 2 reads it. */
 const quoteValue = (line: string): string => {
   const match = PLAIN_LINE.exec(line);
   if (match === null || !/:(\s|$)| #/.test(match[2] ?? '')) return line;
@@ -160,13 +170,15 @@ const parse = async (lines: readonly string[]): Promise<Parsed> => {
   }
 };
 
-const tooDeep = (lines: readonly string[]): boolean => {
+/** Counts what could nest, without parsing: the parser itself is to be protected. */
+const isTooDeep = (lines: readonly string[]): boolean => {
   const brackets = lines.join('').match(/[[{]/g)?.length ?? 0;
   const dashes = Math.max(0, ...lines.map((line) => line.match(/^(\s*[-?]\s)+/)?.[0].length ?? 0));
   const indents = new Set(lines.map((line) => /^ */.exec(line)?.[0].length ?? 0));
   return brackets > NESTING_MAX || dashes > NESTING_MAX || indents.size > NESTING_MAX;
 };
 
+/** Divides a file. It is parsed as it is written, and only if that fails by rule 2. */
 export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
   const lines = text.replace(/^\ufeff/, '').split(/\r?\n/);
   if (!FENCE.test(lines[0] ?? '')) return { kind: 'none', body: lines.join('\n') };
@@ -185,7 +197,8 @@ export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
       line: 1,
       why: `the front matter has ${length} characters, at most ${CHARACTERS_MAX} are read`,
     };
-  if (tooDeep(yaml)) return { kind: 'faulty', line: 1, why: 'the front matter is nested too deep' };
+  if (isTooDeep(yaml))
+    return { kind: 'faulty', line: 1, why: 'the front matter is nested too deep' };
   const strict = await parse(yaml);
   const read = strict.kind === 'ok' ? strict : await parse(yaml.map(quoteValue));
   if (read.kind === 'faulty') return strict.kind === 'ok' ? read : strict;
@@ -205,19 +218,17 @@ export const readFrontMatter = async (text: string): Promise<FrontMatter> => {
   };
 };
 
-/**
- * Finds and reads Markdown files below a folder.
- *
- * 1. Links are followed, but those of a project only inside its repository, or to the user's
- *    skills. Otherwise a repository could show the model any file.
- * 2. Only regular files of a limited size are read.
- */
+// ---- Finding and reading files ----
 
 const FILE_BYTES_MAX = 128 * 1024;
 const DEPTH_MAX = 4;
 const FOLDERS_MAX = 1_000;
 const IGNORED = ['.git', 'node_modules'];
 
+/**
+ * Links are followed, but those of a project only inside its repository, or to the user's skills.
+ * Otherwise a repository could show the model any file.
+ */
 const leadsOut = (real: string, { within }: PromptPlace): boolean =>
   within !== null && !within.some((folder) => isWithin(real, folder));
 
@@ -225,7 +236,7 @@ type ReadText =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'unusable'; readonly why: string };
 
-/** The text of a file of the place. Never rejects. */
+/** The text of a regular file of limited size in the place. Never rejects. */
 export const readPromptText = async (file: string, place: PromptPlace): Promise<ReadText> => {
   try {
     const real = await realpath(file);
