@@ -57,8 +57,7 @@ export type CallPreview =
 export type Call = {
   readonly judged: JudgedCall;
   readonly requestedAt: number;
-} & /** `notYet`: it must be asked for, and what it would change depends on calls before it. */
-(
+} /** `notYet`: it must be asked for, and what it would change depends on calls before it. */ & (
   | { readonly status: 'queued'; readonly allowed: 'byPolicy' | 'byUser' | 'notYet' }
   /** The tool makes the preview for the question to the user. */
   | { readonly status: 'previewing' }
