@@ -93,8 +93,9 @@ export const askedActionsText = (): string => {
   });
   return [
     '/**',
-    " * The actions that each arrow of the table leads to, by the arrow's id: state, event (none for an arrow",
-    ' * that needs none) and the number of its branch. Made from the golden traces, for the printed table.',
+    " * The actions that each arrow of the table leads to, by the arrow's id: state, event (none for an",
+    ' * arrow that needs none) and the number of its branch. Made from the golden traces, for the printed',
+    ' * table.',
     ' */',
     'export const askedActions: Readonly<Record<string, string>> = {',
     ...lines,

@@ -1,6 +1,7 @@
 /**
- * The actions that each arrow of the table leads to, by the arrow's id: state, event (none for an arrow
- * that needs none) and the number of its branch. Made from the golden traces, for the printed table.
+ * The actions that each arrow of the table leads to, by the arrow's id: state, event (none for an
+ * arrow that needs none) and the number of its branch. Made from the golden traces, for the printed
+ * table.
  */
 export const askedActions: Readonly<Record<string, string>> = {
   'Ready/Start/0': 'PromptForInput',

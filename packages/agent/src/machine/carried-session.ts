@@ -72,8 +72,8 @@ const CONTINUED = '[The turn went on here.]';
 /** The calls of the last reply. No event before a call starts names the batch: its id is null. */
 type Batch = { batchId: string | null; readonly calls: CarriedCall[] };
 /**
- * How far the turn is. `retries`: a request failed and may be sent again. `stops`: the turn was cancelled, and is not
- * over.
+ * How far the turn is. `retries`: a request failed and may be sent again. `stops`: the turn was
+ * cancelled, and is not over.
  */
 type Turn = 'rests' | 'runs' | 'retries' | 'stops';
 
@@ -131,7 +131,9 @@ const carriedResult = ({ judged, ended }: CarriedCall, open: string): ResultPart
   ...(ended?.images === undefined ? {} : { images: ended.images }),
 });
 
-/** Drops input that is nested too deep: journals of the first version hold it, no event may today. */
+/**
+ * Drops input that is nested too deep: journals of the first version hold it, no event may today.
+ */
 const withoutDeepInput = <T extends { readonly input: JsonObject }>(call: T): T =>
   jsonShape.check(call.input) === null ? call : { ...call, input: {} };
 
@@ -563,7 +565,9 @@ const rewindRequest = (
   ...(conversation === undefined ? {} : { conversation }),
 });
 
-/** The conversation with these messages. The trailing user message is open: it waits for a reply. */
+/**
+ * The conversation with these messages. The trailing user message is open: it waits for a reply.
+ */
 const conversationFrom = (messages: readonly Message[]): Conversation => {
   let conversation = emptyConversation;
   for (const message of messages)

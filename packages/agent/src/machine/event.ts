@@ -58,7 +58,9 @@ export type ModelError = {
  */
 export type StopReason = 'end' | 'toolUse' | 'maxTokens' | 'refusal' | 'contentFilter' | 'other';
 
-/** `steer`: the text reaches the model with its next request; `followUp`: it begins the next turn. */
+/**
+ * `steer`: the text reaches the model with its next request; `followUp`: it begins the next turn.
+ */
 export type InputMode = 'steer' | 'followUp';
 export type QueuedInput = {
   readonly inputId: string;
@@ -73,7 +75,7 @@ export type ApprovalAnswer =
   /** Words for a call that asks the user something. No other call takes them. */
   | { readonly kind: 'reply'; readonly text: string };
 
-/** An event of this type, with its own fields. */
+/** An event of this type, with its fields. */
 type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: number } & Body;
 
 /** A call of a batch that was in flight. `startedAt`: null if it has not started. */
@@ -277,7 +279,8 @@ export type ToolEvent =
   | Of<'ToolsFailed', { readonly batchId: string; readonly message: string }>;
 
 /**
- * An effect that a phase of the work after tools is about to have, with what is needed to see later whether it had it.
+ * An effect that a phase of the work after tools is about to have, with what is needed to see later
+ * whether it had it.
  *
  * `file`: sha256 of the file before and after. `commit`: the branch `ref` (or HEAD, if it is
  * detached) of the repository `gitFolder` is to move from `before` (null: no commit yet) to
@@ -299,7 +302,7 @@ export type HookEffect =
       readonly commit: string;
     };
 
-/** Of the work after tools: it formats, commits, and runs the user's hooks, in phases. */
+/** Of the work after tools: looking for commits, formatting and committing, in phases. */
 export type HookEvent =
   /** Durable before the effect. */
   | Of<'HookPrepared', { readonly hookId: string; readonly effect: HookEffect }>

@@ -152,7 +152,10 @@ const requestFaults = ({ state, actions }: AgentStep): readonly string[] => {
     : [brokenRule('one-request', 'a request is not the current one')];
 };
 
-/** The attempt that was promised: a scheduled retry takes place, and a call that waited for a compaction keeps its attempt number. */
+/**
+ * The attempt that was promised: a scheduled retry takes place, and a call that waited for a
+ * compaction keeps its attempt number.
+ */
 const promisedAttempt = (before: State): number => {
   if (before.name === 'Error') return before.attempt + 1;
   if (before.name === 'CallingLlm') return before.attempt;
@@ -209,7 +212,10 @@ const userTexts = (message: UserMessage | null): readonly string[] =>
     part.type === 'text' && part.origin === 'user' ? [part.text] : [],
   ) ?? [];
 
-/** Texts of the user that the step has lost: neither queued, nor in the conversation, nor given back. */
+/**
+ * Texts of the user that the step has lost: neither queued, nor in the conversation, nor
+ * restored.
+ */
 const lostInputs = (
   before: State,
   event: Event,

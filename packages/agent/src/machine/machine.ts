@@ -117,6 +117,7 @@ export const MACHINE_VERSION = 2;
  * A conversation is no plain value, so a state does not survive JSON or structuredClone by itself.
  */
 
+/** A state as plain JSON, with the version of its machine. */
 export type EncodedState = {
   /** The version of the machine: only the same version can decode it. */
   readonly machineVersion: number;

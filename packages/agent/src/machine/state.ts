@@ -134,12 +134,13 @@ export type WaitReason =
   | { readonly kind: 'resumed' };
 
 /**
- * What follows when nothing else happens. `rest`: wait for the user. `sendQueue`: send the queue. `sendAgain`: send the same conversation
- * again (docs/rules.md#nothing-to-wait-for, docs/rules.md#begin-turn).
+ * What follows when nothing else happens. `rest`: wait for the user. `sendQueue`: send the queue.
+ * `sendAgain`: send the same conversation again (docs/rules.md#nothing-to-wait-for,
+ * docs/rules.md#begin-turn).
  */
 type NextTurn = 'rest' | 'sendQueue' | 'sendAgain';
 
-/** A state with its name, the session, and its own fields. */
+/** A state with its name, the session, and other fields. */
 type Named<N extends string, Own = unknown> = {
   readonly name: N;
   readonly session: SessionData;

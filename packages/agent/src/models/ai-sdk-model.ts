@@ -85,7 +85,7 @@ type Parts = {
   read(): PromiseLike<{ readonly done: boolean; readonly value?: LanguageModelV3StreamPart }>;
 };
 
-/** Reads the stream to its own end; throws if it breaks off before. */
+/** Reads the stream to its end; throws if it breaks off before. */
 const readParts = async (parts: Parts, reply: StreamedReply): Promise<void> => {
   const read = readReply(reply);
   for (;;) {

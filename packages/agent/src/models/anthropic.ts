@@ -1,8 +1,9 @@
 /**
  * Anthropic's Messages API.
  *
- * From top to bottom: the model and the settings of its thoughts; the conversation as this API wants
- * it, with marks up to where the provider caches; and `readReply`, which reads the events of a reply.
+ * From top to bottom: the model and the settings of its thoughts; the conversation as this API
+ * wants it, with marks up to where the provider caches; and `readReply`, which reads the events of
+ * a reply.
  */
 
 import type { StopReason } from '../machine/event.js';

@@ -1,9 +1,9 @@
 /**
- * From an id, `provider/name`, to a model: its provider, address and key, its facts, and the adapter
- * of its wire, which is the API that the provider speaks.
+ * From an id, `provider/name`, to a model: its provider, address and key, its facts, and the
+ * adapter of its wire, which is the API that the provider speaks.
  *
- * From top to bottom: `chooseModel`; the messages if there is none; the facts about a model (window,
- * prices), from the catalogue or its server; and models that answer from a script.
+ * From top to bottom: `chooseModel`; the messages if there is none; the facts about a model
+ * (window, prices), from the catalogue or its server; and models that answer from a script.
  */
 
 import { readFile } from 'node:fs/promises';
@@ -208,7 +208,7 @@ const unknownProvider = (modelId: string, provider: string): ModelProblem => {
   return { kind: 'unknownProvider', message };
 };
 
-/** The message for a server that told no facts. */
+/** The message for a server without facts. */
 const unanswered = (provider: Provider, name: string, answer: Unanswered): ModelProblem =>
   answer.kind === 'noServer'
     ? noServer(provider, answer.url, answer.why)
@@ -217,7 +217,7 @@ const unanswered = (provider: Provider, name: string, answer: Unanswered): Model
 /*
  * ---- Facts about a model: from the catalogue, or from the server that runs it ----
  *
- * They are found once, before the first call.
+ * They are read once, before the first call.
  *
  * 1. A server that says nothing about a model, or not soon, leaves it unknown; only a missing
  *    server is a problem.

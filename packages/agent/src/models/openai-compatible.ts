@@ -2,8 +2,9 @@
  * Chat Completions, as OpenAI once defined it and as Ollama, LM Studio, llama.cpp, vLLM, OpenRouter
  * and others speak it.
  *
- * From top to bottom: the model; the conversation as this API wants it; `readReply`, which reads the
- * events of a reply; thoughts within its text; and calls, whose pieces servers send in many ways.
+ * From top to bottom: the model; the conversation as this API wants it; `readReply`, which reads
+ * the events of a reply; thoughts within its text; and calls, whose pieces servers send in many
+ * ways.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -145,7 +146,7 @@ const convertReply = ({
  */
 const KEEP_THOUGHT = { openaiCompatible: { sentAs: 'reasoning_content' } };
 
-/** `read` takes one event; `end` checks that no call is left half. */
+/** `read` takes one event; `end` checks that no call is half. */
 type Reader = { readonly read: ReadEvent; end(): void };
 
 /** Reads the events of one reply. */

@@ -2,9 +2,9 @@
  * OpenAI's Responses API. The provider stores nothing (`store: false`): a model's thoughts come
  * encrypted and go back with the conversation, to the same model only.
  *
- * From top to bottom: the model; the conversation as items of this API; `ResponseReader`, which reads
- * the events of a reply; and the end of a reply, its usage and its errors. An item is a message, a
- * call or a thought; `output_index` is its place.
+ * From top to bottom: the model; the conversation as items of this API; `ResponseReader`, which
+ * reads the events of a reply; and the end of a reply, its usage and its errors. An item is a
+ * message, a call or a thought; `output_index` is its place.
  */
 
 import type { StopReason } from '../machine/event.js';

@@ -259,7 +259,7 @@ const completeHost = (text: string, { hostname, port }: URL): string => {
   return url.href;
 };
 
-/** The address that the environment names, or else the provider's own. */
+/** The address that the environment names, or else the provider's. */
 const addressIn = (
   environment: ProcessEnvironment,
   { urlVariable, urlForm, address }: Provider,

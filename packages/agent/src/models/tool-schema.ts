@@ -8,8 +8,8 @@
  * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object.
  *    The server still checks the input.
  *
- * A foreign tool is one of an MCP server. From top to bottom: `safeSchema` and `withoutDefinitions`;
- * the copy of a schema; and what may stand at its top.
+ * A foreign tool is one of an MCP server. From top to bottom: `safeSchema` and
+ * `withoutDefinitions`; the copy of a schema; and what may stand at its top.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
@@ -65,7 +65,7 @@ export const safeSchema = (
   }
 };
 
-/** Schemas without their definitions, so that each is made once. */
+/** Schemas without their definitions, so that each is copied once. */
 const inlined = new WeakMap<JsonObject, JsonObject>();
 
 /** A declared schema for a provider that takes no definitions. One without any stays as it is. */
@@ -93,7 +93,7 @@ const lookUp = (root: JsonObject, reference: string): unknown => {
   return value;
 };
 
-/** A copy that is being made. `values`: how many it has so far. */
+/** A copy in the making. `values`: how many it has so far. */
 type Walk = {
   readonly root: JsonObject;
   /** References to the definitions that stay; null if they are inlined. */

@@ -1,9 +1,9 @@
 /**
  * What all wires share. A wire is the HTTP API of a model's provider, and its adapter is one file
- * of this folder. From top to bottom: `wireModel`, which makes a model from a wire; small parts that
- * adapters use, among them the errors that every wire tells; `StreamedReply`, the reply as it comes;
- * `readEvents`, one request and the events of its answer; and `convertRequest`, the conversation in
- * a form that is no wire's.
+ * of this folder. From top to bottom: `wireModel`, which makes a model from a wire; small parts
+ * that adapters use, among them the errors that every wire tells; `StreamedReply`, the reply as it
+ * comes; `readEvents`, one request and the events of its answer; and `convertRequest`, the
+ * conversation in a form that is no wire's.
  *
  * - One call is one request: nothing here retries. Only a wire that learns from a refusal which
  *   option its provider does not take asks once more without it, and Google's goes on with a reply
@@ -177,7 +177,9 @@ const createPieceQueue = (begin: () => void, leave: () => void) => {
 
 // ---- Parts of adapters ----
 
-/** Reads one event of a wire, as unchecked JSON, into the reply. `end`: nothing behind it is read. */
+/**
+ * Reads one event of a wire, as unchecked JSON, into the reply. `end`: nothing behind it is read.
+ */
 export type ReadEvent = (event: Loose) => 'more' | 'end';
 
 /** Sends a request to a provider, and reads the events of its answer into the reply. */

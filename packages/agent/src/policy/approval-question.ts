@@ -5,8 +5,8 @@
  * 1. `subject` is everything that would run or change, never cut.
  * 2. `choices` are the possible answers, each with exactly what it would allow.
  *
- * From top to bottom: `describeQuestion` and its subject; the answers; the rule for a folder that an
- * answer may write; and odd characters, which are shown beside the question.
+ * From top to bottom: `describeQuestion` and its subject; the answers; the rule for a folder that
+ * an answer may write; and odd characters, which are shown beside the question.
  */
 
 import { decide, type PolicySettings } from './decide.js';

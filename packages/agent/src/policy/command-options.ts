@@ -1,8 +1,8 @@
 /**
  * Options of programs: which further words of a command a rule that allows it covers.
  *
- * `npm test` as a rule also allows `npm test --silent`, but not `npm test --prefix /elsewhere`. From
- * top to bottom: `uncoveredWord`, the question; risky words, with which a program that seems
+ * `npm test` as a rule also allows `npm test --silent`, but not `npm test --prefix /elsewhere`.
+ * From top to bottom: `uncoveredWord`, the question; risky words, with which a program that seems
  * read-only runs other programs or writes files; and harmless options, which do neither. An option
  * in neither list counts as harmless only inside the sandbox.
  */
@@ -149,7 +149,7 @@ const git: Risk = (word, words, index) =>
       words.indexOf(subcommand) > 0 &&
       runs.some((one) => (/^-[a-z]$/.test(one) ? word.startsWith(one) : word === one)),
   );
-// The words of several programs are long, or alike: they have names of their own.
+// The words of several programs are long, or alike: they have names here.
 const compilers = texts(/^@/, options('-wrapper', '-specs', '-fplugin', '-B', '-Xclang', '-load'));
 const jest = options(
   ...[

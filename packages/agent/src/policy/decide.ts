@@ -17,9 +17,9 @@
  *    hooks hold, and those of a project do not.
  *
  * From top to bottom: `decide`, which takes the strictest of several opinions; which rule of the
- * preset fits a call; opinions that are built in; the opinion of the preset; those of written rules,
- * hooks and MCP servers; questions of the model; access that a command is known to need; and the
- * sandbox level of an allowed call.
+ * preset fits a call; opinions that are built in; the opinion of the preset; those of written
+ * rules, hooks and MCP servers; questions of the model; access that a command is known to need; and
+ * the sandbox level of an allowed call.
  */
 
 import {

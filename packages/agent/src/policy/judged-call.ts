@@ -4,8 +4,8 @@
  * "Judged" means that the runtime has looked at the call before the journal: its input is valid or
  * not, and its facts are known. So a replay needs no look at the disk.
  *
- * From top to bottom: traits, which every call of a tool has; facts of one call, among them those of
- * a shell text; the judged call and its title; and what hooks say of it.
+ * From top to bottom: traits, which every call of a tool has; facts of one call, among them those
+ * of a shell text; the judged call and its title; and what hooks say of it.
  */
 
 import type { Count, JsonObject } from '@pawl/machine/kernel/shape';
@@ -208,7 +208,7 @@ export const callTitle = (call: JudgedCall, workspace: string): string =>
 
 export type HookDecision = 'allow' | 'ask' | 'deny';
 
-/** What one hook said. */
+/** The answer of one hook. */
 export type HookVerdict = {
   /** The hook's name in the configuration. */
   readonly hook: string;

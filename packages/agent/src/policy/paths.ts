@@ -288,9 +288,9 @@ export const markSensitivePaths = (
   workspace: string,
   home: string,
 ): CallFacts => {
-  const found = facts.protected ?? [];
+  const reported = facts.protected ?? [];
   const protectedPaths = facts.paths.filter(
-    (path) => found.includes(path) || protectionInWorkspace(workspace, path) !== null,
+    (path) => reported.includes(path) || protectionInWorkspace(workspace, path) !== null,
   );
   const secret = facts.paths.filter(
     (path) => relativeTo(workspace, path) === null && isSecretPath(path, home),

@@ -184,8 +184,8 @@ const programAccess = (words: Words): RepositoryAccess => {
 };
 
 /**
- * Those of the commands that the policy asks about that destroy history; the others destroy files of the working tree, and no
- * history.
+ * Those of the commands that the policy asks about that destroy history; the others destroy files
+ * of the working tree, and no history.
  */
 const DESTROYS_HISTORY = wordSet(
   'branch filter-branch filter-repo gc prune push reflog stash update-ref',

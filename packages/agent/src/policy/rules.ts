@@ -142,8 +142,8 @@ type CommandContext = {
 
 /**
  * Whether a rule allows a command. It must name what a wrapper runs (`timeout 5 npm test`), a
- * relative path counts only without `cd`, and a program of the workspace only by its path: a project
- * can give its own program any name.
+ * relative path counts only without `cd`, and a program of the workspace only by its path: a
+ * project can give its program any name.
  */
 const coversCommand = (
   rule: RuleOf<'command'>,

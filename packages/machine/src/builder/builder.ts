@@ -11,8 +11,8 @@
  *    mutated it.
  *
  * From top to bottom: the types of a builder (`S` names states, `E` is the type of events, `C` that
- * of the context); `stateMachine` and `mutableStateMachine`, which begin one; compiling its plan, the
- * registrations so far, into a table; the report on a built machine; and errors.
+ * of the context); `stateMachine` and `mutableStateMachine`, which begin one; compiling its plan,
+ * the registrations so far, into a table; the report on a built machine; and errors.
  */
 
 import { type CompiledTable, compileTable, stepper } from '../kernel/machine.js';

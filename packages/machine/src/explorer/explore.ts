@@ -86,7 +86,7 @@ export const explore = <N, L>(
   return { states, steps, depth, complete: true, violation: search.deadEnd() };
 };
 
-/** The nodes found so far, numbered in the order of finding. */
+/** The known nodes, numbered as they came. */
 class Search<N, L> {
   readonly #model: FiniteModel<N, L>;
   readonly #known = new FingerprintSet();

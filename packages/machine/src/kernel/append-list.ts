@@ -7,7 +7,7 @@
  * 3. The buffer is private, so nothing can write to it or freeze it: a view is a value.
  */
 export class AppendList<T> {
-  /** The view that this one continues in a buffer of its own. */
+  /** The view that this one continues in another buffer. */
   readonly #parent: AppendList<T> | undefined;
   /** Index of the first item in the buffer; those before it are the parent's. */
   readonly #base: number;

@@ -7,8 +7,8 @@
  * 3. An object may have only the fields that its shape names: an unknown field would be kept
  *    unchecked. A field that is present and undefined is refused too: a spread would copy it.
  *
- * From top to bottom: what a shape is; faults, which say what is wrong where; shapes of single values;
- * of lists and objects; of unions; and of any JSON.
+ * From top to bottom: what a shape is; faults, which say what is wrong where; shapes of single
+ * values; of lists and objects; of unions; and of any JSON.
  */
 
 /** The path to the wrong part, from outside to inside, what it is and what it must be. */

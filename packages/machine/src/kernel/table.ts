@@ -7,8 +7,8 @@
  * 2. Guards look, moves compute, the table decides. Both are named functions: the names label the
  *    diagram.
  *
- * A resting state waits for an event; a transient one is left at once, in the same step. From top to
- * bottom: branches, cells and rows; the whole table; and what a step of a machine results in.
+ * A resting state waits for an event; a transient one is left at once, in the same step. From top
+ * to bottom: branches, cells and rows; the whole table; and what a step of a machine results in.
  */
 
 import type { Shape } from './shape.js';

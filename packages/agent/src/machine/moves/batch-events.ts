@@ -412,7 +412,7 @@ export const forceBatch = (state: ToolBatch, event: Event): Same => {
   );
 };
 
-// ---- Settling: one user message with one result per call, in call order ----
+// ---- Settling: one user message with a result for each call ----
 
 /**
  * Calls start in order, so the last open call is near the end: a search from there takes no time in

@@ -7,8 +7,8 @@
  * worst case is reserved first.
  *
  * Everything that may cost something has an id: a request to the model, a summary, a hook, and a
- * tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is called
- * open, until its usage has been counted.
+ * tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
+ * called open, until its usage has been counted.
  */
 
 import type { Action } from '../action.js';
@@ -313,7 +313,9 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   unpriced: total.unpriced + (usage.costUsd === null ? 1 : 0),
 });
 
-/** How much of a request its usage covers: a broken one may have cost more than was countedLimits. */
+/**
+ * How much of a request its usage covers: a broken one may have cost more than was countedLimits.
+ */
 type Coverage = 'whole' | 'partial';
 
 /** The usage as it counts: what is not known of it counts at its worst case. */
@@ -474,14 +476,14 @@ export const countReported = <S extends State>(state: S, event: On<'UsageReporte
   ];
   if (session !== state.session) return go(withSession(state, session), ...warnings);
   if (fault !== undefined) return go(state, ...warnings);
-  return ignore(state, 'this usage was countedLimits before, or belongs to nothing we asked for');
+  return ignore(state, 'this usage was counted before, or belongs to nothing we asked for');
 };
 
 // ---- Money is set aside before a request is sent (docs/rules.md#reserve-before-request) ----
 
 /*
- * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of
- * it is written to the cache, and the reply is as long as it may be. What the model countedLimits of the
+ * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of it is
+ * written to the cache, and the reply is as long as it may be. What the model countedLimits of the
  * same conversation replaces its bytes.
  */
 
@@ -518,8 +520,8 @@ const withoutReservation = ({ reserved = [] }: SessionData, id: string): readonl
 type Measured = On<'RequestMeasured'>;
 
 /**
- * Tokens of the request, countedLimits from above. A summary is asked of what the conversation holds, so
- * only `freshBytes` are new to the model; another request of the conversation has grown.
+ * Tokens of the request, countedLimits from above. A summary is asked of what the conversation
+ * holds, so only `freshBytes` are new to the model; another request of the conversation has grown.
  */
 const inputTokensMax = (
   { name, session }: State,
@@ -544,7 +546,7 @@ type Offer = {
   readonly fits: boolean;
 };
 
-/** The worst case of the measured request, with the longest reply that is left for it. */
+/** The worst case of the measured request, with the longest reply that the limit allows. */
 const offer = (state: State, event: Measured): Offer => {
   const { session } = state;
   const limit = session.settings.limits.usd;
@@ -568,7 +570,7 @@ type Request = {
   readonly outputTokensMax: number;
 };
 
-/** The worst case of a request for which `left` dollars are left, with the longest reply. */
+/** The worst case of a request that may cost `left` dollars, with the longest reply. */
 export const offerWithin = (
   left: number,
   { inputTokens, prices, outputTokensMax }: Request,
@@ -693,7 +695,7 @@ export const settleLost = (session: SessionData, current: readonly string[]): Se
   return { session: settled, actions: [{ type: 'DisplayNotice', kind: 'budget', text }] };
 };
 
-// ---- The time limit of a turn: a timer that begins and ends with it (docs/rules.md#time-limit) ----
+// ---- The time limit of a turn: a timer that runs as long as it (docs/rules.md#time-limit) ----
 
 const cancelClock = (session: SessionData): readonly Action[] =>
   session.turn.timeLimit === null

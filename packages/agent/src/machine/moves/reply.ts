@@ -86,7 +86,9 @@ const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean =>
 /** Whether a cancelled reply has no calls that need results. */
 const answersNothing = (event: Completed): boolean =>
   event.calls.length === 0 || isMalformed(event);
-/** The reply of a cancelled turn has no calls that need results; `AtLimit`: a limit cancelled it. */
+/**
+ * The reply of a cancelled turn has no calls that need results; `AtLimit`: a limit cancelled it.
+ */
 export const drainedInVain = (state: Calling, event: Completed): boolean =>
   isStopping(state) && answersNothing(event);
 export const drainedInVainAtLimit = (state: Calling, event: Completed): boolean =>

@@ -116,7 +116,8 @@ export const keepInput = (
 /*
  * ---- Resuming ----
  *
- * The state alone tells what was in flight. The runtime settles calls that were running, each by its effect class, with ordinary events.
+ * The state alone tells what was in flight. The runtime settles calls that were running, each by
+ * its effect class, with ordinary events.
  */
 
 /**
@@ -132,7 +133,7 @@ const openAnew = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
   return { session: timed, actions: [...notices, ...actions] };
 };
 
-/** The actions that restart the work of a state; other states have moves of their own for that. */
+/** The actions that restart the work of a state; other states have another move for that. */
 const restartActions = (state: RestingState): readonly Action[] => {
   switch (state.name) {
     case 'PostToolsHook':

@@ -3,8 +3,8 @@
  *
  * A judged call is a call with what its tool says of it: whether its input is valid (verdict), how
  * the tool behaves (traits) and what the call would touch (facts). From top to bottom: looking into
- * a batch; finding calls by id; the texts that tell the model how each call ended, and results made
- * of them; streaks of like batches; the start, which lets those calls run that may; and admission,
+ * a batch; finding calls by id; the texts that tell the model how each call ended, and results with
+ * them; streaks of like batches; the start, which lets those calls run that may; and admission,
  * which decides about each call.
  */
 

@@ -3,8 +3,8 @@
  * or something that its words do not show.
  *
  * From top to bottom: `commandMeaning`, which looks a program up in the tables below; shells and
- * builtins; programs that run others among much else (git, tmux, docker); wrappers, whose last words
- * are the command; `xargs` and `find`; and the names of bash's builtins.
+ * builtins; programs that run others among much else (git, tmux, docker); wrappers, whose last
+ * words are the command; `xargs` and `find`; and the names of bash's builtins.
  */
 
 import { programName } from '../patterns.js';
@@ -16,7 +16,7 @@ export type Words = readonly (string | null)[];
 export type Meaning = {
   /** Shell texts that it runs. */
   readonly texts?: readonly string[];
-  /** Commands that it runs, given as words. */
+  /** Commands that it runs, as words. */
   readonly commands?: readonly Words[];
   /** Index of the word at which the first of them begins. */
   readonly runs?: number;
@@ -24,7 +24,7 @@ export type Meaning = {
   readonly mayRun?: number;
   /** Why nobody can tell what it runs. */
   readonly unclear?: string;
-  /** What it runs that stands in no text, such as a file; rules for its own words still apply. */
+  /** What it runs that stands in no text, such as a file; rules for its words still apply. */
   readonly indirect?: string;
   /** It evaluates names or arithmetic, which runs substitutions in the values of variables. */
   readonly evaluates?: true;

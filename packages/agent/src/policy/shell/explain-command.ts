@@ -13,7 +13,7 @@ import { expectedNeeds } from './expected-needs.js';
 import { commandFinder, type FindProgram, shellFacts } from './shell-facts.js';
 import { type FindLosses, unrecoverableFiles } from './unrecoverable-files.js';
 
-/** The decision, and what it was made from. */
+/** The decision, with its grounds. */
 export type Explained = PolicyDecision & {
   /**
    * Files that the command would delete or overwrite and git could not restore; absent if nobody
@@ -25,7 +25,7 @@ export type Explained = PolicyDecision & {
   readonly place: CommandPlace;
 };
 
-/** What was found out about a text. */
+/** The facts of a text. */
 type LookedUp = {
   readonly shell: ShellFacts;
   readonly needs: Needs | undefined;
@@ -66,8 +66,8 @@ type ExplainOptions = {
 };
 
 /**
- * Decides about a text as for a call of the shell tool. Searches programs in the PATH of this process
- * unless `find` is given.
+ * Decides about a text as for a call of the shell tool. Searches programs in the PATH of this
+ * process unless `find` is given.
  */
 export const explainCommand = async (
   text: string,

@@ -75,7 +75,7 @@ const isMessage = (program: string, before: string | null, raw: string): boolean
 const NAME = /^\s*([\w@.+-][\w@.+/:-]*)/;
 const ONE_WORD = /^[\w@.+-][\w@.+/:-]*$/;
 
-/** The text, and how programs are found that it names. */
+/** The text, and how to find the programs that it names. */
 type Place = {
   readonly text: string;
   readonly find: FindProgram;

@@ -6,8 +6,8 @@
  * simple commands with their redirections; and here-documents. read-words.ts reads the single
  * words. A cursor is a place in the text, with all that was found before it.
  *
- * What the reader does not know makes the whole text unclear, so that the policy asks: a wrong guess
- * would let a command run unseen.
+ * What the reader does not know makes the whole text unclear, so that the policy asks: a wrong
+ * guess would let a command run unseen.
  */
 
 import {
@@ -360,7 +360,7 @@ function readCommand(cursor: Cursor): void {
   if (word !== 'function') readRedirections(cursor);
 }
 
-// ---- Simple commands: assignments, words and redirections in any order ----
+// ---- Simple commands: assignments, words and redirections ----
 
 /** Builtins whose arguments may assign lists: `declare x=(a b)`. */
 const DECLARING = new Set(['declare', 'typeset', 'local', 'export', 'readonly']);

@@ -1,8 +1,8 @@
 /**
- * Reads the words of a shell text as bash does. Quotes are removed; a word that is known only at run
- * time is null.
+ * Reads the words of a shell text as bash does. Quotes are removed; a word that is known only at
+ * run time is null.
  *
- * From top to bottom: what is found in a text, and the cursor that moves through it; words;
+ * From top to bottom: the findings in a text, and the cursor that moves through it; words;
  * expansions and arithmetic; and quotes. read-statements.ts reads the commands around the words.
  * Syntax that is not understood as bash understands it ends the reading with `Unclear`.
  */
