@@ -38,7 +38,7 @@ export type FileLoss =
       readonly moves: boolean;
     };
 
-/** Files that are no files: writing there loses nothing. */
+/** Devices, such as /dev/null: a write to one counts as no loss. */
 const DEVICE = /^\/dev\//;
 
 /** What a command deletes or overwrites: its files, and the targets of its redirections. */
