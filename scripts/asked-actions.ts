@@ -92,7 +92,11 @@ export const askedActionsText = (): string => {
     return [line.length <= LINE_MAX ? line : `  '${id}':\n    '${types}',`];
   });
   return [
-    '/** What each arrow of the table asks for, by its id. Made from the golden traces. */',
+    '/**',
+    " * The actions that each arrow of the table leads to, by the arrow's id: state, event (none for an",
+    ' * arrow that needs none) and the number of its branch. Made from the golden traces, for the printed',
+    ' * table.',
+    ' */',
     'export const askedActions: Readonly<Record<string, string>> = {',
     ...lines,
     '};',

@@ -232,7 +232,10 @@ class ShapeWriter {
     const order = (line: string): string =>
       (/'(.*)'/.exec(line)?.[1] ?? '').replace(/^\.\.\//, ' ');
     return [
-      '/** Shapes of events and settings. `npm run update` makes them from the types. */',
+      '/**',
+      ' * Shapes of events and settings: checks that unknown JSON, such as a line of a journal, has a type.',
+      ' * `npm run update` makes each shape from the type of its name. The parts of a shape come first.',
+      ' */',
       '',
       importText('import', this.#kernel, KERNEL),
       ...imports.sort((one, other) => (order(one) < order(other) ? -1 : 1)),

@@ -27,7 +27,7 @@ export const faultsAfterTools: readonly Fault[] = [
     name: 'what a hook has to say is not told to the model',
     file: 'packages/agent/src/machine/moves/hooks.ts',
     edits: [
-      { from: "event.note.trim() === '' ? booked :", to: 'event.note.length >= 0 ? booked :' },
+      { from: "event.note.trim() === '' ? counted :", to: 'event.note.length >= 0 ? counted :' },
     ],
     why: 'the next edit fails on text that the formatter has changed',
     caughtBy: byCase(

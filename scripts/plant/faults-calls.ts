@@ -132,7 +132,7 @@ export const faultsInCalls: readonly Fault[] = [
     file: 'packages/agent/src/machine/moves/tool-batch.ts',
     edits: [
       {
-        from: "  if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);\n",
+        from: "  if (isCut) return endAtOnce(judged, at, 'truncated', truncatedText);\n",
         to: '',
       },
     ],

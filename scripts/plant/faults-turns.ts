@@ -159,7 +159,7 @@ export const faultsInTurns: readonly Fault[] = [
     file: 'packages/agent/src/machine/moves/budget.ts',
     edits: [
       {
-        from: '  return go({ ...state, session }, ...cancelled(state.session));',
+        from: '  return go({ ...state, session }, ...cancelClock(state.session));',
         to: '  return go({ ...state, session });',
       },
     ],

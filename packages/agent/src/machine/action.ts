@@ -35,6 +35,7 @@ export type Action =
       readonly batchId: string;
       readonly calls: readonly JudgedCall[];
     }
+  /** Stop calls: first they are asked to end, with `force` nobody waits for them. */
   | {
       readonly type: 'CancelTools';
       readonly batchId: string;
@@ -98,8 +99,9 @@ export type Action =
       /** For `compacted`: the summary that replaces the messages. */
       readonly summary?: string;
     }
+  /** Take back the text of the reply that was shown: it is not stored. */
   | { readonly type: 'RetractPartial'; readonly requestId: string }
-  /** `images`: the images of each text, if any text has some. */
+  /** Give texts back to the editor. `images`: those of each text, if any text has some. */
   | {
       readonly type: 'RestoreQueue';
       readonly texts: readonly string[];

@@ -4,7 +4,7 @@ import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Image } from './message.js';
 import type { Usage } from './settings.js';
 
-/** How a started call ended. */
+/** How a started call ended. `lost`: a crash came, and nobody knows. */
 export type RanStatus = 'ok' | 'failed' | 'timedOut' | 'cancelled' | 'interrupted' | 'lost';
 /** How a call ended that never started. */
 export type NeverRanStatus =
@@ -35,7 +35,7 @@ export type CallOutcome = {
   readonly diff?: string;
   /** `no`: the call did nothing, although its start is in the journal. */
   readonly ran?: 'no';
-  /** Usage of a spending call, however it ended. */
+  /** Usage of a spending call (one that asks models itself), however it ended. */
   readonly usage?: Usage;
   /** sha256 of the full output where `text` was cut. */
   readonly blob?: string;
@@ -65,6 +65,7 @@ export type Call = {
   | {
       readonly status: 'starting';
       readonly allowed: 'byPolicy' | 'byUser';
+      /** The timer after which a cancelled call is ended by force; null: it was not cancelled. */
       readonly graceTimerId: string | null;
     }
   | {

@@ -7,10 +7,12 @@
  * What only an earlier machine knew is left out: notes, counts of rounds, grants, and why a call
  * did not run.
  *
+ * The result is a "carried" session, which speaks of no machine's states. It is needed when an
+ * update has changed the table, so that an old journal no longer leads to the same states.
+ *
  * From top to bottom: `SessionFromEvents`, which collects; `carrySession` and `stateFrom`, with
- * which a later machine goes on; and the files that the events tell of. A "carried" session is one
- * in the words of no machine. It is needed when an update has changed the table, so that an old
- * journal no longer leads to the same states.
+ * which a later machine goes on; and the files that the events tell of, which every resumed session
+ * needs.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -62,13 +64,16 @@ import type { Usage } from './settings.js';
 import { jsonShape } from './shapes.js';
 import { changeSession, type SessionData, type State } from './state.js';
 
+/** The result of a call that was waiting when nobody knows why it never ran. */
 const MISSING = 'not run: the journal does not say why';
+/** Stands between two replies, which no provider accepts without a user message between them. */
 const CONTINUED = '[The turn went on here.]';
 
+/** The calls of the last reply. No event before a call starts names the batch: its id is null. */
 type Batch = { batchId: string | null; readonly calls: CarriedCall[] };
 /**
- * `retries`: a request failed and may be sent again. `stops`: the turn was cancelled, and is not
- * over.
+ * How far the turn is. `retries`: a request failed and may be sent again. `stops`: the turn was
+ * cancelled, and is not over.
  */
 type Turn = 'rests' | 'runs' | 'retries' | 'stops';
 
@@ -89,7 +94,7 @@ const textPart = ({ text, images }: QueuedInput): UserText => ({
 });
 
 /** The end of a call that the reply itself rules out; absent if it may run. */
-const endAtOnce = (
+const endFromReply = (
   judged: JudgedCall,
   { stopReason, at }: On<'LlmCompleted'>,
 ): Pick<CarriedCall, 'ended'> => {
@@ -104,7 +109,8 @@ const endAtOnce = (
     : end('skipped', `not run: the reply ended with ${stopReason}`);
 };
 
-const endWith = (outcome: CallOutcome, at: number): CarriedOutcome => {
+/** The end of a call by its outcome. */
+const endFromOutcome = (outcome: CallOutcome, at: number): CarriedOutcome => {
   const { status, images, ran } = outcome;
   return {
     status,
@@ -115,6 +121,7 @@ const endWith = (outcome: CallOutcome, at: number): CarriedOutcome => {
   };
 };
 
+/** The result of a call; `open`: its text if the call has not ended. */
 const carriedResult = ({ judged, ended }: CarriedCall, open: string): ResultPart => ({
   type: 'result',
   callId: judged.callId,
@@ -124,7 +131,9 @@ const carriedResult = ({ judged, ended }: CarriedCall, open: string): ResultPart
   ...(ended?.images === undefined ? {} : { images: ended.images }),
 });
 
-/** Journals of the first version can hold input of any depth, which no event may carry today. */
+/**
+ * Drops input that is nested too deep: journals of the first version hold it, no event may today.
+ */
 const withoutDeepInput = <T extends { readonly input: JsonObject }>(call: T): T =>
   jsonShape.check(call.input) === null ? call : { ...call, input: {} };
 
@@ -137,6 +146,7 @@ const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]):
   );
 };
 
+/** Collects from the events, in order, all that a later machine needs to go on. */
 class SessionFromEvents {
   #conversation: Conversation = emptyConversation;
   #queue: readonly QueuedInput[] = [];
@@ -159,11 +169,12 @@ class SessionFromEvents {
     this.#model = model;
   }
 
+  /** Takes the next event. */
   see(event: Event): void {
     this.#at = event.at;
     switch (event.type) {
       case 'UserInput':
-        this.#hear(event);
+        this.#addInput(event);
         return;
       case 'EditQueue':
         this.#editQueue(event);
@@ -199,30 +210,31 @@ class SessionFromEvents {
     }
   }
 
+  /** Events that answer something the machine asked for. */
   #seeResult(event: Event): void {
     switch (event.type) {
       case 'LlmCompleted':
-        if (this.#count(event.requestId, event.usage)) this.#reply(event);
+        if (this.#countUsage(event.requestId, event.usage)) this.#reply(event);
         return;
       case 'LlmFailed':
-        this.#count(event.requestId, event.usage);
+        this.#countUsage(event.requestId, event.usage);
         this.#partial = '';
         if (this.#turn === 'runs' && event.error.kind !== 'contextOverflow')
           this.#turn = event.error.retryable ? 'retries' : 'rests';
         return;
       case 'ToolStarted':
-        this.#change(event, (call) => ({ ...call, startedAt: event.at }));
+        this.#changeCall(event, (call) => ({ ...call, startedAt: event.at }));
         return;
       case 'ToolCompleted':
-        this.#count(spendingId(event.batchId, event.callId), event.outcome.usage ?? null);
-        this.#end(event, endWith(event.outcome, event.at));
+        this.#countUsage(spendingId(event.batchId, event.callId), event.outcome.usage ?? null);
+        this.#endCall(event, endFromOutcome(event.outcome, event.at));
         return;
       case 'ApprovalAnswered': {
         const { answer, at } = event;
         if (answer.kind !== 'deny') return;
         const asked = this.#batch?.calls.find(({ judged }) => judged.callId === event.callId);
         const text = refusedText(answer.reason, asked?.judged.traits.asks);
-        this.#end(event, { status: 'denied', ran: false, at, text });
+        this.#endCall(event, { status: 'denied', ran: false, at, text });
         return;
       }
       case 'ToolsFailed':
@@ -230,18 +242,18 @@ class SessionFromEvents {
         this.#turn = 'rests';
         return;
       case 'HookCompleted':
-        this.#count(event.hookId, event.usage);
+        this.#countUsage(event.hookId, event.usage);
         if (event.note.trim() !== '' && this.#conversation.open !== null) this.#note(event.note);
         return;
       case 'CompactionCompleted':
-        this.#count(event.compactionId, event.usage);
+        this.#countUsage(event.compactionId, event.usage);
         this.#summarise(event.summary);
         return;
       case 'CompactionFailed':
-        this.#count(event.compactionId, event.usage);
+        this.#countUsage(event.compactionId, event.usage);
         return;
       case 'UsageReported':
-        this.#count(event.usageId, event.usage);
+        this.#countUsage(event.usageId, event.usage);
         return;
       case 'RewindRequested':
         this.#beginRewind(event);
@@ -254,18 +266,20 @@ class SessionFromEvents {
     }
   }
 
-  /** `seq`: number of the last entry. */
+  /** The session so far. `seq`: number of the last entry. */
   carried(seq: number): CarriedSession {
-    const rest = {
+    const { work, conversation } = this.#inFlight(seq);
+    return {
+      messages: messagesOf(conversation),
       queue: this.#queue,
       usage: this.#usage,
-      idsFrom: Math.max(seq, this.#inputs),
+      idsFrom: Math.max(seq, this.#inputs), // no later id may be one that stands in an event
       at: this.#at,
+      work,
     };
-    const { work, conversation } = this.#inFlight(seq);
-    return { messages: messagesOf(conversation), ...rest, work };
   }
 
+  /** The work that a later machine takes up, and the conversation that fits it. */
   #inFlight(seq: number): { readonly work: CarriedWork; readonly conversation: Conversation } {
     const batch = this.#batch;
     if (batch !== null && this.#turn === 'runs') {
@@ -280,22 +294,22 @@ class SessionFromEvents {
     if (rewind !== null) return { work: rewind, conversation: this.#conversation };
     if (this.#turn === 'runs' && this.#conversation.open !== null)
       return { work: { kind: 'request' }, conversation: this.#conversation };
-    const conversation = this.#settled();
+    const conversation = this.#settledConversation();
     return { work: { kind: this.#isClosed ? 'closed' : 'nothing' }, conversation };
   }
 
   /**
    * The conversation of a turn that is over: open calls are answered, and text of a reply that
-   * broke off is stored.
+   * broke off is stored. `open` is the result of a call that ran, `waiting` of one that did not.
    */
-  #settled(open = interruptedText(''), waiting = MISSING): Conversation {
-    const answered = this.#answered(open, waiting);
+  #settledConversation(open = interruptedText(''), waiting = MISSING): Conversation {
+    const answered = this.#answeredConversation(open, waiting);
     if (this.#partial.trim() === '' || answered.open === null) return answered;
     const parts = [{ type: 'text', text: this.#partial } as const];
     return addReply(answered, { role: 'assistant', model: this.#model, cut: true, parts });
   }
 
-  #answered(open: string, waiting: string): Conversation {
+  #answeredConversation(open: string, waiting: string): Conversation {
     const batch = this.#batch;
     if (batch === null) return this.#conversation;
     const results = batch.calls.map((call) =>
@@ -305,12 +319,12 @@ class SessionFromEvents {
   }
 
   #closeBatch(open: string, waiting: string): void {
-    this.#conversation = this.#answered(open, waiting);
+    this.#conversation = this.#answeredConversation(open, waiting);
     this.#batch = null;
   }
 
   #endTurn(): void {
-    this.#conversation = this.#settled();
+    this.#conversation = this.#settledConversation();
     this.#batch = null;
     this.#partial = '';
     this.#turn = 'rests';
@@ -319,20 +333,20 @@ class SessionFromEvents {
   #sendQueue(): void {
     this.#conversation = addParts(this.#conversation, this.#queue.map(textPart));
     this.#queue = [];
-    this.#begin();
+    this.#beginTurn();
   }
 
   #sendAgain(): void {
     const rests = this.#turn === 'rests' && this.#rewind === null;
-    if (rests && this.#conversation.open !== null) this.#begin();
+    if (rests && this.#conversation.open !== null) this.#beginTurn();
   }
 
-  #begin(): void {
+  #beginTurn(): void {
     this.#turn = 'runs';
     this.#isRewound = false;
   }
 
-  #hear({ text, mode, images }: On<'UserInput'>): void {
+  #addInput({ text, mode, images }: On<'UserInput'>): void {
     if (text.trim() === '') return;
     this.#inputs += 1;
     const input = {
@@ -344,9 +358,9 @@ class SessionFromEvents {
     this.#queue = [...this.#queue, input];
     // A stopped turn ends when its last running call has ended. Until then the text waits.
     const calls = this.#batch?.calls ?? [];
-    const isStopping =
+    const waitsForCalls =
       this.#turn === 'stops' && calls.some((call) => call.startedAt !== null && !call.ended);
-    if (this.#isClosed || this.#turn === 'runs' || isStopping || this.#rewind !== null) return;
+    if (this.#isClosed || this.#turn === 'runs' || waitsForCalls || this.#rewind !== null) return;
     this.#endTurn();
     this.#sendQueue();
   }
@@ -395,7 +409,7 @@ class SessionFromEvents {
           judged: withoutDeepInput(judged),
           requestedAt: event.at,
           startedAt: null,
-          ...endAtOnce(judged, event),
+          ...endFromReply(judged, event),
         })),
       };
       if (isAborted) this.#closeBatch(interruptedText(''), notRunText('user'));
@@ -416,7 +430,7 @@ class SessionFromEvents {
     this.#conversation = addTexts(this.#conversation, 'note', [text]);
   }
 
-  #change(
+  #changeCall(
     { batchId, callId }: { readonly batchId: string; readonly callId: string },
     change: (call: CarriedCall) => CarriedCall,
   ): void {
@@ -434,8 +448,11 @@ class SessionFromEvents {
   }
 
   /** The first outcome counts. */
-  #end(event: { readonly batchId: string; readonly callId: string }, ended: CarriedOutcome): void {
-    this.#change(event, (call) => (call.ended === undefined ? { ...call, ended } : call));
+  #endCall(
+    event: { readonly batchId: string; readonly callId: string },
+    ended: CarriedOutcome,
+  ): void {
+    this.#changeCall(event, (call) => (call.ended === undefined ? { ...call, ended } : call));
     this.#closeIfEnded();
   }
 
@@ -452,17 +469,20 @@ class SessionFromEvents {
     this.#queue = this.#queue.filter(({ mode }) => mode !== 'steer');
   }
 
-  /** Events don't tell that a limit has ended a turn; that calls run, they do. */
+  /**
+   * Begins a rewind, unless calls run. A turn may seem to run: no event says that a limit has ended
+   * it.
+   */
   #beginRewind(event: On<'RewindRequested'>): void {
     const calls = this.#batch?.calls ?? [];
     const isRunning = calls.some(({ startedAt, ended }) => startedAt !== null && !ended);
     if (isRunning || this.#isClosed || this.#rewind !== null) return;
-    const conversation = this.#settled();
-    const isWhole =
+    const conversation = this.#settledConversation();
+    const isPossible =
       event.conversation === undefined
         ? event.files !== undefined
         : rewoundConversation(conversation, event.conversation) !== null;
-    if (!isWhole) return;
+    if (!isPossible) return;
     this.#endTurn();
     this.#isRewound = true;
     if (event.files === undefined) this.#goBack(event);
@@ -496,13 +516,15 @@ class SessionFromEvents {
 
   #shutDown({ outcomes = [], at }: On<'ShutdownRequested'>): void {
     for (const { batchId, callId, outcome } of outcomes)
-      if (outcome.status !== 'cancelled') this.#end({ batchId, callId }, endWith(outcome, at));
+      if (outcome.status !== 'cancelled')
+        this.#endCall({ batchId, callId }, endFromOutcome(outcome, at));
     this.#closeBatch(interruptedText(''), closedText);
     this.#endTurn();
     this.#rewind = null;
     this.#isClosed = true;
   }
 
+  /** A resumed session goes on by itself, or from the session that an upgrade carries. */
   #resume({ upgrade }: On<'Resumed'>): void {
     this.#isClosed = false;
     if (this.#turn === 'stops') this.#endTurn();
@@ -514,14 +536,14 @@ class SessionFromEvents {
     this.#queue = queue;
     this.#usage = usage;
     this.#inputs = idsFrom;
-    this.#rewind = work.kind === 'rewind' ? requestOf(work, this.#at) : null;
+    this.#rewind = work.kind === 'rewind' ? rewindRequest(work, this.#at) : null;
     this.#isRewound = this.#rewind !== null;
     this.#batch = work.kind === 'calls' ? { batchId: work.batchId, calls: [...work.calls] } : null;
     this.#turn = work.kind === 'calls' || work.kind === 'request' ? 'runs' : 'rests';
   }
 
   /** Counts usage once per id; false if the id was counted before. */
-  #count(id: string, usage: Usage | null): boolean {
+  #countUsage(id: string, usage: Usage | null): boolean {
     if (usage === null) return true;
     if (this.#counted.has(id)) return false;
     this.#counted.add(id);
@@ -530,7 +552,7 @@ class SessionFromEvents {
   }
 }
 
-const requestOf = (
+const rewindRequest = (
   { rewindId, to, plan, conversation }: Extract<CarriedWork, { readonly kind: 'rewind' }>,
   at: number,
 ): On<'RewindRequested'> => ({
@@ -543,7 +565,9 @@ const requestOf = (
   ...(conversation === undefined ? {} : { conversation }),
 });
 
-/** The trailing user message is open: it waits for a reply. */
+/**
+ * The conversation with these messages. The trailing user message is open: it waits for a reply.
+ */
 const conversationFrom = (messages: readonly Message[]): Conversation => {
   let conversation = emptyConversation;
   for (const message of messages)
@@ -605,6 +629,7 @@ const carriedCall = ({ judged, requestedAt, startedAt, ended }: CarriedCall): Ca
     : { judged, requestedAt, status: 'running', allowed: 'byUser', startedAt, graceTimerId: null };
 };
 
+/** `before` with all that the carried session knows; counters go on above its ids. */
 const sessionFrom = (before: SessionData, carried: CarriedSession): SessionData => {
   const { messages, queue, usage, work, idsFrom, at } = carried;
   const { timeMs } = before.settings.limits;
@@ -682,13 +707,12 @@ export const stateBefore = (state: State, event: Event): State =>
     ? stateFrom(state, event.upgrade.session)
     : state;
 
-// ---- What the events tell of files ----
-
-/** What the events of a session tell of files, for a session that is resumed. */
+// ---- What the events tell of files, for a session that is resumed ----
 
 /** sha256 of a file before and after a call, as `ToolStarted` recorded it. */
 type RecordedHashes = { readonly before: string; readonly after?: string };
 
+/** What calls have read and written, and the time until which the session ran. */
 export type PastFiles = {
   /** The time until which the session ran, by the last event; null if none was seen. */
   readonly lastAt: number | null;
@@ -713,7 +737,7 @@ const NO_FILES: PastFiles = { lastAt: null, hashes: new Map(), batchId: null, se
 export const ranUntil = (event: Event): number =>
   event.type === 'SettingsChanged' ? (event.stoppedAt ?? event.at) : event.at;
 
-/** Collects them from all events in order, or from those that follow `earlier`. */
+/** Collects the files from all events in order, or from those that follow `earlier`. */
 export const collectPastFiles = (earlier: PastFiles = NO_FILES): PastFilesCollector => {
   const hashes = new Map(earlier.hashes);
   const seen = new Map(earlier.seen);

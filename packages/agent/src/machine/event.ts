@@ -58,6 +58,9 @@ export type ModelError = {
  */
 export type StopReason = 'end' | 'toolUse' | 'maxTokens' | 'refusal' | 'contentFilter' | 'other';
 
+/**
+ * `steer`: the text reaches the model with its next request; `followUp`: it begins the next turn.
+ */
 export type InputMode = 'steer' | 'followUp';
 export type QueuedInput = {
   readonly inputId: string;
@@ -71,6 +74,8 @@ export type ApprovalAnswer =
   | { readonly kind: 'deny'; readonly reason: string }
   /** Words for a call that asks the user something. No other call takes them. */
   | { readonly kind: 'reply'; readonly text: string };
+
+/** An event of this type, with its fields. */
 type Of<T extends string, Body = unknown> = { readonly type: T; readonly at: number } & Body;
 
 /** A call of a batch that was in flight. `startedAt`: null if it has not started. */
@@ -132,6 +137,7 @@ export type MachineUpgrade = {
   readonly session?: CarriedSession;
 };
 
+/** A call that the runtime has stopped for a shutdown. */
 export type StoppedCall = {
   readonly batchId: string;
   readonly callId: string;
@@ -269,10 +275,12 @@ export type ToolEvent =
       'ToolCompleted',
       { readonly batchId: string; readonly callId: string; readonly outcome: CallOutcome }
     >
+  /** The runtime can't continue the batch. */
   | Of<'ToolsFailed', { readonly batchId: string; readonly message: string }>;
 
 /**
- * An effect that a phase is about to have, with what is needed to see later whether it had it.
+ * An effect that a phase of the work after tools is about to have, with what is needed to see later
+ * whether it had it.
  *
  * `file`: sha256 of the file before and after. `commit`: the branch `ref` (or HEAD, if it is
  * detached) of the repository `gitFolder` is to move from `before` (null: no commit yet) to
@@ -294,6 +302,7 @@ export type HookEffect =
       readonly commit: string;
     };
 
+/** Of the work after tools: looking for commits, formatting and committing, in phases. */
 export type HookEvent =
   /** Durable before the effect. */
   | Of<'HookPrepared', { readonly hookId: string; readonly effect: HookEffect }>
@@ -448,13 +457,13 @@ export type RewindEvent =
 
 export type Event = UserEvent | LlmEvent | ToolEvent | HookEvent | OtherEvent | RewindEvent;
 export type EventType = Event['type'];
+/** The event of this type. */
 export type On<T extends EventType> = Extract<Event, { readonly type: T }>;
 
+/** Why a turn ended in Failed. */
 export type FailureKind = ModelErrorKind | 'input' | 'tools' | 'compaction';
 
-/**
- * The source of a failure: the model, a tool, or input and output.
- */
+/** The source of a failure: the model, a tool, or input and output. */
 export type FailureOrigin = 'llm' | 'tool' | 'io';
 
 export const failureOrigin = (error: FailureKind): FailureOrigin => {
@@ -480,7 +489,7 @@ export const failureOrigin = (error: FailureKind): FailureOrigin => {
   }
 };
 
-/** Events for those who drive the machine themselves, with defaults for what they seldom say. */
+// ---- Makers of events, for those who drive the machine themselves ----
 
 /** What a driver of the machine says of a call; the rest has defaults. */
 export type CallDraft = {

@@ -1,10 +1,11 @@
 /**
- * Rules of docs/rules.md as checks of one step: of its state, of the step, of requests that must
- * follow, of work in flight.
+ * Rules of docs/rules.md as checks of one step of the machine. Each check returns its faults: a
+ * sentence for each broken rule, beginning with the rule's anchor in that document.
  *
  * From top to bottom: rules for a state; rules for a step, each below its anchor; steps that must
- * lead to a request; work in flight, which the state must name so that a resume finds it; and
- * `brokenRule`. The explorer, the simulator and tests call these; no session does.
+ * lead to a request; work in flight (requests, calls, hooks, timers that have not ended), which the
+ * state must name so that a resume finds it; and `brokenRule`, which writes the sentences. The
+ * explorer, the simulator and tests call these; no session does.
  */
 
 import type { Edge, Step } from '@pawl/machine/kernel/table';
@@ -23,20 +24,17 @@ import { isAsked, isEnded, isRunning, isWaiting, spendingIn } from './moves/tool
 import { isReached, type Usage } from './settings.js';
 import type { SessionData, State, WaitReason } from './state.js';
 
-/**
- * The rules for conversation, usage and state that the new state breaks, each as a sentence that
- * begins with the rule's anchor.
- */
-export const stateFaults = (
-  before: State,
-  event: Event,
-  step: Step<State, Action>,
-): readonly string[] => {
+type AgentStep = Step<State, Action>;
+
+// ---- Rules for a state ----
+
+/** The rules for conversation, usage and state that the new state breaks. */
+export const stateFaults = (before: State, event: Event, step: AgentStep): readonly string[] => {
   const { state, actions } = step;
   const eventFaults = [
     ...shutdownFaults(event, state),
     ...lostInputs(before, event, step),
-    ...silence(before, event, step),
+    ...silenceFaults(before, event, step),
   ];
   // This very state was checked when it was reached.
   if (state === before && actions.length === 0) return eventFaults;
@@ -50,6 +48,7 @@ export const stateFaults = (
   ];
 };
 
+/** The ids of the calls that a message asks for. */
 const callIds = (message: Message | undefined): readonly string[] =>
   (message?.parts ?? []).flatMap((part) => (part.type === 'call' ? [part.callId] : []));
 
@@ -90,22 +89,20 @@ const newPart = (before: Conversation, after: Conversation) => {
   return { from, messages: after.open === null ? closed : [...closed, after.open] };
 };
 
-/** Faults of the new messages, each checked against the one before it. */
-const talkFaults = (before: Conversation, after: Conversation): readonly string[] => {
+/** Faults of new messages, each checked against the one before it. */
+const newMessageFaults = (before: Conversation, after: Conversation): readonly string[] => {
   if (after === before) return [];
   const { from, messages } = newPart(before, after);
-  const front = after.closed.at(from - 1);
+  const lastOld = after.closed.at(from - 1);
   return messages.flatMap((message, index) =>
-    pairFaults(index === 0 ? front : messages[index - 1], message),
+    pairFaults(index === 0 ? lastOld : messages[index - 1], message),
   );
 };
 
-const conversationFaults = (
-  before: State,
-  { state, actions }: Step<State, Action>,
-): readonly string[] => {
+/** At rest and in a request every call is answered, and a request sends the whole conversation. */
+const conversationFaults = (before: State, { state, actions }: AgentStep): readonly string[] => {
   const { conversation } = state.session;
-  const faults = [...talkFaults(before.session.conversation, conversation)];
+  const faults = [...newMessageFaults(before.session.conversation, conversation)];
   const last = conversation.open ?? conversation.closed.at(conversation.closed.length - 1);
   const atRest = state.name === 'WaitingForUserInput' || state.name === 'ShuttingDown';
   const sends = actions.find((action) => action.type === 'SendLlmRequest');
@@ -118,6 +115,7 @@ const conversationFaults = (
   return faults;
 };
 
+/** A state in which the machine rests must wait for something. */
 const livenessFaults = (state: State): readonly string[] => {
   switch (state.name) {
     case 'ExecutingTools': {
@@ -143,7 +141,8 @@ const livenessFaults = (state: State): readonly string[] => {
   }
 };
 
-const requestFaults = ({ state, actions }: Step<State, Action>): readonly string[] => {
+/** A step sends at most one request, and the state waits for it. */
+const requestFaults = ({ state, actions }: AgentStep): readonly string[] => {
   const sends = actions.filter((action) => action.type === 'SendLlmRequest');
   if (sends.length > 1) return [brokenRule('one-request', 'a step sends two requests')];
   const [sent] = sends;
@@ -153,7 +152,10 @@ const requestFaults = ({ state, actions }: Step<State, Action>): readonly string
     : [brokenRule('one-request', 'a request is not the current one')];
 };
 
-/** A scheduled retry takes place. A call that waited for a compaction keeps its attempt number. */
+/**
+ * The attempt that was promised: a scheduled retry takes place, and a call that waited for a
+ * compaction keeps its attempt number.
+ */
 const promisedAttempt = (before: State): number => {
   if (before.name === 'Error') return before.attempt + 1;
   if (before.name === 'CallingLlm') return before.attempt;
@@ -182,12 +184,12 @@ const boundFaults = (before: State, state: State): readonly string[] => {
       );
   }
   // The call that asks for the answer at a limit runs no tools.
-  const busy =
+  const runsTools =
     state.name === 'CallingLlm' && before.name !== 'CallingLlm' && turn.finishing === 'no';
   const { rounds, truncation } = settings.limits;
-  if (busy && isReached(rounds, turn.rounds))
+  if (runsTools && isReached(rounds, turn.rounds))
     faults.push(brokenRule('bounded-work', 'a call beyond the limit of rounds'));
-  if (busy && isReached(truncation, turn.truncations))
+  if (runsTools && isReached(truncation, turn.truncations))
     faults.push(brokenRule('bounded-work', 'a call beyond the limit of cut replies'));
   if (state.name === 'ExecutingTools') {
     const running = state.calls.filter(isRunning);
@@ -210,18 +212,21 @@ const userTexts = (message: UserMessage | null): readonly string[] =>
     part.type === 'text' && part.origin === 'user' ? [part.text] : [],
   ) ?? [];
 
-/** All inputs that still exist: queued, unanswered, or answered in this step. */
+/**
+ * Texts of the user that the step has lost: neither queued, nor in the conversation, nor
+ * restored.
+ */
 const lostInputs = (
   before: State,
   event: Event,
-  { state, actions }: Step<State, Action>,
+  { state, actions }: AgentStep,
 ): readonly string[] => {
   const typed = event.type === 'UserInput' && event.text.trim() !== '' ? [event.text] : [];
   const { queue, conversation } = state.session;
   const isSame = queue === before.session.queue && conversation === before.session.conversation;
   if (event.type === 'EditQueue' || (isSame && typed.length === 0)) return [];
   const isRewind = event.type === 'RewindRequested' || event.type === 'Rewound';
-  const had = [
+  const missing = [
     ...before.session.queue.map((item) => item.text),
     // The user takes the conversation back, with what was not answered in it.
     ...(isRewind ? [] : userTexts(before.session.conversation.open)),
@@ -232,12 +237,14 @@ const lostInputs = (
   );
   const { messages } = newPart(before.session.conversation, conversation);
   const sent = messages.flatMap((message) => (message.role === 'user' ? userTexts(message) : []));
-  const has = [...queue.map((item) => item.text), ...sent, ...restored];
-  for (const text of has) {
-    const index = had.indexOf(text);
-    if (index >= 0) had.splice(index, 1);
+  const present = [...queue.map((item) => item.text), ...sent, ...restored];
+  for (const text of present) {
+    const index = missing.indexOf(text);
+    if (index >= 0) missing.splice(index, 1);
   }
-  return had.map((text) => brokenRule('nothing-typed-is-lost', `"${text.slice(0, 40)}" is lost`));
+  return missing.map((text) =>
+    brokenRule('nothing-typed-is-lost', `"${text.slice(0, 40)}" is lost`),
+  );
 };
 
 /** Events that are for display, or a record of the world. */
@@ -248,10 +255,11 @@ const displayOnly = new Set<Event['type']>([
   'CheckpointTaken',
 ]);
 
-const silence = (
+/** An event that changes nothing leaves a diagnostic. */
+const silenceFaults = (
   before: State,
   event: Event,
-  { state, actions, diagnostics }: Step<State, Action>,
+  { state, actions, diagnostics }: AgentStep,
 ): readonly string[] => {
   if (
     state !== before ||
@@ -271,6 +279,7 @@ const silence = (
 /** Only these replace what was answered: docs/rules.md#append-only. */
 const REPLACES = new Set<Event['type']>(['CompactionCompleted', 'RewindRequested', 'Rewound']);
 
+/** An answered message never changes, unless the event may replace it. */
 const editedMessages = (
   before: Conversation,
   after: Conversation,
@@ -280,17 +289,10 @@ const editedMessages = (
     ? []
     : [brokenRule('append-only', 'a message that was answered has been changed')];
 
-/**
- * Rules of docs/rules.md that hold for every step, beside those that hold in every state.
- */
+// ---- Rules for a step ----
 
-type Taken = Step<State, Action>;
-
-/**
- * The rules for the way from one state to the next that a step breaks, each as a sentence that
- * begins with the rule's anchor.
- */
-export const stepFaults = (before: State, event: Event, step: Taken): readonly string[] => [
+/** The rules for the way from one state to the next that a step breaks. */
+export const stepFaults = (before: State, event: Event, step: AgentStep): readonly string[] => [
   ...staleFaults(before, event, step),
   ...usageFaults(before, event, step.state),
   ...reserveFaults(before, event, step.state),
@@ -323,6 +325,7 @@ const isStale = (before: State, event: Event): boolean => {
   }
 };
 
+/** The status of the call that an event names; undefined if no such call is in the batch. */
 const callStatus = (state: State, about: { readonly batchId: string; readonly callId: string }) =>
   state.name === 'ExecutingTools' && state.batchId === about.batchId
     ? state.calls.find(({ judged }) => judged.callId === about.callId)?.status
@@ -338,7 +341,7 @@ const differs = <T extends object>(one: T, other: T, but: readonly string[]): bo
 const staleFaults = (
   before: State,
   event: Event,
-  { state, actions, diagnostics }: Taken,
+  { state, actions, diagnostics }: AgentStep,
 ): readonly string[] => {
   if (!isStale(before, event)) return [];
   const faults =
@@ -431,7 +434,8 @@ const reserveFaults = (before: State, event: Event, { session }: State): readonl
 
 // ---- docs/rules.md#back-to-the-user ----
 
-const restFaults = (before: State, event: Event, step: Taken): readonly string[] => {
+/** A rest asks the user once, and says why; an end says Shutdown. */
+const restFaults = (before: State, event: Event, step: AgentStep): readonly string[] => {
   const { state, actions, path } = step;
   if (state.name === 'ShuttingDown' && before.name !== 'ShuttingDown')
     return actions.some(({ type }) => type === 'Shutdown')
@@ -454,16 +458,16 @@ const restFaults = (before: State, event: Event, step: Taken): readonly string[]
 };
 
 const STOPS = new Set(['Cancelled', 'BudgetExceeded', 'Failed']);
-const TOLD = new Set<Action['type']>(['DisplayNotice', 'DisplayError']);
+const TELLS_USER = new Set<Action['type']>(['DisplayNotice', 'DisplayError']);
 
 /** A turn that is stopped says why. */
 const stopFaults = (path: readonly Edge[], actions: readonly Action[]): readonly string[] => {
   const stop = path.find((edge) => STOPS.has(edge.to));
-  if (stop === undefined || actions.some(({ type }) => TOLD.has(type))) return [];
+  if (stop === undefined || actions.some(({ type }) => TELLS_USER.has(type))) return [];
   return [brokenRule('back-to-the-user', `${stop.to} was passed, and the user is not told`)];
 };
 
-/** The reason names what led there. */
+/** The reason of a rest names what led there: the edge into it, or the stop before that edge. */
 const reasonFaults = (
   before: State,
   event: Event,
@@ -533,7 +537,7 @@ const expectedStopCause = (before: State, event: Event, stop: Edge | undefined):
 // ---- docs/rules.md#call-order ----
 
 /** Calls start in call order: no started call comes after a waiting one. */
-const orderFaults = ({ state, actions }: Taken): readonly string[] => {
+const orderFaults = ({ state, actions }: AgentStep): readonly string[] => {
   if (state.name !== 'ExecutingTools' || !actions.some(({ type }) => type === 'ExecuteTools'))
     return [];
   const first = state.calls.findIndex(isWaiting);
@@ -549,7 +553,7 @@ const orderFaults = ({ state, actions }: Taken): readonly string[] => {
 // ---- docs/rules.md#hook-veto, docs/rules.md#grace-period ----
 
 /** A stopped turn starts no hook and no further round. */
-const stoppedTurnFaults = (before: State, event: Event, { path }: Taken): readonly string[] => {
+const stoppedTurnFaults = (before: State, event: Event, { path }: AgentStep): readonly string[] => {
   const goesOn = path.some(
     ({ kind, to }) => kind === 'go' && (to === 'PostToolsHook' || to === 'CheckingBudget'),
   );
@@ -566,7 +570,7 @@ const stoppedTurnFaults = (before: State, event: Event, { path }: Taken): readon
 // ---- docs/rules.md#limit-before-request, docs/rules.md#limit-before-call ----
 
 /** At a session limit no request, compaction or call starts. A spending call runs alone. */
-const budgetFaults = (before: State, { state, actions }: Taken): readonly string[] => {
+const budgetFaults = (before: State, { state, actions }: AgentStep): readonly string[] => {
   const { session } = state;
   const starts = (type: Action['type']): boolean => actions.some((action) => action.type === type);
   const faults: string[] = [];
@@ -590,13 +594,10 @@ const budgetFaults = (before: State, { state, actions }: Taken): readonly string
   return faults;
 };
 
-/**
- * Steps that must lead to a request or to the compaction before it, unless a session limit is
- * reached. Doing nothing is the fault that other invariants can't see.
- */
+// ---- Steps that must lead to a request ----
 
 /** Why a step requires a request; null if it requires none. */
-const requestReason = (before: State, event: Event, { path }: Taken): string | null => {
+const requestReason = (before: State, event: Event, { path }: AgentStep): string | null => {
   const { queue, conversation } = before.session;
   switch (before.name) {
     case 'WaitingForUserInput':
@@ -632,10 +633,14 @@ const hasRaisedItself = (state: State): boolean =>
   state.reason.kind === 'budget' &&
   state.session.settings.autoRearm === 'on';
 
+/**
+ * Steps that must lead to a request or to the compaction before it, unless a session limit is
+ * reached. Doing nothing is the fault that other invariants can't see.
+ */
 export const requiredRequestFaults = (
   before: State,
   event: Event,
-  step: Taken,
+  step: AgentStep,
 ): readonly string[] => {
   const { actions, state } = step;
   const reason = requestReason(before, event, step);
@@ -645,14 +650,7 @@ export const requiredRequestFaults = (
     : [brokenRule('never-stuck', `${reason} leads to no request`)];
 };
 
-/**
- * Checks that the state names all work in flight (docs/rules.md#in-flight-is-named).
- *
- * 1. The next state names the work that a step starts. All work that it names was started and has
- *    not ended.
- * 2. Work that a state no longer names has answered, was aborted or never started: nothing is left
- *    running.
- */
+// ---- Work in flight ----
 
 const inCall = (batchId: string, callId: string): string => `call ${batchId} ${callId}`;
 const inApproval = (batchId: string, callId: string): string => `approval ${batchId} ${callId}`;
@@ -789,12 +787,16 @@ const leftByCrash = (before: State, named: readonly string[]): readonly string[]
     .filter((id) => named.includes(id));
 };
 
-/** Differences between the work in flight and the work that the state names. */
-export const flightFaults = (
-  before: State,
-  event: Event,
-  step: Step<State, Action>,
-): readonly string[] => {
+/**
+ * Differences between the work in flight and the work that the state names
+ * (docs/rules.md#in-flight-is-named).
+ *
+ * 1. The next state names the work that a step starts. All work that it names was started and has
+ *    not ended.
+ * 2. Work that a state no longer names has answered, was aborted or never started: nothing is left
+ *    running.
+ */
+export const flightFaults = (before: State, event: Event, step: AgentStep): readonly string[] => {
   const { state, actions } = step;
   if (state === before && actions.length === 0) return [];
   const named = inFlight(state);
@@ -815,6 +817,8 @@ export const flightFaults = (
     ),
   ];
 };
+
+// ---- Broken rules ----
 
 /**
  * The rules of docs/rules.md that are checked here and while exploring; test/docs/rules.test.ts

@@ -20,6 +20,7 @@ import { messageShape } from './shapes.js';
 import type { In, RestingState, SessionData, State } from './state.js';
 import { table } from './table.js';
 
+/** The machine of the table; `agent` below also takes over sessions of earlier machines. */
 const plain = agentMachine(table);
 
 const NO_STATE =
@@ -110,11 +111,13 @@ const initialSession = (settings: Settings): SessionData => ({
  */
 export const MACHINE_VERSION = 2;
 
-/**
- * States as plain JSON: a conversation is no plain value, so a state does not survive JSON or
- * structuredClone by itself.
+/*
+ * ---- States as plain JSON ----
+ *
+ * A conversation is no plain value, so a state does not survive JSON or structuredClone by itself.
  */
 
+/** A state as plain JSON, with the version of its machine. */
 export type EncodedState = {
   /** The version of the machine: only the same version can decode it. */
   readonly machineVersion: number;
@@ -143,6 +146,7 @@ export const encodeState = (state: State): EncodedState => {
   };
 };
 
+/** What a field may hold. */
 type Kind = 'text' | 'number' | 'list' | 'object' | 'any';
 
 /** The fields of each state, besides its name and its session. */
@@ -178,6 +182,7 @@ const valueKind = (value: unknown): Kind => {
   return isRecord(value) ? 'object' : 'any';
 };
 
+/** The first field of another kind; null if all fit. */
 const fieldFault = (
   place: string,
   value: Readonly<Record<string, unknown>>,
@@ -199,6 +204,7 @@ const sessionKinds = (): Readonly<Record<string, Kind>> => {
 const messages = list(messageShape);
 const openMessage = nullable(messageShape);
 
+/** Why a value is no encoded state; null if it is one. */
 const stateFault = (state: unknown): string | null => {
   if (!isRecord(state) || typeof state.name !== 'string') return 'state.name must be a text';
   const { name, session } = state;

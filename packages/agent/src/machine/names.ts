@@ -7,6 +7,7 @@ import type { Event } from './event.js';
 import { eventShape } from './shapes.js';
 import type { State, TransientState } from './state.js';
 
+/** Events that have a default cell, for states that name none. */
 type DefaultEvent =
   | 'ShutdownRequested'
   | 'SettingsChanged'

@@ -2,6 +2,8 @@
  * The settings of a session, and the usage and limits that they speak of. 0 means `unlimited` only
  * where people and old journals write a limit; `readLimit` translates it, and inside 0 is nothing
  * left.
+ *
+ * From top to bottom: the settings and their defaults; usage; and limits.
  */
 
 import type { Count, CountFromOne, NonNegative, Share } from '@pawl/machine/kernel/shape';
@@ -42,6 +44,7 @@ export const effortLevels: readonly EffortLevel[] = ['low', 'medium', 'high', 'x
 export type Effort = 'auto' | EffortLevel;
 export const efforts: readonly Effort[] = ['auto', ...effortLevels];
 
+/** What a limit counts. */
 export type Dimension =
   | 'usd'
   | 'tokens'
@@ -60,7 +63,9 @@ export type Limits = {
   readonly usd: Limit;
   readonly tokens: Limit;
   readonly timeMs: Limit;
+  /** Model calls, each with the tool calls that it asks for. */
   readonly rounds: Limit;
+  /** Replies in a row that were cut off in the middle of their calls. */
   readonly truncation: Limit;
   /** Batches in a row with the same calls. */
   readonly repeats: Limit;
@@ -114,7 +119,9 @@ export type Settings = {
    * reset.
    */
   readonly retryAfterCapMs: NonNegative;
+  /** Retries of a reply without text and calls. */
   readonly emptyRetries: Count;
+  /** How long a provider may be silent before its first byte, and between two. */
   readonly firstByteMs: NonNegative;
   readonly silenceMs: NonNegative;
   readonly windowTokens: CountFromOne;
@@ -122,11 +129,16 @@ export type Settings = {
   readonly compactAtRatio: NonNegative;
   /** Share of the window above which a running turn is compacted. */
   readonly compactMidRatio: NonNegative;
+  /** What stays of a result when the conversation is too long for the model. */
   readonly resultCutBytes: Count;
+  /** At most so much of a tool's output is for the model. */
   readonly outputCutBytes: Count;
+  /** Calls that run at once. */
   readonly maxParallel: CountFromOne;
+  /** How long a cancelled call has to end by itself. */
   readonly graceMs: NonNegative;
   readonly limits: Limits;
+  /** The user is warned when this share of a limit is spent. */
   readonly budgetWarnRatio: Share;
   /**
    * `finish`: before rounds, repeats, errors or sameResults stop a turn, the model is asked for its
@@ -135,15 +147,20 @@ export type Settings = {
   readonly atLimit: 'stop' | 'finish';
   /** `ask`: the runtime asks the user's stopping policy before every model call. */
   readonly userPolicy: 'none' | 'ask';
+  /** `on`: a reached limit in dollars or tokens is raised by itself, for the next turn. */
   readonly autoRearm: 'on' | 'off';
+  /** What is queued when a turn is cancelled stays queued, goes back to the editor, or is sent. */
   readonly queueOnCancel: 'hold' | 'restore' | 'send';
+  /** `drain`: the provider can't abort, so a cancelled turn waits for the reply. */
   readonly cancelMode: 'abort' | 'drain';
+  /** A call that needs an answer: the user is asked, it is denied, or that also ends the turn. */
   readonly onAsk: 'ask' | 'deny' | 'stop';
   /**
    * The batches after which hooks run. `mutating`: those in which a mutating call ran, however it
    * ended; `mutatingOk`: those in which one ended ok.
    */
   readonly hooks: 'mutating' | 'mutatingOk' | 'always' | 'never';
+  /** `onChanges`: after a batch that changed files; `onOneCommit`: only after one new commit. */
   readonly formatter: 'off' | 'onChanges' | 'onOneCommit';
   readonly autoCommit: 'on' | 'off';
   /** The rules of the preset. The first that matches decides if no written rule does. */
@@ -227,9 +244,7 @@ export const settingsAfterPlan = (settings: Settings): Settings => {
   };
 };
 
-// ---- Usage, and limits on it ----
-
-/** What model calls use, and limits on it. */
+// ---- Usage ----
 
 /** Dollars per million tokens. */
 export type Prices = {
@@ -282,6 +297,8 @@ export const sumUsage = (one: Usage | null, other: Usage): Usage =>
         costUsd:
           one.costUsd === null || other.costUsd === null ? null : one.costUsd + other.costUsd,
       };
+
+// ---- Limits ----
 
 /**
  * A limit on spending. `unlimited` is a word of its own, so that 0 (nothing left) can't be read as

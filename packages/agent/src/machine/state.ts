@@ -69,7 +69,7 @@ export type Reservation = {
   readonly sent: { readonly model: string; readonly bytes: number } | null;
 };
 
-/** The size of the last answered request in bytes, and what its model counted; 0: unknown. */
+/** The size of the last answered request in bytes, and the tokens its model counted; 0: unknown. */
 type MeasuredRequest = {
   readonly model: string;
   readonly bytes: number;
@@ -134,11 +134,13 @@ export type WaitReason =
   | { readonly kind: 'resumed' };
 
 /**
- * `rest`: wait for the user. `sendQueue`: send the queue. `sendAgain`: send the same conversation
- * again (docs/rules.md#nothing-to-wait-for, docs/rules.md#begin-turn).
+ * What follows when nothing else happens. `rest`: wait for the user. `sendQueue`: send the queue.
+ * `sendAgain`: send the same conversation again (docs/rules.md#nothing-to-wait-for,
+ * docs/rules.md#begin-turn).
  */
 type NextTurn = 'rest' | 'sendQueue' | 'sendAgain';
 
+/** A state with its name, the session, and other fields. */
 type Named<N extends string, Own = unknown> = {
   readonly name: N;
   readonly session: SessionData;
@@ -154,7 +156,9 @@ export type RestingState =
         readonly requestId: string;
         /** From 1. */
         readonly attempt: number;
+        /** Text of the reply so far. */
         readonly partial: string;
+        /** `draining`: the turn was cancelled, and its reply is still awaited (`cancelMode`). */
         readonly call:
           | { readonly mode: 'open' }
           | { readonly mode: 'draining'; readonly cause: CancelCause };
@@ -244,6 +248,7 @@ export type PendingReply = {
   readonly stopReason: StopReason;
   /** Text that was already streamed to the user. */
   readonly shown: string;
+  /** Why the turn was cancelled while the reply was awaited; null if it was not. */
   readonly draining: CancelCause | null;
   readonly requestId: string;
   readonly hooks: HookVerdicts;
@@ -268,6 +273,7 @@ export type TransientState =
 
 export type State = RestingState | TransientState;
 export type StateName = State['name'];
+/** The state of this name. */
 export type In<N extends StateName> = Extract<State, { readonly name: N }>;
 
 /** Why a turn ended in Cancelled: the user, a hook, a missing approval, a stopping policy. */
@@ -347,6 +353,8 @@ export const isBusy = (state: State): boolean =>
 export const knownCostUsd = (state: State): number | null =>
   state.session.usage.unpriced > 0 ? null : state.session.usage.costUsd;
 
+// ---- Results of moves ----
+
 /** The result of a move that leads to state N. */
 export type MoveTo<N extends StateName> = MoveResult<In<N>, Action>;
 
@@ -374,19 +382,21 @@ export const withSession = <S extends State>(state: S, session: SessionData): S 
   // A spread keeps all fields of S and replaces `session` by a value of its own type.
   ({ ...state, session }) as S;
 
-/**
- * Copies of session, turn and states with some fields changed.
+/*
+ * ---- Copies with some fields changed ----
  *
  * 1. Every copy has all fields in one order, which keeps engines fast. Nested spreads (`{
  *    ...session, … }`) made steps take twice as long.
  * 2. A field that is left out keeps its value. No field is ever undefined.
  */
 
+/** The new value, or the old one if there is none. */
 const or = <T>(value: T | undefined, before: T): T => (value === undefined ? before : value);
 
 /** The conversation was replaced: nothing is known of it. */
 export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
 
+/** The session with parts changed. `reserved` and `measured` stay absent while they are empty. */
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {
   const changed: SessionData = {
     conversation: or(parts.conversation, session.conversation),
@@ -405,8 +415,8 @@ export const changeSession = (session: SessionData, parts: Partial<SessionData>)
     epoch: or(parts.epoch, session.epoch),
   };
   const { reserved = session.reserved ?? [] } = parts;
-  const isKept = parts.measured === NOT_MEASURED && session.measured === undefined;
-  const measured = isKept ? undefined : (parts.measured ?? session.measured);
+  const staysUnknown = parts.measured === NOT_MEASURED && session.measured === undefined;
+  const measured = staysUnknown ? undefined : (parts.measured ?? session.measured);
   if (measured === undefined) return changed;
   return reserved.length === 0 ? { ...changed, measured } : { ...changed, reserved, measured };
 };

@@ -1,7 +1,7 @@
 /**
- * Tools mode of seed 004: a configuration of the agent machine, not a second one. Its stopping
- * policies are limits (rounds, dollars, tokens, time, the same calls again, errors in a row, the
- * same results again) and the user's own.
+ * Tools mode of seed 004 (a seed is the published machine of another agent): a configuration of the
+ * agent machine, not a second one. Its stopping policies are limits (rounds, dollars, tokens, time,
+ * the same calls again, errors in a row, the same results again) and the user's own.
  */
 
 import { noLimits, type Settings } from './settings.js';

@@ -80,10 +80,12 @@ export const aiSdkModel = (
   return wireModel(wire, { facts: allFacts });
 };
 
+/** The stream of an AI SDK model. */
 type Parts = {
   read(): PromiseLike<{ readonly done: boolean; readonly value?: LanguageModelV3StreamPart }>;
 };
 
+/** Reads the stream to its end; throws if it breaks off before. */
 const readParts = async (parts: Parts, reply: StreamedReply): Promise<void> => {
   const read = readReply(reply);
   for (;;) {
@@ -94,6 +96,7 @@ const readParts = async (parts: Parts, reply: StreamedReply): Promise<void> => {
   }
 };
 
+/** Reads one part of the stream into the reply. */
 const readReply = (reply: StreamedReply): ((part: LanguageModelV3StreamPart) => 'more' | 'end') => {
   /** Ids of calls that the provider ran itself: nobody here can answer them. */
   const ranElsewhere = new Set<string>();

@@ -1,4 +1,10 @@
-/** Anthropic's Messages API. */
+/**
+ * Anthropic's Messages API.
+ *
+ * From top to bottom: the model and the settings of its thoughts; the conversation as this API
+ * wants it, with marks up to where the provider caches; and `readReply`, which reads the events of
+ * a reply.
+ */
 
 import type { StopReason } from '../machine/event.js';
 import { asCount, asText, isObject, type Loose, objectIn } from '../platform/untrusted-input.js';
@@ -26,6 +32,7 @@ import {
 
 const API_VERSION = '2023-06-01';
 
+/** A model of Anthropic's. */
 export const anthropicModel = (options: AdapterOptions): Model => {
   const url = versionedUrl(options.baseUrl, 'v1');
   const { apiKey = '', modelId } = options;
@@ -93,9 +100,10 @@ const thinkingFor = (
   return { thinking: { type: 'enabled', budget_tokens: budget } };
 };
 
+/** A part of a message. */
 type Block = { readonly type: string; readonly [key: string]: unknown };
 
-/** What a marked part says of the cache. */
+/** Says on a part: cache the request up to here, for so long. */
 type CacheMark = { readonly type: 'ephemeral'; readonly ttl?: '1h' };
 
 const FIVE_MINUTES_MS = 300_000;
@@ -106,13 +114,14 @@ const cacheMark = ({ facts }: AdapterOptions): CacheMark =>
     ? { type: 'ephemeral', ttl: '1h' }
     : { type: 'ephemeral' };
 
-const markedBy = (part: Parameters<typeof isMarked>[0], mark: CacheMark): object =>
+/** The mark of a part that wire-model.ts has chosen for one. */
+const cacheControl = (part: Parameters<typeof isMarked>[0], mark: CacheMark): object =>
   isMarked(part) ? { cache_control: mark } : {};
 
 const convertSystem = (prompt: PromptMessages, mark: CacheMark): readonly Block[] | undefined => {
   const blocks = prompt.flatMap((message) =>
     message.role === 'system'
-      ? [{ type: 'text', text: message.content, ...markedBy(message, mark) }]
+      ? [{ type: 'text', text: message.content, ...cacheControl(message, mark) }]
       : [],
   );
   return blocks.length === 0 ? undefined : blocks;
@@ -122,7 +131,7 @@ const convertTool = (tool: PromptTool, mark: CacheMark): object => ({
   name: tool.name,
   description: tool.description,
   input_schema: tool.inputSchema,
-  ...markedBy(tool, mark),
+  ...cacheControl(tool, mark),
   // pieces of the input come as the model writes them, not once they are valid JSON
   eager_input_streaming: true,
 });
@@ -153,16 +162,16 @@ const convertContent = (message: PromptMessage, mark: CacheMark): Block[] => {
         tool_use_id: part.toolCallId,
         content: part.output.value,
         ...(part.output.type === 'error-text' ? { is_error: true } : {}),
-        ...markedBy(part, mark),
+        ...cacheControl(part, mark),
       }));
     case 'user':
       return message.content.map((part) =>
         part.type === 'text'
-          ? { type: 'text', text: part.text, ...markedBy(part, mark) }
+          ? { type: 'text', text: part.text, ...cacheControl(part, mark) }
           : {
               type: 'image',
               source: { type: 'base64', media_type: part.mediaType, data: part.data },
-              ...markedBy(part, mark),
+              ...cacheControl(part, mark),
             },
       );
     case 'assistant':
@@ -302,6 +311,7 @@ const readUsage = (usage: Loose, before: TokenUsage | null): TokenUsage => {
   };
 };
 
+/** Begins the part of the reply that a block is. */
 const beginBlock = (reply: StreamedReply, id: string, block: Loose): OpenBlock => {
   switch (block.type) {
     case 'text':
@@ -325,6 +335,7 @@ const beginBlock = (reply: StreamedReply, id: string, block: Loose): OpenBlock =
   }
 };
 
+/** Adds a piece to the block. */
 const addDelta = (
   reply: StreamedReply,
   id: string,

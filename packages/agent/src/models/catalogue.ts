@@ -4,6 +4,8 @@
  *
  * Many makers charge more for every token of a prompt above some length. The window given here is
  * then the length up to which the prices hold, so that no budget is exceeded unseen.
+ *
+ * From top to bottom: the tables, one for each maker; `catalogueFacts`; and levels of effort.
  */
 
 import { type EffortLevel, effortLevels, type Prices } from '../machine/settings.js';
@@ -27,6 +29,7 @@ type Row = {
   readonly effortLevels?: readonly EffortLevel[];
 };
 
+/** The models of one maker. */
 type Table = {
   readonly source: string;
   /** How long a request stays in the provider's cache; absent where its maker names no time. */
@@ -51,6 +54,7 @@ const dollarPrices = ([input, output, cacheRead, cacheWrite]: Dollars): Prices =
   cacheWrite,
 });
 
+/** A row in short. */
 const row = (
   windowTokens: number,
   outputTokensMax: number,
@@ -143,7 +147,8 @@ const tables: Readonly<Record<string, Table>> = catalogue;
 
 type CatalogueEntry = { readonly table: Table; readonly row: Row };
 
-const find = (id: string): CatalogueEntry | null => {
+/** The row of a model, and its table. */
+const findEntry = (id: string): CatalogueEntry | null => {
   const slash = id.indexOf('/');
   const provider = id.slice(0, slash);
   const table = Object.hasOwn(tables, provider) ? tables[provider] : undefined;
@@ -182,12 +187,13 @@ export const catalogueFacts = (
   now: number = Date.now(),
   cacheTtl: CacheTtl = '5m',
 ): ModelFacts => {
-  const entry = find(id);
+  const entry = findEntry(id);
   if (entry === null) return UNKNOWN;
   const facts = readRow(entry, now);
   return cacheTtl === '1h' && entry.table === anthropic ? forAnHour(facts) : facts;
 };
 
+/** The facts of a row at a time. */
 const readRow = (entry: CatalogueEntry, now: number): ModelFacts => {
   const { cacheLifetimeMs } = entry.table;
   const { windowTokens, outputTokensMax, thinking, prices, later } = entry.row;
@@ -223,7 +229,7 @@ export const nearestEffort = (
 };
 
 /** True if a model thinks unasked, so that a summary of its thoughts costs nothing more. */
-export const thinksByItself = (id: string): boolean => find(id)?.row.thinking === 'adaptive';
+export const thinksByItself = (id: string): boolean => findEntry(id)?.row.thinking === 'adaptive';
 
 /** The ids of all models in the catalogue, grouped by provider. */
 export const knownModels = (): readonly string[] =>

@@ -1,4 +1,10 @@
-/** From an id to a model: its provider, address and key, its facts, the adapter of its wire. */
+/**
+ * From an id, `provider/name`, to a model: its provider, address and key, its facts, and the
+ * adapter of its wire, which is the API that the provider speaks.
+ *
+ * From top to bottom: `chooseModel`; the messages if there is none; the facts about a model
+ * (window, prices), from the catalogue or its server; and models that answer from a script.
+ */
 
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -55,6 +61,79 @@ export type ChooseOptions = {
    */
   readonly cacheTtl?: CacheTtl | 'auto';
 };
+
+/**
+ * The model of an id `provider/name`, or the default one. Its own id is absolute: a session that is
+ * resumed in another folder finds the same script.
+ */
+export const chooseModel = async (
+  id: string | undefined,
+  environment: ProcessEnvironment,
+  options: ChooseOptions = {},
+): Promise<ChosenModel> => {
+  const modelId = id ?? DEFAULT_MODEL;
+  const slash = modelId.indexOf('/');
+  const providerName = slash === -1 ? modelId : modelId.slice(0, slash);
+  const name = slash === -1 ? '' : modelId.slice(slash + 1);
+  const provider = findProvider(providerName);
+  if (provider === undefined && providerName !== 'scripted')
+    return unknownProvider(modelId, providerName);
+  if (name === '') {
+    const example = exampleModel(providerName);
+    return {
+      kind: 'noName',
+      message: `"${modelId}" names no model: write it as ${providerName}/NAME, e.g. ${example}`,
+    };
+  }
+  if (provider === undefined) return loadScript(name, options.folder ?? '');
+  return connectModel(provider, name, environment, options);
+};
+
+/** The model of a provider, once its address, key and facts are known. */
+const connectModel = async (
+  provider: Provider,
+  name: string,
+  environment: ProcessEnvironment,
+  { baseUrl, summaries = 'on', cacheTtl = '5m' }: ChooseOptions,
+): Promise<ChosenModel> => {
+  const modelId = `${provider.name}/${name}`;
+  if (provider.key === 'required' && keyIn(environment, provider.keyVariables) === null)
+    return noKey(provider, modelId, environment);
+  const endpoint = findEndpoint(provider, environment, baseUrl);
+  if (endpoint.kind === 'badUrl') return endpoint;
+  const { url, title, keyVariables } = endpoint;
+  if (url === null) return noUrl(provider, modelId);
+  const key = provider.key === 'unused' ? null : keyIn(environment, keyVariables);
+  const apiKey = key === null ? {} : { apiKey: key };
+  const fetch = createFetch(environment);
+  const ttl = cacheTtl === 'auto' ? (url === provider.address ? '1h' : '5m') : cacheTtl;
+  const question = { modelId, name, url, fetch, cacheTtl: ttl, ...apiKey };
+  const answer = await findFacts[provider.factsFrom](question);
+  if (answer.kind !== 'ok') return unanswered(provider, name, answer);
+  const model = adapters[provider.wire]({
+    modelId,
+    name,
+    ...apiKey,
+    fetch,
+    summaries,
+    facts: answer.facts,
+    providerName: title,
+    baseUrl: answer.baseUrl,
+    keyVariable: keyVariables[0],
+    thinksByItself: thinksByItself(modelId),
+  });
+  return { kind: 'ok', model };
+};
+
+/** The adapter of each wire that the table of providers names. */
+const adapters: Readonly<Record<WireName, (options: AdapterOptions) => Model>> = {
+  'Anthropic Messages': anthropicModel,
+  'OpenAI Responses': openAiModel,
+  'Google Gemini API': googleModel,
+  'Chat Completions': compatibleModel,
+};
+
+// ---- Messages ----
 
 const DEMO = 'To see Pawl work without a key: pawl demo';
 
@@ -120,46 +199,6 @@ const noModel = (
   return { kind: 'noModel', message: message.join('\n') };
 };
 
-const unanswered = (provider: Provider, name: string, answer: Unanswered): ModelProblem =>
-  answer.kind === 'noServer'
-    ? noServer(provider, answer.url, answer.why)
-    : noModel(provider, name, answer.url, answer.others);
-
-const connect = async (
-  provider: Provider,
-  name: string,
-  environment: ProcessEnvironment,
-  { baseUrl, summaries = 'on', cacheTtl = '5m' }: ChooseOptions,
-): Promise<ChosenModel> => {
-  const modelId = `${provider.name}/${name}`;
-  if (provider.key === 'required' && keyIn(environment, provider.keyVariables) === null)
-    return noKey(provider, modelId, environment);
-  const endpoint = findEndpoint(provider, environment, baseUrl);
-  if (endpoint.kind === 'badUrl') return endpoint;
-  const { url, title, keyVariables } = endpoint;
-  if (url === null) return noUrl(provider, modelId);
-  const key = provider.key === 'unused' ? null : keyIn(environment, keyVariables);
-  const apiKey = key === null ? {} : { apiKey: key };
-  const fetch = createFetch(environment);
-  const ttl = cacheTtl === 'auto' ? (url === provider.address ? '1h' : '5m') : cacheTtl;
-  const question = { modelId, name, url, fetch, cacheTtl: ttl, ...apiKey };
-  const answer = await findFacts[provider.factsFrom](question);
-  if (answer.kind !== 'ok') return unanswered(provider, name, answer);
-  const model = adapters[provider.wire]({
-    modelId,
-    name,
-    ...apiKey,
-    fetch,
-    summaries,
-    facts: answer.facts,
-    providerName: title,
-    baseUrl: answer.baseUrl,
-    keyVariable: keyVariables[0],
-    thinksByItself: thinksByItself(modelId),
-  });
-  return { kind: 'ok', model };
-};
-
 const unknownProvider = (modelId: string, provider: string): ModelProblem => {
   const meant = providers.find(({ modelNames }) => modelNames?.test(modelId))?.name;
   const like =
@@ -169,44 +208,16 @@ const unknownProvider = (modelId: string, provider: string): ModelProblem => {
   return { kind: 'unknownProvider', message };
 };
 
-/**
- * The model of an id `provider/name`, or the default one. Its own id is absolute: a session that is
- * resumed in another folder finds the same script.
- */
-export const chooseModel = async (
-  id: string | undefined,
-  environment: ProcessEnvironment,
-  options: ChooseOptions = {},
-): Promise<ChosenModel> => {
-  const modelId = id ?? DEFAULT_MODEL;
-  const slash = modelId.indexOf('/');
-  const providerName = slash === -1 ? modelId : modelId.slice(0, slash);
-  const name = slash === -1 ? '' : modelId.slice(slash + 1);
-  const provider = findProvider(providerName);
-  if (provider === undefined && providerName !== 'scripted')
-    return unknownProvider(modelId, providerName);
-  if (name === '') {
-    const example = exampleModel(providerName);
-    return {
-      kind: 'noName',
-      message: `"${modelId}" names no model: write it as ${providerName}/NAME, e.g. ${example}`,
-    };
-  }
-  if (provider === undefined) return loadScript(name, options.folder ?? '');
-  return connect(provider, name, environment, options);
-};
+/** The message for a server without facts. */
+const unanswered = (provider: Provider, name: string, answer: Unanswered): ModelProblem =>
+  answer.kind === 'noServer'
+    ? noServer(provider, answer.url, answer.why)
+    : noModel(provider, name, answer.url, answer.others);
 
-/** The adapter of each wire that the table of providers names. */
-const adapters: Readonly<Record<WireName, (options: AdapterOptions) => Model>> = {
-  'Anthropic Messages': anthropicModel,
-  'OpenAI Responses': openAiModel,
-  'Google Gemini API': googleModel,
-  'Chat Completions': compatibleModel,
-};
-
-/**
- * Facts about a model, found once before its first call: in the catalogue, or from the server that
- * runs it.
+/*
+ * ---- Facts about a model: from the catalogue, or from the server that runs it ----
+ *
+ * They are read once, before the first call.
  *
  * 1. A server that says nothing about a model, or not soon, leaves it unknown; only a missing
  *    server is a problem.
@@ -214,8 +225,10 @@ const adapters: Readonly<Record<WireName, (options: AdapterOptions) => Model>> =
  *    with is the window, never the length that the model could have.
  */
 
-const PATIENCE_MS = 3_000;
+/** How long a server may take to tell its facts. */
+const ANSWER_MS = 3_000;
 
+/** What is needed to find the facts. */
 type Question = {
   readonly modelId: string;
   /** Name of the model at its server. */
@@ -241,6 +254,7 @@ type Unanswered =
 
 type FactsAnswer = FoundFacts | Unanswered;
 
+/** `isGone`: nothing answers at the address. */
 type ServerAnswer =
   | { readonly status: number; readonly json: Loose }
   | { readonly why: string; readonly isGone: boolean };
@@ -261,7 +275,7 @@ const askServer = async (
         ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(ANSWER_MS),
     });
     const json: unknown = await answer.json();
     return { status: answer.status, json: isObject(json) ? json : {} };
@@ -272,11 +286,13 @@ const askServer = async (
   }
 };
 
+/** A number above 0, or null. */
 const positive = (value: unknown): number | null => {
   const count = typeof value === 'string' ? Number(value) : value;
   return typeof count === 'number' && Number.isFinite(count) && count > 0 ? count : null;
 };
 
+/** Dollars for a million tokens, from dollars for one. */
 const dollars = (value: unknown): number | null => {
   const perToken = typeof value === 'string' ? Number(value) : Number.NaN;
   // Rounded, since a price per token is a long fraction.
@@ -331,18 +347,19 @@ const factsFrom = (model: Loose, listed: Loose | undefined, source: string): Mod
 
 /** Looks for the model in the list of a Chat Completions server. */
 const askModelList = async ({ fetch, url, name, apiKey }: Question): Promise<FactsAnswer> => {
-  const heard = await askServer(fetch, `${url}/models`, undefined, apiKey);
+  const answer = await askServer(fetch, `${url}/models`, undefined, apiKey);
   const unknown: FoundFacts = { kind: 'ok', facts: UNKNOWN, baseUrl: url };
-  if ('why' in heard) return heard.isGone ? { kind: 'noServer', url, why: heard.why } : unknown;
-  const model = listIn(heard.json.data).find(({ id }) => id === name);
+  if ('why' in answer) return answer.isGone ? { kind: 'noServer', url, why: answer.why } : unknown;
+  const model = listIn(answer.json.data).find(({ id }) => id === name);
   if (model === undefined) return unknown;
-  const listed = listIn(heard.json.models).find((entry) => listedName(entry) === name);
+  const listed = listIn(answer.json.models).find((entry) => listedName(entry) === name);
   return { ...unknown, facts: factsFrom(model, listed, `${url}/models, asked at the start`) };
 };
 
 /** Window of a model that is not loaded and sets no length: Ollama decides by its memory. */
 const ASSUMED_WINDOW = 32_768;
 
+/** The window, and whether the server says so. `isElsewhere`: the model runs in Ollama's cloud. */
 const ollamaWindow = (
   shown: Loose,
   loaded: Loose | undefined,
@@ -379,11 +396,12 @@ const ollamaFacts = (shown: Loose, loaded: Loose | undefined, host: string): Mod
   };
 };
 
+/** Asks Ollama for the model, and with which window it runs. */
 const askOllama = async ({ fetch, url, name }: Question): Promise<FactsAnswer> => {
   const host = url.replace(/\/v1$/, '');
-  const heard = await askServer(fetch, `${host}/api/show`, { model: name });
-  if ('why' in heard) return { kind: 'noServer', url: host, why: heard.why };
-  if (heard.status === 404) {
+  const answer = await askServer(fetch, `${host}/api/show`, { model: name });
+  if ('why' in answer) return { kind: 'noServer', url: host, why: answer.why };
+  if (answer.status === 404) {
     const tags = await askServer(fetch, `${host}/api/tags`);
     const others = 'json' in tags ? listIn(tags.json.models).map(listedName) : [];
     return { kind: 'noModel', url: host, others };
@@ -393,7 +411,7 @@ const askOllama = async ({ fetch, url, name }: Question): Promise<FactsAnswer> =
     'json' in running
       ? listIn(running.json.models).find((model) => isNamed(model, name))
       : undefined;
-  return { kind: 'ok', facts: ollamaFacts(heard.json, loaded, host), baseUrl: `${host}/v1` };
+  return { kind: 'ok', facts: ollamaFacts(answer.json, loaded, host), baseUrl: `${host}/v1` };
 };
 
 /** Each way to find the facts that the table of providers names. */
@@ -408,6 +426,8 @@ export const findFacts: Readonly<
   modelList: askModelList,
   ollama: askOllama,
 };
+
+// ---- Scripts ----
 
 type BadScript = { readonly kind: 'badScript'; readonly message: string };
 

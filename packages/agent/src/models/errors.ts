@@ -2,8 +2,8 @@
  * Classifies every error that a provider sends or its client throws; nothing else does. The message
  * says what a user can act on: the status, the provider's sentence, what to do.
  *
- * From top to bottom: from an error to its kind and message; and the facts of an error, in the
- * many forms in which providers send them.
+ * From top to bottom: `classify`; the message; the delay before a retry; the kind of an error; and
+ * its signs (status, labels, sentence, code), which providers send in many forms.
  */
 
 import type { ModelError, ModelErrorKind } from '../machine/event.js';
@@ -17,51 +17,52 @@ export type ErrorSource = {
   readonly host: string;
 };
 
+/**
+ * The error in the machine's words. `now` in milliseconds since 1970, for a retry-after that is a
+ * date.
+ */
+export const classify = (error: unknown, provider: ErrorSource, now: number): ModelError => {
+  const signs = readSigns(error);
+  const { kind, retryable } = errorKind(signs);
+  const untrusted = signs.code !== null && CERTIFICATE_CODES.test(signs.code);
+  return {
+    kind,
+    message: describe(kind, signs, provider),
+    retryable: retryable && !untrusted,
+    retryAfterMs: readRetryAfter(signs, now),
+    ...(signs.status === null && NEVER_CONNECTED.has(signs.code ?? '') ? { sent: 'no' } : {}),
+  };
+};
+
+/** Codes of certificates that are not trusted: a retry does not help. */
 const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
-const UNITS_MS: readonly (readonly [RegExp, number])[] = [
-  [/^(ms|milli)/i, 1],
-  [/^s/i, 1_000],
-  [/^m/i, 60_000],
-  [/^h/i, 3_600_000],
-  [/^d/i, 86_400_000],
-];
+/** Codes of connections that were never made. */
+const NEVER_CONNECTED: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
 
-const DELAY_WORDS =
-  /(?:(?:try again|retry|retrying|reset|resets|available again|wait)(?: (?:in|after|for))?:? )((?:(?:about |at least )?\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])[\s,]*(?:and )?)+)/i;
+// ---- The message ----
 
-/**
- * A delay in words, in milliseconds: "Please try again in 1m2.5s", "retry after 30 seconds"; null
- * if there is none.
- */
-const readDelayWords = (sentence: string): number | null => {
-  const words = DELAY_WORDS.exec(sentence)?.[1];
-  if (words === undefined) return null;
-  let sum = 0;
-  for (const [, count, unit = ''] of words.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/gi)) {
-    sum += Number(count) * (UNITS_MS.find(([pattern]) => pattern.test(unit))?.[1] ?? 0);
-  }
-  return Math.ceil(sum);
-};
-
-const readRetryAfter = (
-  { headers, retryDelay, sentence }: ErrorSigns,
-  now: number,
-): number | null => {
-  const exactMs = headers['retry-after-ms'];
-  if (exactMs !== undefined && /^\d+(\.\d+)?$/.test(exactMs)) return Math.round(Number(exactMs));
-  const after = headers['retry-after'] ?? retryDelay;
-  if (after === null) return readDelayWords(sentence);
-  const seconds = /^(\d+(?:\.\d+)?)s?$/.exec(after)?.[1];
-  if (seconds !== undefined) return Math.round(Number(seconds) * 1_000);
-  const at = Date.parse(after);
-  return Number.isNaN(at) ? readDelayWords(sentence) : Math.max(0, at - serverTime(headers, now));
-};
-
-/** The server's time, since it counts by its own clock and ours may be set wrongly; else ours. */
-const serverTime = ({ date = '' }: ErrorSigns['headers'], now: number): number => {
-  const at = Date.parse(date);
-  return Number.isNaN(at) ? now : at;
+/** One sentence: the kind, the status or code, the provider's words, what to do. */
+const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource): string => {
+  const { status, code } = signs;
+  const byCode =
+    (status === null || status === 200) && code !== null ? connectionProblems[code] : undefined;
+  const oneLine = (byCode ?? signs.sentence)
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/\.$/, '')
+    .slice(0, 300);
+  const mark =
+    status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
+  const advice = adviceFor(kind, code, provider);
+  const detail = oneLine === '' ? '' : `: ${oneLine}`;
+  return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
 };
 
 const connectionProblems: Readonly<Record<string, string>> = {
@@ -75,15 +76,7 @@ const connectionProblems: Readonly<Record<string, string>> = {
   ENETUNREACH: 'there is no network',
 };
 
-/** Codes of connections that were never made. */
-const NEVER_CONNECTED: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-]);
-
+/** The beginning of the message. */
 const explain = (kind: ModelErrorKind, { name, host }: ErrorSource): string => {
   switch (kind) {
     case 'rateLimited':
@@ -127,41 +120,56 @@ const adviceFor = (
   return '';
 };
 
-const describe = (kind: ModelErrorKind, signs: ErrorSigns, provider: ErrorSource): string => {
-  const { status, code } = signs;
-  const byCode =
-    (status === null || status === 200) && code !== null ? connectionProblems[code] : undefined;
-  const oneLine = (byCode ?? signs.sentence)
-    .replace(/\s+/g, ' ')
-    .trim()
-    .replace(/\.$/, '')
-    .slice(0, 300);
-  const mark =
-    status !== null && status !== 200 ? ` (${status})` : code === null ? '' : ` (${code})`;
-  const advice = adviceFor(kind, code, provider);
-  const detail = oneLine === '' ? '' : `: ${oneLine}`;
-  return `${explain(kind, provider)}${mark}${detail}${advice === '' ? '' : `. ${advice}`}`;
+// ---- The delay before a retry ----
+
+/** Milliseconds that the provider asks us to wait; null if it asks for none. */
+const readRetryAfter = (
+  { headers, retryDelay, sentence }: ErrorSigns,
+  now: number,
+): number | null => {
+  const exactMs = headers['retry-after-ms'];
+  if (exactMs !== undefined && /^\d+(\.\d+)?$/.test(exactMs)) return Math.round(Number(exactMs));
+  const after = headers['retry-after'] ?? retryDelay;
+  if (after === null) return readDelayWords(sentence);
+  const seconds = /^(\d+(?:\.\d+)?)s?$/.exec(after)?.[1];
+  if (seconds !== undefined) return Math.round(Number(seconds) * 1_000);
+  const at = Date.parse(after);
+  return Number.isNaN(at) ? readDelayWords(sentence) : Math.max(0, at - serverTime(headers, now));
 };
 
+/** The server's time, since it counts by its own clock and ours may be set wrongly; else ours. */
+const serverTime = ({ date = '' }: ErrorSigns['headers'], now: number): number => {
+  const at = Date.parse(date);
+  return Number.isNaN(at) ? now : at;
+};
+
+const UNITS_MS: readonly (readonly [RegExp, number])[] = [
+  [/^(ms|milli)/i, 1],
+  [/^s/i, 1_000],
+  [/^m/i, 60_000],
+  [/^h/i, 3_600_000],
+  [/^d/i, 86_400_000],
+];
+
+const DELAY_WORDS =
+  /(?:(?:try again|retry|retrying|reset|resets|available again|wait)(?: (?:in|after|for))?:? )((?:(?:about |at least )?\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])[\s,]*(?:and )?)+)/i;
+
 /**
- * The error in the machine's words. `now` in milliseconds since 1970, for a retry-after that is a
- * date.
+ * A delay in words, in milliseconds: "Please try again in 1m2.5s", "retry after 30 seconds"; null
+ * if there is none.
  */
-export const classify = (error: unknown, provider: ErrorSource, now: number): ModelError => {
-  const signs = readSigns(error);
-  const { kind, retryable } = errorKind(signs);
-  const untrusted = signs.code !== null && CERTIFICATE_CODES.test(signs.code);
-  return {
-    kind,
-    message: describe(kind, signs, provider),
-    retryable: retryable && !untrusted,
-    retryAfterMs: readRetryAfter(signs, now),
-    ...(signs.status === null && NEVER_CONNECTED.has(signs.code ?? '') ? { sent: 'no' } : {}),
-  };
+const readDelayWords = (sentence: string): number | null => {
+  const words = DELAY_WORDS.exec(sentence)?.[1];
+  if (words === undefined) return null;
+  let sum = 0;
+  for (const [, count, unit = ''] of words.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/gi)) {
+    sum += Number(count) * (UNITS_MS.find(([pattern]) => pattern.test(unit))?.[1] ?? 0);
+  }
+  return Math.ceil(sum);
 };
 
-/**
- * The kind of an error, from its status, its label and its words, in this order.
+/*
+ * ---- The kind of an error, from its status, its label and its words, in this order ----
  *
  * 1. An unambiguous status decides. For an ambiguous one (429 means a rate limit or an empty
  *    account) label and words may choose.
@@ -242,6 +250,7 @@ type Decision = {
   readonly unless: readonly Cause[];
 };
 
+/** What a status means. */
 const decisions: Readonly<Record<number, Decision>> = {
   401: { cause: 'auth', unless: [] },
   402: { cause: 'quotaExhausted', unless: [] },
@@ -254,6 +263,7 @@ const decisions: Readonly<Record<number, Decision>> = {
   529: { cause: 'overloaded', unless: [] },
 };
 
+/** Words of a sentence, and the cause that they name. */
 type Wording = readonly [RegExp, Cause];
 
 /** Sentences that say more than their label. */
@@ -300,9 +310,9 @@ const findCause = ({ status, labels, sentence, code }: ErrorSigns): Cause => {
     Object.hasOwn(causesByLabel, label) ? (causesByLabel[label] ?? []) : [],
   );
   // A connection's failure is in its code, not in its words.
-  const isSaid = status !== null || labels.length > 0 || code === null;
-  const exact = isSaid ? exactWordings.find(fits(sentence))?.[1] : undefined;
-  const worded = isSaid ? wordings.find(fits(sentence))?.[1] : undefined;
+  const hasWords = status !== null || labels.length > 0 || code === null;
+  const exact = hasWords ? exactWordings.find(fits(sentence))?.[1] : undefined;
+  const worded = hasWords ? wordings.find(fits(sentence))?.[1] : undefined;
   const causes: readonly Cause[] = [
     ...(exact === undefined ? [] : [exact]),
     ...known.filter((cause) => !isVague(cause)),
@@ -347,11 +357,9 @@ const errorKind = (
   };
 };
 
-/**
- * Reads the facts off an error that a provider sends or its client throws, in any of their classes
- * and shapes.
- */
+// ---- The signs of an error, in whatever form a provider sends or its client throws it ----
 
+/** What an error says of its cause. */
 type ErrorSigns = {
   /**
    * Status of the answer, or the one that its body names; null for an error in a stream or of a
@@ -369,6 +377,7 @@ type ErrorSigns = {
   readonly retryDelay: string | null;
 };
 
+/** The signs that stand in a body or an event. */
 type Detail = Pick<ErrorSigns, 'labels' | 'retryDelay'> & {
   readonly message: string | null;
   readonly status: number | null;
@@ -407,6 +416,7 @@ const listedMessage = (detail: unknown): string | null =>
       .join('; '),
   );
 
+/** An error as an object, of whatever provider. */
 const readObject = (body: Loose): Detail => {
   const failed = objectIn(body, 'response').error;
   const inner = isObject(body.error) ? body.error : isObject(failed) ? failed : body;

@@ -1,4 +1,9 @@
-/** Google's generative language API. */
+/**
+ * Google's generative language API.
+ *
+ * From top to bottom: the model and the body of its request; the conversation as this API wants it;
+ * `readReply`, which reads the events of a reply; and calls, which Vertex AI sends in pieces.
+ */
 
 import { randomUUID } from 'node:crypto';
 import type { StopReason } from '../machine/event.js';
@@ -31,6 +36,7 @@ import {
   wireModel,
 } from './wire-model.js';
 
+/** A model of Google's. */
 export const googleModel = (options: AdapterOptions): Model => {
   const base = versionedUrl(options.baseUrl, 'v1beta');
   const { apiKey = '', name, modelId } = options;
@@ -45,7 +51,7 @@ export const googleModel = (options: AdapterOptions): Model => {
       provider: errorSource(options, base),
       dialect,
       call: async (request, reply, signal) => {
-        const body = bodyFor(request, options, dialect);
+        const body = createBody(request, options, dialect);
         const { read, continuation } = readReply(reply);
         for (let more: object | null = {}; more !== null; more = continuation())
           await exchange(fetch, { url, headers, body: { ...body, ...more } }, read, reply, signal);
@@ -55,7 +61,7 @@ export const googleModel = (options: AdapterOptions): Model => {
   );
 };
 
-const bodyFor = (
+const createBody = (
   request: ModelRequest,
   options: AdapterOptions,
   dialect: Parameters<typeof convertRequest>[1],
@@ -101,6 +107,7 @@ const BUDGETS: Readonly<Record<Level, number>> = {
   max: 24_576,
 };
 
+/** Settings of the model's thoughts. */
 const thinkingFor = (
   { name, facts, summaries = 'on' }: AdapterOptions,
   { effort, outputTokensMax = facts.outputTokensMax }: ModelRequest,
@@ -170,6 +177,7 @@ const convertMessage = (message: PromptMessage, model: string): readonly Content
  */
 const NO_SIGNATURE = 'skip_thought_signature_validator';
 
+/** Whether the model is of a generation that signs its calls: Gemini 3 and later. */
 const wantsSignatures = (model: string): boolean =>
   /(^|\/)gemini-/i.test(model) && !/(^|\/)gemini-([12]([.-]|$)|pro(-vision)?$)/i.test(model);
 
@@ -235,13 +243,15 @@ const NO_TOKENS: TokenUsage = {
   cacheWriteTokens: 0,
 };
 
+/** Reads the events of one reply. */
 const readReply = (reply: StreamedReply): Reader => {
   const readCall = readCalls(reply);
   let open: { readonly type: 'text' | 'reasoning'; readonly id: string } | null = null;
   let parts = 0;
   let isBlocked = false;
-  let token: string | null = null;
-  /** Tokens of the answers before. */
+  /** Continues a reply that the provider hands out in parts. */
+  let nextToken: string | null = null;
+  /** Tokens of the parts before. */
   let before = NO_TOKENS;
 
   const add = (
@@ -278,14 +288,14 @@ const readReply = (reply: StreamedReply): Reader => {
     for (const part of content)
       if (isObject(part.functionCall)) readCall(part.functionCall, readSignature(part));
     const reason = asText(candidate.finishReason);
-    if (reason === 'CONTINUATION') token = asText(candidate.continuationToken) ?? token;
+    if (reason === 'CONTINUATION') nextToken = asText(candidate.continuationToken) ?? nextToken;
     if (reason !== null) reply.stop(convertReason(reason));
     return 'more';
   };
 
   const continuation = (): object | null => {
-    const continuationToken = token;
-    token = null;
+    const continuationToken = nextToken;
+    nextToken = null;
     before = reply.usage ?? NO_TOKENS;
     return continuationToken === null ? null : { continuationToken };
   };
@@ -319,6 +329,7 @@ const addTokens = (one: TokenUsage, other: TokenUsage): TokenUsage => ({
   cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
 });
 
+/** A call that comes in pieces. */
 type StreamedCall = { readonly id: string; readonly args: { [key: string]: unknown } };
 
 /**
@@ -401,6 +412,7 @@ const addValue = (root: { [key: string]: unknown }, piece: Loose): void => {
   else if (known === undefined && willContinue !== true) holder[last] = isList ? [] : {};
 };
 
+/** The keys of a place. */
 const keysIn = (jsonPath: string): (string | number)[] =>
   [...jsonPath.replace(/^\$\.?/, '').matchAll(/([^.[\]]+)|\[(\d+)\]/g)].map(([, name, number]) =>
     number === undefined ? (name ?? '') : Number(number),

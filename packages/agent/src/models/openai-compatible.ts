@@ -1,6 +1,10 @@
 /**
  * Chat Completions, as OpenAI once defined it and as Ollama, LM Studio, llama.cpp, vLLM, OpenRouter
  * and others speak it.
+ *
+ * From top to bottom: the model; the conversation as this API wants it; `readReply`, which reads
+ * the events of a reply; thoughts within its text; and calls, whose pieces servers send in many
+ * ways.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -35,6 +39,7 @@ import {
   wireModel,
 } from './wire-model.js';
 
+/** A model of a server that speaks Chat Completions. */
 export const compatibleModel = (options: AdapterOptions): Model => {
   const { name, modelId, baseUrl, apiKey, facts } = options;
   const fetch = connect(options);
@@ -84,7 +89,7 @@ const convertMessage = (message: PromptMessage): readonly object[] => {
     case 'system':
       return [{ role: 'system', content: message.content }];
     case 'user':
-      return [{ role: 'user', content: convertSaid(message.content) }];
+      return [{ role: 'user', content: convertUserContent(message.content) }];
     case 'tool':
       return message.content.map(({ toolCallId, output }) => ({
         role: 'tool',
@@ -100,7 +105,7 @@ const convertMessage = (message: PromptMessage): readonly object[] => {
 
 type Content<R extends PromptMessage['role']> = Extract<PromptMessage, { role: R }>['content'];
 
-const convertSaid = (content: Content<'user'>): string | readonly object[] => {
+const convertUserContent = (content: Content<'user'>): string | readonly object[] => {
   const [first] = content;
   if (content.length === 1 && first?.type === 'text') return first.text;
   return content.map((part) =>
@@ -141,11 +146,13 @@ const convertReply = ({
  */
 const KEEP_THOUGHT = { openaiCompatible: { sentAs: 'reasoning_content' } };
 
+/** `read` takes one event; `end` checks that no call is half. */
 type Reader = { readonly read: ReadEvent; end(): void };
 
+/** Reads the events of one reply. */
 const readReply = (reply: StreamedReply): Reader => {
   const divide = divideThoughts();
-  const isNamed = leaveOutNameless();
+  const hasName = createNameFilter();
   const calls = new Calls(reply);
   let open: 'none' | 'text' | 'reasoning' = 'none';
   let metadata: typeof KEEP_THOUGHT | undefined;
@@ -171,7 +178,7 @@ const readReply = (reply: StreamedReply): Reader => {
     add('text', text);
     for (const call of listIn(delta.tool_calls)) {
       if (open === 'reasoning') open = 'none';
-      if (isNamed(call)) calls.add(call);
+      if (hasName(call)) calls.add(call);
     }
   };
 
@@ -241,6 +248,7 @@ const readUsage = (usage: Loose): TokenUsage => {
   };
 };
 
+/** Marks around thoughts within the text. */
 const THINK = '<think>';
 const END = '</think>';
 const NOTHING = { thought: '', text: '' };
@@ -296,7 +304,7 @@ const divideThoughts = (): ((piece: string, isLast: boolean) => Split) => {
  * A call without a name belongs to a tool of the gateway, which ran it: it is left out, with all
  * its pieces. A call is known by its index. Where no name was sent at all, it may still come.
  */
-const leaveOutNameless = (): ((call: Loose) => boolean) => {
+const createNameFilter = (): ((call: Loose) => boolean) => {
   const nameless = new Set<unknown>();
   const named = new Set<unknown>();
   return (call) => {
@@ -310,7 +318,7 @@ const leaveOutNameless = (): ((call: Loose) => boolean) => {
 type OpenCall = {
   readonly id: string;
   readonly tool: string;
-  /** Ids and places that its pieces had. */
+  /** Ids and places (indexes) that its pieces had. */
   readonly ids: Set<string>;
   readonly places: Set<number>;
   input: string;
@@ -400,26 +408,27 @@ class Calls {
   #find({ id, place, tool, isStart }: PieceNames): OpenCall | 'new' | 'ambiguous' {
     const named = (calls: readonly OpenCall[]): readonly OpenCall[] =>
       calls.filter((call) => tool === null || call.tool === tool);
-    const there = place === null ? [] : this.#calls.filter(({ places }) => places.has(place));
+    const atPlace = place === null ? [] : this.#calls.filter(({ places }) => places.has(place));
     if (id === null) {
-      if (there.length > 0) return choose(named(there), isStart);
+      if (atPlace.length > 0) return choose(named(atPlace), isStart);
       return tool !== null ? 'new' : choose(this.#calls, false);
     }
     const same = this.#calls.filter(({ ids }) => ids.has(id));
     if (same.length === 0) {
-      const known = named(there);
+      const known = named(atPlace);
       return known.length > 0 && !isStart ? choose(known, false) : 'new';
     }
     if (place === null) return tool === null ? choose(same, false) : choose(named(same), isStart);
     const both = choose(
-      named(there).filter((call) => same.includes(call)),
+      named(atPlace).filter((call) => same.includes(call)),
       isStart,
     );
     if (both !== 'new' || tool !== null) return both;
-    return there.length > 0 ? 'ambiguous' : choose(same, false);
+    return atPlace.length > 0 ? 'ambiguous' : choose(same, false);
   }
 }
 
+/** The only call among these; with `isStart` only those that wait for their input. */
 const choose = (calls: readonly OpenCall[], isStart: boolean): OpenCall | 'new' | 'ambiguous' => {
   const [first, ...others] = isStart ? calls.filter(({ input }) => !isWholeInput(input)) : calls;
   if (first === undefined) return 'new';

@@ -1,6 +1,10 @@
 /**
  * OpenAI's Responses API. The provider stores nothing (`store: false`): a model's thoughts come
  * encrypted and go back with the conversation, to the same model only.
+ *
+ * From top to bottom: the model; the conversation as items of this API; `ResponseReader`, which
+ * reads the events of a reply; and the end of a reply, its usage and its errors. An item is a
+ * message, a call or a thought; `output_index` is its place.
  */
 
 import type { StopReason } from '../machine/event.js';
@@ -30,20 +34,7 @@ import {
   wireModel,
 } from './wire-model.js';
 
-/** Accounts that were refused summaries, by server and key: this process asks them no more. */
-const withoutSummaries = new Set<string>();
-
-/** OpenAI refuses `reasoning.summary` to organisations that are not verified. */
-const isSummaryRefused = (thrown: unknown): boolean => {
-  const { statusCode, responseBody } = objectIn({ thrown }, 'thrown');
-  if (statusCode !== 400 || typeof responseBody !== 'string') return false;
-  try {
-    return objectIn(JSON.parse(responseBody), 'error').param === 'reasoning.summary';
-  } catch {
-    return false; // no JSON: another refusal
-  }
-};
-
+/** A model that is reached by the Responses API. */
 export const openAiModel = (options: AdapterOptions): Model => {
   const { baseUrl, apiKey = '', name, modelId, facts } = options;
   const dialect = {
@@ -56,7 +47,7 @@ export const openAiModel = (options: AdapterOptions): Model => {
   const account = `${baseUrl} ${apiKey}`;
   const wantsSummary = (): boolean =>
     facts.thinking === 'yes' && options.summaries !== 'off' && !withoutSummaries.has(account);
-  const reasons = isReasoningModel(name);
+  const isReasoning = isReasoningModel(name);
   const fetch = connect(options);
   const call: Parameters<typeof wireModel>[0]['call'] = async (request, reply, signal) => {
     const { prompt, tools, toolChoice } = convertRequest(request, dialect);
@@ -66,11 +57,11 @@ export const openAiModel = (options: AdapterOptions): Model => {
       const reasoning = { ...(effort === undefined ? {} : { effort }), ...summary };
       const body = {
         model: name,
-        input: convertPrompt(prompt, reasons),
+        input: convertPrompt(prompt, isReasoning),
         max_output_tokens: request.outputTokensMax ?? facts.outputTokensMax,
         store: false,
-        ...(reasons ? { include: ['reasoning.encrypted_content'] } : {}),
-        ...(reasons && Object.keys(reasoning).length > 0 ? { reasoning } : {}),
+        ...(isReasoning ? { include: ['reasoning.encrypted_content'] } : {}),
+        ...(isReasoning && Object.keys(reasoning).length > 0 ? { reasoning } : {}),
         tools: tools?.map(convertTool),
         tool_choice: toolChoice?.type,
         stream: true,
@@ -96,6 +87,20 @@ export const openAiModel = (options: AdapterOptions): Model => {
   return wireModel({ provider: errorSource(options, baseUrl), dialect, call }, options);
 };
 
+/** Accounts that were refused summaries, by server and key: this process asks them no more. */
+const withoutSummaries = new Set<string>();
+
+/** OpenAI refuses `reasoning.summary` to organisations that are not verified. */
+const isSummaryRefused = (thrown: unknown): boolean => {
+  const { statusCode, responseBody } = objectIn({ thrown }, 'thrown');
+  if (statusCode !== 400 || typeof responseBody !== 'string') return false;
+  try {
+    return objectIn(JSON.parse(responseBody), 'error').param === 'reasoning.summary';
+  } catch {
+    return false; // no JSON: another refusal
+  }
+};
+
 /**
  * Models that think: they take a developer's message in place of the system's, and options of their
  * thoughts.
@@ -114,19 +119,21 @@ const convertTool = (tool: PromptTool): object => ({
   ...(tool.strict === undefined ? {} : { strict: tool.strict }),
 });
 
+/** An item of the input. */
 type Item = { readonly type?: string; readonly [key: string]: unknown };
 
-const convertPrompt = (prompt: PromptMessages, reasons: boolean): readonly Item[] =>
+/** All items of a prompt. Thoughts without their encrypted content would be refused. */
+const convertPrompt = (prompt: PromptMessages, isReasoning: boolean): readonly Item[] =>
   prompt
-    .flatMap((message) => convertMessage(message, reasons))
+    .flatMap((message) => convertMessage(message, isReasoning))
     .filter(
       ({ type, encrypted_content: secret }) => type !== 'reasoning' || (secret ?? null) !== null,
     );
 
-const convertMessage = (message: PromptMessage, reasons: boolean): readonly Item[] => {
+const convertMessage = (message: PromptMessage, isReasoning: boolean): readonly Item[] => {
   switch (message.role) {
     case 'system':
-      return [{ role: reasons ? 'developer' : 'system', content: message.content }];
+      return [{ role: isReasoning ? 'developer' : 'system', content: message.content }];
     case 'user':
       return [
         {
@@ -145,7 +152,7 @@ const convertMessage = (message: PromptMessage, reasons: boolean): readonly Item
         output: output.value,
       }));
     case 'assistant':
-      return convertReply(message.content, reasons);
+      return convertReply(message.content, isReasoning);
     default:
       return message satisfies never;
   }
@@ -156,7 +163,7 @@ type Thought = Item & { readonly summary: object[]; encrypted_content: unknown }
 /** The summaries of one thought are one item. */
 const convertReply = (
   content: Extract<PromptMessage, { role: 'assistant' }>['content'],
-  reasons: boolean,
+  isReasoning: boolean,
 ): readonly Item[] => {
   const items: Item[] = [];
   const thoughts = new Map<unknown, Thought>();
@@ -168,7 +175,7 @@ const convertReply = (
     } = objectIn(part.providerOptions, 'openai');
     switch (part.type) {
       case 'text': {
-        const withId = asText(itemId) !== null && (!reasons || thoughts.size > 0);
+        const withId = asText(itemId) !== null && (!isReasoning || thoughts.size > 0);
         items.push({
           role: 'assistant',
           content: [{ type: 'output_text', text: part.text }],
@@ -209,10 +216,12 @@ const convertReply = (
 
 /** A thought that is streamed: its summaries, and those of them that are at their end. */
 type OpenThought = {
+  /** Its encrypted content. */
   readonly secret: string | null;
   readonly summaries: Map<unknown, 'open' | 'done'>;
 };
 
+/** Events that only say that the model is at work. */
 const SIGNS_OF_LIFE: ReadonlySet<unknown> = new Set([
   'keepalive',
   'response.in_progress',
@@ -259,7 +268,7 @@ class ResponseReader {
         });
         break;
       case 'response.reasoning_summary_part.done':
-        this.#thought(id).summaries.set(index, 'done');
+        this.#findThought(id).summaries.set(index, 'done');
         break;
       // servers other than OpenAI's stream the thoughts themselves
       case 'response.reasoning_text.delta':
@@ -304,7 +313,7 @@ class ResponseReader {
       this.#reply.endCall(textIn(item, 'call_id'), textIn(item, 'arguments'), metadata);
     }
     if (item.type === 'reasoning')
-      for (const index of this.#thought(id).summaries.keys())
+      for (const index of this.#findThought(id).summaries.keys())
         this.#reply.note(
           'reasoning',
           `${id}:${index}`,
@@ -317,13 +326,13 @@ class ResponseReader {
    */
   #beginSummary(id: string, index: unknown): void {
     if (index === 0) return;
-    const { summaries, secret } = this.#thought(id);
+    const { summaries, secret } = this.#findThought(id);
     for (const [known, state] of summaries) if (state === 'done') summaries.delete(known);
     summaries.set(index, 'open');
     this.#reply.begin('reasoning', `${id}:${index}`, thoughtMetadata(id, secret));
   }
 
-  #thought(id: string): OpenThought {
+  #findThought(id: string): OpenThought {
     const thought = this.#thoughts.get(id) ?? { secret: null, summaries: new Map([[0, 'open']]) };
     this.#thoughts.set(id, thought);
     return thought;
@@ -355,6 +364,7 @@ const thoughtMetadata = (
   openai: { itemId, reasoningEncryptedContent },
 });
 
+/** Reads the last event of a reply. */
 const endResponse = (reply: StreamedReply, event: Loose, hasCalled: boolean): void => {
   const response = objectIn(event, 'response');
   if (isObject(response.usage)) reply.usage = readUsage(response.usage);
@@ -398,6 +408,7 @@ const STATUSES: readonly (readonly [RegExp, number])[] = [
   [/timeout/, 504],
 ];
 
+/** The error that an event of the stream tells. */
 const streamError = (event: Loose): Error => {
   const failed = objectIn(objectIn(event, 'response'), 'error');
   const error =

@@ -5,10 +5,13 @@
  * A new provider is a row here and its models in `packages/agent/src/models/catalogue.ts`. Only if
  * it speaks a wire of its own, it also needs an adapter and its line in
  * `packages/agent/src/models/choose-model.ts`.
+ *
+ * From top to bottom: the rows; looking one up; keys; and the address of a provider.
  */
 
 import type { ProcessEnvironment } from '../platform/environment.js';
 
+/** What is known of a provider. */
 type Row = {
   /** Its name in messages. */
   readonly title: string;
@@ -221,6 +224,7 @@ export const keyIn = (environment: ProcessEnvironment, names: readonly string[])
   return null;
 };
 
+/** Where a provider is reached. */
 type Endpoint = {
   readonly kind: 'ok';
   /** Without a slash at its end; null if nobody says where the server is. */
@@ -232,6 +236,7 @@ type Endpoint = {
 
 type BadUrl = { readonly kind: 'badUrl'; readonly message: string };
 
+/** `source`: the flag or variable that the text comes from. */
 const checkUrl = (
   text: string,
   source: string,
@@ -254,6 +259,7 @@ const completeHost = (text: string, { hostname, port }: URL): string => {
   return url.href;
 };
 
+/** The address that the environment names, or else the provider's. */
 const addressIn = (
   environment: ProcessEnvironment,
   { urlVariable, urlForm, address }: Provider,

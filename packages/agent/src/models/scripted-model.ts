@@ -5,7 +5,8 @@
  * 2. A request that the script does not foresee gets a failed reply that says so, never an invented
  *    answer.
  *
- * From top to bottom: the model; the form of a script; and which reply a request gets.
+ * From top to bottom: the model; the form of a script; which reply a request gets; rules, which
+ * answer every request that matches; and expectations, which a request must meet.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
@@ -27,6 +28,7 @@ import type {
 } from '../ports/model.js';
 
 const NO_TOKENS = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+/** Characters of a streamed piece. */
 const PIECE_LENGTH = 24;
 
 const facts: ModelFacts = {
@@ -52,7 +54,7 @@ const systemClock: Pick<Clock, 'after'> = {
   },
 };
 
-const cutUp = (text: string): readonly string[] =>
+const splitPieces = (text: string): readonly string[] =>
   text.match(new RegExp(`[\\s\\S]{1,${PIECE_LENGTH}}`, 'gu')) ?? [];
 
 /** Resolves after the delay, or when the signal is aborted; a null delay waits for the abort. */
@@ -85,7 +87,8 @@ const RETRYABLE: ReadonlySet<ModelError['kind']> = new Set([
   'timeout',
 ]);
 
-const failAsTold = ({ fail, cut }: ScriptedReply): ModelPiece | null => {
+/** The failure that the script asks for; null if it asks for none. */
+const scriptedFailure = ({ fail, cut }: ScriptedReply): ModelPiece | null => {
   if (cut)
     return failed('the script cuts this reply off', { kind: 'unreachable', retryable: true });
   if (fail === undefined) return null;
@@ -93,6 +96,7 @@ const failAsTold = ({ fail, cut }: ScriptedReply): ModelPiece | null => {
   return failed(message, { kind, retryable: RETRYABLE.has(kind), retryAfterMs });
 };
 
+/** The end of a whole reply. */
 const complete = (reply: ScriptedReply, number: number): ModelPiece => {
   const parts: (AssistantText | ReasoningPart | RawCall)[] = [];
   if (reply.reasoning) parts.push({ type: 'reasoning', text: reply.reasoning });
@@ -110,12 +114,13 @@ const complete = (reply: ScriptedReply, number: number): ModelPiece => {
   return { type: 'completed', parts, stopReason, usage: { ...NO_TOKENS, ...reply.usage } };
 };
 
-function* streamed(reply: ScriptedReply): Generator<ModelPiece> {
-  for (const text of cutUp(reply.reasoning ?? '')) yield { type: 'reasoning', text };
-  for (const text of cutUp(reply.text ?? '')) yield { type: 'text', text };
+/** The reply in pieces. */
+function* streamPieces(reply: ScriptedReply): Generator<ModelPiece> {
+  for (const text of splitPieces(reply.reasoning ?? '')) yield { type: 'reasoning', text };
+  for (const text of splitPieces(reply.text ?? '')) yield { type: 'text', text };
   if (!isAnswer(reply)) return;
   for (const call of reply.calls ?? []) {
-    for (const text of cutUp(scriptedInput(call)))
+    for (const text of splitPieces(scriptedInput(call)))
       yield { type: 'toolCall', tool: call.tool, text };
   }
 }
@@ -123,13 +128,13 @@ function* streamed(reply: ScriptedReply): Generator<ModelPiece> {
 /** A model that gives one reply of a script per request. Keep one model for a whole session. */
 export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Model => {
   const { id = 'scripted/script', clock = systemClock } = options;
-  const next = createCursor(script.replies);
-  const ruled = createRules(script.rules);
+  const nextReply = createCursor(script.replies);
+  const findRule = createRules(script.rules);
 
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPiece> {
-    const rule = ruled(request.messages);
+    const rule = findRule(request.messages);
     if (rule !== undefined) return yield* give(rule, 0, signal);
-    const choice = next(request.messages);
+    const choice = nextReply(request.messages);
     if (choice.kind === 'exhausted') {
       return yield failed(
         `${id}: the script is at its end: it has ${script.replies.length} replies, and one ` +
@@ -147,19 +152,19 @@ export const scriptedModel = (script: Script, options: ScriptedOptions = {}): Mo
     number: number,
     signal: AbortSignal,
   ): AsyncGenerator<ModelPiece> {
-    for (const piece of streamed(reply)) {
+    for (const piece of streamPieces(reply)) {
       if (reply.delayMs !== undefined) await wait(clock, reply.delayMs, signal);
       if (signal.aborted) return;
       yield piece;
     }
     if (reply.stall) return wait(clock, null, signal);
-    yield failAsTold(reply) ?? complete(reply, number);
+    yield scriptedFailure(reply) ?? complete(reply, number);
   }
 
   return { id, facts: { ...facts, ...script.facts }, canAbort: 'yes', stream };
 };
 
-/** The script of a scripted model; docs/scripted-model.md explains each field. */
+// ---- The form of a script; docs/scripted-model.md explains each field ----
 
 /**
  * `contains`: each of these texts. `matches`: a regular expression. `lacks`: none of these texts.
@@ -172,6 +177,7 @@ type TextExpectation = {
 
 type ResultExpectation = TextExpectation & { readonly callId: string; readonly failed?: boolean };
 
+/** What must hold for the request that gets the reply. */
 type Expectation = {
   /** The exact number of messages. */
   readonly messages?: number;
@@ -208,7 +214,9 @@ export type ScriptedReply = {
   /** Delay before each piece. */
   readonly delayMs?: number;
   readonly fail?: ScriptedFailure;
+  /** The reply never ends. */
   readonly stall?: boolean;
+  /** The reply breaks off. */
   readonly cut?: boolean;
 };
 
@@ -235,8 +243,8 @@ const scriptedInput = (call: ScriptedCall): string =>
 export const isAnswer = ({ fail, stall, cut, text, reasoning, calls }: ScriptedReply): boolean =>
   fail === undefined && !stall && !cut && Boolean(text || reasoning || calls?.length);
 
-/**
- * Chooses the reply of a script that a request gets.
+/*
+ * ---- Which reply a request gets ----
  *
  * 1. The messages alone tell a conversation's place in the script: a new process continues at the
  *    right place after a crash, a fork at its own, and messages of other models count for nothing.
@@ -299,7 +307,7 @@ type Indexed = {
  * Indexes call ids, since each message of each request looks one up in scripts of thousands of
  * calls.
  */
-const indexed = (replies: readonly ScriptedReply[]): Indexed => {
+const indexReplies = (replies: readonly ScriptedReply[]): Indexed => {
   const callers = new Map<string, number>();
   for (const [index, { calls = [] }] of replies.entries()) {
     for (const [place, call] of calls.entries()) {
@@ -325,7 +333,7 @@ const findOrigin = (message: Message, { replies, callers }: Indexed, start: numb
     : findFrom(replies, start, (reply) => (reply.text ?? '').startsWith(text));
 };
 
-/** A function from a conversation to the index of the first reply that it has not used up. */
+/** Makes a function from a conversation to the index of the first reply that it has not used up. */
 const createPlaces = (script: Indexed): ((messages: readonly Message[]) => number) => {
   /** The messages of the last request, and the place after each. */
   let known: readonly Message[] = [];
@@ -345,11 +353,12 @@ const createPlaces = (script: Indexed): ((messages: readonly Message[]) => numbe
   };
 };
 
+/** Makes the function that chooses the reply to a conversation. */
 export const createCursor = (replies: readonly ScriptedReply[]): NextReply => {
   const timesAt = new Map<number, number>();
-  const placeOf = createPlaces(indexed(replies));
+  const findPlace = createPlaces(indexReplies(replies));
   return (messages) => {
-    const place = placeOf(messages);
+    const place = findPlace(messages);
     const times = timesAt.get(place) ?? 0;
     timesAt.set(place, times + 1);
     const answer = findFrom(replies, place, isAnswer);
@@ -361,13 +370,15 @@ export const createCursor = (replies: readonly ScriptedReply[]): NextReply => {
   };
 };
 
+// ---- Rules ----
+
 /**
  * Placeholders of a template: `$1` to `$9`, `$<name>`, `$&` for the whole match, `$$` for a dollar.
  */
-const NAMED = /\$(?:([1-9])|<([^>]*)>|([&$]))/g;
+const PLACEHOLDER = /\$(?:([1-9])|<([^>]*)>|([&$]))/g;
 
 const fill = (template: string, match: RegExpExecArray): string =>
-  template.replace(NAMED, (_whole, number?: string, name?: string, sign?: string) => {
+  template.replace(PLACEHOLDER, (_whole, number?: string, name?: string, sign?: string) => {
     if (number !== undefined) return match[Number(number)] ?? '';
     if (name !== undefined) return match.groups?.[name] ?? '';
     return sign === '&' ? match[0] : '$';
@@ -399,7 +410,10 @@ const createRules = (
   };
 };
 
-const SHOWN = 300;
+// ---- Expectations ----
+
+/** Characters of a text that a message quotes. */
+const QUOTED_MAX = 300;
 
 const toList = (value: string | readonly string[] | undefined): readonly string[] => {
   if (value === undefined) return [];
@@ -407,7 +421,7 @@ const toList = (value: string | readonly string[] | undefined): readonly string[
 };
 
 const quote = (text: string): string =>
-  JSON.stringify(text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
+  JSON.stringify(text.length > QUOTED_MAX ? `${text.slice(0, QUOTED_MAX)}…` : text);
 
 const findUnmetText = (
   what: string,

@@ -7,6 +7,9 @@
  *    mean any value.
  * 2. A schema that is no object, too large or too deep is replaced by one that accepts any object.
  *    The server still checks the input.
+ *
+ * A foreign tool is one of an MCP server. From top to bottom: `safeSchema` and
+ * `withoutDefinitions`; the copy of a schema; and what may stand at its top.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
@@ -36,7 +39,44 @@ type SafeSchema = {
 
 const ANY_OBJECT: JsonObject = { type: 'object' };
 
+/** A schema has too many values, or is too deep. */
 class TooLarge extends Error {}
+
+/** The schema in a form that every provider accepts; `kept`: every one that takes definitions. */
+export const safeSchema = (
+  raw: unknown,
+  definitions: 'inlined' | 'kept' = 'inlined',
+): SafeSchema => {
+  if (!isObject(raw)) return acceptAnyObject('is not an object');
+  try {
+    const walk: Walk = {
+      root: raw,
+      definitions: definitions === 'kept' ? new Set() : null,
+      values: 0,
+    };
+    const copied = copy(walk, raw, 0, ['#']);
+    if (!isObject(copied) || (copied.type !== undefined && copied.type !== 'object'))
+      return acceptAnyObject('is not one of an object');
+    return fitTop({ ...copied, ...copyDefinitions(walk) });
+  } catch (error) {
+    if (error instanceof TooLarge) return acceptAnyObject('is too large or too deep');
+    if (error instanceof URIError) return acceptAnyObject('has a reference that is not valid');
+    throw error;
+  }
+};
+
+/** Schemas without their definitions, so that each is copied once. */
+const inlined = new WeakMap<JsonObject, JsonObject>();
+
+/** A declared schema for a provider that takes no definitions. One without any stays as it is. */
+export const withoutDefinitions = (schema: JsonObject): JsonObject => {
+  if (schema.$defs === undefined && schema.definitions === undefined) return schema;
+  const known = inlined.get(schema);
+  if (known !== undefined) return known;
+  const plain = safeSchema(schema).schema;
+  inlined.set(schema, plain);
+  return plain;
+};
 
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -53,6 +93,7 @@ const lookUp = (root: JsonObject, reference: string): unknown => {
   return value;
 };
 
+/** A copy in the making. `values`: how many it has so far. */
 type Walk = {
   readonly root: JsonObject;
   /** References to the definitions that stay; null if they are inlined. */
@@ -63,6 +104,7 @@ type Walk = {
 /** `#/$defs/name` */
 const DEFINITION = /^#\/(\$defs|definitions)\/([A-Za-z][\w.-]*)$/;
 
+/** Copies an object. `open`: the references that are being resolved around it. */
 const copyObject = (
   walk: Walk,
   value: JsonObject,
@@ -103,7 +145,8 @@ const copy = (walk: Walk, value: Json, depth: number, open: readonly string[]): 
   return isObject(value) ? copyObject(walk, value, depth, open) : value;
 };
 
-const replaced = (why: string): SafeSchema => ({
+/** The schema that accepts any object, and why. */
+const acceptAnyObject = (why: string): SafeSchema => ({
   schema: ANY_OBJECT,
   note: `its input schema ${why}, so any object is accepted`,
 });
@@ -123,17 +166,18 @@ const copyDefinitions = (walk: Walk): JsonObject => {
   );
 };
 
+/** Leaves out of a copied schema what providers refuse at its top. */
 const fitTop = (copied: JsonObject): SafeSchema => {
   const allowed = Object.fromEntries(
     Object.entries(copied).filter(([key]) => !NOT_AT_TOP.includes(key)),
   );
   const isCut = Object.keys(allowed).length < Object.keys(copied).length;
   const { properties = {}, required, additionalProperties, ...others } = allowed;
-  if (!isObject(properties)) return replaced('is not valid');
+  if (!isObject(properties)) return acceptAnyObject('is not valid');
   const names = Object.keys(properties);
   const odd = names.find((name) => !FIELD_NAME.test(name));
   if (odd !== undefined)
-    return replaced(`has a field whose name providers refuse (${odd.slice(0, 40)})`);
+    return acceptAnyObject(`has a field whose name providers refuse (${odd.slice(0, 40)})`);
   const needed = Array.isArray(required)
     ? required.filter((name) => names.includes(String(name)))
     : [];
@@ -145,44 +189,9 @@ const fitTop = (copied: JsonObject): SafeSchema => {
     ...(additionalProperties === undefined || isCut ? {} : { additionalProperties }),
   };
   const bytes = Buffer.byteLength(JSON.stringify(schema));
-  if (bytes > BYTES_MAX) return replaced(`has ${bytes} bytes`);
+  if (bytes > BYTES_MAX) return acceptAnyObject(`has ${bytes} bytes`);
   return {
     schema,
     note: isCut ? 'its input schema has alternatives at the top, which were left out' : null,
   };
-};
-
-/** The schema in a form that every provider accepts; `kept`: every one that takes definitions. */
-export const safeSchema = (
-  raw: unknown,
-  definitions: 'inlined' | 'kept' = 'inlined',
-): SafeSchema => {
-  if (!isObject(raw)) return replaced('is not an object');
-  try {
-    const walk: Walk = {
-      root: raw,
-      definitions: definitions === 'kept' ? new Set() : null,
-      values: 0,
-    };
-    const copied = copy(walk, raw, 0, ['#']);
-    if (!isObject(copied) || (copied.type !== undefined && copied.type !== 'object'))
-      return replaced('is not one of an object');
-    return fitTop({ ...copied, ...copyDefinitions(walk) });
-  } catch (error) {
-    if (error instanceof TooLarge) return replaced('is too large or too deep');
-    if (error instanceof URIError) return replaced('has a reference that is not valid');
-    throw error;
-  }
-};
-
-const inlined = new WeakMap<JsonObject, JsonObject>();
-
-/** A declared schema for a provider that takes no definitions. One without any stays as it is. */
-export const withoutDefinitions = (schema: JsonObject): JsonObject => {
-  if (schema.$defs === undefined && schema.definitions === undefined) return schema;
-  const known = inlined.get(schema);
-  if (known !== undefined) return known;
-  const plain = safeSchema(schema).schema;
-  inlined.set(schema, plain);
-  return plain;
 };

@@ -1,8 +1,9 @@
 /**
- * What the wires share: a model that is reached over HTTP. From top to bottom: `wireModel`, one
- * call; errors that every wire tells; `StreamedReply`, the reply as it comes; `readEvents`, one
- * request and the events of its answer; and `convertRequest`, the conversation in words that are
- * no wire's.
+ * What all wires share. A wire is the HTTP API of a model's provider, and its adapter is one file
+ * of this folder. From top to bottom: `wireModel`, which makes a model from a wire; small parts
+ * that adapters use, among them the errors that every wire tells; `StreamedReply`, the reply as it
+ * comes; `readEvents`, one request and the events of its answer; and `convertRequest`, the
+ * conversation in a form that is no wire's.
  *
  * - One call is one request: nothing here retries. Only a wire that learns from a refusal which
  *   option its provider does not take asks once more without it, and Google's goes on with a reply
@@ -49,7 +50,7 @@ export type Wire = {
   call(request: ModelRequest, reply: StreamedReply, signal: AbortSignal): Promise<void>;
 };
 
-/** What every adapter makes a model from. */
+/** What every adapter gets to make a model. */
 export type AdapterOptions = {
   /** Name of the model here, such as `anthropic/claude-sonnet-5-5`. */
   readonly modelId: string;
@@ -79,6 +80,7 @@ const withNearestEffort = (request: ModelRequest, facts: ModelFacts): ModelReque
     ? request
     : { ...request, effort: nearestEffort(facts, request.effort) };
 
+/** A model whose calls go over a wire. */
 export const wireModel = (
   wire: Wire,
   { facts, now = Date.now }: Pick<AdapterOptions, 'facts' | 'now'>,
@@ -87,13 +89,13 @@ export const wireModel = (
   facts,
   canAbort: 'yes',
   stream: (request, signal) => {
-    const abortion = new AbortController();
-    const abort = (): void => abortion.abort(signal.reason);
+    const controller = new AbortController();
+    const abort = (): void => controller.abort(signal.reason);
     const queue = createPieceQueue(() => {
       if (signal.aborted) return queue.end();
       signal.addEventListener('abort', abort, { once: true });
       const sent = withNearestEffort(request, facts);
-      void converse(wire, sent, abortion.signal, queue.push, now).finally(() => {
+      void converse(wire, sent, controller.signal, queue.push, now).finally(() => {
         signal.removeEventListener('abort', abort);
         queue.end();
       });
@@ -102,6 +104,7 @@ export const wireModel = (
   },
 });
 
+/** Performs one call: pushes the pieces of the reply, and then its end or its failure. */
 const converse = async (
   wire: Wire,
   request: ModelRequest,
@@ -121,7 +124,62 @@ const converse = async (
   }
 };
 
-/** Reads one event of a wire into the reply. `end`: nothing behind it is read. */
+type Next = IteratorResult<ModelPiece, undefined>;
+const END: Next = { done: true, value: undefined };
+
+/**
+ * A queue of pieces for one reader, in order of arrival. `begin` runs when the reader first asks,
+ * `leave` if it stops reading before the end.
+ */
+const createPieceQueue = (begin: () => void, leave: () => void) => {
+  let queue: ModelPiece[] = [];
+  let waiting: ((next: Next) => void) | null = null;
+  let state: 'new' | 'open' | 'ended' = 'new';
+  const next = async (): Promise<Next> => {
+    if (state === 'new') {
+      state = 'open';
+      begin();
+    }
+    const value = queue.shift();
+    if (value !== undefined) return { done: false, value };
+    if (state === 'ended') return END;
+    return new Promise((resolve) => {
+      waiting = resolve;
+    });
+  };
+  const answer = (result: Next): boolean => {
+    const resolve = waiting;
+    waiting = null;
+    resolve?.(result);
+    return resolve !== null;
+  };
+  const end = (): void => {
+    state = 'ended';
+    answer(END);
+  };
+  return {
+    push(value: ModelPiece): void {
+      if (state !== 'ended' && !answer({ done: false, value })) queue.push(value);
+    },
+    /** Nothing more comes. */
+    end,
+    [Symbol.asyncIterator]: () => ({
+      next,
+      async return() {
+        if (state === 'open') leave();
+        queue = [];
+        end();
+        return END;
+      },
+    }),
+  };
+};
+
+// ---- Parts of adapters ----
+
+/**
+ * Reads one event of a wire, as unchecked JSON, into the reply. `end`: nothing behind it is read.
+ */
 export type ReadEvent = (event: Loose) => 'more' | 'end';
 
 /** Sends a request to a provider, and reads the events of its answer into the reply. */
@@ -214,6 +272,9 @@ export const textIn = (event: Loose, name: string): string => {
   return text;
 };
 
+// ---- The reply as it comes ----
+
+/** A part of the reply that is still growing. */
 type Draft = {
   readonly type: 'text' | 'reasoning' | 'call';
   readonly id: string;
@@ -288,7 +349,7 @@ export class StreamedReply {
     addMetadata(draft, metadata);
   }
 
-  /** Adds metadata to a part: a signature comes after the text that it signs. */
+  /** Adds only metadata to a part: a signature comes after the text that it signs. */
   note(type: 'text' | 'reasoning', id: string, metadata: ProviderMetadata | undefined): void {
     addMetadata(this.#find(type, id), metadata);
   }
@@ -313,14 +374,17 @@ export class StreamedReply {
     this.#stopped = reason;
   }
 
+  /** `[DONE]` came: some servers end a reply with nothing else. */
   sawDone(): void {
     this.#isDone = true;
   }
 
+  /** A line `error: …` came in place of an event. */
   sawErrorLine(text: string): void {
     this.#errorLine = text;
   }
 
+  /** Reads an event, and remembers for `explain` whether that failed. */
   readEvent<T>(read: () => T): T {
     this.#hasFailedEvent = true;
     const result = read();
@@ -471,66 +535,7 @@ const joinBlock = (last: JsonObject, piece: Loose): JsonObject => {
   return joined as JsonObject; // it came as JSON
 };
 
-type Next = IteratorResult<ModelPiece, undefined>;
-const END: Next = { done: true, value: undefined };
-
-/**
- * A queue of pieces for one reader, in order of arrival. `begin` runs when the reader first asks,
- * `leave` if it stops reading before the end.
- */
-const createPieceQueue = (begin: () => void, leave: () => void) => {
-  let queue: ModelPiece[] = [];
-  let waiting: ((next: Next) => void) | null = null;
-  let state: 'new' | 'open' | 'ended' = 'new';
-  const next = async (): Promise<Next> => {
-    if (state === 'new') {
-      state = 'open';
-      begin();
-    }
-    const value = queue.shift();
-    if (value !== undefined) return { done: false, value };
-    if (state === 'ended') return END;
-    return new Promise((resolve) => {
-      waiting = resolve;
-    });
-  };
-  const answer = (result: Next): boolean => {
-    const resolve = waiting;
-    waiting = null;
-    resolve?.(result);
-    return resolve !== null;
-  };
-  const end = (): void => {
-    state = 'ended';
-    answer(END);
-  };
-  return {
-    push(value: ModelPiece): void {
-      if (state !== 'ended' && !answer({ done: false, value })) queue.push(value);
-    },
-    /** Nothing more comes. */
-    end,
-    [Symbol.asyncIterator]: () => ({
-      next,
-      async return() {
-        if (state === 'open') leave();
-        queue = [];
-        end();
-        return END;
-      },
-    }),
-  };
-};
-
-/**
- * One request to a provider, and the events of its answer.
- *
- * - It sends our user agent, and asks for an uncompressed answer.
- * - A success whose body is no event stream (a login page, JSON) fails with the body's first words.
- *   A redirect fails, too: a key is sent only to the address that the user named.
- * - A request has no half characters (lone surrogates): a provider refuses it, and with it every
- *   later one of the session.
- */
+// ---- One request, and the events of its answer ----
 
 export type WireRequest = {
   readonly url: string;
@@ -554,6 +559,12 @@ const USER_AGENT = `pawl/${VERSION}`;
 
 /**
  * Sends a request and reads the events of its answer. Rejects if the answer is none, or breaks off.
+ *
+ * - It sends our user agent, and asks for an uncompressed answer.
+ * - A success whose body is no event stream (a login page, JSON) fails with the body's first words.
+ *   A redirect fails, too: a key is sent only to the address that the user named.
+ * - A request has no half characters (lone surrogates): a provider refuses it, and with it every
+ *   later one of the session.
  */
 const readEvents = async (
   fetch: LeanFetch,
@@ -569,7 +580,7 @@ const readEvents = async (
       'user-agent': USER_AGENT,
       'accept-encoding': 'identity',
     },
-    body: wellFormed(JSON.stringify(body)),
+    body: replaceLoneSurrogates(JSON.stringify(body)),
     signal,
   });
   if (!response.ok) throw await failedAnswer(response);
@@ -579,7 +590,7 @@ const readEvents = async (
 /** An escaped surrogate in JSON is a lone one, since JSON.stringify writes pairs as they are. */
 const LONE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/gi;
 
-const wellFormed = (json: string): string =>
+const replaceLoneSurrogates = (json: string): string =>
   json.includes('\\ud') ? json.replace(LONE, '$1\\ufffd') : json;
 
 /** The error of an answer that is no success; errors.ts reads its fields. */
@@ -604,6 +615,7 @@ const failedAnswer = async (response: LeanResponse): Promise<Error> => {
 /** Characters of an unexpected body that are read. */
 const ODD_BYTES_MAX = 65_536;
 
+/** Feeds the body to the parser, as soon as its beginning shows that it is a stream of events. */
 const readBody = async (body: LeanReadable<Uint8Array>, sink: EventSink): Promise<void> => {
   const parser = new EventParser(sink);
   const decoder = new TextDecoder();
@@ -635,6 +647,7 @@ const EVENT_START = /^(?:(?:data|event|id|retry|error)?:|(?:data|event|id|retry)
 /** Length of the longest beginning of an event. */
 const START_MAX = 8;
 
+/** What a body begins with; `odd` is no stream of events. */
 type Start = 'unknown' | 'events' | 'odd';
 
 const classifyStart = (text: string): Start => {
@@ -713,9 +726,9 @@ class EventParser {
     const line = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces);
     this.#pieces = [];
     const text = line?.toString('utf8') ?? '';
-    const isMarked = this.#isFirstLine && text.startsWith('\ufeff');
+    const hasByteOrderMark = this.#isFirstLine && text.startsWith('\ufeff');
     this.#isFirstLine = false;
-    return isMarked ? text.slice(1) : text;
+    return hasByteOrderMark ? text.slice(1) : text;
   }
 
   #readLine(line: string): 'more' | 'end' {
@@ -751,31 +764,17 @@ const parseEvent = (text: string): Loose => {
   return event;
 };
 
-/**
- * A request in words that are no wire's: those of the AI SDK, so that models of its packages take
- * it as it is.
- *
- * 1. Apart from cache markers, what was sent before is sent again byte for byte: a pure function of
- *    the request.
- * 2. Results come before text. A part that a wire forbids (blank text) is left out.
- * 3. At most three cache markers: the instructions (which cover the tools), and the last two user
- *    messages, so that the point where the previous request ended is always one of them.
- * 4. What a provider wants back goes back to the model that it came from, and to no other: with the
- *    part that it came with, or, where it belongs to the whole reply (OpenRouter's
- *    `reasoning_details`), with the message.
- * 5. Ids of calls of another model become nine letters and digits, the one form that every provider
- *    takes (Mistral).
- */
+// ---- The conversation in a form that is no wire's ----
 
-/** How requests differ between wires. */
+/** What a wire takes in a request, and what it does not. */
 export type Dialect = {
   /** The model that gets the request: `provider/name`. */
   readonly modelId: string;
   /** True if the provider caches only marked parts. */
   readonly marksCache: boolean;
   /**
-   * True if metadata of a cut reply goes back. Its thoughts never do, so metadata that refers to
-   * them must not either.
+   * True if metadata of a cut (broken-off) reply goes back. Its thoughts never do, so metadata that
+   * refers to them must not either.
    */
   readonly keepsCut: boolean;
   /**
@@ -795,23 +794,24 @@ export type Dialect = {
   readonly refusesGif?: true;
 };
 
-type Marked = { readonly providerOptions?: ProviderMetadata };
+/** Options of a provider: a cache marker, or metadata that came from it and goes back. */
+type WithOptions = { readonly providerOptions?: ProviderMetadata };
 
-type PromptText = Marked & { readonly type: 'text'; readonly text: string };
+type PromptText = WithOptions & { readonly type: 'text'; readonly text: string };
 /** A picture, as base64. */
-type PromptPicture = Marked & {
+type PromptPicture = WithOptions & {
   readonly type: 'file';
   readonly mediaType: string;
   readonly data: string;
 };
-type PromptThought = Marked & { readonly type: 'reasoning'; readonly text: string };
-type PromptCall = Marked & {
+type PromptThought = WithOptions & { readonly type: 'reasoning'; readonly text: string };
+type PromptCall = WithOptions & {
   readonly type: 'tool-call';
   readonly toolCallId: string;
   readonly toolName: string;
   readonly input: JsonObject;
 };
-type PromptResult = Marked & {
+type PromptResult = WithOptions & {
   readonly type: 'tool-result';
   readonly toolCallId: string;
   readonly toolName: string;
@@ -821,13 +821,13 @@ type UserContent = (PromptText | PromptPicture)[];
 type AssistantContent = (PromptText | PromptThought | PromptCall)[];
 
 export type PromptMessage =
-  | (Marked & { readonly role: 'system'; readonly content: string })
+  | (WithOptions & { readonly role: 'system'; readonly content: string })
   | { readonly role: 'user'; readonly content: UserContent }
   | { readonly role: 'tool'; readonly content: readonly PromptResult[] }
-  | (Marked & { readonly role: 'assistant'; readonly content: AssistantContent });
+  | (WithOptions & { readonly role: 'assistant'; readonly content: AssistantContent });
 export type PromptMessages = readonly PromptMessage[];
 
-export type PromptTool = Marked &
+export type PromptTool = WithOptions &
   ToolDeclaration & { readonly type: 'function'; readonly strict?: false };
 
 /** The prompt of a request, its tools and whether they may be called. */
@@ -837,14 +837,83 @@ export type PromptRequest = {
   readonly toolChoice?: { readonly type: 'none' };
 };
 
+/**
+ * Writes a request in the words of the AI SDK, so that models of its packages take it as it is.
+ *
+ * 1. Apart from cache markers, what was sent before is sent again byte for byte: a pure function of
+ *    the request.
+ * 2. Results come before text. A part that a wire forbids (blank text) is left out.
+ * 3. At most three cache markers: the instructions (which cover the tools), and the last two user
+ *    messages, so that the point where the previous request ended is always one of them.
+ * 4. What a provider wants back goes back to the model that it came from, and to no other: with the
+ *    part that it came with, or, where it belongs to the whole reply (OpenRouter's
+ *    `reasoning_details`), with the message.
+ * 5. Ids of calls of another model become nine letters and digits, the one form that every provider
+ *    takes (Mistral).
+ */
+export const convertRequest = (
+  { instructions, tools, messages, toolChoice }: ModelRequest,
+  dialect: Dialect,
+): PromptRequest => {
+  const { marksCache } = dialect;
+  const instructed = !isBlank(instructions);
+  const system: PromptMessages = instructed
+    ? [{ role: 'system', content: instructions, ...mark(marksCache) }]
+    : [];
+  // Without instructions the last tool has their marker.
+  const markedTool = marksCache && !instructed ? tools.length - 1 : -1;
+  return {
+    prompt: [...system, ...convertMessages(messages, dialect)],
+    ...(tools.length > 0
+      ? { tools: tools.map((tool, index) => convertTool(tool, dialect, index === markedTool)) }
+      : {}),
+    ...(toolChoice === undefined || tools.length === 0 ? {} : { toolChoice: { type: toolChoice } }),
+  };
+};
+
+const convertTool = (
+  { name, description, inputSchema }: ToolDeclaration,
+  { strictTools, takesDefinitions }: Dialect,
+  marked: boolean,
+): PromptTool => ({
+  type: 'function',
+  name,
+  description,
+  inputSchema: takesDefinitions ? inputSchema : withoutDefinitions(inputSchema),
+  ...(strictTools === undefined ? {} : { strict: strictTools }),
+  ...mark(marked),
+});
+
+/** The provider is to cache the prompt up to the part with this marker. */
 const MARKER = { anthropic: { cacheControl: { type: 'ephemeral' } } } as const;
-const mark = (marked: boolean): Marked => (marked ? { providerOptions: MARKER } : {});
-/** Whether the provider is to cache all up to here. */
-export const isMarked = ({ providerOptions }: Marked): boolean => providerOptions === MARKER;
+const mark = (marked: boolean): WithOptions => (marked ? { providerOptions: MARKER } : {});
+export const isMarked = ({ providerOptions }: WithOptions): boolean => providerOptions === MARKER;
+
+const convertMessages = (messages: readonly Message[], dialect: Dialect): PromptMessages => {
+  const users = messages.flatMap(({ role }, index) => (role === 'user' ? [index] : []));
+  const marked = new Set(dialect.marksCache ? users.slice(-2) : []);
+  const prompt: PromptMessage[] = [];
+  let ids = NO_IDS;
+  const findSentId = (callId: string): string => ids.get(callId) ?? callId;
+  for (const [index, message] of messages.entries()) {
+    if (message.role === 'user') {
+      append(prompt, convertUser(message, findSentId, marked.has(index), dialect));
+      continue;
+    }
+    const isOurs = message.model === dialect.modelId;
+    ids = isOurs ? NO_IDS : plainIds(message, index);
+    // Only the model that wrote a reply gets its metadata back.
+    const isOwn = isOurs && (!message.cut || dialect.keepsCut);
+    const content = message.parts.flatMap((part) => convertPart(part, findSentId, isOwn));
+    if (content.length > 0)
+      append(prompt, [{ role: 'assistant', content, ...(isOwn ? replyDetails(message) : {}) }]);
+  }
+  return prompt;
+};
 
 const isBlank = (text: string): boolean => text.trim() === '';
 
-const toOptions = (metadata: ProviderMetadata | undefined): Marked =>
+const toOptions = (metadata: ProviderMetadata | undefined): WithOptions =>
   metadata === undefined ? {} : { providerOptions: metadata };
 
 /**
@@ -878,10 +947,10 @@ const convertUserText = (
   }
 };
 
-/** `idOf` returns the id under which a call was sent. */
+/** `findSentId` returns the id under which a call was sent. */
 const convertUser = (
   { parts }: UserMessage,
-  idOf: (callId: string) => string,
+  findSentId: (callId: string) => string,
   marked: boolean,
   dialect: Dialect,
 ): PromptMessage[] => {
@@ -894,7 +963,7 @@ const convertUser = (
   if (results.length > 0) {
     const content = results.map(({ callId, tool, failed, text }, index) => ({
       type: 'tool-result' as const,
-      toolCallId: idOf(callId),
+      toolCallId: findSentId(callId),
       toolName: tool,
       // The wire forbids an error without content.
       output: {
@@ -922,7 +991,7 @@ const detailsIn = (part: AssistantPart): ProviderMetadata | null =>
     ? (part.metadata ?? null)
     : null;
 
-const replyDetails = ({ parts }: AssistantMessage): Marked => {
+const replyDetails = ({ parts }: AssistantMessage): WithOptions => {
   for (const part of parts) {
     const metadata = detailsIn(part);
     if (metadata !== null) return toOptions(metadata);
@@ -932,7 +1001,7 @@ const replyDetails = ({ parts }: AssistantMessage): Marked => {
 
 const convertPart = (
   part: AssistantPart,
-  idOf: (callId: string) => string,
+  findSentId: (callId: string) => string,
   isOwn: boolean,
 ): AssistantContent => {
   const options = toOptions(isOwn ? part.metadata : undefined);
@@ -949,7 +1018,7 @@ const convertPart = (
       return [
         {
           type: 'tool-call',
-          toolCallId: idOf(part.callId),
+          toolCallId: findSentId(part.callId),
           toolName: part.tool,
           input: part.input,
           ...options,
@@ -981,57 +1050,4 @@ const append = (prompt: PromptMessage[], added: PromptMessages): void => {
     if (last?.role === 'user' && message.role === 'user') last.content.push(...message.content);
     else prompt.push(message);
   }
-};
-
-const convertMessages = (messages: readonly Message[], dialect: Dialect): PromptMessages => {
-  const users = messages.flatMap(({ role }, index) => (role === 'user' ? [index] : []));
-  const marked = new Set(dialect.marksCache ? users.slice(-2) : []);
-  const prompt: PromptMessage[] = [];
-  let ids = NO_IDS;
-  const idOf = (callId: string): string => ids.get(callId) ?? callId;
-  for (const [index, message] of messages.entries()) {
-    if (message.role === 'user') {
-      append(prompt, convertUser(message, idOf, marked.has(index), dialect));
-      continue;
-    }
-    const isOurs = message.model === dialect.modelId;
-    ids = isOurs ? NO_IDS : plainIds(message, index);
-    const isOwn = isOurs && (!message.cut || dialect.keepsCut);
-    const content = message.parts.flatMap((part) => convertPart(part, idOf, isOwn));
-    if (content.length > 0)
-      append(prompt, [{ role: 'assistant', content, ...(isOwn ? replyDetails(message) : {}) }]);
-  }
-  return prompt;
-};
-
-const convertTool = (
-  { name, description, inputSchema }: ToolDeclaration,
-  { strictTools, takesDefinitions }: Dialect,
-  marked: boolean,
-): PromptTool => ({
-  type: 'function',
-  name,
-  description,
-  inputSchema: takesDefinitions ? inputSchema : withoutDefinitions(inputSchema),
-  ...(strictTools === undefined ? {} : { strict: strictTools }),
-  ...mark(marked),
-});
-
-export const convertRequest = (
-  { instructions, tools, messages, toolChoice }: ModelRequest,
-  dialect: Dialect,
-): PromptRequest => {
-  const { marksCache } = dialect;
-  const instructed = !isBlank(instructions);
-  const system: PromptMessages = instructed
-    ? [{ role: 'system', content: instructions, ...mark(marksCache) }]
-    : [];
-  const last = marksCache && !instructed ? tools.length - 1 : -1;
-  return {
-    prompt: [...system, ...convertMessages(messages, dialect)],
-    ...(tools.length > 0
-      ? { tools: tools.map((tool, index) => convertTool(tool, dialect, index === last)) }
-      : {}),
-    ...(toolChoice === undefined || tools.length === 0 ? {} : { toolChoice: { type: toolChoice } }),
-  };
 };

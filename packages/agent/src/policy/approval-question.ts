@@ -4,6 +4,9 @@
  *
  * 1. `subject` is everything that would run or change, never cut.
  * 2. `choices` are the possible answers, each with exactly what it would allow.
+ *
+ * From top to bottom: `describeQuestion` and its subject; the answers; the rule for a folder that
+ * an answer may write; and odd characters, which are shown beside the question.
  */
 
 import { decide, type PolicySettings } from './decide.js';
@@ -19,6 +22,7 @@ import {
   grantablePrefix,
 } from './rules.js';
 
+/** What the question is about. */
 type QuestionSubject = {
   /**
    * `command`: a shell command; `address`: a URL; `change`: a unified diff; `input`: the arguments
@@ -78,6 +82,56 @@ export type ApprovalRequest = {
   readonly grantable?: Exclude<Grantable, 'any'>;
 };
 
+/** Describes a call completely, for whoever answers. */
+export const describeQuestion = (
+  { call, why, diff, grantable }: ApprovalRequest,
+  workspace: string,
+): ApprovalDescription => {
+  const { facts, traits, tool } = call;
+  const subject = questionSubject(call, diff);
+  const commands = facts.shell?.commands ?? [];
+  return {
+    tool,
+    subject,
+    paths: facts.paths,
+    hosts: facts.hosts,
+    programs: [...new Set(commands.flatMap(({ program }) => (program === null ? [] : [program])))],
+    folder: workspace,
+    timeLimitMs: traits.deadlineMs > 0 ? traits.deadlineMs : null,
+    background: facts.background === 'yes',
+    needs: callNeeds(facts, workspace) ?? null,
+    protectedPaths: facts.protected ?? [],
+    why,
+    oddCharacters: oddCharactersIn([subject.text, ...facts.paths, ...facts.hosts].join('\n')),
+    choices: listChoices(call, workspace, grantable),
+  };
+};
+
+/** A word as a shell reads it back. */
+const quoteWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+/** The subject of a question. `diff`: the change that the tool has previewed. */
+const questionSubject = (call: JudgedCall, diff: string | undefined): QuestionSubject => {
+  const { argv, hosts } = call.facts;
+  if (call.traits.asks === 'question')
+    return { kind: 'question', text: String(call.input.question) };
+  if (call.traits.asks === 'plan') return { kind: 'plan', text: planText(call.input) };
+  const [command] = argv;
+  if (argv.length === 1 && command !== undefined) return { kind: 'command', text: command };
+  if (argv.length > 1) return { kind: 'command', text: argv.map(quoteWord).join(' ') };
+  if (diff !== undefined) return { kind: 'change', text: diff };
+  const [address, ...others] = Object.values(call.input).filter(
+    (value) => typeof value === 'string',
+  );
+  const isAddress = hosts.length > 0 && others.length === 0 && Object.keys(call.input).length === 1;
+  if (isAddress && address !== undefined) return { kind: 'address', text: address };
+  return { kind: 'input', text: JSON.stringify(call.input, null, 2) };
+};
+
+// ---- Answers ----
+
+/** The scope of the grant that an answer makes. */
 const answerScopes: Readonly<Record<AllowingAnswer, ApprovalScope>> = {
   once: 'once',
   always: 'shape',
@@ -85,7 +139,6 @@ const answerScopes: Readonly<Record<AllowingAnswer, ApprovalScope>> = {
   session: 'session',
 };
 
-/** The scope of an answer. */
 export const scopeOfAnswer = (answer: AllowingAnswer): ApprovalScope => answerScopes[answer];
 
 const NUMBERS = ['1', '2', '3', '4'] as const;
@@ -107,24 +160,26 @@ export const planText = ({ title, steps, text }: Readonly<Record<string, unknown
 
 /** The choices of a question to the user. */
 const questionChoices = ({ input }: JudgedCall): readonly ApprovalChoice[] => {
-  const given = Array.isArray(input.choices) ? input.choices : [];
+  const offered = Array.isArray(input.choices) ? input.choices : [];
   return [
-    ...NUMBERS.slice(0, given.length).map((answer, index) => ({
+    ...NUMBERS.slice(0, offered.length).map((answer, index) => ({
       answer,
-      allows: String(given[index]),
+      allows: String(offered[index]),
     })),
     { answer: 'reply', allows: 'your own words' },
     { answer: 'no', allows: 'no answer; the model decides itself' },
   ];
 };
 
-const leaving = (needs: Needs | undefined): string => {
+/** The access that a grant gives outside the sandbox, in words. */
+const describeNeeds = (needs: Needs | undefined): string => {
   if (needs === undefined) return '';
   if (needs === 'repository') return ', with changes of git folders';
   return needs === 'network' ? ', with the network' : ', outside the sandbox and the workspace too';
 };
 
-const near = (path: string, folder: string): string =>
+/** A path from the folder on, if it lies there. */
+const shortenPath = (path: string, folder: string): string =>
   path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
 
 /** What a grant allows, in words. `folder` shortens paths. */
@@ -132,14 +187,14 @@ export const describeGrant = (grant: Grant, folder = ''): string => {
   const { tool, needs } = grant;
   switch (grant.scope) {
     case 'shape':
-      if (grant.shape === tool) return `every ${tool}${leaving(needs)}`;
-      return `${tool} ${near(grant.shape, folder)}${leaving(needs)}`;
+      if (grant.shape === tool) return `every ${tool}${describeNeeds(needs)}`;
+      return `${tool} ${shortenPath(grant.shape, folder)}${describeNeeds(needs)}`;
     case 'prefix':
-      return `every command that begins with: ${grant.words.join(' ')}${leaving(needs)}`;
+      return `every command that begins with: ${grant.words.join(' ')}${describeNeeds(needs)}`;
     case 'session': {
       const what = grant.group === 'fileChanges' ? 'every change of files' : `every ${tool}`;
       const where = grant.group === 'fileChanges' && needs === undefined ? ' in the workspace' : '';
-      return `${what}${where}${leaving(needs)}, but for protected paths`;
+      return `${what}${where}${describeNeeds(needs)}, but for protected paths`;
     }
     default:
       return grant satisfies never;
@@ -162,9 +217,9 @@ const listChoices = (
       const allows =
         call.facts.argv.length > 0
           ? 'this exact command'
-          : `every ${call.tool} of ${near(grant.shape, workspace)}`;
+          : `every ${call.tool} of ${shortenPath(grant.shape, workspace)}`;
       if (grant.shape === call.tool) return [];
-      return [{ answer, allows: `${allows}${leaving(grant.needs)}` }];
+      return [{ answer, allows: `${allows}${describeNeeds(grant.needs)}` }];
     },
   );
   return [
@@ -174,9 +229,12 @@ const listChoices = (
   ];
 };
 
+// ---- The rule for a folder ----
+
 /** Words without quotes and folders. A program that a path names can be the repository's own. */
 const LASTING_WORD = /^[\w@%+=:,.-]+$/;
 
+/** What a rule for calls like this one would say; null if none may be written. */
 const lastingSubject = ({ facts, traits }: JudgedCall): RuleSubject | null => {
   const { mcp, shell, hosts, needs } = facts;
   if (mcp !== undefined) {
@@ -215,54 +273,10 @@ export const createFolderRule = (
 /** What a rule for a folder allows, in words. */
 export const describeSubject = (subject: RuleSubject): string => {
   if (subject.kind !== 'command') return `every call of ${subject.pattern}`;
-  return `every command that begins with: ${subject.words.join(' ')}${leaving(subject.needs)}`;
+  return `every command that begins with: ${subject.words.join(' ')}${describeNeeds(subject.needs)}`;
 };
 
-/** A word as a shell reads it back. */
-const quoteWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-
-const questionSubject = (call: JudgedCall, diff: string | undefined): QuestionSubject => {
-  const { argv, hosts } = call.facts;
-  if (call.traits.asks === 'question')
-    return { kind: 'question', text: String(call.input.question) };
-  if (call.traits.asks === 'plan') return { kind: 'plan', text: planText(call.input) };
-  const [command] = argv;
-  if (argv.length === 1 && command !== undefined) return { kind: 'command', text: command };
-  if (argv.length > 1) return { kind: 'command', text: argv.map(quoteWord).join(' ') };
-  if (diff !== undefined) return { kind: 'change', text: diff };
-  const [address, ...others] = Object.values(call.input).filter(
-    (value) => typeof value === 'string',
-  );
-  const isAddress = hosts.length > 0 && others.length === 0 && Object.keys(call.input).length === 1;
-  if (isAddress && address !== undefined) return { kind: 'address', text: address };
-  return { kind: 'input', text: JSON.stringify(call.input, null, 2) };
-};
-
-/** Describes a call completely, for whoever answers. */
-export const describeQuestion = (
-  { call, why, diff, grantable }: ApprovalRequest,
-  workspace: string,
-): ApprovalDescription => {
-  const { facts, traits, tool } = call;
-  const subject = questionSubject(call, diff);
-  const commands = facts.shell?.commands ?? [];
-  return {
-    tool,
-    subject,
-    paths: facts.paths,
-    hosts: facts.hosts,
-    programs: [...new Set(commands.flatMap(({ program }) => (program === null ? [] : [program])))],
-    folder: workspace,
-    timeLimitMs: traits.deadlineMs > 0 ? traits.deadlineMs : null,
-    background: facts.background === 'yes',
-    needs: callNeeds(facts, workspace) ?? null,
-    protectedPaths: facts.protected ?? [],
-    why,
-    oddCharacters: oddCharactersIn([subject.text, ...facts.paths, ...facts.hosts].join('\n')),
-    choices: listChoices(call, workspace, grantable),
-  };
-};
+// ---- Odd characters ----
 
 /**
  * Characters that may make a text look like another: controls, invisible characters, direction
@@ -340,7 +354,12 @@ const characterName = (character: string): string => {
 const codePoint = (character: string): string =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 
-const count = (counts: Map<string, OddCharacter>, character: string, name: string): void => {
+/** Counts one more of the character. */
+const countCharacter = (
+  counts: Map<string, OddCharacter>,
+  character: string,
+  name: string,
+): void => {
   const code = codePoint(character);
   counts.set(code, { code, name, count: (counts.get(code)?.count ?? 0) + 1 });
 };
@@ -355,14 +374,14 @@ const oddCharactersIn = (text: string): readonly OddCharacter[] => {
   if (ASCII.test(text)) return [...counts.values()];
   for (const character of text) {
     if (ORDINARY.has(character) || (character >= '!' && character <= '~')) continue;
-    if (ODD.test(character)) count(counts, character, characterName(character));
+    if (ODD.test(character)) countCharacter(counts, character, characterName(character));
     else if (RIGHT_TO_LEFT.test(character))
-      count(counts, character, 'letter that is written right to left');
+      countCharacter(counts, character, 'letter that is written right to left');
   }
   for (const [word] of text.matchAll(WORD)) {
     if (!LATIN.test(word)) continue;
     for (const letter of word)
-      if (LOOK_ALIKE.test(letter)) count(counts, letter, 'looks like a common sign');
+      if (LOOK_ALIKE.test(letter)) countCharacter(counts, letter, 'looks like a common sign');
   }
   const all = [...counts.values()];
   if (all.length <= KINDS_MAX) return all;

@@ -1,188 +1,23 @@
 /**
- * Options of programs: which further words a rule that allows a command covers, and which run other
- * programs or write files.
+ * Options of programs: which further words of a command a rule that allows it covers.
+ *
+ * `npm test` as a rule also allows `npm test --silent`, but not `npm test --prefix /elsewhere`.
+ * From top to bottom: `uncoveredWord`, the question; risky words, with which a program that seems
+ * read-only runs other programs or writes files; and harmless options, which do neither. An option
+ * in neither list counts as harmless only inside the sandbox.
  */
 
 import type { ParsedCommand } from './judged-call.js';
 import { programName } from './patterns.js';
 
-/**
- * Which further words a rule that allows covers. Inside the sandbox all but those that are known to
- * run programs or write files. Where a rule widens what a command may reach, all that do not begin
- * with a dash, and options that are known to be harmless: any other option may run a program or
- * write elsewhere.
- */
-
+/** The words of a command; null is a word that is known only when it runs. */
 type Words = ParsedCommand['words'];
 
-const names = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
-
-/** Programs of which the rows below know every option that runs something or writes a file. */
-const KNOWN_WHOLE = names(`
-  ls cat head tail wc grep egrep fgrep rg stat file du df pwd date basename dirname realpath readlink which uname
-  whoami id ps pgrep diff cmp comm cut tr nl column sort uniq find fd fdfind sed jq md5sum sha1sum sha256sum cksum od
-  hexdump strings tac rev seq sleep true false test printf echo nproc uptime free`);
-
 /**
- * Harmless options by program, or by program and subcommand. `-x` also within a cluster of such
- * letters.
+ * The first word that an allowing rule with these words does not cover; null if it covers all.
+ * `fenced`: the command stays in the sandbox, and only risky words count. `widened`: the rule lets
+ * it reach more, so an option must be known to be harmless.
  */
-const HARMLESS: Readonly<Record<string, ReadonlySet<string>>> = {
-  'git status': names(
-    '-s -b -u -uno -uall --short --branch --porcelain --long --ignored --untracked-files',
-  ),
-  'git log': names(
-    '-n -p -1 --oneline --stat --graph --all --decorate --patch --max-count --since --until ' +
-      '--author --grep --name-only --name-status --format --pretty --reverse --no-merges ' +
-      '--abbrev-commit --follow --date',
-  ),
-  'git diff': names(
-    '-w -b -U --stat --cached --staged --name-only --name-status --numstat --shortstat ' +
-      '--word-diff --color --no-color --unified',
-  ),
-  'git show': names('-s -p --stat --name-only --name-status --format --pretty --oneline'),
-  'git branch': names('-a -r -v -vv --list --all --remotes --show-current --merged --no-merged'),
-  'git add': names('-A -u -v --all --update --verbose'),
-  'git commit': names(
-    '-m -a -s -v -q --message --all --signoff --quiet --verbose --amend --no-edit --allow-empty',
-  ),
-  'git fetch': names(
-    '-p -t -v -q -f --all --prune --tags --no-tags --depth --unshallow --verbose --quiet ' +
-      '--force --dry-run --progress',
-  ),
-  'git pull': names(
-    '-r -v -q --rebase --ff-only --no-rebase --tags --prune --autostash --verbose --quiet --depth',
-  ),
-  'git push': names(
-    '-u -v -q -n --set-upstream --tags --follow-tags --dry-run --verbose --quiet --all',
-  ),
-  'git clone': names(
-    '-b -q -v --branch --depth --single-branch --no-single-branch --no-tags --no-checkout ' +
-      '--quiet --verbose --progress --bare',
-  ),
-  'git ls-remote': names('-h -t -q --heads --tags --refs --quiet --symref'),
-  npm: names(
-    '-D -E -P -O -f --save --save-dev --save-exact --save-optional --save-peer --no-save ' +
-      '--legacy-peer-deps --force --no-audit --no-fund --audit --fund --prefer-offline ' +
-      '--prefer-online --offline --omit --include --silent --verbose --loglevel --json --long ' +
-      '--depth --production --dry-run --package-lock-only --if-present --workspaces',
-  ),
-  pnpm: names(
-    '-D -E -P -O -r --save-dev --save-exact --save-prod --save-optional --frozen-lockfile ' +
-      '--no-frozen-lockfile --prefer-offline --offline --prod --dev --silent --recursive ' +
-      '--lockfile-only --json',
-  ),
-  yarn: names(
-    '-D -E -P -O --dev --exact --peer --optional --frozen-lockfile --immutable --production ' +
-      '--silent --offline --check-cache --json',
-  ),
-  bun: names(
-    '-d -D -E --dev --exact --optional --frozen-lockfile --production --no-save --silent --verbose',
-  ),
-  pip: names(
-    '-U -q -v -r --upgrade --quiet --verbose --no-cache-dir --no-deps --pre --requirement ' +
-      '--user --disable-pip-version-check --no-input --break-system-packages --format ' +
-      '--outdated',
-  ),
-  uv: names(
-    '-q -v --upgrade --quiet --verbose --dev --frozen --locked --no-cache --offline --group ' +
-      '--extra --all-extras',
-  ),
-  poetry: names(
-    '-q -v -n -D --quiet --verbose --no-interaction --dev --group --with --without --no-root ' +
-      '--sync --dry-run --all-extras',
-  ),
-  cargo: names(
-    '-q -v -p -r -F --release --all --workspace --features --all-features ' +
-      '--no-default-features --all-targets --locked --offline --frozen --quiet --verbose ' +
-      '--package --bin --lib --tests --examples --benches --example --test --no-run --jobs -j',
-  ),
-  go: names(
-    '-v -u -t -x -n -race -short -count -run -bench -benchmem -timeout -cover -json ' +
-      '-failfast -parallel -tags -mod -d',
-  ),
-  make: names(
-    '-j -k -s -B -n -i --jobs --keep-going --silent --always-make --dry-run --no-print-directory',
-  ),
-  pytest: names(
-    '-q -v -vv -x -s -k -m -l --quiet --verbose --exitfirst --lf --ff --tb --maxfail ' +
-      '--durations --no-header --collect-only --co',
-  ),
-  'docker build': names('-t -q --tag --quiet --no-cache --pull --progress --platform --target'),
-  'docker ps': names(
-    '-a -q -n -l -s --all --quiet --no-trunc --filter --format --last --latest --size',
-  ),
-  'docker logs': names('-f -t -n --follow --timestamps --tail --since --until --details'),
-  'docker images': names('-a -q --all --quiet --no-trunc --filter --format --digests'),
-  'docker compose': names(
-    '-d -q --detach --build --no-deps --force-recreate --remove-orphans --wait --quiet-pull ' +
-      '--follow --tail --all --quiet',
-  ),
-  'docker pull': names('-a -q --all-tags --quiet --platform'),
-  gh: names(
-    '-L -R -s -l -t -b -B -H -q -a --limit --repo --state --label --title --body --base ' +
-      '--head --json --jq --author --assignee --draft --fill --comments --name-only --log ' +
-      '--log-failed --search',
-  ),
-  curl: names(
-    '-s -S -L -f -I -i -v -H -A -X -m -4 -6 --silent --show-error --location --fail --head ' +
-      '--include --verbose --header --user-agent --request --max-time --connect-timeout ' +
-      '--retry --compressed --http1.1 --http2',
-  ),
-  wget: names(
-    '-q -nv -c -S --quiet --no-verbose --continue --spider --timeout --tries --server-response',
-  ),
-  apt: names('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
-  'apt-get': names('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
-  brew: names('-q -v --quiet --verbose --cask --formula'),
-  kubectl: names(
-    '-n -A -o -l -w -f --namespace --all-namespaces --output --selector --watch --context ' +
-      '--tail --since --follow --previous',
-  ),
-  tsc: names('--noEmit --pretty --strict --listFiles --version'),
-  eslint: names('--quiet --max-warnings --ext --no-color --color'),
-  prettier: names('--check -c -l --list-different'),
-  ruff: names('-q -v --quiet --verbose --select --ignore'),
-  mypy: names('-p -m --strict --pretty --no-color-output --show-error-codes --package --module'),
-};
-const SAME: Readonly<Record<string, string>> = {
-  pip3: 'pip',
-  python3: 'python',
-  'docker-compose': 'docker compose',
-};
-
-const setFor = (words: Words): ReadonlySet<string> | undefined => {
-  const plain = programName(words[0] ?? '');
-  const name = Object.hasOwn(SAME, plain) ? (SAME[plain] ?? plain) : plain;
-  const both = `${name} ${words[1] ?? ''}`;
-  if (Object.hasOwn(HARMLESS, both)) return HARMLESS[both];
-  return Object.hasOwn(HARMLESS, name) ? HARMLESS[name] : undefined;
-};
-
-const isHarmless = (word: string, harmless: ReadonlySet<string>): boolean =>
-  harmless.has(word) ||
-  harmless.has(word.split('=')[0] ?? word) ||
-  (/^-[a-zA-Z]\d+$/.test(word) && harmless.has(word.slice(0, 2))) ||
-  (/^-[a-zA-Z]{2,}$/.test(word) &&
-    [...word.slice(1)].every((letter) => harmless.has(`-${letter}`)));
-
-/**
- * The first option that is not known to be harmless and that the rule does not name; null if there
- * is none.
- */
-const unknownOption = (words: Words, rule: readonly string[]): string | null => {
-  if (KNOWN_WHOLE.has(programName(words[0] ?? ''))) return null;
-  const harmless = setFor(words) ?? new Set();
-  const option = words
-    .slice(rule.length)
-    .find(
-      (word) =>
-        word !== null && /^[-+]./.test(word) && !rule.includes(word) && !isHarmless(word, harmless),
-    );
-  return option ?? null;
-};
-
-/** The first word that a rule with these words does not cover; null if it covers all. */
 export const uncoveredWord = (
   words: Words,
   rule: readonly string[],
@@ -190,15 +25,31 @@ export const uncoveredWord = (
 ): string | null =>
   riskyWord(words, rule.length) ?? (reach === 'widened' ? unknownOption(words, rule) : null);
 
+// ---- Risky words: a rule that allows the program does not allow them unless it names them ----
+
+/** The first risky word after the words of the rule; null if there is none. */
+const riskyWord = (words: Words, ruleLength: number): string | null => {
+  const name = programName(words[0] ?? '');
+  const risk = Object.hasOwn(risks, name) ? risks[name] : undefined;
+  if (risk === undefined) return null;
+  for (const [index, word] of words.entries()) {
+    if (index < Math.max(ruleLength, 1) || word === null) continue;
+    if (risk(word, words, index)) return word;
+  }
+  return null;
+};
+
+/** Options of `sed` that neither run nor write anything. */
 const OPTION =
   /^(-[nErsuz]+|-e|--(quiet|silent|regexp-extended|null-data|separate|unbuffered|posix|debug|expression))$/;
+/** The lines to which a command of `sed` applies. */
 const ADDRESS = /^(\d+|\$|\/[^/\n\\]*\/)?(,(\d+|\$|\/[^/\n\\]*\/))?/;
 
 /**
  * Whether a script can only print, delete, quit and replace. `s///e` runs its result, `w` writes
  * files.
  */
-const isPlain = (script: string): boolean => {
+const isHarmlessScript = (script: string): boolean => {
   const command = script.replace(ADDRESS, '');
   if (/^[pdq]$/.test(command)) return true;
   const delimiter = /^s([/|#,:@])/.exec(command)?.[1];
@@ -212,16 +63,11 @@ const isRiskyInSed = (word: string, words: Words, index: number): boolean => {
   const isOption = (one: string | null | undefined): boolean => one?.startsWith('-') === true;
   if (isOption(word)) return !OPTION.test(word);
   const before = words[index - 1];
-  if (before === '-e' || before === '--expression') return !isPlain(word);
-  const isGiven = words.some((one) => one === '-e' || one === '--expression');
+  if (before === '-e' || before === '--expression') return !isHarmlessScript(word);
+  const hasScriptOption = words.some((one) => one === '-e' || one === '--expression');
   const isFirst = words.findIndex((one, at) => at > 0 && !isOption(one)) === index;
-  return !isGiven && isFirst && !isPlain(word);
+  return !hasScriptOption && isFirst && !isHarmlessScript(word);
 };
-
-/**
- * Words with which a program that seems read-only runs other programs or writes files. A rule that
- * allows the program does not allow these words unless it names them.
- */
 
 type Risk = (word: string, words: Words, index: number) => boolean;
 
@@ -248,11 +94,13 @@ const options = (...names: readonly string[]): Risk => {
   };
 };
 
+/** Matches words by a pattern, or by `also`. */
 const texts =
   (pattern: RegExp, also: Risk = () => false): Risk =>
   (word, words, index) =>
     pattern.test(word) || also(word, words, index);
 
+/** Matches each word from this place on. */
 const any =
   (from: number): Risk =>
   (_, __, index) =>
@@ -301,6 +149,7 @@ const git: Risk = (word, words, index) =>
       words.indexOf(subcommand) > 0 &&
       runs.some((one) => (/^-[a-z]$/.test(one) ? word.startsWith(one) : word === one)),
   );
+// The words of several programs are long, or alike: they have names here.
 const compilers = texts(/^@/, options('-wrapper', '-specs', '-fplugin', '-B', '-Xclang', '-load'));
 const jest = options(
   ...[
@@ -696,14 +545,173 @@ const risks: Readonly<Record<string, Risk>> = {
   env: any(1),
 };
 
-/** The first risky word after the words of the rule; null if there is none. */
-const riskyWord = (words: Words, named: number): string | null => {
-  const name = programName(words[0] ?? '');
-  const risk = Object.hasOwn(risks, name) ? risks[name] : undefined;
-  if (risk === undefined) return null;
-  for (const [index, word] of words.entries()) {
-    if (index < Math.max(named, 1) || word === null) continue;
-    if (risk(word, words, index)) return word;
-  }
-  return null;
+// ---- Harmless options ----
+
+const names = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
+
+/** Programs of which the rows below know every option that runs something or writes a file. */
+const KNOWN_WHOLE = names(`
+  ls cat head tail wc grep egrep fgrep rg stat file du df pwd date basename dirname realpath readlink which uname
+  whoami id ps pgrep diff cmp comm cut tr nl column sort uniq find fd fdfind sed jq md5sum sha1sum sha256sum cksum od
+  hexdump strings tac rev seq sleep true false test printf echo nproc uptime free`);
+
+/**
+ * Harmless options by program, or by program and subcommand. `-x` also within a cluster of such
+ * letters.
+ */
+const HARMLESS: Readonly<Record<string, ReadonlySet<string>>> = {
+  'git status': names(
+    '-s -b -u -uno -uall --short --branch --porcelain --long --ignored --untracked-files',
+  ),
+  'git log': names(
+    '-n -p -1 --oneline --stat --graph --all --decorate --patch --max-count --since --until ' +
+      '--author --grep --name-only --name-status --format --pretty --reverse --no-merges ' +
+      '--abbrev-commit --follow --date',
+  ),
+  'git diff': names(
+    '-w -b -U --stat --cached --staged --name-only --name-status --numstat --shortstat ' +
+      '--word-diff --color --no-color --unified',
+  ),
+  'git show': names('-s -p --stat --name-only --name-status --format --pretty --oneline'),
+  'git branch': names('-a -r -v -vv --list --all --remotes --show-current --merged --no-merged'),
+  'git add': names('-A -u -v --all --update --verbose'),
+  'git commit': names(
+    '-m -a -s -v -q --message --all --signoff --quiet --verbose --amend --no-edit --allow-empty',
+  ),
+  'git fetch': names(
+    '-p -t -v -q -f --all --prune --tags --no-tags --depth --unshallow --verbose --quiet ' +
+      '--force --dry-run --progress',
+  ),
+  'git pull': names(
+    '-r -v -q --rebase --ff-only --no-rebase --tags --prune --autostash --verbose --quiet --depth',
+  ),
+  'git push': names(
+    '-u -v -q -n --set-upstream --tags --follow-tags --dry-run --verbose --quiet --all',
+  ),
+  'git clone': names(
+    '-b -q -v --branch --depth --single-branch --no-single-branch --no-tags --no-checkout ' +
+      '--quiet --verbose --progress --bare',
+  ),
+  'git ls-remote': names('-h -t -q --heads --tags --refs --quiet --symref'),
+  npm: names(
+    '-D -E -P -O -f --save --save-dev --save-exact --save-optional --save-peer --no-save ' +
+      '--legacy-peer-deps --force --no-audit --no-fund --audit --fund --prefer-offline ' +
+      '--prefer-online --offline --omit --include --silent --verbose --loglevel --json --long ' +
+      '--depth --production --dry-run --package-lock-only --if-present --workspaces',
+  ),
+  pnpm: names(
+    '-D -E -P -O -r --save-dev --save-exact --save-prod --save-optional --frozen-lockfile ' +
+      '--no-frozen-lockfile --prefer-offline --offline --prod --dev --silent --recursive ' +
+      '--lockfile-only --json',
+  ),
+  yarn: names(
+    '-D -E -P -O --dev --exact --peer --optional --frozen-lockfile --immutable --production ' +
+      '--silent --offline --check-cache --json',
+  ),
+  bun: names(
+    '-d -D -E --dev --exact --optional --frozen-lockfile --production --no-save --silent --verbose',
+  ),
+  pip: names(
+    '-U -q -v -r --upgrade --quiet --verbose --no-cache-dir --no-deps --pre --requirement ' +
+      '--user --disable-pip-version-check --no-input --break-system-packages --format ' +
+      '--outdated',
+  ),
+  uv: names(
+    '-q -v --upgrade --quiet --verbose --dev --frozen --locked --no-cache --offline --group ' +
+      '--extra --all-extras',
+  ),
+  poetry: names(
+    '-q -v -n -D --quiet --verbose --no-interaction --dev --group --with --without --no-root ' +
+      '--sync --dry-run --all-extras',
+  ),
+  cargo: names(
+    '-q -v -p -r -F --release --all --workspace --features --all-features ' +
+      '--no-default-features --all-targets --locked --offline --frozen --quiet --verbose ' +
+      '--package --bin --lib --tests --examples --benches --example --test --no-run --jobs -j',
+  ),
+  go: names(
+    '-v -u -t -x -n -race -short -count -run -bench -benchmem -timeout -cover -json ' +
+      '-failfast -parallel -tags -mod -d',
+  ),
+  make: names(
+    '-j -k -s -B -n -i --jobs --keep-going --silent --always-make --dry-run --no-print-directory',
+  ),
+  pytest: names(
+    '-q -v -vv -x -s -k -m -l --quiet --verbose --exitfirst --lf --ff --tb --maxfail ' +
+      '--durations --no-header --collect-only --co',
+  ),
+  'docker build': names('-t -q --tag --quiet --no-cache --pull --progress --platform --target'),
+  'docker ps': names(
+    '-a -q -n -l -s --all --quiet --no-trunc --filter --format --last --latest --size',
+  ),
+  'docker logs': names('-f -t -n --follow --timestamps --tail --since --until --details'),
+  'docker images': names('-a -q --all --quiet --no-trunc --filter --format --digests'),
+  'docker compose': names(
+    '-d -q --detach --build --no-deps --force-recreate --remove-orphans --wait --quiet-pull ' +
+      '--follow --tail --all --quiet',
+  ),
+  'docker pull': names('-a -q --all-tags --quiet --platform'),
+  gh: names(
+    '-L -R -s -l -t -b -B -H -q -a --limit --repo --state --label --title --body --base ' +
+      '--head --json --jq --author --assignee --draft --fill --comments --name-only --log ' +
+      '--log-failed --search',
+  ),
+  curl: names(
+    '-s -S -L -f -I -i -v -H -A -X -m -4 -6 --silent --show-error --location --fail --head ' +
+      '--include --verbose --header --user-agent --request --max-time --connect-timeout ' +
+      '--retry --compressed --http1.1 --http2',
+  ),
+  wget: names(
+    '-q -nv -c -S --quiet --no-verbose --continue --spider --timeout --tries --server-response',
+  ),
+  apt: names('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
+  'apt-get': names('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
+  brew: names('-q -v --quiet --verbose --cask --formula'),
+  kubectl: names(
+    '-n -A -o -l -w -f --namespace --all-namespaces --output --selector --watch --context ' +
+      '--tail --since --follow --previous',
+  ),
+  tsc: names('--noEmit --pretty --strict --listFiles --version'),
+  eslint: names('--quiet --max-warnings --ext --no-color --color'),
+  prettier: names('--check -c -l --list-different'),
+  ruff: names('-q -v --quiet --verbose --select --ignore'),
+  mypy: names('-p -m --strict --pretty --no-color-output --show-error-codes --package --module'),
+};
+/** Programs that take the options of another one. */
+const SAME: Readonly<Record<string, string>> = {
+  pip3: 'pip',
+  python3: 'python',
+  'docker-compose': 'docker compose',
+};
+
+/** The harmless options of a command, if its program is in the table. */
+const harmlessOptions = (words: Words): ReadonlySet<string> | undefined => {
+  const plain = programName(words[0] ?? '');
+  const name = Object.hasOwn(SAME, plain) ? (SAME[plain] ?? plain) : plain;
+  const both = `${name} ${words[1] ?? ''}`;
+  if (Object.hasOwn(HARMLESS, both)) return HARMLESS[both];
+  return Object.hasOwn(HARMLESS, name) ? HARMLESS[name] : undefined;
+};
+
+const isHarmless = (word: string, harmless: ReadonlySet<string>): boolean =>
+  harmless.has(word) ||
+  harmless.has(word.split('=')[0] ?? word) ||
+  (/^-[a-zA-Z]\d+$/.test(word) && harmless.has(word.slice(0, 2))) ||
+  (/^-[a-zA-Z]{2,}$/.test(word) &&
+    [...word.slice(1)].every((letter) => harmless.has(`-${letter}`)));
+
+/**
+ * The first option that is not known to be harmless and that the rule does not name; null if there
+ * is none.
+ */
+const unknownOption = (words: Words, rule: readonly string[]): string | null => {
+  if (KNOWN_WHOLE.has(programName(words[0] ?? ''))) return null;
+  const harmless = harmlessOptions(words) ?? new Set();
+  const option = words
+    .slice(rule.length)
+    .find(
+      (word) =>
+        word !== null && /^[-+]./.test(word) && !rule.includes(word) && !isHarmless(word, harmless),
+    );
+  return option ?? null;
 };

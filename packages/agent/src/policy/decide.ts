@@ -15,6 +15,11 @@
  *    rule or grant covers it.
  * 7. The preset `full` has none of these protections and questions: only the user's own rules and
  *    hooks hold, and those of a project do not.
+ *
+ * From top to bottom: `decide`, which takes the strictest of several opinions; which rule of the
+ * preset fits a call; opinions that are built in; the opinion of the preset; those of written
+ * rules, hooks and MCP servers; questions of the model; access that a command is known to need; and
+ * the sandbox level of an allowed call.
  */
 
 import {
@@ -52,6 +57,7 @@ export type PolicyDecision = {
   readonly why: string;
   /** The rule that decided: `preset`, `grant`, `built in`, or a written rule with its location. */
   readonly by: string;
+  /** Which answers of the user may count for later calls. */
   readonly grantable: Grantable;
 };
 
@@ -65,6 +71,76 @@ export type PolicySettings = {
   readonly preset?: Preset;
   readonly presetBefore?: Preset;
 };
+
+/** One verdict on a call. `unattended`: the text of the denial if no user can be asked. */
+type Opinion = PolicyDecision & { readonly unattended?: string };
+
+/** Decides about a call. */
+export const decide = (
+  settings: PolicySettings,
+  grants: readonly Grant[],
+  call: JudgedCall,
+): PolicyDecision => {
+  const written = decideByWrittenRules(
+    countingRules(settings),
+    call,
+    commandPlace(settings, call),
+    settings.workspace,
+  );
+  const opinions =
+    call.traits.asks === undefined
+      ? [
+          ...builtInOpinions(settings, call, written),
+          ...writtenOpinions(written),
+          ...hookOpinions(call),
+          presetOpinion(settings, call, written),
+        ]
+      : [questionOpinion(settings, call), ...hookOpinions(call)];
+  const { unattended: _, ...strictest } = opinions.reduce((one, other) =>
+    rank(other) > rank(one) ? other : one,
+  );
+  if (strictest.decision !== 'ask') return strictest;
+  const { grantable } = strictest;
+  const reach = commandPlace(settings, call) === 'sandboxed' ? 'fenced' : 'widened';
+  const isGranted = grants.some(
+    (grant) =>
+      grantCovers(grant, call, settings.workspace, reach) &&
+      (grantable === 'any' || (grantable === 'thisCall' && grant.scope === 'shape')),
+  );
+  if (isGranted)
+    return { ...strictest, decision: 'allow', why: 'you allowed it before', by: 'grant' };
+  if ((settings.onAsk ?? 'ask') === 'ask') return strictest;
+  const unattended = opinions.find(
+    (one) => one.decision === 'ask' && one.unattended !== undefined,
+  )?.unattended;
+  return unattended === undefined ? strictest : { ...strictest, decision: 'deny', why: unattended };
+};
+
+/** A denial is stricter than a question; of two questions, the one whose answer counts for less. */
+const strictness: Readonly<Record<Decision, number>> = { allow: 0, ask: 1, deny: 2 };
+const closeness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, once: 2 };
+const rank = ({ decision, grantable }: Opinion): number =>
+  3 * strictness[decision] + closeness[grantable];
+
+/** The written rules that count: with `full` a project's do not. */
+const countingRules = ({ writtenRules = [], preset }: PolicySettings): readonly WrittenRule[] =>
+  preset === 'full' ? writtenRules.filter(({ from }) => from !== 'project') : writtenRules;
+
+/** What no preset but `full` goes without. */
+const builtInOpinions = (
+  settings: PolicySettings,
+  call: JudgedCall,
+  written: WrittenDecision,
+): readonly Opinion[] =>
+  settings.preset === 'full'
+    ? []
+    : [
+        ...protectionOpinions(settings, call),
+        ...doubtOpinions(call, written, settings),
+        ...declarationOpinions(call),
+      ];
+
+// ---- The rules of the preset ----
 
 /** `*` and `*.example.com` never allow a private host: it must be named, but with `full`. */
 const matchesRuleHost = (
@@ -111,15 +187,17 @@ export const commandPlace = (
     : 'leaving';
 };
 
-const WITHOUT_LOOK = 'a file that the command names';
+/** Stands for the names of files where nobody has looked them up. */
+const NOT_LOOKED_UP = 'a file that the command names';
 
 /** Files that the command may delete or overwrite and that git could not restore, in words. */
 const unrecoverableFiles = ({ facts: { shell, unrecoverable } }: JudgedCall): readonly string[] => {
   if (unrecoverable !== undefined) return unrecoverable;
-  return shell?.commands.some((command) => fileLossesIn(command).length > 0) ? [WITHOUT_LOOK] : [];
+  return shell?.commands.some((command) => fileLossesIn(command).length > 0) ? [NOT_LOOKED_UP] : [];
 };
 
-const fits = (
+/** Whether a rule of the preset fits a call. `place`: where its command runs. */
+const fitsCall = (
   rule: PolicyRule,
   call: JudgedCall,
   { workspace, preset }: PolicySettings,
@@ -138,12 +216,12 @@ const fits = (
   return rule.touches === 'anything' || (rule.touches === 'mutates') === call.traits.mutating;
 };
 
-/** One verdict on a call. `unattended`: the text of the denial if no user can be asked. */
-type Opinion = PolicyDecision & { readonly unattended?: string };
+// ---- Opinions that are built in ----
 
 const NOBODY = 'Nobody is there to be asked.';
 
-const guard = (why: string, grantable: Grantable, advice: string): Opinion => ({
+/** A question that is asked in spite of rules. `advice`: for the model if nobody can be asked. */
+const builtInQuestion = (why: string, grantable: Grantable, advice: string): Opinion => ({
   decision: 'ask',
   why,
   by: 'built in',
@@ -151,10 +229,11 @@ const guard = (why: string, grantable: Grantable, advice: string): Opinion => ({
   unattended: `${why}. ${NOBODY} ${advice}`,
 });
 
+/** The presets that deny what others ask about, since nothing is to change or nobody is there. */
 const FIRM = new Set<Preset | undefined>(['plan', 'ci']);
 
 /** Protected paths and credential paths: only an answer about exactly this call allows them. */
-const protections = (
+const protectionOpinions = (
   settings: PolicySettings,
   { facts, traits }: JudgedCall,
 ): readonly Opinion[] => {
@@ -164,7 +243,11 @@ const protections = (
     reasons.push(`${changed.join(', ')} is run or obeyed later without a question`);
   if (facts.secret?.length) reasons.push(`credentials are kept in ${facts.secret.join(', ')}`);
   return reasons.map((why) => {
-    const opinion = guard(why, 'once', 'Do without it, or end with what the user is to do.');
+    const opinion = builtInQuestion(
+      why,
+      'once',
+      'Do without it, or end with what the user is to do.',
+    );
     return FIRM.has(settings.preset)
       ? { ...opinion, decision: 'deny', why: `${why}: the preset ${settings.preset} denies it` }
       : opinion;
@@ -190,7 +273,7 @@ const isByHand = (written: WrittenDecision): boolean =>
  * Texts that are unclear, and what destroys work in git, the workspace or its history: they ask in
  * every preset.
  */
-const doubts = (
+const doubtOpinions = (
   { facts }: JudgedCall,
   written: WrittenDecision,
   { workspace }: PolicySettings,
@@ -200,7 +283,7 @@ const doubts = (
   const opinions: Opinion[] = [];
   if (shell.unclear !== null)
     opinions.push(
-      guard(
+      builtInQuestion(
         `what the command would run is not clear: ${shell.unclear}`,
         'thisCall',
         'Write it plainer: plain words, one command after the other, no text that is evaluated.',
@@ -212,7 +295,7 @@ const doubts = (
       wipesWorkspace(shell.commands, workspace));
   if (lost !== null)
     opinions.push(
-      guard(
+      builtInQuestion(
         `${lost}`,
         'thisCall',
         'Keep the work another way: git stash push, a branch, or undo only your own changes ' +
@@ -224,8 +307,10 @@ const doubts = (
 
 const LISTED_MAX = 3;
 
+// ---- The opinion of the preset ----
+
 /** The rule's reason, with the files that it is about. */
-const reasonOfRule = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): string => {
+const ruleReason = ({ why, unrecoverable }: PolicyRule, call: JudgedCall): string => {
   if (unrecoverable === undefined) return why;
   const files = unrecoverableFiles(call);
   const more = files.length > LISTED_MAX ? ` and ${files.length - LISTED_MAX} more` : '';
@@ -262,6 +347,7 @@ const mcpTexts = (
   return { why: name(why), ...(unattended === undefined ? {} : { unattended: name(unattended) }) };
 };
 
+/** The reason of a rule, and the text if nobody can be asked, in words that fit the call. */
 const textsFor = (rule: PolicyRule, call: JudgedCall): Pick<PolicyRule, 'why' | 'unattended'> => {
   const { needs, mcp } = call.facts;
   if (rule.runs === 'leaving' && needs === 'repository') return gitTexts(rule);
@@ -269,23 +355,25 @@ const textsFor = (rule: PolicyRule, call: JudgedCall): Pick<PolicyRule, 'why' | 
   return expectedTexts(rule, call);
 };
 
+/** The preset's first fitting rule, unless a written rule turns its question into a yes. */
 const presetOpinion = (
   settings: PolicySettings,
   call: JudgedCall,
   written: WrittenDecision,
 ): Opinion => {
   const place = commandPlace(settings, call);
-  const rule = settings.rules.find((candidate) => fits(candidate, call, settings, place));
+  const rule = settings.rules.find((candidate) => fitsCall(candidate, call, settings, place));
   const by = `preset${settings.preset === undefined ? '' : ` ${settings.preset}`}`;
   if (rule === undefined)
     return { decision: 'deny', why: 'no rule allows it', by, grantable: 'any' };
   const { decision } = rule;
   const texts = textsFor(rule, call);
   const { unattended } = texts;
-  const why = reasonOfRule({ ...rule, ...texts }, call);
-  const isNamed =
+  const why = ruleReason({ ...rule, ...texts }, call);
+  // Hosts, and MCP tools with `ci`, are denied until a written rule names them.
+  const waitsForName =
     rule.hosts !== undefined || (rule.runs === 'mcpServer' && settings.preset === 'ci');
-  const isOpen = decision === 'ask' || (decision === 'deny' && isNamed);
+  const isOpen = decision === 'ask' || (decision === 'deny' && waitsForName);
   const isCovered = isByHand(written) || unrecoverableFiles(call).length === 0;
   if (written.decision === 'allow' && isOpen && isCovered) {
     const rules = [...new Set(written.rules.map(describeRule))].join(', ');
@@ -304,6 +392,8 @@ const presetOpinion = (
     ...(unattended === undefined ? {} : { unattended }),
   };
 };
+
+// ---- Opinions of written rules, hooks and MCP servers ----
 
 const writtenOpinions = (written: WrittenDecision): readonly Opinion[] => {
   if (written.decision !== 'deny' && written.decision !== 'ask') return [];
@@ -334,11 +424,11 @@ const hookOpinions = ({ hooks }: JudgedCall): readonly Opinion[] =>
  * A tool that its MCP server declares otherwise than before. The runtime forgets the change when
  * the call runs, so one yes is enough.
  */
-const declarationChanges = ({ facts: { mcp } }: JudgedCall): readonly Opinion[] =>
+const declarationOpinions = ({ facts: { mcp } }: JudgedCall): readonly Opinion[] =>
   mcp?.declaration !== 'changed'
     ? []
     : [
-        guard(
+        builtInQuestion(
           `the MCP server ${mcp.server} describes its tool ${mcp.tool} otherwise than when ` +
             'it last ran, so no rule covers this call',
           'once',
@@ -346,6 +436,8 @@ const declarationChanges = ({ facts: { mcp } }: JudgedCall): readonly Opinion[] 
             'hold again.',
         ),
       ];
+
+// ---- Questions of the model ----
 
 /** A question is for the user alone: no rule, grant or preset answers it. Hooks may forbid it. */
 const QUESTION: Opinion = {
@@ -356,6 +448,7 @@ const QUESTION: Opinion = {
   unattended: 'nobody is there to ask. Decide yourself, and say in your answer what you assumed.',
 };
 
+/** The model proposes a plan outside of the preset `plan`. */
 const PLAN_ELSEWHERE: Opinion = {
   decision: 'deny',
   why: 'a plan is proposed in the preset plan only. Do the work.',
@@ -377,71 +470,9 @@ const questionOpinion = (
   };
 };
 
-const strictness: Readonly<Record<Decision, number>> = { allow: 0, ask: 1, deny: 2 };
-const closeness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, once: 2 };
-const rank = ({ decision, grantable }: Opinion): number =>
-  3 * strictness[decision] + closeness[grantable];
+// ---- Access that a command is known to need ----
 
-/** The written rules that count: with `full` a project's do not. */
-const countingRules = ({ writtenRules = [], preset }: PolicySettings): readonly WrittenRule[] =>
-  preset === 'full' ? writtenRules.filter(({ from }) => from !== 'project') : writtenRules;
-
-/** What no preset but `full` goes without. */
-const builtInOpinions = (
-  settings: PolicySettings,
-  call: JudgedCall,
-  written: WrittenDecision,
-): readonly Opinion[] =>
-  settings.preset === 'full'
-    ? []
-    : [
-        ...protections(settings, call),
-        ...doubts(call, written, settings),
-        ...declarationChanges(call),
-      ];
-
-/** Decides about a call. */
-export const decide = (
-  settings: PolicySettings,
-  grants: readonly Grant[],
-  call: JudgedCall,
-): PolicyDecision => {
-  const written = decideByWrittenRules(
-    countingRules(settings),
-    call,
-    commandPlace(settings, call),
-    settings.workspace,
-  );
-  const opinions =
-    call.traits.asks === undefined
-      ? [
-          ...builtInOpinions(settings, call, written),
-          ...writtenOpinions(written),
-          ...hookOpinions(call),
-          presetOpinion(settings, call, written),
-        ]
-      : [questionOpinion(settings, call), ...hookOpinions(call)];
-  const { unattended: _, ...strictest } = opinions.reduce((one, other) =>
-    rank(other) > rank(one) ? other : one,
-  );
-  if (strictest.decision !== 'ask') return strictest;
-  const { grantable } = strictest;
-  const reach = commandPlace(settings, call) === 'sandboxed' ? 'fenced' : 'widened';
-  const granted = grants.some(
-    (grant) =>
-      grantCovers(grant, call, settings.workspace, reach) &&
-      (grantable === 'any' || (grantable === 'thisCall' && grant.scope === 'shape')),
-  );
-  if (granted)
-    return { ...strictest, decision: 'allow', why: 'you allowed it before', by: 'grant' };
-  if ((settings.onAsk ?? 'ask') === 'ask') return strictest;
-  const unattended = opinions.find(
-    (one) => one.decision === 'ask' && one.unattended !== undefined,
-  )?.unattended;
-  return unattended === undefined ? strictest : { ...strictest, decision: 'deny', why: unattended };
-};
-
-/** Without needs that the call itself did not name. */
+/** The call without needs that it did not name itself. */
 const asWritten = (call: JudgedCall): JudgedCall => {
   const { expects, needs, ...facts } = call.facts;
   if (expects === undefined || needs !== expects.needs) return call;
@@ -472,6 +503,8 @@ export const withExpectedNeeds = (
   const isAnswered = decision === 'ask' && (settings.onAsk ?? 'ask') === 'ask';
   return decision === 'allow' || isAnswered ? widened : written;
 };
+
+// ---- The sandbox level of an allowed call ----
 
 /**
  * What commands may change and reach: the workspace, also the network, nothing (read-only), or

@@ -3,6 +3,9 @@
  *
  * "Judged" means that the runtime has looked at the call before the journal: its input is valid or
  * not, and its facts are known. So a replay needs no look at the disk.
+ *
+ * From top to bottom: traits, which every call of a tool has; facts of one call, among them those
+ * of a shell text; the judged call and its title; and what hooks say of it.
  */
 
 import type { Count, JsonObject } from '@pawl/machine/kernel/shape';
@@ -16,10 +19,14 @@ export type CallEffect = 'pure' | 'probeable' | 'opaque';
 /** Tools that one grant may cover. */
 export type ToolGroup = 'fileChanges';
 
+/** How the calls of a tool behave. */
 export type CallTraits = {
   readonly effect: CallEffect;
+  /** Other calls may run beside it. */
   readonly parallelSafe: boolean;
+  /** It may change something. */
   readonly mutating: boolean;
+  /** How long it may run. */
   readonly deadlineMs: number;
   /** The call makes model calls itself. Its outcome carries their usage. */
   readonly spends?: 'yes';
@@ -142,6 +149,7 @@ export type McpToolName = {
   readonly declaration?: 'changed';
 };
 
+/** Whether the call can run at all. */
 export type CallVerdict =
   | { readonly kind: 'ok' }
   | { readonly kind: 'noSuchTool'; readonly known: readonly string[] }
@@ -196,10 +204,11 @@ const guessTitle = ({ facts, input, traits }: JudgedCall, workspace: string): st
 export const callTitle = (call: JudgedCall, workspace: string): string =>
   call.title ?? guessTitle(call, workspace);
 
-/** What a hook of the user says, and how it reaches the model. */
+// ---- What hooks of the user say, and how it reaches the model ----
 
 export type HookDecision = 'allow' | 'ask' | 'deny';
 
+/** The answer of one hook. */
 export type HookVerdict = {
   /** The hook's name in the configuration. */
   readonly hook: string;
@@ -231,6 +240,7 @@ export const verdictsIn = (verdicts: HookVerdicts | undefined): HookVerdicts => 
 
 export const verdictReason = ({ reason }: HookVerdict): string => reason ?? 'it gave no reason';
 
+/** Whether a hook denies what it was asked about. */
 export const objects = (verdicts: HookVerdicts): boolean =>
   verdicts.some(({ decision }) => decision === 'deny');
 

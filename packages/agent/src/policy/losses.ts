@@ -9,10 +9,11 @@
 import type { ParsedCommand } from './judged-call.js';
 import { absolutePath, programName } from './patterns.js';
 
-/**
- * Files that a command deletes or overwrites, by its words. Whether such a file exists, and whether
- * git could restore it, is looked up where the call is judged
- * (packages/agent/src/policy/shell/unrecoverable-files.ts).
+/*
+ * ---- Files that a command deletes or overwrites ----
+ *
+ * Whether such a file exists, and whether git could restore it, is looked up where the call is
+ * judged (packages/agent/src/policy/shell/unrecoverable-files.ts).
  *
  * A program that is missing here counts as harmless: interpreters, build tools, formatters and
  * scripts can write any file, and no text shows which.
@@ -37,6 +38,49 @@ export type FileLoss =
       readonly moves: boolean;
     };
 
+/** Devices, such as /dev/null: a write to one counts as no loss. */
+const DEVICE = /^\/dev\//;
+
+/** What a command deletes or overwrites: its files, and the targets of its redirections. */
+export const fileLossesIn = (command: ParsedCommand): readonly FileLoss[] => {
+  const { writes, appends = [] } = command;
+  const overwritten = writes.flatMap((file, index): readonly FileWord[] => {
+    if (appends.includes(index) || (file !== null && DEVICE.test(file))) return [];
+    return [file === null ? UNKNOWN : { kind: 'path', text: file }];
+  });
+  return [...fromWords(fileWords(command)), ...fileLosses(overwritten)];
+};
+
+/** The losses of a command, by the rules for its program. */
+const fromWords = (words: readonly FileWord[]): readonly FileLoss[] => {
+  const [program, ...rest] = words;
+  if (program?.kind !== 'path') return [];
+  const name = withoutPrefix(programName(program.text));
+  if (name === 'shx') return fromWords(rest);
+  return Object.hasOwn(judges, name) ? (judges[name]?.(rest) ?? []) : [];
+};
+
+/** The words of a command as names of files. */
+const fileWords = ({
+  words,
+  patterns,
+}: Pick<ParsedCommand, 'words' | 'patterns'>): readonly FileWord[] =>
+  words.map((word, index): FileWord => {
+    if (word !== null) return { kind: 'path', text: word };
+    const pattern = patterns?.[index] ?? null;
+    return pattern === null ? UNKNOWN : { kind: 'pattern', text: pattern };
+  });
+
+/** GNU programs under their names elsewhere: `grm`. */
+const withoutPrefix = (name: string): string => {
+  const plain = name.replace(
+    /^g(?=(rm|mv|cp|ln|dd|tee|sed|sort|shuf|find|install|truncate|shred|unlink)$)/,
+    '',
+  );
+  return plain === 'gfind' ? 'find' : plain;
+};
+
+/** The words after a program's name. */
 type Args = {
   readonly options: readonly string[];
   /** Values of options that take one, by the option's name. */
@@ -47,6 +91,7 @@ type Args = {
 const HERE: FileWord = { kind: 'path', text: '.' };
 const UNKNOWN: FileWord = { kind: 'unknown' };
 
+/** Each of the files as a loss. */
 const fileLosses = (files: readonly FileWord[]): readonly FileLoss[] =>
   files.map((file) => ({ kind: 'file', file }));
 
@@ -64,6 +109,7 @@ const addValue = (values: Map<string, FileWord[]>, name: string, value: FileWord
   values.set(name, [...(values.get(name) ?? []), value]);
 };
 
+/** Sorts the words; `valued`: options that take a value. */
 const readArguments = (words: readonly FileWord[], valued: readonly string[] = []): Args => {
   const options: string[] = [];
   const values = new Map<string, FileWord[]>();
@@ -92,7 +138,7 @@ const readArguments = (words: readonly FileWord[], valued: readonly string[] = [
 };
 
 /** Whether an option is present: `-f` also in `-rf`, and `--force`. */
-const has = (
+const hasOption = (
   { options }: Pick<Args, 'options'>,
   letter: string,
   ...long: readonly string[]
@@ -103,19 +149,21 @@ const has = (
       : letter !== '' && option.includes(letter),
   );
 
+/** The losses of one program, by the words after its name. */
 type Judge = (words: readonly FileWord[]) => readonly FileLoss[];
 
 /** Every operand is lost. */
-const operands =
+const losesOperands =
   (...valued: readonly string[]): Judge =>
   (words) =>
     fileLosses(readArguments(words, valued).operands);
 
+/** Copies onto the last operand or the folder of `-t`. `moves`: the sources disappear. */
 const copy =
   (moves: boolean, ...valued: readonly string[]): Judge =>
   (words) => {
     const args = readArguments(words, ['-t', '--target-directory', '-S', '--suffix', ...valued]);
-    if (has(args, 'n', '--no-clobber') && !has(args, 'f', '--force')) return [];
+    if (hasOption(args, 'n', '--no-clobber') && !hasOption(args, 'f', '--force')) return [];
     const folder = [
       ...(args.values.get('-t') ?? []),
       ...(args.values.get('--target-directory') ?? []),
@@ -125,7 +173,9 @@ const copy =
     // One word that becomes several: `mv notes.txt{,.old}`.
     if (to !== undefined && to.kind !== 'path' && sources.length === 0) return fileLosses([to]);
     if (to === undefined || sources.length === 0) return [];
-    return [{ kind: 'copy', sources: has(args, '', '--parents') ? [UNKNOWN] : sources, to, moves }];
+    return [
+      { kind: 'copy', sources: hasOption(args, '', '--parents') ? [UNKNOWN] : sources, to, moves },
+    ];
   };
 
 const install: Judge = (words) => {
@@ -138,7 +188,7 @@ const install: Judge = (words) => {
 /** Without `-f` it refuses to replace a file. */
 const link: Judge = (words) => {
   const args = readArguments(words, ['-t', '--target-directory', '-S', '--suffix']);
-  if (!has(args, 'f', '--force')) return [];
+  if (!hasOption(args, 'f', '--force')) return [];
   const [only, ...others] = args.operands;
   const isShort = only !== undefined && others.length === 0 && args.values.size === 0;
   return isShort ? [{ kind: 'copy', sources: [only], to: HERE, moves: false }] : copy(false)(words);
@@ -178,7 +228,7 @@ const RSYNC_VALUED = [
 const rsync: Judge = (words) => {
   const args = readArguments(words, RSYNC_VALUED);
   const to = args.operands.at(-1);
-  if (to === undefined || args.operands.length < 2 || has(args, 'n', '--dry-run')) return [];
+  if (to === undefined || args.operands.length < 2 || hasOption(args, 'n', '--dry-run')) return [];
   const isRemote = to.kind === 'path' && /^([^/]+:|rsync:)/.test(to.text);
   const sources = args.options.includes('--remove-source-files') ? args.operands.slice(0, -1) : [];
   return fileLosses(isRemote ? sources : [...sources, to]);
@@ -195,7 +245,7 @@ const dd: Judge = (words) =>
 /** `tee`, `sponge`: they overwrite their operands unless they append. */
 const overwrite: Judge = (words) => {
   const args = readArguments(words);
-  return has(args, 'a', '--append') ? [] : fileLosses(args.operands);
+  return hasOption(args, 'a', '--append') ? [] : fileLosses(args.operands);
 };
 
 /** An editor in place: its operands, after the script if no option carries one. */
@@ -229,7 +279,7 @@ const awk = editInPlace(
   /^(-f|--file)/,
 );
 const yq = editInPlace(
-  (args) => has(args, 'i', '--inplace', '--in-place'),
+  (args) => hasOption(args, 'i', '--inplace', '--in-place'),
   ['-o', '-p'],
   /^--from-file/,
 );
@@ -286,18 +336,18 @@ const git: Judge = (words) => {
 };
 
 const judges: Readonly<Record<string, Judge>> = {
-  rm: operands(),
-  unlink: operands(),
-  srm: operands(),
-  shred: operands('-n', '--iterations', '-s', '--size'),
-  rimraf: operands('--tmp', '--max-retries', '--retry-delay'),
-  trash: operands(),
-  'trash-put': operands(),
-  'del-cli': operands(),
-  truncate: operands('-s', '--size', '-r', '--reference'),
-  ed: operands('-p', '--prompt'),
-  red: operands('-p', '--prompt'),
-  ex: operands('-c', '-S', '-u', '-t', '--cmd'),
+  rm: losesOperands(),
+  unlink: losesOperands(),
+  srm: losesOperands(),
+  shred: losesOperands('-n', '--iterations', '-s', '--size'),
+  rimraf: losesOperands('--tmp', '--max-retries', '--retry-delay'),
+  trash: losesOperands(),
+  'trash-put': losesOperands(),
+  'del-cli': losesOperands(),
+  truncate: losesOperands('-s', '--size', '-r', '--reference'),
+  ed: losesOperands('-p', '--prompt'),
+  red: losesOperands('-p', '--prompt'),
+  ex: losesOperands('-c', '-S', '-u', '-t', '--cmd'),
   mv: copy(true),
   cp: copy(false),
   install,
@@ -322,50 +372,13 @@ const judges: Readonly<Record<string, Judge>> = {
   pandoc: output('-o', '--output'),
 };
 
-/** GNU programs under their names elsewhere: `grm`. */
-const withoutPrefix = (name: string): string => {
-  const plain = name.replace(
-    /^g(?=(rm|mv|cp|ln|dd|tee|sed|sort|shuf|find|install|truncate|shred|unlink)$)/,
-    '',
-  );
-  return plain === 'gfind' ? 'find' : plain;
-};
-
-/** The words of a command as names of files. */
-const fileWords = ({
-  words,
-  patterns,
-}: Pick<ParsedCommand, 'words' | 'patterns'>): readonly FileWord[] =>
-  words.map((word, index): FileWord => {
-    if (word !== null) return { kind: 'path', text: word };
-    const pattern = patterns?.[index] ?? null;
-    return pattern === null ? UNKNOWN : { kind: 'pattern', text: pattern };
-  });
-
-const fromWords = (words: readonly FileWord[]): readonly FileLoss[] => {
-  const [program, ...rest] = words;
-  if (program?.kind !== 'path') return [];
-  const name = withoutPrefix(programName(program.text));
-  if (name === 'shx') return fromWords(rest);
-  return Object.hasOwn(judges, name) ? (judges[name]?.(rest) ?? []) : [];
-};
-
-const DEVICE = /^\/dev\//;
-
-/** What a command deletes or overwrites: its files, and the targets of its redirections. */
-export const fileLossesIn = (command: ParsedCommand): readonly FileLoss[] => {
-  const { writes, appends = [] } = command;
-  const overwritten = writes.flatMap((file, index): readonly FileWord[] => {
-    if (appends.includes(index) || (file !== null && DEVICE.test(file))) return [];
-    return [file === null ? UNKNOWN : { kind: 'path', text: file }];
-  });
-  return [...fromWords(fileWords(command)), ...fileLosses(overwritten)];
-};
+// ---- The workspace as a whole ----
 
 /** Git's own folder, or the part of it that holds commits. */
 const REPOSITORY = /^\.git(\/(objects|refs|logs|packed-refs|HEAD|index)(\/.*)?)?$/;
 const EVERYTHING = /^(\.\/)*(\*\*?|\{\*,\.\*\}|\.\*)\/?$/;
 
+/** Whether a loss of this file is a loss of the workspace or its history. */
 const isWhole = (file: FileWord, workspace: string): boolean => {
   if (file.kind === 'unknown') return false;
   if (file.kind === 'pattern') return EVERYTHING.test(file.text);
@@ -375,9 +388,10 @@ const isWhole = (file: FileWord, workspace: string): boolean => {
 };
 
 const DELETES = /^(g?rm|rimraf|srm|trash|trash-put|del-cli|mv|find|gfind|rsync|shred|unlink)$/;
-/** Only what lies in the folder, and no test that narrows it. */
+/** Options of `find` that are no tests: with these alone it deletes everything in the folder. */
 const FIND_EVERYTHING = /^(-delete|-depth|-d|-H|-L|-P|-xdev|-mount|-mindepth|-maxdepth|\d+)$/;
 
+/** Whether `find` has a test, so that it does not delete everything. */
 const narrows = ({ words }: ParsedCommand): boolean =>
   words
     .slice(1)
@@ -411,10 +425,27 @@ export const wipesWorkspace = (
   return null;
 };
 
-/** Git commands that irrecoverably discard work. Every preset but `full` asks about them. */
+// ---- Git commands that discard work for good: every preset but `full` asks about them ----
+
+/** What a git command would destroy, as the reason to ask; null if nothing. */
+export const findGitLoss = ({
+  words,
+  undoes,
+}: Pick<ParsedCommand, 'words' | 'undoes'>): string | null => {
+  const [first] = words;
+  // It takes back what the command before it has made, so nothing is lost.
+  if (undoes === 'previous') return null;
+  if (first == null || programName(first) !== 'git') return null;
+  const [command, ...rest] = gitCommand(words);
+  if (command === null) return 'which command of git it is, is known only when it runs';
+  return Object.hasOwn(gitJudges, command ?? '')
+    ? (gitJudges[command ?? '']?.(rest) ?? null)
+    : null;
+};
 
 type Words = readonly (string | null)[];
 
+/** Git's own options whose value is the next word. */
 const VALUED = new Set([
   '-C',
   '-c',
@@ -445,7 +476,8 @@ const hasGitOption = (words: Words, short: string, ...long: readonly string[]): 
     return short !== '' && /^-[a-zA-Z]+$/.test(word) && word.includes(short);
   });
 
-const names = (words: Words): Words => {
+/** The words before `--` that are no options. */
+const operandsBeforeDashes = (words: Words): Words => {
   const end = words.indexOf('--');
   return (end < 0 ? words : words.slice(0, end)).filter(
     (word) => word === null || !word.startsWith('-'),
@@ -458,6 +490,7 @@ const hasPaths = (words: Words): boolean => {
 };
 
 const lost = 'changes that were not committed would be lost';
+/** What a subcommand would lose, as the reason to ask; null if nothing. */
 const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
   reset: (words) => (hasGitOption(words, '', '--hard', '--merge', '--keep') ? lost : null),
   clean: (words) =>
@@ -468,7 +501,7 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
   checkout: (words) =>
     hasGitOption(words, 'f', '--force') ||
     hasPaths(words) ||
-    (names(words).length > 1 &&
+    (operandsBeforeDashes(words).length > 1 &&
       !hasGitOption(words, 'b', '--orphan') &&
       !hasGitOption(words, 'B', '--track'))
       ? lost
@@ -554,31 +587,16 @@ export const pathRestore = ({ words }: Pick<ParsedCommand, 'words'>): PathRestor
   if (known.length < words.length || git !== 'git' || rest.some((word) => word.startsWith(':')))
     return null;
   if (command === 'restore') return readRestore(rest);
-  const loud = (some: readonly string[]): string =>
+  const withoutQuiet = (some: readonly string[]): string =>
     some.filter((word) => word !== '-q' && word !== '--quiet').join(' ');
   if (command === 'reset')
-    return /^--hard(?: HEAD)?$/.test(loud(rest)) ? { paths: [':/'], from: 'HEAD' } : null;
+    return /^--hard(?: HEAD)?$/.test(withoutQuiet(rest)) ? { paths: [':/'], from: 'HEAD' } : null;
   const dash = rest.indexOf('--');
   // No branch is called `.`, so it is a path without `--` too.
   const end = rest.at(-1) === '.' ? rest.length - 1 : rest.length;
-  const before = loud(rest.slice(0, dash < 0 ? end : dash));
+  const before = withoutQuiet(rest.slice(0, dash < 0 ? end : dash));
   const paths = rest.slice(dash < 0 ? end : dash + 1);
   if (command !== 'checkout' || paths.length === 0) return null;
   if (before === '') return { paths, from: 'index' };
   return before === 'HEAD' ? { paths, from: 'HEAD' } : null;
-};
-
-/** What a git command would destroy, as the reason to ask; null if nothing. */
-export const findGitLoss = ({
-  words,
-  undoes,
-}: Pick<ParsedCommand, 'words' | 'undoes'>): string | null => {
-  const [first] = words;
-  if (undoes === 'previous') return null;
-  if (first == null || programName(first) !== 'git') return null;
-  const [command, ...rest] = gitCommand(words);
-  if (command === null) return 'which command of git it is, is known only when it runs';
-  return Object.hasOwn(gitJudges, command ?? '')
-    ? (gitJudges[command ?? '']?.(rest) ?? null)
-    : null;
 };

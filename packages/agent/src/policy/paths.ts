@@ -8,9 +8,10 @@
 
 import type { CallFacts } from './judged-call.js';
 
-/**
- * Protected paths: files that other programs run or obey later without a question (git, editors,
- * CI, shells, …).
+/*
+ * ---- Protected paths ----
+ *
+ * Other programs run or obey these files later without a question (git, editors, CI, shells, …).
  *
  * 1. Only the user allows writing them: file tools ask, fenced commands see them read-only, and a
  *    newly created one is set aside.
@@ -135,10 +136,12 @@ const UNSEEN = /\p{Default_Ignorable_Code_Point}/gu;
 /** NTFS: `file:stream` is the file, and trailing blanks and dots are ignored. */
 const STREAM = /:.*$/s;
 const TAIL = /[\s.]+$/;
+/** The short name of `.git` on Windows. */
 const SHORT_GIT = /^git~\d+$/;
 const SEPARATOR = /[/\\]/;
 
-const nameAs = (segment: string): string => {
+/** A name in the spelling that stands for all that some file system takes for the same. */
+const canonicalName = (segment: string): string => {
   const seen = segment
     .normalize('NFKC')
     .replace(UNSEEN, '')
@@ -148,16 +151,18 @@ const nameAs = (segment: string): string => {
   return SHORT_GIT.test(seen) ? '.git' : seen;
 };
 
+/** The names in a path, in this spelling. */
 const pathNames = (path: string): readonly string[] => {
   const names: string[] = [];
   for (const segment of path.split(SEPARATOR)) {
     if (segment === '' || segment === '.') continue;
     if (segment === '..') names.pop();
-    else names.push(nameAs(segment));
+    else names.push(canonicalName(segment));
   }
   return names;
 };
 
+/** A protected path by its names. */
 type Row = { readonly names: readonly string[]; readonly protection: Protection };
 
 /** Rows by their first name, so that a path needs one look-up per name. */
@@ -172,6 +177,7 @@ for (const row of PROTECTED_PATHS.map((protection) => ({
   else rowsByFirst.set(first, [...(rowsByFirst.get(first) ?? []), row]);
 }
 
+/** The protection that begins at this name of a path. */
 const matchesAt = (names: readonly string[], at: number): Protection | null => {
   const name = names[at] ?? '';
   const rows =
@@ -206,6 +212,7 @@ const findFileProtection = (path: string): Protection | null =>
     ? { path: 'HEAD', why: 'git takes a folder that holds it for a repository' }
     : null);
 
+/** Reasons that hold as soon as somebody is in the folder. */
 const ON_ENTRY: ReadonlySet<string> = new Set([GIT, ENTERED]);
 
 /** Whether git or a shell obeys an entry as soon as it is in the folder. */
@@ -214,17 +221,15 @@ export const isObeyedOnEntry = (name: string): boolean => {
   return protection !== null && ON_ENTRY.has(protection.why) && protection.path !== '.gitmodules';
 };
 
-/** First names of protected paths, lower case. A folder without any of these holds none. */
+/** Whether a protected path may begin with this name. A folder without such a name holds none. */
 export const mayBeProtected = (name: string): boolean => {
-  const seen = nameAs(name);
+  const seen = canonicalName(name);
   return (
     rowsByFirst.has(seen) || rowsBySuffix.some((row) => seen.endsWith(row.names[0]?.slice(1) ?? ''))
   );
 };
 
-/**
- * Paths of the home folder and the system that hold credentials. Every read of them is asked about.
- */
+// ---- Paths that hold credentials: every read of them is asked about ----
 
 const IN_HOME = (
   '.ssh .gnupg .aws .azure .kube .docker .netrc .npmrc .pypirc .git-credentials .pgpass ' +
@@ -252,8 +257,9 @@ export const isSecretPath = (path: string, home: string): boolean => {
   );
 };
 
-/** Marks the protected and secret paths among those that a call touches. */
+// ---- Both, in the facts of a call ----
 
+/** The path from the workspace on; null if it lies outside. */
 const relativeTo = (workspace: string, path: string): string | null => {
   const base = workspace.endsWith('/') ? workspace : `${workspace}/`;
   if (path === workspace) return '';
@@ -282,9 +288,9 @@ export const markSensitivePaths = (
   workspace: string,
   home: string,
 ): CallFacts => {
-  const named = facts.protected ?? [];
-  const guarded = facts.paths.filter(
-    (path) => named.includes(path) || protectionInWorkspace(workspace, path) !== null,
+  const reported = facts.protected ?? [];
+  const protectedPaths = facts.paths.filter(
+    (path) => reported.includes(path) || protectionInWorkspace(workspace, path) !== null,
   );
   const secret = facts.paths.filter(
     (path) => relativeTo(workspace, path) === null && isSecretPath(path, home),
@@ -294,7 +300,7 @@ export const markSensitivePaths = (
   return {
     ...facts,
     ...(leaves ? ({ needs: 'outside' } as const) : {}),
-    ...(guarded.length === 0 ? {} : { protected: guarded }),
+    ...(protectedPaths.length === 0 ? {} : { protected: protectedPaths }),
     ...(secret.length === 0 ? {} : { secret }),
   };
 };

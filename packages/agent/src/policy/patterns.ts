@@ -1,9 +1,9 @@
-/** Patterns of rules: for hosts, for tools of MCP servers, for paths, for the words of commands. */
+/** Patterns of rules. From top to bottom: hosts, tools of MCP servers, paths, words of commands. */
 
 import type { McpToolName, ParsedCommand } from './judged-call.js';
 
-/**
- * Host patterns of rules.
+/*
+ * ---- Hosts ----
  *
  * 1. A host is in the form of a parsed URL: lower case, with its port unless it is the default,
  *    IPv4 as four numbers, IPv6 in brackets.
@@ -111,8 +111,10 @@ const HOST_PATTERN = /^(\*|(\*\.)?[a-z\d_-]+(\.[a-z\d_-]+)*|\[[\da-f:.]+\])(:\d{
 /** Whether a text is a host pattern: without scheme, user and path. */
 export const isHostPattern = (text: string): boolean => HOST_PATTERN.test(text);
 
-/**
- * Patterns of rules for tools of MCP servers: `github` is every tool of the server,
+/*
+ * ---- Tools of MCP servers ----
+ *
+ * `github` is every tool of the server,
  * `github/get_issue` is one tool, and `github/get_*` is every tool whose name begins so.
  * `project:github` is only a server that a project names.
  *
@@ -127,6 +129,7 @@ const MCP_PATTERN = /^(project:)?[A-Za-z0-9_-]+(\/[^\s/*]*\*?)?$/;
 export const isMcpPattern = (text: string): boolean =>
   MCP_PATTERN.test(text) && !text.endsWith('/');
 
+/** Whether a pattern without `project:` names the tool. */
 const matchesName = (pattern: string, { server, tool }: McpToolName): boolean => {
   const slash = pattern.indexOf('/');
   if (slash < 0) return pattern === server;
@@ -145,8 +148,8 @@ export const matchesMcpTool = (pattern: string, tool: McpToolName): boolean =>
 export const allowsMcpTool = (pattern: string, tool: McpToolName): boolean =>
   pattern.startsWith(PROJECT) === (tool.from === 'project') && matchesMcpTool(pattern, tool);
 
-/**
- * Path patterns of rules: `docs/**`, `*.pem`, `/etc/hosts`.
+/*
+ * ---- Paths: `docs/**`, `*.pem`, `/etc/hosts` ----
  *
  * 1. `*` and `?` match characters of one name, `**` any folders, `{a,b}` one of several.
  * 2. A pattern without `/` matches the name at any depth of the workspace. Other patterns start at
@@ -155,10 +158,11 @@ export const allowsMcpTool = (pattern: string, tool: McpToolName): boolean =>
  * 3. The time is at most proportional to pattern length times path length.
  */
 
+/** Patterns that one with braces may stand for. */
 const PATTERNS_MAX = 64;
 
 /** Expands `{a,b}`; null if there are too many combinations. */
-const spread = (pattern: string): readonly string[] | null => {
+const expandBraces = (pattern: string): readonly string[] | null => {
   const open = [pattern];
   const done: string[] = [];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -206,9 +210,11 @@ const fitsNames = (pattern: readonly string[], names: readonly string[]): boolea
   return pattern.at(-1) === '**' ? reached.has(names.length) : reached.size > 0;
 };
 
+/** The names in a path. */
 const segments = (path: string): readonly string[] =>
   path.split('/').filter((one) => one !== '' && one !== '.');
 
+/** Whether a pattern without braces matches a path. */
 const fitsOne = (pattern: string, path: string, workspace: string): boolean => {
   if (pattern.startsWith('/')) return fitsNames(segments(pattern), segments(path));
   const base = workspace.endsWith('/') ? workspace : `${workspace}/`;
@@ -220,20 +226,21 @@ const fitsOne = (pattern: string, path: string, workspace: string): boolean => {
 
 /** Whether a pattern matches a real absolute path. */
 export const matchesPath = (pattern: string, path: string, workspace: string): boolean =>
-  (spread(pattern) ?? [pattern]).some((one) => fitsOne(one, path, workspace));
+  (expandBraces(pattern) ?? [pattern]).some((one) => fitsOne(one, path, workspace));
+
 /** The fault of a pattern; null for a valid one. */
 export const patternFault = (pattern: string): string | null => {
   if (pattern.trim() === '') return 'is empty';
   if (segments(pattern).includes('..')) return "may not hold '..'";
   if (pattern.startsWith('!')) return "may not begin with '!': write a rule of the other kind";
-  return spread(pattern) === null ? `stands for more than ${PATTERNS_MAX} patterns` : null;
+  return expandBraces(pattern) === null ? `stands for more than ${PATTERNS_MAX} patterns` : null;
 };
 
-/** Matches the words of rules with the words of commands. */
+// ---- Words of commands ----
 
 type Words = ParsedCommand['words'];
 
-/** The words of a text with one blank between two. */
+/** The set of words that a text lists, with one blank between two. */
 export const wordSet = (text: string): ReadonlySet<string> => new Set(text.split(' '));
 
 /** The name of a program without its folder. */
@@ -282,6 +289,7 @@ const matchArguments = (words: Words, rest: readonly string[]): RuleMatch => {
   return 'yes';
 };
 
+/** Whether the rule's words are those of a command. */
 const matchWords = (words: Words, rule: readonly string[]): RuleMatch => {
   const [program, ...rest] = rule;
   const [first] = words;
@@ -301,9 +309,9 @@ export const matchCommand = (
 ): RuleMatch => {
   const isWrapper = runs !== undefined || mayRun !== undefined;
   const places = isWrapper ? words.map((_, index) => words.slice(index)) : [words];
-  const meetings = places.map((place, index) =>
+  const matches = places.map((place, index) =>
     index > 0 && place[0] === null ? 'no' : matchWords(place, rule),
   );
-  if (meetings.includes('yes')) return 'yes';
-  return meetings.includes('maybe') ? 'maybe' : 'no';
+  if (matches.includes('yes')) return 'yes';
+  return matches.includes('maybe') ? 'maybe' : 'no';
 };

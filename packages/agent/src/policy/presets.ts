@@ -1,4 +1,8 @@
-/** Policy rules: those of presets, of which the first match decides, and written ones. */
+/**
+ * Policy rules: those of presets, of which the first match decides, and written ones, which people
+ * keep in files. From top to bottom: the types; the texts of rules; hosts that are allowed by name;
+ * and `presetRules`, the rules of each preset.
+ */
 
 import type { Needs } from './judged-call.js';
 
@@ -72,6 +76,7 @@ export type Preset = 'plan' | 'careful' | 'auto' | 'ci' | 'full';
 export const presetAfterPlan = (before: Preset | undefined): 'careful' | 'auto' | 'ci' =>
   before === 'auto' || before === 'ci' ? before : 'careful';
 
+/** A rule about every call, but for its limits. */
 const rule = (
   decision: Decision,
   limits: Partial<PolicyRule> & Pick<PolicyRule, 'why'>,
@@ -83,6 +88,7 @@ const rule = (
   ...limits,
 });
 
+// Texts for the model, if a call is denied because nobody can be asked.
 const NOBODY = 'and nobody is there to be asked';
 const STAY =
   `the command leaves the sandbox, ${NOBODY}. Do without: use what is installed and what the ` +
@@ -101,6 +107,7 @@ const NO_MCP =
   `an MCP server would do it outside the sandbox, ${NOBODY}. Do without it; the user can allow ` +
   'it with a rule: [rules.mcp] allow.';
 
+// Rules and reasons that several presets share.
 const SANDBOXED = rule('allow', { runs: 'sandboxed', why: 'the sandbox holds the command' });
 const LOSES =
   'the preset careful asks before a command deletes or overwrites what could not be taken back';
@@ -110,19 +117,6 @@ const STAY_OFF_GIT =
   `the command changes git folders, ${NOBODY}. Do without: run git itself, or end with what ` +
   'the user is to run.';
 
-/**
- * The texts of a rule about leaving the sandbox, for a call that stays inside and changes git
- * folders.
- */
-export const gitTexts = ({
-  why,
-  unattended,
-}: PolicyRule): Pick<PolicyRule, 'why' | 'unattended'> => ({
-  why: why.replace(LEAVES, CHANGES_GIT),
-  ...(unattended === undefined
-    ? {}
-    : { unattended: unattended === STAY ? STAY_OFF_GIT : unattended }),
-});
 const MCP = 'an MCP server does it, outside the sandbox';
 const MISSING = 'there is no sandbox here that would hold it';
 const FULL = 'the preset full allows everything that no rule of yours forbids';
@@ -135,6 +129,7 @@ const outside = (decision: 'ask' | 'deny', unattended?: string): PolicyRule =>
   });
 const READS = rule('allow', { where: 'inside', touches: 'reads', why: 'reading is allowed' });
 
+/** Allows what stays in the workspace. */
 const allowsInside = (preset: Preset): PolicyRule =>
   rule('allow', { where: 'inside', why: `the preset ${preset} allows the workspace` });
 
@@ -167,6 +162,20 @@ export const allowHosts = (
 /** The hosts that `allowHosts` allowed. */
 export const allowedHosts = (rules: readonly PolicyRule[]): readonly string[] =>
   rules.find(isAllowedHostsRule)?.hosts ?? [];
+
+/**
+ * The texts of a rule about leaving the sandbox, for a call that stays inside and changes git
+ * folders.
+ */
+export const gitTexts = ({
+  why,
+  unattended,
+}: PolicyRule): Pick<PolicyRule, 'why' | 'unattended'> => ({
+  why: why.replace(LEAVES, CHANGES_GIT),
+  ...(unattended === undefined
+    ? {}
+    : { unattended: unattended === STAY ? STAY_OFF_GIT : unattended }),
+});
 
 /** The rules of each preset. Calls without a matching rule are denied. */
 export const presetRules: Readonly<Record<Preset, readonly PolicyRule[]>> = {

@@ -22,125 +22,7 @@ export type RepositoryAccess = 'read' | 'write' | 'writePacks' | 'approved';
 
 type Words = ParsedCommand['words'];
 
-/**
- * `config` too: the configuration is read-only for every command. `init` and `clone` make another
- * repository.
- */
-const READS = wordSet(
-  'annotate archive blame cat-file check-attr check-ignore check-mailmap check-ref-format ' +
-    'cherry clone column config ' +
-    'count-objects describe diff diff-files diff-index diff-tree difftool for-each-ref ' +
-    'format-patch fsck get-tar-commit-id ' +
-    'grep help init log ls-files ls-remote ls-tree mailinfo mailsplit merge-base name-rev ' +
-    'patch-id range-diff request-pull ' +
-    'rev-list rev-parse shortlog show show-branch show-index show-ref status stripspace var ' +
-    'verify-commit verify-pack ' +
-    'verify-tag version whatchanged',
-);
-/** Commands that write refs, the index and loose objects, but no packs. */
-const WRITES = wordSet(
-  'add am apply bisect branch checkout checkout-index cherry-pick citool clean commit ' +
-    'commit-tree gui hash-object merge ' +
-    'merge-file merge-tree mktag mktree mv notes pack-refs push read-tree rebase reflog ' +
-    'replace rerere reset restore ' +
-    'revert rm sparse-checkout stage stash switch symbolic-ref tag update-index update-ref ' +
-    'worktree write-tree',
-);
-
-const isGit = ([program]: Words): boolean => program != null && programName(program) === 'git';
-const isOption = (word: string | null): boolean => word?.startsWith('-') === true;
-const first = (words: Words): string => words.find((word) => !isOption(word)) ?? '';
-
-const LISTS_BRANCHES =
-  /^(?:-[arvl]+|--(?:all|list|remotes|verbose|show-current|contains|no-contains|merged|no-merged|points-at|sort|format|column|no-column|color|no-color|abbrev)(?:=.*)?)$/;
-const LISTS_TAGS =
-  /^(?:-l|-n\d*|--(?:list|contains|no-contains|merged|no-merged|points-at|sort|format|column|no-column|color)(?:=.*)?)$/;
-
-/** `git branch` and `git tag` list unless they get a name and no option that makes it a pattern. */
-const lists = (words: Words, options: RegExp): boolean =>
-  words.every((word) => !isOption(word) || options.test(word ?? '')) &&
-  (words.every(isOption) ||
-    words.some((word) => isOption(word) && !/^(?:-[rva]+|--sort.*)$/.test(word ?? '')));
-
-/** Commands that read with some words. */
-const readsWith: Readonly<Record<string, (words: Words) => boolean>> = {
-  apply: (words) =>
-    !words.some((word) => word === null || /^(?:--index|--cached|-3|--3way)$/.test(word)),
-  bisect: (words) => /^(?:log|view|visualize)$/.test(first(words)),
-  branch: (words) => lists(words, LISTS_BRANCHES),
-  'hash-object': (words) => !words.some((word) => word === null || word === '-w'),
-  notes: (words) => /^(?:|list|show)$/.test(first(words)),
-  reflog: (words) => !/^(?:expire|delete|drop|write)$/.test(first(words)),
-  remote: (words) => /^(?:|show|get-url)$/.test(first(words)),
-  stash: (words) => /^(?:list|show)$/.test(first(words)),
-  submodule: (words) => /^(?:|status|summary)$/.test(first(words)),
-  tag: (words) => lists(words, LISTS_TAGS),
-  worktree: (words) => first(words) === 'list',
-};
-
-const gitAccess = (words: Words): RepositoryAccess => {
-  const [command, ...rest] = gitCommand(words);
-  if (command === undefined) return 'read';
-  if (command === null) return 'writePacks';
-  if (
-    READS.has(command) ||
-    (Object.hasOwn(readsWith, command) && readsWith[command]?.(rest) === true)
-  )
-    return 'read';
-  return WRITES.has(command) ? 'write' : 'writePacks';
-};
-
-/** Programs that run git to change the repository. */
-const RUNS_GIT = wordSet(
-  'auto-changelog bump-my-version bump2version bumpversion changeset cz czg cog gh gitui ' +
-    'glab hub husky jj lazygit lefthook ' +
-    'lerna lint-staged pre-commit release-it semantic-release standard-version tbump tig ' +
-    'commit-and-tag-version',
-);
-/** Programs that run the targets that they are told. */
-const TARGET_RUNNERS = wordSet('doit gmake inv invoke just make mage rake task');
-/** Programs whose first word is a task of their own or a script of the project. */
-const PACKAGE_MANAGERS = wordSet('bun deno npm pnpm yarn');
-const EVERYDAY =
-  /^(?:a|add|all|audit|bench|build|cache|check|ci|clean|compile|config|coverage|cover|create|dedupe|dev|dlx|docs?|e2e|exec|fmt|format|get|help|i|info|init|install|link|lint|list|ls|outdated|pack|ping|prefix|preview|remove|rm|root|search|serve|set|start|t|test|tests|tsc|typecheck|type-check|types|uninstall|unit|unlink|up|update|upgrade|view|watch|why|x)(?:[:._-].*)?$/;
-/** Interpreters: the name of the script says what it does. */
-const INTERPRETER =
-  /^(?:sh|bash|dash|zsh|node|tsx|ts-node|python[\d.]*|ruby|perl|php|source|\.|npx|uv|poetry)$/;
-const WORK_ON_REPOSITORY =
-  /(?:release|publish|deploy|version|bump|changelog|commit|branch|merge|rebase|backport|cherry|stash|worktree|submodule|tag|git|hook)/i;
-
-const isEveryday = (word: string | null): boolean => word !== null && EVERYDAY.test(word);
-
-const programAccess = (words: Words): RepositoryAccess => {
-  const [program, ...rest] = words;
-  const name = programName(program ?? '');
-  if (RUNS_GIT.has(name) || name.startsWith('git-')) return 'writePacks';
-  const targets = rest.filter((word) => word === null || !/^-|=/.test(word));
-  if (TARGET_RUNNERS.has(name)) return targets.every(isEveryday) ? 'read' : 'write';
-  if (PACKAGE_MANAGERS.has(name)) {
-    const task = targets.find((word) => word !== 'run' && word !== 'run-script');
-    return task === undefined || isEveryday(task) ? 'read' : 'write';
-  }
-  const isScript = program?.includes('/') === true && !/^\/(?:usr\/|s?bin\/|opt\/)/.test(program);
-  const scripts = isScript ? [name] : INTERPRETER.test(name) ? targets.slice(0, 2) : [];
-  const isNamed = (word: string | null): boolean =>
-    word !== null && /^[\w./@+-]+$/.test(word) && WORK_ON_REPOSITORY.test(programName(word));
-  return scripts.some(isNamed) ? 'write' : 'read';
-};
-
-/**
- * Of the commands that the policy asks about; the others destroy files of the working tree, and no
- * history.
- */
-const DESTROYS_HISTORY = wordSet(
-  'branch filter-branch filter-repo gc prune push reflog stash update-ref',
-);
-
-const destroysHistory = (command: ParsedCommand): boolean => {
-  const [name] = findGitLoss(command) === null ? [] : gitCommand(command.words);
-  return name === null || (name !== undefined && DESTROYS_HISTORY.has(name));
-};
-
+/** The widest access last. */
 const width: Readonly<Record<RepositoryAccess, number>> = {
   read: 0,
   write: 1,
@@ -169,11 +51,12 @@ export type HistoryPurpose = {
   readonly movesBorder: boolean;
 };
 
+/** What a text does to the history on purpose, for those who put back what was lost. */
 export const historyPurpose = ({ commands }: ShellFacts): HistoryPurpose => {
   const gits = commands.filter(({ words }) => isGit(words)).map(({ words }) => gitCommand(words));
   return {
     takesStash: gits.some(
-      ([command, ...rest]) => command === 'stash' && /^(?:pop|branch)$/.test(first(rest)),
+      ([command, ...rest]) => command === 'stash' && /^(?:pop|branch)$/.test(firstOperand(rest)),
     ),
     movesBorder: gits.some(
       ([command, ...rest]) =>
@@ -183,4 +66,133 @@ export const historyPurpose = ({ commands }: ShellFacts): HistoryPurpose => {
         ),
     ),
   };
+};
+
+// ---- git itself ----
+
+/**
+ * `config` too: the configuration is read-only for every command. `init` and `clone` make another
+ * repository.
+ */
+const READS = wordSet(
+  'annotate archive blame cat-file check-attr check-ignore check-mailmap check-ref-format ' +
+    'cherry clone column config ' +
+    'count-objects describe diff diff-files diff-index diff-tree difftool for-each-ref ' +
+    'format-patch fsck get-tar-commit-id ' +
+    'grep help init log ls-files ls-remote ls-tree mailinfo mailsplit merge-base name-rev ' +
+    'patch-id range-diff request-pull ' +
+    'rev-list rev-parse shortlog show show-branch show-index show-ref status stripspace var ' +
+    'verify-commit verify-pack ' +
+    'verify-tag version whatchanged',
+);
+/** Commands that write refs, the index and loose objects, but no packs. */
+const WRITES = wordSet(
+  'add am apply bisect branch checkout checkout-index cherry-pick citool clean commit ' +
+    'commit-tree gui hash-object merge ' +
+    'merge-file merge-tree mktag mktree mv notes pack-refs push read-tree rebase reflog ' +
+    'replace rerere reset restore ' +
+    'revert rm sparse-checkout stage stash switch symbolic-ref tag update-index update-ref ' +
+    'worktree write-tree',
+);
+
+const isGit = ([program]: Words): boolean => program != null && programName(program) === 'git';
+const isOption = (word: string | null): boolean => word?.startsWith('-') === true;
+/** The first word that is no option. */
+const firstOperand = (words: Words): string => words.find((word) => !isOption(word)) ?? '';
+
+const LISTS_BRANCHES =
+  /^(?:-[arvl]+|--(?:all|list|remotes|verbose|show-current|contains|no-contains|merged|no-merged|points-at|sort|format|column|no-column|color|no-color|abbrev)(?:=.*)?)$/;
+const LISTS_TAGS =
+  /^(?:-l|-n\d*|--(?:list|contains|no-contains|merged|no-merged|points-at|sort|format|column|no-column|color)(?:=.*)?)$/;
+
+/** `git branch` and `git tag` list unless they get a name and no option that makes it a pattern. */
+const lists = (words: Words, options: RegExp): boolean =>
+  words.every((word) => !isOption(word) || options.test(word ?? '')) &&
+  (words.every(isOption) ||
+    words.some((word) => isOption(word) && !/^(?:-[rva]+|--sort.*)$/.test(word ?? '')));
+
+/** Commands that read with some words. */
+const readsWith: Readonly<Record<string, (words: Words) => boolean>> = {
+  apply: (words) =>
+    !words.some((word) => word === null || /^(?:--index|--cached|-3|--3way)$/.test(word)),
+  bisect: (words) => /^(?:log|view|visualize)$/.test(firstOperand(words)),
+  branch: (words) => lists(words, LISTS_BRANCHES),
+  'hash-object': (words) => !words.some((word) => word === null || word === '-w'),
+  notes: (words) => /^(?:|list|show)$/.test(firstOperand(words)),
+  reflog: (words) => !/^(?:expire|delete|drop|write)$/.test(firstOperand(words)),
+  remote: (words) => /^(?:|show|get-url)$/.test(firstOperand(words)),
+  stash: (words) => /^(?:list|show)$/.test(firstOperand(words)),
+  submodule: (words) => /^(?:|status|summary)$/.test(firstOperand(words)),
+  tag: (words) => lists(words, LISTS_TAGS),
+  worktree: (words) => firstOperand(words) === 'list',
+};
+
+/** How far a command of git changes the repository. */
+const gitAccess = (words: Words): RepositoryAccess => {
+  const [command, ...rest] = gitCommand(words);
+  if (command === undefined) return 'read';
+  if (command === null) return 'writePacks';
+  if (
+    READS.has(command) ||
+    (Object.hasOwn(readsWith, command) && readsWith[command]?.(rest) === true)
+  )
+    return 'read';
+  return WRITES.has(command) ? 'write' : 'writePacks';
+};
+
+// ---- Other programs ----
+
+/** Programs that run git to change the repository. */
+const RUNS_GIT = wordSet(
+  'auto-changelog bump-my-version bump2version bumpversion changeset cz czg cog gh gitui ' +
+    'glab hub husky jj lazygit lefthook ' +
+    'lerna lint-staged pre-commit release-it semantic-release standard-version tbump tig ' +
+    'commit-and-tag-version',
+);
+/** Programs that run the targets that they are told. */
+const TARGET_RUNNERS = wordSet('doit gmake inv invoke just make mage rake task');
+/** Programs whose first word is a task of their own or a script of the project. */
+const PACKAGE_MANAGERS = wordSet('bun deno npm pnpm yarn');
+/** Tasks that leave the repository alone. */
+const EVERYDAY =
+  /^(?:a|add|all|audit|bench|build|cache|check|ci|clean|compile|config|coverage|cover|create|dedupe|dev|dlx|docs?|e2e|exec|fmt|format|get|help|i|info|init|install|link|lint|list|ls|outdated|pack|ping|prefix|preview|remove|rm|root|search|serve|set|start|t|test|tests|tsc|typecheck|type-check|types|uninstall|unit|unlink|up|update|upgrade|view|watch|why|x)(?:[:._-].*)?$/;
+/** Interpreters: the name of the script says what it does. */
+const INTERPRETER =
+  /^(?:sh|bash|dash|zsh|node|tsx|ts-node|python[\d.]*|ruby|perl|php|source|\.|npx|uv|poetry)$/;
+/** Names of scripts that work on it. */
+const WORK_ON_REPOSITORY =
+  /(?:release|publish|deploy|version|bump|changelog|commit|branch|merge|rebase|backport|cherry|stash|worktree|submodule|tag|git|hook)/i;
+
+const isEveryday = (word: string | null): boolean => word !== null && EVERYDAY.test(word);
+
+/** How far any other program does, by its name and the names of scripts and tasks. */
+const programAccess = (words: Words): RepositoryAccess => {
+  const [program, ...rest] = words;
+  const name = programName(program ?? '');
+  if (RUNS_GIT.has(name) || name.startsWith('git-')) return 'writePacks';
+  const targets = rest.filter((word) => word === null || !/^-|=/.test(word));
+  if (TARGET_RUNNERS.has(name)) return targets.every(isEveryday) ? 'read' : 'write';
+  if (PACKAGE_MANAGERS.has(name)) {
+    const task = targets.find((word) => word !== 'run' && word !== 'run-script');
+    return task === undefined || isEveryday(task) ? 'read' : 'write';
+  }
+  const isScript = program?.includes('/') === true && !/^\/(?:usr\/|s?bin\/|opt\/)/.test(program);
+  const scripts = isScript ? [name] : INTERPRETER.test(name) ? targets.slice(0, 2) : [];
+  const isNamed = (word: string | null): boolean =>
+    word !== null && /^[\w./@+-]+$/.test(word) && WORK_ON_REPOSITORY.test(programName(word));
+  return scripts.some(isNamed) ? 'write' : 'read';
+};
+
+/**
+ * Those of the commands that the policy asks about that destroy history; the others destroy files
+ * of the working tree, and no history.
+ */
+const DESTROYS_HISTORY = wordSet(
+  'branch filter-branch filter-repo gc prune push reflog stash update-ref',
+);
+
+/** Whether a command destroys history, by its words. */
+const destroysHistory = (command: ParsedCommand): boolean => {
+  const [name] = findGitLoss(command) === null ? [] : gitCommand(command.words);
+  return name === null || (name !== undefined && DESTROYS_HISTORY.has(name));
 };

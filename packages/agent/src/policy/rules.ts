@@ -27,6 +27,49 @@ import {
 } from './patterns.js';
 import type { CommandPlace, WrittenRule } from './presets.js';
 
+/** `sure` is `maybe` if a word that decides is known only when the command runs. */
+export type WrittenDecision =
+  | {
+      readonly decision: 'deny' | 'ask';
+      readonly rule: WrittenRule;
+      readonly sure: 'yes' | 'maybe';
+    }
+  | { readonly decision: 'allow'; readonly rules: readonly WrittenRule[] }
+  | { readonly decision: null };
+
+/** Decides about a call by the written rules; `decision` is null if none applies. */
+export const decideByWrittenRules = (
+  rules: readonly WrittenRule[],
+  call: JudgedCall,
+  place: CommandPlace | null,
+  workspace: string,
+): WrittenDecision => {
+  if (rules.length === 0) return { decision: null };
+  const strict = rules
+    .filter(({ decision }) => decision !== 'allow')
+    .map((rule) => ({ rule, match: matchRule(rule, call, workspace) }));
+  const denied = strict.find(({ rule, match }) => rule.decision === 'deny' && match === 'yes');
+  if (denied !== undefined) return { decision: 'deny', rule: denied.rule, sure: 'yes' };
+  const asked =
+    strict.find(({ rule, match }) => rule.decision === 'ask' && match === 'yes') ??
+    strict.find(({ match }) => match === 'maybe');
+  if (asked !== undefined)
+    return { decision: 'ask', rule: asked.rule, sure: asked.match === 'yes' ? 'yes' : 'maybe' };
+  const allowing = rules.filter(({ decision }) => decision === 'allow');
+  const used = coverCall(allowing, call, place, workspace);
+  return used === null ? { decision: null } : { decision: 'allow', rules: used };
+};
+
+/** A rule in words, for users and models. */
+export const describeRule = (rule: WrittenRule): string => {
+  const { decision, origin } = rule;
+  const about = rule.kind === 'command' ? rule.words.join(' ') : rule.pattern;
+  const kind = rule.kind === 'command' ? '' : `${rule.kind} `;
+  const where = rule.from === 'folder' ? `${origin}, in this folder` : origin;
+  return `${decision} ${kind}"${about}" (${where})`;
+};
+
+/** A rule of this kind. */
 type RuleOf<K extends WrittenRule['kind']> = Extract<WrittenRule, { kind: K }>;
 
 const hasKind =
@@ -49,15 +92,16 @@ const callPaths = ({ facts, traits }: JudgedCall, workspace: string): readonly s
     : [];
 };
 
+/** Whether a rule that denies or asks is about the call. */
 const matchRule = (rule: WrittenRule, call: JudgedCall, workspace: string): RuleMatch => {
   const { facts, traits } = call;
   switch (rule.kind) {
     case 'command': {
-      const meetings = (facts.shell?.commands ?? []).map((command) =>
+      const matches = (facts.shell?.commands ?? []).map((command) =>
         matchCommand(command, rule.words),
       );
-      if (meetings.includes('yes')) return 'yes';
-      return meetings.includes('maybe') ? 'maybe' : 'no';
+      if (matches.includes('yes')) return 'yes';
+      return matches.includes('maybe') ? 'maybe' : 'no';
     }
     case 'path': {
       if (rule.touches === 'reads' && traits.mutating) return 'no';
@@ -86,23 +130,30 @@ const isHarmless = ({ words, program }: ParsedCommand): boolean => {
   );
 };
 
+/** Targets of redirections that lose nothing. */
 const DISCARDS = new Set(['/dev/null', '/dev/stdout', '/dev/stderr']);
 
+/** `movesFolder`: the text has a `cd`, so relative paths may mean another folder. */
 type CommandContext = {
   readonly workspace: string;
   readonly place: CommandPlace;
   readonly movesFolder: boolean;
 };
 
+/**
+ * Whether a rule allows a command. It must name what a wrapper runs (`timeout 5 npm test`), a
+ * relative path counts only without `cd`, and a program of the workspace only by its path: a
+ * project can give its program any name.
+ */
 const coversCommand = (
   rule: RuleOf<'command'>,
   { words, runs, program }: ParsedCommand,
   call: JudgedCall,
   { workspace, place, movesFolder }: CommandContext,
 ): boolean => {
-  const named = rule.words.length;
+  const ruleLength = rule.words.length;
   const [first = ''] = rule.words;
-  if (!beginsWith(words, rule.words) || (runs !== undefined && runs >= named)) return false;
+  if (!beginsWith(words, rule.words) || (runs !== undefined && runs >= ruleLength)) return false;
   if (place !== 'unfenced' && !coversNeeds(rule.needs, call.facts.needs)) return false;
   const isPath = first.includes('/');
   if (isPath && movesFolder && !first.startsWith('/')) return false;
@@ -139,6 +190,7 @@ const coverCommands = (
   return used.length === 0 ? null : used;
 };
 
+/** One rule for each part; null if a part has none. */
 const coverEach = <T>(
   parts: readonly T[],
   find: (part: T) => WrittenRule | undefined,
@@ -148,6 +200,7 @@ const coverEach = <T>(
   return known.length === used.length && used.length > 0 ? known : null;
 };
 
+/** The rules that together allow a call; null if a part of it is not allowed. */
 const coverCall = (
   rules: readonly WrittenRule[],
   call: JudgedCall,
@@ -184,50 +237,7 @@ const coverCall = (
   );
 };
 
-export type WrittenDecision =
-  | {
-      readonly decision: 'deny' | 'ask';
-      readonly rule: WrittenRule;
-      readonly sure: 'yes' | 'maybe';
-    }
-  | { readonly decision: 'allow'; readonly rules: readonly WrittenRule[] }
-  | { readonly decision: null };
-
-/** Decides about a call by the written rules; `decision` is null if none applies. */
-export const decideByWrittenRules = (
-  rules: readonly WrittenRule[],
-  call: JudgedCall,
-  place: CommandPlace | null,
-  workspace: string,
-): WrittenDecision => {
-  if (rules.length === 0) return { decision: null };
-  const strict = rules
-    .filter(({ decision }) => decision !== 'allow')
-    .map((rule) => ({ rule, meeting: matchRule(rule, call, workspace) }));
-  const denied = strict.find(({ rule, meeting }) => rule.decision === 'deny' && meeting === 'yes');
-  if (denied !== undefined) return { decision: 'deny', rule: denied.rule, sure: 'yes' };
-  const asked =
-    strict.find(({ rule, meeting }) => rule.decision === 'ask' && meeting === 'yes') ??
-    strict.find(({ meeting }) => meeting === 'maybe');
-  if (asked !== undefined)
-    return { decision: 'ask', rule: asked.rule, sure: asked.meeting === 'yes' ? 'yes' : 'maybe' };
-  const allowing = rules.filter(({ decision }) => decision === 'allow');
-  const used = coverCall(allowing, call, place, workspace);
-  return used === null ? { decision: null } : { decision: 'allow', rules: used };
-};
-
-/** A rule in words, for users and models. */
-export const describeRule = (rule: WrittenRule): string => {
-  const { decision, origin } = rule;
-  const about = rule.kind === 'command' ? rule.words.join(' ') : rule.pattern;
-  const kind = rule.kind === 'command' ? '' : `${rule.kind} `;
-  const where = rule.from === 'folder' ? `${origin}, in this folder` : origin;
-  return `${decision} ${kind}"${about}" (${where})`;
-};
-
-// ---- Grants ----
-
-/** Grants: permissions of the user that last longer than one call. */
+// ---- Grants: permissions of the user that last longer than one call ----
 
 /**
  * What an answer allows: this call once, this exact call, commands with the prefix, or the tool (or
@@ -284,7 +294,8 @@ const coversPrefix = (
   return beginsWith(words, prefix) && uncoveredWord(words, prefix, reach) === null;
 };
 
-const coversAsked = (grant: Grant, call: JudgedCall, reach: 'fenced' | 'widened'): boolean => {
+/** Whether a grant is about the call, whatever access the call needs. */
+const isAbout = (grant: Grant, call: JudgedCall, reach: 'fenced' | 'widened'): boolean => {
   if (grant.scope === 'session' && grant.group !== undefined && grant.group === call.traits.group)
     return true;
   if (grant.tool !== call.tool) return false;
@@ -310,8 +321,9 @@ export const grantCovers = (
   workspace: string,
   reach: 'fenced' | 'widened' = 'fenced',
 ): boolean =>
-  coversNeeds(grant.needs, callNeeds(call.facts, workspace)) && coversAsked(grant, call, reach);
+  coversNeeds(grant.needs, callNeeds(call.facts, workspace)) && isAbout(grant, call, reach);
 
+/** The grant of a scope; null if there is none. */
 const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Grant | null => {
   const { tool, facts, traits } = call;
   const needs = callNeeds(facts, workspace);
@@ -346,8 +358,8 @@ export const createGrant = (
   return grant !== null && grantCovers(grant, call, workspace) ? grant : null;
 };
 
-/**
- * The prefix that a grant for a command would cover, or null if none is offered.
+/*
+ * ---- The prefix that a grant for a command would cover ----
  *
  * A prefix lets any further words run without a question. So it is offered only for one plain
  * command, and never if the further words decide what runs, what is deleted or where something is
@@ -391,8 +403,10 @@ const RUNS_ANYTHING = new Set([
   'mergetool',
 ]);
 
+/** A word that can be a subcommand. */
 const SUBCOMMAND = /^[A-Za-z][\w:-]*$/;
 
+/** The prefix of one command; null if it is none that may be offered. */
 const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
   const [program, first, second] = words;
   if (typeof program !== 'string' || program === '') return null;
@@ -412,11 +426,11 @@ const prefixWords = ({ words }: ParsedCommand): readonly string[] | null => {
 /** The words that a lasting answer about the command covers; null if none is offered. */
 export const grantablePrefix = ({
   shell,
-  protected: guarded = [],
+  protected: protectedPaths = [],
 }: CallFacts): readonly string[] | null => {
   if (shell === undefined || shell.unclear !== null || shell.indirect !== undefined) return null;
   const [command, ...others] = shell.commands;
-  if (command === undefined || others.length > 0 || guarded.length > 0) return null;
+  if (command === undefined || others.length > 0 || protectedPaths.length > 0) return null;
   // Without these the words alone determine what the command does.
   const { assignments, writes } = command;
   const isPlain = assignments.length === 0 && writes.every((file) => file === '/dev/null');

@@ -9,6 +9,10 @@
  *    action. Then transitions without an event follow until none applies, at most 100.
  * 4. A callback that throws leaves the state unchanged, and the context too unless a callback has
  *    mutated it.
+ *
+ * From top to bottom: the types of a builder (`S` names states, `E` is the type of events, `C` that
+ * of the context); `stateMachine` and `mutableStateMachine`, which begin one; compiling its plan,
+ * the registrations so far, into a table; the report on a built machine; and errors.
  */
 
 import { type CompiledTable, compileTable, stepper } from '../kernel/machine.js';
@@ -120,6 +124,7 @@ type Registration<S, C, R> = {
   readonly label: string;
 };
 
+/** Everything that was registered. */
 type MachinePlan<S extends string, C, R> = {
   readonly rows: Registration<S, C, R>[];
   readonly states: Map<S, StateOptions<C, R>>;
@@ -129,7 +134,7 @@ type MachinePlan<S extends string, C, R> = {
   readonly next: (context: C, returned: R) => C;
 };
 
-/** State and context as one state of the stepper. */
+/** State and context as one state of the stepper, which knows no contexts. */
 type PlannedState<S, C> = { readonly name: S; readonly context: C };
 type Move<S, C> = (
   state: PlannedState<S, C>,
@@ -144,6 +149,148 @@ type PlannedBranch<S, C> = {
   | { readonly then?: undefined; readonly stay: Move<S, C> }
 );
 
+// ---- Building ----
+
+/**
+ * Begins a machine whose callbacks return the next context and change nothing:
+ * `stateMachine<State, Event, Context>().transition('Idle', 'Start', 'Working').build('Idle')`.
+ */
+export const stateMachine = <S extends string, E extends HasType, C>(): StateMachine<S, E, C> =>
+  builder<S, E, C, C>((_context, returned) => returned);
+
+/** Begins a machine whose callbacks change the given context. Their return values are ignored. */
+export const mutableStateMachine = <S extends string, E extends HasType, C>(): MutableStateMachine<
+  S,
+  E,
+  C
+> => builder<S, E, C, void>((context) => context);
+
+/** `next`: the context after a callback, from the context before it and its return value. */
+const builder = <S extends string, E extends HasType, C, R>(
+  next: MachinePlan<S, C, R>['next'],
+): MachineBuilder<S, E, C, R> => {
+  const [ends, errors] = [new Set<S>(), new Set<S>()];
+  const plan: MachinePlan<S, C, R> = { rows: [], states: new Map(), ends, errors, next };
+  let phase: 'open' | 'frozen' = 'open';
+  const register = (what: string, work: () => void): MachineBuilder<S, E, C, R> => {
+    if (phase === 'frozen') throw new MachineFrozen(what);
+    work();
+    return self;
+  };
+  const add = (row: Registration<S, C, R>): MachineBuilder<S, E, C, R> => {
+    const { from, to, internal } = row;
+    const what = `transition ${from} --${row.events ?? ''}--> ${to}`;
+    return register(what, () => {
+      const keepsState = to === '*' || (from !== '*' && from.every((name) => name === to));
+      if (internal === 'yes' && !keepsState)
+        throw new BadRegistration(
+          `${what} is internal, so it can't lead elsewhere: give '*' as its target`,
+        );
+      plan.rows.push(row);
+    });
+  };
+  const self: MachineBuilder<S, E, C, R> = {
+    state: (name, options = {}) => register(`state ${name}`, () => plan.states.set(name, options)),
+    transition(from, event, to, { guard, action, internal, label = '' } = {}) {
+      return add({
+        from: listSources(from),
+        events: [event].flat(),
+        to,
+        label,
+        internal: internal === true ? 'yes' : 'no',
+        // A transition is tried only for the events that its callbacks take.
+        guard: guard as Registration<S, C, R>['guard'],
+        action: action as Registration<S, C, R>['action'], // as above
+      });
+    },
+    always(from, to, { guard, action, label = '' } = {}) {
+      return add({
+        from: listSources(from),
+        events: null,
+        to,
+        label,
+        internal: 'no',
+        guard:
+          guard && rename(callbackName(guard), (_event: HasType, context: C) => guard(context)),
+        action:
+          action && rename(callbackName(action), (_event: HasType, context: C) => action(context)),
+      });
+    },
+    terminal: (...names) =>
+      register(`terminal ${names}`, () => {
+        for (const name of names) plan.ends.add(name);
+      }),
+    error: (...names) =>
+      register(`error ${names}`, () => {
+        for (const name of names) plan.errors.add(name);
+      }),
+    build(initial) {
+      register('build()', () => {
+        phase = 'frozen';
+      });
+      return finish<S, E, C, R>(plan, initial);
+    },
+  };
+  return self;
+};
+
+/** The machine of a plan that is complete. */
+const finish = <S extends string, E extends HasType, C, R>(
+  plan: MachinePlan<S, C, R>,
+  initial: S,
+): BuiltMachine<S, E, C> => {
+  const names = stateNames(plan, initial);
+  const known = new Set(eventNames(plan));
+  const compiled = compilePlan(plan, names, (from, row) => compileArrow(plan, from, row));
+  const described = describePlan(plan, initial, names, compiled.edges);
+  const advance = stepper(compiled);
+  const show = (step: Step<PlannedState<S, C>, never>, event: HasType): BuilderStep<S, C> => {
+    // Every pair has a cell that always applies, so only an endless step is a fault.
+    const fault = step.diagnostics.find(({ kind }) => kind === 'fault');
+    const type = event === START_EVENT ? null : event.type;
+    if (fault !== undefined) throw new EndlessTransitions(fault.state, type, fault.why);
+    const { name, context } = step.state;
+    return {
+      state: name,
+      context,
+      path: step.path.filter(isRegistered),
+      diagnostics: step.diagnostics,
+    };
+  };
+  const settleIn = (name: S, context: C): BuilderStep<S, C> =>
+    show(advance({ name, context }, START_EVENT), START_EVENT);
+  return Object.freeze({
+    ...described,
+    step(state: S, context: C, event: E): BuilderStep<S, C> {
+      const type = typeIn(event);
+      if (type !== null && known.has(type))
+        return show(advance({ name: state, context }, event), event);
+      const unknown = {
+        kind: 'late',
+        why: 'no transition of this machine has such an event',
+      } as const;
+      const untyped = {
+        kind: 'malformed',
+        why: 'it is no event: it has no type that is a text',
+      } as const;
+      const diagnostic = { ...(type === null ? untyped : unknown), state, event: type ?? '' };
+      return { state, context, path: [], diagnostics: [diagnostic] };
+    },
+    enter: (state: S, context: C) =>
+      settleIn(state, runBorderCallback(plan, 'onEnter', state, context)),
+    move(state: S, context: C, to: S) {
+      const outside = runBorderCallback(plan, 'onExit', state, context);
+      return settleIn(to, runBorderCallback(plan, 'onEnter', to, outside));
+    },
+    legalFrom: (state: S) =>
+      names.filter((to) => described.edges.some((edge) => edge.from === state && edge.to === to)),
+    isTerminal: (state: S) => plan.ends.has(state),
+    isError: (state: S) => plan.errors.has(state),
+  });
+};
+
+// ---- Compiling a plan ----
+
 /**
  * START: the event that enters a state. UNMATCHED: marks the branch taken when no transition
  * applies.
@@ -155,7 +302,10 @@ const isRegistered = (edge: Edge): boolean => edge.event !== START && edge.as !=
 
 const NONE: readonly never[] = Object.freeze([]);
 /** The result of a move; these machines have no actions. */
-const hold = <S extends string, C>(name: S, context: C): MoveResult<PlannedState<S, C>, never> => ({
+const createResult = <S extends string, C>(
+  name: S,
+  context: C,
+): MoveResult<PlannedState<S, C>, never> => ({
   state: { name, context },
   actions: NONE,
 });
@@ -257,6 +407,7 @@ const describePlan = <S extends string, C, R>(
 
 const START_EVENT: HasType = { type: START };
 
+/** Gives a function the name that diagrams show. */
 const rename = <F extends (...input: never[]) => unknown>(name: string, work: F): F =>
   Object.defineProperty(work, 'name', { value: name });
 
@@ -264,6 +415,7 @@ const rename = <F extends (...input: never[]) => unknown>(name: string, work: F)
 const callbackName = (callback: { readonly name: string } | undefined): string =>
   callback === undefined || /^(guard|action)$/.test(callback.name) ? '' : callback.name;
 
+/** The transition that is being taken, for errors. */
 type Taken = { readonly event: string | null; readonly label: string };
 type Place = Taken & { readonly state: string };
 const AT_START: Taken = { event: null, label: '' };
@@ -278,7 +430,7 @@ const call = <T>(callback: CallbackKind, place: Place, work: () => T): T => {
 };
 
 /** Refuses a Promise: a step ends before it settles. */
-const settled = <T>(returned: T): T => {
+const refusePromise = <T>(returned: T): T => {
   if (typeof returned !== 'object' || returned === null || !('then' in returned)) return returned;
   if (typeof returned.then !== 'function') return returned;
   Promise.resolve(returned).catch(() => undefined); // nothing is lost: the step has failed already
@@ -290,7 +442,7 @@ const settled = <T>(returned: T): T => {
 /**
  * The context after onExit or onEnter of a state. `by`: the event and the label of the transition.
  */
-const cross = <S extends string, C, R>(
+const runBorderCallback = <S extends string, C, R>(
   plan: MachinePlan<S, C, R>,
   callback: 'onExit' | 'onEnter',
   state: S,
@@ -300,7 +452,7 @@ const cross = <S extends string, C, R>(
   const work = plan.states.get(state)?.[callback];
   if (work === undefined) return context;
   const place = { ...by, state };
-  return call(callback, place, () => plan.next(context, settled(work(context))));
+  return call(callback, place, () => plan.next(context, refusePromise(work(context))));
 };
 
 /** Event and label of a transition, for errors. The label defaults to the name of the callback. */
@@ -318,7 +470,9 @@ const compileGuard = <S extends string, C, R>(state: S, row: Registration<S, C, 
   if (guard === undefined) return {};
   const name = callbackName(guard);
   const holds = ({ context }: PlannedState<S, C>, event: HasType): boolean =>
-    call('guard', { state, ...takenBy(row, event, name) }, () => settled(guard(event, context)));
+    call('guard', { state, ...takenBy(row, event, name) }, () =>
+      refusePromise(guard(event, context)),
+    );
   return { when: rename(name || 'guard', holds) };
 };
 
@@ -332,157 +486,24 @@ const compileArrow = <S extends string, C, R>(
   const act = (event: HasType, context: C, by: Taken): C => {
     if (action === undefined) return context;
     return call('action', { state: from, ...by }, () =>
-      plan.next(context, settled(action(event, context))),
+      plan.next(context, refusePromise(action(event, context))),
     );
   };
   if (row.internal === 'yes') {
     const stay = ({ context }: PlannedState<S, C>, event: HasType) =>
-      hold(from, act(event, context, takenBy(row, event, name)));
+      createResult(from, act(event, context, takenBy(row, event, name)));
     return { ...compileGuard(from, row), as: label, stay: rename(name, stay) };
   }
   const to = row.to === '*' ? from : row.to;
   const go = ({ context }: PlannedState<S, C>, event: HasType) => {
     const by = takenBy(row, event, name);
-    const acted = act(event, cross(plan, 'onExit', from, context, by), by);
-    return hold(to, cross(plan, 'onEnter', to, acted, by));
+    const acted = act(event, runBorderCallback(plan, 'onExit', from, context, by), by);
+    return createResult(to, runBorderCallback(plan, 'onEnter', to, acted, by));
   };
   return { ...compileGuard(from, row), as: label, to, then: rename(name, go) };
 };
 
-const finish = <S extends string, E extends HasType, C, R>(
-  plan: MachinePlan<S, C, R>,
-  initial: S,
-): BuiltMachine<S, E, C> => {
-  const names = stateNames(plan, initial);
-  const known = new Set(eventNames(plan));
-  const compiled = compilePlan(plan, names, (from, row) => compileArrow(plan, from, row));
-  const described = describePlan(plan, initial, names, compiled.edges);
-  const advance = stepper(compiled);
-  const show = (step: Step<PlannedState<S, C>, never>, event: HasType): BuilderStep<S, C> => {
-    // Every pair has a cell that always applies, so only an endless step is a fault.
-    const fault = step.diagnostics.find(({ kind }) => kind === 'fault');
-    const type = event === START_EVENT ? null : event.type;
-    if (fault !== undefined) throw new EndlessTransitions(fault.state, type, fault.why);
-    const { name, context } = step.state;
-    return {
-      state: name,
-      context,
-      path: step.path.filter(isRegistered),
-      diagnostics: step.diagnostics,
-    };
-  };
-  const settleIn = (name: S, context: C): BuilderStep<S, C> =>
-    show(advance({ name, context }, START_EVENT), START_EVENT);
-  return Object.freeze({
-    ...described,
-    step(state: S, context: C, event: E): BuilderStep<S, C> {
-      const type = typeIn(event);
-      if (type !== null && known.has(type))
-        return show(advance({ name: state, context }, event), event);
-      const unknown = {
-        kind: 'late',
-        why: 'no transition of this machine has such an event',
-      } as const;
-      const untyped = {
-        kind: 'malformed',
-        why: 'it is no event: it has no type that is a text',
-      } as const;
-      const diagnostic = { ...(type === null ? untyped : unknown), state, event: type ?? '' };
-      return { state, context, path: [], diagnostics: [diagnostic] };
-    },
-    enter: (state: S, context: C) => settleIn(state, cross(plan, 'onEnter', state, context)),
-    move(state: S, context: C, to: S) {
-      const outside = cross(plan, 'onExit', state, context);
-      return settleIn(to, cross(plan, 'onEnter', to, outside));
-    },
-    legalFrom: (state: S) =>
-      names.filter((to) => described.edges.some((edge) => edge.from === state && edge.to === to)),
-    isTerminal: (state: S) => plan.ends.has(state),
-    isError: (state: S) => plan.errors.has(state),
-  });
-};
-
-const builder = <S extends string, E extends HasType, C, R>(
-  next: MachinePlan<S, C, R>['next'],
-): MachineBuilder<S, E, C, R> => {
-  const [ends, errors] = [new Set<S>(), new Set<S>()];
-  const plan: MachinePlan<S, C, R> = { rows: [], states: new Map(), ends, errors, next };
-  let phase: 'open' | 'frozen' = 'open';
-  const register = (what: string, work: () => void): MachineBuilder<S, E, C, R> => {
-    if (phase === 'frozen') throw new MachineFrozen(what);
-    work();
-    return self;
-  };
-  const add = (row: Registration<S, C, R>): MachineBuilder<S, E, C, R> => {
-    const { from, to, internal } = row;
-    const what = `transition ${from} --${row.events ?? ''}--> ${to}`;
-    return register(what, () => {
-      const keepsState = to === '*' || (from !== '*' && from.every((name) => name === to));
-      if (internal === 'yes' && !keepsState)
-        throw new BadRegistration(
-          `${what} is internal, so it can't lead elsewhere: give '*' as its target`,
-        );
-      plan.rows.push(row);
-    });
-  };
-  const self: MachineBuilder<S, E, C, R> = {
-    state: (name, options = {}) => register(`state ${name}`, () => plan.states.set(name, options)),
-    transition(from, event, to, { guard, action, internal, label = '' } = {}) {
-      return add({
-        from: listSources(from),
-        events: [event].flat(),
-        to,
-        label,
-        internal: internal === true ? 'yes' : 'no',
-        // A transition is tried only for the events that its callbacks take.
-        guard: guard as Registration<S, C, R>['guard'],
-        action: action as Registration<S, C, R>['action'], // as above
-      });
-    },
-    always(from, to, { guard, action, label = '' } = {}) {
-      return add({
-        from: listSources(from),
-        events: null,
-        to,
-        label,
-        internal: 'no',
-        guard:
-          guard && rename(callbackName(guard), (_event: HasType, context: C) => guard(context)),
-        action:
-          action && rename(callbackName(action), (_event: HasType, context: C) => action(context)),
-      });
-    },
-    terminal: (...names) =>
-      register(`terminal ${names}`, () => {
-        for (const name of names) plan.ends.add(name);
-      }),
-    error: (...names) =>
-      register(`error ${names}`, () => {
-        for (const name of names) plan.errors.add(name);
-      }),
-    build(initial) {
-      register('build()', () => {
-        phase = 'frozen';
-      });
-      return finish<S, E, C, R>(plan, initial);
-    },
-  };
-  return self;
-};
-
-/**
- * Begins a machine whose callbacks return the next context and change nothing:
- * `stateMachine<State, Event, Context>().transition('Idle', 'Start', 'Working').build('Idle')`.
- */
-export const stateMachine = <S extends string, E extends HasType, C>(): StateMachine<S, E, C> =>
-  builder<S, E, C, C>((_context, returned) => returned);
-
-/** Begins a machine whose callbacks change the given context. Their return values are ignored. */
-export const mutableStateMachine = <S extends string, E extends HasType, C>(): MutableStateMachine<
-  S,
-  E,
-  C
-> => builder<S, E, C, void>((context) => context);
+// ---- The report ----
 
 /** A pair of state and event. */
 export type Pair<S extends string> = { readonly state: S; readonly event: string };
@@ -537,7 +558,7 @@ const createReport = <S extends string>(table: {
   };
 };
 
-/** Errors of machines that are built by calls. Each message says what to do. */
+// ---- Errors: each message says what to do ----
 
 /** A registration after `build()`. */
 export class MachineFrozen extends Error {

@@ -7,6 +7,9 @@
  *    transition.
  * 3. Listeners run after the step, each with one entry at a time. No listener can stop the machine
  *    or another listener.
+ *
+ * From top to bottom: runs with a source; the history of a started machine and its listeners; and
+ * `startMachine`.
  */
 
 import { typeIn } from '../kernel/shape.js';
@@ -43,6 +46,7 @@ export type RunOptions<S extends string, C> = {
 /** The end of a run: a terminal state, or the state in which the source ended. */
 export type Ran<S extends string, C> = { readonly state: S; readonly context: C };
 
+/** The value, if it is a whole number from 1. */
 const atLeastOne = (name: string, value: number): number => {
   if (!Number.isInteger(value) || value < 1)
     throw new BadSetting(`${name} is ${value}: give a whole number from 1`);
@@ -51,8 +55,8 @@ const atLeastOne = (name: string, value: number): number => {
 
 const eventName = (event: unknown): string => typeIn(event) ?? 'what is no event';
 
-/** A run between two events. */
-const begin = <S extends string, E extends HasType, C>(
+/** A run: where it is now, and how it takes the next event. */
+const openRun = <S extends string, E extends HasType, C>(
   machine: BuiltMachine<S, E, C>,
   context: C,
   options: RunOptions<S, C>,
@@ -84,14 +88,14 @@ export const run = <S extends string, E extends HasType, C>(
   source: NoInfer<Source<S, C, E>>,
   options: NoInfer<RunOptions<S, C>> = {},
 ): Ran<S, C> => {
-  const session = begin(machine, context, options);
-  while (!session.isOver()) {
-    const { state, context: current } = session.now();
-    const event = source(state, current);
+  const current = openRun(machine, context, options);
+  while (!current.isOver()) {
+    const { state, context: latest } = current.now();
+    const event = source(state, latest);
     if (event === null || event === undefined) break;
-    session.take(event);
+    current.take(event);
   }
-  return session.now();
+  return current.now();
 };
 
 /** As `run`, with an asynchronous source. Callbacks of the machine stay synchronous. */
@@ -101,14 +105,14 @@ export const runAsync = async <S extends string, E extends HasType, C>(
   source: NoInfer<AsyncSource<S, C, E>>,
   options: NoInfer<RunOptions<S, C>> = {},
 ): Promise<Ran<S, C>> => {
-  const session = begin(machine, context, options);
-  while (!session.isOver()) {
-    const { state, context: current } = session.now();
-    const event = await source(state, current);
+  const current = openRun(machine, context, options);
+  while (!current.isOver()) {
+    const { state, context: latest } = current.now();
+    const event = await source(state, latest);
     if (event === null || event === undefined) break;
-    session.take(event);
+    current.take(event);
   }
-  return session.now();
+  return current.now();
 };
 
 /** One change of state. */
@@ -166,7 +170,7 @@ export type RunningMachine<S extends string, E extends HasType, C> = {
   listen(listener: Listener<S>): () => void;
 };
 
-type ListenerQueue<S extends string> = { tell(entry: HistoryEntry<S>): void; close(): void };
+type ListenerQueue<S extends string> = { push(entry: HistoryEntry<S>): void; close(): void };
 
 /** Queue of one listener. A dropped or closed listener receives nothing more. */
 const openListenerQueue = <S extends string>(
@@ -194,7 +198,7 @@ const openListenerQueue = <S extends string>(
       giveUp(`it threw: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
     }
   };
-  const tell = (entry: HistoryEntry<S>): void => {
+  const push = (entry: HistoryEntry<S>): void => {
     if (waiting.length >= most) {
       giveUp(`${most} entries wait for it`);
       return;
@@ -204,7 +208,7 @@ const openListenerQueue = <S extends string>(
     status = 'busy';
     void Promise.resolve().then(work);
   };
-  return { tell, close };
+  return { push, close };
 };
 
 /** The history and its listeners. */
@@ -213,27 +217,27 @@ const openHistory = <S extends string>(options: StartOptions<S>) => {
     atLeastOne('historyMax', options.historyMax ?? HISTORY_MAX),
   );
   const waitingMax = atLeastOne('waitingMax', options.waitingMax ?? WAITING_MAX);
-  const ears = new Set<ListenerQueue<S>>();
+  const queues = new Set<ListenerQueue<S>>();
   let enteredAtMs = options.now();
   return {
     add(entry: Omit<HistoryEntry<S>, 'atMs'>): void {
       enteredAtMs = options.now();
       const stamped = Object.freeze({ ...entry, atMs: enteredAtMs });
       past.add(stamped);
-      for (const ear of ears) ear.tell(stamped);
+      for (const queue of queues) queue.push(stamped);
     },
     history: () => past.toArray(),
     timeInStateMs: () => options.now() - enteredAtMs,
     listen(listener: Listener<S>): () => void {
-      const ear = openListenerQueue(listener, waitingMax, (why) => {
-        ears.delete(ear);
+      const queue = openListenerQueue(listener, waitingMax, (why) => {
+        queues.delete(queue);
         // Later, so that `onDropped` can't stop a step either.
         void Promise.resolve().then(() => options.onDropped?.(listener, why));
       });
-      ears.add(ear);
+      queues.add(queue);
       return () => {
-        ears.delete(ear);
-        ear.close();
+        queues.delete(queue);
+        queue.close();
       };
     },
   };
@@ -260,7 +264,7 @@ export const startMachine = <S extends string, E extends HasType, C>(
       phase = 'resting';
     }
   };
-  const follow = (path: BuilderStep<S, C>['path']): void => {
+  const addPath = (path: BuilderStep<S, C>['path']): void => {
     for (const { from, to, event, as, kind } of path) {
       if (kind !== 'go') continue;
       // The ends of a machine's edges are states of it.
@@ -273,7 +277,7 @@ export const startMachine = <S extends string, E extends HasType, C>(
       machine.move(from, current.context, to),
     );
     add({ from, to, event: null, label: '', forced, reason });
-    follow(path);
+    addPath(path);
   };
   return {
     get state() {
@@ -286,7 +290,7 @@ export const startMachine = <S extends string, E extends HasType, C>(
       const stepped = stepOnce(`send ${eventName(event)}`, () =>
         machine.step(current.state, current.context, event),
       );
-      follow(stepped.path);
+      addPath(stepped.path);
       return stepped;
     },
     transitionTo(to, reason) {
@@ -303,9 +307,9 @@ export const startMachine = <S extends string, E extends HasType, C>(
   };
 };
 
-/** Keeps the last `most` items, oldest first. */
 type RingBuffer<T> = { add(item: T): void; toArray(): readonly T[] };
 
+/** Keeps the last `most` items, oldest first. */
 const ringBuffer = <T>(most: number): RingBuffer<T> => {
   const items: T[] = [];
   let next = 0;

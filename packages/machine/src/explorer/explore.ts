@@ -6,6 +6,10 @@
  * 2. A violation is reported with a shortest path to any violation.
  * 3. Goals are checked when all nodes are known: each node must reach a node where the goal holds.
  * 4. An expanded node is dropped. Only 8 bytes, its fingerprint and its arcs are kept.
+ *
+ * A node is a state of the model; a label names a step from it, such as an event; an arc is a step
+ * that was found. From top to bottom: the model; `explore`; the search; its arcs; and the set of
+ * fingerprints by which a known node is recognised.
  */
 
 /** A condition that every node must be able to reach, by labels that `via` allows. */
@@ -51,6 +55,7 @@ type ExplorationLimits = {
 const WATCHED_EVERY = 10_000;
 const NONE: readonly never[] = [];
 
+/** Explores a model until a violation, the limit, or the end. */
 export const explore = <N, L>(
   model: FiniteModel<N, L>,
   limits: ExplorationLimits,
@@ -81,6 +86,7 @@ export const explore = <N, L>(
   return { states, steps, depth, complete: true, violation: search.deadEnd() };
 };
 
+/** The known nodes, numbered as they came. */
 class Search<N, L> {
   readonly #model: FiniteModel<N, L>;
   readonly #known = new FingerprintSet();
@@ -105,7 +111,7 @@ class Search<N, L> {
 
   /** Takes every step that leaves a node. */
   expand(index: number): ViolationPath<L> | null {
-    const { labels, next, findFaults: faultsOf, goals } = this.#model;
+    const { labels, next, findFaults, goals } = this.#model;
     const node = this.#waiting[index] as N; // each is expanded once, in the order of finding
     this.#waiting[index] = undefined;
     this.#arcs.leave();
@@ -113,13 +119,13 @@ class Search<N, L> {
     for (let place = 0; place < possible.length; place++) {
       const label = possible[place] as L; // inside the list
       this.steps += 1;
-      const taken = next(node, label);
-      if (taken.faults.length > 0)
-        return { faults: taken.faults, path: [...this.#pathTo(index), label] };
-      if (taken.node === node) continue;
+      const step = next(node, label);
+      if (step.faults.length > 0)
+        return { faults: step.faults, path: [...this.#pathTo(index), label] };
+      if (step.node === node) continue;
       const count = this.states;
-      const target = this.#number(taken.node, index, place);
-      const faults = target === count ? faultsOf(taken.node, node, label) : NONE;
+      const target = this.#number(step.node, index, place);
+      const faults = target === count ? findFaults(step.node, node, label) : NONE;
       if (faults.length > 0) return { faults, path: [...this.#pathTo(index), label] };
       if (target !== index)
         this.#arcs.add(
@@ -145,6 +151,7 @@ class Search<N, L> {
     return null;
   }
 
+  /** The number of a node. A new one waits for its expansion. */
   #number(node: N, parent: number, place: number): number {
     const count = this.states;
     const number = this.#known.add(this.#model.key(node));
@@ -174,6 +181,7 @@ class Search<N, L> {
   }
 }
 
+/** One bit for each goal. */
 const markBits = <N, L>(
   goals: readonly Goal<N, L>[],
   isMarked: (goal: Goal<N, L>) => boolean,

@@ -7,7 +7,9 @@
  * 3. The buffer is private, so nothing can write to it or freeze it: a view is a value.
  */
 export class AppendList<T> {
+  /** The view that this one continues in another buffer. */
   readonly #parent: AppendList<T> | undefined;
+  /** Index of the first item in the buffer; those before it are the parent's. */
   readonly #base: number;
   readonly #buffer: T[];
   readonly length: number;
@@ -43,28 +45,28 @@ export class AppendList<T> {
   /** The item at `index` (from 0), or undefined outside the view. */
   at(index: number): T | undefined {
     if (index >= this.length) return undefined;
-    let log: AppendList<T> = this;
-    while (index < log.#base && log.#parent !== undefined) log = log.#parent;
-    return log.#buffer[index - log.#base];
+    let view: AppendList<T> = this;
+    while (index < view.#base && view.#parent !== undefined) view = view.#parent;
+    return view.#buffer[index - view.#base];
   }
 
   /** Whether `older` is a prefix of this view, by identity of the buffer. */
   continues(older: AppendList<T>): boolean {
-    let log: AppendList<T> | undefined = this;
-    while (log !== undefined && log.#buffer !== older.#buffer) log = log.#parent;
-    return log !== undefined && older.length <= log.length;
+    let view: AppendList<T> | undefined = this;
+    while (view !== undefined && view.#buffer !== older.#buffer) view = view.#parent;
+    return view !== undefined && older.length <= view.length;
   }
 
   /** The items from `start` (default 0) in order, as a fresh array. */
   toArray(start = 0): T[] {
     const items = new Array<T>(Math.max(0, this.length - start));
     let end = this.length;
-    for (let log: AppendList<T> | undefined = this; log !== undefined; log = log.#parent) {
-      for (let index = Math.max(start, log.#base); index < end; index++) {
+    for (let view: AppendList<T> | undefined = this; view !== undefined; view = view.#parent) {
+      for (let index = Math.max(start, view.#base); index < end; index++) {
         // a view never ends behind its buffer
-        items[index - start] = log.#buffer[index - log.#base] as T;
+        items[index - start] = view.#buffer[index - view.#base] as T;
       }
-      end = log.#base;
+      end = view.#base;
     }
     return items;
   }

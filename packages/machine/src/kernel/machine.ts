@@ -1,6 +1,6 @@
 /**
  * Makes a machine from its table: the table is compiled into look-ups once, and each step follows
- * them.
+ * them. From top to bottom: `machine`; one step; and the compilation of a table.
  */
 
 import { faultIn, typeIn } from './shape.js';
@@ -56,8 +56,8 @@ export const machine =
     return { step, stepUnchecked, edges, ignored, states, events, initial, transient, ends };
   };
 
-/**
- * One application of the machine.
+/*
+ * ---- One step ----
  *
  * 1. A step takes the event's edge, then edges without an event until a state rests; at most
  *    `EDGES_MAX` of them.
@@ -127,6 +127,7 @@ const settleState = <S extends HasName, E extends HasType, A>(
   return { state: rest?.state ?? state, actions, path, diagnostics };
 };
 
+/** The branch without an event that applies now. `entered`: the step has entered this state. */
 const eventlessBranch = <S extends HasName, E extends HasType, A>(
   compiled: CompiledTable<S, E, A>,
   state: S,
@@ -168,7 +169,7 @@ export const refuseEvent = <S extends HasName, A>(
   why: string,
 ): Step<S, A> => refuse(state, typeIn(event) ?? '', 'malformed', why);
 
-/** Compiles a table into look-ups. Edges are made once, frozen, and shared by all steps. */
+// ---- Compilation ----
 
 type LooseBranch<S, E, A> = {
   readonly when?: Guard<S, E>;
@@ -221,7 +222,10 @@ export type CompiledTable<S, E, A> = {
   readonly ignored: readonly IgnoredPair[];
 };
 
-/** See `machine` for what the types of a table promise. */
+/**
+ * Compiles a table into look-ups; `machine` has checked its types. Edges are made once, frozen, and
+ * shared by all steps.
+ */
 export const compileTable = <S extends HasName, E extends HasType, A>(
   states: readonly string[],
   events: readonly string[],

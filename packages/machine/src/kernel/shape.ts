@@ -6,6 +6,9 @@
  * 2. Checking never throws and always ends, also for cycles and for values of any depth.
  * 3. An object may have only the fields that its shape names: an unknown field would be kept
  *    unchecked. A field that is present and undefined is refused too: a spread would copy it.
+ *
+ * From top to bottom: what a shape is; faults, which say what is wrong where; shapes of single
+ * values; of lists and objects; of unions; and of any JSON.
  */
 
 /** The path to the wrong part, from outside to inside, what it is and what it must be. */
@@ -44,6 +47,8 @@ export type CountFromOne = number;
 /** A number from 0 to 1. */
 export type Share = number;
 
+// ---- Faults ----
+
 const LONGEST_QUOTE = 40;
 
 /** Describes a value briefly. */
@@ -72,6 +77,7 @@ export const shapeFault = (value: unknown, must: string): ShapeFault => ({
   must,
   is: describeValue(value),
 });
+/** A fault of an inner value, seen from the value around it. */
 const within = (place: string | number, inner: ShapeFault): ShapeFault => ({
   ...inner,
   path: [place, ...inner.path],
@@ -79,6 +85,7 @@ const within = (place: string | number, inner: ShapeFault): ShapeFault => ({
 
 const IS_FIELD = /^[A-Za-z_$][\w$]*$/;
 
+/** `usage[2].tokens` */
 const pathText = (path: ShapeFault['path']): string => {
   let place = '';
   for (const part of path) {
@@ -104,6 +111,8 @@ export const faultIn = <T>(shape: Shape<T>, value: unknown, whole: string): stri
     return `${whole} can't be read: looking at one of its fields throws`;
   }
 };
+
+// ---- Single values ----
 
 export const text: Shape<string> = {
   check: (value) => (typeof value === 'string' ? null : shapeFault(value, 'a text')),
@@ -179,6 +188,8 @@ export const either = <A, B>(one: Shape<A>, other: Shape<B>): Shape<A | B> => ({
   },
 });
 
+// ---- Lists and objects ----
+
 export const list = <T>(shape: Shape<T>): Shape<readonly T[]> => ({
   check(value) {
     if (!Array.isArray(value)) return shapeFault(value, 'a list');
@@ -194,6 +205,7 @@ export const list = <T>(shape: Shape<T>): Shape<readonly T[]> => ({
 export const optional = <T>(shape: Shape<T>): Optional<T> => ({ shape, optional: 'yes' });
 
 type Loose = Readonly<Record<string, unknown>>;
+/** A field of an object. */
 type Row = {
   readonly key: string;
   readonly shape: Shape<unknown>;
@@ -213,7 +225,7 @@ const createRows = (fields: object): readonly Row[] =>
 export const isRecord = (value: unknown): value is Loose =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** `tag`: a field that is already checked, or null. */
+/** Checks the fields of an object. `tag`: a field that is already checked, or null. */
 const checkRows = (rows: readonly Row[], value: Loose, tag: string | null): ShapeFault | null => {
   let expected = tag === null ? 0 : 1;
   for (let index = 0; index < rows.length; index++) {
@@ -230,6 +242,7 @@ const checkRows = (rows: readonly Row[], value: Loose, tag: string | null): Shap
   return fieldCount === expected ? null : extraField(rows, value, tag);
 };
 
+/** The fault of a field that no row names. */
 const extraField = (rows: readonly Row[], value: Loose, tag: string | null): ShapeFault | null => {
   const known = new Set(rows.map(({ key }) => key));
   if (tag !== null) known.add(tag);
@@ -245,6 +258,7 @@ const extraField = (rows: readonly Row[], value: Loose, tag: string | null): Sha
   return null;
 };
 
+/** A copy with only the fields of these rows. */
 const trimRows = (rows: readonly Row[], value: Loose, tag: string | null): Loose => {
   const copy: Record<string, unknown> = tag === null ? {} : { [tag]: value[tag] };
   for (const { key, shape } of rows)
@@ -270,6 +284,8 @@ export const partly = <T extends object>(fields: Fields<T>): Fields<Partial<T>> 
   Object.fromEntries(
     createRows(fields).map(({ key, shape }) => [key, optional(shape)]),
   ) as unknown as Fields<Partial<T>>; // the same keys, each optional
+
+// ---- Unions ----
 
 type KeyOf<T> = T extends unknown ? keyof T : never;
 /** The members of T whose `tag` is V, without the tag. */
@@ -311,7 +327,7 @@ export const typeIn = (event: unknown): string | null => {
   }
 };
 
-/** The shape of arbitrary JSON: tool arguments, provider metadata. */
+// ---- Any JSON: tool arguments, provider metadata ----
 
 /** Twice what models may nest. What stores, hashes and compares values recurses through them. */
 const DEPTH_MAX = 200;

@@ -6,13 +6,18 @@
  *    them compiles.
  * 2. Guards look, moves compute, the table decides. Both are named functions: the names label the
  *    diagram.
+ *
+ * A resting state waits for an event; a transient one is left at once, in the same step. From top
+ * to bottom: branches, cells and rows; the whole table; and what a step of a machine results in.
  */
 
 import type { Shape } from './shape.js';
 
 export type HasName = { readonly name: string };
 export type HasType = { readonly type: string };
+/** The state of this name. */
 export type StateOf<S extends HasName, K extends S['name']> = Extract<S, { readonly name: K }>;
+/** The event of this type. */
 export type EventOf<E extends HasType, T extends E['type']> = Extract<E, { readonly type: T }>;
 
 /**

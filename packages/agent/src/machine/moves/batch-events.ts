@@ -64,6 +64,7 @@ import {
   withdrawApprovals,
 } from './tool-batch.js';
 
+/** The result of a move that stays in the batch. */
 type Same = MoveTo<'ExecutingTools'>;
 
 // ---- Running ----
@@ -92,6 +93,7 @@ export const isRunningCall = (state: ToolBatch, event: CallReference): boolean =
   const call = findCall(state, event);
   return call !== undefined && isRunning(call);
 };
+/** Progress is shown by the runtime; the machine only says that it belongs to a running call. */
 export const showProgress = (state: ToolBatch): Same => go(state);
 export const ignoreProgress = (state: ToolBatch): Same => ignore(state, 'no such call is running');
 
@@ -109,16 +111,16 @@ export const recordOutcome = (state: ToolBatch, event: On<'ToolCompleted'>): Sam
     ...(ran === undefined ? {} : { ran }),
   });
   const shown = displayResult(state.batchId, ended, outcome);
-  const booked = changeBatch(replaceCalls(state, ended), {
+  const counted = changeBatch(replaceCalls(state, ended), {
     session: countToolUsage(state.session, event),
   });
-  const pumped = startReadyCalls(booked, event.at);
+  const started = startReadyCalls(counted, event.at);
   return go(
-    pumped.state,
+    started.state,
     ...cancelTimer(call.graceTimerId),
     shown,
     ...showHooks(hooks),
-    ...pumped.actions,
+    ...started.actions,
   );
 };
 
@@ -160,19 +162,23 @@ export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same 
   if (preview.kind === 'refused') {
     const text = outcomeText({ status: 'failed', text: preview.text }, getCancelCause(state));
     const refused = neverRan(judged, requestedAt, event.at, 'failed', text);
-    const pumped = startReadyCalls(replaceCalls(state, refused), event.at);
-    return go(pumped.state, displayResult(state.batchId, refused), ...pumped.actions);
+    const started = startReadyCalls(replaceCalls(state, refused), event.at);
+    return go(started.state, displayResult(state.batchId, refused), ...started.actions);
   }
-  const place = { session: state.session, batchId: state.batchId, before };
+  const context = { session: state.session, batchId: state.batchId, before };
   const diff = preview.kind === 'change' ? preview.diff : null;
-  const { call: next, asks, stops } = admit(place, judged, requestedAt, event.at, undefined, diff);
+  const {
+    call: next,
+    asks,
+    stops,
+  } = admit(context, judged, requestedAt, event.at, undefined, diff);
   const admitted = replaceCalls(
     stops ? changeBatch(state, { phase: { mode: 'stopping' } }) : state,
     next,
   );
   const shown = isEnded(next) ? [displayResult(state.batchId, next)] : [];
-  const pumped = startReadyCalls(admitted, event.at);
-  return go(pumped.state, ...shown, ...asks, ...pumped.actions);
+  const started = startReadyCalls(admitted, event.at);
+  return go(started.state, ...shown, ...asks, ...started.actions);
 };
 
 // ---- Approvals ----
@@ -193,8 +199,8 @@ export const ignoreAnswer = (state: ToolBatch): Same =>
 const refuseCall = (state: ToolBatch, call: Call, reason: string, at: number): Same => {
   const text = refusedText(reason, call.judged.traits.asks);
   const denied = neverRan(call.judged, call.requestedAt, at, 'denied', text);
-  const pumped = startReadyCalls(replaceCalls(state, denied), at);
-  return go(pumped.state, displayResult(state.batchId, denied), ...pumped.actions);
+  const started = startReadyCalls(replaceCalls(state, denied), at);
+  return go(started.state, displayResult(state.batchId, denied), ...started.actions);
 };
 
 /** The user says yes to a plan, as it is or in the user's own words. */
@@ -227,8 +233,8 @@ export const takeReply = (state: ToolBatch, event: On<'ApprovalAnswered'>): Same
   const judged = { ...call.judged, reply };
   const { requestedAt } = call;
   const answered: Call = { judged, requestedAt, status: 'queued', allowed: 'byUser' };
-  const pumped = startReadyCalls(replaceCalls(state, answered), event.at);
-  return go(pumped.state, ...pumped.actions);
+  const started = startReadyCalls(replaceCalls(state, answered), event.at);
+  return go(started.state, ...started.actions);
 };
 
 /**
@@ -267,27 +273,29 @@ export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
       callId: judged.callId,
     }),
   );
-  const pumped = startReadyCalls(
+  const started = startReadyCalls(
     replaceCalls(changeBatch(state, { session }), allow(call), ...covered.map(allow)),
     event.at,
   );
-  return go(pumped.state, ...withdrawn, ...pumped.actions);
+  return go(started.state, ...withdrawn, ...started.actions);
 };
 
-/** Cancels one call (docs/rules.md#cancel-one-call) or the whole batch. */
+// ---- Cancelling one call (docs/rules.md#cancel-one-call) ----
 
-const running = (state: ToolBatch): boolean => state.phase.mode !== 'cancelling';
+const isNotCancelling = (state: ToolBatch): boolean => state.phase.mode !== 'cancelling';
 export const cancelsWaiting = (state: ToolBatch, event: CallReference): boolean => {
   const call = findCall(state, event);
-  return running(state) && call !== undefined && isWaiting(call);
+  return isNotCancelling(state) && call !== undefined && isWaiting(call);
 };
 export const cancelsAgain = (state: ToolBatch, event: CallReference): boolean => {
   const call = findCall(state, event);
-  return running(state) && call !== undefined && isRunning(call) && call.graceTimerId !== null;
+  return (
+    isNotCancelling(state) && call !== undefined && isRunning(call) && call.graceTimerId !== null
+  );
 };
 export const cancelsRunning = (state: ToolBatch, event: CallReference): boolean => {
   const call = findCall(state, event);
-  return running(state) && call !== undefined && isRunning(call);
+  return isNotCancelling(state) && call !== undefined && isRunning(call);
 };
 export const ignoreCancel = (state: ToolBatch): Same =>
   ignore(state, 'no such call is waiting or running');
@@ -296,12 +304,12 @@ export const cancelWaitingCall = (state: ToolBatch, event: On<'CancelTool'>): Sa
   const call = findCall(state, event);
   if (call === undefined) return ignoreCancel(state);
   const ended = neverRan(call.judged, call.requestedAt, event.at, 'cancelled', notRunText('user'));
-  const pumped = startReadyCalls(replaceCalls(state, ended), event.at);
+  const started = startReadyCalls(replaceCalls(state, ended), event.at);
   return go(
-    pumped.state,
+    started.state,
     ...withdrawApprovals(state, [call]),
     displayResult(state.batchId, ended),
-    ...pumped.actions,
+    ...started.actions,
   );
 };
 
@@ -314,21 +322,23 @@ export const cancelRunningCall = (state: ToolBatch, event: On<'CancelTool'>): Sa
   return go(stopped, ...cancelCalls(state, [call], false), schedule(timer));
 };
 
+/** The call whose grace period this timer ends. */
 const callInGrace = (state: ToolBatch, timerId: string): Call | undefined =>
   state.calls.find((call) => isRunning(call) && call.graceTimerId === timerId);
 
+/** Ends one call by force; what it has done is unknown. */
 const forceCall = (state: ToolBatch, call: Call | undefined, event: Event): Same => {
   if (call === undefined) return ignoreCancel(state);
   const timer =
     isRunning(call) && event.type !== 'TimerFired' ? cancelTimer(call.graceTimerId) : [];
   const ended = endRunning(call, event.at, { status: 'cancelled', text: unknownText('user') });
-  const pumped = startReadyCalls(replaceCalls(state, ended), event.at);
+  const started = startReadyCalls(replaceCalls(state, ended), event.at);
   const actions = [
     ...timer,
     ...cancelCalls(state, [call], true),
     displayResult(state.batchId, ended),
   ];
-  return go(pumped.state, ...actions, ...pumped.actions);
+  return go(started.state, ...actions, ...started.actions);
 };
 export const forceCancelledCall = (state: ToolBatch, event: On<'CancelTool'>): Same =>
   forceCall(state, findCall(state, event), event);
@@ -345,6 +355,7 @@ export const isBatchGrace = (state: ToolBatch, event: On<'TimerFired'>): boolean
 export const limitWhileCancelling = (state: ToolBatch, event: On<'TimerFired'>): boolean =>
   isCancelling(state) && isTurnLimit(state, event);
 
+/** Cancels the waiting calls, and asks the running ones to stop within the grace period. */
 export const stopBatch = (state: ToolBatch, event: Event): Same => {
   const { at } = event;
   const cause = getStopCause(state, event);
@@ -401,7 +412,7 @@ export const forceBatch = (state: ToolBatch, event: Event): Same => {
   );
 };
 
-/** Settles a batch: one user message with one result per call, in call order. */
+// ---- Settling: one user message with a result for each call ----
 
 /**
  * Calls start in order, so the last open call is near the end: a search from there takes no time in
@@ -416,7 +427,8 @@ export const stoppedForApproval = (state: ToolBatch): boolean =>
   allEnded(state) && state.phase.mode === 'stopping';
 export const allCallsEnded = (state: ToolBatch): boolean => allEnded(state);
 
-const settled = (session: SessionData, calls: ToolBatch['calls']): SessionData => {
+/** The session with the results of a batch. */
+const settledSession = (session: SessionData, calls: ToolBatch['calls']): SessionData => {
   const ended = calls.filter(isEnded);
   return appendResults(countStreaks(session, ended), ended.map(resultOfCall));
 };
@@ -426,14 +438,14 @@ export const settleStopped = (
   _event: Event,
   cause: CancelCause,
 ): SessionUpdate => ({
-  session: appendTexts(settled(state.session, state.calls), 'note', [stopNote(cause)]),
+  session: appendTexts(settledSession(state.session, state.calls), 'note', [stopNote(cause)]),
   actions: [],
 });
 /** No user could be asked: no hook and no model call follow (docs/rules.md#ask-before-call). */
 export const settleUnapproved = (state: ToolBatch): MoveTo<'Cancelled'> =>
   go({
     name: 'Cancelled',
-    session: settled(state.session, state.calls),
+    session: settledSession(state.session, state.calls),
     cause: 'approval',
     text: cancelledText('approval'),
   });
@@ -449,7 +461,7 @@ export const mayHaveChanged = (call: EndedCall, hooks: Settings['hooks']): boole
 export const settle = (state: ToolBatch): MoveTo<'PostToolsHook'> =>
   go({
     name: 'PostToolsHook',
-    session: settled(state.session, state.calls),
+    session: settledSession(state.session, state.calls),
     phase: 'CheckingGitCommits',
     hookId: '',
     mutated: state.calls
@@ -469,7 +481,7 @@ export const cancelGraceTimers = (state: ToolBatch): readonly Action[] => {
   ];
 };
 
-/** How the calls of a batch end that are still open, for faults and for shutdown. */
+/** How open calls end, for faults and for shutdown: running ones, and the text of waiting ones. */
 type Ends = {
   running(call: Extract<Call, { readonly status: 'starting' | 'running' }>): EndedCall;
   readonly waiting: string;
@@ -492,7 +504,7 @@ const settleUnfinished = (
     .filter((call, index) => call !== state.calls[index])
     .map((call) => displayResult(state.batchId, call, findOutcome(state, outcomes, call)));
   return {
-    session: settled(state.session, calls),
+    session: settledSession(state.session, calls),
     actions: [...withdrawn, ...cancelled, ...shown],
   };
 };

@@ -1,10 +1,14 @@
 /**
- * Limits, and the usage that counts towards them.
+ * Limits, and the usage (tokens and dollars) that counts towards them.
  *
  * From top to bottom: the limits of session and turn; usage, which counts once per id; the
  * reservation, dollars set aside before a request whose price is known only afterwards; and the
  * time limit with its timers. A limit in dollars holds although usage comes late, because the
  * worst case is reserved first.
+ *
+ * Everything that may cost something has an id: a request to the model, a summary, a hook, and a
+ * tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
+ * called open, until its usage has been counted.
  */
 
 import type { Action } from '../action.js';
@@ -42,8 +46,10 @@ import {
 } from '../state.js';
 import { appendTexts } from './request.js';
 
+// ---- Limits ----
+
 /** The counted dimensions, in the order of their check (docs/rules.md#limit-after-round). */
-const counted = [
+const countedLimits = [
   'usd',
   'tokens',
   'rounds',
@@ -53,7 +59,7 @@ const counted = [
   'sameResults',
 ] as const satisfies readonly Dimension[];
 /** Only its timer ends a turn's time, since times of events jump with the computer's clock. */
-const dimensions: readonly Dimension[] = [...counted, 'time'];
+const dimensions: readonly Dimension[] = [...countedLimits, 'time'];
 /** The limits after which the model may still be asked for its answer. */
 const finishable: readonly Dimension[] = ['rounds', 'repeats', 'errors', 'sameResults'];
 
@@ -82,7 +88,7 @@ const getSpent = (session: SessionData, dimension: Dimension, at: number): numbe
   }
 };
 
-/** The first limit that is reached, or null. */
+/** The first of these limits that is reached, or null. */
 const reached = <D extends Dimension>(session: SessionData, among: readonly D[]): D | null =>
   among.find((dimension) =>
     isReached(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0)),
@@ -132,7 +138,7 @@ export const getAllowance = (
 };
 
 /** Formats a number without its unit. */
-const bare = (dimension: Dimension, value: number): string => {
+const formatNumber = (dimension: Dimension, value: number): string => {
   if (dimension === 'usd') return `$${value.toFixed(value < 1 ? 4 : 2)}`;
   return String(dimension === 'time' ? Math.round(value / 1_000) : value);
 };
@@ -148,16 +154,16 @@ const units: Readonly<Record<Dimension, readonly [one: string, many: string]>> =
   sameResults: [' batch with the same results', ' batches with the same results'],
 };
 
-const amount = (dimension: Dimension, value: Limit): string => {
+const formatLimit = (dimension: Dimension, value: Limit): string => {
   if (value === 'unlimited') return 'no limit';
   const [one, many] = units[dimension];
-  return `${bare(dimension, value)}${value === 1 ? one : many}`;
+  return `${formatNumber(dimension, value)}${value === 1 ? one : many}`;
 };
 
 /** Text for notices: "$1.10 of $1.00 used", "100 of 100 rounds used". */
 export const spentText = (session: SessionData, dimension: Dimension, at: number): string => {
-  const spent = bare(dimension, getSpent(session, dimension, at));
-  return `${spent} of ${amount(dimension, getLimit(session.settings.limits, dimension))} used`;
+  const spent = formatNumber(dimension, getSpent(session, dimension, at));
+  return `${spent} of ${formatLimit(dimension, getLimit(session.settings.limits, dimension))} used`;
 };
 
 export const setLimit = (session: SessionData, dimension: Dimension, limit: Limit): SessionData => {
@@ -165,7 +171,7 @@ export const setLimit = (session: SessionData, dimension: Dimension, limit: Limi
   const limits = { ...session.settings.limits, [key]: limit };
   const warned = session.turn.warned.filter((other) => other !== dimension);
   const changed = changeSession(session, { settings: { ...session.settings, limits } });
-  // The first limit that is set also becomes its slice of autoRearm.
+  // A slice is what autoRearm adds at a time: the first limit that is set.
   const isFirst =
     (dimension === 'usd' || dimension === 'tokens') && session.slices[dimension] === 'unlimited';
   const slices = isFirst ? { ...session.slices, [dimension]: limit } : session.slices;
@@ -182,7 +188,7 @@ export const rearm = (session: SessionData, dimension: Dimension): SessionUpdate
   const before = getLimit(session.settings.limits, dimension);
   const spent = getSpent(session, dimension, 0);
   const limit = (before === 'unlimited' ? spent : Math.max(before, spent)) + slice;
-  const text = `the limit was raised to ${amount(dimension, limit)} by itself (autoRearm)`;
+  const text = `the limit was raised to ${formatLimit(dimension, limit)} by itself (autoRearm)`;
   return {
     session: setLimit(session, dimension, limit),
     actions: [{ type: 'DisplayNotice', kind: 'budget', text }],
@@ -196,12 +202,12 @@ export const countRound = (state: In<'CheckingBudget'>): MoveTo<'CheckingBudget'
 };
 
 export const limitReached = (state: In<'CheckingBudget'>): boolean =>
-  reached(state.session, counted) !== null;
+  reached(state.session, countedLimits) !== null;
 
 /** Whether one more call without tools may ask the model for its answer. */
 export const mayFinish = (state: In<'CheckingBudget'>): boolean => {
   const { settings, turn } = state.session;
-  const dimension = reached(state.session, counted);
+  const dimension = reached(state.session, countedLimits);
   return (
     settings.atLimit === 'finish' &&
     turn.finishing === 'no' &&
@@ -214,7 +220,7 @@ export const askToFinish = (
   event: Event,
 ): MoveTo<'GatheringAdditionalMessages'> => {
   const { session } = state;
-  const dimension = reached(session, counted) ?? 'rounds';
+  const dimension = reached(session, countedLimits) ?? 'rounds';
   const spent = spentText(session, dimension, event.at);
   const noted = appendTexts(session, 'note', [
     `[${spent}: no tool runs any more. Give your final answer now.]`,
@@ -227,7 +233,7 @@ export const askToFinish = (
 };
 
 export const exceedBudget = (state: In<'CheckingBudget'>): MoveTo<'BudgetExceeded'> => {
-  const dimension = reached(state.session, counted) ?? 'usd';
+  const dimension = reached(state.session, countedLimits) ?? 'usd';
   return go({ name: 'BudgetExceeded', session: state.session, dimension });
 };
 
@@ -287,7 +293,7 @@ export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>
   const text =
     limit === 'unlimited'
       ? 'the limit is lifted'
-      : `the limit is now ${amount(event.dimension, limit)}`;
+      : `the limit is now ${formatLimit(event.dimension, limit)}`;
   return go(withSession(state, session), ...actions, {
     type: 'DisplayNotice',
     kind: 'budget',
@@ -295,10 +301,7 @@ export const raiseLimit = <S extends State>(state: S, event: On<'ApproveBudget'>
   });
 };
 
-/**
- * Usage counts once per id (docs/rules.md#usage-counts-once), and stale events change nothing else
- * (docs/rules.md#stale-events).
- */
+// ---- Usage: it counts once per id (docs/rules.md#usage-counts-once) ----
 
 /** Totals with the usage of one more call. */
 export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
@@ -310,7 +313,9 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
   unpriced: total.unpriced + (usage.costUsd === null ? 1 : 0),
 });
 
-/** How much of a request its usage covers: a broken one may have cost more than was counted. */
+/**
+ * How much of a request its usage covers: a broken one may have cost more than was countedLimits.
+ */
 type Coverage = 'whole' | 'partial';
 
 /** The usage as it counts: what is not known of it counts at its worst case. */
@@ -397,8 +402,8 @@ export const surplusWarnings = (
   const usd = usage?.costUsd ?? 0;
   if (held === undefined || usd <= held.usd || !session.unaccounted.includes(id)) return [];
   const text =
-    `the provider charged ${bare('usd', usd)} for a request that could cost ` +
-    `${bare('usd', held.usd)} at most: its reply or its prices are larger than it was told`;
+    `the provider charged ${formatNumber('usd', usd)} for a request that could cost ` +
+    `${formatNumber('usd', held.usd)} at most: its reply or its prices are larger than it was told`;
   return [{ type: 'DisplayWarning', kind: 'usage', text }];
 };
 
@@ -429,7 +434,7 @@ export const countToolUsage = (
 };
 
 /** Counts the usage in an event, if it has any. */
-const book = (session: SessionData, event: Event): SessionData => {
+const countEvent = (session: SessionData, event: Event): SessionData => {
   switch (event.type) {
     case 'LlmCompleted':
       return countUsage(session, event.requestId, event.usage);
@@ -450,18 +455,18 @@ const book = (session: SessionData, event: Event): SessionData => {
   }
 };
 
-/** A stale event changes nothing but usage. */
+/** A stale event changes nothing but usage (docs/rules.md#stale-events). */
 export const countStale = <S extends State>(state: S, event: Event): Stay<S> => {
-  const session = book(state.session, event);
+  const session = countEvent(state.session, event);
   const why = `stale: ${event.type} answers nothing that is open`;
   return session === state.session
     ? ignore(state, why)
     : { ...go(withSession(state, session)), late: why };
 };
 
-/** UsageReported: usage that came late, or a report that could not be counted. */
+/** UsageReported: usage that came late, or a report that could not be countedLimits. */
 export const countReported = <S extends State>(state: S, event: On<'UsageReported'>): Stay<S> => {
-  const session = book(state.session, event);
+  const session = countEvent(state.session, event);
   const { fault } = event;
   const warnings = [
     ...(fault === undefined
@@ -474,11 +479,11 @@ export const countReported = <S extends State>(state: S, event: On<'UsageReporte
   return ignore(state, 'this usage was counted before, or belongs to nothing we asked for');
 };
 
-/**
- * Money is set aside before a request is sent (docs/rules.md#reserve-before-request).
- *
- * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of
- * it is written to the cache, and the reply is as long as it may be. What the model counted of the
+// ---- Money is set aside before a request is sent (docs/rules.md#reserve-before-request) ----
+
+/*
+ * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of it is
+ * written to the cache, and the reply is as long as it may be. What the model countedLimits of the
  * same conversation replaces its bytes.
  */
 
@@ -511,11 +516,12 @@ export const findReservation = (
 const withoutReservation = ({ reserved = [] }: SessionData, id: string): readonly Reservation[] =>
   reserved.filter((one) => one.id !== id);
 
+/** The runtime has measured a request that it is about to send. */
 type Measured = On<'RequestMeasured'>;
 
 /**
- * Tokens of the request, counted from above. A summary is asked of what the conversation holds, so
- * only `freshBytes` are new to the model; another request of the conversation has grown.
+ * Tokens of the request, countedLimits from above. A summary is asked of what the conversation
+ * holds, so only `freshBytes` are new to the model; another request of the conversation has grown.
  */
 const inputTokensMax = (
   { name, session }: State,
@@ -530,6 +536,7 @@ const inputTokensMax = (
   return Math.ceil(Math.min(bytes, counted)) + images * IMAGE_TOKENS_MAX + HIDDEN_TOKENS_MAX;
 };
 
+/** What a request may cost at most, and how long its reply may be. */
 type Offer = {
   readonly inputTokens: number;
   readonly inputUsd: number;
@@ -539,7 +546,7 @@ type Offer = {
   readonly fits: boolean;
 };
 
-/** What the request may cost at most, with the output that is left for it. */
+/** The worst case of the measured request, with the longest reply that the limit allows. */
 const offer = (state: State, event: Measured): Offer => {
   const { session } = state;
   const limit = session.settings.limits.usd;
@@ -563,7 +570,7 @@ type Request = {
   readonly outputTokensMax: number;
 };
 
-/** What a request may cost at most if there are `left` dollars for it, with the longest reply. */
+/** The worst case of a request that may cost `left` dollars, with the longest reply. */
 export const offerWithin = (
   left: number,
   { inputTokens, prices, outputTokensMax }: Request,
@@ -634,7 +641,7 @@ export const stopUnpaid = (
     findReservation(session, usageId) === undefined
       ? session.unaccounted.filter((id) => id !== usageId)
       : session.unaccounted;
-  const costs = bare('usd', inputUsd + outputUsd);
+  const costs = formatNumber('usd', inputUsd + outputUsd);
   const unpaid =
     `the next request could cost ${costs} (up to ${inputTokens} tokens in, ${outputTokens} out), ` +
     `and ${moneyText(session)}: raise the limit with /budget DOLLARS, or with --max-usd`;
@@ -649,11 +656,11 @@ export const stopUnpaid = (
 /** "$0.80 of $1.00 is used, $0.30 of it reserved until its cost is known". */
 const moneyText = (session: SessionData): string => {
   const held = reservedUsd(session);
-  const used = bare('usd', session.usage.costUsd + held);
-  const ofLimit = `${used} of ${amount('usd', session.settings.limits.usd)} is used`;
+  const used = formatNumber('usd', session.usage.costUsd + held);
+  const ofLimit = `${used} of ${formatLimit('usd', session.settings.limits.usd)} is used`;
   return held === 0
     ? ofLimit
-    : `${ofLimit}, ${bare('usd', held)} of it reserved until its cost is known`;
+    : `${ofLimit}, ${formatNumber('usd', held)} of it reserved until its cost is known`;
 };
 
 /** Sets aside for calls that spend what is left: it is theirs until they say what they spent. */
@@ -661,8 +668,8 @@ export const reserveForCalls = (session: SessionData, ids: readonly string[]): S
   const left = remainingIn(session).usd;
   const [id] = ids;
   // Sessions of earlier versions set nothing aside.
-  const isNew = session.measured !== undefined;
-  if (!isNew || left.type === 'unlimited' || id === undefined) return session;
+  const reservesMoney = session.measured !== undefined;
+  if (!reservesMoney || left.type === 'unlimited' || id === undefined) return session;
   const { reserved = [] } = session;
   const reservation = { id, usd: left.amount, outputUsd: left.amount, outputTokens: 0, sent: null };
   return changeSession(session, { reserved: [...reserved, reservation] });
@@ -684,17 +691,13 @@ export const settleLost = (session: SessionData, current: readonly string[]): Se
   if (usd === 0) return { session: settled, actions: [] };
   const text =
     `the cost of ${lost.length === 1 ? 'a request is' : `${lost.length} requests is`} unknown: ` +
-    `${bare('usd', usd)}, the most that it can be, counts as spent`;
+    `${formatNumber('usd', usd)}, the most that it can be, counts as spent`;
   return { session: settled, actions: [{ type: 'DisplayNotice', kind: 'budget', text }] };
 };
 
-// ---- The time limit of a turn ----
+// ---- The time limit of a turn: a timer that runs as long as it (docs/rules.md#time-limit) ----
 
-/**
- * The time limit of the turn: one timer that begins and ends with it (docs/rules.md#time-limit).
- */
-
-const cancelled = (session: SessionData): readonly Action[] =>
+const cancelClock = (session: SessionData): readonly Action[] =>
   session.turn.timeLimit === null
     ? []
     : [{ type: 'CancelTimer', timerId: session.turn.timeLimit.timerId }];
@@ -734,7 +737,7 @@ export const resetClock = (
   const same = before.settings.limits.timeMs === after.settings.limits.timeMs;
   if (same || !turnRuns(state)) return { session: after, actions: [] };
   const started = startClock(after, ranUntil, elapsedMs(before, ranUntil));
-  return { session: started.session, actions: [...cancelled(after), ...started.actions] };
+  return { session: started.session, actions: [...cancelClock(after), ...started.actions] };
 };
 
 /**
@@ -760,10 +763,10 @@ export const stopClock = <S extends In<'WaitingForUserInput'> | In<'ShuttingDown
   state: S,
 ): Stay<S> => {
   const session = changeTurn(state.session, { timeLimit: null });
-  return go({ ...state, session }, ...cancelled(state.session));
+  return go({ ...state, session }, ...cancelClock(state.session));
 };
 
-/**
+/*
  * The computer's clock may jump, so a timer counts only its delay. Times of events estimate how
  * much of the delay is over, clamped to the delay.
  */

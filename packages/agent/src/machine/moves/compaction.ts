@@ -1,6 +1,9 @@
 /**
- * Compaction in three modes: idle (before a turn or on request), mid (between rounds), overflow
- * (request too large).
+ * Compaction: older messages are replaced by a summary, in three modes: idle (before a turn or on
+ * request), mid (between rounds), overflow (request too large).
+ *
+ * From top to bottom: when it starts; its start; its end, by mode; its failure; and the moves of
+ * GatheringAdditionalMessages, which come before the mid one.
  */
 
 import { verdictsIn } from '../../policy/judged-call.js';
@@ -90,7 +93,8 @@ const noSummary = '[earlier messages were dropped; their summary is empty]';
 const summaryText = (event: On<'CompactionCompleted'>): string =>
   event.summary.trim() === '' ? noSummary : event.summary;
 
-const summarised = (state: Compacting, event: On<'CompactionCompleted'>): SessionData => {
+/** The session with the summary in place of its older messages. */
+const withSummary = (state: Compacting, event: On<'CompactionCompleted'>): SessionData => {
   const session = countUsage(state.session, event.compactionId, event.usage);
   const conversation = replaceBySummary(session.conversation, state.length, summaryText(event));
   // Only the summary, one message with calls and its results remain to be measured.
@@ -98,7 +102,8 @@ const summarised = (state: Compacting, event: On<'CompactionCompleted'>): Sessio
   return changeSession(session, { conversation, contextTokens, measured: NOT_MEASURED });
 };
 
-const done = (state: Compacting, event: On<'CompactionCompleted'>): readonly Action[] => [
+/** Tells the user of the summary. */
+const showSummary = (state: Compacting, event: On<'CompactionCompleted'>): readonly Action[] => [
   ...showHooks(verdictsIn(event.hooks)),
   {
     type: 'DisplayNotice',
@@ -116,13 +121,13 @@ export const returnCompacted = (
   state: Compacting,
   event: On<'CompactionCompleted'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  const session = summarised(state, event);
+  const session = withSummary(state, event);
   const asked = state.mode.kind === 'idle' ? state.mode.resume : 'rest';
   // An empty queue sends nothing.
   const next = asked === 'sendAgain' ? asked : 'sendQueue';
   return go(
     { name: 'WaitingForUserInput', session, reason: { kind: 'compacted' }, next },
-    ...done(state, event),
+    ...showSummary(state, event),
   );
 };
 
@@ -136,10 +141,11 @@ export const sendCompacted = (
 ): MoveTo<'CallingLlm'> => {
   const { purpose, attempt } =
     state.mode.kind === 'overflow' ? state.mode : ({ purpose: 'toolResults', attempt: 1 } as const);
-  return go(callModel(summarised(state, event), purpose, attempt), ...done(state, event));
+  return go(callModel(withSummary(state, event), purpose, attempt), ...showSummary(state, event));
 };
 
-const failed = (event: On<'CompactionFailed'>): readonly Action[] => [
+/** Tells the user that there is no summary. */
+const showFailure = (event: On<'CompactionFailed'>): readonly Action[] => [
   ...showHooks(verdictsIn(event.hooks)),
   {
     type: 'DisplayWarning',
@@ -164,7 +170,7 @@ export const goOnUncompacted = (
     origin: 'llm',
     message: event.message,
   } as const;
-  return go({ name: 'WaitingForUserInput', session, reason, next }, ...failed(event));
+  return go({ name: 'WaitingForUserInput', session, reason, next }, ...showFailure(event));
 };
 
 /**
@@ -176,7 +182,7 @@ export const sendUncompacted = (
   event: On<'CompactionFailed'>,
 ): MoveTo<'CallingLlm'> => {
   const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
-  return go(callModel(session, 'toolResults', 1), ...failed(event));
+  return go(callModel(session, 'toolResults', 1), ...showFailure(event));
 };
 
 export const failCompaction = (
@@ -185,7 +191,7 @@ export const failCompaction = (
 ): MoveTo<'Failed'> => {
   const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
   const message = `the conversation could not be summarised: ${event.message}`;
-  return go({ name: 'Failed', session, error: 'compaction', message }, ...failed(event));
+  return go({ name: 'Failed', session, error: 'compaction', message }, ...showFailure(event));
 };
 
 // ---- GatheringAdditionalMessages ----

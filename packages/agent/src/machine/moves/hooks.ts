@@ -38,6 +38,8 @@ type Completed = On<'HookCompleted'>;
 type RunHook = Extract<Action, { readonly type: 'RunHook' }>;
 type Prepared = On<'HookPrepared'>;
 
+// ---- The phases after a batch ----
+
 /** Whether the batch needs no hook, because it changed nothing. */
 export const hookNotWanted = (state: Hook): boolean => {
   if (state.phase !== 'CheckingGitCommits') return false;
@@ -119,7 +121,7 @@ const createNotice = (
   lines.length === 0 ? [] : [{ type: 'DisplayNotice', kind, text: lines.join('\n') }];
 
 /** Notices about a completed phase: commits, rewritten files, its warning. */
-const shown = ({ phase, session }: Hook, event: Completed): readonly Action[] => {
+const phaseNotices = ({ phase, session }: Hook, event: Completed): readonly Action[] => {
   const whose = phase === 'AutoCommitting' ? 'committed' : 'new commit';
   const commits = event.commits.map(
     ({ hash, subject }) => `${whose} ${hash.slice(0, 8)} ${subject}`,
@@ -135,14 +137,15 @@ const shown = ({ phase, session }: Hook, event: Completed): readonly Action[] =>
 };
 
 /** Counts the usage of the phase, appends its note after the results and shows its effects. */
-const finished = (state: Hook, event: Completed): SessionUpdate => {
-  const booked = countHookUsage(state.session, event);
-  const session = event.note.trim() === '' ? booked : appendTexts(booked, 'note', [event.note]);
-  return { session, actions: shown(state, event) };
+const finishPhase = (state: Hook, event: Completed): SessionUpdate => {
+  const counted = countHookUsage(state.session, event);
+  const session = event.note.trim() === '' ? counted : appendTexts(counted, 'note', [event.note]);
+  return { session, actions: phaseNotices(state, event) };
 };
 
+/** Begins the next phase after one that is done. */
 const nextPhase = (state: Hook, event: Completed, phase: HookPhase): MoveTo<'PostToolsHook'> => {
-  const { session, actions } = finished(state, event);
+  const { session, actions } = finishPhase(state, event);
   return go({ ...state, session, phase, tree: event.dirty ? 'dirty' : 'clean' }, ...actions);
 };
 export const formatNext = (state: Hook, event: Completed): MoveTo<'PostToolsHook'> =>
@@ -151,17 +154,17 @@ export const commitNext = (state: Hook, event: Completed): MoveTo<'PostToolsHook
   nextPhase(state, event, 'AutoCommitting');
 
 export const finishHooks = (state: Hook, event: Completed): MoveTo<'CheckingBudget'> => {
-  const { session, actions } = finished(state, event);
+  const { session, actions } = finishPhase(state, event);
   return go({ name: 'CheckingBudget', session }, ...actions);
 };
 
 /** A hook stops the turn; the results stay (docs/rules.md#hook-veto). */
 export const stopForVeto = (state: Hook, event: Completed): MoveTo<'Cancelled'> => {
-  const { session, actions } = finished(state, event);
+  const { session, actions } = finishPhase(state, event);
   return go({ name: 'Cancelled', session, cause: 'veto', text: cancelledText('veto') }, ...actions);
 };
 
-/** The id of a failed phase stays open: its usage may come late. */
+/** A warning, and nothing is counted: the usage of a failed phase may still come. */
 const failureWarning = ({ phase }: Hook, { message }: On<'HookFailed'>): Action => ({
   type: 'DisplayWarning',
   kind: 'hook',
@@ -184,7 +187,7 @@ export const commitAfterFailure = (state: Hook, event: On<'HookFailed'>): MoveTo
 export const goOnWithoutHook = (state: Hook, event: On<'HookFailed'>): MoveTo<'CheckingBudget'> =>
   go({ name: 'CheckingBudget', session: state.session }, failureWarning(state, event));
 
-/** Hooks of the user at moments that have no other event. */
+// ---- Hooks of the user, at moments that have no other event ----
 
 type Ran = On<'UserHooksRan'>;
 
@@ -210,7 +213,7 @@ const modelTexts = ({ moment, verdicts }: Ran): readonly string[] => {
 /**
  * Whether the model reads the text already: in the next request, or with what is waiting for it.
  */
-const stands = ({ notes, conversation }: SessionData, text: string): boolean =>
+const isNoted = ({ notes, conversation }: SessionData, text: string): boolean =>
   notes.includes(text) ||
   openParts(conversation).some(
     (part) => part.type === 'text' && part.origin === 'note' && part.text === text,
@@ -222,7 +225,7 @@ const stands = ({ notes, conversation }: SessionData, text: string): boolean =>
  */
 const addTexts = (state: State, event: Ran): SessionData => {
   const { session } = state;
-  const texts = modelTexts(event).filter((text) => !stands(session, text));
+  const texts = modelTexts(event).filter((text) => !isNoted(session, text));
   if (texts.length === 0) return session;
   const waits = state.name === 'CallingLlm' && state.requestId === event.requestId;
   return waits
@@ -239,7 +242,7 @@ export const hearHooks = <S extends State>(state: S, event: Ran): Stay<S> => {
   return go(session === state.session ? state : withSession(state, session), ...shown);
 };
 
-/** What the user sees of hooks. */
+// ---- What the user sees of hooks ----
 
 const showVerdict = ({ hook, note, fault }: HookVerdict): readonly Action[] => [
   ...(fault === undefined

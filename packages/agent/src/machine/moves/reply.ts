@@ -34,6 +34,8 @@ type Calling = In<'CallingLlm'>;
 type Completed = On<'LlmCompleted'>;
 type Processing = In<'ProcessingLlmResponse'>;
 
+// ---- Pieces of the stream ----
+
 export const isStaleReply = (state: Calling, event: { readonly requestId: string }): boolean =>
   event.requestId !== state.requestId;
 
@@ -55,9 +57,12 @@ export const showOnly = (state: Calling): MoveTo<'CallingLlm'> => go(state);
 export const ignoreOldReply = (state: Calling): MoveTo<'CallingLlm'> =>
   ignore(state, 'stale: it belongs to an old request');
 
+// ---- The complete reply ----
+
 const messageText = (message: AssistantMessage | null): string =>
   message?.parts.map((part) => (part.type === 'text' ? part.text : '')).join('') ?? '';
 
+/** Whether a reply has neither text nor calls. */
 const isEmpty = (event: Pick<Completed, 'message' | 'calls'>): boolean =>
   event.calls.length === 0 && messageText(event.message).trim() === '';
 
@@ -81,7 +86,9 @@ const isMalformed = (reply: Pick<PendingReply, 'calls' | 'message'>): boolean =>
 /** Whether a cancelled reply has no calls that need results. */
 const answersNothing = (event: Completed): boolean =>
   event.calls.length === 0 || isMalformed(event);
-/** A cancelled reply without calls that need results, cancelled by a limit. */
+/**
+ * The reply of a cancelled turn has no calls that need results; `AtLimit`: a limit cancelled it.
+ */
 export const drainedInVain = (state: Calling, event: Completed): boolean =>
   isStopping(state) && answersNothing(event);
 export const drainedInVainAtLimit = (state: Calling, event: Completed): boolean =>
@@ -98,7 +105,7 @@ export const emptyMayRetry = (state: Calling, event: Completed): boolean =>
  * Counts the usage of a completed reply, and takes the model's count as the size of the
  * conversation.
  */
-const book = (state: Calling, event: Completed): SessionData => {
+const countReply = (state: Calling, event: Completed): SessionData => {
   const { usage } = event;
   const counted =
     usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.outputTokens;
@@ -110,6 +117,7 @@ const book = (state: Calling, event: Completed): SessionData => {
   });
 };
 
+/** The reply as the transient states carry it. */
 const pendingReply = (state: Calling, event: Completed): PendingReply => ({
   message: event.message,
   calls: event.calls,
@@ -124,7 +132,7 @@ export const readReply = (state: Calling, event: Completed): MoveTo<'ProcessingL
   go(
     {
       name: 'ProcessingLlmResponse',
-      session: book(state, event),
+      session: countReply(state, event),
       reply: pendingReply(state, event),
     },
     ...surplusWarnings(state.session, event.requestId, event.usage),
@@ -142,7 +150,7 @@ const showRest = (reply: PendingReply): readonly Action[] => {
 
 /** The reply of a cancelled call: its text is kept, the turn ends (docs/rules.md#draining). */
 export const keepDrained = (state: Calling, event: Completed): SessionUpdate => {
-  const session = book(state, event);
+  const session = countReply(state, event);
   const reply = pendingReply(state, event);
   const stored =
     reply.message !== null && !isMalformed(reply) && !isEmpty(reply)
@@ -173,6 +181,7 @@ export const refuseReply = (state: Processing): MoveTo<'Failed'> => {
   return go(failed, ...retractPartial(requestId, shown));
 };
 
+/** Whether the model or its provider stopped the reply before its end. */
 const stoppedShort = ({ stopReason }: PendingReply): boolean =>
   stopReason === 'refusal' || stopReason === 'contentFilter' || stopReason === 'other';
 
@@ -197,6 +206,7 @@ export const storeCalls = (state: Processing): MoveTo<'ToolUseRequested'> => {
   return go({ name: 'ToolUseRequested', session: stored, reply }, ...showRest(reply), ...hooks);
 };
 
+/** Tells the user of a refused, cut or empty reply. */
 const replyWarning = (reply: PendingReply): readonly Action[] => {
   const empty = isEmpty(reply);
   if (stoppedShort(reply))
@@ -221,18 +231,21 @@ const refusalText = (reply: PendingReply): string => {
   }
 };
 
+/** Why the turn ends. */
 const endCause = (reply: PendingReply): In<'EndOfTurn'>['cause'] => {
   if (stoppedShort(reply)) return 'refused';
   if (reply.stopReason === 'maxTokens') return 'truncated';
   return isEmpty(reply) ? 'empty' : 'answer';
 };
 
-const untruncated = ({ session, reply }: Processing): SessionData =>
+/** The session with its count of cut replies; a whole one ends the row. */
+const countTruncation = ({ session, reply }: Processing): SessionData =>
   changeTurn(session, {
     truncations: reply.stopReason === 'maxTokens' ? session.turn.truncations : 0,
   });
 
-const saidToolUse = (reply: PendingReply): { readonly late?: string } =>
+/** A diagnostic about a reply that announced a call and has none. */
+const missingCall = (reply: PendingReply): { readonly late?: string } =>
   reply.stopReason === 'toolUse'
     ? { late: 'the model said that it would call a tool, and called none' }
     : {};
@@ -240,19 +253,25 @@ const saidToolUse = (reply: PendingReply): { readonly late?: string } =>
 /** An empty reply is never stored (docs/rules.md#empty-reply). */
 export const endEmpty = (state: Processing): MoveTo<'EndOfTurn'> => {
   const { reply } = state;
-  const ended = { name: 'EndOfTurn', session: untruncated(state), cause: endCause(reply) } as const;
-  return { ...go(ended, ...showRest(reply), ...replyWarning(reply)), ...saidToolUse(reply) };
+  const ended = {
+    name: 'EndOfTurn',
+    session: countTruncation(state),
+    cause: endCause(reply),
+  } as const;
+  return { ...go(ended, ...showRest(reply), ...replyWarning(reply)), ...missingCall(reply) };
 };
 
 export const endWithText = (state: Processing): MoveTo<'EndOfTurn'> => {
   const { reply } = state;
   const stored =
-    reply.message === null ? untruncated(state) : appendReply(untruncated(state), reply.message);
+    reply.message === null
+      ? countTruncation(state)
+      : appendReply(countTruncation(state), reply.message);
   const { actions, ...judged } = judgeEnd(stored, reply);
   const ended = { name: 'EndOfTurn', ...judged, cause: endCause(reply) } as const;
   return {
     ...go(ended, ...showRest(reply), ...replyWarning(reply), ...actions),
-    ...saidToolUse(reply),
+    ...missingCall(reply),
   };
 };
 

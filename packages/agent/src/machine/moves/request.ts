@@ -64,14 +64,15 @@ export const sendCall = (state: In<'CallingLlm'>): MoveTo<'CallingLlm'> => {
 export const retractPartial = (requestId: string, shown: string): readonly Action[] =>
   shown === '' ? [] : [{ type: 'RetractPartial', requestId }];
 
-/** Functions that append to the conversation and update the estimate of its size. */
+// ---- Additions to the conversation, with the estimate of its size ----
 
 const charactersPerToken = 4;
 
-const grown = (session: SessionData, characters: number, tokens = 0): number =>
+/** The estimated size after an addition. */
+const grownTokens = (session: SessionData, characters: number, tokens = 0): number =>
   session.contextTokens + tokens + Math.ceil(characters / charactersPerToken);
 
-const tokensOfImages = (parts: readonly (ResultPart | UserText)[]): number =>
+const countImageTokens = (parts: readonly (ResultPart | UserText)[]): number =>
   parts.reduce((sum, part) => sum + imageTokens(part), 0);
 
 const totalLength = (texts: readonly string[]): number =>
@@ -85,7 +86,7 @@ export const appendTexts = (
 ): SessionData =>
   changeSession(session, {
     conversation: addTexts(session.conversation, origin, texts),
-    contextTokens: grown(session, totalLength(texts)),
+    contextTokens: grownTokens(session, totalLength(texts)),
   });
 
 /** Adds inputs of the user, with their images, to the trailing user message. */
@@ -96,10 +97,10 @@ export const appendInputs = (session: SessionData, inputs: readonly QueuedInput[
   });
   return changeSession(session, {
     conversation: addParts(session.conversation, parts),
-    contextTokens: grown(
+    contextTokens: grownTokens(
       session,
       totalLength(inputs.map(({ text }) => text)),
-      tokensOfImages(parts),
+      countImageTokens(parts),
     ),
   });
 };
@@ -108,10 +109,10 @@ export const appendInputs = (session: SessionData, inputs: readonly QueuedInput[
 export const appendResults = (session: SessionData, results: readonly ResultPart[]): SessionData =>
   changeSession(session, {
     conversation: addResults(session.conversation, results),
-    contextTokens: grown(
+    contextTokens: grownTokens(
       session,
       totalLength(results.map((result) => result.text)),
-      tokensOfImages(results),
+      countImageTokens(results),
     ),
   });
 
@@ -124,7 +125,7 @@ export const appendPartialReply = (
   text: string,
 ): SessionData =>
   changeSession(appendReply(session, reply), {
-    contextTokens: grown(session, text.length),
+    contextTokens: grownTokens(session, text.length),
   });
 
 /** Stores a complete reply. The provider's count replaces the estimate, see `readReply`. */

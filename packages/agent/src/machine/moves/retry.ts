@@ -64,15 +64,18 @@ export const retryDelayMs = (
   return Math.max(scheduled + Math.round(added), error.retryAfterMs ?? 0);
 };
 
-const leave = (state: Calling): readonly Action[] => retractPartial(state.requestId, state.partial);
+/** Takes back the text of a failed call, which is not stored. */
+const retractText = (state: Calling): readonly Action[] =>
+  retractPartial(state.requestId, state.partial);
 
+/** First overflow: the conversation is longer than the model's window, and may be summarised. */
 export const overflowMayCompact = (state: Calling, event: Failure): boolean =>
   event.error.kind === 'contextOverflow' && mayCompact(state.session);
 
 export const compactOverflow = (state: Calling, event: Failure): MoveTo<'Compacting'> => {
   const session = countFailure(state.session, event);
   const { purpose, attempt } = state;
-  return go(compact(session, { kind: 'overflow', purpose, attempt }), ...leave(state));
+  return go(compact(session, { kind: 'overflow', purpose, attempt }), ...retractText(state));
 };
 
 /** Room for the note about the cut, so that a cut result never counts as long again. */
@@ -106,7 +109,7 @@ export const sendCutResults = (state: Calling, event: Failure): MoveTo<'CallingL
     measured: NOT_MEASURED,
   });
   const text = 'the conversation is too long for the model: the last results were cut';
-  return go(callModel(cut, state.purpose, state.attempt), ...leave(state), {
+  return go(callModel(cut, state.purpose, state.attempt), ...retractText(state), {
     type: 'DisplayWarning',
     kind: 'compaction',
     text,
@@ -131,10 +134,11 @@ export const giveBackInput = (state: Calling, event: Failure): MoveTo<'Failed'> 
     message,
   } as const;
   return inputs.length === 0
-    ? go(failed, ...leave(state))
-    : go(failed, ...leave(state), restore(inputs));
+    ? go(failed, ...retractText(state))
+    : go(failed, ...retractText(state), restore(inputs));
 };
 
+/** Whether the provider asks for no longer a wait than the settings allow. */
 const withinCap = ({ retryAfterCapMs }: RetrySettings, { error }: FailedCall): boolean =>
   (error.retryAfterMs ?? 0) <= retryAfterCapMs;
 
@@ -193,7 +197,7 @@ export const waitToRetry = (state: Calling, event: Failure): MoveTo<'Error'> => 
   const text = retryText(state.session.settings, attempt, event, delayMs);
   return go(
     { name: 'Error', session, purpose, attempt, error: { kind, message }, ...timer },
-    ...leave(state),
+    ...retractText(state),
     { type: 'DisplayWarning', kind: 'retry', text },
     schedule(timer),
   );
@@ -206,7 +210,7 @@ export const waitToRetry = (state: Calling, event: Failure): MoveTo<'Error'> => 
 export const giveUp = (state: Calling, event: Failure): MoveTo<'Failed'> => {
   const session = countFailure(state.session, event);
   const message = failureText(state.session.settings, state.attempt, event);
-  return go({ name: 'Failed', session, error: event.error.kind, message }, ...leave(state));
+  return go({ name: 'Failed', session, error: event.error.kind, message }, ...retractText(state));
 };
 
 /**
@@ -214,10 +218,10 @@ export const giveUp = (state: Calling, event: Failure): MoveTo<'Failed'> => {
  * (docs/rules.md#empty-reply).
  */
 export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): MoveTo<'Error'> => {
-  const booked = countUsage(state.session, event.requestId, event.usage);
-  const emptyReplies = booked.emptyReplies + 1;
+  const counted = countUsage(state.session, event.requestId, event.usage);
+  const emptyReplies = counted.emptyReplies + 1;
   const [timerId, numbered] = nextId(
-    changeSession(booked, { emptyReplies, mayCompact: 'yes' }),
+    changeSession(counted, { emptyReplies, mayCompact: 'yes' }),
     'timer',
   );
   const delayMs = scheduledDelayMs(numbered.settings.retrySchedule, emptyReplies);
@@ -233,7 +237,7 @@ export const waitAfterEmpty = (state: Calling, event: On<'LlmCompleted'>): MoveT
       error,
       ...timer,
     },
-    ...leave(state),
+    ...retractText(state),
     { type: 'DisplayWarning', kind: 'empty', text },
     schedule(timer),
   );
@@ -246,7 +250,7 @@ export const isRetryTimer = (state: In<'Error'>, event: On<'TimerFired'>): boole
 export const tryAgain = (state: In<'Error'>): MoveTo<'CallingLlm'> =>
   go(callModel(state.session, state.purpose, state.error.kind === 'empty' ? 1 : state.attempt + 1));
 
-/** Cuts text to a number of UTF-8 bytes and keeps its head and tail. */
+// ---- The cut of a long text ----
 
 const byteCount = (character: string): number => {
   const point = character.codePointAt(0) ?? 0;
@@ -262,6 +266,7 @@ export const utf8Bytes = (text: string): number => {
   return bytes;
 };
 
+/** How many of the characters fit into `limit` bytes. */
 const takeBytes = (characters: readonly string[], limit: number): number => {
   let bytes = 0;
   let count = 0;

@@ -3,6 +3,9 @@
  *
  * The plan of a rewind is an event before the first file changes: so a process that was killed
  * meanwhile goes on with the same plan.
+ *
+ * From top to bottom: whether the conversation to go to is whole; the rewind; the texts about it;
+ * checkpoints; and, for the runtime, the conversation to go to.
  */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';
@@ -33,7 +36,7 @@ const callIds = (message: Message | undefined): readonly string[] =>
 const resultIds = (message: Message): readonly string[] =>
   message.parts.flatMap((part) => (part.type === 'result' ? [part.callId] : []));
 
-/** Results stand before texts. Each message says something. */
+/** Whether a message says something, with results before texts. */
 const isWellFormed = ({ role, parts }: Message): boolean => {
   const firstText = parts.findIndex(({ type }) => type === 'text');
   const lastResult = parts.map(({ type }) => type).lastIndexOf('result');
@@ -52,13 +55,15 @@ const isWhole = (messages: readonly Message[]): boolean =>
     return isNext && isWellFormed(message);
   }) && callIds(messages.at(-1)).length === 0;
 
+/** The messages as a conversation; a user message at the end is open. */
 const toConversation = (messages: readonly Message[]): Conversation => {
   const last = messages.at(-1);
   if (last?.role !== 'user') return { closed: AppendList.from(messages), open: null };
   return { closed: AppendList.from(messages.slice(0, -1)), open: last };
 };
 
-const joined = (present: Conversation, { kept, messages }: RewoundConversation) => [
+/** The messages after a rewind. */
+const joinMessages = (present: Conversation, { kept, messages }: RewoundConversation) => [
   ...messagesOf(present).slice(0, kept),
   ...messages,
 ];
@@ -69,7 +74,7 @@ export const rewoundConversation = (
   rewound: RewoundConversation,
 ): Conversation | null => {
   if (rewound.kept > conversationLength(present)) return null;
-  const messages = joined(present, rewound);
+  const messages = joinMessages(present, rewound);
   return isWhole(messages) ? toConversation(messages) : null;
 };
 
@@ -111,7 +116,7 @@ export const restoreFiles = (state: Rewinding): MoveTo<'Rewinding'> =>
 /** Notes about what came later are dropped with it. What was spent stays spent. */
 const withConversation = (session: SessionData, rewound: RewoundConversation): SessionData =>
   changeSession(changeTurn(session, { streaks: noStreaks }), {
-    conversation: toConversation(joined(session.conversation, rewound)),
+    conversation: toConversation(joinMessages(session.conversation, rewound)),
     contextTokens: rewound.contextTokens,
     measured: NOT_MEASURED,
     mayCompact: 'yes',
@@ -145,9 +150,10 @@ export const isOtherRewind = ({ rewindId }: Rewinding, event: On<'Rewound'>): bo
   event.rewindId !== rewindId;
 export const ignoreRewound = <S extends State>(state: S): Stay<S> =>
   ignore(state, 'stale: it belongs to an old rewind');
-export const ignoreRewind = <S extends State>(state: S): Stay<S> => ignore(state, whyNot(state));
+export const ignoreRewind = <S extends State>(state: S): Stay<S> => ignore(state, whyNotNow(state));
 
-const whyNot = ({ name }: State): string => {
+/** Why the session can't go back now. */
+const whyNotNow = ({ name }: State): string => {
   switch (name) {
     case 'Ready':
       return 'the session has not been opened';
@@ -162,18 +168,20 @@ const whyNot = ({ name }: State): string => {
 
 const LISTED_MAX = 10;
 
-const listed = <T>(items: readonly T[], total: number, show: (item: T) => string): string => {
+/** The first of the items, and how many more there are. */
+const listFirst = <T>(items: readonly T[], total: number, show: (item: T) => string): string => {
   const shown = items.slice(0, LISTED_MAX).map(show);
   const more = total - shown.length;
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');
 };
 
-const count = ({ created, changed, deleted }: ChangeSummary): number => created + changed + deleted;
+const countFiles = ({ created, changed, deleted }: ChangeSummary): number =>
+  created + changed + deleted;
 
 const filesText = (number: number): string => (number === 1 ? '1 file' : `${number} files`);
 
 const leftText = (left: readonly FileLeft[]): string =>
-  listed(left, left.length, ({ path, why }) => `${path} (${why})`);
+  listFirst(left, left.length, ({ path, why }) => `${path} (${why})`);
 
 /** A rewind that changed and left no file says why, if it knows. */
 const rewoundText = (
@@ -181,7 +189,7 @@ const rewoundText = (
   { changes, left, note }: On<'Rewound'>,
 ): string => {
   const what = conversation === undefined ? '' : `the conversation is as it was at ${to}; `;
-  const total = count(changes);
+  const total = countFiles(changes);
   if (total === 0 && left.length === 0) return `${what}${note ?? 'no file had to be changed'}`;
   const files = `${filesText(total)} changed back`;
   return left.length === 0
@@ -211,7 +219,7 @@ export const noteCutRewind = (session: SessionData): SessionData =>
 const deletedText = ({ deleted, files }: ChangeSummary): string => {
   const names = files.filter(({ change }) => change === 'deleted').map(({ path }) => path);
   const what = `${filesText(deleted)} deleted`;
-  return `${what} (${listed(names, deleted, (name) => name)}): a rewind takes it back`;
+  return `${what} (${listFirst(names, deleted, (name) => name)}): a rewind takes it back`;
 };
 
 /** A checkpoint changes nothing in the session; the user hears of what is deleted or not kept. */

@@ -113,27 +113,28 @@ export const keepInput = (
         late: 'the session is over; the text stays queued',
       };
 
-/**
- * Resumes a session. The state alone tells what was in flight.
+/*
+ * ---- Resuming ----
  *
- * The runtime settles calls that were running, each by its effect class, with ordinary events.
+ * The state alone tells what was in flight. The runtime settles calls that were running, each by
+ * its effect class, with ordinary events.
  */
 
 /**
  * The session in its new epoch, with the time limit of the turn continued. Ids of abandoned
  * spending calls are closed: no report can come any more.
  */
-const opened = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
+const openAnew = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
   const running = spendingIn(state);
-  const { session, actions: told } = settleLost(state.session, running);
+  const { session, actions: notices } = settleLost(state.session, running);
   const unaccounted = session.unaccounted.filter((id) => !isSpendingId(id) || running.includes(id));
   const renewed = changeSession(session, { epoch: event.epoch, unaccounted });
   const { session: timed, actions } = resumeClock(renewed, event);
-  return { session: timed, actions: [...told, ...actions] };
+  return { session: timed, actions: [...notices, ...actions] };
 };
 
-/** The actions that restart the work of a state under the same ids. */
-const inFlight = (state: RestingState): readonly Action[] => {
+/** The actions that restart the work of a state; other states have another move for that. */
+const restartActions = (state: RestingState): readonly Action[] => {
   switch (state.name) {
     case 'PostToolsHook':
       return [hookAgain(state)];
@@ -160,13 +161,13 @@ export const ignoreEpoch = <S extends RestingState>(state: S): Stay<S> =>
 /** Default: the state stays and its work restarts (docs/rules.md#resume-rest). */
 export const goOn = <S extends RestingState>(state: S, event: On<'Resumed'>): Stay<S> => {
   if (isOldEpoch(state, event)) return ignoreEpoch(state);
-  const { session, actions } = opened(state, event);
-  return go(withSession(state, session), ...actions, ...inFlight(state));
+  const { session, actions } = openAnew(state, event);
+  return go(withSession(state, session), ...actions, ...restartActions(state));
 };
 
 /** The retry waits for the rest of its delay; the time in which nobody ran does not count. */
 export const goOnRetrying = (state: In<'Error'>, event: On<'Resumed'>): MoveTo<'Error'> => {
-  const { session, actions } = opened(state, event);
+  const { session, actions } = openAnew(state, event);
   const timer = remainingTimer(state, event.at, event.stoppedAt);
   return go({ ...state, ...timer, session }, ...actions, schedule(timer));
 };
@@ -176,7 +177,7 @@ export const goOnWaiting = (
   state: In<'WaitingForUserInput'>,
   event: On<'Resumed'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  const { session, actions } = opened(state, event);
+  const { session, actions } = openAnew(state, event);
   return go(withSession(state, session), ...actions, { type: 'PromptForInput' });
 };
 
@@ -185,7 +186,7 @@ export const openAgain = (
   state: In<'ShuttingDown'>,
   event: On<'Resumed'>,
 ): MoveTo<'WaitingForUserInput'> => {
-  const { session, actions } = opened(state, event);
+  const { session, actions } = openAnew(state, event);
   const reason = { kind: 'resumed' } as const;
   return go({ name: 'WaitingForUserInput', session, reason, next: 'rest' }, ...actions);
 };
@@ -194,7 +195,7 @@ export const openAgain = (
 
 /** Sends the same request under the same id. */
 export const sendSame = (state: In<'CallingLlm'>, event: On<'Resumed'>): MoveTo<'CallingLlm'> => {
-  const { session, actions } = opened(state, event);
+  const { session, actions } = openAnew(state, event);
   const unsaid = retractPartial(state.requestId, state.partial);
   return go(changeCalling(state, { session, partial: '' }), ...unsaid, ...actions);
 };
@@ -205,7 +206,7 @@ export const endDrain = (
   cause: CancelCause,
 ): SessionUpdate => {
   const { session, actions } = keepPartial(state, cause);
-  const resumed = opened({ ...state, session }, event);
+  const resumed = openAnew({ ...state, session }, event);
   return { session: resumed.session, actions: [...actions, ...resumed.actions] };
 };
 
@@ -214,13 +215,13 @@ export const compactSame = (
   state: In<'Compacting'>,
   event: On<'Resumed'>,
 ): MoveTo<'Compacting'> => {
-  const { session, actions } = opened(state, event);
+  const { session, actions } = openAnew(state, event);
   return go({ ...state, session }, ...actions);
 };
 
 /** Goes on with the same plan. */
 export const rewindSame = (state: In<'Rewinding'>, event: On<'Resumed'>): MoveTo<'Rewinding'> => {
-  const { session, actions } = opened(state, event);
+  const { session, actions } = openAnew(state, event);
   return go({ ...state, session }, ...actions);
 };
 
@@ -230,14 +231,14 @@ export const rewindSame = (state: In<'Rewinding'>, event: On<'Resumed'>): MoveTo
 export const endBatch = (batch: ToolBatch, event: On<'Resumed'>): MoveTo<'ExecutingTools'> => {
   const { state, actions } = forceBatch(batch, event);
   // Without the time limit, since the turn ends with this step.
-  const { session: lost, actions: told } = settleLost(state.session, spendingIn(state));
-  const { epoch, unaccounted } = opened(withSession(state, lost), event).session;
+  const { session: lost, actions: notices } = settleLost(state.session, spendingIn(state));
+  const { epoch, unaccounted } = openAnew(withSession(state, lost), event).session;
   const session = changeSession(lost, { epoch, unaccounted });
-  return go(changeBatch(state, { session }), ...actions, ...told);
+  return go(changeBatch(state, { session }), ...actions, ...notices);
 };
 
 /** A user's yes to a call that has not begun ends with the process that asked, like the grants. */
-const toDecide = (call: Call, judged: JudgedCall): Call => {
+const asUndecided = (call: Call, judged: JudgedCall): Call => {
   const { requestedAt, status } = call;
   if (status === 'previewing' || status === 'awaitingApproval') return { ...call, judged };
   return { judged, requestedAt, status: 'queued', allowed: 'notYet' };
@@ -259,7 +260,7 @@ const judgeAnew = (
     if (!isWaiting(call) && call.status !== 'starting') continue;
     if (call.status === 'starting' && call.graceTimerId !== null) continue; // it is being cancelled
     const fault = endInvalid(anew, call.requestedAt, at);
-    if (fault === null) changed.push(toDecide(call, anew));
+    if (fault === null) changed.push(asUndecided(call, anew));
     else ended.push(fault);
   }
   return { batch: replaceCalls(state, ...changed, ...ended), ended };
@@ -278,21 +279,24 @@ export const goOnWithBatch = (
   const cancelled = state.calls.filter(isRunning).filter((call) => call.graceTimerId !== null);
   const ended = cancelled.map((call) => endCancelled(call, event.at));
   const batch = replaceCalls(state, ...ended);
-  const { session, actions } = opened(batch, event);
-  const pumped = restartBatch(changeBatch(batch, { session }), event.at);
+  const { session, actions } = openAnew(batch, event);
+  const started = restartBatch(changeBatch(batch, { session }), event.at);
   const forced = cancelCalls(
     state,
     cancelled.filter(({ status }) => status === 'running'),
     true,
   );
   const shown = [...ended, ...invalid].map((call) => displayResult(batchId, call));
-  return go(pumped.state, ...actions, ...forced, ...shown, ...pumped.actions);
+  return go(started.state, ...actions, ...forced, ...shown, ...started.actions);
 };
 
+/** The end of a call that was being cancelled. */
 const endCancelled = (call: Call, at: number): EndedCall =>
   call.status === 'starting'
     ? neverRan(call.judged, call.requestedAt, at, 'cancelled', notRunText('user'))
     : endRunning(call, at, { status: 'cancelled', text: unknownText('user') });
+
+// ---- Changed settings ----
 
 /**
  * SettingsChanged: takes effect from the next decision. New limits also become the slices of

@@ -24,9 +24,10 @@ import {
 import { countFailure } from './budget.js';
 import { appendPartialReply, appendTexts, retractPartial } from './request.js';
 
-/**
- * Stops a turn from outside, with one move for each state that is left. The table names the next
- * state; the cause decides which guard applies.
+/*
+ * ---- The cause ----
+ *
+ * The table names the next state; the cause decides which guard applies.
  */
 
 /** Whether a timer is the turn's own time limit. */
@@ -34,7 +35,7 @@ export const isTurnLimit = ({ session }: State, event: Event): boolean =>
   event.type === 'TimerFired' && session.turn.timeLimit?.timerId === event.timerId;
 
 /** The cause that is already stored in the state: the first cause stands. */
-const causeHeld = (state: State): CancelCause | null => {
+const findStoredCause = (state: State): CancelCause | null => {
   switch (state.name) {
     case 'CallingLlm':
       return state.call.mode === 'draining' ? state.call.cause : null;
@@ -49,16 +50,17 @@ const causeHeld = (state: State): CancelCause | null => {
 
 /** Why the turn is being stopped. */
 export const getStopCause = (state: State, event: Event): CancelCause =>
-  causeHeld(state) ?? (isTurnLimit(state, event) ? 'time' : 'user');
+  findStoredCause(state) ?? (isTurnLimit(state, event) ? 'time' : 'user');
 
 /** Whether the turn is being stopped already. */
-export const isStopping = (state: State): boolean => causeHeld(state) !== null;
+export const isStopping = (state: State): boolean => findStoredCause(state) !== null;
 /** Whether the turn is being stopped because of a limit. */
 export const isStoppingAtLimit = (state: State): boolean => {
-  const cause = causeHeld(state);
+  const cause = findStoredCause(state);
   return cause !== null && stopCauseFacts(cause).ends.state === 'BudgetExceeded';
 };
 
+/** The cleanup of a state that a stop leaves. */
 type LeaveState<S extends State, E extends Event> = (
   state: S,
   event: E,
@@ -89,7 +91,7 @@ export const exceeded = <S extends State, E extends Event>(leave: LeaveState<S, 
     return go({ name: 'BudgetExceeded', session, dimension }, ...actions);
   });
 
-/** Cleanup for each state in which a turn can be stopped, and the moves of Cancelled and Failed. */
+// ---- The cleanup of each state ----
 
 type Calling = In<'CallingLlm'>;
 
@@ -124,6 +126,7 @@ export const keepPartial = (state: Calling, cause: CancelCause | 'shutdown'): Se
   };
 };
 
+/** Whether the provider can't abort, so that the reply must be awaited. */
 export const mustDrain = (state: Calling): boolean =>
   state.session.settings.cancelMode === 'drain' && !isStopping(state);
 
@@ -234,7 +237,7 @@ export const returnFailed = (state: In<'Failed'>): MoveTo<'WaitingForUserInput'>
   );
 };
 
-/** Texts that several moves use. */
+// ---- Texts ----
 
 const second = 1_000;
 const minute = 60 * second;

@@ -1,7 +1,11 @@
 /**
- * The batch of calls of one reply. From top to bottom: looking into a batch; the texts that tell
- * the model how each call ended; results and streaks; and the start, which decides about each call
- * and lets those run that may.
+ * The batch: the tool calls of one reply of the model.
+ *
+ * A judged call is a call with what its tool says of it: whether its input is valid (verdict), how
+ * the tool behaves (traits) and what the call would touch (facts). From top to bottom: looking into
+ * a batch; finding calls by id; the texts that tell the model how each call ended, and results with
+ * them; streaks of like batches; the start, which lets those calls run that may; and admission,
+ * which decides about each call.
  */
 
 import { decide, type PolicyDecision, withExpectedNeeds } from '../../policy/decide.js';
@@ -120,9 +124,9 @@ export const cancelCalls = (
         },
       ];
 
+// ---- Finding and replacing calls by id ----
+
 /**
- * Finds and replaces calls of a batch by id.
- *
  * Each event of a batch finds its call several times. Without an index a reply of 5,000 calls takes
  * quadratic time. The positions never change while a batch runs, so all copies of its calls share
  * one index. The index is only a cache: calls that were not seen before are indexed at the first
@@ -170,13 +174,11 @@ const withCalls = (calls: readonly Call[], changed: readonly Call[]): readonly C
   return copy;
 };
 
-/**
- * Result texts for the model: one for each way in which a call ends
- * (docs/rules.md#truthful-results).
- */
+// ---- Result texts: one for each way in which a call ends (docs/rules.md#truthful-results) ----
 
 export type EndedCall = Extract<Call, { readonly completedAt: number }>;
 
+/** Characters of refused arguments that the model gets back. */
 const RAW_INPUT_MAX = 400;
 
 /** Ends a call that never started. */
@@ -204,7 +206,7 @@ type Ending = {
   readonly ran?: 'no';
 };
 
-/** A call that had started, or was about to: all but `ok` reads as a failure. */
+/** Ends a call that had started, or was about to: all but `ok` reads as a failure. */
 export const endRunning = (
   call: Call,
   at: number,
@@ -254,7 +256,7 @@ export const notRunText = (cause: CancelCause): string =>
 export const unknownText = (cause: CancelCause): string =>
   `stopped while running ${stopCauseFacts(cause).by}, effects unknown`;
 
-/** `output`: what it had told when the session was closed. */
+/** `output`: what the call had printed when the session was closed. */
 export const interruptedText = (output: string): string =>
   withOutput('interrupted while running, effects unknown', output);
 
@@ -308,7 +310,7 @@ export const cancelledResult = (judged: JudgedCall, cause: CancelCause): ResultP
 export const refusedResult = (judged: JudgedCall, stopReason: StopReason): ResultPart =>
   createResult(judged, true, `not run: the reply ended with ${stopReason}`);
 
-/** Loop detection: counts repeated batches for the limits repeats, errors and sameResults. */
+// ---- Streaks: like batches in a row, for the limits repeats, errors and sameResults ----
 
 /** FNV-1a over UTF-16 units, 32 bits: a fingerprint, not a cryptographic hash. */
 const fingerprint = (text: string): string => {
@@ -351,8 +353,8 @@ export const noStreaks: SessionData['turn']['streaks'] = {
   sameResults: 0,
 };
 
-/**
- * Starts the calls of a batch in order.
+/*
+ * ---- The start ----
  *
  * 1. Calls start strictly in call order; at most `maxParallel` run at once.
  * 2. A call that is not parallel-safe starts only when nothing runs, and nothing starts beside it.
@@ -376,7 +378,7 @@ export const startBatch = (
   const asks: Action[] = [];
   let stops = false;
   for (const requested of reply.calls) {
-    const judged = expectNeeds(session, withoutOldLook(requested, calls));
+    const judged = expectNeeds(session, withoutStaleLookups(requested, calls));
     const admitted = admitRequested({ session, batchId, before: calls }, judged, reply, event.at);
     calls.push(admitted.call);
     asks.push(...admitted.asks);
@@ -385,8 +387,8 @@ export const startBatch = (
   const phase = { mode: stops ? 'stopping' : 'running' } as const;
   const batch: ToolBatch = { name: 'ExecutingTools', session, batchId, calls, phase };
   const shown = batch.calls.filter(isEnded).map((call) => displayResult(batchId, call));
-  const pumped = startReadyCalls(batch, event.at);
-  return go(pumped.state, ...shown, ...asks, ...pumped.actions);
+  const started = startReadyCalls(batch, event.at);
+  return go(started.state, ...shown, ...asks, ...started.actions);
 };
 
 /**
@@ -478,19 +480,21 @@ export const restartBatch = (batch: ToolBatch, at: number): Stay<ToolBatch> => {
     }
   }
   const phase = stops ? ({ mode: 'stopping' } as const) : batch.phase;
-  const pumped = startReadyCalls(changeBatch(batch, { calls, phase }), at);
-  return go(pumped.state, ...shown, ...pumped.actions);
+  const started = startReadyCalls(changeBatch(batch, { calls, phase }), at);
+  return go(started.state, ...shown, ...started.actions);
 };
 
 type Queued = Extract<Call, { readonly status: 'queued' }>;
 
-const admitAgain = (place: CallContext, call: Queued, at: number): Admission => {
-  const now = decideCall(place.session, call.judged);
+/** Decides again about a queued call. What the user has allowed is not asked a second time. */
+const admitAgain = (context: CallContext, call: Queued, at: number): Admission => {
+  const now = decideCall(context.session, call.judged);
   const isAllowed = call.allowed === 'byUser' && now.decision !== 'deny';
-  if (isAllowed && whyUnpaid(place, call.judged) === null) return admitUnchanged(call);
-  return admit(place, call.judged, call.requestedAt, at, now);
+  if (isAllowed && whyUnpaid(context, call.judged) === null) return admitUnchanged(call);
+  return admit(context, call.judged, call.requestedAt, at, now);
 };
 
+/** Whether a call may run beside those that run. */
 const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCall): boolean => {
   if (running.length === 0) return true;
   // A spending call may spend all that is left of a limit, so a second one waits for its end.
@@ -500,14 +504,17 @@ const hasRoom = (session: SessionData, running: readonly Call[], next: JudgedCal
   return running.length < session.settings.maxParallel;
 };
 
-/**
- * Decides about a requested call: it ends at once, may start, or the user is asked.
+/*
+ * ---- Admission: a call ends at once, may start, or the user is asked ----
  *
  * A tool with previews is asked before the user, so that nobody approves a call that can't be done.
  * The preview waits until no earlier call can change what it reads.
  */
 
-/** The decision about a call that has not started: queued, waiting for the user, or ended. */
+/**
+ * The decision about a call that has not started: queued, waiting for the user, or ended. `asks`:
+ * the actions that ask. `stops`: nobody can be asked, and that ends the turn.
+ */
 type Admission = { readonly call: Call; readonly asks: readonly Action[]; readonly stops: boolean };
 
 /** The surroundings of a call. `before`: the earlier calls of the batch. */
@@ -517,12 +524,13 @@ type CallContext = {
   readonly before: readonly Call[];
 };
 
+/** An admission that asks nothing and stops nothing. */
 const admitUnchanged = (call: Call): Admission => ({ call, asks: [], stops: false });
 
 export const decideCall = (session: SessionData, judged: JudgedCall): PolicyDecision =>
   decide(session.settings, session.grants, judged);
 
-/** Calls of older journals name nothing that they are known to need. */
+/** The call with the rights that it is known to need; calls of older journals name none. */
 const expectNeeds = ({ settings, grants }: SessionData, judged: JudgedCall): JudgedCall =>
   judged.facts.expects === undefined ? judged : withExpectedNeeds(settings, grants, judged);
 
@@ -548,13 +556,14 @@ const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
   );
 };
 
+/** Anything that changes files may change what git has not committed. */
 const isMutating = ({ judged: { traits } }: Call): boolean => traits.mutating;
 
 /**
  * The call as the policy may trust it. Which files git could not restore was looked up before any
  * call of the batch ran: behind one that changes files it counts as not looked up.
  */
-const withoutOldLook = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
+const withoutStaleLookups = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
   const { unrecoverable, discarded, ...facts } = judged.facts;
   const isOld = unrecoverable !== undefined && before.some(mayChangeFiles);
   const isOldForGit = discarded !== undefined && before.some(isMutating);
@@ -619,21 +628,22 @@ const whyUnpaid = (
   if (sessionLimit(session) !== null) return skippedText;
   if (!isSpending(judged) || !hasSessionLimit(session)) return null;
   const running = openSpendings(batchId, before);
-  const givenUp = session.unaccounted.some((id) => isSpendingId(id) && !running.includes(id));
-  return givenUp ? unbilledText : null;
+  const hasAbandoned = session.unaccounted.some((id) => isSpendingId(id) && !running.includes(id));
+  return hasAbandoned ? unbilledText : null;
 };
 
+/** Decides by the budget and the policy. `diff`: as for `askUser`. */
 export const admit = (
-  place: CallContext,
+  context: CallContext,
   judged: JudgedCall,
   requestedAt: number,
   at: number,
-  policy: PolicyDecision = decideCall(place.session, judged),
+  policy: PolicyDecision = decideCall(context.session, judged),
   diff?: string | null,
 ): Admission => {
-  const { onAsk } = place.session.settings;
+  const { onAsk } = context.session.settings;
   const { decision, why } = policy;
-  const unpaid = whyUnpaid(place, judged);
+  const unpaid = whyUnpaid(context, judged);
   if (unpaid !== null) return admitUnchanged(neverRan(judged, requestedAt, at, 'skipped', unpaid));
   switch (decision) {
     case 'allow':
@@ -641,7 +651,7 @@ export const admit = (
     case 'deny':
       return admitUnchanged(neverRan(judged, requestedAt, at, 'denied', deniedText(why)));
     case 'ask': {
-      if (onAsk === 'ask') return askUser(place, judged, requestedAt, policy, diff);
+      if (onAsk === 'ask') return askUser(context, judged, requestedAt, policy, diff);
       const text = deniedText(`${why}, and nobody is there to ask`);
       return {
         ...admitUnchanged(neverRan(judged, requestedAt, at, 'denied', text)),
@@ -653,7 +663,7 @@ export const admit = (
   }
 };
 
-const endedAtOnce = (
+const endAtOnce = (
   judged: JudgedCall,
   at: number,
   status: 'noSuchTool' | 'invalid' | 'truncated' | 'skipped',
@@ -677,24 +687,24 @@ export const endInvalid = (
  * (docs/rules.md#cut-reply, docs/rules.md#calls-that-never-run).
  */
 const admitRequested = (
-  place: CallContext,
+  context: CallContext,
   judged: JudgedCall,
   reply: PendingReply,
   at: number,
 ): Admission => {
   if (judged.verdict.kind === 'noSuchTool')
-    return endedAtOnce(judged, at, 'noSuchTool', noSuchToolText(judged));
+    return endAtOnce(judged, at, 'noSuchTool', noSuchToolText(judged));
   const isCut = reply.stopReason === 'maxTokens';
   if (judged.verdict.kind === 'invalid') {
-    return endedAtOnce(
+    return endAtOnce(
       judged,
       at,
       'invalid',
       isCut ? `${invalidText(judged)}\n${truncatedText}` : invalidText(judged),
     );
   }
-  if (isCut) return endedAtOnce(judged, at, 'truncated', truncatedText);
-  if (place.session.turn.finishing !== 'no')
-    return endedAtOnce(judged, at, 'skipped', finishedText);
-  return admit(place, judged, at, at);
+  if (isCut) return endAtOnce(judged, at, 'truncated', truncatedText);
+  if (context.session.turn.finishing !== 'no')
+    return endAtOnce(judged, at, 'skipped', finishedText);
+  return admit(context, judged, at, at);
 };

@@ -36,6 +36,8 @@ import { noStreaks } from './tool-batch.js';
 
 type Waiting = In<'WaitingForUserInput'>;
 
+// ---- Waiting ----
+
 export const startSession = (state: In<'Ready'>): MoveTo<'WaitingForUserInput'> =>
   go({
     name: 'WaitingForUserInput',
@@ -93,7 +95,7 @@ export const refuseLimit = (
 ): MoveTo<'WaitingForUserInput'> => raiseLimit(state, event);
 
 /** Whether the raised limit is the one that stopped the session, and no other is reached. */
-const isReleased = (
+const raiseReleases = (
   { reason, session }: Waiting,
   { dimension, limit }: On<'ApproveBudget'>,
 ): boolean =>
@@ -101,9 +103,9 @@ const isReleased = (
   reason.dimension === dimension &&
   sessionLimit(setLimit(session, dimension, readLimit(limit))) === null;
 export const queueWaitsForBudget = (state: Waiting, event: On<'ApproveBudget'>): boolean =>
-  isReleased(state, event) && state.session.queue.length > 0;
+  raiseReleases(state, event) && state.session.queue.length > 0;
 export const conversationWaitsForBudget = (state: Waiting, event: On<'ApproveBudget'>): boolean =>
-  isReleased(state, event) && lastIsUsers(state);
+  raiseReleases(state, event) && lastIsUsers(state);
 
 export const approveAndSend = (
   state: Waiting,
@@ -127,6 +129,7 @@ export const approveLimit = (
 
 // ---- Begin turn: what WaitingForUserInput does without an event (docs/rules.md#begin-turn) ----
 
+/** Whether something is to be sent: the queue, or the same conversation again. */
 const released = (state: Waiting): boolean =>
   state.next === 'sendAgain' || (state.next === 'sendQueue' && state.session.queue.length > 0);
 
@@ -147,6 +150,7 @@ export const holdForBudget = (state: Waiting, event: Event): MoveTo<'WaitingForU
   );
 };
 
+/** Whether the conversation is to be summarised before the turn begins. */
 export const windowIsFilling = (state: Waiting): boolean =>
   released(state) && needsCompaction(state.session, state.session.settings.compactAtRatio);
 
@@ -234,7 +238,7 @@ export const endTurnAtLimit = (
   );
 };
 
-/** The queue of inputs that the user typed while the machine was busy. */
+// ---- The queue: inputs that the user typed while the machine was busy ----
 
 export const isBlank = (_state: State, event: On<'UserInput'>): boolean => event.text.trim() === '';
 

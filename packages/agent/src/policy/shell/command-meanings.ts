@@ -1,16 +1,76 @@
 /**
- * What commands run beside themselves: shell texts, other commands, or something that no text
- * shows.
+ * What a command runs beside itself: shell texts (`bash -c TEXT`), other commands (`sudo COMMAND`),
+ * or something that its words do not show.
+ *
+ * From top to bottom: `commandMeaning`, which looks a program up in the tables below; shells and
+ * builtins; programs that run others among much else (git, tmux, docker); wrappers, whose last
+ * words are the command; `xargs` and `find`; and the names of bash's builtins.
  */
 
 import { programName } from '../patterns.js';
 
+/** The words of a command, the program first; null is a word that is known only when it runs. */
+export type Words = readonly (string | null)[];
+
+/** What a command means beside its own words. */
+export type Meaning = {
+  /** Shell texts that it runs. */
+  readonly texts?: readonly string[];
+  /** Commands that it runs, as words. */
+  readonly commands?: readonly Words[];
+  /** Index of the word at which the first of them begins. */
+  readonly runs?: number;
+  /** Index of the word from which a command may stand, for rules that ask or deny. */
+  readonly mayRun?: number;
+  /** Why nobody can tell what it runs. */
+  readonly unclear?: string;
+  /** What it runs that stands in no text, such as a file; rules for its words still apply. */
+  readonly indirect?: string;
+  /** It evaluates names or arithmetic, which runs substitutions in the values of variables. */
+  readonly evaluates?: true;
+};
+
+/** The special meaning of a command; empty for an ordinary one. */
+export const commandMeaning = (words: Words): Meaning => {
+  const [first] = words;
+  if (first === undefined) return {};
+  if (first === null) return { unclear: 'the program is named when it runs' };
+  const name = programName(first);
+  // it only looks a command up
+  if (name === 'command' && /^-[pvV]*[vV]/.test(words[1] ?? '')) return {};
+  if (name === 'xargs') {
+    const inner = xargsCommand(words);
+    return {
+      commands: [inner],
+      runs: Math.max(1, words.length - inner.length + (inner.at(-1) === null ? 1 : 0)),
+    };
+  }
+  if (name === 'find' || name === 'fd' || name === 'fdfind') {
+    const commands = findCommands(words);
+    const runs =
+      words.findIndex((word) => word !== null && /^(-exec|-ok|-x$|-X$|--exec)/.test(word)) + 1;
+    return commands.length === 0 ? {} : { commands, runs };
+  }
+  if (name === 'env' && words.some((word) => word !== null && /^(-\w*S|--split-string)/.test(word)))
+    return { unclear: 'env splits a text into words' };
+  if (name === 'flock' && words.includes('-c')) return passesText(words);
+  const at = findWrapped(words);
+  if (at !== null) return { commands: [words.slice(at)], runs: at };
+  const runner = LINKER.test(name) ? 'ld.so' : name;
+  if (Object.hasOwn(programRunners, runner)) return programRunners[runner]?.(words) ?? {};
+  return Object.hasOwn(shellPrograms, name) ? (shellPrograms[name]?.(words) ?? {}) : {};
+};
+
+/** The words, if all of them are known. */
 const literal = (words: Words): readonly string[] | null => {
   const known = words.filter((word) => word !== null);
   return known.length === words.length ? known : null;
 };
 
+/** The end of a sentence about something that no word shows. */
 const NOT_KNOWN = 'made when it runs';
+
+// ---- Shells, builtins and programs that take a shell text ----
 
 /** `bash -c text`. A shell that reads its input, or a file named at run time, can't be judged. */
 const shell = (words: Words): Meaning => {
@@ -62,6 +122,7 @@ const trap = (words: Words): Meaning => {
   return words.length <= (words[1] === '--' ? 3 : 2) ? {} : { texts: [text], runs: 1 };
 };
 
+/** Options of `set -o` that change nothing in how a text is read. */
 const SAFE_OPTIONS =
   /^(errexit|nounset|pipefail|xtrace|verbose|noglob|errtrace|functrace|noclobber|monitor)$/;
 
@@ -79,6 +140,7 @@ const set = (words: Words): Meaning => {
   return {};
 };
 
+/** The same for `shopt`. */
 const SAFE_SHELL_OPTIONS =
   /^(-[suqp]+|globstar|nullglob|dotglob|failglob|nocaseglob|nocasematch|inherit_errexit|lastpipe|huponexit|checkwinsize|histappend)$/;
 const shopt = (words: Words): Meaning =>
@@ -89,7 +151,8 @@ const shopt = (words: Words): Meaning =>
 const hasOption = (words: Words, letters: RegExp): boolean =>
   words.slice(1).some((word) => word === null || letters.test(word));
 
-const unlessPlain =
+/** A builtin that is unclear only with an option like this. */
+const unclearWithOption =
   (letters: RegExp) =>
   (words: Words): Meaning =>
     hasOption(words, letters) ? { unclear: `${words[0]} can change what commands mean` } : {};
@@ -98,7 +161,7 @@ const unlessPlain =
  * Builtins that take names of variables. A name may be a list element, whose subscript is
  * evaluated.
  */
-const naming = (words: Words): Meaning => {
+const namesVariables = (words: Words): Meaning => {
   const odd = words
     .slice(1)
     .some((word) => word === null || /\[/.test(word) || /^-[a-zA-Z]*[in]/.test(word));
@@ -116,11 +179,11 @@ const SHELL_VARIABLE =
   /^(BASH_\w+|BASHOPTS|SHELLOPTS|PS0|PS4|ENV|PROMPT_COMMAND|POSIXLY_CORRECT)\b/;
 export const changesShell = (name: string): boolean => SHELL_VARIABLE.test(name);
 
-const testing = (words: Words): Meaning =>
+const testsVariables = (words: Words): Meaning =>
   words.includes('-v') || words.includes('-R') ? { evaluates: true } : {};
 
 /** `su -c`, `script -c`, `flock FILE -c`: they pass a text to a shell. */
-const textOption = (words: Words): Meaning => {
+const passesText = (words: Words): Meaning => {
   const index = words.findIndex((word) => word === '-c' || word === '--command');
   const name = words[0] ?? '';
   if (index < 0) return { unclear: `${name} runs what it reads from its input` };
@@ -142,7 +205,8 @@ const unclearAs = (why: string) => (): Meaning => ({ unclear: why });
 
 const SHELLS = 'sh bash dash zsh ksh mksh ash rbash fish csh tcsh yash'.split(' ');
 
-const special: Readonly<Record<string, (words: Words) => Meaning>> = {
+/** Meanings by the name of the program. */
+const shellPrograms: Readonly<Record<string, (words: Words) => Meaning>> = {
   '.': source,
   source,
   eval: evaluate,
@@ -150,74 +214,40 @@ const special: Readonly<Record<string, (words: Words) => Meaning>> = {
   set,
   shopt,
   let: () => ({ evaluates: true }),
-  enable: unlessPlain(/./),
-  hash: unlessPlain(/^-\w*p/),
-  bind: unlessPlain(/./),
-  complete: unlessPlain(/^-\w*[CF]/),
-  compgen: unlessPlain(/^-\w*[CFWP]/),
+  enable: unclearWithOption(/./),
+  hash: unclearWithOption(/^-\w*p/),
+  bind: unclearWithOption(/./),
+  complete: unclearWithOption(/^-\w*[CF]/),
+  compgen: unclearWithOption(/^-\w*[CFWP]/),
   mapfile: (words) =>
     hasOption(words, /^-\w*C/)
       ? { unclear: 'mapfile runs a command for each line' }
-      : naming(words),
+      : namesVariables(words),
   readarray: (words) =>
     hasOption(words, /^-\w*C/)
       ? { unclear: 'readarray runs a command for each line' }
-      : naming(words),
+      : namesVariables(words),
   fc: unclearAs('fc runs commands of the history'),
   parallel: unclearAs('parallel makes commands from its input'),
-  read: naming,
-  printf: (words) => (words[1] === '-v' || words[1] === null ? naming(words) : {}),
-  unset: naming,
-  declare: naming,
-  typeset: naming,
-  local: naming,
-  export: naming,
-  readonly: naming,
-  getopts: naming,
-  test: testing,
-  '[': testing,
-  su: textOption,
-  runuser: textOption,
-  script: textOption,
+  read: namesVariables,
+  printf: (words) => (words[1] === '-v' || words[1] === null ? namesVariables(words) : {}),
+  unset: namesVariables,
+  declare: namesVariables,
+  typeset: namesVariables,
+  local: namesVariables,
+  export: namesVariables,
+  readonly: namesVariables,
+  getopts: namesVariables,
+  test: testsVariables,
+  '[': testsVariables,
+  su: passesText,
+  runuser: passesText,
+  script: passesText,
   watch,
   ...Object.fromEntries(SHELLS.map((name) => [name, shell])),
 };
 
-/** The special meaning of a command; empty for an ordinary one. */
-export const commandMeaning = (words: Words): Meaning => {
-  const [first] = words;
-  if (first === undefined) return {};
-  if (first === null) return { unclear: 'the program is named when it runs' };
-  const name = programName(first);
-  // it only looks a command up
-  if (name === 'command' && /^-[pvV]*[vV]/.test(words[1] ?? '')) return {};
-  if (name === 'xargs') {
-    const inner = xargsCommand(words);
-    return {
-      commands: [inner],
-      runs: Math.max(1, words.length - inner.length + (inner.at(-1) === null ? 1 : 0)),
-    };
-  }
-  if (name === 'find' || name === 'fd' || name === 'fdfind') {
-    const commands = findCommands(words);
-    const runs =
-      words.findIndex((word) => word !== null && /^(-exec|-ok|-x$|-X$|--exec)/.test(word)) + 1;
-    return commands.length === 0 ? {} : { commands, runs };
-  }
-  if (name === 'env' && words.some((word) => word !== null && /^(-\w*S|--split-string)/.test(word)))
-    return { unclear: 'env splits a text into words' };
-  if (name === 'flock' && words.includes('-c')) return textOption(words);
-  const at = wrappedAt(words);
-  if (at !== null) return { commands: [words.slice(at)], runs: at };
-  const runner = LINKER.test(name) ? 'ld.so' : name;
-  if (Object.hasOwn(programRunners, runner)) return programRunners[runner]?.(words) ?? {};
-  return Object.hasOwn(special, name) ? (special[name]?.(words) ?? {}) : {};
-};
-
-/**
- * Programs that run other commands among much else: git, terminals, containers, timers. What their
- * words show is added to the commands of the text, so that rules which ask or deny see it.
- */
+// ---- Programs that run others among much else: rules that ask or deny see those, too ----
 
 const literalText = (words: Words): string | null => literal(words)?.join(' ') ?? null;
 
@@ -229,6 +259,7 @@ const asText = (words: Words, runs: number, name: string): Meaning => {
   return text === null ? { unclear: `what ${name} runs is ${NOT_KNOWN}` } : { texts: [text], runs };
 };
 
+/** Options of git itself whose value is the next word. */
 const GIT_VALUED = [
   '-C',
   '-c',
@@ -243,12 +274,14 @@ const GIT_PROGRAMS =
   /^(alias\.[^=]+|core\.(pager|editor|sshcommand|fsmonitor|askpass|gitproxy|alternaterefscommand)|sequence\.editor|diff\.external|(diff|merge|filter|difftool|mergetool|browser|man|trailer|credential|gpg|pager|guitool|tar)\.[^=]*|remote\.[^=]*\.(uploadpack|receivepack|vcs)|uploadpack\.packobjectshook)=/i;
 
 type GitWords = {
+  /** The values of `-c`. */
   readonly settings: readonly string[];
+  /** Index of the subcommand. */
   readonly at: number;
   readonly unclear?: string;
 };
 
-/** The values of `-c` before git's subcommand, and where that stands. */
+/** Reads what stands between `git` and its subcommand. */
 const readGitOptions = (words: Words): GitWords => {
   const settings: string[] = [];
   let at = 1;
@@ -278,6 +311,7 @@ const optionTexts = (
     return word.startsWith(short) && !word.startsWith('--') ? [word.slice(short.length)] : [];
   });
 
+/** The meaning of texts; null among them is a text that is not known. */
 const textsMeaning = (texts: readonly (string | null)[], name: string): Meaning => {
   const known = texts.filter((text) => text !== null);
   if (known.length < texts.length) return { unclear: `what ${name} runs is ${NOT_KNOWN}` };
@@ -300,6 +334,7 @@ const aliasMeaning = (words: Words, { settings, at }: GitWords): Meaning => {
     : { texts: [`${value.slice(1)} ${more}`] };
 };
 
+/** Subcommands that run commands; `at`: the index of the subcommand. */
 const GIT_RUNNERS: Readonly<Record<string, (words: Words, at: number) => Meaning>> = {
   submodule: (words, at) => {
     const each = words.indexOf('foreach', at);
@@ -361,9 +396,9 @@ const linker = (words: Words): Meaning => {
 /** `ip netns exec NAME COMMAND` */
 const ip = (words: Words): Meaning => {
   const at = words.indexOf('exec') + 2;
-  const runs =
+  const isRunner =
     at > 2 && at < words.length && words.some((word) => word === 'netns' || word === 'vrf');
-  return runs ? { commands: [words.slice(at)], runs: at } : {};
+  return isRunner ? { commands: [words.slice(at)], runs: at } : {};
 };
 
 const SHELL = /^(.*\/)?(ba|da|z|k|mk|a)?sh$/;
@@ -372,7 +407,7 @@ const SHELL = /^(.*\/)?(ba|da|z|k|mk|a)?sh$/;
  * A command that stands somewhere behind `from`, with options of the runner in between. A shell
  * there runs its text; single words that hold several are shell texts, too.
  */
-const somewhere = (words: Words, from: number): Meaning => {
+const commandBehind = (words: Words, from: number): Meaning => {
   const rest = words.slice(from);
   const shell = rest.findIndex((word) => word !== null && SHELL.test(word));
   const texts = rest.filter((word): word is string => word !== null && /\S\s+\S/.test(word));
@@ -386,7 +421,7 @@ const TMUX_RUNS =
   /^(new|new-session|neww|new-window|splitw|split-window|respawn\S*|run|run-shell|if|if-shell|send|send-keys|display-popup|popup|pipep|pipe-pane)$/;
 const tmux = (words: Words): Meaning => {
   const at = words.findIndex((word) => word !== null && TMUX_RUNS.test(word));
-  return at < 0 ? {} : { ...somewhere(words, at + 1), runs: at + 1 };
+  return at < 0 ? {} : { ...commandBehind(words, at + 1), runs: at + 1 };
 };
 
 const CONTAINER_RUNS = /^(run|exec|create)$/;
@@ -395,7 +430,7 @@ const container = (words: Words): Meaning => {
     (word, index) => index > 0 && word !== null && CONTAINER_RUNS.test(word),
   );
   if (at < 0) return {};
-  const { texts: _, ...meaning } = somewhere(words, at + 1);
+  const { texts: _, ...meaning } = commandBehind(words, at + 1);
   return meaning;
 };
 
@@ -450,13 +485,13 @@ const expect = (words: Words): Meaning =>
     ? { unclear: 'expect runs a script of another language' }
     : { indirect: 'expect runs a file' };
 
-/** What programs run that run others among much else, by the program's name. */
+/** Meanings by the name of the program. */
 const programRunners: Readonly<Record<string, (words: Words) => Meaning>> = {
   git,
   'ld.so': linker,
   ip,
   tmux,
-  screen: (words) => ({ ...somewhere(words, 1), runs: 1 }),
+  screen: (words) => ({ ...commandBehind(words, 1), runs: 1 }),
   docker: container,
   podman: container,
   nerdctl: container,
@@ -473,25 +508,7 @@ const programRunners: Readonly<Record<string, (words: Words) => Meaning>> = {
 
 const LINKER = /^ld(-linux|-musl)?[\w.-]*\.so(\.\d+)*$/;
 
-/** Programs that run another command, and where that command begins in their words. */
-
-export type Words = readonly (string | null)[];
-
-/** What a command means beside its own words. */
-export type Meaning = {
-  /** Shell texts that it runs. */
-  readonly texts?: readonly string[];
-  /** Commands that it runs, given as words. */
-  readonly commands?: readonly Words[];
-  /** Index of the word at which the first of them begins. */
-  readonly runs?: number;
-  /** Index of the word from which a command may stand, for rules that ask or deny. */
-  readonly mayRun?: number;
-  readonly unclear?: string;
-  readonly indirect?: string;
-  /** It evaluates names or arithmetic, which runs substitutions in the values of variables. */
-  readonly evaluates?: true;
-};
+// ---- Wrappers: programs whose last words are another command ----
 
 type Wrapper = {
   /** Options whose value is the next word. */
@@ -502,6 +519,7 @@ type Wrapper = {
   readonly after?: readonly string[];
 };
 
+/** Nothing but options without values stands before the command. */
 const plain: Wrapper = {};
 const wrappers: Readonly<Record<string, Wrapper>> = {
   builtin: plain,
@@ -585,6 +603,7 @@ const wrappers: Readonly<Record<string, Wrapper>> = {
   yarn: { after: ['exec', 'dlx', 'run'] },
 };
 
+/** Index of the first word from `from` on that is neither an option nor `NAME=value`. */
 const skipOptions = (words: Words, from: number, valued: readonly string[]): number => {
   let at = from;
   for (;;) {
@@ -600,7 +619,7 @@ const skipOptions = (words: Words, from: number, valued: readonly string[]): num
 /**
  * Index of the word at which the wrapped command begins; null if the words run no other command.
  */
-const wrappedAt = (words: Words): number | null => {
+const findWrapped = (words: Words): number | null => {
   const name = programName(words[0] ?? '');
   const wrapper = Object.hasOwn(wrappers, name) ? wrappers[name] : undefined;
   if (wrapper === undefined) return null;
@@ -614,6 +633,8 @@ const wrappedAt = (words: Words): number | null => {
   at = skipOptions(words, at + before, valued);
   return at < words.length ? at : null;
 };
+
+// ---- xargs and find ----
 
 /**
  * Replaces words that contain the placeholder by null, since their value is known only at run time.
@@ -670,6 +691,8 @@ const findCommands = (words: Words): readonly Words[] => {
   }
   return commands;
 };
+
+// ---- Builtins ----
 
 /** Builtins of bash: no program is searched for them. */
 const BUILTINS = new Set(

@@ -4,6 +4,9 @@
  *
  * The words decide; what only a look can tell (an installed program, a remote in a folder) is
  * looked up. In doubt nothing is expected, and the command runs as it did.
+ *
+ * From top to bottom: the words of programs; `expectedNeeds`; git and its remotes; and programs
+ * that run others, which they load first.
  */
 
 import { existsSync } from 'node:fs';
@@ -51,16 +54,51 @@ export const systemWords: Readonly<Record<string, ReadonlySet<string>>> = Object
   ]),
 );
 
+/** Options with which nothing is loaded. */
 const OFFLINE = /^(?:--offline|--no-index|--dry-run|--help|--version|-h)$/;
-/** A quick look before each command. */
+/** Whether a text names any of these programs: most do not, and need no closer look. */
 const MAY_MATTER = new RegExp(
   `\\b(?:${[...Object.keys(networkWords), ...Object.keys(systemWords)].join('|')}|` +
     'npx|pnpx|bunx|uvx|go|git|curl|wget|python[\\d.]*)\\b',
 );
 
+/** Commands that depend on the folder in which they run: after a `cd` nothing is known of it. */
+const BY_FOLDER = /^(?:npx|pnpx|bunx|git worktree) /;
+
+/** What the commands of a text are known to need; null if nothing is known. */
+export const expectedNeeds = (
+  text: string,
+  { commands, unclear }: ShellFacts,
+  workspace: string,
+): Expected | null => {
+  if (unclear !== null || !MAY_MATTER.test(text)) return null;
+  const moves = commands.some(({ words }) => /^(?:cd|pushd)$/.test(words[0] ?? ''));
+  const expected = commands
+    .filter(({ words }) => !moves || !BY_FOLDER.test(words.join(' ')))
+    .map((command) => expectedBy(command, workspace));
+  return (
+    expected.find((one) => one?.needs === 'outside') ?? expected.find((one) => one !== null) ?? null
+  );
+};
+
+/** What one command is known to need. */
+const expectedBy = ({ words }: ParsedCommand, workspace: string): Expected | null => {
+  const [program, command] = words;
+  if (program == null) return null;
+  const name = programName(program);
+  if (Object.hasOwn(systemWords, name) && command != null && systemWords[name]?.has(command))
+    return { needs: 'outside', words: `${name} ${command}` };
+  const ended = name === 'git' ? whatEndsWorktree(words, workspace) : null;
+  if (ended !== null) return { needs: 'outside', words: ended };
+  const found = whatLoads(words, workspace);
+  return found === null ? null : { needs: 'network', words: found };
+};
+
+/** The words that are no options. */
 const operands = (words: Words): readonly string[] =>
   words.filter((word): word is string => word !== null && !word.startsWith('-'));
 
+/** An address on this machine. */
 const LOCAL =
   /^(?:[a-z]+:\/\/)?(?:[^/@\s]*@)?(?:localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])(?::\d+)?(?:[/?#]|$)/i;
 /** Endings of hosts that are no endings of files. */
@@ -87,7 +125,8 @@ const remoteAddresses = (workspace: string): readonly string[] =>
 /** Commands of git that reach a remote. */
 export const gitRemoteWords = wordSet('fetch pull push ls-remote');
 
-const git = (words: Words, workspace: string): string | null => {
+/** What git does by the network, in words; null if nothing. */
+const gitByNetwork = (words: Words, workspace: string): string | null => {
   const [command, ...rest] = gitCommand(words);
   if (command == null || rest.includes('--help') || rest.includes('-h')) return null;
   if (command === 'clone') return operands(rest).some(isRemoteAddress) ? 'git clone' : null;
@@ -120,7 +159,8 @@ const isInstalled = (name: string, folder: string): boolean =>
   existsSync(path.join(folder, 'node_modules', name)) ||
   (folder !== path.dirname(folder) && isInstalled(name, path.dirname(folder)));
 
-const runner = (name: string, words: Words, workspace: string): string | null => {
+/** A program that `npx` and its like would load, in words. */
+const runnerByNetwork = (name: string, words: Words, workspace: string): string | null => {
   if (words.includes('--no') || words.includes('--no-install')) return null;
   const [program] = operands(words.slice(1));
   if (program === undefined || words[1] !== program) return null;
@@ -129,7 +169,8 @@ const runner = (name: string, words: Words, workspace: string): string | null =>
     : null;
 };
 
-const go = (words: Words): string | null => {
+/** What go does by the network, in words. */
+const goByNetwork = (words: Words): string | null => {
   const [command, second] = operands(words.slice(1));
   if (command === 'get') return 'go get';
   if (command === 'mod' && (second === 'download' || second === 'tidy')) return `go mod ${second}`;
@@ -146,41 +187,10 @@ const whatLoads = (words: Words, workspace: string): string | null => {
     return networkWords[name]?.has(command) ? `${name} ${command}` : null;
   if (/^python[\d.]*$/.test(name) && command === '-m' && second === 'pip' && third != null)
     return PYTHON_PACKAGES.has(third) ? `pip ${third}` : null;
-  if (/^(?:npx|pnpx|bunx|uvx)$/.test(name)) return runner(name, words, workspace);
-  if (name === 'go') return go(words);
-  if (name === 'git') return git(words, workspace);
+  if (/^(?:npx|pnpx|bunx|uvx)$/.test(name)) return runnerByNetwork(name, words, workspace);
+  if (name === 'go') return goByNetwork(words);
+  if (name === 'git') return gitByNetwork(words, workspace);
   if (name === 'curl' || name === 'wget')
     return operands(words.slice(1)).some(isRemoteUrl) ? name : null;
   return null;
-};
-
-const expectedBy = ({ words }: ParsedCommand, workspace: string): Expected | null => {
-  const [program, command] = words;
-  if (program == null) return null;
-  const name = programName(program);
-  if (Object.hasOwn(systemWords, name) && command != null && systemWords[name]?.has(command))
-    return { needs: 'outside', words: `${name} ${command}` };
-  const ended = name === 'git' ? whatEndsWorktree(words, workspace) : null;
-  if (ended !== null) return { needs: 'outside', words: ended };
-  const found = whatLoads(words, workspace);
-  return found === null ? null : { needs: 'network', words: found };
-};
-
-/** Commands that depend on the folder in which they run: after a `cd` nothing is known of it. */
-const BY_FOLDER = /^(?:npx|pnpx|bunx|git worktree) /;
-
-/** What the commands of a text are known to need; null if nothing is known. */
-export const expectedNeeds = (
-  text: string,
-  { commands, unclear }: ShellFacts,
-  workspace: string,
-): Expected | null => {
-  if (unclear !== null || !MAY_MATTER.test(text)) return null;
-  const moves = commands.some(({ words }) => /^(?:cd|pushd)$/.test(words[0] ?? ''));
-  const expected = commands
-    .filter(({ words }) => !moves || !BY_FOLDER.test(words.join(' ')))
-    .map((command) => expectedBy(command, workspace));
-  return (
-    expected.find((one) => one?.needs === 'outside') ?? expected.find((one) => one !== null) ?? null
-  );
 };

@@ -13,6 +13,7 @@ import { expectedNeeds } from './expected-needs.js';
 import { commandFinder, type FindProgram, shellFacts } from './shell-facts.js';
 import { type FindLosses, unrecoverableFiles } from './unrecoverable-files.js';
 
+/** The decision, with its grounds. */
 export type Explained = PolicyDecision & {
   /**
    * Files that the command would delete or overwrite and git could not restore; absent if nobody
@@ -24,6 +25,7 @@ export type Explained = PolicyDecision & {
   readonly place: CommandPlace;
 };
 
+/** The facts of a text. */
 type LookedUp = {
   readonly shell: ShellFacts;
   readonly needs: Needs | undefined;
@@ -63,14 +65,17 @@ type ExplainOptions = {
   readonly losses?: FindLosses;
 };
 
-/** Searches programs in the PATH of this process unless `find` is given. */
+/**
+ * Decides about a text as for a call of the shell tool. Searches programs in the PATH of this
+ * process unless `find` is given.
+ */
 export const explainCommand = async (
   text: string,
   settings: PolicySettings,
   { needs, find, losses }: ExplainOptions = {},
 ): Promise<Explained> => {
-  const look = find ?? commandFinder(process.env.PATH ?? '', settings.workspace);
-  const facts = await shellFacts(text, look);
+  const findProgram = find ?? commandFinder(process.env.PATH ?? '', settings.workspace);
+  const facts = await shellFacts(text, findProgram);
   const unrecoverable =
     losses === undefined ? null : await unrecoverableFiles(facts, settings.workspace, losses);
   const { workspace } = settings;

@@ -22,10 +22,33 @@ const MESSAGE_OPTIONS: Readonly<Record<string, RegExp>> = {
   gh: /^(?:-t|-b|-n|-m|--title|--body|--notes|--message|--description|--subject)$/,
   glab: /^(?:-t|-d|-m|--title|--description|--message)$/,
 };
+/** An option with its value in the same word. */
 const WITH_VALUE = /^(--[a-z]+)=|^(-[a-zA-Z]*m)./s;
 /** The beginning of a command up to the quote of its message, for a text that can't be read. */
 const BEFORE_MESSAGE =
   /(?:^|[\s;&|(])(?:git|gh|glab)\s[^;&|\n"'`]*(?:\s-[a-zA-Z]*[mtbnd]|\s--[a-z]+)[ =]?$/;
+
+/** A text that can make commands known by itself. */
+const MAKES_COMMANDS = /(?:^|[\s;&|(])(?:source|\.|alias|eval|function)\s|\bPATH=/;
+
+/** Why a text would lose a part of a message; null if nothing shows that it would. */
+export const messageFault = (text: string, find: FindProgram): string | null => {
+  if (!MAY_HOLD.test(text) || MAKES_COMMANDS.test(text)) return null;
+  const reading = readCommands(text);
+  if (reading.kind === 'unclear') {
+    const { within } = reading;
+    const isText = within !== undefined && BEFORE_MESSAGE.test(text.slice(0, within.quote));
+    return isText ? advice(text, within.quote) : null;
+  }
+  if (reading.functions.length > 0) return null;
+  for (const command of reading.commands) {
+    const fault =
+      substitutionFault(command, reading.quoted, { text, find }) ??
+      (SETS_ARGUMENTS.test(text) ? null : argumentFault(command, text));
+    if (fault !== null) return fault;
+  }
+  return null;
+};
 
 const showQuoted = (text: string, quote: number): string => {
   const quoted = /^"(?:[^"\\]|\\[\s\S])*"/.exec(text.slice(quote))?.[0] ?? text.slice(quote);
@@ -33,6 +56,7 @@ const showQuoted = (text: string, quote: number): string => {
   return isLong ? `${quoted.slice(0, TEXT_CHARACTERS_MAX)}…` : quoted;
 };
 
+/** What to tell the model. */
 const advice = (text: string, quote: number): string => {
   const shown = showQuoted(text, quote);
   const marks = shown.includes('`') ? 'the backticks in' : 'a $(…) in';
@@ -51,17 +75,20 @@ const isMessage = (program: string, before: string | null, raw: string): boolean
 const NAME = /^\s*([\w@.+-][\w@.+/:-]*)/;
 const ONE_WORD = /^[\w@.+-][\w@.+/:-]*$/;
 
+/** The text, and how to find the programs that it names. */
 type Place = {
   readonly text: string;
   readonly find: FindProgram;
 };
 
+/** Whether a substitution runs a command that is not known, so that words were meant. */
 const isUnknown = (inside: string, find: FindProgram): boolean => {
   const [, name] = NAME.exec(inside) ?? [];
   return name !== undefined && !isBuiltin(name) && find(name) === null;
 };
 
-const faultIn = (
+/** A substitution in a message of this command. */
+const substitutionFault = (
   { words }: SimpleCommand,
   quoted: readonly QuotedSubstitution[],
   { text, find }: Place,
@@ -84,6 +111,7 @@ const faultIn = (
 };
 
 const ARGUMENT = /^([^"']*)"(?:[^"\\$]|\\[\s\S]|\$(?!\d))*(\$\d)/;
+/** `set -- a b` gives the shell arguments. */
 const SETS_ARGUMENTS = /(?:^|[\s;&|(])set\s+-/;
 
 /** An argument of the shell, `$5`, in a message in double quotes. */
@@ -96,27 +124,6 @@ const argumentFault = ({ words }: SimpleCommand, text: string): string | null =>
       const shown = showQuoted(text, word.start + start.length);
       return `${argument} in ${shown} would be empty: use single quotes`;
     }
-  }
-  return null;
-};
-
-const MAKES_COMMANDS = /(?:^|[\s;&|(])(?:source|\.|alias|eval|function)\s|\bPATH=/;
-
-/** Why a text would lose a part of a message; null if nothing shows that it would. */
-export const messageFault = (text: string, find: FindProgram): string | null => {
-  if (!MAY_HOLD.test(text) || MAKES_COMMANDS.test(text)) return null;
-  const reading = readCommands(text);
-  if (reading.kind === 'unclear') {
-    const { within } = reading;
-    const isText = within !== undefined && BEFORE_MESSAGE.test(text.slice(0, within.quote));
-    return isText ? advice(text, within.quote) : null;
-  }
-  if (reading.functions.length > 0) return null;
-  for (const command of reading.commands) {
-    const fault =
-      faultIn(command, reading.quoted, { text, find }) ??
-      (SETS_ARGUMENTS.test(text) ? null : argumentFault(command, text));
-    if (fault !== null) return fault;
   }
   return null;
 };

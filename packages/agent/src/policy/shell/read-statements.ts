@@ -4,8 +4,10 @@
  *
  * From top to bottom: the whole text; tests (`[[ … ]]`); lists, pipelines and compound commands;
  * simple commands with their redirections; and here-documents. read-words.ts reads the single
- * words. What the reader does not know makes the whole text unclear, so that the policy asks: a
- * wrong guess would let a command run unseen.
+ * words. A cursor is a place in the text, with all that was found before it.
+ *
+ * What the reader does not know makes the whole text unclear, so that the policy asks: a wrong
+ * guess would let a command run unseen.
  */
 
 import {
@@ -76,6 +78,8 @@ export const readCommands = (text: string): ShellReading => {
   return { kind: 'read', ...findings };
 };
 
+// ---- Tests: [[ … ]] ----
+
 /** Operators that evaluate their operands as arithmetic, substitutions in them included. */
 const EVALUATING = /^(-eq|-ne|-lt|-le|-gt|-ge|-v|-R)$/;
 
@@ -112,6 +116,7 @@ const readTest = (cursor: Cursor): void => {
   cursor.at += 2;
 };
 
+/** Reads a word within `[[ … ]]`, and the pattern behind `=~`. */
 const readOperand = (cursor: Cursor): void => {
   const { start, end } = readWord(cursor);
   const operator = cursor.text.slice(start, end);
@@ -123,7 +128,7 @@ const readOperand = (cursor: Cursor): void => {
   readPattern(cursor);
 };
 
-/** Reads lists, pipelines and compound commands. */
+// ---- Lists, pipelines and compound commands ----
 
 /** Whether this reserved word stands here, unquoted and complete. */
 const isWord = (cursor: Cursor, word: string): boolean => {
@@ -169,6 +174,7 @@ const readList = (cursor: Cursor, ends: readonly string[]): void => {
   }
 };
 
+/** Reads pipelines that are joined by `&&` and `||`. */
 const readAndOr = (cursor: Cursor): void => {
   for (let flow: Flow = 'always'; ; ) {
     const before = cursor.findings.commands.length;
@@ -198,6 +204,7 @@ const readPipeline = (cursor: Cursor): void => {
   }
 };
 
+/** Reads a list up to one of these words, consumes the word and returns it. */
 const readBlock = (cursor: Cursor, ...words: readonly string[]): string => {
   readList(cursor, words);
   const end = words.find((word) => isWord(cursor, word)) ?? '';
@@ -291,6 +298,7 @@ const readFunction = (cursor: Cursor): void => {
   defineFunction(cursor, text);
 };
 
+/** Compound commands by their first word. */
 const compounds: readonly (readonly [word: string, read: (cursor: Cursor) => void])[] = [
   ['{', (cursor) => void readBlock(cursor, '}')],
   ['if', readIf],
@@ -318,6 +326,7 @@ const RESERVED = [
   '!',
 ];
 
+/** Reads `(list)` or `((arithmetic))`. */
 const readParenthesis = (cursor: Cursor): void => {
   if (isAt(cursor, '((')) {
     cursor.at += 2;
@@ -330,6 +339,7 @@ const readParenthesis = (cursor: Cursor): void => {
   cursor.at++;
 };
 
+/** Reads a compound or simple command, or the definition of a function. */
 function readCommand(cursor: Cursor): void {
   skipBlanks(cursor);
   const compound = compounds.find(([word]) => isWord(cursor, word));
@@ -350,7 +360,7 @@ function readCommand(cursor: Cursor): void {
   if (word !== 'function') readRedirections(cursor);
 }
 
-/** Reads simple commands: assignments, words and redirections in any order. */
+// ---- Simple commands: assignments, words and redirections ----
 
 /** Builtins whose arguments may assign lists: `declare x=(a b)`. */
 const DECLARING = new Set(['declare', 'typeset', 'local', 'export', 'readonly']);
@@ -368,6 +378,7 @@ type Redirections = {
   takesInput: boolean;
 };
 
+/** Reads the delimiter of a here-document, whose body follows after the line. */
 const readDelimiter = (cursor: Cursor, stripTabs: boolean): void => {
   const { start, end } = readWord(cursor);
   const raw = cursor.text.slice(start, end);
@@ -455,6 +466,7 @@ const assignedValue = (
   return list ?? text?.slice(start.length) ?? null;
 };
 
+/** A subscript like `x[i]=` is arithmetic. */
 const readSubscripted = (cursor: Cursor, start: number): void => {
   const subscript = /^[A-Za-z_]\w*\[([^\]]*)\]/.exec(cursor.text.slice(start, cursor.at))?.[1];
   if (subscript === undefined || /^[\d@*]*$/.test(subscript)) return;
@@ -529,6 +541,8 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
   });
   return { kind: 'command' };
 };
+
+// ---- Here-documents ----
 
 /**
  * Reads the body of a here-document with an unquoted delimiter, in which substitutions run as in

@@ -1,315 +1,13 @@
-/** Reads words as bash does. Quotes are removed; a word that is known only at run time is null. */
-
-type Quoting = 'bare' | 'quoted';
-const SUBSTITUTES = /\$[({[]|`/;
-
-const note = (cursor: Cursor, literal: string): string => {
-  if (SUBSTITUTES.test(literal)) cursor.findings.quotesSubstitution = true;
-  return literal;
-};
-
 /**
- * Refuses a multi-line quote while a here-document waits for its body, since versions of bash read
- * that differently.
- */
-const refuseLines = ({ pending }: Cursor, quoted: string): void => {
-  if (pending.length > 0 && quoted.includes('\n'))
-    throw unclear('a here-document begins before a quote of several lines');
-};
-
-const readSingle = (cursor: Cursor): string => {
-  const end = cursor.text.indexOf("'", cursor.at + 1);
-  if (end < 0 || end >= cursor.limit) throw unclear('a single quote is not closed');
-  const value = cursor.text.slice(cursor.at + 1, end);
-  refuseLines(cursor, value);
-  cursor.at = end + 1;
-  return note(cursor, value);
-};
-
-const readAnsiC = (cursor: Cursor): string => {
-  const match = /^\$'((?:[^\\']|\\[\s\S])*)'/.exec(cursor.text.slice(cursor.at, cursor.limit));
-  if (match === null) throw unclear("$' is not closed");
-  refuseLines(cursor, match[0]);
-  cursor.at += match[0].length;
-  return note(cursor, decodeAnsiC(match[1] ?? ''));
-};
-
-const readDouble = (cursor: Cursor): string | null => {
-  cursor.at++;
-  const start = cursor.at;
-  const { quoted } = cursor.findings;
-  let value = '';
-  let dynamic = false;
-  while (peek(cursor) !== '"') {
-    const char = peek(cursor);
-    if (isEnd(cursor)) throw unclear('a double quote is not closed');
-    if (char === '\\') {
-      const next = peek(cursor, 1);
-      if (next !== '\n') value += '$`"\\'.includes(next) ? next : `\\${next}`;
-      cursor.at += 2;
-    } else if (char === '$' || char === '`') {
-      const mark = char === '`' ? 1 : isAt(cursor, '$(') && !isAt(cursor, '$((') ? 2 : 0;
-      const at = { quote: start - 1, start: cursor.at + mark };
-      const index = mark === 0 ? null : quoted.push({ ...at, end: null }) - 1;
-      const literal = readExpansion(cursor, 'quoted');
-      if (index !== null) quoted[index] = { ...at, end: cursor.at - 1 };
-      if (literal === null) dynamic = true;
-      else value += literal;
-    } else {
-      value += char;
-      cursor.at++;
-    }
-  }
-  refuseLines(cursor, cursor.text.slice(start, cursor.at));
-  cursor.at++;
-  note(cursor, value);
-  return dynamic ? null : value;
-};
-
-/** Reads up to the first backquote, ignoring quotes in between, as bash does. */
-const readBackquote = (cursor: Cursor, quoting: Quoting): void => {
-  const end = cursor.text.indexOf('`', cursor.at + 1);
-  if (end < 0 || end >= cursor.limit) throw unclear('a backquote is not closed');
-  const inside = cursor.text.slice(cursor.at + 1, end);
-  if (inside.includes('\\') || (quoting === 'quoted' && inside.includes('"')))
-    throw unclear('escapes within backquotes are read twice');
-  const { limit } = cursor;
-  cursor.at++;
-  cursor.limit = end;
-  nested(cursor, () => cursor.readList(cursor, []));
-  cursor.limit = limit;
-  cursor.at = end + 1;
-};
-
-const BRACKETS_MAX = 50;
-const NAME = /^[A-Za-z_]\w*/;
-
-/**
- * Reads an arithmetic expression up to `close`. Bash evaluates the names in it, and their values in
- * turn.
- */
-export const readArithmetic = (cursor: Cursor, close: string): void => {
-  let open = 0;
-  for (;;) {
-    const char = peek(cursor);
-    if (char === '') throw unclear('an arithmetic expression is not closed');
-    if (open === 0 && isAt(cursor, close)) {
-      cursor.at += close.length;
-      return;
-    }
-    if (char === '(' && ++open > BRACKETS_MAX)
-      throw unclear('an arithmetic expression is nested too deeply');
-    if (char === ')' && --open < 0) throw unclear('((…) is not read as arithmetic');
-    if (char === '$' || char === '`') {
-      readExpansion(cursor, 'quoted');
-      cursor.findings.evaluates = true;
-      continue;
-    }
-    if ('\'"\\;{}#'.includes(char) || char === '\n')
-      throw unclear(`an arithmetic expression has the character ${JSON.stringify(char)}`);
-    if (/[A-Za-z_]/.test(char)) cursor.findings.evaluates = true;
-    cursor.at++;
-  }
-};
-
-/** Reads the word after the operator of `${name-word}`, up to its brace. */
-const readOperand = (cursor: Cursor, quoting: Quoting): void => {
-  while (peek(cursor) !== '}') {
-    const char = peek(cursor);
-    if (char === '') throw unclear('an expansion in braces is not closed');
-    if (char === '\\') cursor.at += 2;
-    else if (char === '$' || char === '`') readExpansion(cursor, quoting);
-    else if (char === "'" && quoting === 'quoted')
-      throw unclear('an expansion within double quotes has a single quote');
-    else if (char === "'") readSingle(cursor);
-    else if (char === '"') readDouble(cursor);
-    else if (char === '{' || ((char === '<' || char === '>') && peek(cursor, 1) === '('))
-      throw unclear(`\${…} has the characters ${char}${peek(cursor, 1)}`);
-    else cursor.at++;
-  }
-};
-
-const readSubscript = (cursor: Cursor): void => {
-  cursor.at++;
-  const all = /^[@*]\]/.exec(cursor.text.slice(cursor.at, cursor.limit));
-  if (all === null) readArithmetic(cursor, ']');
-  else cursor.at += 2;
-};
-
-/** Reads `${…}`. Refuses forms that are evaluated again (`@P`, `${!name}`). */
-const readParameter = (cursor: Cursor, quoting: Quoting): void => {
-  cursor.at += 2;
-  const rest = (): string => cursor.text.slice(cursor.at, cursor.limit);
-  const counted = /^#(?=[\w@*?$!-])/.exec(rest());
-  if (counted !== null) cursor.at++;
-  const isIndirect = /^![A-Za-z_]/.test(rest());
-  if (isIndirect) {
-    const listed = /^!\w+(\[[@*]\]|[@*])\}/.exec(rest());
-    if (listed === null) throw unclear('an expansion reads a variable that is named at run time');
-    cursor.at += listed[0].length;
-    return;
-  }
-  const name = NAME.exec(rest()) ?? /^(\d+|[@*#?$!-])/.exec(rest());
-  if (name === null) throw unclear('an expansion in braces has no name');
-  cursor.at += name[0].length;
-  if (peek(cursor) === '[') readSubscript(cursor);
-  if (peek(cursor) === '}') {
-    cursor.at++;
-    return;
-  }
-  const operator = /^(@[QEUuLAaKk](?=\})|:?[-=?+]|##?|%%?|\/[/#%]?|\^\^?|,,?|:)/.exec(rest());
-  if (operator === null)
-    throw unclear(`\${…} has an operator that is not known: ${rest().slice(0, 2)}`);
-  cursor.at += operator[0].length;
-  if (operator[0] === ':') cursor.findings.evaluates = true;
-  readOperand(cursor, quoting);
-  cursor.at++;
-};
-
-/**
- * Reads an expansion at `$` or a backquote. Returns its literal value, or null if it is known only
- * at run time.
- */
-export const readExpansion = (cursor: Cursor, quoting: Quoting): string | null => {
-  if (peek(cursor) === '`') {
-    readBackquote(cursor, quoting);
-    return null;
-  }
-  if (isAt(cursor, '$((')) {
-    cursor.at += 3;
-    nested(cursor, () => readArithmetic(cursor, '))'));
-    return null;
-  }
-  const next = peek(cursor, 1);
-  if (next === '(') {
-    cursor.at += 2;
-    nested(cursor, () => cursor.readList(cursor, [')']));
-    cursor.at++;
-    return null;
-  }
-  if (next === '{') {
-    nested(cursor, () => readParameter(cursor, quoting));
-    return null;
-  }
-  if (next === '[') throw unclear('$[…] is an old form of arithmetic');
-  if (next === "'" && quoting === 'bare') return readAnsiC(cursor);
-  if (next === '"' && quoting === 'bare') throw unclear('$"…" is translated at run time');
-  const name = /^\$([A-Za-z_]\w*|[\d@*#?$!-])/.exec(cursor.text.slice(cursor.at, cursor.at + 200));
-  cursor.at += name === null ? 1 : name[0].length;
-  return name === null ? '$' : null;
-};
-
-/** `{a,b}` and `{1..3}` become several words. */
-const BRACES = /\{[\s\S]*(,|\.\.)[\s\S]*\}/;
-/** Unquoted characters that expand to file names. */
-const GLOB = /[*?]|\[[\s\S]*\]/;
-
-/** Reads one word. `shape` is its unquoted text, in which each quoted part is a blank. */
-export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
-  const start = cursor.at;
-  let value = '';
-  let shape = '';
-  let pattern = '';
-  let dynamic = false;
-  const add = (text: string | null): void => {
-    if (text === null) dynamic = true;
-    else value += text;
-    shape += ' ';
-    pattern += (text ?? '').replace(/[\\*?[\]{},]/g, '\\$&');
-  };
-  for (;;) {
-    const char = peek(cursor);
-    if ((char === '<' || char === '>') && peek(cursor, 1) === '(') {
-      cursor.at += 2;
-      nested(cursor, () => cursor.readList(cursor, [')']));
-      cursor.at++;
-      add(null);
-    } else if (isMeta(char)) break;
-    else if (isAt(cursor, '\\\n')) cursor.at += 2;
-    else if (char === '\\') {
-      if (peek(cursor, 1) === '') throw unclear('it ends in a backslash');
-      add(peek(cursor, 1));
-      cursor.at += 2;
-    } else if (char === "'") add(readSingle(cursor));
-    else if (char === '"') add(readDouble(cursor));
-    else if (char === '$' || char === '`') add(readExpansion(cursor, 'bare'));
-    else {
-      value += char;
-      shape += char;
-      pattern += char;
-      cursor.at++;
-    }
-  }
-  note(cursor, value);
-  const position = { start, end: cursor.at, shape };
-  if (dynamic || shape.startsWith('~') || /[=:]~/.test(shape)) return { text: null, ...position };
-  if (BRACES.test(shape) || GLOB.test(shape)) return { text: null, pattern, ...position };
-  return { text: value, ...position };
-};
-
-const SIMPLE: Readonly<Record<string, string>> = {
-  a: '\x07',
-  b: '\b',
-  e: '\x1b',
-  E: '\x1b',
-  f: '\f',
-  n: '\n',
-  r: '\r',
-  t: '\t',
-  v: '\v',
-  '\\': '\\',
-  "'": "'",
-  '"': '"',
-  '?': '?',
-};
-
-const numbered: readonly (readonly [pattern: RegExp, base: number])[] = [
-  [/^x([\da-f]{1,2})/i, 16],
-  [/^u([\da-f]{1,4})/i, 16],
-  [/^U([\da-f]{1,8})/i, 16],
-  [/^([0-7]{1,3})/, 8],
-];
-
-const ESCAPE = /\\([\s\S])/g;
-
-/**
- * The value of the text between `$'` and `'`. Refuses NUL, bytes outside of ASCII and unknown
- * escapes.
- */
-const decodeAnsiC = (raw: string): string => {
-  let value = '';
-  let at = 0;
-  ESCAPE.lastIndex = 0;
-  for (let match = ESCAPE.exec(raw); match !== null; match = ESCAPE.exec(raw)) {
-    value += raw.slice(at, match.index);
-    const rest = raw.slice(match.index + 1);
-    const [digits, base] = numbered
-      .map(([pattern, its]) => [pattern.exec(rest), its] as const)
-      .find(([match]) => match !== null) ?? [null, 0];
-    if (digits !== null) {
-      const code = Number.parseInt(digits[1] ?? '', base);
-      const isText = code < 0x80 || (/^u/i.test(rest) && code <= 0x10ffff);
-      if (code === 0 || !isText) throw unclear("$'…' produces a byte that is not a character");
-      value += String.fromCodePoint(code);
-      at = match.index + 1 + digits[0].length;
-    } else {
-      const meant = SIMPLE[match[1] ?? ''];
-      if (meant === undefined) throw unclear(`$'…' has the escape \\${match[1]}`);
-      value += meant;
-      at = match.index + 2;
-    }
-    ESCAPE.lastIndex = at;
-  }
-  return value + raw.slice(at);
-};
-
-/**
- * A position in a shell text, with the findings up to there.
+ * Reads the words of a shell text as bash does. Quotes are removed; a word that is known only at
+ * run time is null.
  *
- * 1. Syntax that the reader does not understand as bash does ends the reading with `Unclear`.
- *    Nothing is guessed.
- * 2. The body of a here-document is read at the newline after its operator, as in bash.
+ * From top to bottom: the findings in a text, and the cursor that moves through it; words;
+ * expansions and arithmetic; and quotes. read-statements.ts reads the commands around the words.
+ * Syntax that is not understood as bash understands it ends the reading with `Unclear`.
  */
+
+// ---- Findings and the cursor ----
 
 /** The text can't be read as bash would read it. Only `readCommands` catches this. */
 export class Unclear extends Error {}
@@ -380,12 +78,15 @@ export type Findings = {
   quotesSubstitution: boolean;
 };
 
+/** A place in a shell text, with the findings before it. */
 export type Cursor = {
   readonly text: string;
   at: number;
   /** Offset at which reading ends. */
   limit: number;
+  /** Levels of nesting around this place. */
   depth: number;
+  /** Here-documents whose bodies follow after this line. */
   pending: HereDocument[];
   readonly findings: Findings;
   /** Reads a list of commands up to one of `ends`, which it does not consume. */
@@ -454,4 +155,322 @@ export const skipBlanks = (cursor: Cursor): void => {
 export const skipComment = (cursor: Cursor): void => {
   if (peek(cursor) !== '#') return;
   while (!isEnd(cursor) && peek(cursor) !== '\n') cursor.at++;
+};
+
+// ---- Words ----
+
+/** `{a,b}` and `{1..3}` become several words. */
+const BRACES = /\{[\s\S]*(,|\.\.)[\s\S]*\}/;
+/** Unquoted characters that expand to file names. */
+const GLOB = /[*?]|\[[\s\S]*\]/;
+
+/** Reads one word. `shape` is its unquoted text, in which each quoted part is a blank. */
+export const readWord = (cursor: Cursor): Word & { readonly shape: string } => {
+  const start = cursor.at;
+  let value = '';
+  let shape = '';
+  let pattern = '';
+  let dynamic = false;
+  const add = (text: string | null): void => {
+    if (text === null) dynamic = true;
+    else value += text;
+    shape += ' ';
+    pattern += (text ?? '').replace(/[\\*?[\]{},]/g, '\\$&');
+  };
+  for (;;) {
+    const char = peek(cursor);
+    if ((char === '<' || char === '>') && peek(cursor, 1) === '(') {
+      cursor.at += 2;
+      nested(cursor, () => cursor.readList(cursor, [')']));
+      cursor.at++;
+      add(null);
+    } else if (isMeta(char)) break;
+    else if (isAt(cursor, '\\\n')) cursor.at += 2;
+    else if (char === '\\') {
+      if (peek(cursor, 1) === '') throw unclear('it ends in a backslash');
+      add(peek(cursor, 1));
+      cursor.at += 2;
+    } else if (char === "'") add(readSingle(cursor));
+    else if (char === '"') add(readDouble(cursor));
+    else if (char === '$' || char === '`') add(readExpansion(cursor, 'bare'));
+    else {
+      value += char;
+      shape += char;
+      pattern += char;
+      cursor.at++;
+    }
+  }
+  noteSubstitution(cursor, value);
+  const position = { start, end: cursor.at, shape };
+  if (dynamic || shape.startsWith('~') || /[=:]~/.test(shape)) return { text: null, ...position };
+  if (BRACES.test(shape) || GLOB.test(shape)) return { text: null, pattern, ...position };
+  return { text: value, ...position };
+};
+
+// ---- Expansions and arithmetic ----
+
+/** Where an expansion stands: outside of quotes, or within double quotes. */
+type Quoting = 'bare' | 'quoted';
+
+/**
+ * Reads an expansion at `$` or a backquote. Returns its literal value, or null if it is known only
+ * at run time.
+ */
+export const readExpansion = (cursor: Cursor, quoting: Quoting): string | null => {
+  if (peek(cursor) === '`') {
+    readBackquote(cursor, quoting);
+    return null;
+  }
+  if (isAt(cursor, '$((')) {
+    cursor.at += 3;
+    nested(cursor, () => readArithmetic(cursor, '))'));
+    return null;
+  }
+  const next = peek(cursor, 1);
+  if (next === '(') {
+    cursor.at += 2;
+    nested(cursor, () => cursor.readList(cursor, [')']));
+    cursor.at++;
+    return null;
+  }
+  if (next === '{') {
+    nested(cursor, () => readParameter(cursor, quoting));
+    return null;
+  }
+  if (next === '[') throw unclear('$[…] is an old form of arithmetic');
+  if (next === "'" && quoting === 'bare') return readAnsiC(cursor);
+  if (next === '"' && quoting === 'bare') throw unclear('$"…" is translated at run time');
+  const name = /^\$([A-Za-z_]\w*|[\d@*#?$!-])/.exec(cursor.text.slice(cursor.at, cursor.at + 200));
+  cursor.at += name === null ? 1 : name[0].length;
+  return name === null ? '$' : null;
+};
+
+/** Reads up to the first backquote, ignoring quotes in between, as bash does. */
+const readBackquote = (cursor: Cursor, quoting: Quoting): void => {
+  const end = cursor.text.indexOf('`', cursor.at + 1);
+  if (end < 0 || end >= cursor.limit) throw unclear('a backquote is not closed');
+  const inside = cursor.text.slice(cursor.at + 1, end);
+  if (inside.includes('\\') || (quoting === 'quoted' && inside.includes('"')))
+    throw unclear('escapes within backquotes are read twice');
+  const { limit } = cursor;
+  cursor.at++;
+  cursor.limit = end;
+  nested(cursor, () => cursor.readList(cursor, []));
+  cursor.limit = limit;
+  cursor.at = end + 1;
+};
+
+/** Reads `${…}`. Refuses forms that are evaluated again (`@P`, `${!name}`). */
+const readParameter = (cursor: Cursor, quoting: Quoting): void => {
+  cursor.at += 2;
+  const rest = (): string => cursor.text.slice(cursor.at, cursor.limit);
+  const counted = /^#(?=[\w@*?$!-])/.exec(rest());
+  if (counted !== null) cursor.at++;
+  const isIndirect = /^![A-Za-z_]/.test(rest());
+  if (isIndirect) {
+    const listed = /^!\w+(\[[@*]\]|[@*])\}/.exec(rest());
+    if (listed === null) throw unclear('an expansion reads a variable that is named at run time');
+    cursor.at += listed[0].length;
+    return;
+  }
+  const name = NAME.exec(rest()) ?? /^(\d+|[@*#?$!-])/.exec(rest());
+  if (name === null) throw unclear('an expansion in braces has no name');
+  cursor.at += name[0].length;
+  if (peek(cursor) === '[') readSubscript(cursor);
+  if (peek(cursor) === '}') {
+    cursor.at++;
+    return;
+  }
+  const operator = /^(@[QEUuLAaKk](?=\})|:?[-=?+]|##?|%%?|\/[/#%]?|\^\^?|,,?|:)/.exec(rest());
+  if (operator === null)
+    throw unclear(`\${…} has an operator that is not known: ${rest().slice(0, 2)}`);
+  cursor.at += operator[0].length;
+  if (operator[0] === ':') cursor.findings.evaluates = true;
+  readOperand(cursor, quoting);
+  cursor.at++;
+};
+
+/** Reads `[…]` after the name of a list. */
+const readSubscript = (cursor: Cursor): void => {
+  cursor.at++;
+  const all = /^[@*]\]/.exec(cursor.text.slice(cursor.at, cursor.limit));
+  if (all === null) readArithmetic(cursor, ']');
+  else cursor.at += 2;
+};
+
+/** Reads the word after the operator of `${name-word}`, up to its brace. */
+const readOperand = (cursor: Cursor, quoting: Quoting): void => {
+  while (peek(cursor) !== '}') {
+    const char = peek(cursor);
+    if (char === '') throw unclear('an expansion in braces is not closed');
+    if (char === '\\') cursor.at += 2;
+    else if (char === '$' || char === '`') readExpansion(cursor, quoting);
+    else if (char === "'" && quoting === 'quoted')
+      throw unclear('an expansion within double quotes has a single quote');
+    else if (char === "'") readSingle(cursor);
+    else if (char === '"') readDouble(cursor);
+    else if (char === '{' || ((char === '<' || char === '>') && peek(cursor, 1) === '('))
+      throw unclear(`\${…} has the characters ${char}${peek(cursor, 1)}`);
+    else cursor.at++;
+  }
+};
+
+const BRACKETS_MAX = 50;
+const NAME = /^[A-Za-z_]\w*/;
+
+/**
+ * Reads an arithmetic expression up to `close`. Bash evaluates the names in it, and their values in
+ * turn.
+ */
+export const readArithmetic = (cursor: Cursor, close: string): void => {
+  let open = 0;
+  for (;;) {
+    const char = peek(cursor);
+    if (char === '') throw unclear('an arithmetic expression is not closed');
+    if (open === 0 && isAt(cursor, close)) {
+      cursor.at += close.length;
+      return;
+    }
+    if (char === '(' && ++open > BRACKETS_MAX)
+      throw unclear('an arithmetic expression is nested too deeply');
+    if (char === ')' && --open < 0) throw unclear('((…) is not read as arithmetic');
+    if (char === '$' || char === '`') {
+      readExpansion(cursor, 'quoted');
+      cursor.findings.evaluates = true;
+      continue;
+    }
+    if ('\'"\\;{}#'.includes(char) || char === '\n')
+      throw unclear(`an arithmetic expression has the character ${JSON.stringify(char)}`);
+    if (/[A-Za-z_]/.test(char)) cursor.findings.evaluates = true;
+    cursor.at++;
+  }
+};
+
+// ---- Quotes ----
+
+/** The beginning of a substitution. */
+const SUBSTITUTES = /\$[({[]|`/;
+
+/** Notes a literal text with a substitution in it: it runs if the text is evaluated. */
+const noteSubstitution = (cursor: Cursor, literal: string): string => {
+  if (SUBSTITUTES.test(literal)) cursor.findings.quotesSubstitution = true;
+  return literal;
+};
+
+/**
+ * Refuses a multi-line quote while a here-document waits for its body, since versions of bash read
+ * that differently.
+ */
+const refuseLines = ({ pending }: Cursor, quoted: string): void => {
+  if (pending.length > 0 && quoted.includes('\n'))
+    throw unclear('a here-document begins before a quote of several lines');
+};
+
+const readSingle = (cursor: Cursor): string => {
+  const end = cursor.text.indexOf("'", cursor.at + 1);
+  if (end < 0 || end >= cursor.limit) throw unclear('a single quote is not closed');
+  const value = cursor.text.slice(cursor.at + 1, end);
+  refuseLines(cursor, value);
+  cursor.at = end + 1;
+  return noteSubstitution(cursor, value);
+};
+
+/** Reads `$'…'`, whose escapes stand for characters. */
+const readAnsiC = (cursor: Cursor): string => {
+  const match = /^\$'((?:[^\\']|\\[\s\S])*)'/.exec(cursor.text.slice(cursor.at, cursor.limit));
+  if (match === null) throw unclear("$' is not closed");
+  refuseLines(cursor, match[0]);
+  cursor.at += match[0].length;
+  return noteSubstitution(cursor, decodeAnsiC(match[1] ?? ''));
+};
+
+/** Reads a text in double quotes; null if a part is known only at run time. */
+const readDouble = (cursor: Cursor): string | null => {
+  cursor.at++;
+  const start = cursor.at;
+  const { quoted } = cursor.findings;
+  let value = '';
+  let dynamic = false;
+  while (peek(cursor) !== '"') {
+    const char = peek(cursor);
+    if (isEnd(cursor)) throw unclear('a double quote is not closed');
+    if (char === '\\') {
+      const next = peek(cursor, 1);
+      if (next !== '\n') value += '$`"\\'.includes(next) ? next : `\\${next}`;
+      cursor.at += 2;
+    } else if (char === '$' || char === '`') {
+      const opener = char === '`' ? 1 : isAt(cursor, '$(') && !isAt(cursor, '$((') ? 2 : 0;
+      const at = { quote: start - 1, start: cursor.at + opener };
+      const index = opener === 0 ? null : quoted.push({ ...at, end: null }) - 1;
+      const literal = readExpansion(cursor, 'quoted');
+      if (index !== null) quoted[index] = { ...at, end: cursor.at - 1 };
+      if (literal === null) dynamic = true;
+      else value += literal;
+    } else {
+      value += char;
+      cursor.at++;
+    }
+  }
+  refuseLines(cursor, cursor.text.slice(start, cursor.at));
+  cursor.at++;
+  noteSubstitution(cursor, value);
+  return dynamic ? null : value;
+};
+
+/** Escapes of one letter. */
+const SIMPLE: Readonly<Record<string, string>> = {
+  a: '\x07',
+  b: '\b',
+  e: '\x1b',
+  E: '\x1b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
+  '\\': '\\',
+  "'": "'",
+  '"': '"',
+  '?': '?',
+};
+
+/** Escapes with the number of a character. */
+const numbered: readonly (readonly [pattern: RegExp, base: number])[] = [
+  [/^x([\da-f]{1,2})/i, 16],
+  [/^u([\da-f]{1,4})/i, 16],
+  [/^U([\da-f]{1,8})/i, 16],
+  [/^([0-7]{1,3})/, 8],
+];
+
+const ESCAPE = /\\([\s\S])/g;
+
+/**
+ * The value of the text between `$'` and `'`. Refuses NUL, bytes outside of ASCII and unknown
+ * escapes.
+ */
+const decodeAnsiC = (raw: string): string => {
+  let value = '';
+  let at = 0;
+  ESCAPE.lastIndex = 0;
+  for (let match = ESCAPE.exec(raw); match !== null; match = ESCAPE.exec(raw)) {
+    value += raw.slice(at, match.index);
+    const rest = raw.slice(match.index + 1);
+    const [digits, base] = numbered
+      .map(([pattern, its]) => [pattern.exec(rest), its] as const)
+      .find(([match]) => match !== null) ?? [null, 0];
+    if (digits !== null) {
+      const code = Number.parseInt(digits[1] ?? '', base);
+      const isText = code < 0x80 || (/^u/i.test(rest) && code <= 0x10ffff);
+      if (code === 0 || !isText) throw unclear("$'…' produces a byte that is not a character");
+      value += String.fromCodePoint(code);
+      at = match.index + 1 + digits[0].length;
+    } else {
+      const meant = SIMPLE[match[1] ?? ''];
+      if (meant === undefined) throw unclear(`$'…' has the escape \\${match[1]}`);
+      value += meant;
+      at = match.index + 2;
+    }
+    ESCAPE.lastIndex = at;
+  }
+  return value + raw.slice(at);
 };

@@ -1,5 +1,5 @@
 /**
- * Determines what a shell text would run.
+ * Determines what a shell text would run, for the rules that judge it.
  *
  * 1. Two readings must agree: ours, which knows how bash treats words, and that of a published
  *    grammar. For a plain text, `plainStarts` replaces the grammar; tests ensure that both give the
@@ -39,170 +39,23 @@ const TEXTS_MAX = 30;
 /** Absolute path of the program that a command of this name would start; null if there is none. */
 export type FindProgram = (name: string) => string | null;
 
+/** What is known of the text so far. */
 type Collected = {
   readonly commands: ParsedCommand[];
+  /** Functions that the text defines. */
   readonly functions: Set<string>;
   readonly find: FindProgram;
   /** The value of SHELL that the command gets; null if it is not known. */
   readonly shell: string | null;
   texts: number;
+  /** Why nobody can tell what the text runs. */
   unclear: string | null;
+  /** What it runs that no command shows: a file, a function. */
   indirect: string | null;
+  /** It evaluates arithmetic or names, which runs substitutions in the values of variables. */
   evaluates: boolean;
+  /** It holds the text of a substitution that is not run where it stands. */
   quotesSubstitution: boolean;
-};
-
-const doubt = (into: Collected, why: string): void => {
-  into.unclear ??= why;
-};
-
-/** Why the two readings disagree about where commands begin; null if they agree. */
-const findDisagreement = async (
-  text: string,
-  commands: readonly SimpleCommand[],
-): Promise<string | null> => {
-  const plain = plainStarts(text);
-  const starts: CommandStarts =
-    plain === null ? await commandStarts(text) : { kind: 'starts', at: plain };
-  if (starts.kind === 'error') return starts.why;
-  const ours = new Set(commands.filter(({ words }) => words.length > 0).map(({ start }) => start));
-  const agree = ours.size === starts.at.size && [...ours].every((start) => starts.at.has(start));
-  return agree ? null : 'our reading and the shell grammar disagree about its commands';
-};
-
-const findProgram = (
-  name: string | null | undefined,
-  { find, functions }: Collected,
-): string | null => (name == null || isBuiltin(name) || functions.has(name) ? null : find(name));
-
-type Patterns = readonly (string | null)[];
-
-/** The patterns of a wrapped command's words, if these are the wrapper's words from `runs` on. */
-const innerPatterns = (
-  words: Words,
-  inner: Words,
-  { runs }: Meaning,
-  patterns: Patterns,
-): Patterns =>
-  runs === undefined || inner[0] !== words[runs] || /^(.*\/)?(find|fd|fdfind)$/.test(words[0] ?? '')
-    ? []
-    : patterns.slice(runs);
-
-const withPatterns = (patterns: Patterns): Pick<ParsedCommand, 'patterns'> =>
-  patterns.every((pattern) => pattern === null) ? {} : { patterns };
-
-const addMeaning = async (
-  words: Words,
-  patterns: Patterns,
-  meaning: Meaning,
-  into: Collected,
-  depth: number,
-): Promise<void> => {
-  if (meaning.unclear !== undefined) doubt(into, meaning.unclear);
-  if (meaning.indirect !== undefined) into.indirect ??= meaning.indirect;
-  if (meaning.evaluates) into.evaluates = true;
-  for (const inner of meaning.commands ?? [])
-    await addWords(inner, innerPatterns(words, inner, meaning, patterns), into, depth);
-  for (const text of meaning.texts ?? []) await addText(text, into, depth + 1);
-  const [name] = words;
-  if (name != null && into.functions.has(name)) into.indirect ??= `${name} is a function`;
-};
-
-/** Where commands stand in the words. */
-const placesIn = ({ runs, mayRun }: Meaning): Pick<ParsedCommand, 'runs' | 'mayRun'> => ({
-  ...(runs === undefined ? {} : { runs }),
-  ...(mayRun === undefined ? {} : { mayRun }),
-});
-
-/** Adds a command that another one runs. */
-const addWords = async (
-  words: Words,
-  patterns: Patterns,
-  into: Collected,
-  depth: number,
-): Promise<void> => {
-  if (depth > TEXTS_DEEP_MAX * 2) return doubt(into, 'commands run commands too deeply');
-  const meaning = commandMeaning(words);
-  const runs = placesIn(meaning);
-  into.commands.push({
-    words,
-    assignments: [],
-    writes: [],
-    ...withPatterns(patterns),
-    program: findProgram(words[0], into),
-    wrapped: 'yes',
-    ...runs,
-  });
-  await addMeaning(words, patterns, meaning, into, depth + 1);
-};
-
-/**
- * `git branch NAME && git branch -D NAME`: the branch exists only since the command before, so no
- * commit is lost.
- */
-const deletesNewBranch = (one: SimpleCommand, other: SimpleCommand): boolean => {
-  if (other.flow !== 'and' || (one.flow !== 'always' && one.flow !== 'and')) return false;
-  const [made, deleted] = [one, other].map(({ words }) => words.map(({ text }) => text));
-  const [git, branch, name, ...more] = made ?? [];
-  if (git !== 'git' || branch !== 'branch' || name == null || more.length > 0) return false;
-  if (one.assignments.length + other.assignments.length > 0 || name.startsWith('-')) return false;
-  return deleted?.length === 4 && deleted.join('\n') === ['git', 'branch', '-D', name].join('\n');
-};
-
-const addSimple = async (
-  command: SimpleCommand,
-  into: Collected,
-  depth: number,
-  more: Pick<ParsedCommand, 'undoes'>,
-): Promise<void> => {
-  const words = command.words.map(({ text }) => text);
-  const patterns = command.words.map(({ pattern }) => pattern ?? null);
-  const meaning = commandMeaning(words);
-  const runs = placesIn(meaning);
-  const assignments = command.assignments.map(({ raw }) => raw);
-  const wrapped = depth > 0 ? ({ wrapped: 'yes' } as const) : {};
-  into.commands.push({
-    words,
-    assignments,
-    writes: command.writes,
-    ...(command.appends.length === 0 ? {} : { appends: command.appends }),
-    ...withPatterns(patterns),
-    program: findProgram(words[0], into),
-    ...wrapped,
-    ...runs,
-    ...more,
-  });
-  if (command.assignments.some(({ name }) => changesShell(name)))
-    doubt(into, 'it sets a variable that changes how the shell reads');
-  await addMeaning(words, patterns, meaning, into, depth);
-};
-
-const addReading = async (
-  reading: Extract<ShellReading, { kind: 'read' }>,
-  text: string,
-  into: Collected,
-  depth: number,
-): Promise<void> => {
-  for (const name of reading.functions) into.functions.add(name);
-  into.evaluates ||= reading.evaluates;
-  into.quotesSubstitution ||= reading.quotesSubstitution;
-  const environment = depth === 0 && into.shell !== null ? { SHELL: into.shell } : {};
-  const commands = into.functions.size === 0 ? completeCommands(reading, text, environment) : null;
-  for (const [index, command] of (commands ?? reading.commands).entries()) {
-    const previous = commands?.[index - 1];
-    const undoes = previous !== undefined && deletesNewBranch(previous, command);
-    await addSimple(command, into, depth, undoes ? { undoes: 'previous' } : {});
-  }
-};
-
-const addText = async (text: string, into: Collected, depth: number): Promise<void> => {
-  if (depth > TEXTS_DEEP_MAX || ++into.texts > TEXTS_MAX)
-    return doubt(into, 'it holds texts within texts too deeply');
-  const reading = readCommands(text);
-  if (reading.kind === 'unclear') return doubt(into, reading.why);
-  const disagreement = await findDisagreement(text, reading.commands);
-  if (disagreement !== null) return doubt(into, disagreement);
-  await addReading(reading, text, into, depth);
 };
 
 /**
@@ -230,14 +83,172 @@ export const shellFacts = async (
   };
   await addText(text, into, 0);
   if (into.evaluates && into.quotesSubstitution)
-    doubt(into, 'it evaluates a text that may hold a substitution');
+    markUnclear(into, 'it evaluates a text that may hold a substitution');
   if (into.evaluates) into.indirect ??= 'it evaluates arithmetic or names of variables';
   if (into.functions.size > 0) into.indirect ??= 'it defines a function';
   const { commands, unclear, indirect } = into;
   return { commands, unclear, ...(indirect === null ? {} : { indirect }) };
 };
 
-/** Characters that people, grammars and bash may read differently. */
+const markUnclear = (into: Collected, why: string): void => {
+  into.unclear ??= why;
+};
+
+/** Adds the commands of a shell text, also of one within another. */
+const addText = async (text: string, into: Collected, depth: number): Promise<void> => {
+  if (depth > TEXTS_DEEP_MAX || ++into.texts > TEXTS_MAX)
+    return markUnclear(into, 'it holds texts within texts too deeply');
+  const reading = readCommands(text);
+  if (reading.kind === 'unclear') return markUnclear(into, reading.why);
+  const disagreement = await findDisagreement(text, reading.commands);
+  if (disagreement !== null) return markUnclear(into, disagreement);
+  await addReading(reading, text, into, depth);
+};
+
+const addReading = async (
+  reading: Extract<ShellReading, { kind: 'read' }>,
+  text: string,
+  into: Collected,
+  depth: number,
+): Promise<void> => {
+  for (const name of reading.functions) into.functions.add(name);
+  into.evaluates ||= reading.evaluates;
+  into.quotesSubstitution ||= reading.quotesSubstitution;
+  const environment = depth === 0 && into.shell !== null ? { SHELL: into.shell } : {};
+  const commands = into.functions.size === 0 ? completeCommands(reading, text, environment) : null;
+  for (const [index, command] of (commands ?? reading.commands).entries()) {
+    const previous = commands?.[index - 1];
+    const undoes = previous !== undefined && deletesNewBranch(previous, command);
+    await addSimple(command, into, depth, undoes ? { undoes: 'previous' } : {});
+  }
+};
+
+/** Adds a command that stands in the text itself. */
+const addSimple = async (
+  command: SimpleCommand,
+  into: Collected,
+  depth: number,
+  more: Pick<ParsedCommand, 'undoes'>,
+): Promise<void> => {
+  const words = command.words.map(({ text }) => text);
+  const patterns = command.words.map(({ pattern }) => pattern ?? null);
+  const meaning = commandMeaning(words);
+  const places = placesIn(meaning);
+  const assignments = command.assignments.map(({ raw }) => raw);
+  const wrapped = depth > 0 ? ({ wrapped: 'yes' } as const) : {};
+  into.commands.push({
+    words,
+    assignments,
+    writes: command.writes,
+    ...(command.appends.length === 0 ? {} : { appends: command.appends }),
+    ...withPatterns(patterns),
+    program: findProgram(words[0], into),
+    ...wrapped,
+    ...places,
+    ...more,
+  });
+  if (command.assignments.some(({ name }) => changesShell(name)))
+    markUnclear(into, 'it sets a variable that changes how the shell reads');
+  await addMeaning(words, patterns, meaning, into, depth);
+};
+
+/** Adds a command that another one runs. */
+const addWords = async (
+  words: Words,
+  patterns: Patterns,
+  into: Collected,
+  depth: number,
+): Promise<void> => {
+  if (depth > TEXTS_DEEP_MAX * 2) return markUnclear(into, 'commands run commands too deeply');
+  const meaning = commandMeaning(words);
+  const places = placesIn(meaning);
+  into.commands.push({
+    words,
+    assignments: [],
+    writes: [],
+    ...withPatterns(patterns),
+    program: findProgram(words[0], into),
+    wrapped: 'yes',
+    ...places,
+  });
+  await addMeaning(words, patterns, meaning, into, depth + 1);
+};
+
+/** Adds what a command runs beside itself. */
+const addMeaning = async (
+  words: Words,
+  patterns: Patterns,
+  meaning: Meaning,
+  into: Collected,
+  depth: number,
+): Promise<void> => {
+  if (meaning.unclear !== undefined) markUnclear(into, meaning.unclear);
+  if (meaning.indirect !== undefined) into.indirect ??= meaning.indirect;
+  if (meaning.evaluates) into.evaluates = true;
+  for (const inner of meaning.commands ?? [])
+    await addWords(inner, innerPatterns(words, inner, meaning, patterns), into, depth);
+  for (const text of meaning.texts ?? []) await addText(text, into, depth + 1);
+  const [name] = words;
+  if (name != null && into.functions.has(name)) into.indirect ??= `${name} is a function`;
+};
+
+/** The file of a program; null for builtins, functions and names that are not known. */
+const findProgram = (
+  name: string | null | undefined,
+  { find, functions }: Collected,
+): string | null => (name == null || isBuiltin(name) || functions.has(name) ? null : find(name));
+
+/** Where commands stand in the words. */
+const placesIn = ({ runs, mayRun }: Meaning): Pick<ParsedCommand, 'runs' | 'mayRun'> => ({
+  ...(runs === undefined ? {} : { runs }),
+  ...(mayRun === undefined ? {} : { mayRun }),
+});
+
+/** For each word the file pattern that it is, or null. */
+type Patterns = readonly (string | null)[];
+
+/** The patterns of a wrapped command's words, if these are the wrapper's words from `runs` on. */
+const innerPatterns = (
+  words: Words,
+  inner: Words,
+  { runs }: Meaning,
+  patterns: Patterns,
+): Patterns =>
+  runs === undefined || inner[0] !== words[runs] || /^(.*\/)?(find|fd|fdfind)$/.test(words[0] ?? '')
+    ? []
+    : patterns.slice(runs);
+
+const withPatterns = (patterns: Patterns): Pick<ParsedCommand, 'patterns'> =>
+  patterns.every((pattern) => pattern === null) ? {} : { patterns };
+
+/**
+ * `git branch NAME && git branch -D NAME`: the branch exists only since the command before, so no
+ * commit is lost.
+ */
+const deletesNewBranch = (one: SimpleCommand, other: SimpleCommand): boolean => {
+  if (other.flow !== 'and' || (one.flow !== 'always' && one.flow !== 'and')) return false;
+  const [create, remove] = [one, other].map(({ words }) => words.map(({ text }) => text));
+  const [git, branch, name, ...more] = create ?? [];
+  if (git !== 'git' || branch !== 'branch' || name == null || more.length > 0) return false;
+  if (one.assignments.length + other.assignments.length > 0 || name.startsWith('-')) return false;
+  return remove?.length === 4 && remove.join('\n') === ['git', 'branch', '-D', name].join('\n');
+};
+
+/** Why the two readings disagree about where commands begin; null if they agree. */
+const findDisagreement = async (
+  text: string,
+  commands: readonly SimpleCommand[],
+): Promise<string | null> => {
+  const plain = plainStarts(text);
+  const starts: CommandStarts =
+    plain === null ? await commandStarts(text) : { kind: 'starts', at: plain };
+  if (starts.kind === 'error') return starts.why;
+  const ours = new Set(commands.filter(({ words }) => words.length > 0).map(({ start }) => start));
+  const agree = ours.size === starts.at.size && [...ours].every((start) => starts.at.has(start));
+  return agree ? null : 'our reading and the shell grammar disagree about its commands';
+};
+
+// ---- Characters that people, grammars and bash may read differently ----
 
 const ODD: readonly (readonly [pattern: RegExp, name: string])[] = [
   [/[^\P{Cc}\t\n]/u, 'a control character'],
@@ -262,10 +273,7 @@ const oddCharacter = (text: string): string | null => {
   return null;
 };
 
-/**
- * Finds the file that a shell would start, also in the workspace, so that it can be shown and
- * judged.
- */
+// ---- The file that a shell would start, so that it can be shown and judged ----
 
 const isRunnable = (file: string): boolean => {
   try {
@@ -277,7 +285,7 @@ const isRunnable = (file: string): boolean => {
   }
 };
 
-/** The path by which it is found; its real path if a symlink leads into the workspace. */
+/** The path by which a program is found; its real path if a symlink leads into the workspace. */
 const visiblePath = (file: string, workspace: string): string => {
   const real = realpathSync(file);
   return `${real}/`.startsWith(`${workspace}/`) ? real : file;
@@ -300,21 +308,20 @@ export const commandFinder = (searchPath: string, workspace: string): FindProgra
   };
 };
 
-// ---- Where commands begin, by a second reading ----
-
-/**
- * Where the commands of a text begin, by a second reading that shares no code with ours: a scan of
+/*
+ * ---- Where commands begin, by a second reading ----
+ *
+ * It shares no code with ours (read-statements.ts), so that the two check each other: a scan of
  * plain texts, a published grammar for all others.
  */
 
-/**
- * Finds the starts of commands in a plain text: one line of words, closed quotes and operators
+/*
+ * A plain text: one line of words, closed quotes and operators
  * between commands. It contains no compound command, no command made from a value, and nothing that
  * shells and grammars read differently. Most commands of a model are plain; for others the grammar
  * is loaded, which takes 17 MB.
  *
- * 1. A text with any other character, word or operator is not plain. Nothing is guessed.
- * 2. It shares no code with read-statements.ts, so that the two check each other.
+ * A text with any other character, word or operator is not plain. Nothing is guessed.
  */
 
 const QUOTED = /'[ -&(-~]*'|"[ !#%-[\]-_a-~]*"/.source;
@@ -355,10 +362,7 @@ export const plainStarts = (text: string): ReadonlySet<number> | null => {
   }
 };
 
-/**
- * Finds the starts of commands with a published grammar of bash (tree-sitter-bash, as WebAssembly).
- * Our own reading of a text counts only if the two agree.
- */
+// The published grammar of bash: tree-sitter-bash, as WebAssembly.
 
 /**
  * Folders of the grammar's files, relative to the bundle and to its chunks. In the sources the
@@ -374,7 +378,8 @@ const SOURCES = [
 
 const require = createRequire(import.meta.url);
 
-const locate = (): readonly string[] => {
+/** The paths of the files: the library's code, its WebAssembly, the grammar. */
+const locateFiles = (): readonly string[] => {
   const folder = FOLDERS.map((name) => fileURLToPath(new URL(name, import.meta.url))).find(
     (place) => existsSync(path.join(place, FILES[0])),
   );
@@ -383,7 +388,7 @@ const locate = (): readonly string[] => {
     : FILES.map((name) => path.join(folder, name));
 };
 
-/** Older ones keep, for each module, the flags with which it was compiled. */
+/** Older versions of V8 keep, for each module, the flags with which it was compiled. */
 const ASKS_FLAGS_LATER = Number.parseInt(process.versions.v8, 10) >= 13;
 
 /**
@@ -403,8 +408,8 @@ const withoutOptimizer = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-const load = async (): Promise<Parser> => {
-  const [code = '', runtime = '', bash = ''] = locate();
+const loadParser = async (): Promise<Parser> => {
+  const [code = '', runtime = '', bash = ''] = locateFiles();
   // Our own dependency, pinned: its types are those of the version that is bundled.
   const { Language, Parser } = require(code) as typeof import('web-tree-sitter');
   const [runtimeBytes, bashBytes] = await Promise.all([readFile(runtime), readFile(bash)]);
@@ -417,7 +422,7 @@ const load = async (): Promise<Parser> => {
   return parser;
 };
 
-let loaded: Promise<Parser> | undefined;
+let parserLoad: Promise<Parser> | undefined;
 
 /** Nodes beside `command_name` that run a builtin. `[` is a command, `[[` is not. */
 const isCommand = ({ type, firstChild }: Node): boolean =>
@@ -446,7 +451,7 @@ const startLimit = (): (() => boolean) => {
   };
 };
 
-const collect = (root: Node): ReadonlySet<number> => {
+const collectStarts = (root: Node): ReadonlySet<number> => {
   const starts = new Set<number>();
   const open = [root];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
@@ -458,8 +463,8 @@ const collect = (root: Node): ReadonlySet<number> => {
 
 /** Offsets in the text at which commands begin. The first call loads the grammar. */
 export const commandStarts = async (text: string): Promise<CommandStarts> => {
-  loaded ??= load();
-  const parser = await loaded;
+  parserLoad ??= loadParser();
+  const parser = await parserLoad;
   const tree = parser.parse(text, null, { progressCallback: startLimit() });
   if (tree === null) {
     parser.reset();
@@ -468,16 +473,16 @@ export const commandStarts = async (text: string): Promise<CommandStarts> => {
   try {
     if (tree.rootNode.hasError)
       return { kind: 'error', why: 'the shell grammar does not understand it' };
-    return { kind: 'starts', at: collect(tree.rootNode) };
+    return { kind: 'starts', at: collectStarts(tree.rootNode) };
   } finally {
     tree.delete();
   }
 };
 
-// ---- Words whose value stands in the same text ----
-
-/**
- * Words whose value stands in the same text: `CMD="ls -la"; $CMD`, `cmd=(ls -la); "${cmd[@]}"`,
+/*
+ * ---- Words whose value stands in the same text ----
+ *
+ * `CMD="ls -la"; $CMD`, `cmd=(ls -la); "${cmd[@]}"`,
  * `eval "$(echo ls)"`, and `$SHELL`, which is handed to the shell.
  *
  * 1. Only a command whose program is a value is completed. All others stay as they are read.
@@ -503,6 +508,7 @@ const ASSIGNS = /\$\{[^}]*=/;
 /** Builtins that set no variable but those which are never known. */
 const HARMLESS = new Set([':', 'true', 'false', 'echo', 'pwd', 'cd', 'exit']);
 
+/** Whether a command leaves the values of all variables as they are. */
 const leavesVariables = (words: readonly Word[]): boolean => {
   const texts = words.map(({ text }) => text);
   const [name, option] = texts;
@@ -513,6 +519,7 @@ const leavesVariables = (words: readonly Word[]): boolean => {
   return name === 'set' && changesNothing && /^[-+]/.test(option ?? '') && option !== '--';
 };
 
+/** Values of variables that are known at a place of the text. */
 type Values = {
   readonly known: Map<string, Value>;
   /** Names whose assignment runs only if the list gets so far. */
@@ -568,7 +575,7 @@ const expand = (raw: string, known: ReadonlyMap<string, Value>): readonly string
 };
 
 /** The command with the values of its words, if its program becomes known by that. */
-const complete = (
+const completeCommand = (
   { words, ...command }: SimpleCommand,
   text: string,
   known: ReadonlyMap<string, Value>,
@@ -600,7 +607,7 @@ const echoedText = (raw: string): string | null => {
 };
 
 /** `eval "$(echo …)"` as `eval` of the text. */
-const evaluated = (command: SimpleCommand, text: string): SimpleCommand => {
+const withEchoedText = (command: SimpleCommand, text: string): SimpleCommand => {
   const [name, word, ...others] = command.words;
   if (name?.text !== 'eval' || word === undefined || word.text !== null || others.length > 0)
     return command;
@@ -620,11 +627,11 @@ const completeCommands = (
   const { commands, functions, hasCompound, evaluates } = reading;
   if (functions.length > 0) return commands;
   if (hasCompound || evaluates || ASSIGNS.test(text) || /\bIFS\b/.test(text))
-    return commands.map((command) => evaluated(command, text));
+    return commands.map((command) => withEchoedText(command, text));
   const values: Values = { known: new Map(Object.entries(environment)), conditional: new Set() };
   return commands.map((command) => {
     if (command.flow !== 'and') forget(values, [...values.conditional]);
-    const completed = evaluated(complete(command, text, values.known), text);
+    const completed = withEchoedText(completeCommand(command, text, values.known), text);
     const isSubstituted = command.flow === 'apart' && command.words.length === 0;
     if (!isSubstituted) remember(values, command, completed.words);
     return completed;

@@ -8,6 +8,9 @@
  *    `dist`.
  * 3. Words that are known only when the command runs count as well, and so do files outside a
  *    repository.
+ *
+ * From top to bottom: `unrecoverableFiles`; the paths that the words of a command mean; and
+ * `discardedFiles`, which asks the same about `git restore` and `git checkout`.
  */
 
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
@@ -35,6 +38,40 @@ export type FindLosses = (
   workspace: string,
   paths: readonly string[],
 ) => Promise<readonly GitLoss[] | null>;
+
+/**
+ * Files that the commands of a text would delete or overwrite and that git could not restore: paths
+ * from the workspace on, and words for what is known only when they run. Null if they name no such
+ * file.
+ */
+export const unrecoverableFiles = async (
+  { commands }: ShellFacts,
+  workspace: string,
+  findLosses: FindLosses,
+): Promise<readonly string[] | null> => {
+  const losses = commands.map(fileLossesIn);
+  const all = losses.flat();
+  if (all.length === 0) return null;
+  const folders = commandFolders(commands, workspace);
+  if (folders === null) return [UNKNOWN];
+  const withHidden = commands.some(({ words }) => words.includes('dotglob'));
+  const countsMoves = losses.filter((one) => one.length > 0).length > 1 || all.length > 1;
+  const paths = folders.flatMap((folder) =>
+    all.map((loss) => {
+      const glob = { folder, withHidden };
+      return loss.kind === 'copy'
+        ? copyPaths(loss, { glob, workspace, countsMoves })
+        : wordPaths(loss.file, glob);
+    }),
+  );
+  const files = inWorkspace(
+    paths.flatMap((known) => known ?? []),
+    workspace,
+  );
+  const lost = files.length === 0 ? [] : await findLostFiles(files, workspace, findLosses);
+  const named = lost.map((file) => path.relative(workspace, file) || '.');
+  return [...new Set([...named, ...(paths.includes(null) ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
+};
 
 const PATHS_MAX = 2_000;
 const FOLDERS_MAX = 30;
@@ -84,6 +121,7 @@ const expandBraces = (pattern: string): readonly string[] | null => {
 
 const HAS_PATTERN = /(^|[^\\])[*?[]/;
 
+/** A pattern without its escapes. */
 const plainText = (pattern: string): string => pattern.replace(/\\(.)/gs, '$1');
 
 /** One part of a path as an expression; null if the part has brackets that are not understood. */
@@ -105,6 +143,7 @@ const partExpression = (part: string): RegExp | null => {
   }
 };
 
+/** Where a pattern is expanded. `withHidden`: `*` matches hidden names too. */
 type Glob = { readonly folder: string; readonly withHidden: boolean };
 
 /** The paths that a pattern without braces matches; null if it can't be told. */
@@ -144,13 +183,14 @@ const wordPaths = (word: FileWord, glob: Glob): readonly string[] | null => {
   return known.length === matched.length ? known.flat() : null;
 };
 
-/** A file that is moved away counts too: whether it is deleted at its new place, nobody sees. */
 type LossOptions = {
   readonly glob: Glob;
   readonly workspace: string;
+  /** A moved file counts too, since another command of the text may delete it at its new place. */
   readonly countsMoves: boolean;
 };
 
+/** The paths that a copy or move overwrites, or moves away; null if they can't be told. */
 const copyPaths = (
   { sources, to, moves }: Extract<FileLoss, { kind: 'copy' }>,
   { glob, workspace, countsMoves }: LossOptions,
@@ -233,6 +273,7 @@ const belongsToRepository = (file: string, workspace: string): boolean => {
   return false;
 };
 
+/** Those of the files that git could not restore. */
 const findLostFiles = async (
   files: readonly string[],
   workspace: string,
@@ -249,39 +290,7 @@ const findLostFiles = async (
   return [...repositories, ...lost.map((change) => change.path)];
 };
 
-/**
- * Files that the commands of a text would delete or overwrite and that git could not restore: paths
- * from the workspace on, and words for what is known only when they run. Null if they name no such
- * file.
- */
-export const unrecoverableFiles = async (
-  { commands }: ShellFacts,
-  workspace: string,
-  findLosses: FindLosses,
-): Promise<readonly string[] | null> => {
-  const losses = commands.map(fileLossesIn);
-  const all = losses.flat();
-  if (all.length === 0) return null;
-  const folders = commandFolders(commands, workspace);
-  if (folders === null) return [UNKNOWN];
-  const withHidden = commands.some(({ words }) => words.includes('dotglob'));
-  const countsMoves = losses.filter((one) => one.length > 0).length > 1 || all.length > 1;
-  const paths = folders.flatMap((folder) =>
-    all.map((loss) => {
-      const glob = { folder, withHidden };
-      return loss.kind === 'copy'
-        ? copyPaths(loss, { glob, workspace, countsMoves })
-        : wordPaths(loss.file, glob);
-    }),
-  );
-  const files = inWorkspace(
-    paths.flatMap((known) => known ?? []),
-    workspace,
-  );
-  const lost = files.length === 0 ? [] : await findLostFiles(files, workspace, findLosses);
-  const named = lost.map((file) => path.relative(workspace, file) || '.');
-  return [...new Set([...named, ...(paths.includes(null) ? [UNKNOWN] : [])])].slice(0, LISTED_MAX);
-};
+// ---- Changes that git would discard ----
 
 /**
  * Which uncommitted changes of others the commands would discard: paths from the workspace on.
@@ -292,6 +301,7 @@ export type FindDiscarded = (
   restores: readonly PathRestore[],
 ) => Promise<readonly string[] | null>;
 
+/** Commands that change no file. */
 const GIT_READS = wordSet('status diff log show ls-files rev-parse');
 const READS = wordSet('cd ls cat head tail wc pwd echo true');
 
@@ -329,6 +339,8 @@ export const discardedFiles = async (
 ): Promise<readonly string[] | null> => {
   const restores = commands.map(pathRestore).filter((one) => one !== null);
   if (restores.length === 0 || unclear !== null || indirect !== undefined) return null;
-  const stays = commandFolders(commands, workspace)?.length === 1;
-  return stays && commands.every(leavesRestores) ? findDiscarded(workspace, restores) : null;
+  const staysInFolder = commandFolders(commands, workspace)?.length === 1;
+  return staysInFolder && commands.every(leavesRestores)
+    ? findDiscarded(workspace, restores)
+    : null;
 };
