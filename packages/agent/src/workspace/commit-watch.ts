@@ -15,10 +15,10 @@ import type { JudgedCall } from '../policy/judged-call.js';
 import type { BatchContext, HookContext, HookReport } from '../ports/hooks.js';
 import { listClaims } from './commit-claim.js';
 import {
+  findFolderWithGit,
   type GitPlace,
   isAncestor,
   KnownRepository,
-  markedFolder,
   type Repository,
   useRepository,
 } from './git.js';
@@ -796,7 +796,7 @@ const namedIn = (
   facts.paths.flatMap((place) => {
     if (isWithin(place, gitFolder) || !isWithin(place, top) || isFolder(place)) return [];
     const name = path.relative(top, place);
-    if (markedFolder(path.dirname(place)) === top) return [name];
+    if (findFolderWithGit(path.dirname(place)) === top) return [name];
     agent.exclude(name, INSIDE);
     return [];
   });
