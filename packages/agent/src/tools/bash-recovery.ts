@@ -47,11 +47,15 @@ const POLL_MS = 100;
 /** How long to wait for the guard in another pid namespace, which looks once a second, in ms. */
 const GUARD_MS = 5_000;
 
-/** What has to be done when a found command has ended. */
+/**
+ * What has to be done when a found command has ended: the history of git folders is checked
+ * (`finishHistory`), and the sandbox settles what it watched. Both return notes for the model.
+ */
 type Recovery = Pick<EarlierCommands, 'finishHistory'> & {
   readonly sandbox: Pick<SessionSandbox, 'settle'>;
 };
 
+/** Waits for a found command as for one that this process started. */
 const followCommand = (
   foundCommand: FoundCommand,
   { finishHistory, sandbox }: Recovery,

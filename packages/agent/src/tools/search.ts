@@ -219,6 +219,7 @@ type FoundFile = {
   readonly count: number;
 };
 
+/** How much is shown. */
 type Bounds = {
   /** Matching lines to show. */
   readonly limit: number;
@@ -267,6 +268,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
       before = [];
       last = null;
     }
+    // a line around a match belongs to the last match if it is near enough, else to the next
     if (line.column !== null) addMatch(line, current);
     else if (last === null || line.number > last.number + context) before.push(line);
     else if (last.lines !== null) {
@@ -282,6 +284,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
 const countBytes = (lines: readonly FoundLine[]): number =>
   lines.reduce((sum, { text }) => sum + Buffer.byteLength(text) + NUMBER_BYTES, 0);
 
+/** What a search has found, and how ripgrep ended. */
 type Searched = {
   readonly files: readonly FoundFile[];
   readonly totals: { readonly lines: number; readonly files: number };

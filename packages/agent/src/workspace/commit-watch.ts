@@ -138,6 +138,7 @@ export class CommitWatch {
   /** Ids of calls since the last report whose changes are in `agentChanges`. */
   readonly #recorded = new Set<string>();
 
+  /** Whether there is a record on disk. */
   #hasRecord = false;
   /** Failures of git that are reported already. */
   readonly #warned = new Set<string>();
@@ -147,6 +148,7 @@ export class CommitWatch {
   #settled: readonly string[] | null = null;
   /** Failed looks before calls, without a successful one between them. */
   #failuresInRow = 0;
+  /** For `unlessRepeated`. */
   #lastText = '';
   /** Settles when all tasks so far have ended. */
   #queue: Promise<unknown> = Promise.resolve();
@@ -266,7 +268,7 @@ export class CommitWatch {
     if (last === null || last.view === null) return;
     const { head, tips } = last.view;
     const view = { ...last.view, head: { ...head, hash }, tips: [...tips, hash] };
-    // its tree is the one before the commit
+    // its tree is the one before the commit, so it must not be used again
     this.#last = { ...last, view, at: Number.NEGATIVE_INFINITY };
   }
 

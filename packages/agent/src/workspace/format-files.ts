@@ -103,6 +103,7 @@ export class Autoformatters {
   /** Runs the phase. Rejects only if `context.signal` is aborted. */
   async run(context: HookContext): Promise<HookReport> {
     const { workspace, reports, calls } = context;
+    // what the phase before has found; without it the files that the calls name
     const last = reports.at(-1);
     const changed = last?.changedFiles ?? calls.flatMap(({ facts }) => facts.paths);
     const files = [...new Set(changed)].filter(
@@ -618,6 +619,7 @@ export const readCommittedContent = async (
 /** A regular file in a tree, with its object. */
 const TREE_FILE = /^100(?:644|755) blob ([0-9a-f]+)\t/;
 
+/** The content of a file in a commit. */
 const readBlob = async (
   repository: Repository,
   commit: string,
@@ -646,6 +648,7 @@ const readBlob = async (
  */
 type Claim = 'governs' | 'perhaps';
 
+/** A file to be formatted, and where. */
 type FormatTarget = {
   /** Real absolute path. */
   readonly file: string;

@@ -121,7 +121,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
   '\\': '\\',
   '/': '/',
 };
-const LINE_BREAKS = new Set(['n', 'r', 't']);
+const BREAKS_AND_TABS = new Set(['n', 'r', 't']);
 
 /** Which escapes to decode: all, or only those of line breaks and tabs. */
 type Kinds = 'all' | 'breaks';
@@ -130,7 +130,7 @@ type Kinds = 'all' | 'breaks';
 const getEscapeKind = (sequence: string): string => (sequence.startsWith('u') ? 'u' : sequence);
 
 const isDecoded = (kind: string, kinds: Kinds): boolean =>
-  kinds === 'breaks' ? LINE_BREAKS.has(kind) : kind === 'u' || Object.hasOwn(ESCAPED, kind);
+  kinds === 'breaks' ? BREAKS_AND_TABS.has(kind) : kind === 'u' || Object.hasOwn(ESCAPED, kind);
 
 const escapesIn = (text: string, kinds: Kinds): ReadonlySet<string> => {
   const all = [...text.matchAll(ESCAPE)].map(([, sequence = '']) => getEscapeKind(sequence));

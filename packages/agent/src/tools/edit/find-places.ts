@@ -6,9 +6,11 @@
  * match.
  *
  * From top to bottom: the steps and the three searches (`findPlaces`, `findParts`, `findAll`);
- * places anywhere in lines; places of whole
- * lines; the file with indexes that searches share; and a search in linear time, since a file of
- * repeated lines would take quadratic time otherwise.
+ * places anywhere in lines; places of whole lines; the file with indexes that searches share; and a
+ * search in linear time, since a file of repeated lines would take quadratic time otherwise.
+ *
+ * "Requested" is the text that is sought, in contrast to what the file has. "Typography" is quotes,
+ * dashes and blanks beside the plain ones.
  */
 
 import {

@@ -19,7 +19,7 @@ import type { ScanThread, ThreadLook } from './scan-thread.js';
 /** The state of a name at the last look, and where its content is. */
 export type Known = { readonly entry: FileEntry; readonly content: KnownContent };
 
-/** What is known of each name, and which names that has changed for since it was saved or sent. */
+/** What is known of each name, and for which names that has changed since two moments. */
 export class KnownFiles extends Map<string, Known> {
   /** Since it was written for the next process. */
   readonly unsaved = new Set<string>();

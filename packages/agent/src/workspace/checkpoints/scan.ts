@@ -37,6 +37,7 @@ export type KnownContent =
   | { readonly kind: 'git'; readonly blob: string }
   | { readonly kind: 'notKept'; readonly why: string };
 
+/** How a file, link or folder is. */
 export type FileEntry = {
   readonly kind: 'file' | 'link' | 'folder';
   readonly mode: number;
@@ -49,6 +50,7 @@ export type FileEntry = {
   readonly target?: string;
 };
 
+/** The names of all files and links that git knows or could add. */
 export type Listing = {
   readonly names: readonly string[];
   /** Files that equal their blob of the index, with the blob; null: not asked, or no repository. */
@@ -158,6 +160,7 @@ export const lookAtAll = async (
       }
       const isInFolder = !name.includes('/') || entries.has(path.posix.dirname(name));
       const entry = isInFolder ? lookInFolder(workspace, name) : null;
+      // in the first list only folders count, in the second all but folders
       if (entry !== null && (entry.kind === 'folder') === (list !== names))
         entries.set(name, entry);
     }
