@@ -1,7 +1,10 @@
 /**
- * All rows of a question: the command or the change, its circumstances, and the answers.
+ * All rows of a question about a tool call: its subject (a command, a change, a plan), facts about
+ * it, and the answers. Each row of the subject begins with a bar, so its text can't imitate ours.
  *
- * Each row of the command or change begins with a bar, so its text can't imitate ours.
+ * From top to bottom: the rows of a question; its answers; its subject; its facts; and
+ * `revealLine`, which lays out text so that nothing in it can hide: a mark stands for what nobody
+ * would see.
  */
 
 import type {
@@ -14,35 +17,153 @@ import { createBlocks, renderMarkdown } from './markdown.js';
 import { type Look, lineSign, paint } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe, visibleMark } from './safe-text.js';
 
-/** The bar before the continuation of a line; that of its start is a sign of lines. */
+/** How rows are laid out. `show` styles a mark. */
+type RowStyle = { readonly look: Look; readonly columns: number; readonly show: ShowMark };
+
+/** An answer in a terminal. `folder`: a rule for ever, in this folder. */
+export type TerminalAnswer = ApprovalChoice['answer'] | 'folder';
+
+/** A call as the terminal describes it, with the answers that a terminal has. */
+export type TerminalQuestion = Omit<ApprovalDescription, 'choices'> & {
+  readonly choices: readonly { readonly answer: TerminalAnswer; readonly allows: string }[];
+};
+
+/** All rows, at most `columns` wide. */
+export const questionRows = (
+  description: TerminalQuestion,
+  look: Look,
+  columns: number,
+): readonly Safe[] => [
+  ...subjectAndFacts(description, look, columns),
+  ...answerRows(description, look, columns),
+];
+
+/** The command or the change, and its circumstances. */
+export const subjectAndFacts = (
+  description: TerminalQuestion,
+  look: Look,
+  columns: number,
+): readonly Safe[] => {
+  const rowStyle = yellowMarks(look, columns);
+  const indented = (text: string, style: 'dim' | 'yellow'): readonly Safe[] =>
+    revealWords(text, columns - 2 - MARGIN, rowStyle.show).map(
+      (row) => safe`  ${paint(look, style, row)}`,
+    );
+  return [
+    ...subjectRows(description.subject, rowStyle),
+    ...factLines(description).flatMap((line) =>
+      indented(line, WARNED.test(line) ? 'yellow' : 'dim'),
+    ),
+  ];
+};
+
+/** The answers, each with what it allows. */
+export const answerRows = (
+  { choices }: TerminalQuestion,
+  look: Look,
+  columns: number,
+): readonly Safe[] =>
+  choices.flatMap(({ answer, allows }) => choiceRows(answer, allows, yellowMarks(look, columns)));
+
+/** A text or a unified diff in full, at most `columns` wide. */
+export const contentRows = (
+  content: string,
+  kind: 'text' | 'diff',
+  look: Look,
+  columns: number,
+): readonly Safe[] => {
+  const rowStyle = yellowMarks(look, columns);
+  return kind === 'diff' ? changeRows({ ...look, columns }, content) : textRows(content, rowStyle);
+};
+
+/** Marks in the text of a question. */
+const yellowMarks = (look: Look, columns: number): RowStyle => ({
+  look,
+  columns,
+  show: (mark) => paint(look, 'yellow', mark),
+});
+
+// ---- The answers ----
+
+const LETTERS: Readonly<Record<TerminalAnswer, string>> = {
+  once: 'y',
+  always: 'a',
+  prefix: 'p',
+  session: 's',
+  folder: 'P',
+  no: 'n',
+  reply: 't',
+  edit: 'e',
+  ...({ 1: '1', 2: '2', 3: '3', 4: '4' } as const),
+};
+
+const WORDS: Readonly<Record<TerminalAnswer, string>> = {
+  once: 'yes, once',
+  always: 'this session',
+  prefix: 'this session',
+  session: 'this session',
+  folder: 'for ever in this folder',
+  no: 'no',
+  reply: 'type',
+  edit: 'edit',
+  ...({ 1: '', 2: '', 3: '', 4: '' } as const),
+};
+
+export const answerLetter = (answer: TerminalAnswer): string => LETTERS[answer];
+
+/** The letter, then its meaning; further rows are indented. */
+const choiceRows = (
+  answer: TerminalAnswer,
+  allows: string,
+  { look, columns, show }: RowStyle,
+): readonly Safe[] =>
+  revealWords(`${WORDS[answer]}: ${allows}`.replace(/^: /, ''), columns - 5 - MARGIN, show).map(
+    (row, index) =>
+      index === 0
+        ? safe`  ${paint(look, 'bold', makeSafe(LETTERS[answer]))}  ${row}`
+        : safe`     ${row}`,
+  );
+
+// ---- The subject ----
+
+const subjectRows = (
+  { kind, text }: TerminalQuestion['subject'],
+  rowStyle: RowStyle,
+): readonly Safe[] => {
+  if (kind === 'change') return changeRows({ ...rowStyle.look, columns: rowStyle.columns }, text);
+  if (kind === 'command') return shellRows(text, rowStyle);
+  if (kind === 'plan') return planRows(text, rowStyle);
+  return kind === 'question' ? proseRows(text, rowStyle) : textRows(text, rowStyle);
+};
+
+/** The bar before the further rows of a line. Before its first row stands `lineSign`'s bar. */
 const CONTINUATION_BAR = safe`┆`;
 const BAR_COLUMNS = 2;
 /** Some terminals draw the bars two columns wide. */
 const MARGIN = 2;
 
-type RowStyle = { readonly look: Look; readonly columns: number; readonly show: ShowMark };
-
 /** Rows of one line, each after a bar. */
-const barred = (look: Look, rows: readonly Safe[]): readonly Safe[] =>
+const withBars = (look: Look, rows: readonly Safe[]): readonly Safe[] =>
   rows.map(
     (row, index) =>
       safe`${paint(look, 'dim', index === 0 ? lineSign(look, '│') : CONTINUATION_BAR)} ${row}`,
   );
 
+/** Text as it is, line by line. */
 const textRows = (text: string, { columns, show, look }: RowStyle): readonly Safe[] =>
   text
     .split('\n')
-    .flatMap((line) => barred(look, revealLine(line, columns - BAR_COLUMNS - MARGIN, show)));
+    .flatMap((line) => withBars(look, revealLine(line, columns - BAR_COLUMNS - MARGIN, show)));
 
 /** Text for people, broken between words. */
-const readProse = (
+const proseRows = (
   text: string,
   { columns, look }: RowStyle,
   style: (row: Safe) => Safe = (row) => row,
 ): readonly Safe[] =>
   text.split('\n').flatMap((line) => {
     const rows = revealWords(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
-    return barred(look, rows.map(style));
+    return withBars(look, rows.map(style));
   });
 
 const letters = (text: string): string => text.replace(/[^\p{L}\p{M}\p{N}]/gu, '');
@@ -51,7 +172,7 @@ const letters = (text: string): string => text.replace(/[^\p{L}\p{M}\p{N}]/gu, '
 const columnsOnAny = (row: string): number =>
   /^[\u2500-\u257f ]*$/.test(row) ? 0 : row.replace(/[^ -~]/gu, '  ').length;
 
-/** The language of a code block, in its first line: not shown. */
+/** The first line of a code block. The language in it is not shown. */
 const FENCE_LINE = /^ {0,3}(?:`{3,}|~{3,})[\w+-]{0,16}\n/;
 
 /**
@@ -73,8 +194,8 @@ const drawBlock = (
 };
 
 /** A plan: its title, then Markdown. A block that would hide something stays as it was written. */
-const readPlan = (text: string, paper: RowStyle): readonly Safe[] => {
-  const { look, columns } = paper;
+const planRows = (text: string, rowStyle: RowStyle): readonly Safe[] => {
+  const { look, columns } = rowStyle;
   const [title = '', ...lines] = text.split('\n');
   const visible = lines.map((line) =>
     joinSafe(revealLine(line.trimEnd(), Number.MAX_SAFE_INTEGER, (mark) => mark)),
@@ -85,26 +206,28 @@ const readPlan = (text: string, paper: RowStyle): readonly Safe[] => {
     .filter((block) => block !== '')
     .flatMap((block, index) => {
       const rows = drawBlock(block, look, columns - BAR_COLUMNS - MARGIN);
-      const drawn = rows?.flatMap((row) => barred(look, [row])) ?? readProse(block, paper);
-      return index === 0 ? drawn : [...barred(look, [safe``]), ...drawn];
+      const shown = rows?.flatMap((row) => withBars(look, [row])) ?? proseRows(block, rowStyle);
+      return index === 0 ? shown : [...withBars(look, [safe``]), ...shown];
     });
-  return [...readProse(title, paper, (row) => paint(look, 'heading', row)), ...body];
+  return [...proseRows(title, rowStyle, (row) => paint(look, 'heading', row)), ...body];
 };
 
 /** A command, in the colours of a shell. */
-const readCommand = (text: string, { columns, look }: RowStyle): readonly Safe[] =>
+const shellRows = (text: string, { columns, look }: RowStyle): readonly Safe[] =>
   text.split('\n').flatMap((line) => {
     const rows = revealLine(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
-    return barred(look, commandRows(look, rows));
+    return withBars(look, commandRows(look, rows));
   });
 
 /** A change that is to be read: nothing in it can hide, and it is shown to its end. */
-const readDiff = (look: Look, diff: string): readonly Safe[] =>
+const changeRows = (look: Look, diff: string): readonly Safe[] =>
   diffRows(look, diff, {
     indent: 2,
     limit: Number.POSITIVE_INFINITY,
     lay: (line, columns) => revealLine(line, columns, (mark) => mark),
   }).rows;
+
+// ---- Facts about the call ----
 
 const oddText = (odd: readonly OddCharacter[]): string =>
   odd
@@ -152,121 +275,13 @@ export const factLines = (description: TerminalQuestion): readonly string[] => {
   ];
 };
 
-/** An answer in a terminal. `folder`: a rule for ever, in this folder. */
-export type TerminalAnswer = ApprovalChoice['answer'] | 'folder';
-
-/** A call as the terminal describes it, with the answers that a terminal has. */
-export type TerminalQuestion = Omit<ApprovalDescription, 'choices'> & {
-  readonly choices: readonly { readonly answer: TerminalAnswer; readonly allows: string }[];
-};
-
-const LETTERS: Readonly<Record<TerminalAnswer, string>> = {
-  once: 'y',
-  always: 'a',
-  prefix: 'p',
-  session: 's',
-  folder: 'P',
-  no: 'n',
-  reply: 't',
-  edit: 'e',
-  ...({ 1: '1', 2: '2', 3: '3', 4: '4' } as const),
-};
-const WORDS: Readonly<Record<TerminalAnswer, string>> = {
-  once: 'yes, once',
-  always: 'this session',
-  prefix: 'this session',
-  session: 'this session',
-  folder: 'for ever in this folder',
-  no: 'no',
-  reply: 'type',
-  edit: 'edit',
-  ...({ 1: '', 2: '', 3: '', 4: '' } as const),
-};
-
-export const answerLetter = (answer: TerminalAnswer): string => LETTERS[answer];
-
-/** The letter, then its meaning; further rows are indented. */
-const choiceRows = (
-  answer: TerminalAnswer,
-  allows: string,
-  { look, columns, show }: RowStyle,
-): readonly Safe[] =>
-  revealWords(`${WORDS[answer]}: ${allows}`.replace(/^: /, ''), columns - 5 - MARGIN, show).map(
-    (row, index) =>
-      index === 0
-        ? safe`  ${paint(look, 'bold', makeSafe(LETTERS[answer]))}  ${row}`
-        : safe`     ${row}`,
-  );
-
+/** Facts that are shown as a warning. */
 const WARNED = /^(protected|leaves|odd|goes on)/;
 
-/** Marks in the text of a question. */
-const yellowMarks = (look: Look, columns: number): RowStyle => ({
-  look,
-  columns,
-  show: (mark) => paint(look, 'yellow', mark),
-});
-
-/** A text or a unified diff in full, at most `columns` wide. */
-export const contentRows = (
-  content: string,
-  kind: 'text' | 'diff',
-  look: Look,
-  columns: number,
-): readonly Safe[] => {
-  const paper = yellowMarks(look, columns);
-  return kind === 'diff' ? readDiff({ ...look, columns }, content) : textRows(content, paper);
-};
-
-const subjectRows = (
-  { kind, text }: TerminalQuestion['subject'],
-  paper: RowStyle,
-): readonly Safe[] => {
-  if (kind === 'change') return readDiff({ ...paper.look, columns: paper.columns }, text);
-  if (kind === 'command') return readCommand(text, paper);
-  if (kind === 'plan') return readPlan(text, paper);
-  return kind === 'question' ? readProse(text, paper) : textRows(text, paper);
-};
-
-/** The command or the change, and its circumstances. */
-export const subjectAndFacts = (
-  description: TerminalQuestion,
-  look: Look,
-  columns: number,
-): readonly Safe[] => {
-  const paper = yellowMarks(look, columns);
-  const indented = (text: string, style: 'dim' | 'yellow'): readonly Safe[] =>
-    revealWords(text, columns - 2 - MARGIN, paper.show).map(
-      (row) => safe`  ${paint(look, style, row)}`,
-    );
-  return [
-    ...subjectRows(description.subject, paper),
-    ...factLines(description).flatMap((line) =>
-      indented(line, WARNED.test(line) ? 'yellow' : 'dim'),
-    ),
-  ];
-};
-
-/** The answers, each with what it allows. */
-export const answerRows = (
-  { choices }: TerminalQuestion,
-  look: Look,
-  columns: number,
-): readonly Safe[] =>
-  choices.flatMap(({ answer, allows }) => choiceRows(answer, allows, yellowMarks(look, columns)));
-
-/** All rows, at most `columns` wide. */
-export const questionRows = (
-  description: TerminalQuestion,
-  look: Look,
-  columns: number,
-): readonly Safe[] => [
-  ...subjectAndFacts(description, look, columns),
-  ...answerRows(description, look, columns),
-];
+// ---- Text in which nothing can hide ----
 
 /**
- * Lays out text so that nothing in it can hide.
+ * `revealLine` lays out text so that nothing in it can hide.
  *
  * 1. Every character is visible. Marks stand for invisible characters, characters that control a
  *    terminal or reorder text, and runs of spaces other than an indentation. Text can't imitate a
@@ -307,6 +322,7 @@ const spaces = (length: number): readonly Piece[] =>
 const isIndentation = (before: readonly Piece[], length: number, room: number): boolean =>
   before.length === 0 && length <= Math.min(INDENTATION_MAX, room / 3);
 
+/** Spaces; many of them, or some at the end of a line, as a mark. */
 const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   if (length >= BLANKS_MIN || isEnd)
     return [
@@ -318,6 +334,7 @@ const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   return spaces(length);
 };
 
+/** The characters of a line; those that nobody would see as marks. */
 const splitPieces = (line: string, room: number): readonly Piece[] => {
   const pieces: Piece[] = [];
   let run = 0;
@@ -362,7 +379,8 @@ const split = ({ text, mark: isMark }: Piece, columns: number): readonly Piece[]
 /** Styles a mark. */
 type ShowMark = (mark: Safe) => Safe;
 
-const drawn = (pieces: readonly Piece[], show: ShowMark): Safe => {
+/** Pieces as one text, with their marks styled. */
+const drawPieces = (pieces: readonly Piece[], show: ShowMark): Safe => {
   const parts: Safe[] = [];
   let plain = '';
   const flush = (): void => {
@@ -407,7 +425,7 @@ const revealLine = (line: string, columns: number, show: ShowMark): readonly Saf
       if (used + piece.columns > room) {
         // A space at the end of a row is invisible, so it starts the next row.
         const end = row.findLastIndex(({ text }) => text !== ' ') + 1;
-        rows.push(drawn(row.slice(0, end), show));
+        rows.push(drawPieces(row.slice(0, end), show));
         row = row.slice(end);
         used = row.length;
       }
@@ -415,5 +433,5 @@ const revealLine = (line: string, columns: number, show: ShowMark): readonly Saf
       used += piece.columns;
     }
   }
-  return [...rows, drawn(row, show)];
+  return [...rows, drawPieces(row, show)];
 };
