@@ -51,8 +51,8 @@ export const subjectAndFacts = (
     );
   return [
     ...subjectRows(description.subject, rowStyle),
-    ...factLines(description).flatMap((line) =>
-      indented(line, WARNED.test(line) ? 'yellow' : 'dim'),
+    ...callFacts(description).flatMap(({ text, warns }) =>
+      indented(text, warns ? 'yellow' : 'dim'),
     ),
   ];
 };
@@ -249,34 +249,37 @@ const NEEDS = {
 export const nearPath = (path: string, folder: string): string =>
   path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
 
-/** Facts about the call, one line each. */
-export const factLines = (description: TerminalQuestion): readonly string[] => {
+/** One line about a call. `warns`: it can do more than the user may expect. */
+type CallFact = { readonly text: string; readonly warns: boolean };
+
+const plainFact = (text: string): CallFact => ({ text, warns: false });
+const warning = (text: string): CallFact => ({ text, warns: true });
+
+/** Facts about the call, in the order in which they are shown. */
+export const callFacts = (description: TerminalQuestion): readonly CallFact[] => {
   const { subject, folder, timeLimitMs, background, needs, paths, hosts, programs, why } =
     description;
   const isCommand = subject.kind === 'command';
   const files = isCommand ? [] : paths.map((path) => `file: ${nearPath(path, folder)}`);
+  const hasTimeLimit = isCommand && !background;
   return [
-    ...files,
-    ...programs.map((program) => `program: ${program}`),
-    ...(isCommand ? [`folder: ${folder}`] : []),
-    ...(hosts.length === 0 ? [] : [`host: ${hosts.join(', ')}`]),
-    ...(isCommand && timeLimitMs !== null && !background
-      ? [`time limit: ${minutes(timeLimitMs)}`]
+    ...[...files, ...programs.map((program) => `program: ${program}`)].map(plainFact),
+    ...(isCommand ? [plainFact(`folder: ${folder}`)] : []),
+    ...(hosts.length === 0 ? [] : [plainFact(`host: ${hosts.join(', ')}`)]),
+    ...(hasTimeLimit && timeLimitMs !== null
+      ? [plainFact(`time limit: ${minutes(timeLimitMs)}`)]
       : []),
-    ...(background ? ['keeps running in the background until the session ends'] : []),
+    ...(background ? [warning('keeps running in the background until the session ends')] : []),
     ...description.protectedPaths
       .filter((path) => !why.includes(path))
-      .map((path) => `protected: ${nearPath(path, folder)}`),
-    ...(needs === null ? [] : [isCommand ? NEEDS[needs] : 'leaves the workspace']),
+      .map((path) => warning(`protected: ${nearPath(path, folder)}`)),
+    ...(needs === null ? [] : [warning(isCommand ? NEEDS[needs] : 'leaves the workspace')]),
     ...(description.oddCharacters.length === 0
       ? []
-      : [`unusual characters: ${oddText(description.oddCharacters)}`]),
-    ...(subject.kind === 'question' ? [] : [`reason: ${why}`]),
+      : [warning(`unusual characters: ${oddText(description.oddCharacters)}`)]),
+    ...(subject.kind === 'question' ? [] : [plainFact(`reason: ${why}`)]),
   ];
 };
-
-/** Facts that are shown as a warning. */
-const WARNED = /^(protected|leaves|odd|goes on)/;
 
 // ---- Text in which nothing can hide ----
 
