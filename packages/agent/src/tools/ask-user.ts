@@ -1,4 +1,7 @@
-/** The tools that ask the user. The call waits like one that awaits approval; see the table. */
+/**
+ * The tools that ask the user: `ask_user`, and `propose_plan`, which ends the planning. A call
+ * waits for the user in the state of the machine in which calls wait for approval.
+ */
 
 import * as v from 'valibot';
 import { planText } from '../policy/approval-question.js';

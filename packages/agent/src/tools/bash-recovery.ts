@@ -1,10 +1,16 @@
 /**
- * Commands that an earlier process of the session has started before it was killed
- * (docs/reliability.md).
+ * Commands that an earlier process of the session started before it was killed
+ * (docs/reliability.md). From top to bottom: the texts; the result of a command that is found
+ * again; `findCommand`, for one interrupted call; and `settleEarlier`, for all other commands.
  *
  * A call whose command lives is never unknown: it is waited for. In another pid namespace a pipe
  * shows whether it lives; where there is none, the result says that nothing shows it. A command
- * that nobody waits for, and that is no job, is ended. In another pid namespace its guard ends it.
+ * that nobody waits for, and that is no job, is ended. In another pid namespace its guard ends it:
+ * a small shell beside the command that looks after it.
+ *
+ * A verdict says how a command stands, from its files: `neverStarted`, `running`, ended in some
+ * way, `direct` (started without such files) or `unseen` (nothing shows it from here). A marker is
+ * a text in the environment of the command's processes, by which these are found.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -41,11 +47,15 @@ const POLL_MS = 100;
 /** How long to wait for the guard in another pid namespace, which looks once a second, in ms. */
 const GUARD_MS = 5_000;
 
-/** How the result of a FoundCommand is completed. */
+/**
+ * What has to be done when a found command has ended: the history of git folders is checked
+ * (`finishHistory`), and the sandbox settles what it watched. Both return notes for the model.
+ */
 type Recovery = Pick<EarlierCommands, 'finishHistory'> & {
   readonly sandbox: Pick<SessionSandbox, 'settle'>;
 };
 
+/** Waits for a found command as for one that this process started. */
 const followCommand = (
   foundCommand: FoundCommand,
   { finishHistory, sandbox }: Recovery,
@@ -84,7 +94,7 @@ const finish = async (
   };
 };
 
-/** The same for a command without files of its output. */
+/** Waits for a command without files: its processes are found, but no output. */
 const finishDirect = async (
   foundCommand: FoundCommand,
   { signal }: ToolContext,
@@ -117,7 +127,7 @@ export const findCommand = async (
   if (kind === 'direct')
     return { kind: 'found', leftMs, finish: () => finishDirect(foundCommand, context) };
   if (kind === 'unseen') return { kind: 'unknown', text: `${UNSEEN}: ${UNKNOWN}` };
-  // After our claim it never begins; without it somebody was faster, and it runs.
+  // once we have claimed its start, it never begins; if another was faster, it runs
   if (kind === 'neverStarted' && foundCommand.claim()) return { kind: 'neverBegan' };
   const { job } = foundCommand.record;
   if (job !== null)
@@ -166,6 +176,7 @@ const restoreEndedJob = (foundCommand: FoundCommand, why: string, jobs: Jobs): v
   jobs.restore(createEndedJob(job, end, (to) => foundCommand.readOutput(to)));
 };
 
+/** Ends a command that nobody waits for. */
 const endFound = async (
   foundCommand: FoundCommand,
   { finishHistory }: Pick<Recovery, 'finishHistory'>,
@@ -201,7 +212,7 @@ export const settleEarlier = async (
     elsewhere = [],
     finishHistory = () => [],
   } = (await sandbox.earlier(workspace)) ?? {};
-  // First: where two processes gave the same number, the job of this machine counts.
+  // these first: where two processes gave the same number, the job of this machine counts
   for (const { command, why } of elsewhere) restoreEndedJob(command, UNREACHABLE[why], jobs);
   const restoring: Promise<void>[] = [];
   for (const foundCommand of commands) {

@@ -1,6 +1,10 @@
 /**
- * A command as the model sees it: its output, its end, a hint where the sandbox was in the way, and
- * as a job.
+ * A command as the model sees it. From top to bottom: waiting for its end; the result, with its
+ * output and one line about its end; a command as a job; and hints where the sandbox was probably
+ * in the way.
+ *
+ * `level` is what the sandbox lets a command do: `read-only`, `workspace`, both also with `+net`,
+ * or `off`. A call with `needs` may be widened to more than the session's level.
  */
 
 import path from 'node:path';
@@ -25,7 +29,7 @@ export type RunPlace = {
   readonly isWidened?: boolean;
 };
 
-/** Identifies a call in its session. */
+/** Identifies a call in its session. A resumed process finds the call's command by it. */
 export const callKey = ({ batchId, callId }: Pick<ToolContext, 'batchId' | 'callId'>): string =>
   `${batchId} ${callId}`;
 
@@ -74,7 +78,7 @@ export const commandOutcome = (
   }
   const text = show(describeEnd(end), endLines(output, end, place));
   if (how.kind !== 'exited' || how.code !== 0) return { ...failed(text), ...common };
-  // The text already says that there is no output.
+  // no summary without output, since the text says so
   return { status: 'ok', text, ...common, ...(shown === NO_OUTPUT ? { summary: '' } : {}) };
 };
 
@@ -103,7 +107,7 @@ const whyStopped = ({ how }: CommandEnd, signal: AbortSignal): 'timedOut' | 'can
   return how.why === 'deadline' ? 'timedOut' : 'cancelled';
 };
 
-/** Pawl's prefix, which bash repeats in its message about a syntax error. */
+/** The prefix with which Pawl joins stderr; bash repeats it in messages about syntax errors. */
 const JOINED_IN_MESSAGE = /`exec 2>&1; /g;
 const NO_OUTPUT = '(no output)';
 
@@ -125,7 +129,7 @@ const MAY_LACK_ITS_END =
   '[the end of this output may be missing: Node loses what waits in a pipe when it calls ' +
   'process.exit; in a file (> FILE) it is whole]';
 
-/** Those with a filter of system calls, which keeps writes whole (command/sandbox/seccomp.ts). */
+/** Processors with a filter of system calls, which keeps writes whole (sandbox/seccomp.ts). */
 export const FILTERED_ARCHITECTURES: readonly string[] = ['x64', 'arm64'];
 
 const mayLackItsEnd = (output: CommandOutput, level: CommandLevel): boolean =>
@@ -152,6 +156,8 @@ const endLines = (
     ...notes,
   ];
 };
+
+// ---- Jobs ----
 
 export const jobStarted = (jobId: string): ToolOutcome => ({
   status: 'ok',
@@ -207,12 +213,13 @@ export const createEndedJob = (
   };
 };
 
-/**
- * Hints explain failures that the sandbox probably caused, from a command's output, and say how to
- * avoid them. Programs word these errors differently, and print some of them for other reasons too.
- * So only a failed fenced command gets a hint, and it states what holds inside the sandbox,
- * not that this was the cause.
- */
+// ---- Hints ----
+
+// They explain failures that the sandbox probably caused, from a command's output, and say how to
+// avoid them. Programs word these errors differently, and print some of them for other reasons too.
+// So only a failed command in the sandbox gets a hint, and it states what holds inside the sandbox,
+// not that this was the cause.
+
 export type FailedCommand = RunPlace & { readonly output: string };
 
 type Hint = {
@@ -239,11 +246,11 @@ const hasNoNetwork = ({ level }: Pick<RunPlace, 'level'>): boolean =>
   level !== 'off' && !level.endsWith('+net');
 
 /** A program at the start of a command, after options of `sudo` and variables too. */
-const runs = (words: string): RegExp =>
+const startsProgram = (words: string): RegExp =>
   new RegExp(`(?:^|[\\s;&|(\`"'/])(?:${words})(?![\\w./-])`, 'm');
 
 /** Programs that may reach the network. */
-const MAY_USE_NETWORK = runs(
+const MAY_USE_NETWORK = startsProgram(
   'npm|npx|pnpm|pnpx|yarn|bunx?|pip3?|pipx|uvx?|poetry|conda|cargo|go|gems?|bundler?|composer|' +
     'mvn|gradle|gradlew|dotnet|rsync',
 );
@@ -255,7 +262,7 @@ const programsWithWords = (table: Readonly<Record<string, ReadonlySet<string>>>)
     .map(([program, words]) => `${program}${withWords(words)}`)
     .join('|');
 /** Commands that do nothing without the network. */
-const USES_NETWORK = runs(
+const USES_NETWORK = startsProgram(
   [
     programsWithWords(networkWords),
     'python3? -m pip (?:install|download)',
@@ -266,10 +273,10 @@ const USES_NETWORK = runs(
   ].join('|'),
 );
 const LOCAL_ADDRESS = /\b(?:localhost|127(?:\.\d+){3})\b|\[::1\]/;
-/** A network would not help. */
+/** Signs of a failure in which the network would not help. */
 const OTHER_CAUSE =
   /command not found|not a git repository|no upstream branch|No configured push destination|unknown (?:option|command|switch)|No such file or directory/i;
-const INSTALLS_PACKAGES = runs(`${programsWithWords(systemWords)}|pacman -\\S+`);
+const INSTALLS_PACKAGES = startsProgram(`${programsWithWords(systemWords)}|pacman -\\S+`);
 
 const NETWORK_SIGN =
   /Could not resolve (?:host|proxy)|Temporary failure in name resolution|Name or service not known|nodename nor servname|\bENOTFOUND\b|\bEAI_AGAIN\b|\bENETUNREACH\b|network is unreachable|NameResolutionError|Failed to resolve|failed to lookup address|unable to resolve host address|dial tcp: lookup|No address associated with hostname|cannot resolve hostname|bad address '|Failed to connect to (?!127\.|localhost|::1)\S+ port|Cannot assign requested address/i;
@@ -284,6 +291,7 @@ const isIn = (place: string, folder: string): boolean =>
   folder !== '' &&
   (place === folder || place.startsWith(folder.endsWith('/') ? folder : `${folder}/`));
 
+/** How programs word that a path is write-protected by a mount. */
 const BUSY = '(?:Device or resource busy|Read-only file system|EBUSY|EROFS)';
 
 const isElsewhere = (place: string, workspace: string): boolean =>
@@ -396,6 +404,7 @@ const hints: readonly Hint[] = [
   },
 ];
 
+/** Git could not write its settings, and went on. */
 const CONFIG_KEPT = new RegExp(`could not (?:write|lock) config file \\S*config: ${BUSY}`);
 /** Programs say at the end of their output why they failed. */
 const CHECKED_CHARACTERS = 8_192;
@@ -421,7 +430,7 @@ const partialHint = (failed: FailedCommand): string | null => {
   return GIT_FAILED.test(end) && !level.startsWith('read-only') ? GIT_IS_READ_ONLY : null;
 };
 
-/** Half a sentence for the model, or null if nothing points to the sandbox. */
+/** Half a sentence about a command that failed; null if nothing points to the sandbox. */
 export const sandboxHint = (failed: FailedCommand): string | null => {
   const { level, command } = failed;
   if (level === 'off') return null;

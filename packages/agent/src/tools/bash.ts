@@ -3,9 +3,9 @@
  * ends jobs.
  *
  * From top to bottom: the schema; input in the form of other agents, which models have learned;
- * what a call asks for; running it; facts for the policy, such as the commands in the text; and
- * `createBashTool`. command/ runs the command, bash-result.ts the text that the model
- * gets.
+ * what a call asks for; jobs; a run, to its end or in the background; facts for the policy, such as
+ * the commands in the text; and `createBashTool`. command/ runs the command, bash-result.ts makes
+ * the text that the model gets, bash-recovery.ts finds commands of a killed process.
  */
 
 import path from 'node:path';
@@ -108,7 +108,7 @@ const readCommand = (command: Json): Reading => {
     : { why: `is a list with ${operator}, which can be read in two ways: give one text` };
 };
 
-/** From this number on it can't be seconds, since no command may run so long. */
+/** A larger number can't be seconds, since no command may run so long. */
 const SECONDS_MAX = DEADLINE_MS_MAX / 1_000;
 
 /** `timeout` is in ms for some agents and in seconds for others: a large one has one meaning. */
@@ -196,6 +196,8 @@ const translate = (input: JsonObject, workspace: string): TranslatedInput => {
   return { input: translated, faults };
 };
 
+// ---- What a call asks for ----
+
 /** The use of the tool that an input requests. */
 type BashRequest =
   | { readonly kind: 'command'; readonly command: string; readonly background: boolean }
@@ -217,8 +219,11 @@ const parseRequest = ({ command, background = false, jobAction, jobId }: Input):
   return jobId === undefined ? invalid('jobId', 'is missing') : { kind: jobAction, jobId };
 };
 
+// ---- Jobs ----
+
 const showJob = (job: Job): string => `${job.jobId}: ${job.status()}: ${job.command}`;
 
+/** Lists, shows or ends jobs. */
 const useJob = async (
   request: Exclude<BashRequest, { kind: 'command' | 'invalid' }>,
   { jobs }: ToolContext,
@@ -233,17 +238,35 @@ const useJob = async (
   return { status: 'ok', text, isLog: true, ...(droppedBytes === 0 ? {} : { droppedBytes }) };
 };
 
+// ---- A run ----
+
+/** What all commands of a session share. */
 type Shell = {
   /** Pawl's environment; its PATH finds the shell. */
   readonly environment: ProcessEnvironment;
   readonly variables: CommandVariables;
   readonly sandbox: SessionSandbox;
+  /** Finds files that git could not restore. */
   readonly findLosses: FindLosses;
+  /** Finds changes that `git restore` of paths would discard. */
   readonly findDiscarded: FindDiscarded;
+  /** In the environment of all commands of this process, so that their processes can be found. */
   readonly sessionMark: string;
 };
 
-/** `jobId`: null of a foreground command. */
+const runCommand = async (
+  shell: Shell,
+  { command, background }: Extract<BashRequest, { kind: 'command' }>,
+  input: Input,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  const git = await gitAccess(shell, command, input, context);
+  return background
+    ? runInBackground(shell, { command, git }, context)
+    : runToEnd(shell, { command, git, deadlineMs: input.timeoutMs ?? DEADLINE_MS }, context);
+};
+
+/** `git`: what the command may do to git folders. `jobId`: null for a foreground command. */
 type RunOptions = Pick<CommandRequest, 'command' | 'deadlineMs'> &
   Required<Pick<CommandRequest, 'git'>> & { readonly jobId: string | null };
 
@@ -253,6 +276,7 @@ const start = (
   context: ToolContext,
 ): Command => {
   const { workspace, sandbox: level, widened } = context;
+  // a rule let it out of the sandbox, and nobody was asked
   const isOpenByRule = widened === 'unasked' && level === 'off';
   const marker = `${shell.sessionMark}:${context.callId}`;
   return startCommand({
@@ -286,6 +310,7 @@ const commandPlace = (
   home: shell.environment.HOME ?? '',
 });
 
+/** Starts a job. Its result is the command's, if that ends at once. */
 const runInBackground = async (
   shell: Shell,
   { command: text, git }: Pick<RunOptions, 'command' | 'git'>,
@@ -301,6 +326,7 @@ const runInBackground = async (
   return (await Promise.race([early, sleep(EARLY_END_MS, null)])) ?? jobStarted(jobId);
 };
 
+/** Runs a command in the foreground. */
 const runToEnd = async (
   shell: Shell,
   options: Omit<RunOptions, 'jobId'>,
@@ -312,7 +338,9 @@ const runToEnd = async (
   return commandOutcome(command, end, place, context.signal);
 };
 
-/** Facts for the policy. Reading or ending a job affects nothing outside. */
+// ---- Facts for the policy ----
+
+/** Facts of a call without its command. Reading or ending a job affects nothing outside. */
 const requestFacts = (
   request: Exclude<BashRequest, { kind: 'invalid' }>,
   needs: Needs | undefined,
@@ -391,7 +419,7 @@ const commandFacts = async (
   };
 };
 
-/** What the words of a command say about git folders. Unfenced, nothing depends on it. */
+/** What the words of a command say about git folders. Only a sandbox has use for it. */
 const gitAccess = async (
   shell: Shell,
   command: string,
@@ -406,17 +434,7 @@ const gitAccess = async (
   return { repository: repositoryAccess(facts, needs), purpose: historyPurpose(facts) };
 };
 
-const runCommand = async (
-  shell: Shell,
-  { command, background }: Extract<BashRequest, { kind: 'command' }>,
-  input: Input,
-  context: ToolContext,
-): Promise<ToolOutcome> => {
-  const git = await gitAccess(shell, command, input, context);
-  return background
-    ? runInBackground(shell, { command, git }, context)
-    : runToEnd(shell, { command, git, deadlineMs: input.timeoutMs ?? DEADLINE_MS }, context);
-};
+// ---- The tool ----
 
 export const createBashTool = (shell: Shell): Tool =>
   defineTool({
@@ -457,7 +475,7 @@ export const createBashTool = (shell: Shell): Tool =>
     announce: (workspace) => shell.sandbox.announce(workspace),
     async findInterrupted(input, context) {
       const request = parseRequest(input);
-      // Showing and ending jobs can be repeated.
+      // showing and ending jobs can be repeated
       if (request.kind !== 'command') return { kind: 'neverBegan' };
       const { findCommand } = await import('./bash-recovery.js');
       return findCommand(shell.sandbox, commandPlace(shell, request.command, context), context);

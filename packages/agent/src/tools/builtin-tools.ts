@@ -28,8 +28,10 @@ export type BuiltinOptions = {
   readonly findDiscarded?: FindDiscarded;
 };
 
+/** Nothing is known, so the policy takes the worst for true. */
 const NOBODY_LOOKS = async (): Promise<null> => null;
 
+/** The tool `bash` for one session. */
 export const commandTool = ({
   environment = process.env,
   sandbox = createSessionSandbox({ environment }),

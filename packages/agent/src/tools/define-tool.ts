@@ -99,8 +99,8 @@ const unknownFields = (
     const known = findField(entries, name);
     if (known !== undefined) return unknownFields(known, inner, foreign, field);
     const instead = Object.hasOwn(foreign, name) ? foreign[name]?.instead : undefined;
-    const way = instead === undefined ? '' : `: ${instead}`;
-    return [{ field, why: `is not a field of this tool${way}` }];
+    const advice = instead === undefined ? '' : `: ${instead}`;
+    return [{ field, why: `is not a field of this tool${advice}` }];
   });
 };
 
@@ -284,6 +284,7 @@ const withoutEmpty = (input: JsonObject, { entries }: SchemaParts): JsonObject =
 
 // ---- The tool ----
 
+/** The schema without `$schema`, which models do not need. */
 const withoutDialect = (schema: JsonSchema): JsonObject => {
   const { $schema: _, ...rest } = schema;
   return rest as JsonObject; // the schema holds no functions, so its JSON schema is JSON
@@ -298,8 +299,9 @@ type ToolParts<Schema extends GenericSchema> = {
   readonly aliases?: Aliases;
   /** Fields that only the tools of other agents have. */
   readonly foreign?: ForeignFields;
-  /** Translates the other forms of an input whose fields have their names already. */
+  /** Translates values in other forms, after the fields have got our names. */
   translate?(input: JsonObject, workspace: string): TranslatedInput;
+  // the rest is as in Tool (ports/tool.ts), with input of the schema
   judge(
     input: InferOutput<Schema>,
     workspace: string,
@@ -333,7 +335,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     keep,
   } = parts;
   const foreign: ForeignFields = { ...EXPLANATIONS, ...parts.foreign };
-  const checked = (input: JsonObject): InferOutput<Schema> => {
+  const parseChecked = (input: JsonObject): InferOutput<Schema> => {
     const bare = withoutForeign(input, foreign);
     const parsed = safeParse(schema, bare);
     if (parsed.success) return parsed.output;
@@ -343,7 +345,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     );
   };
   /** The input in our form; the fields that the tool ignores stay in it. */
-  const read = (input: JsonObject, workspace: string): TranslatedInput => {
+  const translateInput = (input: JsonObject, workspace: string): TranslatedInput => {
     const renamed = readFields(input, schema, aliases);
     const translated = translate?.(renamed.input, workspace) ?? { ...renamed, faults: [] };
     const faults = [...renamed.faults, ...translated.faults];
@@ -359,7 +361,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
       return inputSchema;
     },
     async judge(input, workspace) {
-      const translated = read(input, workspace);
+      const translated = translateInput(input, workspace);
       const bare = withoutForeign(translated.input, foreign);
       const named = new Set(translated.faults.map(({ field }) => field));
       const [fault, ...others] = [
@@ -367,7 +369,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
         ...findFaults(schema, bare, foreign).filter(({ field }) => !named.has(field)),
       ];
       if (fault !== undefined) return refuseInput(schema, [fault, ...others]);
-      const value = checked(translated.input);
+      const value = parseChecked(translated.input);
       const judgement = await parts.judge(value, workspace);
       if (judgement.kind === 'invalid') return judgement;
       const paths = judgement.facts.paths.map((real) => showPath(real, workspace));
@@ -375,15 +377,15 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     },
     ...(preview === undefined
       ? {}
-      : { preview: async (input, context) => preview(checked(input), context) }),
+      : { preview: async (input, context) => preview(parseChecked(input), context) }),
     ...(before === undefined
       ? {}
-      : { before: (input, context) => before(checked(input), context) }),
+      : { before: (input, context) => before(parseChecked(input), context) }),
     ...(announce === undefined ? {} : { announce }),
     ...(findInterrupted === undefined
       ? {}
-      : { findInterrupted: (input, context) => findInterrupted(checked(input), context) }),
-    ...(keep === undefined ? {} : { keep: (input, result) => keep(checked(input), result) }),
-    run: async (input, context) => parts.run(checked(input), context),
+      : { findInterrupted: (input, context) => findInterrupted(parseChecked(input), context) }),
+    ...(keep === undefined ? {} : { keep: (input, result) => keep(parseChecked(input), result) }),
+    run: async (input, context) => parts.run(parseChecked(input), context),
   };
 };

@@ -1,5 +1,8 @@
 /**
- * Several replacements in one file, all or none. `edit/plan-edits.ts` defines where and how.
+ * The tool `edit`: several replacements in one file, all or none. `edit/plan-edits.ts` defines
+ * where and how. From top to bottom: the schema; input in the form of other agents, which models
+ * have learned; the change of the text; a file that has changed since the model saw it; and
+ * `editTool`.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
@@ -51,21 +54,21 @@ type Input = v.InferOutput<typeof schema>;
 
 // ---- Input in the form of other agents ----
 
-const REPLACEMENT: Aliases = {
+const ALIASES: Aliases = {
   oldText: ['old_string', 'oldString', 'old_str', 'old_text'],
   newText: ['new_string', 'newString', 'new_str', 'new_text'],
   replaceAll: ['replace_all', 'allow_multiple'],
   ...FILE_NAMES,
 };
-const REPLACEMENT_IGNORED: readonly string[] = ['description', 'explanation'];
+const IGNORED: readonly string[] = ['description', 'explanation'];
 const AS_EDITS = 'give path, and edits: [{oldText, newText}] with the texts before and after';
-const AT_A_TEXT =
+const BESIDE_A_TEXT =
   'give as oldText a text beside the place, and as newText that text with the new one';
 const FOREIGN: ForeignFields = {
   command: { instead: AS_EDITS },
   expected_replacements: { same: [1], instead: 'replaceAll: true replaces every occurrence' },
-  insert_line: { instead: AT_A_TEXT },
-  insert_text: { instead: AT_A_TEXT },
+  insert_line: { instead: BESIDE_A_TEXT },
+  insert_text: { instead: BESIDE_A_TEXT },
   input: { instead: AS_EDITS },
   patch: { instead: AS_EDITS },
   patchText: { instead: AS_EDITS },
@@ -76,19 +79,21 @@ const FOREIGN: ForeignFields = {
   end_line: { instead: AS_EDITS },
 };
 
-type Read<Value> = { readonly value: Value; readonly faults: readonly InputFault[] };
+/** A value in our form, and what could not be read. */
+type Reading<Value> = { readonly value: Value; readonly faults: readonly InputFault[] };
 
 /** Reads one replacement. Faulty values go to the schema, which reports them. */
-const readReplacement = (item: Json, prefix: string): Read<Json> => {
+const readReplacement = (item: Json, prefix: string): Reading<Json> => {
   const fields = typeof item === 'string' ? parseNested(item) : item;
   if (!isObject(fields)) return { value: item, faults: [] };
-  const read = readFields(fields, editSchema, REPLACEMENT, prefix);
-  const { replaceAll, ...rest } = withoutFields(read.input, REPLACEMENT_IGNORED);
+  const read = readFields(fields, editSchema, ALIASES, prefix);
+  const { replaceAll, ...rest } = withoutFields(read.input, IGNORED);
   const isSet = replaceAll !== undefined && replaceAll !== null;
   return { value: isSet ? { ...rest, replaceAll } : rest, faults: read.faults };
 };
 
-const readReplacements = (input: Json): Read<Json> => {
+/** Reads `edits`, which may be a text with JSON, or a single replacement. */
+const readReplacements = (input: Json): Reading<Json> => {
   const value = typeof input === 'string' ? parseNested(input) : input;
   if (value === null && typeof input === 'string') {
     const why = 'is a string without valid JSON: give an array of {oldText, newText}';
@@ -101,7 +106,7 @@ const readReplacements = (input: Json): Read<Json> => {
 };
 
 /** Moves a replacement that is not inside `edits` into `edits`. */
-const gatherSingle = (input: JsonObject): Read<JsonObject> => {
+const gatherSingle = (input: JsonObject): Reading<JsonObject> => {
   const { oldText, newText, replaceAll, edits, ...rest } = input;
   const single = Object.entries({ oldText, newText, replaceAll }).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value] as const],
@@ -135,8 +140,9 @@ const liftPath = (
   return { path, edits, faults };
 };
 
+/** Translates an input to one path and its list of edits. */
 const translate = (input: JsonObject): TranslatedInput => {
-  // Another vendor's text editor has a field `command`. Only this value means an edit.
+  // another vendor's text editor has a field `command`; only this value means an edit
   const named = input.command === 'str_replace' ? withoutFields(input, ['command']) : input;
   const gathered = gatherSingle(named);
   if (gathered.value.edits === undefined) return { input: gathered.value, faults: [] };
@@ -148,14 +154,17 @@ const translate = (input: JsonObject): TranslatedInput => {
   };
 };
 
+// ---- The change ----
+
 type LoadedBytes = Extract<LoadedFile, { kind: 'file' }>;
 
-/** Removes a byte order mark. It stays in the file and is not part of the text. */
+/** An edit without a byte order mark. The mark stays in the file and is not part of its text. */
 const withoutMark = (edit: TextEdit): TextEdit =>
   edit.oldText.startsWith('\ufeff')
     ? { ...edit, oldText: edit.oldText.slice(1), newText: edit.newText.replace(/^\ufeff/, '') }
     : edit;
 
+/** Plans the new bytes. `shown`: the path for people. */
 const editText = (
   input: Input,
   { bytes, sha256 }: LoadedBytes,
@@ -193,7 +202,10 @@ const editText = (
   };
 };
 
-/** Plans edits whose places are the same lines as in the text that the model saw. */
+/**
+ * Plans edits in a file that has changed since the model saw it. They must match in the text that
+ * it saw, too, and their places must be the same lines in both.
+ */
 const rebaseEdits = async (
   input: Input,
   { loaded, real, shown, earlier }: StaleFile,
@@ -205,7 +217,7 @@ const rebaseEdits = async (
   const lines = now === undefined ? null : compareLines(earlier, now);
   const where = lines === null || lines.places === '' ? '' : ` (${lines.places})`;
   const refused = refuseChange(
-    `${shown} has changed since it was last read${where}. Read it again and adapt. Nothing was ` +
+    `${shown} has changed since it was last read${where}. Reading it again and adapt. Nothing was ` +
       'changed.',
   );
   if (now === undefined || lines === null) return refused;
@@ -216,7 +228,7 @@ const rebaseEdits = async (
   if (change.kind === 'refused') return change;
   const remark =
     `${shown} has changed since it was last read${where}, but not at the place of this edit. ` +
-    'Read it again before you rely on the rest.';
+    'Reading it again before you rely on the rest.';
   const encoding = decoded.kind === 'text' && decoded.encoding === 'utf8-bom' ? 'utf8-bom' : 'utf8';
   const known = { sha256: hashBytes(encodeText(before.text, encoding)), text: before.text };
   return {
@@ -224,6 +236,8 @@ const rebaseEdits = async (
     change: { ...change.change, text: `${change.change.text}\n${remark}`, known },
   };
 };
+
+// ---- The tool ----
 
 const planInput = (input: Input): PlanChange => ({
   rebase: (file) => rebaseEdits(input, file),
@@ -250,7 +264,7 @@ export const editTool: Tool = defineTool({
     'it is now and applied together, or none. Give oldText without the line numbers that ' +
     'read shows.',
   schema,
-  aliases: REPLACEMENT,
+  aliases: ALIASES,
   foreign: FOREIGN,
   translate,
   traits: {

@@ -1,5 +1,6 @@
 /**
- * Reads a page of the web.
+ * The tool `fetch`: reads a page of the web. public-get.ts sends the request, html-to-markdown.ts
+ * converts the page.
  *
  * 1. The policy decides about the host of the address. At a redirect to another host the call ends
  *    and names the new address. The model may fetch it with another call, which the policy judges
@@ -55,7 +56,7 @@ const hostFacts = (url: URL): CallFacts => ({
   shape: url.origin,
 });
 
-type Page = { readonly got: GetAnswer; readonly url: URL };
+type Page = { readonly answer: GetAnswer; readonly url: URL };
 
 /** Follows redirects while the host is an allowed one (the policy judged them). */
 const follow = async (
@@ -66,15 +67,16 @@ const follow = async (
   const { get } = await import('./public-get.js');
   let url = first;
   for (let hop = 0; hop <= HOPS_MAX; hop++) {
-    const got = await get({ ...request, url });
-    const { location } = got.headers;
-    if (got.status < 300 || got.status >= 400 || location === undefined) return { got, url };
+    const answer = await get({ ...request, url });
+    const { location } = answer.headers;
+    if (answer.status < 300 || answer.status >= 400 || location === undefined)
+      return { answer, url };
     const next = URL.canParse(location, url.href)
       ? readAddress(new URL(location, url.href).href)
       : 'is no address';
     if (typeof next === 'string') return `${url.href} leads on to ${location}, which ${next}.`;
-    const safe = next.protocol === url.protocol || next.protocol === 'https:';
-    if (!hosts.includes(next.host) || !safe)
+    const isSafe = next.protocol === url.protocol || next.protocol === 'https:';
+    if (!hosts.includes(next.host) || !isSafe)
       return (
         `${url.href} leads on to ${next.href}. Nothing was read there: fetch that address if ` +
         'it is what you want.'
@@ -95,6 +97,7 @@ const findCharset = (type: string, bytes: Buffer): string => {
   return /<meta\b[^>]*charset\s*=\s*["']?([\w:.-]+)/i.exec(beginning)?.[1] ?? 'utf-8';
 };
 
+/** The characters 0x80 to 0x9f of windows-1252. */
 const LATIN_80 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
 /**
@@ -114,7 +117,7 @@ const decode = (
     const text = decoder.decode(bytes);
     return { text: decoder.encoding === 'windows-1252' ? repairLatin(text) : text, remark: '' };
   } catch {
-    // Unknown charset: assume UTF-8 and say so in the result.
+    // an unknown charset: assume UTF-8, and say so in the result
     return {
       text: new TextDecoder().decode(bytes),
       remark: `, unknown charset ${charset} read as utf-8`,
@@ -130,17 +133,18 @@ const isText = (kind: string, bytes: Buffer): boolean =>
     ? !bytes.subarray(0, 8_000).includes(0)
     : TEXT.test(kind);
 
-const describe = async ({ got, url }: Page): Promise<ToolOutcome> => {
-  const type = got.headers['content-type'] ?? '';
+/** The result for the model. */
+const describe = async ({ answer, url }: Page): Promise<ToolOutcome> => {
+  const type = answer.headers['content-type'] ?? '';
   const kind = (type.split(';', 1)[0] ?? '').trim().toLowerCase();
-  const { bytes, cut, status, statusText } = got;
-  const good = status >= 200 && status < 300;
-  const says = `${status} ${statusText}`.trim();
-  const utf16 =
+  const { bytes, cut, status, statusText } = answer;
+  const isGood = status >= 200 && status < 300;
+  const statusLine = `${status} ${statusText}`.trim();
+  const isUtf16 =
     (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
-  if (!utf16 && !isText(kind, bytes)) {
+  if (!isUtf16 && !isText(kind, bytes)) {
     return failed(
-      `${url.href} is ${kind || 'binary'} (${says}) and is not shown: only text, HTML and ` +
+      `${url.href} is ${kind || 'binary'} (${statusLine}) and is not shown: only text, HTML and ` +
         'JSON are.',
     );
   }
@@ -154,9 +158,9 @@ const describe = async ({ got, url }: Page): Promise<ToolOutcome> => {
     : { text, form: null };
   const form = read.form === null ? '' : `, as ${read.form}`;
   const end = cut ? `, only the first ${BYTES_MAX} bytes` : '';
-  const head = `[${url.href}: ${says}, ${kind || 'no type'}${remark}${form}${end}]`;
+  const head = `[${url.href}: ${statusLine}, ${kind || 'no type'}${remark}${form}${end}]`;
   const body = read.text.trim() === '' ? '[no text]' : read.text.trim();
-  if (good) return { status: 'ok', text: `${head}\n${body}` };
+  if (isGood) return { status: 'ok', text: `${head}\n${body}` };
   return failed(`${head}\n${body.slice(0, ERROR_PAGE_CHARACTERS_MAX)}`);
 };
 
@@ -170,7 +174,7 @@ const stopped = (signal: AbortSignal): ToolOutcome => {
 
 const describeError = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
-  // Node wraps the errors of several addresses in one error without a message.
+  // Node wraps the errors of several addresses in one error without a message
   return error.message || ('code' in error ? String(error.code) : error.name);
 };
 

@@ -1,6 +1,12 @@
 /**
- * Changes of files: plan, preview, check that the model has seen the file, write; and the writes of
- * protected files that the user allowed.
+ * Changes of files, for the tools `edit` and `write`.
+ *
+ * From top to bottom: a planned change; its write, its preview, its hashes for the journal; the
+ * check that the model has seen the file as it is; diffs; the memory of files that the model has
+ * seen; and writes of protected files, such as git hooks, that the user allowed.
+ *
+ * Of each file, `name` is the path as the model wrote it, `real` the real path, and `shown` the
+ * path for people.
  */
 
 import { existsSync } from 'node:fs';
@@ -68,6 +74,7 @@ export type StaleFile = {
 
 export const refuseChange = (why: string): PlannedChange => ({ kind: 'refused', why });
 
+/** The result of a call that failed. */
 export const failed = (text: string): ToolOutcome => ({ status: 'failed', text });
 
 /** Writes the change, all or nothing, and remembers the new file. */
@@ -105,7 +112,7 @@ export const changeFile = async (
   }
 };
 
-/** What the model knows of the file now. Of a file that it has only searched, some lines. */
+/** Remembers what the model knows of the file now. Of a file that it only searched: some lines. */
 const remember = (
   files: FileMemory,
   { change, extent = 'whole' }: Extract<PlannedChange, { kind: 'change' }>,
@@ -191,6 +198,8 @@ const planSeen = async (
   );
 };
 
+// ---- Diffs ----
+
 const DIFF_CHARACTERS_MAX = 100_000;
 const DIFF_EDITS_MAX = 3_000;
 /** Longer previews are dropped. The question then shows the tool's input. */
@@ -228,6 +237,8 @@ const shortenPatch = (patch: string | undefined, shown: string, { before }: File
   if (patch.length <= DIFF_CHARACTERS_MAX) return patch;
   return `${patch.slice(0, DIFF_CHARACTERS_MAX)}\n(the rest of the change is not shown)\n`;
 };
+
+// ---- The memory of files ----
 
 /** Limits for the texts in memory, in characters: of one file, and of all. */
 const TEXT_CHARACTERS_MAX = 2_000_000;
@@ -276,16 +287,17 @@ export const createFileMemory = (): FileMemory => {
 // ---- Protected files ----
 
 /**
- * Wraps a tool that changes files. It asks about files that git's configuration names, as about
- * other protected paths. And when it writes a protected path, the user has allowed that, so the
- * sandbox keeps the file in place while commands run in the background.
+ * Wraps a tool that changes files. Files that git's configuration names, such as hooks, count as
+ * protected, so the policy asks about them. And when the tool writes a protected path, the user has
+ * allowed that, so the sandbox is told: it sets protected files aside that appear while commands
+ * run in the background.
  */
 export const withAllowedWrites = (
   tool: Tool,
   sandbox: SessionSandbox,
   environment: ProcessEnvironment,
 ): Tool => {
-  const isNamed = createNamed(environment);
+  const isNamed = createNamedCheck(environment);
   const judge: Tool['judge'] = async (input, workspace) => {
     const judged = await tool.judge(input, workspace);
     if (judged.kind === 'invalid') return judged;
@@ -305,7 +317,7 @@ export const withAllowedWrites = (
     }
     return tool.run(input, context);
   };
-  // A spread would evaluate the schema, which is created on first use.
+  // a spread would evaluate the schema, which is created on first use
   const parts = {
     ...Object.getOwnPropertyDescriptors(tool),
     judge: { value: judge, enumerable: true },
@@ -315,7 +327,7 @@ export const withAllowedWrites = (
 };
 
 /** Whether git's configuration names a path of the workspace, or a folder above it. */
-const createNamed = (environment: ProcessEnvironment) => {
+const createNamedCheck = (environment: ProcessEnvironment) => {
   const readers = new Map<string, ReturnType<typeof createNamedPlaces>>();
   return async (workspace: string, place: string): Promise<boolean> => {
     const { createNamedPlaces } = await import('../command/sandbox/git-folders.js');

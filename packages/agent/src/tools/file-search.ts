@@ -1,4 +1,6 @@
-/** Finds files: ripgrep as a child process, and globs. */
+/**
+ * What `find`, `search` and `list` share. From top to bottom: ripgrep as a child process; globs.
+ */
 
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Readable } from 'node:stream';
@@ -7,12 +9,11 @@ import { type HeldFolder, holdFolder } from '../platform/files.js';
 import { ripgrepProgram } from '../platform/find-program.js';
 import { startProgram } from '../platform/start-program.js';
 
-/**
- * Runs ripgrep as a child process. It follows no symlinks and changes nothing.
- *
- * ripgrep opens files by path, so a process that replaces folders meanwhile can redirect it. Its
- * results are therefore verified below a held folder before anybody sees them.
- */
+// ---- Ripgrep ----
+
+// It follows no symlinks and changes nothing. It opens files by path, so a process that replaces
+// folders meanwhile can redirect it. Its results are therefore verified below a held folder (one
+// that is open, so that nobody can put another in its place) before anybody sees them.
 
 const ERROR_CHARACTERS_MAX = 2_000;
 /** Longer records are cut here. */
@@ -27,7 +28,9 @@ export type RipgrepEnd = {
 };
 
 export type RipgrepRequest = {
+  /** Arguments. */
   readonly words: readonly string[];
+  /** The folder to run in. */
   readonly folder: HeldFolder;
   readonly signal: AbortSignal;
   /** Record separator: a line break, or NUL (`--null` with `--files`). */
@@ -42,7 +45,7 @@ export type RipgrepRequest = {
  * Options of every run: hidden files count; ignore files apply with or without a repository.
  * Messages about single files are off, since they could name files outside if folders are replaced.
  */
-const ALWAYS = [
+const COMMON_OPTIONS = [
   ...['--no-config', '--color=never', '--hidden', '--no-require-git', '--glob=!.git'],
   ...['--no-messages', '--no-ignore-messages'],
 ];
@@ -50,22 +53,22 @@ const ALWAYS = [
 /** Calls `take` for each record. A line break inside a record has no meaning here. */
 const readRecords = (output: Readable, end: string, take: (record: string) => void): void => {
   const decoder = new StringDecoder('utf8');
-  let open = '';
+  let unfinished = '';
   const add = (text: string): void => {
-    open = (open + text).slice(0, RECORD_CHARACTERS_MAX);
+    unfinished = (unfinished + text).slice(0, RECORD_CHARACTERS_MAX);
   };
   output.on('data', (bytes: Buffer) => {
     const [first = '', ...rest] = decoder.write(bytes).split(end);
     add(first);
     for (const next of rest) {
-      take(open);
-      open = '';
+      take(unfinished);
+      unfinished = '';
       add(next);
     }
   });
   output.on('end', () => {
     add(decoder.end());
-    if (open !== '') take(open);
+    if (unfinished !== '') take(unfinished);
   });
 };
 
@@ -73,7 +76,7 @@ const start = async (request: RipgrepRequest): Promise<RipgrepEnd> => {
   const program = await ripgrepProgram();
   const { words, folder, signal, take, end, input } = request;
   return new Promise((resolve, reject) => {
-    const child = startProgram(program, [...ALWAYS, ...words], {
+    const child = startProgram(program, [...COMMON_OPTIONS, ...words], {
       cwd: folder.reach,
       stdio: ['pipe', 'pipe', 'pipe'],
       // three pipes, which the general type of startProgram does not say
@@ -135,9 +138,19 @@ export const withFolder = async <T>(
   }
 };
 
+// ---- Globs ----
+
+/** More stars make the regular expression slow on hostile names. */
+const STARS_IN_NAME_MAX = 4;
+const DEEP_STARS_MAX = 4;
+
+type CompiledGlob =
+  | { readonly kind: 'glob'; fits(path: string): boolean }
+  | { readonly kind: 'invalid'; readonly why: string };
+
 /**
- * Globs as people write them for files, matched by picomatch. `find` and `search` share this
- * dialect.
+ * Compiles a glob into a test for paths relative to a folder, with `/` between names. It is matched
+ * by picomatch, in one dialect for all tools:
  *
  * `*` and `?` match within a name, `**` across folders. `[a-z]`, `[!a-z]`, `{a,b}` and `{1..3}` are
  * alternatives. `\` escapes the next character. A leading `!` negates the glob. Hidden files match
@@ -145,15 +158,36 @@ export const withFolder = async <T>(
  * folder itself; a trailing slash means all files below. Unclosed brackets, parentheses and `|` are
  * literal.
  */
+export const readGlob = async (glob: string): Promise<CompiledGlob> => {
+  const { default: picomatch } = await import('picomatch');
+  const negated = glob.startsWith('!');
+  const positive = negated ? glob.slice(1) : glob;
+  if (hasTooManyStars(positive)) {
+    return {
+      kind: 'invalid',
+      why: `it has more than ${STARS_IN_NAME_MAX} * in one name, or ** in all`,
+    };
+  }
+  try {
+    const fits = picomatch.makeRe(translate(anchor(positive)), {
+      dot: true,
+      noextglob: true,
+      nonegate: true,
+      fastpaths: false,
+      strictSlashes: true,
+      debug: true, // refuses a glob that gives an invalid regular expression
+    });
+    return { kind: 'glob', fits: (path) => fits.test(path) !== negated };
+  } catch (error) {
+    return { kind: 'invalid', why: error instanceof Error ? error.message : String(error) };
+  }
+};
 
-/** More stars make the regular expression slow on hostile names. */
-const STARS_IN_NAME_MAX = 4;
-const DEEP_STARS_MAX = 4;
-
-type Read = { readonly text: string; readonly next: number };
+/** A translated piece, and the index after it. */
+type Piece = { readonly text: string; readonly next: number };
 
 /** Reads `[...]` from its bracket on. A class never matches a slash. null if it is never closed. */
-const readClass = (glob: string, from: number): Read | null => {
+const readClass = (glob: string, from: number): Piece | null => {
   let at = from + 1;
   const negated = glob[at] === '!' || glob[at] === '^';
   if (negated) at += 1;
@@ -214,43 +248,13 @@ const hasTooManyStars = (glob: string): boolean =>
   countMatches(glob, /\*\*/g) > DEEP_STARS_MAX ||
   glob.split('/').some((name) => countMatches(name, /\*+/g) > STARS_IN_NAME_MAX);
 
-/** Removes the leading and trailing characters that say where the glob applies. */
+/** Writes out where the glob applies, which leading and trailing slashes say. */
 const anchor = (glob: string): string => {
   const bare = glob.replace(/^(?:\.?\/)+/, '');
   const below = bare.endsWith('/') ? `${bare.replace(/\/+$/, '')}/**` : bare;
   return bare.replace(/\/+$/, '').includes('/') || glob.startsWith('/') || glob.startsWith('./')
     ? below
     : `**/${below}`;
-};
-
-type ReadGlob =
-  | { readonly kind: 'glob'; fits(path: string): boolean }
-  | { readonly kind: 'invalid'; readonly why: string };
-
-/** Compiles a glob into a test for paths relative to a folder, with `/` between names. */
-export const readGlob = async (glob: string): Promise<ReadGlob> => {
-  const { default: picomatch } = await import('picomatch');
-  const negated = glob.startsWith('!');
-  const positive = negated ? glob.slice(1) : glob;
-  if (hasTooManyStars(positive)) {
-    return {
-      kind: 'invalid',
-      why: `it has more than ${STARS_IN_NAME_MAX} * in one name, or ** in all`,
-    };
-  }
-  try {
-    const fits = picomatch.makeRe(translate(anchor(positive)), {
-      dot: true,
-      noextglob: true,
-      nonegate: true,
-      fastpaths: false,
-      strictSlashes: true,
-      debug: true, // refuses a glob that gives an invalid regular expression
-    });
-    return { kind: 'glob', fits: (path) => fits.test(path) !== negated };
-  } catch (error) {
-    return { kind: 'invalid', why: error instanceof Error ? error.message : String(error) };
-  }
 };
 
 const PLAIN_NAME = /^(?=.*[\w.-])[\w.*-]+$/;

@@ -2,8 +2,8 @@
  * Files as tools see them: from a name to a real path, from a path to bytes and text, and back to
  * the disk.
  *
- * From top to bottom: paths; reading; and writing, which replaces a file at once, so that nobody
- * reads half of it.
+ * From top to bottom: paths, blobs (output that was cut and stored) and titles; reading and
+ * decoding; and writing, which replaces a file at once, so that nobody reads half of it.
  */
 
 import { createHash, hash } from 'node:crypto';
@@ -21,15 +21,13 @@ import {
 import type { CallFacts } from '../policy/judged-call.js';
 import type { InvalidInput, ToolContext, ToolOutcome } from '../ports/tool.js';
 
-/**
- * Resolves paths.
- *
- * 1. A real path contains no symlink, even if the file does not exist. Policy and tools therefore
- *    see the same file.
- * 2. Nothing is opened and nothing is changed.
- * 3. The paths of a call are decided when it is judged. Another call may since have put a symlink
- *    in the way, so a tool takes its path from `findAllowed` just before it uses it.
- */
+// ---- Paths ----
+
+// 1. A real path contains no symlink, even if the file does not exist. Policy and tools therefore
+//    see the same file.
+// 2. Nothing is opened and nothing is changed.
+// 3. The paths of a call are decided when it is judged. Another call may since have put a symlink
+//    in the way, so a tool takes its path from `findAllowed` just before it uses it.
 
 const LINKS_MAX = 40;
 
@@ -130,9 +128,10 @@ export const showPath = (real: string, workspace: string): string => {
   return relative === '..' || relative.startsWith(`..${path.sep}`) ? real : relative;
 };
 
-/** Reads files as bytes with a hash, and decodes bytes as text. */
+// ---- Bytes with a hash, and text ----
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
+/** A NUL byte among so many first ones tells a binary file. */
 const SNIFFED_BYTES = 8_192;
 
 export const hashBytes = (bytes: Uint8Array | string): string =>
@@ -153,11 +152,11 @@ export type LoadedFile =
   | { readonly kind: 'unreadable'; readonly why: string; readonly isTooLarge?: true };
 
 /** Environments, memory and open files of processes, including our environment with its keys. */
-const OF_PROCESS = /^\/proc\/\d+\//;
+const PROCESS_FILES = /^\/proc\/\d+\//;
 
 /** Loads a file in a held folder. Does not follow a symlink. */
 const loadIn = async (folder: HeldFolder, name: string): Promise<LoadedFile> => {
-  if (OF_PROCESS.test(path.join(folder.real, name)))
+  if (PROCESS_FILES.test(path.join(folder.real, name)))
     return { kind: 'unreadable', why: 'it belongs to a process' };
   const loaded = await readRegular(folder.at(name), FILE_BYTES_MAX, { follow: false });
   if (loaded.kind === 'unusable') return { ...loaded, kind: 'unreadable' };
@@ -232,8 +231,16 @@ export const editableText = (decoded: DecodedFile): string | undefined =>
 export const encodeText = (text: string, encoding: 'utf8' | 'utf8-bom'): Buffer =>
   Buffer.from(encoding === 'utf8-bom' ? `\ufeff${text}` : text);
 
+// ---- Writing ----
+
+type WriteOutcome =
+  | { readonly kind: 'written' }
+  | { readonly kind: 'changedMeanwhile' }
+  | { readonly kind: 'elsewhere' }
+  | { readonly kind: 'failed'; readonly why: string };
+
 /**
- * Replaces a whole file.
+ * Writes `bytes` to the real path if the file still has the hash `expected` (ABSENT: no file).
  *
  * 1. A reader sees the old bytes or the new bytes, never a mixture. After a failure the old bytes
  *    remain.
@@ -242,96 +249,6 @@ export const encodeText = (text: string, encoding: 'utf8' | 'utf8-bom'): Buffer 
  *    neither the new bytes nor the temporary file. Just before the change, the file must have the
  *    expected hash and the folder must still be in place.
  */
-
-type WriteOutcome =
-  | { readonly kind: 'written' }
-  | { readonly kind: 'changedMeanwhile' }
-  | { readonly kind: 'elsewhere' }
-  | { readonly kind: 'failed'; readonly why: string };
-
-type Permissions = { readonly mode: number; readonly uid: number; readonly gid: number };
-
-const readPermissions = async (place: string): Promise<Permissions | null> => {
-  const status = await lstat(place).catch(() => null); // null: a new file
-  return status?.isFile() ? { mode: status.mode & 0o7777, uid: status.uid, gid: status.gid } : null;
-};
-
-const keepOwner = async (file: FileHandle, permissions: Permissions): Promise<void> => {
-  const created = await file.stat();
-  if (created.uid !== permissions.uid || created.gid !== permissions.gid) {
-    // Only root may set another owner. For other users the file becomes theirs, as in most editors.
-    await file.chown(permissions.uid, permissions.gid).catch(() => undefined);
-  }
-  await file.chmod(permissions.mode);
-};
-
-const fill = async (
-  temporary: string,
-  bytes: Uint8Array,
-  permissions: Permissions | null,
-): Promise<void> => {
-  await unlink(temporary).catch(() => undefined); // usually there is none
-  const file = await open(temporary, 'wx', permissions === null ? 0o666 : 0o600);
-  try {
-    await file.writeFile(bytes);
-    if (permissions !== null) await keepOwner(file, permissions);
-    await file.datasync();
-  } finally {
-    await file.close();
-  }
-};
-
-type Exchange = {
-  readonly folder: HeldFolder;
-  readonly name: string;
-  readonly bytes: Uint8Array;
-  /** Hash that the file must still have, or ABSENT. */
-  readonly expected: string;
-};
-
-/**
- * Moves the new file into place, if the file has the expected hash and the folder is still where it
- * was.
- */
-const exchange = async (
-  temporary: string,
-  { folder, name, expected }: Exchange,
-): Promise<WriteOutcome> => {
-  const same = hashLoaded(await loadIn(folder, name)) === expected;
-  const inPlace = await folder.isInPlace();
-  if (same && inPlace) {
-    await rename(temporary, folder.at(name));
-    return { kind: 'written' };
-  }
-  // if the folder is gone, there is nothing to remove
-  await unlink(temporary).catch(() => undefined);
-  return { kind: inPlace ? 'changedMeanwhile' : 'elsewhere' };
-};
-
-/**
- * The name of the temporary file. It follows from the content, so that a call that runs again after
- * a crash finds the file that it left.
- */
-const temporaryName = (name: string, bytes: Uint8Array): string =>
-  `.${name.slice(0, 200)}.${hash('sha256', bytes).slice(0, 12)}.tmp`;
-
-const replaceIn = async (work: Exchange): Promise<WriteOutcome> => {
-  const { folder, name, bytes } = work;
-  const temporary = folder.at(temporaryName(name, bytes));
-  try {
-    const permissions = await readPermissions(folder.at(name));
-    if (permissions !== null && !(await mayWrite(folder.at(name))))
-      return { kind: 'failed', why: 'it is write-protected' };
-    await fill(temporary, bytes, permissions);
-    return await exchange(temporary, work);
-  } catch (error) {
-    // it may not exist yet; the failure itself is reported
-    await unlink(temporary).catch(() => undefined);
-    throw error;
-  }
-};
-
-/** Writes `bytes` to the real path if the file still has the hash `expected` (ABSENT: no file). */
 export const replaceFile = async (
   real: string,
   bytes: Uint8Array,
@@ -351,3 +268,88 @@ export const replaceFile = async (
     return { kind: 'failed', why: systemFault(error, real) };
   }
 };
+
+/** A file to be replaced by new bytes. */
+type Replacement = {
+  readonly folder: HeldFolder;
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  /** Hash that the file must still have, or ABSENT. */
+  readonly expected: string;
+};
+
+/** Replaces a file in a held folder. */
+const replaceIn = async (replacement: Replacement): Promise<WriteOutcome> => {
+  const { folder, name, bytes } = replacement;
+  const temporary = folder.at(temporaryName(name, bytes));
+  try {
+    const permissions = await readPermissions(folder.at(name));
+    if (permissions !== null && !(await mayWrite(folder.at(name))))
+      return { kind: 'failed', why: 'it is write-protected' };
+    await fill(temporary, bytes, permissions);
+    return await exchange(temporary, replacement);
+  } catch (error) {
+    // it may not exist yet; the failure itself is reported
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+};
+
+type Permissions = { readonly mode: number; readonly uid: number; readonly gid: number };
+
+const readPermissions = async (place: string): Promise<Permissions | null> => {
+  const status = await lstat(place).catch(() => null); // null: a new file
+  return status?.isFile() ? { mode: status.mode & 0o7777, uid: status.uid, gid: status.gid } : null;
+};
+
+const keepOwner = async (file: FileHandle, permissions: Permissions): Promise<void> => {
+  const created = await file.stat();
+  if (created.uid !== permissions.uid || created.gid !== permissions.gid) {
+    // Only root may set another owner. For other users the file becomes theirs, as in most editors.
+    await file.chown(permissions.uid, permissions.gid).catch(() => undefined);
+  }
+  await file.chmod(permissions.mode);
+};
+
+/** Writes the temporary file. */
+const fill = async (
+  temporary: string,
+  bytes: Uint8Array,
+  permissions: Permissions | null,
+): Promise<void> => {
+  await unlink(temporary).catch(() => undefined); // usually there is none
+  const file = await open(temporary, 'wx', permissions === null ? 0o666 : 0o600);
+  try {
+    await file.writeFile(bytes);
+    if (permissions !== null) await keepOwner(file, permissions);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+};
+
+/**
+ * Moves the new file into place, if the file has the expected hash and the folder is still where it
+ * was.
+ */
+const exchange = async (
+  temporary: string,
+  { folder, name, expected }: Replacement,
+): Promise<WriteOutcome> => {
+  const same = hashLoaded(await loadIn(folder, name)) === expected;
+  const inPlace = await folder.isInPlace();
+  if (same && inPlace) {
+    await rename(temporary, folder.at(name));
+    return { kind: 'written' };
+  }
+  // if the folder is gone, there is nothing to remove
+  await unlink(temporary).catch(() => undefined);
+  return { kind: inPlace ? 'changedMeanwhile' : 'elsewhere' };
+};
+
+/**
+ * The name of the temporary file. It follows from the content, so that a call that runs again after
+ * a crash finds the file that it left.
+ */
+const temporaryName = (name: string, bytes: Uint8Array): string =>
+  `.${name.slice(0, 200)}.${hash('sha256', bytes).slice(0, 12)}.tmp`;

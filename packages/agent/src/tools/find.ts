@@ -1,6 +1,6 @@
 /**
  * The tool `find`: file names by a pattern, the ones that changed last first, since these are most
- * often meant.
+ * often meant. ripgrep lists the files that are not ignored; the pattern is matched here.
  */
 
 import { lstat } from 'node:fs/promises';
@@ -16,7 +16,7 @@ import { findAllowed, judgePath, titleWithin } from './files.js';
 
 const SHOWN_DEFAULT = 100;
 const SHOWN_MAX = 1_000;
-/** At most so many matches are sorted by time. */
+/** After so many matches the search ends; these are sorted by time. */
 const FOUND_MAX = 20_000;
 const STATS_AT_ONCE = 64;
 
@@ -89,7 +89,10 @@ const describeLimit = (count: number, limit: number, more: boolean): readonly st
   return count > limit ? [`[the newest ${limit} of ${count}; narrow the glob or raise limit]`] : [];
 };
 
-/** Keeps the names that exist below the folder itself, and drops names behind a symlink. */
+/**
+ * Keeps the names that exist below the folder itself. Drops names behind a symlink, which somebody
+ * may have put there while ripgrep ran.
+ */
 const onlyPresent = async (names: readonly string[], real: string): Promise<readonly string[]> => {
   const present = new Set<string>();
   const folders = new Map<string, string[]>();

@@ -1,7 +1,8 @@
 /// <reference path="./turndown-plugin-gfm.d.ts" />
 
 /**
- * Converts HTML into text for the model. The converter is loaded with the first page.
+ * Converts HTML into text for the model: cuts out what holds no text, then makes Markdown. The
+ * converter is loaded with the first page.
  *
  * It is a full parser, and would block the program for seconds on pages that are very long or
  * deeply nested. For those only the plain text is taken.
@@ -36,6 +37,7 @@ const cutOut = (html: string, open: string, close: string): string => {
   }
 };
 
+/** Cuts out comments and elements without useful text. */
 const withoutWaste = (html: string): string => {
   const waste = WITHOUT_TEXT.flatMap((name) => [
     [`<${name}>`, `</${name}>`] as const,
@@ -89,7 +91,7 @@ const extractMain = (html: string): string => {
   return start >= 0 && end > start ? html.slice(start, end) : cutOut(html, '<head>', '</head>');
 };
 
-const create = async (): Promise<TurndownService> => {
+const createConverter = async (): Promise<TurndownService> => {
   const [{ default: Turndown }, { strikethrough, tables }] = await Promise.all([
     import('turndown'),
     import('@joplin/turndown-plugin-gfm'),
@@ -105,8 +107,8 @@ const create = async (): Promise<TurndownService> => {
 
 let creating: Promise<TurndownService> | null = null;
 
-/** Resolves relative links and replaces images with their descriptions. */
-const prepare = (html: string, address: string): string =>
+/** Makes relative links absolute. */
+const resolveLinks = (html: string, address: string): string =>
   html.replace(
     /(<a\b[^>]*?\shref=)("([^"]*)"|'([^']*)')/gi,
     (whole, before: string, _quoted, double, single) => {
@@ -125,7 +127,7 @@ export const readHtml = async (html: string, address: string): Promise<Readable>
   const heading = title === '' ? '' : `${plainText(title)}\n\n`;
   if (body.length > CONVERTED_CHARACTERS_MAX || measureDepth(body) > DEPTH_MAX)
     return { text: `${heading}${plainText(body)}`, form: 'its text alone' };
-  creating ??= create();
+  creating ??= createConverter();
   const converter = await creating;
-  return { text: `${heading}${converter.turndown(prepare(body, address))}`, form: 'Markdown' };
+  return { text: `${heading}${converter.turndown(resolveLinks(body, address))}`, form: 'Markdown' };
 };

@@ -1,6 +1,7 @@
 /**
- * A folder as a tree, nearest folders first, until depth or size is used up. Omitted entries are
- * counted.
+ * The tool `list`: a folder as a tree, nearest folders first, until depth or size is used up.
+ * Omitted entries are counted. From top to bottom: the schema; counting files that are not ignored;
+ * the tree; its text; and `listTool`.
  */
 
 import type { Dirent } from 'node:fs';
@@ -21,13 +22,13 @@ const ENTRIES_DEFAULT = 300;
 const ENTRIES_MAX = 1_000;
 /** Entries shown per folder, so that a large folder leaves room for its neighbours. */
 const PER_FOLDER_MAX = 100;
-/** Limit on the files whose ignore status is looked up. */
-const KNOWN_MAX = 200_000;
+/** Limit on the counted files. */
+const COUNTED_MAX = 200_000;
 
-const whole = (most: number, usual: number) =>
+const numberUpTo = (most: number, usual: number) =>
   v.pipe(
     v.number(),
-    v.integer('must be a whole number'),
+    v.integer('must be a numberUpTo number'),
     v.minValue(1, 'must be at least 1'),
     v.maxValue(most, `must be at most ${most}`),
     v.description(`Default ${usual}.`),
@@ -41,8 +42,8 @@ const schema = v.strictObject({
       v.description('Folder; default: the workspace.'),
     ),
   ),
-  depth: v.exactOptional(whole(DEPTH_MAX, DEPTH_DEFAULT)),
-  limit: v.exactOptional(whole(ENTRIES_MAX, ENTRIES_DEFAULT)),
+  depth: v.exactOptional(numberUpTo(DEPTH_MAX, DEPTH_DEFAULT)),
+  limit: v.exactOptional(numberUpTo(ENTRIES_MAX, ENTRIES_DEFAULT)),
 });
 type Input = v.InferOutput<typeof schema>;
 
@@ -58,21 +59,22 @@ const FOREIGN: ForeignFields = {
 };
 
 /** Number of files in a folder and below that are not ignored, by relative path; 1 for a file. */
-type Known = ReadonlyMap<string, number>;
+type FileCounts = ReadonlyMap<string, number>;
 
-const countFiles = async (folder: HeldFolder, signal: AbortSignal): Promise<Known> => {
-  const known = new Map<string, number>();
+const countFiles = async (folder: HeldFolder, signal: AbortSignal): Promise<FileCounts> => {
+  const counts = new Map<string, number>();
   let files = 0;
   const take = (line: string): 'more' | 'enough' => {
     for (let name = line; name !== '.'; name = path.dirname(name))
-      known.set(name, (known.get(name) ?? 0) + 1);
+      counts.set(name, (counts.get(name) ?? 0) + 1);
     files += 1;
-    return files < KNOWN_MAX ? 'more' : 'enough';
+    return files < COUNTED_MAX ? 'more' : 'enough';
   };
   await listFiles({ folder, signal, take });
-  return known;
+  return counts;
 };
 
+/** An entry of the tree. */
 type Node = {
   readonly name: string;
   readonly kind: 'folder' | 'file' | 'link' | 'other';
@@ -81,6 +83,7 @@ type Node = {
   children: Node[];
   /** Number of entries that are not among the children. */
   omitted: number;
+  /** Why a folder is shown without its entries. */
   closed: 'no' | 'depth' | 'ignored' | 'unreadable';
 };
 
@@ -91,9 +94,10 @@ const entryKind = (entry: Dirent): Node['kind'] => {
 };
 
 /** Folders first, then by name. */
-const inOrder = (a: Node, b: Node): number =>
+const compareNodes = (a: Node, b: Node): number =>
   Number(b.kind === 'folder') - Number(a.kind === 'folder') || (a.name < b.name ? -1 : 1);
 
+/** The entries of a folder; null if it can't be read. */
 const readNodes = async (top: string, node: Node): Promise<readonly Node[] | null> => {
   const entries = await withFolder(path.join(top, node.place), (folder) =>
     readdir(folder.reach, { withFileTypes: true }).catch(() => null),
@@ -112,14 +116,14 @@ const readNodes = async (top: string, node: Node): Promise<readonly Node[] | nul
         closed: 'no',
       };
     })
-    .sort(inOrder);
+    .sort(compareNodes);
 };
 
 /** Fills the tree, one level after another. */
 const grow = async (
   top: string,
   root: Node,
-  known: Known,
+  counts: FileCounts,
   { depth, limit }: Required<Omit<Input, 'path'>>,
 ) => {
   let room = limit;
@@ -135,7 +139,7 @@ const grow = async (
         room -= folder.children.length;
         for (const node of folder.children) {
           if (node.kind !== 'folder') continue;
-          if (!known.has(node.place)) node.closed = 'ignored';
+          if (!counts.has(node.place)) node.closed = 'ignored';
           else if (at === depth) node.closed = 'depth';
           else next.push(node);
         }
@@ -145,22 +149,22 @@ const grow = async (
   }
 };
 
-const renderLabel = (node: Node, known: Known): string => {
+const renderLabel = (node: Node, counts: FileCounts): string => {
   if (node.kind === 'folder') {
-    const files = known.get(node.place) ?? 0;
+    const files = counts.get(node.place) ?? 0;
     if (node.closed === 'ignored') return `${node.name}/ [empty or ignored]`;
     if (node.closed === 'unreadable') return `${node.name}/ [can't be read]`;
     return node.closed === 'depth' ? `${node.name}/ [${files} files]` : `${node.name}/`;
   }
   if (node.kind === 'link') return `${node.name} [link]`;
   if (node.kind === 'other') return `${node.name} [no regular file]`;
-  return known.has(node.place) ? node.name : `${node.name} [ignored]`;
+  return counts.has(node.place) ? node.name : `${node.name} [ignored]`;
 };
 
-const renderLines = (node: Node, known: Known, indent: string): readonly string[] => [
+const renderLines = (node: Node, counts: FileCounts, indent: string): readonly string[] => [
   ...node.children.flatMap((child) => [
-    `${indent}${renderLabel(child, known)}`,
-    ...renderLines(child, known, `${indent}  `),
+    `${indent}${renderLabel(child, counts)}`,
+    ...renderLines(child, counts, `${indent}  `),
   ]),
   ...(node.omitted > 0 ? [`${indent}[${node.omitted} more]`] : []),
 ];
@@ -169,8 +173,8 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
   const allowed = await findAllowed(input.path ?? '.', context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown } = allowed;
-  const known = await withFolder(real, (folder) => countFiles(folder, context.signal));
-  if (known === null)
+  const counts = await withFolder(real, (folder) => countFiles(folder, context.signal));
+  if (counts === null)
     return failed(`${shown} is no folder. Read it, or list the folder that it is in.`);
   if (context.signal.aborted) {
     const timedOut = context.signal.reason === 'timedOut';
@@ -188,9 +192,9 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
     closed: 'no',
   };
   const { depth = DEPTH_DEFAULT, limit = ENTRIES_DEFAULT } = input;
-  await grow(real, root, known, { depth, limit });
+  await grow(real, root, counts, { depth, limit });
   if (root.closed === 'unreadable') return failed(`${shown} can't be read.`);
-  const lines = renderLines(root, known, '');
+  const lines = renderLines(root, counts, '');
   return {
     status: 'ok',
     text: [`${shown}/`, ...(lines.length === 0 ? ['[empty]'] : lines)].join('\n'),

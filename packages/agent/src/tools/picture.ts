@@ -1,4 +1,7 @@
-/** Pictures in the formats that models accept, recognised by their first bytes. */
+/**
+ * Pictures in the formats that models accept, recognised by their first bytes. From top to bottom:
+ * type and size; whether a picture is complete; and `keepPicture`, which stores it as a blob.
+ */
 
 import type { Image, ImageType } from '../machine/message.js';
 import type { Blobs } from '../ports/journal.js';
@@ -23,6 +26,7 @@ const jpegSize = (bytes: Buffer): readonly [number, number] => {
   return [0, 0];
 };
 
+/** Width and height of a WebP, which has three kinds of headers. */
 const webpSize = (bytes: Buffer): readonly [number, number] => {
   switch (bytes.toString('latin1', 12, 16)) {
     case 'VP8X':
@@ -36,6 +40,7 @@ const webpSize = (bytes: Buffer): readonly [number, number] => {
   }
 };
 
+/** All sizes stand in the first bytes, but for JPEG. */
 const MEASURED_BYTES = 30;
 
 /** Type and size of a picture; null for other files. */

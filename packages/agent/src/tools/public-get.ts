@@ -37,6 +37,21 @@ export type GetRequest = {
 
 export type Lookup = LookupFunction;
 
+/** Sends the request. Rejects if there is no answer, or it breaks off. */
+export const get = (request: GetRequest): Promise<GetAnswer> =>
+  new Promise((resolve, reject) => {
+    const outgoing = connect(request);
+    outgoing.once('error', reject);
+    outgoing.once('response', (incoming) => {
+      const { statusCode: status = 0, statusMessage: statusText = '', headers } = incoming;
+      readBody(incoming, request.bytesMax).then(
+        (body) => resolve({ status, statusText, headers, ...body }),
+        reject,
+      );
+    });
+    outgoing.end();
+  });
+
 /** Checks every address of a name, since the connection may take any. */
 const publicOnly =
   (lookup: Lookup): Lookup =>
@@ -53,6 +68,7 @@ const publicOnly =
     });
   };
 
+/** Opens the request, directly or through the proxy that the environment names. */
 const connect = (options: GetRequest): http.ClientRequest => {
   const { url, headers, environment, signal, lookup: find = dns.lookup } = options;
   const proxy = proxyFor(url, environment);
@@ -103,18 +119,4 @@ const readBody = (
     incoming.once('aborted', () =>
       reject(new Error('the connection broke off in the middle of the page')),
     );
-  });
-
-export const get = (request: GetRequest): Promise<GetAnswer> =>
-  new Promise((resolve, reject) => {
-    const outgoing = connect(request);
-    outgoing.once('error', reject);
-    outgoing.once('response', (incoming) => {
-      const { statusCode: status = 0, statusMessage: statusText = '', headers } = incoming;
-      readBody(incoming, request.bytesMax).then(
-        (body) => resolve({ status, statusText, headers, ...body }),
-        reject,
-      );
-    });
-    outgoing.end();
   });

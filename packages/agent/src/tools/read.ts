@@ -1,6 +1,9 @@
 /**
- * The tool `read`: lines of a file with their numbers, the entries of a folder, or a picture.
- * Input in the form of other agents is understood too, since models have learned it.
+ * The tool `read`: lines of a file with their numbers, the entries of a folder, or a picture. Also
+ * lines of a blob: output of a tool that was cut and stored.
+ *
+ * From top to bottom: the schema; input in the form of other agents, which models have learned;
+ * lines; folders; pictures; and `readTool`.
  */
 
 import { readdir } from 'node:fs/promises';
@@ -35,7 +38,7 @@ import { keepPicture } from './picture.js';
 
 /** What one call shows of a file. The runtime does not cut it, so that shown text has no gap. */
 const SHOWN_BYTES = 50_000;
-/** For a remark, and the line that says where it goes on. */
+/** Bytes beyond these, for a remark and the line that says where it goes on. */
 const ROOM_BYTES = 1_000;
 const LINES_MAX = 2_000;
 const LINE_CHARACTERS_MAX = 2_000;
@@ -123,6 +126,8 @@ const translate = ({ view_range: range, ...fields }: JsonObject): TranslatedInpu
   }
   return { input: Object.fromEntries(input), faults };
 };
+
+// ---- What is shown ----
 
 const remarks: Readonly<Record<Encoding, string>> = {
   utf8: '',
@@ -250,7 +255,7 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
     case 'absent':
       return failed(`${shown} does not exist.`);
     case 'unreadable': {
-      // A shell command would wait for a pipe or a device, and is refused what Pawl is refused.
+      // only then: a command would wait for a pipe or a device, and may not read what Pawl may not
       const advice = loaded.isTooLarge === true ? ' Look at parts of it with a shell command.' : '';
       return failed(`${shown} can't be read: ${loaded.why}.${advice}`);
     }

@@ -1,9 +1,10 @@
 /**
  * Searches file contents with ripgrep, and verifies the lines of its output.
  *
- * From top to bottom: the schema and other agents' forms of it; running ripgrep; which lines are
- * shown; files or cut output as the place of a search; and the check that a line that ripgrep
- * printed still stands in a file that may be read.
+ * From top to bottom: the schema and other agents' forms of it, which models have learned; running
+ * ripgrep; which lines are shown; a search in files or in a blob (output that was cut and stored),
+ * with `searchTool`; and the check that a line that ripgrep printed still stands in a file that may
+ * be read.
  */
 
 import { stat } from 'node:fs/promises';
@@ -53,18 +54,21 @@ const COLUMNS_MAX = 400;
 const COLUMNS_BEFORE = 150;
 /** About what a line takes besides its text. */
 const NUMBER_BYTES = 6;
-/** Lines that may be shown, while the files that come later are not known. */
+/** Limit on the lines that are collected. Which are shown is decided after the last file. */
 const COLLECTED_BYTES_MAX = 4_000_000;
-/** Bytes of files that are read again. */
+/** Limit on the bytes of files that are read again to verify lines. */
 const VERIFIED_BYTES_MAX = 256_000_000;
-/** The search ends after so many matching lines, or so long after it has enough to show. */
+/**
+ * After it has enough to show, a search goes on to count: up to so many matching lines, and so
+ * long.
+ */
 const COUNTED_MAX = 100_000;
 const COUNTING_MS = 2_000;
 
-const whole = (most: number) =>
+const wholeNumber = (most: number) =>
   v.pipe(
     v.number(),
-    v.integer('must be a whole number'),
+    v.integer('must be a wholeNumber number'),
     v.minValue(0, 'must not be negative'),
     v.maxValue(most, `must be at most ${most}`),
   );
@@ -91,11 +95,11 @@ const schema = v.strictObject({
     ),
   ),
   ignoreCase: v.exactOptional(v.boolean()),
-  context: v.exactOptional(v.pipe(whole(20), v.description('Lines around each match.'))),
+  context: v.exactOptional(v.pipe(wholeNumber(20), v.description('Lines around each match.'))),
   filesOnly: v.exactOptional(v.boolean()),
   limit: v.exactOptional(
     v.pipe(
-      whole(LINES_MAX),
+      wholeNumber(LINES_MAX),
       v.minValue(1, 'must be at least 1'),
       v.description(`Matching lines shown, default ${LINES_DEFAULT}.`),
     ),
@@ -114,7 +118,7 @@ const ALIASES: Aliases = {
   filesOnly: ['files_only', 'names_only'],
   limit: ['head_limit', 'max_results', 'maxResults', 'total_max_matches'],
 };
-const GLOB_WAY = 'give glob, such as **/*.js';
+const USE_GLOB = 'give glob, such as **/*.js';
 const ONE_PLACE = 'give one path a call, and several calls in one reply';
 const FOREIGN: ForeignFields = {
   '-n': { same: 'any' },
@@ -126,7 +130,7 @@ const FOREIGN: ForeignFields = {
   fixed_strings: { same: [false], instead: 'escape the pattern' },
   max_matches_per_file: { same: 'any' },
   no_ignore: { same: [false], instead: 'use grep in bash for ignored files' },
-  type: { instead: GLOB_WAY },
+  type: { instead: USE_GLOB },
   exclude: { instead: 'give glob, such as !test/**' },
   exclude_pattern: { instead: 'give glob, such as !test/**' },
   paths: { instead: ONE_PLACE },
@@ -166,7 +170,10 @@ const translate = (written: JsonObject): TranslatedInput => {
   return { input: Object.fromEntries(input), faults };
 };
 
-/** Ripgrep's types respect ignore files; its globs override them. */
+/**
+ * Limits ripgrep to the file names of a glob, to save time; the glob itself is matched here. By a
+ * type of ripgrep, since its globs would override ignore files.
+ */
 const typeFlags = (glob: string | undefined): readonly string[] => {
   const names = glob === undefined ? null : plainNames(glob);
   return names === null
@@ -195,7 +202,7 @@ type FoundLine = {
 };
 
 /** `FILE NUL NUMBER:COLUMN:TEXT`; around a match `FILE NUL NUMBER-TEXT`; null for a separator. */
-const readLine = (record: string): FoundLine | null => {
+const parseRecord = (record: string): FoundLine | null => {
   const [, name, number, column, text] = /^([^\0]+)\0(\d+)(?::(\d+):|-)(.*)$/s.exec(record) ?? [];
   if (name === undefined || text === undefined) return null;
   const file = name.replace(/^\.\//, '');
@@ -212,6 +219,7 @@ type FoundFile = {
   readonly count: number;
 };
 
+/** How much is shown. */
 type Bounds = {
   /** Matching lines to show. */
   readonly limit: number;
@@ -225,9 +233,12 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   const files: (FoundFile & { matches: FoundLine[][]; count: number })[] = [];
   const totals = { lines: 0, files: 0 };
   let bytes = 0;
+  /** Of the first matches of the files. */
   let firstBytes = 0;
   let current: (typeof files)[number] | undefined;
+  /** Lines before the next match. */
   let before: FoundLine[] = [];
+  /** The last match; `lines` is null if it is only counted. */
   let last: { readonly number: number; readonly lines: FoundLine[] | null } | null = null;
 
   const isCollected = (): boolean => {
@@ -257,6 +268,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
       before = [];
       last = null;
     }
+    // a line around a match belongs to the last match if it is near enough, else to the next
     if (line.column !== null) addMatch(line, current);
     else if (last === null || line.number > last.number + context) before.push(line);
     else if (last.lines !== null) {
@@ -264,7 +276,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
       bytes += countBytes([line]);
     }
   };
-  /** More matches would only be counted, or take the place of others. */
+  /** Whether more matches would only be counted, or take the place of others. */
   const isFull = (): boolean => totals.lines >= limit || bytes > SHOWN_BYTES;
   return { files, totals, add, isFull };
 };
@@ -272,11 +284,13 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
 const countBytes = (lines: readonly FoundLine[]): number =>
   lines.reduce((sum, { text }) => sum + Buffer.byteLength(text) + NUMBER_BYTES, 0);
 
+/** What a search has found, and how ripgrep ended. */
 type Searched = {
   readonly files: readonly FoundFile[];
   readonly totals: { readonly lines: number; readonly files: number };
   /** The search stopped before the last match. */
   readonly more: boolean;
+  /** Exit code of ripgrep: 0 found, 1 nothing found, 2 failed, perhaps for some files only. */
   readonly code: number | null;
   readonly error: string;
 };
@@ -291,16 +305,16 @@ type Search = Pick<RipgrepRequest, 'words' | 'folder' | 'input'> &
 /** Searches until ripgrep ends, enough is counted, or the call is aborted. */
 const runSearch = async ({ wants, signal, ...request }: Search): Promise<Searched> => {
   const { files, totals, add, isFull } = collectMatches(request);
-  const patience = new AbortController();
+  const countedLongEnough = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const take = (record: string): 'more' | 'enough' => {
-    const line = readLine(record);
+    const line = parseRecord(record);
     if (line === null || !wants(line.file)) return 'more';
     add(line);
-    if (isFull()) timer ??= setTimeout(() => patience.abort(), COUNTING_MS);
+    if (isFull()) timer ??= setTimeout(() => countedLongEnough.abort(), COUNTING_MS);
     return totals.lines >= COUNTED_MAX ? 'enough' : 'more';
   };
-  const either = AbortSignal.any([signal, patience.signal]);
+  const either = AbortSignal.any([signal, countedLongEnough.signal]);
   try {
     const end = await runRipgrep({ ...request, signal: either, take, end: '\n' });
     return { ...end, files, totals, more: end.more || either.aborted };
@@ -328,6 +342,7 @@ const searchPattern = async (
 /** Why not all lines are shown. */
 type Cut = 'limit' | 'bytes' | 'file';
 
+/** How many matches of each file are shown. */
 type Share = { readonly counts: readonly number[]; readonly cut: Cut | null };
 
 /**
@@ -365,6 +380,7 @@ type Shown = {
   readonly changed: number;
 };
 
+/** What the model can do about a cut. */
 const NEXT: Readonly<Record<Cut, string>> = {
   limit: 'narrow the search or raise limit',
   bytes: 'narrow the search',
@@ -387,6 +403,7 @@ const describeTotals = (
 };
 
 type Kind = Parameters<typeof describeTotals>[2];
+/** A search with what is shown of it. */
 type Result = {
   readonly searched: Searched & { readonly fault?: string };
   readonly shown: Shown;
@@ -394,6 +411,7 @@ type Result = {
   readonly kind: Kind;
 };
 
+/** The result for the model. */
 const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): ToolOutcome => {
   const { code, error, fault, more } = searched;
   const notes: string[] = [];
@@ -407,12 +425,12 @@ const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): 
     notes.push(
       `[pattern can't be read as a regular expression (${fault}): it was searched as plain text]`,
     );
-  const say = (...last: readonly string[]): string =>
+  const text = (...last: readonly string[]): string =>
     [...shown.lines, ...notes, ...last].join('\n');
   if (signal.aborted) {
     const timedOut = signal.reason === 'timedOut';
     const note = timedOut ? '[timed out; there may be more]' : '[cancelled; there may be more]';
-    return { status: timedOut ? 'timedOut' : 'cancelled', text: say(note) };
+    return { status: timedOut ? 'timedOut' : 'cancelled', text: text(note) };
   }
   if (!more && code !== 0 && code !== 1 && error !== '')
     return failed(`The search failed: ${error}`);
@@ -423,7 +441,7 @@ const describe = ({ searched, shown, cut, kind }: Result, signal: AbortSignal): 
     notes.push(`[${describeTotals(shown, searched, kind)}${extent}: ${next}]`);
   }
   if (!more && code !== 0 && code !== 1) notes.push('[some files or folders could not be read]');
-  return { status: 'ok', text: say(), summary: summarize({ searched, shown, cut, kind }) };
+  return { status: 'ok', text: text(), summary: summarize({ searched, shown, cut, kind }) };
 };
 
 const summarize = ({ searched, shown, cut, kind }: Result): string => {
@@ -525,13 +543,57 @@ export const searchTool: Tool = defineTool({
   },
 });
 
-/**
- * Verifies the lines of ripgrep.
- *
- * ripgrep opens files by path. While it runs, another process may replace a folder with a symlink,
- * and ripgrep would report lines of a file outside. So a line is shown only if the file at the
- * allowed real path contains it, and as that file has it.
- */
+// ---- The lines, verified ----
+
+// ripgrep opens files by path. While it runs, another process may replace a folder with a symlink,
+// and ripgrep would report lines of a file outside. So a line is shown only if the file at the
+// allowed real path contains it, and as that file has it.
+
+type View = {
+  /** Real path that the file names are relative to. */
+  readonly workspace: string;
+  readonly kind: Kind;
+  readonly context: number;
+  readonly files: FileMemory;
+};
+
+/** The lines of these files that are still there, each file's below its name. */
+const showFiles = async (
+  { files, totals, more }: Searched,
+  counts: readonly number[],
+  { workspace, kind, context, files: memory }: View,
+): Promise<Shown> => {
+  const lines: string[] = [];
+  const sums = { count: 0, files: 0, changed: 0 };
+  let bytes = 0;
+  for (const [index, { file, matches, count }] of files.entries()) {
+    const shownMatches = matches.slice(0, counts[index]);
+    if (shownMatches.length === 0) continue;
+    const real = path.resolve(workspace, file);
+    const loaded = bytes < VERIFIED_BYTES_MAX ? await loadFile(real) : null;
+    bytes += loaded?.kind === 'file' ? loaded.bytes.length : 0;
+    const present = linesIn(loaded, shownMatches);
+    const found = shownMatches.flat();
+    const same = found.filter((line) => isSameLine(line.text, present.get(line.number)));
+    sums.changed += found.length - same.length;
+    const shown = same.filter(({ column }) => column !== null).length;
+    if (shown === 0) continue;
+    sums.count += shown;
+    sums.files += 1;
+    if (kind === 'files') {
+      lines.push(file);
+      continue;
+    }
+    if (lines.length > 0) lines.push('');
+    lines.push(file, ...formatLines(same, present, context));
+    rememberLines(memory, real, loaded);
+    const rest = count - shownMatches.length;
+    const isUncounted = more && index === totals.files - 1;
+    if (kind === 'lines' && rest > 0)
+      lines.push(`[${isUncounted ? 'at least ' : ''}${groupDigits(rest)} more in this file]`);
+  }
+  return { lines, ...sums };
+};
 
 /** Ripgrep's note after the start of a long line. */
 const PREVIEW = /( \[\.\.\. (omitted end of long line|(\d+) more match(es)?)\])$/;
@@ -539,14 +601,16 @@ const PREVIEW = /( \[\.\.\. (omitted end of long line|(\d+) more match(es)?)\])$
 /** Without byte order marks and replacement characters, which do not matter for the comparison. */
 const plain = (text: string): string => text.replace(/[\ufeff\ufffd]/g, '').replace(/\r$/, '');
 
-const isSameLine = (line: string, there: string | undefined): boolean => {
-  if (there === undefined) return false;
-  const [one, other] = [plain(line), plain(there)];
+/** Whether ripgrep's line is the one in the file; of a long line it has only the start. */
+const isSameLine = (line: string, present: string | undefined): boolean => {
+  if (present === undefined) return false;
+  const [one, other] = [plain(line), plain(present)];
   if (one === other) return true;
   const beginning = one.replace(PREVIEW, '');
   return beginning.length < one.length && other.startsWith(beginning);
 };
 
+/** Lines by number. */
 type Lines = ReadonlyMap<number, string>;
 
 const numbersIn = (matches: readonly Match[]): ReadonlySet<number> =>
@@ -586,6 +650,7 @@ const windowStart = (line: string, bytes: number): number => {
   return splitsPair(line, start) ? start + 1 : start;
 };
 
+/** Whether an offset lies inside a surrogate pair. */
 const splitsPair = (text: string, offset: number): boolean =>
   /[\ud800-\udbff]/.test(text[offset - 1] ?? '') && /[\udc00-\udfff]/.test(text[offset] ?? '');
 
@@ -607,52 +672,6 @@ const formatLines = (
   return shown;
 };
 
-type View = {
-  /** Real path that the file names are relative to. */
-  readonly workspace: string;
-  readonly kind: Kind;
-  readonly context: number;
-  readonly files: FileMemory;
-};
-
-/** The lines of these files that are still there, each file's below its name. */
-const showFiles = async (
-  { files, totals, more }: Searched,
-  counts: readonly number[],
-  { workspace, kind, context, files: memory }: View,
-): Promise<Shown> => {
-  const lines: string[] = [];
-  const sums = { count: 0, files: 0, changed: 0 };
-  let bytes = 0;
-  for (const [index, { file, matches, count }] of files.entries()) {
-    const sought = matches.slice(0, counts[index]);
-    if (sought.length === 0) continue;
-    const real = path.resolve(workspace, file);
-    const loaded = bytes < VERIFIED_BYTES_MAX ? await loadFile(real) : null;
-    bytes += loaded?.kind === 'file' ? loaded.bytes.length : 0;
-    const there = linesIn(loaded, sought);
-    const found = sought.flat();
-    const same = found.filter((line) => isSameLine(line.text, there.get(line.number)));
-    sums.changed += found.length - same.length;
-    const shown = same.filter(({ column }) => column !== null).length;
-    if (shown === 0) continue;
-    sums.count += shown;
-    sums.files += 1;
-    if (kind === 'files') {
-      lines.push(file);
-      continue;
-    }
-    if (lines.length > 0) lines.push('');
-    lines.push(file, ...formatLines(same, there, context));
-    rememberLines(memory, real, loaded);
-    const rest = count - sought.length;
-    const isOpen = more && index === totals.files - 1;
-    if (kind === 'lines' && rest > 0)
-      lines.push(`[${isOpen ? 'at least ' : ''}${groupDigits(rest)} more in this file]`);
-  }
-  return { lines, ...sums };
-};
-
 /** Lines that were shown count as read for an edit. */
 const rememberLines = (memory: FileMemory, real: string, loaded: LoadedFile | null): void => {
   if (loaded?.kind !== 'file') return;
@@ -660,6 +679,7 @@ const rememberLines = (memory: FileMemory, real: string, loaded: LoadedFile | nu
   if (text !== undefined) memory.addLines?.(real, loaded.sha256, text);
 };
 
+/** The present lines of a file at the places of these matches. */
 const linesIn = (loaded: LoadedFile | null, matches: readonly Match[]): Lines => {
   if (loaded?.kind !== 'file') return new Map();
   const decoded = decodeFile(loaded.bytes);

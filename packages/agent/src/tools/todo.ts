@@ -1,4 +1,4 @@
-/** The model's to-do list. Each call replaces it. It exists only in the conversation. */
+/** The tool `todo`: the model's list. Each call replaces it. It exists only in the conversation. */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import * as v from 'valibot';
@@ -73,7 +73,7 @@ const translate = (input: JsonObject): TranslatedInput => {
   return { input: { ...input, items: read }, faults };
 };
 
-const marks: Readonly<Record<Item['status'], string>> = {
+const checkboxes: Readonly<Record<Item['status'], string>> = {
   done: '[x]',
   inProgress: '[>]',
   pending: '[ ]',
@@ -86,12 +86,14 @@ const describeProgress = (items: readonly Item[]): string =>
 
 const listText = (items: readonly Item[]): string => {
   if (items.length === 0) return 'The list is empty.';
-  // One line per item, so that an item can't imitate another one.
-  const lines = items.map(({ status, text }) => `${marks[status]} ${text.replace(/\s+/g, ' ')}`);
+  // one line per item, so that an item can't imitate another one
+  const lines = items.map(
+    ({ status, text }) => `${checkboxes[status]} ${text.replace(/\s+/g, ' ')}`,
+  );
   return [describeProgress(items), ...lines].join('\n');
 };
 
-/** A finished list is dropped. */
+/** What a summary of the conversation keeps of the list. A finished one is dropped. */
 const keepList = ({ items }: v.InferOutput<typeof schema>): string =>
   items.some(({ status }) => status !== 'done') ? listText(items) : '';
 

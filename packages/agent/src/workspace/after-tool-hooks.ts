@@ -1,8 +1,9 @@
 /**
- * The hooks after tools: report new commits, format files, commit changes.
+ * The hooks after tools: report new commits, format files, commit changes. Joins commit-watch.ts,
+ * format-files.ts and auto-commit.ts, which do the work.
  *
- * Each is one hook for a phase of the machine. session/after-tool-hooks.ts runs a phase when the
- * machine asks for it, and journals its end; this file does the work of the phase.
+ * Each hook serves one phase: a state that the machine passes through after a batch of tool calls.
+ * session/after-tool-hooks.ts runs a phase when the machine asks for it, and journals its end.
  */
 
 import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
@@ -20,6 +21,7 @@ import {
 import { useRepository } from './git.js';
 import { settleAbandoned } from './make-commit.js';
 
+/** Time limit for settling interrupted commits when a session is resumed. */
 const RECOVERY_MS = 30_000;
 
 export type HooksOptions = {
@@ -64,7 +66,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
     formatters.run(context).finally(() => formatters.forget());
   return {
     before: async (call, settings) => {
-      reach.name(call.facts.paths);
+      reach.remember(call.facts.paths);
       const remembered = settings.formatter === 'off' ? undefined : formatters.before(call);
       await Promise.all([watch.before(call, settings), remembered]);
     },

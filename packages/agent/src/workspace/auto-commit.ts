@@ -1,6 +1,11 @@
 /**
  * The phase AutoCommitting: commits the files that the agent changed, and only those. The user's
- * files, index and configuration do not change. No hook, filter or signature program runs.
+ * files, index and configuration do not change. No hook, filter or signature program runs. (A phase
+ * is a state of the machine after a batch, the tool calls of one reply.)
+ *
+ * From top to bottom: the phase, the choice of files, the report, the message that the model
+ * writes. Which files are the agent's is known from commit-watch.ts; the commit is made in
+ * make-commit.ts.
  *
  * Omitted files are reported once, with the reason. It fails open: files that can't be committed
  * now stay the agent's and are committed with the next batch.
@@ -38,14 +43,18 @@ import { takeSnapshot, type WorktreeSnapshot } from './repository-snapshot.js';
 const MESSAGE_DEADLINE_MS = 20_000;
 const FILES_MAX = 1_000;
 const FILE_BYTES_MAX = 20 * 1024 * 1024;
-const LEFT_SHOWN = 100;
+/** Maximum number of names in a report. */
+const NAMES_MAX = 100;
 
 export type CommitOptions = {
   /** How long the model may take for the message. */
   readonly messageDeadlineMs?: number;
 };
 
-/** Real absolute paths of files that the batch, or a formatter after it, changed. */
+/**
+ * Real absolute paths: files that the formatters changed after the batch, and all files that the
+ * reports of earlier phases name as changed.
+ */
 type BatchFiles = { readonly formatted: readonly string[]; readonly reported: readonly string[] };
 
 /**
@@ -87,24 +96,24 @@ const commitIn = async (
   const snapshot = await takeSnapshot(repository);
   const names = await findCandidates(repository, watch, snapshot, files);
   if (names.length === 0) return report(snapshot, watch, '');
-  const lost = (why: string): HookReport =>
+  const failed = (why: string): HookReport =>
     report(snapshot, watch, `The changes were not committed: ${why}`);
   const obstacle = findObstacle(repository, snapshot);
-  if (obstacle !== null) return lost(`${obstacle}.`);
+  if (obstacle !== null) return failed(`${obstacle}.`);
   if (names.length > FILES_MAX) {
     const many = `${names.length} files are too many for an automatic commit`;
-    return lost(`${many}. Commit them, or ignore them (.gitignore).`);
+    return failed(`${many}. Commit them, or ignore them (.gitignore).`);
   }
-  const later = (why: string): HookReport =>
-    lost(`${why}. They are committed with the next changes.`);
+  const postponed = (why: string): HookReport =>
+    failed(`${why}. They are committed with the next changes.`);
   const prepared = await prepareTree(repository, snapshot, names);
-  if (prepared.kind === 'lost') return later(prepared.why);
+  if (prepared.kind === 'lost') return postponed(prepared.why);
   if (prepared.kind === 'same') return report(snapshot, watch, '');
   const change = await countChanges(repository, prepared.before, prepared.tree);
   const diff = await showPatch(repository, prepared);
   const message = await writeMessage(context, change.files, diff, deadlineMs);
   const outcome = await commitTree(repository, prepared, message, context.prepare);
-  if (outcome.kind === 'lost') return later(outcome.why);
+  if (outcome.kind === 'lost') return postponed(outcome.why);
   watch.agentChanges.commit(names);
   watch.expectCommit(outcome.hash);
   const [subject = ''] = message.split('\n');
@@ -134,7 +143,7 @@ const resumeCommit = async (
       : { kind: 'abandoned', why: 'the repository has been replaced since' };
   const snapshot = await takeSnapshot(repository);
   if (settled.kind === 'abandoned') {
-    await findCandidates(repository, watch, snapshot, files); // reports the files
+    await findCandidates(repository, watch, snapshot, files); // notes the files for the report
     return report(snapshot, watch, `The commit was interrupted and was not made: ${settled.why}.`);
   }
   const { before, commit } = intent;
@@ -155,13 +164,13 @@ const resumeCommit = async (
 
 // ---- Which files are committed ----
 
-const CUT_OFF =
+const INTERRUPTED =
   'the session was interrupted before it could be committed. Commit it yourself: auto-commit ' +
   'leaves it alone from now on';
 
 /**
- * The agent's files that can be committed. The others are excluded with a reason. `reported`: real
- * absolute paths of files that the batch changed.
+ * The agent's files that can be committed. Its other files are noted with the reason, for the
+ * report.
  */
 const findCandidates = async (
   repository: Repository,
@@ -177,7 +186,7 @@ const findCandidates = async (
   for (const file of reported) {
     const name = path.relative(snapshot.top, file);
     // only after an interruption: otherwise it is known whose each of these changes is
-    if (snapshot.changed.has(name)) agentChanges.doubt(name, CUT_OFF);
+    if (snapshot.changed.has(name)) agentChanges.doubt(name, INTERRUPTED);
   }
   const names = agentChanges.ours();
   const filtered = names.length === 0 ? new Set() : await askFiltered(repository, names);
@@ -252,8 +261,8 @@ const report = (
   const unreported = watch.agentChanges.takeUnreported();
   const leftAlone = [...new Set(unreported.map(({ why }) => why))].map((reason) => {
     const names = unreported.filter(({ why }) => why === reason).map(({ name }) => oneLine(name));
-    const more = names.length - LEFT_SHOWN;
-    const shown = names.slice(0, LEFT_SHOWN).join(', ');
+    const more = names.length - NAMES_MAX;
+    const shown = names.slice(0, NAMES_MAX).join(', ');
     return (
       `Not committed: ${shown}${more > 0 ? ` and ${plural(more, 'more file')}` : ''}: ` +
       `${reason}.`
@@ -288,27 +297,27 @@ const writeMessage = async (
   diff: string,
   deadlineMs: number,
 ): Promise<string> => {
-  let end = (): void => undefined;
-  const over = new Promise<null>((resolve, reject) => {
+  let stopWaiting = (): void => undefined;
+  const limit = new Promise<null>((resolve, reject) => {
     const timer = setTimeout(() => resolve(null), deadlineMs);
     const stop = (): void =>
       reject(new ProgramFailure('stopped', 'writing the message of a commit was stopped'));
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
-    end = () => {
+    stopWaiting = () => {
       clearTimeout(timer);
       signal.removeEventListener('abort', stop);
     };
   });
   try {
-    const written = await Promise.race([attemptToWrite(write, diff), over]);
+    const written = await Promise.race([attemptToWrite(write, diff), limit]);
     const message = written === null ? null : cleanMessage(written);
     const [only] = names;
     const what =
       names.length === 1 && only !== undefined ? oneLine(only) : plural(names.length, 'file');
     return message ?? `chore: pawl changed ${what}`;
   } finally {
-    end();
+    stopWaiting();
   }
 };
 

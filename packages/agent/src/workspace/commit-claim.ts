@@ -1,5 +1,6 @@
 /**
- * A folder in the git folder that proves which locks of a repository are ours, during a commit.
+ * A claim: a folder in the git folder that proves which locks of a repository are ours, during a
+ * commit. Locks are git's: a file `NAME.lock` beside a file that is about to change.
  *
  * Each lock has a second hard link in the folder. A lock with the same inode is ours, whatever
  * happened since: as long as our link exists, the inode can't belong to another file. The folder
@@ -38,6 +39,7 @@ type ClaimRecord = { readonly intent: CommitIntent; readonly owner: ProcessIdent
 const PREFIX = 'pawl-commit-';
 const NAME = /^pawl-commit-[0-9a-f-]{36}$/;
 const RECORD = 'intent.json';
+/** Says which process of git moves the branch. */
 const MOVER = 'update-ref.json';
 const BYTES_MAX = 16 * 1024;
 
@@ -47,7 +49,7 @@ export class CommitClaim {
   readonly folder: string;
   readonly #gitFolder: string;
 
-  /** `name`: from `newClaimName`. */
+  /** `name`: from `newClaimName`. A resumed session has it from the journal. */
   constructor(gitFolder: string, name: string) {
     this.#gitFolder = gitFolder;
     this.folder = path.join(gitFolder, NAME.test(name) ? name : `${PREFIX}unknown`);
@@ -102,6 +104,7 @@ export class CommitClaim {
     writeFileSync(this.#at(MOVER), JSON.stringify(identifyProcess(pid)));
   }
 
+  /** The process that moves the branch, or moved it; null: none was started. */
   mover(): ProcessIdentity | null {
     const value = readJson(this.#at(MOVER));
     return isIdentity(value) ? value : null;
@@ -153,8 +156,8 @@ const HASH = /^([0-9a-f]{64}|[0-9a-f]{40})$/;
 const REF = /^(HEAD|refs\/heads\/.+)$/;
 
 /**
- * Whoever writes to the git folder can write such a file, and its words become words of commands of
- * git.
+ * Checks each field, since whoever writes to the git folder can write such a file, and its words
+ * become arguments of git.
  */
 const isRecord = (value: unknown): value is ClaimRecord => {
   // each field is checked below
@@ -170,6 +173,7 @@ const isRecord = (value: unknown): value is ClaimRecord => {
 const isIdentity = (value: unknown): value is ProcessIdentity =>
   typeof value === 'object' && value !== null && 'pid' in value && 'started' in value;
 
+/** Takes a lock on a file system without hard links. Nothing proves later that it is ours. */
 const takeWithoutLinks = (lock: string): boolean => {
   try {
     closeSync(openSync(lock, 'wx'));

@@ -1,8 +1,11 @@
 /**
- * Which changes of a repository are the agent's. From top to bottom: `CommitWatch`, which looks at
- * the repository around calls; its record beside the journal, for the next process;
- * `AgentChanges`, the files that auto-commit may commit; and the functions that turn two looks
- * into changes of a call.
+ * Which changes of a repository are the agent's: its tool calls' and not the user's. Known from
+ * looks at the repository before and after each call. A look reads where HEAD and the branches are;
+ * with the tree, it also lists the files with uncommitted changes.
+ *
+ * From top to bottom: `CommitWatch`, which looks and reports; its record beside the journal, for
+ * the next process; `AgentChanges`, the files that auto-commit may commit; and the functions that
+ * turn two looks into changes of a call.
  */
 
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,10 +18,10 @@ import type { JudgedCall } from '../policy/judged-call.js';
 import type { BatchContext, HookContext, HookReport } from '../ports/hooks.js';
 import { listClaims } from './commit-claim.js';
 import {
+  findFolderWithGit,
   type GitPlace,
   isAncestor,
   KnownRepository,
-  markedFolder,
   type Repository,
   useRepository,
 } from './git.js';
@@ -76,31 +79,33 @@ export type WatchOptions = {
 
 const BEFORE_MS = 10_000;
 /** After this many failures calls run without a look before them. */
-const BLIND_MAX = 3;
-/**
- * A look that is younger than this serves the phase, too: nothing is attributed to anybody by it.
- */
+const FAILURES_MAX = 3;
+/** The phase uses the tree of the last look again, if it is younger and nothing has run since. */
 const FRESH_MS = 200;
 
 /**
- * `cut`: the call was running when an earlier process of the session ended, and the view is the one
- * before it.
+ * `tree`: the look after the call must list the changed files, too. `cut`: the call was running
+ * when an earlier process of the session ended, and the look is the one before it.
  */
 type RunningCall = { readonly call: JudgedCall; readonly tree: boolean; readonly cut?: true };
 
-/** The last look (null: no repository), and what has run since. */
+/** The last look, and what has run since. */
 type LastLook = {
+  /** Null: there is no repository. */
   readonly view: RepositoryView | null;
+  /** `unknown`: a later look failed. */
   readonly since: RunningCall | 'nothing' | 'unknown';
+  /** In ms, as `#now` counts. */
   readonly at: number;
 };
 
-/** A move of HEAD that is not reported yet. */
-type Step = { readonly by: HeadMover; readonly from: Refs; readonly to: Refs };
+/** A move of HEAD that is not reported yet, and whose it is. */
+type UnreportedMove = { readonly by: HeadMover; readonly from: Refs; readonly to: Refs };
 
 /**
  * The phase CheckingGitCommits: determines what the agent's calls did to the repository. Also
- * records what AutoCommitting needs. One per session.
+ * records what the phase AutoCommitting needs. (Phases are states of the machine after a batch, the
+ * tool calls of one reply.) One per session.
  *
  * The repository is looked at before each mutating call, after each batch and after a cancelled
  * call; with auto-commit after each call. All changes between the look before a call and the next
@@ -122,26 +127,30 @@ export class CommitWatch {
   #last: LastLook | null = null;
 
   /** Not reported yet: moves of HEAD, changes of calls, and the first snapshot before a call. */
-  #steps: readonly Step[] = [];
+  #moves: readonly UnreportedMove[] = [];
   #callChanges: readonly CallChanges[] = [];
   #began: WorktreeSnapshot | null = null;
-  /** From the last report: snapshots before the change of each file, and before the batch. */
+  /** Of the last report: snapshots before the change of each file, and before the batch. */
   #before = new Map<string, WorktreeSnapshot>();
   #beforeBatch: WorktreeSnapshot | null = null;
-  /**
-   * Calls that this process saw before they ran, and calls since the last report whose changes are
-   * recorded.
-   */
+  /** Ids of calls that this process saw before they ran. */
   readonly #started = new Set<string>();
+  /** Ids of calls since the last report whose changes are in `agentChanges`. */
   readonly #recorded = new Set<string>();
 
+  /** Whether there is a record on disk. */
   #hasRecord = false;
+  /** Failures of git that are reported already. */
   readonly #warned = new Set<string>();
+  /** Failures of looks before calls that are not reported yet. */
   #failures: string[] = [];
   /** What became of commits of killed sessions; null until somebody looked. */
   #settled: readonly string[] | null = null;
-  #blind = 0;
-  #lastNews = '';
+  /** Failed looks before calls, without a successful one between them. */
+  #failuresInRow = 0;
+  /** For `unlessRepeated`. */
+  #lastText = '';
+  /** Settles when all tasks so far have ended. */
   #queue: Promise<unknown> = Promise.resolve();
   /** Number of tasks in the queue. */
   #waiting = 0;
@@ -164,9 +173,9 @@ export class CommitWatch {
   before(call: JudgedCall, settings: Settings): Promise<void> {
     return this.#inTurn(settings, async () => {
       this.#started.add(call.callId);
-      if (this.#blind >= BLIND_MAX) return this.#lose();
+      if (this.#failuresInRow >= FAILURES_MAX) return this.#loseTrack();
       const since = this.#last?.since;
-      // the call that was cut had no effect: it runs only now
+      // this call was recorded as running, but had not begun: it runs only now
       if (typeof since === 'object' && since.cut && since.call.callId === call.callId)
         this.#last = null;
       await this.#tryLook(settings, async (place) => {
@@ -210,7 +219,7 @@ export class CommitWatch {
         if (view !== null) return await this.#report(place, view, context);
         this.#forget();
       } catch (error) {
-        this.#lose();
+        this.#loseTrack();
         this.#clearEvents();
         if (!(error instanceof ProgramFailure) || error.kind === 'stopped') throw error;
         if (!this.#warned.has(error.message)) {
@@ -230,7 +239,7 @@ export class CommitWatch {
     const last = this.#last;
     const isPlain =
       this.#waiting + this.#failures.length + (this.#settled?.length ?? 0) === 0 &&
-      this.#steps.length + this.#callChanges.length === 0 &&
+      this.#moves.length + this.#callChanges.length === 0 &&
       this.#began === null;
     if (!isPlain || last === null || calls.length === 0 || settings.autoCommit === 'on')
       return null;
@@ -259,14 +268,14 @@ export class CommitWatch {
     if (last === null || last.view === null) return;
     const { head, tips } = last.view;
     const view = { ...last.view, head: { ...head, hash }, tips: [...tips, hash] };
-    // its tree is the one before the commit
+    // its tree is the one before the commit, so it must not be used again
     this.#last = { ...last, view, at: Number.NEGATIVE_INFINITY };
   }
 
-  /** The text; empty if it equals the previous one. */
+  /** The text; empty if it equals the text of the previous call. Remembers it. */
   unlessRepeated(text: string): string {
-    const isRepeated = text === this.#lastNews;
-    this.#lastNews = text;
+    const isRepeated = text === this.#lastText;
+    this.#lastText = text;
     return isRepeated ? '' : text;
   }
 
@@ -292,14 +301,16 @@ export class CommitWatch {
     const signal = AbortSignal.timeout(beforeMs);
     try {
       await look(this.place(workspace, signal));
-      this.#blind = 0;
+      this.#failuresInRow = 0;
     } catch (error) {
-      this.#lose();
-      this.#blind += 1;
+      this.#loseTrack();
+      this.#failuresInRow += 1;
       const message = error instanceof Error ? error.message : String(error);
       const why = signal.aborted ? `it took longer than ${beforeMs / 1000} s` : message;
       const more =
-        this.#blind === BLIND_MAX ? ' It is not read before calls any more in this session.' : '';
+        this.#failuresInRow === FAILURES_MAX
+          ? ' It is not read before calls any more in this session.'
+          : '';
       this.#failures.push(`${why}.${more}`);
     }
   }
@@ -357,7 +368,7 @@ export class CommitWatch {
     if (isOther) this.#forget();
     else if (isCut)
       this.#clearEvents(); // who moved HEAD meanwhile is not known
-    else this.#addStep(since, before, now);
+    else this.#addMove(since, before, now);
     if (typeof since === 'object' && hasTree(before) && hasTree(now) && !isOther) {
       const changes = await callChangesBetween(since.call, before, now, (work) =>
         useRepository(place, work),
@@ -374,16 +385,16 @@ export class CommitWatch {
   }
 
   /** Records a move of HEAD. Successive moves by the same mover become one. */
-  #addStep(since: LastLook['since'], before: RepositoryView | null, to: RepositoryView): void {
+  #addMove(since: LastLook['since'], before: RepositoryView | null, to: RepositoryView): void {
     if (before === null && since === 'nothing') return;
     const by = since === 'nothing' ? 'others' : since === 'unknown' ? 'unknown' : 'calls';
     const from = before ?? unborn(to);
     if (isSameHead(from.head, to.head)) return;
-    const last = this.#steps.at(-1);
-    this.#steps =
+    const last = this.#moves.at(-1);
+    this.#moves =
       last?.by === by
-        ? [...this.#steps.slice(0, -1), { ...last, to }]
-        : [...this.#steps, { by, from, to }];
+        ? [...this.#moves.slice(0, -1), { ...last, to }]
+        : [...this.#moves, { by, from, to }];
   }
 
   /** Forgets everything, since the repository is gone or another one. */
@@ -393,13 +404,13 @@ export class CommitWatch {
   }
 
   #clearEvents(): void {
-    this.#steps = [];
+    this.#moves = [];
     this.#callChanges = [];
     this.#began = null;
   }
 
   /** A look failed: the author of changes until the next one is unknown. */
-  #lose(): void {
+  #loseTrack(): void {
     if (this.#last !== null) this.#last = { ...this.#last, since: 'unknown' };
   }
 
@@ -414,7 +425,7 @@ export class CommitWatch {
   async #report(place: GitPlace, view: RepositoryView, context: HookContext): Promise<HookReport> {
     const { calls, settings } = context;
     const moves: HeadMove[] = [];
-    for (const { by, from, to } of this.#steps) {
+    for (const { by, from, to } of this.#moves) {
       const change = await useRepository(place, (repository) =>
         findHeadChange(repository, from, to.head),
       );
@@ -542,6 +553,8 @@ const unborn = ({ top, gitFolder, head }: Refs): Refs => ({
   stash: null,
 });
 
+// ---- The file of the record ----
+
 /**
  * The record beside the journal, written before and after each mutating call if auto-commit is on.
  */
@@ -580,7 +593,7 @@ const writeRecord = (file: string, record: WatchRecord | null): void => {
     writeFileSync(draft, text, { mode: 0o600 });
     renameSync(draft, file);
   } catch {
-    // Nothing is lost but what is said above: files with older stamps stay uncommitted.
+    // nothing is lost but what is said above: files with older stamps stay uncommitted
     rmSync(draft, { force: true });
   }
 };
@@ -601,17 +614,12 @@ const readRecord = (file: string): WatchRecord | null => {
   }
 };
 
-/**
- * Which uncommitted changes are the agent's. Paths are relative to the top of the repository.
- *
- * A file is the agent's if it had no uncommitted changes (or did not exist) when a call first
- * changed it. It stops being the agent's when its changes are committed or undone, or when somebody
- * else changes it. Other files that the agent changed too are not touched, which is reported once.
- * In doubt a file does not count as the agent's.
- */
+// ---- The files that auto-commit may commit ----
 
 export type FileLeftAlone = { readonly name: string; readonly why: string };
+/** `reported`: the user and the model have been told. */
 type Reason = { readonly why: string; readonly reported: boolean };
+/** `AgentChanges` as JSON; its fields are explained there. */
 export type SavedChanges = {
   readonly ours: readonly (readonly [string, Stamp | null])[];
   readonly left: readonly (readonly [string, Reason])[];
@@ -624,8 +632,18 @@ const BETWEEN = 'it was changed between the calls of the agent';
 const SOMEBODY_ELSE = 'somebody else changed it too';
 const WHILE_UNREADABLE = 'it was changed while the repository could not be read';
 
+/**
+ * Which uncommitted changes are the agent's. Paths are relative to the top of the repository.
+ *
+ * A file is the agent's if it had no uncommitted changes (or did not exist) when a call first
+ * changed it. It stops being the agent's when its changes are committed or undone, or when somebody
+ * else changes it. Other files that the agent changed too are not touched, which is reported once.
+ * In doubt a file does not count as the agent's.
+ */
 class AgentChanges {
+  /** The agent's files, with the stamp that they had after its last change; null: no file. */
   readonly #ours = new Map<string, Stamp | null>();
+  /** Files that the agent changed, but not alone. */
   readonly #leftAlone = new Map<string, Reason>();
   /** Files that a call changed and that can't be committed to this repository. */
   readonly #excluded = new Map<string, Reason>();
@@ -678,7 +696,7 @@ class AgentChanges {
     return [...this.#ours.keys()];
   }
 
-  /** Excluded files that are not yet reported. */
+  /** Files that are not committed, and that no report has named yet. They count as reported. */
   takeUnreported(): readonly FileLeftAlone[] {
     return [this.#leftAlone, this.#excluded].flatMap((files) =>
       [...files].flatMap(([name, { why, reported }]) => {
@@ -724,7 +742,7 @@ export type CallChanges = {
   readonly call: JudgedCall;
   readonly before: WorktreeSnapshot;
   readonly changed: readonly string[];
-  /** The content may come from a commit or a stash instead of the call itself. */
+  /** HEAD or the stash moved too, so the content may come from there instead of the call. */
   readonly mixed: boolean;
 };
 
@@ -796,7 +814,7 @@ const namedIn = (
   facts.paths.flatMap((place) => {
     if (isWithin(place, gitFolder) || !isWithin(place, top) || isFolder(place)) return [];
     const name = path.relative(top, place);
-    if (markedFolder(path.dirname(place)) === top) return [name];
+    if (findFolderWithGit(path.dirname(place)) === top) return [name];
     agent.exclude(name, INSIDE);
     return [];
   });

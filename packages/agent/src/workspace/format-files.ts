@@ -1,7 +1,11 @@
 /**
- * The hook that formats what the agent changed. From top to bottom: `Autoformatters`, the phase;
- * one file and its formatter's run; what the model is told; the content before a batch; and
- * `FormatterChoice` with the table of formatters, which says what formats a file.
+ * Formats what the agent changed, with the formatters that the repository uses.
+ *
+ * From top to bottom: `Autoformatters`, the phase (a state of the machine after a batch, the tool
+ * calls of one reply); one file; the formatter's run; what the model is told; the content before a
+ * batch; `FormatterChoice`, which finds the formatters of a file; the signs that a formatter is
+ * used, such as its configuration file; the table of formatters; and `FormatterReach`, which says
+ * whether a formatter may apply to files that a command changes.
  */
 
 import { existsSync, readdirSync } from 'node:fs';
@@ -38,24 +42,12 @@ import {
 } from './git.js';
 import type { WorktreeSnapshot } from './repository-snapshot.js';
 
-/**
- * The phase RunningAutoformatters: runs the repository's formatters on the files that the batch
- * changed.
- *
- * A file is formatted only if it was already formatted before the batch. A new file is formatted if
- * the repository's configuration governs it. A file with unknown earlier content stays as it is. A
- * formatter reads and prints text; Pawl then replaces the file if it has not changed meanwhile.
- * Mode, encoding and line endings stay.
- *
- * It fails open: a file that can't be formatted stays as the agent wrote it. A formatter that hangs
- * or fails is not used again in this session, which is reported once.
- */
-
 /** Time limit for one file, in ms. */
 const RUN_MS = 20_000;
 /** Maximum number of files. More changes come from a program, not from edits. */
 const FILES_MAX = 100;
-const AT_ONCE = 3;
+/** Number of files that are formatted at the same time. */
+const PARALLEL_MAX = 3;
 
 export type FormatterOptions = {
   /** Pawl's environment. */
@@ -67,18 +59,30 @@ export type FormatterOptions = {
   readonly sandbox: SessionSandbox;
 };
 
-/** The formatters of one session. */
+/**
+ * The phase RunningAutoformatters: runs the repository's formatters on the files that the batch
+ * changed.
+ *
+ * A file is formatted only if it was already formatted before the batch. A new file is formatted if
+ * the repository's configuration governs it. A file with unknown earlier content stays as it is. A
+ * formatter reads and prints text; Pawl then replaces the file if it has not changed meanwhile.
+ * Mode, encoding and line endings stay.
+ *
+ * It fails open: a file that can't be formatted stays as the agent wrote it. A formatter that hangs
+ * or fails is not used again in this session, which is reported once. One per session.
+ */
 export class Autoformatters {
   readonly #options: FormatterOptions;
   readonly #earlier = new ContentBeforeCalls();
-  readonly #variablesOf: ReturnType<typeof createCommandVariables>;
+  readonly #createVariables: ReturnType<typeof createCommandVariables>;
   /** Paths of programs that are no longer used. */
   readonly #broken = new Set<string>();
+  /** Warnings that the user has seen. */
   readonly #reported = new Set<string>();
 
   constructor(options: FormatterOptions) {
     this.#options = options;
-    this.#variablesOf = createCommandVariables(options.environment);
+    this.#createVariables = createCommandVariables(options.environment);
   }
 
   /** Remembers the current content of files that a call names. */
@@ -99,6 +103,7 @@ export class Autoformatters {
   /** Runs the phase. Rejects only if `context.signal` is aborted. */
   async run(context: HookContext): Promise<HookReport> {
     const { workspace, reports, calls } = context;
+    // what the phase before has found; without it the files that the calls name
     const last = reports.at(-1);
     const changed = last?.changedFiles ?? calls.flatMap(({ facts }) => facts.paths);
     const files = [...new Set(changed)].filter(
@@ -109,7 +114,7 @@ export class Autoformatters {
       const why =
         `${plural(files.length, 'file')} changed at once: too many for the formatters, none ` +
         'was formatted';
-      return reportOutcomes([], this.#unreported([why]), isDirty);
+      return reportOutcomes([], this.#takeUnreported([why]), isDirty);
     }
     const batch: FormatBatch = {
       context,
@@ -121,15 +126,15 @@ export class Autoformatters {
         this.#earlier.find(file, calls) ?? (await this.#options.committed(file, context)),
     };
     const outcomes: FileOutcome[] = [];
-    for (let at = 0; at < files.length; at += AT_ONCE) {
-      const wave = files.slice(at, at + AT_ONCE);
+    for (let at = 0; at < files.length; at += PARALLEL_MAX) {
+      const wave = files.slice(at, at + PARALLEL_MAX);
       outcomes.push(...(await settleAll(wave.map((file) => formatFile(batch, file)))));
     }
-    return reportOutcomes(outcomes, this.#unreported(batch.faults), isDirty);
+    return reportOutcomes(outcomes, this.#takeUnreported(batch.faults), isDirty);
   }
 
-  /** Texts that the user has not seen in this session. */
-  #unreported(texts: readonly string[]): readonly string[] {
+  /** The texts that the user has not seen in this session. They count as seen. */
+  #takeUnreported(texts: readonly string[]): readonly string[] {
     return texts.filter((text) => {
       const isNew = !this.#reported.has(text);
       this.#reported.add(text);
@@ -139,7 +144,7 @@ export class Autoformatters {
 
   async #createRuntime({ workspace, signal, settings }: HookContext): Promise<FormatterRuntime> {
     const variables = Object.entries({
-      ...this.#variablesOf(workspace, '', 'formatter'),
+      ...this.#createVariables(workspace, '', 'formatter'),
       // forbid tools to download other versions of themselves
       RUSTUP_AUTO_INSTALL: '0',
       GOTOOLCHAIN: 'local',
@@ -200,14 +205,14 @@ const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome
   if (loaded === null) return UNTOUCHED;
   const { interrupted, files, workspace } = batch.context;
   // the hash of new content is in the journal before the file is replaced
-  const effect = interrupted?.find(
+  const earlierEffect = interrupted?.find(
     (one) => one.kind === 'file' && one.path === file && one.after === loaded.sha256,
   );
-  if (effect?.kind === 'file') {
-    if (files.get(file) === effect.before) files.set(file, effect.after);
+  if (earlierEffect?.kind === 'file') {
+    if (files.get(file) === earlierEffect.before) files.set(file, earlierEffect.after);
     return { kind: 'formattedEarlier', file, shown: path.relative(workspace, file) };
   }
-  for (const chosen of batch.choice.of(file)) {
+  for (const chosen of batch.choice.choose(file)) {
     if (batch.broken.has(chosen.program)) continue;
     const outcome = await formatWith(batch, chosen, loaded);
     if (outcome !== null) return outcome;
@@ -221,6 +226,7 @@ const HEAD_CHARACTERS = 2_000;
 const GENERATED =
   /@generated\b|\bDO NOT (EDIT|MODIFY)\b|\bcode generated by\b|\b(auto-?|automatically )generated\b/i;
 
+/** The text of a file that may be formatted; null for a generated or another one. */
 const loadText = async (
   file: string,
 ): Promise<(LoadedText & { readonly sha256: string }) | null> => {
@@ -242,7 +248,7 @@ const decodeText = (bytes: Buffer): LoadedText | null => {
   return encoding === 'utf8' || encoding === 'utf8-bom' ? { text, encoding } : null;
 };
 
-/** Null: this formatter does not apply to the file. */
+/** Formats a file with one formatter. Null: the formatter does not apply to it; try the next. */
 const formatWith = async (
   batch: FormatBatch,
   chosen: ChosenFormatter,
@@ -331,7 +337,7 @@ const rewrite = async (
   return { kind: 'rewritten', file, shown, formatter: formatter.name, before: text, after };
 };
 
-// ---- The program ----
+// ---- The formatter's run ----
 
 type FormatterRuntime = {
   /** Variables of formatter processes, beside those of all commands. */
@@ -382,7 +388,8 @@ const formatText = async (
   }
 };
 
-const ROOM_BYTES = 1024 * 1024;
+/** How much a formatter may print beyond four times the bytes of its input. */
+const EXTRA_BYTES_MAX = 1024 * 1024;
 
 const runFormatter = async (
   chosen: ChosenFormatter,
@@ -401,7 +408,7 @@ const runFormatter = async (
     isGuarded,
     title: chosen.formatter.name,
     input: text,
-    bytesMax: ROOM_BYTES + 4 * Buffer.byteLength(text),
+    bytesMax: EXTRA_BYTES_MAX + 4 * Buffer.byteLength(text),
     atMax: 'fail',
     deadlineMs: runtime.runMs,
     signal: runtime.signal,
@@ -415,7 +422,8 @@ const runFormatter = async (
 };
 
 /**
- * Prepares a run. Rejects with a ProgramFailure if it can't be fenced; nothing was started then.
+ * Prepares a run in the sandbox. Rejects with a ProgramFailure if that is impossible; nothing was
+ * started then.
  */
 const prepareRun = async (
   { formatter, target, program }: ChosenFormatter,
@@ -429,6 +437,7 @@ const prepareRun = async (
     return await sandbox.prepare({
       level,
       environment,
+      // the sandbox may add a pipe, on whose end the formatter is killed together with Pawl
       canBeGuarded: true,
       program: SYSTEM_SHELL,
       words,
@@ -610,6 +619,7 @@ export const readCommittedContent = async (
 /** A regular file in a tree, with its object. */
 const TREE_FILE = /^100(?:644|755) blob ([0-9a-f]+)\t/;
 
+/** The content of a file in a commit. */
 const readBlob = async (
   repository: Repository,
   commit: string,
@@ -630,20 +640,15 @@ const readBlob = async (
   return code === 0 ? output : 'unknown';
 };
 
-/**
- * Which formatters a repository uses for a file.
- *
- * The nearest folder with signs counts, from that of the file up to the workspace. Formatters that
- * are only possible count if there is no certain one. A formatter comes from the project's own
- * program folders or from the PATH. Nothing is ever downloaded.
- */
+// ---- The formatters of a file ----
 
 /**
- * `governs`: the repository formats such files with it. `perhaps`: it is present, but may not be
- * used for all files.
+ * How sure the signs are. `governs`: the repository formats such files with it. `perhaps`: it is
+ * present, but may not be used for all files.
  */
 type Claim = 'governs' | 'perhaps';
 
+/** A file to be formatted, and where. */
 type FormatTarget = {
   /** Real absolute path. */
   readonly file: string;
@@ -655,13 +660,13 @@ type FormatTarget = {
   readonly folders: readonly string[];
 };
 
-type Claimed = {
+type PossibleFormatter = {
   readonly formatter: Formatter;
   readonly target: FormatTarget;
   readonly claim: Claim;
 };
 
-export type ChosenFormatter = Claimed & {
+export type ChosenFormatter = PossibleFormatter & {
   /** Whether no other formatter has signs in the same folder for such files. */
   readonly isAlone: boolean;
   readonly program: ProgramPath;
@@ -675,7 +680,13 @@ const FOREIGN = /(^|\/)(node_modules|\.git|\.venv|venv|vendor)\//;
 const isForeign = (file: string, workspace: string): boolean =>
   !isWithin(file, workspace) || FOREIGN.test(path.relative(workspace, file));
 
-/** Chooses formatters for files, reading each folder once. */
+/**
+ * Chooses the formatters of files. Reads each folder once.
+ *
+ * The nearest folder with signs counts, from that of the file up to the workspace. Formatters that
+ * are only possible count if there is no certain one. A formatter comes from the project's own
+ * program folders or from the PATH. Nothing is ever downloaded.
+ */
 export class FormatterChoice {
   readonly #workspace: string;
   readonly #environment: ProcessEnvironment;
@@ -687,14 +698,14 @@ export class FormatterChoice {
   }
 
   /** The formatters of a file: several if the same folder has signs of several. */
-  of(file: string): readonly ChosenFormatter[] {
-    const able = formatters.filter(({ files }) => files.test(file));
+  choose(file: string): readonly ChosenFormatter[] {
+    const fitting = formatters.filter(({ files }) => files.test(file));
     const folders = foldersUpTo(this.#workspace, path.dirname(file));
-    let possible: readonly Claimed[] = [];
-    for (const folder of able.length === 0 ? [] : folders) {
+    let possible: readonly PossibleFormatter[] = [];
+    for (const folder of fitting.length === 0 ? [] : folders) {
       const opened = this.#folders.get(folder) ?? openFolder(folder);
       this.#folders.set(folder, opened);
-      const claims = able.flatMap((formatter) => {
+      const claims = fitting.flatMap((formatter) => {
         const claim = strongestClaim(formatter, opened);
         return claim === null ? [] : [{ formatter, claim, target: { file, folder, folders } }];
       });
@@ -706,7 +717,7 @@ export class FormatterChoice {
   }
 
   /** Drops formatters that are not installed. */
-  #installed(claims: readonly Claimed[]): readonly ChosenFormatter[] {
+  #installed(claims: readonly PossibleFormatter[]): readonly ChosenFormatter[] {
     const workspace = this.#workspace;
     const top = repositoryFolders(workspace).top ?? workspace;
     return claims.flatMap((claim) => {
@@ -732,14 +743,14 @@ const foldersUpTo = (top: string, folder: string): readonly string[] => {
 
 // ---- Signs that a formatter is used in a folder ----
 
-/** One of these files: the first that exists counts. */
+/** One of these files: only the first that exists is read. */
 type FileSign = {
   readonly files: readonly string[];
   /** What its text must match. Default: any. */
   readonly matches?: RegExp;
   /** What its text must not match. */
   readonly without?: RegExp;
-  /** Default: it governs. `matched`: the part of the text that matched. */
+  /** Default: the formatter governs. `matched`: the part of the text that matched. */
   readonly claim?: (matched: string) => Claim;
 };
 type PackageSign =
@@ -751,6 +762,7 @@ type Sign = FileSign | PackageSign;
 
 const MANIFEST = 'package.json';
 
+/** A folder that is searched for signs. */
 type SignFolder = { readonly names: ReadonlySet<string>; read(name: string): string };
 
 /** Opens a folder. An unreadable one counts as empty. */
@@ -839,7 +851,7 @@ export type Formatter = {
 
 const NODE_HOMES = ['node_modules/.bin'];
 const PYTHON_HOMES = ['.venv/bin', 'venv/bin'];
-const endings = (name: string, ...each: readonly string[]): readonly string[] =>
+const withEndings = (name: string, ...each: readonly string[]): readonly string[] =>
   each.map((ending) => `${name}.${ending}`);
 const SCRIPTS = ['js', 'cjs', 'mjs', 'ts', 'cts', 'mts'];
 
@@ -896,8 +908,8 @@ const formatters: readonly Formatter[] = [
       {
         files: [
           '.prettierrc',
-          ...endings('.prettierrc', 'json', 'yml', 'yaml', 'json5', 'toml', ...SCRIPTS),
-          ...endings('prettier.config', ...SCRIPTS),
+          ...withEndings('.prettierrc', 'json', 'yml', 'yaml', 'json5', 'toml', ...SCRIPTS),
+          ...withEndings('prettier.config', ...SCRIPTS),
         ],
       },
       { key: 'prettier' },
@@ -990,12 +1002,13 @@ const FOLDERS_MAX = 200;
  */
 export class FormatterReach {
   readonly #now: () => number;
+  /** Folders of files that calls named. */
   readonly #named = new Set<string>();
   /** Tracked folders with files that may be signs. */
   readonly #tracked: FileCache<readonly string[]>;
   /** Folders without a sign. */
   readonly #without: FileCache<true>;
-  #isReached = false;
+  #isKnownToReach = false;
 
   /** `now`: the file system's time, in ms since 1970. */
   constructor(now: () => number = Date.now) {
@@ -1004,21 +1017,21 @@ export class FormatterReach {
     this.#without = new FileCache(now, 'listings');
   }
 
-  /** Records the absolute paths of files that calls name. */
-  name(files: readonly string[]): void {
+  /** Remembers the folders of files that calls name. */
+  remember(files: readonly string[]): void {
     for (const file of files)
       if (this.#named.size < FOLDERS_MAX) this.#named.add(path.dirname(file));
   }
 
   /** Whether a formatter may apply. Rejects if git fails. */
   async isReached(place: GitPlace): Promise<boolean> {
-    if (this.#isReached) return true;
+    if (this.#isKnownToReach) return true;
     const { workspace } = place;
     const all = new Set([workspace, ...(await this.#trackedFolders(place)), ...this.#named]);
     const folders = [...all].filter((folder) => isWithin(folder, workspace));
-    this.#isReached =
+    this.#isKnownToReach =
       folders.length > FOLDERS_MAX || folders.some((folder) => this.#hasSign(folder));
-    return this.#isReached;
+    return this.#isKnownToReach;
   }
 
   #hasSign(folder: string): boolean {
@@ -1032,7 +1045,7 @@ export class FormatterReach {
     return false;
   }
 
-  /** Empty without a repository. */
+  /** Folders of tracked files that may be signs; none without a repository. */
   async #trackedFolders(place: GitPlace): Promise<readonly string[]> {
     const located = await locateRepository(place);
     if (located === null) return [];

@@ -1,7 +1,23 @@
 /**
- * Git, as Pawl runs it in a repository of the user. From top to bottom: finding the repository,
- * one run of git with a configuration of our own, moving a ref, temporary folders; then, read
- * without git, where the repository and its configuration lie, and how long that is known to hold.
+ * Git, as Pawl runs it in a repository of the user. All calls of git by Pawl are here.
+ *
+ * No program that a repository names ever runs: no hook, filter, fsmonitor, diff or merge program,
+ * textconv, pager, editor, alias, credential helper, transport or signature program. Only
+ * `rev-parse` and `config --list` see the configuration of the repository, and neither runs a
+ * program that it names. All other commands see the repository through a folder of links with our
+ * own configuration, a copy of the settings that say how files are stored. So names of filters,
+ * includes and later changes of the configuration have no effect. The exceptions are `moveRef`,
+ * `changeHead` and `changeWorktrees`, which must write to the real folder: they could only run
+ * hooks, and those are turned off.
+ *
+ * Configuration is never written. Submodules are ignored. Without a `.git` in or above the
+ * workspace, or below another user's, no process is started.
+ *
+ * From top to bottom: finding the repository; a repository that is open, with its folder of links;
+ * the settings in that folder, and the variables and options of each run; running git; moving a
+ * ref (a branch, HEAD or a ref of our own); temporary folders; how long git's answer about the
+ * place of a repository is cached, until which files change; the files that git would read, found
+ * without git; names for people.
  */
 
 import type { ChildProcessByStdio } from 'node:child_process';
@@ -47,22 +63,6 @@ import {
   startProgram,
 } from '../platform/start-program.js';
 
-/**
- * Runs git. All calls of git by Pawl are here.
- *
- * No program that a repository names ever runs: no hook, filter, fsmonitor, diff or merge program,
- * textconv, pager, editor, alias, credential helper, transport or signature program. Only
- * `rev-parse` and `config --list` see the configuration of the repository, and neither runs a
- * program that it names. All other commands see the repository through a folder of links with our
- * own configuration, a copy of the settings that say how files are stored. So names of filters,
- * includes and later changes of the configuration have no effect. The exceptions are `moveRef`,
- * `changeHead` and `changeWorktrees`, which must write to the real folder: they could only run
- * hooks, and those are turned off.
- *
- * Configuration is never written. Submodules are ignored. Without a `.git` in or above the
- * workspace, or below another user's, no process is started.
- */
-
 export type GitPlace = {
   /** Real absolute path. */
   readonly workspace: string;
@@ -81,6 +81,20 @@ export type GitOptions = {
   readonly atMax?: ProgramRequest['atMax'];
   /** Default: 10 s. */
   readonly deadlineMs?: number;
+};
+
+/** The folders of a repository, as absolute paths. */
+export type RepositoryLocation = {
+  readonly top: string;
+  readonly gitFolder: string;
+  /** The folder that several working trees share; often the same as `gitFolder`. */
+  readonly shared: string;
+  readonly indexFile: string;
+};
+
+export type LocatedRepository = {
+  readonly location: RepositoryLocation;
+  readonly config: GitConfig;
 };
 
 export type Repository = RepositoryLocation & {
@@ -139,23 +153,23 @@ export const workWith = async <T>(
  * process while cached facts are valid. Rejects with a ProgramFailure if git fails.
  */
 export const locateRepository = async (place: GitPlace): Promise<LocatedRepository | null> => {
-  const marked = repositoryFolders(place.workspace).top;
-  if (marked === null) return null;
+  const top = repositoryFolders(place.workspace).top;
+  if (top === null) return null;
   const ask = async (): Promise<LocatedRepository | null> => {
-    const waiting = findWaitingFile(marked, place.environment.HOME ?? '');
-    if (waiting !== null)
-      throw notAsked(`${waiting} is not a regular file, so git would wait for it. Remove it`);
+    const blocking = findBlockingFile(top, place.environment.HOME ?? '');
+    if (blocking !== null)
+      throw notAsked(`${blocking} is not a regular file, so git would wait for it. Remove it`);
     const run = createRunner(place);
     const [location, listed] = await settleAll([
       askLocation(run, place.workspace),
-      run([...OWN, ...LISTING], {}, {}),
+      run([...LOCATE_OPTIONS, ...LIST_CONFIG], {}, {}),
     ]);
     if (location === null) return null;
-    if (listed.code !== 0) throw refusal(LISTING, listed);
+    if (listed.code !== 0) throw refusal(LIST_CONFIG, listed);
     checkOwnRepository(place.workspace, location.shared);
     return { location, config: parseConfig(listed.output.toString('utf8')) };
   };
-  return place.known?.locate(marked, ask) ?? ask();
+  return place.known?.locate(top, ask) ?? ask();
 };
 
 /** The commit that a revision names; null if there is none. */
@@ -173,18 +187,22 @@ export const isAncestor = async (
 ): Promise<boolean> =>
   (await repository.tryAsk(['merge-base', '--is-ancestor', commit, later])) !== null;
 
-const OWN = ['--no-pager', '-c', 'safe.bareRepository=explicit'];
-const LISTING = ['config', '--list', '-z'];
+const LOCATE_OPTIONS = ['--no-pager', '-c', 'safe.bareRepository=explicit'];
+const LIST_CONFIG = ['config', '--list', '-z'];
 
 /** Git's messages for a missing repository, or a bare one, which has no working tree. */
-const NONE = /not a git repository|must be run in a work tree|cannot use bare repository/i;
+const NO_REPOSITORY = /not a git repository|must be run in a work tree|cannot use bare repository/i;
 
 /** Asks git where the repository is. Git refuses one that belongs to another user. */
 const askLocation = async (run: RunGit, workspace: string): Promise<RepositoryLocation | null> => {
   const args = ['rev-parse', '--path-format=absolute', '--show-toplevel', '--absolute-git-dir'];
-  const end = await run([...OWN, ...args, '--git-common-dir', '--git-path', 'index'], {}, {});
+  const end = await run(
+    [...LOCATE_OPTIONS, ...args, '--git-common-dir', '--git-path', 'index'],
+    {},
+    {},
+  );
   if (end.code !== 0) {
-    if (NONE.test(end.errors)) return null;
+    if (NO_REPOSITORY.test(end.errors)) return null;
     throw refusal(args, end);
   }
   const lines = end.output.toString('utf8').replace(/\n$/, '').split('\n');
@@ -242,20 +260,20 @@ const openRepository = (
 ): Repository => {
   const { location, config } = located;
   const runGit = createRunner(place);
-  const frozen = freeze(located, place.environment, scratch);
+  const variables = makeLinks(located, place.environment, scratch);
   const run: Repository['run'] = (args, options = {}) =>
-    runGit([...HARDENING, ...args], options, { ...frozen, GIT_INDEX_FILE: options.indexFile });
-  // sees the real folder
-  const runReal = async (words: readonly string[], deadlineMs?: number): Promise<void> => {
-    const variables = {
+    runGit([...HARDENING, ...args], options, { ...variables, GIT_INDEX_FILE: options.indexFile });
+  // runs in the real git folder, not in the folder of links
+  const runReal = async (args: readonly string[], deadlineMs?: number): Promise<void> => {
+    const realVariables = {
       GIT_DIR: location.gitFolder,
       GIT_CONFIG_GLOBAL: '/dev/null',
       GIT_CONFIG_NOSYSTEM: '1',
       ...authorVariables(config, place.environment),
     };
     const options = deadlineMs === undefined ? {} : { deadlineMs };
-    const end = await runGit([...HARDENING, ...words], options, variables);
-    if (end.code !== 0) throw refusal(words, end);
+    const end = await runGit([...HARDENING, ...args], options, realVariables);
+    if (end.code !== 0) throw refusal(args, end);
   };
   return {
     ...location,
@@ -284,7 +302,7 @@ const SHARED_LINKS = ['objects', 'refs', 'packed-refs', 'info', 'shallow', 'logs
  * Makes the folder of links, and returns the variables that make git use it. Synchronous, since a
  * dozen small asynchronous calls took twenty times as long.
  */
-const freeze = (
+const makeLinks = (
   { location: { top, gitFolder, shared }, config }: LocatedRepository,
   environment: ProcessEnvironment,
   scratch: string,
@@ -306,6 +324,206 @@ const freeze = (
     ...authorVariables(config, environment),
   };
 };
+
+// ---- Settings, variables and options of our own ----
+
+/** Settings by name as git prints it. If there are several values, the last one counts. */
+export type GitConfig = ReadonlyMap<string, string>;
+
+/** Settings that Pawl adopts: they say how files are stored, and name no program. */
+const STORAGE_SETTINGS = [
+  'core.repositoryformatversion',
+  'core.filemode',
+  'core.symlinks',
+  'core.ignorecase',
+  'core.precomposeunicode',
+  'core.protecthfs',
+  'core.protectntfs',
+  'core.trustctime',
+  'core.checkstat',
+  'core.autocrlf',
+  'core.eol',
+  'core.safecrlf',
+  'core.checkroundtripencoding',
+  'core.bigfilethreshold',
+  'core.compression',
+  'core.loosecompression',
+  'core.sharedrepository',
+  'core.sparsecheckout',
+  'core.sparsecheckoutcone',
+  'extensions.objectformat',
+  'extensions.refstorage',
+] as const;
+
+/** The user's pattern files outside the repository, with their default names. */
+const PATTERN_FILES = [
+  { name: 'core.excludesfile', usual: 'ignore' },
+  { name: 'core.attributesfile', usual: 'attributes' },
+] as const;
+
+/** Parses `git config --list -z`: name, line feed, value, NUL. A name alone means true. */
+export const parseConfig = (output: string): GitConfig => {
+  const config = new Map<string, string>();
+  for (const entry of output.split('\0')) {
+    if (entry === '') continue;
+    const end = entry.indexOf('\n');
+    if (end < 0) config.set(entry, 'true');
+    else config.set(entry.slice(0, end), entry.slice(end + 1));
+  }
+  return config;
+};
+
+const quoted = (value: string): string =>
+  `"${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
+
+const userFolder = (environment: ProcessEnvironment): string => {
+  const home = environment.HOME ?? '';
+  const base = environment.XDG_CONFIG_HOME || (home === '' ? '' : path.join(home, '.config'));
+  return base === '' ? '' : path.join(base, 'git');
+};
+
+/** The configuration files of the user and the machine. */
+const configFiles = (environment: ProcessEnvironment): readonly string[] => {
+  const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
+  const usual = [path.join(home, '.gitconfig'), path.join(userFolder(environment), 'config')];
+  return [...(global ? [global] : usual), system || '/etc/gitconfig'].filter(path.isAbsolute);
+};
+
+/**
+ * The absolute path of a pattern file. Null for a relative one, which depends on git's working
+ * folder.
+ */
+const patternFile = (
+  config: GitConfig,
+  environment: ProcessEnvironment,
+  name: string,
+  usual: string,
+) => {
+  const folder = userFolder(environment);
+  const set = config.get(name) ?? (folder === '' ? '' : path.join(folder, usual));
+  const file = set.startsWith('~/') ? path.join(environment.HOME ?? '', set.slice(2)) : set;
+  return path.isAbsolute(file) ? file : null;
+};
+
+/** The user's own file of ignored names, as git finds it; null: none that is used. */
+export const excludesFile = (config: GitConfig, environment: ProcessEnvironment): string | null =>
+  patternFile(config, environment, 'core.excludesfile', 'ignore');
+
+/** The text of a configuration file with the adopted settings of `config`, and nothing else. */
+export const frozenConfig = (config: GitConfig, environment: ProcessEnvironment): string => {
+  const lines = STORAGE_SETTINGS.flatMap((name) => {
+    const value = config.get(name);
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  const files = PATTERN_FILES.flatMap(({ name, usual }) => {
+    const file = patternFile(config, environment, name, usual);
+    return file === null ? [] : [[name, file] as const];
+  });
+  return [...lines, ...files]
+    .map(([name, value]) => {
+      const [section, key] = name.split('.');
+      return `[${section}]\n\t${key} = ${quoted(value)}\n`;
+    })
+    .join('');
+};
+
+/**
+ * Variables for author and committer, determined as git would, with Pawl's name as the default
+ * instead of the system's.
+ */
+const authorVariables = (
+  config: GitConfig,
+  environment: ProcessEnvironment,
+): Readonly<Record<string, string>> => {
+  const variables: Record<string, string> = {};
+  for (const part of AUTHOR_PARTS) {
+    for (const [role, variable] of AUTHOR_VARIABLES[part].entries()) {
+      const roleSetting = config.get(`${role === 0 ? 'author' : 'committer'}.${part}`);
+      variables[variable] =
+        environment[variable] || roleSetting || config.get(`user.${part}`) || fallbackAuthor(part);
+    }
+  }
+  return variables;
+};
+
+/** Git's variables that are harmless and that no repository can set. */
+const ALLOWED = new Set([
+  'GIT_CONFIG_GLOBAL',
+  'GIT_CONFIG_SYSTEM',
+  'GIT_CONFIG_NOSYSTEM',
+  'GIT_CEILING_DIRECTORIES',
+  'GIT_DISCOVERY_ACROSS_FILESYSTEM',
+  'GIT_AUTHOR_DATE',
+  'GIT_COMMITTER_DATE',
+]);
+
+/** Variables of other programs that would ask the user something. */
+const INTERACTIVE = new Set(['SSH_ASKPASS', 'PAGER', 'EDITOR', 'VISUAL', 'BROWSER', 'DISPLAY']);
+
+/**
+ * Pawl's environment without variables that make git start programs, read other places, or ask
+ * questions.
+ */
+export const cleanEnvironment = (
+  environment: ProcessEnvironment,
+  searchPath: string,
+): Record<string, string> => {
+  const clean: Record<string, string> = {};
+  for (const [name, value] of Object.entries(environment)) {
+    const foreign = (name.startsWith('GIT_') && !ALLOWED.has(name)) || INTERACTIVE.has(name);
+    if (value !== undefined && !foreign) clean[name] = value;
+  }
+  return {
+    ...clean,
+    PATH: searchPath,
+    LC_ALL: 'C',
+    LANGUAGE: '',
+    TERM: 'dumb',
+    GIT_PAGER: 'cat',
+    GIT_EDITOR: 'false',
+    GIT_SEQUENCE_EDITOR: 'false',
+    GIT_ASKPASS: 'false',
+    GIT_SSH_COMMAND: 'false',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_NO_LAZY_FETCH: '1',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_LITERAL_PATHSPECS: '1',
+    // forbid all transports
+    GIT_ALLOW_PROTOCOL: '',
+    GIT_PROTOCOL_FROM_USER: '0',
+  };
+};
+
+/** Options on every command line. They override all files, even those that change meanwhile. */
+export const HARDENING: readonly string[] = [
+  '--no-pager',
+  ...[
+    'core.hooksPath=/dev/null',
+    'core.fsmonitor=false',
+    'core.untrackedCache=false',
+    'core.splitIndex=false',
+    'core.pager=cat',
+    'core.editor=false',
+    'core.askPass=false',
+    'core.sshCommand=false',
+    'core.gitProxy=',
+    'core.quotePath=false',
+    'safe.bareRepository=explicit',
+    'commit.gpgSign=false',
+    'tag.gpgSign=false',
+    'log.showSignature=false',
+    'gpg.program=false',
+    'gc.auto=0',
+    'maintenance.auto=false',
+    'protocol.allow=never',
+    'credential.helper=',
+    'submodule.recurse=false',
+    'diff.ignoreSubmodules=all',
+    'status.submoduleSummary=false',
+    'fetch.recurseSubmodules=false',
+  ].flatMap((setting) => ['-c', setting]),
+];
 
 // ---- The program ----
 
@@ -418,11 +636,11 @@ const moveRef = (
         child.stdin.end();
       }
     };
-    // git removes its locks
-    const patience = setTimeout(() => child.kill('SIGTERM'), CALL_DEADLINE_MS);
+    // on SIGTERM git removes its locks
+    const deadline = setTimeout(() => child.kill('SIGTERM'), CALL_DEADLINE_MS);
     child.once('error', (error) => {
       if (pid !== undefined) return; // it is running and will still end
-      clearTimeout(patience);
+      clearTimeout(deadline);
       reject(new ProgramFailure('missing', `${program} can't be started: ${error.message}`));
     });
     child.stdin.on('error', () => undefined); // it ended early: its exit code tells more
@@ -431,7 +649,7 @@ const moveRef = (
         errors += piece.toString('utf8').slice(0, ERRORS_MAX - errors.length);
     });
     child.once('close', (code) => {
-      clearTimeout(patience);
+      clearTimeout(deadline);
       if (fault !== null) reject(fault);
       else resolve({ moved: code === 0, errors: errors.trim() });
     });
@@ -456,7 +674,7 @@ const startUpdateRef = (
   { ref, why }: RefMove,
 ) => {
   const { program, clean } = findGit(place);
-  // of our own refs git keeps no log by itself
+  // for refs outside of refs/heads git keeps no reflog unless told to
   const log = ref.startsWith('refs/pawl/') ? ['--create-reflog'] : [];
   const variables = { GIT_DIR: location.gitFolder, ...authorVariables(config, place.environment) };
   const child = startProgram(program, [...HARDENING, 'update-ref', ...log, '-m', why, '--stdin'], {
@@ -553,52 +771,7 @@ const readOwner = (folder: string): ProcessIdentity | null => {
   }
 };
 
-// ---- Folders and names ----
-
-/**
- * The nearest folder at or above `folder` that contains `.git`; null if there is none. Starts no
- * process.
- */
-export const markedFolder = (folder: string): string | null => {
-  for (let place: string | null = folder; place !== null; place = folderAbove(place)) {
-    if (existsSync(path.join(place, '.git'))) return place;
-  }
-  return null;
-};
-
-const SHOWN_MAX = 200;
-
-/**
- * A name or subject that others chose, safe to show to models and people: one line of limited
- * length, without control characters.
- */
-export const oneLine = (text: string): string => {
-  const line = text
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
-    .replace(/\p{Cf}/gu, '')
-    .trim();
-  const characters = [...line];
-  return characters.length <= SHOWN_MAX ? line : `${characters.slice(0, SHOWN_MAX).join('')}…`;
-};
-
-/**
- * Location and configuration of a repository: which settings Pawl adopts, which files git would
- * read, and how long an answer of git holds.
- */
-
-/** The folders of a repository, as absolute paths. */
-export type RepositoryLocation = {
-  readonly top: string;
-  readonly gitFolder: string;
-  /** The folder that several working trees share; often the same as `gitFolder`. */
-  readonly shared: string;
-  readonly indexFile: string;
-};
-
-export type LocatedRepository = {
-  readonly location: RepositoryLocation;
-  readonly config: GitConfig;
-};
+// ---- How long git's answer holds ----
 
 /**
  * Caches the location and configuration of a repository until a relevant file changes. Asking git
@@ -617,32 +790,32 @@ export class KnownRepository {
   }
 
   /**
-   * The cached or new answer of `ask`. `marked`: the folder around the workspace that contains
+   * The cached or new answer of `ask`. `folder`: the one around the workspace that contains
    * `.git`.
    */
   async locate(
-    marked: string,
+    folder: string,
     ask: () => Promise<LocatedRepository | null>,
   ): Promise<LocatedRepository | null> {
-    const cached = this.cached(marked);
+    const cached = this.cached(folder);
     if (cached !== null) return cached;
     const askedAt = this.#now();
     const located = await ask();
-    const places = located === null ? null : this.#listPlaces(marked, located);
-    if (located !== null && places !== null) this.#cache.set(marked, located, places, askedAt);
+    const places = located === null ? null : this.#listPlaces(folder, located);
+    if (located !== null && places !== null) this.#cache.set(folder, located, places, askedAt);
     return located;
   }
 
   /** The cached answer if it is still valid; otherwise null. */
-  cached(marked: string): LocatedRepository | null {
-    return this.#cache.get(marked) ?? null;
+  cached(folder: string): LocatedRepository | null {
+    return this.#cache.get(folder) ?? null;
   }
 
   /**
    * All paths on which the answer depends; null if they can't be determined. Included files count
    * whether or not their condition holds, and so does HEAD, on which conditions may depend.
    */
-  #listPlaces(marked: string, { location, config }: LocatedRepository): readonly string[] | null {
+  #listPlaces(folder: string, { location, config }: LocatedRepository): readonly string[] | null {
     const { top, gitFolder, shared } = location;
     const configs = [
       ...[path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')],
@@ -652,7 +825,7 @@ export class KnownRepository {
     const includes = [...config.keys()].some((name) => name.startsWith('include'));
     if (included === null || (includes && included.length === 0)) return null;
     return [
-      ...[path.join(marked, '.git'), top, gitFolder, shared],
+      ...[path.join(folder, '.git'), top, gitFolder, shared],
       ...['commondir', 'gitdir'].map((name) => path.join(gitFolder, name)),
       ...configs,
       ...included,
@@ -666,7 +839,7 @@ export class KnownRepository {
 /** The status of a path; equal texts mean no change. `changedAt`: in ms since 1970. */
 type Fingerprint = { readonly text: string; readonly changedAt: number };
 
-/** Longer than the time resolution of any file system. */
+/** Longer than the time resolution of any file system, in which two changes look like one. */
 const STILL_MS = 2_000;
 
 /**
@@ -675,7 +848,7 @@ const STILL_MS = 2_000;
  */
 export class FileCache<T> {
   readonly #now: () => number;
-  readonly #take: (place: string) => Fingerprint;
+  readonly #fingerprintPath: (place: string) => Fingerprint;
   readonly #known = new Map<string, { places: readonly string[]; fingerprint: string; value: T }>();
 
   /**
@@ -683,7 +856,7 @@ export class FileCache<T> {
    */
   constructor(now: () => number = Date.now, listings?: 'listings') {
     this.#now = now;
-    this.#take = listings === undefined ? takeFingerprint : takeListingFingerprint;
+    this.#fingerprintPath = listings === undefined ? takeFingerprint : takeListingFingerprint;
   }
 
   /** The value, if none of its files has changed. */
@@ -712,7 +885,7 @@ export class FileCache<T> {
   }
 
   #fingerprint(places: readonly string[]): Fingerprint {
-    const all = places.map(this.#take);
+    const all = places.map(this.#fingerprintPath);
     return {
       text: all.map(({ text }) => text).join('\n'),
       changedAt: Math.max(0, ...all.map(({ changedAt }) => changedAt)),
@@ -726,11 +899,11 @@ export const takeFingerprint = (place: string): Fingerprint =>
     const { dev, ino, mode, uid } = entry;
     return entry.isDirectory()
       ? { text: [dev, ino, mode, uid].join(' '), changedAt: 0 }
-      : whole(entry);
+      : fullFingerprint(entry);
   });
 
 /** Like `takeFingerprint`, but for a folder its list of entries counts too. */
-const takeListingFingerprint = (place: string): Fingerprint => fingerprint(place, whole);
+const takeListingFingerprint = (place: string): Fingerprint => fingerprint(place, fullFingerprint);
 
 const ABSENT: Fingerprint = { text: 'absent', changedAt: 0 }; // its creation is a change
 
@@ -745,16 +918,27 @@ const fingerprint = (place: string, judge: (entry: BigIntStats) => Fingerprint):
   }
 };
 
-const whole = ({ dev, ino, mode, uid, size, mtimeNs, ctimeNs }: BigIntStats): Fingerprint => ({
+const fullFingerprint = ({
+  dev,
+  ino,
+  mode,
+  uid,
+  size,
+  mtimeNs,
+  ctimeNs,
+}: BigIntStats): Fingerprint => ({
   text: [dev, ino, mode, uid, size, mtimeNs, ctimeNs].join(' '),
   changedAt: Number(ctimeNs / 1_000_000n),
 });
 
 // ---- Files that git would read ----
 
+// Git would wait for ever for a pipe, a device or a socket, so these are searched before git runs.
+
 const TEXT_BYTES_MAX = 1024 * 1024;
 const CONFIGS_MAX = 50;
-const OF_WORKTREE = [
+/** Files that git reads: in the git folder of a working tree, in the shared one, in the top. */
+const WORKTREE_FILES = [
   'HEAD',
   'index',
   'commondir',
@@ -762,11 +946,45 @@ const OF_WORKTREE = [
   'config.worktree',
   'info/sparse-checkout',
 ];
-const SHARED = [
+const SHARED_FILES = [
   ...['config', 'packed-refs', 'shallow', 'info/exclude', 'info/attributes', 'info/grafts'],
   ...['objects/info/alternates', 'objects/info/commit-graph'],
 ];
-const OF_TOP = ['.gitignore', '.gitattributes', '.gitmodules', '.mailmap'];
+const TOP_FILES = ['.gitignore', '.gitattributes', '.gitmodules', '.mailmap'];
+
+/**
+ * The first pipe, device or socket where git expects a file of the repository; null if there is
+ * none.
+ */
+export const findBlockingFile = (top: string, home: string): string | null => {
+  if (!isHarmless(path.join(top, '.git'))) return path.join(top, '.git');
+  const [gitFolder, shared] = findGitFolders(top);
+  const files = [
+    ...WORKTREE_FILES.map((name) => path.join(gitFolder, name)),
+    ...SHARED_FILES.map((name) => path.join(shared, name)),
+    ...TOP_FILES.map((name) => path.join(top, name)),
+  ];
+  const bad = files.find((file) => !isHarmless(file));
+  return (
+    bad ??
+    findBlockingConfig([path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')], home)
+  );
+};
+
+/** The git folder of this working tree, and the one that it shares with others. */
+const findGitFolders = (top: string): readonly [gitFolder: string, shared: string] => {
+  const dotGit = path.join(top, '.git');
+  if (followStatus(dotGit)?.isDirectory()) return [dotGit, dotGit];
+  // a linked worktree: a file that names the folder
+  const gitFolder = path.resolve(
+    top,
+    readText(dotGit)
+      .replace(/^gitdir:\s*/, '')
+      .trim(),
+  );
+  const common = readText(path.join(gitFolder, 'commondir')).trim();
+  return [gitFolder, common === '' ? gitFolder : path.resolve(gitFolder, common)];
+};
 
 const followStatus = (place: string): Stats | null => {
   try {
@@ -782,6 +1000,19 @@ const readText = (file: string): string => readTextOrEmptySync(file, TEXT_BYTES_
 const isHarmless = (place: string): boolean => {
   const status = followStatus(place);
   return status === null || status.isFile() || status.isDirectory();
+};
+
+/** The first pipe, device or socket among configurations and the files that they include. */
+const findBlockingConfig = (configs: readonly string[], home: string): string | null => {
+  const queue = [...configs];
+  const seen = new Set<string>();
+  for (let file = queue.pop(); file !== undefined && seen.size < CONFIGS_MAX; file = queue.pop()) {
+    if (seen.has(file)) continue;
+    seen.add(file);
+    if (!isHarmless(file)) return file;
+    queue.push(...includedBy(file, home));
+  }
+  return null;
 };
 
 /** The files that a configuration includes, whether or not their condition holds. */
@@ -810,8 +1041,8 @@ const ANY_INCLUDE = /\binclude(if)?\b/i;
  */
 const includedFiles = (configs: readonly string[], home: string): readonly string[] | null => {
   const included = new Set<string>();
-  const waiting = [...configs];
-  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+  const queue = [...configs];
+  for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
     const text = readText(file);
     if (!ANY_INCLUDE.test(text)) continue;
     if (text.split('\n').some((line) => isOddPath(line)) || included.size > CONFIGS_MAX)
@@ -819,7 +1050,7 @@ const includedFiles = (configs: readonly string[], home: string): readonly strin
     for (const place of includedBy(file, home)) {
       if (included.has(place)) continue;
       included.add(place);
-      waiting.push(place);
+      queue.push(place);
     }
   }
   return [...included];
@@ -834,248 +1065,30 @@ const isOddPath = (line: string): boolean => {
   return !PLAIN_PATH.test(named);
 };
 
-const badConfig = (first: readonly string[], home: string): string | null => {
-  const waiting = [...first];
-  const seen = new Set<string>();
-  for (
-    let file = waiting.pop();
-    file !== undefined && seen.size < CONFIGS_MAX;
-    file = waiting.pop()
-  ) {
-    if (seen.has(file)) continue;
-    seen.add(file);
-    if (!isHarmless(file)) return file;
-    waiting.push(...includedBy(file, home));
+/**
+ * The nearest folder at or above `folder` that contains `.git`; null if there is none. Starts no
+ * process.
+ */
+export const findFolderWithGit = (folder: string): string | null => {
+  for (let place: string | null = folder; place !== null; place = folderAbove(place)) {
+    if (existsSync(path.join(place, '.git'))) return place;
   }
   return null;
 };
 
-/** The git folder of this working tree, and the one that it shares with others. */
-const findGitFolders = (top: string): readonly [gitFolder: string, shared: string] => {
-  const mark = path.join(top, '.git');
-  if (followStatus(mark)?.isDirectory()) return [mark, mark];
-  const gitFolder = path.resolve(
-    top,
-    readText(mark)
-      .replace(/^gitdir:\s*/, '')
-      .trim(),
-  );
-  const common = readText(path.join(gitFolder, 'commondir')).trim();
-  return [gitFolder, common === '' ? gitFolder : path.resolve(gitFolder, common)];
-};
+// ---- Names ----
+
+const SHOWN_MAX = 200;
 
 /**
- * The first pipe, device or socket where git expects a file of the repository; null if there is
- * none.
+ * A name or subject that others chose, safe to show to models and people: one line of limited
+ * length, without control characters.
  */
-export const findWaitingFile = (top: string, home: string): string | null => {
-  if (!isHarmless(path.join(top, '.git'))) return path.join(top, '.git');
-  const [gitFolder, shared] = findGitFolders(top);
-  const files = [
-    ...OF_WORKTREE.map((name) => path.join(gitFolder, name)),
-    ...SHARED.map((name) => path.join(shared, name)),
-    ...OF_TOP.map((name) => path.join(top, name)),
-  ];
-  const bad = files.find((file) => !isHarmless(file));
-  return (
-    bad ?? badConfig([path.join(shared, 'config'), path.join(gitFolder, 'config.worktree')], home)
-  );
+export const oneLine = (text: string): string => {
+  const line = text
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+    .replace(/\p{Cf}/gu, '')
+    .trim();
+  const characters = [...line];
+  return characters.length <= SHOWN_MAX ? line : `${characters.slice(0, SHOWN_MAX).join('')}…`;
 };
-
-// ---- Settings that Pawl adopts ----
-
-/** Settings by name as git prints it. If there are several values, the last one counts. */
-export type GitConfig = ReadonlyMap<string, string>;
-
-const STORAGE = [
-  'core.repositoryformatversion',
-  'core.filemode',
-  'core.symlinks',
-  'core.ignorecase',
-  'core.precomposeunicode',
-  'core.protecthfs',
-  'core.protectntfs',
-  'core.trustctime',
-  'core.checkstat',
-  'core.autocrlf',
-  'core.eol',
-  'core.safecrlf',
-  'core.checkroundtripencoding',
-  'core.bigfilethreshold',
-  'core.compression',
-  'core.loosecompression',
-  'core.sharedrepository',
-  'core.sparsecheckout',
-  'core.sparsecheckoutcone',
-  'extensions.objectformat',
-  'extensions.refstorage',
-] as const;
-
-/** The user's pattern files outside the repository, with their default names. */
-const PATTERN_FILES = [
-  { name: 'core.excludesfile', usual: 'ignore' },
-  { name: 'core.attributesfile', usual: 'attributes' },
-] as const;
-
-/** Parses `git config --list -z`: name, line feed, value, NUL. A name alone means true. */
-export const parseConfig = (output: string): GitConfig => {
-  const config = new Map<string, string>();
-  for (const entry of output.split('\0')) {
-    if (entry === '') continue;
-    const end = entry.indexOf('\n');
-    if (end < 0) config.set(entry, 'true');
-    else config.set(entry.slice(0, end), entry.slice(end + 1));
-  }
-  return config;
-};
-
-const quoted = (value: string): string =>
-  `"${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
-
-const userFolder = (environment: ProcessEnvironment): string => {
-  const home = environment.HOME ?? '';
-  const base = environment.XDG_CONFIG_HOME || (home === '' ? '' : path.join(home, '.config'));
-  return base === '' ? '' : path.join(base, 'git');
-};
-
-/** The configuration files of the user and the machine. */
-const configFiles = (environment: ProcessEnvironment): readonly string[] => {
-  const { HOME: home = '', GIT_CONFIG_GLOBAL: global, GIT_CONFIG_SYSTEM: system } = environment;
-  const usual = [path.join(home, '.gitconfig'), path.join(userFolder(environment), 'config')];
-  return [...(global ? [global] : usual), system || '/etc/gitconfig'].filter(path.isAbsolute);
-};
-
-/**
- * The absolute path of a pattern file. Null for a relative one, which depends on git's working
- * folder.
- */
-const patternFile = (
-  config: GitConfig,
-  environment: ProcessEnvironment,
-  name: string,
-  usual: string,
-) => {
-  const folder = userFolder(environment);
-  const set = config.get(name) ?? (folder === '' ? '' : path.join(folder, usual));
-  const file = set.startsWith('~/') ? path.join(environment.HOME ?? '', set.slice(2)) : set;
-  return path.isAbsolute(file) ? file : null;
-};
-
-/** The user's own file of ignored names, as git finds it; null: none that is used. */
-export const excludesFile = (config: GitConfig, environment: ProcessEnvironment): string | null =>
-  patternFile(config, environment, 'core.excludesfile', 'ignore');
-
-/** The text of a configuration file with the adopted settings of `config`, and nothing else. */
-export const frozenConfig = (config: GitConfig, environment: ProcessEnvironment): string => {
-  const lines = STORAGE.flatMap((name) => {
-    const value = config.get(name);
-    return value === undefined ? [] : [[name, value] as const];
-  });
-  const files = PATTERN_FILES.flatMap(({ name, usual }) => {
-    const file = patternFile(config, environment, name, usual);
-    return file === null ? [] : [[name, file] as const];
-  });
-  return [...lines, ...files]
-    .map(([name, value]) => {
-      const [section, key] = name.split('.');
-      return `[${section}]\n\t${key} = ${quoted(value)}\n`;
-    })
-    .join('');
-};
-
-/**
- * Variables for author and committer, determined as git would, with Pawl's name as the default
- * instead of the system's.
- */
-const authorVariables = (
-  config: GitConfig,
-  environment: ProcessEnvironment,
-): Readonly<Record<string, string>> => {
-  const variables: Record<string, string> = {};
-  for (const part of AUTHOR_PARTS) {
-    for (const [role, variable] of AUTHOR_VARIABLES[part].entries()) {
-      const ofRole = config.get(`${role === 0 ? 'author' : 'committer'}.${part}`);
-      variables[variable] =
-        environment[variable] || ofRole || config.get(`user.${part}`) || fallbackAuthor(part);
-    }
-  }
-  return variables;
-};
-
-/** Git's variables that are harmless and that no repository can set. */
-const KEPT = new Set([
-  'GIT_CONFIG_GLOBAL',
-  'GIT_CONFIG_SYSTEM',
-  'GIT_CONFIG_NOSYSTEM',
-  'GIT_CEILING_DIRECTORIES',
-  'GIT_DISCOVERY_ACROSS_FILESYSTEM',
-  'GIT_AUTHOR_DATE',
-  'GIT_COMMITTER_DATE',
-]);
-
-const ASKING = new Set(['SSH_ASKPASS', 'PAGER', 'EDITOR', 'VISUAL', 'BROWSER', 'DISPLAY']);
-
-/**
- * Pawl's environment without variables that make git start programs, read other places, or ask
- * questions.
- */
-export const cleanEnvironment = (
-  environment: ProcessEnvironment,
-  searchPath: string,
-): Record<string, string> => {
-  const clean: Record<string, string> = {};
-  for (const [name, value] of Object.entries(environment)) {
-    const foreign = (name.startsWith('GIT_') && !KEPT.has(name)) || ASKING.has(name);
-    if (value !== undefined && !foreign) clean[name] = value;
-  }
-  return {
-    ...clean,
-    PATH: searchPath,
-    LC_ALL: 'C',
-    LANGUAGE: '',
-    TERM: 'dumb',
-    GIT_PAGER: 'cat',
-    GIT_EDITOR: 'false',
-    GIT_SEQUENCE_EDITOR: 'false',
-    GIT_ASKPASS: 'false',
-    GIT_SSH_COMMAND: 'false',
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_OPTIONAL_LOCKS: '0',
-    GIT_NO_LAZY_FETCH: '1',
-    GIT_NO_REPLACE_OBJECTS: '1',
-    GIT_LITERAL_PATHSPECS: '1',
-    // forbid all transports
-    GIT_ALLOW_PROTOCOL: '',
-    GIT_PROTOCOL_FROM_USER: '0',
-  };
-};
-
-/** Options on every command line. They override all files, even those that change meanwhile. */
-export const HARDENING: readonly string[] = [
-  '--no-pager',
-  ...[
-    'core.hooksPath=/dev/null',
-    'core.fsmonitor=false',
-    'core.untrackedCache=false',
-    'core.splitIndex=false',
-    'core.pager=cat',
-    'core.editor=false',
-    'core.askPass=false',
-    'core.sshCommand=false',
-    'core.gitProxy=',
-    'core.quotePath=false',
-    'safe.bareRepository=explicit',
-    'commit.gpgSign=false',
-    'tag.gpgSign=false',
-    'log.showSignature=false',
-    'gpg.program=false',
-    'gc.auto=0',
-    'maintenance.auto=false',
-    'protocol.allow=never',
-    'credential.helper=',
-    'submodule.recurse=false',
-    'diff.ignoreSubmodules=all',
-    'status.submoduleSummary=false',
-    'fetch.recurseSubmodules=false',
-  ].flatMap((setting) => ['-c', setting]),
-];

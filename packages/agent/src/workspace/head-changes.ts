@@ -1,6 +1,9 @@
 /**
- * How HEAD moved between two observations, by whom, and the note about it. Determined from the
- * commit graph and never from a command's output.
+ * How HEAD moved between two looks at a repository, by whom, and the note about it. Determined from
+ * the commit graph and never from the output of the agent's command.
+ *
+ * From top to bottom: the change of HEAD, the commits that it brought with their numbers of lines,
+ * the files in them, and the texts for the model and the user.
  */
 
 import { settleAll } from '../platform/run-program.js';
@@ -49,10 +52,10 @@ export const findHeadChange = async (
     const sentences = isSameBranch ? [`${branch} has no commits any more.`] : switched;
     return { sentences, commits: [], count: 0, lost: isSameBranch };
   }
-  const known = old.hash === null ? before.tips : [old.hash, ...before.tips];
+  const earlier = old.hash === null ? before.tips : [old.hash, ...before.tips];
   const [count, commits] = await settleAll([
-    countCommits(repository, after.hash, known),
-    listCommits(repository, after.hash, known),
+    countCommits(repository, after.hash, earlier),
+    listCommits(repository, after.hash, earlier),
   ]);
   if (!isSameBranch) return { sentences: switched, commits, count, lost: false };
   if (old.hash === null) {
@@ -71,30 +74,31 @@ const describeMove = async (
   after: string,
 ) => {
   const [from, to] = [shortHash(before), shortHash(after)];
-  const lost = (sentence: string) => ({ sentence: `${sentence}.`, lost: true });
-  const onward = (sentence: string) => ({ sentence: `${sentence}.`, lost: false });
+  const losing = (sentence: string) => ({ sentence: `${sentence}.`, lost: true });
+  const keeping = (sentence: string) => ({ sentence: `${sentence}.`, lost: false });
   if (!(await hasCommit(repository, before)))
-    return lost(`${branch} is at ${to}; ${from}, where it was, no longer exists`);
+    return losing(`${branch} is at ${to}; ${from}, where it was, no longer exists`);
   // how many commits only the old one has, and only the new one
-  const [gone, come, base] = await settleAll([
+  const [removed, added, base] = await settleAll([
     countCommits(repository, before, [after]),
     countCommits(repository, after, [before]),
     repository.tryAsk(['merge-base', before, after]),
   ]);
-  if (gone === 0) return onward(`${branch} went on from ${from} to ${to}`);
+  if (removed === 0) return keeping(`${branch} went on from ${from} to ${to}`);
   const isAmended =
-    gone === 1 &&
-    come > 0 &&
+    removed === 1 &&
+    added > 0 &&
     (await listParents(repository, before)) === (await listParents(repository, after));
-  if (isAmended) return onward(`The last commit of ${branch}, ${from}, was replaced by ${to}`);
+  if (isAmended) return keeping(`The last commit of ${branch}, ${from}, was replaced by ${to}`);
   if (base === null)
-    return lost(`${branch} went from ${from} to ${to}, which has no history in common with it`);
-  if (come === 0)
-    return lost(`${branch} went back by ${plural(gone, 'commit')}, from ${from} to ${to}`);
-  const rewritten = `${plural(gone, 'commit')} gone from it, ${come} new in their place`;
-  return lost(`The history of ${branch} was rewritten, from ${from} to ${to}: ${rewritten}`);
+    return losing(`${branch} went from ${from} to ${to}, which has no history in common with it`);
+  if (added === 0)
+    return losing(`${branch} went back by ${plural(removed, 'commit')}, from ${from} to ${to}`);
+  const rewritten = `${plural(removed, 'commit')} gone from it, ${added} new in their place`;
+  return losing(`The history of ${branch} was rewritten, from ${from} to ${to}: ${rewritten}`);
 };
 
+/** The hashes of a commit's parents. */
 const listParents = async (repository: Repository, hash: string): Promise<string> => {
   const line = await repository.ask(['rev-list', '--max-count=1', '--parents', hash]);
   return line.trim().split(' ').slice(1).join(' ');
@@ -118,7 +122,7 @@ export type CommitStatistics = {
 };
 
 const NUMSTAT = ['-r', '--numstat', '-z', '--no-renames', '--no-ext-diff', '--no-textconv'];
-const OF_COMMITS = [
+const COMMIT_RECORDS = [
   '--stdin',
   '--root',
   '--always',
@@ -134,7 +138,7 @@ const listCommits = async (
   const args = ['rev-list', `--max-count=${LISTED_MAX}`, '--ignore-missing', '--stdin'];
   const hashes = await repository.ask(args, { input: range(from, without) });
   if (hashes === '') return [];
-  const shown = ['diff-tree', ...NUMSTAT, ...OF_COMMITS, '--ignore-submodules=all'];
+  const shown = ['diff-tree', ...NUMSTAT, ...COMMIT_RECORDS, '--ignore-submodules=all'];
   const output = await repository.ask(shown, { input: hashes });
   // a record for each commit, followed by one for each of its files
   const commits: NewCommit[] = [];
@@ -214,7 +218,7 @@ export const findCommittedFiles = async (
   return [...new Set(files)].filter((name) => different.has(name) && !before.changed.has(name));
 };
 
-// ---- Its description ----
+// ---- Texts about moves ----
 
 /**
  * Who moved HEAD: the agent's calls, somebody else between them, or unknown because a look failed.
@@ -229,7 +233,7 @@ const OPENINGS: Readonly<Record<HeadMover, string>> = {
   unknown: 'Since the last check, by an unknown author: ',
 };
 
-/** The changes of the calls, as one. */
+/** The changes by the agent's calls, as one. */
 export const changeByCalls = (moves: readonly HeadMove[]): HeadChange => {
   const changes = moves.flatMap(({ by, change }) => (by === 'calls' ? [change] : []));
   return {

@@ -1,6 +1,7 @@
 /**
- * Work after tools and checkpoints, loaded late: most sessions read first, and a start should not
- * pay for git and formatters.
+ * The hooks after tools and the checkpoints of a session, as stand-ins: the first use loads the
+ * code that does the work. Most sessions read first, and a start should not pay for git and
+ * formatters.
  */
 
 import path from 'node:path';
@@ -37,12 +38,13 @@ export const createLateHooks = (options: HooksOptions): Hooks => {
     after: async (call, settings) => (await load()).after(call, settings),
     recover: async (workspace) =>
       (await mayHaveClaims(workspace)) ? ((await (await load()).recover?.(workspace)) ?? '') : '',
-    // not loaded yet: `run` loads them
+    // before the first load null, so that `run` is called, which loads
     runNow: (phase, context) => loaded?.runNow?.(phase, context) ?? null,
     run: async (phase, context) => (await load()).run(phase, context),
   };
 };
 
+/** Whether a call is a command that changes no file. */
 const onlyReads = async (call: JudgedCall): Promise<boolean> => {
   if (call.facts.shell === undefined) return false;
   const policy = await import('../policy/shell/unrecoverable-files.js');
@@ -76,7 +78,7 @@ export const createLateCheckpoints = (
   };
 };
 
-/** Whether there may be an unfinished commit of a killed session. Starts no process. */
+/** Whether a killed session may have left a claim: a mark of an unfinished commit. */
 const mayHaveClaims = async (workspace: string): Promise<boolean> => {
   const { top } = repositoryFolders(workspace);
   if (top === null) return false;

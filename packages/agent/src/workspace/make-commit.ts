@@ -2,6 +2,10 @@
  * Commits certain files with git's plumbing commands, and settles a commit whose program was
  * killed.
  *
+ * From top to bottom: the tree of the commit, the commit, the move of the branch and the index
+ * under git's lock, and the settling after a crash. A claim (commit-claim.ts) proves meanwhile
+ * which locks are ours.
+ *
  * The tree is HEAD's, with these files as they are in the working tree. Other changes are not
  * included. The intended commit is in the journal before the branch or the index change. Both
  * change under git's index lock, or neither. Only index entries of the commit's files change, and
@@ -22,6 +26,7 @@ import { shortHash } from './head-changes.js';
 import { NO_OBJECT, takeStamp, type WorktreeSnapshot } from './repository-snapshot.js';
 
 export type CommitOutcome = { readonly kind: 'committed'; readonly hash: string } | Lost;
+/** Not committed, and nothing has changed: somebody else was faster, or holds a lock. */
 type Lost = { readonly kind: 'lost'; readonly why: string };
 
 /**
@@ -44,6 +49,8 @@ export type PreparedTree = {
   /** What the commit changes in the user's index. */
   readonly changes: readonly IndexChange[];
 };
+
+// ---- The tree ----
 
 /** Writes the tree of the commit. `same`: it equals HEAD's tree. */
 export const prepareTree = async (
@@ -93,6 +100,8 @@ const readIndex = async (repository: Repository, indexFile: string, names: reado
   return entries;
 };
 
+// ---- The commit ----
+
 /**
  * Commits a prepared tree. `prepare` writes the intent to the journal. Rejects if git or the disk
  * fails; nothing of the user's has changed then.
@@ -118,6 +127,7 @@ export const commitTree = async (
   });
 };
 
+/** Files of the git folder while something of the user's is unfinished. */
 const STATE_FILES = [
   ['MERGE_HEAD', 'a merge'],
   ['rebase-merge', 'a rebase'],
@@ -148,6 +158,7 @@ export const findObstacle = (
 
 // ---- The branch and the index move together ----
 
+/** A commit that exists as an object, to be applied to the branch and the index. */
 type Application = {
   readonly intent: CommitIntent;
   readonly changes: readonly IndexChange[];
@@ -167,7 +178,7 @@ const applyCommit = async (
   claim.make(intent);
   try {
     const lock = lockIndex(repository.indexFile, claim);
-    if (lock === null) return lost(heldBy('the index', `${repository.indexFile}.lock`));
+    if (lock === null) return lost(describeHeldLock('the index', `${repository.indexFile}.lock`));
     try {
       await lock.fill(await prepareIndex(repository, changes));
       const why =
@@ -231,16 +242,14 @@ const moveBranch = async (
   const isMoved = moved || (await findCommit(repository, ref)) === commit;
   lock.onExit(isMoved ? 'replace' : 'release');
   if (isMoved) return null;
-  const [, held] = LOCKED.exec(errors) ?? [];
-  return held === undefined ? errors : heldBy('the branch', held);
+  const [, lockFile] = LOCKED.exec(errors) ?? [];
+  return lockFile === undefined ? errors : describeHeldLock('the branch', lockFile);
 };
 
-/**
- * A lock in whose way git came. Nothing proves that an empty lock is ours before we have linked it.
- */
+/** Git's message about a lock of another process. */
 const LOCKED = /Unable to create '([^'\n]+\.lock)': File exists/;
 
-const heldBy = (what: string, lock: string): string =>
+const describeHeldLock = (what: string, lock: string): string =>
   `another git process holds ${what}: ${lock} exists. If no git is running there, one was ` +
   `killed, and it is safe to delete that file: rm '${lock}'`;
 
@@ -275,14 +284,14 @@ class IndexLock {
   readonly #indexFile: string;
   readonly #lock: string;
   readonly #cancelAtExit: () => void;
-  #duty: 'release' | 'replace' | 'keep' = 'release';
+  #exitAction: 'release' | 'replace' | 'keep' = 'release';
 
   constructor(indexFile: string, claim: CommitClaim) {
     this.#indexFile = indexFile;
     this.#lock = `${indexFile}.lock`;
     this.#cancelAtExit = atExit(() => {
-      if (this.#duty === 'keep') return;
-      if (this.#duty === 'replace') renameSync(this.#lock, indexFile);
+      if (this.#exitAction === 'keep') return;
+      if (this.#exitAction === 'replace') renameSync(this.#lock, indexFile);
       else claim.release(this.#lock);
       claim.remove();
     });
@@ -301,8 +310,8 @@ class IndexLock {
    * What an exit of this program does with the lock from now on: `release` it, `replace` the index,
    * or `keep` it for the next session, since it is not known whether the branch has moved.
    */
-  onExit(duty: 'release' | 'replace' | 'keep'): void {
-    this.#duty = duty;
+  onExit(action: 'release' | 'replace' | 'keep'): void {
+    this.#exitAction = action;
   }
 
   /** Replaces the index by the new one, and releases the lock. */
@@ -333,15 +342,15 @@ const asAbandoned = (why: string): SettledCommit => ({ kind: 'abandoned', why })
 /**
  * Settles an interrupted commit by looking at the repository. If the branch has the commit, only
  * the index is completed. If the branch is as it was, the commit is finished or abandoned, as
- * `unmade` says. If the branch is elsewhere, nothing changes.
+ * `ifUnmade` says. If the branch is elsewhere, nothing changes.
  */
 export const settleCommit = async (
   repository: Repository,
   claim: CommitClaim,
   intent: CommitIntent,
-  unmade: 'finish' | 'giveUp',
+  ifUnmade: 'finish' | 'giveUp',
 ): Promise<SettledCommit> => {
-  if (!(await hasMoverEnded(claim)))
+  if (!(await waitForMover(claim)))
     return asAbandoned(`git (process ${claim.mover()?.pid}) still moves the branch: end it`);
   releaseLocks(repository, claim, intent);
   try {
@@ -350,7 +359,8 @@ export const settleCommit = async (
       return asAbandoned('the repository does not have the commit, so it is another one');
     const tip = await findCommit(repository, ref);
     if (tip === commit) return await completeIndex(repository, claim, intent);
-    if (tip === before && unmade === 'finish') return await finishCommit(repository, claim, intent);
+    if (tip === before && ifUnmade === 'finish')
+      return await finishCommit(repository, claim, intent);
     if (tip === before) return asAbandoned('the session was interrupted before the branch moved');
     if (tip !== null && (await isAncestor(repository, commit, tip))) return asCommitted();
     return asAbandoned('the branch has been moved since');
@@ -363,7 +373,7 @@ const WAIT_MS = 10_000;
 const STEP_MS = 20;
 
 /** Waits for a git process of ours that still moves the branch; false if it does not end. */
-const hasMoverEnded = async (claim: CommitClaim): Promise<boolean> => {
+const waitForMover = async (claim: CommitClaim): Promise<boolean> => {
   const mover = claim.mover();
   for (let waitedMs = 0; mover !== null && !hasEnded(mover); waitedMs += STEP_MS) {
     if (waitedMs >= WAIT_MS) return false;
@@ -390,6 +400,7 @@ const releaseLocks = (
   }
 };
 
+/** The branch has the commit: puts its files into the index. */
 const completeIndex = async (repository: Repository, claim: CommitClaim, intent: CommitIntent) => {
   // otherwise the index belongs to another branch now
   if ((await askHeadRef(repository)) !== intent.ref) return asCommitted();
@@ -399,6 +410,7 @@ const completeIndex = async (repository: Repository, claim: CommitClaim, intent:
   return asCommitted(`${what}: ${outcome.why}. Then run: git reset -q`);
 };
 
+/** Moves the branch to the commit after all, unless something is unfinished there. */
 const finishCommit = async (repository: Repository, claim: CommitClaim, intent: CommitIntent) => {
   const unmerged = await repository.ask(['ls-files', '--unmerged', '-z']);
   const obstacle = unmerged === '' ? findObstacle(repository) : UNMERGED;
@@ -407,9 +419,10 @@ const finishCommit = async (repository: Repository, claim: CommitClaim, intent: 
   return outcome.kind === 'committed' ? asCommitted() : asAbandoned(outcome.why);
 };
 
+/** A record of `diff-tree --raw`: modes, objects and the kind of change. */
 const RAW = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*$/;
 
-/** Applies a commit again, whose changes are read from it. */
+/** Applies the commit of an earlier process. Its changes are read from the commit. */
 const reapply = async (
   repository: Repository,
   claim: CommitClaim,

@@ -1,6 +1,10 @@
 /**
  * The state of a repository at one moment: HEAD, branches and stash, read from git's files without
- * starting a process, and the files with uncommitted changes, asked of git.
+ * starting a process where that is possible, and the files with uncommitted changes, asked of git.
+ *
+ * From top to bottom: the types, one look (a view), a look with the changed files (a snapshot),
+ * what changed between two snapshots, refs asked of git, and refs read from files. Refs are names
+ * for commits: branches, the stash, HEAD.
  *
  * Only names and stamps are collected. A different stamp means that a file changed between two
  * snapshots. Submodules, nested repositories, and files whose names are not UTF-8 are ignored.
@@ -29,6 +33,7 @@ export type Head = {
   readonly branch: string | null;
 };
 
+/** Where the refs of a repository point. */
 export type Refs = {
   readonly top: string;
   readonly gitFolder: string;
@@ -83,15 +88,15 @@ export const viewRepository = async (
   return { ...(refs ?? (await workWith(place, located, askRefs))), changed: null };
 };
 
-/** The same without the tree and without waiting; `unknown` if git has to be asked. */
+/** Like `viewRepository`, without the tree and synchronous; `unknown` if git has to be asked. */
 export const viewRepositoryNow = (
   workspace: string,
   known: KnownRepository,
   files: RefFiles,
 ): RepositoryView | null | 'unknown' => {
-  const marked = repositoryFolders(workspace).top;
-  if (marked === null) return null;
-  const located = known.cached(marked);
+  const folder = repositoryFolders(workspace).top;
+  if (folder === null) return null;
+  const located = known.cached(folder);
   const refs = located === null ? null : files.read(located);
   return refs === null ? 'unknown' : { ...refs, changed: null };
 };
@@ -142,6 +147,7 @@ export const takeStamp = (file: string): Stamp => {
 
 type StatusEntry = Omit<ChangedFile, 'stamp'> & { readonly name: string };
 
+/** A line about HEAD. */
 const HEADER = /^# branch\.(oid|head) (.*)$/s;
 
 const parseStatus = (output: string) => {
@@ -158,7 +164,9 @@ const parseStatus = (output: string) => {
   return { head, files };
 };
 
+/** Stands in a decoded name for bytes that are not UTF-8. */
 const NOT_UTF8 = '\ufffd';
+/** Git's hash for no object. */
 export const NO_OBJECT = /^0+$/;
 
 /**
@@ -200,11 +208,11 @@ export const changedBetween = (
     // an undone commit leaves files that differ from HEAD although their content did not change
     return earlier === undefined ? file.inTree || !moved : earlier.stamp !== file.stamp;
   });
-  const settled = [...before.changed].filter(
+  const committedOrUndone = [...before.changed].filter(
     ([name, { stamp }]) =>
       !after.changed.has(name) && takeStamp(path.join(after.top, name)) !== stamp,
   );
-  return [...changed, ...settled].map(([name]) => name);
+  return [...changed, ...committedOrUndone].map(([name]) => name);
 };
 
 // ---- Refs, asked of git ----
@@ -271,7 +279,9 @@ const NO_BRANCH = '.invalid';
  * Loose refs are read before packed ones, since git packs a ref before it removes the loose file.
  */
 export class RefFiles {
+  /** Texts of files that hold one ref each. */
   readonly #loose: FileCache<string>;
+  /** Hashes by name, from the file `packed-refs`, in which git collects refs. */
   readonly #packed: FileCache<ReadonlyMap<string, string> | null>;
 
   constructor(now: () => number = Date.now) {
@@ -281,7 +291,7 @@ export class RefFiles {
 
   /**
    * Reads the refs. Null if they are in another storage or an unusual form: git has to be asked.
-   * `named` gets them by their names.
+   * Adds all refs to `named`, by their full names.
    */
   read({ location, config }: LocatedRepository, named?: Map<string, string>): Refs | null {
     const { top, gitFolder, shared } = location;

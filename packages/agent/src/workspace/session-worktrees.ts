@@ -1,5 +1,7 @@
 /**
- * Linked worktrees of a repository: for sessions that work on a separate commit.
+ * Linked worktrees of a repository (more working trees of it, in folders of their own): for
+ * sessions that work on a separate commit. From top to bottom: finding a commit, adding, removing,
+ * and removing only if nothing is lost.
  *
  * 1. Nothing that the repository names is executed: files are checked out through our view of the
  *    repository (git.ts), so no filter, hook or fsmonitor runs. Submodules and files of Git LFS
@@ -25,7 +27,7 @@ export type WorktreePlace = {
 };
 
 /** What would be lost with a worktree; nothing if both lists are empty. */
-type WorktreeLook = {
+type WorktreeContents = {
   readonly head: string;
   /** Paths relative to the worktree. */
   readonly changed: readonly string[];
@@ -82,23 +84,23 @@ export const findNewestCommit = (
 
 /** Makes the worktree, with a detached HEAD at the commit. Leaves nothing behind if it fails. */
 export const addWorktree = (place: WorktreePlace, commit: string): Promise<void> =>
-  addFilled(place, commit, ['--reset', '-u', 'HEAD']);
+  addWithIndex(place, commit, ['--reset', '-u', 'HEAD']);
 
 /** Like `addWorktree`, with the commit's index and without files. */
 export const addEmptyWorktree = (place: WorktreePlace, commit: string): Promise<void> =>
-  addFilled(place, commit, ['HEAD']);
+  addWithIndex(place, commit, ['HEAD']);
 
-const addFilled = async (
+const addWithIndex = async (
   place: WorktreePlace,
   commit: string,
-  readTree: readonly string[],
+  readTreeArgs: readonly string[],
 ): Promise<void> => {
   await withRepository(place.repository, place, (repository) =>
     repository.changeWorktrees(['add', '--detach', '--no-checkout', '--', place.path, commit]),
   );
   try {
     await withRepository(place.path, place, async (worktree) => {
-      await worktree.ask(['read-tree', ...readTree], { deadlineMs: CHECKOUT_DEADLINE_MS });
+      await worktree.ask(['read-tree', ...readTreeArgs], { deadlineMs: CHECKOUT_DEADLINE_MS });
     });
   } catch (error) {
     await removeWorktree(place).catch(() => undefined); // the first failure is the one to report
@@ -126,7 +128,7 @@ export const hasWorktree = async (folder: string): Promise<boolean> => {
 };
 
 /** What would be lost with the worktree. `start`: the commit that the session began with. */
-const inspectWorktree = (place: WorktreePlace, start: string): Promise<WorktreeLook> =>
+const inspectWorktree = (place: WorktreePlace, start: string): Promise<WorktreeContents> =>
   withRepository(place.path, place, async (worktree) => {
     const status = await worktree.ask([
       'status',

@@ -1,4 +1,8 @@
-/** Uncommitted files: their diff for the user, and which of them git could not restore. */
+/**
+ * Uncommitted files, as three questions need them. From top to bottom: their diff for the user;
+ * which files a command that deletes or overwrites would lose for good; which changes a command
+ * like `git checkout -- FILE` would discard. The policy asks the user about the last two.
+ */
 
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
@@ -113,6 +117,7 @@ export const lossesBeside =
     return losses.filter(({ path: file, kind }) => kind === 'ignored' || unkept.has(file));
   };
 
+/** `name`: the path relative to the top. */
 type Loss = { readonly name: string; readonly kind: GitLoss['kind'] };
 
 const parseStatus = (output: string): readonly Loss[] =>
@@ -134,27 +139,6 @@ const parseSilentEntries = (output: string): readonly Loss[] =>
       ? []
       : [{ name, kind: 'changed' }];
   });
-
-/** Whether nothing stands where git would put the file back, so that nothing is replaced. */
-const isFree = (top: string, name: string): boolean => {
-  const parts = name.split('/');
-  for (const [index] of parts.entries()) {
-    const status = lstatSync(path.join(top, ...parts.slice(0, index + 1)), {
-      throwIfNoEntry: false,
-    });
-    if (status === undefined) return true;
-    if (!status.isDirectory()) return false;
-  }
-  return false;
-};
-
-type RestoredEntry = { readonly name: string; readonly index: string; readonly worktree: string };
-
-const parseEntries = (output: string): readonly RestoredEntry[] =>
-  output
-    .split('\0')
-    .filter((entry) => entry !== '')
-    .map((entry) => ({ name: entry.slice(3), index: entry[0] ?? '', worktree: entry[1] ?? '' }));
 
 /**
  * Finds the changes that taking paths back would discard: what is neither deleted nor as this
@@ -184,6 +168,7 @@ const findDiscarded = async (
   ownWrite: (file: string) => OwnWrite | undefined,
 ): Promise<readonly string[]> => {
   const { top } = repository;
+  // git restores exactly what the session found before its own change
   const isOwn = async (name: string): Promise<boolean> => {
     const write = ownWrite(path.join(top, name));
     if (write === undefined) return false;
@@ -192,6 +177,7 @@ const findDiscarded = async (
     const { code, output } = await repository.run(['cat-file', 'blob', `:0:${name}`]);
     return code === 0 && hashBytes(output) === write.before;
   };
+  // nothing is lost where the working tree has what git has, or has no file
   const isLost = async (entry: RestoredEntry, from: PathRestore['from']): Promise<boolean> => {
     const { name, index, worktree } = entry;
     const isStaged = index !== ' ';
@@ -209,4 +195,26 @@ const findDiscarded = async (
     for (const entry of parseEntries(status)) if (await isLost(entry, from)) lost.add(entry.name);
   }
   return [...lost].map((name) => path.relative(workspace, path.join(top, name)));
+};
+
+type RestoredEntry = { readonly name: string; readonly index: string; readonly worktree: string };
+
+/** Entries of `git status --porcelain=v1 -z`: a letter for the index and one for the worktree. */
+const parseEntries = (output: string): readonly RestoredEntry[] =>
+  output
+    .split('\0')
+    .filter((entry) => entry !== '')
+    .map((entry) => ({ name: entry.slice(3), index: entry[0] ?? '', worktree: entry[1] ?? '' }));
+
+/** Whether nothing stands where git would put the file back, so that nothing is replaced. */
+const isFree = (top: string, name: string): boolean => {
+  const parts = name.split('/');
+  for (const [index] of parts.entries()) {
+    const status = lstatSync(path.join(top, ...parts.slice(0, index + 1)), {
+      throwIfNoEntry: false,
+    });
+    if (status === undefined) return true;
+    if (!status.isDirectory()) return false;
+  }
+  return false;
 };

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { findRepository } from '../../src/command/sandbox/git-folders.js';
 import { findProgram } from '../../src/platform/find-program.js';
 import { folderAbove, repositoryFolders } from '../../src/platform/repository-folders.js';
-import { markedFolder } from '../../src/workspace/git.js';
+import { findFolderWithGit } from '../../src/workspace/git.js';
 
 /** Pawl's searches for a repository end where git ends its own. */
 
@@ -35,7 +35,7 @@ const topsByPawl = (folder: string): readonly (string | null)[] => {
   const found = findRepository(folder);
   return [
     repositoryFolders(folder).top,
-    markedFolder(folder),
+    findFolderWithGit(folder),
     found.kind === 'found' ? found.repository.top : null,
   ];
 };

@@ -132,7 +132,7 @@ const untracked = async (t: TestContext) => {
 test('a folder counts when calls have named a file in it', async (t) => {
   const { place, reach, isReached } = await untracked(t);
   assert.equal(await isReached(), false);
-  reach.name([place.path('sub/a.c'), path.join(place.root, 'elsewhere/b.c')]);
+  reach.remember([place.path('sub/a.c'), path.join(place.root, 'elsewhere/b.c')]);
   assert.equal(await isReached(), true);
 });
 

@@ -28,7 +28,7 @@ const YOUNG_MS = 40;
 type Place = { readonly workspace: string; readonly outside: string; readonly thread: ScanThread };
 
 const learn = ({ thread, workspace }: Place, names: readonly string[]): void =>
-  thread.tell(names.map((name) => [name, lookAt(workspace, name)?.stamp ?? null]));
+  thread.sendKnown(names.map((name) => [name, lookAt(workspace, name)?.stamp ?? null]));
 
 const look = async ({ thread }: Place, isWhole = false): Promise<ThreadLook> => {
   const seen = await thread.look(isWhole);
@@ -49,7 +49,7 @@ const begin = async (t: TestContext): Promise<Place> => {
   t.after(() => thread.close());
   const place = { workspace, outside, thread };
   learn(place, NAMES);
-  thread.expect(NAMES, FOLDERS);
+  thread.sendNames(NAMES, FOLDERS);
   assert.deepEqual(await look(place), { changed: [], reported: null, isWatching: true });
   assert.deepEqual(await look(place), { changed: [], reported: [], isWatching: true });
   return place;
@@ -106,7 +106,7 @@ test('a folder that was replaced is watched anew', async (t) => {
   assert.deepEqual((await look(place)).changed, all);
   await sleep(YOUNG_MS);
   learn(place, all);
-  place.thread.expect(NAMES, FOLDERS);
+  place.thread.sendNames(NAMES, FOLDERS);
   assert.deepEqual((await look(place)).changed, []);
   bash(place.workspace, 'echo more >> one/deep/d.txt');
   const seen = await look(place);
@@ -117,7 +117,7 @@ test('what was in a new folder before it was watched is looked at', async (t) =>
   const place = await begin(t);
   bash(place.workspace, 'mkdir new; echo x > new/f.txt');
   assert.deepEqual((await look(place)).reported, ['']);
-  place.thread.expect(['new', 'new/f.txt'], [...FOLDERS, 'new']);
+  place.thread.sendNames(['new', 'new/f.txt'], [...FOLDERS, 'new']);
   const seen = await look(place);
   assert.deepEqual(seen.reported, ['new']);
   assert.ok(seen.changed.includes('new/f.txt'));
@@ -148,7 +148,7 @@ test('a queue of the kernel that may have overflowed is not relied upon', async 
 test('where folders can’t be watched, each look is at everything', async (t) => {
   const place = await begin(t);
   const many = Array.from({ length: 10_001 }, (_, index) => `none/${index}`);
-  place.thread.expect([], [...FOLDERS, ...many]);
+  place.thread.sendNames([], [...FOLDERS, ...many]);
   writeFileSync(path.join(place.outside, 'e.txt'), 'by another link');
   for (const name of ['two/e.txt', 'a.txt']) {
     chmodSync(path.join(place.workspace, name), 0o640);
@@ -164,7 +164,7 @@ test('a link in the place of a folder is not followed', async (t) => {
   bash(place.workspace, 'rm -r two');
   symlinkSync(place.outside, path.join(place.workspace, 'two'));
   assert.ok((await look(place)).changed.includes('two'));
-  place.thread.expect(NAMES, FOLDERS);
+  place.thread.sendNames(NAMES, FOLDERS);
   await look(place);
   writeFileSync(path.join(place.outside, 'other.txt'), 'other');
   assert.deepEqual((await look(place)).reported, []);

@@ -44,7 +44,7 @@ import { nearestWord } from '@pawl/agent/platform/text';
 import { loadAgentsFiles } from '@pawl/agent/session/instructions';
 import { PROGRAM as SHELL } from '@pawl/agent/tools/bash';
 import { listClaims } from '@pawl/agent/workspace/commit-claim';
-import { findWaitingFile } from '@pawl/agent/workspace/git';
+import { findBlockingFile } from '@pawl/agent/workspace/git';
 import { makeSafe } from '@pawl/terminal/safe-text';
 import { writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
@@ -769,7 +769,7 @@ const findGitPipe = ({ workspace, environment }: DoctorWorld): string | null => 
   const top = attemptNow(() => repositoryFolders(realpathSync(workspace)).top);
   // A workspace that is missing is another check's.
   if (top.kind !== 'done' || top.value === null) return null;
-  return findWaitingFile(top.value, environment.HOME ?? '');
+  return findBlockingFile(top.value, environment.HOME ?? '');
 };
 
 const runGit = async (world: DoctorWorld, args: readonly string[]): Promise<ProgramRun | null> => {

@@ -57,7 +57,7 @@ const usedOf = async ({ workspace }: Place): Promise<readonly string[]> => {
   const signal = new AbortController().signal;
   const { files } = await loadAgentsFiles(workspace);
   const config = await loadConfig(workspace, environment);
-  const formatters = await new FormatterChoice(workspace, environment).of(
+  const formatters = await new FormatterChoice(workspace, environment).choose(
     path.join(workspace, 'a.js'),
   );
   const asked = await useRepository({ workspace, environment, signal }, async () => true).catch(

@@ -18,6 +18,39 @@ export type ChangedLines = {
   areSame(earlier: readonly Span[], now: readonly Span[]): boolean;
 };
 
+/** Compares two texts of a file; null if too much has changed. */
+export const compareLines = (earlier: string, now: string): ChangedLines | null => {
+  const [earlierLines, nowLines] = [splitLines(earlier), splitLines(now)];
+  const compared = pairLines(
+    earlierLines.map((line) => withBreak(earlier, line)),
+    nowLines.map((line) => withBreak(now, line)),
+  );
+  if (compared === null) return null;
+  const { partners, changed } = compared;
+  const isSame = (before: Span, after: Span): boolean => {
+    const [first, last] = [lineAt(earlierLines, before.start), lineAt(earlierLines, before.end)];
+    const [from, to] = [lineAt(nowLines, after.start), lineAt(nowLines, after.end)];
+    if (last - first !== to - from) return false;
+    // a place that ends where a line begins does not touch that line
+    const until = before.end === earlierLines[last]?.start && last > first ? last - 1 : last;
+    for (let line = first; line <= until; line++)
+      if (partners[line] !== from + line - first) return false;
+    const startsAlike =
+      before.start - (earlierLines[first]?.start ?? 0) ===
+      after.start - (nowLines[from]?.start ?? 0);
+    return startsAlike && before.end - before.start === after.end - after.start;
+  };
+  return {
+    places: describeRanges(changed),
+    areSame: (before, after) =>
+      before.length === after.length &&
+      before.every((span, index) => {
+        const other = after[index];
+        return other !== undefined && isSame(span, other);
+      }),
+  };
+};
+
 type Compared = {
   /** For each line of the earlier text the index of the same line now; -1 for a changed one. */
   readonly partners: Int32Array;
@@ -25,8 +58,10 @@ type Compared = {
   readonly changed: readonly (readonly [first: number, last: number])[];
 };
 
+/** A line with its line break. */
 const withBreak = (text: string, { start, next }: TextLine): string => text.slice(start, next);
 
+/** Which lines of both texts are the same; null if too much has changed. */
 const pairLines = (earlier: readonly string[], now: readonly string[]): Compared | null => {
   const parts = diffArrays([...earlier], [...now], { maxEditLength: CHANGED_LINES_MAX });
   if (parts === undefined) return null;
@@ -67,37 +102,4 @@ const describeRanges = (ranges: Compared['changed']): string => {
 const lineAt = (lines: readonly TextLine[], offset: number): number => {
   const index = lines.findIndex(({ next }) => offset < next);
   return index < 0 ? lines.length - 1 : index;
-};
-
-/** null if too much has changed to be compared. */
-export const compareLines = (earlier: string, now: string): ChangedLines | null => {
-  const [earlierLines, nowLines] = [splitLines(earlier), splitLines(now)];
-  const compared = pairLines(
-    earlierLines.map((line) => withBreak(earlier, line)),
-    nowLines.map((line) => withBreak(now, line)),
-  );
-  if (compared === null) return null;
-  const { partners, changed } = compared;
-  const isSame = (before: Span, after: Span): boolean => {
-    const [first, last] = [lineAt(earlierLines, before.start), lineAt(earlierLines, before.end)];
-    const [from, to] = [lineAt(nowLines, after.start), lineAt(nowLines, after.end)];
-    if (last - first !== to - from) return false;
-    // a place that ends where a line begins does not touch that line
-    const until = before.end === earlierLines[last]?.start && last > first ? last - 1 : last;
-    for (let line = first; line <= until; line++)
-      if (partners[line] !== from + line - first) return false;
-    const startsAlike =
-      before.start - (earlierLines[first]?.start ?? 0) ===
-      after.start - (nowLines[from]?.start ?? 0);
-    return startsAlike && before.end - before.start === after.end - after.start;
-  };
-  return {
-    places: describeRanges(changed),
-    areSame: (before, after) =>
-      before.length === after.length &&
-      before.every((span, index) => {
-        const other = after[index];
-        return other !== undefined && isSame(span, other);
-      }),
-  };
 };

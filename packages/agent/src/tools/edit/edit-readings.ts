@@ -1,10 +1,12 @@
 /**
- * Other ways to read the texts of an edit: without the line numbers of a listing, with escapes
- * decoded, in parts between markers for omitted lines.
+ * Other ways to read the texts of an edit, since models write what they saw: with the line numbers
+ * of a listing, with escapes as in JSON, with markers for omitted lines. From top to bottom:
+ * `readEdit`, line numbers, escapes, markers.
  */
 
 import { lineTexts, splitLines } from './lines.js';
 
+/** What a reading has removed from the text. */
 export type Removed = 'nothing' | 'lineNumbers' | 'escapes' | 'escapesAndLineNumbers';
 
 /** One reading of `oldText`. */
@@ -46,7 +48,7 @@ export const readEdit = (oldText: string, newText: string): readonly EditReading
  */
 const NUMBERED = /^ *(\d{1,7})(\t|\u2192|[:|] ?| \| ?)(.*)$/s;
 const BARE_NUMBER = /^ *(\d{1,7})$/;
-const STRONG = new Set(['\t', '\u2192']);
+const CLEAR_SEPARATORS = new Set(['\t', '\u2192']);
 
 type Numbered = { readonly number: number; readonly separator: string; readonly text: string };
 
@@ -67,7 +69,7 @@ const removeNumbers = (
   const ascends =
     numbered.length > 1 &&
     numbered.every(({ number }, at) => at === 0 || number === (numbered[at - 1]?.number ?? 0) + 1);
-  if (!STRONG.has(separator) && !ascends) return null;
+  if (!CLEAR_SEPARATORS.has(separator) && !ascends) return null;
   return {
     text: rejoin(
       text,
@@ -109,7 +111,7 @@ const rejoin = (text: string, lines: readonly string[]): string =>
 // ---- Escapes ----
 
 const ESCAPE = /\\(u[0-9a-fA-F]{4}|[\s\S])/g;
-const NAMED: Readonly<Record<string, string>> = {
+const ESCAPED: Readonly<Record<string, string>> = {
   n: '\n',
   r: '\r',
   t: '\t',
@@ -119,14 +121,16 @@ const NAMED: Readonly<Record<string, string>> = {
   '\\': '\\',
   '/': '/',
 };
-const BREAKS = new Set(['n', 'r', 't']);
+const BREAKS_AND_TABS = new Set(['n', 'r', 't']);
 
+/** Which escapes to decode: all, or only those of line breaks and tabs. */
 type Kinds = 'all' | 'breaks';
 
+/** What follows the backslash; `u` for any number. */
 const getEscapeKind = (sequence: string): string => (sequence.startsWith('u') ? 'u' : sequence);
 
 const isDecoded = (kind: string, kinds: Kinds): boolean =>
-  kinds === 'breaks' ? BREAKS.has(kind) : kind === 'u' || Object.hasOwn(NAMED, kind);
+  kinds === 'breaks' ? BREAKS_AND_TABS.has(kind) : kind === 'u' || Object.hasOwn(ESCAPED, kind);
 
 const escapesIn = (text: string, kinds: Kinds): ReadonlySet<string> => {
   const all = [...text.matchAll(ESCAPE)].map(([, sequence = '']) => getEscapeKind(sequence));
@@ -139,7 +143,7 @@ const decode = (text: string, kinds: Kinds): string =>
       if (!isDecoded(getEscapeKind(sequence), kinds)) return whole;
       if (sequence.startsWith('u'))
         return String.fromCharCode(Number.parseInt(sequence.slice(1), 16));
-      return NAMED[sequence] ?? whole;
+      return ESCAPED[sequence] ?? whole;
     })
     .replace(/\r\n/g, '\n');
 
@@ -168,15 +172,16 @@ const decodeSame = (oldText: string, newText: string, kinds: Kinds): string | nu
   return lineTexts(decoded).some((line) => hasOddQuotes(line) && !known.has(line)) ? null : decoded;
 };
 
+/** Whether a string begins in a line and does not end in it, or the other way round. */
 const hasOddQuotes = (line: string): boolean =>
   ['"', "'"].some((quote) => (line.replace(/\\./g, '').split(quote).length - 1) % 2 === 1);
 
 // ---- Markers for omitted lines: `// ... existing code ...` ----
 
-const OPENING = /^(?:\/\/+|#+|\/\*+|\{\/\*|<!--|--|;+|%+|\*|"""|''')\s*/;
-const CLOSING = /\s*(?:\*\/\}?|-->|"""|''')$/;
-const DOTS = /^(?:\.{3,}|\u2026)/;
-const WORDS =
+const COMMENT_START = /^(?:\/\/+|#+|\/\*+|\{\/\*|<!--|--|;+|%+|\*|"""|''')\s*/;
+const COMMENT_END = /\s*(?:\*\/\}?|-->|"""|''')$/;
+const STARTS_WITH_DOTS = /^(?:\.{3,}|\u2026)/;
+const OMISSION_WORDS =
   /\b(?:existing|unchanged|rest|remaining|other|same|previous|keep|kept|omitted|more|code|lines|content|as before)\b/i;
 const ENDS_WITH_DOTS = /(?:\.{3,}|\u2026)$/;
 
@@ -186,13 +191,14 @@ const ENDS_WITH_DOTS = /(?:\.{3,}|\u2026)$/;
  */
 const isMarker = (line: string): boolean => {
   const trimmed = line.trim();
-  const inside = trimmed.replace(OPENING, '').replace(CLOSING, '').trim();
-  if (!DOTS.test(inside)) return false;
-  const words = inside.replace(DOTS, '').replace(ENDS_WITH_DOTS, '').trim();
+  const inside = trimmed.replace(COMMENT_START, '').replace(COMMENT_END, '').trim();
+  if (!STARTS_WITH_DOTS.test(inside)) return false;
+  const words = inside.replace(STARTS_WITH_DOTS, '').replace(ENDS_WITH_DOTS, '').trim();
   if (words === '') return true;
-  if (words.length > 100 || !WORDS.test(words)) return false;
+  if (words.length > 100 || !OMISSION_WORDS.test(words)) return false;
   return (
-    inside !== trimmed || (/^\s/.test(inside.replace(DOTS, '')) && ENDS_WITH_DOTS.test(inside))
+    inside !== trimmed ||
+    (/^\s/.test(inside.replace(STARTS_WITH_DOTS, '')) && ENDS_WITH_DOTS.test(inside))
   );
 };
 
@@ -217,9 +223,9 @@ const cutAtMarkers = (text: string): Cut => {
   return { parts: parts.slice(first ? 1 : 0, last ? -1 : undefined), first, last };
 };
 
-export type Segmented =
+export type SplitTexts =
   | {
-      readonly kind: 'segments';
+      readonly kind: 'split';
       /** Parts in the order of the file, with any text between them. */
       readonly oldParts: readonly string[];
       /** One for each of `oldParts`, or a single one for the whole range. */
@@ -229,7 +235,7 @@ export type Segmented =
   | { readonly kind: 'refused'; readonly why: string };
 
 /** Both texts divided at their markers; `none` if the old text has no marker. */
-export const splitAtMarkers = (oldText: string, newText: string): Segmented => {
+export const splitAtMarkers = (oldText: string, newText: string): SplitTexts => {
   const old = cutAtMarkers(oldText);
   if (old.parts.length === 1 && !old.first && !old.last) return { kind: 'none' };
   const next = cutAtMarkers(newText);
@@ -241,10 +247,10 @@ export const splitAtMarkers = (oldText: string, newText: string): Segmented => {
   }
   if (old.parts.length === 0 || old.parts.some((part) => part.trim() === ''))
     return { kind: 'none' };
-  const marks = next.parts.length - 1;
-  if (marks === old.parts.length - 1 || marks === 0) {
+  const markers = next.parts.length - 1;
+  if (markers === old.parts.length - 1 || markers === 0) {
     return {
-      kind: 'segments',
+      kind: 'split',
       oldParts: old.parts,
       newParts: next.parts.length === 0 ? [''] : next.parts,
     };
@@ -252,7 +258,7 @@ export const splitAtMarkers = (oldText: string, newText: string): Segmented => {
   return {
     kind: 'refused',
     why:
-      `has ${marks} markers for left out lines, and oldText has ${old.parts.length - 1}: give ` +
+      `has ${markers} markers for left out lines, and oldText has ${old.parts.length - 1}: give ` +
       'each in both texts',
   };
 };

@@ -1,8 +1,9 @@
 /**
  * Messages for refused edits. They let the model correct the edit without reading the file again.
+ * "Requested" is what oldText says, in contrast to what the file has.
  *
- * From top to bottom: the messages; lines of the file; the nearest lines, by votes of lines and
- * words; and the first difference.
+ * From top to bottom: the messages; lines of the file; the nearest lines, found by votes of the
+ * text's lines and words; and the first difference, with the words that describe it.
  */
 
 import { findOccurrences, type SearchedFile, type Span } from './find-places.js';
@@ -23,7 +24,7 @@ const LINE_CHARACTERS_MAX = 400;
 const CONTEXT_LINES = 2;
 const PLACES_SHOWN = 6;
 const PLACES_NAMED = 40;
-/** Shorter texts match by chance. */
+/** A shorter new text may be in the file by chance. */
 const KNOWN_CHARACTERS_MIN = 12;
 
 /**
@@ -36,6 +37,7 @@ export const explainMissing = (
   readings: readonly string[],
   newText: string,
 ): string => {
+  // where the new text is in the file already
   const known =
     newText.trim().length >= KNOWN_CHARACTERS_MIN
       ? findOccurrences(file.text, newText, 1)[0]
@@ -73,14 +75,14 @@ export const explainAmbiguous = (
   exact: boolean,
 ): string => {
   const how = exact ? '' : ', if differences in white space and the like are overlooked';
-  const way = exact ? ', or set replaceAll' : ', exactly as they are';
+  const advice = exact ? ', or set replaceAll' : ', exactly as they are';
   const some = places.slice(0, PLACES_SHOWN);
   const shown = some.map((place) =>
     showPlace(file, place, Math.max(8, SHOWN_LINES_MAX / some.length)),
   );
   return (
     `${name}.oldText is in the file more than once (${nameLines(file, places)})${how}. Add ` +
-    `lines around it until it is unique${way}.\n${shown.join('\n--\n')}`
+    `lines around it until it is unique${advice}.\n${shown.join('\n--\n')}`
   );
 };
 
@@ -196,6 +198,7 @@ const showLine = (text: string, number: number, from: number): string => {
 
 // ---- The nearest lines ----
 
+/** How lines are compared here. */
 const COMPARED = { typography: 'folded', indentation: 'ignored' } as const;
 const WORD = /[\p{L}\p{N}_$]{2,}/gu;
 /** Lines and words with more places say nothing about the position. */
@@ -206,6 +209,7 @@ const SOUGHT_PARTS_MAX = 4_000;
 const CHARACTERS_MAX = 4_000;
 /** Distance in lines from the best vote, for omitted or added lines. */
 const DRIFT_MAX = 20;
+/** The vote of a word; a whole line votes with its length. */
 const PART_WEIGHT = 0.3;
 
 /** Line indexes from 0; `last` is included. */
@@ -249,7 +253,10 @@ const findNearestLines = (file: SearchedFile, text: string): NearestLines | null
   return { first, last: Math.min(Math.max(last, first), end), votes: count };
 };
 
-/** By content: the lines of the text with it, and the places in the file. */
+/**
+ * By content (a line, a word): the lines of the text that have it, its places in the file, and how
+ * many places there are, also beyond the limit.
+ */
 type Sightings = Map<
   string,
   { readonly sought: number[]; readonly places: number[]; count: number }
@@ -282,6 +289,7 @@ const collectSightings = (
   return sightings;
 };
 
+/** A line as one piece of content; none for an empty line. */
 const wholeLine = (line: string): readonly string[] => {
   const key = lineKey(line, COMPARED);
   return key === '' ? [] : [key];
@@ -297,8 +305,8 @@ const triplesIn = (line: string): readonly string[] => {
 };
 
 /**
- * Votes for the line where the text would begin. Content with more than so many places does not
- * vote.
+ * Votes for the line where the text would begin: each place of a content says where. Content with
+ * more than `countMax` places does not vote.
  */
 const vote = (
   votes: Map<number, number>,
@@ -392,6 +400,7 @@ const describeMismatch = (
   return describeLine(there, number, line) ?? `line ${number} differs`;
 };
 
+/** How many lines ahead the key stands; infinite if not within AHEAD_MAX. */
 const distanceTo = (key: string, keys: readonly string[], from: number): number => {
   const at = keys.slice(from + 1, from + 1 + AHEAD_MAX).indexOf(key);
   return at < 0 ? Number.POSITIVE_INFINITY : at + 1;

@@ -5,9 +5,12 @@
  * equals the text except for the differences that its step tolerates. Similarity alone is never a
  * match.
  *
- * From top to bottom: the steps and the three searches; places anywhere in lines; places of whole
- * lines; the file with indexes that searches share; and a search in linear time, since a file of
- * repeated lines would take quadratic time otherwise.
+ * From top to bottom: the steps and the three searches (`findPlaces`, `findParts`, `findAll`);
+ * places anywhere in lines; places of whole lines; the file with indexes that searches share; and a
+ * search in linear time, since a file of repeated lines would take quadratic time otherwise.
+ *
+ * "Requested" is the text that is sought, in contrast to what the file has. "Typography" is quotes,
+ * dashes and blanks beside the plain ones.
  */
 
 import {
@@ -24,7 +27,7 @@ import {
   trimEndBlanks,
 } from './lines.js';
 
-/** Offsets in the file. */
+/** A range of offsets in the file. */
 export type Span = { readonly start: number; readonly end: number };
 
 /**
@@ -39,6 +42,7 @@ export type LinePair = { readonly requested: string; readonly file: string };
  */
 export type FirstLine = 'asOthers' | 'bare' | 'deeper';
 
+/** A place in the file of a text, or of one part of it. */
 export type FoundPart = Span & {
   readonly pairs: readonly LinePair[];
   /** The requested text ends with a line break, but the file ends without one. */
@@ -74,12 +78,14 @@ const COMPARED_LINES_MAX = 200_000;
 /** A step searches a view of the text, also in the middle of lines, or compares whole lines. */
 type Step = 'exact' | ViewKind | Comparison;
 
+/** Steps that compare whole lines, from strict to tolerant. */
 const WHOLE_LINES: readonly Comparison[] = [
   { typography: 'exact', indentation: 'exact' },
   { typography: 'exact', indentation: 'ignored' },
   { typography: 'folded', indentation: 'exact' },
   { typography: 'folded', indentation: 'ignored' },
 ];
+/** All steps, from strict to tolerant. */
 const STEPS: readonly Step[] = [
   ...(['exact', 'endings', 'blanks'] as const),
   ...WHOLE_LINES.slice(0, 2),
@@ -97,10 +103,11 @@ export const findPlaces = (file: SearchedFile, sought: string, wholeLines: boole
       typeof step === 'string' ? findText(file, sought, step) : findLines(file, [sought], step);
     if (match.kind !== 'missing') return match;
   }
+  // at last, a text that ends within a line
   for (const typography of wholeLines ? [] : (['exact', 'folded'] as const)) {
     const match = findLines(file, [sought], { typography, indentation: 'ignored' }, splitOpenPart);
     if (match.kind === 'missing') continue;
-    // The beginning of one line has one meaning only if it stands nowhere else.
+    // the beginning of one line has one meaning only if it stands nowhere else
     const isAlone =
       sought.includes('\n') || findOccurrences(file.text, sought.trimStart(), 2).length < 2;
     return match.kind === 'matched' && !isAlone ? { kind: 'missing' } : match;
@@ -117,7 +124,10 @@ export const findParts = (file: SearchedFile, parts: readonly string[]): Places 
   return { kind: 'missing' };
 };
 
-/** All exact places of the text, apart from line breaks; none if matches overlap. */
+/**
+ * All exact places of the text, with any kind of line breaks; null if there are none. Of places
+ * that overlap only the first counts.
+ */
 export const findAll = (
   file: SearchedFile,
   sought: string,
@@ -126,13 +136,15 @@ export const findAll = (
   const places =
     exact.length > 0 ? exact : findSpans(file, sought, 'endings', Number.MAX_SAFE_INTEGER);
   let end = 0;
-  const apart = places.filter((place) => {
-    const isApart = place.start >= end;
-    if (isApart) end = place.end;
-    return isApart;
+  const separate = places.filter((place) => {
+    const isSeparate = place.start >= end;
+    if (isSeparate) end = place.end;
+    return isSeparate;
   });
-  const [first] = apart;
-  return first === undefined ? null : { places: apart, first: describePart(file, sought, first) };
+  const [first] = separate;
+  return first === undefined
+    ? null
+    : { places: separate, first: describePart(file, sought, first) };
 };
 
 // ---- Anywhere in lines ----
@@ -145,6 +157,7 @@ const findText = (file: SearchedFile, sought: string, kind: 'exact' | ViewKind):
   return { kind: 'matched', parts: [describePart(file, sought, place)] };
 };
 
+/** Where the text stands in the file, or in a view of it. */
 const findSpans = (
   file: SearchedFile,
   sought: string,
@@ -170,6 +183,7 @@ const findSpans = (
     .filter(isWhole);
 };
 
+/** Whether an offset lies inside a surrogate pair. */
 const splitsCharacter = (text: string, offset: number): boolean =>
   /[\ud800-\udbff]/.test(text[offset - 1] ?? '') && /[\udc00-\udfff]/.test(text[offset] ?? '');
 
@@ -198,6 +212,7 @@ const describePart = (file: SearchedFile, sought: string, { start, end }: Span):
 
 // ---- Whole lines ----
 
+/** The places of parts of whole lines, one after the other, under one comparison. */
 const findLines = (
   file: SearchedFile,
   texts: readonly string[],
@@ -208,7 +223,7 @@ const findLines = (
   if (parts.length < texts.length || parts.some(({ lines }) => lines.every(isEmptyLine)))
     return { kind: 'missing' };
   const candidates = parts.map((part) => findCandidates(file, part, comparison));
-  const ways = waysThrough(
+  const ways = combinePlaces(
     candidates.map((one) => one.places),
     comparison.indentation === 'ignored',
   );
@@ -250,7 +265,7 @@ const WORD = /[\p{L}\p{N}_]/u;
 const SPLIT_WORD = /[\p{L}\p{N}_]{2}/u;
 
 /** Where the line that begins with this text, indentation aside, goes on; null for another one. */
-const endOfBeginning = (
+const findEndOfBeginning = (
   line: string,
   beginning: string,
   { typography }: Comparison,
@@ -298,10 +313,11 @@ const findStarts = (file: SearchedFile, part: Part, comparison: Comparison): rea
   const last = part.lines.at(-1) ?? '';
   return starts.filter((first) => {
     const line = file.lines[first + sought.length];
-    return line !== undefined && endOfBeginning(line.text, last, comparison) !== null;
+    return line !== undefined && findEndOfBeginning(line.text, last, comparison) !== null;
   });
 };
 
+/** The place of a part that begins at this line. */
 const placeAt = (
   file: SearchedFile,
   part: Part,
@@ -312,7 +328,9 @@ const placeAt = (
   const [from, last] = [lines[0], lines.at(-1)];
   if (from === undefined || last === undefined)
     throw new RangeError('a part has at least one line');
-  const openEnd = part.open ? endOfBeginning(last.text, part.lines.at(-1) ?? '', comparison) : null;
+  const openEnd = part.open
+    ? findEndOfBeginning(last.text, part.lines.at(-1) ?? '', comparison)
+    : null;
   const pairs = lines.map((line, index) => ({
     requested: part.lines[index] ?? '',
     file: openEnd === null || line !== last ? line.text : line.text.slice(0, openEnd),
@@ -366,13 +384,14 @@ const withDeeperFirstLine = (place: FoundPart): readonly FoundPart[] => {
   return isDeeper ? [{ ...place, firstLine: 'deeper' }] : [];
 };
 
+/** One place for each part. */
 type Way = readonly FoundPart[];
 
 /**
  * All ways to choose one place per part, in the order of the file; null if there are too many.
  * `sameDepth`: the same change of indentation must fit all parts.
  */
-const waysThrough = (candidates: readonly Way[], sameDepth: boolean): readonly Way[] | null => {
+const combinePlaces = (candidates: readonly Way[], sameDepth: boolean): readonly Way[] | null => {
   let ways: readonly Way[] = [[]];
   for (const places of [...candidates].reverse()) {
     if (places.length * ways.length > WAYS_MAX) return null;

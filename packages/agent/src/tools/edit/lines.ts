@@ -1,6 +1,6 @@
 /**
- * Lines of a text: where they begin and end, what a comparison uses of them, their indentation,
- * their line breaks.
+ * Lines of a text. From top to bottom: where they begin and end; their line breaks; their
+ * characters, and what a comparison uses of them; their indentation.
  */
 
 export type TextLine = {
@@ -33,7 +33,7 @@ export const lineTexts = (text: string): readonly string[] =>
 
 export type LineEnding = '\n' | '\r\n';
 
-/** `none` for a text without a line break. */
+/** Which line breaks a text has; `none` for a text without any. */
 export const findEndings = (text: string): LineEnding | 'mixed' | 'none' => {
   let windows = 0;
   let all = 0;
@@ -51,6 +51,7 @@ export const withEnding = (text: string, ending: LineEnding): string =>
 
 // ---- Characters ----
 
+/** Plain characters by typographic one. */
 const FOLDED: ReadonlyMap<string, string> = new Map(
   (
     [
@@ -140,9 +141,9 @@ const PAIRS_MAX = 100;
 
 /** Whether lines keep their depth relative to each other: all differ by the same width. */
 export const isConsistent = (pairs: readonly IndentPair[]): boolean => {
-  const some = distinctPairs(pairs);
-  if (some.length > PAIRS_MAX) return false;
-  return tabWidths(some).some((tab) => findShift(some, tab) !== null);
+  const distinct = distinctPairs(pairs);
+  if (distinct.length > PAIRS_MAX) return false;
+  return tabWidths(distinct).some((tab) => findShift(distinct, tab) !== null);
 };
 
 /**
@@ -153,9 +154,9 @@ export const reindent = (
   pairs: readonly IndentPair[],
   indents: readonly string[],
 ): ReadonlyMap<string, string> | null => {
-  const some = distinctPairs(pairs);
-  let tables = tabWidths([...some, ...indents.map((requested) => ({ requested, file: '' }))])
-    .map((tab) => shiftIndents(some, tab, indents))
+  const distinct = distinctPairs(pairs);
+  let tables = tabWidths([...distinct, ...indents.map((requested) => ({ requested, file: '' }))])
+    .map((tab) => shiftIndents(distinct, tab, indents))
     .filter((table) => table !== null);
   // preferred: no odd spaces after tabs, and lines that keep their depth
   for (const isPreferred of [(one: Shifted) => !one.odd, (one: Shifted) => one.sameDepth]) {
@@ -167,6 +168,7 @@ export const reindent = (
   return results.size === 1 && only !== undefined ? only : null;
 };
 
+/** Indentations, all changed by the same width. */
 type Shifted = {
   /** From requested to new indentation. */
   readonly table: ReadonlyMap<string, string>;
@@ -198,6 +200,7 @@ const shiftIndents = (
   return { table, odd: [...table.values()].some(isOdd), sameDepth: shift === 0 };
 };
 
+/** The width of an indentation in columns. */
 const indentWidth = (indent: string, tab: number): number => {
   let width = 0;
   for (const one of indent) width += one === '\t' ? tab : 1;
@@ -222,6 +225,7 @@ const tabWidths = (pairs: readonly IndentPair[]): readonly number[] =>
     ? TAB_WIDTHS
     : [1];
 
+/** An indentation of this width, with tabs or spaces as the file has them. */
 const renderIndent = (
   width: number,
   tab: number,

@@ -5,8 +5,9 @@
  * defines. `replaceAll` has several, and they must match exactly. Replacements never overlap.
  *
  * From top to bottom: `planEdits`; one edit and its readings, since models write line numbers or
- * escapes into a text; remarks about tolerated differences; and the new text, adapted to the
- * file's indentation and characters.
+ * escapes into a text, or markers such as `// ... existing code ...` for omitted lines; remarks
+ * about tolerated differences; and the new text, adapted to the file's indentation and characters.
+ * "Requested" is what oldText says, in contrast to what the file has.
  */
 
 import {
@@ -71,6 +72,7 @@ export type PlannedEdits =
   | Refused;
 
 type Refused = { readonly kind: 'refused'; readonly why: string };
+/** `index`: of its edit. */
 type Replacement = Span & { readonly text: string; readonly index: number };
 type PlannedEdit =
   | {
@@ -80,6 +82,7 @@ type PlannedEdit =
     }
   | Refused;
 
+/** One edit; `name` is `edits[INDEX]` for messages. */
 type Request = {
   readonly file: SearchedFile;
   readonly edit: TextEdit;
@@ -132,6 +135,7 @@ export const planEdits = (text: string, edits: readonly TextEdit[]): PlannedEdit
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
+/** Tries all readings of an edit, the literal one first. */
 const planEdit = (request: Request): PlannedEdit => {
   const { file, edit, name } = request;
   if (LONE_SURROGATE.test(edit.newText))
@@ -150,6 +154,7 @@ const planEdit = (request: Request): PlannedEdit => {
   return refuse(explainMissing(file, `${name}.oldText is not in the file.`, texts, edit.newText));
 };
 
+/** An empty oldText has a place only in an empty file. */
 const planEmpty = ({ file, edit, index, name }: Request): PlannedEdit => {
   if (file.text === '') {
     return {
@@ -165,6 +170,7 @@ const planEmpty = ({ file, edit, index, name }: Request): PlannedEdit => {
   return refuse(explainUnclear(file, why, place));
 };
 
+/** Plans `replaceAll`; null if the text has no exact place. */
 const planAll = (request: Request): PlannedEdit | null => {
   const { file, edit, index } = request;
   const match = findAll(file, edit.oldText);
@@ -179,6 +185,7 @@ const planAll = (request: Request): PlannedEdit | null => {
   return { kind: 'planned', replacements, remarks };
 };
 
+/** Plans one reading; null if it matches nowhere. */
 const planReading = (request: Request, reading: EditReading): PlannedEdit | null => {
   const { file, edit, name } = request;
   const wholeLines =
@@ -206,6 +213,7 @@ const planMarked = (request: Request, reading: EditReading): PlannedEdit | null 
   const match = findParts(file, split.oldParts);
   const planned = planFound(request, reading, match, split.newParts);
   if (planned?.kind !== 'planned' || match.kind !== 'matched') return planned;
+  // the lines between the parts, which the markers stand for
   const gaps = match.parts.slice(1).flatMap(({ start }, at) => {
     const before = match.parts[at]?.end ?? start;
     return start > before ? [describePlace(file, { start: before, end: start })] : [];
@@ -304,6 +312,7 @@ const INDENTATION =
 const TYPOGRAPHY =
   'matched with other quotes, dashes or blanks; unchanged ones stay as the file has them.';
 
+/** One sentence for each kind of difference that was tolerated. */
 const describeDifferences = (
   { file, edit, name }: Request,
   reading: EditReading,
@@ -325,9 +334,9 @@ const describeDifferences = (
   if (parts.some(({ lacksBreak }) => lacksBreak))
     remarks.push(`${name}: the file ends without a line break.`);
   const there = parts.map(({ start, end }) => file.text.slice(start, end)).join('');
-  const [fileEndings, givenEndings] = [findEndings(there), findEndings(reading.oldText)];
+  const [fileEndings, requestedEndings] = [findEndings(there), findEndings(reading.oldText)];
   const fitted = fitEndings(file, edit.newText, parts[0]?.start ?? 0);
-  if (fileEndings !== givenEndings && fileEndings !== 'none' && givenEndings !== 'none') {
+  if (fileEndings !== requestedEndings && fileEndings !== 'none' && requestedEndings !== 'none') {
     remarks.push(`${name} matched with other line endings; those of the file are kept.`);
   } else if (findEndings(fitted) !== findEndings(edit.newText)) {
     remarks.push(`${name}.newText got the line endings of the file.`);
@@ -339,7 +348,9 @@ const describeDifferences = (
 
 /** Leading spaces and tabs, unchanged. */
 const getLead = (line: string): string => line.slice(0, getIndent(line).length);
+/** Without indentation and trailing blanks. */
 const getBody = (line: string): string => trimEndBlanks(line.slice(getIndent(line).length));
+/** Trailing blanks. */
 const getTail = (line: string): string => line.slice(trimEndBlanks(line).length);
 
 /**
@@ -360,22 +371,24 @@ const adaptTexts = (
   });
   if (pairs.every(({ requested, file }) => requested === file))
     return texts.map((lines) => lines.join('\n'));
-  const indents = readIndents(pairs, texts.flat(), parts[0]?.firstLine ?? 'asOthers');
+  const indents = learnIndents(pairs, texts.flat(), parts[0]?.firstLine ?? 'asOthers');
   if (indents === null) return null;
   const pattern: Pattern = {
     indents,
-    adaptCharacters: readCharacters(pairs),
-    adaptTail: readTails(pairs),
+    adaptCharacters: learnCharacters(pairs),
+    adaptTail: learnTails(pairs),
   };
   return parts.map((part, index) => adaptPart(texts[index] ?? [], part, pattern).join('\n'));
 };
 
+/** How the file differs from the old text, to be repeated in the new text. */
 type Pattern = {
   readonly indents: Indents;
   adaptCharacters(text: string): string;
   adaptTail(tail: string): string;
 };
 
+/** The lines of one part of the new text, adapted. */
 const adaptPart = (
   lines: readonly string[],
   { pairs, firstLine }: FoundPart,
@@ -425,16 +438,20 @@ const adaptBody = (
   return file.slice(0, before) + middle + file.slice(file.length - after);
 };
 
+/**
+ * How to indent lines of the new text. `side`: whether they are indented as in the old text
+ * (`requested`), as in the file, or as in both (`same`).
+ */
 type Indents = { readonly side: 'requested' | 'file' | 'same'; adapt(indent: string): string };
 
 /** The new indentation for each line of the new text; null if it is unclear. */
-const readIndents = (
+const learnIndents = (
   pairs: readonly LinePair[],
   lines: readonly string[],
   firstLine: FirstLine,
 ): Indents | null => {
   const indentPairs = partIndents({ pairs, firstLine });
-  if (firstLine === 'deeper') return readDeeperFirst(pairs, lines);
+  if (firstLine === 'deeper') return learnDeeperFirst(pairs, lines);
   if (indentPairs.every(({ requested, file }) => requested === file))
     return { side: 'same', adapt: (one) => one };
   const others = firstLine === 'bare' ? lines.slice(1) : lines;
@@ -465,15 +482,15 @@ const staysAtMargin = (pairs: readonly IndentPair[], indents: readonly string[])
   pairs.every(({ requested, file }) => requested !== file && requested.startsWith(file));
 
 /** Only the first line of the old text is indented too deep: lines like it get its indentation. */
-const readDeeperFirst = (
+const learnDeeperFirst = (
   [first, ...rest]: readonly LinePair[],
   lines: readonly string[],
 ): Indents | null => {
   const [deep, file] = [getIndent(first?.requested ?? ''), getIndent(first?.file ?? '')];
   const top = getIndent(lines[0] ?? '');
   if (top !== deep && top !== file) return null;
-  const isOwn = rest.every(({ requested }) => getIndent(requested) !== deep);
-  return { side: 'same', adapt: (one) => (one === deep && isOwn ? file : one) };
+  const isOnlyFirst = rest.every(({ requested }) => getIndent(requested) !== deep);
+  return { side: 'same', adapt: (one) => (one === deep && isOnlyFirst ? file : one) };
 };
 
 /**
@@ -517,7 +534,7 @@ const sideByIndents = (
 };
 
 /** The file's character for each character of the old text, if it is always the same. */
-const readCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters'] => {
+const learnCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters'] => {
   const seen = new Map<string, Set<string>>();
   for (const pair of pairs) {
     const [requested, file] = [getBody(pair.requested), getBody(pair.file)];
@@ -562,7 +579,7 @@ const foldedFamilies = (seen: ReadonlyMap<string, ReadonlySet<string>>): Readonl
 const getQuoteFamily = (plain: string): string => (plain === "'" ? '"' : plain);
 
 /** Maps trailing spaces: removed where the old text has them and the file does not. */
-const readTails = (pairs: readonly LinePair[]): Pattern['adaptTail'] => {
+const learnTails = (pairs: readonly LinePair[]): Pattern['adaptTail'] => {
   const tails = pairs.map(({ requested, file }) => [getTail(requested), getTail(file)] as const);
   const seen = valuesByKey(tails.filter(([requested]) => requested !== ''));
   return (tail) => {

@@ -1,5 +1,6 @@
 /**
- * The checkpoints that an exported session takes along, and that an import brings in.
+ * The checkpoints that an exported session takes along (`collectCarried`), and that an import
+ * brings in (`keepCarried`). Between the two: the checks of what an import brings.
  *
  * 1. A content with a secret is left out and named: with other bytes it would be another file.
  * 2. Anybody may have written what an import brings. So each checkpoint must name only places in
@@ -24,7 +25,10 @@ import type { CheckpointStore } from './store.js';
 /** An import reads its file as a whole. */
 const CARRIED_BYTES_MAX = 1024 ** 3;
 
-/** The checkpoints of a session. `left`: what stays behind; `.` stands for a whole checkpoint. */
+/**
+ * The checkpoints of a session and the contents that they name. `left`: what stays behind; `.`
+ * stands for a whole checkpoint.
+ */
 export const collectCarried = async (
   store: CheckpointStore,
   sessionId: string,
@@ -33,20 +37,20 @@ export const collectCarried = async (
   const checkpoints = new Map<string, Buffer>();
   const contents = new Map<string, Buffer>();
   const leftFiles = new Map<string, FileLeft>();
-  let room = CARRIED_BYTES_MAX;
+  let bytesLeft = CARRIED_BYTES_MAX;
   const refusal = (bytes: Buffer): string | null => {
     const { names } = redactor.redact(bytes.toString('utf8'));
     if (names.length > 0) return `it holds the value of $${names.join(', $')}`;
-    return bytes.length > room ? 'an export takes at most 1 GB of files along' : null;
+    return bytes.length > bytesLeft ? 'an export takes at most 1 GB of files along' : null;
   };
-  const add = async (taken: Map<string, Buffer>, sha256: string, name: string): Promise<void> => {
-    if (taken.has(sha256)) return;
+  const add = async (target: Map<string, Buffer>, sha256: string, name: string): Promise<void> => {
+    if (target.has(sha256)) return;
     const bytes = await store.get(sha256);
     const why = bytes === null ? 'it is no longer in the store of checkpoints' : refusal(bytes);
     if (why !== null) leftFiles.set(`${name}\0${why}`, left(name, why));
     if (bytes === null || why !== null) return;
-    room -= bytes.length;
-    taken.set(sha256, bytes);
+    bytesLeft -= bytes.length;
+    target.set(sha256, bytes);
   };
   for (const sha256 of await store.listed(sessionId)) {
     await add(checkpoints, sha256, '.');
@@ -62,12 +66,15 @@ export const collectCarried = async (
   };
 };
 
+// ---- Checks of a manifest that anybody may have written ----
+
 const isHash = (value: unknown): boolean =>
   typeof value === 'string' && /^[0-9a-f]{40}([0-9a-f]{24})?$/.test(value);
 
 /** Git folders have other names on file systems that ignore case or certain characters. */
 const GIT_FOLDER = /^(\.git|git~\d+)[\s.:]*$/i;
 
+/** Whether a name stays in the workspace and out of git folders. */
 const isInnerPlace = (name: unknown): boolean =>
   typeof name === 'string' &&
   !/[\0\\]/.test(name) &&
@@ -116,6 +123,8 @@ const isSound = (manifest: Manifest | null): manifest is Manifest => {
   }
 };
 
+// ---- The import ----
+
 /** Stores the checkpoints for a session. False if one is not sound: then none is stored. */
 export const keepCarried = async (
   store: CheckpointStore,
@@ -124,7 +133,7 @@ export const keepCarried = async (
 ): Promise<boolean> => {
   const manifests = checkpoints.map(parseManifest);
   if (!manifests.every(isSound)) return false;
-  await store.forget(sessionId); // what a killed import has listed
+  await store.forget(sessionId); // a killed import may have begun a list
   for (const bytes of contents) store.putMany(bytes);
   for (const manifest of manifests) await store.addManifest(sessionId, manifest);
   return true;

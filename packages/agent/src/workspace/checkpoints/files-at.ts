@@ -1,5 +1,6 @@
 /**
- * The files of a session's workspace as they were after a checkpoint, for a comparison or a copy.
+ * The files of a session's workspace as they were after a checkpoint, for a comparison or a copy. A
+ * manifest is a checkpoint with the states of its paths before and after. A leaf is a file or link.
  *
  * 1. Files that the session never changed are the present ones.
  * 2. A copy is written into a new folder: folders and files first, then links. So no link leads a
@@ -33,7 +34,7 @@ import {
 import { foldersAround, placeOf, WorkspaceLister } from './scan.js';
 import type { CheckpointStore } from './store.js';
 
-/** By path. */
+/** States by path. */
 export type FileStates = ReadonlyMap<string, FileState>;
 
 /**
@@ -48,7 +49,7 @@ export const statesAfter = (manifests: readonly (Manifest | null)[], count: numb
   const earlier = new Map<string, FileState>();
   for (const manifest of manifests.slice(0, count))
     for (const { path, after } of manifest?.changes ?? []) earlier.set(path, after);
-  // of a content that was not kept then, the next checkpoint may know more
+  // if a content was not kept then, the state before the next change may have it
   for (const [path, state] of earlier)
     if (!later.has(path) || state.kind !== 'notKept') states.set(path, state);
   return states;
@@ -83,6 +84,34 @@ export type CopyRequest = {
   readonly signal: AbortSignal;
 };
 
+/**
+ * Copies the workspace with these states of files. What git ignores is left out, unless the session
+ * changed it. Returns the files that could not be copied.
+ */
+export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft[]> => {
+  const { target, signal } = request;
+  const { folders, files, links, left: leftFiles } = await collectContents(request);
+  const sorted = [...folders].sort(([one], [other]) => (one < other ? -1 : 1));
+  const failed = new Set<string>();
+  for (const [name] of sorted)
+    await mkdir(placeOf(target, name), { recursive: true }).catch((error: unknown) => {
+      failed.add(name);
+      leftFiles.push(left(name, `it can’t be made (${errorCode(error) || error})`));
+    });
+  for (const leaf of [...files, ...links]) {
+    signal.throwIfAborted();
+    const failure = await writeLeaf(target, leaf);
+    if (failure !== null) leftFiles.push(failure);
+  }
+  for (const [name, mode] of sorted.toReversed())
+    if (mode !== null && !failed.has(name))
+      await chmod(placeOf(target, name), mode).catch((error: unknown) => {
+        leftFiles.push(left(name, `its mode can’t be set (${errorCode(error) || error})`));
+      });
+  return leftFiles;
+};
+
+/** A file or link of the copy. `write`: returns why it can't be written; null: it is. */
 type Leaf = { readonly name: string; write(place: Buffer): Promise<string | null> };
 
 const asMode = ({ mode }: Pick<Stats, 'mode'>): number => mode & 0o7777;
@@ -146,14 +175,16 @@ const writeLeaf = async (target: string, { name, write }: Leaf): Promise<FileLef
   }
 };
 
+/** What the copy consists of. */
 type Contents = {
+  /** Modes by name; null: the default. */
   readonly folders: Map<string, number | null>;
   readonly files: Leaf[];
   readonly links: Leaf[];
   readonly left: FileLeft[];
 };
 
-const collect = async (request: CopyRequest): Promise<Contents> => {
+const collectContents = async (request: CopyRequest): Promise<Contents> => {
   const { workspace, states, store, environment, signal } = request;
   const contents: Contents = { folders: new Map(), files: [], links: [], left: [] };
   const lister = new WorkspaceLister({
@@ -180,33 +211,6 @@ const collect = async (request: CopyRequest): Promise<Contents> => {
   for (const folder of foldersAround([...leaves, ...contents.folders.keys()]))
     if (!contents.folders.has(folder)) contents.folders.set(folder, null);
   return contents;
-};
-
-/**
- * Copies the workspace with these states of files. What git ignores is left out, unless the session
- * changed it. Returns the files that could not be copied.
- */
-export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft[]> => {
-  const { target, signal } = request;
-  const { folders, files, links, left: leftFiles } = await collect(request);
-  const sorted = [...folders].sort(([one], [other]) => (one < other ? -1 : 1));
-  const failed = new Set<string>();
-  for (const [name] of sorted)
-    await mkdir(placeOf(target, name), { recursive: true }).catch((error: unknown) => {
-      failed.add(name);
-      leftFiles.push(left(name, `it can’t be made (${errorCode(error) || error})`));
-    });
-  for (const leaf of [...files, ...links]) {
-    signal.throwIfAborted();
-    const failure = await writeLeaf(target, leaf);
-    if (failure !== null) leftFiles.push(failure);
-  }
-  for (const [name, mode] of sorted.toReversed())
-    if (mode !== null && !failed.has(name))
-      await chmod(placeOf(target, name), mode).catch((error: unknown) => {
-        leftFiles.push(left(name, `its mode can’t be set (${errorCode(error) || error})`));
-      });
-  return leftFiles;
 };
 
 /**

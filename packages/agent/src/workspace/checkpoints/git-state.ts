@@ -1,10 +1,10 @@
 /**
  * HEAD, branches and the index of the repository around a workspace: how they are, and how they go
- * back.
+ * back. Each is called a ref here, also the index.
  *
- * 1. They are read from git's files; git is asked only about an index that has changed.
+ * 1. They are read from git's files. Git is asked only about an index that has changed.
  * 2. A branch goes back only if it still is where it is expected. Git moves it, under its own lock.
- * 3. No commit is lost by it: each that a name leaves gets an entry in the reflog of
+ * 3. No commit is lost by it: each commit that a ref leaves gets an entry in the reflog of
  *    refs/pawl/lost.
  * 4. What is done already is left as it is, so that a killed restore can be performed again.
  */
@@ -38,10 +38,12 @@ export type GitState = ReadonlyMap<string, RefState>;
 
 const ABSENT: RefState = { kind: 'absent' };
 const LOST = 'refs/pawl/lost';
+/** Limits of git's lists. */
 const LISTING = { bytesMax: 256 * 1024 * 1024, deadlineMs: 60_000 };
 
+/** Why a ref stays where it is. */
 const OTHERS_MOVED = 'somebody else moved it since';
-const NOT_CHAINED = 'somebody else moved it in between';
+const MOVED_BETWEEN = 'somebody else moved it in between';
 const IN_PROGRESS =
   'a merge, rebase, cherry-pick, revert or bisect is in progress: end it first, for example with ' +
   'git merge --abort';
@@ -57,15 +59,17 @@ export const isSameRef = (one: RefState, other: RefState): boolean =>
     ? one.sha256 === other.sha256 || (one.listed !== '' && one.listed === other.listed)
     : JSON.stringify(one) === JSON.stringify(other);
 
-const nameFor = (ref: string): string => ref.replace(/^refs\/heads\//, '');
+/** The name of a branch without its folder. */
+const branchName = (ref: string): string => ref.replace(/^refs\/heads\//, '');
 
-/** For people. */
+/** The name of a ref, for people. */
 const showRef = (ref: string): string => {
   if (ref === 'index') return 'the index';
-  return ref === 'HEAD' ? 'HEAD' : `branch ${oneLine(nameFor(ref))}`;
+  return ref === 'HEAD' ? 'HEAD' : `branch ${oneLine(branchName(ref))}`;
 };
 
-const describe = (state: RefState): string => {
+/** Where a ref is. */
+const describeState = (state: RefState): string => {
   if (state.kind === 'ref')
     return state.value.startsWith('ref: ')
       ? showRef(state.value.slice('ref: '.length))
@@ -73,18 +77,20 @@ const describe = (state: RefState): string => {
   return state.kind;
 };
 
-/** Where it goes. */
+/** Where a ref goes, for people. */
 export const describeRef = ({ path: ref, after }: RefChange): MovedRef => {
   const name = showRef(ref);
   if (ref === 'index') return { name, text: `${name} is as it was` };
-  const text = after.kind === 'absent' ? 'is removed' : `is at ${describe(after)}`;
+  const text = after.kind === 'absent' ? 'is removed' : `is at ${describeState(after)}`;
   return { name, text: `${name} ${text}` };
 };
 
+/** Reads, compares and takes back the refs of one session's workspace. */
 export class GitStates {
   readonly #place: GitPlace;
   readonly #store: CheckpointStore;
   readonly #files = new RefFiles();
+  /** The index at the last look. `state` is null if it is not kept. */
   #index: { readonly stamp: string; readonly state: RefState | null } | null = null;
 
   constructor(place: GitPlace, store: CheckpointStore) {
@@ -92,7 +98,7 @@ export class GitStates {
     this.#store = store;
   }
 
-  /** Null: there is no repository, or it is of a kind that is left alone. */
+  /** The present state. Null: no repository, or its refs can't be read from files. */
   async read(): Promise<GitState | null> {
     try {
       const located = await locateRepository(this.#place);
@@ -117,7 +123,7 @@ export class GitStates {
     return state;
   }
 
-  /** Null: it is none that a file of its own holds, or it is too large. */
+  /** Stores the index. Null: it is split over several files, missing or too large. */
   async #readIndex({ location }: LocatedRepository): Promise<RefState | null> {
     const { indexFile, gitFolder } = location;
     const stamp = takeStamp(indexFile);
@@ -145,7 +151,7 @@ export class GitStates {
       };
       if (isSameRef(change.before, change.after)) continue;
       if (name !== 'index') changes.push(change);
-      // one that is not kept, or was none: nothing to go back to
+      // if one of them is not kept, there is nothing to go back to
       else if (change.before.kind === 'index' && change.after.kind === 'index') {
         const listed = await this.#withListings(change);
         if (listed !== null && !isSameRef(listed.before, listed.after)) changes.push(listed);
@@ -154,6 +160,7 @@ export class GitStates {
     return changes;
   }
 
+  /** Both sides with the hash of what they list. */
   async #withListings(change: RefChange): Promise<RefChange | null> {
     return this.#use(async (repository) => ({
       ...change,
@@ -169,9 +176,10 @@ export class GitStates {
     if (bytes === null) return state;
     const file = path.join(repository.scratch, `index-${state.sha256.slice(0, 16)}`);
     await writeFile(file, bytes);
-    return { ...state, listed: await listIndex(repository, file) };
+    return { ...state, listed: await hashListing(repository, file) };
   }
 
+  /** Works with the repository; null if there is none, or git fails. */
   async #use<T>(work: (repository: Repository, located: LocatedRepository) => Promise<T>) {
     try {
       const located = await locateRepository(this.#place);
@@ -185,7 +193,10 @@ export class GitStates {
 
   // ---- Going back ----
 
-  /** From how each is to how it shall be. `targets`: from how each was to how it is expected. */
+  /**
+   * Plans which refs go back. `targets`: how each was (`before`), how it is expected to be now
+   * (`after`), and whether somebody else moved it in between (`left`).
+   */
   async plan(
     targets: readonly (RefChange & { readonly left: string | null })[],
   ): Promise<{ readonly changes: readonly RefChange[]; readonly left: readonly FileLeft[] }> {
@@ -200,7 +211,7 @@ export class GitStates {
         if (isSameRef(present, before)) continue;
         const reason =
           why !== null
-            ? NOT_CHAINED
+            ? MOVED_BETWEEN
             : isSameRef(present, after)
               ? await this.#refusal(repository, name, before)
               : OTHERS_MOVED;
@@ -224,7 +235,7 @@ export class GitStates {
     return commit !== null && !(await hasCommit(repository, commit)) ? NO_COMMIT : null;
   }
 
-  /** Performs what `plan` has found. */
+  /** Performs the changes of a plan. What is done already is left as it is. */
   async perform(
     changes: readonly RefChange[],
     planId: string,
@@ -233,7 +244,7 @@ export class GitStates {
     const done: RefChange[] = [];
     const left: FileLeft[] = [];
     const ran = await this.#use(async (repository, located) => {
-      for (const change of inOrder(changes)) {
+      for (const change of sortMoves(changes)) {
         const why = await this.#move(repository, located, change, planId);
         if (why === null) done.push(change);
         else left.push({ path: showRef(change.path), why });
@@ -248,6 +259,7 @@ export class GitStates {
     };
   }
 
+  /** Moves a ref. Returns why it could not; null: it is done. */
   async #move(
     repository: Repository,
     located: LocatedRepository,
@@ -261,19 +273,23 @@ export class GitStates {
     if (!isSameRef(now, before)) return OTHERS_MOVED;
     const refused = await this.#refusal(repository, name, after);
     if (refused !== null) return refused;
-    const leaves = before.kind === 'ref' && !before.value.startsWith('ref: ') ? before.value : null;
-    if (leaves !== null) {
-      const why = `${nameFor(name)} before a rewind`;
-      const kept = await repository.moveRef({ ref: LOST, from: 'any', to: leaves, why }, WATCHER);
-      if (!kept.moved) return refusedBy(kept.errors);
+    const leftCommit =
+      before.kind === 'ref' && !before.value.startsWith('ref: ') ? before.value : null;
+    if (leftCommit !== null) {
+      const why = `${branchName(name)} before a rewind`;
+      const noted = await repository.moveRef(
+        { ref: LOST, from: 'any', to: leftCommit, why },
+        WATCHER,
+      );
+      if (!noted.moved) return refusedBy(noted.errors);
     }
     if (after.kind === 'ref' && after.value.startsWith('ref: ')) {
       await repository.changeHead(after.value.slice('ref: '.length), 'pawl rewind');
       return null;
     }
     const to = after.kind === 'ref' ? after.value : null;
-    // a HEAD that was on a branch: what it led to is not looked at
-    const from = name === 'HEAD' && leaves === null ? 'any' : leaves;
+    // HEAD was on a branch: which commit that has does not matter
+    const from = name === 'HEAD' && leftCommit === null ? 'any' : leftCommit;
     const { moved, errors } = await repository.moveRef(
       { ref: name, from, to, why: 'pawl rewind' },
       WATCHER,
@@ -281,7 +297,7 @@ export class GitStates {
     return moved ? null : refusedBy(errors);
   }
 
-  /** As git does it: the new index is its lock, and takes its place. */
+  /** As git does it: the new index is written as the lock file, which then takes its place. */
   async #moveIndex(
     repository: Repository,
     { before, after }: RefChange,
@@ -303,7 +319,7 @@ export class GitStates {
       const copy = path.join(repository.scratch, 'index-now');
       await copyFile(indexFile, copy, constants.COPYFILE_FICLONE);
       const sha256 = hashBytes(await readFile(copy));
-      const now: RefState = { kind: 'index', sha256, listed: await listIndex(repository, copy) };
+      const now: RefState = { kind: 'index', sha256, listed: await hashListing(repository, copy) };
       if (isSameRef(now, after)) return null;
       if (!isSameRef(now, before)) return OTHERS_MOVED;
       if (!(await isWholeIndex(repository, draft))) return INDEX_GONE;
@@ -321,8 +337,10 @@ export class GitStates {
   }
 }
 
+/** Nothing is recorded about these moves: an interrupted restore looks at the refs again. */
 const WATCHER = { started: () => undefined, locked: () => undefined };
 
+/** Files of the git folder while such an action of the user is unfinished. */
 const IN_PROGRESS_FILES = [
   'MERGE_HEAD',
   'CHERRY_PICK_HEAD',
@@ -337,7 +355,7 @@ const refusedBy = (errors: string): string =>
   `git could not move it: ${errors.split('\n')[0]?.replace(/^(fatal|error): /, '') ?? ''}`;
 
 /** Branches are made before HEAD goes to them, and removed once it has left them. */
-const inOrder = (changes: readonly RefChange[]): readonly RefChange[] => {
+const sortMoves = (changes: readonly RefChange[]): readonly RefChange[] => {
   const rank = ({ path: name, after }: RefChange): number => {
     if (name === 'index') return 3;
     if (name === 'HEAD') return 1;
@@ -358,7 +376,8 @@ const otherBranches = ({ gitFolder, shared }: Repository): ReadonlySet<string> =
   return new Set(heads.flatMap((text) => /^ref:\s*(\S+)/.exec(text)?.[1] ?? []));
 };
 
-const listIndex = async (repository: Repository, indexFile: string): Promise<string> => {
+/** The hash of what an index lists: names, modes, objects and flags, but no times. */
+const hashListing = async (repository: Repository, indexFile: string): Promise<string> => {
   const { code, output } = await repository.run(['ls-files', '-s', '-v', '-z'], {
     ...LISTING,
     indexFile,
@@ -379,6 +398,7 @@ const isWholeIndex = async (repository: Repository, indexFile: string): Promise<
   return checked.code === 0 && !/ missing$/m.test(checked.output.toString('latin1'));
 };
 
+/** The bytes of a small regular file; null if there is none. */
 const readRegular = async (file: string): Promise<Buffer | null> => {
   try {
     const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);

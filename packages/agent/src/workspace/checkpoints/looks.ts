@@ -1,4 +1,8 @@
-/** Looks at the workspace of a session: which names may differ from what is known of them. */
+/**
+ * Looks at the workspace of a session: which names (manifest.ts) may differ from what is known of
+ * them. A small workspace is looked at as a whole. In a large one a thread (scan-thread.ts) watches
+ * the folders, and only what they reported is looked at.
+ */
 
 import { rm } from 'node:fs/promises';
 import {
@@ -12,23 +16,25 @@ import {
 } from './scan.js';
 import type { ScanThread, ThreadLook } from './scan-thread.js';
 
+/** The state of a name at the last look, and where its content is. */
 export type Known = { readonly entry: FileEntry; readonly content: KnownContent };
 
-/** What is known of each name, and of which names that changed since it was saved or told. */
+/** What is known of each name, and for which names that has changed since two moments. */
 export class KnownFiles extends Map<string, Known> {
+  /** Since it was written for the next process. */
   readonly unsaved = new Set<string>();
-  /** Null: no thread has to be told. */
-  untold: Set<string> | null = null;
+  /** Since it was sent to the thread; null: there is no thread. */
+  unsent: Set<string> | null = null;
 
   override set(name: string, known: Known): this {
     this.unsaved.add(name);
-    this.untold?.add(name);
+    this.unsent?.add(name);
     return super.set(name, known);
   }
 
   override delete(name: string): boolean {
     this.unsaved.add(name);
-    this.untold?.add(name);
+    this.unsent?.add(name);
     return super.delete(name);
   }
 }
@@ -49,7 +55,7 @@ type Sources = {
 
 /** Smaller workspaces are looked at as a whole, without a thread. */
 const SMALL_FILES_MAX = 2_000;
-/** So often a list of names may change while it is made. */
+/** How often a list of names may change while it is made, before everything is looked at. */
 const LISTINGS_MAX = 5;
 
 /** What git lists, and the folders around it. */
@@ -64,6 +70,7 @@ class ListedNames {
     this.folders = new Set(foldersAround(listing.names));
   }
 
+  /** Whether the names are the same. */
   isFor(listing: Listing): boolean {
     const { names } = listing;
     if (listing === this.listing) return true;
@@ -73,20 +80,22 @@ class ListedNames {
 
 export class WorkspaceLooks {
   readonly #workspace: string;
+  /** A folder for the thread. */
   readonly #marks: string;
   readonly #sources: Sources;
   /** Null: there is none, or none any more. */
   #thread: ScanThread | null = null;
+  /** The thread could not be started, or has ended. */
   #hasFailed = false;
-  /** The names that the thread knows of. */
+  /** The names that were sent to the thread. */
   #listed: ListedNames | null = null;
   /** Folders that reported something since git's list was last known to hold; null: any. */
   #reported: Set<string> | null = null;
   #isWatching = false;
-  /** The first look of the thread, which is at everything, beside the first command. */
+  /** The first look of the thread, at everything. It runs while the first command does. */
   #first: Promise<void> = Promise.resolve();
 
-  /** `marks`: a folder for the thread. */
+  /** `marks`: a folder in which the thread makes files. */
   constructor(workspace: string, marks: string, sources: Sources) {
     this.#workspace = workspace;
     this.#marks = marks;
@@ -108,9 +117,9 @@ export class WorkspaceLooks {
     if (listing.names.length <= SMALL_FILES_MAX || this.#hasFailed) return;
     const thread = await this.#start();
     if (thread === null) return;
-    this.#expect(thread, listing);
-    this.#first = thread.look(true).then((seen) => {
-      if (seen !== null) this.#note(seen);
+    this.#sendNames(thread, listing);
+    this.#first = thread.look(true).then((found) => {
+      if (found !== null) this.#note(found);
     });
   }
 
@@ -131,57 +140,60 @@ export class WorkspaceLooks {
     try {
       const { ScanThread } = await import('./scan-thread.js');
       this.#thread = new ScanThread(this.#workspace, this.#marks);
-      known.untold = new Set(known.keys());
+      known.unsent = new Set(known.keys());
     } catch {
       this.#hasFailed = true; // no thread can be started: looks are at everything
     }
     return this.#thread;
   }
 
-  /** Null: it can't tell. */
+  /** A look with the thread's help. Null: it can't help, so everything has to be looked at. */
   async #lookBy(thread: ScanThread, isWhole: boolean): Promise<WorkspaceLook | null> {
     const { lister } = this.#sources;
     await this.#first;
     for (let time = 0; time < LISTINGS_MAX; time++) {
-      this.#tell(thread);
-      const seen = await thread.look(isWhole && time === 0);
-      if (seen === null) {
+      this.#sendKnown(thread);
+      const found = await thread.look(isWhole && time === 0);
+      if (found === null) {
         await this.close();
         return null;
       }
-      this.#note(seen);
+      this.#note(found);
       const listing = await lister.list(false, this.#reported);
       this.#reported = new Set();
-      if (this.#listed?.isFor(listing)) return this.#lookAt(listing, seen.changed);
-      this.#expect(thread, listing);
+      if (this.#listed?.isFor(listing)) return this.#lookAt(listing, found.changed);
+      this.#sendNames(thread, listing);
     }
     return null; // names come and go all the time
   }
 
+  /** Notes which folders reported something. */
   #note({ reported, isWatching }: ThreadLook): void {
     this.#isWatching = isWatching;
     if (reported === null) this.#reported = null;
     else for (const folder of reported) this.#reported?.add(folder);
   }
 
-  #tell(thread: ScanThread): void {
+  /** Sends what has become known. */
+  #sendKnown(thread: ScanThread): void {
     const { known } = this.#sources;
-    thread.tell(
-      [...(known.untold ?? [])].map((name) => [name, known.get(name)?.entry.stamp ?? null]),
+    thread.sendKnown(
+      [...(known.unsent ?? [])].map((name) => [name, known.get(name)?.entry.stamp ?? null]),
     );
-    known.untold = new Set();
+    known.unsent = new Set();
   }
 
-  #expect(thread: ScanThread, listing: Listing): void {
+  /** Sends the names to look at and the folders to watch. */
+  #sendNames(thread: ScanThread, listing: Listing): void {
     const { named, lister } = this.#sources;
-    this.#tell(thread);
+    this.#sendKnown(thread);
     const listed = new ListedNames(listing);
     this.#listed = listed;
     const folders = lister.folders ?? ['', ...listed.folders];
-    thread.expect([...listed.files, ...listed.folders, ...named], [...folders]);
+    thread.sendNames([...listed.files, ...listed.folders, ...named], [...folders]);
   }
 
-  /** At what the thread has found; names that nobody would list are none. */
+  /** Looks at the names that the thread has found, if a whole look would include them. */
   #lookAt(listing: Listing, changed: readonly string[]): WorkspaceLook {
     const { known, named } = this.#sources;
     const entries = new Map<string, FileEntry>();
@@ -201,7 +213,7 @@ export class WorkspaceLooks {
     const thread = this.#thread;
     this.#thread = null;
     this.#hasFailed = true;
-    this.#sources.known.untold = null;
+    this.#sources.known.unsent = null;
     if (thread === null) return;
     await thread.close();
     await rm(this.#marks, { recursive: true, force: true });

@@ -1,7 +1,10 @@
 /**
- * What a checkpoint says: how each path that changed since the one before was, and how it is.
+ * A manifest: what a checkpoint says. It has each path that changed since the checkpoint before,
+ * how it was, and how it is. From top to bottom: its types; its form; several manifests as one
+ * change; the summary for people.
  *
- * Paths and link targets are bytes, each as one character (latin1): names may be no UTF-8.
+ * Names: paths in the workspace and link targets are bytes, each as one character (latin1), since
+ * they may be no UTF-8.
  */
 
 import { diffArrays } from 'diff';
@@ -28,7 +31,10 @@ export type PathChange = {
   readonly after: FileState;
 };
 
-/** `value`: a commit, or `ref: ` and a branch. `listed`: hash of what the index holds. */
+/**
+ * `value`: a commit, or `ref: ` and a branch. `sha256`: of the index file, `listed`: of what it
+ * lists, which stays while only times of files change; empty: not known.
+ */
 export type RefState =
   | { readonly kind: 'absent' }
   | { readonly kind: 'ref'; readonly value: string }
@@ -41,6 +47,7 @@ export type RefChange = {
   readonly after: RefState;
 };
 
+/** A checkpoint, as it is stored. */
 export type Manifest = {
   readonly version: 1;
   readonly by: ChangedBy;
@@ -49,20 +56,22 @@ export type Manifest = {
   readonly refs?: readonly RefChange[];
 };
 
-/** Where contents are read. */
+/** A store of contents, by sha256. */
 type Contents = { get(sha256: string): Promise<Buffer | null> };
 
 export const ABSENT: FileState = { kind: 'absent' };
 
 /** A name as people read it. */
 export const showName = (name: string): string => Buffer.from(name, 'latin1').toString('utf8');
-/** A path of Node as bytes. */
+
+/** The name of a path of Node. */
 export const toName = (text: string): string => Buffer.from(text).toString('latin1');
 
+/** Whether two states are certainly the same. */
 export const isSameState = (one: FileState, other: FileState): boolean =>
   one.kind !== 'notKept' && JSON.stringify(one) === JSON.stringify(other);
 
-/** Null if it is none of ours. */
+/** Null if it is no manifest. */
 export const parseManifest = (bytes: Buffer): Manifest | null => {
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8'));
@@ -70,7 +79,7 @@ export const parseManifest = (bytes: Buffer): Manifest | null => {
     // the store gives only bytes that fit their hash; those of an import were checked
     return value as Manifest;
   } catch {
-    return null; // whoever asks says that it is missing
+    return null; // the caller says that it is missing
   }
 };
 
@@ -86,25 +95,29 @@ export const keptObjects = ({ changes, refs = [] }: Manifest): readonly string[]
 
 // ---- Several checkpoints together ----
 
-/** What is to be undone of one path. */
+/** What is to be undone of one path. `left`: why it does not go back all the way; null: it does. */
 type Target<State> = Change<State> & { readonly left: string | null };
 type Change<State> = { readonly path: string; readonly before: State; readonly after: State };
 type Changes<State> = { readonly by: ChangedBy; readonly changes: readonly Change<State>[] };
 
 const BETWEEN = 'somebody else changed it in between, so it goes back only to that';
 
-/** The checkpoints' changes as one: how each path is expected to be now, and how it was before. */
+/**
+ * The checkpoints' changes as one: how each path is expected to be now (`after`), and how it was
+ * before the first of them.
+ */
 export const composeChanges = <State>(
   manifests: readonly Changes<State>[],
   isSame: (one: State, other: State) => boolean,
 ): readonly Target<State>[] => {
   const targets = new Map<string, Target<State>>();
+  /** Paths that go back no further. */
   const broken = new Set<string>();
   for (const { by, changes } of manifests.toReversed())
     for (const { path, before, after } of changes) {
       const later = targets.get(path);
       if (by === 'user') {
-        // theirs is left; what the agent did before it can't be told from it
+        // the user's change stays, and what the agent did before it can't be separated from it
         if (later !== undefined) broken.add(path);
         continue;
       }
@@ -133,6 +146,7 @@ const readLines = async (store: Contents, state: FileState): Promise<readonly st
     .filter((line, index, lines) => index < lines.length - 1 || line !== '');
 };
 
+/** How many lines were added and removed; none for files that are no text, or too different. */
 const lineCounts = async (
   store: Contents,
   { before, after }: PathChange,
@@ -151,7 +165,7 @@ const changeKind = ({ before, after }: PathChange): ChangedPath['change'] => {
   return after.kind === 'absent' ? 'deleted' : 'changed';
 };
 
-/** Folders are not counted: people look for their files. */
+/** Counts and lists the changed files. Folders are not counted: people look for their files. */
 export const summarise = async (
   store: Contents,
   changes: readonly PathChange[],
@@ -177,4 +191,5 @@ export const summarise = async (
   };
 };
 
+/** A file that stays as it is, with the reason. */
 export const left = (path: string, why: string): FileLeft => ({ path: showName(path), why });

@@ -1,9 +1,12 @@
 /**
  * Takes changes of files back by a stored plan.
  *
+ * From top to bottom: the plan and how it is performed; how a path is now; folders, held open; the
+ * change of one path; the phases of a plan. A leaf is a file or a link.
+ *
  * 1. A file is replaced as a whole, by the rename of a file that was written beside it.
- * 2. What was changed meanwhile is left: the content that is replaced is kept under another name
- *    until it is known to be the expected one.
+ * 2. What somebody changed meanwhile stays: the replaced content has a second name until it is
+ *    known to be the expected one.
  * 3. A plan can be performed again: what is done already is left as it is.
  * 4. Nothing outside the workspace is touched: a folder is opened, and the kernel asked for its
  *    path, before something in it changes.
@@ -47,6 +50,99 @@ export type Plan = {
   readonly left: readonly FileLeft[];
 };
 
+export type PlanOutcome = {
+  readonly done: readonly PathChange[];
+  readonly left: readonly FileLeft[];
+};
+
+/** Performs a plan, phase by phase. `planId`: the sha256 of the plan. */
+export const performPlan = async (
+  store: CheckpointStore,
+  planId: string,
+  { workspace, changes, left: leftBefore }: Plan,
+): Promise<PlanOutcome> => {
+  const prefix = `.pawl-rewind-${planId.slice(0, 12)}`;
+  const numbers = new Map(changes.map(({ path }, index) => [path, index]));
+  const failed = new Map(clearDrafts(workspace, changes, prefix));
+  for (const [index, phase] of PHASES.entries())
+    for (const [at, change] of sortForPhase(changes, index).entries()) {
+      if (!phase.concerns(change) || failed.has(change.path)) continue;
+      if (at % 16 === 0) await nextTurn();
+      const step = { workspace, store, change, draftName: `${prefix}-${numbers.get(change.path)}` };
+      const why = await runPhase(step, phase);
+      if (why !== null) failed.set(change.path, why);
+    }
+  const done = changes.filter(({ path }) => !failed.has(path));
+  return { done, left: [...leftBefore, ...[...failed].map(([path, why]) => left(path, why))] };
+};
+
+/** Inner folders are removed before those around them, and made after them. */
+const sortForPhase = (changes: readonly PathChange[], phase: number): readonly PathChange[] => {
+  const sorted = [...changes].sort((one, other) => (one.path < other.path ? -1 : 1));
+  return phase === FOLDER_REMOVAL ? sorted.reverse() : sorted;
+};
+
+/** Whether a path becomes another kind of thing, in two phases: a kill may come between them. */
+const needsTwoPhases = ({ before, after }: Sides): boolean =>
+  (isLeaf(before) && after.kind === 'folder') || (before.kind === 'folder' && isLeaf(after));
+
+const runPhase = async (step: Step, phase: Phase): Promise<string | null> => {
+  const { before, after } = step.change;
+  const now = await readState(step.workspace, step.change.path);
+  if (isSameState(now, after)) return null;
+  const isExpected =
+    isSameState(now, before) || (now.kind === 'absent' && needsTwoPhases(step.change));
+  // the mode of a folder is set when its files are done
+  const isFolder = now.kind === 'folder' && (before.kind === 'folder' || after.kind === 'folder');
+  if (!isExpected && !isFolder) return now.kind === 'notKept' ? now.why : CHANGED_SINCE;
+  try {
+    return await phase.run(step);
+  } catch (error) {
+    if (error instanceof Elsewhere || errorCode(error) === 'ELOOP') return ELSEWHERE;
+    const code = errorCode(error);
+    if (code === '') throw error;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return CHANGED_SINCE;
+    return `it can’t be changed (${code})`;
+  }
+};
+
+/**
+ * Removes the drafts of a killed run. A file that it had moved away is removed if it has the
+ * expected content, and comes back otherwise. Returns the paths of the latter, with the reason.
+ */
+const clearDrafts = (
+  workspace: string,
+  changes: readonly PathChange[],
+  prefix: string,
+): ReadonlyMap<string, string> => {
+  const failed = new Map<string, string>();
+  for (const folder of new Set(changes.map(({ path }) => splitName(path)[0]))) {
+    try {
+      const held = holdFolder(workspace, folder);
+      try {
+        for (const found of readdirSync(held.at('.'), { encoding: 'buffer' })) {
+          const name = found.toString('latin1');
+          if (!name.startsWith(prefix)) continue;
+          const change = changes[Number.parseInt(name.slice(prefix.length + 1), 10)];
+          const isOld = name.endsWith('.old') && change !== undefined;
+          const base = isOld ? splitName(change.path)[1] : '';
+          const why = isOld ? settleAside(held.at(base), held.at(name), change) : null;
+          if (!isOld) remove(held.at(name));
+          else if (why !== null) failed.set(change.path, why);
+        }
+      } finally {
+        held.close();
+      }
+    } catch (error) {
+      // the folder is gone, or elsewhere: then nothing of ours is in it
+      if (!(error instanceof Elsewhere) && errorCode(error) === '') throw error;
+    }
+  }
+  return failed;
+};
+
+// ---- How a path is now ----
+
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 export const TOO_LARGE = 'it has more than 20 MB';
 
@@ -87,7 +183,8 @@ const readFileAt = (place: Buffer | string): Buffer => {
 
 // ---- Folders, held open ----
 
-type Held = { at(base: string): Buffer; close(): void };
+/** An open folder. `at`: the path of an entry, which leads into this folder even if it is moved. */
+type HeldFolder = { at(base: string): Buffer; close(): void };
 
 const splitName = (name: string): readonly [folder: string, base: string] => {
   const at = name.lastIndexOf('/');
@@ -97,27 +194,30 @@ const splitName = (name: string): readonly [folder: string, base: string] => {
 const folderPlace = (workspace: string, folder: string): Buffer =>
   folder === '' ? Buffer.from(workspace) : placeOf(workspace, folder);
 
+/** The folder, or one around it, is a symlink. */
 class Elsewhere extends Error {}
 
-const hold = (workspace: string, folder: string): Held => {
+/** Opens a folder. Throws Elsewhere if its real path is another one. */
+const holdFolder = (workspace: string, folder: string): HeldFolder => {
   const place = folderPlace(workspace, folder);
   const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW | O_PATH;
-  const plain = constants.O_DIRECTORY | constants.O_NOFOLLOW;
-  const descriptor = openSync(place, hasDescriptorPaths() ? flags : plain);
+  const flagsWithoutPath = constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  const descriptor = openSync(place, hasDescriptorPaths() ? flags : flagsWithoutPath);
   const reach = hasDescriptorPaths() ? Buffer.from(descriptorPath(descriptor)) : place;
   const held = {
     at: (base: string) => Buffer.concat([reach, Buffer.from('/'), Buffer.from(base, 'latin1')]),
     close: () => closeSync(descriptor),
   };
-  const isThere = !hasDescriptorPaths() || readlinkSync(reach, 'buffer').equals(place);
-  if (isThere) return held;
+  const isAtPlace = !hasDescriptorPaths() || readlinkSync(reach, 'buffer').equals(place);
+  if (isAtPlace) return held;
   held.close();
   throw new Elsewhere();
 };
 
-const holdOrMake = (workspace: string, folder: string): Held => {
+/** Opens a folder, which is made with those around it if it is missing. */
+const holdOrMake = (workspace: string, folder: string): HeldFolder => {
   try {
-    return hold(workspace, folder);
+    return holdFolder(workspace, folder);
   } catch (error) {
     if (errorCode(error) !== 'ENOENT' || folder === '') throw error;
   }
@@ -130,16 +230,17 @@ const holdOrMake = (workspace: string, folder: string): Held => {
   } finally {
     above.close();
   }
-  return hold(workspace, folder);
+  return holdFolder(workspace, folder);
 };
 
 // ---- One path ----
 
+/** The change of one path in one phase. */
 type Step = {
   readonly workspace: string;
   readonly store: CheckpointStore;
   readonly change: PathChange;
-  /** The name of the file that is written beside it; with `.old` of the one that it replaces. */
+  /** The name of the draft, written beside the file. With `.old`: of the file that it replaces. */
   readonly draftName: string;
 };
 
@@ -149,7 +250,8 @@ const CHANGED_TWICE =
 const ELSEWHERE = 'its folder is a symlink now';
 const MISSING_CONTENT = 'its content is not in the store of checkpoints';
 
-const stateAt = (place: Buffer, expected: FileState): boolean => {
+/** Whether a file or link has the expected content. */
+const hasState = (place: Buffer, expected: FileState): boolean => {
   try {
     if (expected.kind === 'link')
       return readlinkSync(place, 'buffer').toString('latin1') === expected.target;
@@ -159,6 +261,7 @@ const stateAt = (place: Buffer, expected: FileState): boolean => {
   }
 };
 
+/** Removes a file, if it is there. */
 const remove = (place: Buffer): void => {
   try {
     unlinkSync(place);
@@ -187,14 +290,14 @@ const writeDraft = async ({ store, change }: Step, draft: Buffer): Promise<boole
   return true;
 };
 
-/** Whether there are no hard links here, or none to files of somebody else. */
+/** Whether a hard link failed because the system has none, or none to other users' files. */
 const hasNoLinks = (error: unknown): boolean =>
   ['EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS'].includes(errorCode(error));
 
-/** Puts a file or link at a place where nothing is. */
-const place = (from: Buffer, target: Buffer, state: FileState): string | null => {
+/** Puts the draft at a place where nothing is. */
+const putDraft = (from: Buffer, target: Buffer, state: FileState): string | null => {
   try {
-    // a hard link of a link is none of it on some systems
+    // on some systems a hard link to a symlink links the file that it leads to
     if (state.kind === 'link') symlinkSync(Buffer.from(state.target, 'latin1'), target);
     else linkSync(from, target);
     return null;
@@ -209,8 +312,9 @@ const place = (from: Buffer, target: Buffer, state: FileState): string | null =>
 };
 
 /**
- * Replaces a file whose content is `before`. The old one has a second name until its content is
- * known: only who replaces the file by another one between the two calls here is not seen.
+ * Replaces a file whose content is `before`. The old file has a second name, `aside`, until its
+ * content is known. Only if somebody replaces the file between the two calls here, that is not
+ * seen.
  */
 const replace = (
   draft: Buffer,
@@ -219,14 +323,14 @@ const replace = (
   { before, after }: PathChange,
 ): string | null => {
   try {
-    if (!stateAt(target, before)) return CHANGED_SINCE;
+    if (!hasState(target, before)) return CHANGED_SINCE;
     try {
       if (before.kind === 'file') linkSync(target, aside);
     } catch (error) {
       if (!hasNoLinks(error)) throw error;
     }
     renameSync(draft, target);
-    return putBack(target, aside, { before, after });
+    return settleAside(target, aside, { before, after });
   } finally {
     remove(draft);
   }
@@ -234,16 +338,16 @@ const replace = (
 
 type Sides = Pick<PathChange, 'before' | 'after'>;
 
-/** Removes what was replaced, if it is the expected content; else it comes back. */
-const putBack = (target: Buffer, aside: Buffer, { before, after }: Sides): string | null => {
+/** Removes the replaced file if it had the expected content. Otherwise it comes back. */
+const settleAside = (target: Buffer, aside: Buffer, { before, after }: Sides): string | null => {
   const old = inodeAt(aside);
   if (old === null) return null;
   const now = inodeAt(target);
-  if (now === old || stateAt(aside, before)) {
+  if (now === old || hasState(aside, before)) {
     remove(aside);
     return null;
   }
-  if (now !== null && !stateAt(target, after)) return CHANGED_TWICE;
+  if (now !== null && !hasState(target, after)) return CHANGED_TWICE;
   renameSync(aside, target);
   return CHANGED_SINCE;
 };
@@ -253,18 +357,19 @@ const inodeAt = (place: Buffer): string | null => {
   return status === undefined ? null : `${status.dev} ${status.ino}`;
 };
 
+/** Removes a file, unless its content is not the expected one. */
 const takeAway = (target: Buffer, aside: Buffer, sides: Sides): string | null => {
   renameSync(target, aside);
-  return putBack(target, aside, sides);
+  return settleAside(target, aside, sides);
 };
 
 const isLeaf = ({ kind }: FileState): boolean => kind === 'file' || kind === 'link';
 
-/** Removes a file or link that is not to be there, or as a folder. */
+/** Removes a file or link where nothing or a folder is to be. */
 const removeLeaf = (step: Step): string | null => {
   if (lookAt(step.workspace, step.change.path) === null) return null;
   const [folder, base] = splitName(step.change.path);
-  const held = hold(step.workspace, folder);
+  const held = holdFolder(step.workspace, folder);
   try {
     return takeAway(held.at(base), held.at(`${step.draftName}.old`), step.change);
   } finally {
@@ -272,6 +377,7 @@ const removeLeaf = (step: Step): string | null => {
   }
 };
 
+/** Writes a file or link. */
 const writeLeaf = async (step: Step): Promise<string | null> => {
   const [folder, base] = splitName(step.change.path);
   const held = holdOrMake(step.workspace, folder);
@@ -281,7 +387,7 @@ const writeLeaf = async (step: Step): Promise<string | null> => {
     const isThere = lookAt(step.workspace, step.change.path) !== null;
     return isThere
       ? replace(draft, held.at(base), held.at(`${step.draftName}.old`), step.change)
-      : place(draft, held.at(base), step.change.after);
+      : putDraft(draft, held.at(base), step.change.after);
   } finally {
     try {
       remove(draft);
@@ -291,7 +397,8 @@ const writeLeaf = async (step: Step): Promise<string | null> => {
   }
 };
 
-const inFolder = (step: Step, work: (target: Buffer) => void): string | null => {
+/** Changes a folder at the step's path. */
+const changeFolder = (step: Step, work: (target: Buffer) => void): string | null => {
   const [folder, base] = splitName(step.change.path);
   const held = holdOrMake(step.workspace, folder);
   try {
@@ -305,6 +412,9 @@ const inFolder = (step: Step, work: (target: Buffer) => void): string | null => 
   return null;
 };
 
+// ---- The phases ----
+
+/** `concerns`: whether the phase changes this path. `run`: returns why it could not; null: done. */
 type Phase = {
   readonly concerns: (change: PathChange) => boolean;
   readonly run: (step: Step) => Promise<string | null> | string | null;
@@ -312,7 +422,7 @@ type Phase = {
 
 const OWN_ACCESS = 0o700;
 
-/** Also of a folder that is closed to us. */
+/** Sets the mode of a folder, also of one that is closed to us. */
 const setMode = (folder: Buffer, mode: number): void => {
   const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW;
   const descriptor = openSync(folder, hasDescriptorPaths() ? flags | O_PATH : flags);
@@ -324,13 +434,16 @@ const setMode = (folder: Buffer, mode: number): void => {
   }
 };
 
+/** The index of the phase that removes folders. */
+const FOLDER_REMOVAL = 2;
+
 /** In this order, a folder never stands in the way of a file, nor the other way round. */
 const PHASES: readonly Phase[] = [
   {
     // folders that are closed to us, or can't be written, are opened for what is in them
     concerns: ({ before }) => before.kind === 'folder' && (before.mode & OWN_ACCESS) !== OWN_ACCESS,
     run: (step) =>
-      inFolder(step, (target) => {
+      changeFolder(step, (target) => {
         const { before } = step.change;
         if (before.kind === 'folder') setMode(target, before.mode | OWN_ACCESS);
       }),
@@ -338,110 +451,20 @@ const PHASES: readonly Phase[] = [
   { concerns: ({ before, after }) => isLeaf(before) && !isLeaf(after), run: removeLeaf },
   {
     concerns: ({ before, after }) => before.kind === 'folder' && after.kind !== 'folder',
-    run: (step) => inFolder(step, rmdirSync),
+    run: (step) => changeFolder(step, rmdirSync),
   },
   {
     concerns: ({ before, after }) => before.kind !== 'folder' && after.kind === 'folder',
-    run: (step) => inFolder(step, mkdirSync),
+    run: (step) => changeFolder(step, mkdirSync),
   },
   { concerns: ({ after }) => isLeaf(after), run: writeLeaf },
   {
     concerns: ({ after }) => after.kind === 'folder',
     run: (step) => {
       const { after } = step.change;
-      return inFolder(step, (target) => {
+      return changeFolder(step, (target) => {
         if (after.kind === 'folder') setMode(target, after.mode);
       });
     },
   },
 ];
-
-const REMOVE_FOLDERS = 2;
-
-/** Deep folders are removed before those around them, and made after them. */
-const inOrder = (changes: readonly PathChange[], phase: number): readonly PathChange[] => {
-  const sorted = [...changes].sort((one, other) => (one.path < other.path ? -1 : 1));
-  return phase === REMOVE_FOLDERS ? sorted.reverse() : sorted;
-};
-
-/** Whether something is removed before another thing takes its place: a kill may come between. */
-const isInTwoSteps = ({ before, after }: Sides): boolean =>
-  (isLeaf(before) && after.kind === 'folder') || (before.kind === 'folder' && isLeaf(after));
-
-const runPhase = async (step: Step, phase: Phase): Promise<string | null> => {
-  const { before, after } = step.change;
-  const now = await readState(step.workspace, step.change.path);
-  if (isSameState(now, after)) return null;
-  const isExpected =
-    isSameState(now, before) || (now.kind === 'absent' && isInTwoSteps(step.change));
-  // the mode of a folder is set when its files are done
-  const isFolder = now.kind === 'folder' && (before.kind === 'folder' || after.kind === 'folder');
-  if (!isExpected && !isFolder) return now.kind === 'notKept' ? now.why : CHANGED_SINCE;
-  try {
-    return await phase.run(step);
-  } catch (error) {
-    if (error instanceof Elsewhere || errorCode(error) === 'ELOOP') return ELSEWHERE;
-    const code = errorCode(error);
-    if (code === '') throw error;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return CHANGED_SINCE;
-    return `it can’t be changed (${code})`;
-  }
-};
-
-/** Removes what a killed run has left beside the files, once it is known to be the expected. */
-const clear = (
-  workspace: string,
-  changes: readonly PathChange[],
-  prefix: string,
-): ReadonlyMap<string, string> => {
-  const failed = new Map<string, string>();
-  for (const folder of new Set(changes.map(({ path }) => splitName(path)[0]))) {
-    try {
-      const held = hold(workspace, folder);
-      try {
-        for (const found of readdirSync(held.at('.'), { encoding: 'buffer' })) {
-          const name = found.toString('latin1');
-          if (!name.startsWith(prefix)) continue;
-          const change = changes[Number.parseInt(name.slice(prefix.length + 1), 10)];
-          const isOld = name.endsWith('.old') && change !== undefined;
-          const base = isOld ? splitName(change.path)[1] : '';
-          const why = isOld ? putBack(held.at(base), held.at(name), change) : null;
-          if (!isOld) remove(held.at(name));
-          else if (why !== null) failed.set(change.path, why);
-        }
-      } finally {
-        held.close();
-      }
-    } catch (error) {
-      // the folder is gone, or elsewhere: then nothing of ours is in it
-      if (!(error instanceof Elsewhere) && errorCode(error) === '') throw error;
-    }
-  }
-  return failed;
-};
-
-export type PlanOutcome = {
-  readonly done: readonly PathChange[];
-  readonly left: readonly FileLeft[];
-};
-
-/** `planId`: its sha256. */
-export const performPlan = async (
-  store: CheckpointStore,
-  planId: string,
-  { workspace, changes, left: leftBefore }: Plan,
-): Promise<PlanOutcome> => {
-  const prefix = `.pawl-rewind-${planId.slice(0, 12)}`;
-  const numbers = new Map(changes.map(({ path }, index) => [path, index]));
-  const failed = new Map(clear(workspace, changes, prefix));
-  for (const [index, phase] of PHASES.entries())
-    for (const [at, change] of inOrder(changes, index).entries()) {
-      if (!phase.concerns(change) || failed.has(change.path)) continue;
-      if (at % 16 === 0) await nextTurn();
-      const step = { workspace, store, change, draftName: `${prefix}-${numbers.get(change.path)}` };
-      const why = await runPhase(step, phase);
-      if (why !== null) failed.set(change.path, why);
-    }
-  const done = changes.filter(({ path }) => !failed.has(path));
-  return { done, left: [...leftBefore, ...[...failed].map(([path, why]) => left(path, why))] };
-};

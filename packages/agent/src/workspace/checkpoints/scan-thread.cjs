@@ -20,14 +20,20 @@ const { workspace, marks } = workerData;
 /** How long to wait for the event of a file that was made here. */
 const MARK_MS = 5_000;
 const FOLDERS_MAX = 10_000;
-/** Of the watches that the user may have: editors need some too. */
+/** Share of the watches that the user may have: editors need some too. */
 const SHARE_OF_WATCHES = 1 / 4;
-/** Local ones, which report all changes: ext, xfs, btrfs, tmpfs, overlay, zfs, f2fs, bcachefs. */
+/**
+ * Types of file systems that are local, and so report all changes: ext, xfs, btrfs, tmpfs, overlay,
+ * zfs, f2fs, bcachefs.
+ */
 const FILE_SYSTEMS = new Set([
   0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0x2fc12fc1, 0xf2f52010, 0xca451a4e,
 ]);
 
-/** Names to look at, with the stamp that is known of each; null: none. @type {Map<string, string | null>} */
+/**
+ * Names to look at, with the stamp that is known of each; null: none. @type {Map<string, string |
+ * null>}
+ */
 const stamps = new Map();
 /** Names that may differ from what is known. @type {Set<string>} */
 const suspects = new Set();
@@ -37,15 +43,19 @@ const reported = new Set();
 const gone = new Set();
 /** @type {Map<string, { inode: bigint, watcher: import('node:fs').FSWatcher }>} */
 const watched = new Map();
-/** Of events that were received since the last answer. */
+/** Number of events that were received since the last answer. */
 let events = 0;
 /** Whether all names are suspects. */
 let isUnsure = true;
 /** Null: folders can't be watched. */
 let limits = readLimits();
-/** @type {{ name: string, seen: (isInOrder: boolean) => void } | null} */
+/**
+ * The file whose event `drain` waits for.
+ * @type {{ name: string, seen: (isInOrder: boolean) => void } | null}
+ */
 let mark = null;
-let marked = 0;
+/** Number of such files so far. */
+let markCount = 0;
 
 /** @param {string} name */
 const toPlace = (name) => {
@@ -136,7 +146,9 @@ const watchAnew = () => {
   }
 };
 
-/** Watches more folders; what changed in them before is unknown. @param {readonly string[]} folders */
+/**
+ * Watches more folders; what changed in them before is unknown. @param {readonly string[]} folders
+ */
 const watchMore = (folders) => {
   if (limits !== null && folders.length > limits.folders) stopWatching();
   /** @type {Set<string>} */
@@ -163,7 +175,7 @@ const watchReturned = () => {
 const drain = () =>
   new Promise((/** @type {(isInOrder: boolean) => void} */ resolve) => {
     if (limits === null) return resolve(false);
-    const name = `${marked++}`;
+    const name = `${markCount++}`;
     const place = path.join(marks, name);
     const timer = setTimeout(() => mark?.seen(false), MARK_MS);
     mark = {
@@ -182,7 +194,7 @@ const drain = () =>
     }
   });
 
-/** @param {string} name */
+/** Whether a file is not as it is known. @param {string} name */
 const differs = (name) => {
   const known = stamps.get(name);
   if (known === undefined) return false;

@@ -1,6 +1,7 @@
 /**
  * Finds what changed in a large workspace, in a thread of its own, which watches its folders. A
- * look costs what reported something; where reports may be missing it is at all files.
+ * look is at what the folders reported; where reports may be missing it is at all files. The thread
+ * itself is in scan-thread.cjs.
  *
  * Not reported: writes through a mapping, or by a hard link that lies elsewhere. A whole look finds
  * them.
@@ -10,7 +11,7 @@ import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 
 export type ToScanThread =
-  /** What is known of names, both joined by NUL. 'none': no such file; '': look again. */
+  /** Names and the known stamp of each, joined by NUL. 'none': no such file; '': look again. */
   | { readonly type: 'stamps'; readonly names: string; readonly stamps: string }
   /** Names to look at, as bytes in latin1, joined by NUL. */
   | { readonly type: 'names'; readonly names: string }
@@ -32,24 +33,28 @@ const PROGRAM = readFileSync(new URL('./scan-thread.cjs', import.meta.url), 'utf
 
 export class ScanThread {
   #worker: Worker | null;
+  /** Resolves the look that waits; null: none does. */
   #answer: ((look: ThreadLook | null) => void) | null = null;
 
-  /** `marks`: a folder of its own, in which it makes files. */
+  /**
+   * `marks`: a folder of its own, in which it makes files. Once such a file is reported, all
+   * earlier changes are.
+   */
   constructor(workspace: string, marks: string) {
     const workerData = { workspace, marks };
     const options = { eval: true, name: 'scan', workerData, env: {}, execArgv: [] };
     this.#worker = new Worker(PROGRAM, options);
     this.#worker.unref();
-    this.#worker.on('message', (look: ThreadLook) => this.#end(look));
-    // whoever asks looks at everything then
-    this.#worker.on('error', () => this.#end(null));
+    this.#worker.on('message', (look: ThreadLook) => this.#resolveLook(look));
+    // null: the caller looks at everything then
+    this.#worker.on('error', () => this.#resolveLook(null));
     this.#worker.on('exit', () => {
       this.#worker = null;
-      this.#end(null);
+      this.#resolveLook(null);
     });
   }
 
-  #end(look: ThreadLook | null): void {
+  #resolveLook(look: ThreadLook | null): void {
     const answer = this.#answer;
     this.#answer = null;
     answer?.(look);
@@ -59,15 +64,15 @@ export class ScanThread {
     this.#worker?.postMessage(message);
   }
 
-  /** What is known of names; null: there is no such file. */
-  tell(known: readonly (readonly [name: string, stamp: string | null])[]): void {
+  /** Sends the stamps of names; null: there is no such file. */
+  sendKnown(known: readonly (readonly [name: string, stamp: string | null])[]): void {
     if (known.length === 0) return;
     const names = known.map(([name]) => name).join('\0');
     this.#post({ type: 'stamps', names, stamps: known.map(([, one]) => one ?? 'none').join('\0') });
   }
 
-  /** More names to look at, and all folders to watch. */
-  expect(names: readonly string[], folders: readonly string[]): void {
+  /** Sends more names to look at, and all folders to watch. */
+  sendNames(names: readonly string[], folders: readonly string[]): void {
     if (names.length > 0) this.#post({ type: 'names', names: names.join('\0') });
     this.#post({ type: 'folders', folders: folders.join('\0') });
   }
@@ -77,7 +82,7 @@ export class ScanThread {
    */
   look(isWhole: boolean): Promise<ThreadLook | null> {
     if (this.#worker === null) return Promise.resolve(null);
-    this.#worker.ref(); // whoever waits keeps the process alive
+    this.#worker.ref(); // the process must not end while a look is awaited
     return new Promise<ThreadLook | null>((resolve) => {
       this.#answer = resolve;
       this.#post({ type: 'look', isWhole });

@@ -1,9 +1,13 @@
 /**
- * What is in the workspace: files that git knows or could add, by their stamps.
+ * What is in the workspace: files that git knows or could add, by their stamps. A stamp is a text
+ * of a file's times, size, inode and mode. A name is a path in the workspace (manifest.ts).
+ *
+ * From top to bottom: a look at one name and at many; all names, walked without git; the class
+ * `WorkspaceLister`, which lists them with git; what its answers depend on.
  *
  * 1. Git lists the names; it leaves out what it ignores. Without a repository the folders are
- *    walked. Nested repositories and submodules are left alone, and so is `.git`.
- *    Git is not asked again while no folder, no index and no file of patterns has changed.
+ *    walked. Nested repositories and submodules are left alone, and so is `.git`. Git is not asked
+ *    again while no folder, no index and no file of patterns has changed.
  * 2. A file counts as unchanged while its size, times, inode and mode stay. One that changed a
  *    moment before the scan is read again by the next one: two writes may have one time.
  */
@@ -24,17 +28,21 @@ import {
 } from '../git.js';
 import { showName, toName } from './manifest.js';
 
-/** `git`: the blob of the index that a clean file equals. null: not kept, `why` says why. */
+/**
+ * Where the content of a file is: in the store, in git, or nowhere. `blob`: the one of the index
+ * that a clean file equals; empty for links and folders.
+ */
 export type KnownContent =
   | { readonly kind: 'stored'; readonly sha256: string }
   | { readonly kind: 'git'; readonly blob: string }
   | { readonly kind: 'notKept'; readonly why: string };
 
+/** How a file, link or folder is. */
 export type FileEntry = {
   readonly kind: 'file' | 'link' | 'folder';
   readonly mode: number;
   readonly bytes: number;
-  /** Empty: it has to be read again. */
+  /** Empty: it changed a moment ago, so it has to be read again. */
   readonly stamp: string;
   readonly changedAtMs: number;
   readonly inode: string;
@@ -42,44 +50,26 @@ export type FileEntry = {
   readonly target?: string;
 };
 
+/** The names of all files and links that git knows or could add. */
 export type Listing = {
   readonly names: readonly string[];
-  /** Blobs of the index, by name, of files that are as there; null: no repository. */
+  /** Files that equal their blob of the index, with the blob; null: not asked, or no repository. */
   readonly clean: ReadonlyMap<string, string> | null;
   /** Why some files are not in `names`; null: all are. */
   readonly limit: string | null;
 };
 
 const FILES_MAX_WITHOUT_GIT = 20_000;
+/** After so many files other work gets a turn. */
 const SLICE = 400;
-/** Times of files are as coarse as a tick of the kernel. */
+/** Two changes within a tick of the kernel may have the same time. */
 const TICK_MS = 20;
 
-const bytesOf = (name: string): Buffer => Buffer.from(name, 'latin1');
-
-export const placeOf = (workspace: string, name: string): Buffer =>
-  Buffer.concat([Buffer.from(workspace), Buffer.from('/'), bytesOf(name)]);
-
-/** The same; making a buffer takes as long as looking at the file. */
-const quickPlace = (workspace: string, name: string): string | Buffer =>
-  /^[\0-\x7f]*$/.test(name) ? `${workspace}/${name}` : placeOf(workspace, name);
-
-/** Whether a link stands where one of its folders was: what it leads to is another file. */
-const isBehindLink = (workspace: string, name: string): boolean => {
-  try {
-    return foldersAround([name]).some((folder) =>
-      lstatSync(quickPlace(workspace, folder), { throwIfNoEntry: false })?.isSymbolicLink(),
-    );
-  } catch {
-    return false; // a file stands there, or a folder is closed: a look at the name tells
-  }
-};
-
-/** Null if nothing that is kept lies there. */
+/** How a file, link or folder is. Null: there is none, or something of another kind. */
 export const lookAt = (workspace: string, name: string): FileEntry | null =>
   isBehindLink(workspace, name) ? null : lookInFolder(workspace, name);
 
-/** The same for a name whose folders are known to be folders. */
+/** Like `lookAt`, for a name whose folders are known to be folders. */
 const lookInFolder = (workspace: string, name: string): FileEntry | null => {
   const place = quickPlace(workspace, name);
   let status: BigIntStats | undefined;
@@ -110,7 +100,28 @@ const lookInFolder = (workspace: string, name: string): FileEntry | null => {
   }
 };
 
-/** Why nobody can know whether it is there: a folder around it is closed. Null: it is known. */
+const toBytes = (name: string): Buffer => Buffer.from(name, 'latin1');
+
+/** The path of a name. A buffer, since names may be no UTF-8. */
+export const placeOf = (workspace: string, name: string): Buffer =>
+  Buffer.concat([Buffer.from(workspace), Buffer.from('/'), toBytes(name)]);
+
+/** Like `placeOf`, without a buffer if possible: making one takes as long as the look. */
+const quickPlace = (workspace: string, name: string): string | Buffer =>
+  /^[\0-\x7f]*$/.test(name) ? `${workspace}/${name}` : placeOf(workspace, name);
+
+/** Whether a link stands where one of its folders was: what it leads to is another file. */
+const isBehindLink = (workspace: string, name: string): boolean => {
+  try {
+    return foldersAround([name]).some((folder) =>
+      lstatSync(quickPlace(workspace, folder), { throwIfNoEntry: false })?.isSymbolicLink(),
+    );
+  } catch {
+    return false; // a file stands there, or a folder is closed: a look at the name tells
+  }
+};
+
+/** Why nobody can know whether it is there: a folder around it is closed to us. Null: known. */
 export const whyUnknown = (workspace: string, name: string): string | null => {
   if (isBehindLink(workspace, name)) return null;
   try {
@@ -134,21 +145,22 @@ export const foldersAround = (names: readonly string[]): readonly string[] => {
   return [...folders].sort();
 };
 
-/** Looks at all names and their folders, a slice at a time, so that nobody waits. */
+/** Looks at all names and their folders, a slice at a time, so that nothing else has to wait. */
 export const lookAtAll = async (
   workspace: string,
   names: readonly string[],
 ): Promise<Map<string, FileEntry>> => {
   const entries = new Map<string, FileEntry>();
-  let left = SLICE;
+  let leftInSlice = SLICE;
   for (const list of [foldersAround(names), names])
     for (const name of list) {
-      if (left-- === 0) {
-        left = SLICE;
+      if (leftInSlice-- === 0) {
+        leftInSlice = SLICE;
         await nextTurn();
       }
       const isInFolder = !name.includes('/') || entries.has(path.posix.dirname(name));
       const entry = isInFolder ? lookInFolder(workspace, name) : null;
+      // in the first list only folders count, in the second all but folders
       if (entry !== null && (entry.kind === 'folder') === (list !== names))
         entries.set(name, entry);
     }
@@ -157,6 +169,7 @@ export const lookAtAll = async (
 
 // ---- The names ----
 
+/** Lists a workspace without git. Leaves out nested repositories. */
 const walk = (workspace: string): Listing => {
   const names: string[] = [];
   const folders = [''];
@@ -183,7 +196,7 @@ const walk = (workspace: string): Listing => {
 const readFolder = (place: Buffer) =>
   readdirSync(place, { withFileTypes: true, encoding: 'buffer' });
 
-/** Of a folder that is gone, closed, or another thing now: its stamp tells when that changes. */
+/** Nothing for a folder that is gone, closed, or no folder: its stamp tells when that changes. */
 const readFolderIfThere = (place: Buffer): ReturnType<typeof readFolder> => {
   try {
     return readFolder(place);
@@ -198,16 +211,18 @@ const TOO_MANY =
 
 const LISTING_BYTES_MAX = 256 * 1024 * 1024;
 const LISTING_MS = 60_000;
+/** For runs of git. */
 const OPTIONS = { bytesMax: LISTING_BYTES_MAX, deadlineMs: LISTING_MS };
 
+/** Splits a list with NUL after each entry. */
 const split = (output: Buffer): readonly string[] =>
   output
     .toString('latin1')
     .split('\0')
     .filter((text) => text !== '');
 
-/** What git prints. A list that it could not make is none: the folders are walked then. */
-const read = async (repository: Repository, words: readonly string[]): Promise<Buffer> => {
+/** What git prints. Throws if git fails; then the folders are walked. */
+const readGit = async (repository: Repository, words: readonly string[]): Promise<Buffer> => {
   const { code, output, errors } = await repository.run(words, OPTIONS);
   if (code !== 0) throw new ProgramFailure('refused', `git ${words[0]} failed: ${errors}`);
   return output;
@@ -225,7 +240,7 @@ type StampedListing = {
 
 type KnownPlace = GitPlace & { readonly known: KnownRepository };
 
-/** Lists the workspace for one session. */
+/** Lists the workspace for one session. Asks git again only if something changed. */
 export class WorkspaceLister {
   readonly #place: KnownPlace;
   /** Null: git has to be asked. */
@@ -240,7 +255,10 @@ export class WorkspaceLister {
     return this.#last?.folders ?? null;
   }
 
-  /** `reported`: the only folders in which something may have changed; null: in any. */
+  /**
+   * `wantsClean`: also which files equal their blob. `reported`: the only folders in which
+   * something may have changed; null: in any.
+   */
   async list(wantsClean: boolean, reported: Iterable<string> | null = null): Promise<Listing> {
     if (!wantsClean && (await this.#isUnchanged(reported)) && this.#last !== null)
       return this.#last.listing;
@@ -263,17 +281,17 @@ export class WorkspaceLister {
   /** Whether git would list the same names as the last time. */
   async #isUnchanged(reported: Iterable<string> | null): Promise<boolean> {
     const { workspace, known } = this.#place;
-    const marked = repositoryFolders(workspace).top;
-    if (this.#last === null || marked === null || known.cached(marked) === null) return false;
+    const folder = repositoryFolders(workspace).top;
+    if (this.#last === null || folder === null || known.cached(folder) === null) return false;
     const { stamps, outside } = this.#last;
     const places =
       reported === null
         ? stamps.keys()
-        : [...outside, ...[...reported].flatMap((folder) => listingPlaces(workspace, folder))];
-    let left = SLICE;
+        : [...outside, ...[...reported].flatMap((one) => listingPlaces(workspace, one))];
+    let leftInSlice = SLICE;
     for (const place of places) {
-      if (left-- === 0) {
-        left = SLICE;
+      if (leftInSlice-- === 0) {
+        leftInSlice = SLICE;
         await nextTurn();
       }
       const stamp = stamps.get(place);
@@ -304,10 +322,10 @@ export class WorkspaceLister {
     const places = [...outside];
     for (const folder of folders) places.push(...listingPlaces(workspace, folder));
     const stamps = new Map<string, string>();
-    let left = SLICE;
+    let leftInSlice = SLICE;
     for (const place of places) {
-      if (left-- === 0) {
-        left = SLICE;
+      if (leftInSlice-- === 0) {
+        leftInSlice = SLICE;
         await nextTurn();
       }
       const stamp = stampAt(place, listedAtMs - TICK_MS);
@@ -352,7 +370,7 @@ export class WorkspaceLister {
     ];
     const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', ...scope];
     const names = new Set<string>();
-    for (const listed of split(await read(repository, list))) {
+    for (const listed of split(await readGit(repository, list))) {
       const name = inside(listed);
       if (name !== null && !name.endsWith('/')) names.add(name);
     }
@@ -370,16 +388,16 @@ export class WorkspaceLister {
     const conversion = findConversion(repository, this.#place.workspace, names);
     if (conversion === 'any') return new Map();
     const clean = new Map<string, string>();
-    const staged = await read(repository, ['ls-files', '-z', '-s', '-v', ...scope]);
+    const staged = await readGit(repository, ['ls-files', '-z', '-s', '-v', ...scope]);
     for (const line of split(staged)) {
       const parts = /^(\S) (\d{6}) ([0-9a-f]+) 0\t([\s\S]+)$/.exec(line);
       const [, tag = '', mode = '', blob = '', listed = ''] = parts ?? [];
       const name = inside(listed);
-      // about changes of the others git is silent
+      // other tags: git is told not to look for changes; other modes: no regular file
       if (name !== null && tag === 'H' && mode.startsWith('100')) clean.set(name, blob);
     }
     const words = ['status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=no'];
-    for (const line of split(await read(repository, [...words, ...scope]))) {
+    for (const line of split(await readGit(repository, [...words, ...scope]))) {
       const name = inside(line.slice(3));
       if (name !== null && line[1] !== ' ') clean.delete(name);
     }
@@ -387,7 +405,7 @@ export class WorkspaceLister {
     return clean;
   }
 
-  /** A conversion of line ends always changes the size. */
+  /** Drops files that git stores with other line ends, which shows in their size. */
   async #dropConverted(repository: Repository, clean: Map<string, string>): Promise<void> {
     const input = [...clean.values()].map((blob) => `${blob}\n`).join('');
     const words = ['cat-file', '--batch-check'];
@@ -402,13 +420,16 @@ export class WorkspaceLister {
   }
 }
 
-/** What decides about the names in a folder that git would list. */
+/** The paths whose change may change which names of a folder git lists. */
 const listingPlaces = (workspace: string, folder: string): readonly string[] => {
   const place = folder === '' ? workspace : `${workspace}/${showName(folder)}`;
   return [place, `${place}/.gitignore`];
 };
 
-/** Null: it changed after that time. Names of a folder are part of its stamp. */
+/**
+ * The stamp of a path; null if it changed after that time. The times of a folder change with the
+ * names in it.
+ */
 const stampAt = (place: string, beforeMs = Number.POSITIVE_INFINITY): string | null => {
   let status: BigIntStats | undefined;
   try {
@@ -422,12 +443,12 @@ const stampAt = (place: string, beforeMs = Number.POSITIVE_INFINITY): string | n
   return `${mtimeNs} ${ctimeNs} ${ino} ${size} ${mode}`;
 };
 
-/** Folders that hold nothing that git lists. */
+/** Maximum number of folders that hold nothing that git lists. */
 const BARE_FOLDERS_MAX = 2_000;
 
 /**
- * All folders in which git would see a new file, with the workspace itself as ''. Null: too many
- * to know, or with names that can't be given to everyone.
+ * All folders in which git would see a new file, with the workspace itself as ''. Null: there are
+ * too many, or a name is no UTF-8.
  */
 const findFolders = async (
   repository: Repository,
@@ -437,9 +458,9 @@ const findFolders = async (
   const folders = new Set(['', ...foldersAround(names)]);
   const prefix = path.relative(repository.top, workspace);
   let bare = 0;
-  for (let news = [...folders]; news.length > 0; ) {
+  for (let added = [...folders]; added.length > 0; ) {
     const found: string[] = [];
-    for (const [at, folder] of news.entries()) {
+    for (const [at, folder] of added.entries()) {
       if (at % 100 === 99) await nextTurn();
       if (toName(showName(folder)) !== folder) return null;
       const entries = readFolderIfThere(placeOf(workspace, folder));
@@ -453,15 +474,15 @@ const findFolders = async (
     bare += found.length;
     if (bare > BARE_FOLDERS_MAX) return null;
     if (found.length === 0) return folders;
-    // with ./ before it, no name can be an instruction
-    const ofTop = (name: string): string => `./${path.join(prefix, showName(name))}`;
-    const input = found.map((name) => `${ofTop(name)}\0`).join('');
+    // with ./ before it, git takes no name for a pattern
+    const fromTop = (name: string): string => `./${path.join(prefix, showName(name))}`;
+    const input = found.map((name) => `${fromTop(name)}\0`).join('');
     const words = ['--no-literal-pathspecs', 'check-ignore', '-z', '--stdin'];
     const { code, output } = await repository.run(words, { ...OPTIONS, input });
     if (code !== 0 && code !== 1) return null; // 1: none of them
     const ignored = new Set(output.toString('utf8').split('\0'));
-    news = found.filter((name) => !ignored.has(ofTop(name)));
-    for (const name of news) folders.add(name);
+    added = found.filter((name) => !ignored.has(fromTop(name)));
+    for (const name of added) folders.add(name);
   }
   return folders;
 };
@@ -479,11 +500,13 @@ const findConversion = (
     folder = path.dirname(folder);
     files.push(path.join(folder, '.gitattributes'));
   }
-  const own = path.join(shared, 'info', 'attributes');
-  const text = [...files, own].map((file) => readTextOrEmptySync(file, ATTRIBUTES_BYTES_MAX));
-  if (text.some((one) => /\b(filter|ident|working-tree-encoding)\b/.test(one))) return 'any';
+  files.push(path.join(shared, 'info', 'attributes'));
+  const texts = files.map((file) => readTextOrEmptySync(file, ATTRIBUTES_BYTES_MAX));
+  if (texts.some((text) => /\b(filter|ident|working-tree-encoding)\b/.test(text))) return 'any';
   const isConverting = config.has('core.autocrlf') || config.has('core.eol');
-  return isConverting || text.some((one) => /\b(text|eol|crlf)\b/.test(one)) ? 'lineEnds' : 'none';
+  return isConverting || texts.some((text) => /\b(text|eol|crlf)\b/.test(text))
+    ? 'lineEnds'
+    : 'none';
 };
 
 const ATTRIBUTES_BYTES_MAX = 1024 * 1024;

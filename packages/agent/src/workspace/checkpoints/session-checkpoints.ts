@@ -4,8 +4,16 @@
  * 1. Tools for files name them: only these are read, before and after the call. For a command the
  *    workspace is scanned, the first time before it starts.
  * 2. A clean file of git is read from there once it has changed. All others are copied before the
- *    first command, within limits; what is left out is said.
- * 3. All work is done one after the other.
+ *    first command, within limits; the user hears which are not.
+ * 3. A change is the calls' if the time of the change lies in theirs. Others are only noted.
+ * 4. All work is done one after the other.
+ *
+ * Words: a name is a path in the workspace (manifest.ts). A look compares files with what is known
+ * of them: their state at the last look, and where their content is. A listing has all names that
+ * git knows or could add. A manifest is a checkpoint as it is stored: states before and after.
+ *
+ * From top to bottom: before and after calls; looks; the copies of contents; going back; the files
+ * for the next process of the session.
  */
 
 import { appendFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -65,11 +73,12 @@ export type CheckpointsPlace = {
   readonly environment: ProcessEnvironment;
 };
 
+/** Limits of what the first scan copies. */
 const COPIES_MAX = 20_000;
 const COPIES_BYTES_MAX = 200 * 1024 * 1024;
 /** A scan of more files is not kept for the next process. */
 const SAVED_FILES_MAX = 20_000;
-/** The kernel gives a change the time of its last tick. */
+/** The kernel's clock for files ticks this often, so a change may look older by as much. */
 const TICK_MS = 10;
 
 /** The first line of a file with a scan; each further one is a name and what is known of it. */
@@ -77,12 +86,14 @@ const SCAN_HEAD = '{"version":2}';
 /** A name; what is known of it, null: absent; missing: a tool has named it. */
 type ScanLine = readonly [name: string, known?: Known | null];
 
-/** Of more contents at once, each is not synced. */
-const FEW = 16;
+/** Contents are synced one by one, unless there are more at once. */
+const SYNCED_MAX = 16;
+/** After so many files other work gets a turn. */
+const SLICE = 16;
 
 /**
- * What a process leaves of its calls until their checkpoint is in the journal. `known`: how the
- * files were that tools have named; null: absent.
+ * A file beside the store for the case that the process is killed: the calls whose checkpoint is
+ * not in the journal yet. `known`: how the files were that tools have named; null: absent.
  */
 type RunningCalls = {
   readonly ranFromMs: number;
@@ -97,21 +108,21 @@ const INTERRUPTED =
   'The session was interrupted before it had looked at what its calls changed: changes of others ' +
   'until now count as theirs.';
 
-const GONE =
+const NO_MANIFEST =
   'a checkpoint is not here: it was removed to save room, or an export left it out: pawl checkpoints';
 
 const CLOSED =
   'A folder of the workspace is closed to Pawl: what was changed in it can’t be taken back, as long ' +
   'as it is.';
 
-/** The names and the folders that they are in. */
+/** The names and the folders that they are in, which a call may make or remove. */
 const withFolders = (names: readonly string[]): readonly string[] => [
   ...foldersAround(names),
   ...names,
 ];
 
 /** Whether a call changes only files that it names. */
-const isNamed = ({ traits, facts }: JudgedCall): boolean =>
+const namesItsFiles = ({ traits, facts }: JudgedCall): boolean =>
   traits.group === 'fileChanges' && facts.shell === undefined;
 
 class SessionCheckpoints implements Checkpoints {
@@ -122,8 +133,9 @@ class SessionCheckpoints implements Checkpoints {
   readonly #gitStates: GitStates;
   /** HEAD, branches and index at the last look; null: none are known. */
   #git: GitState | null = null;
+  /** Aborted when the session ends. */
   readonly #ended = new AbortController();
-  /** What is known of each name; a name that is not in it is absent. */
+  /** How each name was at the last look; a name that is not in it was absent. */
   readonly #known = new KnownFiles();
   /** What the file with the scan holds; null: it has to be written as a whole. */
   #saved: { lines: number; named: number } | null = null;
@@ -131,14 +143,16 @@ class SessionCheckpoints implements Checkpoints {
   #listing: Listing | null = null;
   /** Files that tools have named, also such that git ignores. */
   readonly #named = new Set<string>();
-  readonly #said = new Set<string>();
-  #leftOut: string[] = [];
+  /** Sentences about files that can't be taken back: all so far, and those not yet reported. */
+  readonly #reported = new Set<string>();
+  #unreported: string[] = [];
   /** When the first call began since the last checkpoint; null: none. */
   #ranFromMs: number | null = null;
-  /** When calls ran since the last look at all files. */
+  /** When calls ran since the last sweep. */
   #runs: { readonly fromMs: number; readonly toMs: number }[] = [];
+  /** What the first scan has copied. */
   #copies = { files: 0, bytes: 0 };
-  /** What the file for a killed process says; null: there is none. */
+  /** What the file of running calls says; null: there is none. */
   #running: RunningCalls | null = null;
   #isLoaded = false;
   #pruning: Promise<void> | null = null;
@@ -159,6 +173,7 @@ class SessionCheckpoints implements Checkpoints {
     this.#gitStates = new GitStates(gitPlace, this.#store);
   }
 
+  /** Runs one task at a time, in order. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#queue.then(work);
     this.#queue = result.catch(() => undefined); // whoever waits for `result` gets the error
@@ -169,24 +184,25 @@ class SessionCheckpoints implements Checkpoints {
     return this.#inTurn(async () => {
       await this.#load();
       let named: readonly string[] = [];
-      if (call !== null && isNamed(call)) {
+      if (call !== null && namesItsFiles(call)) {
         named = withFolders(this.#names(call));
         for (const name of named) {
           const isSeen = this.#known.has(name) || this.#named.has(name);
-          const isOurs = this.#isOurs(name) && (isSeen || (await this.#isListed(name)));
-          if (!isOurs) await this.#note(name);
+          // then its state before the batch is known already, and must stay
+          const isOfBatch = this.#mayBeOfBatch(name) && (isSeen || (await this.#isListed(name)));
+          if (!isOfBatch) await this.#note(name);
           this.#named.add(name);
         }
-      } else if (this.#listing === null) await this.#begin();
+      } else if (this.#listing === null) await this.#scanFirst();
       else if (this.#looks.areQuick(this.#listing)) await this.#look();
       const isFirst = this.#ranFromMs === null;
       if (isFirst) this.#git = await this.#gitStates.read();
       this.#ranFromMs ??= Date.now();
-      // the user's own changes are left anyway
+      // a killed command of the user needs no record: its changes are not taken back anyway
       if (call === null || (!isFirst && named.length === 0)) return 'kept' as const;
       const before = isFirst ? [] : (this.#running?.known ?? []);
       const known = named.map((name) => [name, this.#known.get(name) ?? null] as const);
-      await this.#tellRunning({
+      await this.#writeRunning({
         ranFromMs: this.#ranFromMs,
         known: [...known, ...before], // the first look at a file is the oldest
         ...(this.#git === null ? {} : { git: [...this.#git] }),
@@ -204,14 +220,15 @@ class SessionCheckpoints implements Checkpoints {
       const ranFromMs = since === undefined ? (this.#ranFromMs ?? ranToMs) : 0;
       this.#ranFromMs = null;
       const refs = await this.#refsSince(this.#git);
-      const isBounded = calls.length > 0 && calls.every(isNamed);
-      if (!isBounded && this.#listing === null) await this.#begin();
-      const named = isBounded ? withFolders(calls.flatMap((call) => this.#names(call))) : null;
+      const areAllNamed = calls.length > 0 && calls.every(namesItsFiles);
+      if (!areAllNamed && this.#listing === null) await this.#scanFirst();
+      const named = areAllNamed ? withFolders(calls.flatMap((call) => this.#names(call))) : null;
       if (named === null) this.#runs.push({ fromMs: ranFromMs, toMs: ranToMs });
       return this.#storeTaken(by, await this.#changesSince(named, ranFromMs, ranToMs), refs);
     });
   }
 
+  /** How HEAD, branches and the index changed. Notes how they are. */
   async #refsSince(before: GitState | null): Promise<readonly RefChange[]> {
     if (before === null) return [];
     this.#git = await this.#gitStates.read();
@@ -231,9 +248,10 @@ class SessionCheckpoints implements Checkpoints {
       names: named ?? [],
       entries: this.#lookAtNames(named ?? []),
     };
-    return this.#changesIn(names, entries, isInTime);
+    return this.#changesByCalls(names, entries, isInTime);
   }
 
+  /** The files and folders among these names that are there. */
   #lookAtNames(names: readonly string[]): ReadonlyMap<string, FileEntry> {
     const { workspace } = this.#place;
     return new Map(
@@ -244,6 +262,7 @@ class SessionCheckpoints implements Checkpoints {
     );
   }
 
+  /** Looks at the workspace. `isWhole`: also at files of which no change was reported. */
   async #lookAround(isWhole: boolean): Promise<WorkspaceLook> {
     const look = await this.#looks.look(this.#listing, isWhole);
     this.#noteListing(look.listing);
@@ -251,11 +270,11 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   #noteListing(listing: Listing): void {
-    if (listing.limit !== null) this.#say(listing.limit);
+    if (listing.limit !== null) this.#report(listing.limit);
     this.#listing = listing;
   }
 
-  /** Whether it came with a folder that was moved: the times of what is in it stay. */
+  /** Whether it came with a folder that was moved, in which files keep their old times. */
   #wasMoved(name: string, isInTime: (folder: FileEntry) => boolean): boolean {
     return foldersAround([name]).some((folder) => {
       const entry = lookAt(this.#place.workspace, folder);
@@ -264,7 +283,7 @@ class SessionCheckpoints implements Checkpoints {
     });
   }
 
-  /** The calls of a process that was killed before their checkpoint was in the journal. */
+  /** Takes the checkpoint for the calls of a process that was killed before it was journaled. */
   async #takeOfKilled(ranToMs: number): Promise<TakenCheckpoint | null> {
     const running = await this.#readRunning();
     if (running === null) return null;
@@ -283,7 +302,7 @@ class SessionCheckpoints implements Checkpoints {
     const named = this.#listing === null ? running.known.map(([name]) => name) : null;
     const changes = await this.#changesSince(named, running.ranFromMs, ranToMs);
     const refs = await this.#refsSince(running.git === undefined ? null : new Map(running.git));
-    if (changes.length > 0 || refs.length > 0) this.#say(INTERRUPTED);
+    if (changes.length > 0 || refs.length > 0) this.#report(INTERRUPTED);
     return this.#storeTaken('agent', changes, refs);
   }
 
@@ -295,8 +314,8 @@ class SessionCheckpoints implements Checkpoints {
       const { names, entries } = await this.#lookAround(true);
       const isInTime = ({ changedAtMs }: FileEntry): boolean =>
         runs.some(({ fromMs, toMs }) => changedAtMs >= fromMs - TICK_MS && changedAtMs <= toMs);
-      const there = names.filter((name) => entries.has(name));
-      const changes = await this.#changesIn(there, entries, isInTime);
+      const present = names.filter((name) => entries.has(name));
+      const changes = await this.#changesByCalls(present, entries, isInTime);
       for (const name of names) if (!entries.has(name)) await this.#note(name);
       return this.#storeTaken(by, changes, []);
     });
@@ -304,7 +323,7 @@ class SessionCheckpoints implements Checkpoints {
 
   recorded(): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#running !== null && this.#running.taken !== null) await this.#tellRunning(null);
+      if (this.#running !== null && this.#running.taken !== null) await this.#writeRunning(null);
     });
   }
 
@@ -314,9 +333,9 @@ class SessionCheckpoints implements Checkpoints {
     changes: readonly PathChange[],
     refs: readonly RefChange[],
   ): Promise<TakenCheckpoint | null> {
-    const leftOut = this.#leftOut.splice(0);
+    const leftOut = this.#unreported.splice(0);
     if (changes.length === 0 && refs.length === 0 && leftOut.length === 0) {
-      if (this.#running !== null) await this.#tellRunning(null);
+      if (this.#running !== null) await this.#writeRunning(null);
       return null;
     }
     const manifest: Manifest = {
@@ -326,7 +345,7 @@ class SessionCheckpoints implements Checkpoints {
       ...(refs.length === 0 ? {} : { refs }),
     };
     const checkpoint = await this.#store.addManifest(this.#place.sessionId, manifest);
-    if (this.#running !== null) await this.#tellRunning({ ...this.#running, taken: checkpoint });
+    if (this.#running !== null) await this.#writeRunning({ ...this.#running, taken: checkpoint });
     await this.#save();
     this.#pruning ??= this.#prune();
     return { checkpoint, changes: await summarise(this.#store, changes), leftOut };
@@ -349,8 +368,9 @@ class SessionCheckpoints implements Checkpoints {
     }
   }
 
-  // ---- Looking ----
+  // ---- Looks ----
 
+  /** The names of a call's files in the workspace, without those of the git folder. */
   #names({ facts }: JudgedCall): readonly string[] {
     const { workspace } = this.#place;
     return facts.paths
@@ -361,18 +381,19 @@ class SessionCheckpoints implements Checkpoints {
 
   async #list(): Promise<Listing> {
     const listing = await this.#lister.list(false);
-    if (listing.limit !== null) this.#say(listing.limit);
+    if (listing.limit !== null) this.#report(listing.limit);
     return listing;
   }
 
-  #say(text: string): void {
-    if (this.#said.has(text)) return;
-    this.#said.add(text);
-    this.#leftOut.push(text);
+  /** Tells the user once, with the next checkpoint. */
+  #report(text: string): void {
+    if (this.#reported.has(text)) return;
+    this.#reported.add(text);
+    this.#unreported.push(text);
   }
 
-  /** The first scan: what git does not hold is copied. */
-  async #begin(): Promise<void> {
+  /** The first scan of the workspace: copies all files that git does not hold. */
+  async #scanFirst(): Promise<void> {
     const listedAtMs = Date.now() - TICK_MS;
     const listing = await this.#lister.list(true);
     this.#noteListing(listing);
@@ -381,26 +402,26 @@ class SessionCheckpoints implements Checkpoints {
     let tooMany = 0;
     let copied = 0;
     for (const [name, entry] of entries) {
-      if (this.#known.has(name) || (this.#named.has(name) && this.#isOurs(name))) continue;
-      // one that changed since git looked may be another one now
+      if (this.#known.has(name) || (this.#named.has(name) && this.#mayBeOfBatch(name))) continue;
+      // a file that changed since git looked may differ from git's blob
       const blob = entry.changedAtMs < listedAtMs ? listing.clean?.get(name) : undefined;
       if (blob !== undefined || entry.kind !== 'file') {
         this.#known.set(name, { entry, content: { kind: 'git', blob: blob ?? '' } });
         continue;
       }
-      if (++copied % FEW === 0) await nextTurn();
+      if (++copied % SLICE === 0) await nextTurn();
       const content = await this.#copyFirst(name, entry);
       if (content.kind === 'notKept' && content.why === TOO_LARGE) tooLarge.push(showName(name));
       else if (content.kind === 'notKept') tooMany += 1;
       this.#known.set(name, { entry, content });
     }
     if (tooLarge.length > 0)
-      this.#say(
+      this.#report(
         `${plural(tooLarge.length, 'file')} of more than 20 MB can’t be taken back: ` +
           `${tooLarge.slice(0, 5).join(', ')}${tooLarge.length > 5 ? ', …' : ''}`,
       );
     if (tooMany > 0)
-      this.#say(
+      this.#report(
         `${plural(tooMany, 'file')} that git does not hold can’t be taken back: at most ` +
           '20,000 files and 200 MB are copied.',
       );
@@ -408,7 +429,7 @@ class SessionCheckpoints implements Checkpoints {
     await this.#save();
   }
 
-  /** Keeps the content of a file at the first scan, as long as there is room. */
+  /** Copies a file at the first scan, as long as there is room. */
   async #copyFirst(name: string, entry: FileEntry): Promise<KnownContent> {
     const copies = this.#copies;
     if (entry.bytes <= FILE_BYTES_MAX) {
@@ -420,7 +441,7 @@ class SessionCheckpoints implements Checkpoints {
     return this.#copy(name, entry, (bytes) => this.#store.putMany(bytes));
   }
 
-  /** Keeps the content of a file as it is now. */
+  /** Copies the present content of a file into the store. */
   async #copy(
     name: string,
     entry: FileEntry,
@@ -432,7 +453,7 @@ class SessionCheckpoints implements Checkpoints {
     return { kind: 'notKept', why: state.kind === 'notKept' ? state.why : 'it was changed' };
   }
 
-  /** Takes note of a file that somebody else may have changed. */
+  /** Notes the present state of a file that somebody else may have changed. */
   async #note(name: string): Promise<void> {
     const entry = lookAt(this.#place.workspace, name);
     const known = this.#known.get(name);
@@ -445,18 +466,18 @@ class SessionCheckpoints implements Checkpoints {
       });
   }
 
-  /** Takes note of all changes since the last look. */
+  /** Notes all changes since the last look, but for those that may be the running batch's. */
   async #look(): Promise<void> {
     const { names, entries } = await this.#lookAround(false);
     for (const name of names) {
       const [stamp, known] = [entries.get(name)?.stamp, this.#known.get(name)?.entry.stamp];
       const isSame = stamp !== '' && stamp === known;
-      if (!isSame && !this.#isOurs(name)) await this.#note(name);
+      if (!isSame && !this.#mayBeOfBatch(name)) await this.#note(name);
     }
   }
 
-  /** Whether an earlier call of the batch may have changed it: the checkpoint will tell. */
-  #isOurs(name: string): boolean {
+  /** Whether an earlier call of the batch may have changed it. Then the checkpoint says so. */
+  #mayBeOfBatch(name: string): boolean {
     const ranFromMs = this.#ranFromMs;
     if (ranFromMs === null) return false;
     const isInTime = ({ changedAtMs }: FileEntry): boolean => changedAtMs >= ranFromMs - TICK_MS;
@@ -470,61 +491,66 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   /**
-   * What changed of these names since the last look; `isOurs`: whether the time of a change is one
-   * of the calls. Other changes are only noted.
+   * What the calls changed of these names since the last look. `isInTime`: whether a change has a
+   * time of the calls. Other changes are somebody else's and only noted.
    */
-  async #changesIn(
+  async #changesByCalls(
     names: readonly string[],
     entries: ReadonlyMap<string, FileEntry>,
-    isOurs: (entry: FileEntry) => boolean,
+    isInTime: (entry: FileEntry) => boolean,
   ): Promise<readonly PathChange[]> {
     const { workspace } = this.#place;
-    const gone = names.filter((name) => this.#known.has(name) && !entries.has(name));
+    const removed = names.filter((name) => this.#known.has(name) && !entries.has(name));
     const changed = [...entries].filter(([name, { stamp }]) => {
       const known = this.#known.get(name)?.entry;
       return stamp === '' || known === undefined || known.stamp !== stamp;
     });
-    const moved = this.#movedFolders(changed, isOurs);
-    const isTheirs = ([name, entry]: readonly [string, FileEntry]): boolean =>
-      !isOurs(entry) && !foldersAround([name]).some((folder) => moved.has(folder));
-    const theirs = new Set(changed.filter(isTheirs).map(([name]) => name));
-    const ours = [...gone, ...changed.map(([name]) => name).filter((name) => !theirs.has(name))];
-    await this.#fetchBlobs(ours);
-    for (const name of theirs) await this.#note(name);
+    const moved = this.#movedFolders(changed, isInTime);
+    const isByOthers = ([name, entry]: readonly [string, FileEntry]): boolean =>
+      !isInTime(entry) && !foldersAround([name]).some((folder) => moved.has(folder));
+    const byOthers = new Set(changed.filter(isByOthers).map(([name]) => name));
+    const byCalls = [
+      ...removed,
+      ...changed.map(([name]) => name).filter((name) => !byOthers.has(name)),
+    ];
+    await this.#fetchBlobs(byCalls);
+    for (const name of byOthers) await this.#note(name);
     const changes: PathChange[] = [];
-    const put = this.#putter(ours.length);
-    for (const [at, name] of ours.entries()) {
-      if (at % FEW === FEW - 1) await nextTurn();
+    const put = this.#putter(byCalls.length);
+    for (const [at, name] of byCalls.entries()) {
+      if (at % SLICE === SLICE - 1) await nextTurn();
       if (whyUnknown(workspace, name) !== null) {
-        this.#say(CLOSED);
+        this.#report(CLOSED);
         continue;
       }
       const before = this.#stateBefore(name);
       const after = await readState(workspace, name, put);
-      this.#accept(name, after);
+      this.#setKnown(name, after);
       const isSame = before.kind === after.kind && JSON.stringify(before) === JSON.stringify(after);
       if (!isSame) changes.push({ path: name, before, after });
     }
     return changes;
   }
 
-  /** Folders that were made or moved: what came with them keeps its own times. */
+  /** Folders that the calls made or moved. Files that came with them keep their old times. */
   #movedFolders(
     changed: readonly (readonly [string, FileEntry])[],
-    isOurs: (entry: FileEntry) => boolean,
+    isInTime: (entry: FileEntry) => boolean,
   ): ReadonlySet<string> {
     const moved = changed.filter(([name, entry]) => {
-      if (entry.kind !== 'folder' || !isOurs(entry)) return false;
+      if (entry.kind !== 'folder' || !isInTime(entry)) return false;
       return this.#known.get(name)?.entry.inode !== entry.inode;
     });
     return new Set(moved.map(([name]) => name));
   }
 
+  /** How to store one of so many contents: many are not synced each, which would take minutes. */
   #putter(contents: number): (bytes: Buffer) => Promise<string> | string {
-    return (bytes) => (contents > FEW ? this.#store.putMany(bytes) : this.#store.put(bytes));
+    return (bytes) => (contents > SYNCED_MAX ? this.#store.putMany(bytes) : this.#store.put(bytes));
   }
 
-  #accept(name: string, state: FileState): void {
+  /** Takes over a state that is in the store. */
+  #setKnown(name: string, state: FileState): void {
     const entry = lookAt(this.#place.workspace, name);
     if (entry === null || state.kind === 'absent') this.#known.delete(name);
     else if (state.kind === 'file')
@@ -534,6 +560,7 @@ class SessionCheckpoints implements Checkpoints {
     else this.#known.set(name, { entry, content: { kind: 'git', blob: '' } });
   }
 
+  /** The state of a name at the last look. */
   #stateBefore(name: string): FileState {
     const known = this.#known.get(name);
     if (known === undefined) return ABSENT;
@@ -546,7 +573,7 @@ class SessionCheckpoints implements Checkpoints {
     return { kind: 'notKept', why };
   }
 
-  /** Reads what git holds of files that have changed into the store. */
+  /** Copies the earlier contents of changed files from git into the store. */
   async #fetchBlobs(names: readonly string[]): Promise<void> {
     const blobs = new Map<string, string>();
     for (const name of names) {
@@ -570,7 +597,7 @@ class SessionCheckpoints implements Checkpoints {
       const listing = this.#listing ?? (await this.#lister.list(true));
       if (listing.limit !== null) return paths;
       const copied = listing.names.filter((name) => !listing.clean?.has(name));
-      const hasRoom = this.#listing !== null || (await this.#fits(copied));
+      const hasRoom = this.#listing !== null || (await this.#hasRoomFor(copied));
       const { workspace } = this.#place;
       return paths.filter((file) => {
         const name = toName(path.relative(workspace, file));
@@ -582,6 +609,7 @@ class SessionCheckpoints implements Checkpoints {
     });
   }
 
+  /** Whether the content of a file is in the store or in git, or would be copied. */
   #isKept(name: string, { clean }: Listing, hasRoom: boolean): boolean {
     const known = this.#known.get(name);
     if (known !== undefined) return known.content.kind !== 'notKept';
@@ -590,7 +618,8 @@ class SessionCheckpoints implements Checkpoints {
     return hasRoom && (entry === null || entry.bytes <= FILE_BYTES_MAX);
   }
 
-  async #fits(names: readonly string[]): Promise<boolean> {
+  /** Whether the first scan could copy them all. */
+  async #hasRoomFor(names: readonly string[]): Promise<boolean> {
     if (names.length > COPIES_MAX) return false;
     const entries = await lookAtAll(this.#place.workspace, names);
     let bytes = 0;
@@ -607,11 +636,12 @@ class SessionCheckpoints implements Checkpoints {
 
   async #plan({ takeBack, force, refs: wantsRefs }: RestoreRequest): Promise<RestorePlan> {
     const manifests: Manifest[] = [];
+    /** Files that stay as they are. */
     const leftFiles: FileLeft[] = [];
     for (const id of takeBack) {
       const manifest = await this.#store.manifest(id);
       if (manifest !== null) manifests.push(manifest);
-      else leftFiles.push(left('.', GONE));
+      else leftFiles.push(left('.', NO_MANIFEST));
     }
     const changes: PathChange[] = [];
     for (const { path: name, before, after, left: why } of composeChanges(manifests, isSameState)) {
@@ -629,9 +659,9 @@ class SessionCheckpoints implements Checkpoints {
     const { workspace } = this.#place;
     const refs = wantsRefs ? await this.#planRefs(manifests) : { changes: [], left: [] };
     leftFiles.push(...refs.left);
-    const words = refs.changes.map(describeRef);
+    const movedRefs = refs.changes.map(describeRef);
     if (changes.length === 0 && refs.changes.length === 0)
-      return { plan: null, changes: summary, left: leftFiles, refs: words };
+      return { plan: null, changes: summary, left: leftFiles, refs: movedRefs };
     const plan: Plan = {
       version: 1,
       workspace,
@@ -640,7 +670,7 @@ class SessionCheckpoints implements Checkpoints {
       left: leftFiles,
     };
     const sha256 = await this.#store.put(Buffer.from(JSON.stringify(plan)));
-    return { plan: sha256, changes: summary, left: leftFiles, refs: words };
+    return { plan: sha256, changes: summary, left: leftFiles, refs: movedRefs };
   }
 
   #planRefs(manifests: readonly Manifest[]): ReturnType<GitStates['plan']> {
@@ -656,7 +686,7 @@ class SessionCheckpoints implements Checkpoints {
       if (plan === null || plan.workspace !== this.#place.workspace)
         throw new Error('the plan of this rewind is not in the store of checkpoints');
       const { done, left: leftFiles } = await performPlan(this.#store, planId, plan);
-      for (const { path: name, after } of done) this.#accept(name, after);
+      for (const { path: name, after } of done) this.#setKnown(name, after);
       const refs = await this.#gitStates.perform(plan.refs ?? [], planId);
       const taken = await this.#storeTaken('rewind', done, refs.done);
       const changes = taken?.changes ?? (await summarise(this.#store, []));
@@ -678,7 +708,10 @@ class SessionCheckpoints implements Checkpoints {
 
   // ---- For the next process of the session ----
 
-  /** Adds what changed since the last time; now and then the file is written as a whole. */
+  /**
+   * Saves the scan: adds what changed since the last time. When too many lines are out of date, the
+   * file is written as a whole.
+   */
   async #save(): Promise<void> {
     if (this.#listing === null || this.#known.size > SAVED_FILES_MAX) return;
     const file = this.#store.scanFile(this.#place.sessionId);
@@ -696,10 +729,11 @@ class SessionCheckpoints implements Checkpoints {
     this.#saved = { lines: total, named: this.#named.size };
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
     if (saved === null) await this.#write(file, `${SCAN_HEAD}\n${text}`);
-    else await attempt(() => appendFile(file, text)); // lost by a full disk: a scan anew
+    else await attempt(() => appendFile(file, text)); // on a full disk the next process scans anew
   }
 
-  async #tellRunning(running: RunningCalls | null): Promise<void> {
+  /** Replaces the file of running calls; null removes it. */
+  async #writeRunning(running: RunningCalls | null): Promise<void> {
     this.#running = running;
     const file = this.#store.callsFile(this.#place.sessionId);
     if (running === null) await rm(file, { force: true });
@@ -728,13 +762,14 @@ class SessionCheckpoints implements Checkpoints {
     }
   }
 
+  /** Reads the scan of an earlier process, once. */
   async #load(): Promise<void> {
     if (this.#isLoaded) return;
     this.#isLoaded = true;
     try {
       const text = await readFile(this.#store.scanFile(this.#place.sessionId), 'utf8');
       const [head, ...lines] = text.split('\n');
-      if (head !== SCAN_HEAD || lines.pop() !== '') return; // cut off: what it says is old
+      if (head !== SCAN_HEAD || lines.pop() !== '') return; // cut off, so what it says is out of date
       for (const text of lines) {
         const [name, known]: ScanLine = JSON.parse(text);
         if (known === undefined) this.#named.add(name);
@@ -745,7 +780,7 @@ class SessionCheckpoints implements Checkpoints {
       this.#saved = { lines: lines.length, named: this.#named.size };
       this.#listing = await this.#list();
     } catch {
-      // no scan was kept: the first command makes one
+      // there is no scan: the first command makes one
     }
   }
 }

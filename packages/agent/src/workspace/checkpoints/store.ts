@@ -1,11 +1,12 @@
 /**
- * The store of the checkpoints of one workspace: contents of files, manifests and plans, each by
- * the sha256 of its bytes.
+ * The store of the checkpoints of one workspace: contents of files, manifests (a checkpoint as
+ * JSON) and plans of rewinds, each an object that is found by the sha256 of its bytes. Below the
+ * class: how much is stored for all workspaces, and what is removed to make room.
  *
  * 1. It lies in the state folder, never in the workspace, and commands in the sandbox don't see it.
- * 2. An object is written under another name, synced and renamed: it is whole or absent. Of many
- *    at once only a power cut within the next half minute could lose one, since syncing each takes
- *    minutes; a lost one is known by its hash.
+ * 2. An object is written under another name, synced and renamed: it is whole or absent. Many at
+ *    once are not synced, which would take minutes. A power cut within the next half minute could
+ *    lose one, which its hash then shows.
  * 3. Each session has a list of its manifests. What no list reaches is removed by `pruneStores`.
  */
 
@@ -24,7 +25,7 @@ const inflate = promisify<Buffer, Buffer>(inflateRaw);
 
 const checkpointsFolder = (stateFolder: string): string => path.join(stateFolder, 'checkpoints');
 
-/** `workspace`: real absolute path. */
+/** The folder of a workspace's store. `workspace`: real absolute path. */
 export const storeFolder = (stateFolder: string, workspace: string): string =>
   path.join(checkpointsFolder(stateFolder), hashBytes(Buffer.from(workspace)).slice(0, 32));
 
@@ -32,7 +33,7 @@ export const storeFolder = (stateFolder: string, workspace: string): string =>
 const PLAIN = 0;
 const DEFLATED = 1;
 
-/** Smaller contents take a block of the disk anyway. */
+/** Smaller contents are not compressed: they take a block of the disk anyway. */
 const DEFLATE_FROM_BYTES = 4_096;
 
 const readOrNull = async (file: string): Promise<Buffer | null> => {
@@ -69,7 +70,7 @@ export class CheckpointStore {
   async put(bytes: Buffer): Promise<string> {
     const sha256 = hashBytes(bytes);
     if (this.#known.has(sha256)) return sha256;
-    // one that is damaged is written again
+    // a damaged object is written again
     if ((await this.get(sha256)) !== null) {
       this.#known.add(sha256);
       return sha256;
@@ -97,7 +98,7 @@ export class CheckpointStore {
     return sha256;
   }
 
-  /** The same for one of many contents: not synced. */
+  /** Like `put`, for one of many contents: synchronous, and the disk is not synced. */
   putMany(bytes: Buffer): string {
     const sha256 = hashBytes(bytes);
     if (this.#known.has(sha256)) return sha256;
@@ -125,6 +126,7 @@ export class CheckpointStore {
     return sha256;
   }
 
+  /** Whether the object is on disk and whole. */
   #isThere(place: string, sha256: string): boolean {
     if (!existsSync(place)) return false;
     try {
@@ -150,21 +152,22 @@ export class CheckpointStore {
     }
   }
 
+  /** The file with the hashes of a session's manifests. */
   #list(sessionId: string): string {
     return path.join(this.folder, 'sessions', sessionId);
   }
 
-  /** Where a session keeps its last scan. */
+  /** The file with a session's last scan of the workspace, for its next process. */
   scanFile(sessionId: string): string {
     return `${this.#list(sessionId)}.scan`;
   }
 
-  /** Says that calls run whose changes are in no checkpoint yet. */
+  /** The file that says which calls run whose changes are in no checkpoint yet. */
   callsFile(sessionId: string): string {
     return `${this.#list(sessionId)}.calls`;
   }
 
-  /** Where a session makes files of which only the events count. */
+  /** Where scan-thread.ts makes files of which only the events count. */
   marksFolder(sessionId: string): string {
     return path.join(this.folder, 'marks', sessionId);
   }
@@ -190,8 +193,8 @@ export class CheckpointStore {
     return list.split('\n').filter((line) => line !== '');
   }
 
-  /** Contents that the session needs for its next checkpoint. */
-  async noted(sessionId: string): Promise<readonly string[]> {
+  /** Contents that the session needs for its next checkpoint: those that its files name. */
+  async neededContents(sessionId: string): Promise<readonly string[]> {
     const contents: string[] = [];
     for (const file of [this.scanFile(sessionId), this.callsFile(sessionId)]) {
       const text = (await readOrNull(file))?.toString('latin1') ?? '';
@@ -201,6 +204,7 @@ export class CheckpointStore {
     return contents;
   }
 
+  /** Removes what belongs to a session alone. Its objects are removed by `pruneStores`. */
   async forget(sessionId: string): Promise<void> {
     const files = [this.#list, this.scanFile, this.callsFile];
     for (const file of files) await rm(file.call(this, sessionId), { force: true });
@@ -208,7 +212,7 @@ export class CheckpointStore {
   }
 }
 
-// ---- Housekeeping ----
+// ---- Sizes, and making room ----
 
 export type StoredSession = {
   readonly store: string;
@@ -296,11 +300,11 @@ const sweep = async (folder: string, keep: Iterable<string>): Promise<void> => {
       const manifest = await store.manifest(sha256);
       for (const content of manifest === null ? [] : keptObjects(manifest)) needed.add(content);
     }
-    for (const content of await store.noted(sessionId)) needed.add(content);
+    for (const content of await store.neededContents(sessionId)) needed.add(content);
   }
-  const youngMs = Date.now() - 10 * 60_000;
+  const youngFromMs = Date.now() - 10 * 60_000;
   for (const { sha256, file, changedAtMs } of await objectsIn(folder))
-    if (!needed.has(sha256) && changedAtMs < youngMs) await rm(file, { force: true });
+    if (!needed.has(sha256) && changedAtMs < youngFromMs) await rm(file, { force: true });
 };
 
 export type PruneOptions = {
