@@ -19,8 +19,8 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import {
   type ExecutableSource,
   executableText,
+  judgeExecutables,
   readProjectServers,
-  settleExecutables,
   trustQuestion,
 } from '../sessions/project-trust.js';
 import { loadConfig, userFile } from '../settings/configuration.js';
@@ -67,7 +67,7 @@ const list = async (
   const entries = (await trust.list()).filter(
     ({ project }) => all === true || project === workspace,
   );
-  const { open } = await settleExecutables(trust, workspace, sources);
+  const { open } = await judgeExecutables(trust, workspace, sources);
   // An executable that has changed since is no longer allowed: it has a line of its own.
   const isOpen = ({ kind, name, project }: (typeof entries)[number]): boolean =>
     project === workspace &&
@@ -108,7 +108,7 @@ const allow = async (
     executable.kind === kind && executable.name === name;
   // Read once: what is printed is what is allowed.
   const executables = (await Promise.all(sources.map((source) => source(workspace)))).flat();
-  const { allowed, open } = await settleExecutables(trust, workspace, [async () => executables]);
+  const { allowed, open } = await judgeExecutables(trust, workspace, [async () => executables]);
   const before = allowed.find(({ executable }) => isNamed(executable));
   if (before !== undefined && (level === null || level === before.level)) {
     print(`${subject} is allowed already${levelText(before.level)}.`);

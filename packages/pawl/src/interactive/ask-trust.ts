@@ -13,10 +13,10 @@ import { type ContentAnswer, ContentQuestion, type WindowSize } from '@pawl/term
 import { joinSafe, makeSafe, safe } from '@pawl/terminal/safe-text';
 import {
   hookSource,
+  judgeExecutables,
   kindTexts,
   type OpenQuestion,
   serverSource,
-  settleExecutables,
   storeAnswer,
   type TrustQuestion,
   trustQuestion,
@@ -41,7 +41,7 @@ export const askAtStart = async (
 ): Promise<void> => {
   const { area } = screen;
   const trust = openTrust(stateFolder(process.env), (text) => area.print(warningText(text)));
-  const { open } = await settleExecutables(trust, workspace, [serverSource, hookSource]);
+  const { open } = await judgeExecutables(trust, workspace, [serverSource, hookSource]);
   if (open.length === 0) return;
   screen.take();
   await askTrust(trust, workspace, open, {
