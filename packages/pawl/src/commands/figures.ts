@@ -390,7 +390,7 @@ const toolsBlock = ({ tools }: SessionFigures, columns: number): Block => ({
       left(makeSafe(tool.replace(/\s+/g, ' '))),
       right(makeSafe(plural(calls, 'call'))),
       right(formatDuration(totalMs)),
-      left(safe`longestSpans ${formatDuration(longestMs)}`),
+      left(safe`longest ${formatDuration(longestMs)}`),
       left(approvalMs === 0 ? safe`` : safe`asked ${formatDuration(approvalMs)}`),
       left(costCell(usage)),
       left(makeSafe(endingsText(endings))),

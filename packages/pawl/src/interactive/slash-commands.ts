@@ -598,5 +598,5 @@ const serverRow = ({ name, connection, tools, declined }: ServerStatus): string 
   return `  ${name}  ${plural(tools.length, 'tool')}  ${connectionText(connection)}${questions}`;
 };
 
-const MCP_HINT = `  /mcp NAME lists the tools of one; /mcp connect tries redoWords what failed. Tools that a server has changed, and
+const MCP_HINT = `  /mcp NAME lists the tools of one; /mcp connect tries again what failed. Tools that a server has changed, and
   changes of your config.toml, come with a new session: /clear`;

@@ -583,12 +583,12 @@ const namedFiles = async (
 /** A word in a shell's text or a list of options. */
 const WORD = /(?:\\.|[^\s=,;:'"|&<>()`\\])+/gs;
 const PWD_FORMS = /\$PWD\b|\$\{PWD\}|\$\(pwd\)|`pwd`/g;
-const HOME_FORMS = /\$HOME\b|\$\{HOME_FORMS\}|(?<![^\s=,;:'"|&<>()`])~(?=\/)/g;
+const HOME_FORMS = /\$HOME\b|\$\{HOME\}|(?<![^\s=,;:'"|&<>()`])~(?=\/)/g;
 
 /** The texts of the settings, whole and in pieces; null if there are too many. */
 const programWords = (
   { command, args, env }: StartedProgram,
-  { HOME_FORMS: home = '' }: ProcessEnvironment,
+  { HOME: home = '' }: ProcessEnvironment,
 ): readonly string[] | null => {
   const texts = [command, ...args, ...Object.values(env)].map((text) =>
     text.replace(PWD_FORMS, '.').replace(HOME_FORMS, () => home || '~'),

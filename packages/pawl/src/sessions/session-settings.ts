@@ -18,7 +18,7 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, withConfig } from '../settings/configuration.js';
 import {
   connectModel,
-  patience,
+  modelCallSettings,
   sessionWorkspace,
   type Warn,
   warnOfEffort,
@@ -173,7 +173,7 @@ export const chooseSettings = (
   const hosts = readAllowedHosts(flags);
   const { writtenRules = [] } = flags;
   const settings = {
-    ...patience(flags),
+    ...modelCallSettings(flags),
     ...(effort === null ? {} : { effort }),
     queueOnCancel: chooseQueueOnCancel(place, flags),
     ...profile,

@@ -118,7 +118,7 @@ export const keyHelp: readonly (readonly [string, string])[] = [
   ['Ctrl-J, Shift+Enter, \\ Enter', 'new line'],
   ['Shift+Tab', 'the next preset: careful, auto, plan'],
   ['Alt+P, Alt+R', 'the list of models; of earlier sessions here'],
-  ['? loneCommand in the line', 'a card of the most useful keys'],
+  ['? alone in the line', 'a card of the most useful keys'],
   ['@', 'mention a file of this folder; Tab completes its name'],
   ['Ctrl-V', "insert the clipboard's picture; you can also drag a file here"],
   ['!COMMAND', 'run a shell command; the model gets its output with your next message'],

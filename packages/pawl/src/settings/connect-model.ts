@@ -111,10 +111,13 @@ export const sessionWorkspace = (folder: string): string => {
   return real;
 };
 
-type Patience = Pick<Settings, 'firstByteMs' | 'silenceMs' | 'maxRetries' | 'retrySchedule'>;
+type ModelCallSettings = Pick<
+  Settings,
+  'firstByteMs' | 'silenceMs' | 'maxRetries' | 'retrySchedule'
+>;
 
 /** Timeouts and retries of model calls, as configured: for slow local models, and for tests. */
-export const patience = (configured: Configured): Partial<Patience> => {
+export const modelCallSettings = (configured: Configured): Partial<ModelCallSettings> => {
   const { firstByteMs, silenceMs, retryMs } = configured;
   const count = configured.maxRetries;
   return {

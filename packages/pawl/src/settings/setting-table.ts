@@ -233,11 +233,11 @@ const commonSettings: readonly Setting[] = [
     tightest: 'careful',
     frozen: false,
     help:
-      'what the agent may do without askSettings: plan (only read), careful (asks before edits, ' +
+      'what the agent may do without asking: plan (only read), careful (asks before edits, ' +
       'before a command deletes or overwrites what could not be taken back, and before one ' +
       'leaves the sandbox; default in a terminal), auto (asks only before something leaves the ' +
       'sandbox or the workspace; default without a terminal), ci (like auto, but denies ' +
-      'instead of askSettings) or full (for containers and virtual machines: no sandbox, nothing is ' +
+      'instead of asking) or full (for containers and virtual machines: no sandbox, nothing is ' +
       'asked or denied but by your own rules; only this flag and your own config.toml can ' +
       'choose it)',
   }),
@@ -282,7 +282,7 @@ const commonSettings: readonly Setting[] = [
     tightest: '',
     frozen: false,
     help:
-      'hosts that tools may read from without askSettings, separated by commas: example.com, ' +
+      'hosts that tools may read from without asking, separated by commas: example.com, ' +
       '*.example.com or example.com:8080',
   }),
   row({
