@@ -37,7 +37,7 @@ import {
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import type { JsonRecord } from '../headless/record-schema.js';
 import { endRecord, failureRecord, replyRecord, stateRecord } from '../headless/records.js';
-import { type ExitCode, type ExitEnding, exitCodes, exitOfFailure } from '../process/exit-codes.js';
+import { type ExitCode, type ExitEnding, exitCodes, failureExits } from '../process/exit-codes.js';
 import { pathsByRun } from '../sessions/session-text.js';
 
 export type TreeStepped = Stepped<AskTypes>;
@@ -412,7 +412,7 @@ const limitTexts: Readonly<Record<PolicyReason, string>> = {
 const MORE_MONEY = 'Raise the limit to continue: pawl ask --continue --max-usd, --max-tokens';
 
 /** Ending of an answered run: a failure if any piece that a program asked about has no answer. */
-const endingOfPieces = (pieces: Pieces): ExitEnding => {
+const piecesEnding = (pieces: Pieces): ExitEnding => {
   const { refused, failed, reasons } = pieces;
   const missing = refused + failed;
   if (missing === 0) return { exit: exitCodes.done, reason: 'answer', message: '' };
@@ -431,10 +431,10 @@ const endingOfPieces = (pieces: Pieces): ExitEnding => {
  * for an answer at a limit and submitted none, its last words are printed, but the limit decides
  * the exit code. Missing pieces decide it likewise.
  */
-export const endingOfOutcome = (outcome: Outcome, pieces: Pieces): ExitEnding => {
+export const outcomeEnding = (outcome: Outcome, pieces: Pieces): ExitEnding => {
   switch (outcome.status) {
     case 'answered':
-      if (outcome.by !== 'limit' || outcome.closing === null) return endingOfPieces(pieces);
+      if (outcome.by !== 'limit' || outcome.closing === null) return piecesEnding(pieces);
       return {
         exit: stopExits[outcome.closing],
         reason: stopReasons[outcome.closing],
@@ -450,7 +450,7 @@ export const endingOfOutcome = (outcome: Outcome, pieces: Pieces): ExitEnding =>
       };
     case 'failed':
       return {
-        exit: outcome.kind === 'environment' ? exitCodes.internal : exitOfFailure[outcome.kind],
+        exit: outcome.kind === 'environment' ? exitCodes.internal : failureExits[outcome.kind],
         reason: outcome.kind,
         message: outcome.message,
       };

@@ -60,8 +60,8 @@ import {
   askSummary,
   createAskPrinter,
   createAskRecords,
-  endingOfOutcome,
   getAnswer,
+  outcomeEnding,
   runRecord,
   type TreeStepped,
 } from './ask-records.js';
@@ -174,7 +174,7 @@ const waitForEnd = async ({ run }: OpenedRun, outlet: Outlet, steps: Steps): Pro
   try {
     const outcome = await run.outcome;
     await run.close();
-    return { ending: early ?? endingOfOutcome(outcome, outcome.pieces), outcome };
+    return { ending: early ?? outcomeEnding(outcome, outcome.pieces), outcome };
   } catch (fault) {
     if (early === null) throw fault;
     await run.close();

@@ -37,7 +37,7 @@ const findAgentSession = async (prefix: string): Promise<string> => {
 };
 
 /** Turns `CannotRewind`, which says what to do, into a usage error. */
-const explained = async <T>(work: () => Promise<T>): Promise<T> => {
+const asUsageError = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();
   } catch (error) {
@@ -170,7 +170,7 @@ export const rewindSession = async (prefix: string, flags: RewindFlags): Promise
   }
   const request = readRequest({ ...flags, at });
   const sessionId = await findAgentSession(prefix);
-  const report = await explained(() =>
+  const report = await asUsageError(() =>
     dryRun
       ? planOnly(sessionId, request)
       : useWithoutModel(sessionId, (session) => session.rewind(request)),
@@ -184,6 +184,6 @@ export const redoSession = async (
   { json = false }: { readonly json?: boolean },
 ): Promise<number> => {
   const sessionId = await findAgentSession(prefix);
-  const report = await explained(() => useWithoutModel(sessionId, (session) => session.redo()));
+  const report = await asUsageError(() => useWithoutModel(sessionId, (session) => session.redo()));
   return tell(sessionId, report, 'forward', { json });
 };

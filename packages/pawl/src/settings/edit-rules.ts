@@ -92,7 +92,7 @@ const withTexts = (
 };
 
 /** The text, if it says what `before` says but for the texts of the list. */
-const checked = (
+const checkEdit = (
   edited: string,
   before: ParsedTable,
   key: readonly string[],
@@ -152,7 +152,7 @@ export const addFolderRule = (text: string, rule: FolderRule, format: TomlFormat
   const list = statements.find(({ kind, names }) => kind === 'key' && isSame(names, key));
   const edited =
     list === undefined ? addList(text, rule, statements) : extendList(text, list, rule.text);
-  const extended = checked(edited, before, key, [...texts, rule.text], format);
+  const extended = checkEdit(edited, before, key, [...texts, rule.text], format);
   return (
     extended ??
     refused(`it has its rules in a form that can't be extended. Add ${quote(rule.text)} by hand.`)
@@ -230,7 +230,7 @@ export const removeFolderRule = (
     list === undefined
       ? null
       : (cutFromList(text, list, rule.text, format) ?? cutList(text, list, statements));
-  const cut = edited === null ? null : checked(edited, before, key, others, format);
+  const cut = edited === null ? null : checkEdit(edited, before, key, others, format);
   return (
     cut ??
     refused(`it has its rules in a form that can't be cut. Remove ${quote(rule.text)} by hand.`)

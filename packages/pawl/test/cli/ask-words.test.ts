@@ -5,7 +5,7 @@ import type { PolicyReason } from '@pawl/ask/run/stop-policies';
 import { noPieces, piecesOf } from '@pawl/ask/tree/tree-state';
 import { readQuestion } from '../../src/commands/ask.js';
 import { askFlags, frozenFlags } from '../../src/commands/ask-flags.js';
-import { endingOfOutcome, getAnswer } from '../../src/commands/ask-records.js';
+import { getAnswer, outcomeEnding } from '../../src/commands/ask-records.js';
 
 /** What the words after `pawl ask` mean, and what its end says to a script. */
 
@@ -109,7 +109,7 @@ const endings: readonly (readonly [string, Outcome, number, string])[] = [
 
 for (const [what, outcome, exit, answer] of endings) {
   test(`${what} ends with ${exit}`, () => {
-    const ending = endingOfOutcome(outcome, piecesOf(noPieces));
+    const ending = outcomeEnding(outcome, piecesOf(noPieces));
     assert.equal(ending.exit, exit);
     assert.equal(getAnswer(outcome), answer);
     assert.equal(ending.message === '', exit === 0 || outcome.status === 'cancelled');
