@@ -2,8 +2,8 @@
  * What `pawl ask` prints, from top to bottom: its JSON stream, which uses the agent's records where
  * they fit; its lines of progress with their costs; and its exit code.
  *
- * A question is answered by a tree of runs: a run executes programs of the model (cells), which call
- * models or further runs (sub-calls). `node` is the id of a run in the tree.
+ * A question is answered by a tree of runs: a run executes programs of the model (cells), which
+ * call models or further runs (sub-calls). `node` is the id of a run in the tree.
  */
 
 import { totalTokens } from '@pawl/agent/machine/settings';

@@ -1,8 +1,8 @@
 /**
  * `pawl ask`: answers a question about inputs that are too large for a model's window.
  *
- * A run is one question with its inputs: the model writes programs that read them, and calls further
- * models from these. It has a journal, and can be resumed.
+ * A run is one question with its inputs: the model writes programs that read them, and calls
+ * further models from these. It has a journal, and can be resumed.
  *
  * From top to bottom: the run of the command, `runAsk`; then how it is opened: question and inputs,
  * which run, and the opening.

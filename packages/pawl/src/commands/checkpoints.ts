@@ -2,8 +2,8 @@
  * `pawl checkpoints`: what is kept of files so that changes can be taken back, and its size.
  *
  * A checkpoint is a manifest, which names the changed files, and their contents before and after.
- * The contents lie in a store, one for each workspace. From top to bottom: all checkpoints; those of
- * one session; and removing (`--prune`).
+ * The contents lie in a store, one for each workspace. From top to bottom: all checkpoints; those
+ * of one session; and removing (`--prune`).
  */
 
 import { isLocked } from '@pawl/agent/journal/lock';

@@ -1,8 +1,9 @@
 /**
  * The command line: parses it, runs the command, returns the exit code.
  *
- * From top to bottom: `runCommandLine`; a HOME that is missing; words without a command; the parser;
- * and flags beyond the parser: prompts that look like flags, and flag names of other agents.
+ * From top to bottom: `runCommandLine`; a HOME that is missing; words without a command; the
+ * parser; and flags beyond the parser: prompts that look like flags, and flag names of other
+ * agents.
  */
 
 import { homedir } from 'node:os';

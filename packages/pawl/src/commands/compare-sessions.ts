@@ -3,8 +3,8 @@
  * first difference. Then both are read to their ends, for what follows from it. Each journal is
  * read once; only one step of each is held.
  *
- * From top to bottom: the result; the reading and comparing (`compareSessions`); events without what
- * differs between any two runs; and the fields that differ.
+ * From top to bottom: the result; the reading and comparing (`compareSessions`); events without
+ * what differs between any two runs; and the fields that differ.
  */
 
 import { JournalError } from '@pawl/agent/journal/journal-error';
@@ -62,8 +62,8 @@ export type SessionComparison = {
 };
 
 /**
- * Whether a step is compared. A report of usage alone is not: it comes at any time, and usage is not
- * compared.
+ * Whether a step is compared. A report of usage alone is not: it comes at any time, and usage is
+ * not compared.
  */
 const isCompared = ({ event }: JournalStep): boolean =>
   event.type !== 'UsageReported' || event.fault !== undefined;
@@ -242,8 +242,8 @@ export const compareSessions = async (
 };
 
 // Events without what differs between any two runs: times, usage, random delays, provider metadata,
-// commit hashes, the path of the workspace, and call ids, which are numbered in order. A model's tool
-// input is compared in full, whatever its fields are called.
+// commit hashes, the path of the workspace, and call ids, which are numbered in order. A model's
+// tool input is compared in full, whatever its fields are called.
 
 const IGNORED: ReadonlySet<string> = new Set([
   ...['at', 'firstPieceAt', 'stoppedAt', 'jitter', 'usage', 'metadata'],

@@ -52,7 +52,9 @@ type Sum = { usage: UsageTotals; requests: number; failed: number };
 
 const NO_FIGURES = new FigureCollector({ parent: null }).figures();
 
-/** The figures of a session, without the entries that it copied from a parent that counts itself. */
+/**
+ * The figures of a session, without the entries that it copied from a parent that counts itself.
+ */
 const readFigures = async (
   info: SessionInfo,
   readable: ReadonlySet<string>,

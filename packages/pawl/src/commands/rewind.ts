@@ -46,7 +46,7 @@ const asUsageError = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-// ---- The list ----
+// The list
 
 const CUT_REWIND = safe`! the program ended while files were taken back: the next start takes the rest back first\n`;
 
@@ -96,7 +96,7 @@ const listPoints = async (sessionId: string, json: boolean): Promise<number> => 
   return exitCodes.done;
 };
 
-// ---- Going back and forward ----
+// Going back and forward
 
 const readRequest = (flags: RewindFlags & { readonly at: string }): RewindRequest => {
   const { files, conversation, force, refs } = flags;

@@ -5,9 +5,9 @@
  * (Restate) that keeps the events, timers and running work of sessions: when a node dies, it calls
  * another one. docs/many-machines.md draws the parts.
  *
- * From top to bottom: the flags; `engineSessions`, which starts the node; the agent of a node, which
- * prepares new sessions and equips those that the engine gives it; and the engine's package, which
- * is loaded by its name.
+ * From top to bottom: the flags; `engineSessions`, which starts the node; the agent of a node,
+ * which prepares new sessions and equips those that the engine gives it; and the engine's package,
+ * which is loaded by its name.
  */
 
 import { mkdirSync, statSync } from 'node:fs';

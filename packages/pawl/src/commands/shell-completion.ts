@@ -3,8 +3,8 @@
 /**
  * `pawl completion`: completion scripts for shells, generated from the parser's commands and flags.
  *
- * From top to bottom: words that are suggested; the scripts for bash, zsh and fish; `printCompletion`;
- * and commands and flags as plain values, which documents are made from too.
+ * From top to bottom: words that are suggested; the scripts for bash, zsh and fish;
+ * `printCompletion`; and commands and flags as plain values, which documents are made from too.
  */
 
 import { knownModels } from '@pawl/agent/models/catalogue';

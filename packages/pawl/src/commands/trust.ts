@@ -1,5 +1,7 @@
 /**
- * `pawl trust list | allow KIND NAME | revoke KIND NAME`: what a project may run on this machine.
+ * `pawl trust list | allow KIND NAME | revoke KIND NAME`: what a project may run on this machine. A
+ * kind is what wants to run, such as a hook or an MCP server. The user's answers are in a
+ * `TrustStore`.
  */
 
 import path from 'node:path';
@@ -49,15 +51,15 @@ const print = (text: string): void => writeOut(safe`${oneLine(text, EVERY_COLUMN
 
 /** Why something that the project wants to run may be missing in the list. */
 const readFaults = async (workspace: string): Promise<readonly string[]> => {
-  const [{ faults: ofServers }, { faults, files }] = await Promise.all([
+  const [{ faults: serverFaults }, { faults, files }] = await Promise.all([
     readProjectServers(workspace),
     loadConfig(workspace, process.env),
   ]);
-  const mine = userFile(process.env);
-  const ofFiles = faults.filter(({ where }) =>
-    files.some((file) => file !== mine && where.startsWith(file)),
+  const userConfig = userFile(process.env);
+  const fileFaults = faults.filter(({ where }) =>
+    files.some((file) => file !== userConfig && where.startsWith(file)),
   );
-  return [...ofServers, ...ofFiles.map(({ where, text }) => `${where}: ${text}`)];
+  return [...serverFaults, ...fileFaults.map(({ where, text }) => `${where}: ${text}`)];
 };
 
 const list = async (

@@ -3,8 +3,8 @@
  * input is stored.
  *
  * From top to bottom: the start of a process; the git worktree that a session gets if another one
- * works in its folder; and the three starts: of a prompt, of a session that was detached before, and
- * of the successor that goes on with a session of this process.
+ * works in its folder; and the three starts: of a prompt, of a session that was detached before,
+ * and of the successor that goes on with a session of this process.
  */
 
 import type { ChildProcess } from 'node:child_process';

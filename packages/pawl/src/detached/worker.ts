@@ -3,8 +3,9 @@
  * socket, and follows it to its end. The launcher (launch.ts) is the command that starts this
  * process. A record is the file by which the list finds the session and what it does.
  *
- * From top to bottom: the request of the launcher, and the reports to it; the record; the session as
- * a node, whose only client is the user; its rest, and answers that do not come; and `runWorker`.
+ * From top to bottom: the request of the launcher, and the reports to it; the record; the session
+ * as a node, whose only client is the user; its rest, and answers that do not come; and
+ * `runWorker`.
  *
  * 1. Whoever holds the session's lock, and nobody else, writes its record and owns its socket.
  * 2. The launcher is told the id when the input is in the journal. It may be gone by then.

@@ -311,7 +311,8 @@ const sessionWorkspace = async (folder: string): Promise<string> => {
 };
 
 /**
- * Whether a session is listed. One without a title has never had a prompt: there is nothing to open.
+ * Whether a session is listed. One without a title has never had a prompt: there is nothing to
+ * open.
  */
 const isListed = (info: SessionInfo, workspace: string | null): boolean =>
   info.kind === 'agent' &&

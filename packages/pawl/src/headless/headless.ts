@@ -2,8 +2,8 @@
  * `pawl -p`: one turn without a terminal.
  *
  * From top to bottom: the two forms of output; the turn, whose answer must perhaps satisfy a schema
- * (`--json-schema`); `runHeadless`; the prompt, from flags and stdin; and the calls that were denied
- * because nobody could be asked.
+ * (`--json-schema`); `runHeadless`; the prompt, from flags and stdin; and the calls that were
+ * denied because nobody could be asked.
  */
 
 import { fstatSync } from 'node:fs';

@@ -96,20 +96,21 @@ const addLevels = (question: TrustQuestion): TrustQuestion =>
 const askInWindow = (question: TrustQuestion, terminal: TrustTerminal): Promise<ContentAnswer> =>
   new Promise((resolve) => {
     const { area, clock } = terminal;
-    const draw = (): void => area.draw(() => shown.frame(terminal.look(), terminal.size()));
+    const draw = (): void =>
+      area.draw(() => contentQuestion.frame(terminal.look(), terminal.size()));
     const end = (answer: ContentAnswer): void => {
       stop();
-      shown.close();
+      contentQuestion.close();
       resolve(answer);
     };
-    const shown = new ContentQuestion(question, clock, { answered: end, changed: draw });
+    const contentQuestion = new ContentQuestion(question, clock, { answered: end, changed: draw });
     const stop = terminal.listen((pressed) => {
       const leaves =
         pressed.kind === 'key' && pressed.key.control && ['c', 'd'].includes(pressed.key.name);
       if (leaves) end('later');
-      else shown.take(pressed, terminal.size());
+      else contentQuestion.take(pressed, terminal.size());
     });
-    shown.open();
+    contentQuestion.open();
     draw();
   });
 

@@ -60,8 +60,8 @@ export type TerminalSession = {
 };
 
 /**
- * Counts what the user has begun and the journal does not have yet, such as a sent text. While there
- * is any, another process must not take over the session (`/detach`).
+ * Counts what the user has begun and the journal does not have yet, such as a sent text. While
+ * there is any, another process must not take over the session (`/detach`).
  */
 export class UserWork {
   #underWay = 0;

@@ -1,6 +1,6 @@
 /**
- * How the program ends, from top to bottom: exit codes and expected failures (`Stop`); the ending of
- * a turn; the ending for a thrown error; signals; and what is sent before the end.
+ * How the program ends, from top to bottom: exit codes and expected failures (`Stop`); the ending
+ * of a turn; the ending for a thrown error; signals; and what is sent before the end.
  */
 
 import { basename } from 'node:path';
@@ -307,8 +307,8 @@ export const listenToSignals = (handlers: SignalHandlers): (() => void) => {
   };
 };
 
-// What is sent before the end: spans of telemetry. This file is loaded at each start, so it does not
-// load their exporter.
+// What is sent before the end: spans of telemetry. This file is loaded at each start, so it does
+// not load their exporter.
 
 /** An exit waits no longer than this for a collector, however many sessions it had. */
 export const FLUSH_MS = 2_000;

@@ -587,8 +587,8 @@ const openHooks = async (
   ];
 };
 
-// Telemetry: spans of the session's work for a collector of OpenTelemetry. Their code is loaded only
-// if the user wants them.
+// Telemetry: spans of the session's work for a collector of OpenTelemetry. Their code is loaded
+// only if the user wants them.
 
 type TelemetryFlags = {
   readonly telemetry?: string;
@@ -648,8 +648,8 @@ type Watching = {
 };
 
 /**
- * The given watcher, and beside it one that makes spans. A fault in that one is a warning: telemetry
- * may not disturb the session.
+ * The given watcher, and beside it one that makes spans. A fault in that one is a warning:
+ * telemetry may not disturb the session.
  */
 export const watchWithSpans = async (
   watcher: Watcher | undefined,

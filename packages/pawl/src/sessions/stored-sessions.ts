@@ -1,6 +1,6 @@
 /**
- * Stored sessions, from top to bottom: how they are listed and found; copied and folded (their state
- * is computed from the entries); chosen by the user; and the state folder where they are.
+ * Stored sessions, from top to bottom: how they are listed and found; copied and folded (their
+ * state is computed from the entries); chosen by the user; and the state folder where they are.
  */
 
 import { randomBytes } from 'node:crypto';

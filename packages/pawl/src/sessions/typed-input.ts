@@ -331,8 +331,8 @@ export const openSessionPrompts = async (
   };
 };
 
-// Pictures that a text mentions as `@shot.png` or `@"my shot.png"`. They are sent with the text, also
-// when the text is sent again. A missing picture does not stop the text.
+// Pictures that a text mentions as `@shot.png` or `@"my shot.png"`. They are sent with the text,
+// also when the text is sent again. A missing picture does not stop the text.
 
 const PICTURE_MENTION =
   /(?<=^|\s)@(?:"([^"\n]+\.(?:png|jpe?g|gif|webp))"|([^\s"]\S*\.(?:png|jpe?g|gif|webp))(?=$|[\s,;:.!?)]))/gi;
@@ -417,8 +417,8 @@ export const attachPictures = async (
   return withFault(`The model does not get the pictures: ${why}.${advice}`);
 };
 
-// What MCP servers offer: prompts, named as `/mcp__server__prompt words`, and resources, mentioned as
-// `@server:uri`. Both are asked for when the message is sent; the names come from the cache.
+// What MCP servers offer: prompts, named as `/mcp__server__prompt words`, and resources, mentioned
+// as `@server:uri`. Both are asked for when the message is sent; the names come from the cache.
 
 /** `@server:uri`, or `@"server:uri with spaces"`. */
 const RESOURCE_MENTION =

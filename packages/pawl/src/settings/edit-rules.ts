@@ -17,7 +17,7 @@ import {
   joinBlank,
   lineSpan,
   NO_TOML,
-  parsed,
+  parseOrNull,
   refused,
   type TomlFormat,
 } from './edit-config.js';
@@ -99,7 +99,7 @@ const checkEdit = (
   texts: readonly string[],
   format: TomlFormat,
 ): EditedConfig | null => {
-  const after = parsed(edited, format);
+  const after = parseOrNull(edited, format);
   if (after === null || !isSame(listedTexts(after, key), texts)) return null;
   const isOtherwiseSame = isSame(withTexts(after, key, []), withTexts(before, key, []));
   return isOtherwiseSame ? { kind: 'edited', text: edited } : null;
@@ -142,7 +142,7 @@ const addList = (text: string, rule: FolderRule, statements: readonly TomlStatem
 
 /** Adds the rule. The same text comes back if it is there. */
 export const addFolderRule = (text: string, rule: FolderRule, format: TomlFormat): EditedConfig => {
-  const before = parsed(text, format);
+  const before = parseOrNull(text, format);
   if (before === null) return refused(NO_TOML);
   const key = ruleKey(rule);
   const texts = listedTexts(before, key);
@@ -218,7 +218,7 @@ export const removeFolderRule = (
   rule: FolderRule,
   format: TomlFormat,
 ): EditedConfig => {
-  const before = parsed(text, format);
+  const before = parseOrNull(text, format);
   if (before === null) return refused(NO_TOML);
   const key = ruleKey(rule);
   const texts = listedTexts(before, key) ?? [];
