@@ -1,4 +1,14 @@
-/** `pawl mcp login`: asks the user in the browser to let Pawl use a server, by OAuth. */
+/**
+ * `pawl mcp login`: asks the user in the browser to let Pawl use a server, by OAuth.
+ *
+ * The user opens an address and agrees there; the browser is then sent back to an address of this
+ * computer (the redirect), which has a code and the random `state` of the login. If the browser runs
+ * elsewhere, the user copies that address. An issuer is who gives out tokens for the server.
+ *
+ * From top to bottom: requests and addresses; one login (`ServerLogin`); `logIn`, which waits for
+ * the user, and `beginLogin` and `finishLogin`, which don't; the listener for the redirect; and what
+ * the official package keeps (`LoginProvider`).
+ */
 
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -54,7 +64,7 @@ export type LoginDialogue = {
   readonly typed?: (signal: AbortSignal) => Promise<string>;
 };
 
-const ROUNDS_MAX = 3;
+const LOGINS_MAX = 3;
 const ADDRESS_MAX = 8_000;
 
 const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
@@ -103,6 +113,7 @@ const parseRedirect = (text: string, state: string): URLSearchParams | null => {
   return isSameSecret(searchParams.get('state'), state) ? searchParams : null;
 };
 
+/** One login at a server: begun, perhaps finished, and tried by connecting. */
 class ServerLogin {
   readonly #server: HttpServer;
   readonly #options: LoginOptions;
@@ -159,17 +170,17 @@ class ServerLogin {
 }
 
 /** Waits for the redirect, or for an address that the user types. */
-const receive = async (
+const awaitRedirect = async (
   provider: LoginProvider,
   listener: RedirectListener,
   { signal }: LoginOptions,
   { show, typed }: LoginDialogue,
 ): Promise<URLSearchParams> => {
   const state = provider.stored.pending?.state ?? '';
-  const over = new AbortController();
-  const byHand = async (): Promise<URLSearchParams> => {
+  const ended = new AbortController();
+  const typedRedirect = async (): Promise<URLSearchParams> => {
     for (;;) {
-      const text = await (typed?.(over.signal) ?? new Promise<never>(() => undefined));
+      const text = await (typed?.(ended.signal) ?? new Promise<never>(() => undefined));
       const redirect = parseRedirect(text, state);
       if (redirect !== null) return redirect;
     }
@@ -177,9 +188,9 @@ const receive = async (
   const received = listener.receive(state);
   show(loginAddress(provider));
   try {
-    return await Promise.race([received, byHand(), rejectOnAbort(signal)]);
+    return await Promise.race([received, typedRedirect(), rejectOnAbort(signal)]);
   } finally {
-    over.abort();
+    ended.abort();
   }
 };
 
@@ -198,14 +209,12 @@ export const logIn = async (
     const { redirectUrl } = listener;
     const provider = createLoginProvider(server, { stateFolder, redirectUrl, resumes: false });
     const login = new ServerLogin(server, options, provider);
-    let state = await login.begin();
-    if (state === 'accepted') return { kind: 'unneeded' };
-    for (let round = 0; round < ROUNDS_MAX; round++) {
-      await login.finish(await receive(provider, listener, options, dialogue));
-      state = await login.connect();
-      if (state === 'accepted') return { kind: 'done' };
+    if ((await login.begin()) === 'accepted') return { kind: 'unneeded' };
+    for (let round = 0; round < LOGINS_MAX; round++) {
+      await login.finish(await awaitRedirect(provider, listener, options, dialogue));
+      if ((await login.connect()) === 'accepted') return { kind: 'done' };
     }
-    throw new Error(`it still asks for a login after ${ROUNDS_MAX} of them`);
+    throw new Error(`it still asks for a login after ${LOGINS_MAX} of them`);
   } finally {
     listener.close();
   }
@@ -224,8 +233,8 @@ export const beginLogin = async (
       ? (readLogin(stateFolder, server).redirectUrl ?? 'http://127.0.0.1:33418/callback')
       : `http://127.0.0.1:${port}/callback`;
   const provider = createLoginProvider(server, { stateFolder, redirectUrl, resumes: false });
-  const state = await new ServerLogin(server, options, provider).begin();
-  return state === 'accepted'
+  const answer = await new ServerLogin(server, options, provider).begin();
+  return answer === 'accepted'
     ? { kind: 'unneeded' }
     : { kind: 'begun', address: loginAddress(provider) };
 };
@@ -270,7 +279,7 @@ type RedirectListener = {
   close(): void;
 };
 
-const PATH = '/callback';
+const CALLBACK_PATH = '/callback';
 
 const answer = (outgoing: ServerResponse, status: number, words: string): void => {
   outgoing.writeHead(status, {
@@ -291,54 +300,55 @@ const listen = (server: Server, port: number): Promise<boolean> =>
 
 /**
  * Listens at the address of an earlier login if that is free, since registrations are bound to it.
- * `only`: the one port that counts, since the user has registered it.
+ * `fixedPort`: the one port that counts, since the user has registered it.
  */
 export const openRedirectListener = async (
-  earlier: string | null,
-  only: number | null = null,
+  earlierUrl: string | null,
+  fixedPort: number | null = null,
 ): Promise<RedirectListener> => {
-  let expected: { readonly state: string; take(redirect: URLSearchParams): void } | null = null;
-  /** The state of the redirect that was taken last: it is taken once. */
-  let taken: string | null = null;
-  const take = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+  let expected: { readonly state: string; resolve(redirect: URLSearchParams): void } | null = null;
+  /** The state of the last redirect that counted: a second request with it counts for nothing. */
+  let usedState: string | null = null;
+  const answerRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     const url = URL.canParse(incoming.url ?? '', 'http://127.0.0.1')
       ? new URL(incoming.url ?? '', 'http://127.0.0.1')
       : null;
     const host = new URL(redirectUrl).host;
     if (
       url === null ||
-      url.pathname !== PATH ||
+      url.pathname !== CALLBACK_PATH ||
       incoming.method !== 'GET' ||
       incoming.headers.host !== host
     ) {
       answer(outgoing, 404, 'There is nothing here.');
-    } else if (taken !== null && isSameSecret(url.searchParams.get('state'), taken)) {
+    } else if (usedState !== null && isSameSecret(url.searchParams.get('state'), usedState)) {
       answer(outgoing, 400, 'This address was used already. Pawl takes it once.');
     } else if (expected === null || !isSameSecret(url.searchParams.get('state'), expected.state)) {
       answer(outgoing, 400, 'This does not belong to the login that Pawl is waiting for.');
     } else {
       const refused = url.searchParams.has('error');
       answer(outgoing, 200, refused ? 'The login was refused.' : 'Done. Pawl says how it went on.');
-      taken = expected.state;
-      expected.take(url.searchParams);
+      usedState = expected.state;
+      expected.resolve(url.searchParams);
       expected = null;
     }
   };
-  const server = createServer(take);
-  const port = earlier !== null && URL.canParse(earlier) ? Number(new URL(earlier).port) : 0;
-  if (only !== null && !(await listen(server, only)))
+  const server = createServer(answerRequest);
+  const port =
+    earlierUrl !== null && URL.canParse(earlierUrl) ? Number(new URL(earlierUrl).port) : 0;
+  if (fixedPort !== null && !(await listen(server, fixedPort)))
     throw new Error(
-      `port ${only} on 127.0.0.1, which your settings name for the redirect, is in use`,
+      `port ${fixedPort} on 127.0.0.1, which your settings name for the redirect, is in use`,
     );
-  if (only === null && !(await listen(server, port)) && !(await listen(server, 0)))
+  if (fixedPort === null && !(await listen(server, port)) && !(await listen(server, 0)))
     throw new Error('no port on 127.0.0.1 can be used for the redirect of the login');
-  const { port: bound } = server.address() as AddressInfo; // it listens on a port
-  const redirectUrl = `http://127.0.0.1:${bound}${PATH}`;
+  const { port: boundPort } = server.address() as AddressInfo; // it listens on a port
+  const redirectUrl = `http://127.0.0.1:${boundPort}${CALLBACK_PATH}`;
   return {
     redirectUrl,
     receive: (state) =>
       new Promise((resolve) => {
-        expected = { state, take: resolve };
+        expected = { state, resolve };
       }),
     close() {
       server.close();
@@ -362,7 +372,7 @@ type LoginProvider = OAuthClientProvider & {
   readonly stored: StoredLogin;
 };
 
-type Context = { readonly issuer: string } | undefined;
+type IssuerContext = { readonly issuer: string } | undefined;
 
 class StoredLoginProvider implements LoginProvider {
   readonly redirectUrl: string;
@@ -397,37 +407,39 @@ class StoredLoginProvider implements LoginProvider {
 
   async state(): Promise<string> {
     const state = randomBytes(32).toString('base64url');
-    await this.#keep({ pending: { state, verifier: '', redirectUrl: this.redirectUrl } });
+    await this.#store({ pending: { state, verifier: '', redirectUrl: this.redirectUrl } });
     return state;
   }
 
-  clientInformation(context?: Context): StoredOAuthClientInformation | undefined {
+  clientInformation(context?: IssuerContext): StoredOAuthClientInformation | undefined {
     const { oauth, name } = this.#server;
-    if (oauth !== undefined && this.stored.issuer !== '' && !this.#isOf(context))
+    if (oauth !== undefined && this.stored.issuer !== '' && !this.#isFromIssuer(context))
       throw new Error(
         `it names another authorization server than before, ${context?.issuer ?? ''}. If ` +
           `that is right: pawl mcp logout ${name}, then log in again`,
       );
     if (oauth !== undefined) return { ...configuredClient(oauth), ...(context ?? {}) };
-    return this.#isOf(context) ? (this.stored.client ?? undefined) : undefined;
+    return this.#isFromIssuer(context) ? (this.stored.client ?? undefined) : undefined;
   }
 
   async saveClientInformation(
     client: StoredOAuthClientInformation,
-    context?: Context,
+    context?: IssuerContext,
   ): Promise<void> {
-    await this.#moveTo(context);
-    await this.#keep({ client, redirectUrl: this.redirectUrl });
+    await this.#adoptIssuer(context);
+    await this.#store({ client, redirectUrl: this.redirectUrl });
   }
 
-  tokens(context?: Context): StoredOAuthTokens | undefined {
-    return this.#hasTokens && this.#isOf(context) ? (this.stored.tokens ?? undefined) : undefined;
+  tokens(context?: IssuerContext): StoredOAuthTokens | undefined {
+    return this.#hasTokens && this.#isFromIssuer(context)
+      ? (this.stored.tokens ?? undefined)
+      : undefined;
   }
 
-  async saveTokens(tokens: StoredOAuthTokens, context?: Context): Promise<void> {
-    await this.#moveTo(context);
+  async saveTokens(tokens: StoredOAuthTokens, context?: IssuerContext): Promise<void> {
+    await this.#adoptIssuer(context);
     this.#hasTokens = true;
-    await this.#keep({ tokens, pending: null, wantedScope: null });
+    await this.#store({ tokens, pending: null, wantedScope: null });
   }
 
   redirectToAuthorization(address: URL): void {
@@ -436,7 +448,7 @@ class StoredLoginProvider implements LoginProvider {
 
   async saveCodeVerifier(verifier: string): Promise<void> {
     const { pending } = this.stored;
-    if (pending !== null) await this.#keep({ pending: { ...pending, verifier } });
+    if (pending !== null) await this.#store({ pending: { ...pending, verifier } });
   }
 
   codeVerifier(): string {
@@ -454,7 +466,7 @@ class StoredLoginProvider implements LoginProvider {
         'its authorization server does not announce PKCE with S256, without which a login is ' +
           'not safe',
       );
-    await this.#keep({ discovery });
+    await this.#store({ discovery });
   }
 
   /** A new login looks again which authorization server the server names. */
@@ -465,22 +477,22 @@ class StoredLoginProvider implements LoginProvider {
   async invalidateCredentials(
     scope: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery',
   ): Promise<void> {
-    if (scope === 'all') return this.#keep(NO_LOGIN);
-    if (scope === 'client') return this.#keep({ client: null });
-    if (scope === 'tokens') return this.#keep({ tokens: null });
-    return this.#keep(scope === 'discovery' ? { discovery: null } : { pending: null });
+    if (scope === 'all') return this.#store(NO_LOGIN);
+    if (scope === 'client') return this.#store({ client: null });
+    if (scope === 'tokens') return this.#store({ tokens: null });
+    return this.#store(scope === 'discovery' ? { discovery: null } : { pending: null });
   }
 
-  #isOf(context: Context): boolean {
+  #isFromIssuer(context: IssuerContext): boolean {
     return context === undefined || context.issuer === this.stored.issuer;
   }
 
-  async #moveTo(context: Context): Promise<void> {
-    if (context === undefined || this.#isOf(context)) return;
-    await this.#keep({ issuer: context.issuer, client: null, tokens: null });
+  async #adoptIssuer(context: IssuerContext): Promise<void> {
+    if (context === undefined || this.#isFromIssuer(context)) return;
+    await this.#store({ issuer: context.issuer, client: null, tokens: null });
   }
 
-  async #keep(change: Partial<StoredLogin>): Promise<void> {
+  async #store(change: Partial<StoredLogin>): Promise<void> {
     this.stored = { ...this.stored, ...change };
     await writeLogin(this.#stateFolder, this.#server, this.stored);
   }
