@@ -2,12 +2,12 @@
  * `pawl mcp login`: asks the user in the browser to let Pawl use a server, by OAuth.
  *
  * The user opens an address and agrees there; the browser is then sent back to an address of this
- * computer (the redirect), which has a code and the random `state` of the login. If the browser runs
- * elsewhere, the user copies that address. An issuer is who gives out tokens for the server.
+ * computer (the redirect), which has a code and the random `state` of the login. If the browser
+ * runs elsewhere, the user copies that address. An issuer is who gives out tokens for the server.
  *
  * From top to bottom: requests and addresses; one login (`ServerLogin`); `logIn`, which waits for
- * the user, and `beginLogin` and `finishLogin`, which don't; the listener for the redirect; and what
- * the official package keeps (`LoginProvider`).
+ * the user, and `beginLogin` and `finishLogin`, which don't; the listener for the redirect; and
+ * what the official package keeps (`LoginProvider`).
  */
 
 import { randomBytes } from 'node:crypto';
