@@ -1,6 +1,9 @@
 /**
- * What `pawl ask` prints: its JSON stream, which uses the agent's records where they fit, with the
- * id of the run in `node`; its lines of progress with their costs; and its exit code.
+ * What `pawl ask` prints, from top to bottom: its JSON stream, which uses the agent's records where
+ * they fit; its lines of progress with their costs; and its exit code.
+ *
+ * A question is answered by a tree of runs: a run executes programs of the model (cells), which
+ * call models or further runs (sub-calls). `node` is the id of a run in the tree.
  */
 
 import { totalTokens } from '@pawl/agent/machine/settings';
@@ -34,12 +37,12 @@ import {
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import type { JsonRecord } from '../headless/record-schema.js';
 import { endRecord, failureRecord, replyRecord, stateRecord } from '../headless/records.js';
-import { type ExitCode, type ExitEnding, exitCodes, exitOfFailure } from '../process/exit-codes.js';
+import { type ExitCode, type ExitEnding, exitCodes, failureExits } from '../process/exit-codes.js';
 import { pathsByRun } from '../sessions/session-text.js';
 
 export type TreeStepped = Stepped<AskTypes>;
 
-const recordOfEvent = (event: TreeEvent, seq: TreeStepped['seq']): JsonRecord | null => {
+const eventRecord = (event: TreeEvent, seq: TreeStepped['seq']): JsonRecord | null => {
   const { node, at } = event;
   switch (event.type) {
     case 'ModelReplied':
@@ -90,7 +93,7 @@ const outcomeText = (outcome: Outcome): string => {
   return outcome.status === 'cancelled' ? '' : outcome.message;
 };
 
-const recordOfAction = (action: TreeAction): JsonRecord | null => {
+const actionRecord = (action: TreeAction): JsonRecord | null => {
   const { node } = action;
   switch (action.type) {
     case 'CallModel': {
@@ -124,7 +127,7 @@ export const createAskRecords = (stepped: TreeStepped): readonly JsonRecord[] =>
     ...stateRecord(event, seq, edges),
     node,
   }));
-  return [recordOfEvent(event, seq), ...moves, ...actions.map(recordOfAction)].filter(
+  return [eventRecord(event, seq), ...moves, ...actions.map(actionRecord)].filter(
     (record) => record !== null,
   );
 };
@@ -142,6 +145,7 @@ export const runRecord = ({ settings, note }: AskRun): JsonRecord => ({
   environment: settings.environment,
   note,
 });
+
 /** Cost of the whole tree in dollars; null if the price of any call is unknown. */
 const getCostUsd = (tree: Tree): number | null => {
   const { unpriced, costUsd } = spentBy(tree);
@@ -169,7 +173,7 @@ export const askResultRecord = (
   };
 };
 
-/** Progress lines of a `pawl ask` run on stderr. */
+// Lines of progress on stderr.
 
 /**
  * `detail` (a program or its output) is shown with --verbose only. `urgent` lines, the warnings,
@@ -195,8 +199,8 @@ const shorten = (text: string): Safe => {
   return indent([...lines.slice(0, half), safe`… ${omitted} more lines`, ...lines.slice(-half)]);
 };
 
-const says = (text: Safe, detail = safe``): AskLine => ({ text, detail, urgent: false });
-const warns = (look: Look, text: string): AskLine => ({
+const plainLine = (text: Safe, detail = safe``): AskLine => ({ text, detail, urgent: false });
+const warningLine = (look: Look, text: string): AskLine => ({
   text: paint(look, 'yellow', warningText(text)),
   detail: safe``,
   urgent: true,
@@ -210,8 +214,6 @@ const getMargin = (node: string): Safe => {
 
 const spentText = ({ state }: Pick<TreeStepped, 'state'>): Safe =>
   safe`${formatTokens(totalTokens(spentBy(state)))} tokens · ${formatCost(getCostUsd(state))}`;
-
-// ---- Cost of each sub-call ----
 
 /** `usd` is null once the price of any call is unknown. */
 type Cost = { readonly tokens: number; readonly usd: number | null };
@@ -257,10 +259,10 @@ const tellProgram = ({ node, code }: RunCell, { state }: TreeStepped, look: Look
   const lines = code.trim().split('\n').length;
   const size = lines === 1 ? safe`1 line` : safe`${lines} lines`;
   const text = safe`${getMargin(node)}${paint(look, 'cyan', safe`▸`)} ${place} a program of ${size}`;
-  return says(text, paint(look, 'dim', shorten(code)));
+  return plainLine(text, paint(look, 'dim', shorten(code)));
 };
 
-const endWords: Readonly<Record<CellReport['status'], Safe>> = {
+const cellEndWords: Readonly<Record<CellReport['status'], Safe>> = {
   ok: safe``,
   raised: safe`failed`,
   stopped: safe`was stopped`,
@@ -271,14 +273,14 @@ const tellCell = (node: string, report: CellReport, tookMs: number | null, look:
   const { status, stdout, stderr } = report;
   const mark = status === 'ok' ? paint(look, 'green', safe`✓`) : paint(look, 'red', safe`✗`);
   const notes = [
-    endWords[status],
+    cellEndWords[status],
     status === 'ok' ? safe`` : oneLine(stderr, Math.max(20, look.columns - 30)),
     tookMs === null ? safe`` : formatSeconds(tookMs),
     makeSafe(`printed ${groupDigits(stdout.length)} characters`),
   ].filter((note) => note !== '');
   const printed = [stdout, stderr].filter((text) => text.trim() !== '').join('\n');
   const detail = printed === '' ? safe`` : paint(look, 'dim', shorten(printed));
-  return says(safe`${getMargin(node)}${mark} ${joinSafe(notes, safe` · `)}`, detail);
+  return plainLine(safe`${getMargin(node)}${mark} ${joinSafe(notes, safe` · `)}`, detail);
 };
 
 const tellAnswers = (
@@ -289,7 +291,7 @@ const tellAnswers = (
   const { node, texts } = action;
   const failed = texts.filter((text) => text.startsWith('Error: ')).length;
   const problem = failed === 0 ? safe`` : safe`, ${failed} failed`;
-  return says(
+  return plainLine(
     safe`${getMargin(node)}  ← ${texts.length} answered${problem} · ${formatTokens(cost.tokens)} tokens · ${formatCost(cost.usd)} (so far ${spentText(stepped)})`,
   );
 };
@@ -309,7 +311,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
     switch (event.type) {
       case 'EnvironmentStarted': {
         const text = variablesText[event.variables];
-        return text === null ? null : warns(look, text);
+        return text === null ? null : warningLine(look, text);
       }
       case 'CellFinished': {
         const began = startedAt.get(event.cellId);
@@ -323,7 +325,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
       case 'SubcallAsked': {
         const { node, prompts, kind } = event;
         const what = kind === 'rlm' ? safe`sub-runs` : safe`calls of models`;
-        return says(safe`${getMargin(node)}  → ${prompts.length} ${what}`);
+        return plainLine(safe`${getMargin(node)}  → ${prompts.length} ${what}`);
       }
       default:
         return null;
@@ -335,7 +337,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
       case 'StartEnvironment':
         return action.past.length === 0
           ? null
-          : says(
+          : plainLine(
               safe`${getMargin(action.node)}· ${action.past.length} finished programs run again to restore their variables`,
             );
       case 'RunCell':
@@ -344,7 +346,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
       case 'AnswerSubcall':
         return tellAnswers(action, costs.of(action.cellId, action.ordinal), stepped);
       case 'DisplayWarning':
-        return warns(look, action.text);
+        return warningLine(look, action.text);
       default:
         return null;
     }
@@ -369,9 +371,9 @@ export const askSummary = (sessionId: string, state: TreeStepped['state']): Safe
   return safe`run ${makeSafe(sessionId)} · ${spentText({ state })}${more}`;
 };
 
-/** Exit codes and reasons of `pawl ask`. */
+// Exit codes and reasons.
 
-const exitOfStop: Readonly<Record<PolicyReason, ExitCode>> = {
+const stopExits: Readonly<Record<PolicyReason, ExitCode>> = {
   usd: exitCodes.budget,
   tokens: exitCodes.budget,
   unpriced: exitCodes.budget,
@@ -383,7 +385,7 @@ const exitOfStop: Readonly<Record<PolicyReason, ExitCode>> = {
   policy: exitCodes.taskFailed,
 };
 
-const reasonOfStop: Readonly<Record<PolicyReason, string>> = {
+const stopReasons: Readonly<Record<PolicyReason, string>> = {
   usd: 'usdLimit',
   tokens: 'tokensLimit',
   unpriced: 'unpriced',
@@ -395,7 +397,7 @@ const reasonOfStop: Readonly<Record<PolicyReason, string>> = {
   policy: 'policy',
 };
 
-const whyAsked: Readonly<Record<PolicyReason, string>> = {
+const limitTexts: Readonly<Record<PolicyReason, string>> = {
   usd: 'the money was used up',
   tokens: 'the tokens were used up',
   unpriced: 'a call had no known price',
@@ -410,7 +412,7 @@ const whyAsked: Readonly<Record<PolicyReason, string>> = {
 const MORE_MONEY = 'Raise the limit to continue: pawl ask --continue --max-usd, --max-tokens';
 
 /** Ending of an answered run: a failure if any piece that a program asked about has no answer. */
-const endingOfPieces = (pieces: Pieces): ExitEnding => {
+const piecesEnding = (pieces: Pieces): ExitEnding => {
   const { refused, failed, reasons } = pieces;
   const missing = refused + failed;
   if (missing === 0) return { exit: exitCodes.done, reason: 'answer', message: '' };
@@ -429,26 +431,26 @@ const endingOfPieces = (pieces: Pieces): ExitEnding => {
  * for an answer at a limit and submitted none, its last words are printed, but the limit decides
  * the exit code. Missing pieces decide it likewise.
  */
-export const endingOfOutcome = (outcome: Outcome, pieces: Pieces): ExitEnding => {
+export const outcomeEnding = (outcome: Outcome, pieces: Pieces): ExitEnding => {
   switch (outcome.status) {
     case 'answered':
-      if (outcome.by !== 'limit' || outcome.closing === null) return endingOfPieces(pieces);
+      if (outcome.by !== 'limit' || outcome.closing === null) return piecesEnding(pieces);
       return {
-        exit: exitOfStop[outcome.closing],
-        reason: reasonOfStop[outcome.closing],
+        exit: stopExits[outcome.closing],
+        reason: stopReasons[outcome.closing],
         message:
           'the model submitted no answer; it was asked for one because ' +
-          `${whyAsked[outcome.closing]}, and these are its words`,
+          `${limitTexts[outcome.closing]}, and these are its words`,
       };
     case 'stopped':
       return {
-        exit: exitOfStop[outcome.reason],
-        reason: reasonOfStop[outcome.reason],
+        exit: stopExits[outcome.reason],
+        reason: stopReasons[outcome.reason],
         message: outcome.message,
       };
     case 'failed':
       return {
-        exit: outcome.kind === 'environment' ? exitCodes.internal : exitOfFailure[outcome.kind],
+        exit: outcome.kind === 'environment' ? exitCodes.internal : failureExits[outcome.kind],
         reason: outcome.kind,
         message: outcome.message,
       };

@@ -30,9 +30,9 @@ import {
   printReplay,
 } from '../sessions/session-text.js';
 import { foldStoredBy, storedBlobs } from '../sessions/stored-sessions.js';
-import { endingOfOutcome, getAnswer, type TreeStepped } from './ask-records.js';
+import { getAnswer, outcomeEnding, type TreeStepped } from './ask-records.js';
 
-type Sent = {
+type SentRequest = {
   readonly seq: number | null;
   readonly node: string;
   readonly model: string;
@@ -55,7 +55,7 @@ const readInstructions = async (
 };
 
 const showRequest = async (sessionId: string, at: number | undefined): Promise<Safe> => {
-  const last: Sent[] = [];
+  const last: SentRequest[] = [];
   const { header } = await foldRun(sessionId, at, ({ actions, state, seq }) => {
     for (const action of actions) {
       const run = action.type === 'CallModel' ? state.nodes[action.node]?.run : undefined;
@@ -81,13 +81,13 @@ const createHead = (header: Header<AskTypes>, look: Look): Safe => {
   return paint(look, 'dim', makeSafe([line, ...inputs].join('\n')));
 };
 
-// ---- Runs below the root ----
+// Runs below the root
 
 /** Characters of a prompt or an answer that are shown. */
 const SHOWN_MAX = 2_000;
 
 /** A run below the root. `outcome` is null while it is open. */
-type Below = {
+type RunBelow = {
   readonly node: string;
   readonly run: Run;
   readonly outcome: Outcome | null;
@@ -96,8 +96,8 @@ type Below = {
 /**
  * Collects the runs below the root while a journal is folded: the tree drops them when they end.
  */
-const followBelow = () => {
-  const below = new Map<string, Below>();
+const collectRunsBelow = () => {
+  const below = new Map<string, RunBelow>();
   const visit: Watcher<AskTypes> = ({ state, actions }) => {
     for (const [node, { run }] of Object.entries(state.nodes))
       if (node !== ROOT) below.set(node, { node, run, outcome: null });
@@ -122,7 +122,7 @@ const resultText = (outcome: Outcome | null): string => {
 /**
  * A plain call is shown by prompt and reply, a run with an environment by its whole conversation.
  */
-const belowLines = (look: Look, { node, run, outcome }: Below): Safe => {
+const belowLines = (look: Look, { node, run, outcome }: RunBelow): Safe => {
   const isPlain = run.depth >= run.depthMax;
   const heading = `${node} · ${isPlain ? 'plain call' : 'run'} · ${outcome?.status ?? 'open'}`;
   const prompt = run.task.kind === 'prompt' ? run.task.prompt : run.task.question;
@@ -137,7 +137,7 @@ const belowLines = (look: Look, { node, run, outcome }: Below): Safe => {
 };
 
 const showRoot = async (sessionId: string, at: number | undefined): Promise<Safe> => {
-  const below = followBelow();
+  const below = collectRunsBelow();
   const folded = await foldRun(sessionId, at, below.visit);
   const look = detectLook(process.stdout, process.env);
   const root = folded.state.nodes[ROOT];
@@ -146,7 +146,7 @@ const showRoot = async (sessionId: string, at: number | undefined): Promise<Safe
   const end =
     outcome === null
       ? []
-      : [getAnswer(outcome) || endingOfOutcome(outcome, piecesOf(folded.state.pieces)).message];
+      : [getAnswer(outcome) || outcomeEnding(outcome, piecesOf(folded.state.pieces)).message];
   const parts = [
     createHead(folded.header, look),
     ...messages.map((message) => messageLines(look, message)),

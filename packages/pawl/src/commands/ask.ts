@@ -1,8 +1,11 @@
 /**
  * `pawl ask`: answers a question about inputs that are too large for a model's window.
  *
- * From top to bottom: the run of the command; then how it is opened: question and inputs, which
- * run, and the opening.
+ * A run is one question with its inputs: the model writes programs that read them, and calls
+ * further models from these. It has a journal, and can be resumed.
+ *
+ * From top to bottom: the run of the command, `runAsk`; then how it is opened: question and inputs,
+ * which run, and the opening.
  */
 
 import { statSync } from 'node:fs';
@@ -38,7 +41,7 @@ import { findSession, lastSession, openStateFolder } from '../sessions/stored-se
 import { type Configured, keysIn, withConfig } from '../settings/configuration.js';
 import {
   connectModel,
-  patience,
+  modelCallSettings,
   realWorkspace,
   type Warn,
   warnOfEffort,
@@ -57,15 +60,15 @@ import {
   askSummary,
   createAskPrinter,
   createAskRecords,
-  endingOfOutcome,
   getAnswer,
+  outcomeEnding,
   runRecord,
   type TreeStepped,
 } from './ask-records.js';
 
 /** Output of a run: JSON lines on stdout, or short lines on stderr and the answer on stdout. */
 type Outlet = {
-  begin(opened: OpenedRun): void;
+  openForRun(opened: OpenedRun): void;
   see(stepped: TreeStepped): void;
   end(ending: ExitEnding, outcome: Outcome | null, opened: OpenedRun | null): void;
 };
@@ -76,7 +79,7 @@ const TERMINATED: ExitEnding = { exit: exitCodes.terminated, reason: 'terminated
 const writeRecord = (record: JsonRecord): void => writeJson(record);
 
 const jsonOutlet: Outlet = {
-  begin(opened) {
+  openForRun(opened) {
     const { run, journal, workspace, resumed } = opened;
     const { id: sessionId, settings, tornTail } = run;
     const { model } = settings;
@@ -100,47 +103,47 @@ const jsonOutlet: Outlet = {
   },
 };
 
-const say = (text: Safe): void => writeError(safe`${text}\n`);
+const printLine = (text: Safe): void => writeError(safe`${text}\n`);
 
 /** Prints the environment, or a warning if it is not the preferred one. */
 const tellEnvironment = ({ run: { settings, note } }: OpenedRun, watched: boolean): void => {
-  if (note !== null) say(warningText(oneLine(note, Number.POSITIVE_INFINITY)));
-  else if (watched) say(safe`· programs run in ${makeSafe(settings.environment)}`);
+  if (note !== null) printLine(warningText(oneLine(note, Number.POSITIVE_INFINITY)));
+  else if (watched) printLine(safe`· programs run in ${makeSafe(settings.environment)}`);
 };
 
 /** Tells the user that a resumed run had already ended: its answer is printed again at no cost. */
-const tellOver = ({ run, resumed }: OpenedRun): void => {
+const tellIfEnded = ({ run, resumed }: OpenedRun): void => {
   if (resumed && run.state().name === 'Ended')
-    say(safe`· run ${makeSafe(run.id)} has already ended; this is its outcome`);
+    printLine(safe`· run ${makeSafe(run.id)} has already ended; this is its outcome`);
 };
 
 /** Text output. Warnings are always printed, other lines only in a terminal or with --verbose. */
 const textOutlet = (verbose: boolean): Outlet => {
-  const story = createAskPrinter(detectLook(process.stderr, process.env));
+  const printSteps = createAskPrinter(detectLook(process.stderr, process.env));
   const watched = process.stderr.isTTY || verbose;
   return {
-    begin(opened) {
+    openForRun(opened) {
       const { tornTail } = opened.run;
-      if (tornTail !== null) say(tornText(tornTail));
+      if (tornTail !== null) printLine(tornText(tornTail));
       tellEnvironment(opened, watched);
-      tellOver(opened);
+      tellIfEnded(opened);
     },
     see(stepped) {
-      for (const { text, detail, urgent } of story(stepped)) {
+      for (const { text, detail, urgent } of printSteps(stepped)) {
         if (!watched && !urgent) continue;
-        say(text);
-        if (verbose && detail !== '') say(detail);
+        printLine(text);
+        if (verbose && detail !== '') printLine(detail);
       }
     },
     end(ending, outcome, opened) {
-      if (ending.message !== '') say(harmless(`pawl: ${ending.message}`));
+      if (ending.message !== '') printLine(harmless(`pawl: ${ending.message}`));
       if (outcome === null && opened !== null)
-        say(safe`to continue: pawl ask --resume ${makeSafe(opened.run.id)}`);
+        printLine(safe`to continue: pawl ask --resume ${makeSafe(opened.run.id)}`);
       if (outcome !== null && 'partial' in outcome && outcome.partial !== '')
-        say(safe`its last words: ${oneLine(outcome.partial, 500)}`);
+        printLine(safe`its last words: ${oneLine(outcome.partial, 500)}`);
       const answer = outcome === null ? '' : getAnswer(outcome);
       if (answer !== '') writeResult(answer.endsWith('\n') ? answer : `${answer}\n`);
-      if (watched && opened !== null) say(askSummary(opened.run.id, opened.run.state()));
+      if (watched && opened !== null) printLine(askSummary(opened.run.id, opened.run.state()));
     },
   };
 };
@@ -151,27 +154,27 @@ type Finished = { readonly ending: ExitEnding; readonly outcome: Outcome | null 
 /** Waits until the run ends. Signals and a closed pipe close it early; it can be resumed later. */
 const waitForEnd = async ({ run }: OpenedRun, outlet: Outlet, steps: Steps): Promise<Finished> => {
   let early: ExitEnding | null = null;
-  const standDown = (ending: ExitEnding): void => {
+  const endEarly = (ending: ExitEnding): void => {
     early ??= ending;
     run.close().catch(() => undefined); // the wait below reports the same failure
   };
   const stopListening = listenToSignals({
-    interrupt: () => standDown(INTERRUPTED),
+    interrupt: () => endEarly(INTERRUPTED),
     interruptAgain: () => process.exit(exitCodes.interrupted),
-    terminate: () => standDown(TERMINATED),
+    terminate: () => endEarly(TERMINATED),
   });
   const unwatch = steps.subscribe((stepped) => {
     if (early !== null && early.exit === exitCodes.closedPipe) return;
     try {
       outlet.see(stepped);
     } catch (fault) {
-      standDown(errorEnding(fault));
+      endEarly(errorEnding(fault));
     }
   });
   try {
     const outcome = await run.outcome;
     await run.close();
-    return { ending: early ?? endingOfOutcome(outcome, outcome.pieces), outcome };
+    return { ending: early ?? outcomeEnding(outcome, outcome.pieces), outcome };
   } catch (fault) {
     if (early === null) throw fault;
     await run.close();
@@ -183,7 +186,7 @@ const waitForEnd = async ({ run }: OpenedRun, outlet: Outlet, steps: Steps): Pro
 };
 
 /** Opens the run. A signal that comes meanwhile ends it once it is open. */
-const begin = async (flags: AskFlags, words: readonly string[], steps: Steps) => {
+const openForRun = async (flags: AskFlags, words: readonly string[], steps: Steps) => {
   const endings: ExitEnding[] = [];
   const stopListening = listenToSignals({
     interrupt: () => void endings.push(INTERRUPTED),
@@ -191,7 +194,7 @@ const begin = async (flags: AskFlags, words: readonly string[], steps: Steps) =>
     terminate: () => void endings.push(TERMINATED),
   });
   try {
-    const warn = (text: string): void => say(warningText(text));
+    const warn = (text: string): void => printLine(warningText(text));
     const opened = await openAsked(flags, words, { watcher: steps.push, warn });
     return { opened, early: endings[0] ?? null };
   } finally {
@@ -206,7 +209,7 @@ const runOpened = async (
   steps: Steps,
 ): Promise<number> => {
   try {
-    outlet.begin(opened);
+    outlet.openForRun(opened);
     if (early !== null) await opened.run.close();
     const { ending, outcome } =
       early === null ? await waitForEnd(opened, outlet, steps) : { ending: early, outcome: null };
@@ -225,7 +228,7 @@ export const runAsk = async (flags: AskFlags, words: readonly string[]): Promise
   const outlet = flags.json ? jsonOutlet : textOutlet(flags.verbose ?? false);
   try {
     const steps = createEventBuffer<TreeStepped>();
-    const { opened, early } = await begin(flags, words, steps);
+    const { opened, early } = await openForRun(flags, words, steps);
     return await runOpened(opened, early, outlet, steps);
   } catch (fault) {
     const ending = errorEnding(fault);
@@ -234,7 +237,7 @@ export const runAsk = async (flags: AskFlags, words: readonly string[]): Promise
   }
 };
 
-/** Opens a new or resumed run from flags, words and environment. */
+// How a new or resumed run is opened from flags, words and environment.
 
 type OpenedRun = {
   readonly run: AskRun;
@@ -246,7 +249,7 @@ type OpenedRun = {
 
 type OpeningRun = { readonly watcher: Watcher<AskTypes>; readonly warn: Warn };
 
-// ---- Question and inputs ----
+// Question and inputs
 
 const isFile = (word: string): boolean => statSync(word, { throwIfNoEntry: false }) !== undefined;
 
@@ -257,7 +260,7 @@ type AskCommand = { readonly question: string; readonly contexts: readonly strin
  * other words its last entry is the question. If that entry is `-` or a file, the question was
  * forgotten.
  */
-export const readAsked = (context: readonly string[], words: readonly string[]): AskCommand => {
+export const readQuestion = (context: readonly string[], words: readonly string[]): AskCommand => {
   const last = words.length === 0 ? context.at(-1) : undefined;
   const question = (last ?? words.join(' ')).trim();
   const contexts = last === undefined ? context : context.slice(0, -1);
@@ -298,10 +301,10 @@ const readSources = async (contexts: readonly string[]): Promise<readonly InputS
   return Promise.all(contexts.map(async (name) => (name === '-' ? readStdin() : { path: name })));
 };
 
-// ---- Which run ----
+// Which run
 
 /** Id of the run to resume; null for a new run. */
-const chosenRun = async (flags: AskFlags, workspace: string): Promise<string | null> => {
+const findRun = async (flags: AskFlags, workspace: string): Promise<string | null> => {
   if (flags.resume !== undefined) return findSession(flags.resume);
   if (!flags.continue) {
     refuseTakeOver(flags);
@@ -326,8 +329,9 @@ const refuseFrozen = (flags: AskFlags, words: readonly string[]): void => {
     );
 };
 
-// ---- Opening ----
+// Opening
 
+/** A known error as a `Stop` with its exit code; any other as it is. */
 const asStop = (error: unknown): unknown => {
   if (error instanceof InputError)
     return new Stop(
@@ -398,7 +402,7 @@ type CommandLine = {
   readonly workspace: string;
 };
 
-const openAgain = async (id: string, commandLine: CommandLine, { watcher, warn }: OpeningRun) => {
+const openResumed = async (id: string, commandLine: CommandLine, { watcher, warn }: OpeningRun) => {
   refuseFrozen(commandLine.flags, commandLine.words);
   const limits = readChangedLimits(commandLine.flags);
   const flags = await withConfig(commandLine.flags, commandLine.workspace, {
@@ -423,7 +427,7 @@ const openNew = async (
   { flags: typed, words, workspace }: CommandLine,
   { watcher, warn }: OpeningRun,
 ) => {
-  const { question, contexts } = readAsked(typed.context ?? [], words);
+  const { question, contexts } = readQuestion(typed.context ?? [], words);
   for (const read of [readAskSettings, readEnvironment, readEffort]) read(typed);
   const flags = await withConfig(typed, workspace, { command: 'ask', resumed: false, warn });
   const [askSettings, environment] = [readAskSettings(flags), readEnvironment(flags)];
@@ -431,7 +435,7 @@ const openNew = async (
   const sources = await readSources(contexts);
   const { cellMs } = flags;
   const cellDeadline = cellMs === undefined ? {} : { cellDeadlineMs: Number(cellMs) };
-  const settings = { ...patience(flags), ...askSettings, ...cellDeadline };
+  const settings = { ...modelCallSettings(flags), ...askSettings, ...cellDeadline };
   return (await makeAsker(flags, null, folder, warn)).ask({
     question,
     contexts: sources,
@@ -450,11 +454,11 @@ const openAsked = async (
 ): Promise<OpenedRun> => {
   try {
     const workspace = realWorkspace(process.cwd());
-    const resume = await chosenRun(flags, workspace);
+    const resume = await findRun(flags, workspace);
     const commandLine = { flags, words, workspace };
     const run = await (resume === null
       ? openNew(commandLine, opening)
-      : openAgain(resume, commandLine, opening));
+      : openResumed(resume, commandLine, opening));
     const journal = journalPath(openStateFolder(process.env), run.id);
     return { run, journal, workspace, resumed: resume !== null };
   } catch (error) {

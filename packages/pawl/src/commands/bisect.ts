@@ -7,6 +7,9 @@
  * 2. The command has to pass before the first checkpoint and to fail after the last one.
  * 3. Some more checkpoints are tried at the end: halving alone never notices that a command passes
  *    again later.
+ *
+ * A checkpoint is what some calls of the session changed in files. From top to bottom: the search;
+ * one try; and the command.
  */
 
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
@@ -28,7 +31,7 @@ import { type FileHistory, readFileHistory, refusePruned } from '../sessions/fil
 import { usageStop } from '../settings/flags.js';
 import { createFileDiff, fileDiffText } from './diff-files.js';
 
-// ---- The search ----
+// The search
 
 export type Answer = 'passes' | 'fails';
 
@@ -86,7 +89,7 @@ export const searchFirst = async (
   return { first: high, odd: odd.sort((one, other) => one.count - other.count) };
 };
 
-// ---- One try ----
+// One try
 
 const quoted = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
@@ -118,7 +121,7 @@ class Bisector {
   readonly #scratch: string;
   readonly #stop = new AbortController();
   readonly #sandboxes: SessionSandbox = createSessionSandbox({ environment: process.env });
-  readonly #said = new Set<string>();
+  readonly #warned = new Set<string>();
   readonly #variables = createCommandVariables(process.env);
   #tries = 0;
 
@@ -146,8 +149,8 @@ class Bisector {
     const place = { workspace, target: copy, environment: process.env, signal };
     for (const { path: file, why } of await copyFiles({ ...place, states, store })) {
       const text = `${file} is not in the copies: ${why}`;
-      if (this.#said.has(text)) continue;
-      this.#said.add(text);
+      if (this.#warned.has(text)) continue;
+      this.#warned.add(text);
       writeError(safe`! ${oneLine(text, Number.POSITIVE_INFINITY)}\n`);
     }
     await linkPackages(workspace, copy);
@@ -189,7 +192,7 @@ class Bisector {
 const lastLines = (text: string, count: number): string =>
   text.trimEnd().split('\n').slice(-count).join('\n');
 
-// ---- The command ----
+// The command
 
 const LINES_SHOWN = 10;
 

@@ -1,4 +1,10 @@
-/** `pawl checkpoints`: what is kept of files so that changes can be taken back, and its size. */
+/**
+ * `pawl checkpoints`: what is kept of files so that changes can be taken back, and its size.
+ *
+ * A checkpoint is a manifest, which names the changed files, and their contents before and after.
+ * The contents lie in a store, one for each workspace. From top to bottom: all checkpoints; those
+ * of one session; and removing (`--prune`).
+ */
 
 import { isLocked } from '@pawl/agent/journal/lock';
 import { lockPath } from '@pawl/agent/journal/state-folder';
@@ -46,11 +52,11 @@ const storeLines = async (): Promise<readonly Safe[]> => {
   const { stores, sessions } = await checkpointSizes(folder());
   const infos = new Map((await allSessions()).map((info) => [info.sessionId, info]));
   return stores.flatMap(({ folder: store, bytes }) => {
-    const own = sessions.filter((session) => session.store === store);
-    const workspace = own
+    const storeSessions = sessions.filter((session) => session.store === store);
+    const workspace = storeSessions
       .map(({ sessionId }) => infos.get(sessionId)?.workspace)
       .find((known) => known !== undefined);
-    const newest = [...own].sort((one, other) => other.usedAtMs - one.usedAtMs);
+    const newest = [...storeSessions].sort((one, other) => other.usedAtMs - one.usedAtMs);
     return [
       safe`${oneLine(workspace ?? '(sessions that are gone)', Number.POSITIVE_INFINITY)}  ${makeSafe(formatBytes(bytes))}`,
       ...newest.map(({ sessionId, checkpoints, usedAtMs }) => {
@@ -89,7 +95,7 @@ const contentBytes = (manifests: readonly (Manifest | null)[]): number => {
 type KeptStep = FileStep & { readonly stored: 'whole' | 'inPart' | 'removed' };
 
 /** Whether the checkpoint and all contents that it names are still there. */
-const lookAtStep = async (
+const checkStep = async (
   store: CheckpointStore,
   step: FileStep,
   manifest: Manifest | null,
@@ -99,20 +105,20 @@ const lookAtStep = async (
   return { ...step, stored: found.every(Boolean) ? 'whole' : 'inPart' };
 };
 
-const WHO = { agent: '', user: ' (yours)', rewind: '' } as const;
-const STORED = {
+const MADE_BY = { agent: '', user: ' (yours)', rewind: '' } as const;
+const STORED_TEXTS = {
   whole: '',
   inPart: ' · some contents are missing',
   removed: ' · removed: it can’t be taken back',
 } as const;
 
 const stepLine = (width: number, { seq, by, title, changes, stored }: KeptStep): Safe =>
-  safe`${makeSafe(String(seq).padStart(width))}  ${oneLine(title, 60)}${makeSafe(WHO[by])}: ${oneLine(changesText(changes) || 'no file', Number.POSITIVE_INFINITY)}${makeSafe(STORED[stored])}`;
+  safe`${makeSafe(String(seq).padStart(width))}  ${oneLine(title, 60)}${makeSafe(MADE_BY[by])}: ${oneLine(changesText(changes) || 'no file', Number.POSITIVE_INFINITY)}${makeSafe(STORED_TEXTS[stored])}`;
 
 const listSession = async (history: FileHistory, json: boolean): Promise<number> => {
   const { sessionId, workspace, steps, manifests, store, leftOut } = history;
   const kept = await Promise.all(
-    steps.map((step, index) => lookAtStep(store, step, manifests[index] ?? null)),
+    steps.map((step, index) => checkStep(store, step, manifests[index] ?? null)),
   );
   const bytes = contentBytes(manifests);
   if (json) {
@@ -145,7 +151,7 @@ export const findSizes = async (environment: NodeJS.ProcessEnv) => {
   };
 };
 
-// ---- Removing ----
+// Removing
 
 const isOpen = (sessionId: string): Promise<boolean> => isLocked(lockPath(folder(), sessionId));
 

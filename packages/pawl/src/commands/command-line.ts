@@ -1,4 +1,10 @@
-/** The command line: parses it, runs the command, returns the exit code. */
+/**
+ * The command line: parses it, runs the command, returns the exit code.
+ *
+ * From top to bottom: `runCommandLine`; a HOME that is missing; words without a command; the
+ * parser; and flags beyond the parser: prompts that look like flags, and flag names of other
+ * agents.
+ */
 
 import { homedir } from 'node:os';
 import { isAbsolute } from 'node:path';
@@ -11,6 +17,13 @@ import { CommanderError, Command as Parser } from 'commander';
 import { errorEnding, exitCodes, flushSpans, Stop } from '../process/exit-codes.js';
 import { type RunFlags, runFlags, usageStop, WORKER_WORD } from '../settings/flags.js';
 import { commands, type Flag, type PawlCommand, runAgent } from './command-list.js';
+
+/** Parses the command line, runs its command, and returns the exit code. Never rejects. */
+export const runCommandLine = async (words: readonly string[]): Promise<number> => {
+  const exit = await parseAndRun(words);
+  await flushSpans();
+  return exit;
+};
 
 /**
  * Prints an error and returns its exit code. A closed pipe is not reported: the reader has gone.
@@ -28,12 +41,12 @@ const parseAndRun = async (words: readonly string[]): Promise<number> => {
   if (words.length === 1 && words[0] === WORKER_WORD)
     return (await import('../detached/worker.js')).runWorker();
   try {
-    if (!words.some((word) => word === '-h' || word === '--help')) settleHome(process.env);
+    if (!words.some((word) => word === '-h' || word === '--help')) ensureHome(process.env);
     const program = buildProgram((code) => {
       exit = code;
     });
     const flags = program.options.flatMap(({ short, long }) => [short ?? '', long ?? '']);
-    await program.parseAsync(tiePrompt(words, [...flags, '-h', '--help']), { from: 'user' });
+    await program.parseAsync(joinPrompt(words, [...flags, '-h', '--help']), { from: 'user' });
     return exit;
   } catch (error) {
     return reportError(error);
@@ -41,7 +54,7 @@ const parseAndRun = async (words: readonly string[]): Promise<number> => {
 };
 
 /** A home that is never there, as Debian gives it to accounts without one. */
-const NO_HOME = '/nonexistent';
+const NO_HOME_FOLDER = '/nonexistent';
 
 /**
  * A user id without an account has no home (containers with `--user`). Where the XDG variables name
@@ -59,13 +72,13 @@ const replaceMissingHome = (environment: NodeJS.ProcessEnv): void => {
       `There is no home folder: HOME is not set, and the user id ${process.getuid?.()} has ` +
         `no account. Set HOME to a folder of yours, or ${missing.join(' and ')}.`,
     );
-  environment.HOME = NO_HOME;
+  environment.HOME = NO_HOME_FOLDER;
 };
 
 /**
  * Replaces a HOME that is missing or relative, for this process and the programs that it starts.
  */
-const settleHome = (environment: NodeJS.ProcessEnv): void => {
+const ensureHome = (environment: NodeJS.ProcessEnv): void => {
   const { HOME = '' } = environment;
   if (HOME === '') replaceMissingHome(environment);
   if (HOME === '' || isAbsolute(HOME)) return;
@@ -81,13 +94,6 @@ const settleHome = (environment: NodeJS.ProcessEnv): void => {
   writeError(
     safe`pawl: HOME is not an absolute path (${makeSafe(HOME)}): ${makeSafe(home.value)} is used instead. Set HOME to your home folder.\n`,
   );
-};
-
-/** Parses the command line, runs its command, and returns the exit code. Never rejects. */
-export const runCommandLine = async (words: readonly string[]): Promise<number> => {
-  const exit = await parseAndRun(words);
-  await flushSpans();
-  return exit;
 };
 
 const runWithoutCommand = async (program: Parser, words: readonly string[]): Promise<number> => {
@@ -233,9 +239,7 @@ const printVersion = async (): Promise<number> => {
   return exitCodes.done;
 };
 
-/**
- * Flag handling beyond the parser: prompts that look like flags, and flag names of other agents.
- */
+// Flags beyond the parser: prompts that look like flags, and flag names of other agents.
 
 const PROMPT_FLAGS = ['-p', '--print'];
 
@@ -245,7 +249,7 @@ const PROMPT_FLAGS = ['-p', '--print'];
  * flags is ambiguous, and throws a usage error; `--detach` is a flag if a prompt follows. `flags`
  * lists every flag of the program, such as `--json` and `-V`.
  */
-const tiePrompt = (words: readonly string[], flags: readonly string[]): readonly string[] => {
+const joinPrompt = (words: readonly string[], flags: readonly string[]): readonly string[] => {
   const end = words.indexOf('--');
   const index = words.findIndex((word, at) => PROMPT_FLAGS.includes(word) && (end < 0 || at < end));
   const prompt = words[index + 1];

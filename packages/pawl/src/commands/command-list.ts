@@ -1,6 +1,9 @@
 /**
  * The list of commands. Parser, help, completion, manual page and documentation are made from it.
  * The code of a command is loaded when it runs, to keep the start quick.
+ *
+ * From top to bottom: the types; `runAgent`, which is `pawl` without a command; one object for each
+ * command; and the list.
  */
 
 import type { Command as Parser } from 'commander';
@@ -65,7 +68,7 @@ const readPrompt = async (
 };
 
 /** The flags that say something about a turn without a terminal alone, as they are typed. */
-const HEADLESS = [
+const HEADLESS_FLAGS = [
   ['json', '--json'],
   ['jsonSchema', '--json-schema FILE'],
   ['failOn', '--fail-on KINDS'],
@@ -85,7 +88,7 @@ export const runAgent = async (flags: RunFlags, words: readonly string[]): Promi
     if (prompt !== undefined)
       return (await import('../headless/headless.js')).runHeadless(flags, prompt);
   }
-  for (const [name, typed] of HEADLESS)
+  for (const [name, typed] of HEADLESS_FLAGS)
     if (flags[name] !== undefined) throw usageStop(`${typed} needs -p: pawl -p "prompt" ${typed}`);
   const first = words.length === 0 ? null : words.join(' ');
   if (first?.trim() === '') throw usageStop('The prompt is empty.');

@@ -2,6 +2,9 @@
  * Compares the journals of two sessions of the agent, step by step, and stops comparing at the
  * first difference. Then both are read to their ends, for what follows from it. Each journal is
  * read once; only one step of each is held.
+ *
+ * From top to bottom: the result; the reading and comparing (`compareSessions`); events without
+ * what differs between any two runs; and the fields that differ.
  */
 
 import { JournalError } from '@pawl/agent/journal/journal-error';
@@ -58,7 +61,10 @@ export type SessionComparison = {
   readonly rest: { readonly a: SessionRest; readonly b: SessionRest };
 };
 
-/** Late usage comes when it comes, and usage is not compared. */
+/**
+ * Whether a step is compared. A report of usage alone is not: it comes at any time, and usage is
+ * not compared.
+ */
 const isCompared = ({ event }: JournalStep): boolean =>
   event.type !== 'UsageReported' || event.fault !== undefined;
 
@@ -70,7 +76,7 @@ class SessionReader {
   readonly comparable: ComparableEvents;
   readonly #steps: AsyncGenerator<JournalStep, undefined>;
   readonly #figures: FigureCollector;
-  #lastRest: string | null = null;
+  #lastEnding: string | null = null;
   damage: JournalError | null = null;
   seq = 0;
 
@@ -92,7 +98,7 @@ class SessionReader {
   see(step: JournalStep): void {
     this.#figures.see(step);
     this.seq = step.seq;
-    this.#rest(step.state);
+    this.#noteRest(step.state);
   }
 
   /** Reads the rest, from `first` on. */
@@ -100,11 +106,11 @@ class SessionReader {
     const before = this.#figures.figures();
     for (let step = first; step !== null; step = await this.#read()) this.see(step);
     const later = figuresSince(before, this.#figures.figures());
-    return { ...later, ended: this.#lastRest, damage: this.damage };
+    return { ...later, ended: this.#lastEnding, damage: this.damage };
   }
 
-  #rest(state: State): void {
-    if (state.name === 'WaitingForUserInput') this.#lastRest = turnEnding(state).reason;
+  #noteRest(state: State): void {
+    if (state.name === 'WaitingForUserInput') this.#lastEnding = turnEnding(state).reason;
   }
 
   async #read(): Promise<JournalStep | null> {
@@ -195,6 +201,7 @@ const compareEvents = async (
     : { fields: whole, durationsOnly: false };
 };
 
+/** Compares the sessions, and reads both to their ends. */
 export const compareSessions = async (
   a: SessionSource,
   b: SessionSource,
@@ -234,11 +241,9 @@ export const compareSessions = async (
   };
 };
 
-/**
- * Events without what differs between any two runs: times, usage, random delays, provider metadata,
- * commit hashes, the path of the workspace, and call ids, which are numbered in order. A model's
- * tool input is compared in full, whatever its fields are called.
- */
+// Events without what differs between any two runs: times, usage, random delays, provider metadata,
+// commit hashes, the path of the workspace, and call ids, which are numbered in order. A model's
+// tool input is compared in full, whatever its fields are called.
 
 const IGNORED: ReadonlySet<string> = new Set([
   ...['at', 'firstPieceAt', 'stoppedAt', 'jitter', 'usage', 'metadata'],
@@ -248,7 +253,7 @@ const IGNORED: ReadonlySet<string> = new Set([
  */
 const IGNORED_IN_COMMIT: ReadonlySet<string> = new Set(['commit', 'before', 'claim', 'gitFolder']);
 /** Fields whose own fields have names that a model or a user chose. */
-const FREE: ReadonlySet<string> = new Set(['input', 'patch']);
+const FREELY_NAMED: ReadonlySet<string> = new Set(['input', 'patch']);
 /** Older journals hold tool input of any depth; deeper parts are compared as text. */
 const DEPTH_MAX = 100;
 
@@ -264,7 +269,7 @@ const isIgnored = (owner: object, name: string): boolean =>
   ('kind' in owner && owner.kind === 'commit' && IGNORED_IN_COMMIT.has(name)) ||
   ('subject' in owner && name === 'hash');
 
-const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+const escapeForRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 /** Makes the events of one session comparable, in their order. */
 class ComparableEvents {
@@ -277,9 +282,10 @@ class ComparableEvents {
     this.#workspace =
       workspace === null || workspace.length < 2
         ? null
-        : new RegExp(`(?<![\\w.-])${escaped(workspace)}(?![\\w-]|\\.\\w)`, 'g');
+        : new RegExp(`(?<![\\w.-])${escapeForRegExp(workspace)}(?![\\w-]|\\.\\w)`, 'g');
   }
 
+  /** The next event of the session, comparable. Notes its calls of commands for later events. */
   next(event: Event): JsonObject {
     if (event.type === 'LlmCompleted')
       for (const { callId, traits } of event.calls)
@@ -299,25 +305,25 @@ class ComparableEvents {
     return this.#workspace === null ? text : text.replace(this.#workspace, '⟨workspace⟩');
   }
 
-  #value(value: unknown, depth: number, isFree: boolean): Json {
+  #value(value: unknown, depth: number, isFreelyNamed: boolean): Json {
     if (typeof value === 'string') return this.text(value);
     if (typeof value === 'number' || typeof value === 'boolean') return value;
     if (typeof value !== 'object' || value === null) return null;
     if (depth > DEPTH_MAX) return this.text(deepJson(value));
     if (Array.isArray(value))
-      return value.map((item: unknown) => this.#value(item, depth + 1, isFree));
-    return this.#object(value, depth + 1, isFree);
+      return value.map((item: unknown) => this.#value(item, depth + 1, isFreelyNamed));
+    return this.#object(value, depth + 1, isFreelyNamed);
   }
 
-  #object(owner: object, depth: number, isFree = false): JsonObject {
+  #object(owner: object, depth: number, isFreelyNamed = false): JsonObject {
     const fields: [string, Json][] = [];
     for (const [name, value] of Object.entries(owner)) {
-      if (value === undefined || (!isFree && isIgnored(owner, name))) continue;
-      if (!isFree && name === 'callId') fields.push([name, this.#number(String(value))]);
+      if (value === undefined || (!isFreelyNamed && isIgnored(owner, name))) continue;
+      if (!isFreelyNamed && name === 'callId') fields.push([name, this.#number(String(value))]);
       else
         fields.push([
-          isFree ? this.text(name) : name,
-          this.#value(value, depth, isFree || FREE.has(name)),
+          isFreelyNamed ? this.text(name) : name,
+          this.#value(value, depth, isFreelyNamed || FREELY_NAMED.has(name)),
         ]);
     }
     return Object.fromEntries(fields); // also a field named __proto__ becomes a field

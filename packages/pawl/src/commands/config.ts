@@ -34,7 +34,7 @@ type ShownSetting = {
   readonly overruled: readonly Overruled[];
 };
 
-const show = (
+const describeSetting = (
   { setting, value, origin, overruled }: Resolved,
   environment: NodeJS.ProcessEnv,
 ): ShownSetting => {
@@ -125,7 +125,7 @@ export const showConfig = async (flags: ConfigFlags): Promise<number> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const { origin, json, workspace: _, ...tried } = flags;
   const consulted = await consult(workspace, process.env, tried);
-  const shown = consulted.resolved.map((one) => show(one, process.env));
+  const shown = consulted.resolved.map((one) => describeSetting(one, process.env));
   if (json) for (const one of shown) writeJson(settingRecord(one));
   else writeOut(makeSafe(settingLines(shown, origin === true)));
   for (const rule of consulted.rules) {

@@ -35,10 +35,10 @@ const STEPS = 8;
 /** Steps that the command has done when Pawl is killed, and when it is resumed. */
 const KILLED_AFTER = 3;
 const RESUMED_AFTER = 5;
-const PATIENCE_MS = 20_000;
-const LOOK_MS = 50;
+const WAIT_MS_MAX = 20_000;
+const POLL_MS = 50;
 
-const broken = (why: string): Stop => new Stop(exitCodes.taskFailed, 'failed', why);
+const demoFault = (why: string): Stop => new Stop(exitCodes.taskFailed, 'failed', why);
 
 const linesIn = (folder: string, name: string): readonly string[] => {
   try {
@@ -59,7 +59,7 @@ type SeenRecords = { sessionId: string; journal: string; result: string; reply: 
 type DemoReport = { readonly look: Look; readonly seen: SeenRecords };
 
 /** Prints the calls, outputs and replies of a process. */
-const createTeller =
+const createPrinter =
   ({ look, seen }: DemoReport): ((record: JsonRecord) => void) =>
   (record) => {
     if (record.type === 'session') {
@@ -85,7 +85,7 @@ const runUntilKill = async (
   words: readonly string[],
   report: DemoReport,
 ): Promise<void> => {
-  const tell = createTeller(report);
+  const tell = createPrinter(report);
   let printed = '';
   const first: PawlProcess = startPawl(folder, ['-p', PROMPT, ...words], (record) => {
     tell(record);
@@ -96,7 +96,7 @@ const runUntilKill = async (
   printLine(safe`   Process ${first.pid} is Pawl.`);
   const code = await first.ended;
   if (code !== null)
-    throw broken(`Pawl ended before it was killed: exit code ${code}. ${first.errors()}`);
+    throw demoFault(`Pawl ended before it was killed: exit code ${code}. ${first.errors()}`);
   printLine(
     safe`\n${paint(report.look, 'bold', safe`2. Pawl is killed (kill -9 ${first.pid}), without a warning`)}`,
   );
@@ -107,11 +107,11 @@ const watchAlone = async (folder: string, look: Look): Promise<void> => {
   printLine(
     safe`   Nobody reads the output now. The command goes on, as its file steps.txt shows:`,
   );
-  const endsAt = performance.now() + PATIENCE_MS;
+  const endsAt = performance.now() + WAIT_MS_MAX;
   for (let count = linesIn(folder, 'steps.txt').length; count < RESUMED_AFTER; ) {
     if (performance.now() > endsAt)
-      throw broken('The command did not go on after Pawl was killed.');
-    await pause(LOOK_MS);
+      throw demoFault('The command did not go on after Pawl was killed.');
+    await pause(POLL_MS);
     const lines = linesIn(folder, 'steps.txt');
     if (lines.length > count) printOutput(look, lines.slice(count).join('\n'));
     count = lines.length;
@@ -124,7 +124,7 @@ const resume = async (folder: string, report: DemoReport): Promise<void> => {
   printLine(
     safe`\n${paint(look, 'bold', safe`3. The session is resumed: pawl --resume ${makeSafe(seen.sessionId)}`)}`,
   );
-  const tell = createTeller(report);
+  const tell = createPrinter(report);
   const second = startPawl(folder, [...words, '-p', 'Go on.'], (record) => {
     if (record.type === 'session') {
       const done = linesIn(folder, 'steps.txt').length;
@@ -135,7 +135,7 @@ const resume = async (folder: string, report: DemoReport): Promise<void> => {
   });
   const code = await second.ended;
   if (code !== exitCodes.done)
-    throw broken(
+    throw demoFault(
       `The resumed session failed with exit code ${code ?? 'unknown'}. ${second.errors()}`,
     );
 };

@@ -50,7 +50,7 @@ const findFault = (folder: string): string | null => {
 };
 
 /** Prints model text as it streams, tool results in full, and each transition. */
-const createTeller = (look: Look, workspace: string): ((stepped: Stepped) => void) => {
+const createPrinter = (look: Look, workspace: string): ((stepped: Stepped) => void) => {
   const printStep = createStepPrinter(look, workspace);
   let open = false;
   const endText = (): void => {
@@ -166,7 +166,7 @@ const printLog = async ({ look, folder, flags, why }: Demo): Promise<number> => 
   );
   printLine(paint(look, 'dim', makeSafe(why)));
   printLine(safe`\n> ${makeSafe(PROMPT)}`);
-  const { state, steps, ending } = await runTurn(opened, createTeller(look, folder));
+  const { state, steps, ending } = await runTurn(opened, createPrinter(look, folder));
   if (ending.exit !== exitCodes.done) {
     printLine(makeSafe(`\nThe demo did not finish: ${ending.reason} ${ending.message}`.trimEnd()));
     return ending.exit;
@@ -178,7 +178,7 @@ const printLog = async ({ look, folder, flags, why }: Demo): Promise<number> => 
   return exitCodes.taskFailed;
 };
 
-/** The project of `pawl demo`, and what both demos do with it. */
+// The project of `pawl demo`, and what both demos do with it.
 
 export const printLine = (text: Safe): void => writeOut(safe`${text}\n`);
 

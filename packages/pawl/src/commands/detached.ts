@@ -1,4 +1,10 @@
-/** `pawl -p --detach`, and the commands about detached sessions: list, answer, stop, resume. */
+/**
+ * `pawl -p --detach`, and the commands about detached sessions, each of which runs in a process of
+ * its own without a terminal.
+ *
+ * From top to bottom: the start; `pawl sessions --live`, `stop`, `answer`, `resume`, `attach` and
+ * `logs`.
+ */
 
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -64,7 +70,7 @@ const notDetached = (sessionId: string): Stop =>
   );
 
 /** Finds a detached session by its id or a unique beginning of it. */
-const find = async (prefix: string): Promise<LiveSession> => {
+const findDetached = async (prefix: string): Promise<LiveSession> => {
   const sessionId = await findSession(prefix);
   const live = await findLive(sessionId);
   if (live === null) throw notDetached(sessionId);
@@ -123,13 +129,13 @@ export const listDetached = async (json: boolean): Promise<number> => {
   return exitCodes.done;
 };
 
-/** A session ends its work within the grace period of its tools. */
-const ENDED_MS = 30_000;
+/** How long a session may take to end: the grace period of its tools, and some more. */
+const END_WAIT_MS = 30_000;
 const LOOK_MS = 50;
 
 /** `pawl stop ID`: cancels the turn, then closes the session in order. */
 export const stopDetached = async (prefix: string): Promise<number> => {
-  const { record, status } = refuseElsewhere(await find(prefix), 'End it there');
+  const { record, status } = refuseElsewhere(await findDetached(prefix), 'End it there');
   const { sessionId } = record;
   if (status !== 'runs' && status !== 'starting') {
     await removeLive(sessionId, 'record');
@@ -141,13 +147,13 @@ export const stopDetached = async (prefix: string): Promise<number> => {
     );
     return exitCodes.done;
   }
-  const client = connect(sessionId);
+  const client = connectLive(sessionId);
   // nothing to cancel is as good
   await attempt(() => client.send({ type: 'CancelTurn' }));
   const closed = await attempt(() => client.close());
   // an error of a session that ends just now is looked at below
   if (closed.kind === 'fault' && !(closed.fault instanceof NotReached)) throw closed.fault;
-  const endsAt = performance.now() + ENDED_MS;
+  const endsAt = performance.now() + END_WAIT_MS;
   for (;;) {
     const now = await findLive(sessionId);
     if (now === null || (now.status !== 'runs' && now.status !== 'starting')) break;
@@ -163,22 +169,25 @@ export const stopDetached = async (prefix: string): Promise<number> => {
   return exitCodes.done;
 };
 
-const gone = (sessionId: string): Stop =>
+const notRunning = (sessionId: string): Stop =>
   new Stop(
     exitCodes.badInput,
     'died',
     `${sessionId} does not run. pawl attach ${sessionId} brings it back.`,
   );
 
-const connect = (sessionId: string): LiveClient => {
+const connectLive = (sessionId: string): LiveClient => {
   try {
     return new LiveClient(sessionId);
   } catch (error) {
-    throw error instanceof NotReached ? gone(sessionId) : error;
+    throw error instanceof NotReached ? notRunning(sessionId) : error;
   }
 };
 
-/** `choices`: the texts of a question's choices, by their numbers. */
+/**
+ * A question that waits. `takesWords`: the model asks for words, not for a permission. `choices`:
+ * the texts of its choices, by their numbers.
+ */
 type AskedQuestion = LiveQuestion & {
   readonly takesWords: boolean;
   readonly choices: ReadonlyMap<string, string>;
@@ -205,7 +214,7 @@ const chooseQuestion = (
   );
 };
 
-const ANSWERS = ['yes', 'no'];
+const YES_OR_NO = ['yes', 'no'];
 const ANSWERED = { allow: 'Allowed', deny: 'Refused' } as const;
 
 /** What was done, as words: a question is answered, never allowed. */
@@ -219,7 +228,7 @@ type TypedAnswer = { readonly call?: string; readonly answer: ApprovalAnswer };
 
 /** yes, no and a reason, or words, with or without the call in front. */
 const readAnswerWords = (words: readonly string[], waiting: readonly string[]): TypedAnswer => {
-  const named = words.findIndex((word, index) => index < 2 && ANSWERS.includes(word));
+  const named = words.findIndex((word, index) => index < 2 && YES_OR_NO.includes(word));
   const at = named < 0 && waiting.includes(words[0] ?? '') ? 1 : Math.max(named, 0);
   const [call] = words;
   const about = at === 1 && call !== undefined ? { call } : {};
@@ -232,7 +241,7 @@ const readAnswerWords = (words: readonly string[], waiting: readonly string[]): 
 };
 
 /** The answer to this question. The number of a choice stands for its text. */
-const answerTo = (question: AskedQuestion, answer: ApprovalAnswer): ApprovalAnswer => {
+const completeAnswer = (question: AskedQuestion, answer: ApprovalAnswer): ApprovalAnswer => {
   if (answer.kind !== 'reply') return answer;
   if (!question.takesWords || answer.text === '')
     throw usageStop('It is written as: pawl answer ID yes, or pawl answer ID CALL no "reason".');
@@ -263,7 +272,7 @@ const serverAnswer = (
   const typed = words.join(' ');
   const [call = '', second = ''] = words;
   // meant for a call: no server is to read it
-  if (ANSWERS.includes(second))
+  if (YES_OR_NO.includes(second))
     throw new Stop(
       exitCodes.badInput,
       'notFound',
@@ -310,20 +319,20 @@ const answerServer = async (
 export const answerDetached = async (prefix: string, words: readonly string[]): Promise<number> => {
   if (words.length === 0)
     throw usageStop('It is written as: pawl answer ID yes, or pawl answer ID CALL no "reason".');
-  const { sessionId } = refuseElsewhere(await find(prefix), 'Answer it there').record;
-  const client = connect(sessionId);
+  const { sessionId } = refuseElsewhere(await findDetached(prefix), 'Answer it there').record;
+  const client = connectLive(sessionId);
   const sent = await attempt(async () => {
     const { approvals } = await client.describe();
     const waiting = questionsFrom(approvals);
-    const told = waiting.length === 0 ? await answerServer(client, words) : null;
-    if (told !== null) return told;
+    const serverText = waiting.length === 0 ? await answerServer(client, words) : null;
+    if (serverText !== null) return serverText;
     const { call, answer } = readAnswerWords(
       words,
       waiting.map(({ callId }) => callId),
     );
     const question = chooseQuestion(sessionId, waiting, call);
     const { batchId, callId } = question;
-    const chosen = answerTo(question, answer);
+    const chosen = completeAnswer(question, answer);
     await client.send({ type: 'ApprovalAnswered', batchId, callId, answer: chosen, scope: 'once' });
     return answeredWords(question, chosen);
   });
@@ -331,7 +340,7 @@ export const answerDetached = async (prefix: string, words: readonly string[]): 
     writeError(makeSafe(`${sent.value}\n`));
     return exitCodes.done;
   }
-  if (sent.fault instanceof NotReached) throw gone(sessionId);
+  if (sent.fault instanceof NotReached) throw notRunning(sessionId);
   if (sent.fault instanceof Refused && sent.fault.code === 'conflict')
     throw new Stop(exitCodes.badInput, 'conflict', sent.fault.message);
   throw sent.fault;
@@ -369,7 +378,7 @@ export const resumeDetached = async (
       'It is written as: pawl resume --all, or pawl resume ID, for detached sessions. ' +
         'pawl --resume lists all sessions.',
     );
-  const wanted = all ? await listLive() : await Promise.all(prefixes.map(find));
+  const wanted = all ? await listLive() : await Promise.all(prefixes.map(findDetached));
   const dead = wanted.filter(({ status }) => status === 'died' || status === 'failed' || !all);
   const waiting = dead.values();
   const exits: number[] = [];
@@ -395,7 +404,7 @@ const chooseLive = async (): Promise<LiveSession> => {
 
 /** `pawl attach`: the whole terminal on a session of another process, started if it died. */
 export const attach = async (prefix: string | undefined, flags: RunFlags): Promise<number> => {
-  const live = prefix === undefined ? await chooseLive() : await find(prefix);
+  const live = prefix === undefined ? await chooseLive() : await findDetached(prefix);
   const { record, status } = live;
   const { sessionId } = record;
   const { runTerminal, refuseWithoutTerminal } = await import('../interactive/run-sessions.js');
@@ -410,7 +419,7 @@ export const attach = async (prefix: string | undefined, flags: RunFlags): Promi
 /** `pawl logs ID`: the steps of a session as lines, as `pawl -p --verbose` prints them. */
 export const showLogs = async (prefix: string, follows: boolean): Promise<number> => {
   const sessionId = await findSession(prefix);
-  const live = follows ? refuseElsewhere(await find(sessionId), 'Look at it there') : null;
+  const live = follows ? refuseElsewhere(await findDetached(sessionId), 'Look at it there') : null;
   const { workspace } = (await storedJournals().peek(sessionId)).state.session.settings;
   const print = createStepPrinter(detectLook(process.stdout, process.env), workspace);
   let isLineOpen = false;
@@ -433,7 +442,7 @@ export const showLogs = async (prefix: string, follows: boolean): Promise<number
   if (live !== null) {
     const { followStream, RemoteSteps } = await import('../detached/remote-session.js');
     const steps = new RemoteSteps(state, seq, see);
-    await followStream(connect(sessionId), steps, new AbortController().signal);
+    await followStream(connectLive(sessionId), steps, new AbortController().signal);
   }
   writeLines(safe``);
   return exitCodes.done;

@@ -1,6 +1,9 @@
 /**
  * `pawl diff`: where two stored sessions part, what differs there, and what follows from it in
- * each.
+ * each. compare-sessions.ts compares; this file shows the result.
+ *
+ * From top to bottom: the comparison as text and as JSON; `diffSessions`; and fields with different
+ * values as lines.
  */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
@@ -34,6 +37,7 @@ import { formatDuration, formatTotal } from './figures.js';
 
 type Headers = { readonly a: Header; readonly b: Header };
 
+/** Which of them is a fork of the other; empty if none is. */
 const kinshipText = ({ a, b }: Headers): string => {
   if (a.sessionId === b.sessionId) return 'A and B are the same session.';
   if (b.parent?.sessionId === a.sessionId)
@@ -150,7 +154,7 @@ export const diffText = (look: Look, headers: Headers, compared: SessionComparis
 };
 
 const comparisonJson = (headers: Headers, compared: SessionComparison): object => {
-  const sideOf = (name: 'a' | 'b'): object => {
+  const describeSide = (name: 'a' | 'b'): object => {
     const { sessionId, createdAt, workspace, parent, settings } = headers[name];
     const { damage, ...rest } = compared.rest[name];
     return {
@@ -167,8 +171,8 @@ const comparisonJson = (headers: Headers, compared: SessionComparison): object =
   const { settings, headers: otherHeaders, fields, durationsOnly } = compared;
   return {
     equal: isEqual(compared),
-    a: sideOf('a'),
-    b: sideOf('b'),
+    a: describeSide('a'),
+    b: describeSide('b'),
     fields,
     settings,
     headers: otherHeaders,
@@ -193,12 +197,8 @@ const openSource = async (id: string): Promise<SessionSource> => {
  * Exit code 0 for equal sessions, 1 for different ones, that of damaged journals if one could not
  * be read to its end.
  */
-export const diffSessions = async (
-  givenA: string,
-  givenB: string,
-  json: boolean,
-): Promise<number> => {
-  const [a, b] = [await openSource(givenA), await openSource(givenB)];
+export const diffSessions = async (idA: string, idB: string, json: boolean): Promise<number> => {
+  const [a, b] = [await openSource(idA), await openSource(idB)];
   const compared = await compareSessions(a, b);
   const headers = { a: a.header, b: b.header };
   if (json) writeJson(comparisonJson(headers, compared));
@@ -211,7 +211,7 @@ export const diffSessions = async (
   return isEqual(compared) ? exitCodes.done : exitCodes.taskFailed;
 };
 
-/** Fields with different values, as lines that fit the window. */
+// Fields with different values, as lines that fit the window.
 
 const FIELDS_SHOWN = 8;
 /** Characters before the difference that a cut text still shows, as a share of its line. */
@@ -230,7 +230,7 @@ const sameStart = ({ a, b }: Texts): number => {
 };
 
 /** A text as JSON that fits `columns`, cut around the place `at`. Hidden characters are escaped. */
-const around = (text: string, at: number, columns: number): Safe => {
+const textAround = (text: string, at: number, columns: number): Safe => {
   const from = text.length <= columns - 2 ? 0 : Math.max(0, at - Math.floor(columns * LEAD_SHARE));
   const begin = (text.charCodeAt(from) & 0xfc00) === 0xdc00 ? from + 1 : from;
   const json = safeJson(text.slice(begin, begin + columns));
@@ -253,7 +253,9 @@ const placeText = ({ a, b }: Texts, at: number): string => {
 
 const valueLine = (value: Json | undefined, columns: number): Safe => {
   if (value === undefined) return safe`(absent)`;
-  return typeof value === 'string' ? around(value, 0, columns) : cutLine(safeJson(value), columns);
+  return typeof value === 'string'
+    ? textAround(value, 0, columns)
+    : cutLine(safeJson(value), columns);
 };
 
 const differenceLines = (look: Look, { field, a, b }: FieldDifference): readonly Safe[] => {
@@ -263,7 +265,7 @@ const differenceLines = (look: Look, { field, a, b }: FieldDifference): readonly
   const at = isText ? sameStart({ a, b }) : 0;
   const place = isText ? placeText({ a, b }, at) : '';
   const [left, right] = isText
-    ? [around(a, at, room), around(b, at, room)]
+    ? [textAround(a, at, room), textAround(b, at, room)]
     : [valueLine(a, room), valueLine(b, room)];
   return [
     ...wrapWords(makeSafe(`${field}${place}`), columns - 2).map((row) => safe`  ${row}`),
@@ -285,7 +287,7 @@ const isEmpty = (value: Json | undefined): boolean =>
 /** A line for each field of two events of different types, without the empty ones. */
 const typeDifferenceLines = (look: Look, fields: readonly FieldDifference[]): readonly Safe[] => {
   const columns = Math.max(20, look.columns);
-  const lineOf = (name: string, field: string, value: Json | undefined): readonly Safe[] =>
+  const fieldLine = (name: string, field: string, value: Json | undefined): readonly Safe[] =>
     value === undefined || isEmpty(value)
       ? []
       : [
@@ -296,10 +298,10 @@ const typeDifferenceLines = (look: Look, fields: readonly FieldDifference[]): re
         ];
   return [
     ...fields
-      .flatMap(({ field, a }) => lineOf('A', field, a))
+      .flatMap(({ field, a }) => fieldLine('A', field, a))
       .map((line) => paint(look, 'red', line)),
     ...fields
-      .flatMap(({ field, b }) => lineOf('B', field, b))
+      .flatMap(({ field, b }) => fieldLine('B', field, b))
       .map((line) => paint(look, 'green', line)),
   ];
 };
@@ -319,7 +321,7 @@ const fieldLines = (look: Look, fields: readonly FieldDifference[]): readonly Sa
   return [...lines, paint(look, 'dim', note)];
 };
 
-/** Columns that a mark takes, for texts that hang below it. */
+/** The rows with a mark before the first; the others are indented by its width. */
 const hanging = (mark: Safe, rows: readonly Safe[]): readonly Safe[] =>
   rows.map((row, index) =>
     index === 0 ? safe`${mark}${row}` : safe`${safe` `.repeat(countColumns(mark))}${row}`,

@@ -1,9 +1,11 @@
 /**
  * `pawl doctor`: looks for known problems of the setup, and says how to repair each. A check is a
- * row: its name, a probe, what is wrong if the probe finds something, and the repair.
+ * row: its name, a probe, what is wrong if the probe finds something, the repair, and perhaps a
+ * wider check that covers it.
  *
- * From top to bottom: the checks; then their probes, of programs, folders, configuration, the
- * model and its provider, and sessions.
+ * From top to bottom: the types; the checks; `runDoctor`, which runs all of them and prints the
+ * report; then the probes, of programs, folders, configuration, the model and its provider, and
+ * sessions.
  */
 
 import {
@@ -105,9 +107,10 @@ export type Check = {
 
 export type Diagnosis = Pick<Check, 'name' | 'level'> & Finding;
 
-/** Null, undefined and false: all is well. */
+/** The result of a probe. Null, undefined and false: all is well. */
 type Probed<T> = T | null | undefined | false;
 type Probe<T> = (world: DoctorWorld) => Probed<T> | Promise<Probed<T>>;
+/** A text of a finding, which may name what the probe has found. */
 type Text<T> = string | ((found: T, world: DoctorWorld) => string);
 
 const row =
@@ -134,6 +137,7 @@ const row =
 const fault = row('fault');
 const note = row('note');
 
+// The oldest versions that work.
 const NODE = '20.19.0';
 const GIT = '2.20.0';
 const BUBBLEWRAP = '0.8.0';
@@ -148,14 +152,14 @@ const programChecks: readonly Check[] = [
   ),
   note(
     'searchPathSkipped',
-    (world) => listed(searchPath(world).skipped.map(({ folder, why }) => `${folder}: ${why}`)),
+    (world) => joinOrNull(searchPath(world).skipped.map(({ folder, why }) => `${folder}: ${why}`)),
     (lines) => `programs in these folders of PATH are not used: ${lines}`,
     'Folders of the project are never used. For any other folder: make it yours or root’s ' +
       'with mode go-w, or remove it from PATH',
   ),
   note(
     'searchPathShared',
-    (world) => listed(searchPath(world).shared, ', '),
+    (world) => joinOrNull(searchPath(world).shared, ', '),
     (folders) => `administrators of this computer can change programs in ${folders}`,
     'This is usual for Homebrew, Nix and /usr/local. To prevent it: chmod g-w the folder',
   ),
@@ -237,6 +241,7 @@ const sandboxChecks: readonly Check[] = [
     'sandboxMissing',
     async (world) => {
       if ((await isSandboxOff(world)) || (await choosesFull(world))) return null;
+      // no cached answer: the user may just have repaired it
       const probe = await probeSandbox(world.environment, realWorkspace(world), 'fresh');
       return probe.kind === 'works' ? null : probe;
     },
@@ -265,7 +270,7 @@ const sandboxChecks: readonly Check[] = [
   ),
 ];
 
-const ROOM_BYTES = 200 * 1024 * 1024;
+const FREE_BYTES_MIN = 200 * 1024 * 1024;
 
 const folderChecks: readonly Check[] = [
   fault(
@@ -286,14 +291,14 @@ const folderChecks: readonly Check[] = [
   ),
   fault(
     'stateUnwritable',
-    ({ environment }) => whyUnwritable(stateFolder(environment)),
+    ({ environment }) => unwritableReason(stateFolder(environment)),
     (why, { environment }) => `sessions can't be stored in ${stateFolder(environment)}: ${why}`,
     'Make it writable (chmod u+rwx, chown, or mount it so), or set XDG_STATE_HOME to a ' +
       'folder that is',
   ),
   fault(
     'stateReadByOthers',
-    ({ environment }) => openTo([stateFolder(environment)], 0o077),
+    ({ environment }) => findPlaceWithMode([stateFolder(environment)], 0o077),
     ({ place, mode }) => `others can read your sessions: ${place} has the mode ${mode}`,
     ({ place }) => `chmod 700 ${place}`,
   ),
@@ -301,7 +306,9 @@ const folderChecks: readonly Check[] = [
     'diskFull',
     ({ environment }) => {
       const bytes = freeBytes(stateFolder(environment));
-      return bytes !== null && bytes < ROOM_BYTES && { megabytes: Math.floor(bytes / 1024 / 1024) };
+      return (
+        bytes !== null && bytes < FREE_BYTES_MIN && { megabytes: Math.floor(bytes / 1024 / 1024) }
+      );
     },
     ({ megabytes }, { environment }) =>
       `${megabytes} MB are free where sessions are stored (${stateFolder(environment)})`,
@@ -320,7 +327,7 @@ const folderChecks: readonly Check[] = [
     'temporaryUnwritable',
     (world) => {
       const folder = temporaryFolder(world);
-      return existsSync(folder) ? whyUnwritable(folder) : 'it does not exist';
+      return existsSync(folder) ? unwritableReason(folder) : 'it does not exist';
     },
     (why, world) =>
       `the folder for temporary files, ${temporaryFolder(world)}, is not writable: ${why}`,
@@ -329,7 +336,7 @@ const folderChecks: readonly Check[] = [
   fault(
     'configWrittenByOthers',
     ({ environment }) =>
-      openTo([userFile(environment), path.dirname(userFile(environment))], 0o022),
+      findPlaceWithMode([userFile(environment), path.dirname(userFile(environment))], 0o022),
     ({ place, mode }) => `others can change your settings: ${place} has the mode ${mode}`,
     ({ place }) => `chmod go-w ${place}`,
   ),
@@ -348,7 +355,7 @@ const folderChecks: readonly Check[] = [
   ),
   note(
     'workspaceUnwritable',
-    ({ workspace }) => isFolder(workspace) && whyUnwritable(realpathSync(workspace)),
+    ({ workspace }) => isFolder(workspace) && unwritableReason(realpathSync(workspace)),
     (why) => `the workspace is not writable: ${why}`,
     'To only read it, start with --preset plan; otherwise make it writable',
   ),
@@ -411,7 +418,7 @@ const settingChecks: readonly Check[] = [
   fault(
     'configFaulty',
     async (world) =>
-      listed((await configuration(world)).faults.map(({ where, text }) => `${where}: ${text}`)),
+      joinOrNull((await configuration(world)).faults.map(({ where, text }) => `${where}: ${text}`)),
     (lines) => lines,
     'Correct the named lines. pawl config lists every setting; docs/configuration.md explains them',
   ),
@@ -425,7 +432,7 @@ const settingChecks: readonly Check[] = [
   note(
     'projectNotHeeded',
     async (world) =>
-      listed(
+      joinOrNull(
         refusedByProject((await configuration(world)).resolved).map(
           ({ key, value, why }) => `${key} = ${showValue(value)}: ${why}`,
         ),
@@ -512,7 +519,7 @@ const settingChecks: readonly Check[] = [
     async (world) => {
       const { mcpServers } = await configuration(world);
       const enabled = mcpServers.filter((server) => server.enabled);
-      return listed(await faultsIn(enabled, (server) => serverFault(server, world)));
+      return joinOrNull(await faultsIn(enabled, (server) => serverFault(server, world)));
     },
     (faults) => `MCP servers can't be started: ${faults}`,
     'Correct them in your config.toml, or write enabled = false. Then: pawl mcp test',
@@ -522,7 +529,7 @@ const settingChecks: readonly Check[] = [
     async (world) => {
       const { userHooks } = await configuration(world);
       const enabled = userHooks.filter((hook) => hook.enabled);
-      return listed(await faultsIn(enabled, (hook) => hookFault(hook, world)));
+      return joinOrNull(await faultsIn(enabled, (hook) => hookFault(hook, world)));
     },
     (faults) => `Hooks can't be run: ${faults}`,
     'Correct them in your config.toml, or write enabled = false. Then: pawl hooks list',
@@ -530,8 +537,8 @@ const settingChecks: readonly Check[] = [
 ];
 
 /** This program did not exist before: a clock with an earlier date is wrong. */
-const OLDEST = Date.UTC(2026, 10, 1);
-const SKEW_MS = 5 * 60_000;
+const OLDEST_CLOCK_MS = Date.UTC(2026, 10, 1);
+const CLOCK_SKEW_MS_MAX = 5 * 60_000;
 
 /**
  * A fault of choosing the model: the first line of its message is the finding, the other lines are
@@ -572,7 +579,7 @@ const modelChecks: readonly Check[] = [
   ),
   fault(
     'clockWrong',
-    ({ now }) => now < OLDEST,
+    ({ now }) => now < OLDEST_CLOCK_MS,
     (_, { now }) =>
       `the clock says ${new Date(now).toISOString().slice(0, 10)}, which is before this ` +
       'program was built',
@@ -598,7 +605,9 @@ const modelChecks: readonly Check[] = [
       const date =
         asked?.answer.kind === 'done' ? Date.parse(asked.answer.value ?? '') : Number.NaN;
       const apartMs = Math.abs(date - world.now);
-      return apartMs > SKEW_MS && { host: asked?.host, minutes: Math.round(apartMs / 60_000) };
+      return (
+        apartMs > CLOCK_SKEW_MS_MAX && { host: asked?.host, minutes: Math.round(apartMs / 60_000) }
+      );
     },
     ({ host, minutes }) => `the clock is ${minutes} minutes apart from that of ${host}`,
     'Set it: sudo timedatectl set-ntp true',
@@ -626,7 +635,7 @@ const sessionChecks: readonly Check[] = [
   note(
     'instructionsUnused',
     async ({ workspace }) =>
-      existsSync(workspace) && listed((await loadAgentsFiles(workspace)).warnings),
+      existsSync(workspace) && joinOrNull((await loadAgentsFiles(workspace)).warnings),
     (warnings) => warnings,
     'Shorten AGENTS.md, or make it a readable file of the repository',
   ),
@@ -672,7 +681,7 @@ export const runDoctor = async (flags: DoctorFlags): Promise<number> => {
  * one covers.
  */
 export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]> => {
-  const looked = await Promise.all(
+  const results = await Promise.all(
     checks.map(async (check) => {
       const result = await attempt(() => check.look(world));
       if (result.kind === 'done') return { check, finding: result.value };
@@ -681,11 +690,11 @@ export const diagnose = async (world: DoctorWorld): Promise<readonly Diagnosis[]
       return { check, finding: { what, repair: 'Please report it' } };
     }),
   );
-  const failed = new Set(
-    looked.flatMap(({ check, finding }) => (finding === null ? [] : [check.name])),
+  const withFinding = new Set(
+    results.flatMap(({ check, finding }) => (finding === null ? [] : [check.name])),
   );
-  return looked.flatMap(({ check: { name, level, partOf }, finding }) =>
-    finding === null || failed.has(partOf ?? '') ? [] : [{ name, level, ...finding }],
+  return results.flatMap(({ check: { name, level, partOf }, finding }) =>
+    finding === null || withFinding.has(partOf ?? '') ? [] : [{ name, level, ...finding }],
   );
 };
 
@@ -700,7 +709,7 @@ const report = (found: readonly Diagnosis[]): string => {
 };
 
 /** The texts as one; null if there are none. */
-const listed = (texts: readonly string[], separator = '; '): string | null =>
+const joinOrNull = (texts: readonly string[], separator = '; '): string | null =>
   texts.length === 0 ? null : texts.join(separator);
 
 // Probes of programs
@@ -851,7 +860,7 @@ const existingFolder = (folder: string): string => {
  * Why nothing can be written to a folder; null if it can. If the folder is missing, its nearest
  * existing parent is tried. The probe file is removed.
  */
-const whyUnwritable = (folder: string): string | null => {
+const unwritableReason = (folder: string): string | null => {
   const above = existingFolder(folder);
   const probe = path.join(above, `.pawl-doctor-${process.pid}`);
   const created = attemptNow(() => {
@@ -888,7 +897,7 @@ const networkType = (folder: string): string | undefined => {
  * The first place whose mode has one of these bits, with its mode. A missing place is another
  * check's.
  */
-const openTo = (places: readonly string[], bits: number) => {
+const findPlaceWithMode = (places: readonly string[], bits: number) => {
   for (const place of places) {
     const status = attemptNow(() => statSync(place));
     const mode = status.kind === 'done' ? status.value.mode & 0o777 : 0;
@@ -916,8 +925,9 @@ const realPath = (folder: string): string | null => {
 const temporaryFolder = ({ environment }: DoctorWorld): string => environment.TMPDIR || tmpdir();
 
 /**
- * Whether a process of Pawl has died while it committed. Without the folder this is no main
- * worktree, or no repository.
+ * Whether a process of Pawl has died while it committed. It leaves its claim behind: a folder in
+ * the git folder that says who makes which commit. Without a git folder this is no main worktree,
+ * or no repository.
  */
 const hasDeadCommit = (gitFolder: string): boolean => {
   const claims = attemptNow(() => listClaims(gitFolder));
@@ -960,13 +970,14 @@ const isProxy = (environment: DoctorWorld['environment'], name: string): boolean
   return text === '' || URL.canParse(text.includes('://') ? text : `http://${text}`);
 };
 
+/** The faults of servers or hooks, each with its name. */
 const faultsIn = async <T extends { readonly name: string }>(
   all: readonly T[],
-  faultOf: (one: T) => Promise<string | null>,
+  findFault: (one: T) => Promise<string | null>,
 ): Promise<readonly string[]> => {
   const faults: string[] = [];
   for (const one of all) {
-    const why = await faultOf(one);
+    const why = await findFault(one);
     if (why !== null) faults.push(`${one.name}: ${why}`);
   }
   return faults;
@@ -979,6 +990,7 @@ const serverFault = async (server: McpServer, world: DoctorWorld): Promise<strin
   const expanded = expandVariables(server, environment);
   if (expanded.kind === 'missing') return `${expanded.names.join(', ')} is not set`;
   const { server: started } = expanded;
+  // a remote server has no program
   if (started.kind === 'http') return null;
   const place = { environment, workspace: realWorkspace(world) };
   const program = attemptNow(() => findServerProgram(started.command, place));
@@ -997,6 +1009,7 @@ const hookFault = async (
 
 // Probes of the model and its provider
 
+/** The model to check, and the limit in dollars; null for none. */
 const modelSettings = async (world: DoctorWorld) => ({
   usd: await settingValue(world, 'max_usd'),
   model: world.model ?? String((await settingValue(world, 'model')) ?? DEFAULT_MODEL),
@@ -1048,6 +1061,7 @@ const askProvider = async (world: DoctorWorld) => {
 
 // Probes of sessions
 
+/** Paths in the folder of sessions whose names match. */
 const sessionFiles = ({ environment }: DoctorWorld, suffix: RegExp): readonly string[] => {
   const folder = sessionsFolder(stateFolder(environment));
   if (!existsSync(folder)) return [];

@@ -1,6 +1,10 @@
 /**
  * Where time and money went: `pawl sessions --stats` for all stored sessions, `pawl show --time`
- * for one, and the words and tables of both.
+ * for one.
+ *
+ * From top to bottom: sums over all sessions and `showStats`; the blocks of one session, `timeText`
+ * and `showTime`; its spans as rows of bars; and figures as text: durations, dollars, tables. The
+ * figures of a session are collected from its steps (`FigureCollector`).
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
@@ -37,33 +41,39 @@ import { writeError, writeJson, writeOut } from '@pawl/terminal/write';
 import { exitCodes } from '../process/exit-codes.js';
 import { allSessions, foldStored, storedJournals } from '../sessions/stored-sessions.js';
 
+// Sums over all stored sessions: `pawl sessions --stats`
+
 const DAYS_SHOWN = 14;
 const DEAREST_SHOWN = 10;
 
 type Damaged = { readonly sessionId: string; readonly why: string };
-type Counted = { readonly info: SessionInfo; readonly figures: LaterFigures };
+type CountedSession = { readonly info: SessionInfo; readonly figures: LaterFigures };
 type Sum = { usage: UsageTotals; requests: number; failed: number };
 
-const startFigures = new FigureCollector({ parent: null }).figures();
+const NO_FIGURES = new FigureCollector({ parent: null }).figures();
 
-const readOne = async (
+/**
+ * The figures of a session, without the entries that it copied from a parent that counts itself.
+ */
+const readFigures = async (
   info: SessionInfo,
   readable: ReadonlySet<string>,
 ): Promise<{ readonly figures: LaterFigures; readonly damage: Error | null }> => {
   const { parent } = info;
-  // the rest counts with the parent
-  const copied = parent !== null && readable.has(parent.sessionId) ? parent.seq : 0;
+  // entries up to here count with the parent
+  const copiedSeq = parent !== null && readable.has(parent.sessionId) ? parent.seq : 0;
   const collector = new FigureCollector({ parent });
-  let before = startFigures;
+  let before = NO_FIGURES;
   const { damage } = await storedJournals().replay(info.sessionId, {
     visit: (step) => {
       collector.see(step);
-      if (step.seq === copied) before = collector.figures();
+      if (step.seq === copiedSeq) before = collector.figures();
     },
   });
   return { figures: figuresSince(before, collector.figures()), damage };
 };
 
+/** The sum with this key, which is added if it is missing. */
 const sumIn = (sums: Map<string, Sum>, key: string): Sum => {
   const sum = sums.get(key) ?? { usage: NO_USAGE, requests: 0, failed: 0 };
   sums.set(key, sum);
@@ -82,8 +92,11 @@ const localDay = (at: number): string => {
   return `${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
 };
 
-/** Calls whose spending is that of a stored session, which counts it, as `session/batch/call`. */
-const startedCalls = (counted: readonly Counted[]): ReadonlySet<string> =>
+/**
+ * The calls that started a stored session (tasks): that session counts their spending. Each as
+ * `session/batch/call`.
+ */
+const callsWithSession = (counted: readonly CountedSession[]): ReadonlySet<string> =>
   new Set(
     counted.flatMap(({ info: { startedBy } }) =>
       startedBy === undefined
@@ -106,7 +119,7 @@ const spentRows = (sums: ReadonlyMap<string, Sum>): readonly SpentRow[] =>
 type ToolSum = { readonly calls: number; readonly totalMs: number; readonly failed: number };
 
 const toolSums = (
-  counted: readonly Counted[],
+  counted: readonly CountedSession[],
 ): readonly (ToolSum & { readonly name: string })[] => {
   const tools = new Map<string, ToolSum>();
   for (const { tool, calls, totalMs, endings } of counted.flatMap(({ figures }) => figures.tools)) {
@@ -119,9 +132,9 @@ const toolSums = (
     .toSorted((one, other) => other.totalMs - one.totalMs);
 };
 
-const sumUp = (counted: readonly Counted[]) => {
+const sumSessions = (counted: readonly CountedSession[]) => {
   const [models, days] = [new Map<string, Sum>(), new Map<string, Sum>()];
-  const started = startedCalls(counted);
+  const started = callsWithSession(counted);
   let usage = NO_USAGE;
   const sessions = counted.map(({ info, figures }) => {
     let sessionUsage = NO_USAGE;
@@ -158,7 +171,7 @@ const sumUp = (counted: readonly Counted[]) => {
   };
 };
 
-type Stats = ReturnType<typeof sumUp>;
+type Stats = ReturnType<typeof sumSessions>;
 
 const spentLines = (rows: readonly SpentRow[], columns: number): readonly Safe[] =>
   tableLines(
@@ -244,7 +257,7 @@ const statsText = (stats: Stats, asks: number, look: Look): Safe => {
  *    it.
  * 3. A damaged journal counts up to the damage, and is named.
  *
- * Prints sums over all stored sessions; as one JSON object with `json`. Damaged ones are named.
+ * With `json`: one JSON object.
  */
 export const showStats = async (json: boolean): Promise<number> => {
   const all = await allSessions();
@@ -252,11 +265,11 @@ export const showStats = async (json: boolean): Promise<number> => {
   const readable = new Set(
     agents.filter(({ unreadable }) => unreadable === undefined).map((info) => info.sessionId),
   );
-  const counted: Counted[] = [];
+  const counted: CountedSession[] = [];
   const damaged: Damaged[] = [];
   for (const info of agents) {
     try {
-      const { figures, damage } = await readOne(info, readable);
+      const { figures, damage } = await readFigures(info, readable);
       counted.push({ info, figures });
       if (damage !== null) damaged.push({ sessionId: info.sessionId, why: damage.message });
     } catch (error) {
@@ -267,7 +280,7 @@ export const showStats = async (json: boolean): Promise<number> => {
       });
     }
   }
-  const stats = sumUp(counted);
+  const stats = sumSessions(counted);
   const asks = all.length - agents.length;
   if (json) writeJson({ ...stats, runsOfAsk: asks, damaged });
   else writeOut(safe`${statsText(stats, asks, detectLook(process.stdout, process.env))}\n`);
@@ -278,9 +291,12 @@ export const showStats = async (json: boolean): Promise<number> => {
   return exitCodes.done;
 };
 
+// The figures of one session: `pawl show --time`
+
+/** Requests that are listed. */
 const REQUESTS_MAX = 30;
 
-type HeadOfText = Pick<Header, 'sessionId' | 'createdAt' | 'settings' | 'workspace'>;
+type FiguresHeader = Pick<Header, 'sessionId' | 'createdAt' | 'settings' | 'workspace'>;
 type Block = { readonly title: string; readonly lines: readonly Safe[] };
 
 const sumUsage = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): UsageTotals =>
@@ -291,7 +307,7 @@ const sumUsage = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): U
     return { ...added, unpriced: sum.unpriced + usage.unpriced };
   }, NO_USAGE);
 
-/** Where the money was spent, by the state that spent it. */
+/** Where the money was spent, by the machine's state that spent it. */
 const spentIn = ({
   requests,
   spending,
@@ -396,7 +412,10 @@ const requestNotes = ({ attempt, sent, ending, why, purpose }: RequestFigures): 
     .join(', ')
     .replace(/\s+/g, ' ');
 
-/** Cost of a request or, without a price, its tokens: the heaviest requests are shown. */
+/**
+ * The order of requests, of which the heaviest are shown: by cost, and by tokens where costs are
+ * equal or unknown.
+ */
 const requestWeight = ({ usage }: RequestFigures): number =>
   usage === null ? 0 : (usage.costUsd ?? 0) * 1e9 + usage.inputTokens + usage.outputTokens;
 
@@ -467,7 +486,7 @@ const timeSummary = ({ elapsedMs, time, turns, usage, clockSetBack }: SessionFig
 };
 
 /** The figures of a session for people, in lines that fit the window. */
-export const timeText = (header: HeadOfText, figures: SessionFigures, look: Look): Safe => {
+export const timeText = (header: FiguresHeader, figures: SessionFigures, look: Look): Safe => {
   const columns = Math.max(20, look.columns);
   const head = makeSafe(
     `${header.sessionId} · ${formatWhen(header.createdAt)} · ${header.settings.model} · ` +
@@ -533,7 +552,10 @@ const spanStyles: Readonly<Record<TimeSpanKind, Style>> = {
 
 const isQuiet = ({ kind }: TimeSpan): boolean => kind === 'idle' || kind === 'between';
 
-/** Places on an axis without the quiet times, in which nothing of the session ran. */
+/**
+ * An axis without the quiet times, in which nothing of the session ran. `place` is the active time
+ * before a moment: its time without all quiet spans that lie before it.
+ */
 const activeAxis = (
   spans: readonly TimeSpan[],
 ): { place(ms: number): number; readonly length: number } => {
@@ -541,12 +563,14 @@ const activeAxis = (
   const end = spans.reduce((last, { endMs }) => Math.max(last, endMs), 0);
   const starts: number[] = [];
   const before: number[] = [];
+  /** `before[n]`: the sum of the quiet times before `quiet[n]`. */
   let sum = 0;
   for (const { startMs, endMs } of quiet) {
     starts.push(startMs);
     before.push(sum);
     sum += endMs - startMs;
   }
+  // binary search for the last quiet time that begins before `ms`
   const place = (ms: number): number => {
     let low = 0;
     let high = starts.length;
@@ -580,8 +604,8 @@ const spanBar = (look: Look, span: TimeSpan, from: number, to: number, columns: 
   return safe`${space}${paint(look, spanStyles[span.kind], mark.repeat(Math.min(length, columns - start)))}`;
 };
 
-/** The longest spans, in their order, and how many others there are. */
-const longest = (
+/** The longest spans, in the order of time, and the others. */
+const longestSpans = (
   spans: readonly TimeSpan[],
 ): { readonly rows: readonly TimeSpan[]; readonly others: readonly TimeSpan[] } => {
   const duration = ({ startMs, endMs }: TimeSpan): number => endMs - startMs;
@@ -595,7 +619,7 @@ const longest = (
  * active time.
  */
 const waterfallLines = (look: Look, spans: readonly TimeSpan[]): readonly Safe[] => {
-  const { rows, others } = longest(
+  const { rows, others } = longestSpans(
     spans.filter((span) => !isQuiet(span) || span.endMs > span.startMs),
   );
   const { place, length } = activeAxis(spans);
@@ -661,7 +685,7 @@ type TableCell = { readonly text: Safe; readonly align: 'left' | 'right' };
 const left = (text: Safe): TableCell => ({ text, align: 'left' });
 const right = (text: Safe): TableCell => ({ text, align: 'right' });
 
-const aligned = ({ text, align }: TableCell, columns: number): Safe => {
+const alignCell = ({ text, align }: TableCell, columns: number): Safe => {
   const space = safe` `.repeat(Math.max(0, columns - countColumns(text)));
   return align === 'left' ? safe`${text}${space}` : safe`${space}${text}`;
 };
@@ -673,7 +697,7 @@ const tableLines = (rows: readonly (readonly TableCell[])[], columns: number): r
     for (const [index, { text }] of row.entries())
       widths[index] = Math.max(widths[index] ?? 0, countColumns(text));
   return rows.map((row) => {
-    const cells = row.map((cell, index) => aligned(cell, widths[index] ?? 0));
+    const cells = row.map((cell, index) => alignCell(cell, widths[index] ?? 0));
     return cutLine(safe`  ${joinSafe(cells, safe`  `)}`, columns).trimEnd();
   });
 };

@@ -1,6 +1,11 @@
 /**
  * `pawl machine --check`: explores every path through the machine within bounds, in worker threads,
  * and checks each step.
+ *
+ * A configuration is a small machine to explore: its settings and the events that may come. Each
+ * arrow of the machine must be reached by some path, or have an excuse: a reason why it can't be.
+ *
+ * From top to bottom: the command; its text; and the worker threads.
  */
 
 import { writeFileSync } from 'node:fs';
@@ -62,7 +67,7 @@ const isDemanding = (bounds: Bounds): boolean => {
   return Object.entries(bounds).every(([name, value]) => value >= (least[name] ?? 0));
 };
 
-const tellProgress = (
+const printProgress = (
   name: string,
   progress: { readonly states: number; readonly steps: number },
 ): void =>
@@ -91,7 +96,7 @@ export const checkExit = (check: CheckResult, bounds: Bounds): ExitCode => {
 export const checkMachine = async (flags: CheckFlags): Promise<number> => {
   if (!isMainThread) return serveExplorer();
   const bounds = readBounds(flags.bounds ?? '');
-  const explored = await exploreAll({ bounds, statesMax }, tellProgress);
+  const explored = await exploreAll({ bounds, statesMax }, printProgress);
   const check = combineResults(explored, agent.edges, projections, excusedArrows);
   if (flags.json) writeJson({ bounds, ...check }, 2);
   else writeOut(makeSafe(reportText(check)));
@@ -202,7 +207,7 @@ const runThread = (
       argv: ['machine', '--check'],
       workerData: plan,
     });
-    const give = (): void => {
+    const sendNext = (): void => {
       const name = next();
       if (name === undefined) void thread.terminate().then(() => resolve(), reject);
       else thread.postMessage(name);
@@ -214,10 +219,10 @@ const runThread = (
       }
       results.set(report.explored.name, report.explored);
       watch(report.explored.name, report.explored);
-      give();
+      sendNext();
     });
     thread.on('error', reject);
-    give();
+    sendNext();
   });
 
 /** The worker's side: explores each configuration that it is sent, until it is terminated. */

@@ -2,8 +2,8 @@
  * `pawl mcp list`, `test`, `add`, `remove`, `login`, `logout` and `serve`. Values of variables and
  * headers are never shown.
  *
- * From top to bottom: the list and the test; login and logout; and adding and removing in the
- * user's config.toml.
+ * From top to bottom: the list and the test; `runMcp`, which chooses; login and logout; and adding
+ * and removing in the user's config.toml.
  */
 
 import { createInterface } from 'node:readline';
@@ -42,14 +42,14 @@ type McpContext = {
   readonly servers: readonly McpServer[];
 };
 
-const LINE_MAX = 300;
+const LINE_CHARACTERS_MAX = 300;
 /** The first start of a server may download it. */
 const START_MS = 120_000;
 /** Time limit for the lists of prompts and resources. */
 const OFFERS_MS = 20_000;
 
-const say = (text: string): void => writeOut(safe`${oneLine(text, LINE_MAX)}\n`);
-const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_MAX)}\n`);
+const say = (text: string): void => writeOut(safe`${oneLine(text, LINE_CHARACTERS_MAX)}\n`);
+const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_CHARACTERS_MAX)}\n`);
 
 const readContext = async (flags: McpFlags): Promise<McpContext> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
@@ -242,7 +242,7 @@ const findHttpServer = (name: string, { servers }: McpContext): HttpServer => {
   );
 };
 
-/** Lines that the user types, until the signal is aborted. */
+/** The next line that the user types, unless the signal is aborted before. */
 const typedLine = (signal: AbortSignal): Promise<string> =>
   new Promise((resolve) => {
     const lines = createInterface({ input: process.stdin });
@@ -263,9 +263,9 @@ const runLoginFlow = async (
   const { beginLogin, finishLogin, logIn } = await import('@pawl/agent/extensions/mcp/log-in');
   const environment = process.env;
   const options = { stateFolder, environment };
-  const quick = { ...options, signal: AbortSignal.timeout(ANSWER_MS) };
-  if (address !== undefined) return finishLogin(server, address, quick);
-  if (!process.stdin.isTTY || !process.stderr.isTTY) return beginLogin(server, quick);
+  const shortly = { ...options, signal: AbortSignal.timeout(ANSWER_MS) };
+  if (address !== undefined) return finishLogin(server, address, shortly);
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return beginLogin(server, shortly);
   return logIn(
     server,
     { ...options, signal: AbortSignal.timeout(LOGIN_MS) },
@@ -297,7 +297,7 @@ const runLogin = async (
     throw new Stop(
       exitCodes.unavailable,
       'unavailable',
-      oneLine(`Not logged in at ${name}: ${login.fault.message}`, LINE_MAX),
+      oneLine(`Not logged in at ${name}: ${login.fault.message}`, LINE_CHARACTERS_MAX),
     );
   const result = login.value;
   if (result.kind === 'unneeded') writeError(safe`${makeSafe(name)} asks for no login.\n`);

@@ -26,7 +26,7 @@ import {
 export type PolicyFlags = RunFlags & { readonly needs?: string; readonly json?: true };
 
 /** Exit code of each decision. */
-const exits = {
+const decisionExits = {
   allow: exitCodes.done,
   ask: exitCodes.taskFailed,
   deny: exitCodes.notPermitted,
@@ -46,10 +46,14 @@ const policySettings = async (
   const all = await withConfig(flags, workspace, { command: 'run', resumed: false, warn });
   const preset: Preset = readPreset(all) ?? 'careful';
   const chosen: SandboxLevel | undefined = readSandbox(all) ?? undefined;
-  const fenced = await probeUnlessOff(chosen, workspace, preset);
+  const sandboxProbe = await probeUnlessOff(chosen, workspace, preset);
   const rules: readonly PolicyRule[] = presetRules[preset];
   const choice = chosen === undefined ? { preset } : { preset, sandbox: chosen };
-  const { sandbox } = sandboxSettings(choice, { sandbox: 'off', preset, formatter: 'off' }, fenced);
+  const { sandbox } = sandboxSettings(
+    choice,
+    { sandbox: 'off', preset, formatter: 'off' },
+    sandboxProbe,
+  );
   readAllowedHosts(all); // only to refuse a bad value
   return {
     rules,
@@ -151,5 +155,5 @@ export const explainPolicy = async (
   if (flags.json)
     writeJson({ command: text, preset: settings.preset, ...decided, ...facts, reach });
   else writeOut(makeSafe(explanationText(explained, reach)));
-  return exits[explained.decision];
+  return decisionExits[explained.decision];
 };

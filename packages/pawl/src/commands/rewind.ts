@@ -37,7 +37,7 @@ const findAgentSession = async (prefix: string): Promise<string> => {
 };
 
 /** Turns `CannotRewind`, which says what to do, into a usage error. */
-const explained = async <T>(work: () => Promise<T>): Promise<T> => {
+const asUsageError = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();
   } catch (error) {
@@ -46,7 +46,7 @@ const explained = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-// ---- The list ----
+// The list
 
 const CUT_REWIND = safe`! the program ended while files were taken back: the next start takes the rest back first\n`;
 
@@ -96,7 +96,7 @@ const listPoints = async (sessionId: string, json: boolean): Promise<number> => 
   return exitCodes.done;
 };
 
-// ---- Going back and forward ----
+// Going back and forward
 
 const readRequest = (flags: RewindFlags & { readonly at: string }): RewindRequest => {
   const { files, conversation, force, refs } = flags;
@@ -170,7 +170,7 @@ export const rewindSession = async (prefix: string, flags: RewindFlags): Promise
   }
   const request = readRequest({ ...flags, at });
   const sessionId = await findAgentSession(prefix);
-  const report = await explained(() =>
+  const report = await asUsageError(() =>
     dryRun
       ? planOnly(sessionId, request)
       : useWithoutModel(sessionId, (session) => session.rewind(request)),
@@ -184,6 +184,6 @@ export const redoSession = async (
   { json = false }: { readonly json?: boolean },
 ): Promise<number> => {
   const sessionId = await findAgentSession(prefix);
-  const report = await explained(() => useWithoutModel(sessionId, (session) => session.redo()));
+  const report = await asUsageError(() => useWithoutModel(sessionId, (session) => session.redo()));
   return tell(sessionId, report, 'forward', { json });
 };

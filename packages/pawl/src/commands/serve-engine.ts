@@ -1,6 +1,13 @@
 /**
- * `pawl serve --engine`: the sessions of a node on a durable engine, whose package is loaded by its
- * name.
+ * `pawl serve --engine`: the sessions of a node on a durable engine.
+ *
+ * A node is a process that runs sessions for others. A durable engine is a server outside of Pawl
+ * (Restate) that keeps the events, timers and running work of sessions: when a node dies, it calls
+ * another one. docs/many-machines.md draws the parts.
+ *
+ * From top to bottom: the flags; `engineSessions`, which starts the node; the agent of a node,
+ * which prepares new sessions and equips those that the engine gives it; and the engine's package,
+ * which is loaded by its name.
  */
 
 import { mkdirSync, statSync } from 'node:fs';
@@ -39,8 +46,16 @@ import {
 } from '../settings/connect-model.js';
 import { type RunFlags, usageStop } from '../settings/flags.js';
 import { DEFAULT_NODE_PORT, type ServeFlags } from './serve.js';
-import { blamingClient, flagsToGoOn, type NodeSessions, wishedFlags } from './serve-sessions.js';
+import {
+  blamingClient,
+  clientSessionFlags,
+  flagsToEquip,
+  type NodeSessions,
+} from './serve-sessions.js';
 
+// The flags, as options of the node.
+
+/** The port of the engine's admin address, if no flag names another. */
 const ADMIN_PORT = 9070;
 /** Three ports from the first one on. */
 const FIRST_PORT_MAX = 65_533;
@@ -137,6 +152,7 @@ const warnOfTasks = async (flags: RunFlags, warn: Warn): Promise<void> => {
   if (settled.tasks === true) warn('Sessions on an engine have no tool `task`.');
 };
 
+/** A failed start of the node as a `Stop` with its exit code; any other fault as it is. */
 const toStop = (fault: Error): Error => {
   if (fault.name !== 'NodeStartError' || !('kind' in fault)) return fault;
   return fault.kind === 'unreachable'
@@ -144,21 +160,22 @@ const toStop = (fault: Error): Error => {
     : new Stop(exitCodes.configuration, 'configuration', fault.message);
 };
 
+/** Starts the node on the engine. `sessions`: the flags for its sessions. */
 export const engineSessions = async (
   flags: ServeFlags & { readonly engine: string },
   sessions: RunFlags,
   warn: Warn,
 ): Promise<NodeSessions> => {
   const stateFolder = openStateFolder(process.env);
-  const wishes = readNodeOptions(flags, stateFolder);
+  const nodeOptions = readNodeOptions(flags, stateFolder);
   await warnOfTasks(sessions, warn);
   const { startEngineNode } = await loadEnginePackage();
   const agent = nodeAgent(sessions, warn);
-  const { blobs } = wishes;
+  const { blobs } = nodeOptions;
   if (blobs.kind === 'folder') mkdirSync(blobs.path, { recursive: true, mode: 0o700 });
   const started = await attempt(() =>
     startEngineNode({
-      ...wishes,
+      ...nodeOptions,
       equip: (session) => agent.equip(session),
       report: (fault) => warn(fault.message),
     }),
@@ -169,12 +186,14 @@ export const engineSessions = async (
     runtime: sharedSessions(
       runtime,
       (wish) => blamingClient(() => agent.prepare(wish)),
-      wishes.name,
+      nodeOptions.name,
     ),
     recordsFolder: join(stateFolder, 'serve', 'sessions'), // not used: the engine keeps the records
     stop,
   };
 };
+
+// The agent of a node: it prepares new sessions, and equips those that the engine gives it.
 
 type NodeAgent = {
   /** The settings and instructions of a session that a client wants. */
@@ -183,16 +202,30 @@ type NodeAgent = {
   equip(session: SessionToEquip): Promise<SessionDependencies>;
 };
 
+/**
+ * The agent of a node on an engine, from flags and configuration: settings of new sessions, and
+ * what they work with here.
+ */
+const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
+  const warn = warnOnce(tell);
+  return {
+    prepare: (wish) => prepareSession(flags, wish, warn),
+    equip: (session) => equipSession(flags, session, warn),
+  };
+};
+
 type SettledFlags = RunFlags & Configured;
 
-/** A model is called on any node, also where the session's workspace is not. */
-const folderOn = (workspace: string): string => {
+/**
+ * The folder for calls of a model: any node makes them, also one without the session's workspace.
+ */
+const modelFolder = (workspace: string): string => {
   const isHere = statSync(workspace, { throwIfNoEntry: false })?.isDirectory() === true;
   return isHere ? workspace : process.cwd();
 };
 
 /** Hands on each text once: a session is equipped again and again. */
-const once = (tell: Warn): Warn => {
+const warnOnce = (tell: Warn): Warn => {
   const texts = new Set<string>();
   return (text) => {
     if (!texts.has(text)) tell(text);
@@ -210,7 +243,10 @@ type AgentParts = {
   readonly settled: SettledFlags;
   readonly prompts: SessionPrompts;
   readonly tools: Pick<OptionalTools, 'options' | 'secrets'>;
-  /** Whether the session works only on this node. */
+  /**
+   * Whether the session works only on this node. It does with MCP servers or hooks: they run as
+   * processes of this computer.
+   */
   readonly isBound: boolean;
   readonly warn: Warn;
 };
@@ -249,21 +285,30 @@ const modelTools = async (
 };
 
 /** Ends the servers of a session when it rests. */
-const withServers = (needs: SessionDependencies, servers: SessionServers): SessionDependencies => ({
-  ...needs,
+const withServers = (
+  dependencies: SessionDependencies,
+  servers: SessionServers,
+): SessionDependencies => ({
+  ...dependencies,
   async close(isFailed) {
     await servers.close();
-    await needs.close?.(isFailed);
+    await dependencies.close?.(isFailed);
   },
 });
 
-const prepareWith = async (
+/** The settings and instructions of a new session: the operator's flags with the client's wish. */
+const prepareSession = async (
   flags: RunFlags,
   wish: NodeSessionWish,
   warn: Warn,
 ): Promise<NewSession> => {
   const workspace = sessionWorkspace(wish.workspace);
-  const chosen = await chooseNewSession(await wishedFlags(flags, wish), workspace, 'node', warn);
+  const chosen = await chooseNewSession(
+    await clientSessionFlags(flags, wish),
+    workspace,
+    'node',
+    warn,
+  );
   const { model, flags: settled, preset, sandbox, settings } = chosen;
   const prompts = await openSessionPrompts({ workspace, flags: settled, isResumed: false, warn });
   return createEngineAgent({
@@ -281,16 +326,20 @@ const prepareWith = async (
   });
 };
 
-const equipWith = async (
+/**
+ * What a session works with on this node. If its workspace is on another one (`isHere` is false),
+ * only models are called here.
+ */
+const equipSession = async (
   flags: RunFlags,
   session: SessionToEquip,
   warn: Warn,
 ): Promise<SessionDependencies> => {
   const { settings, isNew, isHere, sessionId } = session;
-  const workspace = folderOn(settings.workspace);
+  const workspace = modelFolder(settings.workspace);
   const ignore = (): void => undefined; // `prepare` has warned
   const how = { command: 'run', resumed: !isNew, warn: ignore } as const;
-  const settled = await withConfig(isNew ? flags : flagsToGoOn(flags), workspace, how);
+  const settled = await withConfig(isNew ? flags : flagsToEquip(flags), workspace, how);
   const model = await connectModel(settings.model, settled, process.cwd());
   const prompts = await openSessionPrompts({
     workspace,
@@ -312,27 +361,17 @@ const equipWith = async (
   const { servers } = tools;
   const { userHooks = [], projectHooks = [] } = settled;
   const isBound = servers !== null || userHooks.length + projectHooks.length > 0;
-  const needs = await createEngineAgent({ model, settled, prompts, tools, isBound, warn }).equip(
-    session,
-  );
-  if (servers === null) return needs;
+  const agent = createEngineAgent({ model, settled, prompts, tools, isBound, warn });
+  const dependencies = await agent.equip(session);
+  if (servers === null) return dependencies;
   if (!isNew) setImmediate(() => servers.connect());
-  return withServers(needs, servers);
+  return withServers(dependencies, servers);
 };
 
-/**
- * The agent of a node on an engine, from flags and configuration: settings of new sessions, and
- * what they work with here.
- */
-const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
-  const warn = once(tell);
-  return {
-    prepare: (wish) => prepareWith(flags, wish, warn),
-    equip: (session) => equipWith(flags, session, warn),
-  };
-};
+// The package with the engine.
 
-const PACKAGE: string = '@pawl/restate';
+/** The type `string` keeps the compiler from looking for the package, which may be missing. */
+const ENGINE_PACKAGE: string = '@pawl/restate';
 
 type StartedEngineNode = {
   readonly runtime: SharedRuntime;
@@ -343,7 +382,7 @@ type StartedEngineNode = {
 export type EnginePackage = {
   readonly version: string;
   readonly machineFingerprint: string;
-  startEngineNode(wishes: EngineNodeOptions): Promise<StartedEngineNode>;
+  startEngineNode(options: EngineNodeOptions): Promise<StartedEngineNode>;
 };
 
 const stop = (message: string): Stop => new Stop(exitCodes.configuration, 'configuration', message);
@@ -351,7 +390,7 @@ const stop = (message: string): Stop => new Stop(exitCodes.configuration, 'confi
 const isMissing = (fault: Error): boolean =>
   'code' in fault &&
   /MODULE_NOT_FOUND$/.test(String(fault.code)) &&
-  fault.message.includes(PACKAGE);
+  fault.message.includes(ENGINE_PACKAGE);
 
 /**
  * The package with the engine. It is not a part of Pawl, so that nobody installs an engine who does
@@ -362,24 +401,24 @@ const isMissing = (fault: Error): boolean =>
  */
 const loadEnginePackage = async (): Promise<EnginePackage> => {
   const pawlVersion = packageVersion();
-  const install = `npm install -g pawl@${pawlVersion} ${PACKAGE}@${pawlVersion}`;
-  const loaded = await attempt(async (): Promise<Partial<EnginePackage>> => import(PACKAGE));
+  const install = `npm install -g pawl@${pawlVersion} ${ENGINE_PACKAGE}@${pawlVersion}`;
+  const loaded = await attempt(async (): Promise<Partial<EnginePackage>> => import(ENGINE_PACKAGE));
   if (loaded.kind === 'fault')
     throw stop(
       isMissing(loaded.fault)
-        ? `--engine needs the package ${PACKAGE}, which is not installed beside Pawl: ${install}`
-        : `The package ${PACKAGE} can't be loaded: ${loaded.fault.message}. Install it again: ` +
+        ? `--engine needs the package ${ENGINE_PACKAGE}, which is not installed beside Pawl: ${install}`
+        : `The package ${ENGINE_PACKAGE} can't be loaded: ${loaded.fault.message}. Install it again: ` +
             `${install}`,
     );
   const { version = 'unknown', machineFingerprint = '', startEngineNode } = loaded.value;
   if (version !== pawlVersion || startEngineNode === undefined)
     throw stop(
-      `The package ${PACKAGE} beside Pawl is version ${version}, and this is Pawl ` +
+      `The package ${ENGINE_PACKAGE} beside Pawl is version ${version}, and this is Pawl ` +
         `${pawlVersion}. Install the same of both: ${install}`,
     );
   if (machineFingerprint !== agentMachine.fingerprint)
     throw stop(
-      `The package ${PACKAGE} works with another copy of Pawl, whose machine is different. ` +
+      `The package ${ENGINE_PACKAGE} works with another copy of Pawl, whose machine is different. ` +
         `Install both in one place: ${install}`,
     );
   return { version, machineFingerprint, startEngineNode };

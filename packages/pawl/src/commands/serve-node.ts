@@ -1,4 +1,10 @@
-/** `pawl serve`: a node that runs sessions for others, until a signal. */
+/**
+ * `pawl serve`: a node, which is a process that runs sessions for others, until a signal.
+ *
+ * From top to bottom: the flags; the sessions, in this process or on a durable engine (a server
+ * outside of Pawl, serve-engine.ts); `runServe`; and the keys with which clients prove who they
+ * are.
+ */
 
 import { randomBytes } from 'node:crypto';
 import { basename, join, resolve } from 'node:path';
@@ -43,7 +49,7 @@ const readHost = ({ host = '127.0.0.1' }: ServeFlags, { newToken }: NodeKeys): s
   );
 };
 
-/** `name=path`, or a path whose last part is the name. */
+/** The repositories by name. A flag is `name=path`, or a path whose last part is the name. */
 const readRepositories = ({ repository = [] }: ServeFlags): ReadonlyMap<string, string> => {
   const repositories = new Map<string, string>();
   for (const entry of repository) {
@@ -125,7 +131,8 @@ const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> =>
   stopListening();
 };
 
-const tell = ({ address }: ServingNode, { keys, newToken }: NodeKeys): void => {
+/** Prints the address of the node, and the header that it wants. */
+const announce = ({ address }: ServingNode, { keys, newToken }: NodeKeys): void => {
   writeError(safe`Pawl serves sessions at ${makeSafe(address)}. Every request needs the header\n`);
   if (newToken !== null) writeError(safe`Authorization: Bearer ${makeSafe(newToken)}\n`);
   else {
@@ -134,6 +141,7 @@ const tell = ({ address }: ServingNode, { keys, newToken }: NodeKeys): void => {
   }
 };
 
+/** Starts the node, says how to reach it, and waits for a signal. Returns the exit code. */
 export const runServe = async (flags: ServeFlags): Promise<number> => {
   const port = readPort(flags);
   const drainMs =
@@ -143,6 +151,7 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
   const host = readHost(flags, keys);
   const ending = new AbortController();
   const workspaces = readWorkspaces(flags, ending.signal);
+  // Nothing listens yet: a fault in the flags or the surroundings ends the program before.
   const { runtime, recordsFolder, stop } = await openSessions(flags, nodeSessionFlags(flags));
   const started = await attempt(() =>
     startNode({
@@ -164,13 +173,14 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
       `Pawl can't listen at ${host}, port ${port}: ${started.fault.message}`,
     );
   }
-  tell(started.value, keys);
+  announce(started.value, keys);
   await untilSignal(started.value, drainMs);
   await stop();
   ending.abort();
   return exitCodes.done;
 };
 
+/** The keys of the clients. */
 type NodeKeys = {
   readonly keys: readonly ServeKey[];
   /** A random token, to be shown; null if the operator has keys. */

@@ -1,6 +1,11 @@
 /**
- * The sessions of a node: opened from the flags of the operator, with the lower limits and the
- * preset that a client wants.
+ * The sessions of a node (`pawl serve`), a process that runs sessions for others. The operator
+ * starts the node with flags; a client asks it for sessions, and may lower their limits and choose
+ * a preset.
+ *
+ * From top to bottom: `embeddedSessions`, the sessions of a node without an engine
+ * (serve-engine.ts has those on a durable engine, a server outside of Pawl); and the flags for new
+ * and resumed sessions of both.
  */
 
 import type { Limits } from '@pawl/agent/machine/settings';
@@ -24,7 +29,7 @@ import type { RunFlags } from '../settings/flags.js';
 export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   const runtimes = new Map<string, LocalRuntime>();
   const journals = storedJournals();
-  const keep = ({ session, runtime }: Opened): string => {
+  const remember = ({ session, runtime }: Opened): string => {
     runtimes.set(session.id, runtime);
     const forget = (): void => void runtimes.delete(session.id);
     session.ended.then(forget, forget);
@@ -37,13 +42,13 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   };
   const open = async (sessionId: string): Promise<void> => {
     if (runtimes.has(sessionId)) return;
-    keep(await openFromFlags(flagsToReopen(flags), 'node', { warn, resume: sessionId }));
+    remember(await openFromFlags(flagsToReopen(flags), 'node', { warn, resume: sessionId }));
   };
   return {
     endsWithNode: true,
     create: (wish) =>
       blamingClient(async () =>
-        keep(await openFromFlags(await wishedFlags(flags, wish), 'node', { warn })),
+        remember(await openFromFlags(await clientSessionFlags(flags, wish), 'node', { warn })),
       ),
     open,
     send: async (sessionId, input) => find(sessionId).send(sessionId, input),
@@ -65,7 +70,7 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
 };
 
 /** The lower of the operator's limit, as text, and the client's. */
-const lower = (
+const lowerLimit = (
   operatorLimit: string | undefined,
   clientLimit: number | undefined,
 ): string | undefined => {
@@ -86,10 +91,10 @@ const limitFlags = (
     limit === 'unlimited' ? undefined : limit;
   const minutes = limitAmount(timeMs);
   const lowered = {
-    maxUsd: lower(operatorFlags.maxUsd, limitAmount(usd)),
-    maxTokens: lower(operatorFlags.maxTokens, limitAmount(tokens)),
-    maxRounds: lower(operatorFlags.maxRounds, limitAmount(rounds)),
-    maxMinutes: lower(
+    maxUsd: lowerLimit(operatorFlags.maxUsd, limitAmount(usd)),
+    maxTokens: lowerLimit(operatorFlags.maxTokens, limitAmount(tokens)),
+    maxRounds: lowerLimit(operatorFlags.maxRounds, limitAmount(rounds)),
+    maxMinutes: lowerLimit(
       operatorFlags.maxMinutes,
       minutes === undefined ? undefined : minutes / MINUTE_MS,
     ),
@@ -101,7 +106,7 @@ const limitFlags = (
  * The flags of a session that a client wants: the operator's, with lower limits and the client's
  * preset.
  */
-export const wishedFlags = async (
+export const clientSessionFlags = async (
   flags: RunFlags,
   { workspace, preset, limits }: NodeSessionWish,
 ): Promise<RunFlags> => {
@@ -121,15 +126,16 @@ export const wishedFlags = async (
 };
 
 /**
- * The operator's flags for a session that goes on. Where it was created with less, it keeps that.
+ * The operator's flags for a session that is opened again in this process. It keeps its model,
+ * effort and profile, and what it was created with where that is stricter.
  */
 const flagsToReopen = (flags: RunFlags): RunFlags => {
   const { model, effort, profile, ...rest } = flags;
   return rest;
 };
 
-/** The flags for a session of an engine that goes on: it keeps what it was created with. */
-export const flagsToGoOn = (flags: RunFlags): RunFlags => {
+/** The operator's flags for an engine's session that goes on: its journal has its settings. */
+export const flagsToEquip = (flags: RunFlags): RunFlags => {
   const {
     model,
     effort,
@@ -153,17 +159,17 @@ export const blamingClient = async <T>(work: () => Promise<T>): Promise<T> => {
   try {
     return await work();
   } catch (error) {
-    const isWish =
+    const isClientFault =
       error instanceof Stop &&
       (error.exit === exitCodes.usage || error.exit === exitCodes.badInput);
-    throw isWish ? new ApiFault('badRequest', error.message) : error;
+    throw isClientFault ? new ApiFault('badRequest', error.message) : error;
   }
 };
 
 /** The sessions of a node, and what belongs to them. */
 export type NodeSessions = {
   readonly runtime: NodeRuntime;
-  /** Holds the records of whose the sessions are. */
+  /** The folder with a record for each session of the client that it belongs to. */
   readonly recordsFolder: string;
   /** Called when the node has drained. */
   stop(): Promise<void>;

@@ -1,9 +1,17 @@
-/** The flags of `pawl serve`: those of the node, and the settings of its sessions. */
+/**
+ * The flags of `pawl serve`, which starts a node: a process that runs sessions for others. Some are
+ * for the node itself, some only for a node on a durable engine (a server outside of Pawl that
+ * keeps the sessions, docs/many-machines.md), and some are settings of its sessions.
+ * serve-node.ts reads them.
+ */
 
 import { type RunFlags, runFlags } from '../settings/flags.js';
 
-/** The client decides about folder, prompt and session, and there is no screen. */
-const OTHERS =
+/**
+ * Flags that make no sense for a node: its clients decide about folder, prompt and session, and it
+ * has no screen.
+ */
+const NOT_FOR_NODES =
   /^(-\w, )?--(print|json|json-schema|fail-on|workspace|continue|resume|take-over|detach|same-folder|plain|verbose)( |$)/;
 
 /**
@@ -61,7 +69,7 @@ export const engineFlags = [
 
 export const DEFAULT_PORT = 8422;
 export const DEFAULT_DRAIN_SECONDS = 30;
-/** The first of three. */
+/** The first of the three ports that a node on an engine listens on. */
 export const DEFAULT_NODE_PORT = 9410;
 
 /** Flags that occur at most once. */
@@ -103,6 +111,7 @@ export const singleFlags: readonly (readonly [string, string])[] = [
       '(docs/many-machines.md)',
   ],
 ];
+
 /** Flags that may be repeated. */
 export const repeatedFlags: readonly (readonly [string, string])[] = [
   ['--folder <path>', 'a folder in which, and below which, sessions may work; may be repeated'],
@@ -116,4 +125,4 @@ export const repeatedFlags: readonly (readonly [string, string])[] = [
 ];
 
 /** The settings of the sessions. */
-export const sessionFlags = runFlags.filter(([flag]) => !OTHERS.test(flag));
+export const sessionFlags = runFlags.filter(([flag]) => !NOT_FOR_NODES.test(flag));

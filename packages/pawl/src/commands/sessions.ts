@@ -1,4 +1,6 @@
-/** `pawl sessions`: lists sessions, deletes one. */
+/**
+ * `pawl sessions`, from top to bottom: a session's standing (state and cost); the list; deleting.
+ */
 
 import { knownCostUsd, type State } from '@pawl/agent/machine/state';
 import { plural } from '@pawl/agent/platform/text';
@@ -17,13 +19,13 @@ export type SessionsFlags = {
   readonly yes?: true;
 };
 
-type Listed = { readonly info: SessionInfo; readonly tasks: number };
+type SessionListing = { readonly info: SessionInfo; readonly tasks: number };
 
 /**
  * The lines of the list. A task is counted in the line of the session that started it; without that
  * session it has a line of its own.
  */
-const foldTasks = (all: readonly SessionInfo[]): readonly Listed[] => {
+const foldTasks = (all: readonly SessionInfo[]): readonly SessionListing[] => {
   const ids = new Set(all.map(({ sessionId }) => sessionId));
   const tasks = new Map<string, number>();
   const lines = all.filter(({ startedBy }) => {
@@ -58,7 +60,7 @@ const standingWord = (state: State): string => {
  * State and cost of a session. Reads its whole journal, so only the first lines of a list have
  * them.
  */
-const standing = async ({ sessionId, kind }: SessionInfo): Promise<readonly Safe[]> => {
+const readStanding = async ({ sessionId, kind }: SessionInfo): Promise<readonly Safe[]> => {
   if (kind !== 'agent') return [safe`         `, safe`      `];
   try {
     const { state } = await storedJournals().peek(sessionId);
@@ -70,10 +72,10 @@ const standing = async ({ sessionId, kind }: SessionInfo): Promise<readonly Safe
 };
 
 /** Lines of a list that have state and cost. */
-const STANDINGS = 30;
+const STANDINGS_MAX = 30;
 
 /** `stands`: state and cost; empty for none. */
-const sessionLine = ({ info, tasks }: Listed, stands: readonly Safe[]): Safe => {
+const sessionLine = ({ info, tasks }: SessionListing, stands: readonly Safe[]): Safe => {
   const { sessionId, kind, changedAt, workspace, title, parent, startedBy } = info;
   const askNote = kind === 'ask' ? [safe`(pawl ask)`] : [];
   const fork = parent === null ? [] : [makeSafe(`(fork of ${parent.sessionId} at ${parent.seq})`)];
@@ -97,8 +99,8 @@ const listSessions = async (flags: SessionsFlags): Promise<number> => {
   if (flags.json) for (const info of all) writeJson(info);
   else
     for (const [index, listed] of foldTasks(all).entries()) {
-      const isRead = process.stdout.isTTY && index < STANDINGS;
-      const stands = isRead ? await standing(listed.info) : [];
+      const isRead = process.stdout.isTTY && index < STANDINGS_MAX;
+      const stands = isRead ? await readStanding(listed.info) : [];
       writeOut(safe`${sessionLine(listed, stands)}\n`);
     }
   if (all.length === 0) writeError(safe`No sessions yet. pawl demo creates one.\n`);
@@ -127,8 +129,7 @@ export const runSessions = async (
   return listSessions(flags);
 };
 
-/** `pawl sessions delete ID`: asks in a terminal, and needs `--yes` elsewhere. */
-
+/** `pawl sessions delete ID` asks in a terminal, and needs `--yes` elsewhere. */
 const confirm = async ({ sessionId, changedAt, workspace, title }: SessionInfo): Promise<void> => {
   if (!process.stdin.isTTY || !process.stdout.isTTY)
     throw usageStop(

@@ -2,6 +2,9 @@
 
 /**
  * `pawl completion`: completion scripts for shells, generated from the parser's commands and flags.
+ *
+ * From top to bottom: words that are suggested; the scripts for bash, zsh and fish;
+ * `printCompletion`; and commands and flags as plain values, which documents are made from too.
  */
 
 import { knownModels } from '@pawl/agent/models/catalogue';
@@ -236,10 +239,8 @@ export const completionScript = (shell: string, program: DescribedProgram): stri
   return script(program);
 };
 
-/**
- * Commands and flags as plain values, from which completion, the man page and the documentation are
- * made.
- */
+// Commands and flags as plain values, from which completion, the man page and the documentation are
+// made.
 
 /** The kind of value that a flag takes. `anything`: completion can't suggest values. */
 export type Takes =

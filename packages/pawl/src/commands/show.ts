@@ -1,4 +1,9 @@
-/** `pawl show`: a session as text, a request, or the path of a seed system. */
+/**
+ * `pawl show`: a session as text, its last request, its figures, or its path in the states of a
+ * seed system: another published agent, whose machine ours can be seen as (a view, or projection).
+ *
+ * From top to bottom: the request; the conversation; `showSession`; and the path.
+ */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import { messagesOf, requestMessages } from '@pawl/agent/machine/conversation';
@@ -66,7 +71,7 @@ const showRequest = async (sessionId: string, at: number | undefined): Promise<S
  */
 type Compaction = { readonly text: string; readonly seqBefore: number };
 
-const compactionIn = ({ actions, seq }: Stepped): Compaction | null => {
+const findCompaction = ({ actions, seq }: Stepped): Compaction | null => {
   if (seq === null) return null;
   for (const action of actions) {
     if (action.type === 'DisplayNotice' && action.kind === 'compacted')
@@ -75,13 +80,13 @@ const compactionIn = ({ actions, seq }: Stepped): Compaction | null => {
   return null;
 };
 
-const whereItIs = (sessionId: string, { text, seqBefore }: Compaction): string =>
+const compactionText = (sessionId: string, { text, seqBefore }: Compaction): string =>
   `${text}; they are in the journal: pawl show ${sessionId} --at ${seqBefore}`;
 
 const showConversation = async (sessionId: string, at: number | undefined): Promise<Safe> => {
   const compaction: { last: Compaction | null } = { last: null };
   const folded = await foldStored(sessionId, at, (stepped) => {
-    compaction.last = compactionIn(stepped) ?? compaction.last;
+    compaction.last = findCompaction(stepped) ?? compaction.last;
   });
   const { header } = folded;
   const look = detectLook(process.stdout, process.env);
@@ -95,7 +100,7 @@ const showConversation = async (sessionId: string, at: number | undefined): Prom
   const earlier =
     compaction.last === null
       ? []
-      : [paint(look, 'dim', makeSafe(whereItIs(sessionId, compaction.last)))];
+      : [paint(look, 'dim', makeSafe(compactionText(sessionId, compaction.last)))];
   return joinSafe([paint(look, 'dim', head), ...earlier, ...messages], safe`\n\n`);
 };
 
@@ -133,7 +138,7 @@ export const showSession = async (id: string, flags: Flags): Promise<number> => 
   return exitCodes.done;
 };
 
-/** `pawl show --view`: a session's path in the states of a seed system. */
+// `pawl show --view`: a session's path in the states of a seed system.
 
 const stepLine = (
   first: string,

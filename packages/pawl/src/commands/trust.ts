@@ -1,5 +1,7 @@
 /**
- * `pawl trust list | allow KIND NAME | revoke KIND NAME`: what a project may run on this machine.
+ * `pawl trust list | allow KIND NAME | revoke KIND NAME`: what a project may run on this machine. A
+ * kind is what wants to run, such as a hook or an MCP server. The user's answers are in a
+ * `TrustStore`.
  */
 
 import path from 'node:path';
@@ -19,8 +21,8 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import {
   type ExecutableSource,
   executableText,
+  judgeExecutables,
   readProjectServers,
-  settleExecutables,
   trustQuestion,
 } from '../sessions/project-trust.js';
 import { loadConfig, userFile } from '../settings/configuration.js';
@@ -49,15 +51,15 @@ const print = (text: string): void => writeOut(safe`${oneLine(text, EVERY_COLUMN
 
 /** Why something that the project wants to run may be missing in the list. */
 const readFaults = async (workspace: string): Promise<readonly string[]> => {
-  const [{ faults: ofServers }, { faults, files }] = await Promise.all([
+  const [{ faults: serverFaults }, { faults, files }] = await Promise.all([
     readProjectServers(workspace),
     loadConfig(workspace, process.env),
   ]);
-  const mine = userFile(process.env);
-  const ofFiles = faults.filter(({ where }) =>
-    files.some((file) => file !== mine && where.startsWith(file)),
+  const userConfig = userFile(process.env);
+  const fileFaults = faults.filter(({ where }) =>
+    files.some((file) => file !== userConfig && where.startsWith(file)),
   );
-  return [...ofServers, ...ofFiles.map(({ where, text }) => `${where}: ${text}`)];
+  return [...serverFaults, ...fileFaults.map(({ where, text }) => `${where}: ${text}`)];
 };
 
 const list = async (
@@ -67,7 +69,7 @@ const list = async (
   const entries = (await trust.list()).filter(
     ({ project }) => all === true || project === workspace,
   );
-  const { open } = await settleExecutables(trust, workspace, sources);
+  const { open } = await judgeExecutables(trust, workspace, sources);
   // An executable that has changed since is no longer allowed: it has a line of its own.
   const isOpen = ({ kind, name, project }: (typeof entries)[number]): boolean =>
     project === workspace &&
@@ -108,7 +110,7 @@ const allow = async (
     executable.kind === kind && executable.name === name;
   // Read once: what is printed is what is allowed.
   const executables = (await Promise.all(sources.map((source) => source(workspace)))).flat();
-  const { allowed, open } = await settleExecutables(trust, workspace, [async () => executables]);
+  const { allowed, open } = await judgeExecutables(trust, workspace, [async () => executables]);
   const before = allowed.find(({ executable }) => isNamed(executable));
   if (before !== undefined && (level === null || level === before.level)) {
     print(`${subject} is allowed already${levelText(before.level)}.`);

@@ -39,7 +39,10 @@ type Replayed = {
   readonly mismatches: readonly { readonly seq: number }[];
 };
 
-/** The result of good lines: no more than is known of the end. */
+/**
+ * The result of good lines: no more than is known of the end. A mark is a file beside the journal
+ * that says how far it was acknowledged, so that missing lines are noticed.
+ */
 const resultText = (end: EndProof, counts: string): string => {
   switch (end) {
     case 'mark':

@@ -1,4 +1,11 @@
-/** Starts the process of a detached session, and waits until its input is stored. */
+/**
+ * Starts the process of a detached session (worker.ts), and waits for its first report: until its
+ * input is stored.
+ *
+ * From top to bottom: the start of a process; the git worktree that a session gets if another one
+ * works in its folder; and the three starts: of a prompt, of a session that was detached before,
+ * and of the successor that goes on with a session of this process.
+ */
 
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -37,11 +44,11 @@ import { type WorkReport, type WorkRequest, workReportSchema } from './worker.js
 type Launched = { readonly sessionId: string; readonly workspace: string };
 
 const LOG_BYTES_MAX = 64 * 1024;
-const LAST_WORDS = 2_000;
+const LAST_WORDS_MAX = 2_000;
 const TITLE_MAX = 200;
 
 const lastWords = (log: string): string =>
-  readTextOrEmptySync(log, LOG_BYTES_MAX).trim().slice(-LAST_WORDS);
+  readTextOrEmptySync(log, LOG_BYTES_MAX).trim().slice(-LAST_WORDS_MAX);
 
 const diedEarly = (log: string, what: string): Stop => {
   const words = lastWords(log);
@@ -53,7 +60,8 @@ const diedEarly = (log: string, what: string): Stop => {
   );
 };
 
-const silence = (limitMs: number): string => `said nothing for ${limitMs / 1_000} s and was killed`;
+const silenceText = (limitMs: number): string =>
+  `said nothing for ${limitMs / 1_000} s and was killed`;
 
 const stopFrom = ({ exit, reason, message }: Extract<WorkReport, { kind: 'failed' }>): Stop =>
   new Stop(exitFrom(exit), reason, message);
@@ -65,7 +73,7 @@ const exitFrom = (code: number): ExitCode =>
  * In this time a session is opened, with the MCP servers that it can't do without, and its input is
  * stored. Long, since a process that only is slow must not be killed.
  */
-const SPEAK_LIMIT_MS = 120_000;
+const REPORT_LIMIT_MS = 120_000;
 
 /** The first line that the process writes, or why there is none. */
 type FirstLine =
@@ -91,7 +99,7 @@ const firstLine = (channel: Duplex, limitMs: number): Promise<FirstLine> =>
 /** Why the process of a successor has not begun. */
 const explainEnd = ({ kind }: FirstLine, log: string, limitMs: number): string =>
   kind === 'silent'
-    ? `its process ${silence(limitMs)}. ${lastWords(log)}`.trim()
+    ? `its process ${silenceText(limitMs)}. ${lastWords(log)}`.trim()
     : lastWords(log) || 'its process ended at once.';
 
 type Started = {
@@ -131,7 +139,7 @@ const newLog = (): string => join(openLiveFolder(), `start-${randomBytes(6).toSt
 const launch = async (
   wanted: Omit<WorkRequest, 'log'>,
   cwd: string,
-  limitMs = SPEAK_LIMIT_MS,
+  limitMs = REPORT_LIMIT_MS,
 ): Promise<Launched> => {
   const log = newLog();
   try {
@@ -141,31 +149,35 @@ const launch = async (
     const { worktree } = wanted;
     if (first.kind !== 'line') {
       if (wanted.resume === null && worktree !== undefined) await releaseUnlisted(worktree);
-      throw diedEarly(log, first.kind === 'silent' ? silence(limitMs) : 'ended');
+      throw diedEarly(log, first.kind === 'silent' ? silenceText(limitMs) : 'ended');
     }
     const report = v.parse(workReportSchema, JSON.parse(first.line));
     if (report.kind === 'started') return report;
     if (report.kind === 'failed' && wanted.resume === null && worktree !== undefined)
-      await release(worktree);
+      await releaseIfUnneeded(worktree);
     throw report.kind === 'failed' ? stopFrom(report) : diedEarly(log, 'ended');
   } finally {
     rmSync(log, { force: true }); // the process has moved it, or there is no session
   }
 };
 
-const worktrees = () => import('@pawl/agent/workspace/session-worktrees');
+const loadWorktrees = () => import('@pawl/agent/workspace/session-worktrees');
 
-const anyTime = () => ({ environment: process.env, signal: new AbortController().signal });
+const withoutTimeLimit = () => ({ environment: process.env, signal: new AbortController().signal });
 
-const release = async ({ repository, path, commit }: OwnWorktree): Promise<string | null> => {
-  const { releaseWorktree } = await worktrees();
-  return releaseWorktree({ repository, path, ...anyTime() }, commit);
+const releaseIfUnneeded = async ({
+  repository,
+  path,
+  commit,
+}: OwnWorktree): Promise<string | null> => {
+  const { releaseWorktree } = await loadWorktrees();
+  return releaseWorktree({ repository, path, ...withoutTimeLimit() }, commit);
 };
 
 /** Removes the worktree of a session that never began, if nothing would be lost by it. */
 const releaseUnlisted = async (worktree: OwnWorktree): Promise<void> => {
   const isListed = (await listLive()).some(({ record }) => record.worktree?.path === worktree.path);
-  if (!isListed) await release(worktree);
+  if (!isListed) await releaseIfUnneeded(worktree);
 };
 
 /**
@@ -174,13 +186,13 @@ const releaseUnlisted = async (worktree: OwnWorktree): Promise<void> => {
  */
 export const endWorktree = async ({ sessionId, worktree }: LiveRecord): Promise<string> => {
   const toGoOn = `To go on with it: pawl --resume ${sessionId}`;
-  if (worktree === undefined || !(await (await worktrees()).hasWorktree(worktree.path)))
+  if (worktree === undefined || !(await (await loadWorktrees()).hasWorktree(worktree.path)))
     return `${toGoOn}\n`;
   const { repository, path } = worktree;
   const isShared = (await listLive()).some(
     ({ record }) => record.sessionId !== sessionId && isWithin(record.workspace, path),
   );
-  const why = isShared ? 'another detached session works in it' : await release(worktree);
+  const why = isShared ? 'another detached session works in it' : await releaseIfUnneeded(worktree);
   const fromRepository = shellWord(repository);
   if (why === null)
     return (
@@ -206,9 +218,9 @@ const makeWorktree = async (
 ): Promise<{ readonly folder: string; readonly worktree: OwnWorktree } | null> => {
   const [{ locateRepository }, { addWorktree, resolveCommit }] = await Promise.all([
     import('@pawl/agent/workspace/git'),
-    worktrees(),
+    loadWorktrees(),
   ]);
-  const { environment, signal } = anyTime();
+  const { environment, signal } = withoutTimeLimit();
   const located = await locateRepository({ workspace, environment, signal });
   if (located === null) return null;
   const { top } = located.location;
@@ -260,19 +272,19 @@ const chooseFolder = async (flags: RunFlags): Promise<Chosen> => {
   return { flags };
 };
 
-const LOCK_LOOK_MS = 100;
+const LOCK_RETRY_MS = 100;
 /** Longer than a start may take. */
-const LOCK_TRIES = 1.2 * (SPEAK_LIMIT_MS / LOCK_LOOK_MS);
+const LOCK_TRIES_MAX = 1.2 * (REPORT_LIMIT_MS / LOCK_RETRY_MS);
 
 /** One start at a time: two that begin together see each other. */
-const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
+const oneAtATime = async <T>(work: () => Promise<T>): Promise<T> => {
   const path = join(openLiveFolder(), 'launch.lock');
   for (let tries = 1; ; tries += 1) {
     const lock = await attempt(() => acquireLock(path));
     if (lock.kind === 'fault') {
       const isHeld = lock.fault instanceof JournalError && lock.fault.kind === 'locked';
-      if (!isHeld || tries === LOCK_TRIES) throw lock.fault;
-      await pause(LOCK_LOOK_MS);
+      if (!isHeld || tries === LOCK_TRIES_MAX) throw lock.fault;
+      await pause(LOCK_RETRY_MS);
       continue;
     }
     try {
@@ -292,7 +304,7 @@ export const launchPrompt = (
   prompt: Prompt,
   limitMs?: number,
 ): Promise<Launched> =>
-  inTurn(async () => {
+  oneAtATime(async () => {
     const { flags: chosen, ...more } = await chooseFolder(flags);
     const title = prompt.typed.slice(0, TITLE_MAX);
     const own = storableFlags(chosen);
@@ -326,7 +338,7 @@ export const startSuccessor = async (
   sessionId: string,
   flags: RunFlags,
   title: string,
-  limitMs = SPEAK_LIMIT_MS,
+  limitMs = REPORT_LIMIT_MS,
 ): Promise<Successor> => {
   const log = newLog();
   const request = { prompt: null, resume: sessionId, begins: 'afterLauncher', log } as const;

@@ -24,7 +24,7 @@ type Answer = Readonly<Record<string, unknown>>;
 
 const TOKEN_BYTES_MAX = 1024;
 
-const foreign = (what: string): Stop =>
+const notYours = (what: string): Stop =>
   new Stop(
     exitCodes.configuration,
     'configuration',
@@ -38,10 +38,10 @@ const readToken = (sessionId: string): string => {
   const status = entryStatus(socket);
   if (status === null) throw new NotReached(`there is no socket ${socket}`);
   const userId = process.geteuid?.() ?? status.uid;
-  if (!status.isSocket() || status.uid !== userId) throw foreign(socket);
+  if (!status.isSocket() || status.uid !== userId) throw notYours(socket);
   const loaded = readRegularSync(token, TOKEN_BYTES_MAX);
   if (loaded.kind !== 'file') throw new NotReached(`there is no token ${token}`);
-  if (loaded.status.uid !== userId || (loaded.status.mode & 0o077) !== 0) throw foreign(token);
+  if (loaded.status.uid !== userId || (loaded.status.mode & 0o077) !== 0) throw notYours(token);
   return loaded.bytes.toString('utf8').trim();
 };
 
@@ -57,7 +57,7 @@ const readBody = (incoming: IncomingMessage): Promise<string> =>
 const fieldIn = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 
-const refusal = (text: string): Refused => {
+const readRefusal = (text: string): Refused => {
   let body: unknown = null;
   try {
     body = JSON.parse(text);
@@ -99,6 +99,7 @@ const readEvents = (incoming: IncomingMessage, see: (event: StreamEvent) => void
     incoming.once('error', () => resolve()).once('close', () => resolve());
   });
 
+/** One detached session, reached over its socket with its token. Only the user can read both. */
 export class LiveClient {
   readonly sessionId: string;
   readonly #token: string;
@@ -136,7 +137,7 @@ export class LiveClient {
   async ask(method: 'GET' | 'POST', path: string, body: object | null = null): Promise<Answer> {
     const incoming = await this.#start(method, path, body);
     const text = await readBody(incoming);
-    if ((incoming.statusCode ?? 500) >= 300) throw refusal(text);
+    if ((incoming.statusCode ?? 500) >= 300) throw readRefusal(text);
     const answer: unknown = JSON.parse(text);
     return typeof answer === 'object' && answer !== null ? { ...answer } : {};
   }
@@ -170,7 +171,7 @@ export class LiveClient {
     signal?: AbortSignal,
   ): Promise<void> {
     const incoming = await this.#start('GET', `/events?after=${after}`, null, signal);
-    if (incoming.statusCode !== 200) throw refusal(await readBody(incoming));
+    if (incoming.statusCode !== 200) throw readRefusal(await readBody(incoming));
     await readEvents(incoming, see);
   }
 }

@@ -13,10 +13,10 @@ import { type LiveSession, listLive, statusWords } from './live-records.js';
 const COLUMNS = 100;
 const LOOK: Look = { colour: 'no', plain: 'no', background: 'unknown', columns: COLUMNS };
 
-type Asked = TerminalQuestion & { readonly batchId: string; readonly callId: string };
+type AskedQuestion = TerminalQuestion & { readonly batchId: string; readonly callId: string };
 
 /** The rows are those that a terminal shows, without the keys for its answers. */
-const describe = (asked: Asked): LiveQuestionText => {
+const describeQuestion = (asked: AskedQuestion): LiveQuestionText => {
   const { batchId, callId, tool, subject, choices } = asked;
   const rows = questionRows({ ...asked, choices: [] }, LOOK, COLUMNS);
   return {
@@ -38,8 +38,8 @@ const describeQuestions = async ({
   const described = await attempt(() => new LiveClient(record.sessionId).describe());
   if (described.kind === 'fault') return { questions: [], unread: described.fault.message };
   // described by our own process
-  const asked = described.value.approvals as readonly Asked[];
-  return { questions: asked.map(describe), unread: null };
+  const asked = described.value.approvals as readonly AskedQuestion[];
+  return { questions: asked.map(describeQuestion), unread: null };
 };
 
 const answerSchema = v.object({

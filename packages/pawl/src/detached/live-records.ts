@@ -5,6 +5,9 @@
  * 1. The folder belongs to the user and is closed to others; both sides check that. So whoever
  *    listens there is the user, and so is whoever can read the token.
  * 2. The file says what the process did last. Whether the process lives is asked of its socket.
+ *
+ * From top to bottom: the folder; the record, and the words for what a session does; reading and
+ * writing it; the status of a session, and the list.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
@@ -315,7 +318,7 @@ export const findLive = async (sessionId: string): Promise<LiveSession | null> =
   return record === null ? null : { record, status: await checkStatus(record) };
 };
 
-/** A start has spoken after two minutes, or it never does. */
+/** Age of a log whose start is over: a process reports within two minutes, or never. */
 const START_LOG_MS = 10 * 60_000;
 
 /** Removes logs of starts whose launcher was killed before their process knew its session. */

@@ -1,6 +1,9 @@
 /**
- * What the terminals of a detached session ask of its process beside inputs: `POST
- * /v1/sessions/ID/own` with `{ "what": … }`, for the user alone.
+ * Requests of terminals to the process of a detached session, for what a node has no route for:
+ * `POST /v1/sessions/ID/own` with `{ "what": … }`. Only the user's own key may send them.
+ *
+ * From top to bottom: the forms of the requests; commands that users run; the question of an MCP
+ * server that waits; and `createOwnRequests`, which answers.
  */
 
 import type { ServerAnswer, ServerQuestion } from '@pawl/agent/extensions/mcp/question';
@@ -30,18 +33,18 @@ const serverAnswerSchema = v.variant('action', [
   v.object({ action: v.picklist(['decline', 'cancel']) }),
 ]);
 
-const plain = <const W extends string>(what: W) => v.object({ what: v.literal(what) });
+const withoutFields = <const W extends string>(what: W) => v.object({ what: v.literal(what) });
 
 const requestSchema = v.variant('what', [
-  plain('model'),
-  plain('jobs'),
-  plain('servers'),
-  plain('reconnectServers'),
-  plain('timeline'),
-  plain('redo'),
-  plain('undoCompaction'),
-  plain('userBegins'),
-  plain('userEnds'),
+  withoutFields('model'),
+  withoutFields('jobs'),
+  withoutFields('servers'),
+  withoutFields('reconnectServers'),
+  withoutFields('timeline'),
+  withoutFields('redo'),
+  withoutFields('undoCompaction'),
+  withoutFields('userBegins'),
+  withoutFields('userEnds'),
   v.object({ what: v.literal('serverQuestion'), after: v.number() }),
   v.object({ what: v.literal('answerServer'), number: v.number(), answer: serverAnswerSchema }),
   v.object({ what: v.literal('useModel'), id: v.string() }),
@@ -90,8 +93,8 @@ export type ServerQuestionNow = {
   readonly ended: string;
 };
 
-/** A terminal that hears nothing for so long asks again, so that none is waited for for ever. */
-const HEAR_MS = 20_000;
+/** After this time `next` answers without a change, so that a terminal that is gone is not kept. */
+const LONG_POLL_MS = 20_000;
 
 const NOT_ASKED = 'The question was answered elsewhere, or is not asked any more.';
 
@@ -142,13 +145,13 @@ export class WaitingServerQuestion {
   next(after: number): Promise<ServerQuestionNow> {
     if (this.#now.number !== after) return Promise.resolve(this.#now);
     return new Promise((resolve) => {
-      const hear = (): void => {
+      const finish = (): void => {
         clearTimeout(timer);
         stop();
         resolve(this.#now);
       };
-      const stop = this.listen(hear);
-      const timer = setTimeout(hear, HEAR_MS).unref();
+      const stop = this.listen(finish);
+      const timer = setTimeout(finish, LONG_POLL_MS).unref();
     });
   }
 
@@ -164,8 +167,8 @@ export class WaitingServerQuestion {
   }
 }
 
-/** Bytes of the output of each job. */
-const OUTPUT_MAX = 256 * 1024;
+/** Characters of each job's output that are sent: the last ones. */
+const OUTPUT_CHARACTERS_MAX = 256 * 1024;
 
 type OwnSession = {
   readonly session: Session;
@@ -173,7 +176,7 @@ type OwnSession = {
   readonly serverQuestion: WaitingServerQuestion;
 };
 
-/** Answers such requests about a session. */
+/** Answers the requests about a session. */
 export const createOwnRequests = ({ session, servers, serverQuestion }: OwnSession) => {
   const userCommands = new UserCommands(session);
   const answer = async (request: v.InferOutput<typeof requestSchema>): Promise<unknown> => {
@@ -216,7 +219,7 @@ export const createOwnRequests = ({ session, servers, serverQuestion }: OwnSessi
           jobId,
           command,
           status: status(),
-          output: output().slice(-OUTPUT_MAX),
+          output: output().slice(-OUTPUT_CHARACTERS_MAX),
         }));
       default:
         return request satisfies never;

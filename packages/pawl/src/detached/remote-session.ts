@@ -1,6 +1,10 @@
 /**
  * A session that runs in a process of its own, as the terminal sees it: its journal is read from
  * disk, and then its events come over its socket. The same machine makes the steps of both.
+ *
+ * From top to bottom: the steps, from entries and pieces of text; the questions that wait; the
+ * stream of events; questions of MCP servers, and jobs; the session for the terminal; and
+ * `openRemote`, which joins a running session.
  */
 
 import type { AskUserOrNot, ServerStatus } from '@pawl/agent/extensions/mcp/session-servers';
@@ -62,6 +66,7 @@ export type FaceSession = Pick<
   jobs(): readonly Job[] | Promise<readonly Job[]>;
 };
 
+/** Text of the running reply that has no entry yet; it belongs after the entry `seq`. */
 type Pending = { readonly event: Event; readonly seq: number };
 
 /**
@@ -76,9 +81,9 @@ export class RemoteSteps {
   #state: State;
   #seq: number;
   /** Text of the running reply that came without an entry. */
-  #shown = '';
+  #streamedText = '';
   /** Text that belongs after an entry that has not come yet. */
-  #ahead: Pending | null = null;
+  #earlyPending: Pending | null = null;
 
   constructor(state: State, seq: number, watcher: Watcher) {
     this.#state = state;
@@ -97,16 +102,16 @@ export class RemoteSteps {
   entry({ seq, event }: Entry): void {
     if (seq <= this.#seq) return;
     this.#seq = seq;
-    const shown = this.#shown;
-    this.#shown = '';
-    if (event.type === 'TextDelta' && shown !== '' && event.text.startsWith(shown))
-      this.#addRest(event, shown);
+    const streamedText = this.#streamedText;
+    this.#streamedText = '';
+    if (event.type === 'TextDelta' && streamedText !== '' && event.text.startsWith(streamedText))
+      this.#addRest(event, streamedText);
     else this.#step(seq, event);
-    this.#shown = '';
-    const ahead = this.#ahead;
-    if (ahead !== null && ahead.seq <= seq) {
-      this.#ahead = null;
-      this.pending(ahead);
+    this.#streamedText = '';
+    const earlyPending = this.#earlyPending;
+    if (earlyPending !== null && earlyPending.seq <= seq) {
+      this.#earlyPending = null;
+      this.pending(earlyPending);
     }
   }
 
@@ -114,19 +119,19 @@ export class RemoteSteps {
   delta(event: Event): void {
     const before = this.#state;
     this.#step(null, event);
-    if (event.type === 'TextDelta' && this.#state !== before) this.#shown += event.text;
+    if (event.type === 'TextDelta' && this.#state !== before) this.#streamedText += event.text;
   }
 
-  /** All text of the running reply that has no entry yet. */
+  /** Text that has no entry yet: the server sends all of it when it is asked for a stream. */
   pending(pending: Pending): void {
-    if (pending.seq > this.#seq) this.#ahead = pending;
+    if (pending.seq > this.#seq) this.#earlyPending = pending;
     else if (pending.seq === this.#seq && pending.event.type === 'TextDelta')
-      this.#addRest(pending.event, this.#shown);
+      this.#addRest(pending.event, this.#streamedText);
   }
 
-  #addRest(event: Extract<Event, { readonly type: 'TextDelta' }>, shown: string): void {
-    const text = event.text.slice(shown.length);
-    if (text !== '' && event.text.startsWith(shown)) this.delta({ ...event, text });
+  #addRest(event: Extract<Event, { readonly type: 'TextDelta' }>, streamedText: string): void {
+    const text = event.text.slice(streamedText.length);
+    if (text !== '' && event.text.startsWith(streamedText)) this.delta({ ...event, text });
   }
 
   #step(seq: number | null, event: Event): void {
@@ -160,9 +165,9 @@ const collectQuestions = () => {
   };
 };
 
-/** A reader that fell behind, or a process that ends, ends the stream; then it is asked again. */
-const AGAIN_MS = 200;
-const TRIES_MAX = 25;
+/** A stream ends if its reader fell behind, or its process ends; then it is asked for again. */
+const RETRY_MS = 200;
+const RETRIES_MAX = 25;
 
 const died = (sessionId: string): Stop =>
   new Stop(
@@ -200,18 +205,19 @@ export const followStream = async (
     tries += 1;
     // refused: an entry is on disk a moment before its process says so
     const isLasting = read.kind === 'fault' && !(read.fault instanceof Refused);
-    if (isLasting || tries > TRIES_MAX) throw died(client.sessionId);
+    if (isLasting || tries > RETRIES_MAX) throw died(client.sessionId);
     end = null;
-    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
   return null;
 };
 
-type Ask = LiveClient['own'];
+/** A request to the process of the session, for what a node has no route for. */
+type AskProcess = LiveClient['own'];
 
 /** Asks the user here what a server asks, until somebody has answered. */
 const followServerQuestions = async (
-  ask: Ask,
+  ask: AskProcess,
   askUser: AskUserOrNot,
   tell: (text: string) => void,
   leaving: AbortSignal,
@@ -219,13 +225,13 @@ const followServerQuestions = async (
   let after = 0;
   let asking = new AbortController();
   while (!leaving.aborted) {
-    const heard = await attempt(() => ask<ServerQuestionNow>('serverQuestion', { after }));
-    if (heard.kind === 'fault') {
+    const reply = await attempt(() => ask<ServerQuestionNow>('serverQuestion', { after }));
+    if (reply.kind === 'fault') {
       // a process that is gone ends the session, and then this
-      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       continue;
     }
-    const { number, question, ended } = heard.value;
+    const { number, question, ended } = reply.value;
     if (number === after) continue;
     after = number;
     asking.abort(ended);
@@ -249,7 +255,7 @@ type ListedJob = {
   readonly output: string;
 };
 
-const listJobs = async (ask: Ask): Promise<readonly Job[]> =>
+const listJobs = async (ask: AskProcess): Promise<readonly Job[]> =>
   (await ask<readonly ListedJob[]>('jobs')).map((job) => {
     let { status } = job;
     return {
@@ -265,9 +271,11 @@ const listJobs = async (ask: Ask): Promise<readonly Job[]> =>
     };
   });
 
+// The session for the terminal
+
 type FaceParts = {
   readonly client: LiveClient;
-  readonly ask: Ask;
+  readonly ask: AskProcess;
   readonly steps: RemoteSteps;
   readonly ended: Promise<void>;
   readonly ownInputs: ReturnType<typeof createOwnInputs>;
@@ -275,7 +283,7 @@ type FaceParts = {
   leave(): void;
 };
 
-/** What tells a message or an answer from others; null for other events. */
+/** The content by which a message or an answer is recognised; null for other events. */
 const inputKey = (event: Event | Input): string | null => {
   if (event.type === 'UserInput') return event.text;
   if (event.type !== 'ApprovalAnswered') return null;
@@ -407,7 +415,7 @@ export const openRemote = async (
     null,
   );
   const steps = new RemoteSteps(state, seq, watcher);
-  const ask: Ask = (what, body) => client.own(what, body);
+  const ask: AskProcess = (what, body) => client.own(what, body);
   const leaving = new AbortController();
   const ended = followStream(client, steps, leaving.signal).then((end) => {
     if (end === 'failed') throw died(sessionId);

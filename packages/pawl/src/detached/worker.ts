@@ -1,5 +1,11 @@
 /**
- * The process of a detached session: opens it, listens on its socket, and follows it to its end.
+ * The process of a detached session, which runs without a terminal: opens it, listens on its
+ * socket, and follows it to its end. The launcher (launch.ts) is the command that starts this
+ * process. A record is the file by which the list finds the session and what it does.
+ *
+ * From top to bottom: the request of the launcher, and the reports to it; the record; the session
+ * as a node, whose only client is the user; its rest, and answers that do not come; and
+ * `runWorker`.
  *
  * 1. Whoever holds the session's lock, and nobody else, writes its record and owns its socket.
  * 2. The launcher is told the id when the input is in the journal. It may be gone by then.
@@ -80,9 +86,10 @@ export const workReportSchema = v.variant('kind', [
 ]);
 export type WorkReport = v.InferOutput<typeof workReportSchema>;
 
+/** The descriptor that reports are written to. */
 const REPORT = 3;
 
-/** Once it is closed, its number may be that of another file. */
+/** Once the descriptor is closed, its number may be that of another file. */
 let isReportOpen = true;
 
 const report = (message: WorkReport): void => {
@@ -146,8 +153,21 @@ class RecordKeeper {
   }
 }
 
+// The session as a node: a server like `pawl serve`, on a socket and for one session.
+
+const OWNER = 'owner';
+
+/** The key of the user, whose requests have no limits. */
+const ownerKey = (token: string): ServeKey => {
+  const read = keyOfToken(token);
+  const [key] = read.kind === 'ok' ? read.keys : [];
+  if (key === undefined) throw new Error('the token of the session is no token');
+  const limits = { ...key.limits, requestsPerMinute: 1_000_000, streams: 1_000 };
+  return { ...key, name: OWNER, limits, isOwner: 'yes' };
+};
+
 /** The one record of the node: its session belongs to the user. */
-const oneRecord = (sessionId: string, workspace: string): RecordStore => {
+const singleRecordStore = (sessionId: string, workspace: string): RecordStore => {
   let record: NodeSessionRecord = {
     version: 1,
     sessionId,
@@ -165,18 +185,9 @@ const oneRecord = (sessionId: string, workspace: string): RecordStore => {
   };
 };
 
-const OWNER = 'owner';
-
-const ownerKey = (token: string): ServeKey => {
-  const read = keyOfToken(token);
-  const [key] = read.kind === 'ok' ? read.keys : [];
-  if (key === undefined) throw new Error('the token of the session is no token');
-  const limits = { ...key.limits, requestsPerMinute: 1_000_000, streams: 1_000 };
-  return { ...key, name: OWNER, limits, isOwner: 'yes' };
-};
-
 type TypedAnswer = Extract<Input, { readonly type: 'ApprovalAnswered' }>;
 
+/** Whether the call waits for this answer. */
 const isAsked = (state: State, { batchId, callId }: TypedAnswer): boolean =>
   state.name === 'ExecutingTools' &&
   state.batchId === batchId &&
@@ -184,21 +195,22 @@ const isAsked = (state: State, { batchId, callId }: TypedAnswer): boolean =>
     ({ status, judged }) => status === 'awaitingApproval' && judged.callId === callId,
   );
 
+/** Answers that are remembered, to tell whether a late one came second. */
 const ANSWERS_KEPT = 1_000;
 
 /**
  * Takes answers one after another. One that comes too late is refused and is not journaled, so its
  * sender is never told that it counts.
  */
-const createAnswering = (runtime: Opened['runtime'], sessionId: string) => {
+const createAnswerQueue = (runtime: Opened['runtime'], sessionId: string) => {
   let answered = new Set<string>();
-  let late: number | null = null;
+  let unheededSeq: number | null = null;
   let last: Promise<unknown> = Promise.resolve();
   const keyIn = ({ batchId, callId }: Pick<TypedAnswer, 'batchId' | 'callId'>): string =>
     `${batchId} ${callId}`;
   runtime.watch(sessionId, ({ seq, event, diagnostics }) => {
     if (event.type !== 'ApprovalAnswered') return;
-    if (diagnostics.length > 0) late = seq;
+    if (diagnostics.length > 0) unheededSeq = seq;
     else answered = new Set([...[...answered].slice(-ANSWERS_KEPT), keyIn(event)]);
   });
   const refused = (input: TypedAnswer): ApiFault => {
@@ -210,7 +222,7 @@ const createAnswering = (runtime: Opened['runtime'], sessionId: string) => {
   const take = async (input: TypedAnswer) => {
     if (!isAsked((await runtime.state(sessionId)).state, input)) throw refused(input);
     const sent = await runtime.send(sessionId, input);
-    if (late === sent.seq) throw refused(input); // its turn ended just now
+    if (unheededSeq === sent.seq) throw refused(input); // its turn ended just now
     return sent;
   };
   return (input: TypedAnswer) => {
@@ -226,10 +238,10 @@ const ownRuntime = (
   serverQuestion: WaitingServerQuestion,
 ): NodeRuntime => {
   const own = createOwnRequests({ session, servers, serverQuestion });
-  const answer = createAnswering(runtime, session.id);
+  const answer = createAnswerQueue(runtime, session.id);
   return {
     endsWithNode: false,
-    records: oneRecord(session.id, settings.workspace),
+    records: singleRecordStore(session.id, settings.workspace),
     create: () => {
       throw new ApiFault(
         'notAllowed',
@@ -305,16 +317,27 @@ const newRecord = (
   end: null,
 });
 
+// Its rest, and answers that do not come
+
+/** When garbage is collected after a turn, which V8 would keep until the next one needs room. */
+const COLLECT_AFTER_MS = 2_000;
+
+/**
+ * How long a session that has answered rests before it is closed. Nobody looks at it, and it costs
+ * memory: attach opens it again.
+ */
+const REST_MS_MAX = 10 * 60_000;
+
 /** Collects garbage soon after a turn, and ends a session that has rested, unread, for a time. */
 const watchRest = (
   opened: Opened,
   node: ServingNode,
   serverQuestion: WaitingServerQuestion,
   restMs: number,
-): { see(state: State): void; stop(): void; readonly isOver: () => boolean } => {
+): { see(state: State): void; stop(): void; readonly hasRested: () => boolean } => {
   let timer: NodeJS.Timeout | null = null;
   let collection: NodeJS.Timeout | null = null;
-  let isOver = false;
+  let hasRested = false;
   const stop = (): void => {
     for (const one of [timer, collection]) if (one !== null) clearTimeout(one);
     timer = null;
@@ -324,7 +347,7 @@ const watchRest = (
     timer = setTimeout(() => {
       const isAsked = serverQuestion.now.question !== null;
       if (isAsked || node.readers() > 0 || opened.session.jobs().length > 0) return arm();
-      isOver = true;
+      hasRested = true;
       opened.session.close().catch(() => undefined); // `ended` rejects with the same fault
     }, restMs).unref();
   };
@@ -334,12 +357,12 @@ const watchRest = (
       if (name !== 'WaitingForUserInput') return;
       arm();
       collection = setTimeout(() => {
-        // a Node without an inspector keeps its garbage
+        // some builds of Node lack the inspector, and their garbage stays
         if (node.readers() === 0) collectGarbage().catch(() => undefined);
-      }, COLLECT_MS).unref();
+      }, COLLECT_AFTER_MS).unref();
     },
     stop,
-    isOver: () => isOver,
+    hasRested: () => hasRested,
   };
 };
 
@@ -382,9 +405,6 @@ const limitAnswers = ({ session }: Opened, limitMs: number | null) => {
   };
 };
 
-/** A turn leaves garbage that V8 keeps until the next one needs room. */
-const COLLECT_MS = 2_000;
-
 /** Gives the memory of garbage back to the system, also the room for new objects. */
 const collectGarbage = async (): Promise<void> => {
   const { Session } = await import('node:inspector/promises');
@@ -394,17 +414,14 @@ const collectGarbage = async (): Promise<void> => {
   inspector.disconnect();
 };
 
-/** A session that has answered, and that nobody looks at, costs memory: attach opens it again. */
-const REST_MS = 10 * 60_000;
-
 /** Whether nothing was ever typed into the session. */
 const isUntouched = ({ session: { conversation, queue } }: State): boolean =>
   conversationLength(conversation) + queue.length === 0;
 
 type Steps = ReturnType<typeof createEventBuffer<Stepped>>;
 
-/** Starts all of it, and the turn. Whatever fails before leaves nothing behind. */
-const begin = async (
+/** Stores the record, listens, and sends the prompt. A fault before leaves nothing behind. */
+const startServing = async (
   request: WorkRequest,
   opened: Opened,
   serverQuestion: WaitingServerQuestion,
@@ -423,17 +440,21 @@ const begin = async (
   return { node, keeper: new RecordKeeper(record) };
 };
 
-/** How the user's answers are waited for. `limitMs` null: for ever. */
-type Answers = { readonly limitMs: number | null; readonly serverQuestion: WaitingServerQuestion };
+/** How the session waits for the user's answers. `limitMs` null: for ever. */
+type AnswerRules = {
+  readonly limitMs: number | null;
+  readonly serverQuestion: WaitingServerQuestion;
+};
 
+/** Follows the session to its end; resolves with the exit code. */
 const follow = async (
   opened: Opened,
-  { limitMs, serverQuestion }: Answers,
-  { node, keeper }: Awaited<ReturnType<typeof begin>>,
+  { limitMs, serverQuestion }: AnswerRules,
+  { node, keeper }: Awaited<ReturnType<typeof startServing>>,
   steps: Steps,
 ): Promise<ExitCode> => {
   const { session } = opened;
-  const rest = watchRest(opened, node, serverQuestion, REST_MS);
+  const rest = watchRest(opened, node, serverQuestion, REST_MS_MAX);
   const refuseLate = limitAnswers(opened, limitMs);
   let last = await session.state();
   const see = (state: State): void => {
@@ -458,24 +479,24 @@ const follow = async (
     await node.drain(0);
     return exit;
   }
-  await keeper.end(rest.isOver() ? { kind: 'rested', words: '', atMs } : null);
+  await keeper.end(rest.hasRested() ? { kind: 'rested', words: '', atMs } : null);
   await node.drain(0);
-  await removeLive(session.id, rest.isOver() ? 'socket' : 'record');
+  await removeLive(session.id, rest.hasRested() ? 'socket' : 'record');
   return exitCodes.done;
 };
 
-/** The journal is free a moment after the end of its holder. */
-const FREE_LOOK_MS = 50;
-const FREE_TRIES = 200;
+/** The journal's lock is free a moment after the end of the process that held it. */
+const LOCK_RETRY_MS = 50;
+const LOCK_TRIES_MAX = 200;
 
 /** Opens the session of a launcher that has ended. */
-const openFreed = async <T>(open: () => Promise<T>): Promise<T> => {
+const openWhenFree = async <T>(open: () => Promise<T>): Promise<T> => {
   for (let tries = 1; ; tries += 1) {
     const opened = await attempt(open);
     if (opened.kind === 'done') return opened.value;
     const isHeld = opened.fault instanceof JournalError && opened.fault.kind === 'locked';
-    if (!isHeld || tries === FREE_TRIES) throw opened.fault;
-    await pause(FREE_LOOK_MS);
+    if (!isHeld || tries === LOCK_TRIES_MAX) throw opened.fault;
+    await pause(LOCK_RETRY_MS);
   }
 };
 
@@ -504,44 +525,44 @@ const openRequested = async (
   const flags = typed as RunFlags;
   const more = { watcher: steps.push, warn, ...(resume === null ? {} : { resume }) };
   const open = (): Promise<Opened> => openFromFlags(flags, 'detached', more);
-  return begins === 'now' ? open() : openFreed(open);
+  return begins === 'now' ? open() : openWhenFree(open);
 };
 
 /** Runs the session that stdin asks for. Returns the exit code, which nobody reads. */
 export const runWorker = async (): Promise<number> => {
-  let waited: LiveRecord | null = null;
+  let waitRecord: LiveRecord | null = null;
   try {
     const request = await readRequest();
     const steps = createEventBuffer<Stepped>();
     openLiveFolder();
     if (request.begins === 'afterLauncher' && request.resume !== null)
-      waited = await awaitLauncher(request, request.resume);
+      waitRecord = await awaitLauncher(request, request.resume);
     const opened = await openRequested(request, steps);
     const { workspace } = opened.settings;
     let limitMs: number | null = null;
     const serverQuestion = new WaitingServerQuestion(() => limitMs);
     opened.servers?.answerWith((question, signal) => serverQuestion.ask(question, signal));
-    const begun = await attempt(async () => {
+    const serving = await attempt(async () => {
       // They were flags when they were typed.
       const flags = request.flags as RunFlags;
       limitMs = await readAnswerLimit(flags, workspace);
-      return begin(request, opened, serverQuestion);
+      return startServing(request, opened, serverQuestion);
     });
-    if (begun.kind === 'fault') {
+    if (serving.kind === 'fault') {
       // the first failure is the one to report
       await attempt(() => opened.session.close());
       await attempt(() => removeLive(opened.session.id, 'record'));
-      throw begun.fault;
+      throw serving.fault;
     }
     const { id: sessionId } = opened.session;
     report({ kind: 'started', sessionId, workspace });
-    return await follow(opened, { limitMs, serverQuestion }, begun.value, steps);
+    return await follow(opened, { limitMs, serverQuestion }, serving.value, steps);
   } catch (error) {
     const { exit, reason, message } = errorEnding(error);
     report({ kind: 'failed', exit, reason, message });
     const end = { kind: 'failed', words: message, atMs: systemClock.now() } as const;
-    // Nobody waits for it any more: the list tells why it does not go on.
-    const record = waited;
+    // The launcher has ended: the list tells why the session does not go on.
+    const record = waitRecord;
     if (record !== null) await attempt(() => storeRecord({ ...record, end }));
     return exit;
   }

@@ -1,6 +1,9 @@
 /**
- * The agent's side of the Agent Client Protocol, version 1: the requests of one connection, the
- * sessions that are open for it, and the errors that it gets.
+ * The agent's side of the Agent Client Protocol (ACP), version 1. The client is an editor.
+ *
+ * From top to bottom: the requests of one connection, and `serveClient`; the sessions that are open
+ * for it; the errors that it gets; the MCP servers that it names; and updates that must not precede
+ * an answer.
  */
 
 import { realpath, stat } from 'node:fs/promises';
@@ -64,7 +67,7 @@ const readFeatures = ({ clientCapabilities }: InitializeRequest): ClientFeatures
   };
 };
 
-type Opening = {
+type OpeningRequest = {
   readonly cwd: string;
   readonly mcpServers?: readonly McpServer[] | undefined;
   readonly additionalDirectories?: readonly string[] | undefined;
@@ -72,7 +75,7 @@ type Opening = {
 
 /** Opens a session, and says which wishes of the client are not fulfilled. */
 const openAndWarn = async (
-  { cwd, mcpServers = [], additionalDirectories = [] }: Opening,
+  { cwd, mcpServers = [], additionalDirectories = [] }: OpeningRequest,
   open: (wanted: Parameters<AcpSessions['create']>[1]) => Promise<AcpSession>,
 ): Promise<AcpSession> => {
   const { servers, faults } = readEditorServers(mcpServers);
@@ -96,7 +99,7 @@ export type AcpConnection = {
 };
 
 /** State that the handlers of one connection share. */
-type Connected = {
+type ConnectionState = {
   readonly host: AcpHost;
   readonly sessions: AcpSessions;
   features: ClientFeatures;
@@ -104,8 +107,8 @@ type Connected = {
 };
 
 /** The answer for an opened session; what the session has to say is sent after it. */
-const answerWith = (
-  connected: Connected,
+const answerThenAnnounce = (
+  connected: ConnectionState,
   session: AcpSession,
   requestId: JsonRpcId,
 ): AcpSession['settings'] => {
@@ -113,7 +116,7 @@ const answerWith = (
   return session.settings;
 };
 
-const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
+const addOpenings = (app: AgentApp, connected: ConnectionState): AgentApp => {
   const { host, sessions } = connected;
   const toClient = ({ client }: { readonly client: AgentContext }): Client => ({
     context: client,
@@ -126,66 +129,69 @@ const addOpenings = (app: AgentApp, connected: Connected): AgentApp => {
     })
     .onRequest(
       'session/new',
-      answering(host, async (request) => {
+      handler(host, async (request) => {
         const session = await openAndWarn(request.params, (opening) =>
           sessions.create(toClient(request), opening),
         );
-        return { sessionId: session.id, ...answerWith(connected, session, request.requestId) };
+        return {
+          sessionId: session.id,
+          ...answerThenAnnounce(connected, session, request.requestId),
+        };
       }),
     )
     .onRequest(
       'session/load',
-      answering(host, async (request) => {
+      handler(host, async (request) => {
         const { sessionId } = request.params;
         const session = await openAndWarn(request.params, (opening) =>
           sessions.find(toClient(request), { ...opening, sessionId, shows: 'conversation' }),
         );
         await session.replay();
-        return answerWith(connected, session, request.requestId);
+        return answerThenAnnounce(connected, session, request.requestId);
       }),
     )
     .onRequest(
       'session/resume',
-      answering(host, async (request) => {
+      handler(host, async (request) => {
         const { sessionId } = request.params;
         const session = await openAndWarn(request.params, (opening) =>
           sessions.find(toClient(request), { ...opening, sessionId, shows: 'nothing' }),
         );
-        return answerWith(connected, session, request.requestId);
+        return answerThenAnnounce(connected, session, request.requestId);
       }),
     );
 };
 
-const addOthers = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
+const addSessionRequests = (app: AgentApp, { host, sessions }: ConnectionState): AgentApp =>
   app
     .onRequest(
       'session/list',
-      answering(host, ({ params }) => sessions.list(params.cwd ?? null, params.cursor ?? null)),
+      handler(host, ({ params }) => sessions.list(params.cwd ?? null, params.cursor ?? null)),
     )
     .onRequest(
       'session/close',
-      answering(host, async ({ params }) => {
+      handler(host, async ({ params }) => {
         await sessions.close(params.sessionId);
         return {};
       }),
     )
     .onRequest(
       'session/delete',
-      answering(host, async ({ params }) => {
+      handler(host, async ({ params }) => {
         await sessions.delete(params.sessionId);
         return {};
       }),
     )
     .onRequest(
       'session/set_mode',
-      answering(host, async ({ params }) => {
+      handler(host, async ({ params }) => {
         await sessions.get(params.sessionId).changePreset(params.modeId);
         return {};
       }),
     )
     .onRequest(
       'session/set_config_option',
-      answering(host, async ({ params }) => {
+      handler(host, async ({ params }) => {
         const session = sessions.get(params.sessionId);
         await session.changeOption(params.configId, String(params.value));
         return { configOptions: session.settings.configOptions ?? [] };
@@ -193,41 +199,41 @@ const addOthers = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
     )
     .onRequest(
       'session/prompt',
-      answering(host, ({ params, signal }) =>
+      handler(host, ({ params, signal }) =>
         sessions.get(params.sessionId).prompt(params.prompt, signal),
       ),
     )
     .onNotification('session/cancel', ({ params }) => sessions.cancel(params.sessionId));
 
 /** Extension: what was done is taken back, and comes again. */
-const addRewinds = (app: AgentApp, { host, sessions }: Connected): AgentApp =>
+const addRewindRequests = (app: AgentApp, { host, sessions }: ConnectionState): AgentApp =>
   app
     .onRequest(
       rewindMethods.timeline,
       readSessionId,
-      answering(host, async ({ params }) =>
+      handler(host, async ({ params }) =>
         timelineAnswer(await sessions.get(params.sessionId).timeline()),
       ),
     )
     .onRequest(
       rewindMethods.plan,
       readRewindParameters,
-      answering(host, ({ params }) => sessions.get(params.sessionId).planRewind(params.request)),
+      handler(host, ({ params }) => sessions.get(params.sessionId).planRewind(params.request)),
     )
     .onRequest(
       rewindMethods.rewind,
       readRewindParameters,
-      answering(host, ({ params }) => sessions.get(params.sessionId).rewind(params.request)),
+      handler(host, ({ params }) => sessions.get(params.sessionId).rewind(params.request)),
     )
     .onRequest(
       rewindMethods.redo,
       readSessionId,
-      answering(host, ({ params }) => sessions.get(params.sessionId).redo()),
+      handler(host, ({ params }) => sessions.get(params.sessionId).redo()),
     )
     .onRequest(
       rewindMethods.undoCompaction,
       readSessionId,
-      answering(host, ({ params }) => sessions.get(params.sessionId).undoCompaction()),
+      handler(host, ({ params }) => sessions.get(params.sessionId).undoCompaction()),
     );
 
 type AcpStreams = {
@@ -240,8 +246,8 @@ export const serveClient = (host: AcpHost, { output, input }: AcpStreams): AcpCo
   const sessions = new AcpSessions(host);
   const { stream, afterAnswer } = hookAnswers(ndJsonStream(output, input));
   const features = { notices: false, compaction: false, forms: false };
-  const connected: Connected = { host, sessions, features, afterAnswer };
-  const app = [addOpenings, addOthers, addRewinds].reduce(
+  const connected: ConnectionState = { host, sessions, features, afterAnswer };
+  const app = [addOpenings, addSessionRequests, addRewindRequests].reduce(
     (built, add) => add(built, connected),
     agent({ name: 'pawl' }),
   );
@@ -249,6 +255,8 @@ export const serveClient = (host: AcpHost, { output, input }: AcpStreams): AcpCo
   const closed = connection.closed.then((): unknown => connection.signal.reason);
   return { closed, ended: closed.then(() => sessions.closeAll()), close: () => connection.close() };
 };
+
+// The sessions that are open for one client.
 
 /** Parameters that can't be used. The message is for the user. */
 class BadParameters extends Error {}
@@ -266,13 +274,13 @@ class UnknownSession extends Error {
 const PAGE_SESSIONS = 50;
 
 /** Folder and MCP servers, as the client names them. */
-type Wanted = { readonly cwd: string; readonly servers: readonly ConfiguredServer[] };
+type WantedSession = { readonly cwd: string; readonly servers: readonly ConfiguredServer[] };
 /** The part of a reopened session that the client wants to see. */
-type Shows = 'conversation' | 'nothing';
-type Stored = Wanted & {
+type ShownPart = 'conversation' | 'nothing';
+type StoredSession = WantedSession & {
   readonly sessionId: string;
   readonly workspace: string;
-  readonly shows: Shows;
+  readonly shows: ShownPart;
 };
 
 /** The real path of a workspace. Throws BadParameters if it is not an absolute path of a folder. */
@@ -302,7 +310,10 @@ const sessionWorkspace = async (folder: string): Promise<string> => {
   return real;
 };
 
-/** A session without a title has never had a prompt: there is nothing to open. */
+/**
+ * Whether a session is listed. One without a title has never had a prompt: there is nothing to
+ * open.
+ */
 const isListed = (info: SessionInfo, workspace: string | null): boolean =>
   info.kind === 'agent' &&
   info.unreadable === undefined &&
@@ -336,13 +347,13 @@ class AcpSessions {
     return session;
   }
 
-  async create(client: Client, { cwd, servers }: Wanted): Promise<AcpSession> {
+  async create(client: Client, { cwd, servers }: WantedSession): Promise<AcpSession> {
     const workspace = await sessionWorkspace(cwd);
     return this.#begin(AcpSession.open(this.#host, client, { workspace, servers, resume: null }));
   }
 
   /** Opens a stored session; one that is open here already is the same. */
-  async find(client: Client, request: Omit<Stored, 'workspace'>): Promise<AcpSession> {
+  async find(client: Client, request: Omit<StoredSession, 'workspace'>): Promise<AcpSession> {
     const { sessionId, cwd } = request;
     const workspace = await sessionWorkspace(cwd);
     const session = await this.#findOpen(client, { ...request, workspace });
@@ -398,7 +409,7 @@ class AcpSessions {
     );
   }
 
-  async #findOpen(client: Client, request: Stored): Promise<AcpSession> {
+  async #findOpen(client: Client, request: StoredSession): Promise<AcpSession> {
     const { sessionId } = request;
     const known = this.#open.get(sessionId) ?? this.#opening.get(sessionId);
     if (known !== undefined) return known;
@@ -413,7 +424,7 @@ class AcpSessions {
 
   #openStored(
     client: Client,
-    { sessionId, workspace, servers, shows }: Stored,
+    { sessionId, workspace, servers, shows }: StoredSession,
   ): Promise<AcpSession> {
     const accept = async (recorded: string): Promise<void> => {
       const real = await attempt(() => realpath(recorded));
@@ -478,8 +489,8 @@ type Request<Params> = {
   readonly signal: AbortSignal;
 };
 
-/** A handler whose errors have a code and words. */
-const answering =
+/** A handler of requests, whose errors have a code and words. */
+const handler =
   <Params, Answer>(host: AcpHost, answer: (request: Request<Params>) => Answer | Promise<Answer>) =>
   async (request: Request<Params>): Promise<Answer> => {
     try {
@@ -517,6 +528,8 @@ export const readEditorServers = (servers: readonly McpServer[]): ReadServers =>
     Object.fromEntries(servers.map((server) => [serverName(server), serverTable(server)])),
     ['mcpServers'],
   );
+
+// Updates that must not precede an answer: a client does not know the session before.
 
 type HookedStream = {
   readonly stream: Stream;

@@ -131,7 +131,7 @@ export const createHost = (flags: RunFlags): AcpHost => ({
 
 // The slash commands that an editor offers: those that need no screen and stay in the session.
 
-const OFFERED: ReadonlySet<string> = new Set<CommandName>([
+const OFFERED_COMMANDS: ReadonlySet<string> = new Set<CommandName>([
   'compact',
   'rewind',
   'redo',
@@ -148,7 +148,7 @@ const OFFERED: ReadonlySet<string> = new Set<CommandName>([
 ]);
 
 const editorCommands: readonly EditorCommand[] = slashCommands
-  .filter(([name]) => OFFERED.has(name))
+  .filter(([name]) => OFFERED_COMMANDS.has(name))
   .map(([name, words, description]) => ({ name, description, hint: words === '' ? null : words }));
 
 const look: Look = { colour: 'no', columns: 100, plain: 'yes' };

@@ -1,4 +1,7 @@
-/** The interface of the program around the ACP agent, and a session that can be reopened. */
+/**
+ * What the agent of an editor (ACP) needs of the program around it, as a type (`AcpHost`); and a
+ * session that can be reopened.
+ */
 
 import type { McpServer } from '@pawl/agent/extensions/mcp/server-config';
 import type { AskUserOrNot, SessionServers } from '@pawl/agent/extensions/mcp/session-servers';
@@ -154,9 +157,9 @@ export class ReopenableSession {
   #follow(): void {
     const { session, servers } = this.#opened;
     servers?.answerWith(this.#ask);
-    const follow = (): void => {
+    const endIfLast = (): void => {
       if (this.#opened.session === session && this.#reopening === null) this.#end();
     };
-    session.ended.then(follow, follow); // a fault ends the turn, and its waiters get it
+    session.ended.then(endIfLast, endIfLast); // a fault ends the turn, and its waiters get it
   }
 }

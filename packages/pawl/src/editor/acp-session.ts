@@ -3,7 +3,9 @@
  * editor can change.
  *
  * From top to bottom: the session; the settings that the editor can change; and how a turn ended,
- * in the words of the protocol (ACP).
+ * in the words of the protocol (ACP). The session's helpers are in other files: its outbox sends
+ * updates in order (session-updates.ts), its trust gate asks about programs of the project
+ * (questions.ts), and it can be closed and opened again with those (`ReopenableSession`).
  */
 
 import type {
@@ -73,7 +75,7 @@ type Parts = {
   readonly openAgain: () => Promise<OpenedSession>;
   readonly state: State;
   /** Steps since the session was opened. More are added until the session shows them. */
-  readonly held: Stepped[];
+  readonly waitingSteps: Stepped[];
   readonly collected: Collected;
 };
 
@@ -91,8 +93,8 @@ type PromptAnswer = { readonly stopReason: StopReason; readonly usage: PromptUsa
 export class AcpSession {
   readonly #host: AcpHost;
   readonly #client: Client;
-  readonly #live: ReopenableSession;
-  readonly #trust: TrustGate;
+  readonly #session: ReopenableSession;
+  readonly #trustGate: TrustGate;
   readonly workspace: string;
   readonly #outbox: Outbox;
   readonly #approvals: Watcher;
@@ -101,59 +103,60 @@ export class AcpSession {
   /**
    * Usage in the answers so far, so that their sum is right when two prompts are answered at once.
    */
-  #counted: UsageTotals;
+  #answeredUsage: UsageTotals;
   /** The last entry of the journal that was shown. */
-  #seq: number;
+  #shownSeq: number;
   /**
    * Whether the conversation so far waits in the outbox: it was collected while the journal was
    * read.
    */
   #isCollected: boolean;
   /** Steps that wait to be shown; null once they are shown as they come. */
-  #held: Stepped[] | null;
-  #cancels = 0;
+  #waitingSteps: Stepped[] | null;
+  /** A turn that finds another number at its end was cancelled. */
+  #cancelCount = 0;
   /**
    * The end of the turn that was cancelled last. A prompt after it waits, so that it is not part of
    * that turn.
    */
-  #cancelled: Promise<unknown> = Promise.resolve();
+  #cancelledTurn: Promise<unknown> = Promise.resolve();
 
-  private constructor({ host, client, opened, openAgain, state, held, collected }: Parts) {
+  private constructor({ host, client, opened, openAgain, state, waitingSteps, collected }: Parts) {
     this.#host = host;
     this.#client = client;
     const { outbox, updates, seq } = collected;
-    this.#live = new ReopenableSession(opened, askInEditor(client, opened.session.id, outbox));
+    this.#session = new ReopenableSession(opened, askInEditor(client, opened.session.id, outbox));
     this.#state = state;
-    this.#counted = state.session.usage;
-    this.#held = held;
+    this.#answeredUsage = state.session.usage;
+    this.#waitingSteps = waitingSteps;
     this.workspace = state.session.settings.workspace;
     this.#outbox = outbox;
     this.#updates = updates;
-    this.#trust = new TrustGate({
+    this.#trustGate = new TrustGate({
       host,
       client,
       openAgain,
-      live: this.#live,
+      session: this.#session,
       outbox,
       workspace: this.workspace,
     });
-    this.#seq = seq ?? 0;
+    this.#shownSeq = seq ?? 0;
     this.#isCollected = seq !== null;
     this.#approvals = createApprovals({
       onApproval: (question, signal) => this.#ask(question, signal),
-      send: async (input) => (await this.#live.current()).send(input),
+      send: async (input) => (await this.#session.current()).send(input),
       report: (fault) => this.tell(fault.message),
     });
   }
 
   static async open(host: AcpHost, client: Client, request: SessionOpening): Promise<AcpSession> {
-    // Nothing is sent before `opened` is there.
+    // Nothing is sent before `acpSession` is there.
     const collecting = collectWhileOpening(host, client, request, (update) =>
-      opened.#notify(update),
+      acpSession.#notify(update),
     );
-    const held: Stepped[] = [];
+    const waitingSteps: Stepped[] = [];
     const warnings: string[] = [];
-    let watcher: Watcher = (stepped) => void held.push(stepped);
+    let watcher: Watcher = (stepped) => void waitingSteps.push(stepped);
     let warn = (text: string): void => void warnings.push(text);
     const open = (resume: typeof collecting.resume): Promise<OpenedSession> =>
       host.open({
@@ -164,32 +167,32 @@ export class AcpSession {
       });
     const first = await open(collecting.resume);
     const state = await first.session.state();
-    const again = { id: first.session.id, visit: null, accept: async () => undefined };
+    const resumeRequest = { id: first.session.id, visit: null, accept: async () => undefined };
     const openAgain = (): Promise<OpenedSession> =>
-      open({ ...again, rights: liveRights(opened.#state) });
+      open({ ...resumeRequest, rights: liveRights(acpSession.#state) });
     const collected = collecting.end();
-    const opened = new AcpSession({
+    const acpSession = new AcpSession({
       host,
       client,
       opened: first,
       openAgain,
       state,
-      held,
+      waitingSteps,
       collected,
     });
-    watcher = (stepped) => opened.#see(stepped);
-    warn = (text) => opened.tell(text);
-    for (const warning of warnings) opened.tell(warning);
-    return opened;
+    watcher = (stepped) => acpSession.#see(stepped);
+    warn = (text) => acpSession.tell(text);
+    for (const warning of warnings) acpSession.tell(warning);
+    return acpSession;
   }
 
   get id(): string {
-    return this.#live.id;
+    return this.#session.id;
   }
 
   /** Resolves when the session has ended, also by a fault. */
   get ended(): Promise<void> {
-    return this.#live.ended;
+    return this.#session.ended;
   }
 
   /** Modes and options for the answer that opens the session. */
@@ -208,8 +211,8 @@ export class AcpSession {
 
   /** Call after the answer that names the session: from now on updates are sent. */
   announce(): void {
-    this.#showHeld();
-    this.#outbox.push(commandsUpdate(this.#host.commands, this.#live.prompts));
+    this.#showWaiting();
+    this.#outbox.push(commandsUpdate(this.#host.commands, this.#session.prompts));
     this.#outbox.push(usageUpdate(this.#state));
     this.#outbox.open();
   }
@@ -219,14 +222,14 @@ export class AcpSession {
     this.#outbox.open();
     if (this.#isCollected) {
       this.#isCollected = false;
-      this.#showHeld();
+      this.#showWaiting();
       return this.#outbox.flushed();
     }
-    const first = this.#held?.find(({ seq }) => seq !== null)?.seq ?? null;
+    const first = this.#waitingSteps?.find(({ seq }) => seq !== null)?.seq ?? null;
     /** The last state that an open session has shown: the end of its replay. */
-    const shown = this.#held === null ? this.#state : null;
-    const at = first === null ? this.#seq : first - 1;
-    this.#held ??= [];
+    const shown = this.#waitingSteps === null ? this.#state : null;
+    const at = first === null ? this.#shownSeq : first - 1;
+    this.#waitingSteps ??= [];
     this.#updates.stop();
     const about = { workspace: this.workspace, title: 'unknown' } as const;
     this.#updates = createUpdates(this.#host, this.#client, this.#outbox, about);
@@ -238,7 +241,7 @@ export class AcpSession {
         });
       this.#updates.endReplay(shown);
     } finally {
-      this.#showHeld();
+      this.#showWaiting();
     }
     await this.#outbox.flushed();
   }
@@ -250,25 +253,25 @@ export class AcpSession {
   async prompt(blocks: readonly ContentBlock[], signal: AbortSignal): Promise<PromptAnswer> {
     const stopReason = await this.#stopReason(blocks, signal);
     const { usage } = this.#state.session;
-    const answer = { stopReason, usage: promptUsage(this.#counted, usage) };
-    this.#counted = usage;
+    const answer = { stopReason, usage: promptUsage(this.#answeredUsage, usage) };
+    this.#answeredUsage = usage;
     return answer;
   }
 
   async #stopReason(blocks: readonly ContentBlock[], signal: AbortSignal): Promise<StopReason> {
-    const cancels = this.#cancels;
+    const cancelCount = this.#cancelCount;
     const cancel = (): void => this.cancel();
     signal.addEventListener('abort', cancel, { once: true });
     try {
-      const state = await this.#runTurn(blocks, cancels);
+      const state = await this.#runTurn(blocks, cancelCount);
       await this.#outbox.flushed();
-      if (this.#cancels !== cancels) return 'cancelled';
+      if (this.#cancelCount !== cancelCount) return 'cancelled';
       const answer = turnAnswer(state);
       if (answer.kind === 'failed') throw new TurnFailed(answer.error, answer.message);
       return answer.stopReason;
     } catch (fault) {
       // A turn that was cancelled is answered so, whatever its end threw.
-      if (this.#cancels !== cancels) return 'cancelled';
+      if (this.#cancelCount !== cancelCount) return 'cancelled';
       throw fault;
     } finally {
       signal.removeEventListener('abort', cancel);
@@ -276,22 +279,22 @@ export class AcpSession {
   }
 
   cancel(): void {
-    this.#cancels += 1;
-    this.#trust.withdraw();
+    this.#cancelCount += 1;
+    this.#trustGate.withdraw();
     // It rejects if the session has ended: then there is nothing to cancel.
-    this.#cancelled = attempt(async () => {
-      const session = await this.#live.current();
+    this.#cancelledTurn = attempt(async () => {
+      const session = await this.#session.current();
       await session.send({ type: 'CancelTurn' });
       await session.idle();
     });
   }
 
   async changePreset(preset: string): Promise<void> {
-    await changePreset(await this.#live.current(), preset);
+    await changePreset(await this.#session.current(), preset);
   }
 
   async changeOption(id: string, value: string): Promise<void> {
-    const session = await this.#live.current();
+    const session = await this.#session.current();
     await changeOption(session, id, value);
     const { effort = 'auto' } = (await session.state()).session.settings;
     const note = id === 'mode' ? null : effortNote(await session.model(), effort);
@@ -299,16 +302,16 @@ export class AcpSession {
   }
 
   async timeline(): Promise<readonly RewindPoint[]> {
-    return (await this.#live.current()).timeline();
+    return (await this.#session.current()).timeline();
   }
 
   async planRewind(request: RewindRequest): Promise<RewindReport> {
-    return (await this.#live.current()).planRewind(request);
+    return (await this.#session.current()).planRewind(request);
   }
 
   /** `prompt`: the text of the turn that was taken back, to be edited; null for others. */
   async rewind(request: RewindRequest): Promise<RewindReport & { readonly prompt: string | null }> {
-    const session = await this.#live.current();
+    const session = await this.#session.current();
     const points = request.conversation === false ? [] : await session.timeline();
     const report = await session.rewind(request);
     await this.#outbox.flushed();
@@ -316,22 +319,22 @@ export class AcpSession {
   }
 
   async redo(): Promise<RewindReport> {
-    const report = await (await this.#live.current()).redo();
+    const report = await (await this.#session.current()).redo();
     await this.#outbox.flushed();
     return report;
   }
 
   async undoCompaction(): Promise<RewindReport> {
-    const report = await (await this.#live.current()).undoCompaction();
+    const report = await (await this.#session.current()).undoCompaction();
     await this.#outbox.flushed();
     return report;
   }
 
   async close(): Promise<void> {
-    this.#cancels += 1;
-    this.#trust.withdraw();
+    this.#cancelCount += 1;
+    this.#trustGate.withdraw();
     this.#updates.stop();
-    await this.#live.close();
+    await this.#session.close();
   }
 
   #notify(update: SessionUpdate): Promise<void> {
@@ -339,21 +342,21 @@ export class AcpSession {
   }
 
   #see(stepped: Stepped): void {
-    if (this.#held === null) this.#show(stepped);
-    else this.#held.push(stepped);
+    if (this.#waitingSteps === null) this.#show(stepped);
+    else this.#waitingSteps.push(stepped);
   }
 
-  #showHeld(): void {
-    const held = this.#held ?? [];
-    this.#held = null;
-    for (const stepped of held) this.#show(stepped);
+  #showWaiting(): void {
+    const waitingSteps = this.#waitingSteps ?? [];
+    this.#waitingSteps = null;
+    for (const stepped of waitingSteps) this.#show(stepped);
   }
 
   #show(stepped: Stepped): void {
     const before = this.#state.session.settings;
     const { settings } = stepped.state.session;
     this.#state = stepped.state;
-    this.#seq = stepped.seq ?? this.#seq;
+    this.#shownSeq = stepped.seq ?? this.#shownSeq;
     this.#updates.see(stepped);
     this.#approvals(stepped);
     if (before !== settings && shownSettings(before) !== shownSettings(settings))
@@ -371,20 +374,20 @@ export class AcpSession {
       this.#outbox.push({ sessionUpdate: 'config_option_update', configOptions });
   }
 
-  async #runTurn(blocks: readonly ContentBlock[], cancels: number): Promise<State> {
+  async #runTurn(blocks: readonly ContentBlock[], cancelCount: number): Promise<State> {
     const command = commandIn(blocks);
-    const isPrompt = this.#live.prompts.choices.some((choice) => choice.text === command?.name);
+    const isPrompt = this.#session.prompts.choices.some((choice) => choice.text === command?.name);
     if (command !== null && !isPrompt) return this.#runCommand(command.name, command.words);
     const { text: whole, written, pictures } = readPrompt(blocks, this.workspace);
-    await this.#trust.pass(this.#state);
-    if (this.#cancels !== cancels) return this.#state;
-    const expanded = await expandTyped(this.#live.prompts, written);
+    await this.#trustGate.pass(this.#state);
+    if (this.#cancelCount !== cancelCount) return this.#state;
+    const expanded = await expandTyped(this.#session.prompts, written);
     if (expanded.fault !== null) this.tell(expanded.fault);
     const text = `${expanded.text}${whole.slice(written.length)}`;
-    const session = await this.#live.current();
+    const session = await this.#session.current();
     const images = await keepPictures(pictures, session.keepPicture);
-    await this.#cancelled;
-    if (this.#cancels !== cancels) return this.#state;
+    await this.#cancelledTurn;
+    if (this.#cancelCount !== cancelCount) return this.#state;
     await session.send({
       type: 'UserInput',
       text,
@@ -396,10 +399,10 @@ export class AcpSession {
 
   async #runCommand(name: string, words: string): Promise<State> {
     const { commands } = this.#host;
-    const session = await this.#live.current();
+    const session = await this.#session.current();
     const printed = commands.some((command) => command.name === name)
       ? await this.#host.runCommand(session, name, words)
-      : unknownCommandText(name, commands, this.#live.prompts);
+      : unknownCommandText(name, commands, this.#session.prompts);
     if (printed.trim() !== '')
       this.#outbox.push(textUpdate('agent_message_chunk', codeFence(printed)));
     return session.idle();
@@ -420,7 +423,7 @@ export class AcpSession {
     const reply = readApproval(response, question);
     if (reply !== null) return reply;
     this.cancel();
-    await this.#cancelled;
+    await this.#cancelledTurn;
     return { deny: 'the turn was cancelled' };
   }
 }

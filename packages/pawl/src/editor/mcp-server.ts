@@ -1,6 +1,9 @@
 /**
  * `pawl mcp serve`: Pawl as a tool of other agents, over stdin and stdout, or over HTTP on
  * loopback.
+ *
+ * From top to bottom: the sessions of this process; both commands; the tools `prompt`, `sessions`
+ * and `show`; and the HTTP server.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -75,6 +78,7 @@ const closeAll = async (running: ReadonlySet<Session>): Promise<void> => {
   await Promise.race([Promise.allSettled(closing), pause(HARD_END_MS)]);
 };
 
+/** `pawl mcp serve`: over stdin and stdout, until the other agent has gone. */
 export const serveMcp = async (flags: RunFlags): Promise<number> => {
   if (process.stdin.isTTY)
     writeError(
@@ -149,7 +153,7 @@ export const serveMcpOverHttp = async (flags: RunFlags, value: string | true): P
 };
 
 /**
- * Pawl as a tool of other agents: `prompt`, `sessions` and `show`.
+ * What the tools `prompt`, `sessions` and `show` need of this process.
  *
  * 1. Each prompt opens its session and closes it again. A session is a handle in the arguments,
  *    never state of a connection.
@@ -183,7 +187,7 @@ type PromptInput = {
 };
 
 const LISTED_MAX = 50;
-const text = (description: string): object => ({ type: 'string', minLength: 1, description });
+const textSchema = (description: string): object => ({ type: 'string', minLength: 1, description });
 const toolSchema = <T>(properties: Readonly<Record<string, object>>, required: readonly string[]) =>
   fromJsonSchema<T>({
     type: 'object',
@@ -280,9 +284,9 @@ const createSessionsServer = (host: SessionsHost): McpServer => {
   const server = new McpServer({ name: 'pawl', version: host.version });
   const promptInput = toolSchema<PromptInput>(
     {
-      prompt: text('What the agent is to do.'),
-      workspace: text('Absolute path of the folder to work in, for a new session.'),
-      sessionId: text('The session to continue.'),
+      prompt: textSchema('What the agent is to do.'),
+      workspace: textSchema('Absolute path of the folder to work in, for a new session.'),
+      sessionId: textSchema('The session to continue.'),
       preset: {
         type: 'string',
         enum: ['plan', 'careful', 'auto', 'ci'],
@@ -308,7 +312,7 @@ const createSessionsServer = (host: SessionsHost): McpServer => {
     () => answer(async () => say(listText(await host.list()) || 'There are no sessions.')),
   );
   const showInput = toolSchema<{ readonly sessionId: string }>(
-    { sessionId: text('The session to show.') },
+    { sessionId: textSchema('The session to show.') },
     ['sessionId'],
   );
   server.registerTool(
@@ -341,7 +345,7 @@ type LoopbackOptions = {
   readonly create: () => McpServer;
 };
 
-const PATH = '/mcp';
+const MCP_PATH = '/mcp';
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const CONNECTIONS_MAX = 64;
 
@@ -358,7 +362,7 @@ const findRefusal = (
   if (foreign === 'origin') return { status: 403, why: 'requests of web pages are not answered' };
   if (!isSameSecret(headers.authorization, `Bearer ${token}`))
     return { status: 401, why: 'the token is missing or wrong' };
-  return url === PATH ? null : { status: 404, why: `there is only ${PATH}` };
+  return url === MCP_PATH ? null : { status: 404, why: `there is only ${MCP_PATH}` };
 };
 
 /** The body; null if it is too large. */
@@ -400,8 +404,8 @@ export const openLoopbackServer = async ({
   create,
 }: LoopbackOptions): Promise<LoopbackServer> => {
   const handler = createMcpHandler(create, { maxRequestBodySize: BODY_BYTES_MAX });
-  const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
-    const refusal = findRefusal(incoming, bound, token);
+  const respond = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    const refusal = findRefusal(incoming, boundPort, token);
     if (refusal !== null) return refuse(outgoing, refusal);
     const body = await readBody(incoming);
     if (body === null) return refuse(outgoing, { status: 413, why: 'the request is too large' });
@@ -411,7 +415,7 @@ export const openLoopbackServer = async ({
     const headers = Object.entries(incoming.headers).map(
       ([name, value]) => [name, String(value)] as const,
     );
-    const request = new Request(`http://127.0.0.1:${bound}${PATH}`, {
+    const request = new Request(`http://127.0.0.1:${boundPort}${MCP_PATH}`, {
       method,
       headers: Object.fromEntries(headers),
       signal: gone.signal,
@@ -420,7 +424,7 @@ export const openLoopbackServer = async ({
     await send(await handler.fetch(request), outgoing);
   };
   const server = createServer((incoming, outgoing) => {
-    attempt(() => answer(incoming, outgoing)).then(({ kind }) => {
+    attempt(() => respond(incoming, outgoing)).then(({ kind }) => {
       if (kind === 'done') return;
       // The caller is gone, or its request can't be read: only it loses something.
       if (outgoing.headersSent) outgoing.destroy();
@@ -432,9 +436,9 @@ export const openLoopbackServer = async ({
     server.once('error', reject);
     server.listen(port, '127.0.0.1', resolve);
   });
-  const { port: bound } = server.address() as AddressInfo; // it listens on a port
+  const { port: boundPort } = server.address() as AddressInfo; // it listens on a port
   return {
-    url: `http://127.0.0.1:${bound}${PATH}`,
+    url: `http://127.0.0.1:${boundPort}${MCP_PATH}`,
     async close() {
       server.close();
       await handler.close();

@@ -1,4 +1,4 @@
-/** The blocks of a prompt as one text with pictures. */
+/** The blocks of an editor's prompt (text, mentions, pictures, files) as one text with pictures. */
 
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,9 @@
 /**
- * Questions to an editor's user: may this call run, may this program of the project run, and what
- * an MCP server wants to know.
+ * Questions to an editor's user, as requests of the protocol (ACP).
+ *
+ * From top to bottom: may this call run; what the model wants to know; may this program of the
+ * project run (the trust gate); and what an MCP server wants to know. A permission request offers
+ * options, an elicitation is a form.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -36,6 +39,9 @@ import type { AcpHost, OpenedSession, ReopenableSession } from './acp-host.js';
 import { type Client, commandsUpdate, noticeUpdate, type Outbox } from './session-updates.js';
 import { plannedChange, textContent } from './tool-calls.js';
 
+// May this call run
+
+/** Whether an answer is one of the choices of a question of the model. */
 const isNumber = (answer: ApprovalChoice['answer']): boolean => /^[1-4]$/.test(answer);
 
 const onceName = (allows: string): string =>
@@ -49,7 +55,7 @@ const approvalOption = ({ answer, allows }: ApprovalChoice): PermissionOption =>
   return { optionId: answer, name, kind: 'allow_always' };
 };
 
-const languages = {
+const fenceLanguages = {
   command: 'sh',
   address: '',
   change: 'diff',
@@ -67,7 +73,7 @@ const approvalContent = async (question: ApprovalQuestion): Promise<ToolCallCont
       ? await plannedChange(file, subject.text)
       : null;
   const shown = changes ?? [
-    textContent(codeFence(harmless(subject.text), languages[subject.kind])),
+    textContent(codeFence(harmless(subject.text), fenceLanguages[subject.kind])),
   ];
   return [
     ...shown,
@@ -113,7 +119,7 @@ export const permissionRequest = async (
     .map(approvalOption),
 });
 
-const replies: Readonly<Record<string, ApprovalReply>> = {
+const replyTexts: Readonly<Record<string, ApprovalReply>> = {
   once: 'allow',
   always: 'alwaysThis',
   prefix: 'alwaysPrefix',
@@ -133,7 +139,7 @@ export const readApproval = (
   const choice = choices.find(({ answer }) => answer === outcome.optionId);
   if (choice !== undefined && isNumber(choice.answer)) return { reply: choice.allows };
   return (
-    replies[choice?.answer ?? ''] ?? { deny: 'the editor sent an answer that was not offered' }
+    replyTexts[choice?.answer ?? ''] ?? { deny: 'the editor sent an answer that was not offered' }
   );
 };
 
@@ -144,14 +150,14 @@ export const askWords = async (
   { subject, choices }: ApprovalQuestion,
   signal: AbortSignal,
 ): Promise<ApprovalReply> => {
-  const given = choices
+  const offered = choices
     .filter(({ answer }) => isNumber(answer))
     .map(({ allows }) => ({ value: allows, label: allows }));
-  const label = given.length === 0 ? 'Your answer' : 'Or in your own words';
+  const label = offered.length === 0 ? 'Your answer' : 'Or in your own words';
   const words: QuestionField = { name: 'words', label, isRequired: false, type: { kind: 'text' } };
-  const type = { kind: 'choice', choices: given } as const;
+  const type = { kind: 'choice', choices: offered } as const;
   const choice: QuestionField = { name: 'choice', label: 'Answer', isRequired: false, type };
-  const fields = given.length === 0 ? [words] : [choice, words];
+  const fields = offered.length === 0 ? [words] : [choice, words];
   const request = formRequest(sessionId, harmless(subject.text), fields);
   const response = await context.request('elicitation/create', request, withdrawnBy(signal));
   const answer = readForm(response, fields);
@@ -161,11 +167,13 @@ export const askWords = async (
   return reply === '' ? { deny: '' } : { reply };
 };
 
+// May this program of the project run
+
 type TrustGateParts = {
   readonly host: AcpHost;
   readonly client: Client;
   readonly outbox: Outbox;
-  readonly live: ReopenableSession;
+  readonly session: ReopenableSession;
   readonly workspace: string;
   openAgain(): Promise<OpenedSession>;
 };
@@ -189,10 +197,10 @@ export class TrustGate {
    * will.
    */
   async pass({ name }: State): Promise<void> {
-    const session = await this.#parts.live.current();
+    const session = await this.#parts.session.current();
     const isAtRest = name === 'Ready' || name === 'WaitingForUserInput';
     if (this.#asking === null && (!isAtRest || session.jobs().length > 0)) return;
-    this.#asking ??= this.#settle();
+    this.#asking ??= this.#askAndReopen();
     await this.#asking;
   }
 
@@ -201,8 +209,8 @@ export class TrustGate {
     this.#withdrawn.abort();
   }
 
-  async #settle(): Promise<void> {
-    const { host, client, outbox, live, workspace, openAgain } = this.#parts;
+  async #askAndReopen(): Promise<void> {
+    const { host, client, outbox, session, workspace, openAgain } = this.#parts;
     this.#withdrawn = new AbortController();
     const { signal } = this.#withdrawn;
     const tell = (text: string): void =>
@@ -210,17 +218,17 @@ export class TrustGate {
     const questions = await host.trustQuestions(workspace, tell);
     const isAllowed = await askTrustQuestions(questions, {
       client,
-      sessionId: live.id,
+      sessionId: session.id,
       outbox,
       signal,
     });
     if (!isAllowed) return;
-    await live.reopen(openAgain);
-    outbox.push(commandsUpdate(host.commands, live.prompts));
+    await session.reopen(openAgain);
+    outbox.push(commandsUpdate(host.commands, session.prompts));
   }
 }
 
-type TrustAsking = {
+type TrustRequest = {
   readonly client: Client;
   readonly sessionId: string;
   readonly outbox: Outbox;
@@ -234,7 +242,7 @@ type TrustAsking = {
  */
 const askTrustQuestions = async (
   questions: readonly ProjectQuestion[],
-  asking: TrustAsking,
+  asking: TrustRequest,
 ): Promise<boolean> => {
   let isAllowed = false;
   for (const question of questions) {
@@ -250,7 +258,7 @@ const askTrustQuestions = async (
  */
 const askTrustQuestion = async (
   question: ProjectQuestion,
-  { client, sessionId, outbox, signal }: TrustAsking,
+  { client, sessionId, outbox, signal }: TrustRequest,
 ): Promise<boolean> => {
   const call = {
     toolCallId: `trust-${randomUUID()}`,
@@ -316,6 +324,8 @@ const trustChoices = ({ yes }: TrustQuestion): readonly TrustChoice[] => {
   ];
 };
 
+// What an MCP server wants to know
+
 /**
  * Asks the editor's user what an MCP server wants to know: by a form if the editor has forms, else
  * by options if one choice answers it. Other questions can't be asked.
@@ -365,9 +375,6 @@ export const askInEditor = (
     return options === null ? null : askByOptions(question, options, signal);
   };
 };
-
-// A question of an MCP server for an editor: as a form, or as a permission request if one choice
-// answers it.
 
 const DECLINED: ServerAnswer = { action: 'decline' };
 const CHOICES_MAX = 10;
@@ -505,7 +512,7 @@ const readChoice = (
 const oneLineTitle = (text: string): string =>
   shortTitle(harmless(text).replace(/\s+/g, ' ').trim());
 
-/** A question that the signal withdraws. */
+/** The options of a request that the signal withdraws. */
 export const withdrawnBy = (signal: AbortSignal) => ({
   cancellationSignal: signal,
   stopWaitingOnCancel: true,

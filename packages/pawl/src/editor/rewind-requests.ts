@@ -16,13 +16,13 @@ export const rewindMethods = {
   undoCompaction: '_pawl/session/undo_compaction',
 } as const;
 
-type OfSession = { readonly sessionId: string };
+type SessionParameters = { readonly sessionId: string };
 
 const INVALID_PARAMS = -32602;
 
 const badParameters = (why: string): RequestError => new RequestError(INVALID_PARAMS, `${why}.`);
 
-export const readSessionId = (params: unknown): OfSession => {
+export const readSessionId = (params: unknown): SessionParameters => {
   if (typeof params === 'object' && params !== null && 'sessionId' in params) {
     const { sessionId } = params;
     if (typeof sessionId === 'string') return { sessionId };
@@ -34,7 +34,7 @@ const SWITCHES = ['files', 'conversation', 'force', 'refs'] as const;
 
 export const readRewindParameters = (
   params: unknown,
-): OfSession & { readonly request: RewindRequest } => {
+): SessionParameters & { readonly request: RewindRequest } => {
   const { sessionId } = readSessionId(params);
   // an object, since it has a sessionId
   const fields = params as Readonly<Record<string, unknown>>;

@@ -1,6 +1,10 @@
 /**
  * The steps of a session as updates for an editor, sent in order, live or while its journal is
  * read.
+ *
+ * From top to bottom: single updates; `SessionUpdates`, which makes them from steps; the output of
+ * running calls; `Outbox`, which sends them in order; a session that is being opened; and the
+ * commands that the editor offers.
  */
 
 import type {
@@ -103,7 +107,10 @@ export class SessionUpdates {
   readonly #progress: ToolProgress;
   readonly #rewinds = createRewoundNotes();
   #title: UpdateParts['title'];
-  /** The text of a replayed reply. The reasoning before it comes with the next entry. */
+  /**
+   * The text of a replayed reply, which waits: the journal has its reasoning in the next entry, and
+   * the editor shows reasoning before text.
+   */
   #heldText: Stepped | null = null;
 
   constructor(parts: UpdateParts) {
@@ -122,7 +129,7 @@ export class SessionUpdates {
       this.#progress.add(event.callId, event.text);
     const note = resumedNote(stepped);
     if (note !== '') this.#tell(note, 'info');
-    this.#seeAny(stepped);
+    this.#showStep(stepped);
   }
 
   /** A step from the journal, for a client that loads the session. */
@@ -132,7 +139,7 @@ export class SessionUpdates {
     this.#showHeldText();
     if (event.type === 'UserInput') this.#showInput(event);
     if (event.type === 'TextDelta') this.#heldText = stepped;
-    else this.#seeAny(stepped);
+    else this.#showStep(stepped);
   }
 
   /** Ends the replay. `state`: the state after it, if its reply may be half received. */
@@ -158,7 +165,7 @@ export class SessionUpdates {
   #showHeldText(): void {
     const held = this.#heldText;
     this.#heldText = null;
-    if (held !== null) this.#seeAny(held);
+    if (held !== null) this.#showStep(held);
   }
 
   #showReasoning({ message, requestId }: On<'LlmCompleted'>): void {
@@ -179,7 +186,7 @@ export class SessionUpdates {
     return { sessionUpdate: 'user_message_chunk', content };
   }
 
-  #seeAny(stepped: Stepped): void {
+  #showStep(stepped: Stepped): void {
     const { event, state, actions, path } = stepped;
     this.#calls.see(stepped);
     if (event.type === 'UserInput') this.#showTitle(event);
@@ -289,9 +296,9 @@ export class SessionUpdates {
  */
 const SHOWN_CHARACTERS_MAX = 8_000;
 /** Least time between two updates of a call. */
-const INTERVAL_MS = 250;
+const UPDATE_INTERVAL_MS = 250;
 
-type Output = { text: string; cut: boolean; timer: NodeJS.Timeout | null };
+type RunningOutput = { text: string; cut: boolean; timer: NodeJS.Timeout | null };
 
 /**
  * The output of running calls. An update replaces all content of a call, so each carries the output
@@ -299,7 +306,7 @@ type Output = { text: string; cut: boolean; timer: NodeJS.Timeout | null };
  */
 class ToolProgress {
   readonly #push: (update: SessionUpdate) => void;
-  readonly #running = new Map<string, Output>();
+  readonly #running = new Map<string, RunningOutput>();
 
   constructor(push: (update: SessionUpdate) => void) {
     this.#push = push;
@@ -311,7 +318,7 @@ class ToolProgress {
     const whole = output.text + text;
     output.cut ||= whole.length > SHOWN_CHARACTERS_MAX;
     output.text = whole.slice(-SHOWN_CHARACTERS_MAX);
-    output.timer ??= setTimeout(() => this.#show(callId, output), INTERVAL_MS).unref();
+    output.timer ??= setTimeout(() => this.#show(callId, output), UPDATE_INTERVAL_MS).unref();
   }
 
   /** The call has ended: its result follows. */
@@ -325,7 +332,7 @@ class ToolProgress {
     for (const callId of [...this.#running.keys()]) this.end(callId);
   }
 
-  #show(callId: string, output: Output): void {
+  #show(callId: string, output: RunningOutput): void {
     output.timer = null;
     const content = outputContent(output.cut ? `…${output.text}` : output.text);
     this.#push({

@@ -161,7 +161,7 @@ const readShownText = async (path: string): Promise<Text | null> => {
 };
 
 /** The text after the diff, or before it if it is undone; null if it does not fit the text. */
-const patched = async (
+const patchText = async (
   text: string,
   diff: string,
   way: 'apply' | 'undo',
@@ -185,7 +185,7 @@ export const plannedChange = async (
   diff: string,
 ): Promise<readonly ToolCallContent[] | null> => {
   const now = await readShownText(path);
-  const newText = now === null ? null : await patched(now.text, diff, 'apply');
+  const newText = now === null ? null : await patchText(now.text, diff, 'apply');
   if (now !== null && newText !== null)
     return [diffContent({ path, oldText: isNewFile(diff) ? null : now.text, newText })];
   return (await hunkChanges(path, diff))?.map(diffContent) ?? null;
@@ -202,7 +202,7 @@ export const madeChange = async (
 ): Promise<readonly ToolCallContent[] | null> => {
   const now = sha256 === null ? null : await readShownText(path);
   const oldText =
-    now !== null && now.sha256 === sha256 ? await patched(now.text, diff, 'undo') : null;
+    now !== null && now.sha256 === sha256 ? await patchText(now.text, diff, 'undo') : null;
   if (now !== null && oldText !== null)
     return [diffContent({ path, oldText: isNewFile(diff) ? null : oldText, newText: now.text })];
   return (await hunkChanges(path, diff))?.map(diffContent) ?? null;

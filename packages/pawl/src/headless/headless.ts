@@ -1,8 +1,9 @@
 /**
  * `pawl -p`: one turn without a terminal.
  *
- * From top to bottom: the two forms of output; the turn; `runHeadless`; the prompt, from flags and
- * stdin; and the calls that were denied because nobody could be asked.
+ * From top to bottom: the two forms of output; the turn, whose answer must perhaps satisfy a schema
+ * (`--json-schema`); `runHeadless`; the prompt, from flags and stdin; and the calls that were
+ * denied because nobody could be asked.
  */
 
 import { fstatSync } from 'node:fs';
@@ -58,7 +59,7 @@ type Outlet = {
   end(turn: EndedTurn, sessionId: string | null): void;
 };
 
-/** A turn as it ended. `state` is null if no session was opened. */
+/** The end of a turn. `state` is null if no session was opened. */
 type EndedTurn = {
   readonly ending: ExitEnding;
   readonly state: State | null;
@@ -71,13 +72,13 @@ type EndedTurn = {
 const writeRecord = (record: JsonRecord): void => writeJson(record);
 
 /** The reason of an ending with `notPermitted`, as for a turn that stopped at the call. */
-const UNAPPROVED = 'approval';
+const NOT_APPROVED = 'approval';
 /** The reason of an ending by `--fail-on denied`. */
 const DENIED = 'denied';
 /** The reason of an ending whose answer does not satisfy `--json-schema`. */
-const UNFIT = 'jsonSchema';
-/** Endings of which no step has told. */
-const TOLD_AT_END: readonly string[] = [UNAPPROVED, DENIED, UNFIT];
+const SCHEMA_UNSATISFIED = 'jsonSchema';
+/** Reasons that no step of the session has printed. */
+const NOT_IN_STEPS: readonly string[] = [NOT_APPROVED, DENIED, SCHEMA_UNSATISFIED];
 
 /** A line on stderr. */
 const printLine = (text: Safe): void => writeError(safe`${text}\n`);
@@ -100,7 +101,7 @@ const jsonOutlet: Outlet = {
     for (const record of stepRecords(stepped)) writeRecord(record);
   },
   end({ ending, state, denied, json }, sessionId) {
-    if (ending.reason === UNFIT) printLine(harmless(`pawl: ${ending.message}`));
+    if (ending.reason === SCHEMA_UNSATISFIED) printLine(harmless(`pawl: ${ending.message}`));
     writeRecord(
       resultRecord(
         ending,
@@ -135,7 +136,7 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
       }
     },
     end({ ending, state, denied, json }, sessionId) {
-      if (TOLD_AT_END.includes(ending.reason)) printLine(harmless(`pawl: ${ending.message}`));
+      if (NOT_IN_STEPS.includes(ending.reason)) printLine(harmless(`pawl: ${ending.message}`));
       const answer = state === null || jsonSchema !== undefined ? '' : resultText(state);
       const text = json?.text ?? answer;
       if (text !== '') writeResult(text.endsWith('\n') ? text : `${text}\n`);
@@ -162,7 +163,7 @@ const resultText = (state: State): string => {
 type Turn = EndedTurn & { readonly state: State };
 
 /** What the flags ask of a turn beyond its prompt. */
-type Demands = { readonly schema: AnswerSchema | null; readonly failOn: readonly FailOn[] };
+type TurnDemands = { readonly schema: AnswerSchema | null; readonly failOn: readonly FailOn[] };
 
 type UserInput = Extract<Input, { readonly type: 'UserInput' }>;
 
@@ -193,13 +194,16 @@ export const inputFrom = async (
 
 type TurnLimits = Pick<Limits, 'rounds' | 'timeMs'>;
 
-const less = (limit: Limit, used: number): Limit =>
+const remaining = (limit: Limit, used: number): Limit =>
   limit === 'unlimited' ? limit : Math.ceil(limit - used);
 
 /** What the turn's answer has left of the limits that count per turn. */
 const remainingLimits = ({ session }: State, elapsedMs: number): TurnLimits => {
   const { rounds, timeMs } = session.settings.limits;
-  return { rounds: less(rounds, session.turn.rounds + 1), timeMs: less(timeMs, elapsedMs) };
+  return {
+    rounds: remaining(rounds, session.turn.rounds + 1),
+    timeMs: remaining(timeMs, elapsedMs),
+  };
 };
 
 /** The limit that is used up; null if none is. */
@@ -226,10 +230,10 @@ const sendWithin = async (session: Session, limits: TurnLimits, text: string): P
   return state;
 };
 
-type Settled = Pick<Turn, 'ending' | 'state' | 'json'>;
+type Answered = Pick<Turn, 'ending' | 'state' | 'json'>;
 
 /** The end of a turn whose answer must satisfy the schema. */
-const settleAnswer = (state: State, schema: AnswerSchema): Settled & { readonly fault: string } => {
+const judgeAnswer = (state: State, schema: AnswerSchema): Answered & { readonly fault: string } => {
   const ending = turnEnding(state);
   const checked = schema.check(resultText(state));
   return checked.kind === 'fits'
@@ -241,11 +245,11 @@ const settleAnswer = (state: State, schema: AnswerSchema): Settled & { readonly 
  * Waits until the session rests. An answer that does not satisfy the schema is asked for once more,
  * within what is left of the turn's limits.
  */
-const settle = async (session: Session, schema: AnswerSchema | null): Promise<Settled> => {
+const awaitAnswer = async (session: Session, schema: AnswerSchema | null): Promise<Answered> => {
   const startedMs = performance.now();
   const state = await session.idle();
   if (schema === null) return { state, ending: turnEnding(state), json: null };
-  const first = settleAnswer(state, schema);
+  const first = judgeAnswer(state, schema);
   if (first.fault === '') return first;
   const unfit = `the answer does not satisfy ${schema.file}`;
   const limits = remainingLimits(state, performance.now() - startedMs);
@@ -257,7 +261,7 @@ const settle = async (session: Session, schema: AnswerSchema | null): Promise<Se
     return { ...first, ending };
   }
   printLine(warningText(`${unfit}, so it is asked for again: ${first.fault}`));
-  const second = settleAnswer(
+  const second = judgeAnswer(
     await sendWithin(session, limits, schema.askAgain(first.fault)),
     schema,
   );
@@ -265,7 +269,7 @@ const settle = async (session: Session, schema: AnswerSchema | null): Promise<Se
   const message =
     `The answer does not satisfy ${schema.file}, also after a second question: ${second.fault}\n` +
     `The answer is in the session: pawl show ${session.id}`;
-  return { ...second, ending: { exit: exitCodes.taskFailed, reason: UNFIT, message } };
+  return { ...second, ending: { exit: exitCodes.taskFailed, reason: SCHEMA_UNSATISFIED, message } };
 };
 
 /** The ending of a turn in which calls were denied. Another failure of the turn comes first. */
@@ -277,8 +281,8 @@ const endingWithDenials = (
 ): ExitEnding => {
   const exit = exitCodes.notPermitted;
   const goesOn = ending.exit === exitCodes.done;
-  if (ending.exit === exit || (goesOn && denials.any()))
-    return { exit, reason: UNAPPROVED, message: denials.advice(sessionId, goesOn) };
+  if (ending.exit === exit || (goesOn && denials.lacksPermission()))
+    return { exit, reason: NOT_APPROVED, message: denials.advice(sessionId, goesOn) };
   return goesOn && failOn.includes('denied') && denials.count() > 0
     ? { exit, reason: DENIED, message: denials.summary() }
     : ending;
@@ -291,7 +295,7 @@ const endingWithDenials = (
 const runTurn = async (
   opened: Opened,
   prompt: Prompt,
-  { schema, failOn }: Demands,
+  { schema, failOn }: TurnDemands,
   outlet: Outlet,
   steps: Steps,
 ): Promise<Turn> => {
@@ -324,10 +328,10 @@ const runTurn = async (
       endWith(errorEnding(fault));
     }
   });
-  let settled: Settled | null = null;
+  let settled: Answered | null = null;
   try {
     await session.send(await inputFrom(opened, prompt, schema));
-    settled = await settle(session, schema);
+    settled = await awaitAnswer(session, schema);
     if (early !== null) await session.ended;
   } catch (fault) {
     if (early === null) throw fault;
@@ -366,7 +370,7 @@ type OpenedForTurn = { readonly opened: Opened; readonly early: ExitEnding | nul
 const runOpened = async (
   { opened, early }: OpenedForTurn,
   prompt: Prompt,
-  demands: Demands,
+  demands: TurnDemands,
   outlet: Outlet,
   steps: Steps,
 ): Promise<ExitEnding> => {
@@ -409,7 +413,7 @@ const openForTurn = async (flags: RunFlags, steps: Steps): Promise<OpenedForTurn
 };
 
 /** Reads the flags that ask something of the turn. Throws before anything is opened. */
-export const readDemands = async (flags: RunFlags): Promise<Demands> => ({
+export const readDemands = async (flags: RunFlags): Promise<TurnDemands> => ({
   failOn: readFailOn(flags),
   schema:
     flags.jsonSchema === undefined
@@ -424,7 +428,7 @@ export const readDemands = async (flags: RunFlags): Promise<Demands> => ({
 export const runHeadless = async (
   flags: RunFlags,
   prompt: Prompt,
-  read?: Demands,
+  read?: TurnDemands,
 ): Promise<number> => {
   try {
     refuseEmpty(prompt);
@@ -443,8 +447,8 @@ export const runHeadless = async (
   }
 };
 
-/**
- * Reads the prompt of a turn without a terminal.
+/*
+ * The prompt of a turn without a terminal (`readPrompt`).
  *
  * 1. `-`, or no prompt at all, waits for stdin to its end.
  * 2. With a prompt, stdin is added to it if it is a file, or a pipe that delivers or ends within a
@@ -476,14 +480,14 @@ const readStdin = (silenceMs: number | null): Promise<string | null> => {
   const input = process.stdin;
   let text = '';
   return new Promise((resolve, reject) => {
-    const settle = (read: string | null): void => {
+    const finish = (read: string | null): void => {
       if (timer !== null) clearTimeout(timer);
       input.off('data', take).off('end', end).off('error', reject);
       resolve(read);
     };
     const giveUp = (): void => {
       input.pause();
-      settle(null);
+      finish(null);
     };
     const refuse = (): void => {
       input.off('data', take).off('end', end).off('error', reject).destroy();
@@ -502,7 +506,7 @@ const readStdin = (silenceMs: number | null): Promise<string | null> => {
       text += decoder.write(piece);
       if (text.length > CHARACTERS_MAX) refuse();
     };
-    const end = (): void => settle(text + decoder.end());
+    const end = (): void => finish(text + decoder.end());
     input.on('data', take).on('end', end).on('error', reject);
   });
 };
@@ -565,8 +569,8 @@ type Denials = {
   count(): number;
   /** Message for the user about all of them. */
   summary(): string;
-  /** Whether some call of the turn could not be approved. */
-  any(): boolean;
+  /** Whether some call of the turn could not be approved, or had no sandbox. */
+  lacksPermission(): boolean;
   /**
    * Message for the user: the denied calls, and how to allow them. `goesOn`: the model went on and
    * answered.
@@ -602,6 +606,7 @@ const createDenials = (workspace: string): Denials => {
   const denied: Record<MissingPermission, string[]> = { nobody: [], sandbox: [] };
   const titles: string[] = [];
   let prompted = false;
+  // whether the preset `auto` would allow each of the denied calls
   let autoAllows: 'yes' | 'no' = 'yes';
   const nobodyText = (sessionId: string, goesOn: boolean): readonly string[] => {
     const what = denied.nobody.length === 0 ? 'a call' : listTitles(denied.nobody);
@@ -651,7 +656,7 @@ const createDenials = (workspace: string): Denials => {
       `${plural(titles.length, 'call')} denied: ${listTitles(titles)}.\n` +
       'The answer may lack what that was for. What you can do: allow it by a rule or another ' +
       '--preset, or leave out --fail-on denied.',
-    any: () => denied.nobody.length > 0 || denied.sandbox.length > 0,
+    lacksPermission: () => denied.nobody.length > 0 || denied.sandbox.length > 0,
     advice: (sessionId, goesOn) =>
       [
         ...(denied.sandbox.length === 0 ? [] : sandboxText()),

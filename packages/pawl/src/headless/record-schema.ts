@@ -47,7 +47,7 @@ const usage = strictObject({
  * Details of an approval question, as the terminal shows them
  * (`packages/agent/src/policy/approval-question.ts`).
  */
-const described = {
+const questionFields = {
   /** The full command, address, change, input or question; never truncated. */
   subject: strictObject({
     kind: picklist(['command', 'address', 'change', 'input', 'question', 'plan']),
@@ -183,7 +183,7 @@ export const recordSchema = variant('type', [
     tool: string(),
     input,
     why: string(),
-    ...described,
+    ...questionFields,
   }),
   strictObject({ type: literal('approvalWithdrawn'), batchId: string(), callId: string() }),
   strictObject({

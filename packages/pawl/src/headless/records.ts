@@ -1,5 +1,5 @@
 /**
- * The lines of `--output-format stream-json`: each step of a session as records, which
+ * The lines of `--json`: each step of a session as records, which
  * record-schema.ts describes. From top to bottom: records of events, of actions, of a step, and
  * the last one with the result.
  */
@@ -30,7 +30,7 @@ const findCall = (state: State, callId: string): JudgedCall | undefined =>
     ? state.calls.find((call) => call.judged.callId === callId)?.judged
     : undefined;
 
-const recordOfEvent = ({ event, seq, state }: Stepped): JsonRecord | null => {
+const eventRecord = ({ event, seq, state }: Stepped): JsonRecord | null => {
   const at = event.at;
   switch (event.type) {
     case 'UserInput':
@@ -73,7 +73,7 @@ const recordOfEvent = ({ event, seq, state }: Stepped): JsonRecord | null => {
       return { type: 'approvalAnswered', seq, at, batchId, callId, answer: answer.kind, scope };
     }
     case 'HookCompleted':
-      return completedHook(event, seq);
+      return hookRecord(event, seq);
     case 'HookFailed':
       return { type: 'hookFailed', seq, at, hookId: event.hookId, message: event.message };
     case 'CompactionCompleted':
@@ -128,7 +128,7 @@ export const failureRecord = ({ at, requestId, error }: Failure, seq: number | n
   } as const;
 };
 
-const completedHook = (event: On<'HookCompleted'>, seq: number | null): JsonRecord => {
+const hookRecord = (event: On<'HookCompleted'>, seq: number | null): JsonRecord => {
   const { at, hookId, dirty } = event;
   const commits = event.commits.map(({ hash, subject }) => ({ hash, subject }));
   return {
@@ -157,7 +157,7 @@ const questionRecord = (question: ApprovalRequest, workspace: string) => {
   };
 };
 
-const recordOfAction = (action: Action, workspace: string): JsonRecord | null => {
+const actionRecord = (action: Action, workspace: string): JsonRecord | null => {
   switch (action.type) {
     case 'SendLlmRequest':
       return {
@@ -213,13 +213,18 @@ const retryRecords = ({ state, path }: Stepped): readonly JsonRecord[] => {
 export const stepRecords = (stepped: Stepped): readonly JsonRecord[] => {
   const { event, seq, state } = stepped;
   const { workspace } = state.session.settings;
-  const happened = recordOfEvent(stepped);
+  const eventItem = eventRecord(stepped);
   const edges = transitions(stepped);
-  const moved = edges.length > 0 ? [stateRecord(event, seq, edges)] : [];
-  const follows = stepped.actions
-    .map((action) => recordOfAction(action, workspace))
+  const stateItems = edges.length > 0 ? [stateRecord(event, seq, edges)] : [];
+  const actionItems = stepped.actions
+    .map((action) => actionRecord(action, workspace))
     .filter((item) => item !== null);
-  return [...(happened === null ? [] : [happened]), ...moved, ...follows, ...retryRecords(stepped)];
+  return [
+    ...(eventItem === null ? [] : [eventItem]),
+    ...stateItems,
+    ...actionItems,
+    ...retryRecords(stepped),
+  ];
 };
 
 /** The states that a step went through, of the session or of one run of `pawl ask`. */

@@ -13,10 +13,10 @@ import { type ContentAnswer, ContentQuestion, type WindowSize } from '@pawl/term
 import { joinSafe, makeSafe, safe } from '@pawl/terminal/safe-text';
 import {
   hookSource,
+  judgeExecutables,
   kindTexts,
   type OpenQuestion,
   serverSource,
-  settleExecutables,
   storeAnswer,
   type TrustQuestion,
   trustQuestion,
@@ -41,7 +41,7 @@ export const askAtStart = async (
 ): Promise<void> => {
   const { area } = screen;
   const trust = openTrust(stateFolder(process.env), (text) => area.print(warningText(text)));
-  const { open } = await settleExecutables(trust, workspace, [serverSource, hookSource]);
+  const { open } = await judgeExecutables(trust, workspace, [serverSource, hookSource]);
   if (open.length === 0) return;
   screen.take();
   await askTrust(trust, workspace, open, {
@@ -96,20 +96,21 @@ const addLevels = (question: TrustQuestion): TrustQuestion =>
 const askInWindow = (question: TrustQuestion, terminal: TrustTerminal): Promise<ContentAnswer> =>
   new Promise((resolve) => {
     const { area, clock } = terminal;
-    const draw = (): void => area.draw(() => shown.frame(terminal.look(), terminal.size()));
+    const draw = (): void =>
+      area.draw(() => contentQuestion.frame(terminal.look(), terminal.size()));
     const end = (answer: ContentAnswer): void => {
       stop();
-      shown.close();
+      contentQuestion.close();
       resolve(answer);
     };
-    const shown = new ContentQuestion(question, clock, { answered: end, changed: draw });
+    const contentQuestion = new ContentQuestion(question, clock, { answered: end, changed: draw });
     const stop = terminal.listen((pressed) => {
       const leaves =
         pressed.kind === 'key' && pressed.key.control && ['c', 'd'].includes(pressed.key.name);
       if (leaves) end('later');
-      else shown.take(pressed, terminal.size());
+      else contentQuestion.take(pressed, terminal.size());
     });
-    shown.open();
+    contentQuestion.open();
     draw();
   });
 

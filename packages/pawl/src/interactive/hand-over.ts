@@ -16,7 +16,10 @@ import type { RunFlags } from '../settings/flags.js';
 import { NotNow, type SlashCommandContext } from './slash-command.js';
 import type { UserWork } from './terminal-session.js';
 
-/** Whether a later process goes on exactly where this one ends now. */
+/**
+ * Whether a later process goes on exactly where this one ends now. Not while money is reserved:
+ * then something runs whose usage has not come, and a crash would lose it.
+ */
 const canHandOver = (state: State): boolean => {
   const { reserved = [] } = state.session;
   switch (state.name) {
@@ -37,8 +40,11 @@ const canHandOver = (state: State): boolean => {
   }
 };
 
-/** Flags that the journal knows better: they may have changed since they were typed. */
-const flagsOfSession = (flags: RunFlags, { session }: State): RunFlags => {
+/**
+ * The flags for the successor, without those that the journal knows better: they may have changed
+ * since they were typed.
+ */
+const successorFlags = (flags: RunFlags, { session }: State): RunFlags => {
   const { model, effort, preset, profile, workspace, resume, continue: last, ...rest } = flags;
   const { takeOver, maxUsd, maxRounds, maxTokens, maxMinutes, ...others } = rest;
   return session.settings.preset === 'full' ? { ...others, preset: 'full' } : others;
@@ -71,8 +77,8 @@ export const handOver = async ({
     throw new NotNow(
       'Nothing was asked yet. To begin a session that runs alone: pawl -p "PROMPT" --detach',
     );
-  const own = flagsOfSession(flags, view.state);
-  const successor = await startSuccessor(session.id, own, firstText(view.state));
+  const ownFlags = successorFlags(flags, view.state);
+  const successor = await startSuccessor(session.id, ownFlags, firstText(view.state));
   let isWanted = true;
   const stay = (): void => {
     isWanted = false;
@@ -83,12 +89,12 @@ export const handOver = async ({
     if (isWanted) say('stays');
     stay();
   });
-  const look = (stepped: Stepped | null): void => {
+  const leaveIfPossible = (stepped: Stepped | null): void => {
     if (!isWanted || !work.isOver) return;
     // What a reply asks for has not begun when its step is seen.
     if (stepped?.event.type === 'LlmCompleted' || canHandOver(view.state)) leave();
   };
-  work.watch(look);
-  look(null);
+  work.watch(leaveIfPossible);
+  leaveIfPossible(null);
   say('waits');
 };

@@ -1,6 +1,6 @@
 /**
- * Ctrl+V in the terminal: takes a picture from the clipboard into the input line, and finds the
- * program that can read it.
+ * Ctrl+V in the terminal: takes a picture from the clipboard into the input line. From top to
+ * bottom: storing and mentioning it; and reading the clipboard by an installed program.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -70,17 +70,24 @@ export const pastePicture = async (
   view.redraw();
 };
 
-/** Reads the picture in the clipboard with the first installed program that can. */
+// Reading the clipboard with the first installed program that can.
 
 const DEADLINE_MS = 3_000;
 /**
  * Larger than any picture that models accept, so that the message can say what is wrong with the
  * picture.
  */
-const BYTES_MAX = 40_000_000;
+const PICTURE_BYTES_MAX = 40_000_000;
 
 /** Environment variables for those programs. Keys of providers are not among them. */
-const NEEDED = ['HOME', 'DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY', 'XDG_RUNTIME_DIR', 'TMPDIR'];
+const PASSED_VARIABLES = [
+  'HOME',
+  'DISPLAY',
+  'WAYLAND_DISPLAY',
+  'XAUTHORITY',
+  'XDG_RUNTIME_DIR',
+  'TMPDIR',
+];
 
 type Reader = {
   readonly program: string;
@@ -90,22 +97,22 @@ type Reader = {
   decode(output: Buffer): Buffer;
 };
 
-const asIs = (output: Buffer): Buffer => output;
+const unchanged = (output: Buffer): Buffer => output;
 
 const wayland: Reader = {
   program: 'wl-paste',
   words: ['--type', 'image/png'],
   package: 'wl-clipboard',
-  decode: asIs,
+  decode: unchanged,
 };
 const x11: Reader = {
   program: 'xclip',
   words: ['-selection', 'clipboard', '-t', 'image/png', '-o'],
   package: 'xclip',
-  decode: asIs,
+  decode: unchanged,
 };
 const macOs: readonly Reader[] = [
-  { program: 'pngpaste', words: ['-'], package: 'pngpaste', decode: asIs },
+  { program: 'pngpaste', words: ['-'], package: 'pngpaste', decode: unchanged },
   {
     program: 'osascript',
     words: ['-e', 'get the clipboard as «class PNGf»'],
@@ -142,7 +149,7 @@ export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
   for (const { program, words, decode } of readers) {
     const file = programs.find(program);
     if (file === null) continue;
-    const variables = NEEDED.flatMap((name) =>
+    const variables = PASSED_VARIABLES.flatMap((name) =>
       environment[name] ? [[name, environment[name]]] : [],
     );
     const { code, output, errors } = await runProgram({
@@ -152,7 +159,7 @@ export const readClipboard = async (place: ClipboardPlace): Promise<Buffer> => {
       folder: path.dirname(file),
       input: null,
       signal,
-      bytesMax: BYTES_MAX,
+      bytesMax: PICTURE_BYTES_MAX,
       atMax: 'fail',
       deadlineMs: DEADLINE_MS,
       environment: {

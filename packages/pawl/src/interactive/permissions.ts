@@ -1,6 +1,8 @@
 /**
- * What is allowed beyond the preset: the answers of a session, and the rules of files.
- * `/permissions` lists and revokes them, and the answer `P` to a question writes a rule for ever.
+ * What is allowed beyond the preset: the answers of a session (grants), and the rules of files.
+ *
+ * From top to bottom: `/permissions` lists them; it revokes them; and the answer `P` to a question
+ * writes a rule for this folder, which later sessions have too.
  */
 
 import type { Settings } from '@pawl/agent/machine/settings';
@@ -69,7 +71,7 @@ const writtenRulesText = (rules: readonly WrittenRule[]): readonly string[] =>
 
 const permissionsText = (settings: Settings, grants: readonly Grant[]): string => {
   const { rules, writtenRules = [], preset, sandbox = 'off' } = settings;
-  const lasting = folderRules(settings);
+  const folderRuleList = folderRules(settings);
   const numbered = (texts: readonly string[], from: number): readonly string[] =>
     texts.map((text, index) => `  ${from + index}  ${text}`);
   return [
@@ -78,18 +80,18 @@ const permissionsText = (settings: Settings, grants: readonly Grant[]): string =
     ...rules
       .filter(({ runs }) => runs === undefined || placesWith(sandbox).includes(runs))
       .map(policyRuleText),
-    ...writtenRulesText(writtenRules.filter((rule) => !lasting.includes(rule))),
-    ...(grants.length + lasting.length === 0 ? ['  You have added no permissions.'] : []),
+    ...writtenRulesText(writtenRules.filter((rule) => !folderRuleList.includes(rule))),
+    ...(grants.length + folderRuleList.length === 0 ? ['  You have added no permissions.'] : []),
     ...(grants.length === 0 ? [] : ['  Your permissions in this session, where a rule asks:']),
     ...numbered(
       grants.map((grant) => grantText(grant)),
       1,
     ),
-    ...(lasting.length === 0
+    ...(folderRuleList.length === 0
       ? []
       : ['  Your permissions in this folder for ever, where a rule asks:']),
-    ...numbered(lasting.map(describeRule), grants.length + 1),
-    ...(grants.length + lasting.length === 0
+    ...numbered(folderRuleList.map(describeRule), grants.length + 1),
+    ...(grants.length + folderRuleList.length === 0
       ? []
       : ['  /permissions revoke 1 takes one back, /permissions revoke all takes all back']),
   ].join('\n');
@@ -111,12 +113,12 @@ const findRevoked = (
   return rule === undefined ? null : { grants: [], rules: [rule] };
 };
 
-/** Takes the rules out of the user's file. Those that stay there, and why. */
+/** Takes the rules out of the user's file. Resolves with those that stay there, and why. */
 const removeRules = async (
   rules: readonly WrittenRule[],
   workspace: string,
 ): Promise<ReadonlyMap<WrittenRule, string>> => {
-  const kept = new Map<WrittenRule, string>();
+  const remaining = new Map<WrittenRule, string>();
   for (const rule of rules) {
     const written = writableRule(rule, workspace);
     const changed =
@@ -125,9 +127,10 @@ const removeRules = async (
         : await changeConfigFile(userFile(process.env), (text, format) =>
             removeFolderRule(text, written, format),
           );
-    if (changed?.kind !== 'edited') kept.set(rule, changed?.why ?? 'no list holds such a rule.');
+    if (changed?.kind !== 'edited')
+      remaining.set(rule, changed?.why ?? 'no list holds such a rule.');
   }
-  return kept;
+  return remaining;
 };
 
 const revoke = async (
@@ -138,7 +141,7 @@ const revoke = async (
   const revoked = findRevoked(settings, grants, words);
   if (revoked === null)
     throw new NotNow(`You have no permission ${words}. /permissions lists them.`);
-  const kept = await removeRules(revoked.rules, workspace);
+  const remaining = await removeRules(revoked.rules, workspace);
   const now = view.state.session;
   await session.send({
     type: 'SettingsChanged',
@@ -157,7 +160,7 @@ const revoke = async (
       ? safe`  Nothing was allowed.`
       : harmless(`  asks again for: ${texts.join(', ')}`),
   );
-  for (const [rule, why] of kept)
+  for (const [rule, why] of remaining)
     view.print(
       paint(
         look,
@@ -173,6 +176,7 @@ const revoke = async (
     );
 };
 
+/** The list without those that are equal to a removed one. */
 const without = <T>(all: readonly T[], removed: readonly T[]): readonly T[] => {
   const texts = new Set(removed.map((one) => JSON.stringify(one)));
   return all.filter((one) => !texts.has(JSON.stringify(one)));
@@ -193,7 +197,7 @@ export const permissions: SlashCommand = async (context, words) => {
   await revoke(context, revocation[1] ?? '');
 };
 
-/** The answer `P`: a rule in the user's file, for this folder. */
+// The answer `P`: a rule in the user's file, for this folder.
 
 /** What a rule allows for the session, if it can't be written. */
 const sessionScope = ({ kind }: RuleSubject): 'prefix' | 'session' | 'shape' =>

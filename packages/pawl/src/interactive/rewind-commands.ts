@@ -1,4 +1,10 @@
-/** Slash commands that take back what was done, and go forward again. */
+/**
+ * Slash commands that take back what was done, and go forward again.
+ *
+ * A point is a turn or calls to which the session can go back. Refs are git's: HEAD, branches, and
+ * what is staged. From top to bottom: the points as a list; what the user can answer to one; and
+ * `/rewind` and `/redo`.
+ */
 
 import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
 import { formatWhen, oneLine } from '@pawl/terminal/paint';
@@ -133,7 +139,7 @@ const chooseRewind = async (
   if (answer !== undefined) await rewindTo(context, { ...answer.request, at: point.seq }, points);
 };
 
-const WHAT: Readonly<Record<string, Omit<RewindRequest, 'at'>>> = {
+const REWIND_WORDS: Readonly<Record<string, Omit<RewindRequest, 'at'>>> = {
   both: {},
   conversation: { files: false },
   files: { conversation: false },
@@ -144,13 +150,13 @@ const WHAT: Readonly<Record<string, Omit<RewindRequest, 'at'>>> = {
 /** Reads `41`, `41 files`, `41 conversation`, `41 force`, `41 refs`. */
 const readRewind = (words: string): RewindRequest => {
   const [seq = '', ...more] = words.toLowerCase().split(/\s+/);
-  const unknown = more.find((word) => !Object.hasOwn(WHAT, word));
+  const unknown = more.find((word) => !Object.hasOwn(REWIND_WORDS, word));
   if (!/^\d{1,15}$/.test(seq) || unknown !== undefined)
     throw new NotNow(
       `'${unknown ?? seq}' is not understood. Write for example /rewind 41, /rewind 41 files or ` +
         '/rewind 41 conversation. /rewind alone lists what can be taken back.',
     );
-  const request = Object.assign({}, ...more.map((word) => WHAT[word]));
+  const request = Object.assign({}, ...more.map((word) => REWIND_WORDS[word]));
   if (request.files === false && request.conversation === false)
     throw new NotNow('Say files or conversation. Without one of them both are taken back.');
   return { ...request, at: Number(seq) };

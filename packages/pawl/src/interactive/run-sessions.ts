@@ -2,9 +2,10 @@
  * `pawl` in a terminal: runs sessions one after the other, each from its first paint until the
  * user leaves it.
  *
- * From top to bottom: `runTerminal`; one session, with a watch on the provider's cache, since a
- * request without it is dear; commands of the user (`!`) and their output for the model; and the
- * banner. A typed text becomes a `UserInput` in `say`, which the view calls on Enter.
+ * From top to bottom: `runTerminal`, and opening a session; one session, with a watch on the
+ * provider's cache, since a request without it is dear; commands of the user (`!`) and their output
+ * for the model; and the texts of a start: the banner and the notes below it. A typed text becomes
+ * a `UserInput` in `say`, which the view calls on Enter.
  */
 
 import { homedir } from 'node:os';
@@ -84,30 +85,30 @@ const flagsForNext = (flags: RunFlags, { resume: other, model }: NextSession): R
   return others;
 };
 
+/**
+ * Opens a new session, or one to resume, or joins one that runs in a process of its own. Its steps
+ * and warnings wait in buffers until the screen shows it.
+ */
 const openNextSession = async (
   flags: RunFlags,
   { resume, rights, notice, text = '' }: NextSession,
   configured: boolean,
 ): Promise<StartedSession> => {
-  const [steps, warnings]: [StartedSession['steps'], StartedSession['warnings']] = [
-    createEventBuffer(),
-    createEventBuffer(),
-  ];
-  const early = {
-    watcher: steps.push,
-    warn: warnings.push,
-    ...(configured ? {} : { configured: false as const }),
-    ...(resume === null ? {} : { resume }),
-    ...(rights === undefined ? {} : { rights }),
-  };
+  const steps: StartedSession['steps'] = createEventBuffer();
+  const warnings: StartedSession['warnings'] = createEventBuffer();
+  const buffers = { watcher: steps.push, warn: warnings.push };
   const live = resume === null ? null : await findRunning(resume);
   if (live !== null) {
     const { openRemote } = await import('../detached/remote-session.js');
-    const parts = { watcher: steps.push, warn: warnings.push };
-    const opened = await openRemote(live, flags, parts);
+    const opened = await openRemote(live, flags, buffers);
     return { opened, steps, warnings, notice, draft: text, first: null };
   }
-  const opened = await openFromFlags(flags, 'terminal', early);
+  const opened = await openFromFlags(flags, 'terminal', {
+    ...buffers,
+    ...(configured ? {} : { configured: false as const }),
+    ...(resume === null ? {} : { resume }),
+    ...(rights === undefined ? {} : { rights }),
+  });
   if (!opened.resumed) await opened.session.send({ type: 'Start' });
   return { opened: { ...opened, remote: null }, steps, warnings, notice, draft: text, first: null };
 };
@@ -118,6 +119,7 @@ const findRunning = async (sessionId: string): Promise<string | null> => {
   return (await findLive(sessionId))?.status === 'runs' ? sessionId : null;
 };
 
+/** What the screen shows until a session is open. */
 const STARTING = { rows: [safe``, safe`starting`, safe`> `], cursor: { row: 2, column: 2 } };
 
 /**
@@ -164,7 +166,7 @@ export const runTerminal = async (
   try {
     for (;;) {
       const sessionExit = await runSession(started, {
-        terminal: terminal,
+        terminal,
         flags,
         openNext: (to) => openNextSession(flagsForNext(flags, to), to, configured),
       });
@@ -191,23 +193,28 @@ const detachedText = (sessionId: string): Safe => {
   return safe`It goes on without this window. To come back: pawl attach ${id} · to end it: pawl stop ${id}`;
 };
 
-/** One session in the terminal, from its first paint until the user leaves. */
+// One session in the terminal, from its first paint until the user leaves: `runSession`, the last
+// function of this part, puts the parts before it together.
 
 /** An open session, with the steps and warnings that came before the screen showed it. */
 type StartedSession = {
   readonly opened: FaceOpened;
   readonly steps: EventBuffer<Stepped>;
   readonly warnings: EventBuffer<string>;
+  /** Why the terminal moved to this session, for the user; empty at the start. */
   readonly notice: string;
+  /** The text that the input line begins with. */
   readonly draft: string;
   /** The prompt to send at once; null for none. */
   readonly first: string | null;
 };
 
+/** How the user left a session: out of the program, or to another session. */
 type SessionExit =
   | { readonly kind: 'exit'; readonly exit: number }
   | { readonly kind: 'move'; readonly started: StartedSession };
 
+/** How long a session may take to close. */
 const HARD_END_MS = 2_000;
 
 /** Calls `tick` once per spinner picture while it is on. When off it holds no timer. */
@@ -246,53 +253,6 @@ const createSessionCloser = (session: FaceSession): SessionCloser => {
   };
 };
 
-/** The user's own commands, one at a time. */
-const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOutputs) => {
-  let running: UserCommand | null = null;
-  return {
-    stop(): boolean {
-      if (running === null) return false;
-      running.stop();
-      return true;
-    },
-    async run(command: string): Promise<void> {
-      const { view, look, workspace, session } = context;
-      if (running !== null)
-        return view.print(
-          paint(look, 'yellow', safe`  Your last command is still running. Escape stops it.`),
-        );
-      const stored = storedBlobs();
-      const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
-      // Output may arrive in pieces of a line.
-      let line = '';
-      const show = (text: string): void => {
-        const lines = `${line}${text}`.split('\n');
-        line = lines.pop() ?? '';
-        if (lines.length > 0) view.print(indentOutput(lines.join('\n')));
-      };
-      running = startUserCommand(command, { workspace, blobs, session }, show);
-      const output = await running.ended;
-      if (line !== '') view.print(indentOutput(line));
-      running = null;
-      shellOutputs.add({ command, output: session.redact(output) });
-      view.print(
-        paint(look, 'dim', safe`  ${lastLine(output)} · the model gets it with your next message`),
-      );
-      view.redraw();
-    },
-  };
-};
-
-const indentOutput = (text: string): Safe =>
-  joinSafe(
-    harmless(text)
-      .split('\n')
-      .map((line) => safe`  ${line}`),
-    safe`\n`,
-  );
-
-const lastLine = (text: string): Safe => harmless(text.trimEnd()).split('\n').at(-1) ?? safe``;
-
 type ControllerOptions = {
   readonly terminal: TerminalSession;
   readonly flags: RunFlags;
@@ -330,10 +290,8 @@ const createViewHandlers = (
 ): ViewHandlers => {
   const { session, prompts } = context;
   const userCommands = createUserCommands(context, shellOutputs);
-  /**
-   * Sends texts in the order of typing, even if the pictures or the skill of one are still being
-   * read.
-   */
+  // Texts are sent in the order of typing, also while the pictures or the skill of an earlier one
+  // are still read: `sending` is the chain of them, `attaching` their number.
   let sending: Promise<void> = Promise.resolve();
   let attaching = 0;
   const send = (input: Input): void => {
@@ -426,6 +384,7 @@ const hintLastSession = (
   );
 };
 
+/** The MCP servers of the session, in this process or in the one where it runs. */
 const faceServers = ({ remote, servers }: FaceOpened): FaceServers =>
   remote?.servers ?? {
     status: async () => servers?.status() ?? null,
@@ -460,7 +419,7 @@ const followRemote = (
   );
 };
 
-/** What counts of a step. */
+/** The parts of a step that the cache watch needs; a step of the journal has them too. */
 type SeenStep = {
   readonly event: Pick<Stepped['event'], 'at'>;
   readonly state: State;
@@ -468,9 +427,10 @@ type SeenStep = {
 };
 
 /**
- * When the provider may have forgotten the conversation, so that the next request is dear. A timer
- * runs only until then, and only at rest. It is no timer of the clock, which would hold its time
- * steady: a computer that sleeps makes a pause, too.
+ * When the provider may have dropped the conversation from its cache, so that the next request is
+ * dear. A timer redraws the screen at that time, if the session rests. It is not a timer of
+ * `Clock`: while one of those runs, the time leaves out the computer's sleep, in which the cache
+ * ages too.
  */
 export class CacheWatch {
   readonly #session: Pick<FaceSession, 'model'>;
@@ -550,7 +510,7 @@ const attachView = (
 const warningRows = (look: Look, warning: string): Safe =>
   paint(look, 'yellow', joinSafe(wrapWords(warningText(warning), look.columns - 1), safe`\n`));
 
-/** What waits in a session of another process is shown, and the user is called if wanted. */
+/** Calls the user if the settings want it, and follows a session of another process. */
 const beginToWatch = (
   { opened }: StartedSession,
   { look, notifier }: TerminalSession,
@@ -611,7 +571,7 @@ const detachSession = async (
   const leave = (): void => {
     terminal.close();
     writeWindow(safe`\n${paint(terminal.look, 'dim', detachedText(session.id))}\n`);
-    // they end commands, which are to go on
+    // These listeners end running commands, which must go on in the other process.
     process.removeAllListeners('exit');
     process.exit(exitCodes.done);
   };
@@ -621,11 +581,11 @@ const detachSession = async (
 
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
-  begun: StartedSession,
+  uncounted: StartedSession,
   options: ControllerOptions,
 ): Promise<SessionExit> => {
   const work = new UserWork();
-  const started = countInputs(begun, work);
+  const started = countInputs(uncounted, work);
   const { opened, warnings, notice, draft } = started;
   const { terminal, flags } = options;
   const { look, clock, composer, screen } = terminal;
@@ -648,10 +608,12 @@ const runSession = async (
     quit: () => closer.exit({ kind: 'exit', exit: exitCodes.done }),
     detach: async () =>
       opened.remote === null ? detachSession(context, terminal, work) : context.quit(),
-    ...{ typedText: outputs.typedText.bind(outputs), takeBackText: outputs.detach.bind(outputs) },
+    typedText: (text) => outputs.typedText(text),
+    takeBackText: (text) => outputs.detach(text),
   };
   const parts = {
-    ...{ area: screen.area, look, clock, composer },
+    area: screen.area,
+    ...{ look, clock, composer },
     rows: () => screen.size().rows,
     servers: () => opened.servers?.waitsFor() ?? [],
     coldUsd: (now: State, at: number) => cache.coldUsd(now, at),
@@ -688,6 +650,8 @@ const runSession = async (
     cache.end();
   }
 };
+
+// Commands of the user (`!command`), and their output for the model.
 
 /** A command that the user ran with `!`, and its output for the model. */
 type ShellOutput = { readonly command: string; readonly output: string };
@@ -747,6 +711,53 @@ export class ShellOutputs {
   }
 }
 
+/** Runs the user's own commands (`!command`), one at a time. */
+const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOutputs) => {
+  let running: UserCommand | null = null;
+  return {
+    stop(): boolean {
+      if (running === null) return false;
+      running.stop();
+      return true;
+    },
+    async run(command: string): Promise<void> {
+      const { view, look, workspace, session } = context;
+      if (running !== null)
+        return view.print(
+          paint(look, 'yellow', safe`  Your last command is still running. Escape stops it.`),
+        );
+      const stored = storedBlobs();
+      const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
+      // Output may arrive in pieces of a line.
+      let line = '';
+      const show = (text: string): void => {
+        const lines = `${line}${text}`.split('\n');
+        line = lines.pop() ?? '';
+        if (lines.length > 0) view.print(indentOutput(lines.join('\n')));
+      };
+      running = startUserCommand(command, { workspace, blobs, session }, show);
+      const output = await running.ended;
+      if (line !== '') view.print(indentOutput(line));
+      running = null;
+      shellOutputs.add({ command, output: session.redact(output) });
+      view.print(
+        paint(look, 'dim', safe`  ${lastLine(output)} · the model gets it with your next message`),
+      );
+      view.redraw();
+    },
+  };
+};
+
+const indentOutput = (text: string): Safe =>
+  joinSafe(
+    harmless(text)
+      .split('\n')
+      .map((line) => safe`  ${line}`),
+    safe`\n`,
+  );
+
+const lastLine = (text: string): Safe => harmless(text.trimEnd()).split('\n').at(-1) ?? safe``;
+
 /** The user's own shell command (`!command`). The same code runs it as the model's commands. */
 type UserCommand = {
   /** The output and how the command ended. Never rejects. */
@@ -765,7 +776,7 @@ let commandCount = 0;
 const ownSandbox = (): SessionSandbox => {
   const environment = process.env;
   const passEnvironment = Object.keys(environment).filter((name) => !keyVariables.includes(name));
-  return createSessionSandbox({ environment: environment, passEnvironment });
+  return createSessionSandbox({ environment, passEnvironment });
 };
 
 type UserCommandPlace = {
@@ -812,6 +823,8 @@ const startUserCommand = (
     },
   };
 };
+
+// The texts of a start: the banner, and the notes below it.
 
 /** Dimmed, and wrapped between words. */
 const dimWords = (look: Look, text: Safe): Safe =>

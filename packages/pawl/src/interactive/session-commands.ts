@@ -1,6 +1,6 @@
 /**
- * Slash commands about stored sessions: change to another one, show the changes, write the
- * conversation to a file.
+ * Slash commands about stored sessions, from top to bottom: change to another one (`/resume`,
+ * `/fork`, `/clear`), show the changes (`/diff`), write the conversation to a file (`/export`).
  */
 
 import { writeFile } from 'node:fs/promises';
@@ -30,6 +30,7 @@ import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-com
 
 const SESSIONS_MAX = 100;
 
+/** Throws while a turn runs. */
 export const requireRest = ({ view }: SlashCommandContext): void => {
   if (isBusy(view.state))
     throw new NotNow('A turn is running. Stop it with Escape, then try again.');
@@ -96,7 +97,7 @@ export const clear: SlashCommand = async (context) => {
   });
 };
 
-/** `/diff`: all changes since HEAD, or only the edits and writes of this session. */
+// `/diff`: all changes since HEAD, or only the edits and writes of this session.
 
 const LINES_MAX = 2_000;
 
@@ -188,7 +189,7 @@ export const diff: SlashCommand = async (context, words) => {
   if (notes.length > 0) view.print(paint(look, 'yellow', joinSafe(notes, safe`\n`)));
 };
 
-/** `/export`: writes the conversation to a Markdown file. */
+// `/export`: writes the conversation to a Markdown file.
 
 type Part = Message['parts'][number];
 

@@ -1,8 +1,9 @@
 /**
- * Slash commands, by name. Those about stored sessions are in session-commands.ts.
+ * Slash commands, by name. Those about stored sessions are in session-commands.ts, `/permissions`
+ * in permissions.ts, `/rewind` and `/redo` in rewind-commands.ts.
  *
  * From top to bottom: the commands; `runCommand`, which calls the one that was typed; then what
- * some of them need: `/model`, `/budget`, `/jobs` and `/mcp`.
+ * some of them need: `/model`, `/effort` and `/preset`, `/budget`, `/jobs` and `/mcp`.
  */
 
 import type { ConnectionStatus } from '@pawl/agent/extensions/mcp/connection';
@@ -49,11 +50,13 @@ import { redo, rewind } from './rewind-commands.js';
 import { clear, diff, exportConversation, fork, requireRest, resume } from './session-commands.js';
 import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
 
+// /help
+
 /** Characters that /help shows of the description of a skill. */
-const ABOUT_MAX = 100;
+const SKILL_ABOUT_CHARACTERS_MAX = 100;
 
 /** Columns of the names; what belongs to a longer one stands below it. */
-const NAMES_MAX = 26;
+const NAME_COLUMNS_MAX = 26;
 
 /** A heading, then names with their descriptions beside them, or below them in a narrow window. */
 const groupRows = (
@@ -61,18 +64,21 @@ const groupRows = (
   heading: Safe,
   group: readonly (readonly [string, string])[],
 ): readonly Safe[] => {
-  const wide = Math.min(NAMES_MAX, 4 + Math.max(...group.map(([usage]) => usage.length)));
+  const nameColumns = Math.min(
+    NAME_COLUMNS_MAX,
+    4 + Math.max(...group.map(([usage]) => usage.length)),
+  );
   const rows = group.flatMap(([usage, about]) => {
     const name = safe`  ${makeSafe(usage)}`;
-    if (look.columns < 2 * wide) {
+    if (look.columns < 2 * nameColumns) {
       const below = wrapWords(makeSafe(about), look.columns - 5);
       return [paint(look, 'bold', name), ...below.map((row) => safe`    ${row}`)];
     }
-    const beside = wrapWords(makeSafe(about), look.columns - wide - 1);
-    const below = beside.map((row) => safe`${safe``.padEnd(wide)}${row}`);
-    if (name.length > wide - 2) return [paint(look, 'bold', name), ...below];
+    const beside = wrapWords(makeSafe(about), look.columns - nameColumns - 1);
+    const below = beside.map((row) => safe`${safe``.padEnd(nameColumns)}${row}`);
+    if (name.length > nameColumns - 2) return [paint(look, 'bold', name), ...below];
     const [first = safe``] = beside;
-    return [safe`${paint(look, 'bold', name.padEnd(wide))}${first}`, ...below.slice(1)];
+    return [safe`${paint(look, 'bold', name.padEnd(nameColumns))}${first}`, ...below.slice(1)];
   });
   return [paint(look, 'heading', heading), ...rows];
 };
@@ -86,7 +92,9 @@ const helpRows = (look: Look, prompts: readonly Choice[]): readonly Safe[] => [
         ...groupRows(
           look,
           safe`Skills and commands of your own`,
-          prompts.map(({ text, about }) => [`/${text}`, about.slice(0, ABOUT_MAX)] as const),
+          prompts.map(
+            ({ text, about }) => [`/${text}`, about.slice(0, SKILL_ABOUT_CHARACTERS_MAX)] as const,
+          ),
         ),
         safe``,
       ]),
@@ -99,19 +107,20 @@ const help: SlashCommand = ({ view, look, prompts }) =>
 /** `/compact`, `/compact WHAT`, `/compact undo`, and `/compact redo WHAT`, which undoes first. */
 const compact: SlashCommand = async (context, words) => {
   const { session } = context;
-  const again = /^redo(?:\s+(.*))?$/is.exec(words);
-  if (words.toLowerCase() === 'undo' || again !== null) {
+  const redoWords = /^redo(?:\s+(.*))?$/is.exec(words);
+  if (words.toLowerCase() === 'undo' || redoWords !== null) {
     requireRest(context);
     await session.undoCompaction();
-    if (again === null) return;
+    if (redoWords === null) return;
   }
-  const instructions = again === null ? words : (again[1] ?? '');
+  const instructions = redoWords === null ? words : (redoWords[1] ?? '');
   await session.send({
     type: 'CompactRequested',
     ...(instructions === '' ? {} : { instructions }),
   });
 };
 
+/** `/retry`: during the wait before a retry at once, otherwise the last message again. */
 const retry: SlashCommand = async ({ session, view }) =>
   void (await session.send({ type: view.state.name === 'Error' ? 'RetryNow' : 'RetryLast' }));
 
@@ -156,28 +165,27 @@ const preset: SlashCommand = async (context, words) => {
 };
 
 /** The presets of Shift+Tab. Nobody is asked in `ci`, and `full` is chosen at the start. */
-const CYCLE: readonly Preset[] = ['careful', 'auto', 'plan'];
+const CYCLED_PRESETS: readonly Preset[] = ['careful', 'auto', 'plan'];
 /** One change at a time, so that two quick keys are two steps. */
-let changing: Promise<void> = Promise.resolve();
+let lastChange: Promise<void> = Promise.resolve();
 
 /** Shift+Tab: changes to the next preset. The row below the input shows it; nothing is printed. */
 export const nextPreset = (context: SlashCommandContext): Promise<void> => {
-  changing = changing.then(() =>
+  lastChange = lastChange.then(() =>
     attemptFor(context, async () => {
       const { settings } = context.view.state.session;
       if (settings.preset === 'full')
         throw new NotNow('The preset full was chosen at the start. /preset NAME leaves it.');
-      const at = settings.preset === undefined ? -1 : CYCLE.indexOf(settings.preset);
-      const next = CYCLE[(at + 1) % CYCLE.length] ?? 'careful';
+      const at = settings.preset === undefined ? -1 : CYCLED_PRESETS.indexOf(settings.preset);
+      const next = CYCLED_PRESETS[(at + 1) % CYCLED_PRESETS.length] ?? 'careful';
       const patch = await presetSettings(settings, next);
       await context.session.send({ type: 'SettingsChanged', patch });
     }),
   );
-  return changing;
+  return lastChange;
 };
 
-/** `/cost` and `/budget`: what the session has cost, and its limits. */
-
+/** `/cost`: what the session has cost. */
 const cost: SlashCommand = async ({ view, session, look }) => {
   const { usage, settings } = view.state.session;
   const { prices } = (await session.model()).facts;
@@ -196,6 +204,7 @@ const cost: SlashCommand = async ({ view, session, look }) => {
   view.print(indentWords(makeSafe(text + price), look.columns));
 };
 
+/** `/budget`: shows the limits and what is used of them, or sets one. */
 const budget: SlashCommand = async ({ view, session, flags }, words) => {
   const { state } = view;
   const { facts } = await session.model();
@@ -220,6 +229,7 @@ const budget: SlashCommand = async ({ view, session, flags }, words) => {
   view.print(makeSafe(text + goesOn));
 };
 
+/** `/jobs`: lists, reads and kills background commands of the agent. */
 const jobs: SlashCommand = async ({ view, session }, words) => {
   const all = await session.jobs();
   const say = (text: string): void => view.print(harmless(text));
@@ -248,6 +258,7 @@ const jobs: SlashCommand = async ({ view, session }, words) => {
   say(jobRow(job));
 };
 
+/** `/mcp`: the MCP servers of the session, the tools of one, and connecting again. */
 const mcp: SlashCommand = async ({ view, servers }, words) => {
   const say = (text: string): void => view.print(harmless(text));
   if (words === 'connect') await servers.reconnect();
@@ -261,9 +272,18 @@ const mcp: SlashCommand = async ({ view, servers }, words) => {
       `There is no MCP server ${words}. There are ${all.map(({ name }) => name).join(', ')}.`,
     );
   say(
-    [serverRow(server), ...server.tools.map((tool) => `    ${oneLine(tool, WHY_MAX)}`)].join('\n'),
+    [
+      serverRow(server),
+      ...server.tools.map((tool) => `    ${oneLine(tool, LINE_CHARACTERS_MAX)}`),
+    ].join('\n'),
   );
 };
+
+/**
+ * One server for all sessions of this process. It ends with the process, and costs nothing while
+ * nobody looks.
+ */
+let inspectorServer: Promise<Inspector> | null = null;
 
 /** `/inspect`: prints the address at which a browser shows this session while it works. */
 const inspect: SlashCommand = async ({ view, session }) => {
@@ -325,20 +345,21 @@ export const attemptFor = async (
   view.redraw();
 };
 
-/** The answer `P` to a question. */
+/** The answer `P` to a question: yes, and a rule for this folder that answers it from now on. */
 export const answerForEver = (
   context: SlashCommandContext,
   question: ApprovalRequest,
   rule: RuleSubject,
 ): Promise<void> => attemptFor(context, () => allowInFolder(context, question, rule));
 
+/** Runs the command that was typed. A failure is printed. */
 export const runCommand = (
   context: SlashCommandContext,
   name: CommandName,
   words: string,
 ): Promise<void> => attemptFor(context, () => commands[name](context, words));
 
-/** `/model`: shows or changes the model. */
+// What `/model`, `/effort` and `/preset` need
 
 const priceText = (prices: Prices | null): string =>
   prices === null ? 'price unknown' : `$${prices.input} in, $${prices.output} out`;
@@ -438,6 +459,8 @@ const chooseName = async <Name extends string>(
   const at = current === undefined ? -1 : names.indexOf(current);
   return names[(await view.pick(title, choices, at)) ?? -1] ?? null;
 };
+
+// What `/budget` needs
 
 type Unit = 'usd' | 'tokens' | 'rounds' | 'time';
 
@@ -548,7 +571,7 @@ const moneyText = (session: SessionData, { prices }: ModelFacts): string => {
   return saved > 0 ? `${free}; the cache saved about ${formatCost(saved)}` : free;
 };
 
-/** `/jobs`: lists, reads and kills background commands of the agent. */
+// What `/jobs` and `/mcp` need
 
 const COMMAND_COLUMNS = 50;
 
@@ -556,9 +579,7 @@ const jobRow = ({ jobId, command, status }: Job): string => {
   return `  ${jobId}  ${status()}  ${oneLine(command, COMMAND_COLUMNS)}`;
 };
 
-/** `/mcp`: the MCP servers of the session, the tools of one, and connecting again. */
-
-const WHY_MAX = 300;
+const LINE_CHARACTERS_MAX = 300;
 
 const connectionText = (connection: ConnectionStatus): string => {
   switch (connection.kind) {
@@ -568,7 +589,7 @@ const connectionText = (connection: ConnectionStatus): string => {
     case 'connected':
       return connection.kind;
     case 'failed':
-      return `failed: ${oneLine(connection.why, WHY_MAX)}`;
+      return `failed: ${oneLine(connection.why, LINE_CHARACTERS_MAX)}`;
   }
 };
 
@@ -579,9 +600,3 @@ const serverRow = ({ name, connection, tools, declined }: ServerStatus): string 
 
 const MCP_HINT = `  /mcp NAME lists the tools of one; /mcp connect tries again what failed. Tools that a server has changed, and
   changes of your config.toml, come with a new session: /clear`;
-
-/**
- * One server for all sessions of this process. It ends with the process, and costs nothing while
- * nobody looks.
- */
-let inspectorServer: Promise<Inspector> | null = null;

@@ -1,8 +1,8 @@
 /**
  * Screen, keyboard and input line for the whole run of the program, across sessions.
  *
- * From top to bottom: the session of the terminal; the history of typed texts; the files for the
- * completion of `@`; and pasted paths of pictures.
+ * From top to bottom: work of the user that is not stored yet; the session of the terminal; the
+ * history of typed texts; the files for the completion of `@`; and pasted paths of pictures.
  */
 
 import { createHash } from 'node:crypto';
@@ -42,10 +42,7 @@ type TerminalListener = {
   redraw(): void;
 };
 
-/**
- * Screen, keyboard and input line for the whole run of the program, across sessions. Keys that
- * arrive without a listener wait for the next one.
- */
+/** Outlives sessions: keys that arrive between two of them wait for the next one. */
 export type TerminalSession = {
   readonly screen: Screen;
   readonly look: Look;
@@ -62,10 +59,13 @@ export type TerminalSession = {
   close(): void;
 };
 
-/** What the user has begun and what is not in the journal yet. Then this process must not end. */
+/**
+ * Counts what the user has begun and the journal does not have yet, such as a sent text. While
+ * there is any, another process must not take over the session (`/detach`).
+ */
 export class UserWork {
   #underWay = 0;
-  #look: (stepped: Stepped | null) => void = () => undefined;
+  #onChange: (stepped: Stepped | null) => void = () => undefined;
 
   get isOver(): boolean {
     return this.#underWay === 0;
@@ -75,35 +75,35 @@ export class UserWork {
     this.#underWay += 1;
     return work.finally(() => {
       this.#underWay -= 1;
-      this.#look(null);
+      this.#onChange(null);
     });
   }
 
   /** A step, after the journal has it and before anything is done for it. */
   see(stepped: Stepped): void {
-    this.#look(stepped);
+    this.#onChange(stepped);
   }
 
   /** Calls it with each step, and with null when something has ended. */
-  watch(look: (stepped: Stepped | null) => void): void {
-    this.#look = look;
+  watch(onChange: (stepped: Stepped | null) => void): void {
+    this.#onChange = onChange;
   }
 }
 
 type Notification = (listener: TerminalListener) => void;
 
-const connect = (
+const connectTerminal = (
   screen: Screen,
   plain: boolean,
   notify: (notification: Notification) => void,
-  hear: (text: string) => void,
+  receive: (text: string) => void,
 ): (() => void) => {
   const take = (pressed: Pressed): void => notify((listener) => listener.take(pressed));
   const redraw = (): void => notify((listener) => listener.redraw());
   screen.take();
   const stopKeys = plain
     ? readLines(process.stdin, { take })
-    : readKeyboard(process.stdin, { take, receive: hear });
+    : readKeyboard(process.stdin, { take, receive });
   const goOn = (): void => {
     screen.take();
     redraw();
@@ -150,9 +150,9 @@ export const openTerminalSession = (
   const background = watchBackground(process.env, writeWindow);
   const look = currentLook(plain, () => background.known());
   let listener: TerminalListener | null = null;
-  const early: Notification[] = [];
+  const waitingNotifications: Notification[] = [];
   const notify = (notification: Notification): void => {
-    if (listener === null) early.push(notification);
+    if (listener === null) waitingNotifications.push(notification);
     else notification(listener);
   };
   const files = createWorkspaceFiles(workspace);
@@ -176,7 +176,7 @@ export const openTerminalSession = (
   const history = openHistory(openStateFolder(process.env), workspace);
   composer.addEarlier(history.read());
   const notifier = createNotifier(screen);
-  const disconnect = connect(screen, plain, notify, (text) => {
+  const disconnect = connectTerminal(screen, plain, notify, (text) => {
     background.read(text);
     notifier.receive(text);
   });
@@ -194,7 +194,7 @@ export const openTerminalSession = (
     },
     attach(next) {
       listener = next;
-      for (const notification of early.splice(0)) notification(next);
+      for (const notification of waitingNotifications.splice(0)) notification(next);
     },
     detach() {
       listener = null;
@@ -215,7 +215,7 @@ export const openTerminalSession = (
  * object per line.
  *
  * 1. Lines are appended in one write each, so several programs can write at once.
- * 2. At most two files of BYTES_MAX: a full file replaces HASH.old.jsonl.
+ * 2. At most two files of HISTORY_BYTES_MAX: a full file replaces HASH.old.jsonl.
  * 3. History is a convenience. Faults while reading or writing are ignored.
  */
 export type HistoryFile = {
@@ -266,7 +266,7 @@ export const openHistory = (stateFolder: string, workspace: string): HistoryFile
   };
 };
 
-/** The files of a workspace, for the completion of `@`. */
+// The files of a workspace, for the completion of `@`.
 
 const FILES_MAX = 20_000;
 /** An older list is read again on the next use. */
@@ -325,12 +325,10 @@ const createWorkspaceFiles = (workspace: string): WorkspaceFiles => {
   };
 };
 
-/**
- * A file that is dragged into the window arrives as a pasted path. Each terminal quotes it
- * differently.
- */
+// Pasted paths of pictures: a file that is dragged into the window arrives as one. Each terminal
+// quotes it differently.
 
-const CHARACTERS_MAX = 4_096;
+const PASTED_CHARACTERS_MAX = 4_096;
 /** Limit on the pictures in one paste, since each one needs a look at the disk. */
 const PASTED_FILES_MAX = 20;
 
@@ -343,7 +341,7 @@ const splitShellWords = (text: string): readonly string[] =>
 const QUOTED = /\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)"/g;
 
 /** The text without shell quotes, if a shell would read it as one word. */
-const unquoted = (text: string): string | null =>
+const withoutQuotes = (text: string): string | null =>
   splitShellWords(text)[0] === text
     ? text.replace(
         QUOTED,
@@ -352,7 +350,7 @@ const unquoted = (text: string): string | null =>
       )
     : null;
 
-const pathOfUrl = (text: string): string | null => {
+const urlPath = (text: string): string | null => {
   if (!/^file:\/\//i.test(text)) return null;
   const read = attemptNow(() => fileURLToPath(text));
   // a file on another machine, or no URL: treat it as text
@@ -365,8 +363,8 @@ const pathOfUrl = (text: string): string | null => {
  */
 export const pathsMeant = (pasted: string, home: string): readonly string[] => {
   const text = pasted.trim();
-  if (text.length > CHARACTERS_MAX || /\p{Cc}/u.test(text)) return [];
-  const read = [text, unquoted(text), pathOfUrl(text)].filter((each) => each !== null);
+  if (text.length > PASTED_CHARACTERS_MAX || /\p{Cc}/u.test(text)) return [];
+  const read = [text, withoutQuotes(text), urlPath(text)].filter((each) => each !== null);
   const whole = read.map((each) => (each.startsWith('~/') ? path.join(home, each.slice(2)) : each));
   return [...new Set(whole)].filter((each) => path.isAbsolute(each) && !/\p{Cc}/u.test(each));
 };
@@ -377,7 +375,7 @@ const isFile = (file: string): boolean => {
 };
 
 /** Relative inside the workspace, absolute outside. */
-const asSeenFrom = (workspace: string, file: string): string => {
+const fromWorkspace = (workspace: string, file: string): string => {
   const relative = path.relative(workspace, file);
   return relative.startsWith('..') ? file : relative;
 };
@@ -387,20 +385,20 @@ const asSeenFrom = (workspace: string, file: string): string => {
  * `!open …`.
  */
 export const namePastesIn = (workspace: string, home: string): NamePaste => {
-  const nameOf = (pasted: string): string | null => {
+  const mentionFile = (pasted: string): string | null => {
     const file = pathsMeant(pasted, home).find(
       (each) => pictureMention(each) !== null && isFile(each),
     );
-    return file === undefined ? null : pictureMention(asSeenFrom(workspace, file));
+    return file === undefined ? null : pictureMention(fromWorkspace(workspace, file));
   };
-  const namesOf = (pasted: string): string | null => {
-    const words = pasted.length > CHARACTERS_MAX ? [] : splitShellWords(pasted);
+  const mentionFiles = (pasted: string): string | null => {
+    const words = pasted.length > PASTED_CHARACTERS_MAX ? [] : splitShellWords(pasted);
     if (words.length < 2 || words.length > PASTED_FILES_MAX) return null;
-    const names = words.map(nameOf).filter((name) => name !== null);
+    const names = words.map(mentionFile).filter((name) => name !== null);
     return names.length === words.length ? names.join(' ') : null;
   };
   return (pasted, before) =>
     readTypedInput(`${before}@`, 'steer').kind === 'say'
-      ? (nameOf(pasted) ?? namesOf(pasted))
+      ? (mentionFile(pasted) ?? mentionFiles(pasted))
       : null;
 };

@@ -1,8 +1,9 @@
 /**
  * The view of one session: what the screen shows, and which part receives each key.
  *
- * From top to bottom: the view; questions in a plain terminal (`--plain`); questions of MCP
- * servers; and the last turns of a resumed session.
+ * From top to bottom: the view, and the requests that it makes to the session; questions in a plain
+ * terminal (`--plain`); how a typed answer is read and told; questions of MCP servers; and the last
+ * turns of a resumed session.
  */
 
 import {
@@ -81,12 +82,16 @@ type ViewParts = {
   rows(): number;
   /** MCP servers that the request waits for. Absent: there are none. */
   servers?(): readonly string[];
-  /** What `coldUsd` of the status is at a time. Absent: it is never shown. */
+  /**
+   * The price of the next request if the provider's cache is cold; null while it is warm or
+   * nothing is known. Absent: it is never shown.
+   */
   coldUsd?(state: State, now: number): number | null;
 };
 
-/** Two interrupts, or two Escapes at rest, within this time have their own meaning. */
+/** Two interrupts within this time leave at once. */
 const TWICE_MS = 2_000;
+/** Two Escapes at rest within this time open the list of what can be taken back. */
 const ESCAPES_MS = 800;
 
 /** A list that takes the keys. */
@@ -95,7 +100,7 @@ type OpenList =
   | { readonly kind: 'points'; readonly list: PointList; done(taken: TakenPoint | null): void };
 
 /**
- * The screen of one session: what it shows, and which part receives each key.
+ * The screen of one session, and what its user is promised:
  *
  * 1. Typed text leaves the input line only on Enter or by the user's edits. Up brings back a
  *    refused line. Queued text that was not sent returns to the line.
@@ -148,8 +153,8 @@ export class InteractiveView {
     this.#transcript = new Transcript(look, this.#workspace);
     this.#transcript.startFrom(state);
     this.#questions = new Questions(clock, {
-      open: () => this.#opened(),
-      answered: (answers) => this.#answered(answers),
+      open: () => this.#showQuestion(),
+      answered: (answers) => this.#sendAnswers(answers),
       unanswered: (reply) => this.#keepReply(reply),
       isTyping: () => !composer.isEmpty,
       changed: () => {
@@ -224,7 +229,7 @@ export class InteractiveView {
       this.#early = null;
       for (const pressed of rest)
         if (pressed.kind === 'paste' || pressed.key.text !== '')
-          this.#composed(this.#composer.take(pressed));
+          this.#useComposed(this.#composer.take(pressed));
       this.redraw();
     }
   }
@@ -252,7 +257,7 @@ export class InteractiveView {
       if (this.#picking !== null) this.#takeAtList(this.#picking, pressed);
       else if (this.#early !== null) this.#early.push(pressed);
       else if (this.#questions.takesKeys) this.#takeAtQuestion(pressed);
-      else this.#composed(this.#composer.take(pressed));
+      else this.#useComposed(this.#composer.take(pressed));
     }
     this.#area.draw(() => this.#frame(), 'now');
   }
@@ -361,7 +366,7 @@ export class InteractiveView {
     else if (pressed.kind === 'paste') this.#plainQuestions.take(pressed.text);
   }
 
-  #answered(answers: readonly AnsweredQuestion[]): void {
+  #sendAnswers(answers: readonly AnsweredQuestion[]): void {
     for (const answered of answers) {
       const { question } = answered;
       if (answered.answer === 'folder') this.#handlers.allowInFolder(question, answered.rule);
@@ -369,7 +374,7 @@ export class InteractiveView {
     }
   }
 
-  #composed(composed: ComposerResult): void {
+  #useComposed(composed: ComposerResult): void {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
     if (composed.kind === 'preset') this.#handlers.nextPreset();
     if (composed.kind === 'list') this.#handlers.openList(composed.command);
@@ -439,7 +444,7 @@ export class InteractiveView {
   }
 
   /** Called when a question starts to accept answers. */
-  #opened(): void {
+  #showQuestion(): void {
     if (this.#look.plain === 'yes') this.#plainQuestions.open();
     this.redraw();
   }
@@ -461,12 +466,12 @@ export class InteractiveView {
     const { row } = this.serverForms;
     const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];
     if (this.#picking === null && this.#questions.current !== null) {
-      const line = this.#questions.takesKeys ? null : this.#line(columns);
+      const line = this.#questions.takesKeys ? null : this.#inputFrame(columns);
       const key = this.#questions.takesKeys ? 'notNamed' : 'named';
       const last = settingsRows(this.#state, this.#look, this.#window(), key);
       return questionFrame(this.#questions, this.#look, this.#window(), above, line, last);
     }
-    const below = this.#below(columns);
+    const below = this.#listOrInput(columns);
     return {
       rows: [...above, ...below.rows],
       cursor:
@@ -475,7 +480,7 @@ export class InteractiveView {
   }
 
   /** The list or the input below the status. */
-  #below(columns: number): Frame {
+  #listOrInput(columns: number): Frame {
     const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
     const window = this.#window();
     if (this.#picking !== null) {
@@ -488,7 +493,7 @@ export class InteractiveView {
     }
     const card = this.#hasCard ? keyCard(this.#look, window) : [];
     const last = [...card, ...settingsRows(this.#state, this.#look, window)];
-    return inputBox(this.#line(columns), this.#look, window, last);
+    return inputBox(this.#inputFrame(columns), this.#look, window, last);
   }
 
   /** Whether the card of keys is shown: the line holds a question mark alone. */
@@ -496,7 +501,7 @@ export class InteractiveView {
     return this.#composer.text === '?';
   }
 
-  #line(columns: number): Frame {
+  #inputFrame(columns: number): Frame {
     const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
     const rowsMax = Math.max(3, Math.floor(this.#rows() / 3));
     const line = this.#composer.frame(columns, rowsMax, mark);
@@ -517,7 +522,7 @@ export type ViewHandlers = {
   /** Answers with yes, and writes the rule for this folder. */
   allowInFolder(question: ApprovalRequest, rule: RuleSubject): void;
   /** Runs a slash command or a shell command. */
-  runCommand(wish: Extract<TypedInput, { readonly kind: 'command' | 'shell' }>): void;
+  runCommand(command: Extract<TypedInput, { readonly kind: 'command' | 'shell' }>): void;
   /** Stops the user's shell command; false if none runs. */
   stopUserCommand(): boolean;
   /** Queued texts as they were typed, without attached shell output. */
@@ -534,7 +539,24 @@ export type ViewHandlers = {
   end(how: 'clean' | 'hard'): void;
 };
 
-/** Questions in a plain terminal (`--plain`): printed in full, answered by a typed line. */
+const COMMAND_EVENTS: readonly Event['type'][] = [
+  'CompactRequested',
+  'RetryLast',
+  'RetryNow',
+  'ApproveBudget',
+  'RewindRequested',
+];
+
+/** Says why the machine ignored a command; empty if it did not. */
+const refusalText = ({ event, diagnostics }: Stepped, look: Look): Safe =>
+  COMMAND_EVENTS.includes(event.type)
+    ? joinSafe(
+        diagnostics.map(({ why }) => paint(look, 'yellow', safe`  not now: ${makeSafe(why)}`)),
+        safe`\n`,
+      )
+    : safe``;
+
+// Questions in a plain terminal (`--plain`): printed in full, answered by a typed line.
 
 const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 
@@ -616,8 +638,9 @@ const createPlainQuestions = (
   };
 };
 
-const GRANT_COLUMNS = 100;
+// How a typed answer is read, and how an answer is told.
 
+/** An answer, and for how long it counts. */
 export type ScopedAnswer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
 
 const ANSWER_WORDS: Readonly<Record<string, TerminalAnswer>> = {
@@ -663,18 +686,15 @@ const scopedAnswer = (
     : { answer: { kind: 'allow' }, scope: scopeOfAnswer(answered.answer) };
 };
 
+const GRANT_COLUMNS_MAX = 100;
+
 /** A grant in one line. */
 export const grantText = (grant: Grant, workspace = ''): string =>
-  oneLine(describeGrant(grant, workspace), GRANT_COLUMNS);
+  oneLine(describeGrant(grant, workspace), GRANT_COLUMNS_MAX);
 
-/**
- * The questions of MCP servers in a terminal, answered by typed lines, one question at a time.
- *
- * 1. A line goes to the server only after the user has typed `y`. Until then every other line goes
- *    to the agent.
- * 2. Nothing is filled in: what the server gets was typed for it.
- */
+// The questions of MCP servers in a terminal.
 
+/** The question that waits for lines of the user. */
 type OpenForm = {
   readonly question: ServerQuestion;
   /** The next field; null while the user has not said whether to answer. */
@@ -713,6 +733,13 @@ const serverQuestionRows = (
   ];
 };
 
+/**
+ * The questions of MCP servers, answered by typed lines, one question at a time.
+ *
+ * 1. A line goes to the server only after the user has typed `y`. Until then every other line goes
+ *    to the agent.
+ * 2. Nothing is filled in: what the server gets was typed for it.
+ */
 class ServerForms {
   readonly #look: Look;
   readonly #print: (text: Safe) => void;
@@ -825,7 +852,7 @@ class ServerForms {
   }
 }
 
-/** Draws the last turns of a resumed session by the same code as live ones. */
+// The last turns of a resumed session, drawn by the same code as live ones.
 
 /** Limit on the rows that are printed again. */
 const RESUMED_ROWS_MAX = 200;
@@ -886,20 +913,3 @@ const renderRecentTurns = (
     ? safe``
     : joinSafe([...note, ...rows.slice(-RESUMED_ROWS_MAX)], safe`\n`);
 };
-
-const COMMAND_EVENTS: readonly Event['type'][] = [
-  'CompactRequested',
-  'RetryLast',
-  'RetryNow',
-  'ApproveBudget',
-  'RewindRequested',
-];
-
-/** Says why the machine ignored a command; empty if it did not. */
-const refusalText = ({ event, diagnostics }: Stepped, look: Look): Safe =>
-  COMMAND_EVENTS.includes(event.type)
-    ? joinSafe(
-        diagnostics.map(({ why }) => paint(look, 'yellow', safe`  not now: ${makeSafe(why)}`)),
-        safe`\n`,
-      )
-    : safe``;

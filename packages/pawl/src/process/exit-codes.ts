@@ -1,4 +1,7 @@
-/** How the program ends: exit codes, expected failures, signals. */
+/**
+ * How the program ends, from top to bottom: exit codes and expected failures (`Stop`); the ending
+ * of a turn; the ending for a thrown error; signals; and what is sent before the end.
+ */
 
 import { basename } from 'node:path';
 import type { JournalError, JournalErrorKind } from '@pawl/agent/journal/journal-error';
@@ -64,7 +67,7 @@ export const INTERRUPTED: ExitEnding = {
   message: 'The turn was cancelled by SIGINT.',
 };
 
-export const exitOfFailure: Readonly<Record<FailureKind, ExitCode>> = {
+export const failureExits: Readonly<Record<FailureKind, ExitCode>> = {
   rateLimited: exitCodes.tryAgain,
   overloaded: exitCodes.tryAgain,
   unreachable: exitCodes.unavailable,
@@ -80,7 +83,7 @@ export const exitOfFailure: Readonly<Record<FailureKind, ExitCode>> = {
   tools: exitCodes.internal,
 };
 
-const exitOfDimension: Readonly<Record<Dimension, ExitCode>> = {
+const limitExits: Readonly<Record<Dimension, ExitCode>> = {
   usd: exitCodes.budget,
   tokens: exitCodes.budget,
   time: exitCodes.timeLimit,
@@ -99,7 +102,7 @@ const LIMIT_ADVICE: Readonly<Partial<Record<Dimension, string>>> = {
   rounds: ' Continue with a higher one: pawl --continue --max-rounds N -p "go on".',
 };
 
-const exitOfCause: Readonly<Record<StopCause, ExitCode>> = {
+const causeExits: Readonly<Record<StopCause, ExitCode>> = {
   user: exitCodes.interrupted,
   veto: exitCodes.taskFailed,
   approval: exitCodes.notPermitted,
@@ -111,12 +114,12 @@ export const limitEnding = (
   dimension: Dimension,
   message: string = reasonText({ kind: 'budget', dimension }),
 ): ExitEnding => ({
-  exit: exitOfDimension[dimension],
+  exit: limitExits[dimension],
   reason: `${dimension}Limit`,
   message: `${message}${LIMIT_ADVICE[dimension] ?? ''}`,
 });
 
-const endingOfReason = (reason: WaitReason): ExitEnding => {
+const reasonEnding = (reason: WaitReason): ExitEnding => {
   const message = reasonText(reason);
   switch (reason.kind) {
     case 'endOfTurn':
@@ -127,14 +130,14 @@ const endingOfReason = (reason: WaitReason): ExitEnding => {
       };
     case 'cancelled':
       return {
-        exit: exitOfCause[reason.cause],
+        exit: causeExits[reason.cause],
         reason: reason.cause === 'user' ? 'cancelled' : reason.cause,
         message,
       };
     case 'budget':
       return limitEnding(reason.dimension, message);
     case 'error':
-      return { exit: exitOfFailure[reason.error], reason: reason.error, message };
+      return { exit: failureExits[reason.error], reason: reason.error, message };
     case 'start':
     case 'compacted':
     case 'rewound':
@@ -149,16 +152,16 @@ const endingOfReason = (reason: WaitReason): ExitEnding => {
  * Ending of a resting session. If a limit forced the answer, the answer is printed, but the limit
  * decides the exit code.
  */
-const endingOfRest = ({ reason, session }: In<'WaitingForUserInput'>): ExitEnding => {
+const restEnding = ({ reason, session }: In<'WaitingForUserInput'>): ExitEnding => {
   const { finishing } = session.turn;
   return reason.kind === 'endOfTurn' && reason.cause === 'answer' && finishing !== 'no'
-    ? endingOfReason({ kind: 'budget', dimension: finishing })
-    : endingOfReason(reason);
+    ? reasonEnding({ kind: 'budget', dimension: finishing })
+    : reasonEnding(reason);
 };
 
 /** Ending of a session that came to rest. A state that is still at work is an internal fault. */
 export const turnEnding = (state: State): ExitEnding => {
-  if (state.name === 'WaitingForUserInput') return endingOfRest(state);
+  if (state.name === 'WaitingForUserInput') return restEnding(state);
   if (state.name === 'Ready') return { exit: exitCodes.done, reason: 'start', message: '' };
   if (state.name === 'ShuttingDown') return TERMINATED;
   return {
@@ -168,7 +171,7 @@ export const turnEnding = (state: State): ExitEnding => {
   };
 };
 
-const exitOfJournal: Readonly<Record<JournalErrorKind, ExitCode>> = {
+const journalExits: Readonly<Record<JournalErrorKind, ExitCode>> = {
   locked: exitCodes.tryAgain,
   damaged: exitCodes.badInput,
   newerVersion: exitCodes.badInput,
@@ -200,7 +203,7 @@ const systemCode = (error: unknown): string =>
 const isFolderGone = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && error.syscall === 'uv_cwd';
 
-const exitOfSystem: Readonly<Record<string, ExitCode>> = {
+const systemExits: Readonly<Record<string, ExitCode>> = {
   EPIPE: exitCodes.closedPipe,
   ENOSPC: exitCodes.cannotWrite,
   EROFS: exitCodes.cannotWrite,
@@ -209,14 +212,14 @@ const exitOfSystem: Readonly<Record<string, ExitCode>> = {
   ENFILE: exitCodes.configuration,
 };
 
-const reasonOfSystem: Readonly<Record<string, string>> = {
+const systemReasons: Readonly<Record<string, string>> = {
   EPIPE: 'closedPipe',
   EMFILE: 'openFiles',
   ENFILE: 'openFiles',
 };
 
 /** What the user can do about a system error. */
-const adviceOfSystem: Readonly<Record<string, string>> = {
+const systemAdvice: Readonly<Record<string, string>> = {
   EMFILE: '. Let this shell open more files (ulimit -n 1024), then start again.',
   ENFILE: '. The whole machine has too many files open: end other programs, then start again.',
 };
@@ -229,7 +232,7 @@ export const errorEnding = (error: unknown): ExitEnding => {
     return { exit: error.exit, reason: error.reason, message: error.message };
   if (isJournalError(error))
     return {
-      exit: exitOfJournal[error.kind],
+      exit: journalExits[error.kind],
       reason: error.kind,
       message: `${error.message}${repairAdvice(error)}`,
     };
@@ -241,13 +244,13 @@ export const errorEnding = (error: unknown): ExitEnding => {
         'The current folder was removed or replaced. Go to another one (cd), then start again.',
     };
   const code = systemCode(error);
-  const exit = exitOfSystem[code];
+  const exit = systemExits[code];
   const text = error instanceof Error ? error.message : String(error);
   if (exit !== undefined)
     return {
       exit,
-      reason: reasonOfSystem[code] ?? 'cannotWrite',
-      message: `${text}${adviceOfSystem[code] ?? ''}`,
+      reason: systemReasons[code] ?? 'cannotWrite',
+      message: `${text}${systemAdvice[code] ?? ''}`,
     };
   const stack = error instanceof Error ? (error.stack ?? text) : text;
   return {
@@ -304,9 +307,8 @@ export const listenToSignals = (handlers: SignalHandlers): (() => void) => {
   };
 };
 
-// ---- What is sent before the end ----
-
-/** Spans to send when the program ends. Loaded at each start, so it does not load the exporter. */
+// What is sent before the end: spans of telemetry. This file is loaded at each start, so it does
+// not load their exporter.
 
 /** An exit waits no longer than this for a collector, however many sessions it had. */
 export const FLUSH_MS = 2_000;

@@ -40,7 +40,7 @@ const tellRestOfRewind = (stepped: Stepped): void => {
     if (text !== '') writeError(safe`! ${makeSafe(text)}\n`);
 };
 
-const openClosed = async (
+const openWithClosedModel = async (
   sessionId: string,
   folder: string | undefined,
   watcher: Watcher,
@@ -78,7 +78,7 @@ export const useWithoutModel = async <T>(
   folder?: string,
 ): Promise<T> => {
   let isOpening = true;
-  const session = await openClosed(sessionId, folder, (stepped) => {
+  const session = await openWithClosedModel(sessionId, folder, (stepped) => {
     if (isOpening) tellRestOfRewind(stepped);
   });
   // whoever waits below gets the error

@@ -1,5 +1,6 @@
 /**
- * The tool `explore`: code mode for the agent. Its implementation is loaded with the first call.
+ * The tool `explore`: the agent's way to ask about files that are too large to read, as `pawl ask`
+ * does. Its implementation is loaded with the first call.
  */
 
 import type { CallFacts } from '@pawl/agent/policy/judged-call';

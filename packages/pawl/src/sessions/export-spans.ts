@@ -48,7 +48,7 @@ export type SpanExport = {
 };
 
 /** Says once that spans don't arrive. */
-const telling = (exporter: SpanExporter, { warn, endpoint }: ExportOptions): SpanExporter => {
+const withWarning = (exporter: SpanExporter, { warn, endpoint }: ExportOptions): SpanExporter => {
   let hasWarned = false;
   return {
     export: (spans, done) =>
@@ -66,22 +66,25 @@ const telling = (exporter: SpanExporter, { warn, endpoint }: ExportOptions): Spa
   };
 };
 
-let shared: Tracer | null = null;
+let sharedTracer: Tracer | null = null;
 
 /** One provider for all sessions of the program. */
 const openTracer = (options: ExportOptions): Tracer => {
-  if (shared !== null) return shared;
+  if (sharedTracer !== null) return sharedTracer;
   const { endpoint } = options;
   const url = endpoint === null ? {} : { url: `${endpoint.replace(/\/+$/, '')}/v1/traces` };
-  const exporter = telling(new OTLPTraceExporter({ ...url, timeoutMillis: EXPORT_MS }), options);
+  const exporter = withWarning(
+    new OTLPTraceExporter({ ...url, timeoutMillis: EXPORT_MS }),
+    options,
+  );
   const named = resourceFromAttributes({ 'service.name': 'pawl', 'service.version': VERSION });
   const provider = new BasicTracerProvider({
     resource: named.merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor(exporter)],
   });
   flushAtEnd(() => provider.shutdown());
-  shared = provider.getTracer('pawl', VERSION);
-  return shared;
+  sharedTracer = provider.getTracer('pawl', VERSION);
+  return sharedTracer;
 };
 
 /**

@@ -1,4 +1,7 @@
-/** The checkpoints of a stored session: what changed files, when, and for which prompt. */
+/**
+ * The checkpoints of a stored session: what changed files, when, and for which prompt. A checkpoint
+ * has a manifest, which names the changed files with their contents before and after, by hash.
+ */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
 import type { ChangeSummary } from '@pawl/agent/machine/event';
@@ -39,6 +42,7 @@ export type FileHistory = {
   readonly store: CheckpointStore;
 };
 
+/** Collects the steps that changed files while a journal is folded. */
 class HistoryReader {
   readonly steps: FileStep[] = [];
   readonly leftOut: string[] = [];

@@ -1,8 +1,10 @@
 /**
  * Opens a new or resumed session from flags and environment.
  *
- * All faces call `openFromFlags`. From top to bottom: opening; a session that is resumed, with the
- * turns that a face shows again; servers and tools that the user wants; hooks; and telemetry.
+ * All faces (terminal, headless, editor, …) call `openFromFlags`. From top to bottom: opening; a
+ * session that is resumed, whose journal is held open (`HeldSession`) until its settings and the
+ * turns that a face shows again are known; servers and tools that the user wants; hooks; and
+ * telemetry.
  */
 
 import { existsSync } from 'node:fs';
@@ -151,7 +153,8 @@ const warnWithoutReserve = (journal: string, warn: Warn): void => {
   );
 };
 
-const openHeld = async (
+/** Opens the session, of which `held` has the journal; null for a new one. */
+const openWithJournal = async (
   typedFlags: RunFlags,
   folder: string,
   openOptions: OpenOptions,
@@ -204,8 +207,8 @@ const openHeld = async (
   } satisfies AgentOptions & SessionOptions;
   const agent = createAgent(options);
   const session = await agent.open(options);
-  tools.attend(session);
-  spans.attend(session);
+  tools.follow(session);
+  spans.follow(session);
   setFlagsFromString(KEEP_YOUNG_GENERATION);
   if (held?.origin === 'foreign') warn(foreignText(session.id));
   const state = await session.state();
@@ -228,7 +231,8 @@ const foreignText = (sessionId: string): string =>
   'What was pending in it was not started, and your own configuration says what it may do. ' +
   'Your first prompt makes it yours.';
 
-const openOnce = async (
+/** Opens the session. If that fails, the journal of one to resume is closed again. */
+const openOrRelease = async (
   typedFlags: RunFlags,
   folder: string,
   openOptions: OpenOptions,
@@ -243,7 +247,7 @@ const openOnce = async (
   const held = resume === null ? null : await holdSession(resume, options);
   try {
     const flags = held === null || flagsFor === undefined ? typedFlags : await flagsFor(held);
-    return await openHeld(flags, folder, openOptions, held);
+    return await openWithJournal(flags, folder, openOptions, held);
   } catch (error) {
     // The torn end is cut off by now, and only this opening knows of it.
     if (held !== null && held.tornTail !== null) openOptions.warn(tornSentence(held.tornTail));
@@ -258,10 +262,10 @@ const openOnce = async (
  */
 export const checkResumable = async (flags: RunFlags, resume: string): Promise<void> => {
   const warn = (): void => undefined; // opening the session warns
-  const wanted = { resume, place: 'headless', warn, configured: true } as const;
+  const options = { resume, place: 'headless', warn, configured: true } as const;
   refuseBadFlags(flags);
   const folder = realWorkspace(flags.workspace ?? process.cwd());
-  await prepareFromFlags(flags, folder, wanted, await recordedSettings(resume));
+  await prepareFromFlags(flags, folder, options, await recordedSettings(resume));
 };
 
 /** Opens the session that the flags ask for. `resume` overrides the flags' choice of session. */
@@ -282,26 +286,24 @@ export const openFromFlags = async (
   const resume = more.resume ?? (await chosenSession(flags, folder));
   if (resume === null) refuseTakeOver(flags);
   const { configured = true, servers = [], ...others } = more;
-  return openOnce(flags, folder, { ...others, resume, place, configured, servers });
+  return openOrRelease(flags, folder, { ...others, resume, place, configured, servers });
 };
 
-/**
- * A session that is resumed. Its journal is opened before the flags are applied, since they depend
- * on its settings: so its entries are read and folded once, for the settings, the session and the
- * turns that are printed again.
- */
+// A session that is resumed. Its journal is opened before the flags are applied, since they depend
+// on its settings: so its entries are read and folded once, for the settings, the session and the
+// turns that are printed again.
 
-/** `left`: whether earlier turns are left out. */
+/** The last turns: the state before them, their steps, and whether there are earlier ones. */
 export type RecentTurns = {
   readonly before: State;
   readonly steps: readonly JournalStep[];
   readonly earlierTurns: 'some' | 'none';
 };
 
-/** Limits on what is kept. While reading, up to twice as many steps are kept. */
+/** Limits on the turns that are shown again. While reading, up to twice as many steps are kept. */
 const TURNS_MAX = 4;
 const STEPS_MAX = 1_000;
-/** Steps that are folded at least where a snapshot saves folding more. */
+/** Steps at the end that are visited also where a snapshot of the state would save folding them. */
 export const STEPS_MIN = 500;
 
 type RecentTurnsCollector = { see(stepped: JournalStep): void; past(): RecentTurns | null };
@@ -412,6 +414,8 @@ const holdSession = async (
   };
 };
 
+// Servers and tools that the user wants.
+
 type SessionPlace = {
   readonly model: Model;
   readonly stateFolder: string;
@@ -433,10 +437,13 @@ export type OptionalTools = {
   /** Secrets in the settings of the servers, by names that say where they stand. */
   readonly secrets: Readonly<Record<string, string>>;
   /** Connects the MCP servers, and closes them with the session. */
-  attend(session: Session): void;
+  follow(session: Session): void;
 };
 
-/** An editor is asked with the first prompt, so the line would only precede the question. */
+/**
+ * Says which programs of the project wait for the user's answer. An editor asks with the first
+ * prompt, so there the line would only precede the question.
+ */
 const warnNotRun = ({ place, warn }: SessionPlace): SessionPlace['warn'] =>
   place === 'editor' ? () => undefined : warn;
 
@@ -537,11 +544,11 @@ export const optionalTools = async (
       checkpoints: flags.checkpoints !== 'off',
       moreTools: [...explores, ...asks, ...(servers?.tools ?? [])],
       lateTools: place.keepsTools ? null : (servers?.lateTools ?? null),
-      hooks: await openHooks(flags, { ...place, tellNotRun: warnNotRun(place) }),
+      hooks: await openHooks(flags, { ...place, reportNotRun: warnNotRun(place) }),
     },
     servers,
     secrets,
-    attend(session) {
+    follow(session) {
       if (servers === null) return;
       connectSoon(servers, session, place.place);
       const close = (): void => void servers.close();
@@ -550,19 +557,18 @@ export const optionalTools = async (
   };
 };
 
-/** The hooks of a session: the user's own, then those of the project that the user has allowed. */
-
 type HooksPlace = {
   readonly workspace: string;
   readonly stateFolder: string;
   readonly warn: (text: string) => void;
   /** Told in one line which hooks wait for an answer of the user. */
-  readonly tellNotRun: (text: string) => void;
+  readonly reportNotRun: (text: string) => void;
 };
 
+/** The hooks of a session: the user's own, then those of the project that the user has allowed. */
 const openHooks = async (
   { userHooks = [], projectHooks = [] }: Configured,
-  { workspace, stateFolder, warn, tellNotRun }: HooksPlace,
+  { workspace, stateFolder, warn, reportNotRun }: HooksPlace,
 ): Promise<readonly CommandHook[]> => {
   // A hook that starts Pawl must not start itself again through it.
   if ((process.env.PAWL_HOOK ?? '') !== '') return [];
@@ -577,13 +583,12 @@ const openHooks = async (
   const trust = openTrust(stateFolder, warn);
   return [
     ...ownHooks,
-    ...(await allowedHooks(workspace, projectHooks, trust, warn, process.env, tellNotRun)),
+    ...(await allowedHooks(workspace, projectHooks, trust, warn, process.env, reportNotRun)),
   ];
 };
 
-// ---- Telemetry ----
-
-/** Whether the user wants spans to be sent; only then their code is loaded. */
+// Telemetry: spans of the session's work for a collector of OpenTelemetry. Their code is loaded
+// only if the user wants them.
 
 type TelemetryFlags = {
   readonly telemetry?: string;
@@ -634,15 +639,18 @@ const findCollector = (
 };
 
 /**
- * The watcher of a session, which also makes spans if the user wants them; `attend` connects them
+ * The watcher of a session, which also makes spans if the user wants them; `follow` connects them
  * with it.
  */
 type Watching = {
   readonly watcher: { readonly watcher?: Watcher };
-  attend(session: Session): void;
+  follow(session: Session): void;
 };
 
-/** A watcher may break without harm to the session's own, which no telemetry may disturb. */
+/**
+ * The given watcher, and beside it one that makes spans. A fault in that one is a warning:
+ * telemetry may not disturb the session.
+ */
 export const watchWithSpans = async (
   watcher: Watcher | undefined,
   flags: TelemetryFlags,
@@ -650,11 +658,11 @@ export const watchWithSpans = async (
 ): Promise<Watching> => {
   const ownWatcher = watcher === undefined ? {} : { watcher };
   const collector = findCollector(flags, process.env);
-  if (collector === undefined) return { watcher: ownWatcher, attend: () => undefined };
+  if (collector === undefined) return { watcher: ownWatcher, follow: () => undefined };
   const fault = collector.endpoint === null ? protocolFault(process.env) : null;
   if (fault !== null) {
     warn(fault);
-    return { watcher: ownWatcher, attend: () => undefined };
+    return { watcher: ownWatcher, follow: () => undefined };
   }
   const { exportSpans } = await import('./export-spans.js');
   const content = flags.telemetry === 'content' ? 'with' : 'without';
@@ -662,6 +670,6 @@ export const watchWithSpans = async (
   const report = (fault: Error): void => warn(`telemetry: it ends here: ${fault.message}`);
   return {
     watcher: { watcher: combineWatchers(watcher ?? (() => undefined), spans.watcher, report) },
-    attend: (session) => spans.attend(session),
+    follow: (session) => spans.attend(session),
   };
 };

@@ -1,10 +1,11 @@
 /**
- * Programs that the files of a project want to run, and the one question about them: asked in a
- * terminal or an editor.
+ * Programs that the files of a project want to run (executables), and the one question about each:
+ * asked in a terminal or an editor. None of them runs before the user has allowed exactly this form
+ * of it.
  *
- * From top to bottom: the sources of such programs, MCP servers in `.mcp.json` and hooks in
- * `.pawl/config.toml`; and the files that they name, whose change makes the question come again.
- * None of them runs before the user has allowed exactly this form of it.
+ * From top to bottom: the question and its answers; the sources of such programs, MCP servers in
+ * `.mcp.json` and hooks in `.pawl/config.toml`; and the files that they name, whose change makes
+ * the question come again.
  */
 
 import { createHash } from 'node:crypto';
@@ -40,7 +41,7 @@ export type ExecutableSource = (workspace: string) => Promise<readonly Executabl
 /** `before`: the content that the user had allowed. */
 export type OpenQuestion = { readonly executable: Executable; readonly before: string | null };
 
-export type SettledExecutables = {
+export type JudgedExecutables = {
   /** `level`: the sandbox level that the user granted. */
   readonly allowed: readonly {
     readonly executable: Executable;
@@ -50,13 +51,14 @@ export type SettledExecutables = {
   readonly open: readonly OpenQuestion[];
 };
 
-export const settleExecutables = async (
+/** Reads what the project wants to run, and compares it with the stored answers of the user. */
+export const judgeExecutables = async (
   trust: TrustStore,
   workspace: string,
   sources: readonly ExecutableSource[],
-): Promise<SettledExecutables> => {
+): Promise<JudgedExecutables> => {
   const executables = (await Promise.all(sources.map((source) => source(workspace)))).flat();
-  const allowed: SettledExecutables['allowed'][number][] = [];
+  const allowed: JudgedExecutables['allowed'][number][] = [];
   const open: OpenQuestion[] = [];
   for (const executable of executables) {
     const judgement = await trust.judge(workspace, executable);
@@ -221,7 +223,7 @@ export const projectQuestions = async (
   warn: (text: string) => void,
 ): Promise<readonly ProjectQuestion[]> => {
   const trust = openTrust(stateFolder(process.env), warn);
-  const { open } = await settleExecutables(trust, workspace, [serverSource, hookSource]);
+  const { open } = await judgeExecutables(trust, workspace, [serverSource, hookSource]);
   return Promise.all(
     open.map(async (one) => ({
       ...(await trustQuestion(one)),
@@ -233,19 +235,19 @@ export const projectQuestions = async (
 // The sources: MCP servers and hooks of a project
 
 /** Something of the project, and what the user would allow. */
-type Described<T> = { readonly item: T; readonly executable: Executable };
+type WithExecutable<T> = { readonly item: T; readonly executable: Executable };
 
 /**
  * Those that the user has allowed. `tellNotRun` gets one line for those that wait for an answer.
  */
 const chooseAllowed = async <T>(
-  described: readonly Described<T>[],
+  described: readonly WithExecutable<T>[],
   trust: TrustStore,
   workspace: string,
   tellNotRun: (text: string) => void,
-): Promise<readonly (Described<T> & { readonly level: CommandLevel | null })[]> => {
+): Promise<readonly (WithExecutable<T> & { readonly level: CommandLevel | null })[]> => {
   const executables = described.map(({ executable }) => executable);
-  const { allowed, open } = await settleExecutables(trust, workspace, [async () => executables]);
+  const { allowed, open } = await judgeExecutables(trust, workspace, [async () => executables]);
   const text = notRunText(open);
   if (text !== null) tellNotRun(text);
   return described.flatMap((one) => {
@@ -264,8 +266,8 @@ const explainChange = (allowed: Executable, now: Executable | null): string | nu
     : 'its files have changed since you allowed it. The next session asks again, or pawl trust ' +
       'allows it';
 
-/** The executable with this content; null if nobody would read it. */
-const readable = <T extends Executable>(executable: T): T | null =>
+/** The executable; null if its content is so long that nobody would read it. */
+const ifReadable = <T extends Executable>(executable: T): T | null =>
   executable.content.length > TRUSTED_CHARACTERS_MAX ? null : executable;
 
 // MCP servers that a project names in `.mcp.json`. None runs before the user has allowed exactly
@@ -353,7 +355,7 @@ export const readProjectServers = async (workspace: string): Promise<ProjectServ
   return { servers: [...byName.values()].filter((one) => one !== null), faults };
 };
 
-/** `Docs` must not stand beside the user's `docs`. */
+/** Names without case: a project's `Docs` must not stand beside the user's `docs`. */
 const nameKey = ({ name }: McpServer): string => name.toLowerCase();
 
 type ReadMcpJson = { readonly servers: readonly McpServer[]; readonly faults: readonly string[] };
@@ -408,7 +410,7 @@ const serverExecutable = async (
   const files = server.kind === 'http' ? [] : await namedFiles(expandServer(server), project);
   if (files === null) return null;
   const text = [JSON.stringify(server, null, 2), ...files, SERVER_GRANT[server.kind], SERVER_TOOLS];
-  return readable({
+  return ifReadable({
     kind: 'mcp-server',
     name: server.name,
     content: text.join('\n'),
@@ -477,8 +479,8 @@ const describeHooks = async (
   workspace: string,
   environment: ProcessEnvironment,
   warn: (text: string) => void,
-): Promise<readonly Described<ProjectHook>[]> => {
-  const described: Described<ProjectHook>[] = [];
+): Promise<readonly WithExecutable<ProjectHook>[]> => {
+  const described: WithExecutable<ProjectHook>[] = [];
   for (const hook of hooks.filter(({ declaration }) => declaration.enabled)) {
     const executable = await hookExecutable(hook, workspace, environment);
     if (executable !== null) described.push({ item: hook, executable });
@@ -504,13 +506,13 @@ const hookExecutable = async (
   if (files === null) return null;
   const shown = { folder, ...declaration, sandbox: declaration.sandbox ?? 'workspace' };
   const text = [JSON.stringify(shown, null, 2), ...files, HOOK_GRANT[shown.sandbox], HOOK_POWERS];
-  return readable({ kind: 'hook', name, content: text.join('\n') });
+  return ifReadable({ kind: 'hook', name, content: text.join('\n') });
 };
 
 // The files of a project that the settings of a server or a hook name
 
-const FILE_BYTES_MAX = 4 * 1024 * 1024;
-const ALL_BYTES_MAX = 16 * 1024 * 1024;
+const WATCHED_FILE_BYTES_MAX = 4 * 1024 * 1024;
+const WATCHED_BYTES_MAX = 16 * 1024 * 1024;
 const WORDS_MAX = 300;
 /** Folders that the words name, from which other words are read too. */
 const FOLDERS_MAX = 4;
@@ -554,7 +556,7 @@ const namedFiles = async (
   const words = programWords(program, environment);
   if (words === null) return null;
   const byFile = new Map<string, DescribedFile | null>();
-  let bytesLeft = ALL_BYTES_MAX;
+  let bytesLeft = WATCHED_BYTES_MAX;
   const add = async (folder: string, name: string): Promise<void> => {
     const real = await findReal(folder, name);
     if (real === null) return;
@@ -566,22 +568,22 @@ const namedFiles = async (
         ? await describeFile(
             real,
             path.relative(workspace, real),
-            Math.min(FILE_BYTES_MAX, bytesLeft),
+            Math.min(WATCHED_FILE_BYTES_MAX, bytesLeft),
           )
         : await describeLink(real, path.relative(workspace, written));
     byFile.set(key, file);
     bytesLeft -= file?.bytes ?? 0;
   };
   const names = words.flatMap(candidateNames);
-  for (const folder of await wordFolders(words, program, project))
+  for (const folder of await readFolders(words, program, project))
     for (const name of names) await add(folder, name);
   return [...byFile.values()].flatMap((file) => (file === null ? [] : [file.line]));
 };
 
-/** Between two words in a shell's text or a list of options. */
+/** A word in a shell's text or a list of options. */
 const WORD = /(?:\\.|[^\s=,;:'"|&<>()`\\])+/gs;
-const HERE = /\$PWD\b|\$\{PWD\}|\$\(pwd\)|`pwd`/g;
-const HOME = /\$HOME\b|\$\{HOME\}|(?<![^\s=,;:'"|&<>()`])~(?=\/)/g;
+const PWD_FORMS = /\$PWD\b|\$\{PWD\}|\$\(pwd\)|`pwd`/g;
+const HOME_FORMS = /\$HOME\b|\$\{HOME\}|(?<![^\s=,;:'"|&<>()`])~(?=\/)/g;
 
 /** The texts of the settings, whole and in pieces; null if there are too many. */
 const programWords = (
@@ -589,7 +591,7 @@ const programWords = (
   { HOME: home = '' }: ProcessEnvironment,
 ): readonly string[] | null => {
   const texts = [command, ...args, ...Object.values(env)].map((text) =>
-    text.replace(HERE, '.').replace(HOME, () => home || '~'),
+    text.replace(PWD_FORMS, '.').replace(HOME_FORMS, () => home || '~'),
   );
   const pieces = texts.flatMap((text) => [
     ...[text, ...text.split(/['"]/)],
@@ -620,7 +622,7 @@ const findReal = (folder: string, name: string): Promise<string | null> =>
  * The folders from which the words may be read: where it starts, and those of the project that the
  * words name.
  */
-const wordFolders = async (
+const readFolders = async (
   words: readonly string[],
   { cwd }: StartedProgram,
   { workspace, top }: Project,

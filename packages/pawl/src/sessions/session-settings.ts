@@ -1,6 +1,9 @@
 /**
- * The model and the settings of a session, from flags, configuration, frontend and its earlier
- * settings.
+ * The model and the settings of a session, from flags, configuration, the place of its user, and
+ * its earlier settings (`before`).
+ *
+ * From top to bottom: `refuseBadFlags`; `prepareFromFlags`, which checks all that can fail before a
+ * session exists; `chooseSettings`; and limits in dollars without a price.
  */
 
 import {
@@ -18,7 +21,7 @@ import { exitCodes, Stop } from '../process/exit-codes.js';
 import { type Configured, withConfig } from '../settings/configuration.js';
 import {
   connectModel,
-  patience,
+  modelCallSettings,
   sessionWorkspace,
   type Warn,
   warnOfEffort,
@@ -117,14 +120,14 @@ export const prepareFromFlags = async (
   const workspace = sessionWorkspace(
     typedFlags.workspace === undefined && before !== null ? before.workspace : folder,
   );
-  const given: RunFlags & Configured = configured
+  const completed: RunFlags & Configured = configured
     ? await withConfig(typedFlags, workspace, {
         command: 'run',
         resumed: resume !== null && before !== null,
         warn,
       })
     : typedFlags;
-  const flags = { ...given, makesPauses: place === 'terminal' };
+  const flags = { ...completed, makesPauses: place === 'terminal' };
   const profile = await readProfile(flags);
   const model = await connectModel(flags.model ?? before?.model, flags, process.cwd());
   warnOfUnknown(model, warn);
@@ -173,7 +176,7 @@ export const chooseSettings = (
   const hosts = readAllowedHosts(flags);
   const { writtenRules = [] } = flags;
   const settings = {
-    ...patience(flags),
+    ...modelCallSettings(flags),
     ...(effort === null ? {} : { effort }),
     queueOnCancel: chooseQueueOnCancel(place, flags),
     ...profile,

@@ -60,32 +60,32 @@ export const messageLines = (look: Look, message: Message): Safe => {
 };
 
 /** The parts of a step that tell its path; for any machine. */
-type Walk = Pick<Stepped<MachineTypes>, 'seq' | 'event' | 'path'>;
+type StepPath = Pick<Stepped<MachineTypes>, 'seq' | 'event' | 'path'>;
 
 /**
  * The edges that changed the state. Internal transitions are left out: they run no exit or entry.
  */
-export const transitions = ({ path }: Pick<Walk, 'path'>): readonly Edge[] =>
+export const transitions = ({ path }: Pick<StepPath, 'path'>): readonly Edge[] =>
   path.filter((edge) => edge.kind === 'go');
 
 /**
  * Whether the step changed the state. Deltas, progress and all but the last of several results
  * don't.
  */
-export const changesState = (stepped: Pick<Walk, 'path'>): boolean =>
+export const changesState = (stepped: Pick<StepPath, 'path'>): boolean =>
   transitions(stepped).length > 0;
 
 /** The states of a step, from the one before it to the one after it; empty if it stayed. */
-export const pathStates = (stepped: Pick<Walk, 'path'>): readonly string[] => {
+export const pathStates = (stepped: Pick<StepPath, 'path'>): readonly string[] => {
   const edges = transitions(stepped);
   const [first] = edges;
   return first === undefined ? [] : [first.from, ...edges.map((edge) => edge.to)];
 };
 
-export type Path = Walk['path'];
+export type Path = StepPath['path'];
 
 /** The edges of a tree's step by run, in the order of each run's first edge. */
-export const pathsByRun = (stepped: Pick<Walk, 'path'>): ReadonlyMap<string, Path> => {
+export const pathsByRun = (stepped: Pick<StepPath, 'path'>): ReadonlyMap<string, Path> => {
   const paths = new Map<string, Edge[]>();
   for (const edge of transitions(stepped)) {
     // Edges of a tree carry the id of their run.
@@ -96,7 +96,7 @@ export const pathsByRun = (stepped: Pick<Walk, 'path'>): ReadonlyMap<string, Pat
 };
 
 /** How often each state was entered, in order of first entry: `A · B ×2`. */
-export const countStates = (steps: readonly Pick<Walk, 'path'>[]): string => {
+export const countStates = (steps: readonly Pick<StepPath, 'path'>[]): string => {
   const times = new Map<string, number>();
   for (const step of steps)
     for (const { to } of transitions(step)) times.set(to, (times.get(to) ?? 0) + 1);
@@ -104,7 +104,7 @@ export const countStates = (steps: readonly Pick<Walk, 'path'>[]): string => {
 };
 
 /** One line of a path: journal line, event, states. The same for live and replayed steps. */
-export const pathLine = (stepped: Walk): string =>
+export const pathLine = (stepped: StepPath): string =>
   `${String(stepped.seq ?? '').padStart(4)}  ${stepped.event.type.padEnd(19)} ` +
   `${pathStates(stepped).join(' → ')}`;
 

@@ -1,4 +1,7 @@
-/** Stored sessions: where they are, how one is found, listed, chosen and folded. */
+/**
+ * Stored sessions, from top to bottom: how they are listed and found; copied and folded (their
+ * state is computed from the entries); chosen by the user; and the state folder where they are.
+ */
 
 import { randomBytes } from 'node:crypto';
 import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';

@@ -2,8 +2,10 @@
  * What a typed line means: a slash command, a shell command, or a message with the skills and
  * pictures that it names.
  *
- * From top to bottom: the meaning of a line; skills and commands of a session; pictures that a
- * text mentions; and prompts and resources of MCP servers.
+ * From top to bottom: the meaning of a line (`readTypedInput`); skills and commands of a session;
+ * pictures that a text mentions; and what MCP servers offer, prompts and resources. A prompt here
+ * is a text that the user can name by `/NAME`: a skill, a command of the user's own, or one of an
+ * MCP server.
  */
 
 import { realpath } from 'node:fs/promises';
@@ -144,7 +146,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   init: 'Ask for it in words: write AGENTS.md, with what one must know of this project.',
 };
 
-const noCommand = (name: string, prompts: readonly string[]): TypedInput => {
+const refuseUnknown = (name: string, prompts: readonly string[]): TypedInput => {
   const lower = name.toLowerCase();
   const other = Object.hasOwn(OTHER_NAMES, lower) ? OTHER_NAMES[lower] : undefined;
   if (other !== undefined) return refused(`There is no /${name}. ${other}`);
@@ -158,7 +160,7 @@ const readCommand = (written: string, words: string, prompts: readonly string[])
   const lower = written.toLowerCase();
   const commandName = lower === 'exit' ? 'quit' : lower;
   const known = slashCommands.find(([name]) => name === commandName);
-  if (known === undefined) return noCommand(written, prompts);
+  if (known === undefined) return refuseUnknown(written, prompts);
   const [name, usage] = known;
   if (name === 'later') {
     return words === ''
@@ -175,7 +177,7 @@ const readCommand = (written: string, words: string, prompts: readonly string[])
  * Words that run a command when they stand alone in a line: as a message they would only cost a
  * reply.
  */
-const SINGLE_WORDS: Readonly<Record<string, CommandName>> = {
+const LONE_WORDS: Readonly<Record<string, CommandName>> = {
   '?': 'help',
   help: 'help',
   exit: 'quit',
@@ -194,8 +196,8 @@ export const readTypedInput = (
 ): TypedInput => {
   const text = typed.trim();
   if (text === '') return { kind: 'nothing' };
-  const alone = Object.hasOwn(SINGLE_WORDS, text) ? SINGLE_WORDS[text] : undefined;
-  if (alone !== undefined) return { kind: 'command', name: alone, words: '' };
+  const loneCommand = Object.hasOwn(LONE_WORDS, text) ? LONE_WORDS[text] : undefined;
+  if (loneCommand !== undefined) return { kind: 'command', name: loneCommand, words: '' };
   // Not a shell command: a text of several lines, or one that begins with a Markdown image (`![`).
   const shell = /^!(?!\[)\s*(.*)$/.exec(text);
   if (shell !== null) {
@@ -209,9 +211,7 @@ export const readTypedInput = (
   return readCommand(name, (command[2] ?? '').trim(), prompts);
 };
 
-/**
- * The skills and commands of a session: what the model is told of them, and what the user can name.
- */
+// The skills and commands of a session: what the model is told of them, and what the user can name.
 
 /**
  * `fault`: why a skill could not be read. The message then says so, and nothing that was typed is
@@ -295,6 +295,7 @@ export type SessionPromptsOptions = {
   readonly warn: (text: string) => void;
 };
 
+/** Reads the skills and commands of the folder and of the user. */
 export const openSessionPrompts = async (
   options: SessionPromptsOptions,
 ): Promise<SessionPrompts> => {
@@ -330,10 +331,8 @@ export const openSessionPrompts = async (
   };
 };
 
-/**
- * Pictures that a text mentions as `@shot.png` or `@"my shot.png"`. They are sent with the text,
- * also when the text is sent again. A missing picture does not stop the text.
- */
+// Pictures that a text mentions as `@shot.png` or `@"my shot.png"`. They are sent with the text,
+// also when the text is sent again. A missing picture does not stop the text.
 
 const PICTURE_MENTION =
   /(?<=^|\s)@(?:"([^"\n]+\.(?:png|jpe?g|gif|webp))"|([^\s"]\S*\.(?:png|jpe?g|gif|webp))(?=$|[\s,;:.!?)]))/gi;
@@ -418,27 +417,24 @@ export const attachPictures = async (
   return withFault(`The model does not get the pictures: ${why}.${advice}`);
 };
 
-// ---- Prompts and resources of MCP servers ----
-
-/**
- * Names of MCP servers in a user's message: prompts as `/mcp__server__prompt words`, resources as
- * `@server:uri`. Both are asked for when the message is sent; the names come from the cache.
- */
+// What MCP servers offer: prompts, named as `/mcp__server__prompt words`, and resources, mentioned
+// as `@server:uri`. Both are asked for when the message is sent; the names come from the cache.
 
 /** `@server:uri`, or `@"server:uri with spaces"`. */
-const MENTION =
+const RESOURCE_MENTION =
   /(?<=^|\s)@(?:"([A-Za-z0-9][\w-]{0,31}):([^"\n]+)"|([A-Za-z0-9][\w-]{0,31}):([^\s"]+))/g;
-const TYPED = /^\/(mcp__[\w-]+)(?:\s+([\s\S]*))?$/;
-const MENTIONS_MAX = 10;
+const PROMPT_NAME = /^\/(mcp__[\w-]+)(?:\s+([\s\S]*))?$/;
+const RESOURCES_MAX = 10;
 /** Characters that end a sentence rather than an address. */
 const SENTENCE_END = /[.,;:!?)\]}'>]+$/;
 
 type Mention = { readonly server: string; readonly uri: string };
 
+/** The resources that a text mentions, of servers that the session has. */
 const mentionsIn = (text: string, offers: SessionOffers): readonly Mention[] => {
   const listed = new Set(offers.resources().map(({ server, uri }) => `${server}:${uri}`));
   const mentions = new Map<string, Mention>();
-  for (const [, quoted, quotedUri, bare, bareUri] of text.matchAll(MENTION)) {
+  for (const [, quoted, quotedUri, bare, bareUri] of text.matchAll(RESOURCE_MENTION)) {
     const server = quoted ?? bare ?? '';
     const whole = quotedUri ?? bareUri ?? '';
     const isWhole = quoted !== undefined || listed.has(`${server}:${whole}`);
@@ -458,7 +454,7 @@ const joinFaults = (faults: readonly (string | null)[]): string | null =>
 const attachResources = async (typed: string, offers: SessionOffers): Promise<ExpandedText> => {
   const mentions = mentionsIn(typed, offers);
   const read = await Promise.all(
-    mentions.slice(0, MENTIONS_MAX).map(async ({ server, uri }): Promise<ExpandedText> => {
+    mentions.slice(0, RESOURCES_MAX).map(async ({ server, uri }): Promise<ExpandedText> => {
       const got = await attempt(() => offers.resource(server, uri));
       if (got.kind === 'done') return { text: got.value, fault: null };
       const fault = `@${server}:${uri} can't be read: ${got.fault.message}`;
@@ -468,7 +464,7 @@ const attachResources = async (typed: string, offers: SessionOffers): Promise<Ex
   const others = mentions.length - read.length;
   const more =
     others > 0
-      ? `${others} more resources are not attached: a message takes ${MENTIONS_MAX}`
+      ? `${others} more resources are not attached: a message takes ${RESOURCES_MAX}`
       : null;
   return {
     text: [...read.map(({ text }) => text), ...(more === null ? [] : [`(${more})`])].join('\n\n'),
@@ -478,7 +474,7 @@ const attachResources = async (typed: string, offers: SessionOffers): Promise<Ex
 
 /** The text of a prompt, if the message names one; null otherwise. */
 const fillPrompt = async (typed: string, offers: SessionOffers): Promise<ExpandedText | null> => {
-  const [, name, words = ''] = TYPED.exec(typed.trim()) ?? [];
+  const [, name, words = ''] = PROMPT_NAME.exec(typed.trim()) ?? [];
   const declared = offers.prompts().find((prompt) => prompt.declaredName === name);
   if (declared === undefined) return null;
   const got = await attempt(() => offers.prompt(declared, words));
@@ -523,6 +519,7 @@ export const withServerPrompts = (
   };
 };
 
+/** All that the user can name in a session: skills, commands, and what its MCP servers offer. */
 export const openAllPrompts = async (
   options: SessionPromptsOptions,
   servers: SessionServers | null,

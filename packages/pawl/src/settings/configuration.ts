@@ -1,10 +1,12 @@
 /**
  * From configuration files, variables and flags to the values of the settings.
  *
- * From top to bottom: `consult` and `withConfig`, which completes the flags; how one value wins
- * over others; reading the files and variables; and parsing one config.toml. A profile is a named
- * set of settings (`--profile`). Most settings a project's file may only make stricter, or not set
- * at all, since whoever wrote the project is not the user.
+ * From top to bottom: `consult`, which only looks, and `withConfig`, which completes the flags; how
+ * one value wins over others; reading the files and variables; and parsing one config.toml.
+ *
+ * A layer is a source of values: the user's file, the project's files, variables, flags. A profile
+ * is a named set of settings (`--profile`). Most settings a project's file may only make stricter,
+ * or not set at all, since whoever wrote the project is not the user.
  */
 
 import { existsSync } from 'node:fs';
@@ -40,7 +42,10 @@ import {
 } from './setting-table.js';
 import { findLines } from './toml-keys.js';
 
-/** Settings without a flag, and values of provider variables from the user's file. */
+/**
+ * What configuration adds to the flags: settings without a flag, values of provider variables from
+ * the user's file, rules, MCP servers and hooks.
+ */
 export type Configured = {
   readonly maxRetries?: string;
   readonly retryMs?: string;
@@ -84,12 +89,12 @@ const flagValues = (flags: Flags): readonly SourceValue[] =>
  * Keys that a profile sets. A profile flag overrides the user's file and variables, but not the
  * project's file.
  */
-const profiled = /^(max_|retry_|hooks$|formatter$|auto_commit$)/;
+const PROFILE_KEYS = /^(max_|retry_|hooks$|formatter$|auto_commit$)/;
 
 const withProfile = (layers: Layers, flags: Flags): Layers => {
   if (flags.profile === undefined) return layers;
   const without = (list: readonly SourceValue[]): readonly SourceValue[] =>
-    list.filter(({ setting }) => !profiled.test(setting.key));
+    list.filter(({ setting }) => !PROFILE_KEYS.test(setting.key));
   return { ...layers, user: without(layers.user), environment: without(layers.environment) };
 };
 
@@ -108,12 +113,12 @@ export const consult = async (
 
 const KEY_BYTES_MAX = 64 * 1024;
 
-const wholePath = (file: string): string =>
+const expandHome = (file: string): string =>
   file.startsWith('~/') ? path.join(process.env.HOME || homedir(), file.slice(2)) : file;
 
 /** Reads an API key from a file. Error messages never contain the file's content. */
 const readKey = (file: string): string => {
-  const whole = wholePath(file);
+  const whole = expandHome(file);
   const stop = (why: string): Stop =>
     new Stop(exitCodes.configuration, 'configuration', `The key in ${file} can't be used: ${why}`);
   const loaded = readRegularSync(whole, KEY_BYTES_MAX);
@@ -127,7 +132,7 @@ const readKey = (file: string): string => {
   throw stop('it is empty or contains more than one word. It must contain only the key.');
 };
 
-const asText = (value: Value): string => String(value);
+const valueText = (value: Value): string => String(value);
 
 /** Values from the user's file for provider variables that the environment does not set. */
 export const providerVariables = (
@@ -139,9 +144,9 @@ export const providerVariables = (
     const written = (key: string): Value | null =>
       resolved.find(({ setting }) => setting.key === `providers.${name}.${key}`)?.value ?? null;
     const [url, file] = [written('base_url'), written('api_key_file')];
-    if (url !== null && !environment[urlVariable]) variables[urlVariable] = asText(url);
+    if (url !== null && !environment[urlVariable]) variables[urlVariable] = valueText(url);
     const isSet = keyVariables.some((variable) => environment[variable]);
-    if (file !== null && !isSet) variables[keyVariables[0]] = readKey(asText(file));
+    if (file !== null && !isSet) variables[keyVariables[0]] = readKey(valueText(file));
   }
   return variables;
 };
@@ -159,7 +164,7 @@ export const keysIn = (
 const asFlag = ({ setting, value }: Resolved): readonly (readonly [string, unknown])[] => {
   if (value === null) return [];
   const name = flagAttribute(setting);
-  if (typeof value !== 'boolean') return [[name, asText(value)]];
+  if (typeof value !== 'boolean') return [[name, valueText(value)]];
   return value || setting.key === 'auto_commit' ? [[name, value]] : [];
 };
 
@@ -172,7 +177,7 @@ type ConfigOptions = {
   readonly warn: (text: string) => void;
 };
 
-const wantedIn = ({ command, resumed }: ConfigOptions, { setting }: Resolved): boolean => {
+const appliesTo = ({ command, resumed }: ConfigOptions, { setting }: Resolved): boolean => {
   if (setting.key.startsWith('providers.')) return false;
   const fits = command === 'ask' || !setting.key.startsWith('ask.');
   return fits && !(resumed && setting.frozen);
@@ -207,17 +212,17 @@ export const withConfig = async <F extends Flags>(
     options.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
   for (const file of foldersRefused)
     options.warn(`${file}: [folder] is ignored: only your own config.toml has rules for a folder.`);
-  const open = resolved.filter(
-    (one) => wantedIn(options, one) && typedFlags[flagAttribute(one.setting)] === undefined,
+  const missing = resolved.filter(
+    (one) => appliesTo(options, one) && typedFlags[flagAttribute(one.setting)] === undefined,
   );
-  const filled = Object.fromEntries(open.flatMap(asFlag));
+  const filled = Object.fromEntries(missing.flatMap(asFlag));
   const variables = providerVariables(resolved, process.env);
-  const tables = { writtenRules: rules, mcpServers, userHooks, projectHooks };
+  const ownTables = { writtenRules: rules, mcpServers, userHooks, projectHooks };
   // each added attribute has the name and form of a flag
-  return { ...filled, ...typedFlags, variables, ...tables } as F & Configured;
+  return { ...filled, ...typedFlags, variables, ...ownTables } as F & Configured;
 };
 
-/** Resolves a setting: its value, the source that won, the sources that were overruled. */
+// How a setting is resolved: its value, the source that won, the sources that were overruled.
 
 export type Origin =
   | { readonly layer: 'user' | 'project'; readonly file: string; readonly line: number }
@@ -248,6 +253,7 @@ export type Layers = {
   readonly flags: readonly SourceValue[];
 };
 
+/** Whether each host of `some` is in `all`. */
 const isAmong = (some: string, all: string): boolean =>
   some.split(',').every((host) => all.split(',').includes(host));
 
@@ -260,6 +266,7 @@ const compareStrictness = ({ kind }: Setting, one: Value, other: Value | null): 
   return Number(one) - Number(other);
 };
 
+/** Why a project's value is refused that is looser than the present one. */
 const LOOSER_TEXTS: Readonly<Record<Setting['kind']['type'], string>> = {
   number: 'a project may only lower it',
   switch: 'a project may only switch it off',
@@ -280,7 +287,7 @@ const outOfRange = ({ projectRange }: Setting, value: Value): string | null => {
 };
 
 /** Why a project's value is refused; null if it is accepted. */
-const refusal = (
+const refusalReason = (
   setting: Setting,
   value: Value,
   current: Value | null,
@@ -327,7 +334,7 @@ const resolveOne = (setting: Setting, layers: Layers, builtInModel: string): Res
   for (const sourceValue of valuesIn(project)) {
     // `take` assigns it, which the compiler does not see
     const current = (now as Winner | null)?.value ?? null;
-    const why = refusal(setting, sourceValue.value, current, builtInModel);
+    const why = refusalReason(setting, sourceValue.value, current, builtInModel);
     if (why === null)
       take(
         sourceValue,
@@ -347,8 +354,8 @@ export const resolve = (layers: Layers, builtInModel: string): readonly Resolved
   settings.map((setting) => resolveOne(setting, layers, builtInModel));
 
 /**
- * Values that a project may never set. The user is told about them, but not about values that a
- * stricter one overrules.
+ * Values that a project may never set. The user is told about them. A number that is too loose is
+ * not told: a project's own limit may well be wider than the user's.
  */
 export const refusedByProject = (
   resolved: readonly Resolved[],
@@ -360,10 +367,8 @@ export const refusedByProject = (
       .map((one) => ({ ...one, key: setting.key })),
   );
 
-/**
- * Finds and reads the files and variables with settings. Loads the TOML parser only if there is a
- * file.
- */
+// Finding and reading the files and variables with settings. The TOML parser is loaded only if
+// there is a file.
 
 /** `where`: a file and its line, or a variable. */
 type PlacedFault = { readonly where: string; readonly text: string };
@@ -465,7 +470,7 @@ const NO_FILE = {
  * A project's file must be in the project, as `.mcp.json` must: what a link leads to elsewhere is
  * not the project's.
  */
-const leadsOut = async (file: string, workspace: string): Promise<boolean> => {
+const isOutsideProject = async (file: string, workspace: string): Promise<boolean> => {
   // it is not there, or can't be read: that is said elsewhere
   const real = await realpath(file).catch(() => null);
   return real !== null && !isWithin(real, repositoryFolders(workspace).folders.at(-1) ?? workspace);
@@ -478,7 +483,8 @@ const readFile = async (
 ): Promise<ConfigFile> => {
   const read = await readContent(file);
   const isOfProject = layer === 'project';
-  const isOutside = read.kind === 'text' && isOfProject && (await leadsOut(file, workspace));
+  const isOutside =
+    read.kind === 'text' && isOfProject && (await isOutsideProject(file, workspace));
   const content: FileContent = isOutside
     ? { kind: 'unusable', why: 'it leads out of the project' }
     : read;
@@ -548,12 +554,13 @@ export const stricterRules = (
   project: readonly WrittenRule[],
 ): readonly WrittenRule[] => [...user, ...project.filter(({ decision }) => decision !== 'allow')];
 
-/** Replaces `~/` with the user's home folder. */
+/** The rule with the user's home folder for `~/`. */
 const inHome = (rule: WrittenRule, environment: ProcessEnvironment): WrittenRule => {
   if (rule.kind !== 'path' || !rule.pattern.startsWith('~/')) return rule;
   return { ...rule, pattern: path.join(environment.HOME || homedir(), rule.pattern.slice(2)) };
 };
 
+/** Of equal names the last one, whose file is nearest to the workspace. */
 const nearestHooks = (hooks: readonly ProjectHook[]): readonly ProjectHook[] => [
   ...new Map(hooks.map((hook) => [hook.declaration.name, hook])).values(),
 ];
@@ -566,15 +573,15 @@ export const loadConfig = async (
   workspace: string,
   environment: ProcessEnvironment,
 ): Promise<Loaded> => {
-  const mine = userFile(environment);
-  const projects = projectFiles(workspace).filter((file) => file !== mine);
+  const userConfig = userFile(environment);
+  const projects = projectFiles(workspace).filter((file) => file !== userConfig);
   const [user, ...project] = await Promise.all([
-    readFile(mine, 'user', workspace),
+    readFile(userConfig, 'user', workspace),
     ...projects.map((file) => readFile(file, 'project', workspace)),
   ]);
   const variables = readVariables(environment);
-  const ofProjects = project.flatMap(({ rules }) => rules);
-  const present = [mine, ...projects].filter((_, index) => [user, ...project][index]?.there);
+  const projectRules = project.flatMap(({ rules }) => rules);
+  const present = [userConfig, ...projects].filter((_, index) => [user, ...project][index]?.there);
   return {
     layers: {
       user: user.values,
@@ -582,7 +589,7 @@ export const loadConfig = async (
       environment: variables.values,
     },
     files: present,
-    rules: stricterRules(user.rules, ofProjects).map((rule) => inHome(rule, environment)),
+    rules: stricterRules(user.rules, projectRules).map((rule) => inHome(rule, environment)),
     mcpServers: user.mcpServers,
     foldersRefused: projects.filter((_, index) => project[index]?.hasFolders === true),
     mcpRefused: projects.filter((_, index) => (project[index]?.mcpServers.length ?? 0) > 0),
@@ -595,12 +602,12 @@ export const loadConfig = async (
         })),
       ),
     ),
-    refused: ofProjects.filter(({ decision }) => decision === 'allow'),
+    refused: projectRules.filter(({ decision }) => decision === 'allow'),
     faults: [...user.faults, ...project.flatMap(({ faults }) => faults), ...variables.faults],
   };
 };
 
-/** Parses one config.toml into settings with their line numbers. Lists all its faults. */
+// Parsing one config.toml (`parseConfig`) into settings with their line numbers and all its faults.
 
 type LineFault = { readonly line: number; readonly text: string };
 
@@ -695,9 +702,10 @@ const unknownKey = (key: string): string => {
 const tableAdvice = (key: string): string =>
   key === 'hooks' ? ' A hook of your own is a table [hook.NAME].' : '';
 
-type FoundKey = { readonly key: string; readonly keys: readonly string[]; readonly raw: unknown };
+type WrittenKey = { readonly key: string; readonly keys: readonly string[]; readonly raw: unknown };
 
-const flatten = (table: ParsedTable, above: readonly string[] = []): readonly FoundKey[] =>
+/** The keys of a table with their values; `sub_model` in `[ask]` is `ask.sub_model`. */
+const flatten = (table: ParsedTable, above: readonly string[] = []): readonly WrittenKey[] =>
   Object.entries(table).flatMap(([name, raw]) => {
     const keys = [...above, name];
     const key = keys.join('.');
@@ -719,6 +727,7 @@ const syntaxFault = (error: unknown): LineFault => {
   };
 };
 
+/** A fault whose text is made only if it is shown: to find a close name takes time. */
 type PendingFault = { readonly line: number; readonly tell: () => string };
 
 /** The first faults in order of their lines, and the number of the others. */
@@ -744,8 +753,9 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   const wrong: PendingFault[] = [];
   const lineOf = findLines(text, parse);
   const { rules: written, folder, mcp, hook, ...others } = table;
-  const ruled = written === undefined ? { rules: [], faults: [] } : readRules(written, lineOf);
-  for (const { line, text: why } of ruled.faults) wrong.push({ line, tell: () => why });
+  const readRuleList =
+    written === undefined ? { rules: [], faults: [] } : readRules(written, lineOf);
+  for (const { line, text: why } of readRuleList.faults) wrong.push({ line, tell: () => why });
   const placed = folder === undefined ? { folders: [], faults: [] } : readFolders(folder, lineOf);
   for (const { line, text: why } of placed.faults) wrong.push({ line, tell: () => why });
   const connected = mcp === undefined ? { servers: [], faults: [] } : readMcpTable(mcp);
@@ -774,7 +784,7 @@ export const parseConfig = (text: string, parse: Parse): ParsedConfig => {
   }
   return {
     values,
-    rules: ruled.rules,
+    rules: readRuleList.rules,
     folders: placed.folders,
     mcpServers: connected.servers,
     hooks: hooked.hooks,

@@ -1,6 +1,6 @@
 /**
- * Connects the model that flags and environment name, and checks the workspace; for all commands
- * that call a model.
+ * For all commands that call a model, from top to bottom: connects the model that flags and
+ * environment name; checks the workspace; settings of model calls; and warnings about a model.
  */
 
 import { realpathSync, statSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { type ExitCode, exitCodes, Stop } from '../process/exit-codes.js';
 import type { Configured } from './configuration.js';
 import { chooseWord, type PicturesChoice, type RunFlags, readPictures } from './flags.js';
 
-const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
+const problemExits: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
   noKey: exitCodes.configuration,
   unknownProvider: exitCodes.usage,
   noName: exitCodes.usage,
@@ -29,7 +29,10 @@ const exitOfProblem: Readonly<Record<ModelProblem['kind'], ExitCode>> = {
 type ModelFlags = Pick<RunFlags, 'baseUrl' | 'pictures'> &
   Pick<Configured, 'variables' | 'reasoningSummaries' | 'cacheTtl' | 'makesPauses'>;
 
-/** `auto` asks for an hour only for a user who makes pauses. */
+/**
+ * How long the provider is asked to cache a request. `auto` asks for an hour only for a user who
+ * makes pauses: that costs more to write.
+ */
 const readCacheTtl = ({ cacheTtl = 'auto', makesPauses }: ModelFlags): CacheTtl | 'auto' => {
   const ttl = chooseWord<CacheTtl | 'auto'>('cache_ttl', cacheTtl, ['auto', '5m', '1h']);
   return ttl === 'auto' && makesPauses !== true ? '5m' : ttl;
@@ -56,7 +59,7 @@ export const connectModel = async (
   };
   const chosen = await chooseModel(modelId, { ...process.env, ...flags.variables }, options);
   if (chosen.kind !== 'ok')
-    throw new Stop(exitOfProblem[chosen.kind], 'configuration', chosen.message);
+    throw new Stop(problemExits[chosen.kind], 'configuration', chosen.message);
   return withPictures(chosen.model, readPictures(flags));
 };
 
@@ -111,10 +114,13 @@ export const sessionWorkspace = (folder: string): string => {
   return real;
 };
 
-type Patience = Pick<Settings, 'firstByteMs' | 'silenceMs' | 'maxRetries' | 'retrySchedule'>;
+type ModelCallSettings = Pick<
+  Settings,
+  'firstByteMs' | 'silenceMs' | 'maxRetries' | 'retrySchedule'
+>;
 
 /** Timeouts and retries of model calls, as configured: for slow local models, and for tests. */
-export const patience = (configured: Configured): Partial<Patience> => {
+export const modelCallSettings = (configured: Configured): Partial<ModelCallSettings> => {
   const { firstByteMs, silenceMs, retryMs } = configured;
   const count = configured.maxRetries;
   return {
@@ -150,6 +156,7 @@ export const warnOfEffort = (model: Model, effort: Effort | null, warn: Warn): v
   if (note !== null) warn(note);
 };
 
+/** Warns of what is not known of a model, or missing in it. */
 export const warnOfUnknown = ({ id, facts }: Model, warn: Warn): void => {
   if (facts.tools === 'no')
     warn(`The server says that ${id} can't call tools: it can only answer.`);

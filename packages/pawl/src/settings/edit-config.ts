@@ -4,6 +4,9 @@
  * 1. One process at a time reads, changes and writes the file: a lock beside it says whose turn it
  *    is.
  * 2. The file is replaced whole. It stays as it is if an editor has changed it meanwhile.
+ *
+ * From top to bottom: what the edits of edit-rules.ts and edit-mcp-servers.ts share; the lock; and
+ * `changeConfigFile`.
  */
 
 import { existsSync } from 'node:fs';
@@ -32,7 +35,7 @@ export type EditedConfig =
 
 export const refused = (why: string): EditedConfig => ({ kind: 'refused', why });
 
-export const parsed = (text: string, { parse }: TomlFormat): ParsedTable | null => {
+export const parseOrNull = (text: string, { parse }: TomlFormat): ParsedTable | null => {
   try {
     return parse(text);
   } catch {
@@ -79,19 +82,19 @@ const loadFormat = async (): Promise<TomlFormat> => {
 
 /** A change takes milliseconds: whoever holds the lock for longer hangs. */
 const LOCK_MS = 10_000;
-const LOCK_LOOK_MS = 20;
+const LOCK_RETRY_MS = 20;
 
 /** Waits for the turn of this process; a text says why it does not come. */
 const takeTurn = async (file: string): Promise<Lock | string> => {
-  for (let looks = LOCK_MS / LOCK_LOOK_MS; ; looks--) {
+  for (let retries = LOCK_MS / LOCK_RETRY_MS; ; retries--) {
     const taken = await attempt(() => acquireLock(`${file}.lock`));
     if (taken.kind === 'done') return taken.value;
     const { fault } = taken;
     const isHeld = fault instanceof JournalError && fault.kind === 'locked';
     // the advice of its own text is about journals
     if (!isHeld) return `${systemFault(fault.cause ?? fault, file)}.`;
-    if (looks <= 0) return 'another Pawl has been changing it for ten seconds.';
-    await pause(LOCK_LOOK_MS);
+    if (retries <= 0) return 'another Pawl has been changing it for ten seconds.';
+    await pause(LOCK_RETRY_MS);
   }
 };
 

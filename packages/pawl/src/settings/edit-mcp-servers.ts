@@ -14,7 +14,7 @@ import {
   joinBlank,
   lineSpan,
   NO_TOML,
-  parsed,
+  parseOrNull,
   refused,
   type TomlFormat,
 } from './edit-config.js';
@@ -55,7 +55,7 @@ export const addServer = (
   server: ParsedTable,
   format: TomlFormat,
 ): EditedConfig => {
-  const before = parsed(text, format);
+  const before = parseOrNull(text, format);
   if (before === null) return refused(NO_TOML);
   const servers = splitServers(before)?.servers;
   if (servers === undefined) return refused('mcp and mcp.servers must be tables.');
@@ -71,7 +71,7 @@ export const addServer = (
   ];
   const above = text === '' ? '' : `${text.replace(/(\r?\n)*$/, '')}${lineEnd}${lineEnd}`;
   const edited = `${above}${lines.join(lineEnd)}${lineEnd}`;
-  if (!changesOnlyServers(before, parsed(edited, format), { ...servers, [name]: server }))
+  if (!changesOnlyServers(before, parseOrNull(edited, format), { ...servers, [name]: server }))
     return refused(`it has its servers in a form that can't be extended. Add ${name} by hand.`);
   return { kind: 'edited', text: edited };
 };
@@ -81,7 +81,7 @@ export const addServer = (
  * stay.
  */
 export const removeServer = (text: string, name: string, format: TomlFormat): EditedConfig => {
-  const before = parsed(text, format);
+  const before = parseOrNull(text, format);
   if (before === null) return refused(NO_TOML);
   const servers = splitServers(before)?.servers ?? {};
   if (!Object.hasOwn(servers, name)) {
@@ -104,7 +104,7 @@ export const removeServer = (text: string, name: string, format: TomlFormat): Ed
   }
   edited = joinBlank(edited, text.slice(from));
   const { [name]: _, ...others } = servers;
-  if (!changesOnlyServers(before, parsed(edited, format), others))
+  if (!changesOnlyServers(before, parseOrNull(edited, format), others))
     return refused(`it names ${name} in a form that can't be cut out. Remove it by hand.`);
   return { kind: 'edited', text: edited };
 };

@@ -17,7 +17,7 @@ import {
   joinBlank,
   lineSpan,
   NO_TOML,
-  parsed,
+  parseOrNull,
   refused,
   type TomlFormat,
 } from './edit-config.js';
@@ -92,14 +92,14 @@ const withTexts = (
 };
 
 /** The text, if it says what `before` says but for the texts of the list. */
-const checked = (
+const checkEdit = (
   edited: string,
   before: ParsedTable,
   key: readonly string[],
   texts: readonly string[],
   format: TomlFormat,
 ): EditedConfig | null => {
-  const after = parsed(edited, format);
+  const after = parseOrNull(edited, format);
   if (after === null || !isSame(listedTexts(after, key), texts)) return null;
   const isOtherwiseSame = isSame(withTexts(after, key, []), withTexts(before, key, []));
   return isOtherwiseSame ? { kind: 'edited', text: edited } : null;
@@ -142,7 +142,7 @@ const addList = (text: string, rule: FolderRule, statements: readonly TomlStatem
 
 /** Adds the rule. The same text comes back if it is there. */
 export const addFolderRule = (text: string, rule: FolderRule, format: TomlFormat): EditedConfig => {
-  const before = parsed(text, format);
+  const before = parseOrNull(text, format);
   if (before === null) return refused(NO_TOML);
   const key = ruleKey(rule);
   const texts = listedTexts(before, key);
@@ -152,7 +152,7 @@ export const addFolderRule = (text: string, rule: FolderRule, format: TomlFormat
   const list = statements.find(({ kind, names }) => kind === 'key' && isSame(names, key));
   const edited =
     list === undefined ? addList(text, rule, statements) : extendList(text, list, rule.text);
-  const extended = checked(edited, before, key, [...texts, rule.text], format);
+  const extended = checkEdit(edited, before, key, [...texts, rule.text], format);
   return (
     extended ??
     refused(`it has its rules in a form that can't be extended. Add ${quote(rule.text)} by hand.`)
@@ -218,7 +218,7 @@ export const removeFolderRule = (
   rule: FolderRule,
   format: TomlFormat,
 ): EditedConfig => {
-  const before = parsed(text, format);
+  const before = parseOrNull(text, format);
   if (before === null) return refused(NO_TOML);
   const key = ruleKey(rule);
   const texts = listedTexts(before, key) ?? [];
@@ -230,7 +230,7 @@ export const removeFolderRule = (
     list === undefined
       ? null
       : (cutFromList(text, list, rule.text, format) ?? cutList(text, list, statements));
-  const cut = edited === null ? null : checked(edited, before, key, others, format);
+  const cut = edited === null ? null : checkEdit(edited, before, key, others, format);
   return (
     cut ??
     refused(`it has its rules in a form that can't be cut. Remove ${quote(rule.text)} by hand.`)

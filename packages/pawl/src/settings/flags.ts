@@ -292,13 +292,15 @@ export const configFlags: readonly (readonly [string, string])[] = [
     .map(({ key }) => settingFlag(key)),
 ];
 
-/** The flags of `pawl acp`: settings of the sessions that the editor opens. */
-
-/** The editor decides about folder, prompt and session, and there is no screen. */
-const OTHERS =
+/**
+ * Flags that make no sense for `pawl acp`: the editor decides about folder, prompt and session, and
+ * there is no screen.
+ */
+const NOT_FOR_EDITORS =
   /^(-\w, )?--(print|json|json-schema|fail-on|workspace|on-ask|continue|resume|take-over|detach|same-folder|plain|verbose)( |$)/;
 
-export const acpFlags = runFlags.filter(([flag]) => !OTHERS.test(flag));
+/** The flags of `pawl acp`: settings of the sessions that the editor opens. */
+export const acpFlags = runFlags.filter(([flag]) => !NOT_FOR_EDITORS.test(flag));
 
 /** The flags that count for a new session. Others, which stand before `acp`, are dropped. */
 export const newSessionFlags = (allFlags: RunFlags): RunFlags => {

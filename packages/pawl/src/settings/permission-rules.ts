@@ -88,7 +88,7 @@ const lists: readonly List[] = [
 
 const NAMES = lists.map(({ keys }) => `rules.${keys.join('.')}`);
 
-const unknown = (name: string): string => {
+const unknownListText = (name: string): string => {
   const close = nearestWord(name, NAMES);
   return (
     `there is no ${name}. ` +
@@ -120,7 +120,7 @@ export const readRules = (
     const line = lineOf(['rules', ...keys]);
     const name = `rules.${keys.join('.')}`.slice(0, 60);
     const list = lists.find((one) => one.keys.join('.') === keys.join('.'));
-    if (list === undefined) faults.push({ line, text: unknown(name) });
+    if (list === undefined) faults.push({ line, text: unknownListText(name) });
     else if (!Array.isArray(raw)) faults.push({ line, text: `${name} is a list of texts: ["…"].` });
     else
       for (const text of raw) {

@@ -1,8 +1,13 @@
 /**
- * One setting: its type, and the function that makes a row of the table.
+ * The table of settings. Config files, environment, flags, help, completion, the man page and
+ * docs/configuration.md are made from it.
  *
- * From top to bottom: the type of a row; settings of model calls; the table; and the check of a
- * value.
+ * 1. A project's file affects the user's money, files and endpoints, so it may only make those
+ *    settings stricter. `project` says which value is stricter.
+ * 2. No setting contains a secret, but a setting may name a file that does.
+ *
+ * From top to bottom: the type of a row; the rows, first those of model calls; the names of a
+ * setting; and the check of a value.
  */
 
 import { DEFAULT_MODEL, providers } from '@pawl/agent/models/provider-table';
@@ -38,9 +43,9 @@ export type Setting = {
   /** Half a sentence for `--help`. */
   readonly help: string;
   readonly project: ProjectMay;
-  /** Words that only a flag or the user's own file may choose. */
+  /** Words that only a flag or the user's own file may choose: no project and no variable. */
   readonly ownWords: readonly string[];
-  /** Further words that a project may not choose. */
+  /** Further words that no project may choose, but a variable may. */
   readonly userWords: readonly string[];
   /** Form for the flag parser; null if there is no flag. */
   readonly flag: string | null;
@@ -70,25 +75,24 @@ type Row = Omit<
 > &
   Partial<Setting>;
 
-const row = (fields: Row): Setting => ({
-  variable: `PAWL_${fields.key.toUpperCase().replaceAll('.', '_')}`,
+const row = (setting: Row): Setting => ({
+  variable: `PAWL_${setting.key.toUpperCase().replaceAll('.', '_')}`,
   frozen: true,
   builtIn: 'none',
   tightest: null,
   projectRange: null,
   ownWords: [],
   userWords: [],
-  ...fields,
+  ...setting,
 });
 
-/** Settings of model calls: requests, retries and waiting times. Part of the table. */
-
 /**
- * Range for a project. A shorter time would repeat calls at the user's cost, a longer one would
- * wait for a dead model.
+ * The range of waiting times for a project. A shorter time would repeat calls at the user's cost, a
+ * longer one would wait for a dead model.
  */
-const WAITED_MS = [1_000, 3_600_000] as const;
+const PROJECT_WAIT_MS = [1_000, 3_600_000] as const;
 
+/** Settings of model calls: requests, retries and waiting times. */
 const modelCallSettings: readonly Setting[] = [
   row({
     key: 'effort',
@@ -153,7 +157,7 @@ const modelCallSettings: readonly Setting[] = [
     flag: null,
     builtIn: '120000',
     tightest: 120_000,
-    projectRange: WAITED_MS,
+    projectRange: PROJECT_WAIT_MS,
     frozen: false,
     help: 'how long a model may take to start its reply; raise it for slow local models',
   }),
@@ -164,22 +168,13 @@ const modelCallSettings: readonly Setting[] = [
     flag: null,
     builtIn: '90000',
     tightest: 90_000,
-    projectRange: WAITED_MS,
+    projectRange: PROJECT_WAIT_MS,
     frozen: false,
     help: 'how long a model may pause within a reply',
   }),
 ];
 
-/**
- * The table of settings. Config files, environment, flags, help, completion, the man page and
- * docs/configuration.md are made from it.
- *
- * 1. A project's file affects the user's money, files and endpoints, so it may only make those
- *    settings stricter. `project` says which value is stricter.
- * 2. No setting contains a secret, but a setting may name a file that does.
- */
-
-const common: readonly Setting[] = [
+const commonSettings: readonly Setting[] = [
   row({
     key: 'model',
     kind: { type: 'model' },
@@ -443,7 +438,7 @@ const common: readonly Setting[] = [
 ];
 
 /** Settings of `pawl ask` only. Its limits and models come from the settings above. */
-const asking: readonly Setting[] = [
+const askSettings: readonly Setting[] = [
   row({
     key: 'ask.sub_model',
     kind: { type: 'model' },
@@ -495,7 +490,7 @@ const asking: readonly Setting[] = [
   }),
 ];
 
-const ofProviders: readonly Setting[] = providers.flatMap(
+const providerSettings: readonly Setting[] = providers.flatMap(
   ({ name, keyVariables: [keyVariable], urlVariable }) => [
     row({
       key: `providers.${name}.base_url`,
@@ -519,7 +514,11 @@ const ofProviders: readonly Setting[] = providers.flatMap(
   ],
 );
 
-export const settings: readonly Setting[] = [...common, ...asking, ...ofProviders];
+export const settings: readonly Setting[] = [
+  ...commonSettings,
+  ...askSettings,
+  ...providerSettings,
+];
 
 export const findSetting = (key: string): Setting => {
   const setting = settings.find((setting) => setting.key === key);
@@ -539,7 +538,7 @@ export const flagAttribute = (setting: Setting): string => {
   return name.replace(/[-_](\w)/g, (_, letter: string) => letter.toUpperCase());
 };
 
-/** Checks a setting's value. The message for a wrong value says what to write instead. */
+// The check of a setting's value. The message for a wrong value says what to write instead.
 
 type CheckedValue =
   | { readonly kind: 'ok'; readonly value: Value }
@@ -568,12 +567,12 @@ const checkHosts = (raw: unknown): CheckedValue => {
     : bad('is a list of hosts without scheme and path: ["example.com", "*.example.org"]');
 };
 
-const NAME = /^[a-z_]\w*$/i;
+const VARIABLE_NAME = /^[a-z_]\w*$/i;
 
 const checkNames = (raw: unknown): CheckedValue => {
   const names = typeof raw === 'string' ? raw.split(',').map((name) => name.trim()) : raw;
   const isList = Array.isArray(names) && names.length > 0;
-  return isList && names.every((name) => typeof name === 'string' && NAME.test(name))
+  return isList && names.every((name) => typeof name === 'string' && VARIABLE_NAME.test(name))
     ? ok(names.join(','))
     : bad('is a list of names of variables: ["DATABASE_URL", "JAVA_HOME"]');
 };
@@ -631,7 +630,7 @@ export const checkValue = (kind: ValueKind, raw: unknown): CheckedValue => {
   }
 };
 
-const switches: Readonly<Record<string, boolean>> = {
+const SWITCH_WORDS: Readonly<Record<string, boolean>> = {
   1: true,
   true: true,
   on: true,
@@ -645,7 +644,7 @@ const switches: Readonly<Record<string, boolean>> = {
 /** Checks a value from an environment variable. */
 export const checkVariable = (kind: ValueKind, text: string): CheckedValue => {
   if (kind.type === 'switch') {
-    const value = Object.hasOwn(switches, text) ? switches[text] : undefined;
+    const value = Object.hasOwn(SWITCH_WORDS, text) ? SWITCH_WORDS[text] : undefined;
     return value === undefined ? bad(`is 1 or 0, not ${showWrongValue(text)}`) : ok(value);
   }
   if (kind.type !== 'number') return checkValue(kind, text);

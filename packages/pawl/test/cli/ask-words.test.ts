@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import type { Outcome } from '@pawl/ask/run/state';
 import type { PolicyReason } from '@pawl/ask/run/stop-policies';
 import { noPieces, piecesOf } from '@pawl/ask/tree/tree-state';
-import { readAsked } from '../../src/commands/ask.js';
+import { readQuestion } from '../../src/commands/ask.js';
 import { askFlags, frozenFlags } from '../../src/commands/ask-flags.js';
-import { endingOfOutcome, getAnswer } from '../../src/commands/ask-records.js';
+import { getAnswer, outcomeEnding } from '../../src/commands/ask-records.js';
 
 /** What the words after `pawl ask` mean, and what its end says to a script. */
 
@@ -25,7 +25,7 @@ const read: readonly (readonly [
 
 for (const [context, words, contexts, question] of read) {
   test(`--context ${context.join(' ')}, words ${words.join(' ') || '(none)'}: asks '${question}' of ${contexts.join(' ')}`, () => {
-    assert.deepEqual(readAsked(context, words), { question, contexts });
+    assert.deepEqual(readQuestion(context, words), { question, contexts });
   });
 }
 
@@ -41,7 +41,7 @@ const unread: readonly (readonly [readonly string[], readonly string[], RegExp])
 
 for (const [context, words, message] of unread) {
   test(`--context ${context.join(' ')}, words ${words.join(' ') || '(none)'}: is refused`, () => {
-    assert.throws(() => readAsked(context, words), { exit: 2, message });
+    assert.throws(() => readQuestion(context, words), { exit: 2, message });
   });
 }
 
@@ -109,7 +109,7 @@ const endings: readonly (readonly [string, Outcome, number, string])[] = [
 
 for (const [what, outcome, exit, answer] of endings) {
   test(`${what} ends with ${exit}`, () => {
-    const ending = endingOfOutcome(outcome, piecesOf(noPieces));
+    const ending = outcomeEnding(outcome, piecesOf(noPieces));
     assert.equal(ending.exit, exit);
     assert.equal(getAnswer(outcome), answer);
     assert.equal(ending.message === '', exit === 0 || outcome.status === 'cancelled');

@@ -8,7 +8,7 @@ import { createEmulator } from '../../../../test/kit/terminal/screen.js';
 import { keyOf } from '../../../../test/kit/terminal/typing.js';
 import { temporaryFolder } from '../../../../test/temporary-folder.js';
 import { askTrust } from '../../src/interactive/ask-trust.js';
-import { notRunText, settleExecutables, trustQuestion } from '../../src/sessions/project-trust.js';
+import { judgeExecutables, notRunText, trustQuestion } from '../../src/sessions/project-trust.js';
 import { fakeClock } from '../../src/testing.js';
 
 /** The questions at the start of a session, on an emulated terminal, with the real store. */
@@ -46,7 +46,7 @@ const makeStage = (t: TestContext, plain: 'yes' | 'no' = 'no', rows = 12, column
     clock.advance(40);
   };
   const ask = async (...executables: readonly Executable[]) => {
-    const { open } = await settleExecutables(trust, folder, [async () => executables]);
+    const { open } = await judgeExecutables(trust, folder, [async () => executables]);
     let over = false;
     const asking = askTrust(trust, folder, open, terminal).finally(() => {
       over = true;
@@ -120,7 +120,7 @@ test('each thing has one question; no is remembered, and a change shows what cha
   await stage.shown(/MCP server two/);
   stage.key("'y'");
   await asking;
-  const again = await settleExecutables(stage.trust, stage.folder, [
+  const again = await judgeExecutables(stage.trust, stage.folder, [
     async () => [server('one', 'npx one'), server('two', 'npx two --all')],
   ]);
   assert.deepEqual(again.allowed, []);
@@ -149,7 +149,7 @@ test('what can run in the sandbox gets the level that was chosen', async (t) => 
     stage.key(key);
   }
   await asking;
-  const settled = await settleExecutables(stage.trust, stage.folder, [
+  const settled = await judgeExecutables(stage.trust, stage.folder, [
     async () => ['one', 'two', 'three'].map(fenced),
   ]);
   assert.deepEqual(
