@@ -1,4 +1,8 @@
-/** Configurations of an exploration: bounds, settings and possible events. */
+/**
+ * What one exploration does: bounds, settings and possible events, as the type `Configuration`;
+ * below it, the replies of the explored model. The configurations themselves are in
+ * configurations.ts.
+ */
 
 import type { On, StopReason } from '@pawl/agent/machine/event';
 import type { AssistantMessage, AssistantPart } from '@pawl/agent/machine/message';
@@ -62,7 +66,9 @@ export const defaultBounds: Bounds = {
  */
 type Spending = 'small' | 'filling' | 'overfull' | 'dear' | 'costly';
 
-/** A reply of the model. Calls are letters, see below. A null `message` is an unreadable reply. */
+/**
+ * A reply of the model. Calls are letters, see `letters`. A null `message` is an unreadable reply.
+ */
 export type ReplyKind = {
   readonly text?: string;
   readonly calls?: string;
@@ -108,7 +114,7 @@ export type Configuration = {
   readonly misplaced: boolean;
 };
 
-/** Replies of the explored model, built once and shared by all steps. */
+// ---- Replies of the explored model, built once and shared by all steps ----
 
 /** Tokens of the window: so many that texts alone never reach a threshold. */
 export const windowTokens = 1_000_000;
