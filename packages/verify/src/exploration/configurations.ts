@@ -23,7 +23,10 @@ import {
   windowTokens,
 } from './configuration.js';
 
-/** All configurations. They run in parallel; the largest is first, so that no run ends with it. */
+/**
+ * All configurations, the largest first: they run in parallel, and it must not run alone at the
+ * end.
+ */
 export const createConfigurations = (bounds: Bounds): readonly Configuration[] => [
   everything(bounds),
   ...smallCallConfigurations(bounds),

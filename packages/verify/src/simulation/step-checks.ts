@@ -1,4 +1,10 @@
-/** Checks every step of a process after its event was acknowledged. */
+/**
+ * Checks every step of a process after its event was acknowledged, and the session at its end.
+ *
+ * From top to bottom: timers; the records of calls and inputs that the checks use; `stepWatcher`,
+ * which runs the checks; checks at the end; and the situations of a crash. `world.meet` counts a
+ * situation that a set of runs must contain.
+ */
 
 import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
@@ -124,7 +130,7 @@ export const recordUnacknowledged = (world: World, events: readonly Event[]): vo
   }
 };
 
-const meetState = (world: World, state: State): void => {
+const meetStateSituations = (world: World, state: State): void => {
   if (
     state.name === 'ExecutingTools' &&
     state.calls.filter(({ status }) => status === 'running').length > 1
@@ -145,7 +151,7 @@ export const stepWatcher = (
     const { event, state, actions, seq } = stepped;
     const before = process.state ?? opened();
     process.state = state;
-    world.say(`${seq ?? '-'} ${event.type} -> ${state.name}`);
+    world.log(`${seq ?? '-'} ${event.type} -> ${state.name}`);
     if (seq !== null) {
       world.acknowledged.set(seq, { event, state });
       checkDurable(world, seq);
@@ -170,8 +176,8 @@ export const stepWatcher = (
     recordRemoved(world, event, before);
     recordActions(world, actions);
     watchTimers(process, event, actions);
-    meetState(world, state);
-    process.point(`the step ${event.type}`);
+    meetStateSituations(world, state);
+    process.crashPoint(`the step ${event.type}`);
   };
 };
 
@@ -238,7 +244,7 @@ export const checkEnd = (world: World, state: State): void => {
 };
 
 /** Records the tool calls that a crash interrupted. */
-const meetCalls = ({ world }: SimulatedProcess): void => {
+const meetCallSituations = ({ world }: SimulatedProcess): void => {
   for (const { isStarted, isCompleted, effects, approval } of world.calls.values()) {
     if (approval === 'asked') world.meet('crash while an approval is open');
     if (!isStarted || isCompleted) continue;
@@ -252,7 +258,7 @@ export const meetCrash = (process: SimulatedProcess): void => {
   const { world, state, doing } = process;
   if (doing === 'creating') world.meet('crash while the session is created');
   if (doing === 'opening') world.meet('crash while the session is opened');
-  meetCalls(process);
+  meetCallSituations(process);
   switch (state?.name) {
     case 'CallingLlm':
       world.meet('crash while the model is called');
