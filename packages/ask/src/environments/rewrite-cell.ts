@@ -21,8 +21,10 @@ const editDeclaration = (statement: AnyNode): readonly SourceEdit[] => {
   if (statement.kind !== 'let' && statement.kind !== 'const') return [];
   const { start, kind, declarations } = statement;
   const keyword = { start, end: start + kind.length, text: 'var' };
-  const bare = declarations.filter((one) => !one.init).map((one) => insert(one.end, ' = void 0'));
-  return [keyword, ...bare];
+  const initializers = declarations
+    .filter((one) => !one.init)
+    .map((one) => insert(one.end, ' = void 0'));
+  return [keyword, ...initializers];
 };
 
 const applyEdits = (code: string, edits: readonly SourceEdit[]): string => {
@@ -63,13 +65,14 @@ export const redeclare = (code: string): Redeclared => {
   }
 };
 
-/**
- * Rewrites `Promise.all` over model calls into one batch, whose calls run in parallel. A single
- * model call blocks the program, so without the rewrite the calls would run one after the other.
- *
- * Only two simple forms are rewritten: a list of calls, and `list.map(…)` with a function that only
- * makes the call. All other code stays as it is, and runs correctly, but sequentially.
- */
+// ---- Batches ----
+//
+// `Promise.all` over model calls becomes one batch, whose calls run in parallel. A single model
+// call
+// blocks the program, so without the rewrite the calls would run one after the other.
+//
+// Only two simple forms are rewritten: a list of calls, and `list.map(…)` with a function that only
+// makes the call. All other code stays as it is, and runs correctly, but sequentially.
 
 type SourceEdit = { readonly start: number; readonly end: number; readonly text: string };
 
@@ -102,13 +105,14 @@ const readQuery = (node: AnyNode | null | undefined): Query | null => {
 };
 
 /** The returned expression of a function that does nothing else; null for other functions. */
-const returned = (body: AnyNode): AnyNode | null => {
+const getReturned = (body: AnyNode): AnyNode | null => {
   if (body.type !== 'BlockStatement') return body;
   const [only, ...others] = body.body;
   return only?.type === 'ReturnStatement' && others.length === 0 ? (only.argument ?? null) : null;
 };
 
-const promptOnly = (outer: AnyNode, { prompt }: Query): readonly SourceEdit[] => [
+/** Replaces `outer`, which only makes the call, by the prompt in parentheses. */
+const keepPrompt = (outer: AnyNode, { prompt }: Query): readonly SourceEdit[] => [
   { start: outer.start, end: prompt.start, text: '(' },
   { start: prompt.end, end: outer.end, text: ')' },
 ];
@@ -123,7 +127,7 @@ const listBatch = (node: AnyNode): Batch | null => {
   const fits =
     queries.length === node.elements.length && queries.every(({ name }) => name === first?.name);
   if (first === undefined || !fits) return null;
-  return { name: first.name, edits: queries.flatMap((query) => promptOnly(query.call, query)) };
+  return { name: first.name, edits: queries.flatMap((query) => keepPrompt(query.call, query)) };
 };
 
 /** `list.map((x) => llm_query(x))` as `list.map((x) => (x))`. */
@@ -134,13 +138,13 @@ const mapBatch = (node: AnyNode): Batch | null => {
   const isMap =
     !computed && property.type === 'Identifier' && property.name === 'map' && others.length === 0;
   if (!isMap || visit?.type !== 'ArrowFunctionExpression') return null;
-  const outer = returned(visit.body);
+  const outer = getReturned(visit.body);
   const query = readQuery(outer?.type === 'AwaitExpression' ? outer.argument : outer);
   if (outer === null || query === null) return null;
-  const plain = visit.async
+  const withoutAsync = visit.async
     ? [{ start: visit.start, end: visit.start + 'async'.length, text: '' }]
     : [];
-  return { name: query.name, edits: [...plain, ...promptOnly(outer, query)] };
+  return { name: query.name, edits: [...withoutAsync, ...keepPrompt(outer, query)] };
 };
 
 const batchEdits = (node: AnyNode): readonly SourceEdit[] | null => {

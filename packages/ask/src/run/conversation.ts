@@ -7,14 +7,14 @@ import type { Reply, Run } from './state.js';
 import { cutCharacters } from './texts-for-model.js';
 
 /** Adds a text to the unsent user message, or begins one. */
-export const tell = (run: Run, origin: TextOrigin, text: string): Run => ({
+export const addUserText = (run: Run, origin: TextOrigin, text: string): Run => ({
   ...run,
   conversation: addTexts(run.conversation, origin, [text]),
   characters: run.characters + text.length,
 });
 
 /** The reply without tool calls (code mode offers no tools); null if no text remains. */
-export const storable = (message: AssistantMessage): AssistantMessage | null => {
+export const withoutCalls = (message: AssistantMessage): AssistantMessage | null => {
   const parts = message.parts.filter((part) => part.type !== 'call');
   const hasText = parts.some((part) => part.type === 'text' && part.text.trim() !== '');
   return hasText ? { ...message, parts } : null;
@@ -24,7 +24,7 @@ export const getText = (message: AssistantMessage | null): string =>
   (message?.parts ?? []).map((part) => (part.type === 'text' ? part.text : '')).join('');
 
 /** Stores a reply. Without a message, the user message before it stays open and is extended. */
-export const hear = (run: Run, { message, text }: Reply): Run =>
+export const storeReply = (run: Run, { message, text }: Reply): Run =>
   message === null
     ? run
     : {

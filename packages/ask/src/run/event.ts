@@ -160,7 +160,7 @@ export type ChangedLimits = Partial<RunLimits> & { readonly iterations?: number 
 /** A journaled event, with the id of its run. */
 export type TreeEvent = RunEvent | LimitsChanged;
 
-/** Runtime checks for the events of code mode. The machine rejects an event with another shape. */
+// ---- Checks of events: the machine rejects an event with another shape ----
 
 /** A lookup key. Names on Object.prototype are not allowed. */
 const id: Shape<string> = {

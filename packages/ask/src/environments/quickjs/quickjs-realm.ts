@@ -1,12 +1,16 @@
 /**
- * QuickJS with the functions of code mode: one runtime with two realms, one for the cells and one
- * for the prelude.
+ * QuickJS, the engine that runs JavaScript, with the functions of code mode: one runtime with two
+ * realms (global objects of their own). The `guest` runs the cells, the programs of the model. The
+ * `home` runs the prelude, javascript-prelude.js: the functions that cells call.
  *
  * 1. The engine has no access to files, network or processes.
  * 2. The size of the WebAssembly memory limits memory. The engine's limit counts only blocks, not
  *    bytes.
  * 3. A call of the engine throws if our stack overflows or the engine breaks. Then the realm is
  *    unfit for use.
+ *
+ * From top to bottom: the types; inputs in memory; the prelude; `openRealm`; `runCell`, which
+ * makes the report of a cell; and the stopwatch of a cell.
  */
 
 import variant from '@jitl/quickjs-singlefile-mjs-release-sync';
@@ -271,17 +275,18 @@ export const openRealm = async (
   };
 };
 
-/** Runs one cell in a QuickJS realm and makes its report. */
+// ---- One cell, and its report ----
 
 const FRAMES_MAX = 6;
 
 export type Outputs = { readonly stdout: Output; readonly stderr: Output };
 /** Maximum characters of `last_output`, which must fit into memory. */
 const KEPT_MAX = 4_000_000;
-const KEPT_PART_OF_MEMORY = 16;
+/** `last_output` may take this fraction (1/n) of the memory. */
+const KEPT_SHARE = 16;
 
 export const newOutputs = (memoryMax: number): Outputs => {
-  const keptMax = Math.min(KEPT_MAX, memoryMax / KEPT_PART_OF_MEMORY);
+  const keptMax = Math.min(KEPT_MAX, memoryMax / KEPT_SHARE);
   return { stdout: collectOutput(keptMax), stderr: collectOutput(keptMax) };
 };
 
@@ -303,7 +308,7 @@ type CellRun = {
 };
 
 /** `unfit`: the reason why the realm must be replaced; null if it can be used again. */
-type Finished = {
+type FinishedRun = {
   readonly report: CellReport;
   readonly unfit: string | null;
   readonly output: string;
@@ -384,7 +389,7 @@ const begin = ({ realm, lastOutput, outputMax }: CellRun): readonly string[] => 
 };
 
 /** Runs a cell. Throws if the engine itself breaks. */
-export const runCell = (run: CellRun): Finished => {
+export const runCell = (run: CellRun): FinishedRun => {
   const { realm, outputs, outputMax } = run;
   const lost = begin(run);
   const status = evaluate(run);
