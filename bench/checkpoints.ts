@@ -1,10 +1,10 @@
+/** What checkpoints cost: rounds against `checkpoints = off`, the first one, and going back. */
+
 import { fileURLToPath } from 'node:url';
 import type { Times } from './checkpoint-cost.js';
 import { type Contestant, type Heat, openArena, type Task } from './contest.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
-
-/** What checkpoints cost: rounds against `checkpoints = off`, the first one, and going back. */
 
 // ---- Rounds that change nothing ----
 

@@ -1,7 +1,9 @@
+/**
+ * Overhead of a tool round, start to the first request, and peak memory, against the minimal loop.
+ */
+
 import { type Contestant, type Heat, openArena, type Task } from './contest.js';
 import { median } from './figures.js';
-
-/** Overhead of a tool round, start to the first request, and peak memory, against the minimal loop. */
 
 /** `atMost`: the goal for the ratio; absent in rows that only explain another one. */
 type Row = {
@@ -107,7 +109,10 @@ const withArena = async <T>(
   }
 };
 
-/** Real models take time to answer: at 50 frames a second the call of a tool is written in some 120 ms. */
+/**
+ * Real models take time to answer: at 50 frames a second the call of a tool is written in some 120
+ * ms.
+ */
 const FRAME_MS = 20;
 
 /** `npm run bench -- rounds`: the goals' cases, in a repository with default settings. */
@@ -153,7 +158,9 @@ export const benchRounds = (): Promise<string> =>
     ].join('\n');
   });
 
-/** `npm run bench -- more-rounds`: whether rounds become more expensive, and the cost of the parts. */
+/**
+ * `npm run bench -- more-rounds`: whether rounds become more expensive, and the cost of the parts.
+ */
 export const benchMoreRounds = (): Promise<string> =>
   withArena(async (arena) => {
     const contestants = [MINIMAL, PAWL, WITHOUT_HOOKS, IN_FOLDER];

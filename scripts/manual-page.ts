@@ -1,3 +1,7 @@
+/**
+ * packages/pawl/man/pawl.1, from the parser's commands and flags, the settings, and the exit codes.
+ */
+
 import { providers } from '../packages/agent/src/models/provider-table.js';
 import { buildProgram } from '../packages/pawl/src/commands/command-line.js';
 import {
@@ -7,11 +11,11 @@ import {
 import { exitCodes } from '../packages/pawl/src/process/exit-codes.js';
 import { settings } from '../packages/pawl/src/settings/setting-table.js';
 
-/** packages/pawl/man/pawl.1, from the parser's commands and flags, the settings, and the exit codes. */
-
 export const manualPage = 'packages/pawl/man/pawl.1';
 
-/** A line that begins with a dot or a quote would be an order; a hyphen is one that can be copied. */
+/**
+ * A line that begins with a dot or a quote would be an order; a hyphen is one that can be copied.
+ */
 const plain = (text: string): string =>
   text
     .replaceAll('\\', '\\e')

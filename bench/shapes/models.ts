@@ -1,9 +1,12 @@
+/**
+ * Models that are scripted but do their work: they know the words of their request, and nothing of
+ * the answer.
+ */
+
 import { messageText, scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
 import type { Model, ModelRequest } from '../../packages/agent/src/ports/model.js';
 import { programsFor } from './programs.js';
 import type { TaskName } from './tasks.js';
-
-/** Models that are scripted but do their work: they know the words of their request, and nothing of the answer. */
 
 /** Size of the requests and number of calls. */
 export type Sent = { calls: number; characters: number; longest: number };
@@ -11,7 +14,10 @@ export type Sent = { calls: number; characters: number; longest: number };
 const allOf = (request: ModelRequest): string =>
   [request.instructions, ...request.messages.map((message) => messageText(message))].join('\n');
 
-/** A model that replies with what a function makes of the request, and adds what it was sent to `sent`. */
+/**
+ * A model that replies with what a function makes of the request, and adds what it was sent to
+ * `sent`.
+ */
 const modelOf = (id: string, sent: Sent, reply: (request: ModelRequest) => string): Model => {
   const { facts } = scriptedModel({ replies: [] });
   const stream: Model['stream'] = async function* (request) {

@@ -1,6 +1,9 @@
-import { classNames, type TaskName } from './tasks.js';
+/**
+ * Programs of the scripted root model, one per reply: inspect, group, ask about distinct items,
+ * combine, submit.
+ */
 
-/** Programs of the scripted root model, one per reply: inspect, group, ask about distinct items, combine, submit. */
+import { classNames, type TaskName } from './tasks.js';
 
 export type Language = 'javascript' | 'python';
 

@@ -1,4 +1,7 @@
-/** Stands in for `node:test` while mutants are tested: keeps the tests for `runner.ts`, which runs them one by one. */
+/**
+ * Stands in for `node:test` while mutants are tested: keeps the tests for `runner.ts`, which runs
+ * them one by one.
+ */
 
 type Context = {
   readonly name: string;
@@ -7,7 +10,9 @@ type Context = {
 };
 type Body = (context: Context) => unknown;
 
-/** The test file that is being loaded, '' between two: told by the bundle, kept by whoever runs it. */
+/**
+ * The test file that is being loaded, '' between two: told by the bundle, kept by whoever runs it.
+ */
 export type Place = { file: string };
 declare const placeOnTest: Place;
 

@@ -16,7 +16,8 @@ export const options: PartialStrykerOptions = {
   buildCommand: 'node --import tsx scripts/mutation/build.ts',
   coverageAnalysis: 'perTest',
   concurrency: 2,
-  // What does not end is counted by its hits; time is for what hangs elsewhere than in its own place.
+  // What does not end is counted by its hits; time is for what hangs elsewhere than in its own
+  // place.
   timeoutMS: 10_000,
   timeoutFactor: 2,
   reporters: ['progress-append-only', 'event-recorder'],

@@ -1,3 +1,5 @@
+/** Checks of a whole machine, bundled with each faulty copy. A finding is a sentence. */
+
 import { AssertionError } from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
@@ -8,8 +10,6 @@ import { exploreOne } from '../../packages/verify/src/exploration/explore.js';
 import { projections } from '../../packages/verify/src/projections/all-projections.js';
 import { forAll, roam } from '../../test/kit/agent/random.js';
 
-/** Checks of a whole machine, bundled with each faulty copy. A finding is a sentence. */
-
 const SEED = 42;
 const WALKS = 80;
 /** The smallest bounds that have everything. */
@@ -18,7 +18,7 @@ const bounds = { ...defaultBounds, retries: 1, followUps: 0 };
 /** A shortest walk is not needed: to find none is what takes time. */
 fc.configureGlobal({ endOnFailure: true, verbose: 0 });
 
-const quietly = { diagnostic: () => undefined };
+const quietContext = { diagnostic: () => undefined };
 
 /** Runs a check. A machine that throws counts as a finding. */
 const said = (look: () => string | null): string | null => {
@@ -42,7 +42,7 @@ const sentenceOf = (error: unknown): string => {
 export const walk = (): string | null =>
   said(() => {
     // Of a test's context only the diagnostics are used.
-    forAll(quietly as unknown as TestContext, WALKS, (walked) => void roam(walked), SEED);
+    forAll(quietContext as unknown as TestContext, WALKS, (walked) => void roam(walked), SEED);
     return null;
   });
 

@@ -74,7 +74,7 @@ export const views: readonly Survivor[] = [
       [CONDITION, "step.state.name === 'WaitingForUserInput'", 'true'],
       [CONDITION, "step.state.reason.kind === 'budget'", 'true'],
     ],
-    [ASKED, [CONDITION, "seen.before.name === 'CallingLlm'", 'true']],
+    [ASKED, [CONDITION, "ours.before.name === 'CallingLlm'", 'true']],
     [
       'A matter of speed: where the seed stays its place is the same object, or one that is equal.',
       [CONDITION, 'run.at === cursor.state', 'false'],

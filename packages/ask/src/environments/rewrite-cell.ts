@@ -67,9 +67,8 @@ export const redeclare = (code: string): Redeclared => {
 
 // ---- Batches ----
 //
-// `Promise.all` over model calls becomes one batch, whose calls run in parallel. A single model
-// call
-// blocks the program, so without the rewrite the calls would run one after the other.
+// `Promise.all` over model calls becomes one batch, whose calls run in parallel. A single
+// model call blocks the program, so without the rewrite the calls would run one after the other.
 //
 // Only two simple forms are rewritten: a list of calls, and `list.map(…)` with a function that only
 // makes the call. All other code stays as it is, and runs correctly, but sequentially.

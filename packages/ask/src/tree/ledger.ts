@@ -395,8 +395,7 @@ export const forgetCalls = (ledger: Ledger): Ledger => {
 // ---- Ids of runs ----
 //
 // The root is `n0`. A child is named by its parent, the cell, the sub-call and the slot, counted
-// from
-// 1: `n0.c2.1.3`. An id therefore contains the ids of all ancestors, even of ended runs.
+// from 1: `n0.c2.1.3`. An id therefore contains the ids of all ancestors, even of ended runs.
 
 export const ROOT = 'n0';
 

@@ -282,7 +282,7 @@ const refuseAll = (
   { batchMax }: CodeSettings,
 ): readonly string[] => {
   const why =
-    `${prompts.length} prompts in one call, and at most ${batchMax} are allowed: startCall fewer ` +
+    `${prompts.length} prompts in one call, and at most ${batchMax} are allowed: send fewer ` +
     'and fuller ones';
   for (const prompt of prompts) countPrompt(draft, prompt, { kind: 'failed', why });
   return prompts.map(() => errorText(why));

@@ -125,8 +125,7 @@ export const outcomeOf = (tree: Tree): Outcome | null => {
 // ---- Pieces: prompts of sub-calls, and their results ----
 //
 // A piece is missing if its prompt was never answered, however often it was asked. A later answer
-// to
-// the same prompt fills it.
+// to the same prompt fills it.
 
 /** `refused`: a limit stopped the call. `failed`: anything else. */
 export type Missing = { readonly kind: 'refused' | 'failed'; readonly why: string };
