@@ -1,4 +1,7 @@
-/** The session over which the inspector is measured. */
+/**
+ * The session over which the inspector is measured. `given` makes events in the words of the
+ * tests.
+ */
 
 import type { Event } from '../packages/agent/src/machine/event.js';
 import { initialState, step } from '../packages/agent/src/machine/machine.js';

@@ -27,6 +27,7 @@ type Script = Generator<readonly Call[], string, readonly ResultPart[]>;
 /** A fact that the model learns from the result of `foundIn`, and can't use before. */
 type ChainLink = { readonly fact: string; readonly foundIn: string };
 
+/** The folder of a job, and what has to be undone after it. */
 type Place = { readonly workspace: string; readonly cleanUp: (() => void)[] };
 
 export type Job = {
@@ -55,7 +56,7 @@ export type Measured = {
   /** Bytes of all requests' messages, as JSON. */
   readonly sentBytes: number;
   readonly fault: string | null;
-  /** Texts of calls that did not run, and name no way that the job knows. */
+  /** Texts of calls that did not run, without the refusal that the job is about. */
   readonly refusals: readonly string[];
   readonly approvals: number;
 };

@@ -1,5 +1,10 @@
 /**
- * Overhead of a tool round, start to the first request, and peak memory, against the minimal loop.
+ * Overhead of a tool round, start to the first request, and peak memory of Pawl, against the
+ * minimal loop as the floor. A heat is one run of one contestant, a gap the time from a reply to
+ * the next request (contest.ts).
+ *
+ * From top to bottom: the table; the contestants; heats in alternation; figures; and the two
+ * benchmarks.
  */
 
 import { type Contestant, type Heat, openArena, type Task } from './contest.js';
@@ -27,7 +32,7 @@ const table = (head: string, rows: readonly Row[], floor = 'minimal loop'): stri
 const MINIMAL: Contestant = { name: 'minimal loop', program: 'minimal loop', place: 'folder' };
 /** The case that users have: a repository, and no flag. */
 const PAWL: Contestant = { name: 'pawl', program: 'pawl', place: 'repository' };
-const UNFENCED: Contestant = {
+const WITHOUT_SANDBOX: Contestant = {
   ...PAWL,
   name: 'pawl without the sandbox',
   flags: ['--sandbox', 'off'],
@@ -118,7 +123,7 @@ const FRAME_MS = 20;
 /** `npm run bench -- rounds`: the goals' cases, in a repository with default settings. */
 export const benchRounds = (): Promise<string> =>
   withArena(async (arena) => {
-    const contestants = [MINIMAL, PAWL, UNFENCED, EVERYTHING, IN_LARGE];
+    const contestants = [MINIMAL, PAWL, WITHOUT_SANDBOX, EVERYTHING, IN_LARGE];
     const short = await race({ rounds: 20, caches: 'kept' }, 7, contestants, arena);
     const streamed = await race(
       { rounds: 20, caches: 'kept', frameMs: FRAME_MS },
@@ -139,7 +144,7 @@ export const benchRounds = (): Promise<string> =>
           own: EVERYTHING,
           atMost: 3,
         }),
-        row('ms a round, 20 rounds, `--sandbox off`', short, gapOf(), { own: UNFENCED }),
+        row('ms a round, 20 rounds, `--sandbox off`', short, gapOf(), { own: WITHOUT_SANDBOX }),
         row(`ms a round, 20 rounds, a frame of the reply each ${FRAME_MS} ms`, streamed, gapOf(), {
           atMost: 1.5,
         }),

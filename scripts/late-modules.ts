@@ -39,7 +39,7 @@ export const lateBuiltins: Plugin = {
   },
 };
 
-/** Packages of which modules that are loaded late import values. */
+/** Packages that only modules use which are loaded late. They get a file of their own. */
 export const LATE_PACKAGES = [
   '@agentclientprotocol/sdk',
   '@modelcontextprotocol/client',

@@ -16,7 +16,7 @@ export const manualPage = 'packages/pawl/man/pawl.1';
 /**
  * A line that begins with a dot or a quote would be an order; a hyphen is one that can be copied.
  */
-const plain = (text: string): string =>
+const escapeText = (text: string): string =>
   text
     .replaceAll('\\', '\\e')
     .replaceAll('-', '\\-')
@@ -25,8 +25,8 @@ const plain = (text: string): string =>
 
 const item = (term: string, text: string): readonly string[] => [
   '.TP',
-  `.B ${plain(term)}`,
-  plain(text),
+  `.B ${escapeText(term)}`,
+  escapeText(text),
 ];
 
 const flagItems = (flags: readonly DescribedFlag[]): readonly string[] =>
@@ -75,7 +75,7 @@ export const manualText = (): string => {
     '.\\" Made by npm run update; do not edit.',
     '.TH PAWL 1',
     '.SH NAME',
-    `pawl \\- ${plain(help)}`,
+    `pawl \\- ${escapeText(help)}`,
     '.SH SYNOPSIS',
     '.B pawl',
     '[\\fIflags\\fR]',
@@ -91,8 +91,8 @@ export const manualText = (): string => {
     ...flagItems(flags),
     '.SH COMMANDS',
     ...commands.flatMap((command) => [
-      `.SS ${plain([command.name, command.words].filter(Boolean).join(' '))}`,
-      plain(command.help),
+      `.SS ${escapeText([command.name, command.words].filter(Boolean).join(' '))}`,
+      escapeText(command.help),
       ...flagItems(
         command.flags.filter(({ written, help: text }) => !known.has(`${written} ${text}`)),
       ),

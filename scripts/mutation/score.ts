@@ -1,4 +1,7 @@
-/** Results of the mutants: figures and survivors. */
+/**
+ * Results of mutation testing: figures and survivors. A mutant is a change in one place of the
+ * sources. It is caught if a test fails with it; else it is alive, a survivor.
+ */
 
 import type { MutantResult } from '@stryker-mutator/api/core';
 import type { Survivor } from './survivors/survivor.js';

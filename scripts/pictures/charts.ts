@@ -1,6 +1,7 @@
 /**
  * The charts of packages/inspector/src/charts/charts.json: what each shows, taken from the tables
- * and from nothing else.
+ * and from nothing else. A plan names the boxes and arrows; layout.ts gives them places. In a
+ * resting state the machine waits; `onward` is an arrow on which work goes on.
  */
 
 import type {

@@ -1,4 +1,4 @@
-/** Money under a limit in dollars: what is set aside, and what takes its place. */
+/** Faults with money under a limit in dollars: what is set aside, and what takes its place. */
 
 import { explorer, type Fault } from './fault.js';
 

@@ -11,7 +11,10 @@ import {
   type Survivor,
 } from './survivor.js';
 
-/** In the tables of the seeds and in the check that our steps are steps of theirs. */
+/**
+ * Mutants that no test catches, each with its reason (survivor.ts): in the tables of the seeds and
+ * in the check that our steps are steps of theirs.
+ */
 export const views: readonly Survivor[] = [
   ...aliveIn('packages/verify/src/projections/projection.ts', [
     [NOBODYS, [LIST, '[]', '["Stryker was here"]']],

@@ -1,17 +1,38 @@
 /**
- * Rewrites a cell so that later cells can declare the same names again, as in a REPL: `let`,
- * `const` and `class` at the top level become `var`. `Promise.all` over model calls becomes a
- * batch. Lines keep their numbers.
+ * Rewrites a cell, a program of the model, so that later cells can declare the same names again,
+ * as in a REPL: `let`, `const` and `class` at the top level become `var`. `Promise.all` over model
+ * calls becomes a batch, one call with several prompts. Lines keep their numbers.
  */
 
 import { type AnyNode, type CallExpression, type Expression, type Program, parse } from 'acorn';
 
-type Redeclared =
+type RewrittenCell =
   | { readonly status: 'ok'; readonly code: string }
   | { readonly status: 'failed'; readonly message: string; readonly line: number | null };
 
+/** The rewritten cell, or its syntax error. */
+export const rewriteCell = (code: string): RewrittenCell => {
+  try {
+    const cell = parseCell(code);
+    const edits = [...cell.body.flatMap(editDeclaration), ...parallelEdits(cell)];
+    // An edit at the end of a statement must precede one at the start of the next.
+    return {
+      status: 'ok',
+      code: applyEdits(
+        code,
+        edits.toSorted((one, other) => one.start - other.start),
+      ),
+    };
+  } catch (thrown) {
+    return describeSyntaxError(thrown);
+  }
+};
+
 const insert = (at: number, text: string): SourceEdit => ({ start: at, end: at, text });
 
+/**
+ * The edits that make a declaration repeatable; without a value a variable begins undefined anew.
+ */
 const editDeclaration = (statement: AnyNode): readonly SourceEdit[] => {
   if (statement.type === 'ClassDeclaration' && statement.id) {
     // Without the semicolon, a bracket on the next line would continue this statement.
@@ -38,7 +59,7 @@ const applyEdits = (code: string, edits: readonly SourceEdit[]): string => {
 };
 
 /** acorn throws a SyntaxError that ends with line and column: `Unexpected token (3:5)`. */
-const describeSyntaxError = (thrown: unknown): Redeclared => {
+const describeSyntaxError = (thrown: unknown): RewrittenCell => {
   const text = thrown instanceof Error ? thrown.message : String(thrown);
   const [, message = text, line] = /^(.*) \((\d+):\d+\)$/s.exec(text) ?? [];
   return { status: 'failed', message, line: line === undefined ? null : Number(line) };
@@ -46,24 +67,6 @@ const describeSyntaxError = (thrown: unknown): Redeclared => {
 
 const parseCell = (code: string): Program =>
   parse(code, { ecmaVersion: 'latest', sourceType: 'script', allowAwaitOutsideFunction: true });
-
-/** Makes the top-level declarations of a cell repeatable, or returns its syntax error. */
-export const redeclare = (code: string): Redeclared => {
-  try {
-    const cell = parseCell(code);
-    const edits = [...cell.body.flatMap(editDeclaration), ...parallelEdits(cell)];
-    // An edit at the end of a statement must precede one at the start of the next.
-    return {
-      status: 'ok',
-      code: applyEdits(
-        code,
-        edits.toSorted((one, other) => one.start - other.start),
-      ),
-    };
-  } catch (thrown) {
-    return describeSyntaxError(thrown);
-  }
-};
 
 // ---- Batches ----
 //

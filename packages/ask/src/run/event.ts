@@ -1,5 +1,7 @@
 /**
- * Events of one run: past tense, plain JSON, each with its time `at` in milliseconds since 1970.
+ * Events of one run, a conversation in code mode: past tense, plain JSON, each with its time `at`
+ * in milliseconds since 1970. A cell is a program that the model wrote. It may call models itself:
+ * a sub-call, with one prompt for each slot of its answer.
  *
  * 1. Each request action is answered by exactly one event, named at the action (action.ts), with
  *    the id of the request. An event with an outdated id changes only the usage totals.

@@ -2,6 +2,11 @@
  * The step function of a tree of runs. Every run steps the same machine; the tree handles
  * sub-calls, budget and queue.
  *
+ * A run is one conversation, a node its place in the tree. A sub-call of a run has a list of
+ * prompts, its batch; each prompt gets a child run and a slot for its answer. The ledger counts
+ * the costs; the purse of a run is what it may still spend. A draft collects the results of one
+ * step.
+ *
  * 1. At most `openCallsMax` model calls are open in the whole tree. Further calls wait in the
  *    queue.
  * 2. A sub-call is answered once, when every slot has its text, in the order of the prompts. A
@@ -13,10 +18,6 @@
  *
  * From top to bottom: the step; shutdown and resume; sub-calls, as batches of children; and the
  * queue of model calls with their costs.
- *
- * A run is one conversation, a node its place in the tree. A sub-call of a run has a list of
- * prompts, its batch; each prompt gets a child run and a slot for its answer. The ledger counts the
- * costs; the purse of a run is what it may still spend. A draft collects the results of one step.
  */
 
 import { requestMessages } from '@pawl/agent/machine/conversation';
@@ -335,6 +336,7 @@ const startChild = (draft: TreeDraft, key: string, batch: Batch, slot: number): 
   draft.pending.push({ type: 'Started', at: draft.at, node: nodeId });
 };
 
+/** How many children of a batch may run at once. */
 const workingMax = (draft: TreeDraft, { kind, node }: Batch): number => {
   const run = draft.tree.nodes[node]?.run;
   if (run === undefined) return 0;
@@ -375,6 +377,7 @@ const advance = (draft: TreeDraft, key: string): void => {
   }
 };
 
+/** Answers the cell with the texts of its batch. */
 const answer = (draft: TreeDraft, key: string, batch: Batch): void => {
   const { node, cellId, ordinal } = batch;
   dropBatch(draft, key);
@@ -429,6 +432,7 @@ const abandonBatches = (
 
 type ModelCall = Extract<OutsideAction, { readonly type: 'CallModel' }>;
 
+/** Calls of one kind cost about the same. */
 const callKind = ({ model }: Run, purpose: ModelCall['purpose']): string =>
   `${model} ${purpose === 'plain' ? 'plain' : 'run'}`;
 
@@ -544,6 +548,7 @@ const abortCall = (draft: TreeDraft, node: string, requestId: string): void => {
 
 type CallEnd = Extract<TreeEvent, { readonly type: 'ModelReplied' | 'ModelFailed' }>;
 
+/** What is known of the cost of a call at its end. */
 const readEnd = (event: CallEnd): KnownCost => {
   const { usage } = event;
   if (event.type === 'ModelReplied') return { usage, unseenUsd: 0 };

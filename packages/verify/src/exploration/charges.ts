@@ -38,6 +38,7 @@ import {
 
 export const noCharges: Charges = { open: [], reported: null };
 
+/** What the provider may charge: nothing, or all of the worst case. */
 const chargeShares: readonly ChargeShare[] = ['nothing', 'all'];
 
 /** Tokens that a provider adds by itself to a request. */
@@ -46,6 +47,7 @@ const HIDDEN_TOKENS = 1_000;
 const BYTES = 24;
 /** As many tokens as a dollar buys. */
 const DOLLAR_TOKENS = 1_024;
+/** Dollars for a million tokens. */
 const PRICE = 1e6 / DOLLAR_TOKENS;
 const INPUT_USD = ((HIDDEN_TOKENS + BYTES) * PRICE) / 1e6;
 
@@ -90,12 +92,14 @@ const measure = ({ state, now: at }: ExplorationNode): readonly ExplorationEvent
   return chargeShares.map((charge) => ({ ...world(event), charge }));
 };
 
+/** The connection broke: nobody knows what was charged. */
 const broken: ModelError = {
   kind: 'unreachable',
   message: 'broken',
   retryable: true,
   retryAfterMs: null,
 };
+/** The provider refused the request: nothing was charged. */
 const refused: ModelError = { ...broken, kind: 'overloaded', message: 'busy' };
 
 /** A request is measured, then answered by a reply, or by a failure that fits its cost. */
@@ -377,6 +381,7 @@ const uncounted = (
     : [];
 };
 
+/** A report that was counted already counts no second time. */
 const countedTwice = (
   { open }: Charges,
   event: Event,

@@ -24,6 +24,7 @@ const OUTPUT_TOKENS_MAX = 60;
 export const replyCost = (inputTokens: number): number =>
   (inputTokens * PRICES.input + OUTPUT_TOKENS_MAX * PRICES.output) / 1_000_000;
 
+/** A failure of a provider, and the situation that it makes, if that must occur in some session. */
 type Failure = readonly [kind: ModelErrorKind, retryable: boolean, situation: Situation | null];
 
 const FAILURES: readonly Failure[] = [
@@ -36,6 +37,7 @@ const FAILURES: readonly Failure[] = [
   ['badRequest', false, null],
 ];
 
+/** How a reply ends. */
 type End =
   | { readonly kind: 'reply' }
   | { readonly kind: 'failed'; readonly failure: Failure }

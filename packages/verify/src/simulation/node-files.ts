@@ -26,6 +26,7 @@ const mounts = new Map<number, Mount>();
 /** The places of open files, by their descriptors. */
 const openPlaces = new Map<number, Place>();
 let lastDescriptor = FIRST_DESCRIPTOR;
+/** The process whose disk was mounted last: it reads files of the kernel. */
 let current: Caller | null = null;
 
 /** Mounts the disk of a process. Returns its state folder. */
@@ -92,6 +93,7 @@ const openFile = (place: Place, path: string, flags: unknown): number => {
   return lastDescriptor;
 };
 
+/** One of Node's file functions, on a place that is known. */
 type Operation = (place: Place, args: readonly unknown[]) => unknown;
 
 // Production code is type-checked against Node, so the arguments are what Node's functions take.
@@ -102,12 +104,14 @@ const getDescriptor = ({ open: file }: Place): Descriptor => {
   if (file === null) throw systemError('EBADF', 'no open file');
   return file.descriptor;
 };
+/** An operation on the names of a path. */
 const onPath =
   (
     run: (calls: DiskCalls, names: readonly string[], args: readonly unknown[]) => unknown,
   ): Operation =>
   ({ calls, names }, args) =>
     run(calls, names, args);
+/** An operation on an open file. */
 const onFile =
   (
     run: (calls: DiskCalls, descriptor: Descriptor, args: readonly unknown[]) => unknown,

@@ -23,7 +23,7 @@ import {
 } from 'quickjs-emscripten-core';
 import type { CellReport, CellVariable } from '../../run/cell-types.js';
 import { collectOutput, cutOutput, type Output, wellFormed } from '../cell-output.js';
-import { redeclare } from '../rewrite-cell.js';
+import { rewriteCell } from '../rewrite-cell.js';
 
 /** A global of Node. Its types are part of the DOM library, which this project does not load. */
 declare const WebAssembly: {
@@ -344,7 +344,7 @@ const evaluate = ({
     stderr.add('Stopped: the cell was cancelled before it began.\n');
     return 'stopped';
   }
-  const written = redeclare(code);
+  const written = rewriteCell(code);
   if (written.status === 'failed') {
     const place = written.line === null ? '' : `\n    at line ${written.line}`;
     stderr.add(`SyntaxError: ${written.message}${place}\n`);

@@ -20,6 +20,7 @@ import { answerOfReply, isReady, NO_REPLY, wholeReply } from './read-reply.js';
 
 export type Executing = RunIn<'EXECUTING'>;
 
+/** Whether an answer is set, and no further block of the reply may run. */
 const answerStands = ({ answer, reply, started, run }: Executing): boolean =>
   answer !== null &&
   (run.settings.parity.afterReady === 'skipped' || started === reply.blocks.length);
@@ -147,6 +148,7 @@ const digestOutput = (cells: readonly FinishedCell[]): string =>
     cells.flatMap(({ report }) => [report.stdout, report.stderr, JSON.stringify(report.variables)]),
   );
 
+/** Iterations in a row with a failed cell. */
 const errorsAfter = (before: number, cells: readonly FinishedCell[]): number => {
   if (cells.length === 0) return before;
   return cells.some(({ report }) => report.status !== 'ok') ? before + 1 : 0;

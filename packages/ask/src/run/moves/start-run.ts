@@ -1,4 +1,8 @@
-/** Starts a run: checks the depth, then starts the environment and the first call in parallel. */
+/**
+ * Starts a run: checks the depth, then starts the environment and the first call in parallel. The
+ * root has depth 0, a child one more than its parent. A run at `depthMax` has no environment: it
+ * is one plain call.
+ */
 
 import { emptyConversation } from '@pawl/agent/machine/conversation';
 import { AppendList } from '@pawl/machine/kernel/append-list';
