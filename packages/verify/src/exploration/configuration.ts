@@ -20,7 +20,7 @@ export type Bounds = {
   readonly edits: number;
   /** Retries of a model call. */
   readonly retries: number;
-  /** Messages queued at once, by mode. */
+  /** Messages queued at once: for the next round, and for the next turn. */
   readonly steers: number;
   readonly followUps: number;
   /** Replies that cost more than the session's limit. */
@@ -61,8 +61,8 @@ export const defaultBounds: Bounds = {
 };
 
 /**
- * The size and cost that a reply reports: `costly` crosses the session's limit, `dear` comes near
- * to it.
+ * The size and cost that a reply reports. `filling` exceeds the threshold of a compaction,
+ * `overfull` the window; `costly` crosses the session's limit, `dear` comes near to it.
  */
 type Spending = 'small' | 'filling' | 'overfull' | 'dear' | 'costly';
 

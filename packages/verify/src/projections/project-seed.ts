@@ -36,6 +36,7 @@ export type SeedWords = {
   readonly waits: string;
   /** The action after a failure that will be retried. */
   readonly schedules: string;
+  /** Its events: a reply came, a call failed, the wait for a retry is over, the hook has ended. */
   readonly completed: string;
   readonly failed: string;
   readonly retried: string;
@@ -105,6 +106,7 @@ const has = ({ step }: OurStep, type: ActionType): boolean =>
 const isUnknownStop = ({ step }: OurStep): boolean =>
   step.path.some((edge) => edge.to === 'BudgetExceeded');
 
+/** The seed sends a request. Without a counterpart in ours if a stop came in between. */
 const sendRequest = (event: string, ours?: OurStep): SeedStep => ({
   event,
   to: CALLING,

@@ -21,7 +21,8 @@ import type { CallRecord, World } from './world.js';
 /** Delays of timers may be late by what the disk and the queue take. */
 const LATE_MS = 1_000;
 
-const watchTimers = (process: SimulatedProcess, event: Event, actions: readonly Action[]): void => {
+/** A timer fires after its delay, and a resume never makes the delay longer. */
+const checkTimers = (process: SimulatedProcess, event: Event, actions: readonly Action[]): void => {
   const { world, timers } = process;
   for (const action of actions) {
     if (action.type !== 'ScheduleTimer') continue;
@@ -92,6 +93,7 @@ const markCall = (world: World, callId: string, mark: 'isStarted' | 'isCompleted
   if (record !== undefined) record[mark] = true;
 };
 
+/** Records approvals that are asked for, and inputs that go back to the user. */
 const recordActions = (world: World, actions: readonly Action[]): void => {
   for (const action of actions) {
     if (action.type === 'RequestApproval') {
@@ -175,7 +177,7 @@ export const stepWatcher = (
     recordCalls(world, event);
     recordRemoved(world, event, before);
     recordActions(world, actions);
-    watchTimers(process, event, actions);
+    checkTimers(process, event, actions);
     meetStateSituations(world, state);
     process.crashPoint(`the step ${event.type}`);
   };

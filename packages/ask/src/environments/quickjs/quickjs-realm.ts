@@ -31,7 +31,9 @@ declare const WebAssembly: {
 };
 
 const PAGE_BYTES = 65_536;
+/** The largest memory: 2 GB. */
 const PAGES_MAX = 32_768;
+/** Memory of the engine itself. */
 const QUICKJS_BYTES = 16 * 1024 * 1024;
 const STACK_BYTES = 1024 * 1024;
 /** Free memory that a cell must leave for its report and for the next cell. */
@@ -54,7 +56,7 @@ export type RealmRequest = {
   readonly model: string | null;
 };
 
-/** The host functions that the code can reach. */
+/** The functions of the host, our side, that the code can reach. */
 type RealmWorld = {
   print(stream: 'stdout' | 'stderr', text: string): void;
   /** Blocks until the texts are there. Null: no call is possible now. */
