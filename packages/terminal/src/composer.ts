@@ -43,8 +43,8 @@ export type ComposerResult =
   | { readonly kind: 'paste' }
   /** Go on to the next preset. */
   | { readonly kind: 'preset' }
-  /** Choose a model. */
-  | { readonly kind: 'model' }
+  /** Open the list of a command: models, or earlier sessions. */
+  | { readonly kind: 'list'; readonly command: 'model' | 'resume' }
   | { readonly kind: 'none' };
 
 const NONE: ComposerResult = { kind: 'none' };
@@ -173,7 +173,10 @@ export class Composer {
     if (key.control && !key.alt && key.name === 'v') return { kind: 'paste' };
     if (key.name === 'enter') return this.#enter(key);
     if (key.name === 'tab' && key.shift) return { kind: 'preset' };
-    if (key.name === 'p' && key.alt && !key.control) return { kind: 'model' };
+    if (key.alt && !key.control) {
+      if (key.name === 'p') return { kind: 'list', command: 'model' };
+      if (key.name === 'r') return { kind: 'list', command: 'resume' };
+    }
     if (key.name === 'tab') {
       this.#complete();
       return NONE;

@@ -85,6 +85,8 @@ export class FigureCollector {
   readonly #toolNames = new Map<string, string>();
   readonly #batches = { tool: 0, approval: 0 };
   readonly #parent: Header['parent'];
+  /** What goes on in `#state`. */
+  #activities: readonly Activity[] = [];
   #hookUsage: UsageTotals = NO_USAGE;
   /**
    * Before the first event every session is in the same state, up to its settings, which no figure
@@ -172,7 +174,7 @@ export class FigureCollector {
   #open(step: FigureStep, resumedSeq: number): void {
     const before = this.#now();
     const state = this.#state.name;
-    const doing = findActivities(this.#state)
+    const doing = this.#activities
       .filter(({ kind }) => kind !== 'idle')
       .map(({ name, about }) => (about === '' ? name : `${name} ${about}`));
     this.#tick(step, 'between');
@@ -219,9 +221,8 @@ export class FigureCollector {
 
   #batchDoing(): 'tool' | 'approval' | null {
     if (this.#state.name !== 'ExecutingTools') return null;
-    const kinds = findActivities(this.#state).map(({ kind }) => kind);
-    if (kinds.includes('tool')) return 'tool';
-    return kinds.includes('approval') ? 'approval' : null;
+    if (this.#activities.some(({ kind }) => kind === 'tool')) return 'tool';
+    return this.#activities.some(({ kind }) => kind === 'approval') ? 'approval' : null;
   }
 
   #batchesAfter(sinceMs: number): { readonly tool: number; readonly approval: number } {
@@ -256,7 +257,8 @@ export class FigureCollector {
     this.#state = state;
     this.#seq = moment.seq;
     for (const { kind, to } of path) if (kind === 'go') this.#visit(to).entered += 1;
-    const { started, ended } = this.#spans.change(findActivities(state), moment);
+    this.#activities = findActivities(state);
+    const { started, ended } = this.#spans.change(this.#activities, moment);
     this.#requests.end(ended, event, moment);
     this.#requests.begin(started, state, event.at, moment);
     for (const { activity } of started)
@@ -305,41 +307,38 @@ type OpenActivity = {
   readonly from: Moment;
   /** When the first piece of a request's reply came, if that is known. */
   firstPieceMs: number | null;
+  /** The number of the last change that found it still going on. */
+  seenIn: number;
 };
 
 type Closing = Pick<TimeSpan, 'ending'> & { readonly seq: number | null; readonly atMs: number };
 
-const activityKey = ({ kind, id }: Pick<Activity, 'kind' | 'id'>): string => `${kind} ${id}`;
-
 /** The spans of finished or open work; two for a request whose first piece is known. */
 const spansFrom = (
-  { activity, from, firstPieceMs }: OpenActivity,
-  to: Closing,
+  { activity: { kind, id, name, about }, from, firstPieceMs }: OpenActivity,
+  { ending, atMs: endMs, seq: endSeq }: Closing,
 ): readonly TimeSpan[] => {
-  const { kind, ...named } = activity;
-  const whole = {
-    ...named,
-    startMs: from.atMs,
-    startSeq: from.seq,
-    endMs: to.atMs,
-    endSeq: to.seq,
-  };
-  if (firstPieceMs === null) return [{ kind, ...whole, ending: to.ending }];
-  const split = Math.min(Math.max(firstPieceMs, from.atMs), to.atMs);
+  const { atMs: startMs, seq: startSeq } = from;
+  const named = { id, name, about, startSeq, endSeq };
+  if (firstPieceMs === null) return [{ kind, startMs, endMs, ending, ...named }];
+  const splitMs = Math.min(Math.max(firstPieceMs, startMs), endMs);
   return [
-    { ...whole, kind: 'waiting', endMs: split, ending: 'done' },
-    { ...whole, kind: 'streaming', startMs: split, ending: to.ending },
+    { kind: 'waiting', startMs, endMs: splitMs, ending: 'done', ...named },
+    { kind: 'streaming', startMs: splitMs, endMs, ending, ...named },
   ];
 };
 
 /** The spans of a session: work opens and closes as the states say. */
 class SpanLog {
   readonly #closed: TimeSpan[] = [];
+  /** By the id alone: no state has two activities with one id. */
   readonly #open = new Map<string, OpenActivity>();
+  #changes = 0;
 
   /** Work of the kind with the id, if it is going on. */
   find(kind: ActivityKind, id: string): OpenActivity | undefined {
-    return this.#open.get(activityKey({ kind, id }));
+    const open = this.#open.get(id);
+    return open?.activity.kind === kind ? open : undefined;
   }
 
   get open(): readonly OpenActivity[] {
@@ -351,13 +350,17 @@ class SpanLog {
     now: readonly Activity[],
     at: Moment,
   ): { readonly started: readonly OpenActivity[]; readonly ended: readonly OpenActivity[] } {
-    const keys = new Set(now.map(activityKey));
-    const ended = this.open.filter(({ activity }) => !keys.has(activityKey(activity)));
-    for (const one of ended) this.#close(one, { ...at, ending: 'done' });
-    const started = now
-      .filter((activity) => !this.#open.has(activityKey(activity)))
-      .map((activity) => ({ activity, from: at, firstPieceMs: null }));
-    for (const one of started) this.#open.set(activityKey(one.activity), one);
+    this.#changes += 1;
+    const started: OpenActivity[] = [];
+    for (const activity of now) {
+      const open = this.find(activity.kind, activity.id);
+      if (open !== undefined) open.seenIn = this.#changes;
+      else started.push({ activity, from: at, firstPieceMs: null, seenIn: this.#changes });
+    }
+    const ended: OpenActivity[] = [];
+    for (const open of this.#open.values()) if (open.seenIn < this.#changes) ended.push(open);
+    for (const one of ended) this.#close(one, { seq: at.seq, atMs: at.atMs, ending: 'done' });
+    for (const one of started) this.#open.set(one.activity.id, one);
     return { started, ended };
   }
 
@@ -391,7 +394,7 @@ class SpanLog {
   }
 
   #close(one: OpenActivity, to: Closing): void {
-    this.#open.delete(activityKey(one.activity));
+    this.#open.delete(one.activity.id);
     this.#closed.push(...spansFrom(one, to));
   }
 }
@@ -485,12 +488,10 @@ class RequestLog {
     for (const { activity, firstPieceMs } of ended.filter(isRequest)) {
       const row = this.#rows.get(activity.id);
       if (row === undefined) continue;
-      Object.assign(row, {
-        ...describeEnding(event, activity.id),
-        endSeq: seq,
-        endMs: atMs,
-        firstPieceMs,
-      });
+      Object.assign(row, describeEnding(event, activity.id));
+      row.endSeq = seq;
+      row.endMs = atMs;
+      row.firstPieceMs = firstPieceMs;
     }
   }
 

@@ -173,26 +173,22 @@ const inActions = ({ actions }: JournalStep): readonly StepMarker[] =>
 
 const inPath = ({ path, before, state }: JournalStep): readonly StepMarker[] => {
   const entered = path.filter(({ kind }) => kind === 'go').map(({ to }) => to);
-  const limit: StepMarker = { kind: 'limit', text: `a limit stopped the turn in ${before.name}` };
-  const again: StepMarker = {
-    kind: 'retry',
-    text: state.name === 'CallingLlm' ? `attempt ${state.attempt}` : 'another attempt',
-  };
-  return [
-    ...(entered.includes('BudgetExceeded') ? [limit] : []),
-    ...(before.name === 'Error' && entered[0] === 'CallingLlm' ? [again] : []),
-  ];
+  const markers: StepMarker[] = [];
+  if (entered.includes('BudgetExceeded'))
+    markers.push({ kind: 'limit', text: `a limit stopped the turn in ${before.name}` });
+  if (before.name === 'Error' && entered[0] === 'CallingLlm') {
+    const text = state.name === 'CallingLlm' ? `attempt ${state.attempt}` : 'another attempt';
+    markers.push({ kind: 'retry', text });
+  }
+  return markers;
 };
 
 /** The markers of one step, at most one of each kind. */
 const findMarkers = (step: JournalStep): readonly Marker[] => {
   const markers = [...inEvent(step), ...inPath(step), ...inActions(step)];
-  const byKind = new Map(markers.toReversed().map((one) => [one.kind, one]));
-  return [...byKind.values()].map(({ kind, text }) => ({
-    seq: step.seq,
-    kind,
-    text: oneLine(text),
-  }));
+  return markers
+    .filter(({ kind }, place) => markers.findIndex((marker) => marker.kind === kind) === place)
+    .map(({ kind, text }) => ({ seq: step.seq, kind, text: oneLine(text) }));
 };
 
 /**

@@ -383,8 +383,8 @@ const createViewHandlers = (
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => void context.paste(),
     nextPreset: () => void commands().then(({ nextPreset }) => nextPreset(context)),
-    chooseModel: () => void commands().then(({ runCommand }) => runCommand(context, 'model', '')),
-    rewind: () => void commands().then(({ runCommand }) => runCommand(context, 'rewind', '')),
+    openList: (command) =>
+      void commands().then(({ runCommand }) => runCommand(context, command, '')),
     suspend: () => terminal.suspend(),
     end: (how) =>
       closer.exit({ kind: 'exit', exit: how === 'hard' ? exitCodes.interrupted : exitCodes.done }),
@@ -907,7 +907,7 @@ export const lastSessionNote = async (
     if (isOther && info.workspace === workspace)
       return dimWords(
         look,
-        safe`last here: "${oneLine(title, 30)}", ${formatWhen(changedAt)} · /resume continues it`,
+        safe`last here: "${oneLine(title, 30)}", ${formatWhen(changedAt)} · Alt+R or /resume`,
       );
     if (--remaining === 0) return safe``;
   }

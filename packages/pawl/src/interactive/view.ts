@@ -330,7 +330,7 @@ export class InteractiveView {
     else if (this.#questions.stopTyping()) return;
     else if (this.#questions.isForWords) this.#questions.answer('no');
     else if (isBusy(this.#state)) this.#handlers.cancel();
-    else if (twice && this.#isLineFree()) this.#handlers.rewind();
+    else if (twice && this.#isLineFree()) this.#handlers.openList('rewind');
     else this.#escapedAt = this.#clock.now();
   }
 
@@ -372,7 +372,7 @@ export class InteractiveView {
   #composed(composed: ComposerResult): void {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
     if (composed.kind === 'preset') this.#handlers.nextPreset();
-    if (composed.kind === 'model') this.#handlers.chooseModel();
+    if (composed.kind === 'list') this.#handlers.openList(composed.command);
     if (composed.kind !== 'submit' || this.serverForms.take(composed.text)) return;
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
     this.#enter(readTypedInput(composed.text, mode, this.#composer.commandNames), composed.shown);
@@ -526,10 +526,8 @@ export type ViewHandlers = {
   pastePicture(): void;
   /** Changes to the next preset. */
   nextPreset(): void;
-  /** Opens the list of models. */
-  chooseModel(): void;
-  /** Opens the list of what can be taken back. */
-  rewind(): void;
+  /** Opens the list of models, of earlier sessions, or of what can be taken back. */
+  openList(command: 'model' | 'resume' | 'rewind'): void;
   /** Gives the terminal back to the shell until SIGCONT. */
   suspend(): void;
   /** `hard`: at once, and children are killed. */

@@ -115,7 +115,7 @@ export const keyHelp: readonly (readonly [string, string])[] = [
   ['Enter on an empty line', 'during the wait before a retry: retry now'],
   ['Ctrl-J, Shift+Enter, \\ Enter', 'new line'],
   ['Shift+Tab', 'the next preset: careful, auto, plan'],
-  ['Alt+P', 'the list of models'],
+  ['Alt+P, Alt+R', 'the list of models; of earlier sessions here'],
   ['? alone in the line', 'a card of the most useful keys'],
   ['@', 'mention a file of this folder; Tab completes its name'],
   ['Ctrl-V', "insert the clipboard's picture; you can also drag a file here"],

@@ -58,8 +58,7 @@ export const stageView = () => {
     withoutShellOutput: (texts) => texts,
     pastePicture: () => undefined,
     nextPreset: () => void asked.push('preset'),
-    chooseModel: () => void asked.push('model'),
-    rewind: () => void asked.push('rewind'),
+    openList: (command) => void asked.push(command),
     suspend: () => void asked.push('suspend'),
     end: (how) => void asked.push(`end ${how}`),
   };

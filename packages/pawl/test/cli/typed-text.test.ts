@@ -79,8 +79,7 @@ const openStage = () => {
     withoutShellOutput: (texts) => texts.map((text) => shellOutputs.detach(text)),
     pastePicture: () => undefined,
     nextPreset: () => undefined,
-    chooseModel: () => undefined,
-    rewind: () => undefined,
+    openList: () => undefined,
     suspend: () => undefined,
     end: () => undefined,
   };

@@ -64,7 +64,7 @@ test('a new session says which one was the last here; one that goes on keeps no 
   first.press('quit\r');
   assert.equal(await first.ended, 0);
   const second = await openReady(context, place);
-  await second.sees(/last here: "write it", .* \/resume continues it/);
+  await second.sees(/last here: "write it", .* Alt\+R or \/resume/);
   second.press('/resume\r');
   await second.sees('Enter selects');
   second.press('\r');

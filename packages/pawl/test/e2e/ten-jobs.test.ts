@@ -18,6 +18,7 @@ const rows = [...table.matchAll(/^\| ([^|]+) \| ([^|]+) \| (\d+) \|/gm)].map(
 const BYTES: Readonly<Record<string, string>> = {
   'Shift+Tab': '\u001b[Z',
   'Alt+P': '\u001bp',
+  'Alt+R': '\u001br',
   Enter: '\r',
   Escape: '\u001b',
   Tab: '\t',
@@ -89,10 +90,13 @@ test('each key of the ten jobs does what the table says', async (context) => {
   await window.sees(/stopped · /);
   window.press('\u0015/quit\r');
   assert.equal(await window.ended, 0);
-  const next = await openReady(context, place, {
-    words: keysOf('resume').join('').trim().split(' ').slice(1),
-  });
+  const [list = '', first = ''] = keysOf('resume').slice('pawl\r'.length);
+  const next = await openReady(context, place, {});
+  await next.sees(/last here: "count", .* Alt\+R or \/resume/);
+  next.press(list);
+  await next.sees(/Go on with:\s+› .*count/);
+  next.press(first);
   await next.sees(/> count/);
-  const list = openWindow(context, place, { words: ['sessions'], columns: 150 });
-  await list.sees(/^\S+ {2}\d{4}-\d\d-\d\d \d\d:\d\d {2}\w+ +<\$0\.01 {2}.*count$/m);
+  const sessions = openWindow(context, place, { words: ['sessions'], columns: 150 });
+  await sessions.sees(/^\S+ {2}\d{4}-\d\d-\d\d \d\d:\d\d {2}\w+ +<\$0\.01 {2}.*count$/m);
 });
