@@ -171,7 +171,9 @@ class JournaledAsker implements Asker {
     const chosen = await this.#choose(options.environment ?? null);
     const settings = await this.#settingsFor(options, chosen.kind);
     const instructions = instructionsFor(settings, chosen.kind);
-    // Blobs come before the header, so that a stored header never names a missing blob.
+    // Blobs (texts stored by their hash) come before the header, so that a stored header never
+    // names
+    // a missing blob. The list of tools is empty: code mode offers none.
     const [instructionsHash, tools] = await Promise.all([
       journals.blobs.put(instructions),
       journals.blobs.put('[]'),
@@ -208,6 +210,7 @@ class JournaledAsker implements Asker {
       refuseUnpriced(this.#models, { limits: readRunLimits({ ...settings.limits, ...limits }) });
       if (goesOn) await verifyInputs(settings.files, this.#options.journals.blobs);
       const chosen = await this.#chooseAgain(settings, goesOn);
+      // As they were when the run began, whatever this version of the program would write.
       const instructions = (await journal.frozen()).instructions;
       return this.#start(opened, chosen, instructions, {
         watcher,

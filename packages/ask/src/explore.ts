@@ -1,5 +1,6 @@
 /**
- * Runs a call of the tool `explore`: code mode for inputs that do not fit into the agent's window.
+ * Runs a call of the tool `explore`: a question about inputs that do not fit into the agent's
+ * window. A run answers it in code mode: its model writes programs that read the inputs.
  *
  * 1. Each run has a separate journal. A repeated call (the runtime repeats one after a crash)
  *    resumes the unfinished run of the same question about the same files, so nothing is paid for
@@ -56,9 +57,13 @@ export const explore = async (
   if (limits === null) return { status: 'failed', text: NOTHING_LEFT };
   const { sessionId, batchId, callId } = context;
   const caller = sessionId === undefined ? null : `${sessionId}/${batchId}/${callId}`;
-  const { run, lost, before } = await begin(needs, { ...input, caller }, context, limits);
+  const { run, lostUsage, usageBefore } = await begin(needs, { ...input, caller }, context, limits);
   if (run === null)
-    return { status: 'failed', text: NOTHING_LEFT, ...(lost === null ? {} : { usage: lost }) };
+    return {
+      status: 'failed',
+      text: NOTHING_LEFT,
+      ...(lostUsage === null ? {} : { usage: lostUsage }),
+    };
   const unwatch = reportProgress(run, context);
   const cancel = (): void => void attempt(() => run.cancel());
   context.signal.addEventListener('abort', cancel, { once: true });
@@ -68,7 +73,7 @@ export const explore = async (
   context.signal.removeEventListener('abort', cancel);
   // Calls that were aborted say what they cost before the run is closed.
   await attempt(() => run.close());
-  const usage = sumUsage(lost, usageSince(before, getUsage(run.state())));
+  const usage = sumUsage(lostUsage, usageSince(usageBefore, getUsage(run.state())));
   if (ended.kind === 'fault') return { status: 'failed', text: ended.fault.message, usage };
   const outcome = toToolOutcome(ended.value, usage);
   return outcome.status === 'cancelled' && context.signal.reason === 'timedOut'
@@ -153,13 +158,13 @@ const fitsInto = (
 /** The limits without what earlier runs of the same call have spent; null if nothing is left. */
 const subtractUsage = (
   { usd, tokens, timeMs }: RunLimits,
-  lost: Usage | null,
+  lostUsage: Usage | null,
 ): RunLimits | null => {
   const rest = (limit: Limit, spent: number): Limit =>
     limit === 'unlimited' ? limit : limit - spent;
   const lowered = {
-    usd: rest(usd, lost?.costUsd ?? 0),
-    tokens: rest(tokens, lost === null ? 0 : totalTokens(lost)),
+    usd: rest(usd, lostUsage?.costUsd ?? 0),
+    tokens: rest(tokens, lostUsage === null ? 0 : totalTokens(lostUsage)),
     timeMs,
   };
   const isSpent = [lowered.usd, lowered.tokens].some((one) => one !== 'unlimited' && one <= 0);
@@ -170,9 +175,9 @@ type StartedRun = {
   /** Null if no budget is left for a run. */
   readonly run: AskRun | null;
   /** What earlier runs of the same call have spent, without a resumed one. */
-  readonly lost: Usage | null;
+  readonly lostUsage: Usage | null;
   /** What the run had spent before, if another call began it. */
-  readonly before: Usage | null;
+  readonly usageBefore: Usage | null;
 };
 
 /** Resumes the first earlier run that can go on and fits into the budget, or starts a new one. */
@@ -195,31 +200,31 @@ const begin = async (
     const resumed = await attempt(() => needs.asker.resume(first.id));
     // Another program has it open, or its files have changed: start a new run instead.
     if (resumed.kind === 'done') {
-      const before = first.isOwn ? null : first.usage;
-      return { run: resumed.value, lost: lostWithout(first), before };
+      const usageBefore = first.isOwn ? null : first.usage;
+      return { run: resumed.value, lostUsage: lostWithout(first), usageBefore };
     }
   }
-  const lost = lostWithout(null);
-  const rest = subtractUsage(limits, lost);
-  if (rest === null) return { run: null, lost, before: null };
+  const lostUsage = lostWithout(null);
+  const rest = subtractUsage(limits, lostUsage);
+  if (rest === null) return { run: null, lostUsage, usageBefore: null };
   const run = await needs.asker.ask({
     question,
     contexts: files.map((path) => ({ path })),
     workspace: context.workspace,
     settings: { limits: rest, ...(caller === null ? {} : { caller }) },
   });
-  return { run, lost, before: null };
+  return { run, lostUsage, usageBefore: null };
 };
 
 /** The usage without what it was before. */
-const usageSince = (before: Usage | null, now: Usage): Usage => {
-  if (before === null) return now;
+const usageSince = (usageBefore: Usage | null, now: Usage): Usage => {
+  if (usageBefore === null) return now;
   return {
-    inputTokens: now.inputTokens - before.inputTokens,
-    outputTokens: now.outputTokens - before.outputTokens,
-    cacheReadTokens: now.cacheReadTokens - before.cacheReadTokens,
-    cacheWriteTokens: now.cacheWriteTokens - before.cacheWriteTokens,
-    costUsd: now.costUsd === null ? null : Math.max(0, now.costUsd - (before.costUsd ?? 0)),
+    inputTokens: now.inputTokens - usageBefore.inputTokens,
+    outputTokens: now.outputTokens - usageBefore.outputTokens,
+    cacheReadTokens: now.cacheReadTokens - usageBefore.cacheReadTokens,
+    cacheWriteTokens: now.cacheWriteTokens - usageBefore.cacheWriteTokens,
+    costUsd: now.costUsd === null ? null : Math.max(0, now.costUsd - (usageBefore.costUsd ?? 0)),
   };
 };
 

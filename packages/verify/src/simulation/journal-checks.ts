@@ -19,6 +19,7 @@ import type { World } from './world.js';
 
 export const SESSION_ID = 'session';
 
+/** The file of the journal on the simulated disk: lines of JSON. */
 const findJournal = (world: World): FileNode | undefined => {
   const node = world.disk.find(['home', 'state', 'sessions', `${SESSION_ID}.jsonl`]);
   return node?.kind === 'file' ? node : undefined;
@@ -50,6 +51,7 @@ const NEWLINE = 0x0a;
 type LineCount = { readonly node: FileNode; bytes: number; lines: number };
 const lineCounts = new WeakMap<World, LineCount>();
 
+/** Lines that a power cut would leave, counted on from the last time. */
 const durableLines = (world: World): number => {
   const node = findJournal(world);
   if (node === undefined) return 0;
