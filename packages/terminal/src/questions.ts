@@ -553,7 +553,9 @@ const adviceRow = (advice: string, look: Look, columns: number): Safe =>
   paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, columns - 1));
 
 const unreadKeys = (unread: number): readonly Safe[] =>
-  unread === 0 ? [] : [safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} (PgDn)`];
+  unread === 0
+    ? []
+    : [safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} first (PgDn)`];
 
 /** What a letter does, in two or three words: `a` and `A` do not differ by Shift alone. */
 const shortMeaning = (

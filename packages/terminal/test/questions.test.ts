@@ -265,9 +265,9 @@ test('the row of keys says how much is left of the picture that it stands in', (
   at.clock.advance(1_000);
   const keys = (rows: number): string =>
     questionFrame(at.questions, look, { columns: 60, rows }, [], null).rows.slice(-2).join('\n');
-  assert.match(keys(12), /↓ \d+ more rows \(PgDn\)/);
+  assert.match(keys(12), /↓ \d+ more rows first \(PgDn\)/);
   assert.doesNotMatch(keys(80), /more/);
-  assert.match(keys(12), /↓ \d+ more rows \(PgDn\)/);
+  assert.match(keys(12), /↓ \d+ more rows first \(PgDn\)/);
 });
 
 test('the numbers of waiting questions are aligned', () => {
@@ -458,15 +458,15 @@ test('the keys of a long question fit into a narrow window', () => {
   const { rows } = questionFrame(at.questions, { colour: 'no', columns: 40 }, size, [], null);
   assert.match(
     rows.slice(-2).join('\n'),
-    /^ {2}↓ \d+ more rows \(PgDn\) · 1 · 2\n {2}t type · n no · Escape declines$/,
+    /^ {2}↓ \d+ more rows first \(PgDn\) · 1 · 2\n {2}t type · n no · Escape declines$/,
   );
 });
 
 const keysAt: Readonly<Record<string, RegExp>> = {
   '40x15':
-    /↓ \d+ more rows \(PgDn\) · y yes a always this file · s all files n no · A yes to all 2 · Tab next Escape stops/,
+    /↓ \d+ more rows first \(PgDn\) · y yes a always this file · s all files n no · A yes to all 2 · Tab next Escape stops/,
   '80x24':
-    /y yes, once: this call a this session: .* n no: .*↓ \d+ more rows \(PgDn\) · y a s n · A yes to all 2 /,
+    /y yes, once: this call a this session: .* n no: .*↓ \d+ more rows first \(PgDn\) · y a s n · A yes to all 2 /,
 };
 
 test('in a small window the heading, every key and the settings stay', () => {
@@ -495,7 +495,7 @@ test('in a small window the heading, every key and the settings stay', () => {
     assert.match(
       shown,
       keysAt[`${columns}x${rows}`] ??
-        /↓ \d+ more rows \(PgDn\)( ·)? y a s n( ·)? A yes to all 2( ·)? Tab next( ·)? Escape stops/,
+        /↓ \d+ more rows first \(PgDn\)( ·)? y a s n( ·)? A yes to all 2( ·)? Tab next( ·)? Escape stops/,
     );
     assert.equal(frame.rows.at(-1), last[0]);
   }
