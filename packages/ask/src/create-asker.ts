@@ -48,6 +48,7 @@ import { initialTree, type Pieces, piecesOf, type Tree } from './tree/tree-state
 
 // ---- The types ----
 
+/** The environments by their names. */
 type EnvironmentKinds = Readonly<Record<EnvironmentName, EnvironmentKind>>;
 
 export type AskerOptions = {

@@ -67,6 +67,7 @@ export const parseReply = (
 //    are ignored.
 // 3. Linear time: only the last `triesMax` of each kind are tried.
 
+/** A final answer in a reply: FINAL(text), or FINAL_VAR(name), which names a variable. */
 export type FinalForm =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'variable'; readonly name: string };
