@@ -74,12 +74,14 @@ const KERNEL_SHAPES: Readonly<Record<string, string>> = {
 };
 
 type SpecialShape = {
+  /** What stands behind the name of the constant. */
   readonly text: string;
+  /** Names that it uses of the kernel, and types whose shapes it uses. */
   readonly kernel: readonly string[];
   readonly types: readonly string[];
 };
 
-/** Shapes that no type tells. */
+/** Shapes that can't be made from a type. */
 const SPECIAL_SHAPES: Readonly<Record<string, SpecialShape>> = {
   JsonObject: {
     text: ' = jsonObject<JsonObject>();',
@@ -220,6 +222,7 @@ const AT: Field = {
   type: { type: 'TSNumberKeyword', start: 0, end: 0 },
 };
 
+/** Writes the shapes of `Event` and `Settings`, and of all types that they name. */
 class ShapeWriter {
   readonly #types = readTypes();
   readonly #kernel = new Set<string>();
@@ -287,6 +290,7 @@ class ShapeWriter {
     return { users, others: members('Event').slice(users.length) };
   }
 
+  /** Notes that the file imports a type. Returns its name. */
   #import(name: string): string {
     const file = this.#types.get(name)?.file;
     if (file !== undefined)
@@ -294,6 +298,7 @@ class ShapeWriter {
     return name;
   }
 
+  /** Notes that the file imports a function or shape of the kernel. Returns its name. */
   #use(name: string): string {
     this.#kernel.add(name.replace(/<.*/, ''));
     return name;

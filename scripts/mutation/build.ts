@@ -1,8 +1,9 @@
 /**
  * Bundles the tests of the machine, with the machine as it stands beside them, into one file that
- * `runner.ts` loads anew for each mutant. Tables and rules first, random walks last: what is caught
- * early costs little.
+ * `runner.ts` loads anew for each mutant, a change in one place of the machine. Tables and rules
+ * first, random walks last: what is caught early costs little.
  */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

@@ -1,6 +1,6 @@
 /**
- * Ignores code that the compiler proves unreachable: the default case of a switch with `satisfies
- * never`.
+ * A plugin of Stryker that makes no mutants of code which the compiler proves unreachable: the
+ * default case of a switch with `satisfies never`.
  */
 
 import { PluginKind } from '@stryker-mutator/api/plugin';

@@ -1,4 +1,9 @@
 /**
+ * Stands in for `node:test` while mutants (changes in single places of the sources) are tested:
+ * keeps the tests for `runner.ts`, which runs them one by one.
+ */
+
+/**
  * Stands in for `node:test` while mutants are tested: keeps the tests for `runner.ts`, which runs
  * them one by one.
  */

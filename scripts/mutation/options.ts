@@ -1,6 +1,10 @@
+/**
+ * Options of Stryker, which makes mutants (changes in single places of the sources) and runs tests
+ * on each: mutated files, test runner, output folder.
+ */
+
 import type { PartialStrykerOptions } from '@stryker-mutator/api/core';
 
-/** Options of Stryker: mutated files, test runner, output folder. */
 export const options: PartialStrykerOptions = {
   mutate: [
     'packages/machine/src/**/*.ts',

@@ -1,4 +1,6 @@
-/** Tries every mutant of the machine, or of some of its files. */
+/**
+ * Tries every mutant of the machine, or of some of its files (score.ts says what a mutant is).
+ */
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

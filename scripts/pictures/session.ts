@@ -1,6 +1,7 @@
 /**
  * A recorded session (asciicast, version 2) as a moving SVG: what the terminal shows, as it shows
- * it.
+ * it. From top to bottom: recordings; their screens as frames; rows of cells as SVG; and the
+ * picture, in which all frames lie below each other and move through the window.
  */
 
 import xterm from '@xterm/headless';

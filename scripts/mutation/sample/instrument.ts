@@ -1,4 +1,8 @@
-/** All mutants of some folders, and the sources with switches for those that are tried. */
+/**
+ * All mutants of some folders (changes in single places of the sources), and the sources with
+ * switches for those that are tried: one build holds many mutants, and a file says which of them
+ * is on.
+ */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,6 +1,7 @@
 /**
  * `npm run mutate -- --sample [FOLDER…]`: tries a random sample of the mutants of folders whose
- * tests take too long to try them all, and writes its section of docs/mutation.md.
+ * tests take too long to try them all, and writes its section of docs/mutation.md. A mutant is a
+ * change in one place of the sources; one that no test catches is alive.
  */
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
