@@ -15,13 +15,13 @@ const WALKS = 80;
 /** The smallest bounds that have everything. */
 const bounds = { ...defaultBounds, retries: 1, followUps: 0 };
 
-/** A shortest walk is not needed: to find none is what takes time. */
+/** A walk that fails is not shortened: looking for a shorter one takes long. */
 fc.configureGlobal({ endOnFailure: true, verbose: 0 });
 
 const quietContext = { diagnostic: () => undefined };
 
 /** Runs a check. A machine that throws counts as a finding. */
-const said = (look: () => string | null): string | null => {
+const runCheck = (look: () => string | null): string | null => {
   try {
     return look();
   } catch (error) {
@@ -40,7 +40,7 @@ const sentenceOf = (error: unknown): string => {
 
 /** The finding of random walks; null if there is none. */
 export const walk = (): string | null =>
-  said(() => {
+  runCheck(() => {
     // Of a test's context only the diagnostics are used.
     forAll(quietContext as unknown as TestContext, WALKS, (walked) => void roam(walked), SEED);
     return null;
@@ -53,7 +53,7 @@ export const configurations = (): readonly string[] =>
 export const explore = (name: string, statesMax: number): string | null => {
   const configuration = createConfigurations(bounds).find((one) => one.name === name);
   if (configuration === undefined) throw new Error(`there is no configuration '${name}'`);
-  return said(() => {
+  return runCheck(() => {
     const { violation } = exploreOne(configuration, agent, projections, statesMax, () => undefined);
     return violation === null
       ? null
