@@ -13,6 +13,9 @@
  * 5. Usage counts where the machine counted it. The metrics of the steps, and the usage under
  *    `extra` of compactions, calls and hooks, add up to the final metrics.
  * 6. A cost that is not known is left out.
+ *
+ * From top to bottom: the types of the format; `createTrajectory`; and `TrajectoryBuilder`, which
+ * collects drafts of the steps from the journal (`see`), and then writes them (`finish`).
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
@@ -36,6 +39,8 @@ import type { ToolDeclaration } from '@pawl/agent/ports/model';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 
 const SCHEMA_VERSION = 'ATIF-v1.7';
+
+// ---- The format ----
 
 export type TrajectoryContentPart =
   | { readonly type: 'text'; readonly text: string }
@@ -108,7 +113,12 @@ export type Trajectory = {
   readonly extra: JsonObject;
 };
 
-/** A call that may have started a session. `seq`: the entry with which its batch began. */
+// ---- The source ----
+
+/**
+ * A call of the tool `task`, which may have started a session of its own. `seq`: the entry with
+ * which its batch began.
+ */
 export type TaskCall = {
   readonly batchId: string;
   readonly callId: string;
@@ -120,7 +130,7 @@ export type TrajectorySource = {
   readonly steps: Iterable<JournalStep>;
   /** The version of the program that exports. */
   readonly version: string;
-  /** The session of the user that the tasks belong to, with the session itself at the top. */
+  /** The id of the user's own session, of which this one may be a task. */
   readonly rootId: string;
   /** The system prompt and the tools of the session, as far as their blobs are there. */
   readonly prompt: {
@@ -133,25 +143,40 @@ export type TrajectorySource = {
   findTask(call: TaskCall): Trajectory | null;
 };
 
-/** Usage by the id under which the machine counts it. */
+/** The trajectory of a session. It has no step without a system prompt and requests. */
+export const createTrajectory = (source: TrajectorySource): Trajectory => {
+  const builder = new TrajectoryBuilder(source);
+  for (const step of source.steps) builder.see(step);
+  return builder.finish();
+};
+
+// ---- Drafts ----
+
+/**
+ * Usage by the id under which the machine counts it. `placed`: a step shows it. What no step shows
+ * goes under `extra` of the session.
+ */
 type UsageRecord = { readonly id: string; usage: Usage | null; placed: boolean };
 
 /** A request to the model, and the requests that repeated it under the same id after a crash. */
 type Attempt = {
   readonly record: UsageRecord;
   readonly sentAt: number;
-  /** 0 if the user's stopping policy held it back. */
+  /** How often it was sent: 0 if a policy of the user stopped it before. */
   sent: number;
-  /** Why it has no reply; null while nothing was said. */
+  /** Why it has no usable reply; null while that is not known. */
   failure: JsonObject | null;
 };
 
+/** The result of a call. `content`: null while it has none. */
 type ResultDraft = { content: Content | null; readonly extra: Record<string, Json> };
 
+/** A step to be written. Results and usage may come later. */
 type StepDraft = {
   readonly source: TrajectoryStep['source'];
   readonly at: number;
   readonly message: Content;
+  /** Whether it stands for a message that an earlier step had already. */
   readonly copied: boolean;
   readonly model: string | null;
   readonly effort: string | null;
@@ -166,102 +191,18 @@ type StepDraft = {
   batch: { readonly id: string; readonly seq: number } | null;
 };
 
-const plainStep = (source: StepDraft['source'], at: number, message: Content): StepDraft => ({
-  source,
-  at,
-  message,
-  copied: false,
-  model: null,
-  effort: null,
-  reasoning: '',
-  calls: [],
-  results: new Map(),
-  attempts: [],
-  extra: {},
-  spending: null,
-  batch: null,
-});
-
-const usageMetrics = (usage: Usage): TrajectoryMetrics => ({
-  prompt_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
-  completion_tokens: usage.outputTokens,
-  cached_tokens: usage.cacheReadTokens,
-  ...(usage.costUsd === null ? {} : { cost_usd: usage.costUsd }),
-  ...(usage.cacheWriteTokens === 0
-    ? {}
-    : { extra: { cache_write_tokens: usage.cacheWriteTokens } }),
-});
-
-/** Usage reports of an event, by their ids. */
-const usageReports = (event: Event): readonly { readonly id: string; readonly usage: Usage }[] => {
-  const report = (id: string, usage: Usage | null | undefined) =>
-    usage === null || usage === undefined ? [] : [{ id, usage }];
-  switch (event.type) {
-    case 'LlmCompleted':
-    case 'LlmFailed':
-      return report(event.requestId, event.usage);
-    case 'CompactionCompleted':
-    case 'CompactionFailed':
-      return report(event.compactionId, event.usage);
-    case 'HookCompleted':
-      return report(event.hookId, event.usage);
-    case 'UsageReported':
-      return report(event.usageId, event.usage);
-    case 'ToolCompleted':
-      return report(spendingId(event.batchId, event.callId), event.outcome.usage);
-    case 'ShutdownRequested':
-      return (event.outcomes ?? []).flatMap(({ batchId, callId, outcome }) =>
-        report(spendingId(batchId, callId), outcome.usage),
-      );
-    default:
-      return [];
-  }
-};
-
-/** Why the turn ended, if it did not end with an answer. */
-const turnEnd = (reason: WaitReason): JsonObject | null => {
-  switch (reason.kind) {
-    case 'endOfTurn':
-      return reason.cause === 'answer' ? null : { kind: reason.cause };
-    case 'cancelled':
-      return { kind: 'cancelled', cause: reason.cause };
-    case 'budget':
-      return { kind: 'limit', limit: reason.dimension };
-    case 'error':
-      return { kind: 'error', error: reason.error, message: reason.message };
-    case 'start':
-    case 'compacted':
-    case 'rewound':
-    case 'resumed':
-      return null;
-    default:
-      return reason satisfies never;
-  }
-};
-
-const rewoundParts = (
-  conversation: RewoundConversation | undefined,
-  changes: ChangeSummary | null,
-): string => {
-  const parts = [
-    ...(conversation === undefined ? [] : ['conversation']),
-    ...(changes === null ? [] : ['files']),
-  ];
-  return parts.join(' and ');
-};
-
-const joinTexts = (message: AssistantMessage, type: 'text' | 'reasoning'): string =>
-  message.parts.flatMap((part) => (part.type === type ? [part.text] : [])).join('\n');
-
+/** See the rules at the head of this file. */
 class TrajectoryBuilder {
   readonly #source: TrajectorySource;
   readonly #steps: StepDraft[] = [];
   readonly #records = new Map<string, UsageRecord>();
+  /** One for each time that the session was opened again. */
   readonly #resumes: JsonObject[] = [];
-  /** Parts of messages that a step holds already. */
+  /** Parts of messages, and replies, that a step holds already. */
   readonly #seen = new WeakSet<object>();
   /** Requests since the last reply. */
   #pending: Attempt[] = [];
+  /** The state after the last step. */
   #last: State | null = null;
   #entries = 0;
 
@@ -272,15 +213,16 @@ class TrajectoryBuilder {
       this.#steps.push(plainStep('system', source.header.createdAt, instructions));
   }
 
+  /** Adds a step of the journal; call it for all, from the first on. */
   see(step: JournalStep): void {
     const { event, before, state } = step;
     this.#countUsage(step);
-    // a late word of a policy takes back no request that was sent
+    // A policy that stops too late changes nothing: the request was sent.
     if (event.type !== 'PolicyStopped' || step.diagnostics.length === 0) this.#endRequest(event);
     this.#endCompaction(step);
     if (event.type === 'RewindRequested' || event.type === 'Rewound') this.#rewind(step);
     else this.#addReply(step);
-    for (const action of step.actions) this.#act(action, step);
+    for (const action of step.actions) this.#readAction(action, step);
     if (state.name === 'ExecutingTools') this.#beginBatch(state.batchId, step.seq);
     this.#addResults(openParts(state.session.conversation));
     if (event.type === 'Resumed') this.#resume(step, event);
@@ -306,6 +248,7 @@ class TrajectoryBuilder {
     }
   }
 
+  /** Notes why a request has no usable reply. A reply that is stored takes the note back. */
   #endRequest(event: Event): void {
     if (!('requestId' in event)) return;
     const attempt = this.#pending.find(({ record }) => record.id === event.requestId);
@@ -319,7 +262,8 @@ class TrajectoryBuilder {
     attempt.sent = 0;
   }
 
-  #act(action: Action, { event, state, seq }: JournalStep): void {
+  /** Adds what was sent to the model, and facts about a result that the user was shown. */
+  #readAction(action: Action, { event, state, seq }: JournalStep): void {
     if (action.type === 'SendLlmRequest') {
       this.#addTexts(openParts(state.session.conversation), event.at);
       const record = this.#record(action.requestId);
@@ -352,13 +296,18 @@ class TrajectoryBuilder {
     if (step !== undefined) step.batch ??= { id, seq };
   }
 
-  /** The step of a call: the call itself before a copy of it, a later one before an earlier one. */
+  /**
+   * The step of a call. Of several, a step of the batch is taken, then a later one, then a copy.
+   */
   #findCall(callId: string, batchId?: string): StepDraft | undefined {
     const steps = this.#steps.filter(({ calls }) => calls.some((call) => call.callId === callId));
-    const own = steps.filter(({ copied }) => !copied);
-    return own.findLast(({ batch }) => batch?.id === batchId) ?? own.at(-1) ?? steps.at(-1);
+    const originals = steps.filter(({ copied }) => !copied);
+    return (
+      originals.findLast(({ batch }) => batch?.id === batchId) ?? originals.at(-1) ?? steps.at(-1)
+    );
   }
 
+  /** Text, with pictures if there are some. */
   #content(text: string, images: readonly Image[] = []): Content {
     if (images.length === 0) return text;
     return [
@@ -372,6 +321,7 @@ class TrajectoryBuilder {
     ];
   }
 
+  /** Adds a step for each new text of the user. */
   #addTexts(parts: UserMessage['parts'], at: number): void {
     for (const part of parts) {
       if (part.type !== 'text' || this.#seen.has(part)) continue;
@@ -385,6 +335,7 @@ class TrajectoryBuilder {
     return plainStep(source, at, this.#content(part.text, part.images));
   }
 
+  /** Puts results into the steps of their calls, or all of them into `copy`. */
   #addResults(parts: UserMessage['parts'], copy?: StepDraft): void {
     for (const part of parts) {
       if (part.type !== 'result' || (copy === undefined && this.#seen.has(part))) continue;
@@ -399,6 +350,7 @@ class TrajectoryBuilder {
     if (failed) result.extra.failed = true;
   }
 
+  /** Adds a step for a reply that the conversation has stored. */
   #addReply({ event, before, state }: JournalStep): void {
     if (event.type === 'Resumed' && event.upgrade?.session !== undefined) return;
     const { closed } = state.session.conversation;
@@ -406,13 +358,14 @@ class TrajectoryBuilder {
     const reply = closed.at(closed.length - 1);
     if (reply?.role !== 'assistant' || this.#seen.has(reply)) return;
     const step = this.#replyStep(reply, event.at, this.#takePending());
-    const whole = step.attempts.at(-1);
-    if (event.type === 'LlmCompleted' && whole?.record.id === event.requestId) whole.failure = null;
+    const last = step.attempts.at(-1);
+    if (event.type === 'LlmCompleted' && last?.record.id === event.requestId) last.failure = null;
     if (event.type === 'LlmCompleted' && !['end', 'toolUse'].includes(event.stopReason))
       step.extra.stop_reason = event.stopReason;
     this.#steps.push(step);
   }
 
+  /** The requests since the last reply: the step of this one shows them. */
   #takePending(): readonly Attempt[] {
     const attempts = this.#pending;
     this.#pending = [];
@@ -434,6 +387,7 @@ class TrajectoryBuilder {
     };
   }
 
+  /** Adds a step for a compaction: the messages of the conversation became a summary. */
   #endCompaction({ event, before, state }: JournalStep): void {
     if (event.type !== 'CompactionCompleted' && event.type !== 'CompactionFailed') return;
     if (before.name !== 'Compacting' || before.compactionId !== event.compactionId) return;
@@ -450,6 +404,7 @@ class TrajectoryBuilder {
     if (!failed) this.#copyContext(messagesOf(state.session.conversation), event.at);
   }
 
+  /** Adds a step for a rewind that has ended. */
   #rewind({ event, before, state }: JournalStep): void {
     if (state.name !== 'WaitingForUserInput' || state === before) return;
     const request =
@@ -477,7 +432,10 @@ class TrajectoryBuilder {
     this.#copyContext(conversation?.messages ?? [], event.at, true);
   }
 
-  /** Messages that stand there again; texts that no request has sent yet follow with theirs. */
+  /**
+   * Adds copied steps for messages that stand in the conversation again. Without `all`, texts that
+   * no request has sent are left out: they come with their request.
+   */
   #copyContext(messages: readonly Message[], at: number, all = false): void {
     let reply: StepDraft | null = null;
     for (const message of messages) {
@@ -496,6 +454,7 @@ class TrajectoryBuilder {
     }
   }
 
+  /** Notes that the session was opened again; under another machine its messages are copied. */
   #resume(
     { before, state, seq }: JournalStep,
     event: Extract<Event, { readonly type: 'Resumed' }>,
@@ -546,6 +505,7 @@ class TrajectoryBuilder {
     }
   }
 
+  /** Writes everything. Call it once, after the last step. */
   finish(): Trajectory {
     const { header, version, rootId, prompt } = this.#source;
     if (this.#last !== null) this.#addOpenBatch(this.#last);
@@ -571,6 +531,7 @@ class TrajectoryBuilder {
     };
   }
 
+  /** The sums of the session, as the machine keeps them. */
   #finalMetrics(steps: number): Trajectory['final_metrics'] {
     const usage = this.#last?.session.usage;
     const { unpriced = 0, costUsd = 0 } = usage ?? {};
@@ -578,7 +539,7 @@ class TrajectoryBuilder {
       (sum, record) => sum + (record.usage?.costUsd ?? 0),
       0,
     );
-    // Under a limit, what nobody reported counts as spent.
+    // Under a limit, a request without a report counts as spent, at an assumed cost.
     const assumedUsd = costUsd - reportedUsd;
     return {
       total_prompt_tokens:
@@ -677,6 +638,94 @@ class TrajectoryBuilder {
   }
 }
 
+const plainStep = (source: StepDraft['source'], at: number, message: Content): StepDraft => ({
+  source,
+  at,
+  message,
+  copied: false,
+  model: null,
+  effort: null,
+  reasoning: '',
+  calls: [],
+  results: new Map(),
+  attempts: [],
+  extra: {},
+  spending: null,
+  batch: null,
+});
+
+const joinTexts = (message: AssistantMessage, type: 'text' | 'reasoning'): string =>
+  message.parts.flatMap((part) => (part.type === type ? [part.text] : [])).join('\n');
+
+/** What a rewind took back, in words. */
+const rewoundParts = (
+  conversation: RewoundConversation | undefined,
+  changes: ChangeSummary | null,
+): string => {
+  const parts = [
+    ...(conversation === undefined ? [] : ['conversation']),
+    ...(changes === null ? [] : ['files']),
+  ];
+  return parts.join(' and ');
+};
+
+/** Why the turn ended, if it did not end with an answer. */
+const turnEnd = (reason: WaitReason): JsonObject | null => {
+  switch (reason.kind) {
+    case 'endOfTurn':
+      return reason.cause === 'answer' ? null : { kind: reason.cause };
+    case 'cancelled':
+      return { kind: 'cancelled', cause: reason.cause };
+    case 'budget':
+      return { kind: 'limit', limit: reason.dimension };
+    case 'error':
+      return { kind: 'error', error: reason.error, message: reason.message };
+    case 'start':
+    case 'compacted':
+    case 'rewound':
+    case 'resumed':
+      return null;
+    default:
+      return reason satisfies never;
+  }
+};
+
+/** Usage reports of an event, by their ids. */
+const usageReports = (event: Event): readonly { readonly id: string; readonly usage: Usage }[] => {
+  const report = (id: string, usage: Usage | null | undefined) =>
+    usage === null || usage === undefined ? [] : [{ id, usage }];
+  switch (event.type) {
+    case 'LlmCompleted':
+    case 'LlmFailed':
+      return report(event.requestId, event.usage);
+    case 'CompactionCompleted':
+    case 'CompactionFailed':
+      return report(event.compactionId, event.usage);
+    case 'HookCompleted':
+      return report(event.hookId, event.usage);
+    case 'UsageReported':
+      return report(event.usageId, event.usage);
+    case 'ToolCompleted':
+      return report(spendingId(event.batchId, event.callId), event.outcome.usage);
+    case 'ShutdownRequested':
+      return (event.outcomes ?? []).flatMap(({ batchId, callId, outcome }) =>
+        report(spendingId(batchId, callId), outcome.usage),
+      );
+    default:
+      return [];
+  }
+};
+
+const usageMetrics = (usage: Usage): TrajectoryMetrics => ({
+  prompt_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
+  completion_tokens: usage.outputTokens,
+  cached_tokens: usage.cacheReadTokens,
+  ...(usage.costUsd === null ? {} : { cost_usd: usage.costUsd }),
+  ...(usage.cacheWriteTokens === 0
+    ? {}
+    : { extra: { cache_write_tokens: usage.cacheWriteTokens } }),
+});
+
 const timestamp = (at: number): string => new Date(at).toISOString();
 
 const sumAttempts = (attempts: readonly Attempt[]): Usage | null =>
@@ -703,10 +752,3 @@ const toolDefinition = ({ name, description, inputSchema }: ToolDeclaration): Js
   type: 'function',
   function: { name, description, parameters: inputSchema },
 });
-
-/** The trajectory of a session. It has no step without a system prompt and requests. */
-export const createTrajectory = (source: TrajectorySource): Trajectory => {
-  const builder = new TrajectoryBuilder(source);
-  for (const step of source.steps) builder.see(step);
-  return builder.finish();
-};

@@ -1,4 +1,7 @@
-/** The data of the page, from the inspector's server or an exported file. Types only. */
+/**
+ * The data of the page, from the inspector's server or an exported file. Types only. An entry is a
+ * line of the session's journal: one event, with its number `seq`.
+ */
 
 import type { UsageTotals } from '@pawl/agent/machine/settings';
 import type { StateName } from '@pawl/agent/machine/state';
@@ -15,7 +18,7 @@ export type InspectedSession = {
   } | null;
   /** The Pawl that shows it. */
   readonly version: string;
-  /** The session's machine differs from this Pawl's: states may differ from those that were. */
+  /** Another version of the machine ran it: the states shown may differ from those it had. */
   readonly foreignMachine: boolean;
 };
 

@@ -1,6 +1,7 @@
 /**
- * OpenTelemetry spans of a session, made from its steps. From top to bottom: `SessionSpans`;
- * contents of messages, only if the user enables them; and the names of the conventions.
+ * OpenTelemetry spans of a session, made from its steps. A span is a piece of work with a
+ * beginning, an end and attributes. From top to bottom: `SessionSpans`; its attributes; contents of
+ * messages, only if the user enables them; and the names of the conventions.
  */
 
 import {
@@ -35,7 +36,7 @@ export type SpanOptions = {
   readonly serverOf?: (model: string) => { readonly address: string; readonly port: number } | null;
 };
 
-/** The span of a call of the model, with its retries. */
+/** The span of a call of the model, with its retries. `id`: of the last request. */
 type OpenChat = {
   readonly span: Span;
   readonly id: string;
@@ -43,43 +44,8 @@ type OpenChat = {
   attempts: number;
   usage: Usage | null;
 };
+/** The span of a turn. `before`: the session's usage when it began. */
 type OpenTurn = { readonly span: Span; readonly turnId: string; readonly before: UsageTotals };
-
-const tokenAttributes = (usage: Omit<Usage, 'costUsd'>): Attributes => ({
-  [genAi.inputTokens]: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
-  [genAi.outputTokens]: usage.outputTokens,
-  [genAi.cacheRead]: usage.cacheReadTokens,
-  [genAi.cacheWrite]: usage.cacheWriteTokens,
-});
-
-const costAttributes = (costUsd: number | null): Attributes =>
-  costUsd === null ? {} : { [pawlNames.cost]: costUsd };
-
-const added = (before: Usage | null, usage: Usage): Usage => ({
-  inputTokens: (before?.inputTokens ?? 0) + usage.inputTokens,
-  outputTokens: (before?.outputTokens ?? 0) + usage.outputTokens,
-  cacheReadTokens: (before?.cacheReadTokens ?? 0) + usage.cacheReadTokens,
-  cacheWriteTokens: (before?.cacheWriteTokens ?? 0) + usage.cacheWriteTokens,
-  costUsd:
-    usage.costUsd === null || before?.costUsd === null
-      ? null
-      : (before?.costUsd ?? 0) + usage.costUsd,
-});
-
-/** Why a turn did not end with an answer, in one word; null if it did. */
-const turnError = (state: State): string | null => {
-  if (state.name !== 'WaitingForUserInput') return 'interrupted';
-  const { reason } = state;
-  if (reason.kind === 'error') return reason.error;
-  if (reason.kind === 'budget') return `${reason.dimension}Limit`;
-  if (reason.kind === 'cancelled') return `cancelled:${reason.cause}`;
-  return reason.kind === 'endOfTurn' && reason.cause !== 'answer' ? reason.cause : null;
-};
-
-const fail = (span: Span, errorType: string): void => {
-  span.setAttribute(genAi.errorType, errorType);
-  span.setStatus({ code: SpanStatusCode.ERROR });
-};
 
 /**
  * Makes the spans of one session from its steps: `invoke_agent` for a turn, in it `chat` for each
@@ -96,22 +62,24 @@ export class SessionSpans {
   #turn: OpenTurn | null = null;
   #chat: OpenChat | null = null;
   #usage: UsageTotals | null = null;
+  /** The latest time of an event. */
   #at = 0;
 
   constructor(options: SpanOptions) {
     this.#options = options;
   }
 
+  /** Call after every step: ends spans of work that is over, then begins those of new work. */
   see(step: Stepped): void {
     const { event, state } = step;
     this.#at = Math.max(this.#at, event.at); // a clock may be set back
     if (step.seq === null) return;
-    const turnOver =
+    const turnHasEnded =
       this.#turn !== null && (!turnRuns(state) || state.session.turn.turnId !== this.#turn.turnId);
-    this.#hearReply(step);
-    if (this.#chat !== null && this.#isOver(step, this.#chat)) this.#endChat(event);
+    this.#recordReply(step);
+    if (this.#chat !== null && this.#chatHasEnded(step, this.#chat)) this.#endChat(event);
     this.#endTools(step);
-    if (turnOver) this.#endTurn(state);
+    if (turnHasEnded) this.#endTurn(state);
     if (this.#turn === null && turnRuns(state)) this.#beginTurn(state);
     for (const activity of findActivities(state)) this.#begin(activity, state);
     this.#usage = state.session.usage;
@@ -133,6 +101,7 @@ export class SessionSpans {
     return new Date(this.#at);
   }
 
+  /** The context of a new span: the open turn, or what encloses the session. */
   #within(): Context {
     const outer = this.#options.parent ?? ROOT_CONTEXT;
     return this.#turn === null ? outer : trace.setSpan(outer, this.#turn.span);
@@ -188,6 +157,7 @@ export class SessionSpans {
 
   #beginChat({ kind, id, name }: Activity, state: State): void {
     if (this.#chat?.id === id) return;
+    // a retry belongs to the open span
     if (this.#chat !== null && kind === 'request') {
       this.#chat = Object.assign(this.#chat, {
         id,
@@ -215,10 +185,10 @@ export class SessionSpans {
   }
 
   /** Records the event in the span of the open model call. */
-  #hearReply({ event }: Stepped): void {
+  #recordReply({ event }: Stepped): void {
     const chat = this.#chat;
     if (chat === null || getRequestId(event) !== chat.id) return;
-    if ('usage' in event && event.usage !== null) chat.usage = added(chat.usage, event.usage);
+    if ('usage' in event && event.usage !== null) chat.usage = addUsage(chat.usage, event.usage);
     if ('firstPieceAt' in event && event.firstPieceAt !== undefined) {
       const seconds = Math.max(0, event.firstPieceAt - chat.sentAt) / 1_000;
       chat.span.setAttribute(genAi.timeToFirstChunk, seconds);
@@ -239,7 +209,7 @@ export class SessionSpans {
   }
 
   /** A call of the model includes its retries: it ends when the machine leaves them. */
-  #isOver({ state, path, event }: Stepped, { id }: OpenChat): boolean {
+  #chatHasEnded({ state, path, event }: Stepped, { id }: OpenChat): boolean {
     if (state.name === 'Compacting') return state.compactionId !== id;
     if (event.type === 'Resumed') return false;
     const hasMovedOn = path.some(
@@ -280,6 +250,7 @@ export class SessionSpans {
     this.#tools.set(id, span);
   }
 
+  /** Ends the spans of calls that have a result, or that no longer run. */
   #endTools({ state, actions }: Stepped): void {
     const { content } = this.#options;
     for (const action of actions) {
@@ -293,15 +264,53 @@ export class SessionSpans {
       span.end(this.#time());
       this.#tools.delete(id);
     }
-    const going = new Set(findActivities(state).map(({ id }) => id));
+    const running = new Set(findActivities(state).map(({ id }) => id));
     for (const [id, span] of this.#tools) {
-      if (going.has(id)) continue;
+      if (running.has(id)) continue;
       fail(span, 'interrupted');
       span.end(this.#time());
       this.#tools.delete(id);
     }
   }
 }
+
+// ---- Attributes ----
+
+const tokenAttributes = (usage: Omit<Usage, 'costUsd'>): Attributes => ({
+  [genAi.inputTokens]: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
+  [genAi.outputTokens]: usage.outputTokens,
+  [genAi.cacheRead]: usage.cacheReadTokens,
+  [genAi.cacheWrite]: usage.cacheWriteTokens,
+});
+
+const costAttributes = (costUsd: number | null): Attributes =>
+  costUsd === null ? {} : { [pawlNames.cost]: costUsd };
+
+const addUsage = (before: Usage | null, usage: Usage): Usage => ({
+  inputTokens: (before?.inputTokens ?? 0) + usage.inputTokens,
+  outputTokens: (before?.outputTokens ?? 0) + usage.outputTokens,
+  cacheReadTokens: (before?.cacheReadTokens ?? 0) + usage.cacheReadTokens,
+  cacheWriteTokens: (before?.cacheWriteTokens ?? 0) + usage.cacheWriteTokens,
+  costUsd:
+    usage.costUsd === null || before?.costUsd === null
+      ? null
+      : (before?.costUsd ?? 0) + usage.costUsd,
+});
+
+/** Why a turn did not end with an answer, in one word; null if it did. */
+const turnError = (state: State): string | null => {
+  if (state.name !== 'WaitingForUserInput') return 'interrupted';
+  const { reason } = state;
+  if (reason.kind === 'error') return reason.error;
+  if (reason.kind === 'budget') return `${reason.dimension}Limit`;
+  if (reason.kind === 'cancelled') return `cancelled:${reason.cause}`;
+  return reason.kind === 'endOfTurn' && reason.cause !== 'answer' ? reason.cause : null;
+};
+
+const fail = (span: Span, errorType: string): void => {
+  span.setAttribute(genAi.errorType, errorType);
+  span.setStatus({ code: SpanStatusCode.ERROR });
+};
 
 /** The id of the request or compaction that an event answers. */
 const getRequestId = (event: Event): string | null => {
@@ -311,7 +320,7 @@ const getRequestId = (event: Event): string | null => {
   return null;
 };
 
-/** Contents of messages for spans, if the user enables them. */
+// ---- Contents of messages, if the user enables them ----
 
 const CHARACTERS_MAX = 32_768;
 
@@ -362,6 +371,8 @@ const isCompacted = ({ session: { conversation } }: State): boolean => {
     first.parts.some((part) => 'origin' in part && part.origin === 'summary')
   );
 };
+
+// ---- Names ----
 
 /**
  * Names of OpenTelemetry's conventions for generative AI, as @opentelemetry/semantic-conventions

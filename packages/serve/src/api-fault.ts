@@ -1,8 +1,10 @@
 /**
  * Faults of the HTTP API. Each is one JSON shape, `{ "error": { "code", "message" } }`: the code is
- * for programs, the message says what happened and what to do.
+ * for programs, the message says what happened and what to do. `toApiFault` makes one of an error
+ * of a journal, or of an engine (a service that runs sessions for several nodes).
  */
 
+/** The HTTP status of each code. */
 const statuses = {
   badRequest: 400,
   wrongToken: 401,
@@ -40,6 +42,14 @@ export class ApiFault extends Error {
   }
 }
 
+/** The fault that an error means for the client; null if it is a fault of the node itself. */
+export const toApiFault = (error: unknown): ApiFault | null => {
+  if (error instanceof ApiFault) return error;
+  if (!(error instanceof Error)) return null;
+  const code = journalFaults[journalKind(error)];
+  return code === undefined ? engineFault(error) : createFault(code, error.message);
+};
+
 /**
  * Kinds of errors of journals that a client can cause or repair. Compared by name: the store is not
  * loaded for it.
@@ -58,7 +68,7 @@ const journalKind = (error: Error): string =>
     ? error.kind
     : '';
 
-/** The same for a runtime on an engine: by the status of the engine's answer. */
+/** The same for errors of an engine: by the HTTP status of its answer. */
 const engineFaults: ReadonlyMap<unknown, ApiFaultCode> = new Map([
   [400, 'badRequest'],
   [404, 'notFound'],
@@ -89,14 +99,4 @@ const engineFault = (error: Error): ApiFault | null => {
       'then send the request again.',
     ENGINE_RETRY_SECONDS,
   );
-};
-
-/**
- * The fault that an error of a runtime means for the client; null if it is one of the node's own.
- */
-export const toApiFault = (error: unknown): ApiFault | null => {
-  if (error instanceof ApiFault) return error;
-  if (!(error instanceof Error)) return null;
-  const code = journalFaults[journalKind(error)];
-  return code === undefined ? engineFault(error) : createFault(code, error.message);
 };

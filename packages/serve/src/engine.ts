@@ -1,7 +1,7 @@
 /**
- * `pawl/engine`: the parts of a runtime that keeps its sessions elsewhere. The machine decides,
- * performers do what it asks for, and whoever uses them keeps the entries and calls the machine
- * once for each event.
+ * `pawl/engine`: the parts of a runtime on an engine, a service that keeps the journals of sessions
+ * and calls programs for them. The machine decides, and performers do what it asks for. The program
+ * that uses these parts stores the entries, and steps the machine once for each event.
  */
 
 export { forkHeader } from '@pawl/agent/journal/fork';

@@ -1,8 +1,8 @@
 /**
- * The HTTP face of a node: who may use it, its routes, its bodies and answers.
+ * The HTTP face of a node, a process that serves sessions.
  *
- * From top to bottom: the server; the routes; and who is admitted: each request but /health needs
- * the token of a key.
+ * From top to bottom: the server and its answers; the routes; bodies of requests; and who is
+ * admitted: each request but /health needs the token of a key.
  */
 
 import {
@@ -31,8 +31,9 @@ type HttpOptions = {
   readonly keys: readonly ServeKey[];
   readonly use: KeyUse;
   readonly routes: RouteParts;
-  /** Whether the node takes new work; /health says so. */
+  /** Whether the node shuts down and takes no new work; /health says so. */
   isDraining(): boolean;
+  /** A request was answered. */
   ended(method: string, route: string, status: number, seconds: number): void;
   report(fault: Error): void;
 };
@@ -47,6 +48,46 @@ type NodeServer = {
    */
   close(graceMs: number): Promise<void>;
 };
+
+/** Listens. Rejects if the address can't be used. */
+export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> => {
+  const answers = new Answers(options);
+  const handle = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
+    void answers.answer(incoming, outgoing);
+  const server = createServer(handle);
+  // Without it, Node tells a client to send its body before its token was looked at.
+  server.on('checkContinue', handle);
+  server.maxConnections = CONNECTIONS_MAX;
+  server.on('error', options.report);
+  answers.port = await listen(server, options);
+  const { host } = options;
+  return {
+    address: `http://${inAddress(host)}:${answers.port}`,
+    active: () => answers.active,
+    close: (graceMs) =>
+      new Promise((resolve) => {
+        const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+        server.close(() => {
+          clearTimeout(cut);
+          resolve();
+        });
+        server.closeIdleConnections();
+      }),
+  };
+};
+
+type Listening = Pick<HttpOptions, 'host' | 'port' | 'socketPath'>;
+
+/** Resolves with the port; 0 for a socket. */
+const listen = (server: Server, { host, port, socketPath }: Listening): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(socketPath === undefined ? { host, port } : { path: socketPath }, () => {
+      server.off('error', reject);
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : 0);
+    });
+  });
 
 const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 /** A client that still sends when it is refused gets this long to read why. */
@@ -85,8 +126,10 @@ const sendFault = (incoming: IncomingMessage, outgoing: ServerResponse, fault: A
   incoming.once('close', () => clearTimeout(cut));
 };
 
+/** Answers requests, and counts those that are being answered. */
 class Answers {
   readonly #options: HttpOptions;
+  /** The port that the server listens on; known once it listens. */
   port = 0;
   active = 0;
 
@@ -94,6 +137,7 @@ class Answers {
     this.#options = options;
   }
 
+  /** Answers a request, and reports its route and duration. */
   async answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const startedAt = performance.now();
     const { method = 'GET' } = incoming;
@@ -110,6 +154,7 @@ class Answers {
     this.#options.ended(route === 'none' ? 'other' : method, route, outgoing.statusCode, seconds);
   }
 
+  /** Checks who asks, and runs the route. `setRoute` gets its name once there is one. */
   async #route(
     incoming: IncomingMessage,
     outgoing: ServerResponse,
@@ -117,7 +162,7 @@ class Answers {
     setRoute: (route: string) => void,
   ): Promise<void> {
     const { host, names, keys, use, routes } = this.#options;
-    checkPlace(incoming.headers, { host, port: this.port, names });
+    checkHostAndOrigin(incoming.headers, { host, port: this.port, names });
     const [path = ''] = (incoming.url ?? '').split('?', 1);
     if (path === '/health') {
       setRoute(path);
@@ -135,10 +180,11 @@ class Answers {
     sendJson(outgoing, isDraining ? 503 : 200, { status: isDraining ? 'draining' : 'ok' });
   }
 
+  /** Answers with the fault; reports it if it is the node's own. */
   #refuse(incoming: IncomingMessage, outgoing: ServerResponse, error: Error): void {
     const fault = toApiFault(error);
-    const isOurs = fault === null || fault.code === 'unavailable';
-    if (isOurs && !outgoing.destroyed && !incoming.destroyed) this.#options.report(error);
+    const isNodesFault = fault === null || fault.code === 'unavailable';
+    if (isNodesFault && !outgoing.destroyed && !incoming.destroyed) this.#options.report(error);
     if (outgoing.headersSent) {
       outgoing.destroy();
       return;
@@ -149,46 +195,7 @@ class Answers {
   }
 }
 
-type Listening = Pick<HttpOptions, 'host' | 'port' | 'socketPath'>;
-
-/** Resolves with the port; 0 for a socket. */
-const listen = (server: Server, { host, port, socketPath }: Listening): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(socketPath === undefined ? { host, port } : { path: socketPath }, () => {
-      server.off('error', reject);
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    });
-  });
-
-export const openNodeServer = async (options: HttpOptions): Promise<NodeServer> => {
-  const answers = new Answers(options);
-  const handle = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
-    void answers.answer(incoming, outgoing);
-  const server = createServer(handle);
-  // Without it, Node tells a client to send its body before its token was looked at.
-  server.on('checkContinue', handle);
-  server.maxConnections = CONNECTIONS_MAX;
-  server.on('error', options.report);
-  answers.port = await listen(server, options);
-  const { host } = options;
-  return {
-    address: `http://${inAddress(host)}:${answers.port}`,
-    active: () => answers.active,
-    close: (graceMs) =>
-      new Promise((resolve) => {
-        const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-        server.close(() => {
-          clearTimeout(cut);
-          resolve();
-        });
-        server.closeIdleConnections();
-      }),
-  };
-};
-
-// The requests of the API.
+// ---- The requests of the API ----
 
 export type ApiExchange = {
   readonly key: ServeKey;
@@ -278,6 +285,9 @@ const findRoute = (method: string, requestPath: string): RouteMatch => {
       );
 };
 
+// ---- Bodies ----
+
+/** A body that nests deeper is refused. */
 const DEPTH_MAX = 100;
 
 const tooLarge = (bytesMax: number): ApiFault => {
@@ -326,36 +336,13 @@ const readBody = async ({ incoming, outgoing, key }: ApiExchange): Promise<unkno
   );
 };
 
-type NodeAddress = {
-  /** The address that the server listens on. */
-  readonly host: string;
-  readonly port: number;
-  /** Further values of Host, such as the public name behind a proxy. */
-  readonly names: readonly string[];
-};
-
-const EVERY_ADDRESS = ['0.0.0.0', '::'];
-
-export const isLoopback = (host: string): boolean =>
-  ['127.0.0.1', 'localhost', '::1'].includes(host);
-
-const inAddress = (host: string): string => (host.includes(':') ? `[${host}]` : host);
-
-/** The values of Host that are accepted; null accepts any. */
-const acceptedHosts = ({ host, port, names }: NodeAddress): readonly string[] | null => {
-  if (EVERY_ADDRESS.includes(host) && names.length === 0) return null;
-  return [
-    ...loopbackHosts(port),
-    `${inAddress(host)}:${port}`,
-    ...names.flatMap((name) => [name, `${name}:${port}`]),
-  ];
-};
+// ---- Who is admitted ----
 
 /**
  * Host and Origin must be ours: no web page reaches the node under a foreign name or from a
  * browser.
  */
-const checkPlace = (headers: IncomingHttpHeaders, address: NodeAddress): void => {
+const checkHostAndOrigin = (headers: IncomingHttpHeaders, address: NodeAddress): void => {
   const foreign = foreignHeader(headers, acceptedHosts(address));
   if (foreign === 'host')
     throw new ApiFault(
@@ -391,4 +378,29 @@ const admitKey = (
       waitSeconds,
     );
   return key;
+};
+
+type NodeAddress = {
+  /** The address that the server listens on. */
+  readonly host: string;
+  readonly port: number;
+  /** Further values of Host, such as the public name behind a proxy. */
+  readonly names: readonly string[];
+};
+
+const EVERY_ADDRESS = ['0.0.0.0', '::'];
+
+export const isLoopback = (host: string): boolean =>
+  ['127.0.0.1', 'localhost', '::1'].includes(host);
+
+const inAddress = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
+/** The values of Host that are accepted; null accepts any. */
+const acceptedHosts = ({ host, port, names }: NodeAddress): readonly string[] | null => {
+  if (EVERY_ADDRESS.includes(host) && names.length === 0) return null;
+  return [
+    ...loopbackHosts(port),
+    `${inAddress(host)}:${port}`,
+    ...names.flatMap((name) => [name, `${name}:${port}`]),
+  ];
 };

@@ -1,4 +1,8 @@
-/** The keys of a node: who may use it, and how much. */
+/**
+ * The keys of a node: who may use it, and how much. Each has a name, a token that the client sends,
+ * and limits. From top to bottom: reading keys; finding the key of a request; and `KeyUse`, which
+ * counts against the limits.
+ */
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import * as v from 'valibot';
@@ -21,7 +25,7 @@ export const defaultKeyLimits: KeyLimits = {
   streams: 100,
 };
 
-/** A body becomes one line of a journal, in which a character may take six bytes. */
+/** The body of an input becomes one line of a journal, in which a character may take six bytes. */
 const INPUT_BYTES_MAX = 48 * 1024 * 1024;
 /** A shorter token could be guessed. */
 const TOKEN_LENGTH_MIN = 16;
@@ -31,11 +35,14 @@ export type ServeKey = {
   /** sha256 of the token: the text itself is not stored. */
   readonly digest: Buffer;
   readonly limits: KeyLimits;
-  /** `yes`: of the user whose sessions they are, who may change settings and limits. */
+  /**
+   * `yes`: its holder is the user whose sessions these are, and may change settings and limits, as
+   * for a detached session. Absent: a client, for whom the operator of the node has chosen them.
+   */
   readonly isOwner?: 'yes';
 };
 
-const whole = (most: number) =>
+const wholeNumber = (most: number) =>
   v.pipe(
     v.number(),
     v.integer('must be a whole number'),
@@ -58,10 +65,10 @@ const keySchema = v.strictObject({
     ),
   ),
   token,
-  sessions: v.optional(whole(100_000), defaultKeyLimits.sessions),
-  inputBytes: v.optional(whole(INPUT_BYTES_MAX), defaultKeyLimits.inputBytes),
-  requestsPerMinute: v.optional(whole(1_000_000), defaultKeyLimits.requestsPerMinute),
-  streams: v.optional(whole(100_000), defaultKeyLimits.streams),
+  sessions: v.optional(wholeNumber(100_000), defaultKeyLimits.sessions),
+  inputBytes: v.optional(wholeNumber(INPUT_BYTES_MAX), defaultKeyLimits.inputBytes),
+  requestsPerMinute: v.optional(wholeNumber(1_000_000), defaultKeyLimits.requestsPerMinute),
+  streams: v.optional(wholeNumber(100_000), defaultKeyLimits.streams),
 });
 const fileSchema = v.strictObject({
   keys: v.pipe(v.array(keySchema), v.minLength(1, 'must have at least one key')),
@@ -135,8 +142,9 @@ export const findKey = (
 };
 
 type Use = {
-  /** Requests that may be sent now: the bucket is full with a minute's share. */
-  tokens: number;
+  /** Requests that may be sent now. The number grows with time, up to those of a minute. */
+  requests: number;
+  /** When `requests` was computed. */
   at: number;
   /** Sessions that are being created. */
   creating: number;
@@ -157,21 +165,22 @@ export class KeyUse {
 
   /** Counts a request. Returns the seconds to wait if there are too many. */
   countRequest(key: ServeKey): number {
-    const use = this.#of(key);
+    const use = this.#useOf(key);
     const perMs = key.limits.requestsPerMinute / MINUTE_MS;
     const now = this.#now();
-    use.tokens = Math.min(key.limits.requestsPerMinute, use.tokens + (now - use.at) * perMs);
+    use.requests = Math.min(key.limits.requestsPerMinute, use.requests + (now - use.at) * perMs);
     use.at = now;
-    if (use.tokens < 1) return Math.max(1, Math.ceil((1 - use.tokens) / perMs / 1_000));
-    use.tokens -= 1;
+    if (use.requests < 1) return Math.max(1, Math.ceil((1 - use.requests) / perMs / 1_000));
+    use.requests -= 1;
     return 0;
   }
 
   /**
-   * Reserves a place for a session during `work`. `open`: the sessions of the key that are open.
+   * Runs `work`, which opens a session; throws if the key has too many. `open`: its open sessions.
+   * Sessions that are still being opened count too.
    */
-  async withPlace<T>(key: ServeKey, open: number, work: () => Promise<T>): Promise<T> {
-    const use = this.#of(key);
+  async withinSessionLimit<T>(key: ServeKey, open: number, work: () => Promise<T>): Promise<T> {
+    const use = this.#useOf(key);
     const { sessions } = key.limits;
     if (open + use.creating >= sessions)
       throw new ApiFault(
@@ -189,7 +198,7 @@ export class KeyUse {
 
   /** Counts a stream until the returned function is called. */
   openStream(key: ServeKey): () => void {
-    const use = this.#of(key);
+    const use = this.#useOf(key);
     if (use.streams >= key.limits.streams)
       throw new ApiFault(
         'tooManyStreams',
@@ -204,9 +213,9 @@ export class KeyUse {
     };
   }
 
-  #of(key: ServeKey): Use {
+  #useOf(key: ServeKey): Use {
     const use = this.#uses.get(key.name) ?? {
-      tokens: key.limits.requestsPerMinute,
+      requests: key.limits.requestsPerMinute,
       at: this.#now(),
       creating: 0,
       streams: 0,

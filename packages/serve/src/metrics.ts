@@ -2,86 +2,12 @@
  * The figures of a node as OpenMetrics text, under OpenTelemetry's names where its conventions have
  * one (`http.server.request.duration`, `gen_ai.client.token.usage`, …), written as Prometheus
  * writes them.
+ *
+ * From top to bottom: `NodeMetrics`, which counts; and `Family`, the counts of one name.
  */
 
 import { turnRuns } from '@pawl/agent/machine/state';
 import type { Stepped } from '@pawl/agent/ports/session';
-
-type Labels = Readonly<Record<string, string>>;
-
-const labelsText = (labels: Labels): string => {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeValue(value)}"`);
-  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
-};
-
-const escapeValue = (value: string): string =>
-  value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
-
-/** Upper bounds in seconds, as the convention for `http.server.request.duration` advises. */
-const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
-
-type Histogram = { readonly labels: Labels; readonly counts: number[]; count: number; sum: number };
-
-class Family {
-  readonly #name: string;
-  readonly #kind: 'counter' | 'histogram';
-  readonly #head: string;
-  readonly #counters = new Map<string, number>();
-  readonly #histograms = new Map<string, Histogram>();
-
-  constructor(name: string, kind: 'counter' | 'histogram', help: string, unit?: 'seconds') {
-    this.#name = name;
-    this.#kind = kind;
-    const unitLine = unit === undefined ? '' : `# UNIT ${name} ${unit}\n`;
-    this.#head = `# TYPE ${name} ${kind}\n${unitLine}# HELP ${name} ${help}\n`;
-  }
-
-  add(labels: Labels, amount = 1): void {
-    const key = labelsText(labels);
-    this.#counters.set(key, (this.#counters.get(key) ?? 0) + amount);
-  }
-
-  observe(labels: Labels, seconds: number): void {
-    const key = labelsText(labels);
-    const histogram = this.#histograms.get(key) ?? {
-      labels,
-      counts: SECONDS.map(() => 0),
-      count: 0,
-      sum: 0,
-    };
-    this.#histograms.set(key, histogram);
-    histogram.count += 1;
-    histogram.sum += seconds;
-    for (const [index, bound] of SECONDS.entries())
-      if (seconds <= bound) histogram.counts[index] = (histogram.counts[index] ?? 0) + 1;
-  }
-
-  text(): string {
-    return this.#head + (this.#kind === 'counter' ? this.#countersText() : this.#histogramsText());
-  }
-
-  #countersText(): string {
-    return [...this.#counters]
-      .map(([labels, value]) => `${this.#name}_total${labels} ${value}\n`)
-      .join('');
-  }
-
-  #histogramsText(): string {
-    return [...this.#histograms]
-      .map(([key, { labels, counts, count, sum }]) =>
-        [
-          ...SECONDS.map((bound, index) => this.#bucket(labels, String(bound), counts[index] ?? 0)),
-          this.#bucket(labels, '+Inf', count),
-          `${this.#name}_count${key} ${count}\n${this.#name}_sum${key} ${sum}\n`,
-        ].join(''),
-      )
-      .join('');
-  }
-
-  #bucket(labels: Labels, bound: string, count: number): string {
-    return `${this.#name}_bucket${labelsText({ ...labels, le: bound })} ${count}\n`;
-  }
-}
 
 /** Figures that are looked up when they are asked for. */
 type NodeGauges = {
@@ -92,21 +18,6 @@ type NodeGauges = {
   readonly requests: number;
   readonly residentBytes: number;
 };
-
-const gaugeText = (
-  name: string,
-  help: string,
-  values: readonly (readonly [Labels, number])[],
-): string =>
-  `# TYPE ${name} gauge\n# HELP ${name} ` +
-  `${help}\n${values.map(([labels, value]) => `${name}${labelsText(labels)} ${value}\n`).join('')}`;
-
-const tokenKinds = [
-  ['inputTokens', 'input'],
-  ['outputTokens', 'output'],
-  ['cacheReadTokens', 'cache_read'],
-  ['cacheWriteTokens', 'cache_write'],
-] as const;
 
 export class NodeMetrics {
   readonly #requests = new Family(
@@ -203,5 +114,98 @@ export class NodeMetrics {
       gaugeText('process_resident_memory_bytes', 'Memory of the process.', [[{}, residentBytes]]),
       '# EOF\n',
     ].join('');
+  }
+}
+
+const gaugeText = (
+  name: string,
+  help: string,
+  values: readonly (readonly [Labels, number])[],
+): string =>
+  `# TYPE ${name} gauge\n# HELP ${name} ` +
+  `${help}\n${values.map(([labels, value]) => `${name}${labelsText(labels)} ${value}\n`).join('')}`;
+
+/** Fields of a usage, and their names in OpenTelemetry. */
+const tokenKinds = [
+  ['inputTokens', 'input'],
+  ['outputTokens', 'output'],
+  ['cacheReadTokens', 'cache_read'],
+  ['cacheWriteTokens', 'cache_write'],
+] as const;
+
+type Labels = Readonly<Record<string, string>>;
+
+const labelsText = (labels: Labels): string => {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeValue(value)}"`);
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
+};
+
+const escapeValue = (value: string): string =>
+  value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+
+/** Upper bounds in seconds, as the convention for `http.server.request.duration` advises. */
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
+
+type Histogram = { readonly labels: Labels; readonly counts: number[]; count: number; sum: number };
+
+/** All counts of one name, by their labels. */
+class Family {
+  readonly #name: string;
+  readonly #kind: 'counter' | 'histogram';
+  readonly #head: string;
+  readonly #counters = new Map<string, number>();
+  readonly #histograms = new Map<string, Histogram>();
+
+  constructor(name: string, kind: 'counter' | 'histogram', help: string, unit?: 'seconds') {
+    this.#name = name;
+    this.#kind = kind;
+    const unitLine = unit === undefined ? '' : `# UNIT ${name} ${unit}\n`;
+    this.#head = `# TYPE ${name} ${kind}\n${unitLine}# HELP ${name} ${help}\n`;
+  }
+
+  add(labels: Labels, amount = 1): void {
+    const key = labelsText(labels);
+    this.#counters.set(key, (this.#counters.get(key) ?? 0) + amount);
+  }
+
+  observe(labels: Labels, seconds: number): void {
+    const key = labelsText(labels);
+    const histogram = this.#histograms.get(key) ?? {
+      labels,
+      counts: SECONDS.map(() => 0),
+      count: 0,
+      sum: 0,
+    };
+    this.#histograms.set(key, histogram);
+    histogram.count += 1;
+    histogram.sum += seconds;
+    for (const [index, bound] of SECONDS.entries())
+      if (seconds <= bound) histogram.counts[index] = (histogram.counts[index] ?? 0) + 1;
+  }
+
+  text(): string {
+    return this.#head + (this.#kind === 'counter' ? this.#countersText() : this.#histogramsText());
+  }
+
+  #countersText(): string {
+    return [...this.#counters]
+      .map(([labels, value]) => `${this.#name}_total${labels} ${value}\n`)
+      .join('');
+  }
+
+  #histogramsText(): string {
+    return [...this.#histograms]
+      .map(([key, { labels, counts, count, sum }]) =>
+        [
+          ...SECONDS.map((bound, index) => this.#bucket(labels, String(bound), counts[index] ?? 0)),
+          this.#bucket(labels, '+Inf', count),
+          `${this.#name}_count${key} ${count}\n${this.#name}_sum${key} ${sum}\n`,
+        ].join(''),
+      )
+      .join('');
+  }
+
+  #bucket(labels: Labels, bound: string, count: number): string {
+    return `${this.#name}_bucket${labelsText({ ...labels, le: bound })} ${count}\n`;
   }
 }

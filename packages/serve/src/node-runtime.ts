@@ -26,7 +26,7 @@ export type NodeSessionWish = {
   readonly limits: Partial<Limits>;
 };
 
-/** Where the workspaces of sessions are, if several nodes share the sessions. */
+/** On which node the workspace of a session is, if several nodes share the sessions. */
 type SessionPlaces = {
   /** This node. */
   readonly node: string;
@@ -38,6 +38,7 @@ type SessionPlaces = {
   moveHere(sessionId: string): Promise<void>;
 };
 
+/** What a node needs of a runtime: creates, opens and runs sessions. */
 export type NodeRuntime = Omit<Runtime, 'create'> & {
   create(wish: NodeSessionWish): Promise<string>;
   /** Opens a stored session, so that it takes inputs; does nothing if it is open. */
@@ -48,7 +49,10 @@ export type NodeRuntime = Omit<Runtime, 'create'> & {
   readonly endsWithNode: boolean;
   /** Absent: all workspaces are on this node. */
   readonly places?: SessionPlaces;
-  /** Answers what only the owner of the session may ask. Absent: there is nothing. */
+  /**
+   * Answers a request that only the owner may send: the user whose session it is, as of a detached
+   * one. Absent: there is no such request.
+   */
   own?(sessionId: string, body: unknown): Promise<object>;
   /** Absent: this node keeps the records of its sessions. */
   readonly records?: RecordStore;
@@ -111,7 +115,7 @@ export const sharedSessions = (
   records: sharedRecords(runtime),
 });
 
-// The record of a session besides its journal: whose it is, and where it works.
+// ---- The record of a session besides its journal: whose it is, and where it works ----
 
 const workspaceSchema = v.variant('kind', [
   v.object({ kind: v.literal('folder'), path: v.string() }),
@@ -214,8 +218,9 @@ export class SessionRecords implements RecordStore {
   }
 }
 
-// Options of a node on an engine: `pawl serve --engine` passes them to the package of the engine.
+// ---- Options of a node on an engine ----
 
+/** A session for which tools and models are to be made ready. */
 export type SessionToEquip = {
   readonly settings: Settings;
   readonly sessionId: string;
@@ -225,6 +230,7 @@ export type SessionToEquip = {
   readonly isHere: boolean;
 };
 
+/** `pawl serve --engine` passes them to the package of the engine. */
 export type EngineNodeOptions = {
   /** The name of the node; it stays the same for ever. */
   readonly name: string;
@@ -251,8 +257,7 @@ export type EngineNodeOptions = {
   report(fault: Error): void;
 };
 
-// Where the nodes on an engine keep long texts: a folder that all of them reach, or a bucket of an
-// S3-compatible store.
+// ---- Where the nodes on an engine keep long texts ----
 
 export type S3Place = {
   readonly kind: 's3';
@@ -265,7 +270,31 @@ export type S3Place = {
   readonly region: string | null;
 };
 
+/** A folder that all nodes reach, or a bucket of an S3-compatible store. */
 export type BlobPlace = { readonly kind: 'folder'; readonly path: string } | S3Place;
+
+type ReadS3Place = { readonly place: S3Place } | { readonly fault: string };
+
+/**
+ * Reads `s3://BUCKET/PREFIX?endpoint=…&region=…`. The fault does not repeat the text, which may
+ * hold a secret.
+ */
+export const readS3Place = (text: string): ReadS3Place => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const fault = url === null ? 'it is no address' : s3Fault(url);
+  if (url === null || fault !== null)
+    return { fault: `it can't be used: ${fault}. The form is ${S3_FORM}.` };
+  const prefix = url.pathname.replace(/^\//, '');
+  return {
+    place: {
+      kind: 's3',
+      bucket: url.host,
+      prefix: prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`,
+      endpoint: url.searchParams.get('endpoint')?.replace(/\/$/, '') ?? null,
+      region: url.searchParams.get('region'),
+    },
+  };
+};
 
 const S3_FORM =
   's3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=REGION, of which all after BUCKET may ' +
@@ -297,27 +326,4 @@ const s3Fault = (url: URL): string | null => {
           'AWS_SECRET_ACCESS_KEY';
   }
   return 'its endpoint is not http://HOST:PORT or https://HOST:PORT';
-};
-
-type ReadS3Place = { readonly place: S3Place } | { readonly fault: string };
-
-/**
- * Reads `s3://BUCKET/PREFIX?endpoint=…&region=…`. The fault does not repeat the text, which may
- * hold a secret.
- */
-export const readS3Place = (text: string): ReadS3Place => {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  const fault = url === null ? 'it is no address' : s3Fault(url);
-  if (url === null || fault !== null)
-    return { fault: `it can't be used: ${fault}. The form is ${S3_FORM}.` };
-  const prefix = url.pathname.replace(/^\//, '');
-  return {
-    place: {
-      kind: 's3',
-      bucket: url.host,
-      prefix: prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`,
-      endpoint: url.searchParams.get('endpoint')?.replace(/\/$/, '') ?? null,
-      region: url.searchParams.get('region'),
-    },
-  };
 };

@@ -1,5 +1,6 @@
 /**
- * A node: runs sessions for others over HTTP.
+ * A node: a process that runs sessions for others over HTTP. `Node` joins the parts: the HTTP
+ * server, the keys, the sessions and their streams.
  *
  * Draining loses nothing: the node takes no new sessions and inputs, waits for running turns up to
  * a deadline, interrupts the rest, closes the sessions and ends the streams with a last event.
@@ -30,7 +31,7 @@ export type NodeOptions = {
   readonly port: number;
   /** Listens on this Unix socket instead of a port. */
   readonly socketPath?: string;
-  /** A session that is followed from the start: what its readers miss of a reply is kept. */
+  /** A session that is followed from the start, so that a later reader gets a reply's beginning. */
   readonly attended?: string;
   readonly names: readonly string[];
   /** Holds the records of the sessions, unless the runtime keeps them. */
@@ -59,6 +60,7 @@ const SWEEP_MS = 30_000;
 /** Requests that are being answered have this long when all sessions are closed. */
 const LAST_ANSWERS_MS = 2_000;
 
+/** The last entry that the reader of a stream has. */
 const readLastSeq = ({ incoming }: ApiExchange): number => {
   const query = new URLSearchParams((incoming.url ?? '').split('?')[1]);
   const value = incoming.headers['last-event-id'] ?? query.get('after') ?? '0';
@@ -77,8 +79,10 @@ class Node {
   readonly #open: OpenSessions;
   readonly #sessions: ServedSessions;
   readonly #streams = new Set<EventStream>();
+  /** The node shuts down, and takes no new work. */
   #isDraining = false;
-  #isOver = false;
+  /** All sessions are closed, and every stream ends. */
+  #streamsEnd = false;
 
   constructor(options: NodeOptions, records: RecordStore) {
     const { runtime, report, now = () => performance.now() } = options;
@@ -147,6 +151,7 @@ class Node {
     throw new ApiFault('draining', why, RETRY_AFTER_SECONDS);
   }
 
+  /** Sends the events of a session until the stream ends. */
   async #stream(exchange: ApiExchange): Promise<void> {
     const { key, sessionId, outgoing } = exchange;
     const after = readLastSeq(exchange);
@@ -157,7 +162,7 @@ class Node {
     this.#streams.add(stream);
     try {
       if (this.#isDraining) stream.expectDrain();
-      if (this.#isOver) stream.end('draining');
+      if (this.#streamsEnd) stream.end('draining');
       this.#metrics.streamEnded(await stream.run());
     } finally {
       this.#streams.delete(stream);
@@ -165,11 +170,12 @@ class Node {
     }
   }
 
+  /** Waits for running turns, closes the sessions, and ends the streams. */
   async #drain(deadlineMs: number, signal: AbortSignal | undefined): Promise<void> {
     for (const stream of this.#streams) stream.expectDrain();
     await this.#awaitTurns(deadlineMs, signal);
     await this.#closeSessions();
-    this.#isOver = true;
+    this.#streamsEnd = true;
     for (const stream of this.#streams) stream.end('draining');
   }
 
@@ -188,13 +194,13 @@ class Node {
   async #awaitTurns(deadlineMs: number, signal: AbortSignal | undefined): Promise<void> {
     if (signal?.aborted) return;
     let giveUp = (): void => undefined;
-    const patience = new Promise<void>((resolve) => {
+    const deadline = new Promise<void>((resolve) => {
       giveUp = resolve;
       signal?.addEventListener('abort', () => resolve(), { once: true });
     });
     const timer = setTimeout(giveUp, deadlineMs);
     const rests = this.#open.ids().map((sessionId) => this.#open.feed(sessionId)?.rest());
-    await Promise.race([Promise.all(rests), patience]);
+    await Promise.race([Promise.all(rests), deadline]);
     clearTimeout(timer);
   }
 }

@@ -1,6 +1,10 @@
 /**
- * The sessions that are open on this node, the feed of each, and the streams by which clients read
- * it.
+ * The sessions that are open on this node (a process that serves sessions), and how clients read
+ * them. An entry is a line of a session's journal: one event, with its number `seq`.
+ *
+ * From top to bottom: `OpenSessions`; `SessionFeed`, the new entries of one session, read from its
+ * journal once for all readers; the calls that wait for an approval; and `EventStream`, the HTTP
+ * answer by which one client reads a feed.
  */
 
 import type { ServerResponse } from 'node:http';
@@ -23,7 +27,8 @@ export class OpenSessions {
   readonly #feeds = new Map<string, SessionFeed>();
   /** Those that were quiet at the last sweep, and were not used since. */
   readonly #quiet = new Set<string>();
-  readonly #attending = new Map<string, Promise<SessionFeed>>();
+  /** Feeds that are being created. */
+  readonly #creating = new Map<string, Promise<SessionFeed>>();
   /** The last work on each session that changes whether it is open. */
   readonly #work = new Map<string, Promise<unknown>>();
 
@@ -66,23 +71,23 @@ export class OpenSessions {
 
   /** Follows a session that has just been created or opened. */
   async attend(sessionId: string): Promise<SessionFeed> {
-    const known = this.#use(sessionId) ?? this.#attending.get(sessionId);
+    const known = this.#use(sessionId) ?? this.#creating.get(sessionId);
     if (known !== undefined) return known;
-    const attending = this.#attend(sessionId).finally(() => this.#attending.delete(sessionId));
-    this.#attending.set(sessionId, attending);
-    return attending;
+    const creating = this.#createFeed(sessionId).finally(() => this.#creating.delete(sessionId));
+    this.#creating.set(sessionId, creating);
+    return creating;
   }
 
   /** The feed of a session that its client has not closed; null if it does not run anywhere. */
   async follow(sessionId: string): Promise<SessionFeed | null> {
     const known = this.#use(sessionId);
     if (known !== null || this.#runtime.endsWithNode) return known;
-    // It went on while this node was away.
+    // The session runs on an engine and went on while this node was away.
     const { state } = await this.#runtime.state(sessionId);
     return state.name === 'ShuttingDown' ? null : this.attend(sessionId);
   }
 
-  async #attend(sessionId: string): Promise<SessionFeed> {
+  async #createFeed(sessionId: string): Promise<SessionFeed> {
     const { seq, state } = await this.#runtime.state(sessionId);
     let wasRunning = turnRuns(state);
     const see = (stepped: Stepped): void => {
@@ -108,9 +113,9 @@ export class OpenSessions {
   }
 
   /**
-   * Lets go of sessions that rest and that nobody reads, if they go on without this node: one that
-   * is followed costs memory here, and questions to the engine. Called from time to time; one that
-   * is quiet at two calls is left.
+   * Drops the feeds of sessions that rest and that nobody reads, if the sessions go on without this
+   * node: a feed costs memory here, and requests to the engine. Called from time to time; a session
+   * that is quiet at two calls is left.
    */
   sweep(): void {
     if (this.#runtime.endsWithNode) return;
@@ -134,8 +139,11 @@ export class OpenSessions {
   }
 }
 
+// ---- The feed of a session ----
+
 /**
- * One message of a stream as it is sent. `seq`: of a journaled entry; null for deltas and states.
+ * One message of a stream as it is sent. `seq`: of a journaled entry; null for deltas (pieces of a
+ * reply that is streaming) and states.
  */
 type StreamMessage = { readonly seq: number | null; readonly text: string };
 
@@ -184,10 +192,11 @@ export const isBusyIn = (state: State, approvals: readonly Approval[]): boolean 
 class SessionFeed {
   readonly #readers = new Set<FeedReader>();
   readonly #see: (stepped: Stepped) => void;
+  /** The previews of calls that wait for an approval, by batch and call. */
   readonly #diffs = new Map<string, string>();
   #state: State;
   #seq: number;
-  /** The last entry that a step told of; it is offered soon. */
+  /** The last entry that a step named; it is offered once it is read from the journal. */
   #lastSeq: number;
   #approvals: readonly Approval[] = [];
   /** The text of the reply that is not journaled yet, and the entry before it. */
@@ -232,7 +241,7 @@ class SessionFeed {
     return this.#pending;
   }
 
-  /** Nobody reads it, and nothing happens unless somebody asks for it. */
+  /** Nobody reads it, and no turn runs. */
   get isQuiet(): boolean {
     return this.#readers.size === 0 && !turnRuns(this.#state);
   }
@@ -240,10 +249,11 @@ class SessionFeed {
   /** Lets go of a session that goes on elsewhere. */
   leave(): void {
     this.#unwatch();
-    // its reader has no use for a fault any more
+    // Nobody reads the entries any more, so a fault concerns nobody.
     void attempt(async () => this.#entries.return?.());
   }
 
+  /** Offers all further messages to the reader, until the returned function is called. */
   join(reader: FeedReader): () => void {
     this.#readers.add(reader);
     return () => void this.#readers.delete(reader);
@@ -262,6 +272,7 @@ class SessionFeed {
     leave();
   }
 
+  /** Offers each new entry, until the session ends. */
   async #follow(): Promise<Error | null> {
     const entries = { [Symbol.asyncIterator]: () => this.#entries };
     const followed = await attempt(async () => {
@@ -277,6 +288,7 @@ class SessionFeed {
     return fault;
   }
 
+  /** Offers what a step changed besides its entry: a delta, or another state. */
   #watch(stepped: Stepped): void {
     const { seq, event, state, actions } = stepped;
     const before = this.#state;
@@ -296,6 +308,7 @@ class SessionFeed {
     if (isNew) this.#offer(otherMessage('state', { ...this.status, seq: seq ?? this.#seq }));
   }
 
+  /** Joins deltas to one event, until the entry of their reply is in the journal. */
   #keepPending({ seq, event }: Stepped): void {
     if (seq !== null) {
       this.#lastSeq = seq;
@@ -310,6 +323,8 @@ class SessionFeed {
     for (const reader of this.#readers) reader.offer(message);
   }
 }
+
+// ---- Calls that wait for an approval ----
 
 const approvalIds = (approvals: readonly Approval[]): string =>
   approvals.map(({ batchId, callId }) => `${batchId} ${callId}`).join('\n');
@@ -343,8 +358,12 @@ export const approvalsIn = (
   });
 };
 
+// ---- The stream of one reader ----
+
 export type StreamLimits = {
+  /** Bytes that may wait in memory for a reader. */
   readonly bufferBytes: number;
+  /** A reader that takes nothing for so long loses the stream. */
   readonly patienceMs: number;
   /** Time between two comments that keep a quiet connection open. */
   readonly quietMs: number;
@@ -356,7 +375,10 @@ export const defaultStreamLimits: StreamLimits = {
   quietMs: 15_000,
 };
 
-/** `closed`: the session is not open any more. `failed`: an error stopped it. */
+/**
+ * `closed`: the session is not open any more. `failed`: an error stopped it. `draining`: the node
+ * shuts down. `gone`: the client closed the connection.
+ */
 type StreamEnd = 'closed' | 'failed' | 'draining' | 'tooSlow' | 'gone';
 
 const endWords: Readonly<Record<Exclude<StreamEnd, 'gone'>, string>> = {
@@ -366,7 +388,7 @@ const endWords: Readonly<Record<Exclude<StreamEnd, 'gone'>, string>> = {
   tooSlow: 'The stream was read too slowly. Read on from seq: Last-Event-ID.',
 };
 
-/** A reader that takes nothing at all is disconnected after this time. */
+/** After its last event, a reader that takes nothing is disconnected in this time. */
 const LAST_WORD_MS = 2_000;
 /**
  * A catch-up is paused at most this long before it begins again, since entries pile up behind it.
@@ -395,11 +417,13 @@ export class EventStream {
   readonly #outgoing: ServerResponse;
   readonly #source: StreamSource;
   readonly #limits: StreamLimits;
+  /** The last entry that was sent. */
   #sent: number;
   /** Whether messages go out as they come; otherwise entries are read from the journal first. */
   #isLive = false;
   #end: StreamEnd | null = null;
   #isDraining = false;
+  /** Ends the wait of `run` and of `#hasDrained`. */
   #wake = (): void => undefined;
 
   /** `after`: the last entry that the reader has. */
@@ -437,16 +461,16 @@ export class EventStream {
       'x-accel-buffering': 'no',
     });
     outgoing.flushHeaders();
-    const beat = setInterval(() => this.#beat(), this.#limits.quietMs).unref();
+    const quiet = setInterval(() => this.#sayQuiet(), this.#limits.quietMs).unref();
     try {
       while (this.#end === null) {
         if (!this.#isLive) await this.#catchUp();
-        if (this.#end === null && this.#isLive) await this.#woken();
+        if (this.#end === null && this.#isLive) await this.#waitForChange();
       }
     } catch {
       this.end('failed'); // the journal can't be read: every other request says why
     } finally {
-      clearInterval(beat);
+      clearInterval(quiet);
       leave();
       outgoing.off('close', close);
     }
@@ -490,7 +514,7 @@ export class EventStream {
    */
   async #catchUp(): Promise<void> {
     while (this.#end === null) {
-      if (this.#isFull && !(await this.#drained(this.#limits.patienceMs))) {
+      if (this.#isFull && !(await this.#hasDrained(this.#limits.patienceMs))) {
         this.end('tooSlow');
         return;
       }
@@ -500,7 +524,7 @@ export class EventStream {
         if (this.#end !== null) return;
         this.#write(entryMessage(entry));
         if (entry.seq >= this.#lastSeq) break;
-        if (this.#isFull && !(await this.#drained(PAUSE_MAX_MS))) break;
+        if (this.#isFull && !(await this.#hasDrained(PAUSE_MAX_MS))) break;
       }
       if (this.#sent === before) throw new Error('the journal ends before its last entry');
     }
@@ -513,10 +537,10 @@ export class EventStream {
   }
 
   /**
-   * Whether the reader has taken what waits for it, within the time. False also if the stream has
-   * ended meanwhile.
+   * Waits until the reader has taken what waits for it. False if it has not within `patienceMs`, or
+   * if the stream has ended meanwhile.
    */
-  async #drained(patienceMs: number): Promise<boolean> {
+  async #hasDrained(patienceMs: number): Promise<boolean> {
     const outgoing = this.#outgoing;
     if (!outgoing.writableNeedDrain) return true;
     let settle = (_isDrained: boolean): void => undefined;
@@ -532,21 +556,23 @@ export class EventStream {
     return isDrained;
   }
 
-  async #woken(): Promise<void> {
+  /** Waits, while messages go out as they come, until the buffer is full or the stream ends. */
+  async #waitForChange(): Promise<void> {
     if (this.#end !== null || !this.#isLive) return;
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
   }
 
-  #beat(): void {
+  #sayQuiet(): void {
     if (this.#outgoing.writableLength === 0) this.#outgoing.write(': quiet\n\n');
   }
 
+  /** Sends the event `end`, with the reason. */
   async #sayEnd(why: StreamEnd): Promise<StreamEnd> {
     const outgoing = this.#outgoing;
     if (why === 'gone') return why;
-    // A reader that is up to date gets the last entries before the word.
+    // A reader that is up to date gets the last entries before the end.
     if (why !== 'tooSlow' && !this.#isFull) await attempt(() => this.#sendRest());
     const seq = this.#sent;
     outgoing.end(otherMessage('end', { reason: why, seq, message: endWords[why] }).text);

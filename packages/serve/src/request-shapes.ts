@@ -1,4 +1,7 @@
-/** Checks the requests of clients. */
+/**
+ * Checks the bodies of requests: a new session, a fork, an input. Each check returns the value or
+ * throws an `ApiFault` that names the wrong field.
+ */
 
 import type { UserEvent } from '@pawl/agent/machine/event';
 import type { Limits } from '@pawl/agent/machine/settings';
@@ -106,7 +109,7 @@ const inputType = (body: unknown): string =>
     : '';
 
 /** Events that only the owner of the sessions may send. */
-const OWNERS: readonly string[] = ['ApproveBudget', 'SettingsChanged'];
+const OWNER_EVENTS: readonly string[] = ['ApproveBudget', 'SettingsChanged'];
 
 /** An input of a client. `{ "text": … }` is short for a UserInput. */
 export const readInput = (body: unknown, { isOwner }: Pick<ServeKey, 'isOwner'>): Input => {
@@ -123,7 +126,8 @@ export const readInput = (body: unknown, { isOwner }: Pick<ServeKey, 'isOwner'>)
     );
   }
   const rule = inputRules[type as UserEvent['type']]; // it is one of the names
-  if (isOwner === 'yes' && (rule === null || OWNERS.includes(type))) return refuseMalformed(event);
+  if (isOwner === 'yes' && (rule === null || OWNER_EVENTS.includes(type)))
+    return refuseMalformed(event);
   if (rule !== null) throw new ApiFault('notAllowed', `A client may not send ${type}. ${rule}`);
   const input = refuseMalformed(event);
   if (input.type === 'UserInput' && (input.images ?? []).length > 0)

@@ -1,8 +1,10 @@
 /**
- * The sessions of a node, for its keys.
+ * What the requests of the HTTP API do with the sessions of a node.
  *
  * A key sees only the sessions that it created; others do not exist for it. If nodes share the
  * sessions, each takes their requests, but only the node with a session's workspace touches it.
+ * The record of a session says which key created it, where it works, and whether it is open. `seq`
+ * is the number of an entry of its journal.
  */
 
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -33,6 +35,7 @@ type ServedParts = {
 const isRemovedWorktree = (workspace: NodeWorkspace): boolean =>
   workspace.kind === 'worktree' && workspace.state === 'removed';
 
+/** One method a request; then what they share. */
 export class ServedSessions {
   readonly #runtime: NodeRuntime;
   readonly #records: RecordStore;
@@ -48,8 +51,9 @@ export class ServedSessions {
     this.#use = use;
   }
 
+  /** A new session in its workspace. On a fault it is closed, and the workspace released. */
   async create(key: ServeKey, request: NewSessionRequest): Promise<object> {
-    return this.#use.withPlace(key, await this.#countOpen(key), async () => {
+    return this.#use.withinSessionLimit(key, await this.#countOpen(key), async () => {
       const workspace = await this.#workspaces.prepare(request.workspace);
       let sessionId = '';
       const created = await attempt(async () => {
@@ -162,12 +166,12 @@ export class ServedSessions {
           await this.#update(sessionId, { isOpen: true });
       });
     if (isOpen) await open();
-    else await this.#use.withPlace(key, await this.#countOpen(key), open);
+    else await this.#use.withinSessionLimit(key, await this.#countOpen(key), open);
   }
 
   /**
-   * Makes a worktree again that was removed with nothing lost, here, wherever it was. Throws if a
-   * workspace of this node is gone; one on another node is that node's.
+   * Makes a worktree again that was removed with nothing lost: on this node, wherever it was.
+   * Throws if a workspace of this node is gone. Does not touch one that is on another node.
    */
   async #restoreWorkspace(sessionId: string, workspace: NodeWorkspace): Promise<void> {
     const otherNode = await this.#otherNode(sessionId);
@@ -177,10 +181,10 @@ export class ServedSessions {
     if (present !== workspace) await this.#updateWorkspace(present);
   }
 
-  /** The new session is closed until its first input. */
+  /** A new session from the entries up to `seq`. It is closed until its first input. */
   async fork(key: ServeKey, sessionId: string, seq: number): Promise<object> {
     const { workspace, notice } = await this.#record(key, sessionId);
-    return this.#use.withPlace(key, await this.#countOpen(key), async () => {
+    return this.#use.withinSessionLimit(key, await this.#countOpen(key), async () => {
       const fork = await this.#runtime.fork(sessionId, seq);
       await this.#records.put({
         version: 1,
@@ -209,6 +213,9 @@ export class ServedSessions {
     });
   }
 
+  /**
+   * Removes the session's worktree, unless something would be lost, or somebody else works there.
+   */
   async #release(sessionId: string, workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
     const keep = (why: string): ReleasedWorkspace => ({ kind: 'kept', path: workspace.path, why });
     const isShared = (await this.#recordsIn(workspace.path)).some(({ isOpen }) => isOpen);
@@ -314,7 +321,7 @@ export class ServedSessions {
       await this.#update(sessionId, { workspace });
   }
 
-  /** Whatever makes or removes a worktree happens in order, also if several sessions share it. */
+  /** Work that makes or removes a worktree runs in order, also if several sessions share it. */
   #inOrder<T>(sessionId: string, workspace: NodeWorkspace, work: () => Promise<T>): Promise<T> {
     return this.#open.inOrder(workspace.kind === 'worktree' ? workspace.path : sessionId, work);
   }

@@ -1,4 +1,9 @@
-/** Where the sessions of a node work, and what a session loses with its worktree. */
+/**
+ * Where the sessions of a node work, and what a session loses with its worktree.
+ *
+ * From top to bottom: `NodeWorkspaces`; `collectPastWork`, the files, commits and commands of a
+ * session from its journal; and which of it a fresh worktree lacks, in words for the model.
+ */
 
 import { createHash, randomBytes } from 'node:crypto';
 import { lstat, mkdir, realpath, rename, stat } from 'node:fs/promises';
@@ -43,7 +48,7 @@ export type ReleasedWorkspace =
 
 type Worktree = Extract<NodeWorkspace, { readonly kind: 'worktree' }>;
 
-const listed = (names: Iterable<string>): string => [...names].join(', ') || 'none';
+const joinNames = (names: Iterable<string>): string => [...names].join(', ') || 'none';
 
 /**
  * Where the sessions of a node work: in folders that the operator allowed, or in worktrees of
@@ -70,7 +75,7 @@ export class NodeWorkspaces {
    */
   async ensure(workspace: NodeWorkspace): Promise<NodeWorkspace> {
     if (workspace.kind === 'worktree' && workspace.state === 'removed') {
-      await addWorktree(this.#place(workspace), workspace.commit);
+      await addWorktree(this.#worktreePlace(workspace), workspace.commit);
       return { ...workspace, state: 'present' };
     }
     if (await this.isPresent(workspace)) return workspace;
@@ -93,7 +98,7 @@ export class NodeWorkspaces {
   /** Removes a worktree if nothing would be lost by it. Never rejects. */
   async release(workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
     if (workspace.kind === 'folder' || workspace.state === 'removed') return { kind: 'untouched' };
-    const why = await releaseWorktree(this.#place(workspace), workspace.commit);
+    const why = await releaseWorktree(this.#worktreePlace(workspace), workspace.commit);
     return why === null ? { kind: 'removed' } : { kind: 'kept', path: workspace.path, why };
   }
 
@@ -105,7 +110,7 @@ export class NodeWorkspaces {
     workspace: Worktree,
     commits: readonly string[],
   ): Promise<{ readonly workspace: Worktree; readonly setAside: string | null }> {
-    const place = this.#place(workspace);
+    const place = this.#worktreePlace(workspace);
     const setAside = await this.#setAside(workspace.path);
     // Git may have no record of the old one: then there is nothing to remove.
     await attempt(() => removeWorktree(place));
@@ -130,7 +135,7 @@ export class NodeWorkspaces {
       throw new ApiFault(
         'notAllowed',
         `The operator of this node has not allowed the folder ${folder}. Allowed: ` +
-          `${listed(folders)}.`,
+          `${joinNames(folders)}.`,
       );
     if (!(await stat(real.value)).isDirectory())
       throw new ApiFault('badRequest', `${folder} is not a folder. Name the folder of a project.`);
@@ -149,7 +154,7 @@ export class NodeWorkspaces {
       throw new ApiFault(
         'notAllowed',
         `This node does not offer the repository ${repository}. It offers: ` +
-          `${listed(repositories.keys())}.`,
+          `${joinNames(repositories.keys())}.`,
       );
     await mkdir(dataFolder, { recursive: true, mode: 0o700 });
     const folder = path.join(
@@ -163,7 +168,7 @@ export class NodeWorkspaces {
       commit,
       state: 'present',
     };
-    const place = this.#place(worktree);
+    const place = this.#worktreePlace(worktree);
     const hash = await resolveCommit(place, commit);
     if (hash === null)
       throw new ApiFault(
@@ -175,7 +180,7 @@ export class NodeWorkspaces {
     return { ...worktree, commit: hash };
   }
 
-  #place({ repository, path: folder }: Worktree): WorktreePlace {
+  #worktreePlace({ repository, path: folder }: Worktree): WorktreePlace {
     const { repositories, environment, signal } = this.#options;
     const source = repositories.get(repository);
     if (source === undefined)
@@ -187,10 +192,7 @@ export class NodeWorkspaces {
   }
 }
 
-// Work that a session loses with its worktree, from its journal.
-
-/** A command that may have changed files. `commits`: number of commits before it. */
-type PastCommand = { readonly text: string; readonly commits: number };
+// ---- Work that a session loses with its worktree, from its journal ----
 
 type PastWork = {
   /** sha256 of the files that its tools read or wrote, by real path. */
@@ -200,25 +202,8 @@ type PastWork = {
   readonly commands: readonly PastCommand[];
 };
 
-/** Commands that were started. */
-const collectCommands = () => {
-  const judged = new Map<string, string>();
-  const started: PastCommand[] = [];
-  return {
-    started,
-    see(event: Entry['event'], commits: number): void {
-      if (event.type === 'LlmCompleted') {
-        judged.clear();
-        for (const { callId, facts, traits } of event.calls)
-          if (facts.shell !== undefined && traits.effect !== 'pure')
-            judged.set(callId, facts.shape);
-      } else if (event.type === 'ToolStarted') {
-        const text = judged.get(event.callId);
-        if (text !== undefined) started.push({ text, commits });
-      }
-    },
-  };
-};
+/** A command that may have changed files. `commits`: number of commits before it. */
+type PastCommand = { readonly text: string; readonly commits: number };
 
 /** Reads the entries up to `last`. */
 export const collectPastWork = async (
@@ -238,8 +223,30 @@ export const collectPastWork = async (
   return { seen: files.past().seen, commits, commands: commands.started };
 };
 
+/** Collects the commands that were started and may have changed files. */
+const collectCommands = () => {
+  /** The calls of the last reply that may: their text, by their id. */
+  const judged = new Map<string, string>();
+  const started: PastCommand[] = [];
+  return {
+    started,
+    see(event: Entry['event'], commits: number): void {
+      if (event.type === 'LlmCompleted') {
+        judged.clear();
+        for (const { callId, facts, traits } of event.calls)
+          if (facts.shell !== undefined && traits.effect !== 'pure')
+            judged.set(callId, facts.shape);
+      } else if (event.type === 'ToolStarted') {
+        const text = judged.get(event.callId);
+        if (text !== undefined) started.push({ text, commits });
+      }
+    },
+  };
+};
+
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
+/** The sha256 of a file; null if it is too large or can't be read. */
 const hashFile = async (file: string): Promise<string | null> => {
   const read = await attempt(async () => {
     const { file: opened, status } = await openRegular(file);
@@ -299,7 +306,7 @@ const inOneLine = (text: string): string => {
   return quoted.length > TEXT_MAX ? `${quoted.slice(0, TEXT_MAX)}…` : quoted;
 };
 
-/** The last ones count most. */
+/** One line a text. Of many the last ones are listed, which matter most. */
 const list = (texts: readonly string[]): readonly string[] => {
   const more = texts.length - LISTED_MAX;
   return [

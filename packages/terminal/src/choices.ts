@@ -1,4 +1,7 @@
-/** Lists of choices: completion of a typed word, and the list from which the user picks one. */
+/**
+ * Lists of choices in the terminal. From top to bottom: completions of a typed word, `/command` or
+ * `@file`; the rows that show them; and `Picker`, a list from which the user picks one.
+ */
 
 import type { Pressed } from './keys.js';
 import type { Frame } from './live-area.js';
@@ -50,27 +53,27 @@ const scoreMatch = (words: string, text: string): number | null => {
   if (whole >= 0) return 1_000 - text.length / 10 + (whole === name ? 100 : 0);
   const anywhere = there.indexOf(pattern);
   if (anywhere >= 0) return 500 - text.length / 10;
-  let fit = 0;
+  let score = 0;
   let at = -1;
   for (const letter of pattern) {
     const next = there.indexOf(letter, at + 1);
     if (next < 0) return null;
-    fit += next === at + 1 ? 8 : BOUNDARY.test(there[next - 1] ?? '/') ? 6 : 1;
+    score += next === at + 1 ? 8 : BOUNDARY.test(there[next - 1] ?? '/') ? 6 : 1;
     at = next;
   }
-  return fit - text.length / 10;
+  return score - text.length / 10;
 };
 
 const CHOICES_MAX = 50;
 
 /** The choices that match, best first. Choices with the same score keep their order. */
-export const ranked = (words: string, choices: readonly Choice[]): readonly Choice[] =>
+export const rankChoices = (words: string, choices: readonly Choice[]): readonly Choice[] =>
   words === ''
     ? choices.slice(0, CHOICES_MAX)
     : choices
-        .map((choice) => ({ choice, fit: scoreMatch(words, choice.text) }))
-        .filter((rated): rated is typeof rated & { readonly fit: number } => rated.fit !== null)
-        .sort((a, b) => b.fit - a.fit)
+        .map((choice) => ({ choice, score: scoreMatch(words, choice.text) }))
+        .filter((rated): rated is typeof rated & { readonly score: number } => rated.score !== null)
+        .sort((a, b) => b.score - a.score)
         .slice(0, CHOICES_MAX)
         .map(({ choice }) => choice);
 
@@ -82,13 +85,14 @@ export type CompletionList = {
   readonly chosen: number;
 };
 
-export const chosenBy = (offer: CompletionList, by: -1 | 1): CompletionList => ({
+/** The list with the next or the previous choice selected; the ends are joined. */
+export const moveSelection = (offer: CompletionList, by: -1 | 1): CompletionList => ({
   ...offer,
   chosen: (offer.chosen + by + offer.choices.length) % offer.choices.length,
 });
 
 /** Text and cursor after the selected word has replaced the stem. */
-export const completed = (
+export const applyCompletion = (
   text: string,
   cursor: number,
   { stem, choices, chosen }: CompletionList,
@@ -110,7 +114,7 @@ export const completed = (
 
 /** Whether the text already equals the selected completion. */
 export const isTyped = (text: string, cursor: number, offer: CompletionList): boolean =>
-  completed(text, cursor, offer).text.trimEnd() === text.trimEnd() && cursor <= text.length;
+  applyCompletion(text, cursor, offer).text.trimEnd() === text.trimEnd() && cursor <= text.length;
 
 const ROWS_MAX = 6;
 
@@ -124,7 +128,7 @@ export const offerRows = (
   const shown = choices
     .slice(first, first + ROWS_MAX)
     .map(({ text, about }) => ({ text: makeSafe(text), about: makeSafe(about) }));
-  // One long name cuts the rows about the others only where these would be of no use.
+  // A long name may take the room of the descriptions, but for half of the window.
   const aboutColumns = Math.min(Math.max(...shown.map(({ about }) => about.length)), columns / 2);
   const wide = Math.min(
     Math.max(...shown.map(({ text }) => text.length)),
@@ -150,7 +154,7 @@ export type Picker = {
 };
 
 const listChoices = (all: readonly Choice[], words: string): CompletionList | null => {
-  const choices = ranked(words, all);
+  const choices = rankChoices(words, all);
   return choices.length === 0
     ? null
     : { stem: { kind: 'command', start: 0, words, quoted: false }, choices, chosen: 0 };
@@ -173,6 +177,7 @@ const withWords = (picker: Picker, words: string): PickerResult => ({
   picker: { ...picker, words, offer: listChoices(picker.all, words) },
 });
 
+/** The picker after a key, or the choice that the key selects. */
 export const pick = (picker: Picker, pressed: Pressed): PickerResult => {
   const same: PickerResult = { kind: 'open', picker };
   if (pressed.kind === 'paste') return same;
@@ -182,13 +187,17 @@ export const pick = (picker: Picker, pressed: Pressed): PickerResult => {
   if (name === 'backspace') return withWords(picker, words.slice(0, -1));
   if (offer === null) return same;
   if (name === 'up' || name === 'down')
-    return { kind: 'open', picker: { ...picker, offer: chosenBy(offer, name === 'up' ? -1 : 1) } };
+    return {
+      kind: 'open',
+      picker: { ...picker, offer: moveSelection(offer, name === 'up' ? -1 : 1) },
+    };
   const choice = offer.choices[offer.chosen];
   return name === 'enter' && choice !== undefined
     ? { kind: 'taken', index: all.indexOf(choice) }
     : same;
 };
 
+/** The rows of a picker. `mark` highlights the selected choice. */
 export const pickerFrame = (picker: Picker, columns: number, mark: (row: Safe) => Safe): Frame => {
   const row = makeSafe(`${picker.title} ${picker.words}`);
   const offered =

@@ -1,19 +1,20 @@
 /**
- * The input line: editor, history of sent texts, search, completion.
+ * The input line: what each key does to the typed text, and the rows that show it.
  *
- * From top to bottom: `Composer`; the history; the editor, an immutable value; and the layout of
- * the text in rows.
+ * From top to bottom: `Composer`, which holds the text and offers completions; `History`, the sent
+ * texts; `Editor`, the text with its cursor as an immutable value; and the layout of the text in
+ * rows.
  */
 
 import {
+  applyCompletion,
   type Choice,
   type CompletionList,
   type CompletionStem,
-  chosenBy,
-  completed,
   isTyped,
+  moveSelection,
   offerRows,
-  ranked,
+  rankChoices,
   stemAt,
 } from './choices.js';
 import type { Key, Pressed } from './keys.js';
@@ -33,6 +34,7 @@ type Completer = {
 
 /** What a key asks for beyond editing the text. */
 export type ComposerResult =
+  /** Send. `shown`: the text with labels for long pastes. `later`: after the current turn. */
   | {
       readonly kind: 'submit';
       readonly text: string;
@@ -55,6 +57,7 @@ const NONE: ComposerResult = { kind: 'none' };
  */
 export type NamePaste = (pasted: string, before: string) => string | null;
 
+/** A search in the history. `index`: of the text that was found. */
 type Search = { readonly words: string; readonly index: number | null; readonly before: Editor };
 
 /**
@@ -72,7 +75,9 @@ export class Composer {
   #history: History = createHistory([]);
   #offer: CompletionList | null = null;
   #search: Search | null = null;
+  /** The request for a list of files that has not arrived. */
   #asking: AbortController | null = null;
+  /** Width at the last drawing, to move the cursor by rows. */
   #columns = 80;
 
   /** `changed` is called for a change that no key caused: a list of files has arrived. */
@@ -128,6 +133,7 @@ export class Composer {
     this.#close();
   }
 
+  /** A key or a paste. */
   take(pressed: Pressed): ComposerResult {
     if (pressed.kind === 'paste') {
       this.#close();
@@ -140,6 +146,7 @@ export class Composer {
     return this.#takeKey(key);
   }
 
+  /** The rows to draw. `mark` highlights the selected completion. */
   frame(columns: number, rowsMax: number, mark: (row: Safe) => Safe): Frame {
     this.#columns = columns;
     const drawn = editorFrame(this.#editor, columns, rowsMax);
@@ -188,6 +195,7 @@ export class Composer {
     return NONE;
   }
 
+  /** Edits the text, and completes the word that it then ends with. */
   #edit(key: Key): void {
     const before = this.#editor;
     this.#editor = applyKey(before, key);
@@ -199,6 +207,7 @@ export class Composer {
     this.#complete();
   }
 
+  /** Sends the text, or breaks the line. */
   #enter(key: Key): ComposerResult {
     const behindBackslash = this.#editor.text[this.#editor.cursor - 1] === '\\';
     if (key.shift || key.control || (behindBackslash && !key.alt)) {
@@ -224,10 +233,10 @@ export class Composer {
       this.#editor = moved;
       return;
     }
-    const past = stepThrough(this.#history, by, this.text);
-    if (past === null) return;
-    this.#history = past.history;
-    this.#editor = withText(this.#editor, past.text);
+    const step = stepThrough(this.#history, by, this.text);
+    if (step === null) return;
+    this.#history = step.history;
+    this.#editor = withText(this.#editor, step.text);
   }
 
   #beginSearch(): void {
@@ -236,16 +245,17 @@ export class Composer {
     if (shown === texts.length) this.#history = { ...this.#history, draft: this.text };
   }
 
+  /** A key while a completion list is open. Returns whether nothing else is to be done for it. */
   #takeAtOffer(offer: CompletionList, key: Key): boolean {
     const { text, cursor } = this.#editor;
     const isBack = key.name === 'up' || (key.name === 'tab' && key.shift);
     if (isBack || key.name === 'down') {
-      this.#offer = chosenBy(offer, isBack ? -1 : 1);
+      this.#offer = moveSelection(offer, isBack ? -1 : 1);
       return true;
     }
     const takes = key.name === 'tab' || (key.name === 'enter' && !key.alt && !key.shift);
     if (!takes || (key.name === 'enter' && isTyped(text, cursor, offer))) return false;
-    const completion = completed(text, cursor, offer);
+    const completion = applyCompletion(text, cursor, offer);
     this.#close();
     this.#editor = withText(this.#editor, completion.text, completion.cursor);
     const isWhole = completion.text.slice(completion.cursor).trim() === '';
@@ -254,6 +264,7 @@ export class Composer {
     return true;
   }
 
+  /** A key during a search. Returns whether nothing else is to be done for it. */
   #takeAtSearch(search: Search, key: Key): boolean {
     const again = key.control && key.name === 'r';
     if (key.text === '' && key.name !== 'backspace' && !again) {
@@ -284,7 +295,8 @@ export class Composer {
       this.#offer = null;
       return;
     }
-    if (stem.kind === 'command') this.#show(stem, ranked(stem.words, this.#completer.commands));
+    if (stem.kind === 'command')
+      this.#show(stem, rankChoices(stem.words, this.#completer.commands));
     else this.#askFiles(stem);
   }
 
@@ -304,6 +316,8 @@ export class Composer {
     this.#offer = choices.length === 0 ? null : { stem, choices, chosen: 0 };
   }
 }
+
+// ---- The history ----
 
 /** History of sent texts with the current position. An immutable value. */
 type History = {
@@ -367,12 +381,14 @@ const findBefore = (
   return null;
 };
 
+// ---- The editor ----
+
 /**
  * The typed text as an immutable value.
  *
  * 1. `cursor` is between 0 and the length of `text`, never inside a grapheme.
  * 2. Unknown keys change nothing. Control characters never get into the text.
- * 3. A long paste is one character in `text`, its mark. `wholeText` contains the paste unchanged.
+ * 3. A long paste is folded: one character in `text`, its mark. `wholeText` has the paste itself.
  */
 export type Editor = {
   readonly text: string;
@@ -387,18 +403,21 @@ export type Editor = {
   readonly doing: 'typing' | 'other';
 };
 
+/** Text and cursor at an earlier time, for undo. */
 type Moment = { readonly text: string; readonly cursor: number };
 
 /**
- * Noncharacters of Unicode: real text never contains them, and the cursor moves over one in a
- * single step.
+ * Marks of folded pastes are noncharacters of Unicode: real text never contains them, and the
+ * cursor moves over one in a single step.
  */
 const MARK_FIRST = 0xfdd0;
 const MARKS = 32;
 const MARK = /[\ufdd0-\ufdef]/g;
 
+/** Longer pastes are folded. */
 const FOLD_LINES = 10;
 const FOLD_CHARACTERS = 1_000;
+/** Undo steps to keep. */
 const PAST_MAX = 200;
 
 export const emptyEditor: Editor = {
@@ -479,8 +498,8 @@ const lineEnd = ({ text, cursor }: Editor): number => {
 const wordStart = ({ text, cursor }: Editor): number => text.slice(0, cursor).search(/\S*\s*$/);
 const wordEnd = ({ text, cursor }: Editor): number =>
   cursor + (/^\s*\S*/.exec(text.slice(cursor))?.[0].length ?? 0);
-const before = ({ text, cursor }: Editor): number => graphemeStart(text, cursor);
-const after = ({ text, cursor }: Editor): number => graphemeEnd(text, cursor);
+const previousAt = ({ text, cursor }: Editor): number => graphemeStart(text, cursor);
+const nextAt = ({ text, cursor }: Editor): number => graphemeEnd(text, cursor);
 
 const undo = (editor: Editor): Editor => {
   const moment = editor.past.at(-1);
@@ -493,20 +512,21 @@ type Change = (editor: Editor) => Editor;
 
 const toStart: Change = (editor) => moved(editor, lineStart(editor));
 const toEnd: Change = (editor) => moved(editor, lineEnd(editor));
-const toLeft: Change = (editor) => moved(editor, before(editor));
-const toRight: Change = (editor) => moved(editor, after(editor));
+const toLeft: Change = (editor) => moved(editor, previousAt(editor));
+const toRight: Change = (editor) => moved(editor, nextAt(editor));
 const wordLeft: Change = (editor) => moved(editor, wordStart(editor));
 const wordRight: Change = (editor) => moved(editor, wordEnd(editor));
-const eraseLeft: Change = (editor) => cut(editor, before(editor), editor.cursor);
-const eraseRight: Change = (editor) => cut(editor, editor.cursor, after(editor));
+const eraseLeft: Change = (editor) => cut(editor, previousAt(editor), editor.cursor);
+const eraseRight: Change = (editor) => cut(editor, editor.cursor, nextAt(editor));
 const killWord: Change = (editor) => kill(editor, wordStart(editor), editor.cursor);
 /**
  * At the end of a line Ctrl-K removes the line break, so that pressing it again continues with the
  * next line.
  */
 const killRest: Change = (editor) =>
-  kill(editor, editor.cursor, lineEnd(editor) === editor.cursor ? after(editor) : lineEnd(editor));
+  kill(editor, editor.cursor, lineEnd(editor) === editor.cursor ? nextAt(editor) : lineEnd(editor));
 
+/** Keys with Control, with Alt, and alone. */
 const controls: Readonly<Record<string, Change>> = {
   a: toStart,
   e: toEnd,
@@ -553,6 +573,7 @@ const findChange = ({ name, control, alt }: Key): Change | undefined => {
   return alt ? alts[name] : plain[name];
 };
 
+/** Text that may be typed or pasted: no control characters, and no marks of ours. */
 const withoutControls = (text: string): string =>
   text
     .replace(/\r\n?/g, '\n')
@@ -606,26 +627,71 @@ const insertPasteAs = (editor: Editor, pasted: string, word: string): Editor => 
   return { ...insertWord(editor, word), folds: raw.folds, past: remember(raw) };
 };
 
-/** Layout of the typed text in screen rows. */
+// ---- Layout of the typed text in screen rows ----
+
+/** Moves the cursor one row up or down; null at the first or last row. */
+export const movedByRow = (editor: Editor, by: -1 | 1, columns: number): Editor | null => {
+  const rows = layOut(editor, roomIn(columns));
+  const index = findRow(rows, editor.cursor);
+  const [here, there] = [rows[index], rows[index + by]];
+  if (here === undefined || there === undefined) return null;
+  const column = findColumn(here, editor.cursor);
+  const sign = there.graphemes.find((candidate) => candidate.column >= column);
+  const last = rows[index + by + 1]?.start === there.end ? there.graphemes.at(-1)?.at : there.end;
+  return moved(editor, sign?.at ?? last ?? there.end);
+};
+
+/** At most `rowsMax` rows around the cursor. `↑` and `↓` stand where rows are left out. */
+export const editorFrame = (
+  editor: Editor,
+  columns: number,
+  rowsMax: number,
+  prompt = safe`>`,
+): Frame & { readonly cursor: NonNullable<Frame['cursor']> } => {
+  const rows = layOut(editor, roomIn(columns));
+  const at = findRow(rows, editor.cursor);
+  const first = Math.max(0, Math.min(at - Math.floor(rowsMax / 2), rows.length - rowsMax));
+  const shown = rows.slice(first, first + rowsMax);
+  const firstSign = (index: number): Safe => {
+    if (index === 0 && first > 0) return safe`↑`;
+    if (index === shown.length - 1 && first + rowsMax < rows.length) return safe`↓`;
+    return first + index === 0 ? prompt : safe` `;
+  };
+  const row = rows[at];
+  return {
+    rows: shown.map((each, index) => safe`${firstSign(index)} ${each.shown}`),
+    cursor: {
+      row: at - first,
+      column: PROMPT + (row === undefined ? 0 : findColumn(row, editor.cursor)),
+    },
+  };
+};
 
 /** One row, and the range of text in it. */
 type Row = {
   readonly shown: Safe;
   readonly start: number;
-  readonly signs: readonly { readonly at: number; readonly column: number }[];
+  /** Where each grapheme begins: in the text, and in the row. */
+  readonly graphemes: readonly { readonly at: number; readonly column: number }[];
   /** Column after the last grapheme. */
   readonly columns: number;
   readonly end: number;
 };
 
-type Draft = {
+/** A row that is being filled. */
+type OpenRow = {
   shown: Safe;
   start: number;
-  signs: { at: number; column: number }[];
+  graphemes: { at: number; column: number }[];
   columns: number;
 };
 
-const draftAt = (start: number): Draft => ({ shown: safe``, start, signs: [], columns: 0 });
+const openRowAt = (start: number): OpenRow => ({
+  shown: safe``,
+  start,
+  graphemes: [],
+  columns: 0,
+});
 
 type Piece = { readonly text: Safe; readonly columns: number };
 
@@ -649,51 +715,54 @@ const drawGrapheme = (editor: Editor, from: number, until: number, room: number)
 };
 
 /** Break position of a full row: after its last space, or at the end if it has none. */
-const breakPoint = (text: string, draft: Draft): number => {
-  const space = draft.signs.findLastIndex(({ at }) => text[at] === ' ');
-  return space < 0 ? draft.signs.length : space + 1;
+const breakPoint = (text: string, row: OpenRow): number => {
+  const space = row.graphemes.findLastIndex(({ at }) => text[at] === ' ');
+  return space < 0 ? row.graphemes.length : space + 1;
 };
 
+/** The rows of one line of the text. */
 const layLine = (editor: Editor, start: number, end: number, room: number): readonly Row[] => {
   const rows: Row[] = [];
   let at = start;
-  let draft = draftAt(start);
-  const close = (rowEnd: number): void => void rows.push({ ...draft, end: rowEnd });
+  let row = openRowAt(start);
+  const close = (rowEnd: number): void => void rows.push({ ...row, end: rowEnd });
   for (const sign of splitGraphemes(editor.text.slice(start, end))) {
     const piece = drawGrapheme(editor, at, at + sign.length, room);
-    while (draft.columns + piece.columns > room && draft.signs.length > 0) {
-      const count = breakPoint(editor.text, draft);
-      const moved = draft.signs.slice(count);
+    while (row.columns + piece.columns > room && row.graphemes.length > 0) {
+      const count = breakPoint(editor.text, row);
+      const moved = row.graphemes.slice(count);
       const [first] = moved;
-      const next = draftAt(first?.at ?? at);
+      const next = openRowAt(first?.at ?? at);
       for (const [index, { at: from }] of moved.entries()) {
         const until = moved[index + 1]?.at ?? at;
         append(next, from, drawGrapheme(editor, from, until, room));
       }
-      draft = cutAfter(editor, draft, count, room);
+      row = cutAfter(editor, row, count, room);
       close(next.start);
-      draft = next;
+      row = next;
     }
-    append(draft, at, piece);
+    append(row, at, piece);
     at += sign.length;
   }
   close(end);
   return rows;
 };
 
-const append = (draft: Draft, at: number, piece: Piece): void => {
-  draft.signs.push({ at, column: draft.columns });
-  draft.shown = joinSafe([draft.shown, piece.text]);
-  draft.columns += piece.columns;
+/** Adds a grapheme to a row: this changes `row`. */
+const append = (row: OpenRow, at: number, piece: Piece): void => {
+  row.graphemes.push({ at, column: row.columns });
+  row.shown = joinSafe([row.shown, piece.text]);
+  row.columns += piece.columns;
 };
 
-const cutAfter = (editor: Editor, draft: Draft, count: number, room: number): Draft => {
-  const shortDraft = draftAt(draft.start);
-  for (const [index, { at }] of draft.signs.slice(0, count).entries()) {
-    const until = draft.signs[index + 1]?.at ?? at + 1;
-    append(shortDraft, at, drawGrapheme(editor, at, until, room));
+/** The row with only its first `count` graphemes. */
+const cutAfter = (editor: Editor, row: OpenRow, count: number, room: number): OpenRow => {
+  const shorter = openRowAt(row.start);
+  for (const [index, { at }] of row.graphemes.slice(0, count).entries()) {
+    const until = row.graphemes[index + 1]?.at ?? at + 1;
+    append(shorter, at, drawGrapheme(editor, at, until, room));
   }
-  return count === draft.signs.length ? draft : shortDraft;
+  return count === row.graphemes.length ? row : shorter;
 };
 
 const layOut = (editor: Editor, room: number): readonly Row[] => {
@@ -714,47 +783,9 @@ const findRow = (rows: readonly Row[], cursor: number): number =>
   );
 
 const findColumn = (row: Row, cursor: number): number =>
-  row.signs.find(({ at }) => at >= cursor)?.column ?? row.columns;
+  row.graphemes.find(({ at }) => at >= cursor)?.column ?? row.columns;
 
 /** Columns of the prompt and the cursor. */
 const PROMPT = 2;
 
 const roomIn = (columns: number): number => Math.max(4, columns - PROMPT - 1);
-
-/** Moves the cursor one row up or down; null at the first or last row. */
-export const movedByRow = (editor: Editor, by: -1 | 1, columns: number): Editor | null => {
-  const rows = layOut(editor, roomIn(columns));
-  const index = findRow(rows, editor.cursor);
-  const [here, there] = [rows[index], rows[index + by]];
-  if (here === undefined || there === undefined) return null;
-  const column = findColumn(here, editor.cursor);
-  const sign = there.signs.find((candidate) => candidate.column >= column);
-  const last = rows[index + by + 1]?.start === there.end ? there.signs.at(-1)?.at : there.end;
-  return moved(editor, sign?.at ?? last ?? there.end);
-};
-
-/** At most `rowsMax` rows around the cursor. `↑` and `↓` stand where rows are left out. */
-export const editorFrame = (
-  editor: Editor,
-  columns: number,
-  rowsMax: number,
-  prompt = safe`>`,
-): Frame & { readonly cursor: NonNullable<Frame['cursor']> } => {
-  const rows = layOut(editor, roomIn(columns));
-  const at = findRow(rows, editor.cursor);
-  const first = Math.max(0, Math.min(at - Math.floor(rowsMax / 2), rows.length - rowsMax));
-  const shown = rows.slice(first, first + rowsMax);
-  const markOf = (index: number): Safe => {
-    if (index === 0 && first > 0) return safe`↑`;
-    if (index === shown.length - 1 && first + rowsMax < rows.length) return safe`↓`;
-    return first + index === 0 ? prompt : safe` `;
-  };
-  const row = rows[at];
-  return {
-    rows: shown.map((each, index) => safe`${markOf(index)} ${each.shown}`),
-    cursor: {
-      row: at - first,
-      column: PROMPT + (row === undefined ? 0 : findColumn(row, editor.cursor)),
-    },
-  };
-};

@@ -5,6 +5,9 @@
  *    backdrop, the words that changed on a stronger one. Where there are no backdrops, changed
  *    lines are green or red and the words underlined.
  * 2. Without colours text, numbers and signs are the same.
+ *
+ * From top to bottom: `diffRows`; reading a unified diff; its colours; a file of `/diff`; and
+ * `markWords`, which finds the words that changed.
  */
 
 import { type CodeToken, codeTokens } from './markdown.js';
@@ -42,6 +45,37 @@ export const finishedDiff = (limit: number): DiffLayout => ({
   lay: (line, columns) => wrapText(makeSafe(line), columns),
 });
 
+/** A unified diff of one file as rows of at most `look.columns`. */
+export const diffRows = (look: Look, diff: string, layout: DiffLayout): DiffRows => {
+  const numbered = numberedLines(diff);
+  const digits = String(Math.max(0, ...numbered.map((line) => line?.number ?? 0))).length;
+  const room = Math.max(8, look.columns - layout.indent - digits - 5);
+  const language = /\.(\w+)"?$/.exec(readFileName(diff))?.[1] ?? 'text';
+  const laid = numbered.slice(0, layout.limit).map((line): Line | null => {
+    if (line === null) return null;
+    const rows = layout.lay(line.text, room);
+    return { ...line, rows, text: joinSafe(rows) };
+  });
+  const shown = withChangedWords(laid);
+  // Backdrops end at the longest of these rows.
+  const widths = shown.flatMap((line) => line?.rows.map(countColumns) ?? []);
+  const wide = Math.min(room, Math.max(0, ...widths) + 1);
+  const indent = safe` `.repeat(layout.indent);
+  const before = (number: Safe): Safe =>
+    safe`${indent}${paint(look, 'dim', number.padStart(digits))}`;
+  const rows = shown.flatMap((line) => {
+    if (line === null) return [before(safe`⋮`)];
+    return linePieces(line, language).map((pieces, index) => {
+      const number = index > 0 || line.number === null ? safe`` : safe`${line.number}`;
+      return safe`${before(number)} ${rowBody(look, line, pieces, index, wide)}`.trimEnd();
+    });
+  });
+  return { rows, lines: laid.length, left: numbered.length - laid.length };
+};
+
+// ---- Reading a diff ----
+
+/** Of an added, a removed and an unchanged line. */
 type Sign = '+' | '-' | ' ';
 /** A line of a diff. `number` is null for a remark, such as `\ No newline at end of file`. */
 type NumberedText = { readonly number: number | null; readonly sign: Sign; readonly text: string };
@@ -96,14 +130,16 @@ const readFileName = (diff: string): string => {
 
 const readHeader = (diff: string): string => diff.slice(0, Math.max(0, diff.search(/^@@ /m)));
 
+// ---- Pairs of lines, and their colours ----
+
 /** Larger changes are not compared line by line. */
 const RUN_MAX = 30;
 
 /**
- * Marks changed words: compares each removed line with the added lines after it and takes the most
- * similar one.
+ * The lines with their changed words marked: compares each removed line with the added lines after
+ * it and takes the most similar one.
  */
-const withMarks = (lines: readonly (Line | null)[]): readonly (Line | null)[] => {
+const withChangedWords = (lines: readonly (Line | null)[]): readonly (Line | null)[] => {
   const marked = [...lines];
   const endOfRun = (from: number, sign: Sign): number => {
     let end = from;
@@ -117,7 +153,7 @@ const withMarks = (lines: readonly (Line | null)[]): readonly (Line | null)[] =>
     if (addedEnd - at <= RUN_MAX) {
       let next = removedEnd;
       for (let index = at; index < removedEnd; index++)
-        next = markBest(lines, index, next, addedEnd, marked);
+        next = markMostSimilar(lines, index, next, addedEnd, marked);
     }
     at = Math.max(at + 1, addedEnd);
   }
@@ -128,7 +164,7 @@ const withMarks = (lines: readonly (Line | null)[]): readonly (Line | null)[] =>
  * Marks a removed line and the most similar added line from `from` to `end`. Returns the start for
  * the next search.
  */
-const markBest = (
+const markMostSimilar = (
   lines: readonly (Line | null)[],
   index: number,
   from: number,
@@ -160,12 +196,13 @@ const BACKDROPS = {
   '-': { line: 'removed', word: 'removedWord' },
 } as const;
 
+/** A piece of a line. `marked`: its words changed. */
 type Piece = CodeToken & { readonly marked: boolean };
 
-/** Marks that stand for what nobody would see. */
-const MARK = /(\u27e8[^\u27e9]*\u27e9|[\u2400-\u2426])/;
+/** The signs of safe-text.ts that stand for characters that nobody would see. */
+const INVISIBLE_SIGN = /(\u27e8[^\u27e9]*\u27e9|[\u2400-\u2426])/;
 
-/** The pieces in groups, each as long as the length says. */
+/** The pieces in groups of these lengths. A piece is cut where a group ends. */
 const groupPieces = (
   pieces: readonly Piece[],
   lengths: readonly number[],
@@ -187,10 +224,10 @@ const groupPieces = (
   });
 };
 
-/** The pieces of a text; marks have a colour of their own. */
+/** The pieces of a text; signs of invisible characters have a colour of their own. */
 const textPieces = (text: Safe, language: string): readonly Piece[] =>
   text
-    .split(MARK)
+    .split(INVISIBLE_SIGN)
     .flatMap((part, index): readonly CodeToken[] =>
       index % 2 === 1 ? [{ style: 'yellow', text: part }] : codeTokens(part, language),
     )
@@ -233,11 +270,11 @@ const linePieces = (
 };
 
 const paintPiece = (look: Look, sign: Sign, { style, text, marked }: Piece): Safe => {
-  const own = style === null ? text : paint(look, style, text);
-  if (sign === ' ') return own;
+  const painted = style === null ? text : paint(look, style, text);
+  if (sign === ' ') return painted;
   if (hasBackdrops(look))
-    return paintOn(look, marked ? BACKDROPS[sign].word : BACKDROPS[sign].line, own);
-  const coloured = style === 'yellow' ? own : paint(look, COLOURS[sign], text);
+    return paintOn(look, marked ? BACKDROPS[sign].word : BACKDROPS[sign].line, painted);
+  const coloured = style === 'yellow' ? painted : paint(look, COLOURS[sign], text);
   return marked ? paint(look, 'underline', coloured) : coloured;
 };
 
@@ -261,33 +298,7 @@ const rowBody = (
   return joinSafe([paintOn(look, line, safe`${signed} `), text, paintOn(look, line, rest)]);
 };
 
-/** A unified diff of one file as rows of at most `look.columns`. */
-export const diffRows = (look: Look, diff: string, layout: DiffLayout): DiffRows => {
-  const numbered = numberedLines(diff);
-  const digits = String(Math.max(0, ...numbered.map((line) => line?.number ?? 0))).length;
-  const room = Math.max(8, look.columns - layout.indent - digits - 5);
-  const language = /\.(\w+)"?$/.exec(readFileName(diff))?.[1] ?? 'text';
-  const laid = numbered.slice(0, layout.limit).map((line): Line | null => {
-    if (line === null) return null;
-    const rows = layout.lay(line.text, room);
-    return { ...line, rows, text: joinSafe(rows) };
-  });
-  const shown = withMarks(laid);
-  // Backdrops end at the longest of these rows.
-  const widths = shown.flatMap((line) => line?.rows.map(countColumns) ?? []);
-  const wide = Math.min(room, Math.max(0, ...widths) + 1);
-  const indent = safe` `.repeat(layout.indent);
-  const before = (number: Safe): Safe =>
-    safe`${indent}${paint(look, 'dim', number.padStart(digits))}`;
-  const rows = shown.flatMap((line) => {
-    if (line === null) return [before(safe`⋮`)];
-    return linePieces(line, language).map((pieces, index) => {
-      const number = index > 0 || line.number === null ? safe`` : safe`${line.number}`;
-      return safe`${before(number)} ${rowBody(look, line, pieces, index, wide)}`.trimEnd();
-    });
-  });
-  return { rows, lines: laid.length, left: numbered.length - laid.length };
-};
+// ---- A file of `/diff` ----
 
 /** What a header says about a file besides its name. */
 const fileNotes = (diff: string): readonly string[] => {
@@ -316,11 +327,9 @@ export const fileDiffRows = (look: Look, diff: string, limit: number): DiffRows 
   return { rows: [title, ...rows], ...counted };
 };
 
-/**
- * Marks the words in which a changed line differs from the line it replaces. The diff library is
- * loaded after the first paint. Until then nothing is marked, and neither are lines that have
- * little in common.
- */
+// ---- The words in which a changed line differs from the line that it replaces ----
+
+/** The diff library is loaded after the first paint. Until then no words are marked. */
 type Compare = typeof import('diff')['diffWordsWithSpace'];
 
 let compare: Compare | null = null;
@@ -348,7 +357,7 @@ const LENGTH_MAX = 400;
 /** Lines with less in common are two different lines, not one changed line. */
 const SHARED_MIN = 0.4;
 
-/** The parts of both lines; null if the lines should not be compared. */
+/** The parts of both lines; null if they are too long, or have little in common. */
 export const markWords = (before: string, after: string): MarkedPair | null => {
   if (compare === null || Math.max(before.length, after.length) > LENGTH_MAX) return null;
   const parts = compare(before, after);

@@ -1,4 +1,8 @@
-/** Keys: what a key is, the keyboard of a terminal, and how its bytes become keys. */
+/**
+ * Keys. From top to bottom: what a key is; `readKeyboard`, which reads keys from a terminal, and
+ * `readLines`, which reads lines from any other input; `readKeys`, which divides bytes into keys;
+ * and the key of one control sequence.
+ */
 
 import { createInterface } from 'node:readline';
 
@@ -48,28 +52,29 @@ type KeyboardHandlers = {
  */
 export const readKeyboard = (
   input: NodeJS.ReadStream,
-  { take, receive: hear }: KeyboardHandlers,
+  { take, receive }: KeyboardHandlers,
 ): (() => void) => {
   let reading = newKeyReader;
   let timer: NodeJS.Timeout | null = null;
-  const follow = ({ reading: next, presses }: KeysRead): void => {
+  const pressKeys = ({ reading: next, presses }: KeysRead): void => {
     reading = next;
     for (const pressed of presses) take(pressed);
   };
-  const come = (text: string): void => {
+  const readBytes = (text: string): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    hear(text);
-    follow(readKeys(reading, text));
-    if (reading.pending !== '') timer = setTimeout(() => follow(readSilence(reading)), ESCAPE_MS);
+    receive(text);
+    pressKeys(readKeys(reading, text));
+    if (reading.pending !== '')
+      timer = setTimeout(() => pressKeys(readSilence(reading)), ESCAPE_MS);
   };
   input.setEncoding('utf8');
   input.setRawMode(true);
-  input.on('data', come);
+  input.on('data', readBytes);
   input.resume();
   return () => {
     if (timer !== null) clearTimeout(timer);
-    input.off('data', come);
+    input.off('data', readBytes);
     input.pause();
   };
 };
@@ -89,21 +94,23 @@ export const readLines = (
 ): (() => void) => {
   const lines = createInterface({ input, terminal: false });
   // the user can't see older text in the line
-  const empty = (): void => take(pressedKey('u', true));
+  const emptyLine = (): void => take(pressedKey('u', true));
   lines.on('line', (text) => {
-    empty();
+    emptyLine();
     take({ kind: 'paste', text });
     take(pressedKey('enter', false));
   });
   lines.on('close', () => {
-    empty();
+    emptyLine();
     take(pressedKey('d', true));
   });
   return () => lines.close();
 };
 
+// ---- Bytes to keys ----
+
 /**
- * Turns the bytes of a terminal into keys.
+ * How far `readKeys` has read the bytes of a terminal.
  *
  * 1. A sequence that is no key (a reply, a mouse event, an unknown sequence) is dropped whole, even
  *    if it arrives in pieces. No part of it becomes typed text.
@@ -120,25 +127,106 @@ export type KeyReaderState = {
 
 export const newKeyReader: KeyReaderState = { pending: '', paste: null };
 
+/** `reading`: to be given back with the next text. */
+type KeysRead = { readonly reading: KeyReaderState; readonly presses: readonly Pressed[] };
+
+/** Reads the keys in `text`, the continuation of the earlier input. */
+export const readKeys = (before: KeyReaderState, text: string): KeysRead => {
+  const presses: Pressed[] = [];
+  let paste = before.paste;
+  let rest = before.pending + text;
+  while (rest !== '' || paste !== null) {
+    if (paste !== null) {
+      const read = readPaste(paste + rest);
+      if (read === null) return { reading: { pending: '', paste: paste + rest }, presses };
+      presses.push({ kind: 'paste', text: read.text });
+      paste = null;
+      rest = read.rest;
+    } else if (rest.startsWith(PASTE_START)) {
+      paste = '';
+      rest = rest.slice(PASTE_START.length);
+    } else {
+      const token = nextToken(rest);
+      if (token.kind === 'incomplete') break;
+      if (token.key !== null) presses.push({ kind: 'key', key: token.key });
+      rest = rest.slice(token.length);
+    }
+  }
+  // Of a sequence that never ends only the start is kept, so that its end is still dropped.
+  const pending = rest.length > PENDING_MAX ? rest.slice(0, 2) : rest;
+  return { reading: { pending, paste }, presses };
+};
+
+/**
+ * Called after a short silence. A lone ESC was the Escape key; a longer sequence waits for its
+ * rest.
+ */
+export const readSilence = (before: KeyReaderState): KeysRead => {
+  const { pending, paste } = before;
+  if (pending === ESCAPE)
+    return { reading: newKeyReader, presses: [{ kind: 'key', key: namedKey('escape') }] };
+  // Alt with a character that also starts sequences. It is no key of ours.
+  return pending.length === 2
+    ? { reading: { pending: '', paste }, presses: [] }
+    : { reading: before, presses: [] };
+};
+
+const readPaste = (paste: string): { readonly text: string; readonly rest: string } | null => {
+  const end = paste.indexOf(PASTE_END);
+  return end < 0 ? null : { text: paste.slice(0, end), rest: paste.slice(end + PASTE_END.length) };
+};
+
 const ESCAPE = '\u001b';
 const PASTE_START = '\u001b[200~';
 const PASTE_END = '\u001b[201~';
 /** Limit for a sequence that never ends. */
 const PENDING_MAX = 65_536;
 
+/** The first key or sequence of a text. `key`: null for a sequence that is no key. */
 type Token = {
   readonly kind: 'done';
   readonly length: number;
   readonly key: Key | null;
 };
+
 type TokenResult = Token | { readonly kind: 'incomplete' };
 
 const done = (length: number, key: Key | null): Token => ({ kind: 'done', length, key });
+
 const INCOMPLETE: TokenResult = { kind: 'incomplete' };
 
-const withAlt = (key: Key | null): Key | null => (key === null ? null : { ...key, alt: true });
+/** The first key or sequence of a text, which is not empty. */
+const nextToken = (text: string): TokenResult => {
+  const typed = /^[^\u0000-\u001f\u007f-\u009f]+/.exec(text)?.[0];
+  if (typed !== undefined) return done(typed.length, textKey(typed));
+  const [first = ''] = text;
+  return first === ESCAPE ? escapeSequence(text) : done(1, readControl(first, false));
+};
 
+/** ESC alone, with a character (Alt), or at the start of a longer sequence. */
+const escapeSequence = (text: string): TokenResult => {
+  const second = text[1];
+  if (second === undefined) return INCOMPLETE;
+  if (second === '[') return controlSequence(text);
+  if (second === 'O') return shiftedSequence(text);
+  if (']PX^_'.includes(second)) return stringSequence(text);
+  if (second === ESCAPE) {
+    if (text[2] !== '[' && text[2] !== 'O') return done(1, namedKey('escape'));
+    const inner = text[2] === '[' ? controlSequence(text.slice(1)) : shiftedSequence(text.slice(1));
+    return inner.kind === 'incomplete' ? inner : done(inner.length + 1, withAlt(inner.key));
+  }
+  if (second < ' ' || second === '\u007f') return done(2, readControl(second, true));
+  const [letter = second] = text.slice(1);
+  const shift = letter !== letter.toLowerCase();
+  return done(
+    1 + letter.length,
+    namedKey(letter.toLowerCase(), { control: false, alt: true, shift }),
+  );
+};
+
+/** `CSI … final`, such as `ESC [ A`: arrows, function keys, Kitty's keys, and replies. */
 const controlSequence = (text: string): TokenResult => {
+  // the first function keys of Linux' console
   const linux = /^\u001b\[\[([A-E])/.exec(text);
   if (linux !== null) return done(linux[0].length, null);
   if (/^\u001b\[\[?$/.test(text)) return INCOMPLETE;
@@ -171,80 +259,11 @@ const stringSequence = (text: string): TokenResult => {
   return done(text[at + 1] === '\\' ? at + 2 : at, null);
 };
 
-const escapeSequence = (text: string): TokenResult => {
-  const second = text[1];
-  if (second === undefined) return INCOMPLETE;
-  if (second === '[') return controlSequence(text);
-  if (second === 'O') return shiftedSequence(text);
-  if (']PX^_'.includes(second)) return stringSequence(text);
-  if (second === ESCAPE) {
-    if (text[2] !== '[' && text[2] !== 'O') return done(1, namedKey('escape'));
-    const inner = text[2] === '[' ? controlSequence(text.slice(1)) : shiftedSequence(text.slice(1));
-    return inner.kind === 'incomplete' ? inner : done(inner.length + 1, withAlt(inner.key));
-  }
-  if (second < ' ' || second === '\u007f') return done(2, readControl(second, true));
-  const [letter = second] = text.slice(1);
-  const shift = letter !== letter.toLowerCase();
-  return done(
-    1 + letter.length,
-    namedKey(letter.toLowerCase(), { control: false, alt: true, shift }),
-  );
-};
+const withAlt = (key: Key | null): Key | null => (key === null ? null : { ...key, alt: true });
 
-const nextToken = (text: string): TokenResult => {
-  const typed = /^[^\u0000-\u001f\u007f-\u009f]+/.exec(text)?.[0];
-  if (typed !== undefined) return done(typed.length, textKey(typed));
-  const [first = ''] = text;
-  return first === ESCAPE ? escapeSequence(text) : done(1, readControl(first, false));
-};
+// ---- The key of one control sequence ----
 
-type KeysRead = { readonly reading: KeyReaderState; readonly presses: readonly Pressed[] };
-
-const readPaste = (paste: string): { readonly text: string; readonly rest: string } | null => {
-  const end = paste.indexOf(PASTE_END);
-  return end < 0 ? null : { text: paste.slice(0, end), rest: paste.slice(end + PASTE_END.length) };
-};
-
-/** Reads the keys in `text`, the continuation of the earlier input. */
-export const readKeys = (before: KeyReaderState, text: string): KeysRead => {
-  const presses: Pressed[] = [];
-  let paste = before.paste;
-  let rest = before.pending + text;
-  while (rest !== '' || paste !== null) {
-    if (paste !== null) {
-      const read = readPaste(paste + rest);
-      if (read === null) return { reading: { pending: '', paste: paste + rest }, presses };
-      presses.push({ kind: 'paste', text: read.text });
-      paste = null;
-      rest = read.rest;
-    } else if (rest.startsWith(PASTE_START)) {
-      paste = '';
-      rest = rest.slice(PASTE_START.length);
-    } else {
-      const token = nextToken(rest);
-      if (token.kind === 'incomplete') break;
-      if (token.key !== null) presses.push({ kind: 'key', key: token.key });
-      rest = rest.slice(token.length);
-    }
-  }
-  const pending = rest.length > PENDING_MAX ? rest.slice(0, 2) : rest;
-  return { reading: { pending, paste }, presses };
-};
-
-/**
- * Called after a short silence. A lone ESC was the Escape key; a longer sequence waits for its
- * rest.
- */
-export const readSilence = (before: KeyReaderState): KeysRead => {
-  const { pending, paste } = before;
-  if (pending === ESCAPE)
-    return { reading: newKeyReader, presses: [{ kind: 'key', key: namedKey('escape') }] };
-  // Alt with a character that also starts sequences. It is no key of ours.
-  return pending.length === 2
-    ? { reading: { pending: '', paste }, presses: [] }
-    : { reading: before, presses: [] };
-};
-
+/** By the last letter of a sequence; by the number before `~`; by Kitty's code of a key. */
 const FINALS: Readonly<Record<string, string>> = {
   A: 'up',
   B: 'down',
@@ -290,6 +309,7 @@ const CODES: Readonly<Record<number, string>> = {
 /** Characters of the number pad, in the order of their codes from 57399. */
 const PAD = '0123456789./*-+';
 const PAD_FIRST = 57_399;
+
 /**
  * The mask is the bits of shift, alt and control, plus one. Super and hyper belong to the window
  * system.
@@ -300,13 +320,12 @@ const readModifiers = (mask: number): Modifiers => ({
   control: ((mask - 1) & 4) !== 0,
 });
 
-const RELEASED = 3;
-
 const readCharacter = (code: number): string =>
   code >= 32 && code !== 127 && !(code >= 128 && code < 160) && code <= 0x10ffff
     ? String.fromCodePoint(code)
     : '';
 
+/** The key of a Unicode code point, or of one of the codes above. */
 const readKeyCode = (code: number, shifted: number, modifiers: Modifiers): Key | null => {
   const name = CODES[code];
   if (name !== undefined) return namedKey(name, modifiers);
@@ -318,6 +337,9 @@ const readKeyCode = (code: number, shifted: number, modifiers: Modifiers): Key |
   if (modifiers.control || modifiers.alt) return namedKey(character.toLowerCase(), modifiers);
   return textKey(modifiers.shift ? readCharacter(shifted) || character.toUpperCase() : character);
 };
+
+/** Kitty's event of a key that is let go. */
+const RELEASED = 3;
 
 /** Kitty's `CSI code:shifted:base ; modifiers:event ; text u`. */
 const readKittyKey = (fields: readonly string[]): Key | null => {

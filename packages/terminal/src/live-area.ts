@@ -1,10 +1,11 @@
 /**
- * The screen: the rows at its bottom that are redrawn, the plain form of it, and the modes of the
- * terminal.
+ * The screen of a session: the rows at its bottom that are redrawn, what some of them say, and the
+ * modes of the terminal.
  *
- * From top to bottom: the rows that are redrawn, with as few escapes as possible; the plain form;
- * the screen and its modes; the status row; the input box with the row of settings; and the calls
- * to a user who looks elsewhere.
+ * From top to bottom: `LiveArea`, which redraws a frame (rows and a cursor) with as few escapes as
+ * possible; `Screen`, which switches the terminal's modes; the status row (what the session does
+ * now); the row of settings and the input box; and `Notifier`, which calls a user who looks
+ * elsewhere.
  */
 
 import type { HookPhase } from '@pawl/agent/machine/action';
@@ -80,6 +81,13 @@ export type LiveArea = {
   clear(): void;
 };
 
+/** Rows that already fit the width of the screen, and the cursor's place in them. */
+export type Frame = {
+  readonly rows: readonly Safe[];
+  /** Counted from 0; null hides the cursor. */
+  readonly cursor: { readonly row: number; readonly column: number } | null;
+};
+
 /** `now` is for keys: a typed character must not wait for the next frame. */
 type DrawTime = 'now' | 'nextFrame';
 
@@ -111,12 +119,12 @@ type LiveAreaOptions = {
 const FRAME_MS = 33;
 /** How long the window keeps its size before rows are drawn: none are drawn while it is dragged. */
 const SETTLED_MS = 80;
-/** Column of a cursor that is to be moved in any case. */
+/** A column that equals no other one, so that the cursor is moved in any case. */
 const NOWHERE = -1;
 const EMPTY: Frame = { rows: [], cursor: null };
 
 /** The rows of a frame that fit: those around the cursor, as near to the end as possible. */
-const fit = ({ rows, cursor }: Frame, room: number): Frame => {
+const fitFrame = ({ rows, cursor }: Frame, room: number): Frame => {
   const top = Math.max(0, Math.min(rows.length - room, cursor?.row ?? rows.length));
   return {
     rows: rows.slice(top, top + room),
@@ -124,19 +132,20 @@ const fit = ({ rows, cursor }: Frame, room: number): Frame => {
   };
 };
 
-const vertical = (from: number, to: number): Safe => {
+/** Moves the cursor up or down. */
+const moveToRow = (from: number, to: number): Safe => {
   if (from === to) return safe``;
   return to < from ? moveUp(from - to) : moveDown(to - from);
 };
 
 /** A row with a style reset at its end. Only styles may control the terminal here. */
-const closed = (row: Safe): Safe => {
+const closeStyles = (row: Safe): Safe => {
   const safeRow = keepStyles(row);
   return safeRow.includes('\u001b') ? safe`${safeRow}${CLOSE_STYLES}` : safeRow;
 };
 
 /** The drawn frame, and the window size at that time. */
-type Shown = {
+type DrawnFrame = {
   readonly rows: readonly Safe[];
   readonly row: number;
   readonly column: number;
@@ -152,7 +161,7 @@ const addedRows = (text: Safe, columns: number): number => wrapText(text, column
  * join what they have wrapped, so only the last width counts, however many there were before it.
  */
 const rowsAboveCursor = (
-  { rows, row, column }: Shown,
+  { rows, row, column }: DrawnFrame,
   { columns }: Size,
   reflow: Reflow,
 ): number => {
@@ -170,37 +179,38 @@ const rowsAboveXtermCursor = (rows: readonly Safe[], row: number, columns: numbe
   rows.reduceRight((at, text, index) => (index === at ? at : at + addedRows(text, columns)), row);
 
 /** Rows at the end that both frames have. Rows below an inserted one are not written again. */
-const sharedEnd = (from: readonly Safe[], to: readonly Safe[]): number => {
+const countSharedEnd = (from: readonly Safe[], to: readonly Safe[]): number => {
   let count = 0;
   while (count < from.length && from.at(-1 - count) === to.at(-1 - count)) count += 1;
   return count;
 };
 
-/** Fewer rows are written again: inserting costs some twenty bytes. */
+/** Fewer rows at the end are written again: moving them costs some twenty bytes. */
 const MOVED_MIN = 2;
 
 /**
- * Escapes that insert or delete rows before the rows that stay, and the rows that are shown then.
+ * Moves the rows that both frames end with to their new place, by inserting or deleting rows before
+ * them. Returns the escapes, and the frame that the screen shows after them.
  */
 const moveEnd = (
-  from: Shown,
+  from: DrawnFrame,
   to: readonly Safe[],
-): { readonly text: Safe; readonly from: Shown } => {
+): { readonly text: Safe; readonly from: DrawnFrame } => {
   const added = to.length - from.rows.length;
-  const stay = sharedEnd(from.rows, to);
+  const stay = countSharedEnd(from.rows, to);
   if (added === 0 || stay < MOVED_MIN) return { text: safe``, from };
   if (added < 0) {
     const at = to.length - stay;
     const rows = [...from.rows.slice(0, at), ...from.rows.slice(from.rows.length - stay)];
-    const text = safe`${vertical(from.row, at)}${deleteRows(-added)}`;
+    const text = safe`${moveToRow(from.row, at)}${deleteRows(-added)}`;
     return { text, from: { ...from, rows, row: at, column: NOWHERE } };
   }
   const last = from.rows.length - 1;
   const at = from.rows.length - stay;
   const text = joinSafe([
-    vertical(from.row, last),
+    moveToRow(from.row, last),
     NEXT_ROW.repeat(added),
-    vertical(last + added, at),
+    moveToRow(last + added, at),
     insertRows(added),
   ]);
   const blank = Array.from({ length: added }, () => safe``);
@@ -209,11 +219,11 @@ const moveEnd = (
 };
 
 /**
- * Escapes that turn `from` into `to`. The cursor only moves within existing rows; line feeds add
- * rows.
+ * Escapes that turn the drawn rows into `to`, and the row of the cursor after them. The cursor only
+ * moves within existing rows; line feeds add rows.
  */
 const changeRows = (
-  shown: Shown,
+  shown: DrawnFrame,
   to: readonly Safe[],
 ): { readonly text: Safe; readonly row: number } => {
   const { text: moved, from } = moveEnd(shown, to);
@@ -223,25 +233,25 @@ const changeRows = (
   to.forEach((row, index) => {
     if (from.rows[index] === row && index < from.rows.length) return;
     if (index > last) {
-      moves.push(vertical(at, last), NEXT_ROW.repeat(index - last));
+      moves.push(moveToRow(at, last), NEXT_ROW.repeat(index - last));
       last = index;
-    } else moves.push(vertical(at, index));
-    moves.push(ERASE_ROW, closed(row));
+    } else moves.push(moveToRow(at, index));
+    moves.push(ERASE_ROW, closeStyles(row));
     at = index;
   });
   if (from.rows.length > to.length) {
     // If all rows are gone the cursor stays in the first one.
-    moves.push(vertical(at, to.length), ERASE_BELOW);
+    moves.push(moveToRow(at, to.length), ERASE_BELOW);
     at = to.length;
   }
   return { text: joinSafe(moves), row: at };
 };
 
 /**
- * Number of lines that are already on the screen as the area's first rows. They are not drawn
- * again.
+ * Number of lines to print that are already on the screen as the area's first rows, such as a live
+ * answer that has ended. They are not drawn again.
  */
-const alreadyShown = (lines: readonly Safe[], rows: readonly Safe[]): number => {
+const countShownLines = (lines: readonly Safe[], rows: readonly Safe[]): number => {
   const first = lines.findIndex((line, index) => line !== rows[index]);
   return first < 0 ? lines.length : first;
 };
@@ -250,10 +260,12 @@ const alreadyShown = (lines: readonly Safe[], rows: readonly Safe[]): number => 
 const fitsRow = (line: Safe, columns: number): boolean =>
   !line.includes('\t') && countColumns(line) < columns;
 
+/** Remembers what it has drawn, and writes only what differs. */
 class DrawnArea implements LiveArea {
   readonly #options: LiveAreaOptions;
-  #shown: Shown;
+  #shown: DrawnFrame;
   #frame: Frame | (() => Frame) = EMPTY;
+  /** Lines to print above the area with the next write. */
   #lines: readonly Safe[] = [];
   #drawnAt = Number.NEGATIVE_INFINITY;
   #cancelTimer: (() => void) | null = null;
@@ -281,6 +293,7 @@ class DrawnArea implements LiveArea {
     this.#flush('cleared');
   }
 
+  /** Plans the next write, unless one is planned. */
   #soon(): void {
     const { clock } = this.#options;
     const waitMs = Math.max(0, this.#drawnAt + FRAME_MS - clock.now());
@@ -297,6 +310,7 @@ class DrawnArea implements LiveArea {
     return this.#resized === null ? 0 : this.#resized.at + SETTLED_MS - clock.now();
   }
 
+  /** Writes all changes. While the window is dragged it waits, but for `clear`. */
   #flush(why?: 'cleared'): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
@@ -308,7 +322,7 @@ class DrawnArea implements LiveArea {
     }
     const moved = this.#followWindow(size);
     const next = typeof this.#frame === 'function' ? this.#frame() : this.#frame;
-    const frame = fit(next, Math.max(1, size.rows - 1));
+    const frame = fitFrame(next, Math.max(1, size.rows - 1));
     const { text: printed, above } = this.#printLines(size, frame);
     const change = joinSafe([moved, printed, this.#drawRows(size, frame, above)]);
     if (change === '') return;
@@ -326,44 +340,46 @@ class DrawnArea implements LiveArea {
     this.#shown = { ...before, rows: [], row: 0, column: 0, size };
     if (before.rows.length === 0) return safe``;
     const up = Math.min(size.rows - 1, rowsAboveCursor(before, size, this.#options.reflow));
-    return safe`${vertical(up, 0)}${ERASE_BELOW}`;
+    return safe`${moveToRow(up, 0)}${ERASE_BELOW}`;
   }
 
   /**
-   * `above`: lines that are drawn together with the frame, so that rows that both frames have stay.
+   * Escapes that print the lines. If lines and frame fit into the window, the area stays where it
+   * is, and `above` are lines to draw as rows of it: rows that are already right are not written.
    */
   #printLines(size: Size, frame: Frame): { readonly text: Safe; readonly above: readonly Safe[] } {
     if (this.#lines.length === 0) return { text: safe``, above: [] };
-    const shownLines = alreadyShown(this.#lines, this.#shown.rows);
+    const shownLines = countShownLines(this.#lines, this.#shown.rows);
     const rest = this.#lines.slice(shownLines);
     this.#lines = [];
-    const isKept =
+    const areaStays =
       frame.rows.length > 0 &&
       rest.length + frame.rows.length < size.rows &&
       rest.every((line) => fitsRow(line, size.columns));
-    const room = this.#makeRoom(shownLines, isKept || rest.length === 0);
-    if (isKept && this.#shown.rows.length > 0) return { text: room, above: rest };
-    const printed = rest.map((line) => safe`${closed(line)}${NEXT_ROW}`);
+    const room = this.#makeRoom(shownLines, areaStays || rest.length === 0);
+    if (areaStays && this.#shown.rows.length > 0) return { text: room, above: rest };
+    const printed = rest.map((line) => safe`${closeStyles(line)}${NEXT_ROW}`);
     return { text: joinSafe([room, ...printed]), above: [] };
   }
 
   /**
-   * Moves to the row of the first new line. Rows that are already right become scroll-back
-   * unchanged.
+   * Moves to the row of the first new line. The `shownLines` above it are right already and become
+   * scroll-back unchanged.
    */
-  #makeRoom(shownLines: number, isKept: boolean): Safe {
+  #makeRoom(shownLines: number, areaStays: boolean): Safe {
     const { rows, row } = this.#shown;
-    if (isKept && shownLines < rows.length) {
+    if (areaStays && shownLines < rows.length) {
       this.#shown = { ...this.#shown, rows: rows.slice(shownLines), row: row - shownLines };
       return safe``;
     }
     this.#shown = { ...this.#shown, rows: [], row: 0, column: 0 };
     if (rows.length === 0) return ROW_START;
     return shownLines < rows.length
-      ? safe`${vertical(row, shownLines)}${ERASE_BELOW}`
-      : safe`${vertical(row, rows.length - 1)}${NEXT_ROW}`;
+      ? safe`${moveToRow(row, shownLines)}${ERASE_BELOW}`
+      : safe`${moveToRow(row, rows.length - 1)}${NEXT_ROW}`;
   }
 
+  /** Escapes that draw the frame below the lines `above`, and place the cursor. */
   #drawRows(size: Size, frame: Frame, above: readonly Safe[]): Safe {
     const before = this.#shown;
     const change = changeRows(before, [...above, ...frame.rows]);
@@ -372,7 +388,7 @@ class DrawnArea implements LiveArea {
     const cursor = frame.cursor ?? { row: Math.max(0, row), column: 0 };
     const moves = change.text !== '' || row !== cursor.row || cursor.column !== before.column;
     const right = cursor.column > 0 ? moveRight(cursor.column) : safe``;
-    const move = moves ? safe`${vertical(row, cursor.row)}${ROW_START}${right}` : safe``;
+    const move = moves ? safe`${moveToRow(row, cursor.row)}${ROW_START}${right}` : safe``;
     const visible = hidden ? HIDE_CURSOR : SHOW_CURSOR;
     const shows = hidden === before.hidden ? safe`` : visible;
     this.#shown = { rows: frame.rows, ...cursor, hidden, size };
@@ -382,13 +398,6 @@ class DrawnArea implements LiveArea {
 }
 
 export const createLiveArea = (options: LiveAreaOptions): LiveArea => new DrawnArea(options);
-
-/** Rows that already fit the width of the screen, and the cursor's place in them. */
-export type Frame = {
-  readonly rows: readonly Safe[];
-  /** Counted from 0; null hides the cursor. */
-  readonly cursor: { readonly row: number; readonly column: number } | null;
-};
 
 /**
  * Prints whole lines and redraws nothing. For screen readers (`--plain`) and terminals without
@@ -400,16 +409,20 @@ export const createPlainArea = (write: (text: Safe) => void): LiveArea => ({
   clear: () => undefined,
 });
 
-/** Longer than a stop signal needs. */
-const STOPPING_MS = 100;
+// ---- The screen: the terminal's modes ----
 
 /** Takes the terminal over from the shell, and restores it however the program ends. */
 export type Screen = {
   readonly area: LiveArea;
   size(): { readonly columns: number; readonly rows: number };
+  /** Switches to raw mode and the input modes. */
   take(): void;
+  /** Restores the shell's modes. */
   giveBack(): void;
-  /** The title of the window, from now until the terminal is given back. Focus reports come too. */
+  /**
+   * The title of the window, from now until the terminal is given back. From the first title on the
+   * terminal also reports whether its window has the focus.
+   */
   setTitle(title: Safe): void;
 };
 
@@ -419,21 +432,21 @@ export const createScreen = (plain: boolean): Screen => {
   let isTaken = false;
   let title: Safe | null = null;
   const showTitle = (): Safe => (title === null ? safe`` : windowTitle(title, process.env));
-  const set = (ours: boolean): void => {
-    if (plain || isTaken === ours) return;
-    isTaken = ours;
+  const switchModes = (take: boolean): void => {
+    if (plain || isTaken === take) return;
+    isTaken = take;
     try {
-      process.stdin.setRawMode(ours);
+      process.stdin.setRawMode(take);
     } catch {
       // the terminal is gone: there is no mode to set
     }
-    const calls = ours ? safe`${ENABLE_CALLS}${showTitle()}` : RESTORE_CALLS;
+    const calls = take ? safe`${ENABLE_CALLS}${showTitle()}` : RESTORE_CALLS;
     writeWindow(
-      safe`${title === null ? safe`` : calls}${ours ? ENABLE_INPUT_MODES : RESTORE_TERMINAL}`,
+      safe`${title === null ? safe`` : calls}${take ? ENABLE_INPUT_MODES : RESTORE_TERMINAL}`,
     );
   };
   // Runs after an uncaught error too.
-  process.on('exit', () => set(false));
+  process.on('exit', () => switchModes(false));
   return {
     area: plain
       ? createPlainArea(writeWindow)
@@ -444,8 +457,8 @@ export const createScreen = (plain: boolean): Screen => {
           reflow: detectReflow(process.env),
         }),
     size,
-    take: () => set(true),
-    giveBack: () => set(false),
+    take: () => switchModes(true),
+    giveBack: () => switchModes(false),
     setTitle(next) {
       const begin = title === null ? ENABLE_CALLS : safe``;
       title = next;
@@ -454,9 +467,12 @@ export const createScreen = (plain: boolean): Screen => {
   };
 };
 
+/** Longer than a stop signal needs. */
+const STOPPING_MS = 100;
+
 /**
- * Stops the whole job as Ctrl-Z does. SIGCONT takes the terminal again; a timer does so if no stop
- * happened.
+ * Stops the whole job as Ctrl-Z does. The handler of SIGCONT takes the terminal again, and a timer
+ * does so if no stop happened.
  */
 export const suspend = (screen: Screen, redraw: () => void): void => {
   screen.area.clear();
@@ -468,6 +484,39 @@ export const suspend = (screen: Screen, redraw: () => void): void => {
   }, STOPPING_MS);
 };
 
+// ---- The status row ----
+
+/**
+ * `streamed`: UTF-16 units of the running reply. `typing`: whether the input line has text.
+ * `servers`: MCP servers that the request waits for. `coldUsd`: what reading the conversation anew
+ * would cost, once the provider may have forgotten it.
+ */
+type StatusInput = {
+  readonly streamed: number;
+  readonly typing: boolean;
+  readonly servers?: readonly string[];
+  readonly coldUsd?: number | null;
+};
+
+const NO_INPUT: StatusInput = { streamed: 0, typing: false };
+
+/** One row of at most `columns`: state, time of the turn, queue, tokens, keys. */
+export const statusRow = (
+  state: State,
+  columns: number,
+  now: number,
+  seen: StatusInput = NO_INPUT,
+): Safe => {
+  const spinner = isMoving(state) ? safe`${spinnerAt(now)} ` : safe``;
+  let parts = statusParts(state, now, seen);
+  while (parts.length > 1 && countColumns(spinner + joinParts(parts)) > columns) {
+    const last = Math.max(...parts.map((part) => part.rank));
+    parts = parts.filter((part) => part.rank !== last);
+  }
+  return cutLine(safe`${spinner}${joinParts(parts)}`, columns);
+};
+
+/** What the session does now. */
 const stateText = (state: State, now: number): Safe => {
   switch (state.name) {
     case 'Ready':
@@ -518,6 +567,7 @@ const toolsText = (state: Extract<State, { name: 'ExecutingTools' }>): Safe => {
   return makeSafe(`running ${running.map((call) => call.judged.tool).join(', ')}`).trim();
 };
 
+/** What ended the last turn. */
 const waitingText = (state: State): Safe => {
   if (state.name !== 'WaitingForUserInput') return safe`ready`;
   switch (state.reason.kind) {
@@ -534,6 +584,7 @@ const waitingText = (state: State): Safe => {
 
 type LimitTexts = { readonly limit: Safe; readonly more: Safe };
 
+/** Limits without an amount: what the session did too often. */
 const REPEATED = {
   truncation: safe`replies that were cut off`,
   repeats: safe`the same calls again and again`,
@@ -541,7 +592,7 @@ const REPEATED = {
   sameResults: safe`the same results again and again`,
 } as const;
 
-/** A limit in words, and twice as much in the words of `/budget`. */
+/** A limit in words, and twice as much (`more`) as `/budget` takes it. */
 const limitTexts = ({ session }: State, dimension: Dimension): LimitTexts => {
   const limit = session.settings.limits[dimension === 'time' ? 'timeMs' : dimension];
   const amount = limit === 'unlimited' ? 0 : limit;
@@ -591,6 +642,7 @@ const spinnerAt = (now: number): Safe => {
 /** Less than a cent is not worth a word. */
 const COLD_USD_MIN = 0.01;
 
+/** A cold cache: the provider no longer has the conversation, and it costs the full price again. */
 const coldText = (usd: number | null): Safe =>
   usd === null || usd < COLD_USD_MIN ? safe`` : safe`cache may be cold: about ${formatCost(usd)}`;
 
@@ -621,26 +673,14 @@ const keysText = (state: State, typing: boolean): Safe => {
 const QUEUED_COLUMNS = 24;
 const SEPARATOR = safe` · `;
 
+/** A part of the status row. */
 type Part = {
   readonly text: Safe;
   /** Parts with a low rank stay longest in a narrow window. */
   readonly rank: number;
+  /** Instead of the separator. */
   readonly before?: Safe;
 };
-
-/**
- * `streamed`: UTF-16 units of the running reply. `typing`: whether the input line has text.
- * `servers`: MCP servers that the request waits for. `coldUsd`: what reading the conversation anew
- * would cost, once the provider may have forgotten it.
- */
-type StatusInput = {
-  readonly streamed: number;
-  readonly typing: boolean;
-  readonly servers?: readonly string[];
-  readonly coldUsd?: number | null;
-};
-
-const NOTHING_SEEN: StatusInput = { streamed: 0, typing: false };
 
 const serversText = (servers: readonly string[]): Safe =>
   safe`waiting for MCP server${servers.length > 1 ? safe`s` : safe``} ${makeSafe(servers.join(', '))}`;
@@ -668,33 +708,14 @@ const statusParts = (
   ].filter((part) => part.text !== '');
 };
 
-const joined = (parts: readonly Part[]): Safe =>
+const joinParts = (parts: readonly Part[]): Safe =>
   joinSafe(
     parts.map(({ text, before = SEPARATOR }, index) =>
       index === 0 ? text : safe`${before}${text}`,
     ),
   );
 
-/** One row of at most `columns`: state, time of the turn, queue, tokens, keys. */
-export const statusRow = (
-  state: State,
-  columns: number,
-  now: number,
-  seen: StatusInput = NOTHING_SEEN,
-): Safe => {
-  const spinner = isMoving(state) ? safe`${spinnerAt(now)} ` : safe``;
-  let parts = statusParts(state, now, seen);
-  while (parts.length > 1 && countColumns(spinner + joined(parts)) > columns) {
-    const last = Math.max(...parts.map((part) => part.rank));
-    parts = parts.filter((part) => part.rank !== last);
-  }
-  return cutLine(safe`${spinner}${joined(parts)}`, columns);
-};
-
-/**
- * The input line between its edges, and what stands below it: the row of settings, or the card of
- * keys.
- */
+// ---- The input box: the line between its edges; below it the row of settings or the key card ----
 
 /**
  * An edge is short: a terminal that becomes narrower rewraps rows, and moves as many others into
@@ -724,7 +745,9 @@ type Setting = {
   readonly short?: Safe;
 };
 
-/** Mode, sandbox that is not there, cost, model, context: the last of them are left out first. */
+/**
+ * Ranks of the parts. The preset has 0, a missing sandbox 1, a present one 6, which goes first.
+ */
 const COST_RANK = 2;
 const MODEL_RANK = 3;
 const CONTEXT_RANK = 4;
@@ -748,6 +771,7 @@ const sandboxPart = ({ session: { settings } }: State): Setting => {
   return { text: safe`sandbox ${level}`, rank: 6, style: 'dim' };
 };
 
+/** The parts in the order of the row. */
 const settingsParts = (state: State): readonly Setting[] => {
   const { settings, contextTokens } = state.session;
   const { preset, model, effort = 'auto', windowTokens } = settings;
@@ -904,19 +928,15 @@ export const inputBox = (
   };
 };
 
-/** Time without the focus, or without a key where the focus is not known. */
+// ---- Notifications: a user who looks elsewhere is called ----
+
+/** The user looks elsewhere after so long without the focus. */
 const AWAY_MS = 5_000;
+/** The same without a key, on a terminal that does not report the focus. */
 const QUIET_MS = 30_000;
-/** The end of a shorter turn is not told. */
+/** The end of a shorter turn calls nobody. */
 const LONG_TURN_MS = 20_000;
 const NAME_COLUMNS = 40;
-
-type NotifierParts = {
-  readonly clock: Clock;
-  write(text: Safe): void;
-  setTitle(title: Safe): void;
-  readonly environment: NodeJS.ProcessEnv;
-};
 
 const isAsking = (state: State): boolean =>
   state.name === 'ExecutingTools' &&
@@ -935,9 +955,17 @@ const stateWord = (state: State): Safe => {
 /** `in` and `out` as the terminal reports it; `unknown` if it reports nothing. */
 type Focus = 'in' | 'out' | 'unknown';
 
+/** A report: the focus came (I) or went (O), or the terminal can report it. */
 const FOCUS = /\u001b\[(?:([IO])|\?1004;[12]\$y)/g;
 /** A report may arrive in pieces. */
 const PENDING_MAX = 16;
+
+type NotifierParts = {
+  readonly clock: Clock;
+  write(text: Safe): void;
+  setTitle(title: Safe): void;
+  readonly environment: NodeJS.ProcessEnv;
+};
 
 /**
  * Calls the user who looks elsewhere: the title of the window has the state of the session, and a
@@ -967,7 +995,7 @@ export class Notifier {
     this.#awayAt = parts.clock.now();
   }
 
-  /** Begins. `name`: of the folder, as the title has it. */
+  /** Begins. `name`: of the folder, for the title of the window. */
   start(name: string, state: State): void {
     this.#name = oneLine(name, NAME_COLUMNS);
     this.#parts.write(ASK_FOCUS);
@@ -987,6 +1015,7 @@ export class Notifier {
     this.#pending = input.slice(end).slice(-PENDING_MAX);
   }
 
+  /** Call after every step: updates the title, and calls if an answer is wanted or a turn ended. */
   see(state: State): void {
     if (this.#name === null) return;
     const [asking, busy] = [isAsking(state), isBusy(state)];
@@ -1003,7 +1032,7 @@ export class Notifier {
     this.#wasBusy = busy;
   }
 
-  /** An answer is wanted. */
+  /** Calls the user to a question. */
   ask(): void {
     if (this.#name !== null) this.#plan(safe`needs your answer`);
   }
@@ -1014,12 +1043,13 @@ export class Notifier {
     this.#name = null;
   }
 
+  /** Cancels the call if the user is back; plans it again if the user leaves. */
   #setFocus(focus: Focus): void {
     const wanted = this.#wanted;
     const wasOut = this.#focus === 'out';
     this.#focus = focus;
     if (focus === 'in') {
-      // who comes back has seen it; who never left may still leave
+      // A user who comes back has seen it. One who never left may still leave: the call waits.
       if (wasOut) this.#stopCall();
       return;
     }
@@ -1027,6 +1057,7 @@ export class Notifier {
     if (wanted !== null) this.#plan(wanted);
   }
 
+  /** Shows the state in the title of the window. */
   #show(word: Safe): void {
     if (this.#name === null || word === this.#word) return;
     this.#word = word;
@@ -1039,7 +1070,7 @@ export class Notifier {
     this.#cancel = null;
   }
 
-  /** Calls once the user has been away for long enough; the end of a turn was seen by who looks. */
+  /** Calls once the user has been away for long enough; not while the window has the focus. */
   #plan(word: Safe): void {
     this.#stopCall();
     this.#wanted = word;

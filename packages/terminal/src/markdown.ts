@@ -1,16 +1,16 @@
 /**
- * Markdown as rows: divides a stream into finished blocks, renders them, colours code.
+ * Markdown as rows of the terminal.
  *
- * From top to bottom: `renderMarkdown`; dividing a stream, so that finished blocks are printed
- * while the rest may still change; and colours of code.
+ * From top to bottom: `renderMarkdown`; `createBlocks`, which divides a stream, so that finished
+ * blocks are printed while the rest may still change; and colours of code.
  */
 
 import { harmless, type Look, paint, type Style, wrapText } from './paint.js';
 import { joinSafe, keepStyles, type Safe, safe } from './safe-text.js';
 
 /**
- * Renders Markdown as rows. Loading the renderer takes as long as everything else together, so it
- * is loaded after the first paint. Earlier text is shown as it is.
+ * The renderer of a library. Loading it takes as long as everything else together, so it is loaded
+ * after the first paint. Earlier text is shown as it is.
  */
 type Component = typeof import('@earendil-works/pi-tui/dist/components/markdown.js');
 
@@ -31,12 +31,33 @@ export const loadMarkdown = async (): Promise<void> => {
   component = loaded;
 };
 
+/** A text as rows of at most `columns`. Code is coloured only if the text is `finished`. */
+export const renderMarkdown = (
+  look: Look,
+  text: string,
+  columns: number,
+  finished: boolean,
+): readonly Safe[] => {
+  const shown = harmless(text.replace(/^[\r\n]+|\s+$/g, ''));
+  if (shown === '') return [];
+  const code = codeRows(look, shown, columns, finished);
+  if (code !== null) return code;
+  if (component === null) return wrapText(shown, columns);
+  const rows = new component.Markdown(shown, 0, 0, createTheme(look, finished))
+    .render(columns)
+    .filter((row) => !row.includes(FENCE_ROW))
+    .map(trimmed);
+  // The renderer doesn't break tables that are wider than the window. They are broken here.
+  return rows.flatMap((row) => wrapText(row, columns));
+};
+
 /**
  * Stands for a code fence in the renderer's output; such rows are dropped. A private character, so
  * no text contains it.
  */
 const FENCE_ROW = '\ue0f1';
 
+/** The colours of the renderer. Code of a finished text gets its own colours. */
 const createTheme = (look: Look, finished: boolean) => {
   const style = (name: Style) => (text: string) => paint(look, name, keepStyles(text));
   return {
@@ -112,28 +133,10 @@ const codeRows = (
     .map((row) => safe`${CODE_INDENT}${row}`.trimEnd());
 };
 
-/** A text as rows of at most `columns`. Code is coloured only if the text is `finished`. */
-export const renderMarkdown = (
-  look: Look,
-  text: string,
-  columns: number,
-  finished: boolean,
-): readonly Safe[] => {
-  const shown = harmless(text.replace(/^[\r\n]+|\s+$/g, ''));
-  if (shown === '') return [];
-  const code = codeRows(look, shown, columns, finished);
-  if (code !== null) return code;
-  if (component === null) return wrapText(shown, columns);
-  const rows = new component.Markdown(shown, 0, 0, createTheme(look, finished))
-    .render(columns)
-    .filter((row) => !row.includes(FENCE_ROW))
-    .map(trimmed);
-  // The renderer doesn't break tables that are wider than the window. They are broken here.
-  return rows.flatMap((row) => wrapText(row, columns));
-};
+// ---- Blocks of a stream ----
 
 /**
- * Divides streamed Markdown into finished blocks and an unfinished rest.
+ * `createBlocks` divides streamed Markdown into finished blocks and an unfinished rest.
  *
  * 1. The pieces joined are the text: nothing is lost or changed.
  * 2. A block is finished when later text can't change its look. A blank line ends a paragraph, a
@@ -147,6 +150,7 @@ const ITEM = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/;
 const RULE = /^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const INDENTED = /^(?: {2,}|\t)/;
 
+/** What the next line stands in. `mark`: the fence that a line must repeat to end the code. */
 type Inside =
   | { readonly kind: 'nothing' }
   /** `list`: the fence belongs to a list item. */
@@ -171,7 +175,8 @@ const closesFence = (line: string, mark: string): boolean => {
 /** State after a line, and whether a block ends before or after the line. */
 type Step = { readonly inside: Inside; readonly ends: 'before' | 'after' | 'no' };
 
-const fresh = (line: string): Step => {
+/** A line that begins a block. */
+const beginBlock = (line: string): Step => {
   if (line.trim() === '') return { inside: NOTHING, ends: 'after' };
   const fence = fenceIn(line, false);
   if (fence !== null) return { inside: fence, ends: 'no' };
@@ -183,23 +188,23 @@ const fresh = (line: string): Step => {
 const inList = (line: string, blank: boolean): Step => {
   if (line.trim() === '') return { inside: { kind: 'list', blank: true }, ends: 'no' };
   const fence = fenceIn(line, true);
-  if (RULE.test(line) || HEADING.test(line)) return { ...fresh(line), ends: 'before' };
+  if (RULE.test(line) || HEADING.test(line)) return { ...beginBlock(line), ends: 'before' };
   if (ITEM.test(line) || INDENTED.test(line)) return { inside: fence ?? LIST, ends: 'no' };
-  if (blank || FENCE.test(line)) return { ...fresh(line), ends: 'before' };
+  if (blank || FENCE.test(line)) return { ...beginBlock(line), ends: 'before' };
   return { inside: LIST, ends: 'no' };
 };
 
 const inText = (line: string): Step => {
   if (line.trim() === '') return { inside: NOTHING, ends: 'after' };
   return FENCE.test(line) || HEADING.test(line)
-    ? { ...fresh(line), ends: 'before' }
+    ? { ...beginBlock(line), ends: 'before' }
     : { inside: { kind: 'text' }, ends: 'no' };
 };
 
 const stepOver = (inside: Inside, line: string): Step => {
   switch (inside.kind) {
     case 'nothing':
-      return fresh(line);
+      return beginBlock(line);
     case 'text':
       return inText(line);
     case 'list':
@@ -212,7 +217,7 @@ const stepOver = (inside: Inside, line: string): Step => {
   }
 };
 
-/** Reads each character once: it remembers its position. */
+/** Divides streamed Markdown. It reads each character once. */
 type Blocks = {
   /** Adds text. Returns the blocks that it finishes. */
   add(text: string): readonly string[];
@@ -261,7 +266,7 @@ export const createBlocks = (): Blocks => {
   };
 };
 
-/** The last line may still become a fence, a rule or a table. It is hidden until that is clear. */
+/** A last line that may still become a fence, a rule or a table. It is hidden until then. */
 const UNCLEAR = /(?:^|\n)[ \t]*(?:[`~]{1,2}|#{1,6}|[-*_=+]+|\d{1,9}[.)]?|\|[^\n]*|>)[ \t]*$/;
 
 /** The unfinished block without an ambiguous last line. */
@@ -270,10 +275,14 @@ export const clearPart = (rest: string): string => {
   return unclear === null ? rest : rest.slice(0, unclear.index);
 };
 
+// ---- Colours of code ----
+
 /**
- * Colours code by the features that languages share: comments, strings, numbers, keywords. It knows
- * no grammars and is sometimes wrong. In return it needs no import and works on unfinished code;
- * libraries with grammars take 70 to 190 ms to load and warm up.
+ * Code is coloured by the features that languages share: comments, strings, numbers, keywords. This
+ * knows no grammars and is sometimes wrong. In return it needs no import and works on unfinished
+ * code; libraries with grammars take 70 to 190 ms to load and warm up.
+ *
+ * A family are languages with the same signs for comments: slashes, a hash, dashes, or tags.
  */
 type Family = 'slash' | 'hash' | 'dash' | 'markup' | 'diff' | 'none';
 

@@ -2,8 +2,9 @@
  * How text looks: styles and colours, columns and rows, and every control sequence that Pawl sends
  * to a terminal.
  *
- * From top to bottom: colours and words for text; the background of the terminal; control
- * sequences; and columns and graphemes.
+ * From top to bottom: `Look` and painted text; numbers and times in words; colour codes and the
+ * background of the terminal; control sequences; columns and rows; and graphemes (the characters
+ * that a person sees).
  */
 
 import { eastAsianWidth } from 'get-east-asian-width';
@@ -100,7 +101,7 @@ export const oneLine = (text: string, columns: number): Safe => {
   return line.length <= columns ? line : safe`${line.slice(0, Math.max(1, columns - 1))}…`;
 };
 
-/** Whether the terminal can draw background colours. */
+/** Whether text gets background colours (backdrops): never on an unknown background. */
 export const hasBackdrops = ({
   colour,
   background = 'unknown',
@@ -159,6 +160,8 @@ export const paintDiff = (look: Look, diff: string): readonly Safe[] =>
       return line.startsWith('@@') ? paint(look, 'cyan', line) : line;
     });
 
+// ---- Numbers and times ----
+
 export const formatCost = (costUsd: number | null): Safe => {
   if (costUsd === null) return safe`price unknown`;
   return costUsd > 0 && costUsd < 0.01 ? safe`<$0.01` : safe`$${makeSafe(costUsd.toFixed(2))}`;
@@ -190,6 +193,8 @@ export const formatWhen = (at: number): Safe => {
   const day = safe`${time.getFullYear()}-${twoDigits(time.getMonth() + 1)}-${twoDigits(time.getDate())}`;
   return safe`${day} ${twoDigits(time.getHours())}:${twoDigits(time.getMinutes())}`;
 };
+
+// ---- Colour codes, and the background of the terminal ----
 
 /** Background of the terminal. For `unknown` the colours must be readable on both. */
 export type Background = 'light' | 'dark' | 'unknown';
@@ -364,7 +369,7 @@ export const watchBackground = (
   };
 };
 
-/** Every control sequence that Pawl sends to a terminal. No other file composes one. */
+// ---- Every control sequence that Pawl sends to a terminal; no other file composes one ----
 
 /** `code`: digits and semicolons of Select Graphic Rendition. */
 const beginStyle = (code: string): Safe => keepStyles(`\u001b[${code}m`);
@@ -404,14 +409,14 @@ export const ENABLE_INPUT_MODES = safe`\u001b[?2004h\u001b[>1u`;
 /** Restores the shell's terminal modes, also after a half-drawn row. */
 export const RESTORE_TERMINAL = safe`\u001b[?2004l\u001b[<u\u001b[?7h\u001b[?25h\u001b[0m`;
 
-/** The title that was there is kept, and focus reports come; and back. */
+/** Saves the window's title and turns focus reports on; restores both. */
 export const ENABLE_CALLS = safe`\u001b[22;2t\u001b[?1004h`;
 export const RESTORE_CALLS = safe`\u001b[?1004l\u001b[23;2t`;
 /** Asks whether the terminal reports its focus. */
 export const ASK_FOCUS = safe`\u001b[?1004$p`;
 export const BELL = safe`\u0007`;
 
-/** Text for a string of the terminal, which any control character would end. */
+/** Text for a title or a notification, which any control character would end. */
 const stringText = (text: Safe): Safe =>
   makeSafe(text.replace(/\u001b\[[\d;]*m/g, '').replace(/\p{Cc}/gu, ' '));
 
@@ -434,16 +439,14 @@ export const notification = (text: Safe, environment: NodeJS.ProcessEnv): Safe =
     : safe`\u001b]9;Pawl: ${shown}\u0007`;
 };
 
-/**
- * Counts columns of text and breaks it into rows. Colours (CSI … m) and hyperlinks (OSC 8) have no
- * width.
- */
+// ---- Columns and rows ----
 
+/** Colours (CSI … m) and hyperlinks (OSC 8): they have no width. */
 const ESCAPE = /\u001b\[[\d;]*m|\u001b\]8;[^\u0007\u001b]*(?:\u0007|\u001b\\)/y;
 const ESCAPES = new RegExp(ESCAPE.source, 'g');
 /** Combining characters. Only text with them needs the slow segmenter. */
 const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
-const PLAIN = /^[ -~]*$/;
+const ASCII_TEXT = /^[ -~]*$/;
 
 /** The graphemes of text without escapes. */
 const textGraphemes = (text: string): Iterable<string> =>
@@ -451,7 +454,7 @@ const textGraphemes = (text: string): Iterable<string> =>
 
 export const countColumns = (text: string): number => {
   const bare = text.includes('\u001b') ? text.replace(ESCAPES, '') : text;
-  if (PLAIN.test(bare)) return bare.length;
+  if (ASCII_TEXT.test(bare)) return bare.length;
   let columns = 0;
   for (const sign of textGraphemes(bare)) columns += graphemeColumns(sign);
   return columns;
@@ -498,8 +501,8 @@ const cutText = (text: string, columns: number): string => {
 export const cutLine = (line: Safe, columns: number): Safe =>
   joinSafe(cutSafe(line, (text) => [cutText(text, columns)]));
 
-/** The active colours after `code`. */
-const colourWith = (on: readonly string[], sequence: string): readonly string[] => {
+/** The codes of the styles that are on after `sequence`. */
+const stylesAfter = (on: readonly string[], sequence: string): readonly string[] => {
   const code = /^\u001b\[([\d;]*)m$/.exec(sequence)?.[1];
   if (code === undefined) return on;
   if (code === '' || code === '0') return [];
@@ -521,7 +524,7 @@ const wrapLine = (line: string, columns: number): readonly string[] => {
     }
     row += piece.text;
     used += piece.columns;
-    if (piece.columns === 0) on = colourWith(on, piece.text);
+    if (piece.columns === 0) on = stylesAfter(on, piece.text);
   }
   return [...rows, row];
 };
@@ -557,7 +560,7 @@ export const indentWords = (text: Safe, columns: number): Safe =>
     safe`\n`,
   );
 
-/** Splits text into graphemes (the characters that a person sees) and counts their columns. */
+// ---- Graphemes ----
 
 let segmenter: Intl.Segmenter | null = null;
 

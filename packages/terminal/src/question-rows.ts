@@ -1,7 +1,10 @@
 /**
- * All rows of a question: the command or the change, its circumstances, and the answers.
+ * All rows of a question about a tool call: its subject (a command, a change, a plan), facts about
+ * it, and the answers. Each row of the subject begins with a bar, so its text can't imitate ours.
  *
- * Each row of the command or change begins with a bar, so its text can't imitate ours.
+ * From top to bottom: the rows of a question; its answers; its subject; its facts; and
+ * `revealLine`, which lays out text so that nothing in it can hide: a mark stands for what nobody
+ * would see.
  */
 
 import type {
@@ -14,143 +17,8 @@ import { createBlocks, renderMarkdown } from './markdown.js';
 import { type Look, lineSign, paint } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe, visibleMark } from './safe-text.js';
 
-/** The bar before the continuation of a line; that of its start is a sign of lines. */
-const CONTINUATION_BAR = safe`┆`;
-const BAR_COLUMNS = 2;
-/** Some terminals draw the bars two columns wide. */
-const MARGIN = 2;
-
+/** How rows are laid out. `show` styles a mark. */
 type RowStyle = { readonly look: Look; readonly columns: number; readonly show: ShowMark };
-
-/** Rows of one line, each after a bar. */
-const barred = (look: Look, rows: readonly Safe[]): readonly Safe[] =>
-  rows.map(
-    (row, index) =>
-      safe`${paint(look, 'dim', index === 0 ? lineSign(look, '│') : CONTINUATION_BAR)} ${row}`,
-  );
-
-const textRows = (text: string, { columns, show, look }: RowStyle): readonly Safe[] =>
-  text
-    .split('\n')
-    .flatMap((line) => barred(look, revealLine(line, columns - BAR_COLUMNS - MARGIN, show)));
-
-/** Text for people, broken between words. */
-const readProse = (
-  text: string,
-  { columns, look }: RowStyle,
-  style: (row: Safe) => Safe = (row) => row,
-): readonly Safe[] =>
-  text.split('\n').flatMap((line) => {
-    const rows = revealWords(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
-    return barred(look, rows.map(style));
-  });
-
-const letters = (text: string): string => text.replace(/[^\p{L}\p{M}\p{N}]/gu, '');
-
-/** Most columns that a row without styles takes on any terminal. Lines of tables may be cut. */
-const columnsOnAny = (row: string): number =>
-  /^[\u2500-\u257f ]*$/.test(row) ? 0 : row.replace(/[^ -~]/gu, '  ').length;
-
-/** The language of a code block, in its first line: not shown. */
-const FENCE_LINE = /^ {0,3}(?:`{3,}|~{3,})[\w+-]{0,16}\n/;
-
-/**
- * A block of Markdown as answers are drawn; null if that would hide something: a letter that is
- * not shown, or one behind the edge of some terminal. Rows are at most `room` wide.
- */
-const drawBlock = (
-  block: string,
-  look: Look,
-  columns: number,
-  room = columns,
-): readonly Safe[] | null => {
-  const rows = renderMarkdown({ ...look, colour: 'no' }, block, room, true);
-  const tooWide = Math.max(0, ...rows.map(columnsOnAny)) - columns;
-  if (tooWide > 0)
-    return room - tooWide < columns / 2 ? null : drawBlock(block, look, columns, room - tooWide);
-  const isWhole = letters(rows.join('')) === letters(block.replace(FENCE_LINE, ''));
-  return isWhole ? renderMarkdown(look, block, room, true) : null;
-};
-
-/** A plan: its title, then Markdown. A block that would hide something stays as it was written. */
-const readPlan = (text: string, paper: RowStyle): readonly Safe[] => {
-  const { look, columns } = paper;
-  const [title = '', ...lines] = text.split('\n');
-  const visible = lines.map((line) =>
-    joinSafe(revealLine(line.trimEnd(), Number.MAX_SAFE_INTEGER, (mark) => mark)),
-  );
-  const blocks = createBlocks();
-  const body = [...blocks.add(visible.join('\n')), blocks.take()]
-    .map((block) => block.replace(/^\n+|\s+$/g, ''))
-    .filter((block) => block !== '')
-    .flatMap((block, index) => {
-      const rows = drawBlock(block, look, columns - BAR_COLUMNS - MARGIN);
-      const drawn = rows?.flatMap((row) => barred(look, [row])) ?? readProse(block, paper);
-      return index === 0 ? drawn : [...barred(look, [safe``]), ...drawn];
-    });
-  return [...readProse(title, paper, (row) => paint(look, 'heading', row)), ...body];
-};
-
-/** A command, in the colours of a shell. */
-const readCommand = (text: string, { columns, look }: RowStyle): readonly Safe[] =>
-  text.split('\n').flatMap((line) => {
-    const rows = revealLine(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
-    return barred(look, commandRows(look, rows));
-  });
-
-/** A change that is to be read: nothing in it can hide, and it is shown to its end. */
-const readDiff = (look: Look, diff: string): readonly Safe[] =>
-  diffRows(look, diff, {
-    indent: 2,
-    limit: Number.POSITIVE_INFINITY,
-    lay: (line, columns) => revealLine(line, columns, (mark) => mark),
-  }).rows;
-
-const oddText = (odd: readonly OddCharacter[]): string =>
-  odd
-    .map(({ code, name, count }) =>
-      name === 'run of blanks' ? `${count} blanks in a row` : `${code} ${name} ×${count}`,
-    )
-    .join(', ');
-
-const minutes = (limitMs: number): string =>
-  limitMs < 60_000 ? `${limitMs / 1_000} s` : `${Math.round(limitMs / 6_000) / 10} min`;
-
-const NEEDS = {
-  repository: 'can change the repository (.git); its history is kept',
-  network: 'leaves the sandbox: it can use the network',
-  outside: 'leaves the sandbox and the workspace: it can do what you can do',
-} as const;
-
-/** A path in the folder from there on; any other one whole. */
-export const nearPath = (path: string, folder: string): string =>
-  path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
-
-/** Facts about the call, one line each. */
-export const factLines = (description: TerminalQuestion): readonly string[] => {
-  const { subject, folder, timeLimitMs, background, needs, paths, hosts, programs, why } =
-    description;
-  const isCommand = subject.kind === 'command';
-  const files = isCommand ? [] : paths.map((path) => `file: ${nearPath(path, folder)}`);
-  return [
-    ...files,
-    ...programs.map((program) => `program: ${program}`),
-    ...(isCommand ? [`folder: ${folder}`] : []),
-    ...(hosts.length === 0 ? [] : [`host: ${hosts.join(', ')}`]),
-    ...(isCommand && timeLimitMs !== null && !background
-      ? [`time limit: ${minutes(timeLimitMs)}`]
-      : []),
-    ...(background ? ['keeps running in the background until the session ends'] : []),
-    ...description.protectedPaths
-      .filter((path) => !why.includes(path))
-      .map((path) => `protected: ${nearPath(path, folder)}`),
-    ...(needs === null ? [] : [isCommand ? NEEDS[needs] : 'leaves the workspace']),
-    ...(description.oddCharacters.length === 0
-      ? []
-      : [`unusual characters: ${oddText(description.oddCharacters)}`]),
-    ...(subject.kind === 'question' ? [] : [`reason: ${why}`]),
-  ];
-};
 
 /** An answer in a terminal. `folder`: a rule for ever, in this folder. */
 export type TerminalAnswer = ApprovalChoice['answer'] | 'folder';
@@ -159,6 +27,63 @@ export type TerminalAnswer = ApprovalChoice['answer'] | 'folder';
 export type TerminalQuestion = Omit<ApprovalDescription, 'choices'> & {
   readonly choices: readonly { readonly answer: TerminalAnswer; readonly allows: string }[];
 };
+
+/** All rows, at most `columns` wide. */
+export const questionRows = (
+  description: TerminalQuestion,
+  look: Look,
+  columns: number,
+): readonly Safe[] => [
+  ...subjectAndFacts(description, look, columns),
+  ...answerRows(description, look, columns),
+];
+
+/** The command or the change, and its circumstances. */
+export const subjectAndFacts = (
+  description: TerminalQuestion,
+  look: Look,
+  columns: number,
+): readonly Safe[] => {
+  const rowStyle = yellowMarks(look, columns);
+  const indented = (text: string, style: 'dim' | 'yellow'): readonly Safe[] =>
+    revealWords(text, columns - 2 - MARGIN, rowStyle.show).map(
+      (row) => safe`  ${paint(look, style, row)}`,
+    );
+  return [
+    ...subjectRows(description.subject, rowStyle),
+    ...callFacts(description).flatMap(({ text, warns }) =>
+      indented(text, warns ? 'yellow' : 'dim'),
+    ),
+  ];
+};
+
+/** The answers, each with what it allows. */
+export const answerRows = (
+  { choices }: TerminalQuestion,
+  look: Look,
+  columns: number,
+): readonly Safe[] =>
+  choices.flatMap(({ answer, allows }) => choiceRows(answer, allows, yellowMarks(look, columns)));
+
+/** A text or a unified diff in full, at most `columns` wide. */
+export const contentRows = (
+  content: string,
+  kind: 'text' | 'diff',
+  look: Look,
+  columns: number,
+): readonly Safe[] => {
+  const rowStyle = yellowMarks(look, columns);
+  return kind === 'diff' ? changeRows({ ...look, columns }, content) : textRows(content, rowStyle);
+};
+
+/** Marks in the text of a question. */
+const yellowMarks = (look: Look, columns: number): RowStyle => ({
+  look,
+  columns,
+  show: (mark) => paint(look, 'yellow', mark),
+});
+
+// ---- The answers ----
 
 const LETTERS: Readonly<Record<TerminalAnswer, string>> = {
   once: 'y',
@@ -171,6 +96,7 @@ const LETTERS: Readonly<Record<TerminalAnswer, string>> = {
   edit: 'e',
   ...({ 1: '1', 2: '2', 3: '3', 4: '4' } as const),
 };
+
 const WORDS: Readonly<Record<TerminalAnswer, string>> = {
   once: 'yes, once',
   always: 'this session',
@@ -198,75 +124,167 @@ const choiceRows = (
         : safe`     ${row}`,
   );
 
-const WARNED = /^(protected|leaves|odd|goes on)/;
-
-/** Marks in the text of a question. */
-const yellowMarks = (look: Look, columns: number): RowStyle => ({
-  look,
-  columns,
-  show: (mark) => paint(look, 'yellow', mark),
-});
-
-/** A text or a unified diff in full, at most `columns` wide. */
-export const contentRows = (
-  content: string,
-  kind: 'text' | 'diff',
-  look: Look,
-  columns: number,
-): readonly Safe[] => {
-  const paper = yellowMarks(look, columns);
-  return kind === 'diff' ? readDiff({ ...look, columns }, content) : textRows(content, paper);
-};
+// ---- The subject ----
 
 const subjectRows = (
   { kind, text }: TerminalQuestion['subject'],
-  paper: RowStyle,
+  rowStyle: RowStyle,
 ): readonly Safe[] => {
-  if (kind === 'change') return readDiff({ ...paper.look, columns: paper.columns }, text);
-  if (kind === 'command') return readCommand(text, paper);
-  if (kind === 'plan') return readPlan(text, paper);
-  return kind === 'question' ? readProse(text, paper) : textRows(text, paper);
+  if (kind === 'change') return changeRows({ ...rowStyle.look, columns: rowStyle.columns }, text);
+  if (kind === 'command') return shellRows(text, rowStyle);
+  if (kind === 'plan') return planRows(text, rowStyle);
+  return kind === 'question' ? proseRows(text, rowStyle) : textRows(text, rowStyle);
 };
 
-/** The command or the change, and its circumstances. */
-export const subjectAndFacts = (
-  description: TerminalQuestion,
+/** The bar before the further rows of a line. Before its first row stands `lineSign`'s bar. */
+const CONTINUATION_BAR = safe`┆`;
+const BAR_COLUMNS = 2;
+/** Some terminals draw the bars two columns wide. */
+const MARGIN = 2;
+
+/** Rows of one line, each after a bar. */
+const withBars = (look: Look, rows: readonly Safe[]): readonly Safe[] =>
+  rows.map(
+    (row, index) =>
+      safe`${paint(look, 'dim', index === 0 ? lineSign(look, '│') : CONTINUATION_BAR)} ${row}`,
+  );
+
+/** Text as it is, line by line. */
+const textRows = (text: string, { columns, show, look }: RowStyle): readonly Safe[] =>
+  text
+    .split('\n')
+    .flatMap((line) => withBars(look, revealLine(line, columns - BAR_COLUMNS - MARGIN, show)));
+
+/** Text for people, broken between words. */
+const proseRows = (
+  text: string,
+  { columns, look }: RowStyle,
+  style: (row: Safe) => Safe = (row) => row,
+): readonly Safe[] =>
+  text.split('\n').flatMap((line) => {
+    const rows = revealWords(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
+    return withBars(look, rows.map(style));
+  });
+
+const letters = (text: string): string => text.replace(/[^\p{L}\p{M}\p{N}]/gu, '');
+
+/** Most columns that a row without styles takes on any terminal. Lines of tables may be cut. */
+const columnsOnAny = (row: string): number =>
+  /^[\u2500-\u257f ]*$/.test(row) ? 0 : row.replace(/[^ -~]/gu, '  ').length;
+
+/** The first line of a code block. The language in it is not shown. */
+const FENCE_LINE = /^ {0,3}(?:`{3,}|~{3,})[\w+-]{0,16}\n/;
+
+/**
+ * A block of Markdown as answers are drawn; null if that would hide something: a letter that is
+ * not shown, or one behind the edge of some terminal. Rows are at most `room` wide.
+ */
+const drawBlock = (
+  block: string,
   look: Look,
   columns: number,
-): readonly Safe[] => {
-  const paper = yellowMarks(look, columns);
-  const indented = (text: string, style: 'dim' | 'yellow'): readonly Safe[] =>
-    revealWords(text, columns - 2 - MARGIN, paper.show).map(
-      (row) => safe`  ${paint(look, style, row)}`,
-    );
+  room = columns,
+): readonly Safe[] | null => {
+  const rows = renderMarkdown({ ...look, colour: 'no' }, block, room, true);
+  const tooWide = Math.max(0, ...rows.map(columnsOnAny)) - columns;
+  if (tooWide > 0)
+    return room - tooWide < columns / 2 ? null : drawBlock(block, look, columns, room - tooWide);
+  const isWhole = letters(rows.join('')) === letters(block.replace(FENCE_LINE, ''));
+  return isWhole ? renderMarkdown(look, block, room, true) : null;
+};
+
+/** A plan: its title, then Markdown. A block that would hide something stays as it was written. */
+const planRows = (text: string, rowStyle: RowStyle): readonly Safe[] => {
+  const { look, columns } = rowStyle;
+  const [title = '', ...lines] = text.split('\n');
+  const visible = lines.map((line) =>
+    joinSafe(revealLine(line.trimEnd(), Number.MAX_SAFE_INTEGER, (mark) => mark)),
+  );
+  const blocks = createBlocks();
+  const body = [...blocks.add(visible.join('\n')), blocks.take()]
+    .map((block) => block.replace(/^\n+|\s+$/g, ''))
+    .filter((block) => block !== '')
+    .flatMap((block, index) => {
+      const rows = drawBlock(block, look, columns - BAR_COLUMNS - MARGIN);
+      const shown = rows?.flatMap((row) => withBars(look, [row])) ?? proseRows(block, rowStyle);
+      return index === 0 ? shown : [...withBars(look, [safe``]), ...shown];
+    });
+  return [...proseRows(title, rowStyle, (row) => paint(look, 'heading', row)), ...body];
+};
+
+/** A command, in the colours of a shell. */
+const shellRows = (text: string, { columns, look }: RowStyle): readonly Safe[] =>
+  text.split('\n').flatMap((line) => {
+    const rows = revealLine(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
+    return withBars(look, commandRows(look, rows));
+  });
+
+/** A change that is to be read: nothing in it can hide, and it is shown to its end. */
+const changeRows = (look: Look, diff: string): readonly Safe[] =>
+  diffRows(look, diff, {
+    indent: 2,
+    limit: Number.POSITIVE_INFINITY,
+    lay: (line, columns) => revealLine(line, columns, (mark) => mark),
+  }).rows;
+
+// ---- Facts about the call ----
+
+const oddText = (odd: readonly OddCharacter[]): string =>
+  odd
+    .map(({ code, name, count }) =>
+      name === 'run of blanks' ? `${count} blanks in a row` : `${code} ${name} ×${count}`,
+    )
+    .join(', ');
+
+const minutes = (limitMs: number): string =>
+  limitMs < 60_000 ? `${limitMs / 1_000} s` : `${Math.round(limitMs / 6_000) / 10} min`;
+
+const NEEDS = {
+  repository: 'can change the repository (.git); its history is kept',
+  network: 'leaves the sandbox: it can use the network',
+  outside: 'leaves the sandbox and the workspace: it can do what you can do',
+} as const;
+
+/** A path in the folder from there on; any other one whole. */
+export const nearPath = (path: string, folder: string): string =>
+  path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
+
+/** One line about a call. `warns`: it can do more than the user may expect. */
+type CallFact = { readonly text: string; readonly warns: boolean };
+
+const plainFact = (text: string): CallFact => ({ text, warns: false });
+const warning = (text: string): CallFact => ({ text, warns: true });
+
+/** Facts about the call, in the order in which they are shown. */
+export const callFacts = (description: TerminalQuestion): readonly CallFact[] => {
+  const { subject, folder, timeLimitMs, background, needs, paths, hosts, programs, why } =
+    description;
+  const isCommand = subject.kind === 'command';
+  const files = isCommand ? [] : paths.map((path) => `file: ${nearPath(path, folder)}`);
+  const hasTimeLimit = isCommand && !background;
   return [
-    ...subjectRows(description.subject, paper),
-    ...factLines(description).flatMap((line) =>
-      indented(line, WARNED.test(line) ? 'yellow' : 'dim'),
-    ),
+    ...[...files, ...programs.map((program) => `program: ${program}`)].map(plainFact),
+    ...(isCommand ? [plainFact(`folder: ${folder}`)] : []),
+    ...(hosts.length === 0 ? [] : [plainFact(`host: ${hosts.join(', ')}`)]),
+    ...(hasTimeLimit && timeLimitMs !== null
+      ? [plainFact(`time limit: ${minutes(timeLimitMs)}`)]
+      : []),
+    ...(background ? [warning('keeps running in the background until the session ends')] : []),
+    ...description.protectedPaths
+      .filter((path) => !why.includes(path))
+      .map((path) => warning(`protected: ${nearPath(path, folder)}`)),
+    ...(needs === null ? [] : [warning(isCommand ? NEEDS[needs] : 'leaves the workspace')]),
+    ...(description.oddCharacters.length === 0
+      ? []
+      : [warning(`unusual characters: ${oddText(description.oddCharacters)}`)]),
+    ...(subject.kind === 'question' ? [] : [plainFact(`reason: ${why}`)]),
   ];
 };
 
-/** The answers, each with what it allows. */
-export const answerRows = (
-  { choices }: TerminalQuestion,
-  look: Look,
-  columns: number,
-): readonly Safe[] =>
-  choices.flatMap(({ answer, allows }) => choiceRows(answer, allows, yellowMarks(look, columns)));
-
-/** All rows, at most `columns` wide. */
-export const questionRows = (
-  description: TerminalQuestion,
-  look: Look,
-  columns: number,
-): readonly Safe[] => [
-  ...subjectAndFacts(description, look, columns),
-  ...answerRows(description, look, columns),
-];
+// ---- Text in which nothing can hide ----
 
 /**
- * Lays out text so that nothing in it can hide.
+ * `revealLine` lays out text so that nothing in it can hide.
  *
  * 1. Every character is visible. Marks stand for invisible characters, characters that control a
  *    terminal or reorder text, and runs of spaces other than an indentation. Text can't imitate a
@@ -307,6 +325,7 @@ const spaces = (length: number): readonly Piece[] =>
 const isIndentation = (before: readonly Piece[], length: number, room: number): boolean =>
   before.length === 0 && length <= Math.min(INDENTATION_MAX, room / 3);
 
+/** Spaces; many of them, or some at the end of a line, as a mark. */
 const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   if (length >= BLANKS_MIN || isEnd)
     return [
@@ -318,6 +337,7 @@ const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   return spaces(length);
 };
 
+/** The characters of a line; those that nobody would see as marks. */
 const splitPieces = (line: string, room: number): readonly Piece[] => {
   const pieces: Piece[] = [];
   let run = 0;
@@ -362,7 +382,8 @@ const split = ({ text, mark: isMark }: Piece, columns: number): readonly Piece[]
 /** Styles a mark. */
 type ShowMark = (mark: Safe) => Safe;
 
-const drawn = (pieces: readonly Piece[], show: ShowMark): Safe => {
+/** Pieces as one text, with their marks styled. */
+const drawPieces = (pieces: readonly Piece[], show: ShowMark): Safe => {
   const parts: Safe[] = [];
   let plain = '';
   const flush = (): void => {
@@ -407,7 +428,7 @@ const revealLine = (line: string, columns: number, show: ShowMark): readonly Saf
       if (used + piece.columns > room) {
         // A space at the end of a row is invisible, so it starts the next row.
         const end = row.findLastIndex(({ text }) => text !== ' ') + 1;
-        rows.push(drawn(row.slice(0, end), show));
+        rows.push(drawPieces(row.slice(0, end), show));
         row = row.slice(end);
         used = row.length;
       }
@@ -415,5 +436,5 @@ const revealLine = (line: string, columns: number, show: ShowMark): readonly Saf
       used += piece.columns;
     }
   }
-  return [...rows, drawn(row, show)];
+  return [...rows, drawPieces(row, show)];
 };

@@ -1,10 +1,10 @@
 /**
  * Questions that the user answers with a key, after reading them to the end.
  *
- * From top to bottom: `Questions`, the calls that wait for an approval; the frame around one;
- * `ContentQuestion`, a text that must be read before a yes counts; `ArmingDelay`, a pause before
- * keys count, since a key that was typed for the input line must not answer a question; and how
- * far the user has read.
+ * From top to bottom: `Questions`, the tool calls that wait for an approval; `questionFrame`, which
+ * draws one of them; `ContentQuestion`, about any other text, such as a hook to be trusted;
+ * `ArmingDelay`, a pause before keys count, since a key that was typed for the input line must not
+ * answer a question; and `ReadingWindow`, how far the user has read.
  */
 
 import type { Clock } from '@pawl/agent/platform/clock';
@@ -57,10 +57,11 @@ type QuestionHandlers = {
   open(question: ApprovalRequest): void;
   /** Several answers if one key answers all questions. */
   answered(answers: readonly AnsweredQuestion[]): void;
-  /** The question disappeared while the user typed a reason. */
+  /** The question disappeared while the user typed `reply` for it. */
   unanswered(reply: string): void;
   /** Whether the user is typing a text. A question waits longer then. */
   isTyping(): boolean;
+  /** The frame has to be drawn again. */
   changed(): void;
 };
 
@@ -77,6 +78,9 @@ type OpenQuestion = {
   readonly reading: ReadingWindow;
 };
 
+/**
+ * A question as the terminal asks it: with a rule for the folder among the answers, if one fits.
+ */
 const openQuestion = (question: ApprovalRequest, settings: PolicySettings): OpenQuestion => {
   const described = describeQuestion(question, settings.workspace);
   const folderRule = createFolderRule(question.call, settings);
@@ -91,8 +95,8 @@ const openQuestion = (question: ApprovalRequest, settings: PolicySettings): Open
 };
 
 /**
- * `off` accepts a yes to unread text. Only for the control of the test that such a yes is never
- * accepted.
+ * `off` accepts a yes to unread text. Only a test uses it: it shows that the test of `on` would
+ * find such a yes.
  */
 export type ReadingGuard = 'on' | 'off';
 
@@ -112,12 +116,13 @@ export class Questions {
   readonly #guard: ReadingGuard;
   #open: readonly OpenQuestion[] = [];
   #current: OpenQuestion | null = null;
+  /** The text that the user types for the question; null while only single keys answer. */
   #reason: Editor | null = null;
-  /** What the typed text is: the reason of a no, or the answer to a question. */
+  /** What that text is: the reason of a no, the answer to a question, or an edited plan. */
   #typing: 'no' | 'reply' | 'edit' = 'no';
   #advice = '';
   #drawn: WindowSize | null = null;
-  /** The rows of the last layout. */
+  /** The rows of the last layout, to be used again. */
   #layout: {
     readonly question: OpenQuestion;
     readonly key: string;
@@ -137,7 +142,7 @@ export class Questions {
     this.#guard = guard;
   }
 
-  /** The question in focus, or null. */
+  /** The question in focus; null if none is visible. */
   get current(): ApprovalRequest | null {
     return this.#arming.phase === 'hidden' ? null : (this.#current?.question ?? null);
   }
@@ -151,6 +156,7 @@ export class Questions {
     return this.#arming.phase === 'armed' || this.#arming.phase === 'next';
   }
 
+  /** The first words of the commands that a lasting answer would allow. */
   get prefix(): string {
     return this.#current?.prefix ?? '';
   }
@@ -169,7 +175,8 @@ export class Questions {
   get advice(): string {
     return this.#advice;
   }
-  /** The reason of a refusal, or the answer to a question, while the user types it; or null. */
+
+  /** The text that the user types for the question, or null. */
   get reason(): Editor | null {
     return this.#reason;
   }
@@ -184,6 +191,7 @@ export class Questions {
     return this.takesKeys && this.offers('reply');
   }
 
+  /** The same text, with pastes in full. */
   get replied(): string {
     return this.#reason === null ? '' : wholeText(this.#reason);
   }
@@ -200,6 +208,7 @@ export class Questions {
     this.#arming.keyPressed();
   }
 
+  /** Call after every step: opens the questions that it asks, and drops those that are over. */
   see({ actions, state }: Pick<Stepped, 'actions' | 'state'>): void {
     if (state.name !== 'ExecutingTools') {
       this.#setOpen([], false);
@@ -213,18 +222,19 @@ export class Questions {
         open = open.filter(({ question }) => question.call.callId !== action.callId);
     }
     const callIds = (state.calls ?? []).map(({ judged }) => judged.callId);
-    const placeOf = ({ question }: OpenQuestion): number => callIds.indexOf(question.call.callId);
-    // answered in another window, or by a command: nothing withdraws it
+    const callIndex = ({ question }: OpenQuestion): number => callIds.indexOf(question.call.callId);
+    // Answered in another window, or by a command: no action withdraws it.
     const isAnswered = ({ question }: OpenQuestion): boolean =>
       (state.calls ?? []).some(
         ({ status, judged }) =>
           judged.callId === question.call.callId && status !== 'awaitingApproval',
       );
+    // A call whose preview is still computed may ask before those that already do.
     const isIncomplete = (state.calls ?? []).some(({ status }) => status === 'previewing');
     this.#setOpen(
       open
         .filter((one) => !isAnswered(one))
-        .toSorted((one, other) => placeOf(one) - placeOf(other)),
+        .toSorted((one, other) => callIndex(one) - callIndex(other)),
       isIncomplete,
     );
   }
@@ -275,6 +285,7 @@ export class Questions {
     return this.#guard === 'off' || (window.columns >= COLUMNS_MIN && reading.isRead(window));
   }
 
+  /** A key or a paste, while `takesKeys`. */
   take(pressed: Pressed, window: WindowSize): void {
     this.#advice = '';
     const current = this.#current;
@@ -315,7 +326,7 @@ export class Questions {
         return;
       case 'edit':
       case 'reply':
-        // nothing typed answers nothing
+        // an empty text is no answer
         if (words.trim() === '') this.#advice = 'type an answer, or n for none';
         else this.#close([{ question, answer, text: words.trim() }]);
         return;
@@ -364,6 +375,7 @@ export class Questions {
     this.#current = this.#open[(index + this.#open.length) % this.#open.length] ?? this.#current;
   }
 
+  /** Answers with a letter, begins a text, or says why the letter does nothing. */
   #takeLetter(current: OpenQuestion, letter: string, window: WindowSize): void {
     // typed so fast that `n` and the reason came together
     const [, first = '', quick] = /^([nNt])(.+)$/s.exec(letter) ?? [];
@@ -382,8 +394,9 @@ export class Questions {
       return;
     }
     if (answer === undefined) {
+      const isLetterOfAnswer = 'yapsPAet'.includes(letter);
       const why =
-        'yapsPAet'.includes(letter) && letter !== ''
+        isLetterOfAnswer && letter !== ''
           ? 'this call does not offer that answer'
           : `'${letter}' is no answer`;
       if (letter !== '') this.#advice = why;
@@ -408,6 +421,7 @@ export class Questions {
     } else this.answerAll();
   }
 
+  /** A key while a text is typed. */
   #takeReason(current: OpenQuestion, reason: Editor, pressed: Pressed): void {
     const { question } = current;
     if (pressed.kind === 'paste') this.#reason = insertPaste(reason, pressed.text);
@@ -428,6 +442,7 @@ export class Questions {
     this.#handlers.answered(answers);
   }
 
+  /** The questions that are open now. If the one in focus is gone, the first one follows. */
   #setOpen(open: readonly OpenQuestion[], isIncomplete: boolean): void {
     const before = this.#current;
     this.#open = open;
@@ -443,7 +458,70 @@ export class Questions {
   }
 }
 
-/** The frame of a question: its head, the rows that fit, the other questions, the keys. */
+// ---- The frame of a question: its head, the rows that fit, the other questions, the keys ----
+
+/**
+ * The whole frame. `above`: rows that are left out if there is no room. `below`: the input line,
+ * while keys still go to it. `last`: rows at the very bottom.
+ */
+export const questionFrame = (
+  questions: Questions,
+  look: Look,
+  window: WindowSize,
+  above: readonly Safe[],
+  below: Frame | null,
+  last: readonly Safe[] = [],
+): Frame => {
+  const room = Math.max(1, window.rows - 1 - last.length);
+  const typed = below ?? typedFrame(questions, window.columns, room);
+  const layout = questions.layout(look, window.columns);
+  const head = questionHead(questions, look, window);
+  const list = questionList(questions, look, window);
+  const all = layout.asked.length + layout.answers.length;
+
+  const seenKeys = questionKeys(questions, window, all, 'seen');
+  const pinned = pinnedAnswers(
+    questions,
+    layout,
+    room - head.length - list.length - seenKeys.length,
+  );
+  const isPinned = pinned.length > 0;
+
+  // The foot is the typed text, or the keys.
+  const keysFor = (unread: number) =>
+    questionKeys(questions, window, unread, isPinned ? 'seen' : 'below');
+  // The number of unread rows is known later, and the height of the text must not depend on it.
+  const keyHeight = Math.max(keysFor(all).length, keysFor(0).length);
+  const footRows = Math.max(
+    0,
+    typed === null
+      ? Math.min(keyHeight, Math.max(1, room - 2))
+      : Math.min(typed.rows.length, room - 1),
+  );
+
+  // The head is cut first, the list of other questions is left out next; the text gets the rest.
+  const upperHead = head.slice(0, Math.max(0, room - footRows - 1));
+  const free = room - footRows - upperHead.length - pinned.length;
+  const listed = free - list.length >= 3 ? list : [];
+  const part = isPinned || questions.reason !== null ? 'asked' : 'all';
+  const total = part === 'asked' ? layout.asked.length : all;
+  const bodyRows = Math.max(1, Math.min(free - listed.length, total));
+  const body = [...questions.rows(look, bodyRows, window, part), ...pinned];
+
+  // Drawing the text has changed the number of unread rows, which the keys name.
+  const { advice } = questions;
+  const keys =
+    advice === '' ? keysFor(questions.unreadRows) : [adviceRow(advice, look, window.columns)];
+  const foot = (typed?.rows ?? keys).slice(0, footRows);
+
+  const spare = room - upperHead.length - body.length - listed.length - foot.length;
+  const upper = spare > 0 ? above.slice(-spare) : [];
+  const rows = [...upper, ...upperHead, ...body, ...listed, ...foot, ...last];
+  const cursor = typed?.cursor ?? null;
+  if (cursor === null || cursor.row >= foot.length) return { rows, cursor: null };
+  const footAt = rows.length - foot.length - last.length;
+  return { rows, cursor: { ...cursor, row: cursor.row + footAt } };
+};
 
 /**
  * The other questions are listed only in windows of at least this height, and at most this many.
@@ -461,6 +539,7 @@ const questionTitle = (description: TerminalQuestion): string => {
   return `${tool} ${subject.kind === 'change' ? nearPaths(description) : subject.text}`;
 };
 
+/** The list of all questions, if there are several. */
 const questionList = (questions: Questions, look: Look, window: WindowSize): readonly Safe[] => {
   if (questions.all.length < 2 || window.rows < LIST_ROWS_MIN) return [];
   const rows = questions.all.slice(0, LISTED_MAX).map((description, index) => {
@@ -504,7 +583,7 @@ export const questionHeading = (description: TerminalQuestion): Safe => {
   }
 };
 
-/** Lower windows have no rule above a question. */
+/** Lower windows have no rule (a horizontal line) above a question. */
 const RULE_ROWS = 16;
 /** A longer heading is cut. */
 const HEADING_ROWS = 2;
@@ -537,7 +616,7 @@ const questionHead = (questions: Questions, look: Look, window: WindowSize): rea
   return headRows(questionHeading(description), place, look, window);
 };
 
-/** Keys with their meanings. None is cut: what does not fit begins another row. */
+/** Keys with their meanings in rows. No key is cut: one that does not fit begins another row. */
 const keyRows = (keys: readonly Safe[], columns: number): readonly Safe[] => {
   const rows: Safe[] = [];
   for (const key of keys) {
@@ -590,12 +669,13 @@ const shortMeaning = (
   }
 };
 
-/** A window of so many rows has room for two rows of keys more. */
+/** From this height on, keys with their meanings may take two rows more than without. */
 const NAMED_ROWS = 15;
 
 /**
- * The keys that work now, while `unread` rows are below the window. The letters are named, if there
- * is room, when the rows that explain them may be below the window too.
+ * The keys that work now, while `unread` rows are below the window. `answers`: whether the rows
+ * that explain the letters are in the window; if not, and if there is room, their meanings stand
+ * here.
  */
 const questionKeys = (
   questions: Questions,
@@ -646,12 +726,12 @@ const typedFrame = (questions: Questions, columns: number, room: number) => {
   return { rows: [...rows, ...keys], cursor };
 };
 
-/** So many rows of a long text are seen beside its answers, or these stand at its end. */
+/** With less room for a long text, its answers are not pinned below it. */
 const ASKED_ROWS_MIN = 8;
 
 /**
- * The answers that stand below the text however far it is scrolled. None while a text is typed;
- * none if too little of a long text would be seen, then they follow it.
+ * The answers that stay below the text however far it is scrolled. None while a text is typed, and
+ * none if too little of a long text would be seen: the answers then scroll with it, at its end.
  */
 const pinnedAnswers = (
   questions: Questions,
@@ -662,60 +742,7 @@ const pinnedAnswers = (
   return room - answers.length >= Math.min(asked.length, ASKED_ROWS_MIN) ? answers : [];
 };
 
-/**
- * The whole frame. `above`: rows that are left out if there is no room. `below`: the input line,
- * while keys still go to it. `last`: rows at the very bottom.
- */
-export const questionFrame = (
-  questions: Questions,
-  look: Look,
-  window: WindowSize,
-  above: readonly Safe[],
-  below: Frame | null,
-  last: readonly Safe[] = [],
-): Frame => {
-  const room = Math.max(1, window.rows - 1 - last.length);
-  const typed = below ?? typedFrame(questions, window.columns, room);
-  const layout = questions.layout(look, window.columns);
-  const head = questionHead(questions, look, window);
-  const list = questionList(questions, look, window);
-  const all = layout.asked.length + layout.answers.length;
-  const seenKeys = questionKeys(questions, window, all, 'seen');
-  const pinned = pinnedAnswers(
-    questions,
-    layout,
-    room - head.length - list.length - seenKeys.length,
-  );
-  const isPinned = pinned.length > 0;
-  const keysFor = (unread: number) =>
-    questionKeys(questions, window, unread, isPinned ? 'seen' : 'below');
-  // The number of unread rows is known later; the height of the text is not to depend on it.
-  const keyHeight = Math.max(keysFor(all).length, keysFor(0).length);
-  const footRows = Math.max(
-    0,
-    typed === null
-      ? Math.min(keyHeight, Math.max(1, room - 2))
-      : Math.min(typed.rows.length, room - 1),
-  );
-  const upperHead = head.slice(0, Math.max(0, room - footRows - 1));
-  const free = room - footRows - upperHead.length - pinned.length;
-  const listed = free - list.length >= 3 ? list : [];
-  const part = isPinned || questions.reason !== null ? 'asked' : 'all';
-  const total = part === 'asked' ? layout.asked.length : all;
-  const bodyRows = Math.max(1, Math.min(free - listed.length, total));
-  const body = [...questions.rows(look, bodyRows, window, part), ...pinned];
-  const { advice } = questions;
-  const keys =
-    advice === '' ? keysFor(questions.unreadRows) : [adviceRow(advice, look, window.columns)];
-  const foot = (typed?.rows ?? keys).slice(0, footRows);
-  const spare = room - upperHead.length - body.length - listed.length - foot.length;
-  const upper = spare > 0 ? above.slice(-spare) : [];
-  const rows = [...upper, ...upperHead, ...body, ...listed, ...foot, ...last];
-  const cursor = typed?.cursor ?? null;
-  if (cursor === null || cursor.row >= foot.length) return { rows, cursor: null };
-  const footAt = rows.length - foot.length - last.length;
-  return { rows, cursor: { ...cursor, row: cursor.row + footAt } };
-};
+// ---- A question about any text ----
 
 export type ContentToRead = {
   /** One line: what is asked. */
@@ -771,7 +798,7 @@ export class ContentQuestion {
   /** Call only to draw: the rows count as read. */
   frame(look: Look, window: WindowSize): Frame {
     if (this.#arming.phase === 'hidden') return { rows: [], cursor: null };
-    // about the old size
+    // advice about the old size may be wrong now
     if (this.#drawn !== null && !isSameSize(this.#drawn, window)) this.#advice = '';
     this.#drawn = window;
     const { title } = this.#content;
@@ -853,6 +880,8 @@ export class ContentQuestion {
   }
 }
 
+// ---- The delay before keys count ----
+
 /**
  * The keyboard must be quiet for this long before keys count as an answer; longer while the user is
  * typing a text.
@@ -914,6 +943,7 @@ class ArmingDelay {
     this.#round += 1;
   }
 
+  /** Goes to the next phase after a quiet moment; begins again for each key until then. */
   #wait(round: number): void {
     if (round !== this.#round || this.#phase === 'armed') return;
     const isTyping = this.#phase === 'shown' && this.#handlers.isTyping();
@@ -936,6 +966,8 @@ class ArmingDelay {
     this.#wait(round);
   }
 }
+
+// ---- How far the user has read ----
 
 /** Size of the window in which a text is read. */
 export type WindowSize = { readonly columns: number; readonly rows: number };

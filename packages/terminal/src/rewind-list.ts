@@ -1,6 +1,8 @@
 /**
  * The list of what a rewind can take back, newest first: arrows move, letters filter, Enter
  * selects. A bar marks what would be taken back with the selected row: all that came later.
+ *
+ * From top to bottom: the list as an immutable value; what a key does to it; and its rows.
  */
 
 import type { Pressed } from './keys.js';
@@ -8,7 +10,10 @@ import type { Frame } from './live-area.js';
 import { countColumns, cutLine, oneLine, wrapWords } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
-/** `when`: the time of a turn, empty for others, which are indented below it. */
+/**
+ * A row of the list: a turn (all since an input of the user), the calls of one reply in it, or an
+ * answer to choose. `when`: the time of a turn; empty for others. `about`: what it has changed.
+ */
 export type ListedPoint = {
   readonly kind: 'turn' | 'calls' | 'answer';
   readonly when: string;
@@ -72,6 +77,7 @@ const STEPS: Readonly<Record<string, number>> = {
 
 const isShown = (list: PointList): boolean => matching(list).includes(list.chosen);
 
+/** The list after a key, or the row that the key takes. */
 export const takeAtPoints = (list: PointList, pressed: Pressed): PointListResult => {
   const same: PointListResult = { kind: 'open', list };
   if (pressed.kind === 'paste') return same;
@@ -102,15 +108,16 @@ type RowLayout = {
 };
 
 /** Columns before a title: an answer stands alone; calls are below their turn. */
-const getIndent = ({ kind }: ListedPoint): Safe => (kind === 'calls' ? safe`  ` : safe``);
+const indentBefore = ({ kind }: ListedPoint): Safe => (kind === 'calls' ? safe`  ` : safe``);
 
 const flat = (text: string): Safe => oneLine(text, Number.POSITIVE_INFINITY);
 
+/** Columns that the titles take, for all rows alike. */
 const layoutFor = (all: readonly ListedPoint[], columns: number): RowLayout => {
   const times = all.some(({ when }) => when !== '');
   const longest = Math.max(
     0,
-    ...all.map((point) => countColumns(safe`${getIndent(point)}${flat(point.text)}`)),
+    ...all.map((point) => countColumns(safe`${indentBefore(point)}${flat(point.text)}`)),
   );
   return { columns, times, titleColumns: Math.min(longest, Math.floor(columns * 0.42)) };
 };
@@ -121,7 +128,7 @@ const pointRows = (
   { columns, times, titleColumns }: RowLayout,
 ): readonly Safe[] => {
   const about = flat(point.about);
-  const indent = getIndent(point);
+  const indent = indentBefore(point);
   if (columns < WIDE_COLUMNS) {
     const when = point.when === '' ? safe`` : padded(makeSafe(point.when), TIME_COLUMNS);
     const title = cutLine(safe`${when}${indent}${flat(point.text)}`, columns);
@@ -143,8 +150,8 @@ const pointRows = (
   );
 };
 
-/** The rows of the points around the selected one, at most `room` of them. */
-const around = (
+/** The points around the selected one whose rows fit into `room`. `blocks`: the rows of each. */
+const pointsAround = (
   blocks: readonly (readonly Safe[])[],
   chosen: number,
   room: number,
@@ -165,14 +172,14 @@ const around = (
 const hintRows = ({ keys }: PointList, columns: number): readonly Safe[] => {
   const isWide = columns >= WIDE_COLUMNS;
   const move = isWide ? safe`↑ ↓ move · type to filter` : safe`↑ ↓`;
-  const own = keys === null ? [] : [makeSafe(isWide ? keys.wide : keys.narrow)];
+  const keyRows = keys === null ? [] : [makeSafe(isWide ? keys.wide : keys.narrow)];
   const choose = keys === null ? safe` · Enter chooses` : safe``;
-  return [...own, safe`${move}${choose} · Escape closes`].map((row) =>
+  return [...keyRows, safe`${move}${choose} · Escape closes`].map((row) =>
     cutLine(safe`  ${row}`, columns),
   );
 };
 
-/** How the list looks in a window: at most half of its rows. */
+/** The rows of the list: at most half of the window. `mark` highlights the selected row. */
 export const pointListFrame = (
   list: PointList,
   window: { readonly columns: number; readonly rows: number },
@@ -188,7 +195,7 @@ export const pointListFrame = (
     return point === undefined ? [] : [pointRows(point, layout).slice(0, room)];
   });
   const at = indices.indexOf(list.chosen);
-  const [first, end] = at < 0 ? [0, 0] : around(blocks, at, room);
+  const [first, end] = at < 0 ? [0, 0] : pointsAround(blocks, at, room);
   const isPart = end - first < indices.length;
   const place = at >= 0 && isPart ? ` (${at + 1} of ${indices.length})` : '';
   const typed = makeSafe(`${place} ${list.words}`);

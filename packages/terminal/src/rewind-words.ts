@@ -1,4 +1,10 @@
-/** What a rewind could take back, and what it has: in words, for the terminal and all others. */
+/**
+ * Rewinds in words, for the terminal and all other faces. A rewind takes back a part of the
+ * conversation, of the files, or of both.
+ *
+ * From top to bottom: changes of files; what a point of the session has changed, before a rewind to
+ * it; what a rewind has done; and `RewoundNotes`, which says it for each rewind of a session.
+ */
 
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import type { ChangedPath, ChangeSummary, FileLeft } from '@pawl/agent/machine/event';
@@ -18,7 +24,7 @@ const lineCounts = ({ added = 0, removed = 0 }: ChangedPath): string =>
 /** A path on one line, so that a name with a line feed can't look like another line. */
 const shownPath = (path: string): string => path.replace(/\s+/g, ' ');
 
-/** Added and removed lines of these files together; empty if some are not listed or no texts. */
+/** Added and removed lines of all files; empty if some are not listed or are no texts. */
 const totalLines = (files: readonly ChangedPath[], count: number): string => {
   if (files.length < count) return '';
   if (files.some(({ added, removed }) => added === undefined && removed === undefined)) return '';
@@ -66,7 +72,9 @@ export const changesText = (changes: ChangeSummary, deletedBy = ''): string =>
     .filter(Boolean)
     .join(', ');
 
-/** A point of a session's timeline, as far as words need it. */
+// ---- What a point of the session has changed ----
+
+/** A point of a session's timeline: a turn, or the calls of one reply in it. */
 type ChangePoint = {
   readonly seq: number;
   readonly kind: 'turn' | 'calls';
@@ -93,7 +101,7 @@ const shortTitle = (title: string): string => {
   return line.length <= TITLE_MAX ? line : `${line.slice(0, TITLE_MAX - 1)}…`;
 };
 
-/** The calls that deleted all that the turn has deleted; empty if they are not one. */
+/** The title of the calls that deleted all that the turn has deleted; empty if several did. */
 const deletingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): string => {
   const deleting = findCalls(turn, points).filter(
     ({ changes }) => changes !== null && changes.deleted > 0,
@@ -110,6 +118,8 @@ export const pointText = (point: ChangePoint, points: readonly ChangePoint[]): s
   return changesText(point.changes, point.kind === 'turn' ? deletingCalls(point, points) : '');
 };
 
+// ---- What a rewind has done ----
+
 /** What was taken back, or brought forward again. */
 export type DoneRewind = {
   readonly direction: 'back' | 'forward';
@@ -120,6 +130,7 @@ export type DoneRewind = {
   readonly messages: number | null;
   /** What the rewind itself did to files; null: they stayed as they were. */
   readonly changes: ChangeSummary | null;
+  /** Files that were not touched, and why. */
   readonly left: readonly FileLeft[];
   /** Why no file could be taken back; null: not known. */
   readonly note: string | null;

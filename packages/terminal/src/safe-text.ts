@@ -1,7 +1,12 @@
 /**
  * Text that is safe to print: our own words and styles, and untrusted text whose control characters
  * became visible marks. Only this file creates it, and printing accepts no other type.
+ *
+ * From top to bottom: the type `Safe` and the functions that return it; then `markInvisible`, which
+ * replaces characters with marks.
  */
+
+/** Marks the type: nobody else can name this symbol. */
 declare const checked: unique symbol;
 
 /**
@@ -76,9 +81,11 @@ export const keepStyles = (text: string): Safe => {
   return asSafe(pieces.join(''));
 };
 
+// ---- Marks ----
+
 /**
- * Replaces invisible characters, and characters that control a terminal or reorder text, with
- * visible marks: `␛` for an ASCII control character, `⟨U+202E⟩` for every other one.
+ * `markInvisible` replaces invisible characters, and characters that control a terminal or reorder
+ * text, with visible marks: `␛` for an ASCII control character, `⟨U+202E⟩` for every other one.
  *
  * 1. Line feed and tab stay. CR LF becomes LF.
  * 2. Invisible characters stay where a script or an emoji needs them: joiners between letters of
@@ -89,8 +96,21 @@ export const keepStyles = (text: string): Safe => {
  */
 
 /**
- * Part of both classes below. In UTF-16 units it matches all surrogates, in code points only lone
- * ones.
+ * `text` with marks for characters that a terminal obeys or nobody sees. `show` can style the
+ * marks.
+ */
+const markInvisible = (text: string, show?: (mark: string) => string): string => {
+  if (!SUSPICIOUS.test(text)) return text;
+  return text.replace(MARKED, (character: string, at: number) => {
+    if (character === '\r\n') return '\n';
+    if (isInPlace(text, character, at)) return character;
+    return show === undefined ? markFor(character) : show(markFor(character));
+  });
+};
+
+/**
+ * Characters of both expressions below. `SUSPICIOUS` reads UTF-16 units and so matches all
+ * surrogates; `MARKED` reads code points and matches only lone ones.
  */
 const ODD =
   '\\u034f\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f' +
@@ -112,8 +132,8 @@ const MARKS_KEPT = 1_000;
 const FLAG = '\u{1f3f4}';
 
 /**
- * Created with the first text that needs it: tables of Unicode properties take longer than drawing
- * a screen.
+ * Classes of characters. Created with the first text that needs them: tables of Unicode properties
+ * take longer than drawing a screen.
  */
 let signs: {
   readonly emoji: RegExp;
@@ -148,6 +168,7 @@ const signAfter = (text: string, at: number): string => {
   return point === undefined ? '' : String.fromCodePoint(point);
 };
 
+/** Whether a joiner stands between two signs that it joins. */
 const joins = (text: string, at: number): boolean => {
   const { joined, pictograph } = loadSigns();
   const before = signBefore(text, at);
@@ -158,6 +179,7 @@ const joins = (text: string, at: number): boolean => {
   );
 };
 
+/** Whether a variation selector follows a character that has variants. */
 const selectsVariant = (text: string, character: string, at: number): boolean => {
   const { emoji, han } = loadSigns();
   const before = signBefore(text, at);
@@ -166,6 +188,7 @@ const selectsVariant = (text: string, character: string, at: number): boolean =>
   return emoji.test(before) && (!/^[\d#*]$/.test(before) || text[at + 1] === '\u20e3');
 };
 
+/** Whether a tag letter belongs to one of the three flags. */
 const isTagOfFlag = (text: string, at: number): boolean => {
   const from = Math.max(0, at - FLAG_UNITS);
   const start = text.slice(from, at).lastIndexOf(FLAG);
@@ -201,19 +224,6 @@ export const visibleMark = (character: string): string => {
   if (point < 0x20) return String.fromCodePoint(0x2400 + point);
   if (point === 0x7f) return '␡';
   return `⟨U+${point.toString(16).toUpperCase().padStart(4, '0')}⟩`;
-};
-
-/**
- * `text` with marks for characters that a terminal obeys or nobody sees. `show` can style the
- * marks.
- */
-const markInvisible = (text: string, show?: (mark: string) => string): string => {
-  if (!SUSPICIOUS.test(text)) return text;
-  return text.replace(MARKED, (character: string, at: number) => {
-    if (character === '\r\n') return '\n';
-    if (isInPlace(text, character, at)) return character;
-    return show === undefined ? markFor(character) : show(markFor(character));
-  });
 };
 
 /**

@@ -1,6 +1,8 @@
 /**
- * Steps of a session as printed lines, without redrawing: titles of calls, results, notes of a
- * resumed session.
+ * Steps of a session as printed lines, without redrawing, as headless runs print them.
+ *
+ * From top to bottom: `createStepPrinter`; its lines for a result, and for other actions;
+ * `JudgedCalls`, the calls of the session by their id; and the note of a resumed session.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -28,6 +30,42 @@ type PrintedPiece =
   /** The text since the last whole line does not count. */
   | { readonly kind: 'retract' };
 
+type StepPrinter = (stepped: Stepped) => readonly PrintedPiece[];
+
+/** Turns the steps of one session into printed text. */
+export const createStepPrinter = (look: Look, workspace: string): StepPrinter => {
+  const calls = createJudgedCalls(workspace);
+  const startedAt = new Map<string, number>();
+
+  const getKnownCall = (result: ToolResult, { event }: Stepped): KnownCall => {
+    const { callId } = result;
+    const startMs = startedAt.get(callId);
+    const tookMs = startMs === undefined ? null : event.at - startMs;
+    return { call: calls.get(callId), title: calls.title(result), tookMs };
+  };
+
+  return (stepped) => {
+    const { event, actions } = stepped;
+    calls.see(stepped);
+    if (event.type === 'LlmCompleted') startedAt.clear();
+    if (event.type === 'ToolStarted') startedAt.set(event.callId, event.at);
+    const resumed = resumedNote(stepped);
+    const again = resumed === '' ? [] : [printLine(look, 'dim', safe`·`, resumed, true)];
+    const pieces = actions
+      .map((action) =>
+        action.type === 'DisplayToolResult'
+          ? printResult(action, getKnownCall(action, stepped), look)
+          : printAction(action, look),
+      )
+      .filter((piece) => piece !== null);
+    return [...again, ...pieces];
+  };
+};
+
+/** Text, with the detail below it. */
+export const withDetail = (piece: Extract<PrintedPiece, { readonly kind: 'lines' }>): Safe =>
+  piece.detail === '' ? piece.text : safe`${piece.text}\n${piece.detail}`;
+
 /** Lines of output shown below a call that failed or changed something. */
 const OUTPUT_LINES = 6;
 
@@ -45,10 +83,8 @@ const indent = (lines: readonly Safe[]): Safe =>
     safe`\n`,
   );
 
-type StepPrinter = (stepped: Stepped) => readonly PrintedPiece[];
-
 /** The call of a result. `tookMs` is null if its start was not seen. */
-type KnownCall = {
+export type KnownCall = {
   readonly call: JudgedCall | undefined;
   readonly title: string;
   readonly tookMs: number | null;
@@ -146,43 +182,12 @@ const printAction = (action: Action, look: Look): PrintedPiece | null => {
   }
 };
 
-/** Turns the steps of one session into printed text. */
-export const createStepPrinter = (look: Look, workspace: string): StepPrinter => {
-  const calls = createJudgedCalls(workspace);
-  const startedAt = new Map<string, number>();
-
-  const knownOf = (result: ToolResult, { event }: Stepped): KnownCall => {
-    const { callId } = result;
-    const startMs = startedAt.get(callId);
-    const tookMs = startMs === undefined ? null : event.at - startMs;
-    return { call: calls.get(callId), title: calls.title(result), tookMs };
-  };
-
-  return (stepped) => {
-    const { event, actions } = stepped;
-    calls.see(stepped);
-    if (event.type === 'LlmCompleted') startedAt.clear();
-    if (event.type === 'ToolStarted') startedAt.set(event.callId, event.at);
-    const resumed = resumedNote(stepped);
-    const again = resumed === '' ? [] : [printLine(look, 'dim', safe`·`, resumed, true)];
-    const pieces = actions
-      .map((action) =>
-        action.type === 'DisplayToolResult'
-          ? printResult(action, knownOf(action, stepped), look)
-          : printAction(action, look),
-      )
-      .filter((piece) => piece !== null);
-    return [...again, ...pieces];
-  };
-};
-
-/** Text, with the detail below it. */
-export const withDetail = (piece: Extract<PrintedPiece, { readonly kind: 'lines' }>): Safe =>
-  piece.detail === '' ? piece.text : safe`${piece.text}\n${piece.detail}`;
-
 export type ToolResult = Extract<Action, { readonly type: 'DisplayToolResult' }>;
 
-/** Remembers the calls of a session, so that later lines can name them. */
+/**
+ * Remembers the calls of a session, so that later lines can name them. A call is judged once the
+ * policy has decided whether it may run.
+ */
 export type JudgedCalls = {
   see(stepped: Stepped): void;
   get(callId: string): JudgedCall | undefined;

@@ -14,7 +14,7 @@ import {
   wrapWords,
 } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
-import type { ToolResult } from './step-lines.js';
+import type { KnownCall, ToolResult } from './step-lines.js';
 
 /**
  * An ended call: one line, and below it only the output that the user must see. `whole` has all
@@ -22,11 +22,23 @@ import type { ToolResult } from './step-lines.js';
  */
 type CallRows = { readonly rows: readonly Safe[]; readonly whole: readonly Safe[] };
 
-/** The call of a result. `tookMs` is null if its start was not seen. */
-type KnownCall = {
-  readonly call: JudgedCall | undefined;
-  readonly title: string;
-  readonly tookMs: number | null;
+/** The rows of an ended call. Lines that are left out are counted, and Ctrl-O shows `whole`. */
+export const callRows = (result: ToolResult, known: KnownCall, look: Look): CallRows => {
+  const { call, title, tookMs } = known;
+  const good = result.status === 'ok';
+  if (!good && tookMs === null) return unseenCallRows(result, title, look);
+  const notes = [callSummary(result, call), tookMs === null ? safe`` : formatSeconds(tookMs)];
+  const note = joinSafe(
+    notes.filter((note) => note !== ''),
+    safe` `,
+  );
+  const head = callHead(result, title, note, look);
+  const all = outputLines(result.text).map((line) => safe`${INDENT}${line}`);
+  const whole =
+    result.diff === null
+      ? all
+      : diffRows(look, result.diff, finishedDiff(Number.POSITIVE_INFINITY)).rows;
+  return { rows: [head, ...rowsBelow(result, call, look)], whole: [head, ...whole] };
 };
 
 /** Lines of output below a failed call. */
@@ -47,7 +59,7 @@ const outputLines = (text: string): readonly Safe[] => {
   return whole === '' ? [] : whole.split('\n');
 };
 
-/** A remark that the tool added to its output, see ToolOutcome. */
+/** A remark in brackets that the tool added to its output, such as where the whole output is. */
 const isRemark = (line: string): boolean => /^\[.*\]$/.test(line);
 
 const countText = (text: string): Safe => {
@@ -64,7 +76,7 @@ const lastLines = (look: Look, lines: readonly Safe[], limit: number): readonly 
   return dimmed(look, more > 0 ? [moreLines(more), ...lines.slice(-limit)] : lines);
 };
 
-const headAndTail = (lines: readonly Safe[]): readonly Safe[] => {
+const firstAndLast = (lines: readonly Safe[]): readonly Safe[] => {
   if (lines.length <= SHORT_LINES) return lines;
   const more = moreLines(lines.length - FIRST_LINES - LAST_LINES);
   return [...lines.slice(0, FIRST_LINES), safe`${more} (Ctrl-O)`, ...lines.slice(-LAST_LINES)];
@@ -89,11 +101,11 @@ const unseenCallRows = (result: ToolResult, title: string, look: Look): CallRows
   const head = callHead(result, oneLine(title, Math.max(20, room)), safe``, look);
   const isShort = countColumns(safe`${head} · ${why}`) < look.columns || look.plain === 'yes';
   const below = wrapWords(why, Math.max(8, look.columns - 5)).map((row) => safe`${INDENT}${row}`);
-  const told = isShort
+  const headRows = isShort
     ? [safe`${head} · ${paint(look, 'dim', why)}`]
     : [head, ...below.map((row) => paint(look, 'dim', row))];
   const whole = [safe`${head} · ${why}`, ...dimmed(look, more)];
-  return { rows: [...told, ...lastLines(look, more, FAILED_LINES)], whole };
+  return { rows: [...headRows, ...lastLines(look, more, FAILED_LINES)], whole };
 };
 
 /** The tool's own summary; otherwise the heading of a list, or a count of lines. */
@@ -119,23 +131,5 @@ const rowsBelow = (
   if (result.status !== 'ok') return lastLines(look, outputLines(result.text), FAILED_LINES);
   // For a call that only reads, the summary is enough.
   if (!(call?.traits.mutating ?? false)) return [];
-  return dimmed(look, headAndTail(outputLines(result.text).filter((line) => !isRemark(line))));
-};
-
-export const callRows = (result: ToolResult, known: KnownCall, look: Look): CallRows => {
-  const { call, title, tookMs } = known;
-  const good = result.status === 'ok';
-  if (!good && tookMs === null) return unseenCallRows(result, title, look);
-  const notes = [callSummary(result, call), tookMs === null ? safe`` : formatSeconds(tookMs)];
-  const note = joinSafe(
-    notes.filter((note) => note !== ''),
-    safe` `,
-  );
-  const head = callHead(result, title, note, look);
-  const all = outputLines(result.text).map((line) => safe`${INDENT}${line}`);
-  const whole =
-    result.diff === null
-      ? all
-      : diffRows(look, result.diff, finishedDiff(Number.POSITIVE_INFINITY)).rows;
-  return { rows: [head, ...rowsBelow(result, call, look)], whole: [head, ...whole] };
+  return dimmed(look, firstAndLast(outputLines(result.text).filter((line) => !isRemark(line))));
 };

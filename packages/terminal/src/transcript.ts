@@ -2,9 +2,9 @@
  * What the user sees of a session above the input line. interactive/view.ts of packages/pawl
  * passes each step to `Transcript`.
  *
- * From top to bottom: `Transcript`; a streamed answer, whose finished blocks are printed once;
- * reasoning; running calls; the to-do list; and the line below an ended turn. Printed rows never
- * change, since a terminal keeps them in its history.
+ * From top to bottom: `Transcript`; hints below an error; a streamed answer, whose finished blocks
+ * are printed once; reasoning; running calls; the to-do list; and the line below an ended turn.
+ * Printed rows never change, since a terminal keeps them in its history.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -35,54 +35,12 @@ import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 import { createJudgedCalls, type JudgedCalls, resumedNote, type ToolResult } from './step-lines.js';
 import { callRows } from './tool-call-rows.js';
 
-/**
- * Limits of the unfinished part. Only its last rows are shown, so that each delta redraws little.
- */
-const LIVE_ROWS = 14;
-const LIVE_BYTES = 2_400;
-
-const hints: Readonly<Record<FailureKind, string>> = {
-  rateLimited: 'Too many requests: wait a little, then /retry.',
-  overloaded: 'The provider is overloaded: wait a little, then /retry.',
-  unreachable: 'Check the network and the base URL, then /retry.',
-  timeout: 'It took too long: /retry tries again.',
-  contextOverflow: 'The conversation is too large for the model: /compact, then /retry.',
-  auth: 'Keys are set in the shell: leave with Ctrl-D, set the key, then pawl --continue.',
-  badRequest: '/retry tries again; /model changes the model.',
-  quotaExhausted: 'The account has no credit left: add some or choose another /model, then /retry.',
-  refused: 'Try other words.',
-  malformed: '/retry tries again; if it fails again, choose another /model.',
-  input: 'Your text is not lost: Up brings it back.',
-  tools: '/retry asks the model again.',
-  compaction: '/compact tries again.',
-};
-
-/** The variable that holds the key of the model's provider. */
-const keyName = ({ session }: State): string =>
-  providerOfModel(session.settings.model)?.keyVariables[0] ?? 'the key';
-
-const hintFor = (state: State): string =>
-  state.name === 'WaitingForUserInput' && state.reason.kind === 'error'
-    ? hints[state.reason.error].replace('set the key', `set ${keyName(state)}`)
-    : '';
-
-/** The last rows within the limits. */
-const lastRows = (rows: readonly Safe[]): readonly Safe[] => {
-  let bytes = 0;
-  let first = rows.length;
-  while (first > 0 && rows.length - first < LIVE_ROWS) {
-    bytes += Buffer.byteLength(rows[first - 1] ?? '');
-    if (bytes > LIVE_BYTES && first < rows.length) break;
-    first -= 1;
-  }
-  return rows.slice(first);
-};
-
+/** Rows of a summary that are shown before Ctrl-O. */
 const SUMMARY_ROWS = 8;
 /** A call with more rows gets an empty line after it. */
 const LARGE_ROWS = 4;
 const CUT_OFF = '(cut off here)';
-const VOID = '(the reply broke off: its text above does not count)';
+const RETRACTED = '(the reply broke off: its text above does not count)';
 
 /**
  * Kinds of entries. An empty line separates entries of different kinds, and the blocks of an
@@ -107,17 +65,22 @@ export class Transcript {
   readonly #answer: AnswerStream;
   readonly #reasoning: ReasoningRow;
   readonly #turnEnds: TurnSummaries = createTurnSummaries();
-  /** From the first rewind on. */
+  /** From the first rewind on: the user takes a part of the session back. */
   #rewinds: RewoundNotes | null = null;
   #state: State | null = null;
+  /** The kind of the last printed entry; `end`: an empty line follows it in any case. */
   #last: EntryKind | 'end' = 'end';
+  /** The tool calls of one reply are a batch. This is that of the last result. */
   #batchId = '';
   /** Whether the current reply has text. */
-  #answers = false;
+  #hasAnswer = false;
   /** UTF-16 units of the current reply, including reasoning and tool calls. */
   #streamed = 0;
+  /** What `expand` prints. */
   #folded: readonly Safe[] = [];
+  /** The model's to-do list. */
   #list: readonly Safe[] = [];
+  /** Lines that this step prints. */
   #lines: Safe[] = [];
 
   constructor(look: Look, workspace: string) {
@@ -134,14 +97,6 @@ export class Transcript {
     this.#state = state;
     this.#turnEnds.startFrom(state);
     this.#rewinds?.startFrom(state);
-  }
-
-  #putRewind(before: State, stepped: Stepped): void {
-    if (stepped.event.type !== 'RewindRequested' && before.name !== 'Rewinding') return;
-    if (this.#rewinds === null) this.#rewinds = createRewoundNotes();
-    this.#rewinds.startFrom(before);
-    const rewound = this.#rewinds.see(stepped);
-    if (rewound !== '') this.#putNote('dim', '·', rewound);
   }
 
   /** UTF-16 units of the current reply that are not in any usage report yet. */
@@ -212,11 +167,13 @@ export class Transcript {
     return rows.length === 0 ? [] : [safe``, ...rows];
   }
 
+  /** The rows of an entry, with an empty line before them if one separates it from the last one. */
   #apart(kind: EntryKind, rows: readonly Safe[]): readonly Safe[] {
-    const near = kind === this.#last && kind !== 'answer';
-    return rows.length === 0 || near ? rows : [safe``, ...rows];
+    const follows = kind === this.#last && kind !== 'answer';
+    return rows.length === 0 || follows ? rows : [safe``, ...rows];
   }
 
+  /** Adds an entry to the lines that this step prints. */
   #put(kind: EntryKind, rows: readonly Safe[]): void {
     this.#lines.push(...this.#apart(kind, rows));
     if (rows.length > 0) this.#last = kind;
@@ -233,12 +190,14 @@ export class Transcript {
     );
   }
 
+  /** Adds text of the answer, and prints the blocks that it finishes. */
   #stream(text: string): void {
     this.#endReasoning();
-    this.#answers = true;
+    this.#hasAnswer = true;
     for (const block of this.#answer.add(text)) this.#put('answer', block);
   }
 
+  /** The reasoning is over: prints its one line. */
   #endReasoning(): void {
     const ended = this.#reasoning.end();
     if (ended === null) return;
@@ -246,11 +205,12 @@ export class Transcript {
     this.#put('note', [ended.row]);
   }
 
+  /** The model's reply is over: prints the rest of the answer, or says that it does not count. */
   #endAnswer({ event, actions }: Stepped): void {
-    if (!this.#answers) return;
-    this.#answers = false;
+    if (!this.#hasAnswer) return;
+    this.#hasAnswer = false;
     if (actions.some((action) => action.type === 'RetractPartial')) {
-      if (this.#answer.drop() === 'yes') this.#putNote('dim', '·', VOID);
+      if (this.#answer.drop() === 'yes') this.#putNote('dim', '·', RETRACTED);
       return;
     }
     for (const block of this.#answer.finish()) this.#put('answer', block);
@@ -282,6 +242,15 @@ export class Transcript {
     this.#putNote('dim', '·', safe`${tokens} · ${cost}`);
   }
 
+  /** Says what a rewind took back. */
+  #putRewind(before: State, stepped: Stepped): void {
+    if (stepped.event.type !== 'RewindRequested' && before.name !== 'Rewinding') return;
+    if (this.#rewinds === null) this.#rewinds = createRewoundNotes();
+    this.#rewinds.startFrom(before);
+    const rewound = this.#rewinds.see(stepped);
+    if (rewound !== '') this.#putNote('dim', '·', rewound);
+  }
+
   /** Prints the start of the summary that replaced the messages. `expand` has the rest. */
   #summarise(summary: string): void {
     const rows = wrapWords(harmless(summary).trim(), this.#look.columns - 2);
@@ -293,6 +262,7 @@ export class Transcript {
     this.#folded = more > 0 ? quoted(rows) : [];
   }
 
+  /** Prints an ended call. Its whole output is for `expand`. */
   #fold(result: ToolResult, { event }: Stepped): void {
     const { callId, batchId } = result;
     if (this.#batchId !== batchId) this.#folded = [];
@@ -309,16 +279,18 @@ export class Transcript {
     this.#folded = [...this.#folded, ...whole];
   }
 
+  /** Counts the text of the current reply. */
   #count({ event, actions, state }: Stepped): void {
-    const delta =
+    const isDelta =
       event.type === 'TextDelta' ||
       event.type === 'ReasoningDelta' ||
       event.type === 'ToolCallDelta';
-    if (delta) this.#streamed += event.text.length;
+    if (isDelta) this.#streamed += event.text.length;
     if (state.name !== 'CallingLlm' || actions.some(({ type }) => type === 'SendLlmRequest'))
       this.#streamed = 0;
   }
 
+  /** Names the calls that an answer allows from now on. */
   #putGrants(before: State, { event, state: { session } }: Stepped): void {
     if (event.type !== 'ApprovalAnswered') return;
     for (const grant of session.grants.filter((each) => !before.session.grants.includes(each))) {
@@ -346,7 +318,55 @@ export class Transcript {
   }
 }
 
-/** Rows, at least one. */
+/**
+ * Limits of the unfinished entries. Only their last rows are shown, so that each delta (a piece of
+ * a streamed reply) redraws little.
+ */
+const LIVE_ROWS = 14;
+const LIVE_BYTES = 2_400;
+
+/** The last rows within the limits. */
+const lastRows = (rows: readonly Safe[]): readonly Safe[] => {
+  let bytes = 0;
+  let first = rows.length;
+  while (first > 0 && rows.length - first < LIVE_ROWS) {
+    bytes += Buffer.byteLength(rows[first - 1] ?? '');
+    if (bytes > LIVE_BYTES && first < rows.length) break;
+    first -= 1;
+  }
+  return rows.slice(first);
+};
+
+// ---- Hints below an error ----
+
+const hints: Readonly<Record<FailureKind, string>> = {
+  rateLimited: 'Too many requests: wait a little, then /retry.',
+  overloaded: 'The provider is overloaded: wait a little, then /retry.',
+  unreachable: 'Check the network and the base URL, then /retry.',
+  timeout: 'It took too long: /retry tries again.',
+  contextOverflow: 'The conversation is too large for the model: /compact, then /retry.',
+  auth: 'Keys are set in the shell: leave with Ctrl-D, set the key, then pawl --continue.',
+  badRequest: '/retry tries again; /model changes the model.',
+  quotaExhausted: 'The account has no credit left: add some or choose another /model, then /retry.',
+  refused: 'Try other words.',
+  malformed: '/retry tries again; if it fails again, choose another /model.',
+  input: 'Your text is not lost: Up brings it back.',
+  tools: '/retry asks the model again.',
+  compaction: '/compact tries again.',
+};
+
+/** The variable that holds the key of the model's provider. */
+const keyName = ({ session }: State): string =>
+  providerOfModel(session.settings.model)?.keyVariables[0] ?? 'the key';
+
+const hintFor = (state: State): string =>
+  state.name === 'WaitingForUserInput' && state.reason.kind === 'error'
+    ? hints[state.reason.error].replace('set the key', `set ${keyName(state)}`)
+    : '';
+
+// ---- A streamed answer ----
+
+/** The rows of a block (a paragraph, a list, a piece of code), at least one. */
 type Block = readonly Safe[];
 
 /**
@@ -362,7 +382,7 @@ type AnswerStream = {
   live(columns: number): readonly Safe[];
   /** Ends the answer. Returns the rows of the unfinished block. */
   finish(): readonly Block[];
-  /** Drops the unfinished block. `yes`: earlier rows of this answer were already returned. */
+  /** Drops the unfinished block. `yes`: earlier blocks of this answer were already returned. */
   drop(): 'yes' | 'no';
 };
 
@@ -403,6 +423,8 @@ const createAnswerStream = (look: Look): AnswerStream => {
     },
   };
 };
+
+// ---- Reasoning ----
 
 /** The model's reasoning: its last rows while it streams, one line afterwards. */
 type ReasoningRow = {
@@ -450,6 +472,8 @@ const createReasoningRow = (look: Look): ReasoningRow => {
     },
   };
 };
+
+// ---- Running calls ----
 
 /** The running calls, each with its last line of output. */
 type RunningCalls = {
@@ -533,7 +557,7 @@ const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): 
   };
 };
 
-/** Rows of the model's to-do list above the input line. */
+// ---- The model's to-do list, above the input line ----
 
 const TODOS_MAX = 5;
 const TODO_COLUMNS_MAX = 70;
@@ -565,6 +589,8 @@ const todoRows = (
   });
 };
 
+// ---- The end of a turn ----
+
 /** The line below an ended turn: its duration and cost. */
 type TurnSummaries = {
   /** Starts from an existing state: that of a resumed session. */
@@ -573,14 +599,46 @@ type TurnSummaries = {
   see(stepped: Stepped): Safe | null;
 };
 
+/** States that lead from a turn to its end. */
 const ENDS: readonly string[] = ['EndOfTurn', 'Cancelled', 'BudgetExceeded', 'Failed'];
 
+/** A turn's number, and what was used before it. */
 type TurnStart = {
   readonly turn: number;
   readonly at: number;
   readonly tokens: number;
   /** null if the price of a call is unknown. */
   readonly costUsd: number | null;
+};
+
+const createTurnSummaries = (): TurnSummaries => {
+  let start: TurnStart | null = null;
+  /** Since when only an answer is missing, and the sum of earlier such times of the turn. */
+  let askedAt: number | null = null;
+  let waitedMs = 0;
+  return {
+    startFrom(state) {
+      start = turnStartIn(state);
+    },
+    see(stepped) {
+      const { event, path, state } = stepped;
+      if (askedAt !== null) waitedMs += event.at - askedAt;
+      askedAt = waitsForAnswer(state) ? event.at : null;
+      const ended = path.some(
+        ({ from, to }) => to === 'WaitingForUserInput' && ENDS.includes(from),
+      );
+      const line =
+        ended && start !== null && event.type !== 'Resumed'
+          ? turnSummary(start, stepped, waitedMs)
+          : null;
+      // A step can end one turn and begin the next. The new turn has spent nothing yet.
+      if (start?.turn !== state.session.counters.turn) {
+        start = turnStartIn(state);
+        waitedMs = 0;
+      }
+      return line;
+    },
+  };
 };
 
 const turnStartIn = ({ session: { counters, turn, usage } }: State): TurnStart => ({
@@ -616,33 +674,3 @@ const waitsForAnswer = (state: State): boolean =>
   state.name === 'ExecutingTools' &&
   state.calls.some(({ status }) => status === 'awaitingApproval') &&
   !state.calls.some(({ status }) => status === 'running' || status === 'starting');
-
-const createTurnSummaries = (): TurnSummaries => {
-  let start: TurnStart | null = null;
-  /** Since when only an answer is missing, and the sum of earlier such times of the turn. */
-  let askedAt: number | null = null;
-  let waitedMs = 0;
-  return {
-    startFrom(state) {
-      start = turnStartIn(state);
-    },
-    see(stepped) {
-      const { event, path, state } = stepped;
-      if (askedAt !== null) waitedMs += event.at - askedAt;
-      askedAt = waitsForAnswer(state) ? event.at : null;
-      const ended = path.some(
-        ({ from, to }) => to === 'WaitingForUserInput' && ENDS.includes(from),
-      );
-      const line =
-        ended && start !== null && event.type !== 'Resumed'
-          ? turnSummary(start, stepped, waitedMs)
-          : null;
-      // A step can end one turn and begin the next. The new turn has spent nothing yet.
-      if (start?.turn !== state.session.counters.turn) {
-        start = turnStartIn(state);
-        waitedMs = 0;
-      }
-      return line;
-    },
-  };
-};

@@ -1,5 +1,6 @@
 /**
- * The only code that writes to stdout and stderr.
+ * The only code that writes to stdout and stderr. From top to bottom: the functions that write, one
+ * for each kind of text; stdout for a protocol; and output of other code.
  *
  * 1. Text for people is `Safe`, on a terminal or not. Apart from the live area, only styles control
  *    the terminal.
@@ -18,6 +19,7 @@ let output = STDOUT;
 /** Pause between attempts to write to a slow reader. */
 const PAUSE_MS = 5;
 
+/** Returns after everything is written, however slow the reader is. */
 const writeWhole = (descriptor: number, content: string | Buffer): void => {
   let rest = typeof content === 'string' ? Buffer.from(content, 'utf8') : content;
   while (rest.length > 0) {
@@ -84,8 +86,8 @@ export const writeError = (text: Safe): void => {
 };
 
 /**
- * Writes to the terminal unchanged, with the control sequences of escapes.ts. If it is gone, SIGHUP
- * ends the program.
+ * Writes to the terminal unchanged: the control sequences of paint.ts pass. If the terminal is
+ * gone, SIGHUP ends the program.
  */
 export const writeWindow = (text: Safe): void => {
   try {
@@ -133,10 +135,20 @@ export const reserveStdout = async (): Promise<WritableStream<Uint8Array>> => {
   return new WritableStream({ write: (bytes) => write(bytes) });
 };
 
+// ---- Output of other code: libraries (`console`, process streams) and warnings of Node ----
+
 /**
- * Makes other code's output safe for the screen: libraries (`console`, process streams) and
- * warnings of Node.
+ * Makes output of other code safe for the screen. `console` uses the process streams too.
  */
+export const routeStrayOutput = (): void => {
+  routeStream('stdout');
+  routeStream('stderr');
+  if (process.listenerCount('warning') === 0) return; // the user turned warnings off
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) =>
+    writeError(safe`${makeSafe(`${name}: ${message}`)}\n`),
+  );
+};
 
 const WRITERS = { stdout: writeOut, stderr: writeError } as const;
 type Stream = keyof typeof WRITERS;
@@ -154,10 +166,10 @@ const writeInto =
   };
 
 /**
- * Node creates a process stream on first access, which takes time. Ours replace its methods only
- * then.
+ * Replaces `write` of a process stream. Node creates the stream on first access, which takes time,
+ * so it is replaced only then.
  */
-const guard = (stream: Stream): void => {
+const routeStream = (stream: Stream): void => {
   const known = Object.getOwnPropertyDescriptor(process, stream);
   const get = known?.get;
   if (get === undefined) return;
@@ -165,15 +177,4 @@ const guard = (stream: Stream): void => {
     ...known,
     get: () => Object.assign(get.call(process), { write: writeInto(stream) }),
   });
-};
-
-/** Routes stray output through write.ts. `console` uses the process streams too. */
-export const routeStrayOutput = (): void => {
-  guard('stdout');
-  guard('stderr');
-  if (process.listenerCount('warning') === 0) return; // the user turned warnings off
-  process.removeAllListeners('warning');
-  process.on('warning', ({ name, message }) =>
-    writeError(safe`${makeSafe(`${name}: ${message}`)}\n`),
-  );
 };

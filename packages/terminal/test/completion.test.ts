@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { completed, isTyped, ranked, stemAt } from '../src/choices.js';
+import { applyCompletion, isTyped, rankChoices, stemAt } from '../src/choices.js';
 
 const stems: readonly (readonly [text: string, stem: string | null])[] = [
   ['/', 'command:'],
@@ -34,7 +34,7 @@ for (const [text, then] of stems) {
 }
 
 const rank = (words: string, ...texts: readonly string[]): readonly string[] =>
-  ranked(
+  rankChoices(
     words,
     texts.map((text) => ({ text, about: '' })),
   ).map(({ text }) => text);
@@ -89,7 +89,7 @@ const offerAt = (marked: string, word: string) => {
 for (const [title, before, word, after] of puts) {
   test(`completing: ${title}`, () => {
     const { text, cursor, offer } = offerAt(before, word);
-    const put = completed(text, cursor, offer);
+    const put = applyCompletion(text, cursor, offer);
     assert.equal(`${put.text.slice(0, put.cursor)}|${put.text.slice(put.cursor)}`, after);
   });
 }

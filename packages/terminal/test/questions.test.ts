@@ -8,7 +8,7 @@ import { edit } from '../../../test/kit/agent/given.js';
 import { keyOf } from '../../../test/kit/terminal/typing.js';
 import { loadWordMarks } from '../src/diff-rows.js';
 import { loadMarkdown } from '../src/markdown.js';
-import { backdropCode, countColumns } from '../src/paint.js';
+import { backdropCode, countColumns, paint } from '../src/paint.js';
 import { questionRows } from '../src/question-rows.js';
 import {
   type AnsweredQuestion,
@@ -307,6 +307,27 @@ test('facts about a call are true, appear once, and break between words', () => 
   assert.match(said(false), /time limit: 2 min/);
   assert.doesNotMatch(said(true), /time limit/);
   assert.match(said(true), /protected: \/elsewhere\/\.ssh\/id_rsa$/m);
+});
+
+test('facts that warn are yellow, the others dim', () => {
+  const description = {
+    ...describeQuestion(questionOf('a'), '/project'),
+    subject: { kind: 'command', text: 'npm start' },
+    protectedPaths: ['/project/.env'],
+    needs: 'network',
+    background: true,
+    oddCharacters: [{ code: 'U+202E', name: 'RIGHT-TO-LEFT OVERRIDE', count: 1 }],
+    why: 'because',
+  } as const;
+  const colours = { colour: 'yes', columns: 100 } as const;
+  const rows = questionRows(description, colours, 100).map(String);
+  const warned = ['protected: .env', 'leaves the sandbox', 'keeps running', 'unusual characters'];
+  for (const fact of [...warned, 'folder: ', 'reason: ']) {
+    const style = warned.includes(fact) ? 'yellow' : 'dim';
+    const [begin = ''] = paint(colours, style, safe`|`).split('|');
+    const row = rows.find((text) => text.includes(fact));
+    assert.ok(row?.startsWith(`  ${begin}${fact}`), `${style}: ${JSON.stringify(row)}`);
+  }
 });
 
 const changed =

@@ -1,6 +1,7 @@
 /**
- * Where the time and the money of a session went, counted from its steps. From top to bottom:
- * `FigureCollector`; the spans of work; the requests of the model; and the calls of tools.
+ * Where the time and the money of a session went, counted from its steps. The figures themselves
+ * are types of session-figures.ts. From top to bottom: `FigureCollector`; `SpanLog`, the spans of
+ * work; `RequestLog`, the requests to the model; and `ToolLog`, the calls of tools.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -32,42 +33,11 @@ import {
   type ToolFigures,
 } from './session-figures.js';
 
-/** A step of a journal (`steps`), or of a session that runs. */
-export type FigureStep = Pick<Stepped, 'seq' | 'event' | 'state' | 'actions' | 'path'>;
-
 /**
- * A change of settings just before `Resumed` belongs to the new process, which makes both in one
- * go.
+ * A step of a journal, or of a session that runs. `seq`: the number of its entry in the journal;
+ * null for a delta, a piece of a streamed reply, which is not stored.
  */
-const SAME_OPENING_MS = 100;
-
-/** Ids of the event's usage and the usage; null for an event without usage. */
-const usageIn = ({ event }: FigureStep): { readonly id: string; readonly usage: Usage } | null => {
-  switch (event.type) {
-    case 'LlmCompleted':
-    case 'LlmFailed':
-      return event.usage && { id: event.requestId, usage: event.usage };
-    case 'CompactionCompleted':
-    case 'CompactionFailed':
-      return event.usage && { id: event.compactionId, usage: event.usage };
-    case 'HookCompleted':
-      return event.usage && { id: event.hookId, usage: event.usage };
-    case 'ToolCompleted':
-      return event.outcome.usage === undefined
-        ? null
-        : { id: spendingId(event.batchId, event.callId), usage: event.outcome.usage };
-    case 'UsageReported':
-      return { id: event.usageId, usage: event.usage };
-    default:
-      return null;
-  }
-};
-
-/** True if the session counted usage in the step: it ignores repeated and unassigned usage. */
-const isCounted = ({ session: { usage: before } }: State, { session: { usage } }: State): boolean =>
-  totalTokens(before) !== totalTokens(usage) ||
-  before.costUsd !== usage.costUsd ||
-  before.unpriced !== usage.unpriced;
+export type FigureStep = Pick<Stepped, 'seq' | 'event' | 'state' | 'actions' | 'path'>;
 
 /**
  * Collects the figures of one session from its steps, from the first on. Deltas of a running
@@ -79,10 +49,13 @@ export class FigureCollector {
   readonly #spans = new SpanLog();
   readonly #requests = new RequestLog();
   readonly #tools = new ToolLog();
+  /** How often each state was entered, and for how long. */
   readonly #visits = new Map<string, { entered: number; totalMs: number }>();
   readonly #gaps: ProcessGap[] = [];
   readonly #spending: CallSpending[] = [];
+  /** The tool of each call that has started, by `batch/call`. */
   readonly #toolNames = new Map<string, string>();
+  /** Time of batches in which a tool ran, and in which only an approval was waited for. */
   readonly #batches = { tool: 0, approval: 0 };
   readonly #parent: Header['parent'];
   /** What goes on in `#state`. */
@@ -95,34 +68,39 @@ export class FigureCollector {
   #state: State = initialState({ ...defaultSettings, model: '', workspace: '' });
   #seq = 0;
   #startedAt: number | null = null;
+  /** A change of settings, until the next step says to which process it belongs. */
   #held: FigureStep | null = null;
 
   constructor({ parent }: Pick<Header, 'parent'>) {
     this.#parent = parent;
   }
 
+  /** Adds a step; call it for all, in order. */
   see(step: FigureStep): void {
     if (step.seq === null) {
-      this.#hearPiece(step);
+      this.#noteFirstPiece(step);
       return;
     }
     const held = this.#held;
     this.#held = null;
-    const opening = step.event.type === 'Resumed' && this.#isNewEpoch(step);
-    if (held !== null && opening && step.event.at - held.event.at < SAME_OPENING_MS) {
-      this.#open(held, step.seq);
-      this.#take(step, 'sameProcess');
+    const isFirst = step.event.type === 'Resumed' && this.#isFirstOfProcess(step);
+    if (held !== null && isFirst && step.event.at - held.event.at < SAME_OPENING_MS) {
+      this.#beginProcess(held, step.seq);
+      this.#take(step);
       return;
     }
-    if (held !== null) this.#take(held, 'sameProcess');
+    if (held !== null) this.#take(held);
     if (step.event.type === 'SettingsChanged') this.#held = step;
-    else if (opening) this.#open(step, step.seq);
-    else this.#take(step, 'sameProcess');
+    else if (isFirst) this.#beginProcess(step, step.seq);
+    else this.#take(step);
   }
 
-  /** `now`: the time, for a session that runs; without it everything ends with the last event. */
+  /**
+   * The figures so far; a change of settings that was held back is added first. `now`: the time,
+   * for a session that runs; without it everything ends with the last event.
+   */
   figures(now?: number): SessionFigures {
-    if (this.#held !== null) this.#take(this.#held, 'sameProcess');
+    if (this.#held !== null) this.#take(this.#held);
     this.#held = null;
     const sinceMs = now === undefined ? 0 : this.#clock.since(now);
     const elapsedMs = this.#clock.elapsed + sinceMs;
@@ -137,7 +115,10 @@ export class FigureCollector {
       turns: this.#state.session.counters.turn,
       spans,
       time: divideTime(spans, elapsedMs, batches),
-      requests: this.#requests.rows(elapsedMs, (id) => this.#requestOpen(id)?.firstPieceMs ?? null),
+      requests: this.#requests.rows(
+        elapsedMs,
+        (id) => this.#findOpenRequest(id)?.firstPieceMs ?? null,
+      ),
       tools: this.#tools.rows(spans, this.#spending),
       states: this.#stateRows(sinceMs),
       gaps: [...this.#gaps],
@@ -147,31 +128,32 @@ export class FigureCollector {
     };
   }
 
-  #isNewEpoch({ state }: FigureStep): boolean {
+  /** The machine counts the processes that have opened the session as epochs. */
+  #isFirstOfProcess({ state }: FigureStep): boolean {
     return state.session.epoch > this.#state.session.epoch;
   }
 
-  #requestOpen(id: string): ReturnType<SpanLog['find']> {
+  #findOpenRequest(id: string): ReturnType<SpanLog['find']> {
     return this.#spans.find('request', id) ?? this.#spans.find('compaction', id);
   }
 
   /** A delta that is not in the journal: it only tells when the reply began. */
-  #hearPiece({ event }: FigureStep): void {
+  #noteFirstPiece({ event }: FigureStep): void {
     if (!('requestId' in event) || event.requestId === null) return;
-    const open = this.#requestOpen(event.requestId);
+    const open = this.#findOpenRequest(event.requestId);
     if (open !== undefined) open.firstPieceMs ??= this.#clock.elapsed + this.#clock.since(event.at);
   }
 
   /** The journal itself says when a reply that has ended began. */
   #divideReply(event: Event, { atMs }: Moment): void {
     if (event.type !== 'LlmCompleted' && event.type !== 'LlmFailed') return;
-    const open = this.#requestOpen(event.requestId);
+    const open = this.#findOpenRequest(event.requestId);
     if (open === undefined || event.firstPieceAt === undefined) return;
     open.firstPieceMs = Math.max(open.from.atMs, atMs - Math.max(0, event.at - event.firstPieceAt));
   }
 
   /** The first step of a new process: the time before it belongs to none. */
-  #open(step: FigureStep, resumedSeq: number): void {
+  #beginProcess(step: FigureStep, resumedSeq: number): void {
     const before = this.#now();
     const state = this.#state.name;
     const doing = this.#activities
@@ -179,6 +161,7 @@ export class FigureCollector {
       .map(({ name, about }) => (about === '' ? name : `${name} ${about}`));
     this.#tick(step, 'between');
     const next = this.#getMoment(step);
+    // a fork begins with entries that were copied from its parent
     const copied = this.#parent !== null && this.#parent.seq === before.seq;
     const cause = copied ? 'forked' : state === 'ShuttingDown' ? 'closed' : 'crashed';
     this.#gaps.push({
@@ -190,14 +173,16 @@ export class FigureCollector {
       doing,
     });
     const interrupted = this.#spans.interrupt(before, next, cause);
+    // A request that goes on in the new process has not ended.
     const started = this.#apply(step, next);
     const again = new Set(started.map(({ activity }) => activity.id));
     const dropped = interrupted.filter(({ activity }) => !again.has(activity.id));
     this.#requests.end(dropped, step.event, before);
   }
 
-  #take(step: FigureStep, passed: 'sameProcess'): void {
-    this.#tick(step, passed);
+  /** A step of the process that took the one before it. */
+  #take(step: FigureStep): void {
+    this.#tick(step, 'sameProcess');
     this.#apply(step, this.#getMoment(step));
   }
 
@@ -214,19 +199,21 @@ export class FigureCollector {
     this.#startedAt ??= event.at;
     const passedMs = this.#clock.advance(event.at);
     if (passed === 'between') return;
-    this.#visit(this.#state.name).totalMs += passedMs;
-    const doing = this.#batchDoing();
+    this.#visitsOf(this.#state.name).totalMs += passedMs;
+    const doing = this.#batchActivity();
     if (doing !== null) this.#batches[doing] += passedMs;
   }
 
-  #batchDoing(): 'tool' | 'approval' | null {
+  /** What the time in a batch of calls counts as; null outside of one. */
+  #batchActivity(): 'tool' | 'approval' | null {
     if (this.#state.name !== 'ExecutingTools') return null;
     if (this.#activities.some(({ kind }) => kind === 'tool')) return 'tool';
     return this.#activities.some(({ kind }) => kind === 'approval') ? 'approval' : null;
   }
 
+  /** The times of batches, with the milliseconds since the last event. */
   #batchesAfter(sinceMs: number): { readonly tool: number; readonly approval: number } {
-    const doing = this.#batchDoing();
+    const doing = this.#batchActivity();
     const { tool, approval } = this.#batches;
     return {
       tool: tool + (doing === 'tool' ? sinceMs : 0),
@@ -234,7 +221,7 @@ export class FigureCollector {
     };
   }
 
-  #visit(state: string): { entered: number; totalMs: number } {
+  #visitsOf(state: string): { entered: number; totalMs: number } {
     const known = this.#visits.get(state) ?? { entered: 0, totalMs: 0 };
     this.#visits.set(state, known);
     return known;
@@ -249,14 +236,14 @@ export class FigureCollector {
     return rows.sort((left, right) => right.totalMs - left.totalMs || right.entered - left.entered);
   }
 
-  /** Returns the work that the step started. */
+  /** Counts a step that happened at `moment`. Returns the work that it started. */
   #apply(step: FigureStep, moment: Moment): readonly OpenActivity[] {
     const { event, state, path, actions } = step;
     this.#divideReply(event, moment);
     const before = this.#state;
     this.#state = state;
     this.#seq = moment.seq;
-    for (const { kind, to } of path) if (kind === 'go') this.#visit(to).entered += 1;
+    for (const { kind, to } of path) if (kind === 'go') this.#visitsOf(to).entered += 1;
     this.#activities = findActivities(state);
     const { started, ended } = this.#spans.change(this.#activities, moment);
     this.#requests.end(ended, event, moment);
@@ -268,6 +255,7 @@ export class FigureCollector {
     return started;
   }
 
+  /** Adds the usage of a step to the request, the hook or the call that reported it. */
   #count(step: FigureStep): void {
     const counted = usageIn(step);
     if (counted === null || this.#requests.count(counted.id, counted.usage)) return;
@@ -298,6 +286,41 @@ export const collectFigures = (
   return collector.figures();
 };
 
+/**
+ * A change of settings so shortly before `Resumed` belongs to the new process, which makes both.
+ */
+const SAME_OPENING_MS = 100;
+
+/** The usage that an event reports, with the id of its request, call or hook; null for none. */
+const usageIn = ({ event }: FigureStep): { readonly id: string; readonly usage: Usage } | null => {
+  switch (event.type) {
+    case 'LlmCompleted':
+    case 'LlmFailed':
+      return event.usage && { id: event.requestId, usage: event.usage };
+    case 'CompactionCompleted':
+    case 'CompactionFailed':
+      return event.usage && { id: event.compactionId, usage: event.usage };
+    case 'HookCompleted':
+      return event.usage && { id: event.hookId, usage: event.usage };
+    case 'ToolCompleted':
+      return event.outcome.usage === undefined
+        ? null
+        : { id: spendingId(event.batchId, event.callId), usage: event.outcome.usage };
+    case 'UsageReported':
+      return { id: event.usageId, usage: event.usage };
+    default:
+      return null;
+  }
+};
+
+/** True if the session counted usage in the step: it ignores repeated and unassigned usage. */
+const isCounted = ({ session: { usage: before } }: State, { session: { usage } }: State): boolean =>
+  totalTokens(before) !== totalTokens(usage) ||
+  before.costUsd !== usage.costUsd ||
+  before.unpriced !== usage.unpriced;
+
+// ---- Spans of work ----
+
 /** A moment of a step: its journal line and its place on the axis. */
 type Moment = { readonly seq: number; readonly atMs: number };
 
@@ -311,6 +334,7 @@ type OpenActivity = {
   seenIn: number;
 };
 
+/** The end of a span; `seq` is null while the work is open. */
 type Closing = Pick<TimeSpan, 'ending'> & { readonly seq: number | null; readonly atMs: number };
 
 /** The spans of finished or open work; two for a request whose first piece is known. */
@@ -428,6 +452,8 @@ const divideTime = (
   return { ...time, other: Math.max(0, elapsedMs - known) };
 };
 
+// ---- Requests to the model ----
+
 type Row = { -readonly [K in keyof RequestFigures]: RequestFigures[K] };
 
 /** How the event ends the request with the id, and why. */
@@ -450,6 +476,7 @@ const isRequest = ({ activity: { kind } }: OpenActivity): boolean =>
 class RequestLog {
   readonly #rows = new Map<string, Row>();
 
+  /** Adds a row for each request that was sent, or notes that it was sent again. */
   begin(started: readonly OpenActivity[], state: State, at: number, { seq, atMs }: Moment): void {
     for (const { activity } of started.filter(isRequest)) {
       const known = this.#rows.get(activity.id);
@@ -484,6 +511,7 @@ class RequestLog {
     }
   }
 
+  /** Ends the rows of requests that are over. */
   end(ended: readonly OpenActivity[], event: Event, { seq, atMs }: Moment): void {
     for (const { activity, firstPieceMs } of ended.filter(isRequest)) {
       const row = this.#rows.get(activity.id);
@@ -512,6 +540,8 @@ class RequestLog {
   }
 }
 
+// ---- Calls of tools ----
+
 export const NO_USAGE: UsageTotals = {
   inputTokens: 0,
   outputTokens: 0,
@@ -521,6 +551,7 @@ export const NO_USAGE: UsageTotals = {
   unpriced: 0,
 };
 
+/** How many calls of a tool ended, and how. */
 type Counted = { calls: number; readonly endings: Map<string, number> };
 
 /** How the calls of each tool ended. */
@@ -535,13 +566,13 @@ class ToolLog {
       const id = `${action.batchId}/${action.callId}`;
       if (this.#ended.has(id)) continue;
       this.#ended.add(id);
-      const counted = this.#of(action.tool);
+      const counted = this.#countsOf(action.tool);
       counted.calls += 1;
       counted.endings.set(action.status, (counted.endings.get(action.status) ?? 0) + 1);
     }
   }
 
-  #of(tool: string): Counted {
+  #countsOf(tool: string): Counted {
     const known = this.#tools.get(tool) ?? { calls: 0, endings: new Map<string, number>() };
     this.#tools.set(tool, known);
     return known;

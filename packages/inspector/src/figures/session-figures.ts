@@ -1,6 +1,10 @@
 /**
- * Where the time and the money of a session went. All times are in milliseconds on the session's
- * axis, which begins with its first event (`SessionClock`).
+ * Where the time and the money of a session went: the types, which collect-figures.ts fills. All
+ * times are in milliseconds on the session's axis, which begins with its first event
+ * (`SessionClock`).
+ *
+ * From top to bottom: `SessionFigures` and its parts; the figures of a later part of a session;
+ * what goes on in a state; and `SessionClock`.
  */
 
 import type { RequestPurpose } from '@pawl/agent/machine/action';
@@ -73,6 +77,7 @@ export type RequestFigures = {
   readonly usage: Usage | null;
 };
 
+/** All calls of one tool. */
 export type ToolFigures = {
   readonly tool: string;
   readonly calls: number;
@@ -87,7 +92,9 @@ export type ToolFigures = {
   readonly usage: UsageTotals;
 };
 
-/** `entered` counts arrows into the state. Transient states take no time. */
+/**
+ * `entered` counts arrows into the state. Transient states, which are left at once, take no time.
+ */
 export type StateFigures = {
   readonly state: string;
   readonly entered: number;
@@ -158,6 +165,8 @@ export const getCacheShare = ({
   return all === 0 ? null : cacheReadTokens / all;
 };
 
+// ---- The figures of a later part ----
+
 const usageSince = (before: UsageTotals, after: UsageTotals): UsageTotals => ({
   inputTokens: after.inputTokens - before.inputTokens,
   outputTokens: after.outputTokens - before.outputTokens,
@@ -217,6 +226,8 @@ export const figuresSince = (before: SessionFigures, after: SessionFigures): Lat
   tools: toolsSince(before, after),
 });
 
+// ---- What goes on in a state ----
+
 /** Activities in a state. Several of `tool` and `approval` can run at a time, others run alone. */
 export type ActivityKind =
   | 'request'
@@ -246,7 +257,7 @@ const activityOfStatus = (status: string): 'approval' | 'tool' | null => {
   return status === 'starting' || status === 'running' ? 'tool' : null;
 };
 
-/** The activities of a state; none in a closed session and in transient states. */
+/** The activities of a state; none in a closed session and in states that are left at once. */
 export const findActivities = (state: State): readonly Activity[] => {
   const { settings } = state.session;
   switch (state.name) {

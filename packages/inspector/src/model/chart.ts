@@ -1,6 +1,8 @@
 /**
- * Charts of machines as laid out by `npm run update`: where boxes and arrows lie. Plain data, drawn
- * by the page.
+ * Charts of machines, and the way of a session through the states of a chart.
+ *
+ * From top to bottom: `Chart`, where boxes and arrows lie, as `npm run update` has laid them out;
+ * and `ChartTrace`, which arrows the steps of a session took; `seq` is the number of a step.
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
@@ -56,6 +58,7 @@ export type ChartName =
   | 'sketch'
   | 'tools';
 
+/** Sizes of texts and of lines, for the layout and for the page. */
 export const NAME_PIXELS = 14;
 export const NOTE_PIXELS = 11.5;
 export const LABEL_PIXELS = 11;
@@ -82,18 +85,18 @@ export const svgPath = (points: ChartLine['points']): string =>
     })
     .join('');
 
-/** The way of a session through the states of one chart. */
+// ---- The way of a session through the states of one chart ----
 
+/** An arrow that was taken. */
 export type Hop = { readonly from: string; readonly to: string };
 
+/** What one step did on the chart: its hops, and the state after it. */
 type Traced = { readonly hops: readonly Hop[]; readonly state: string };
-
-/** Counts are stored at each such entry, so that going back does not count from the first one. */
-const CHECKPOINT_EVERY = 256;
 
 /** Which hops a step makes on a chart, from where the step before it ended. */
 type Tracer = { readonly begin: string; trace(step: JournalStep): Traced };
 
+/** The edges of the step that lead to another state. */
 const goEdges = ({ path }: JournalStep): readonly Hop[] =>
   path.filter(({ kind, from, to }) => kind === 'go' && from !== to);
 
@@ -129,12 +132,18 @@ const projectionTracer = (projection: Projection): Tracer => {
   };
 };
 
+/** Counts are stored at each such entry, so that going back does not count from the first one. */
+const CHECKPOINT_EVERY = 256;
+
 export const hopKey = ({ from, to }: Hop): string => `${from} ${to}`;
 
+/** The hops of all steps on one chart, and how often each arrow was taken. */
 export class ChartTrace {
   readonly #tracer: Tracer;
+  /** One for each step. */
   readonly #traced: Traced[] = [];
   readonly #checkpoints: (readonly [string, number][])[] = [[]];
+  /** The counts up to the entry `#countedTo`. */
   #counts = new Map<string, number>();
   #countedTo = 0;
 

@@ -1,6 +1,9 @@
 /**
  * What a crash did, in order: what ran, what went on without the process, what the next process
  * found, and whether anything ran twice. Each sentence follows from entries of the journal.
+ *
+ * A call has one of three effects: `pure` calls only read, `probeable` ones change a file, which
+ * the next process compares; `opaque` ones are commands, which run on without the process.
  */
 
 import type { State } from '@pawl/agent/machine/state';
@@ -24,12 +27,85 @@ export type CrashStory = {
   readonly sentences: readonly StorySentence[];
 };
 
+export const crashStories = (history: SessionHistory): readonly CrashStory[] => {
+  const { figures } = history;
+  return figures.gaps
+    .filter(({ cause }) => cause === 'crashed')
+    .map((gap) => tellStory(history, gap, describeRequest(history, figures, gap.seq)));
+};
+
+/** What became of the request to the model that was open; empty if none was. */
+const describeRequest = (
+  history: SessionHistory,
+  { requests }: SessionFigures,
+  seq: number,
+): string => {
+  const state = history.stateAt(seq - 1);
+  if (state.name !== 'CallingLlm') return '';
+  const request = requests.find(({ id }) => id === state.requestId);
+  return request !== undefined && request.sent > 1
+    ? 'The request to the model was sent again; its first reply was not in the journal.'
+    : 'The request to the model was not sent again.';
+};
+
+/** `request`: the sentence about the request to the model; may be empty. */
+const tellStory = (history: SessionHistory, gap: ProcessGap, request: string): CrashStory => {
+  const { seq, state, startMs, endMs, doing } = gap;
+  const diedAt = history.stepAt(seq - 1)?.event.at ?? null;
+  const openedAt = history.stepAt(seq)?.event.at ?? null;
+  const calls = openCalls(history, history.stateAt(seq - 1), seq);
+  const running = doing.length === 0 ? 'nothing was running' : `${doing.join(', ')} was running`;
+  const gapMs = { ms: endMs - startMs };
+  const found = calls.map((call): StorySentence => {
+    const isFound = call.record.end !== null && call.before > 0 && call.after === 0;
+    return {
+      label: isFound && call.record.effect === 'opaque' ? 'Went on' : 'Found',
+      seq: call.record.end?.seq ?? null,
+      at: call.record.end?.at ?? null,
+      text: [callName(call.record), ' ', ...describeFate(call), '.'],
+    };
+  });
+  const requestFound: readonly StorySentence[] =
+    request === '' ? [] : [{ label: 'Found', seq, at: openedAt, text: [request] }];
+  const died: readonly SentencePart[] =
+    diedAt === null
+      ? ["Pawl's process died. "]
+      : ["Pawl's process died at ", { clock: diedAt }, '. '];
+  const [only] = calls;
+  const fate: readonly SentencePart[] =
+    only === undefined
+      ? [request === '' ? `${running}; nothing was lost` : request.replace(/\.$/, '')]
+      : calls.flatMap((call, index) => [
+          ...(index === 0 ? [] : ['; ']),
+          `${callName(call.record)} `,
+          ...describeFate(call),
+        ]);
+  return {
+    seq,
+    summary: [...died, ...fate, '. ', sayWhatRanTwice(calls)[0]],
+    sentences: [
+      {
+        label: 'Died',
+        seq: seq - 1,
+        at: diedAt,
+        text: [`The process ended in ${state}: ${running}.`],
+      },
+      { label: 'Opened again', seq, at: openedAt, text: ['By a new process, ', gapMs, ' later.'] },
+      ...requestFound,
+      ...found,
+      { label: 'Twice?', seq: null, at: null, text: sayWhatRanTwice(calls) },
+    ],
+  };
+};
+
+/** A call that ran at the crash: how often it was started before it, and after. */
 type OpenCall = {
   readonly record: CallLife;
   readonly before: number;
   readonly after: number;
 };
 
+/** The calls that ran before the entry `seq`. */
 const openCalls = (history: SessionHistory, state: State, seq: number): readonly OpenCall[] => {
   if (state.name !== 'ExecutingTools') return [];
   return state.calls.flatMap(({ judged, status }) => {
@@ -61,7 +137,7 @@ const describeFate = ({ record, before, after }: OpenCall): readonly SentencePar
 };
 
 /** Whether anything ran twice, and how that is known. */
-const twice = (calls: readonly OpenCall[]): readonly [claim: string, why: string] => {
+const sayWhatRanTwice = (calls: readonly OpenCall[]): readonly [claim: string, why: string] => {
   const again = calls.filter(({ before, after }) => before > 0 && after > 0);
   if (again.length === 0)
     return ['Nothing ran twice.', ' No call that had started was started again.'];
@@ -69,70 +145,4 @@ const twice = (calls: readonly OpenCall[]): readonly [claim: string, why: string
   return again.every(({ record }) => record.effect === 'pure')
     ? [`Only what reads and changes nothing ran again: ${names}.`, '']
     : [`Started again: ${names}.`, ''];
-};
-
-const tellStory = (history: SessionHistory, gap: ProcessGap, sent: string): CrashStory => {
-  const { seq, state, startMs, endMs, doing } = gap;
-  const diedAt = history.stepAt(seq - 1)?.event.at ?? null;
-  const openedAt = history.stepAt(seq)?.event.at ?? null;
-  const calls = openCalls(history, history.stateAt(seq - 1), seq);
-  const running = doing.length === 0 ? 'nothing was running' : `${doing.join(', ')} was running`;
-  const gapMs = { ms: endMs - startMs };
-  const found = calls.map((call): StorySentence => {
-    const isFound = call.record.end !== null && call.before > 0 && call.after === 0;
-    return {
-      label: isFound && call.record.effect === 'opaque' ? 'Went on' : 'Found',
-      seq: call.record.end?.seq ?? null,
-      at: call.record.end?.at ?? null,
-      text: [callName(call.record), ' ', ...describeFate(call), '.'],
-    };
-  });
-  const request: readonly StorySentence[] =
-    sent === '' ? [] : [{ label: 'Found', seq, at: openedAt, text: [sent] }];
-  const died: readonly SentencePart[] =
-    diedAt === null
-      ? ["Pawl's process died. "]
-      : ["Pawl's process died at ", { clock: diedAt }, '. '];
-  const [only] = calls;
-  const fate: readonly SentencePart[] =
-    only === undefined
-      ? [sent === '' ? `${running}; nothing was lost` : sent.replace(/\.$/, '')]
-      : calls.flatMap((call, index) => [
-          ...(index === 0 ? [] : ['; ']),
-          `${callName(call.record)} `,
-          ...describeFate(call),
-        ]);
-  return {
-    seq,
-    summary: [...died, ...fate, '. ', twice(calls)[0]],
-    sentences: [
-      {
-        label: 'Died',
-        seq: seq - 1,
-        at: diedAt,
-        text: [`The process ended in ${state}: ${running}.`],
-      },
-      { label: 'Opened again', seq, at: openedAt, text: ['By a new process, ', gapMs, ' later.'] },
-      ...request,
-      ...found,
-      { label: 'Twice?', seq: null, at: null, text: twice(calls) },
-    ],
-  };
-};
-
-/** What became of the request to the model that was open; empty if none was. */
-const resent = (history: SessionHistory, { requests }: SessionFigures, seq: number): string => {
-  const state = history.stateAt(seq - 1);
-  if (state.name !== 'CallingLlm') return '';
-  const request = requests.find(({ id }) => id === state.requestId);
-  return request !== undefined && request.sent > 1
-    ? 'The request to the model was sent again; its first reply was not in the journal.'
-    : 'The request to the model was not sent again.';
-};
-
-export const crashStories = (history: SessionHistory): readonly CrashStory[] => {
-  const { figures } = history;
-  return figures.gaps
-    .filter(({ cause }) => cause === 'crashed')
-    .map((gap) => tellStory(history, gap, resent(history, figures, gap.seq)));
 };

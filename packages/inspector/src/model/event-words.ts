@@ -6,6 +6,10 @@ import type { Message } from '@pawl/agent/machine/message';
 import { durationText, moneyText, plural } from './figure-text.js';
 import { callName, type SessionIndex } from './session-index.js';
 
+/** One line about an entry. */
+export const eventWords = (step: JournalStep, index: SessionIndex): string =>
+  callWords(step.event, index) ?? otherWords(step.event, step);
+
 const TEXT_MAX = 160;
 
 const shortText = (text: string): string => {
@@ -111,7 +115,3 @@ const otherWords = (event: Event, step: JournalStep): string => {
         : event.type;
   }
 };
-
-/** One line about an entry. */
-export const eventWords = (step: JournalStep, index: SessionIndex): string =>
-  callWords(step.event, index) ?? otherWords(step.event, step);

@@ -3,8 +3,8 @@
 import { groupDigits } from '@pawl/agent/platform/text';
 
 /**
- * A part of a sentence: text, or what stands out of it: a figure that the page writes, or words.
- * `clock`: a time of day.
+ * A part of a sentence: text, or something that the page makes stand out: words (`key`), a
+ * duration, money, a share of one, a number, or a time of day (`clock`).
  */
 export type SentencePart =
   | string

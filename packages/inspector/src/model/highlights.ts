@@ -1,6 +1,9 @@
 /**
- * The questions that people ask of a session, answered in one line each, with the entry where it
- * happened.
+ * The questions that people ask of a session, answered in one line each, with the entry (the line
+ * of the journal, by its number `seq`) where it happened.
+ *
+ * From top to bottom: `findHighlights`; what happened and how it ended; where the time went; where
+ * the money went; what failed; and `turnFigures`, the same for each turn.
  */
 
 import type { Usage } from '@pawl/agent/machine/settings';
@@ -34,255 +37,39 @@ export type Highlight = {
   readonly answer: readonly SentencePart[];
 };
 
+export const findHighlights = (history: SessionHistory): readonly Highlight[] => {
+  const { figures } = history;
+  return [
+    ...lastWords(history),
+    outcome(history),
+    ...workTimes(figures),
+    ...longestWork(figures, 'approval', 'The longest wait for an approval'),
+    ...longestWork(figures, 'tool', 'The longest call'),
+    ...mostExpensiveTurn(history),
+    ...mostExpensiveRequest(figures),
+    ...failedRequests(figures),
+    ...failedCalls(history),
+    ...crashes(history),
+  ];
+};
+
+/** The item with the largest size; null without items. */
 const largest = <T>(items: readonly T[], sizeOf: (item: T) => number): T | null =>
   items.reduce<T | null>(
     (best, item) => (best === null || sizeOf(item) > sizeOf(best) ? item : best),
     null,
   );
 
-const getCostUsd = ({ usage }: RequestFigures): number => usage?.costUsd ?? 0;
-
-const tokensIn = ({ inputTokens, cacheReadTokens, cacheWriteTokens }: Usage): number =>
-  inputTokens + cacheReadTokens + cacheWriteTokens;
-
-/** Providers keep a prompt in their caches for about so long. */
-const CACHE_MS = 5 * 60_000;
-
-const WAITS: Partial<Record<TimeSpan['kind'], string>> = {
-  approval: 'an approval was waited for',
-  tool: 'a tool ran',
-  retry: 'a retry was waited for',
-  idle: 'it waited for you',
-  between: 'no process had it open',
-};
-
-/** The work that took most of the time between two moments, in words; empty if none did. */
-const mostlyIn = (spans: readonly TimeSpan[], fromMs: number, toMs: number): string => {
-  const span = largest(
-    spans.filter(({ kind, startMs, endMs }) => kind in WAITS && startMs < toMs && endMs > fromMs),
-    ({ startMs, endMs }) => Math.min(endMs, toMs) - Math.max(startMs, fromMs),
-  );
-  if (span === null) return '';
-  const about = [span.name, span.about].filter((text) => text !== '').join(' ');
-  const named = span.kind === 'approval' || span.kind === 'tool' ? `: ${about}` : '';
-  return ` (${WAITS[span.kind] ?? ''}${named})`;
-};
-
-/** Why little of a prompt came from the cache. */
-const whyUncached = (
-  request: RequestFigures,
-  before: RequestFigures | undefined,
-  spans: readonly TimeSpan[],
-): readonly SentencePart[] => {
-  if (before?.usage === undefined || before.usage === null)
-    return ['it was the first request, so nothing of it was in the cache yet'];
-  if (before.purpose === 'compaction')
-    return ['the conversation had just been summarised, so its beginning was new'];
-  if (before.model !== request.model)
-    return ['the request before it went to another model, which has a cache of its own'];
-  const pauseMs = request.startMs - before.endMs;
-  if (pauseMs <= CACHE_MS) return ['most of its prompt did not come from the cache'];
-  const meanwhile = mostlyIn(spans, before.endMs, request.startMs);
-  return [
-    'it was sent ',
-    { ms: pauseMs },
-    ` after the one before it${meanwhile}, and a provider keeps a prompt for about five minutes`,
-  ];
-};
-
-const dearest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
-  const request = largest(requests, getCostUsd);
-  if (request === null || request.usage === null || getCostUsd(request) === 0) return [];
-  const { usage, purpose, seq } = request;
-  const read = tokensIn(usage);
-  const before = requests.findLast((one) => one.seq < seq && one.usage !== null);
-  const more = read - (before?.usage ? tokensIn(before.usage) : read);
-  const why: readonly SentencePart[] =
-    purpose === 'compaction'
-      ? ['it summarised the conversation']
-      : usage.cacheReadTokens < read / 2
-        ? whyUncached(request, before, spans)
-        : ['most of its prompt came from the cache, yet there was much of it'];
-  const grown: readonly SentencePart[] =
-    more > read / 4
-      ? [' It had ', { count: more }, ' tokens more than the request before it.']
-      : [];
-  return [
-    {
-      question: 'money',
-      seq,
-      answer: [
-        'The most expensive request: ',
-        { usd: usage.costUsd },
-        ' for ',
-        { count: read },
-        ' tokens in (',
-        { share: getCacheShare(usage) },
-        ' from the cache), ',
-        { count: usage.outputTokens },
-        ' out; ',
-        ...why,
-        '.',
-        ...grown,
-      ],
-    },
-  ];
-};
-
-const getLengthMs = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): number =>
-  endMs - startMs;
-
-/** Without the time in which it waited for a prompt, or no process had it open. */
-const getWorkMs = ({ elapsedMs, time }: SessionFigures): number =>
-  elapsedMs - time.idle - time.between;
-
-/** What took a smaller part of the work explains nothing. */
-const SHARE_MIN = 0.02;
-
-const longest = (
-  figures: SessionFigures,
-  kind: 'approval' | 'tool',
-  words: string,
-): readonly Highlight[] => {
-  const { spans, time } = figures;
-  const all = spans.filter((one) => one.kind === kind);
-  const span = largest(all, getLengthMs);
-  if (span === null || getLengthMs(span) <= SHARE_MIN * getWorkMs(figures)) return [];
-  const what = [span.name, span.about].filter((text) => text !== '').join(' ');
-  const others: readonly SentencePart[] =
-    all.length > 1 && time[kind] > getLengthMs(span)
-      ? [' of ', { ms: time[kind] }, ' for all']
-      : [];
-  return [
-    {
-      question: 'time',
-      seq: span.startSeq,
-      answer: [`${words}: `, { ms: getLengthMs(span) }, ...others, `: ${what}.`],
-    },
-  ];
-};
-
-const REASONS_MAX = 3;
-
-/** The most frequent first, as `3 × text`. */
-const countTexts = (texts: readonly string[]): readonly string[] => {
-  const counts = new Map<string, number>();
-  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
-  const [only] = counts.keys();
-  if (only !== undefined && counts.size === 1) return [only];
-  const ordered = [...counts].sort(([, left], [, right]) => right - left);
-  const rest = ordered.length - REASONS_MAX;
-  return [
-    ...ordered
-      .slice(0, REASONS_MAX)
-      .map(([text, count]) => (count === 1 ? text : `${count} × ${text}`)),
-    ...(rest > 0 ? [`and ${rest} more`] : []),
-  ];
-};
-
-const failedRequests = ({ requests, time }: SessionFigures): readonly Highlight[] => {
-  const failed = requests.filter(({ ending }) => ending === 'failed');
-  const [first] = failed;
-  if (first === undefined) return [];
-  const reasons = countTexts(failed.map(({ why }) => why));
-  const waited: readonly SentencePart[] =
-    time.retry > 0 ? [' Before the retries it waited ', { ms: time.retry }, '.'] : [];
-  const answer = [
-    { count: failed.length },
-    ` ${failed.length === 1 ? 'request' : 'requests'} to the model: ${reasons.join('; ')}.`,
-    ...waited,
-  ];
-  return [{ question: 'failed', seq: first.endSeq ?? first.seq, answer }];
-};
-
-const FAILED_CALLS = ['failed', 'timedOut', 'lost', 'interrupted', 'invalid', 'noSuchTool'];
-
-const failedCalls = ({ index }: SessionHistory): readonly Highlight[] => {
-  const ended = [...index.calls.values()].filter(({ end }) => end !== null);
-  const failed = ended.filter(({ end }) => FAILED_CALLS.includes(end?.status ?? ''));
-  const denied = ended.filter(({ end }) => end?.status === 'denied');
-  const rows = [
-    { calls: failed, of: ` of ${plural(ended.length, 'call')} failed: ` },
-    { calls: denied, of: ` of ${plural(ended.length, 'call')} denied: ` },
-  ];
-  return rows.flatMap(({ calls, of }) => {
-    const last = calls.at(-1);
-    if (last === undefined) return [];
-    const names = countTexts(calls.map(callName)).join('; ');
-    return [
-      {
-        question: 'failed' as const,
-        seq: last.end?.seq ?? null,
-        answer: [{ count: calls.length }, `${of}${names}.`],
-      },
-    ];
-  });
-};
-
-const KIND_WORDS: Partial<Record<TimeSpan['kind'], string>> = {
-  waiting: 'the model',
-  streaming: 'the model',
-  request: 'the model',
-  approval: 'waiting for your approvals',
-  retry: 'waiting before retries',
-  compaction: 'summaries',
-  hook: 'hooks',
-};
-
-type Spender = { ms: number; count: number };
-
-/** What took the most time, each kind of work and each tool with its title for itself. */
-const slowest = (figures: SessionFigures): readonly Highlight[] => {
-  const { spans } = figures;
-  const spenders = new Map<string, Spender>();
-  for (const span of spans) {
-    const tool = [span.name, span.about].filter((text) => text !== '').join(' ');
-    const name = span.kind === 'tool' ? tool : KIND_WORDS[span.kind];
-    if (name === undefined) continue;
-    const known = spenders.get(name) ?? { ms: 0, count: 0 };
-    known.ms += getLengthMs(span);
-    if (span.kind !== 'streaming') known.count += 1;
-    spenders.set(name, known);
-  }
-  const first = [...spenders].sort(([, left], [, right]) => right.ms - left.ms).slice(0, 3);
-  const workMs = getWorkMs(figures);
-  if (first.length === 0 || workMs <= 0) return [];
-  const parts = first.flatMap(([name, { ms, count }], at): readonly SentencePart[] => [
-    at === 0 ? '' : ', ',
-    `${name} `,
-    { ms },
-    count > 1 ? ` (${count} times)` : '',
-  ]);
-  const answer = ['Of ', { ms: workMs }, ' in turns: ', ...parts, '.'];
-  return [{ question: 'time', seq: null, answer }];
-};
-
-const dearestTurn = (history: SessionHistory): readonly Highlight[] => {
-  const turns = turnFigures(history);
-  const turn = largest(turns, ({ usd }) => usd);
-  const total = history.stateAt(history.seq).session.usage.costUsd;
-  if (turn === null || turns.length < 2 || total === 0) return [];
-  const answer = [
-    { usd: total },
-    ` in all; the most expensive turn was ${turn.number}: `,
-    { usd: turn.usd },
-    ' (',
-    { share: turn.usd / total },
-    ').',
-  ];
-  return [{ question: 'money', seq: turn.seq, answer }];
-};
-
-const LAST_WORDS_MAX = 420;
+// ---- What happened, and how it ended ----
 
 /** The first paragraph of the model's last words, without marks of Markdown. */
 const lastWords = ({ steps }: SessionHistory): readonly Highlight[] => {
-  const said = steps.findLast(
+  const reply = steps.findLast(
     ({ event }) =>
       event.type === 'LlmCompleted' && event.message?.parts.some(({ type }) => type === 'text'),
   );
-  if (said?.event.type !== 'LlmCompleted') return [];
-  const text = said.event.message?.parts.findLast((part) => part.type === 'text')?.text ?? '';
+  if (reply?.event.type !== 'LlmCompleted') return [];
+  const text = reply.event.message?.parts.findLast((part) => part.type === 'text')?.text ?? '';
   const plainText = text
     .slice(0, 4 * LAST_WORDS_MAX)
     .replace(/[`*#]+/g, '')
@@ -290,7 +77,42 @@ const lastWords = ({ steps }: SessionHistory): readonly Highlight[] => {
     .trim();
   const shown =
     plainText.length > LAST_WORDS_MAX ? `${plainText.slice(0, LAST_WORDS_MAX)}…` : plainText;
-  return [{ question: 'happened', seq: said.seq, answer: [shown] }];
+  return [{ question: 'happened', seq: reply.seq, answer: [shown] }];
+};
+
+const LAST_WORDS_MAX = 420;
+
+/** How it ended, with turns, rounds and changed files. */
+const outcome = (history: SessionHistory): Highlight => {
+  const { turns, requests } = history.figures;
+  const rounds = requests.filter(({ attempt, purpose }) => {
+    return attempt === 1 && purpose !== 'compaction';
+  }).length;
+  const files = changedFiles(history);
+  const changed = files === 0 ? '' : `, ${plural(files, 'file')} changed`;
+  const { text } = sessionOutcome(history);
+  const facts = ` ${plural(turns, 'turn')}, ${plural(rounds, 'round')}${changed}.`;
+  return { question: 'ended', seq: history.seq, answer: [{ key: text }, facts] };
+};
+
+/** How the session ended, or where it stands. `good`: the last turn ended with an answer. */
+export const sessionOutcome = (
+  history: SessionHistory,
+): { readonly text: string; readonly kind: 'good' | 'bad' | 'open' } => {
+  const last = history.stateAt(history.seq);
+  const rest = history.steps.findLast(({ state }) => {
+    return state.name === 'WaitingForUserInput' && state.reason.kind !== 'compacted';
+  })?.state;
+  if (turnRuns(last)) return { text: `Its last entry is in ${last.name}.`, kind: 'open' };
+  if (last.name === 'ShuttingDown' || last.name === 'WaitingForUserInput') {
+    const closed = last.name === 'ShuttingDown' ? ' Then the session was closed.' : '';
+    if (rest?.name !== 'WaitingForUserInput')
+      return { text: `Nothing was asked.${closed}`, kind: 'open' };
+    const { kind } = rest.reason;
+    const isBad = kind === 'error' || kind === 'budget' || kind === 'cancelled';
+    return { text: `${restWords(rest)}${closed}`, kind: isBad ? 'bad' : 'good' };
+  }
+  return { text: `It is in ${last.name}.`, kind: 'open' };
 };
 
 /** How the session stands after its last entry, in words. */
@@ -315,43 +137,265 @@ const restWords = (state: State): string => {
   }
 };
 
-/** How the session ended, or where it stands. `good`: the last turn ended with an answer. */
-export const sessionOutcome = (
-  history: SessionHistory,
-): { readonly text: string; readonly kind: 'good' | 'bad' | 'open' } => {
-  const last = history.stateAt(history.seq);
-  const rest = history.steps.findLast(({ state }) => {
-    return state.name === 'WaitingForUserInput' && state.reason.kind !== 'compacted';
-  })?.state;
-  if (turnRuns(last)) return { text: `Its last entry is in ${last.name}.`, kind: 'open' };
-  if (last.name === 'ShuttingDown' || last.name === 'WaitingForUserInput') {
-    const closed = last.name === 'ShuttingDown' ? ' Then the session was closed.' : '';
-    if (rest?.name !== 'WaitingForUserInput')
-      return { text: `Nothing was asked.${closed}`, kind: 'open' };
-    const { kind } = rest.reason;
-    const isBad = kind === 'error' || kind === 'budget' || kind === 'cancelled';
-    return { text: `${restWords(rest)}${closed}`, kind: isBad ? 'bad' : 'good' };
-  }
-  return { text: `It is in ${last.name}.`, kind: 'open' };
-};
-
-const outcome = (history: SessionHistory): Highlight => {
-  const { turns, requests } = history.figures;
-  const rounds = requests.filter(({ attempt, purpose }) => {
-    return attempt === 1 && purpose !== 'compaction';
-  }).length;
-  const files = changedFiles(history);
-  const changed = files === 0 ? '' : `, ${plural(files, 'file')} changed`;
-  const { text } = sessionOutcome(history);
-  const facts = ` ${plural(turns, 'turn')}, ${plural(rounds, 'round')}${changed}.`;
-  return { question: 'ended', seq: history.seq, answer: [{ key: text }, facts] };
-};
-
 export const changedFiles = ({ index }: SessionHistory): number => {
   const paths = new Set<string>();
   for (const { files } of index.changes.values()) for (const { path } of files) paths.add(path);
   return paths.size;
 };
+
+// ---- Where the time went ----
+
+/** The three works that took most of the time. Each call with another title is another work. */
+const workTimes = (figures: SessionFigures): readonly Highlight[] => {
+  const { spans } = figures;
+  const spenders = new Map<string, Spender>();
+  for (const span of spans) {
+    const tool = [span.name, span.about].filter((text) => text !== '').join(' ');
+    const name = span.kind === 'tool' ? tool : KIND_WORDS[span.kind];
+    if (name === undefined) continue;
+    const known = spenders.get(name) ?? { ms: 0, count: 0 };
+    known.ms += getLengthMs(span);
+    if (span.kind !== 'streaming') known.count += 1;
+    spenders.set(name, known);
+  }
+  const first = [...spenders].sort(([, left], [, right]) => right.ms - left.ms).slice(0, 3);
+  const workMs = getWorkMs(figures);
+  if (first.length === 0 || workMs <= 0) return [];
+  const parts = first.flatMap(([name, { ms, count }], at): readonly SentencePart[] => [
+    at === 0 ? '' : ', ',
+    `${name} `,
+    { ms },
+    count > 1 ? ` (${count} times)` : '',
+  ]);
+  const answer = ['Of ', { ms: workMs }, ' in turns: ', ...parts, '.'];
+  return [{ question: 'time', seq: null, answer }];
+};
+
+const KIND_WORDS: Partial<Record<TimeSpan['kind'], string>> = {
+  waiting: 'the model',
+  streaming: 'the model',
+  request: 'the model',
+  approval: 'waiting for your approvals',
+  retry: 'waiting before retries',
+  compaction: 'summaries',
+  hook: 'hooks',
+};
+
+/** A kind of work: its time, and how often it was done. */
+type Spender = { ms: number; count: number };
+
+/** The longest wait for an approval, or the longest call, if it took a part worth naming. */
+const longestWork = (
+  figures: SessionFigures,
+  kind: 'approval' | 'tool',
+  words: string,
+): readonly Highlight[] => {
+  const { spans, time } = figures;
+  const all = spans.filter((one) => one.kind === kind);
+  const span = largest(all, getLengthMs);
+  if (span === null || getLengthMs(span) <= SHARE_MIN * getWorkMs(figures)) return [];
+  const what = [span.name, span.about].filter((text) => text !== '').join(' ');
+  const others: readonly SentencePart[] =
+    all.length > 1 && time[kind] > getLengthMs(span)
+      ? [' of ', { ms: time[kind] }, ' for all']
+      : [];
+  return [
+    {
+      question: 'time',
+      seq: span.startSeq,
+      answer: [`${words}: `, { ms: getLengthMs(span) }, ...others, `: ${what}.`],
+    },
+  ];
+};
+
+/** A smaller part of the work explains nothing. */
+const SHARE_MIN = 0.02;
+
+const getLengthMs = ({ startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>): number =>
+  endMs - startMs;
+
+/**
+ * The time without waiting for a prompt, and without times when no process had the session open.
+ */
+const getWorkMs = ({ elapsedMs, time }: SessionFigures): number =>
+  elapsedMs - time.idle - time.between;
+
+// ---- Where the money went ----
+
+const mostExpensiveTurn = (history: SessionHistory): readonly Highlight[] => {
+  const turns = turnFigures(history);
+  const turn = largest(turns, ({ usd }) => usd);
+  const total = history.stateAt(history.seq).session.usage.costUsd;
+  if (turn === null || turns.length < 2 || total === 0) return [];
+  const answer = [
+    { usd: total },
+    ` in all; the most expensive turn was ${turn.number}: `,
+    { usd: turn.usd },
+    ' (',
+    { share: turn.usd / total },
+    ').',
+  ];
+  return [{ question: 'money', seq: turn.seq, answer }];
+};
+
+/** With the reason, as far as the cache of the provider explains it. */
+const mostExpensiveRequest = ({ requests, spans }: SessionFigures): readonly Highlight[] => {
+  const request = largest(requests, getCostUsd);
+  if (request === null || request.usage === null || getCostUsd(request) === 0) return [];
+  const { usage, purpose, seq } = request;
+  const promptTokens = tokensIn(usage);
+  const before = requests.findLast((one) => one.seq < seq && one.usage !== null);
+  const more = promptTokens - (before?.usage ? tokensIn(before.usage) : promptTokens);
+  const why: readonly SentencePart[] =
+    purpose === 'compaction'
+      ? ['it summarised the conversation']
+      : usage.cacheReadTokens < promptTokens / 2
+        ? whyUncached(request, before, spans)
+        : ['most of its prompt came from the cache, yet there was much of it'];
+  const grown: readonly SentencePart[] =
+    more > promptTokens / 4
+      ? [' It had ', { count: more }, ' tokens more than the request before it.']
+      : [];
+  return [
+    {
+      question: 'money',
+      seq,
+      answer: [
+        'The most expensive request: ',
+        { usd: usage.costUsd },
+        ' for ',
+        { count: promptTokens },
+        ' tokens in (',
+        { share: getCacheShare(usage) },
+        ' from the cache), ',
+        { count: usage.outputTokens },
+        ' out; ',
+        ...why,
+        '.',
+        ...grown,
+      ],
+    },
+  ];
+};
+
+/** Why little of a prompt came from the cache. */
+const whyUncached = (
+  request: RequestFigures,
+  before: RequestFigures | undefined,
+  spans: readonly TimeSpan[],
+): readonly SentencePart[] => {
+  if (before?.usage === undefined || before.usage === null)
+    return ['it was the first request, so nothing of it was in the cache yet'];
+  if (before.purpose === 'compaction')
+    return ['the conversation had just been summarised, so its beginning was new'];
+  if (before.model !== request.model)
+    return ['the request before it went to another model, which has a cache of its own'];
+  const pauseMs = request.startMs - before.endMs;
+  if (pauseMs <= CACHE_MS) return ['most of its prompt did not come from the cache'];
+  const meanwhile = mostlyIn(spans, before.endMs, request.startMs);
+  return [
+    'it was sent ',
+    { ms: pauseMs },
+    ` after the one before it${meanwhile}, and a provider keeps a prompt for about five minutes`,
+  ];
+};
+
+/** The work that took most of the time between two moments, in words; empty if none did. */
+const mostlyIn = (spans: readonly TimeSpan[], fromMs: number, toMs: number): string => {
+  const span = largest(
+    spans.filter(({ kind, startMs, endMs }) => kind in WAITS && startMs < toMs && endMs > fromMs),
+    ({ startMs, endMs }) => Math.min(endMs, toMs) - Math.max(startMs, fromMs),
+  );
+  if (span === null) return '';
+  const about = [span.name, span.about].filter((text) => text !== '').join(' ');
+  const named = span.kind === 'approval' || span.kind === 'tool' ? `: ${about}` : '';
+  return ` (${WAITS[span.kind] ?? ''}${named})`;
+};
+
+const WAITS: Partial<Record<TimeSpan['kind'], string>> = {
+  approval: 'an approval was waited for',
+  tool: 'a tool ran',
+  retry: 'a retry was waited for',
+  idle: 'it waited for you',
+  between: 'no process had it open',
+};
+
+const getCostUsd = ({ usage }: RequestFigures): number => usage?.costUsd ?? 0;
+
+const tokensIn = ({ inputTokens, cacheReadTokens, cacheWriteTokens }: Usage): number =>
+  inputTokens + cacheReadTokens + cacheWriteTokens;
+
+/** Providers keep a prompt in their caches for about so long. */
+const CACHE_MS = 5 * 60_000;
+
+// ---- What failed ----
+
+const failedRequests = ({ requests, time }: SessionFigures): readonly Highlight[] => {
+  const failed = requests.filter(({ ending }) => ending === 'failed');
+  const [first] = failed;
+  if (first === undefined) return [];
+  const reasons = countTexts(failed.map(({ why }) => why));
+  const waited: readonly SentencePart[] =
+    time.retry > 0 ? [' Before the retries it waited ', { ms: time.retry }, '.'] : [];
+  const answer = [
+    { count: failed.length },
+    ` ${failed.length === 1 ? 'request' : 'requests'} to the model: ${reasons.join('; ')}.`,
+    ...waited,
+  ];
+  return [{ question: 'failed', seq: first.endSeq ?? first.seq, answer }];
+};
+
+const failedCalls = ({ index }: SessionHistory): readonly Highlight[] => {
+  const ended = [...index.calls.values()].filter(({ end }) => end !== null);
+  const failed = ended.filter(({ end }) => FAILED_CALLS.includes(end?.status ?? ''));
+  const denied = ended.filter(({ end }) => end?.status === 'denied');
+  const rows = [
+    { calls: failed, of: ` of ${plural(ended.length, 'call')} failed: ` },
+    { calls: denied, of: ` of ${plural(ended.length, 'call')} denied: ` },
+  ];
+  return rows.flatMap(({ calls, of }) => {
+    const last = calls.at(-1);
+    if (last === undefined) return [];
+    const names = countTexts(calls.map(callName)).join('; ');
+    return [
+      {
+        question: 'failed' as const,
+        seq: last.end?.seq ?? null,
+        answer: [{ count: calls.length }, `${of}${names}.`],
+      },
+    ];
+  });
+};
+
+/** Endings of calls that count as failures. */
+const FAILED_CALLS = ['failed', 'timedOut', 'lost', 'interrupted', 'invalid', 'noSuchTool'];
+
+const REASONS_MAX = 3;
+
+/** The most frequent first, as `3 × text`. */
+const countTexts = (texts: readonly string[]): readonly string[] => {
+  const counts = new Map<string, number>();
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  const [only] = counts.keys();
+  if (only !== undefined && counts.size === 1) return [only];
+  const ordered = [...counts].sort(([, left], [, right]) => right - left);
+  const rest = ordered.length - REASONS_MAX;
+  return [
+    ...ordered
+      .slice(0, REASONS_MAX)
+      .map(([text, count]) => (count === 1 ? text : `${count} × ${text}`)),
+    ...(rest > 0 ? [`and ${rest} more`] : []),
+  ];
+};
+
+const crashes = (history: SessionHistory): readonly Highlight[] =>
+  crashStories(history).map(({ seq, summary }) => ({
+    question: 'crashed',
+    seq,
+    answer: summary,
+  }));
+
+// ---- The turns ----
 
 export type TurnFigures = {
   /** From 1. */
@@ -365,7 +409,7 @@ export type TurnFigures = {
   readonly workMs: number;
   readonly waitedMs: number;
   readonly usd: number;
-  /** How often each kind of mark stands in it. */
+  /** How many markers of each kind (an error, a retry, …) are in it. */
   readonly marks: ReadonlyMap<string, number>;
 };
 
@@ -381,7 +425,7 @@ const overlap = (
     0,
   );
 
-/** Two parts of the overview need them. */
+/** Computed once: two parts of the overview need them. */
 const knownTurns = new WeakMap<SessionFigures, readonly TurnFigures[]>();
 
 /** Every turn with its rounds, time, money and marks. */
@@ -420,27 +464,4 @@ const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
       marks,
     };
   });
-};
-
-const crashes = (history: SessionHistory): readonly Highlight[] =>
-  crashStories(history).map(({ seq, summary }) => ({
-    question: 'crashed',
-    seq,
-    answer: summary,
-  }));
-
-export const findHighlights = (history: SessionHistory): readonly Highlight[] => {
-  const { figures } = history;
-  return [
-    ...lastWords(history),
-    outcome(history),
-    ...slowest(figures),
-    ...longest(figures, 'approval', 'The longest wait for an approval'),
-    ...longest(figures, 'tool', 'The longest call'),
-    ...dearestTurn(history),
-    ...dearest(figures),
-    ...failedRequests(figures),
-    ...failedCalls(history),
-    ...crashes(history),
-  ];
 };

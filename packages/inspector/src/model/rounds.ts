@@ -7,10 +7,11 @@ import type { ProcessGap, RequestFigures, TimeSpan } from '../figures/session-fi
 import type { SessionHistory } from './session-history.js';
 
 export type TraceRound = {
-  /** `pause`: nothing was done: it waited for the user, or no process had it open. */
+  /** `pause`: the session waited for the user, or no process had it open. */
   readonly kind: 'round' | 'summary' | 'pause';
   /** Rounds are counted from 1; 0 for the others. */
   readonly number: number;
+  /** The entry with which it began, and its time since 1970; then times on the session's axis. */
   readonly seq: number;
   readonly at: number;
   readonly startMs: number;
@@ -20,38 +21,18 @@ export type TraceRound = {
   readonly requests: readonly RequestFigures[];
   readonly spans: readonly TimeSpan[];
   readonly usd: number;
-  /** Whether a request or a call of it did not end well. */
+  /** How many requests and calls of it did not end well. */
   readonly failed: number;
 };
 
-const PAUSES: readonly TimeSpan['kind'][] = ['idle', 'between'];
-
-type Draft = { -readonly [K in keyof TraceRound]: TraceRound[K] } & {
-  requests: RequestFigures[];
-  spans: TimeSpan[];
-};
-
-/** Whether the call of the span ended, but not well. */
-export const isFailed = (history: SessionHistory, { kind, id, ending }: TimeSpan): boolean => {
-  if (ending === 'interrupted') return false;
-  if (kind !== 'tool') return false;
-  const status = history.index.calls.get(id)?.end?.status;
-  return status !== undefined && status !== 'ok';
-};
-
-const gapIn = (
-  gaps: readonly ProcessGap[],
-  { startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>,
-): number =>
-  gaps
-    .filter((gap) => gap.startMs >= startMs && gap.endMs <= endMs)
-    .reduce((sum, gap) => sum + gap.endMs - gap.startMs, 0);
-
+/** All rounds, summaries and pauses, by their beginning. */
 export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
   const { figures, index } = history;
   const at = (seq: number): number => history.stepAt(Math.max(1, seq))?.event.at ?? 0;
-  const drafts: Draft[] = [];
+  const drafts: RoundDraft[] = [];
   let number = 0;
+
+  // A request begins a round or a summary; a retry belongs to the round before it.
   for (const request of figures.requests) {
     const last = drafts.at(-1);
     if (request.attempt > 1 && last?.kind === 'round') {
@@ -75,11 +56,14 @@ export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
       failed: 0,
     });
   }
+
+  // Both lists are ordered by time: a span belongs to the last round that began before it.
   const pauses: TraceRound[] = [];
-  let place = -1;
+  let roundIndex = -1;
   for (const span of figures.spans) {
-    while ((drafts[place + 1]?.startMs ?? Number.POSITIVE_INFINITY) <= span.startMs) place += 1;
-    const round = drafts[place];
+    while ((drafts[roundIndex + 1]?.startMs ?? Number.POSITIVE_INFINITY) <= span.startMs)
+      roundIndex += 1;
+    const round = drafts[roundIndex];
     if (PAUSES.includes(span.kind) || round === undefined) {
       if (span.endMs === span.startMs) continue;
       const { startSeq: seq, startMs, endMs } = span;
@@ -92,6 +76,7 @@ export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
     round.endMs = Math.max(round.endMs, span.endMs);
     if (isFailed(history, span)) round.failed += 1;
   }
+
   for (const round of drafts) {
     round.usd = round.requests.reduce((sum, { usage }) => sum + (usage?.costUsd ?? 0), 0);
     round.failed += round.requests.filter(({ ending }) => ending === 'failed').length;
@@ -102,3 +87,28 @@ export const traceRounds = (history: SessionHistory): readonly TraceRound[] => {
     (left, right) => left.startMs - right.startMs || left.seq - right.seq,
   );
 };
+
+/** Spans in which the session did nothing. */
+const PAUSES: readonly TimeSpan['kind'][] = ['idle', 'between'];
+
+type RoundDraft = { -readonly [K in keyof TraceRound]: TraceRound[K] } & {
+  requests: RequestFigures[];
+  spans: TimeSpan[];
+};
+
+/** Whether the call of the span ended, but not well. */
+export const isFailed = (history: SessionHistory, { kind, id, ending }: TimeSpan): boolean => {
+  if (ending === 'interrupted') return false;
+  if (kind !== 'tool') return false;
+  const status = history.index.calls.get(id)?.end?.status;
+  return status !== undefined && status !== 'ok';
+};
+
+/** The time of the gaps that lie within a round. */
+const gapIn = (
+  gaps: readonly ProcessGap[],
+  { startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>,
+): number =>
+  gaps
+    .filter((gap) => gap.startMs >= startMs && gap.endMs <= endMs)
+    .reduce((sum, gap) => sum + gap.endMs - gap.startMs, 0);

@@ -1,4 +1,8 @@
-/** The requests to the model, as the runtime builds them from the state. */
+/**
+ * The requests to the model, as the runtime builds them from the state (`requestAt`), and how much
+ * of one a provider could have in its cache (`sharedPrefix`): the beginning that is equal in the
+ * request before it.
+ */
 
 import { requestMessages } from '@pawl/agent/machine/conversation';
 import type { Message } from '@pawl/agent/machine/message';
@@ -6,6 +10,7 @@ import type { InspectedSession } from '../page-data-types.js';
 import type { SessionHistory } from './session-history.js';
 
 type SentRequest = {
+  /** The entry after which it was sent. */
   readonly seq: number;
   readonly requestId: string;
   readonly model: string;
@@ -17,38 +22,6 @@ type SentRequest = {
 
 /** `bytes`: of the text in UTF-8. */
 export type RequestPart = { readonly title: string; readonly text: string; readonly bytes: number };
-
-const encoder = new TextEncoder();
-const countBytes = (text: string): number => encoder.encode(text).length;
-
-const createPart = (title: string, text: string): RequestPart => ({
-  title,
-  text,
-  bytes: countBytes(text),
-});
-
-/** Requests share their messages: each is written as JSON once. */
-const partsOfMessages = new WeakMap<Message, RequestPart>();
-
-const partOfMessage = (message: Message): RequestPart => {
-  const known = partsOfMessages.get(message);
-  if (known !== undefined) return known;
-  const part = createPart(message.role, JSON.stringify(message, null, 2));
-  partsOfMessages.set(message, part);
-  return part;
-};
-
-/** The tool declarations of the request at this entry. Tools join it before its reply comes. */
-const toolsAt = (
-  history: SessionHistory,
-  prompt: InspectedSession['prompt'],
-  at: number,
-): string | undefined => {
-  let last = at;
-  while (history.stepAt(last + 1)?.state.name === 'CallingLlm') last++;
-  const sha256 = history.stateAt(last).session.settings.tools;
-  return sha256 === undefined ? prompt?.tools : prompt?.laterTools?.[sha256];
-};
 
 /** The last request up to the entry; null if there is none. */
 export const requestAt = (
@@ -65,11 +38,43 @@ export const requestAt = (
     const parts = [
       createPart('tools', toolsAt(history, prompt, at) ?? '(not in this copy)'),
       createPart('instructions', prompt?.instructions ?? '(not in this copy)'),
-      ...messages.map(partOfMessage),
+      ...messages.map(createMessagePart),
     ];
     return { seq: at, requestId: sent.requestId, model: settings.model, parts };
   }
   return null;
+};
+
+const encoder = new TextEncoder();
+const countBytes = (text: string): number => encoder.encode(text).length;
+
+const createPart = (title: string, text: string): RequestPart => ({
+  title,
+  text,
+  bytes: countBytes(text),
+});
+
+/** Requests share their messages: each is written as JSON once. */
+const messageParts = new WeakMap<Message, RequestPart>();
+
+const createMessagePart = (message: Message): RequestPart => {
+  const known = messageParts.get(message);
+  if (known !== undefined) return known;
+  const part = createPart(message.role, JSON.stringify(message, null, 2));
+  messageParts.set(message, part);
+  return part;
+};
+
+/** The tool declarations of the request at this entry. Tools join it before its reply comes. */
+const toolsAt = (
+  history: SessionHistory,
+  prompt: InspectedSession['prompt'],
+  at: number,
+): string | undefined => {
+  let last = at;
+  while (history.stepAt(last + 1)?.state.name === 'CallingLlm') last++;
+  const sha256 = history.stateAt(last).session.settings.tools;
+  return sha256 === undefined ? prompt?.tools : prompt?.laterTools?.[sha256];
 };
 
 export type SharedPrefix = {

@@ -1,6 +1,7 @@
 /**
- * A session as the inspector's page knows it. From top to bottom: `SessionHistory`, all steps; the
- * places to which a reader jumps; the search; and the differences of two states.
+ * A session as the inspector's page knows it. A step is what the machine did with one entry, a line
+ * of the journal with the number `seq`. From top to bottom: `SessionHistory`, all steps; markers,
+ * the places to which a reader jumps; the search; and the differences of two states.
  */
 
 import { type JournalStep, stepEntry } from '@pawl/agent/journal/steps';
@@ -78,7 +79,7 @@ export class SessionHistory {
   }
 }
 
-/** Places in a session to which a reader wants to jump. */
+// ---- Markers: places in a session to which a reader wants to jump ----
 
 export type MarkerKind =
   | 'prompt'
@@ -119,7 +120,7 @@ const oneLine = (text: string): string => {
   return line.length > 140 ? `${line.slice(0, 139)}…` : line;
 };
 
-const inEvent = ({ event, before }: JournalStep): readonly StepMarker[] => {
+const eventMarkers = ({ event, before }: JournalStep): readonly StepMarker[] => {
   switch (event.type) {
     case 'UserInput':
       return [{ kind: 'prompt', text: event.text }];
@@ -153,9 +154,10 @@ const inEvent = ({ event, before }: JournalStep): readonly StepMarker[] => {
   }
 };
 
+/** Endings of calls that make a marker. */
 const FAILED = ['failed', 'timedOut', 'lost', 'interrupted', 'denied', 'invalid', 'noSuchTool'];
 
-const inActions = ({ actions }: JournalStep): readonly StepMarker[] =>
+const actionMarkers = ({ actions }: JournalStep): readonly StepMarker[] =>
   actions.flatMap((action): readonly StepMarker[] => {
     if (action.type === 'RequestApproval')
       return [{ kind: 'approval', text: `asked for ${action.call.tool}: ${action.why}` }];
@@ -171,7 +173,7 @@ const inActions = ({ actions }: JournalStep): readonly StepMarker[] =>
     return [];
   });
 
-const inPath = ({ path, before, state }: JournalStep): readonly StepMarker[] => {
+const pathMarkers = ({ path, before, state }: JournalStep): readonly StepMarker[] => {
   const entered = path.filter(({ kind }) => kind === 'go').map(({ to }) => to);
   const markers: StepMarker[] = [];
   if (entered.includes('BudgetExceeded'))
@@ -185,9 +187,9 @@ const inPath = ({ path, before, state }: JournalStep): readonly StepMarker[] => 
 
 /** The markers of one step, at most one of each kind. */
 const findMarkers = (step: JournalStep): readonly Marker[] => {
-  const markers = [...inEvent(step), ...inPath(step), ...inActions(step)];
+  const markers = [...eventMarkers(step), ...pathMarkers(step), ...actionMarkers(step)];
   return markers
-    .filter(({ kind }, place) => markers.findIndex((marker) => marker.kind === kind) === place)
+    .filter(({ kind }, index) => markers.findIndex((marker) => marker.kind === kind) === index)
     .map(({ kind, text }) => ({ seq: step.seq, kind, text: oneLine(text) }));
 };
 
@@ -206,10 +208,7 @@ export const nextMarker = (
   return (direction === 'forward' ? markers.find(fits) : markers.findLast(fits)) ?? null;
 };
 
-/**
- * Search over the events of a session: what was typed, answered, called and returned is all in
- * them.
- */
+// ---- Search over the events: what was typed, answered, called and returned is all in them ----
 
 export type FoundEntry = {
   readonly seq: number;
@@ -220,7 +219,7 @@ export type FoundEntry = {
   readonly after: string;
 };
 
-const AROUND = 60;
+const CONTEXT_CHARACTERS = 60;
 
 const collectTexts = function* (value: unknown): Generator<string, undefined> {
   if (typeof value === 'string') yield value;
@@ -243,9 +242,9 @@ const findIn = (step: Pick<JournalStep, 'seq' | 'event'>, query: string): FoundE
     return {
       seq: step.seq,
       type: step.event.type,
-      before: `${at > AROUND ? '…' : ''}${text.slice(Math.max(0, at - AROUND), at)}`,
+      before: `${at > CONTEXT_CHARACTERS ? '…' : ''}${text.slice(Math.max(0, at - CONTEXT_CHARACTERS), at)}`,
       hit: text.slice(at, at + query.length),
-      after: text.slice(at + query.length, at + query.length + AROUND),
+      after: text.slice(at + query.length, at + query.length + CONTEXT_CHARACTERS),
     };
   }
   return null;
@@ -260,7 +259,7 @@ export const findEntries = (steps: readonly JournalStep[], query: string): reado
     return entry === null ? [] : [entry];
   });
 
-/** The differences of two values of JSON, for people. */
+// ---- The differences of two values of JSON ----
 
 /** `path`: names and indexes, `session.queue[0].text`. undefined: not there. */
 export type ValueDifference = {
@@ -269,7 +268,7 @@ export type ValueDifference = {
   readonly after: unknown;
 };
 
-/** The value in JSON: our lists become arrays. */
+/** The value as JSON has it: the machine's shared lists become arrays. */
 const plain = (value: unknown): unknown => {
   if (typeof value !== 'object' || value === null) return value;
   return 'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
@@ -278,7 +277,7 @@ const plain = (value: unknown): unknown => {
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
-const collect = (
+const collectDifferences = (
   path: string,
   old: unknown,
   fresh: unknown,
@@ -288,12 +287,17 @@ const collect = (
   const [before, after] = [plain(old), plain(fresh)];
   if (Array.isArray(before) && Array.isArray(after)) {
     for (let index = 0; index < Math.max(before.length, after.length); index++)
-      collect(`${path}[${index}]`, before[index], after[index], differences);
+      collectDifferences(`${path}[${index}]`, before[index], after[index], differences);
     return;
   }
   if (isObject(before) && isObject(after) && !Array.isArray(before) && !Array.isArray(after)) {
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)]))
-      collect(path === '' ? key : `${path}.${key}`, before[key], after[key], differences);
+      collectDifferences(
+        path === '' ? key : `${path}.${key}`,
+        before[key],
+        after[key],
+        differences,
+      );
     return;
   }
   if (!Object.is(before, after)) differences.push({ path, before, after });
@@ -302,6 +306,6 @@ const collect = (
 /** Every leaf that differs, in the order of the values. A value in only one is one difference. */
 export const valueDifferences = (before: unknown, after: unknown): readonly ValueDifference[] => {
   const differences: ValueDifference[] = [];
-  collect('', before, after, differences);
+  collectDifferences('', before, after, differences);
   return differences;
 };

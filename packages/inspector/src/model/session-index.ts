@@ -1,6 +1,8 @@
 /**
- * What the page looks up by message, call and turn, collected while the session is folded: one look
- * at each step, so that a session of n entries costs O(n).
+ * What the page looks up by message, call and turn; `seq` is the number of an entry, a line of the
+ * journal. `SessionIndex` collects it from the steps, each
+ * of which it reads once, so that a session of n entries costs O(n). Before it stand the types of
+ * its records.
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
@@ -52,32 +54,14 @@ export type TurnRecord = {
   endSeq: number | null;
 };
 
-const userTexts = ({ session }: State): string =>
-  (session.conversation.open?.parts ?? [])
-    .flatMap((part) => (part.type === 'text' && part.origin === 'user' ? [part.text] : []))
-    .join('\n');
-
 /** A call in a few words: the tool and its title. */
 export const callName = ({ tool, title }: Pick<CallLife, 'tool' | 'title'>): string =>
   title === '' ? tool : `${tool} ${title}`;
 
-const newRecord = (
-  batchId: string,
-  callId: string,
-  about: Pick<CallLife, 'tool' | 'title' | 'effect'>,
-): CallLife => ({
-  batchId,
-  callId,
-  ...about,
-  starts: [],
-  askedAt: null,
-  answer: null,
-  end: null,
-});
-
 /** `from`, `to`: the entries between which the files changed. */
 export type BatchChanges = ChangeSummary & { readonly from: number; readonly to: number };
 
+/** Call `see` for every step, from the first on. */
 export class SessionIndex {
   readonly turns: TurnRecord[] = [];
   readonly messages = new WeakMap<Message, MessageRecord>();
@@ -86,7 +70,9 @@ export class SessionIndex {
   /** What batches changed in files, by their ids. */
   readonly changes = new Map<string, BatchChanges>();
   readonly #clock = new SessionClock();
+  /** The time on the session's axis after each entry. */
   readonly #elapsed: number[] = [0];
+  /** The calls of the last reply are a batch: its id, and the entry with which it began. */
   #batchId: string | null = null;
   #batchSeq = 0;
 
@@ -173,3 +159,22 @@ export class SessionIndex {
     } else if (last !== undefined && turnRuns(before) && !turnRuns(state)) last.endSeq = seq;
   }
 }
+
+const userTexts = ({ session }: State): string =>
+  (session.conversation.open?.parts ?? [])
+    .flatMap((part) => (part.type === 'text' && part.origin === 'user' ? [part.text] : []))
+    .join('\n');
+
+const newRecord = (
+  batchId: string,
+  callId: string,
+  about: Pick<CallLife, 'tool' | 'title' | 'effect'>,
+): CallLife => ({
+  batchId,
+  callId,
+  ...about,
+  starts: [],
+  askedAt: null,
+  answer: null,
+  end: null,
+});

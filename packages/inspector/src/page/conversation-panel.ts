@@ -1,6 +1,8 @@
 /**
- * The conversation after the selected entry, with the time and cost of each message. The last
- * messages are drawn at once, earlier ones on demand.
+ * The conversation as it was after the selected entry, with the time and cost of each message. The
+ * last messages are drawn at once, earlier ones on demand.
+ *
+ * From top to bottom: `conversationPanel`; `MessageView`, one message; and parts of a message.
  */
 
 import { messagesOf } from '@pawl/agent/machine/conversation';
@@ -18,61 +20,81 @@ type CallPart = Extract<Part, { readonly type: 'call' }>;
 
 const MESSAGES_AT_ONCE = 40;
 
-const drawImages = (part: Part): readonly HTMLElement[] =>
-  'images' in part
-    ? (part.images ?? []).map(({ mediaType, sha256 }) =>
-        make('p', { class: 'faint' }, `${mediaType}, blob ${sha256.slice(0, 12)}…`),
-      )
-    : [];
+export const conversationPanel = (pageState: PageState): Panel => {
+  const list = make('div', { class: 'messages' });
+  const title = make('h2', { class: 'hidden' }, 'Conversation');
+  const element = make('section', { class: 'conversation' }, title, list);
+  const nothing = make('p', { class: 'faint' }, 'Nothing has been said yet.');
+  let drawn: readonly Message[] = [];
+  let drawnKey = '';
+  let from = 0;
+  /** States share their messages: one that is drawn stays as it is, until more is known of it. */
+  let views: ReadonlyMap<Message, DrawnMessage> = new Map();
 
-const textField = (input: CallPart['input'], name: string): string | null => {
-  const value = input[name];
-  return typeof value === 'string' ? value : null;
+  const earlier = (): HTMLElement =>
+    button(
+      `Show ${plural(Math.min(from, MESSAGES_AT_ONCE), 'earlier message')} of ${groupDigits(from)}`,
+      { class: 'more' },
+      () => {
+        from = Math.max(0, from - MESSAGES_AT_ONCE);
+        fill(drawn);
+      },
+    );
+
+  const fill = (messages: readonly Message[]): void => {
+    const before = views;
+    const view = new MessageView(pageState);
+    views = new Map(
+      messages.slice(from).map((message) => {
+        const known = before.get(message);
+        const key = describeKnown(pageState.history, message);
+        const element = known?.key === key ? known.element : view.draw(message);
+        return [message, { key, element }];
+      }),
+    );
+    drawn = messages;
+    const none = messages.length === 0 ? [nothing] : [];
+    const elements = [...views.values()].map((one) => one.element);
+    arrange(list, [...(from > 0 ? [earlier()] : []), ...none, ...elements]);
+  };
+
+  return {
+    element,
+    render() {
+      const { history, seq } = pageState;
+      const messages = messagesOf(history.stateAt(seq).session.conversation);
+      const key = messages
+        .slice(-2)
+        .map((message) => describeKnown(history, message))
+        .join();
+      const isSame =
+        messages.length === drawn.length && messages.every((one, index) => one === drawn[index]);
+      if (isSame && key === drawnKey && messages.length > 0) return;
+      drawnKey = key;
+      if (!isSame) from = Math.max(0, messages.length - MESSAGES_AT_ONCE);
+      fill(messages);
+      const scrolled = element.parentElement;
+      if (scrolled !== null) scrolled.scrollTop = scrolled.scrollHeight;
+    },
+  };
 };
 
-/** What a call wants, as one reads it: a command, a change, or its input. */
-const inputView = (part: CallPart, diff: string | null): HTMLElement | null => {
-  if (part.rawInput !== undefined) return longText(part.rawInput, 'code');
-  if (diff !== null && diff !== '') return drawDiff(diff);
-  const { input } = part;
-  const command = textField(input, 'command');
-  if (command !== null) return drawCommand(command);
-  const names = Object.keys(input);
-  if (names.length === 0) return null;
-  // One short text is said in the heading.
-  if (names.length === 1 && shortInput(part) !== '') return null;
-  return longText(JSON.stringify(input, null, 2), 'code');
-};
+type DrawnMessage = { readonly key: string; readonly element: HTMLElement };
 
-/** The file or the pattern of a call whose record has no title. */
-const shortInput = ({ input }: CallPart): string => {
-  for (const name of ['path', 'pattern', 'url', 'query', 'name']) {
-    const text = textField(input, name);
-    if (text !== null && text.length <= 200) return text;
-  }
-  return '';
-};
-
-const SIGNS: Readonly<Record<string, string>> = { ok: '✓', open: '…' };
-
-/** ✓ or ✗ with the status, for readers who can't see colours. */
-const statusSign = (status: string): HTMLElement =>
-  make(
-    'span',
-    { class: `sign ${status === 'ok' || status === 'open' ? status : 'bad'}` },
-    `${SIGNS[status] ?? '✗'}${status === 'ok' || status === 'open' ? '' : ` ${status}`}`,
+/**
+ * What becomes known of a message later, as a key: ends of its calls, changes of files. The message
+ * is drawn again when the key changes.
+ */
+const describeKnown = ({ index }: SessionHistory, message: Message): string => {
+  const batchId = index.messages.get(message)?.batchId ?? null;
+  if (batchId === null) return '';
+  const ends = message.parts.filter(
+    (part) => part.type === 'call' && index.call(batchId, part.callId)?.end != null,
   );
-
-/** How long a call ran, as far as anybody watched; empty if it never started. */
-const callTime = ({ figures }: SessionHistory, { starts, end }: CallLife): string => {
-  const start = starts.at(-1);
-  if (start === undefined || end === null) return '';
-  const isRecovered = figures.gaps.some(({ seq }) => seq > start.seq && seq <= end.seq);
-  return isRecovered
-    ? `found at ${clockText(end.at)}, by a later process`
-    : durationText(Math.max(0, end.at - start.at));
+  return `${batchId} ${ends.length} ${index.changes.has(batchId)}`;
 };
 
+/** Draws messages. */
 class MessageView {
   readonly #pageState: PageState;
   readonly #history: SessionHistory;
@@ -129,8 +151,8 @@ class MessageView {
         const origin = 'origin' in part && part.origin !== 'user' ? part.origin : null;
         const heading = origin === null ? null : make('span', { class: 'tag' }, origin);
         const isTyped = 'origin' in part && origin === null;
-        const said = isTyped ? longText(part.text, 'prose') : drawMarkdown(part.text);
-        return make('div', { class: 'part text' }, heading, said, ...drawImages(part));
+        const text = isTyped ? longText(part.text, 'prose') : drawMarkdown(part.text);
+        return make('div', { class: 'part text' }, heading, text, ...drawImages(part));
       }
       case 'reasoning':
         return make(
@@ -204,75 +226,60 @@ const getSpeaker = ({ role, parts }: Message): 'model' | 'tools' | 'user' => {
   if (role === 'assistant') return 'model';
   return parts[0]?.type === 'result' ? 'tools' : 'user';
 };
+
 const SPEAKERS = { model: 'Pawl', tools: 'Results', user: 'You' };
 
-export const conversationPanel = (pageState: PageState): Panel => {
-  const list = make('div', { class: 'messages' });
-  const title = make('h2', { class: 'hidden' }, 'Conversation');
-  const element = make('section', { class: 'conversation' }, title, list);
-  const nothing = make('p', { class: 'faint' }, 'Nothing has been said yet.');
-  let drawn: readonly Message[] = [];
-  let drawnKey = '';
-  let from = 0;
-  /** States share their messages: one that is drawn stays as it is, until more is known of it. */
-  let views: ReadonlyMap<Message, DrawnMessage> = new Map();
+const drawImages = (part: Part): readonly HTMLElement[] =>
+  'images' in part
+    ? (part.images ?? []).map(({ mediaType, sha256 }) =>
+        make('p', { class: 'faint' }, `${mediaType}, blob ${sha256.slice(0, 12)}…`),
+      )
+    : [];
 
-  const earlier = (): HTMLElement =>
-    button(
-      `Show ${plural(Math.min(from, MESSAGES_AT_ONCE), 'earlier message')} of ${groupDigits(from)}`,
-      { class: 'more' },
-      () => {
-        from = Math.max(0, from - MESSAGES_AT_ONCE);
-        fill(drawn);
-      },
-    );
-
-  const fill = (messages: readonly Message[]): void => {
-    const before = views;
-    const view = new MessageView(pageState);
-    views = new Map(
-      messages.slice(from).map((message) => {
-        const known = before.get(message);
-        const key = describeKnown(pageState.history, message);
-        const element = known?.key === key ? known.element : view.draw(message);
-        return [message, { key, element }];
-      }),
-    );
-    drawn = messages;
-    const none = messages.length === 0 ? [nothing] : [];
-    const elements = [...views.values()].map((one) => one.element);
-    arrange(list, [...(from > 0 ? [earlier()] : []), ...none, ...elements]);
-  };
-
-  return {
-    element,
-    render() {
-      const { history, seq } = pageState;
-      const messages = messagesOf(history.stateAt(seq).session.conversation);
-      const key = messages
-        .slice(-2)
-        .map((message) => describeKnown(history, message))
-        .join();
-      const isSame =
-        messages.length === drawn.length && messages.every((one, index) => one === drawn[index]);
-      if (isSame && key === drawnKey && messages.length > 0) return;
-      drawnKey = key;
-      if (!isSame) from = Math.max(0, messages.length - MESSAGES_AT_ONCE);
-      fill(messages);
-      const scrolled = element.parentElement;
-      if (scrolled !== null) scrolled.scrollTop = scrolled.scrollHeight;
-    },
-  };
+const textField = (input: CallPart['input'], name: string): string | null => {
+  const value = input[name];
+  return typeof value === 'string' ? value : null;
 };
 
-type DrawnMessage = { readonly key: string; readonly element: HTMLElement };
+/** What a call wants, as one reads it: a command, a change, or its input. */
+const inputView = (part: CallPart, diff: string | null): HTMLElement | null => {
+  if (part.rawInput !== undefined) return longText(part.rawInput, 'code');
+  if (diff !== null && diff !== '') return drawDiff(diff);
+  const { input } = part;
+  const command = textField(input, 'command');
+  if (command !== null) return drawCommand(command);
+  const names = Object.keys(input);
+  if (names.length === 0) return null;
+  // One short text is said in the heading.
+  if (names.length === 1 && shortInput(part) !== '') return null;
+  return longText(JSON.stringify(input, null, 2), 'code');
+};
 
-/** What may become known of a message after it was said: ends of its calls, changes of files. */
-const describeKnown = ({ index }: SessionHistory, message: Message): string => {
-  const batchId = index.messages.get(message)?.batchId ?? null;
-  if (batchId === null) return '';
-  const ends = message.parts.filter(
-    (part) => part.type === 'call' && index.call(batchId, part.callId)?.end != null,
+/** The file or the pattern of a call whose record has no title. */
+const shortInput = ({ input }: CallPart): string => {
+  for (const name of ['path', 'pattern', 'url', 'query', 'name']) {
+    const text = textField(input, name);
+    if (text !== null && text.length <= 200) return text;
+  }
+  return '';
+};
+
+const SIGNS: Readonly<Record<string, string>> = { ok: '✓', open: '…' };
+
+/** ✓ or ✗ with the status, for readers who can't see colours. */
+const statusSign = (status: string): HTMLElement =>
+  make(
+    'span',
+    { class: `sign ${status === 'ok' || status === 'open' ? status : 'bad'}` },
+    `${SIGNS[status] ?? '✗'}${status === 'ok' || status === 'open' ? '' : ` ${status}`}`,
   );
-  return `${batchId} ${ends.length} ${index.changes.has(batchId)}`;
+
+/** How long a call ran, as far as anybody watched; empty if it never started. */
+const callTime = ({ figures }: SessionHistory, { starts, end }: CallLife): string => {
+  const start = starts.at(-1);
+  if (start === undefined || end === null) return '';
+  const isRecovered = figures.gaps.some(({ seq }) => seq > start.seq && seq <= end.seq);
+  return isRecovered
+    ? `found at ${clockText(end.at)}, by a later process`
+    : durationText(Math.max(0, end.at - start.at));
 };

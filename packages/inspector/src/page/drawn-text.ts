@@ -1,6 +1,6 @@
 /**
- * Markdown, diffs and commands as elements. Whatever a text says, only text nodes hold it: no link,
- * no picture, no HTML.
+ * Long texts, diffs, commands and Markdown as elements, in this order. Whatever a text says, only
+ * text nodes hold it: no link, no picture, no HTML.
  */
 
 import { groupDigits } from '@pawl/agent/platform/text';
@@ -92,11 +92,20 @@ export const drawInline = (text: string): readonly (Node | string)[] => {
   return nodes;
 };
 
+const MARKDOWN_MAX = 60_000;
+
+/** A reply as it was meant to be read. A very long one is shown as it is written. */
+export const drawMarkdown = (text: string): HTMLElement =>
+  text.length > MARKDOWN_MAX
+    ? longText(text, 'prose')
+    : make('div', { class: 'markdown' }, ...splitBlocks(text).map(drawBlock));
+
 /** Consecutive lines of one kind. */
 type Block = { readonly kind: 'text' | 'code' | 'list' | 'table'; readonly lines: string[] };
 
 const ITEM = /^\s*(?:[-*+]|\d+[.)])\s+/;
 
+/** Markdown as blocks. A blank line, or a line of another kind, ends a block. */
 const splitBlocks = (text: string): readonly Block[] => {
   const blocks: Block[] = [];
   let fence: string | null = null;
@@ -139,11 +148,3 @@ const drawBlock = ({ kind, lines }: Block): HTMLElement => {
     ...lines.map((line) => make('li', {}, ...drawInline(line.replace(ITEM, '')))),
   );
 };
-
-const MARKDOWN_MAX = 60_000;
-
-/** A reply as it was meant to be read. A very long one is shown as it is written. */
-export const drawMarkdown = (text: string): HTMLElement =>
-  text.length > MARKDOWN_MAX
-    ? longText(text, 'prose')
-    : make('div', { class: 'markdown' }, ...splitBlocks(text).map(drawBlock));

@@ -1,6 +1,9 @@
 /**
  * Makes elements. Texts only ever become text nodes and attributes: nothing of a session is read as
  * HTML.
+ *
+ * From top to bottom: `make` (HTML), `draw` (SVG), buttons; `JsonTree`, a value that opens part by
+ * part; commands to copy; and the rows in sight of a long list.
  */
 
 import { clockText, dayText } from '../model/figure-text.js';
@@ -80,44 +83,12 @@ export const seqLink = (
   label = `#${seq}`,
 ): HTMLButtonElement => button(label, { class: 'seq', title: `Go to entry ${seq}` }, () => go(seq));
 
+// ---- Values of JSON ----
+
 /**
  * Values of JSON as trees that open. What was open stays open when a value is drawn again, and a
  * part that is the same object as before keeps its elements: states share most of their parts.
  */
-
-const CHILDREN_AT_ONCE = 200;
-
-const plain = (value: object): unknown =>
-  'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
-
-/** A text of megabytes would stop the page. */
-const LEAF_MAX = 20_000;
-
-const leafText = (value: unknown): string => {
-  if (typeof value !== 'string' || value.length <= LEAF_MAX)
-    return JSON.stringify(value) ?? 'undefined';
-  return `${JSON.stringify(value.slice(0, LEAF_MAX))} and ${value.length - LEAF_MAX} characters more`;
-};
-
-const leaf = (value: unknown): HTMLElement =>
-  make('span', { class: `json ${value === null ? 'null' : typeof value}` }, leafText(value));
-
-const getChildren = (value: unknown): readonly (readonly [string, unknown])[] => {
-  if (Array.isArray(value)) return value.map((one, index) => [String(index), one] as const);
-  return typeof value === 'object' && value !== null ? Object.entries(value) : [];
-};
-
-const sizeText = (value: unknown, count: number): string =>
-  Array.isArray(value) ? `[${count}]` : `{${count}}`;
-
-/** A time in milliseconds since 1970 has its time of day beside it, as a picture of the style. */
-const row = (name: string, value: HTMLElement): HTMLElement => {
-  const at = /(?:^at|At)$/.test(name) ? Number(value.textContent) : Number.NaN;
-  const clock = at > 1e12 && at < 1e13 ? `${dayText(at)}${clockText(at).slice(5)}` : null;
-  const key = make('span', { class: 'key' }, name);
-  return make('div', { class: 'json-row', 'data-clock': clock }, key, ': ', value);
-};
-
 export class JsonTree {
   /** Paths of the branches that are open. */
   readonly #open: Set<string>;
@@ -172,6 +143,43 @@ export class JsonTree {
   }
 }
 
+/** Further children of a value are only counted. */
+const CHILDREN_AT_ONCE = 200;
+
+/** The value as JSON has it: the machine's shared lists become arrays. */
+const plain = (value: object): unknown =>
+  'toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value;
+
+/** A text of megabytes would stop the page. */
+const LEAF_MAX = 20_000;
+
+const leafText = (value: unknown): string => {
+  if (typeof value !== 'string' || value.length <= LEAF_MAX)
+    return JSON.stringify(value) ?? 'undefined';
+  return `${JSON.stringify(value.slice(0, LEAF_MAX))} and ${value.length - LEAF_MAX} characters more`;
+};
+
+const leaf = (value: unknown): HTMLElement =>
+  make('span', { class: `json ${value === null ? 'null' : typeof value}` }, leafText(value));
+
+const getChildren = (value: unknown): readonly (readonly [string, unknown])[] => {
+  if (Array.isArray(value)) return value.map((one, index) => [String(index), one] as const);
+  return typeof value === 'object' && value !== null ? Object.entries(value) : [];
+};
+
+const sizeText = (value: unknown, count: number): string =>
+  Array.isArray(value) ? `[${count}]` : `{${count}}`;
+
+/** A time in milliseconds since 1970 has its time of day beside it; the style sheet shows that. */
+const row = (name: string, value: HTMLElement): HTMLElement => {
+  const at = /(?:^at|At)$/.test(name) ? Number(value.textContent) : Number.NaN;
+  const clock = at > 1e12 && at < 1e13 ? `${dayText(at)}${clockText(at).slice(5)}` : null;
+  const key = make('span', { class: 'key' }, name);
+  return make('div', { class: 'json-row', 'data-clock': clock }, key, ': ', value);
+};
+
+// ---- Commands to copy ----
+
 /**
  * A command for the shell, with a button that copies it. Where the clipboard is closed to the page,
  * it is selected.
@@ -203,6 +211,8 @@ const select = (element: HTMLElement): void => {
   getSelection()?.removeAllRanges();
   getSelection()?.addRange(range);
 };
+
+// ---- Long lists ----
 
 /** Rows that are drawn above and below those in sight. */
 const ROWS_AROUND = 12;

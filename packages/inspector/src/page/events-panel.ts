@@ -1,6 +1,6 @@
 /**
- * Search, and the list of events. Only the rows in view are drawn: a session may have many
- * thousands.
+ * Search, and the list of events, one for each entry of the journal (`seq` is its number). Only the
+ * rows in view are drawn: a session may have many thousands.
  */
 
 import { eventWords } from '../model/event-words.js';
@@ -55,7 +55,9 @@ class EventsPanel implements Panel {
     this.#rows,
   );
   #entries: readonly FoundEntry[] = [];
+  /** The number of entries and the query of the last search. */
   #searchedFor = '';
+  /** The selected entry at the last drawing. */
   #shownSeq = -1;
 
   constructor(pageState: PageState) {
@@ -71,7 +73,7 @@ class EventsPanel implements Panel {
     this.#field.addEventListener('keydown', (event) => {
       if (event.key === 'Enter') this.#goToNext(event.shiftKey ? 'back' : 'forward');
     });
-    this.#list.addEventListener('scroll', () => this.#fill());
+    this.#list.addEventListener('scroll', () => this.#drawRows());
   }
 
   focusSearch(): void {
@@ -84,7 +86,7 @@ class EventsPanel implements Panel {
     if (this.#field.value !== query) this.#field.value = query;
     this.#find();
     if (this.#shownSeq !== this.#pageState.seq) this.#scrollTo(this.#pageState.seq);
-    this.#fill();
+    this.#drawRows();
   }
 
   #find(): void {
@@ -117,7 +119,7 @@ class EventsPanel implements Panel {
     scrollToRow(this.#list, index < 0 ? this.#entries.length : index, ROW_PIXELS);
   }
 
-  #fill(): void {
+  #drawRows(): void {
     const [first, last] = rowsInSight(this.#list, ROW_PIXELS);
     const shown = this.#entries.slice(first, last);
     this.#rows.replaceChildren(

@@ -1,7 +1,8 @@
 /**
- * Sessions that run in processes of their own: what each does, and its questions.
+ * Detached sessions, which run in processes of their own: what each does, and its questions.
  *
- * A question can be answered once all of it has been on the screen, as in a terminal.
+ * A question can be answered once all of it has been on the screen, as in a terminal. From top to
+ * bottom: `showLive`; the row of a session; and a question with its answers.
  */
 
 import { dayText, durationText, moneyText, plural } from '../model/figure-text.js';
@@ -10,8 +11,133 @@ import { drawInline } from './drawn-text.js';
 import { arrange, make, visibleText } from './elements.js';
 import { apiAddress, fetchJson } from './page-state.js';
 
+/** Time between two readings of the list. */
 const LOOK_MS = 2_000;
 
+/** Fills the element, now and then again; it stays hidden while there are none. */
+export const showLive = async (element: HTMLElement): Promise<void> => {
+  const drawn = new Map<string, DrawnRow>();
+  const list = make('ul', {});
+  const trouble = make('p', { role: 'status' });
+  let seenAt: number | null = null;
+  element.replaceChildren(make('h2', {}, 'Detached'), trouble, list);
+  const look = async (): Promise<void> => {
+    const rows = await fetchJson<readonly LiveRow[]>('live');
+    element.hidden = rows.length === 0;
+    const elements = rows.map((row) => {
+      const known = drawn.get(row.sessionId) ?? createRow(row);
+      drawn.set(row.sessionId, known);
+      updateRow(known, row);
+      return known.element;
+    });
+    arrange(list, elements);
+    seenAt = performance.now();
+    trouble.replaceChildren();
+  };
+  const tell = (error: unknown): void => {
+    element.hidden = false;
+    const what =
+      seenAt === null
+        ? 'They can not be listed'
+        : `This is what was known ${durationText(performance.now() - seenAt)} ago`;
+    trouble.replaceChildren(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+  };
+  await look().catch(tell);
+  setInterval(() => void (document.hidden || look().catch(tell)), LOOK_MS);
+};
+
+/** The elements of a session's row. */
+type DrawnRow = {
+  readonly element: HTMLElement;
+  readonly facts: HTMLElement;
+  readonly asked: HTMLElement;
+  /** What became of the last answer from this page. */
+  readonly answered: HTMLElement;
+  /** The questions that are shown. */
+  ids: string;
+};
+
+const createRow = ({ sessionId, title }: LiveRow): DrawnRow => {
+  const [facts, asked] = [make('div', { class: 'faint' }), make('div', {})];
+  const answered = make('p', { role: 'status' });
+  const link = make(
+    'a',
+    { href: apiAddress(`session/${sessionId}`) },
+    title === '' ? sessionId : title,
+  );
+  return { element: make('li', {}, link, facts, answered, asked), facts, answered, asked, ids: '' };
+};
+
+const updateRow = (drawn: DrawnRow, row: LiveRow): void => {
+  const { state, costUsd, rounds, workspace, startedAtMs } = row;
+  const money = costUsd === null ? 'price unknown' : moneyText(costUsd);
+  const facts = [state, money, plural(rounds, 'round'), workspace, `since ${dayText(startedAtMs)}`];
+  if (row.unread !== null) facts.push(`its questions can't be shown now: ${row.unread}`);
+  drawn.facts.textContent = facts.join(' · ');
+  const ids = row.questions.map(({ batchId, callId }) => `${batchId} ${callId}`).join('\n');
+  // The same questions stay as they are, since the user may be reading or typing.
+  if (ids === drawn.ids) return;
+  drawn.ids = ids;
+  const tell = (text: string): void => drawn.answered.replaceChildren(visibleText(text));
+  drawn.asked.replaceChildren(
+    ...row.questions.map((one) => createQuestion(row.sessionId, one, tell)),
+  );
+};
+
+/** `tell`: says what became of the answer, also when the question is gone. */
+const createQuestion = (
+  sessionId: string,
+  question: LiveQuestionText,
+  tell: (text: string) => void,
+): HTMLElement => {
+  const drawRow = (row: string): HTMLElement =>
+    make('div', {}, ...(question.about === 'plan' ? drawInline(row) : [row === '' ? ' ' : row]));
+  const rows = question.text.split('\n').map(drawRow);
+  const text = make('div', { class: 'asked' }, ...rows);
+  const status = make('p', { role: 'status' }, 'Read all of it to answer.');
+  const { about, tool } = question;
+  const field = make('input', {
+    type: 'text',
+    placeholder: FIELDS[about],
+    'aria-label': `${FIELDS[about]}, for ${tool}`,
+  });
+  const buttons = listChoices(question).map(({ label, done, answer }) => {
+    const button = make('button', { disabled: true }, label);
+    button.addEventListener('click', () => {
+      const chosen = answer(field.value);
+      if (chosen === null) return status.replaceChildren('Type your words first.');
+      for (const one of buttons) one.disabled = true;
+      void sendAnswer(sessionId, question, chosen).then(
+        (refusal) => tell(refusal ?? done),
+        (error: unknown) => tell(`The answer was not sent: ${String(error)}`),
+      );
+    });
+    return button;
+  });
+  whenRead(text, () => {
+    status.replaceChildren('');
+    for (const button of buttons) button.disabled = false;
+  });
+  const head = make('h3', {}, about === 'call' ? `${tool} ${HEADS.call}` : `Pawl ${HEADS[about]}`);
+  return make('div', { class: 'question' }, head, text, ...buttons, field, status);
+};
+
+/** Calls `read` once all of the element has been on the screen, not necessarily at one time. */
+const whenRead = (element: HTMLElement, read: () => void): void => {
+  const rows = new Set(element.children);
+  const observer = new IntersectionObserver(
+    (seen) => {
+      for (const { isIntersecting, target } of seen) if (isIntersecting) rows.delete(target);
+      if (rows.size > 0) return;
+      observer.disconnect();
+      read();
+    },
+    { threshold: 1 },
+  );
+  for (const row of rows) observer.observe(row);
+};
+
+/** Resolves with why the answer did not count; null if it did. */
 const sendAnswer = async (
   sessionId: string,
   { batchId, callId }: LiveQuestionText,
@@ -33,20 +159,20 @@ type Choice = {
   answer(typed: string): LiveAnswer | null;
 };
 
-const denying = (label: string, done: string): Choice => ({
+const denyChoice = (label: string, done: string): Choice => ({
   label,
   done,
   answer: (reason) => ({ kind: 'deny', reason }),
 });
 
-const replying = (label: string, text: string | null): Choice => ({
+const replyChoice = (label: string, text: string | null): Choice => ({
   label,
   done: text === null ? 'Answered.' : `Answered: ${text}`,
   answer: (typed) =>
     (text ?? typed.trim()) === '' ? null : { kind: 'reply', text: text ?? typed.trim() },
 });
 
-const allowing = (label: string, done: string): Choice => ({
+const allowChoice = (label: string, done: string): Choice => ({
   label,
   done,
   answer: () => ({ kind: 'allow' }),
@@ -55,17 +181,17 @@ const allowing = (label: string, done: string): Choice => ({
 const listChoices = ({ about, choices }: LiveQuestionText): readonly Choice[] => {
   switch (about) {
     case 'call':
-      return [allowing('Yes, once', 'Allowed.'), denying('No', 'Refused.')];
+      return [allowChoice('Yes, once', 'Allowed.'), denyChoice('No', 'Refused.')];
     case 'plan':
       return [
-        allowing('Accept, and carry it out', 'Accepted.'),
-        denying('Send it back', 'Sent back.'),
+        allowChoice('Accept, and carry it out', 'Accepted.'),
+        denyChoice('Send it back', 'Sent back.'),
       ];
     case 'question':
       return [
-        ...choices.map((text) => replying(text, text)),
-        replying('Send your words', null),
-        denying('No answer', 'Not answered: the model decides itself.'),
+        ...choices.map((text) => replyChoice(text, text)),
+        replyChoice('Send your words', null),
+        denyChoice('No answer', 'Not answered: the model decides itself.'),
       ];
     default:
       return about satisfies never;
@@ -82,125 +208,3 @@ const FIELDS = {
   plan: 'Reason to send it back',
   question: 'Your own words',
 } as const;
-
-/** Calls `read` once all of the element has been on the screen, not necessarily at one time. */
-const whenRead = (element: HTMLElement, read: () => void): void => {
-  const rows = new Set(element.children);
-  const observer = new IntersectionObserver(
-    (seen) => {
-      for (const { isIntersecting, target } of seen) if (isIntersecting) rows.delete(target);
-      if (rows.size > 0) return;
-      observer.disconnect();
-      read();
-    },
-    { threshold: 1 },
-  );
-  for (const row of rows) observer.observe(row);
-};
-
-/** `tell`: says what became of the answer, also when the question is gone. */
-const createQuestion = (
-  sessionId: string,
-  question: LiveQuestionText,
-  tell: (text: string) => void,
-): HTMLElement => {
-  const drawRow = (row: string): HTMLElement =>
-    make('div', {}, ...(question.about === 'plan' ? drawInline(row) : [row === '' ? ' ' : row]));
-  const rows = question.text.split('\n').map(drawRow);
-  const text = make('div', { class: 'asked' }, ...rows);
-  const said = make('p', { role: 'status' }, 'Read all of it to answer.');
-  const { about, tool } = question;
-  const field = make('input', {
-    type: 'text',
-    placeholder: FIELDS[about],
-    'aria-label': `${FIELDS[about]}, for ${tool}`,
-  });
-  const buttons = listChoices(question).map(({ label, done, answer }) => {
-    const button = make('button', { disabled: true }, label);
-    button.addEventListener('click', () => {
-      const chosen = answer(field.value);
-      if (chosen === null) return said.replaceChildren('Type your words first.');
-      for (const one of buttons) one.disabled = true;
-      void sendAnswer(sessionId, question, chosen).then(
-        (refusal) => tell(refusal ?? done),
-        (error: unknown) => tell(`The answer was not sent: ${String(error)}`),
-      );
-    });
-    return button;
-  });
-  whenRead(text, () => {
-    said.replaceChildren('');
-    for (const button of buttons) button.disabled = false;
-  });
-  const head = make('h3', {}, about === 'call' ? `${tool} ${HEADS.call}` : `Pawl ${HEADS[about]}`);
-  return make('div', { class: 'question' }, head, text, ...buttons, field, said);
-};
-
-type Drawn = {
-  readonly element: HTMLElement;
-  readonly facts: HTMLElement;
-  readonly asked: HTMLElement;
-  /** What became of the last answer from this page. */
-  readonly answered: HTMLElement;
-  /** The questions that are shown. */
-  ids: string;
-};
-
-const draw = (drawn: Drawn, row: LiveRow): void => {
-  const { state, costUsd, rounds, workspace, startedAtMs } = row;
-  const money = costUsd === null ? 'price unknown' : moneyText(costUsd);
-  const facts = [state, money, plural(rounds, 'round'), workspace, `since ${dayText(startedAtMs)}`];
-  if (row.unread !== null) facts.push(`its questions can't be shown now: ${row.unread}`);
-  drawn.facts.textContent = facts.join(' · ');
-  const ids = row.questions.map(({ batchId, callId }) => `${batchId} ${callId}`).join('\n');
-  // What is being read, or typed, stays.
-  if (ids === drawn.ids) return;
-  drawn.ids = ids;
-  const tell = (text: string): void => drawn.answered.replaceChildren(visibleText(text));
-  drawn.asked.replaceChildren(
-    ...row.questions.map((one) => createQuestion(row.sessionId, one, tell)),
-  );
-};
-
-const createRow = ({ sessionId, title }: LiveRow): Drawn => {
-  const [facts, asked] = [make('div', { class: 'faint' }), make('div', {})];
-  const answered = make('p', { role: 'status' });
-  const link = make(
-    'a',
-    { href: apiAddress(`session/${sessionId}`) },
-    title === '' ? sessionId : title,
-  );
-  return { element: make('li', {}, link, facts, answered, asked), facts, answered, asked, ids: '' };
-};
-
-/** Fills the element, now and then again; it stays hidden while there are none. */
-export const showLive = async (element: HTMLElement): Promise<void> => {
-  const drawn = new Map<string, Drawn>();
-  const list = make('ul', {});
-  const trouble = make('p', { role: 'status' });
-  let seenAt: number | null = null;
-  element.replaceChildren(make('h2', {}, 'Detached'), trouble, list);
-  const look = async (): Promise<void> => {
-    const rows = await fetchJson<readonly LiveRow[]>('live');
-    element.hidden = rows.length === 0;
-    const elements = rows.map((row) => {
-      const known = drawn.get(row.sessionId) ?? createRow(row);
-      drawn.set(row.sessionId, known);
-      draw(known, row);
-      return known.element;
-    });
-    arrange(list, elements);
-    seenAt = performance.now();
-    trouble.replaceChildren();
-  };
-  const tell = (error: unknown): void => {
-    element.hidden = false;
-    const what =
-      seenAt === null
-        ? 'They can not be listed'
-        : `This is what was known ${durationText(performance.now() - seenAt)} ago`;
-    trouble.replaceChildren(`${what}: ${error instanceof Error ? error.message : String(error)}`);
-  };
-  await look().catch(tell);
-  setInterval(() => void (document.hidden || look().catch(tell)), LOOK_MS);
-};

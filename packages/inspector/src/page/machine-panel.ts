@@ -1,6 +1,9 @@
 /**
  * The statechart: where the machine is, the arrows that were taken and how often, and what each of
  * them means.
+ *
+ * From top to bottom: `machinePanel`, with a chart to choose and an explanation; `smallMachine`,
+ * the chart beside other panels; and `drawChart`, a chart as SVG.
  */
 
 import { agent } from '@pawl/agent/machine/machine';
@@ -45,6 +48,10 @@ const CHOICES: readonly (readonly [ChartName, string])[] = [
 /** The first fits the whole chart into its place; the others are factors of its own size. */
 const ZOOMS = ['fit', 1, 1.5, 2.25] as const;
 
+export const machinePanel = (pageState: PageState): Panel & { zoom(by: 1 | -1): void } =>
+  new MachinePanel(pageState);
+
+/** A list below a heading that closes it; null for no items. */
 const drawList = (heading: string, items: readonly (Node | string)[]): HTMLElement | null =>
   items.length === 0
     ? null
@@ -94,9 +101,13 @@ class MachinePanel implements Panel {
   readonly #choice: HTMLSelectElement;
   #drawn: DrawnChart | null = null;
   #drawnName: ChartName | null = null;
+  /** What is explained; null: the current state. */
   #pointed: Pointed | null = null;
+  /** The key of the last explanation, which is not written again. */
   #explainedFor = '';
+  /** Index in `ZOOMS`. */
   #zoom = 1;
+  /** The state that was scrolled into view last. */
   #revealed: SVGGElement | null = null;
 
   constructor(pageState: PageState) {
@@ -139,7 +150,7 @@ class MachinePanel implements Panel {
     const { chart } = this.#pageState;
     if (this.#drawnName !== chart) this.#draw(chart);
     this.#choice.value = chart;
-    this.#mark();
+    this.#showTrace();
     this.#explain();
     this.#reveal();
   }
@@ -147,12 +158,12 @@ class MachinePanel implements Panel {
   /** Makes the chart larger or smaller by a step, and keeps the current state in view. */
   zoom(by: 1 | -1): void {
     this.#zoom = Math.max(0, Math.min(ZOOMS.length - 1, this.#zoom + by));
-    this.#size();
+    this.#applyZoom();
     this.#revealed = null;
     this.#reveal();
   }
 
-  #size(): void {
+  #applyZoom(): void {
     const zoom = ZOOMS[this.#zoom] ?? 'fit';
     const { width } = allCharts[this.#pageState.chart];
     this.#place.classList.toggle('fit', zoom === 'fit');
@@ -175,18 +186,19 @@ class MachinePanel implements Panel {
   }
 
   #draw(name: ChartName): void {
-    const passing = name === 'whole' ? agent.transient : [];
+    const transient = name === 'whole' ? agent.transient : [];
     this.#pointed = null;
-    this.#drawn = drawChart(allCharts[name], passing, (pointed) => {
+    this.#drawn = drawChart(allCharts[name], transient, (pointed) => {
       this.#pointed = pointed;
       this.#explain();
     });
     this.#drawnName = name;
     this.#place.replaceChildren(this.#drawn.svg);
-    this.#size();
+    this.#applyZoom();
   }
 
-  #mark(): void {
+  /** Shows the current state, and how often each arrow was taken. */
+  #showTrace(): void {
     const { trace, seq } = this.#pageState;
     const counts = trace.countsAt(seq);
     const last = new Set(trace.hopsAt(seq).map(hopKey));
@@ -212,10 +224,11 @@ class MachinePanel implements Panel {
       badge.setAttribute('width', String(width));
       badge.setAttribute('x', String(Number(count.getAttribute('x')) - width / 2));
     }
-    this.#markOthers(counts, known, last);
+    this.#showOtherArrows(counts, known, last);
   }
 
-  #markOthers(
+  /** Draws arrows that were taken and that the chart has no place for. */
+  #showOtherArrows(
     counts: ReadonlyMap<string, number>,
     known: ReadonlySet<string>,
     last: ReadonlySet<string>,
@@ -250,8 +263,7 @@ class MachinePanel implements Panel {
   }
 }
 
-export const machinePanel = (pageState: PageState): Panel & { zoom(by: 1 | -1): void } =>
-  new MachinePanel(pageState);
+// ---- The small chart ----
 
 /** The states in which it waits, two in a row, for the place beside the panels. */
 const SMALL_ORDER = [
@@ -321,7 +333,7 @@ export const smallMachine = (pageState: PageState): Panel => {
   };
 };
 
-/** A chart as SVG, and the handles with which the way of a session is shown in it. */
+// ---- A chart as SVG ----
 
 type DrawnArrow = {
   readonly hop: Hop;
@@ -330,6 +342,7 @@ type DrawnArrow = {
   readonly badge: SVGRectElement;
 };
 
+/** The elements that change with the selected entry. */
 type DrawnChart = {
   readonly svg: SVGSVGElement;
   readonly states: ReadonlyMap<string, SVGGElement>;
@@ -342,11 +355,38 @@ type DrawnChart = {
 type Pointed =
   | { readonly kind: 'state'; readonly name: string }
   | ({ readonly kind: 'arrow' } & Hop);
-type Point = (pointed: Pointed | null) => void;
+type OnPoint = (pointed: Pointed | null) => void;
+
+/** `onPoint`: what is under the pointer now, or null. */
+const drawChart = (chart: Chart, transient: readonly string[], onPoint: OnPoint): DrawnChart => {
+  const ordered = [
+    ...chart.lines.filter(({ kind }) => kind !== 'onward'),
+    ...chart.lines.filter(({ kind }) => kind === 'onward'),
+  ];
+  const arrows = ordered.map((line) => drawArrow(line, onPoint));
+  const states = new Map(
+    chart.boxes.map((box) => [box.name, drawState(box, transient.includes(box.name), onPoint)]),
+  );
+  const others = draw('g', {});
+  const svg = draw(
+    'svg',
+    {
+      viewBox: `0 0 ${Math.ceil(chart.width)} ${Math.ceil(chart.height)}`,
+      class: 'chart',
+      role: 'group',
+      'aria-label': 'States and arrows of the machine',
+    },
+    arrowHeads(),
+    ...arrows.map(({ group }) => group),
+    others,
+    ...states.values(),
+  );
+  return { svg, states, arrows, others };
+};
 
 const MARKERS = ['onward', 'stopped', 'closed', 'taken', 'last'];
 
-const heads = (): SVGDefsElement =>
+const arrowHeads = (): SVGDefsElement =>
   draw(
     'defs',
     {},
@@ -369,9 +409,9 @@ const heads = (): SVGDefsElement =>
     ),
   );
 
-const pointing = (group: SVGGElement, point: Point, pointed: Pointed): void => {
-  group.addEventListener('pointerenter', () => point(pointed));
-  group.addEventListener('pointerleave', () => point(null));
+const reportPointer = (group: SVGGElement, onPoint: OnPoint, pointed: Pointed): void => {
+  group.addEventListener('pointerenter', () => onPoint(pointed));
+  group.addEventListener('pointerleave', () => onPoint(null));
 };
 
 /** The middle of the longest straight part. */
@@ -409,7 +449,7 @@ const drawLabel = ({ label, at }: ChartLine): SVGElement[] =>
         ),
       );
 
-const drawArrow = (line: ChartLine, point: Point): DrawnArrow => {
+const drawArrow = (line: ChartLine, onPoint: OnPoint): DrawnArrow => {
   const { from, to, kind, points } = line;
   const d = svgPath(points);
   const { badge, count } = drawCount(findMiddle(points));
@@ -422,62 +462,36 @@ const drawArrow = (line: ChartLine, point: Point): DrawnArrow => {
     badge,
     count,
   );
-  pointing(group, point, { kind: 'arrow', from, to });
+  reportPointer(group, onPoint, { kind: 'arrow', from, to });
   return { hop: { from, to }, group, badge, count };
 };
 
 const drawState = (
   { name, lines, x, y, width, height }: ChartBox,
-  passed: boolean,
-  point: Point,
+  isTransient: boolean,
+  onPoint: OnPoint,
 ): SVGGElement => {
   const middle = x + width / 2;
   const first = lines.length === 0 ? y + height / 2 + 5 : y + 23;
   const group = draw(
     'g',
     {
-      class: `state${passed ? ' passing' : ''}`,
+      class: `state${isTransient ? ' passing' : ''}`,
       'data-state': name,
       tabindex: 0,
       role: 'img',
       'aria-label': name,
     },
-    draw('rect', { class: 'box', x, y, width, height, rx: passed ? height / 2 : 8 }),
+    draw('rect', { class: 'box', x, y, width, height, rx: isTransient ? height / 2 : 8 }),
     draw('text', { class: 'name', x: middle, y: first }, name),
     ...lines.map((text, row) =>
       draw('text', { class: 'note', x: middle, y: y + 40 + row * NOTE_LINE_PIXELS }, text),
     ),
   );
-  pointing(group, point, { kind: 'state', name });
-  group.addEventListener('focus', () => point({ kind: 'state', name }));
-  group.addEventListener('blur', () => point(null));
+  reportPointer(group, onPoint, { kind: 'state', name });
+  group.addEventListener('focus', () => onPoint({ kind: 'state', name }));
+  group.addEventListener('blur', () => onPoint(null));
   return group;
-};
-
-const drawChart = (chart: Chart, passing: readonly string[], point: Point): DrawnChart => {
-  const ordered = [
-    ...chart.lines.filter(({ kind }) => kind !== 'onward'),
-    ...chart.lines.filter(({ kind }) => kind === 'onward'),
-  ];
-  const arrows = ordered.map((line) => drawArrow(line, point));
-  const states = new Map(
-    chart.boxes.map((box) => [box.name, drawState(box, passing.includes(box.name), point)]),
-  );
-  const others = draw('g', {});
-  const svg = draw(
-    'svg',
-    {
-      viewBox: `0 0 ${Math.ceil(chart.width)} ${Math.ceil(chart.height)}`,
-      class: 'chart',
-      role: 'group',
-      'aria-label': 'States and arrows of the machine',
-    },
-    heads(),
-    ...arrows.map(({ group }) => group),
-    others,
-    ...states.values(),
-  );
-  return { svg, states, arrows, others };
 };
 
 /** The point on the edge of a box, in a straight line from its middle to another point. */

@@ -1,4 +1,8 @@
-/** The state of the page: session, selected entry, open panel. Panels draw and change it. */
+/**
+ * The state of the page: session, selected entry, open panel. Panels draw and change it. An entry
+ * is a line of the session's journal: one event, with its number `seq`. Below the state stand the
+ * sources of a session: an exported file, or the server with its feed of entries.
+ */
 
 import type { Entry } from '@pawl/agent/ports/journal';
 import { projectionNamed } from '@pawl/verify/projections/all-projections';
@@ -22,8 +26,9 @@ export const PANELS = [
 export type PanelName = (typeof PANELS)[number];
 
 /**
- * `loading`: the entries that there are so far have not all come; until then only their number is
- * shown.
+ * Where the entries come from. `loading`: the entries that there are so far have not all come;
+ * until then only their number is shown. `live`: each new entry comes. `file`: all are in the page.
+ * `lost`: the server does not answer. `damaged`: the journal can't be read on.
  */
 type FeedStatus = 'loading' | 'live' | 'file' | 'lost' | 'damaged';
 
@@ -35,12 +40,14 @@ export class PageState {
   /** Whether the selection moves with new entries. */
   following = true;
   panel: PanelName = 'overview';
-  /** The session with which it is compared; null for none. */
+  /** Another session, with which this one is compared; null for none. */
   other: SessionHistory | null = null;
   chart: ChartName = 'whole';
   /** The entry with which states are compared; null for the one before the selected. */
   pinned: number | null = null;
+  /** The kind of markers between which keys jump; null for all. */
   jump: MarkerKind | null = null;
+  /** The text that the events are searched for. */
   query = '';
   connection: FeedStatus = 'loading';
   /** Why there are no more entries; empty otherwise. */
@@ -54,7 +61,7 @@ export class PageState {
     this.#changed = changed;
   }
 
-  /** Tells that something was changed from outside. */
+  /** Makes a change, and has the page drawn again. Also after a change of a field from outside. */
   update(
     change: Partial<Pick<PageState, 'panel' | 'chart' | 'pinned' | 'jump' | 'query'>> = {},
   ): void {
@@ -62,6 +69,7 @@ export class PageState {
     this.#changed();
   }
 
+  /** Selects an entry. */
   go(seq: number): void {
     this.seq = Math.max(0, Math.min(this.history.seq, Math.round(seq)));
     this.following = this.seq === this.history.seq;
@@ -74,6 +82,7 @@ export class PageState {
     this.#changed();
   }
 
+  /** Drops all entries: they come again. */
   restart(): void {
     this.history = new SessionHistory(this.session.header);
     this.connection = 'loading';
@@ -94,6 +103,7 @@ export class PageState {
     return this.traceOf(this.chart);
   }
 
+  /** The way of the session through a chart. */
   traceOf(chart: ChartName): ChartTrace {
     const target =
       chart === 'whole' || chart === 'resting' ? chart : (projectionNamed(chart) ?? 'whole');
@@ -110,7 +120,7 @@ export class PageState {
  */
 export type Panel = { readonly element: HTMLElement; render(): void };
 
-/** The sources of a session: the exported file itself, or the server. */
+// ---- The sources of a session: the exported file itself, or the server ----
 
 export const exportedSession = (): ExportedSession | null => {
   const text = document.getElementById('exported')?.textContent ?? 'null';
@@ -133,7 +143,7 @@ export const fetchJson = async <T>(path: string): Promise<T> => {
 export const fetchSession = (id: string): Promise<InspectedSession> =>
   fetchJson(`data/${id}/session`);
 
-const take = (pageState: PageState, entries: readonly Entry[]): void => {
+const addEntries = (pageState: PageState, entries: readonly Entry[]): void => {
   pageState.history.add(entries);
   pageState.grown();
 };
@@ -161,7 +171,7 @@ export const followSession = (pageState: PageState): void => {
     else if (piece.kind === 'damaged') end(piece.why, 'damaged');
     else {
       if (piece.caughtUp) pageState.connection = 'live';
-      take(pageState, piece.entries);
+      addEntries(pageState, piece.entries);
       if (piece.caughtUp) document.body.dataset.loaded = 'yes';
     }
   });
@@ -190,6 +200,6 @@ export const readCompared = async (pageState: PageState, id: string): Promise<vo
 export const readExported = (pageState: PageState, { entries, damage }: ExportedSession): void => {
   pageState.connection = damage === null ? 'file' : 'damaged';
   pageState.trouble = damage ?? '';
-  take(pageState, entries);
+  addEntries(pageState, entries);
   document.body.dataset.loaded = 'yes';
 };

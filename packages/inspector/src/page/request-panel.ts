@@ -1,5 +1,6 @@
 /**
- * The last request to the model up to the selected entry, and how much of it a cache could keep.
+ * The last request to the model up to the selected entry, part by part. A provider's cache can keep
+ * the beginning that is equal in the request before it: that is shown apart from the rest.
  */
 
 import { groupDigits } from '@pawl/agent/platform/text';
@@ -13,6 +14,7 @@ import {
 import { make, seqLink } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
+/** Only the last parts are shown. */
 const PARTS_AT_ONCE = 60;
 
 /** A text of megabytes would stop the page. */
@@ -23,6 +25,7 @@ const shortened = (text: string): string =>
     ? text
     : `${text.slice(0, CHARACTERS_MAX)}\n… ${groupDigits(text.length - CHARACTERS_MAX)} characters more`;
 
+/** A part of the request: closed if it is as in the request before. */
 const partView = (
   { title, text }: RequestPart,
   index: number,
@@ -53,6 +56,7 @@ const partView = (
 
 export const requestPanel = (pageState: PageState): Panel => {
   const element = make('section', { class: 'request' });
+  /** A key of what is drawn: the entry, and whether usage is known. */
   let drawn = -1;
   return {
     element,

@@ -1,4 +1,7 @@
-/** The list of sessions. What takes a fold of the journal is filled in row by row. */
+/**
+ * The page with the list of sessions. Cells that need a whole journal to be read are filled in
+ * afterwards, row by row.
+ */
 
 import type { SessionInfo } from '@pawl/agent/ports/journal';
 import { dayText, durationText, moneyText, plural } from '../model/figure-text.js';
@@ -7,9 +10,64 @@ import { make } from './elements.js';
 import { showLive } from './live-sessions.js';
 import { apiAddress, fetchJson } from './page-state.js';
 
+export const showSessions = async (): Promise<void> => {
+  const { sessions, version } = await fetchJson<SessionList>('sessions');
+  const rows = sessions.map(createRow);
+  const field = make('input', {
+    type: 'search',
+    placeholder: 'Filter',
+    'aria-label': 'Filter the sessions',
+  });
+  field.addEventListener('input', () => {
+    const query = field.value.toLowerCase();
+    for (const { element } of rows)
+      element.hidden = !(element.textContent ?? '').toLowerCase().includes(query);
+  });
+  const live = make('section', { class: 'live', hidden: true, 'aria-label': 'Detached sessions' });
+  document.title = 'Sessions · Pawl';
+  document.body.replaceChildren(
+    make(
+      'div',
+      { class: 'page list' },
+      make(
+        'header',
+        {},
+        make('span', { class: 'home' }, 'Pawl'),
+        make('h1', {}, plural(sessions.length, 'session')),
+        make('span', { class: 'spacer' }),
+        field,
+        make('span', { class: 'faint' }, version),
+      ),
+      make(
+        'main',
+        {},
+        live,
+        make(
+          'div',
+          { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Sessions' },
+          make(
+            'table',
+            { class: 'sessions' },
+            make(
+              'thead',
+              {},
+              make('tr', {}, ...HEAD.map((text) => make('th', { scope: 'col' }, text))),
+            ),
+            make('tbody', {}, ...rows.map(({ element }) => element)),
+          ),
+        ),
+      ),
+    ),
+  );
+  await showLive(live);
+  await fillAll(rows);
+  document.body.dataset.loaded = 'yes';
+};
+
 type Row = {
   readonly info: SessionInfo;
   readonly element: HTMLTableRowElement;
+  /** Those that are filled in afterwards. */
   readonly cells: readonly HTMLElement[];
 };
 
@@ -66,58 +124,4 @@ const fillAll = async (rows: readonly Row[]): Promise<void> => {
       );
     }
   }
-};
-
-export const showSessions = async (): Promise<void> => {
-  const { sessions, version } = await fetchJson<SessionList>('sessions');
-  const rows = sessions.map(createRow);
-  const field = make('input', {
-    type: 'search',
-    placeholder: 'Filter',
-    'aria-label': 'Filter the sessions',
-  });
-  field.addEventListener('input', () => {
-    const query = field.value.toLowerCase();
-    for (const { element } of rows)
-      element.hidden = !(element.textContent ?? '').toLowerCase().includes(query);
-  });
-  const live = make('section', { class: 'live', hidden: true, 'aria-label': 'Detached sessions' });
-  document.title = 'Sessions · Pawl';
-  document.body.replaceChildren(
-    make(
-      'div',
-      { class: 'page list' },
-      make(
-        'header',
-        {},
-        make('span', { class: 'home' }, 'Pawl'),
-        make('h1', {}, plural(sessions.length, 'session')),
-        make('span', { class: 'spacer' }),
-        field,
-        make('span', { class: 'faint' }, version),
-      ),
-      make(
-        'main',
-        {},
-        live,
-        make(
-          'div',
-          { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Sessions' },
-          make(
-            'table',
-            { class: 'sessions' },
-            make(
-              'thead',
-              {},
-              make('tr', {}, ...HEAD.map((text) => make('th', { scope: 'col' }, text))),
-            ),
-            make('tbody', {}, ...rows.map(({ element }) => element)),
-          ),
-        ),
-      ),
-    ),
-  );
-  await showLive(live);
-  await fillAll(rows);
-  document.body.dataset.loaded = 'yes';
 };

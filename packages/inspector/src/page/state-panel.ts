@@ -12,6 +12,40 @@ import { durationText, moneyText, percentText } from '../model/figure-text.js';
 import { JsonTree, make } from './elements.js';
 import type { PageState, Panel } from './page-state.js';
 
+export const statePanel = (pageState: PageState): Panel => {
+  const element = make('section', { class: 'state-panel' });
+  const tree = new JsonTree();
+  return {
+    element,
+    render() {
+      const state = pageState.history.stateAt(pageState.seq);
+      const { session, ...fields } = state;
+      const { usage } = session;
+      const cache = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+      const calls = callsView(state);
+      element.replaceChildren(
+        make('h2', {}, state.name, make('span', { class: 'faint' }, ` ${describeReason(state)}`)),
+        budgetView(state),
+        make(
+          'p',
+          { class: 'faint' },
+          `${groupDigits(cache)} tokens in ` +
+            `(${percentText(cache === 0 ? null : usage.cacheReadTokens / cache)} from the ` +
+            `cache), ${groupDigits(usage.outputTokens)} ` +
+            `out${usage.unpriced > 0 ? `; ${usage.unpriced} calls without a known price` : ''}`,
+        ),
+        ...(calls === null ? [] : [calls]),
+        make('h3', {}, 'Queue'),
+        queueView(state),
+        make('h3', {}, 'Everything'),
+        ...Object.entries(fields).map(([key, value]) => tree.draw(key, value, key)),
+        tree.draw('session', session, 'session'),
+      );
+    },
+  };
+};
+
+/** A limit as a bar. `share`: how much of it is used; null without a limit. */
 const meter = (label: string, used: string, limit: string, share: number | null): HTMLElement => {
   const bar = make('meter', {
     min: 0,
@@ -31,6 +65,7 @@ const meter = (label: string, used: string, limit: string, share: number | null)
   );
 };
 
+/** How much of a limit is used, 0 to 1 or more; null without a limit. */
 const getShare = (used: number, limit: number | 'unlimited'): number | null =>
   limit === 'unlimited' ? null : limit <= 0 ? 1 : used / limit;
 
@@ -117,7 +152,7 @@ const queueView = ({ session: { queue } }: State): HTMLElement =>
         ),
       );
 
-/** Why it waits, in words. */
+/** What the state waits for, or why, in words. */
 const describeReason = (state: State): string => {
   if (state.name === 'WaitingForUserInput') {
     const { reason } = state;
@@ -131,37 +166,4 @@ const describeReason = (state: State): string => {
   if (state.name === 'PostToolsHook') return state.phase;
   if (state.name === 'ExecutingTools') return state.phase.mode;
   return state.name === 'Compacting' ? state.mode.kind : '';
-};
-
-export const statePanel = (pageState: PageState): Panel => {
-  const element = make('section', { class: 'state-panel' });
-  const tree = new JsonTree();
-  return {
-    element,
-    render() {
-      const state = pageState.history.stateAt(pageState.seq);
-      const { session, ...fields } = state;
-      const { usage } = session;
-      const cache = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
-      const calls = callsView(state);
-      element.replaceChildren(
-        make('h2', {}, state.name, make('span', { class: 'faint' }, ` ${describeReason(state)}`)),
-        budgetView(state),
-        make(
-          'p',
-          { class: 'faint' },
-          `${groupDigits(cache)} tokens in ` +
-            `(${percentText(cache === 0 ? null : usage.cacheReadTokens / cache)} from the ` +
-            `cache), ${groupDigits(usage.outputTokens)} ` +
-            `out${usage.unpriced > 0 ? `; ${usage.unpriced} calls without a known price` : ''}`,
-        ),
-        ...(calls === null ? [] : [calls]),
-        make('h3', {}, 'Queue'),
-        queueView(state),
-        make('h3', {}, 'Everything'),
-        ...Object.entries(fields).map(([key, value]) => tree.draw(key, value, key)),
-        tree.draw('session', session, 'session'),
-      );
-    },
-  };
 };

@@ -1,7 +1,8 @@
 /**
- * The trace: one row a round, in it the request, the calls, approvals and hooks. Dragging over the
- * bars, or turning the wheel over the ruler, shows a part of the time. Only the rows in view are
- * drawn: a session may have thousands.
+ * The trace: one row a round (a request to the model and the calls that it asked for), on one axis
+ * of time. A round opens to a row for each of its parts. Dragging over the bars, or turning the
+ * wheel over the ruler, shows a part of the time. Only the rows in view are drawn: a session may
+ * have thousands.
  */
 
 import { groupDigits } from '@pawl/agent/platform/text';
@@ -39,12 +40,16 @@ const ROW_PIXELS = 26;
 const VIEW_MIN = 1e-6;
 const WHOLE = { from: 0, to: 1 } as const;
 
+/** The part of the axis that is shown, from 0 to 1. */
 type View = { readonly from: number; readonly to: number };
 type Row =
   | { readonly kind: 'round'; readonly round: TraceRound }
   | { readonly kind: 'part'; readonly span: TimeSpan; readonly round: TraceRound };
 
-const inOrder = (rounds: readonly TraceRound[], order: Order): readonly TraceRound[] => {
+export const tracePanel = (pageState: PageState): Panel & { zoom(by: number): void } =>
+  new TracePanel(pageState);
+
+const orderRounds = (rounds: readonly TraceRound[], order: Order): readonly TraceRound[] => {
   if (order === 'in order') return rounds;
   const size = ({ workMs, usd }: TraceRound): number => (order === 'by cost' ? usd : workMs);
   return rounds
@@ -52,6 +57,7 @@ const inOrder = (rounds: readonly TraceRound[], order: Order): readonly TraceRou
     .toSorted((left, right) => size(right) - size(left));
 };
 
+/** A request in words, for its row. */
 const requestWords = ({ usage, ending, why, attempt, firstPieceMs, startMs }: RequestFigures) => {
   const first =
     firstPieceMs === null ? '' : `, first piece after ${durationText(firstPieceMs - startMs)}`;
@@ -76,14 +82,19 @@ class TracePanel implements Panel {
   readonly #ruler = make('div', { class: 'ruler' });
   readonly #selection = make('div', { class: 'selection', hidden: true });
   readonly #shown = make('span', { class: 'faint', role: 'status' });
+  /** The rounds that are open, by the number of their first entry in the journal. */
   readonly #open = new Set<number>();
   #order: Order = 'in order';
   #view: View = WHOLE;
+  /** The figures from which rounds and axis were computed. */
   #drawnFor: unknown = null;
   #rounds: readonly TraceRound[] = [];
   #axis: TimeAxis = { position: () => 0 };
+  /** All rows of the list, also those that are not in view. */
   #all: readonly Row[] = [];
+  /** The selected entry at the last drawing. */
   #shownSeq = -1;
+  /** The work of the longest shown round: the axis, if rounds are not in order. */
   #longestMs = 0;
 
   constructor(pageState: PageState) {
@@ -104,7 +115,7 @@ class TracePanel implements Panel {
       make('div', { class: 'trace-head' }, make('span', { class: 'faint' }, 'round'), this.#ruler),
       this.#list,
     );
-    this.#list.addEventListener('scroll', () => this.#fill());
+    this.#list.addEventListener('scroll', () => this.#drawRows());
     this.#list.addEventListener('keydown', (event) => {
       if (event.key !== 'Enter') return;
       const round = this.#rounds.findLast((one) => this.#isCurrent(one) && one.kind !== 'pause');
@@ -128,7 +139,7 @@ class TracePanel implements Panel {
   }
 
   #zoomAround(middle: number, factor: number): void {
-    if (!this.#isClock) return;
+    if (!this.#hasOneAxis) return;
     const length = Math.max(VIEW_MIN, Math.min(1, (this.#view.to - this.#view.from) * factor));
     const share = (middle - this.#view.from) / (this.#view.to - this.#view.from);
     const from = Math.max(0, Math.min(1 - length, middle - share * length));
@@ -137,12 +148,12 @@ class TracePanel implements Panel {
 
   #setView(view: View): void {
     this.#view = view;
-    this.#arrange();
-    this.#fill();
+    this.#listRows();
+    this.#drawRows();
   }
 
   /** Where on the axis a pointer is, 0 to 1. */
-  #place(event: MouseEvent): number {
+  #positionOf(event: MouseEvent): number {
     const { left, width } = this.#ruler.getBoundingClientRect();
     const share = Math.max(0, Math.min(1, (event.clientX - left) / Math.max(1, width)));
     return this.#view.from + share * (this.#view.to - this.#view.from);
@@ -150,7 +161,7 @@ class TracePanel implements Panel {
 
   #wheel(event: WheelEvent): void {
     event.preventDefault();
-    this.#zoomAround(this.#place(event), event.deltaY > 0 ? 1.25 : 0.8);
+    this.#zoomAround(this.#positionOf(event), event.deltaY > 0 ? 1.25 : 0.8);
   }
 
   /** Dragging over the bars selects a part of the time; a short one is a click. */
@@ -166,21 +177,22 @@ class TracePanel implements Panel {
     };
     area.addEventListener('pointerdown', (event) => {
       const { left, right } = this.#ruler.getBoundingClientRect();
-      if (!this.#isClock || event.button !== 0 || event.clientX < left || event.clientX > right)
+      if (!this.#hasOneAxis || event.button !== 0 || event.clientX < left || event.clientX > right)
         return;
-      begin = this.#place(event);
+      begin = this.#positionOf(event);
     });
     addEventListener('pointermove', (event) => {
       if (begin === null) return;
-      if (Math.abs(this.#place(event) - begin) * this.#pixels() > 4) mark(this.#place(event));
+      if (Math.abs(this.#positionOf(event) - begin) * this.#axisPixels() > 4)
+        mark(this.#positionOf(event));
     });
     addEventListener('pointerup', (event) => {
       if (begin === null) return;
-      const [left, right] = [begin, this.#place(event)].sort((one, other) => one - other);
+      const [left, right] = [begin, this.#positionOf(event)].sort((one, other) => one - other);
       begin = null;
       this.#selection.hidden = true;
       if (left === undefined || right === undefined) return;
-      if ((right - left) * this.#pixels() > 4)
+      if ((right - left) * this.#axisPixels() > 4)
         this.#setView({ from: left, to: Math.max(left + VIEW_MIN, right) });
     });
     addEventListener('pointercancel', () => {
@@ -189,7 +201,8 @@ class TracePanel implements Panel {
     });
   }
 
-  #pixels(): number {
+  /** Length of the whole axis at this zoom. */
+  #axisPixels(): number {
     return this.#ruler.clientWidth / (this.#view.to - this.#view.from);
   }
 
@@ -202,8 +215,8 @@ class TracePanel implements Panel {
     choice.addEventListener('change', () => {
       this.#order = ORDERS.find((one) => one === choice.value) ?? 'in order';
       this.#list.scrollTop = 0;
-      this.#arrange();
-      this.#fill();
+      this.#listRows();
+      this.#drawRows();
     });
     return choice;
   }
@@ -238,22 +251,22 @@ class TracePanel implements Panel {
       this.#drawnFor = history.figures;
       this.#rounds = traceRounds(history);
       this.#axis = timeAxis(history.figures.spans, history.figures.elapsedMs, 'shortened');
-      this.#arrange();
+      this.#listRows();
     }
     if (this.#shownSeq !== seq) {
       this.#shownSeq = seq;
       this.#scrollTo(seq);
     }
-    this.#fill();
+    this.#drawRows();
   }
 
-  /** The rows that overlap the shown part of the time. */
-  #arrange(): void {
+  /** Lists the rows that overlap the shown part of the time. */
+  #listRows(): void {
     const { from, to } = this.#view;
     const isIn = ({ startMs, endMs }: { startMs: number; endMs: number }): boolean =>
       this.#axis.position(endMs) >= from && this.#axis.position(startMs) <= to;
-    const ordered = inOrder(this.#rounds, this.#order);
-    const shown = this.#isClock ? ordered.filter(isIn) : ordered;
+    const ordered = orderRounds(this.#rounds, this.#order);
+    const shown = this.#hasOneAxis ? ordered.filter(isIn) : ordered;
     this.#longestMs = Math.max(0, ...shown.map(({ workMs }) => workMs));
     this.#all = shown.flatMap((round): readonly Row[] => [
       { kind: 'round', round },
@@ -268,7 +281,7 @@ class TracePanel implements Panel {
 
   #viewWords(shown: readonly TraceRound[]): string {
     const rounds = plural(shown.filter(({ kind }) => kind === 'round').length, 'round');
-    if (!this.#isClock) return `${rounds}, each from its beginning`;
+    if (!this.#hasOneAxis) return `${rounds}, each from its beginning`;
     const isWhole = this.#view.from === 0 && this.#view.to === 1;
     return isWhole ? `${rounds}; drag to zoom` : `${rounds} in the part that is shown`;
   }
@@ -276,7 +289,7 @@ class TracePanel implements Panel {
   /** Times of day at the beginnings of rounds; where rounds begin together, durations. */
   #ticks(): readonly HTMLElement[] {
     const apart = 90 / Math.max(1, this.#ruler.clientWidth);
-    const places = this.#isClock
+    const places = this.#hasOneAxis
       ? this.#rounds.map(({ startMs, at }) => [this.#share(startMs), clockText(at)] as const)
       : [0, 0.25, 0.5, 0.75].map(
           (share) => [share, durationText(share * this.#longestMs)] as const,
@@ -293,14 +306,14 @@ class TracePanel implements Panel {
     return ticks;
   }
 
-  /** Whether all rows share the time of day; else each begins at the left. */
-  get #isClock(): boolean {
+  /** Whether all rows share one axis, that of the session; else each begins at the left. */
+  get #hasOneAxis(): boolean {
     return this.#order === 'in order';
   }
 
   /** The place of a moment in the shown part, 0 to 1. */
   #share(ms: number, round?: TraceRound): number {
-    if (round !== undefined && !this.#isClock)
+    if (round !== undefined && !this.#hasOneAxis)
       return (ms - round.startMs) / Math.max(1, this.#longestMs);
     const { from, to } = this.#view;
     return (this.#axis.position(ms) - from) / (to - from);
@@ -308,13 +321,14 @@ class TracePanel implements Panel {
 
   #scrollTo(seq: number): void {
     const index = this.#all.findLastIndex(
-      (row) => row.kind === 'round' && row.round.seq <= seq && this.#isClock,
+      (row) => row.kind === 'round' && row.round.seq <= seq && this.#hasOneAxis,
     );
     if (index < 0) return;
     scrollToRow(this.#list, index, ROW_PIXELS);
   }
 
-  #fill(): void {
+  /** Draws the rows in view. */
+  #drawRows(): void {
     const [first, last] = rowsInSight(this.#list, ROW_PIXELS);
     const focused = document.activeElement?.getAttribute('data-round');
     const rows = this.#all.slice(first, last).map((row, index) => {
@@ -341,7 +355,7 @@ class TracePanel implements Panel {
     const label =
       kind === 'pause'
         ? make('span', { class: 'row-label faint' }, `${pause} ${durationText(workMs)}`)
-        : this.#toggle(seq, isOpen, name, tools, failed);
+        : this.#roundLabel(seq, isOpen, name, tools, failed);
     const facts = kind === 'pause' ? '' : `${durationText(workMs)} · ${moneyText(usd)}`;
     const isCurrent = this.#isCurrent(round);
     return make(
@@ -361,11 +375,17 @@ class TracePanel implements Panel {
 
   #toggleRound(seq: number): void {
     if (!this.#open.delete(seq)) this.#open.add(seq);
-    this.#arrange();
-    this.#fill();
+    this.#listRows();
+    this.#drawRows();
   }
 
-  #toggle(seq: number, isOpen: boolean, name: string, tools: string, failed: number): HTMLElement {
+  #roundLabel(
+    seq: number,
+    isOpen: boolean,
+    name: string,
+    tools: string,
+    failed: number,
+  ): HTMLElement {
     const label = button(
       '',
       { class: 'row-label', 'aria-expanded': String(isOpen), 'data-round': seq, tabindex: -1 },
@@ -421,6 +441,3 @@ class TracePanel implements Panel {
     return bar;
   }
 }
-
-export const tracePanel = (pageState: PageState): Panel & { zoom(by: number): void } =>
-  new TracePanel(pageState);

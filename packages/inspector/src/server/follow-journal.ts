@@ -1,11 +1,14 @@
 /**
  * Follows a journal that a process may be writing to, without its lock and without changing
- * anything.
+ * anything. A journal has one entry a line, numbered by `seq`.
  *
  * 1. Yields only entries whose lines are whole and verified, each once, in order.
  * 2. An incomplete last line is read again later: its writer may be at work, or dead.
- * 3. The file is looked at when it changes, and from time to time, since not every file system
- *    tells of changes.
+ * 3. The file is read when it changes, and from time to time, since not every file system reports
+ *    changes.
+ *
+ * From top to bottom: `followJournal`, across files that replace each other; `followFile`, one
+ * file; `Pass`, one reading of its new lines; and `FileWatch`, which waits for changes.
  */
 
 import { watch } from 'node:fs';
@@ -17,11 +20,76 @@ import type { AgentTypes, Entry, Header } from '@pawl/agent/ports/journal';
 import type { FeedPiece } from '../page-data-types.js';
 
 /**
- * Time between two looks if nothing tells of changes, and the least time between two: a look costs
- * an agent's process 0.5 ms.
+ * The entries after `seq` of the journal at `path`, then each one that is added, until `signal`
+ * aborts. Rejects if the file can't be read at all.
  */
-const LOOK_AGAIN_MS = 1_000;
-const REST_MS = 125;
+export async function* followJournal(
+  path: string,
+  seq: number,
+  signal: AbortSignal,
+): AsyncGenerator<FeedPiece, undefined> {
+  const seen = { seq };
+  let damaged = false;
+  while (!signal.aborted && !damaged) {
+    try {
+      for await (const piece of followFile(path, seen, signal)) {
+        damaged = piece.kind === 'damaged';
+        yield piece;
+      }
+    } catch (error) {
+      if (!signal.aborted) throw cannotRead(path, error);
+    }
+    if (signal.aborted || damaged) return;
+    // Another file stands in its place, or it is shorter: earlier entries may differ, so the reader
+    // starts again. (A process that takes a session over copies its journal to a new file.)
+    seen.seq = 0;
+    yield { kind: 'restart' };
+  }
+}
+
+/** The entries of one file until it is replaced. `seen`: the last entry; this updates it. */
+async function* followFile(
+  path: string,
+  seen: { seq: number },
+  signal: AbortSignal,
+): AsyncGenerator<FeedPiece, undefined> {
+  const fileWatch = new FileWatch(path, signal);
+  const { file, status } = await openRegular(path).catch((error: unknown) => {
+    fileWatch.close();
+    throw error;
+  });
+  try {
+    let point: Point | null = null;
+    let size = -1;
+    while (!signal.aborted) {
+      const now = await file.stat();
+      if (now.size !== size) {
+        const pass: Pass = await Pass.begin(file, path, point);
+        for await (const entries of pass.entriesAfter(seen.seq)) {
+          seen.seq = entries.at(-1)?.seq ?? seen.seq;
+          yield { kind: 'entries', entries, caughtUp: false };
+        }
+        yield { kind: 'entries', entries: [], caughtUp: true };
+        if (pass.damage !== null) {
+          yield { kind: 'damaged', why: pass.damage };
+          return;
+        }
+        point = pass.point ?? point;
+        size = now.size;
+      }
+      await fileWatch.next();
+      if (!signal.aborted && !(await isSameFile(path, status.ino, size))) return;
+    }
+  } finally {
+    fileWatch.close();
+    await file.close();
+  }
+}
+
+const isSameFile = async (path: string, inode: number, size: number): Promise<boolean> => {
+  const status = await lstat(path);
+  return status.ino === inode && status.size >= size;
+};
 
 type Point = ScanPoint<AgentTypes>;
 
@@ -63,31 +131,37 @@ class Pass {
   }
 }
 
-/** Tells when a file may have changed. Start it before the first look, to miss no change. */
-class ChangeBell {
+/** Time until the next reading if no change is reported. */
+const LOOK_AGAIN_MS = 1_000;
+/** The least time between two readings: one costs the agent's process 0.5 ms. */
+const REST_MS = 125;
+
+/** Reports when a file may have changed. Create it before the first reading, to miss no change. */
+class FileWatch {
   readonly #watcher: ReturnType<typeof watch> | null;
-  #rung = false;
+  #hasChanged = false;
   #wake = (): void => undefined;
 
   constructor(path: string, signal: AbortSignal) {
-    const ring = (): void => {
-      this.#rung = true;
+    const report = (): void => {
+      this.#hasChanged = true;
       this.#wake();
     };
-    this.#watcher = ChangeBell.#watch(path, ring);
-    signal.addEventListener('abort', ring, { once: true });
+    this.#watcher = FileWatch.#watch(path, report);
+    signal.addEventListener('abort', report, { once: true });
   }
 
-  static #watch(path: string, ring: () => void): ReturnType<typeof watch> | null {
+  static #watch(path: string, report: () => void): ReturnType<typeof watch> | null {
     try {
-      return watch(path, { persistent: false }, ring).on('error', ring);
+      return watch(path, { persistent: false }, report).on('error', report);
     } catch {
       return null; // the file is gone or can't be watched: the timer looks again
     }
   }
 
+  /** Resolves once the file may have changed since the last call, or after `LOOK_AGAIN_MS`. */
   async next(): Promise<void> {
-    if (!this.#rung) {
+    if (!this.#hasChanged) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, LOOK_AGAIN_MS).unref();
         this.#wake = () => {
@@ -97,82 +171,10 @@ class ChangeBell {
       });
     }
     await new Promise((resolve) => setTimeout(resolve, REST_MS).unref());
-    this.#rung = false;
+    this.#hasChanged = false;
   }
 
   close(): void {
     this.#watcher?.close();
-  }
-}
-
-const isSameFile = async (path: string, inode: number, size: number): Promise<boolean> => {
-  const status = await lstat(path);
-  return status.ino === inode && status.size >= size;
-};
-
-/** Gives the entries of one file until it is replaced. */
-async function* followFile(
-  path: string,
-  seen: { seq: number },
-  signal: AbortSignal,
-): AsyncGenerator<FeedPiece, undefined> {
-  const bell = new ChangeBell(path, signal);
-  const { file, status } = await openRegular(path).catch((error: unknown) => {
-    bell.close();
-    throw error;
-  });
-  try {
-    let point: Point | null = null;
-    let size = -1;
-    while (!signal.aborted) {
-      const now = await file.stat();
-      if (now.size !== size) {
-        const pass: Pass = await Pass.begin(file, path, point);
-        for await (const entries of pass.entriesAfter(seen.seq)) {
-          seen.seq = entries.at(-1)?.seq ?? seen.seq;
-          yield { kind: 'entries', entries, caughtUp: false };
-        }
-        yield { kind: 'entries', entries: [], caughtUp: true };
-        if (pass.damage !== null) {
-          yield { kind: 'damaged', why: pass.damage };
-          return;
-        }
-        point = pass.point ?? point;
-        size = now.size;
-      }
-      await bell.next();
-      if (!signal.aborted && !(await isSameFile(path, status.ino, size))) return;
-    }
-  } finally {
-    bell.close();
-    await file.close();
-  }
-}
-
-/**
- * The entries after `seq` of the journal at `path`, then each one that is added, until `signal`
- * aborts. Rejects if the file can't be read at all.
- */
-export async function* followJournal(
-  path: string,
-  seq: number,
-  signal: AbortSignal,
-): AsyncGenerator<FeedPiece, undefined> {
-  const seen = { seq };
-  let damaged = false;
-  while (!signal.aborted && !damaged) {
-    try {
-      for await (const piece of followFile(path, seen, signal)) {
-        damaged = piece.kind === 'damaged';
-        yield piece;
-      }
-    } catch (error) {
-      if (!signal.aborted) throw cannotRead(path, error);
-    }
-    if (signal.aborted || damaged) return;
-    // Another file stands in its place. A process that takes a session over copies its journal:
-    // then only new lines differ.
-    seen.seq = 0;
-    yield { kind: 'restart' };
   }
 }

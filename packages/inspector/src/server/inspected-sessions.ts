@@ -1,4 +1,7 @@
-/** The sessions that the inspector's server shows. */
+/**
+ * The sessions that the inspector's server shows: their list, a summary of each, and all entries of
+ * one, with secrets replaced.
+ */
 
 import { stat } from 'node:fs/promises';
 import { fileJournals } from '@pawl/agent/journal/file-store';
@@ -18,6 +21,7 @@ import type {
 } from '../page-data-types.js';
 import { followJournal } from './follow-journal.js';
 
+/** Where the sessions are, and how they are shown. */
 export type InspectorPlace = {
   /** The state folder. */
   readonly folder: string;
@@ -82,7 +86,7 @@ export class InspectedSessions {
   async session(sessionId: string): Promise<InspectedSession> {
     const { header } = await this.#store.replay(sessionId, { at: 0 });
     const later: string[] = [];
-    // Nothing is shown of what lies behind damage.
+    // A fault loses nothing: entries behind damage in the journal are not shown.
     await attempt(async () => {
       for await (const { event } of this.#store.read(sessionId)) later.push(...laterTools(event));
     });

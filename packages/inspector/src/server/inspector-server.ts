@@ -1,8 +1,8 @@
 /**
  * The server behind the inspector's page: on this computer only.
  *
- * It writes nothing. All that it changes is an answer to a question of a detached session, which
- * the process of that session takes.
+ * It writes nothing. It passes answers to questions of detached sessions (each in a process of its
+ * own) to these processes. From top to bottom: `startInspector`; the pages; and who is admitted.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -27,6 +27,53 @@ type InspectorOptions = InspectorPlace & {
   /** The built page. */
   readonly page: string;
 };
+
+/** Starts the server. It keeps no process alive by itself. */
+export const startInspector = async (options: InspectorOptions): Promise<Inspector> => {
+  const token = randomBytes(24).toString('base64url');
+  const pages = new InspectorPages(options);
+  let port = 0;
+  const server = createServer((request, response) => {
+    const admission = admit(request, port, token);
+    if (admission.kind === 'refused') {
+      const { status, why } = admission;
+      return send(response, { status, type: 'text/plain', text: `${why}\n` }, NO_POLICY);
+    }
+    // Nothing is lost: the page shows the failure, and every answer can be asked for again.
+    return void pages.answer(admission.path, request, response).catch((error: unknown) => {
+      if (response.headersSent) response.destroy();
+      else {
+        const message = error instanceof Error ? error.message : String(error);
+        const text = `${options.redactor.clean(message)}\n`;
+        send(response, { status: 422, type: 'text/plain', text }, NO_POLICY);
+      }
+    });
+  });
+  port = await listen(server);
+  server.unref();
+  const address = `http://127.0.0.1:${port}/${token}/`;
+  return {
+    address,
+    addressOf: (sessionId) => `${address}session/${sessionId}`,
+    close: () =>
+      new Promise((resolve) => {
+        pages.close();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+};
+
+const listen = (server: Server): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host: '127.0.0.1', port: 0 }, () => {
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : 0);
+    });
+  });
+
+// ---- The pages and the data ----
 
 const HEADERS = {
   'cache-control': 'no-store',
@@ -73,7 +120,7 @@ const readSeq = ({ url = '', headers }: IncomingMessage): number => {
 };
 
 /** Resolves when more may be written, or nobody reads any more. */
-const drained = (response: ServerResponse): Promise<void> =>
+const waitForDrain = (response: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
     // The event of a closed connection fires only once.
     if (response.closed || response.destroyed) {
@@ -87,6 +134,7 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.on('drain', end).on('close', end);
   });
 
+/** Answers the requests that were admitted. */
 class InspectorPages {
   readonly #sessions: InspectedSessions;
   readonly #page: Answer;
@@ -154,7 +202,7 @@ class InspectorPages {
       if (piece.kind === 'restart') seq = 0;
       if (piece.kind === 'entries') seq = piece.entries.at(-1)?.seq ?? seq;
       const flowing = response.write(`id: ${seq}\ndata: ${JSON.stringify(piece)}\n\n`);
-      if (!flowing) await drained(response);
+      if (!flowing) await waitForDrain(response);
     }
     response.end();
   }
@@ -171,58 +219,7 @@ const readJson = async (request: IncomingMessage): Promise<unknown> => {
   return JSON.parse(text);
 };
 
-const listen = (server: Server): Promise<number> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host: '127.0.0.1', port: 0 }, () => {
-      const address = server.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    });
-  });
-
-/** Starts the server. It keeps no process alive by itself. */
-export const startInspector = async (options: InspectorOptions): Promise<Inspector> => {
-  const token = randomBytes(24).toString('base64url');
-  const pages = new InspectorPages(options);
-  let port = 0;
-  const server = createServer((request, response) => {
-    const admission = admit(request, port, token);
-    if (admission.kind === 'refused') {
-      const { status, why } = admission;
-      return send(response, { status, type: 'text/plain', text: `${why}\n` }, NO_POLICY);
-    }
-    // Nothing is lost: the page shows the failure, and every answer can be asked for again.
-    return void pages.answer(admission.path, request, response).catch((error: unknown) => {
-      if (response.headersSent) response.destroy();
-      else {
-        const message = error instanceof Error ? error.message : String(error);
-        const text = `${options.redactor.clean(message)}\n`;
-        send(response, { status: 422, type: 'text/plain', text }, NO_POLICY);
-      }
-    });
-  });
-  port = await listen(server);
-  server.unref();
-  const address = `http://127.0.0.1:${port}/${token}/`;
-  return {
-    address,
-    addressOf: (sessionId) => `${address}session/${sessionId}`,
-    close: () =>
-      new Promise((resolve) => {
-        pages.close();
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
-};
-
-/**
- * Admits readers to the inspector's server: only those who have the address with its token.
- *
- * 1. Host and Origin must be ours (net/check-host-and-origin.ts).
- * 2. The path begins with the token.
- * 3. Only an answer to a question is sent with POST, as JSON, by our own page.
- */
+// ---- Who is admitted ----
 
 /** `path`: what follows the token, beginning with a slash. */
 type RequestAdmission =
@@ -235,6 +232,13 @@ const refused = (why: string, status: 403 | 405 = 403): RequestAdmission => ({
   why,
 });
 
+/**
+ * Admits only readers who have the address with its token.
+ *
+ * 1. Host and Origin must be ours, so that no web page reads sessions through the user's browser.
+ * 2. The path begins with the token.
+ * 3. Only an answer to a question is sent with POST, as JSON, by our own page.
+ */
 const admit = (
   { method, url = '', headers }: Pick<IncomingMessage, 'method' | 'url' | 'headers'>,
   port: number,

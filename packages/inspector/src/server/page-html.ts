@@ -1,9 +1,10 @@
-/** The page as one text: for the server, and as a file with a session inside. */
+/** The built page as one text: as the server sends it, and as a file with a session inside. */
 
 import type { ExportedSession } from '../page-data-types.js';
 
 /** Stands in the built page where a session can be put. Data, not code: it is never executed. */
-const EMPTY = '<script type="application/json" id="exported">null</script>';
+const NO_SESSION = '<script type="application/json" id="exported">null</script>';
+/** The part of the page's policy that lets it read from its server. */
 const CONNECTS = "connect-src 'self'";
 
 /**
@@ -20,11 +21,11 @@ const insideScript = (value: unknown): string =>
  * The page with the session inside; it makes no request. Throws if `page` is not the built page.
  */
 export const pageWith = (page: string, session: ExportedSession): string => {
-  if (!page.includes(EMPTY) || !page.includes(CONNECTS))
+  if (!page.includes(NO_SESSION) || !page.includes(CONNECTS))
     throw new Error('The page of the inspector is damaged: install Pawl again.');
   return page
     .replace(CONNECTS, () => "connect-src 'none'")
-    .replace(EMPTY, () => EMPTY.replace('null', () => insideScript(session)));
+    .replace(NO_SESSION, () => NO_SESSION.replace('null', () => insideScript(session)));
 };
 
 /** The policy that the page itself demands, for the header of the server's answer. */

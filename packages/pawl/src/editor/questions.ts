@@ -30,7 +30,7 @@ import type { ApprovalChoice } from '@pawl/agent/policy/approval-question';
 import { shortTitle } from '@pawl/agent/policy/judged-call';
 import type { ApprovalQuestion, ApprovalReply } from '@pawl/agent/session/approvals';
 import { harmless } from '@pawl/terminal/paint';
-import { factLines } from '@pawl/terminal/question-rows';
+import { callFacts } from '@pawl/terminal/question-rows';
 import type { ProjectQuestion, TrustAnswer, TrustQuestion } from '../sessions/project-trust.js';
 import type { AcpHost, OpenedSession, ReopenableSession } from './acp-host.js';
 import { type Client, commandsUpdate, noticeUpdate, type Outbox } from './session-updates.js';
@@ -72,8 +72,8 @@ const approvalContent = async (question: ApprovalQuestion): Promise<ToolCallCont
   return [
     ...shown,
     textContent(
-      factLines(question)
-        .map((line) => `- ${harmless(line)}`)
+      callFacts(question)
+        .map(({ text }) => `- ${harmless(text)}`)
         .join('\n'),
     ),
   ];

@@ -17,7 +17,7 @@ import { readTextOrEmptySync } from '@pawl/agent/platform/files';
 import { ripgrepProgram } from '@pawl/agent/platform/find-program';
 import { startProgram } from '@pawl/agent/platform/start-program';
 import type { Stepped } from '@pawl/agent/ports/session';
-import { type Choice, ranked } from '@pawl/terminal/choices';
+import { type Choice, rankChoices } from '@pawl/terminal/choices';
 import { Composer, type NamePaste } from '@pawl/terminal/composer';
 import { type Pressed, readKeyboard, readLines } from '@pawl/terminal/keys';
 import { Notifier, type Screen, suspend } from '@pawl/terminal/live-area';
@@ -169,7 +169,7 @@ export const openTerminalSession = (
       const fileChoices = await files(words, signal);
       return mentionChoices.length === 0
         ? fileChoices
-        : ranked(words, [...mentionChoices, ...fileChoices]);
+        : rankChoices(words, [...mentionChoices, ...fileChoices]);
     },
   };
   const composer = new Composer(completer, () => listener?.redraw(), namePaste);
@@ -321,7 +321,7 @@ const createWorkspaceFiles = (workspace: string): WorkspaceFiles => {
       const files = withFolders(await listFiles(workspace, signal));
       listed = { at: performance.now(), choices: files.map((text) => ({ text, about: '' })) };
     }
-    return ranked(words, listed.choices);
+    return rankChoices(words, listed.choices);
   };
 };
 
