@@ -1,27 +1,31 @@
+/**
+ * `pawl attach` to a detached session of 2,000 rounds, in a terminal, beside `pawl --version`
+ * there; and what the process of such a session and of an empty one cost at rest.
+ */
+
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { median } from './figures.js';
-import { IDLE_MS, paintMs, SETTLE_MS, ticksOf } from './first-paint.js';
+import { IDLE_MS, paintMs, readTicks, SETTLE_MS } from './first-paint.js';
 import { SESSION, writeJournal } from './replay.js';
-
-/**
- * `pawl attach` to a detached session of 2,000 rounds, in a terminal, beside `pawl --version` there;
- * and what the process of such a session and of an empty one cost at rest.
- */
 
 /** A turn of ten rounds has 52 entries. */
 const TURNS = 174;
 const ENTRIES_OF_A_TURN = 52;
-/** Rounds that the process itself does, so that it leaves snapshots as it does in a long session. */
+/**
+ * Rounds that the process itself does, so that it leaves snapshots as it does in a long session.
+ */
 const OWN_ROUNDS = 260;
 const SHAPE = { deltas: 0, found: 500 };
 const BIN = path.resolve('packages/pawl/bin/pawl.js');
 
-/** Memory of a process in kB, as the kernel counts it: `resident` with all it shares, `own` alone. */
-const memoryOf = async (pid: number) => {
+/**
+ * Memory of a process in kB, as the kernel counts it: `resident` with all it shares, `own` alone.
+ */
+const readMemory = async (pid: number) => {
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
   const sum = (name: RegExp): number =>
     [...rollup.matchAll(name)].reduce((total, [, kB]) => total + Number(kB), 0);
@@ -32,19 +36,19 @@ const memoryOf = async (pid: number) => {
   };
 };
 
-const recordOf = async (folder: string, sessionId: string) =>
+const readRecord = async (folder: string, sessionId: string) =>
   JSON.parse(await readFile(path.join(folder, 'pawl', 'detached', `${sessionId}.json`), 'utf8'));
 
 const untilAnswered = async (folder: string, sessionId: string): Promise<number> => {
   for (;;) {
-    const { activity, process: identity } = await recordOf(folder, sessionId);
+    const { activity, process: identity } = await readRecord(folder, sessionId);
     if (activity.words === 'has answered') return identity.pid;
     await sleep(100);
   }
 };
 
 /** What the model says: many rounds that read a file, and an answer. */
-const script = (rounds: number) => ({
+const modelScript = (rounds: number) => ({
   replies: [
     ...Array.from({ length: rounds }, (_, round) => ({
       text: `I look at it, time ${round}.`,
@@ -57,10 +61,10 @@ const script = (rounds: number) => ({
 /** What a process takes while nobody does anything: a row of the table. */
 const restRow = async (name: string, pid: number): Promise<string> => {
   await sleep(SETTLE_MS);
-  const ticks = await ticksOf(pid);
+  const ticks = await readTicks(pid);
   await sleep(IDLE_MS);
-  const { resident, proportional, own } = await memoryOf(pid);
-  const taken = (await ticksOf(pid)) - ticks;
+  const { resident, proportional, own } = await readMemory(pid);
+  const taken = (await readTicks(pid)) - ticks;
   const megabytes = [resident, proportional, own].map((kB) => (kB / 1_024).toFixed(1));
   return `| ${name} | ${megabytes.join(' | ')} | ${taken} |`;
 };
@@ -77,15 +81,15 @@ export const benchAttach = async (times = 15): Promise<string> => {
     }).trim();
   const sessions: string[] = [];
   try {
-    const modelOf = async (rounds: number): Promise<readonly string[]> => {
+    const writeModel = async (rounds: number): Promise<readonly string[]> => {
       const file = path.join(folder, `model-${rounds}.json`);
-      await writeFile(file, JSON.stringify(script(rounds)));
+      await writeFile(file, JSON.stringify(modelScript(rounds)));
       return ['--model', `scripted/${file}`];
     };
     await writeFile(path.join(folder, 'note.txt'), 'found words that mean nothing\n'.repeat(400));
     await mkdir(state, { mode: 0o700 });
     await writeJournal(state, TURNS * ENTRIES_OF_A_TURN, SHAPE, folder);
-    sessions.push(detach('--resume', SESSION, ...(await modelOf(OWN_ROUNDS))));
+    sessions.push(detach('--resume', SESSION, ...(await writeModel(OWN_ROUNDS))));
     await untilAnswered(folder, SESSION);
     const words = [BIN, 'attach', SESSION];
     const wanted = /Here I am\.[\s\S]*ready/;
@@ -96,7 +100,7 @@ export const benchAttach = async (times = 15): Promise<string> => {
       bare.push(await paintMs([BIN, '--version'], folder, null));
       attach.push(await paintMs(words, folder, wanted));
     }
-    sessions.push(detach('--same-folder', ...(await modelOf(0))));
+    sessions.push(detach('--same-folder', ...(await writeModel(0))));
     const rows: string[] = [];
     for (const [index, sessionId] of sessions.entries())
       rows.push(

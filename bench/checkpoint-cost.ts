@@ -1,3 +1,9 @@
+/**
+ * What the first checkpoint of a workspace and going back by a hundred files take. A checkpoint
+ * keeps the files of the workspace. It runs in a process of its own and prints `Times` as JSON for
+ * checkpoints.ts.
+ */
+
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -5,8 +11,6 @@ import path from 'node:path';
 import { toolCall } from '../packages/agent/src/machine/event.js';
 import type { Checkpoints } from '../packages/agent/src/ports/checkpoints.js';
 import { createCheckpoints } from '../packages/agent/src/workspace/checkpoints/session-checkpoints.js';
-
-/** In a process of its own: the first checkpoint, and going back. */
 
 export type Times = {
   readonly firstMs: readonly [cleanMs: number, untrackedMs: number];

@@ -1,14 +1,18 @@
+/**
+ * What checkpoints cost: rounds with them against rounds without (`checkpoints = off`), the first
+ * one, and going back. A checkpoint keeps the files of the workspace; a heat is one run of Pawl
+ * (contest.ts).
+ */
+
 import { fileURLToPath } from 'node:url';
 import type { Times } from './checkpoint-cost.js';
 import { type Contestant, type Heat, openArena, type Task } from './contest.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
 
-/** What checkpoints cost: rounds against `checkpoints = off`, the first one, and going back. */
-
 // ---- Rounds that change nothing ----
 
-/** By its words it may change files. */
+/** It changes no file, but its text can't show that. */
 const command = (round: number): string => `sh -c true step-${round}`;
 /** The frames of a reply take 300 ms together. */
 const SLOW_FRAME_MS = 60;
@@ -52,11 +56,11 @@ const rounds = async (): Promise<string> => {
           heats.off.push(await arena.heat(off(place), task));
           heats.on.push(await arena.heat(on(place), task));
         }
-        const [without, withThem] = [gaps(heats.off), gaps(heats.on)];
+        const [without, withCheckpoints] = [gaps(heats.off), gaps(heats.on)];
         const goal = frameMs === undefined ? '≤ 1.15 times' : '≤ 2 ms more';
         lines.push(
-          `| ${files}, an answer ${answer} | ${without.toFixed(1)} | ${withThem.toFixed(1)} | ` +
-            `${(withThem - without).toFixed(1)} | ${(withThem / without).toFixed(2)} | ${goal} |`,
+          `| ${files}, an answer ${answer} | ${without.toFixed(1)} | ${withCheckpoints.toFixed(1)} | ` +
+            `${(withCheckpoints - without).toFixed(1)} | ${(withCheckpoints / without).toFixed(2)} | ${goal} |`,
         );
       }
   } finally {

@@ -1,3 +1,10 @@
+/**
+ * Measures the cost of the sandbox for a command: the same tool and shell with it and without, in a
+ * git repository, in alternation, each level in a session of its own and with a pause before each
+ * command, as a model makes one; beside it the least that bubblewrap costs. On a busy machine the
+ * fastest tenth says more than the median.
+ */
+
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';
@@ -9,12 +16,6 @@ import { createJobs, type Tool, type ToolContext } from '../packages/agent/src/p
 import { commandTool } from '../packages/agent/src/tools/builtin-tools.js';
 import { createFileMemory } from '../packages/agent/src/tools/file-change.js';
 import { median } from './figures.js';
-
-/**
- * Measures the cost of the sandbox for a command: the same tool and shell with it and without, in a git repository, in
- * alternation, each level in a session of its own and with a pause before each command, as a model makes one; beside it
- * the least that bubblewrap costs. On a busy machine the fastest tenth says more than the median.
- */
 
 const TIMES = 200;
 const WARM_UP = 10;
@@ -64,7 +65,10 @@ type Row = {
 const tenthOf = (times: readonly number[]): number =>
   times.toSorted((one, other) => one - other)[Math.floor(times.length / 10)] ?? 0;
 
-/** Two groups of columns: the median and the fastest tenth, each with what it is above the first row's. */
+/**
+ * Two groups of columns: the median and the fastest tenth, each with what it is above the first
+ * row's.
+ */
 const rowOf = ({ name, times }: Row, floor: readonly number[]): string => {
   const columns = [median, tenthOf].flatMap((of) => [of(times), of(times) - of(floor)]);
   return `| ${name} | ${columns.map((value) => value.toFixed(1)).join(' | ')} |`;

@@ -1,3 +1,10 @@
+/**
+ * Runs contestants (Pawl, and the minimal loop of minimal-loop.ts) on the same task, one after the
+ * other, against the same kind of local server. A heat is one run of one contestant. The arena is
+ * the folder in which all heats of a benchmark run; a gap is the time from a reply to the next
+ * request.
+ */
+
 import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -13,12 +20,13 @@ import {
 
 const run = promisify(execFile);
 
-/** Pawl and the minimal loop on the same task, one after the other, against the same kind of local server. */
-
 export type Contestant = {
   readonly name: string;
   readonly program: 'minimal loop' | 'pawl';
-  /** Where it works: a folder of its own, or a repository that all heats share, since no round changes a file. */
+  /**
+   * Where it works: a folder of its own, or a repository that all heats share, since no round
+   * changes a file.
+   */
   readonly place: 'folder' | 'repository' | 'repository with a formatter' | 'large repository';
   /** Flags of pawl. */
   readonly flags?: readonly string[];
@@ -179,7 +187,8 @@ export const openArena = async (): Promise<Arena> => {
     const place = path.join(folder, `heat-${heats++}`);
     const workspace = await placeOf(contestant.place, path.join(place, 'project'));
     // beside the workspace: where the state lies in it, commands have no sandbox
-    // and kept as the caches are: the first session of a home tries out the sandbox, and remembers that it works
+    // and kept as the caches are: the first session of a home tries out the sandbox, and remembers
+    // that it works
     const home = task.caches === 'kept' ? path.join(folder, 'home') : path.join(place, 'home');
     await Promise.all([mkdir(place, { recursive: true }), mkdir(home, { recursive: true })]);
     const server = await startAnthropicServer({ replies: (_body, index) => replyTo(index, task) });

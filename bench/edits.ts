@@ -1,6 +1,9 @@
-import { type Fate, measureEdits, type Tried } from './edits/measure.js';
+/**
+ * `npm run bench -- edits`: results of edits with the mistakes of models, PAWL_EDIT_COUNT of each
+ * kind.
+ */
 
-/** `npm run bench -- edits`: results of edits with the mistakes of models, PAWL_EDIT_COUNT of each kind. */
+import { type Fate, measureEdits, type TriedEdit } from './edits/measure.js';
 
 const COUNT = Number(process.env.PAWL_EDIT_COUNT ?? 180);
 const SEED = Number(process.env.PAWL_EDIT_SEED ?? 20_261_122);
@@ -16,7 +19,7 @@ const FATES: readonly Fate[] = [
 const share = (part: number, whole: number): string =>
   whole === 0 ? '-' : `${((100 * part) / whole).toFixed(1)} %`;
 
-const row = (name: string, tried: readonly Tried[]): string => {
+const row = (name: string, tried: readonly TriedEdit[]): string => {
   const counts = FATES.map((fate) => tried.filter((one) => one.fate === fate).length);
   const refusals = tried.filter((one) => one.named !== undefined);
   const named = share(refusals.filter((one) => one.named?.lines === true).length, refusals.length);
@@ -37,7 +40,7 @@ const row = (name: string, tried: readonly Tried[]): string => {
 export const benchEdits = async (): Promise<string> => {
   const tried = measureEdits(COUNT, Math.ceil(COUNT / 5), SEED);
   const names = [...new Set(tried.map(({ kind }) => kind))];
-  const isMixture = ({ kind }: Tried): boolean => kind.includes(' + ');
+  const isMixture = ({ kind }: TriedEdit): boolean => kind.includes(' + ');
   const show = process.env.PAWL_EDIT_SHOW;
   const stories = tried.filter(
     (one) => show === one.fate || (show !== undefined && one.kind === show && one.fate !== 'right'),

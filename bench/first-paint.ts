@@ -1,3 +1,8 @@
+/**
+ * The interactive face in a pseudo-terminal: the time until its first words are on the screen, and
+ * what it costs while nobody does anything. A tick is a hundredth of a second of CPU.
+ */
+
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -27,7 +32,7 @@ export const IDLE_MS = 10_000;
 export const SETTLE_MS = 20_000;
 
 /** Of a process and all its threads, in ticks of the kernel, as /proc counts them. */
-export const ticksOf = async (pid: number): Promise<number> => {
+export const readTicks = async (pid: number): Promise<number> => {
   const line = await readFile(`/proc/${pid}/stat`, 'utf8');
   const [user, system] = line
     .slice(line.lastIndexOf(')') + 2)
@@ -49,16 +54,19 @@ const idle = async (words: readonly string[], folder: string) => {
   });
   await isReady;
   await sleep(SETTLE_MS);
-  const [ticks, written] = [await ticksOf(child.pid), shown.length];
+  const [ticks, written] = [await readTicks(child.pid), shown.length];
   await sleep(IDLE_MS);
-  const taken = { ticks: (await ticksOf(child.pid)) - ticks, bytes: shown.length - written };
+  const taken = { ticks: (await readTicks(child.pid)) - ticks, bytes: shown.length - written };
   const ended = new Promise<void>((resolve) => child.onExit(() => resolve()));
   child.kill('SIGTERM');
   await ended; // it may still write into the folder, which is removed next
   return taken;
 };
 
-/** From the start of a program in a terminal to the first words of it on the screen, or to its end where it writes none. */
+/**
+ * From the start of a program in a terminal to the first words of it on the screen, or to its end
+ * where it writes none.
+ */
 export const paintMs = (
   words: readonly string[],
   folder: string,

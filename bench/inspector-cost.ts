@@ -1,3 +1,9 @@
+/**
+ * What the inspector costs the process that it runs in: CPU of an agent that journals events,
+ * without an inspector, with one, and with one that a reader follows. Each in a process of its
+ * own.
+ */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,8 +17,6 @@ import { median } from './figures.js';
 import { longEvents, SETTINGS } from './long-session.js';
 import { inOwnProcess } from './own-process.js';
 
-/** What the inspector costs the process that it runs in. */
-
 const SESSION = 'long';
 const MODES = ['no inspector', 'idle', 'followed'] as const;
 type Mode = (typeof MODES)[number];
@@ -24,7 +28,7 @@ const SECONDS = 10;
 const READER = `fetch(process.argv[1]).then(async ({ body }) => { console.log('reading'); for await (const chunk of body) void chunk; })`;
 
 /** An agent that journals so many events a second, and perhaps has an inspector. */
-const agentCost = async (mode: Mode): Promise<Cost> => {
+const measureAgent = async (mode: Mode): Promise<Cost> => {
   const folder = await mkdtemp(path.join(tmpdir(), 'pawl-bench-'));
   const stored = await StoredSession.create(folder, SESSION, SETTINGS);
   const [first, ...events] = longEvents(A_SECOND * (SECONDS + 2));
@@ -86,4 +90,4 @@ export const costRows = async (): Promise<readonly string[]> => {
 
 const [, , own, mode] = process.argv;
 if (own === '--own-process')
-  console.log(JSON.stringify(await agentCost(MODES.find((one) => one === mode) ?? 'idle')));
+  console.log(JSON.stringify(await measureAgent(MODES.find((one) => one === mode) ?? 'idle')));

@@ -1,3 +1,5 @@
+/** The inspector over a long session in a real browser. */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -15,8 +17,6 @@ import { StoredSession } from '../test/kit/inspector/stored-session.js';
 import { median } from './figures.js';
 import { costRows } from './inspector-cost.js';
 import { longEvents, SETTINGS } from './long-session.js';
-
-/** The inspector over a long session in a real browser. */
 
 const EVENTS = 10_000;
 const JUMPS = 60;

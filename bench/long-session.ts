@@ -1,3 +1,8 @@
+/**
+ * The session over which the inspector is measured. `given` makes events in the words of the
+ * tests.
+ */
+
 import type { Event } from '../packages/agent/src/machine/event.js';
 import { initialState, step } from '../packages/agent/src/machine/machine.js';
 import type { State } from '../packages/agent/src/machine/state.js';
@@ -5,15 +10,16 @@ import * as given from '../test/kit/agent/given.js';
 import { settingsOf } from '../test/kit/agent/settings.js';
 import { STARTED_AT } from '../test/kit/inspector/stored-session.js';
 
-/** The session over which the inspector is measured. */
-
 export const SETTINGS = settingsOf({
   hooks: 'never',
   windowTokens: Number.MAX_SAFE_INTEGER,
   limits: { rounds: 0 },
 });
 
-/** A session that reads and searches, turn after turn; each tenth turn has a failed request and its retry. */
+/**
+ * A session that reads and searches, turn after turn; each tenth turn has a failed request and its
+ * retry.
+ */
 function* turns(): Generator<readonly [number, given.Given], never> {
   yield [0, given.begin];
   for (let turn = 1; ; turn++) {

@@ -1,12 +1,12 @@
-import { spawn } from 'node:child_process';
-import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
-
 /**
- * The floor: a minimal agent loop. fetch, SSE, the same shell with the same options as ours, one line a message, each
- * synced before the next step. It checks, shows and recovers nothing.
+ * The floor: a minimal agent loop. fetch, SSE, the same shell with the same options as ours, one
+ * line a message, each synced before the next step. It checks, shows and recovers nothing.
  *
  * `node minimal-loop.mjs JOURNAL PROMPT`, with ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY.
  */
+
+import { spawn } from 'node:child_process';
+import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
 
 type Block =
   | { readonly type: 'text'; text: string }

@@ -1,3 +1,13 @@
+/**
+ * Ten jobs with real tools, done by scripted models that reply to what they see. A script takes
+ * the short way where the results show what it needs, and more rounds where they don't. A round is
+ * one request with the calls of its reply; `npm run bench -- model-side` compares the rounds with
+ * the fewest possible.
+ *
+ * From top to bottom: what a job is; functions for scripts; the jobs; the model that plays one;
+ * and the table of results.
+ */
+
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -9,19 +19,15 @@ import type { Model, ModelRequest } from '../packages/agent/src/ports/model.js';
 import { openSession } from '../packages/agent/src/session/create-agent.js';
 import { compactionInstructions } from '../packages/agent/src/session/instructions.js';
 
-/**
- * Ten jobs with real tools, done by scripted models that reply to what they see. A script takes the
- * short way where the results show what it needs, and more rounds where they don't.
- */
-
 type Call = { readonly tool: string; readonly input: unknown };
 
-/** Yields calls, gets their results, returns the answer. */
-type Play = Generator<readonly Call[], string, readonly ResultPart[]>;
+/** The model's part of a job: yields calls, gets their results, returns the answer. */
+type Script = Generator<readonly Call[], string, readonly ResultPart[]>;
 
-/** A fact that no reply can use before the request that carries the result of `standsIn`. */
-type Unknown = { readonly fact: string; readonly standsIn: string };
+/** A fact that the model learns from the result of `foundIn`, and can't use before. */
+type ChainLink = { readonly fact: string; readonly foundIn: string };
 
+/** The folder of a job, and what has to be undone after it. */
 type Place = { readonly workspace: string; readonly cleanUp: (() => void)[] };
 
 export type Job = {
@@ -30,24 +36,27 @@ export type Job = {
    * Each fact needs the one before it: its call could not be written earlier. So a model needs one
    * reply for each, and one for the answer: fewer rounds are impossible.
    */
-  readonly chain: readonly Unknown[];
+  readonly chain: readonly ChainLink[];
   readonly prepare: (place: Place) => void | Promise<void>;
-  readonly play: () => Play;
+  readonly play: () => Script;
   /** Says what is wrong with the workspace or the answer; null: the job is done. */
   readonly check: (answer: string, workspace: string) => string | null;
-  /** A refusal that the job is about, as the way that it must name. Any other one counts. */
+  /**
+   * A refusal that the job is about: the way out that its text must name. Any other refusal counts.
+   */
   readonly refusal?: RegExp;
   readonly windowTokens?: number;
 };
 
 export type Measured = {
   readonly rounds: number;
+  /** The fewest rounds that are possible. */
   readonly bound: number;
   readonly summaries: number;
   /** Bytes of all requests' messages, as JSON. */
   readonly sentBytes: number;
   readonly fault: string | null;
-  /** Texts of calls that did not run, and name no way that the job knows. */
+  /** Texts of calls that did not run, without the refusal that the job is about. */
   readonly refusals: readonly string[];
   readonly approvals: number;
 };
@@ -75,7 +84,7 @@ const commitAll = ({ workspace }: Place): void => {
   git('commit', '-qm', 'Begin');
 };
 
-const has = (answer: string, ...words: readonly string[]): string | null => {
+const requireWords = (answer: string, ...words: readonly string[]): string | null => {
   const missing = words.filter((word) => !answer.includes(word));
   return missing.length === 0 ? null : `the answer lacks ${missing.join(', ')}: ${answer}`;
 };
@@ -85,7 +94,7 @@ const SERVER = `require('node:http').createServer((_, reply) => reply.end('${TOK
 
 const devServer: Job = {
   name: 'a dev server in the background, and curl',
-  chain: [{ fact: 'what the server answers', standsIn: 'curl, started together with the server' }],
+  chain: [{ fact: 'what the server answers', foundIn: 'curl, started together with the server' }],
   prepare: (place) => write(place, 'server.cjs', SERVER),
   *play() {
     const curl = bash('curl -sS --retry 9 --retry-connrefused http://localhost:4567/');
@@ -93,10 +102,10 @@ const devServer: Job = {
     while (!text([...results].reverse()).includes('tea-')) results = yield [curl];
     return text([...results].reverse());
   },
-  check: (answer) => has(answer, TOKEN),
+  check: (answer) => requireWords(answer, TOKEN),
 };
 
-const LOG = `
+const TEST_PROGRAM = `
 const { total } = require('./price.cjs');
 for (let at = 1; at <= 5000; at++) {
   if (at !== 2711) console.log('ok ' + at + ' - a case that says nothing at all');
@@ -110,9 +119,9 @@ for (let at = 1; at <= 5000; at++) {
 const longLog: Job = {
   name: 'a test log of 5,000 lines',
   chain: [
-    { fact: 'which test fails, and where', standsIn: 'the log' },
-    { fact: 'the text to change', standsIn: 'the file that the log names' },
-    { fact: 'whether the tests pass now', standsIn: 'the log after the edit' },
+    { fact: 'which test fails, and where', foundIn: 'the log' },
+    { fact: 'the text to change', foundIn: 'the file that the log names' },
+    { fact: 'whether the tests pass now', foundIn: 'the log after the edit' },
   ],
   prepare(place) {
     write(
@@ -120,7 +129,7 @@ const longLog: Job = {
       'price.cjs',
       '// Prices\nconst total = (one, two) =>\n  one - two;\nmodule.exports = { total };\n',
     );
-    write(place, 'test.cjs', LOG);
+    write(place, 'test.cjs', TEST_PROGRAM);
   },
   *play() {
     let results = yield [bash('node test.cjs')];
@@ -136,7 +145,7 @@ const longLog: Job = {
     results = yield [call('edit', { path: place[1], edits }), bash('node test.cjs')];
     return text(results, 1).includes('exit code 0') ? 'passes' : text(results, 1);
   },
-  check: (answer) => has(answer, 'passes'),
+  check: (answer) => requireWords(answer, 'passes'),
 };
 
 const SUBJECT = 'Rename `autoStart` to `start`';
@@ -144,8 +153,8 @@ const SUBJECT = 'Rename `autoStart` to `start`';
 const backticks: Job = {
   name: 'a commit message with backticks in double quotes',
   chain: [
-    { fact: 'that the quotes would run a command', standsIn: 'the refusal of the commit' },
-    { fact: 'that the commit is made', standsIn: 'the second commit' },
+    { fact: 'that the quotes would run a command', foundIn: 'the refusal of the commit' },
+    { fact: 'that the commit is made', foundIn: 'the second commit' },
   ],
   refusal: /single quotes/,
   prepare(place) {
@@ -172,8 +181,8 @@ const backticks: Job = {
 const undo: Job = {
   name: '`rm -rf src`, and back',
   chain: [
-    { fact: 'that the build needs src', standsIn: 'the build without it' },
-    { fact: 'that the build works again', standsIn: 'the build after it is back' },
+    { fact: 'that the build needs src', foundIn: 'the build without it' },
+    { fact: 'that the build works again', foundIn: 'the build after it is back' },
   ],
   prepare(place) {
     for (let at = 0; at < 20; at++) write(place, `src/part-${at}.cjs`, `module.exports = ${at};\n`);
@@ -188,10 +197,12 @@ const undo: Job = {
         results = yield [bash(command), bash('node build.cjs')];
     return text(results, 1);
   },
-  check: (answer) => has(answer, 'built\n'),
+  check: (answer) => requireWords(answer, 'built\n'),
 };
 
-/** A registry of npm with one package, on the loopback of the machine: out of the sandbox's reach. */
+/**
+ * A registry of npm with one package, on the loopback of the machine: out of the sandbox's reach.
+ */
 const openRegistry = async (place: Place): Promise<void> => {
   const folder = mkdtempSync(path.join(tmpdir(), 'pawl-registry-'));
   mkdirSync(path.join(folder, 'package'));
@@ -223,7 +234,7 @@ const openRegistry = async (place: Place): Promise<void> => {
 
 const install: Job = {
   name: '`npm install` from inside the sandbox, which has no network',
-  chain: [{ fact: 'that the package is there', standsIn: 'npm install, which the user allows' }],
+  chain: [{ fact: 'that the package is there', foundIn: 'npm install, which the user allows' }],
   prepare(place) {
     write(place, 'package.json', '{"name":"here","version":"1.0.0","private":true}');
     return openRegistry(place);
@@ -234,7 +245,7 @@ const install: Job = {
       results = yield [bash('npm install left && ls node_modules', { needs: 'network' })];
     return text(results);
   },
-  check: (answer) => has(answer, '\nleft\n'),
+  check: (answer) => requireWords(answer, '\nleft\n'),
 };
 
 const ONE = { oldText: 'one', newText: 'two' };
@@ -294,7 +305,7 @@ const foreignCalls: readonly Call[] = [
 const shapes: Job = {
   name: '40 calls in other agents’ shapes',
   chain: [
-    { fact: 'the results', standsIn: 'the 40 calls, none of which needs another one’s result' },
+    { fact: 'the results', foundIn: 'the 40 calls, none of which needs another one’s result' },
   ],
   prepare(place) {
     for (const name of ['a', ...Array.from({ length: 10 }, (_, at) => `e${at + 1}`)])
@@ -314,15 +325,15 @@ const shapes: Job = {
     const wrong = edited.filter(
       (name) => readFileSync(path.join(workspace, name), 'utf8') !== 'two\n',
     );
-    return wrong.length > 0 ? `not edited: ${wrong.join(', ')}` : has(answer, '40 worked');
+    return wrong.length > 0 ? `not edited: ${wrong.join(', ')}` : requireWords(answer, '40 worked');
   },
 };
 
 const afterSed: Job = {
   name: 'edits after the model’s own sed',
   chain: [
-    { fact: 'the text to change', standsIn: 'read' },
-    { fact: 'that all is changed', standsIn: 'sed and the edit after it' },
+    { fact: 'the text to change', foundIn: 'read' },
+    { fact: 'that all is changed', foundIn: 'sed and the edit after it' },
   ],
   prepare: (place) =>
     write(
@@ -342,12 +353,16 @@ const afterSed: Job = {
     return 'changed';
   },
   check: (_, workspace) =>
-    has(readFileSync(path.join(workspace, 'list.ts'), 'utf8'), 'name3 = 4;', 'name30 = 31;'),
+    requireWords(
+      readFileSync(path.join(workspace, 'list.ts'), 'utf8'),
+      'name3 = 4;',
+      'name30 = 31;',
+    ),
 };
 
 const manyHits: Job = {
   name: 'a search with 10,000 hits',
-  chain: [{ fact: 'how many lines and files there are', standsIn: 'one search' }],
+  chain: [{ fact: 'how many lines and files there are', foundIn: 'one search' }],
   prepare(place) {
     for (let at = 0; at < 50; at++)
       write(place, `src/file-${at}.js`, 'await fetch(address); // a call\n'.repeat(200));
@@ -358,7 +373,7 @@ const manyHits: Job = {
       results = yield [bash("grep -rc 'fetch(' src | awk -F: '{ n += $2 } END { print n, NR }'")];
     return text(results).replace(/(\d)[,  ](?=\d{3})/g, '$1');
   },
-  check: (answer) => has(answer, '10000', '50'),
+  check: (answer) => requireWords(answer, '10000', '50'),
 };
 
 const codes = Array.from({ length: 25 }, (_, at) => `code-${(at * 7919 + 13) % 10_007}`);
@@ -366,11 +381,11 @@ const codes = Array.from({ length: 25 }, (_, at) => `code-${(at * 7919 + 13) % 1
 const largeBatch: Job = {
   name: 'a batch of 25 large results, over a compaction',
   chain: [
-    { fact: 'which files there are', standsIn: 'the notes' },
-    { fact: 'codes of the files that fit into the window', standsIn: 'the 25 reads' },
+    { fact: 'which files there are', foundIn: 'the notes' },
+    { fact: 'codes of the files that fit into the window', foundIn: 'the 25 reads' },
     {
       fact: 'the other codes: 25 texts of 30 kB are 190,000 tokens, the window has 40,000',
-      standsIn: 'a second look',
+      foundIn: 'a second look',
     },
   ],
   windowTokens: 40_000,
@@ -392,14 +407,14 @@ const largeBatch: Job = {
       note(yield [call('search', { pattern: 'code-\\d+', path: 'parts' })]);
     return [...seen].join(' ');
   },
-  check: (answer) => has(answer, ...codes),
+  check: (answer) => requireWords(answer, ...codes),
 };
 
 const binary: Job = {
   name: 'a binary',
   chain: [
-    { fact: 'that it is no text', standsIn: 'cat' },
-    { fact: 'its first bytes', standsIn: 'a program for bytes' },
+    { fact: 'that it is no text', foundIn: 'cat' },
+    { fact: 'its first bytes', foundIn: 'a program for bytes' },
   ],
   prepare: (place) =>
     write(place, 'app.bin', Buffer.concat([Buffer.from('\u007fELF'), Buffer.alloc(60_000, 0xf7)])),
@@ -408,7 +423,7 @@ const binary: Job = {
     if (text(results).length > 4_000) yield [bash('ls -l app.bin')];
     return text(yield [bash('od -A n -t x1 -N 4 app.bin')]);
   },
-  check: (answer) => has(answer, '7f 45 4c 46'),
+  check: (answer) => requireWords(answer, '7f 45 4c 46'),
 };
 
 export const jobs: readonly Job[] = [
@@ -430,7 +445,7 @@ const isSummary = ({ messages }: ModelRequest): boolean =>
   false;
 
 /** A model that plays the job, and counts. */
-const player = (job: Job) => {
+const createPlayer = (job: Job) => {
   const play = job.play();
   const count = { rounds: 0, summaries: 0, sentBytes: 0 };
   const results: ResultPart[] = [];
@@ -495,7 +510,7 @@ export const playJob = async (job: Job): Promise<Measured> => {
   const place: Place = { workspace, cleanUp: [] };
   try {
     await job.prepare(place);
-    const { model, count, results } = player(job);
+    const { model, count, results } = createPlayer(job);
     let approvals = 0;
     const session = await openSession({
       workspace,

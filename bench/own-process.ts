@@ -1,3 +1,8 @@
+/**
+ * Runs a benchmark file in a process of its own, so that candidates share neither compiled code
+ * nor heap.
+ */
+
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,8 +12,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * Runs a bench file in a Node process of its own, bundled, with `--own-process` and the words given, and gives what it
- * printed as JSON. So candidates share neither compiled code nor heap, and no loader is in the way.
+ * Bundles the file, so that no loader is in the way, runs it in Node with `--own-process` and
+ * `words`, and returns what it printed as JSON.
  */
 export const inOwnProcess = async <T>(file: string, ...words: readonly string[]): Promise<T> => {
   const folder = await mkdtemp(path.join(tmpdir(), 'pawl-bench-'));

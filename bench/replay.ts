@@ -1,3 +1,8 @@
+/**
+ * The fold of a journal of a million events, checks compared, against what can't be saved: reading
+ * the file, summing each line and parsing its JSON. Each in a process of its own, in alternation.
+ */
+
 import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -18,11 +23,6 @@ import { settingsOf } from '../test/kit/agent/settings.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
 
-/**
- * The fold of a journal of a million events, checks compared, against what can't be saved: reading the file, summing
- * each line and parsing its JSON. Each in a process of its own, in alternation.
- */
-
 const EVENTS = 1_000_000;
 export const SESSION = 'bench';
 const TIMES = 5;
@@ -36,7 +36,9 @@ const candidates = ['read, sum, parse', 'replay'] as const;
 type Candidate = (typeof candidates)[number];
 type Run = { readonly wallMs: number; readonly cpuMs: number; readonly megabytes: number };
 
-/** A session that reads and edits, turn after turn: what a model, its tools and its user would send. */
+/**
+ * A session that reads and edits, turn after turn: what a model, its tools and its user would send.
+ */
 function* conversation({ deltas, found }: Shape): Generator<given.Given, never> {
   yield given.begin;
   for (let turn = 0; ; turn += 1) {

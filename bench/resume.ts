@@ -1,3 +1,8 @@
+/**
+ * Opening a session and sending its next request, against reading and parsing its file. Each in a
+ * process of its own, in alternation. The session was closed before, as users close it.
+ */
+
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,13 +14,11 @@ import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
 import { SESSION, writeJournal } from './replay.js';
 
-/**
- * Opening a session and sending its next request, against reading and parsing its file. Each in a process of its own, in
- * alternation. The session was closed before, as users close it.
- */
-
 const COUNTS = [1_000, 10_000] as const;
-/** As sessions are: the text of a whole reply is not journaled piece by piece, and results are parts of files. */
+/**
+ * As sessions are: the text of a whole reply is not journaled piece by piece, and results are parts
+ * of files.
+ */
 const SHAPE = { deltas: 0, found: 500 };
 const TIMES = 9;
 

@@ -1,7 +1,14 @@
+/**
+ * Overhead of a tool round, start to the first request, and peak memory of Pawl, against the
+ * minimal loop as the floor. A heat is one run of one contestant, a gap the time from a reply to
+ * the next request (contest.ts).
+ *
+ * From top to bottom: the table; the contestants; heats in alternation; figures; and the two
+ * benchmarks.
+ */
+
 import { type Contestant, type Heat, openArena, type Task } from './contest.js';
 import { median } from './figures.js';
-
-/** Overhead of a tool round, start to the first request, and peak memory, against the minimal loop. */
 
 /** `atMost`: the goal for the ratio; absent in rows that only explain another one. */
 type Row = {
@@ -25,7 +32,7 @@ const table = (head: string, rows: readonly Row[], floor = 'minimal loop'): stri
 const MINIMAL: Contestant = { name: 'minimal loop', program: 'minimal loop', place: 'folder' };
 /** The case that users have: a repository, and no flag. */
 const PAWL: Contestant = { name: 'pawl', program: 'pawl', place: 'repository' };
-const UNFENCED: Contestant = {
+const WITHOUT_SANDBOX: Contestant = {
   ...PAWL,
   name: 'pawl without the sandbox',
   flags: ['--sandbox', 'off'],
@@ -107,13 +114,16 @@ const withArena = async <T>(
   }
 };
 
-/** Real models take time to answer: at 50 frames a second the call of a tool is written in some 120 ms. */
+/**
+ * Real models take time to answer: at 50 frames a second the call of a tool is written in some 120
+ * ms.
+ */
 const FRAME_MS = 20;
 
 /** `npm run bench -- rounds`: the goals' cases, in a repository with default settings. */
 export const benchRounds = (): Promise<string> =>
   withArena(async (arena) => {
-    const contestants = [MINIMAL, PAWL, UNFENCED, EVERYTHING, IN_LARGE];
+    const contestants = [MINIMAL, PAWL, WITHOUT_SANDBOX, EVERYTHING, IN_LARGE];
     const short = await race({ rounds: 20, caches: 'kept' }, 7, contestants, arena);
     const streamed = await race(
       { rounds: 20, caches: 'kept', frameMs: FRAME_MS },
@@ -134,7 +144,7 @@ export const benchRounds = (): Promise<string> =>
           own: EVERYTHING,
           atMost: 3,
         }),
-        row('ms a round, 20 rounds, `--sandbox off`', short, gapOf(), { own: UNFENCED }),
+        row('ms a round, 20 rounds, `--sandbox off`', short, gapOf(), { own: WITHOUT_SANDBOX }),
         row(`ms a round, 20 rounds, a frame of the reply each ${FRAME_MS} ms`, streamed, gapOf(), {
           atMost: 1.5,
         }),
@@ -153,7 +163,9 @@ export const benchRounds = (): Promise<string> =>
     ].join('\n');
   });
 
-/** `npm run bench -- more-rounds`: whether rounds become more expensive, and the cost of the parts. */
+/**
+ * `npm run bench -- more-rounds`: whether rounds become more expensive, and the cost of the parts.
+ */
 export const benchMoreRounds = (): Promise<string> =>
   withArena(async (arena) => {
     const contestants = [MINIMAL, PAWL, WITHOUT_HOOKS, IN_FOLDER];

@@ -14,7 +14,11 @@ import { benchStart } from './start.js';
 import { benchSteps } from './steps.js';
 import { benchStreaming } from './streaming.js';
 
-/** `npm run bench [-- rounds more-rounds steps start first-paint attach streaming commands replay resume sessions shapes edits model-side inspector checkpoints]`: prints the tables of bench/README.md. */
+/**
+ * All benchmarks. `npm run bench [-- rounds more-rounds steps start first-paint attach streaming
+ * commands replay resume sessions shapes edits model-side inspector checkpoints]`: prints the
+ * tables of bench/README.md.
+ */
 const benches: Readonly<Record<string, () => Promise<string>>> = {
   rounds: benchRounds,
   'more-rounds': benchMoreRounds,

@@ -1,3 +1,9 @@
+/**
+ * Many sessions in one process, at once: each is asked something, reads a file by the real tool,
+ * answers, and rests, its journal on the disk. What one costs must not depend on how many there
+ * are.
+ */
+
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
@@ -10,11 +16,6 @@ import { identifyProcess } from '../packages/agent/src/platform/start-program.js
 import { createAgent, type Session } from '../packages/agent/src/session/create-agent.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
-
-/**
- * Many sessions in one process, at once: each is asked something, reads a file by the real tool, answers, and rests, its
- * journal on the disk. What one costs must not depend on how many there are.
- */
 
 const COUNTS = [1, 10, 100, 1_000] as const;
 const TIMES = 3;
@@ -94,7 +95,10 @@ const rowOf = (count: number, runs: readonly Run[]): string => {
 const LIVE = 50;
 const LIVE_TIMES = 11;
 
-/** Records of detached sessions, each with a socket that answers, as `pawl sessions --live` finds them. */
+/**
+ * Records of detached sessions, each with a socket that answers, as `pawl sessions --live` finds
+ * them.
+ */
 const writeLive = async (stateFolder: string): Promise<readonly Server[]> => {
   const folder = path.join(stateFolder, 'pawl', 'detached');
   await mkdir(folder, { recursive: true, mode: 0o700 });

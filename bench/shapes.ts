@@ -1,3 +1,9 @@
+/**
+ * Questions about inputs of 8 thousand to 50 million characters, whose answers are known. A wrong
+ * answer, or prompts that grow with the input, fail it. Each combination of task, size and
+ * environment runs in a process of its own (shapes/measure.ts).
+ */
+
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,18 +13,16 @@ import type { EnvironmentName } from '../packages/ask/src/ports.js';
 import type { Measured } from './shapes/measure.js';
 import { type TaskName, taskNames, writeTask } from './shapes/tasks.js';
 
-/** Questions about inputs of 8 thousand to 50 million characters. A wrong answer, or prompts that grow, fail it. */
-
 const run = promisify(execFile);
 
-type Heat = {
+type Case = {
   readonly task: TaskName;
   readonly characters: number;
   readonly environment: EnvironmentName;
 };
 
 const sizes = [8e3, 8e4, 8e5, 8e6, 5e7];
-const heats: readonly Heat[] = taskNames.flatMap((task) =>
+const cases: readonly Case[] = taskNames.flatMap((task) =>
   sizes.flatMap((characters) => {
     const environments = ['javascript', 'quickjs', 'python'] as const;
     const asked = characters === 8e5 ? environments : environments.slice(0, 1);
@@ -40,20 +44,23 @@ const inOwnProcess = async (...words: readonly string[]): Promise<Measured> => {
   return JSON.parse(stdout) as Measured;
 };
 
-type Row = Heat & Measured & { readonly size: number };
+type Row = Case & Measured & { readonly size: number };
 
-const measure = async (heat: Heat, folder: string): Promise<Row> => {
-  const { task, characters, environment } = heat;
+const measure = async (one: Case, folder: string): Promise<Row> => {
+  const { task, characters, environment } = one;
   const file = path.join(folder, 'input.txt');
   const { question, answer } = writeTask(task, characters, file);
   const { size } = await stat(file);
   const measured = await inOwnProcess(file, question, environment);
-  if (measured.answer === answer) return { ...heat, ...measured, size };
+  if (measured.answer === answer) return { ...one, ...measured, size };
   const where = `${task}, ${size} characters, ${environment}`;
   throw new Error(`${where}: the answer is ${answer}, and it said ${measured.answer}`);
 };
 
-/** Requests must not grow with the input. The 5 % allow for numbers in them and the words of two languages. */
+/**
+ * Requests must not grow with the input. The 5 % allow for numbers in them and the words of two
+ * languages.
+ */
 const refuseGrowth = (rows: readonly Row[]): void => {
   for (const task of taskNames) {
     const sent = rows.filter((row) => row.task === task).map((row) => row.sent.characters);
@@ -88,7 +95,7 @@ export const benchShapes = async (): Promise<string> => {
   const folder = await mkdtemp(path.join(tmpdir(), 'pawl-bench-'));
   try {
     const rows: Row[] = [];
-    for (const heat of heats) rows.push(await measure(heat, folder));
+    for (const one of cases) rows.push(await measure(one, folder));
     refuseGrowth(rows);
     return [
       '| task | characters of input | environment | seconds | our MB | environment MB | model calls | characters sent | longest prompt |',

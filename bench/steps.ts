@@ -1,9 +1,12 @@
+/**
+ * Steps per second of the seven-state chart, each candidate in a process of its own, in
+ * alternation.
+ */
+
 import { deepStrictEqual } from 'node:assert';
 import { type Ending, type PlayTurn, turnOf } from './chart/chart.js';
 import { median } from './figures.js';
 import { inOwnProcess } from './own-process.js';
-
-/** Steps per second of the seven-state chart, each candidate in a process of its own, in alternation. */
 
 const candidates = ['switch', 'kernel', 'xstate actor', 'xstate transition()'] as const;
 type Candidate = (typeof candidates)[number];

@@ -1,3 +1,5 @@
+/** Streams 5,000 tokens through one face in a separate terminal, and writes the cost to a file. */
+
 import { writeFileSync, writeSync } from 'node:fs';
 import { initialState, step } from '../packages/agent/src/machine/machine.js';
 import { defaultSettings } from '../packages/agent/src/machine/settings.js';
@@ -14,8 +16,6 @@ import { wrapText } from '../packages/terminal/src/paint.js';
 import { makeSafe, safe } from '../packages/terminal/src/safe-text.js';
 import { Transcript } from '../packages/terminal/src/transcript.js';
 import { sections } from './streaming-text.js';
-
-/** Streams 5,000 tokens through one face in a separate terminal, and writes the cost to a file. */
 
 const [, , face = '', file = ''] = process.argv;
 const COLUMNS = 100;

@@ -1,3 +1,7 @@
+/**
+ * The text that streaming-face.ts streams.
+ */
+
 const CODE = `\`\`\`ts
 export const add = (one: number, other: number): number => {
   // both are finite

@@ -1,3 +1,8 @@
+/**
+ * What streaming a reply costs in a terminal: CPU and bytes of three faces (streaming-face.ts),
+ * and the time from a key to its letter on the screen while a reply streams.
+ */
+
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -93,7 +98,9 @@ const echoTable = async (folder: string, times: number): Promise<readonly string
   ];
 };
 
-/** 5,000 tokens of Markdown in a terminal: the product's face beside plain writing, in alternation. */
+/**
+ * 5,000 tokens of Markdown in a terminal: the product's face beside plain writing, in alternation.
+ */
 export const benchStreaming = async (times = 5): Promise<string> => {
   const folder = await mkdtemp(path.join(tmpdir(), 'pawl-bench-'));
   try {

@@ -1,3 +1,9 @@
+/**
+ * What each arrow (edge) of the agent's table asks for: the actions of its move, of the exit and
+ * entry of the states, and of the rest that follows, as seen in the golden traces, which walk
+ * every arrow. `npm run update` writes it to the file ASKED_ACTIONS.
+ */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Action } from '../packages/agent/src/machine/action.js';
 import { type AgentTable, agentMachine } from '../packages/agent/src/machine/names.js';
@@ -5,17 +11,12 @@ import { table } from '../packages/agent/src/machine/table.js';
 import type { Edge } from '../packages/machine/src/kernel/table.js';
 import { play } from '../test/kit/agent/trace-player.js';
 
-/**
- * What each arrow of the agent's table asks for: the actions of its move, of the exit and entry of the states, and of the
- * rest that follows, as seen in the golden traces, which walk every arrow. `npm run update` writes it.
- */
-
 export const ASKED_ACTIONS = 'packages/agent/src/machine/asked-actions.ts';
 const LINE_MAX = 100;
 const TRACES = new URL('../test/traces/', import.meta.url);
 
 type Kind = 'move' | 'exit' | 'entry' | 'rest';
-type Called = { readonly kind: Kind; readonly actions: readonly Action[] };
+type MoveCall = { readonly kind: Kind; readonly actions: readonly Action[] };
 
 const KINDS: Readonly<Record<string, Kind>> = {
   then: 'move',
@@ -32,16 +33,17 @@ const actionsIn = (result: unknown): readonly Action[] =>
     : (result as { readonly actions: readonly Action[] }).actions) as readonly Action[]; // by the types of the table
 
 /** The same table, whose functions tell each call. */
-const listening = (value: unknown, hear: (called: Called) => void): unknown => {
-  if (Array.isArray(value)) return value.map((one) => listening(one, hear));
+const withListener = (value: unknown, onCall: (called: MoveCall) => void): unknown => {
+  if (Array.isArray(value)) return value.map((one) => withListener(one, onCall));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => {
       const kind = KINDS[key];
-      if (kind === undefined || typeof inner !== 'function') return [key, listening(inner, hear)];
+      if (kind === undefined || typeof inner !== 'function')
+        return [key, withListener(inner, onCall)];
       const called = (...given: readonly unknown[]): unknown => {
         const result: unknown = Reflect.apply(inner, undefined, given);
-        hear({ kind, actions: actionsIn(result) });
+        onCall({ kind, actions: actionsIn(result) });
         return result;
       };
       return [key, called];
@@ -51,9 +53,9 @@ const listening = (value: unknown, hear: (called: Called) => void): unknown => {
 
 /** Types of actions by the id of the arrow. */
 const askedByArrows = (): ReadonlyMap<string, ReadonlySet<string>> => {
-  const calls: Called[] = [];
+  const calls: MoveCall[] = [];
   // the copy has the shape of the table
-  const machine = agentMachine(listening(table, (called) => calls.push(called)) as AgentTable);
+  const machine = agentMachine(withListener(table, (called) => calls.push(called)) as AgentTable);
   const rows: Readonly<Record<string, { readonly exit?: unknown; readonly entry?: unknown }>> =
     table.states;
   const asked = new Map<string, Set<string>>();

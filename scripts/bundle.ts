@@ -1,10 +1,16 @@
 /**
- * Bundles the program into packages/pawl/dist/: one file an entry, what they share and what is loaded late as chunks.
+ * Bundles the program into packages/pawl/dist/: one file an entry, what they share and what is
+ * loaded late as chunks.
  *
  * 1. Names of functions are kept: they are the labels of the diagram.
  * 2. dist/machine.js reaches nothing of Node, so that it runs in a browser.
- * 3. A file is replaced as a whole and only when it changed: a program that runs meanwhile is not disturbed.
+ * 3. A file is replaced as a whole and only when it changed: a program that runs meanwhile is not
+ *    disturbed.
+ *
+ * From top to bottom: plugins of esbuild; the program; what an entry loads at once; writing; and
+ * `bundle`.
  */
+
 import { createHash } from 'node:crypto';
 import {
   existsSync,
@@ -42,8 +48,9 @@ const EXTERNAL = ['@vscode/ripgrep'];
 const OF_THE_USER = ['@opentelemetry/api'];
 
 /**
- * CommonJS in an ES module bundle has no `require`: where a bundled package requires a module of Node's, it asks the
- * process for it. No banner with `createRequire` is needed, which would end up in dist/machine.js too.
+ * CommonJS in an ES module bundle has no `require`: where a bundled package requires a module of
+ * Node's, it asks the process for it. No banner with `createRequire` is needed, which would end up
+ * in dist/machine.js too.
  */
 const requireBuiltins: Plugin = {
   name: 'require-builtins',
@@ -59,7 +66,10 @@ const requireBuiltins: Plugin = {
   },
 };
 
-/** Zod's messages in fifty languages are 300 kB that nobody here reads; English is what it starts with. */
+/**
+ * Zod's messages in fifty languages are 300 kB that nobody here reads; English is what it starts
+ * with.
+ */
 const englishOnly: Plugin = {
   name: 'english-only',
   setup(builder) {
@@ -71,10 +81,10 @@ const englishOnly: Plugin = {
 };
 
 /**
- * Segmenting text and recognizing emoji needs tables that take some 40 ms to load. They are loaded when a text first
- * needs them, so that the terminal starts without them.
+ * Segmenting text and recognizing emoji needs tables that take some 40 ms to load. They are loaded
+ * when a text first needs them, so that the terminal starts without them.
  */
-const MADE_LATE: readonly (readonly [atOnce: string, late: string])[] = [
+const LATE_TABLES: readonly (readonly [atOnce: string, late: string])[] = [
   [
     'const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });',
     `let madeSegmenter;
@@ -93,7 +103,7 @@ const lateTables: Plugin = {
   setup(builder) {
     builder.onLoad({ filter: /pi-tui\/dist\/utils\.js$/ }, ({ path: file }) => {
       let contents = readFileSync(file, 'utf8');
-      for (const [atOnce, late] of MADE_LATE) {
+      for (const [atOnce, late] of LATE_TABLES) {
         if (!contents.includes(atOnce))
           throw new Error(`${file} is without the line \`${atOnce}\``);
         contents = contents.replace(atOnce, () => late);
@@ -135,9 +145,10 @@ const common = (root: string) =>
   }) satisfies BuildOptions;
 
 /**
- * The program as one CommonJS file, which bin/code-cache.js can keep compiled; parts that are imported late are still
- * run late. Its first line names its content. Our own code is bundled first, with the names of functions kept; then
- * the packages join it, whose functions need no names, since keeping one costs a call for each closure that is made.
+ * The program as one CommonJS file, which bin/code-cache.js can keep compiled; parts that are
+ * imported late are still run late. Its first line names its content. Our own code is bundled
+ * first, with the names of functions kept; then the packages join it, whose functions need no
+ * names, since keeping one costs a call for each closure that is made.
  */
 const buildProgram = async (root: string) => {
   if (!existsSync(path.join(root, PROGRAM))) return [];
@@ -156,8 +167,10 @@ const buildProgram = async (root: string) => {
     keepNames: false,
     minifyIdentifiers: true,
     charset: 'ascii', // bin/code-cache.js reads it as such
-    // What is not bundled is required: an import() of a script that is run by hand prints a warning of Node's.
-    // Signs of other alphabets can't be escaped in a tagged template: such templates become calls with plain strings.
+    // What is not bundled is required: an import() of a script that is run by hand prints a warning
+    // of Node's. Signs of other alphabets can't be escaped in a tagged template: such templates
+    // become calls
+    // with plain strings.
     supported: { 'dynamic-import': false, 'template-literal': false },
   } satisfies BuildOptions;
   const protocols = await buildProtocols(ownText, joined);
@@ -199,7 +212,7 @@ export const sourcesLoadedAtOnce = (metafile: Metafile, entry: string): readonly
     ),
   );
 
-const sizeOf = (metafile: Metafile, files: readonly string[]): number =>
+const sumSizes = (metafile: Metafile, files: readonly string[]): number =>
   files.reduce((sum, file) => sum + (metafile.outputs[file]?.bytes ?? 0), 0);
 
 const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(1)} kB`;
@@ -213,6 +226,7 @@ const replaceFile = (file: string, content: string | Uint8Array): void => {
   renameSync(fresh, file);
 };
 
+/** Removes bundled files that this build did not write. */
 const removeStale = (folder: string, kept: ReadonlySet<string>): void => {
   if (!existsSync(folder)) return;
   for (const name of readdirSync(folder)) {
@@ -221,7 +235,7 @@ const removeStale = (folder: string, kept: ReadonlySet<string>): void => {
   }
 };
 
-/** Writes files to a folder of build output, including subfolders. */
+/** Removes stale files of a folder and its subfolders. */
 const removeAllStale = (folder: string, kept: ReadonlySet<string>): void => {
   if (!existsSync(folder)) return;
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
@@ -239,12 +253,12 @@ const assertPure = (metafile: Metafile): void => {
   }
 };
 
-const account = (metafile: Metafile, entries: readonly string[]): readonly string[] => {
+const describeSizes = (metafile: Metafile, entries: readonly string[]): readonly string[] => {
   const lines = Object.entries(ENTRIES).map(([name, source]) => {
     const file = `${DIST}/${name}.js`;
     if (!entries.includes(name)) return `${file}: not built, there is no ${source}`;
     const files = loadedAtOnce(metafile, file);
-    return `${file}: loads ${kilobytes(sizeOf(metafile, files))} at once, ${files.length} files`;
+    return `${file}: loads ${kilobytes(sumSizes(metafile, files))} at once, ${files.length} files`;
   });
   const all = Object.values(metafile.outputs);
   const bytes = all.reduce((sum, output) => sum + output.bytes, 0);
@@ -266,7 +280,10 @@ export const buildLibrary = (root: string) =>
     format: 'esm',
   });
 
-/** Builds all entries that exist under `root`; returns a line about each. Throws if a source does not parse or a licence is missing. */
+/**
+ * Builds all entries that exist under `root`; returns a line about each. Throws if a source does
+ * not parse or a licence is missing.
+ */
 export const bundle = async (root: string): Promise<readonly string[]> => {
   const { outputFiles, metafile } = await buildLibrary(root);
   const program = await buildProgram(root);
@@ -295,7 +312,7 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
     ...program.map(
       (file) => `dist/${path.basename(file.path)}: ${kilobytes(file.contents.length)}`,
     ),
-    ...account(
+    ...describeSizes(
       metafile,
       presentEntries(root).map(([name]) => name),
     ),

@@ -1,10 +1,13 @@
+/**
+ * The page of seed 004's code mode: its chart from its table, our arrows from ours. The rest is
+ * written by hand.
+ */
+
 import { type SeedEdge, seedEdges } from '../packages/ask/src/run/seed-projection.js';
 import { codeMode } from '../packages/ask/src/run/table.js';
 import { markdownTable, mermaid } from '../packages/machine/src/kernel/diagrams.js';
 import type { MachineDescription } from '../packages/machine/src/kernel/table.js';
 import { fenced, splice } from './diagram.js';
-
-/** The page of seed 004's code mode: its chart from its table, our arrows from ours. The rest is written by hand. */
 
 export const codeModePage = 'docs/seeds/recursive.md';
 
@@ -22,7 +25,10 @@ const edgeOf = ({ from, event, when, to, action }: SeedEdge) =>
 
 const seedMachine: MachineDescription = { ...codeMode, edges: seedEdges.map(edgeOf), ignored: [] };
 
-/** The page with everything that comes from the tables put in anew. Throws when it has no place for it. */
+/**
+ * The page with everything that comes from the tables put in anew. Throws when it has no place for
+ * it.
+ */
 export const fillCodeModePage = (text: string): string =>
   splice(
     splice(

@@ -1,3 +1,5 @@
+/** The table of settings in docs/configuration.md. */
+
 import {
   flagName,
   type ProjectMay,
@@ -5,8 +7,6 @@ import {
   settings,
 } from '../packages/pawl/src/settings/setting-table.js';
 import { splice } from './diagram.js';
-
-/** The table of settings in docs/configuration.md. */
 
 export const configurationPage = 'docs/configuration.md';
 

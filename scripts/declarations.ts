@@ -6,7 +6,10 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Imports of packages of the workspace, which users don't have, become paths. `file` is relative to the folder of all. */
+/**
+ * Imports of packages of the workspace, which users don't have, become paths. `file` is relative to
+ * the folder of all.
+ */
 const withPaths = (file: string, text: string): string =>
   text.replace(
     /(['"])@pawl\/([^/'"]+)(?:\/([^'"]+))?\1/g,
@@ -16,7 +19,10 @@ const withPaths = (file: string, text: string): string =>
     },
   );
 
-/** Writes them below `folder`: those of packages/pawl/src/index.ts are pawl/src/index.d.ts. Throws if there are none. */
+/**
+ * Writes them below `folder`: those of packages/pawl/src/index.ts are pawl/src/index.d.ts. Throws
+ * if there are none.
+ */
 export const emitDeclarations = (folder: string): void => {
   const compiler = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc');
   const words = [compiler, '-p', path.join(root, 'tsconfig.types.json'), '--outDir', folder];

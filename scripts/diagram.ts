@@ -1,3 +1,8 @@
+/**
+ * Puts generated content into documents, between markers such as `<!-- table:begin -->`. Below
+ * that: the blocks of docs/machine.md.
+ */
+
 /** Puts generated content into documents, between markers. */
 
 type Part =
@@ -15,8 +20,11 @@ const marks = (part: Part): { readonly begin: string; readonly end: string } => 
   end: `<!-- ${part}:end -->`,
 });
 
-/** Where the part stands in `text`, without its markers; null when the markers are not there, in this order. */
-const placeOf = (
+/**
+ * Where the part stands in `text`, without its markers; null when the markers are not there, in
+ * this order.
+ */
+const findPlace = (
   text: string,
   part: Part,
 ): { readonly from: number; readonly to: number } | null => {
@@ -28,13 +36,13 @@ const placeOf = (
 
 /** The content between the markers, without surrounding line breaks; null without markers. */
 export const cutOut = (text: string, part: Part): string | null => {
-  const place = placeOf(text, part);
+  const place = findPlace(text, part);
   return place === null ? null : text.slice(place.from, place.to).trim();
 };
 
 /** `text` with `content` between the markers. Throws when the markers are not there. */
 export const splice = (text: string, part: Part, content: string): string => {
-  const place = placeOf(text, part);
+  const place = findPlace(text, part);
   const { begin, end } = marks(part);
   if (place === null)
     throw new Error(`the document has no place for the ${part}: add ${begin} and ${end}`);

@@ -1,8 +1,11 @@
+/**
+ * Programs that environments run in a separate process or thread: separate files in
+ * dist/environments/.
+ */
+
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type BuildOptions, build, type Metafile } from 'esbuild';
-
-/** Programs that environments run in a separate process or thread: separate files in dist/environments/. */
 
 const SOURCES = 'packages/ask/src/environments/sandboxed';
 const WORKER = 'packages/ask/src/environments/quickjs/quickjs-worker.ts';

@@ -1,9 +1,11 @@
 /**
- * Chooses the 1,000 everyday commands of packages/agent/test/shell/everyday/commands.json: run once, before the rules of permissions
- * were written, and kept for whoever wants to do it again. Usage: `npm pack` the packages of SOURCES, unpack each into
- * a folder of its own, then `node --import tsx scripts/everyday-commands.ts FOLDER…` prints the file.
+ * Chooses the 1,000 everyday commands of packages/agent/test/shell/everyday/commands.json: run
+ * once, before the rules of permissions were written, and kept for whoever wants to do it again.
+ * Usage: `npm pack` the packages of SOURCES, unpack each into a folder of its own, then `node
+ * --import tsx scripts/everyday-commands.ts FOLDER…` prints the file.
  *
- * The collections are instructions for coding agents: what their shell blocks say is what an agent is told to run.
+ * The collections are instructions for coding agents: what their shell blocks say is what an agent
+ * is told to run.
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -13,7 +15,9 @@ const SOURCES = ['ecc-universal@2.0.0 (MIT)', 'ai-labs-claude-skills@2.0.1 (MIT)
 const SEED = 20_261_122;
 const COUNT = 1000;
 
-/** Programs that a developer's agent runs. The list was written before the collections were read. */
+/**
+ * Programs that a developer's agent runs. The list was written before the collections were read.
+ */
 const PROGRAMS = `
 git gh npm npx pnpm yarn bun node deno tsc tsx eslint prettier biome jest vitest mocha playwright vite webpack esbuild
 turbo python python3 pip pip3 pytest uv poetry ruff black flake8 mypy pyright tox coverage bandit pipx make cmake ctest
@@ -25,10 +29,16 @@ basename dirname readlink tar gzip gunzip zip unzip xz md5sum sha256sum base64 x
 rsync nc ping dig lsof netstat ss echo printf test [ [[ export env which type command date sleep time timeout watch
 nohup kill pkill ps id whoami uname hostname jq yq sqlite3 psql mysql redis-cli bash sh source . set for while if`;
 
-/** Other people's translations repeat the same commands; these documents carry a licence of their own. */
+/**
+ * Other people's translations repeat the same commands; these documents carry a licence of their
+ * own.
+ */
 const LEFT_OUT = /\/docs\/[a-z]{2}-[A-Za-z]{2}\/|\/docs\/(?:tr|ru|es|fr)\/|\/document-skills\//;
 
-/** `<name>` in a document stands for what a reader fills in. A redirect has a blank or a file after it, and no `>`. */
+/**
+ * `<name>` in a document stands for what a reader fills in. A redirect has a blank or a file after
+ * it, and no `>`.
+ */
 const PLACEHOLDERS: readonly (readonly [RegExp, string])[] = [
   [/<[^<>\n]*(?:url|link|endpoint)[^<>\n]*>/gi, 'https://example.com/page'],
   [/<[^<>\n]*(?:number|line|count|id|port|pid)[^<>\n]*>/gi, '42'],

@@ -1,4 +1,7 @@
-/** `npm run check:deep`: explores the machine within larger bounds, and writes the figures with their date into docs/exploration.md. Takes long. */
+/**
+ * `npm run check:deep`: explores the machine within larger bounds, and writes the figures with
+ * their date into docs/exploration.md. Takes long.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import path from 'node:path';

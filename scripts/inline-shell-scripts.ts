@@ -1,3 +1,8 @@
+/**
+ * A plugin of esbuild that puts scripts into the modules that read them, since a bundle has no
+ * files beside its modules.
+ */
+
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Plugin } from 'esbuild';
@@ -6,7 +11,9 @@ import type { Plugin } from 'esbuild';
 const READ = /readFileSync\(new URL\('\.\/([\w-]+\.(?:sh|cjs))', import\.meta\.url\), 'utf8'\)/g;
 const COMMENT_LINES = /^ *#.*\n/gm;
 
-/** Scripts, without comments of shells, in place of the calls that read them beside their module. */
+/**
+ * Scripts, without comments of shells, in place of the calls that read them beside their module.
+ */
 export const withShellScripts = (file: string, text: string): string =>
   text.replace(READ, (_, name: string) => {
     const script = readFileSync(path.join(path.dirname(file), name), 'utf8');

@@ -1,11 +1,14 @@
+/**
+ * Builds the inspector's page: one file of HTML with its own script and style, which its policy
+ * names by their hashes.
+ */
+
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'esbuild';
 import { machineRules } from './machine-rules.js';
 import { workspacePackages } from './workspace-packages.js';
-
-/** Builds the inspector's page: one file of HTML with its own script and style, which its policy names by their hashes. */
 
 const FOLDER = 'packages/inspector/src/page';
 export const PAGE_FILE = 'packages/pawl/dist/inspector.html';

@@ -1,4 +1,7 @@
-/** docs/json-stream.schema.json from packages/pawl/src/headless/record-schema.ts; `npm run update` writes it. */
+/**
+ * docs/json-stream.schema.json from packages/pawl/src/headless/record-schema.ts; `npm run update`
+ * writes it.
+ */
 import { fileURLToPath } from 'node:url';
 import { toJsonSchema } from '@valibot/to-json-schema';
 import { recordSchema } from '../packages/pawl/src/headless/record-schema.js';

@@ -1,9 +1,16 @@
+/**
+ * Modules that the program loads on first use, though it imports them at its top: plugins of
+ * esbuild for modules of Node's, for packages in a file of their own, and for packages inside the
+ * program.
+ */
+
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 
-/** Modules that the program loads on first use, though it imports them at its top. */
-
-/** Modules of Node's that most runs of the program never use; the program loads them with the first use. */
+/**
+ * Modules of Node's that most runs of the program never use; the program loads them with the first
+ * use.
+ */
 const LATE = [
   'child_process',
   'dns',
@@ -32,7 +39,7 @@ export const lateBuiltins: Plugin = {
   },
 };
 
-/** Packages of which modules that are loaded late import values. */
+/** Packages that only modules use which are loaded late. They get a file of their own. */
 export const LATE_PACKAGES = [
   '@agentclientprotocol/sdk',
   '@modelcontextprotocol/client',
@@ -66,8 +73,9 @@ const importedFrom = (text: string, name: string): readonly string[] => {
 const PROTOCOLS = 'protocols.cjs';
 
 /**
- * Leaves these packages out of the program, and loads their file on first use. Our own code (`own`) is bundled before
- * them, as one module: their imports stand at its top, and they would run at each start, which takes 40 ms.
+ * Leaves these packages out of the program, and loads their file on first use. Our own code (`own`)
+ * is bundled before them, as one module: their imports stand at its top, and they would run at each
+ * start, which takes 40 ms.
  */
 export const latePackages = (own: string): Plugin => ({
   name: 'late-packages',
@@ -121,8 +129,9 @@ const usedPackages = (own: string): Plugin => ({
 });
 
 /**
- * Bundles the packages into their file, which most runs never read. It is one file, since they share a third of their
- * code; each of them runs on its own first use. Null if the program uses none of them.
+ * Bundles the packages into their file, which most runs never read. It is one file, since they
+ * share a third of their code; each of them runs on its own first use. Null if the program uses
+ * none of them.
  */
 export const buildProtocols = async (
   own: string,

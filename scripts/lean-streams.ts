@@ -1,4 +1,7 @@
-/** Put in place of the platform's web streams in the bundle: see packages/agent/src/platform/web-streams.ts. */
+/**
+ * Put in place of the platform's web streams in the bundle: see
+ * packages/agent/src/platform/web-streams.ts.
+ */
 export {
   LeanReadable as ReadableStream,
   LeanTextDecoder as TextDecoderStream,

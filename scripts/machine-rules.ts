@@ -1,8 +1,8 @@
+/** The rules of the machine as docs/rules.md, which is written by hand, has them. */
+
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { MachineRule } from '../packages/inspector/src/model/explain-state-and-arrow.js';
-
-/** The rules of the machine as docs/rules.md, which is written by hand, has them. */
 
 export const RULES_PAGE = 'docs/rules.md';
 

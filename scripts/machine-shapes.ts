@@ -1,15 +1,19 @@
+/**
+ * Makes the shapes of the machine's events and settings from their types, so that each is written
+ * once. A shape checks at run time that a value has its type.
+ *
+ * A number with limits has a type of its own (`Count`, `Share`), which stands for the shape of
+ * that name. A type that the script does not understand stops it.
+ *
+ * From top to bottom: names of files and shapes; code as text, laid out as the formatter does;
+ * types, read from the sources; and `ShapeWriter`.
+ */
+
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseSync } from 'oxc-parser';
 import { isNode, type Node, nameOf, stringOf } from './tidy/source.js';
-
-/**
- * Makes the shapes of the machine's events and settings from their types, so that each is written once.
- *
- * A number with limits has a type of its own (`Count`, `Share`), which stands for the shape of that name. A type that the
- * script does not understand stops it.
- */
 
 export const MACHINE_SHAPES = 'packages/agent/src/machine/shapes.ts';
 
@@ -58,7 +62,7 @@ const SHAPE_NAMES: Readonly<Record<string, string>> = {
 };
 const shapeName = (type: string): string =>
   SHAPE_NAMES[type] ?? `${type[0]?.toLowerCase()}${type.slice(1)}Shape`;
-const headOf = (type: string): string =>
+const declarationHead = (type: string): string =>
   `${EXPORTED.has(type) ? 'export ' : ''}const ${shapeName(type)}`;
 
 /** Types with a shape of the kernel. */
@@ -70,12 +74,14 @@ const KERNEL_SHAPES: Readonly<Record<string, string>> = {
 };
 
 type SpecialShape = {
+  /** What stands behind the name of the constant. */
   readonly text: string;
+  /** Names that it uses of the kernel, and types whose shapes it uses. */
   readonly kernel: readonly string[];
   readonly types: readonly string[];
 };
 
-/** Shapes that no type tells. */
+/** Shapes that can't be made from a type. */
 const SPECIAL_SHAPES: Readonly<Record<string, SpecialShape>> = {
   JsonObject: {
     text: ' = jsonObject<JsonObject>();',
@@ -144,8 +150,8 @@ const layOut = (code: Code, indent: number, used: number): string => {
 
 /** Names in the order of the formatter: whatever their case. */
 const sortNames = (names: Iterable<string>): readonly string[] => {
-  const bareName = (name: string): string => name.replace(/^type /, '');
-  const key = (name: string): string => `${bareName(name).toLowerCase()} ${bareName(name)}`;
+  const withoutType = (name: string): string => name.replace(/^type /, '');
+  const key = (name: string): string => `${withoutType(name).toLowerCase()} ${withoutType(name)}`;
   return [...names].sort((one, other) => (key(one) < key(other) ? -1 : 1));
 };
 
@@ -165,12 +171,12 @@ const importText = (
 type DeclaredType = { readonly type: Node; readonly file: string };
 type Field = { readonly name: string; readonly isOptional: boolean; readonly type: Node };
 
-const childOf = (node: Node, field: string): Node => {
+const getChild = (node: Node, field: string): Node => {
   const value = node[field];
   if (!isNode(value)) throw new Error(`a ${node.type} without ${field}`);
   return value;
 };
-const childrenOf = (node: Node, field: string): readonly Node[] => {
+const getChildren = (node: Node, field: string): readonly Node[] => {
   const value = node[field];
   return Array.isArray(value) ? value.filter(isNode) : [];
 };
@@ -181,30 +187,30 @@ const readTypes = (): ReadonlyMap<string, DeclaredType> => {
     const name = `${FOLDER}/${file}.ts`;
     const { program } = parseSync(name, readFileSync(path.join(root, name), 'utf8'));
     const tree: unknown = program;
-    for (const statement of isNode(tree) ? childrenOf(tree, 'body') : []) {
+    for (const statement of isNode(tree) ? getChildren(tree, 'body') : []) {
       const declaration = isNode(statement.declaration) ? statement.declaration : statement;
       const declared = nameOf(declaration.id);
       if (declaration.type === 'TSTypeAliasDeclaration' && declared !== undefined)
-        types.set(declared, { type: childOf(declaration, 'typeAnnotation'), file });
+        types.set(declared, { type: getChild(declaration, 'typeAnnotation'), file });
     }
   }
   return types;
 };
 
-const bare = (type: Node): Node =>
-  type.type === 'TSParenthesizedType' ? bare(childOf(type, 'typeAnnotation')) : type;
+const unwrap = (type: Node): Node =>
+  type.type === 'TSParenthesizedType' ? unwrap(getChild(type, 'typeAnnotation')) : type;
 
 const referenceName = (type: Node): string | undefined =>
   type.type === 'TSTypeReference' ? nameOf(type.typeName) : undefined;
 
-const parametersOf = (type: Node): readonly Node[] =>
-  isNode(type.typeArguments) ? childrenOf(type.typeArguments, 'params') : [];
+const getParameters = (type: Node): readonly Node[] =>
+  isNode(type.typeArguments) ? getChildren(type.typeArguments, 'params') : [];
 
-const literalOf = (type: Node): string | undefined =>
+const getLiteral = (type: Node): string | undefined =>
   type.type === 'TSLiteralType' ? stringOf(type.literal) : undefined;
 
 /** All of the list, or null if one is null. */
-const allOf = <T>(values: readonly (T | null)[]): readonly T[] | null => {
+const allKnown = <T>(values: readonly (T | null)[]): readonly T[] | null => {
   const known = values.filter((value) => value !== null);
   return known.length === values.length ? known : null;
 };
@@ -216,6 +222,7 @@ const AT: Field = {
   type: { type: 'TSNumberKeyword', start: 0, end: 0 },
 };
 
+/** Writes the shapes of `Event` and `Settings`, and of all types that they name. */
 class ShapeWriter {
   readonly #types = readTypes();
   readonly #kernel = new Set<string>();
@@ -249,7 +256,7 @@ class ShapeWriter {
   #write(name: string): string {
     const constant = shapeName(name);
     if (this.#written.has(name)) return constant;
-    const head = headOf(name);
+    const head = declarationHead(name);
     const special = SPECIAL_SHAPES[name];
     if (special !== undefined) {
       for (const one of special.types) this.#write(one);
@@ -268,7 +275,7 @@ class ShapeWriter {
   /** The events of users are cases of their own: their shapes are used without the time, too. */
   #eventShape(): Code {
     const { users, others } = this.#eventMembers();
-    const head = headOf('UserEvent');
+    const head = declarationHead('UserEvent');
     const cases = this.#cases(users, 'type');
     this.#written.set('UserEvent', `${head} = ${layOut(cases, 0, head.length + 3)};`);
     const rest = this.#cases(others, 'type').fields;
@@ -286,6 +293,7 @@ class ShapeWriter {
     return { users, others: members('Event').slice(users.length) };
   }
 
+  /** Notes that the file imports a type. Returns its name. */
   #import(name: string): string {
     const file = this.#types.get(name)?.file;
     if (file !== undefined)
@@ -293,6 +301,7 @@ class ShapeWriter {
     return name;
   }
 
+  /** Notes that the file imports a function or shape of the kernel. Returns its name. */
   #use(name: string): string {
     this.#kernel.add(name.replace(/<.*/, ''));
     return name;
@@ -304,7 +313,7 @@ class ShapeWriter {
 
   /** `name`: of the declared type, which the shape is checked against. */
   #shape(given: Node, name: string | null): Code {
-    const type = bare(given);
+    const type = unwrap(given);
     switch (type.type) {
       case 'TSStringKeyword':
         return this.#use('text');
@@ -315,10 +324,10 @@ class ShapeWriter {
       case 'TSTypeOperator':
         return this.#call(
           'list',
-          this.#shape(childOf(childOf(type, 'typeAnnotation'), 'elementType'), null),
+          this.#shape(getChild(getChild(type, 'typeAnnotation'), 'elementType'), null),
         );
       case 'TSLiteralType':
-        return this.#oneOf([literalOf(type) ?? ''], null);
+        return this.#oneOf([getLiteral(type) ?? ''], null);
       case 'TSUnionType':
         return this.#union(type, name);
       case 'TSTypeReference':
@@ -333,14 +342,14 @@ class ShapeWriter {
     const kernel = KERNEL_SHAPES[name];
     if (kernel !== undefined) return this.#use(kernel);
     if (name !== 'Partial') return this.#write(name);
-    const [whole] = parametersOf(type);
+    const [whole] = getParameters(type);
     const wholeName = (whole && referenceName(whole)) ?? '';
     const fields = this.#call('partly', `${this.#write(wholeName)}.fields`);
     return this.#call(`object<Partial<${this.#import(wholeName)}>>`, fields);
   }
 
   #union(type: Node, name: string | null): Code {
-    const parts = childrenOf(type, 'types');
+    const parts = getChildren(type, 'types');
     const others = parts.filter((part) => part.type !== 'TSNullKeyword');
     const [first] = others;
     if (others.length < parts.length && others.length === 1 && first !== undefined)
@@ -362,11 +371,11 @@ class ShapeWriter {
 
   /** The texts that a type allows; null if it allows anything else. */
   #texts(given: Node): readonly string[] | null {
-    const type = bare(given);
-    const literal = literalOf(type);
+    const type = unwrap(given);
+    const literal = getLiteral(type);
     if (literal !== undefined) return [literal];
     if (type.type === 'TSUnionType')
-      return allOf(childrenOf(type, 'types').map((part) => this.#texts(part)))?.flat() ?? null;
+      return allKnown(getChildren(type, 'types').map((part) => this.#texts(part)))?.flat() ?? null;
     const declared = this.#types.get(referenceName(type) ?? '');
     return declared === undefined ? null : this.#texts(declared.type);
   }
@@ -390,7 +399,7 @@ class ShapeWriter {
 
   #tagValue(fields: readonly Field[], tag: string): string | undefined {
     const field = fields.find(({ name }) => name === tag);
-    return field && literalOf(field.type);
+    return field && getLiteral(field.type);
   }
 
   #cases(members: readonly (readonly Field[])[], tag: string) {
@@ -410,21 +419,23 @@ class ShapeWriter {
 
   /** The members of a union, or the one object; null for a type of anything else. */
   #members(given: Node): readonly (readonly Field[])[] | null {
-    const type = bare(given);
+    const type = unwrap(given);
     switch (type.type) {
       case 'TSTypeLiteral':
-        return [childrenOf(type, 'members').map(fieldOfMember)];
+        return [getChildren(type, 'members').map(fieldOfMember)];
       case 'TSUnionType':
-        return allOf(childrenOf(type, 'types').map((part) => this.#members(part)))?.flat() ?? null;
+        return (
+          allKnown(getChildren(type, 'types').map((part) => this.#members(part)))?.flat() ?? null
+        );
       case 'TSIntersectionType': {
-        const parts = allOf(childrenOf(type, 'types').map((part) => this.#members(part)));
+        const parts = allKnown(getChildren(type, 'types').map((part) => this.#members(part)));
         return (
           parts?.reduce((all, part) => all.flatMap((one) => part.map((two) => [...one, ...two]))) ??
           null
         );
       }
       case 'TSTypeReference': {
-        if (referenceName(type) === 'Of') return this.#eventFields(parametersOf(type));
+        if (referenceName(type) === 'Of') return this.#eventFields(getParameters(type));
         const declared = this.#types.get(referenceName(type) ?? '');
         return declared === undefined ? null : this.#members(declared.type);
       }
@@ -444,7 +455,7 @@ class ShapeWriter {
 const fieldOfMember = (member: Node): Field => ({
   name: nameOf(member.key) ?? stringOf(member.key) ?? '',
   isOptional: member.optional === true,
-  type: childOf(childOf(member, 'typeAnnotation'), 'typeAnnotation'),
+  type: getChild(getChild(member, 'typeAnnotation'), 'typeAnnotation'),
 });
 
 /** The text of the file, as the formatter leaves it. */

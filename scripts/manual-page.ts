@@ -1,3 +1,7 @@
+/**
+ * packages/pawl/man/pawl.1, from the parser's commands and flags, the settings, and the exit codes.
+ */
+
 import { providers } from '../packages/agent/src/models/provider-table.js';
 import { buildProgram } from '../packages/pawl/src/commands/command-line.js';
 import {
@@ -7,12 +11,12 @@ import {
 import { exitCodes } from '../packages/pawl/src/process/exit-codes.js';
 import { settings } from '../packages/pawl/src/settings/setting-table.js';
 
-/** packages/pawl/man/pawl.1, from the parser's commands and flags, the settings, and the exit codes. */
-
 export const manualPage = 'packages/pawl/man/pawl.1';
 
-/** A line that begins with a dot or a quote would be an order; a hyphen is one that can be copied. */
-const plain = (text: string): string =>
+/**
+ * A line that begins with a dot or a quote would be an order; a hyphen is one that can be copied.
+ */
+const escapeText = (text: string): string =>
   text
     .replaceAll('\\', '\\e')
     .replaceAll('-', '\\-')
@@ -21,8 +25,8 @@ const plain = (text: string): string =>
 
 const item = (term: string, text: string): readonly string[] => [
   '.TP',
-  `.B ${plain(term)}`,
-  plain(text),
+  `.B ${escapeText(term)}`,
+  escapeText(text),
 ];
 
 const flagItems = (flags: readonly DescribedFlag[]): readonly string[] =>
@@ -71,7 +75,7 @@ export const manualText = (): string => {
     '.\\" Made by npm run update; do not edit.',
     '.TH PAWL 1',
     '.SH NAME',
-    `pawl \\- ${plain(help)}`,
+    `pawl \\- ${escapeText(help)}`,
     '.SH SYNOPSIS',
     '.B pawl',
     '[\\fIflags\\fR]',
@@ -87,8 +91,8 @@ export const manualText = (): string => {
     ...flagItems(flags),
     '.SH COMMANDS',
     ...commands.flatMap((command) => [
-      `.SS ${plain([command.name, command.words].filter(Boolean).join(' '))}`,
-      plain(command.help),
+      `.SS ${escapeText([command.name, command.words].filter(Boolean).join(' '))}`,
+      escapeText(command.help),
       ...flagItems(
         command.flags.filter(({ written, help: text }) => !known.has(`${written} ${text}`)),
       ),

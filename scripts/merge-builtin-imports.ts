@@ -1,9 +1,9 @@
-import { type ImportDeclaration, parse } from 'acorn';
-
 /**
- * The sources of the program import modules of Node's some 400 times, and each import that is left in the bundle is a
- * call of `require` at each start. They become one import for each module.
+ * The sources of the program import modules of Node's some 400 times, and each import that is left
+ * in the bundle is a call of `require` at each start. They become one import for each module.
  */
+
+import { type ImportDeclaration, parse } from 'acorn';
 
 const isMerged = ({ source, specifiers }: ImportDeclaration): boolean =>
   String(source.value).startsWith('node:') &&

@@ -1,11 +1,11 @@
+/** The table of providers in docs/models.md. */
+
 import {
   type Provider,
   providers,
   serversWithOwnKey,
 } from '../packages/agent/src/models/provider-table.js';
 import { splice } from './diagram.js';
-
-/** The table of providers in docs/models.md. */
 
 export const modelsPage = 'docs/models.md';
 

@@ -1,6 +1,6 @@
 /**
- * Programs that the tests need and npm does not install. With Debian's packages they are installed, with a message.
- * Elsewhere the message says what is missing and how to install it.
+ * Programs that the tests need and npm does not install. With Debian's packages they are installed,
+ * with a message. Elsewhere the message says what is missing and how to install it.
  */
 import { spawnSync } from 'node:child_process';
 
@@ -43,7 +43,8 @@ const NEEDS: readonly Need[] = [
     words: ['-E', '-include', 'stdio.h', '-x', 'c', '/dev/null'],
     debian: 'libc6-dev',
   },
-  // The inspector's page is tested in the first of these that is there (packages/inspector/test/browser.ts).
+  // The inspector's page is tested in the first of these that is there
+  // (test/kit/inspector/browser.ts).
   {
     program: 'sh',
     words: ['-c', 'chromium --version || chromium-browser --version || google-chrome --version'],
@@ -76,12 +77,15 @@ const aptGet = (words: readonly string[]): boolean => {
 const install = (packages: readonly string[]): void => {
   console.log(`installing what the tests use: ${packages.join(' ')}`);
   // Another installation may be under way.
-  const patience = ['-o', 'DPkg::Lock::Timeout=120'];
-  if (aptGet(['update', '-q', ...patience]))
-    aptGet(['install', '-q', '-y', ...patience, '--no-install-recommends', ...packages]);
+  const waitForLock = ['-o', 'DPkg::Lock::Timeout=120'];
+  if (aptGet(['update', '-q', ...waitForLock]))
+    aptGet(['install', '-q', '-y', ...waitForLock, '--no-install-recommends', ...packages]);
 };
 
-/** Installs missing programs if possible. Returns one sentence for each program that still does not work. */
+/**
+ * Installs missing programs if possible. Returns one sentence for each program that still does not
+ * work.
+ */
 export const missingNeeds = (): readonly string[] => {
   const absent = NEEDS.filter((need) => !works(need));
   if (absent.length > 0 && canInstall()) install([...new Set(absent.map(({ debian }) => debian))]);

@@ -1,4 +1,7 @@
-/** Copies the documents that users get into packages/pawl: npm packs nothing from outside a package's folder. */
+/**
+ * Copies the documents that users get into packages/pawl: npm packs nothing from outside a
+ * package's folder.
+ */
 import { cpSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

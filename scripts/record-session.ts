@@ -1,8 +1,8 @@
 /**
- * `npm run record [-- session] [inspector]`: records the pictures of README.md that need the real program.
- * The session is played, and what it writes is recorded; `npm run update` draws the moving pictures from the recordings.
- * To play one: asciinema play docs/pictures/session-dark.cast
- * The inspector shows the prepared session of a long day, in a real browser.
+ * `npm run record [-- session] [inspector]`: records the pictures of README.md that need the real
+ * program. The session is played, and what it writes is recorded; `npm run update` draws the moving
+ * pictures from the recordings. To play one: asciinema play docs/pictures/session-dark.cast The
+ * inspector shows the prepared session of a long day, in a real browser.
  */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

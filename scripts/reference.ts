@@ -1,6 +1,6 @@
 /**
- * The reference of the library: every export of the package's three faces with its comment and its declaration, read off
- * the declarations that users get. `npm run update` writes it.
+ * The reference of the library: every export of the package's three faces with its comment and its
+ * declaration, read off the declarations that users get. `npm run update` writes it.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ const parse = (file: string): Parsed => {
 };
 
 /** `/** … *\/` without its frame; lines of a paragraph joined, so that Markdown wraps them. */
-const proseOf = (comment: string): string =>
+const toProse = (comment: string): string =>
   comment
     .replace(/^\*+/, '')
     .split('\n')
@@ -80,7 +80,7 @@ const findIn = (file: string, name: string): Declared | null => {
     const shown = text.slice(statement.start, statement.end).replace(/^(export )?(declare )?/, '');
     return {
       name,
-      comment: comment === undefined ? '' : proseOf(comment.value),
+      comment: comment === undefined ? '' : toProse(comment.value),
       text: shown.replaceAll('    ', '  '),
       isType: isTypeOnly(declaration),
       file,
@@ -105,7 +105,7 @@ const find = (file: string, name: string): Declared => {
   return find(path.join(path.dirname(file), target.replace(/\.js$/, '.d.ts')), name);
 };
 
-const besides = (file: string, source: string): string | null =>
+const resolveBeside = (file: string, source: string): string | null =>
   source.startsWith('.') ? path.join(path.dirname(file), source.replace(/\.js$/, '.d.ts')) : null;
 
 type Address = { readonly file: string; readonly name: string };
@@ -115,7 +115,7 @@ const importsOf = (file: string): ReadonlyMap<string, Address> => {
   const found = new Map<string, Address>();
   for (const statement of parse(file).body) {
     const source = sourceOf(statement);
-    const target = source === null ? null : besides(file, source);
+    const target = source === null ? null : resolveBeside(file, source);
     if (target === null || !Array.isArray(statement.specifiers)) continue;
     for (const specifier of statement.specifiers.filter(isNode)) {
       const local = nameOf(specifier.local);
@@ -131,7 +131,7 @@ const typesNamedBy = ({ file, text }: Declared): readonly Declared[] => {
   const code = withoutComments(text);
   const imports = importsOf(file);
   const inline = [...code.matchAll(INLINE)].flatMap(([, source = '', name = '']) => {
-    const target = besides(file, source);
+    const target = resolveBeside(file, source);
     return target === null ? [] : (findIn(target, name) ?? []);
   });
   const names = new Set(code.replace(INLINE, '').match(/\b[A-Z]\w*\b/g));
@@ -142,7 +142,9 @@ const typesNamedBy = ({ file, text }: Declared): readonly Declared[] => {
   return [...inline, ...others].filter((one) => one.isType || one.text.startsWith('class '));
 };
 
-/** All types that declarations name, and those that these name, without the declarations themselves. */
+/**
+ * All types that declarations name, and those that these name, without the declarations themselves.
+ */
 const typesBehind = (declared: readonly Declared[]): readonly Declared[] => {
   // two files may declare the same type, word for word
   const seen = new Map(declared.map((one) => [one.text, one]));
@@ -170,7 +172,10 @@ const exportsOf = (folder: string, entry: string): readonly Declared[] => {
   );
 };
 
-/** Types and values may differ in the size of a letter only, which a heading's address does not tell. */
+/**
+ * Types and values may differ in the size of a letter only, which a heading's address does not
+ * tell.
+ */
 const headingOf = ({ name, isType }: Declared): string => (isType ? `type ${name}` : name);
 
 const addressOf = (one: Declared): string => headingOf(one).toLowerCase().replaceAll(' ', '-');

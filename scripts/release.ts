@@ -1,7 +1,8 @@
 /**
- * `npm run release`: says whether this tree can be published, and lists the content of the package. Publishes nothing.
- * `npm run release -- --tag v1.2.3 --publish`: publishes a tag; the release workflow runs it after all tests. npm adds
- * a signed statement of where the package was built (provenance).
+ * `npm run release`: says whether this tree can be published, and lists the content of the package.
+ * Publishes nothing. `npm run release -- --tag v1.2.3 --publish`: publishes a tag; the release
+ * workflow runs it after all tests. npm adds a signed statement of where the package was built
+ * (provenance).
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,11 +1,14 @@
+/**
+ * The page of each seed system: its chart, its words beside ours, its arrows. What is said about
+ * them is written by hand.
+ */
+
 import {
   type Projection,
   projectionDiagram,
   projectionTable,
 } from '../packages/verify/src/projections/projection.js';
 import { fenced, splice } from './diagram.js';
-
-/** The page of each seed system: its chart, its words beside ours, its arrows. What is said about them is written by hand. */
 
 export const seedPage = (view: Projection): string => `docs/seeds/${view.name}.md`;
 
@@ -37,7 +40,10 @@ const arrows = (view: Projection): string => {
     : [projectionTable(view), '', 'Never taken:', '', ...never].join('\n');
 };
 
-/** The page with everything that comes from the view put in anew. Throws when it has no place for it. */
+/**
+ * The page with everything that comes from the view put in anew. Throws when it has no place for
+ * it.
+ */
 export const fillSeedPage = (text: string, view: Projection): string =>
   splice(
     splice(splice(text, 'diagram', fenced(projectionDiagram(view))), 'words', wordTables(view)),

@@ -1,7 +1,10 @@
+/**
+ * The grammar of the shell and what reads it: files of their own in dist/shell/, since they are
+ * loaded late and by path.
+ */
+
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-
-/** The grammar of the shell and what reads it: files of their own in dist/shell/, since they are loaded late and by path. */
 
 const FILES = [
   'web-tree-sitter/web-tree-sitter.cjs',

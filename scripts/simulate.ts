@@ -1,7 +1,8 @@
 /**
- * `npm run simulate -- --sessions N --seed S --threads T`: runs simulated sessions on all cores, and prints their number,
- * their rate and how often each situation occurred. `--planted` looks instead after how many sessions each planted fault
- * is found. Ends with 1 if a promise was broken, or if a situation never occurred.
+ * `npm run simulate -- --sessions N --seed S --threads T`: runs simulated sessions on all cores,
+ * and prints their number, their rate and how often each situation occurred. `--planted` looks
+ * instead after how many sessions each planted fault is found. Ends with 1 if a promise was broken,
+ * or if a situation never occurred.
  */
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -56,14 +57,14 @@ const LINES = 40;
 
 const runAll = async (): Promise<boolean> => {
   const startedAt = performance.now();
-  let told = 0;
+  let sessionsShown = 0;
   const report = await runWorkers({
     seed,
     sessions,
     threads,
     onPart: (done) => {
-      if (done.sessions - told < sessions / LINES) return;
-      told = done.sessions;
+      if (done.sessions - sessionsShown < sessions / LINES) return;
+      sessionsShown = done.sessions;
       console.log(rate(done, startedAt));
     },
   });

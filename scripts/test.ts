@@ -1,14 +1,15 @@
 /**
- * `npm test`: builds, then checks and runs every test; ends with the line `N passed, N failed`. Paths of test files or
- * folders run only these, without the checks.
- * `--fast` (`npm run check`) checks the sources and runs the unit tests but the longest: without builds, in under a minute.
+ * `npm test`: builds, then checks and runs every test; ends with the line `N passed, N failed`.
+ * Paths of test files or folders run only these, without the checks. `--fast` (`npm run check`)
+ * checks the sources and runs the unit tests but the longest: without builds, in under a minute.
  *
  * Unit tests share one process, all other files have one of their own (test-runner/tier.ts).
  *
  * 1. A step that fails is reported at once, and no test file is started after it.
  * 2. A file that crashes, hangs, ends early or runs no test has failed, and is named.
- * 3. A file that failed beside others runs once more, alone, with the same random seed. If it passes then, the run
- *    passes, and the file is named as unsteady with its first failure in full. More than two such files fail the run.
+ * 3. A file that failed beside others runs once more, alone, with the same random seed. If it
+ *    passes then, the run passes, and the file is named as unsteady with its first failure in full.
+ *    More than two such files fail the run.
  */
 import { existsSync, realpathSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -33,8 +34,8 @@ const AT_ONCE = availableParallelism() + 3;
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /**
- * What would let the machine of whoever runs the tests decide about them: keys, settings, colours. Variables that only
- * tests read stay: how often random tests run, and with which seed.
+ * What would let the machine of whoever runs the tests decide about them: keys, settings, colours.
+ * Variables that only tests read stay: how often random tests run, and with which seed.
  */
 const FOREIGN =
   /^(ANTHROPIC|OPENAI|GOOGLE|XDG|GIT)_|^PAWL_(?!SEED$|WALKS$|\w+_(CALLS|RUNS|COUNT|PAIRS|TEXTS|BYTES|SEED)$)|^(NO_COLOR|FORCE_COLOR|NODE_OPTIONS|NODE_TEST_CONTEXT|UPDATE)$/;
@@ -42,8 +43,9 @@ const FOREIGN =
 const ofProviders = new Set([...keyVariables, ...providers.map(({ urlVariable }) => urlVariable)]);
 
 /**
- * Certificates of whoever runs the tests cost each process of Node 60 ms of CPU at its start, two thirds of it all: only
- * the test that calls npm (packages/pawl/test/pack/) gets them, by this name.
+ * Certificates of whoever runs the tests cost each process of Node 60 ms of CPU at its start, two
+ * thirds of it all: only the test that calls npm (packages/pawl/test/pack/) gets them, by this
+ * name.
  */
 const keepCertificatesForNpm = (): void => {
   const { NODE_EXTRA_CA_CERTS: file } = process.env;
@@ -103,7 +105,10 @@ type Plan = {
   readonly files: readonly string[];
 };
 
-/** `all`: with the checks and every test; `fast`: what needs no build; `chosen`: only the files that were named. */
+/**
+ * `all`: with the checks and every test; `fast`: what needs no build; `chosen`: only the files that
+ * were named.
+ */
 type Extent = 'all' | 'fast' | 'chosen';
 
 const planOf = (extent: Extent, files: readonly string[], unitTests: readonly string[]): Plan => {
@@ -126,7 +131,9 @@ const runUnitsOf = async (
   return whole?.fault === null ? ofFiles : results;
 };
 
-/** Runs the checks beside the tests, then failed files alone; both lists are of what has been run. */
+/**
+ * Runs the checks beside the tests, then failed files alone; both lists are of what has been run.
+ */
 const runTests = async (
   { checks, units, files }: Plan,
   compiled: CompiledTests,

@@ -1,3 +1,7 @@
+/**
+ * Writes THIRD-PARTY.md: the licences of the packages that the bundle contains.
+ */
+
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
@@ -10,7 +14,10 @@ type Bundled = {
   readonly text: string | null;
 };
 
-/** `node_modules/a/node_modules/@b/c/index.js` -> `node_modules/a/node_modules/@b/c`; null of a file of our own. */
+/**
+ * `node_modules/a/node_modules/@b/c/index.js` -> `node_modules/a/node_modules/@b/c`; null of a file
+ * of our own.
+ */
 const packageFolder = (input: string): string | null =>
   /^(?:[^:]*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(input)?.[0] ?? null;
 
@@ -23,7 +30,8 @@ const keptText = (name: string): string | null => {
 };
 
 const read = (folder: string): Bundled => {
-  // Our own reading of npm's manifest: these stand in each that npm has accepted, but for `repository`.
+  // Our own reading of npm's manifest: these stand in each that npm has accepted, but for
+  // `repository`.
   const manifest = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8')) as {
     readonly name: string;
     readonly version: string;
@@ -51,7 +59,10 @@ const textOf = (found: Bundled, all: readonly Bundled[]): string => {
   );
 };
 
-/** THIRD-PARTY.md: the licence of every package that stands in dist/. `inputs` are the bundled files. */
+/**
+ * THIRD-PARTY.md: the licence of every package that stands in dist/. `inputs` are the bundled
+ * files.
+ */
 export const thirdParty = (root: string, inputs: readonly string[]): string => {
   const folders = new Set(inputs.map(packageFolder).filter((folder) => folder !== null));
   const packages = [...folders]

@@ -1,6 +1,7 @@
 /**
- * The house rules that no compiler checks, as a test: import direction and circles, purity, names, sizes, one of each,
- * no clock of the wall, nothing of one machine. Run by `npm test`; prints each fault as file:line.
+ * The house rules that no compiler checks, as a test: import direction and circles, purity, names,
+ * sizes, one of each, no clock of the wall, nothing of one machine. Run by `npm test`; prints each
+ * fault as file:line.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -17,7 +18,10 @@ import { codeInStringFaults, fileNameFaults, textFaults } from './tidy/texts.js'
 import { wallClockFaults } from './tidy/wall-clock.js';
 import { isPackageSource, isTest, readManifest, testWallFaults, wallFaults } from './tidy/walls.js';
 
-/** Files that git tracks or would track, relative to `root`; null where it can't tell: an archive has no `.git`. */
+/**
+ * Files that git tracks or would track, relative to `root`; null where it can't tell: an archive
+ * has no `.git`.
+ */
 const filesOfGit = (root: string): readonly string[] | null => {
   // An archive within somebody's work tree is none of that tree's files.
   if (!existsSync(path.join(root, '.git'))) return null;

@@ -1,11 +1,10 @@
 /**
- * `npm run torture`: ends the real program at chosen steps of real sessions, goes on with them, and prints what was found.
- * `npm run build` comes first.
+ * `npm run torture`: ends the real program at chosen steps of real sessions, goes on with them, and
+ * prints what was found. `npm run build` comes first.
  *
- *   npm run torture                       1,000 random kills
- *   npm run torture -- 200                200 of them
- *   npm run torture -- all                every step of every scenario, before, half-way and after
- *   npm run torture -- 200 term,fullDisk  other endings than kill -9
+ * npm run torture                       1,000 random kills npm run torture -- 200
+ * 200 of them npm run torture -- all                every step of every scenario, before, half-way
+ * and after npm run torture -- 200 term,fullDisk  other endings than kill -9
  *
  * PAWL_SEED repeats a run; PAWL_TORTURE_ONLY takes only scenarios whose name has this text.
  */

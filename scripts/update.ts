@@ -1,9 +1,9 @@
 /**
- * `npm run update`: rewrites everything that is generated. The diff is the review.
- * The charts of the inspector and the pictures in docs/pictures, the diagram in docs/machine.md, the pages of docs/seeds,
- * THIRD-PARTY.md, docs/json-stream.schema.json, the tables of docs/configuration.md and docs/models.md, packages/pawl/man/pawl.1,
- * docs/reference;
- * golden traces, the worlds of the exploration, and what the examples print (their tests write them when UPDATE=1).
+ * `npm run update`: rewrites everything that is generated. The diff is the review. The charts of
+ * the inspector and the pictures in docs/pictures, the diagram in docs/machine.md, the pages of
+ * docs/seeds, THIRD-PARTY.md, docs/json-stream.schema.json, the tables of docs/configuration.md and
+ * docs/models.md, packages/pawl/man/pawl.1, docs/reference; golden traces, the worlds of the
+ * exploration, and what the examples print (their tests write them when UPDATE=1).
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -80,7 +80,10 @@ const updateSeedPages = (): void => {
   rewrite(codeModePage, fillCodeModePage(readFileSync(inRoot(codeModePage), 'utf8')));
 };
 
-/** False when a trace or an example did not come to its end: it is not written then, and its test says why. */
+/**
+ * False when a trace or an example did not come to its end: it is not written then, and its test
+ * says why.
+ */
 const updateByTests = (): boolean => {
   const files = allTests(root)
     .filter((file) => /\/(traces?|worlds|examples)\.test\.ts$/.test(file))

@@ -3,8 +3,8 @@ import path from 'node:path';
 import type { Plugin } from 'esbuild';
 
 /**
- * Finds the sources of the workspace's packages: `@pawl/agent` is packages/agent/src/index.ts, `@pawl/agent/journal/writer` is
- * packages/agent/src/journal/writer.ts.
+ * Finds the sources of the workspace's packages: `@pawl/agent` is packages/agent/src/index.ts,
+ * `@pawl/agent/journal/writer` is packages/agent/src/journal/writer.ts.
  */
 export const workspacePackages = (root: string): Plugin => ({
   name: 'workspace-packages',

@@ -1,7 +1,8 @@
 /**
- * The seven-state chart that every candidate implements: WaitingForUserInput, CallingLlm, ProcessingLlmResponse
- * (transient), ExecutingTools, PostToolsHook, Error, ShuttingDown.
+ * The seven-state chart that every candidate implements: WaitingForUserInput, CallingLlm,
+ * ProcessingLlmResponse (transient), ExecutingTools, PostToolsHook, Error, ShuttingDown.
  */
+
 export type ChartMessage = { readonly role: 'user' | 'assistant' | 'tool'; readonly text: string };
 
 export type ChartEvent =

@@ -1,3 +1,7 @@
+/**
+ * The chart of chart.ts on our kernel: the table, with path and diagnostics in every step.
+ */
+
 import { AppendList } from '../../packages/machine/src/kernel/append-list.js';
 import { machine } from '../../packages/machine/src/kernel/machine.js';
 import {
@@ -13,8 +17,6 @@ import {
   type PlayTurn,
   retriesMax,
 } from './chart.js';
-
-/** The chart on our kernel: the table, with path and diagnostics in every step. */
 
 type Messages = { readonly messages: AppendList<ChartMessage> };
 type Done = { readonly callId: string; readonly text: string };
@@ -94,7 +96,7 @@ const record = (state: In<'ExecutingTools'>, event: On<'ToolCompleted'>): To<'Ex
   },
   actions: NONE,
 });
-const settled = (
+const addResults = (
   state: In<'ExecutingTools'>,
   event: On<'ToolCompleted'>,
 ): AppendList<ChartMessage> => {
@@ -109,9 +111,9 @@ const settled = (
   return messages;
 };
 const sendResults = (state: In<'ExecutingTools'>, event: On<'ToolCompleted'>): To<'CallingLlm'> =>
-  call(settled(state, event), 1);
+  call(addResults(state, event), 1);
 const runHook = (state: In<'ExecutingTools'>, event: On<'ToolCompleted'>): To<'PostToolsHook'> => ({
-  state: { name: 'PostToolsHook', messages: settled(state, event) },
+  state: { name: 'PostToolsHook', messages: addResults(state, event) },
   actions: [{ type: 'RunHook' }],
 });
 const sendAfterHook = (state: In<'PostToolsHook'>): To<'CallingLlm'> => call(state.messages, 1);

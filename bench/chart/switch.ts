@@ -1,3 +1,8 @@
+/**
+ * The floor for speed: the chart of chart.ts as a switch written by hand over a union of states,
+ * immutable, without table, path and diagnostics.
+ */
+
 import {
   type ChartAction,
   type ChartEvent,
@@ -5,8 +10,6 @@ import {
   type PlayTurn,
   retriesMax,
 } from './chart.js';
-
-/** The floor: a switch written by hand over a union of states, immutable, no table, no path, no diagnostics. */
 
 type Done = { readonly callId: string; readonly text: string };
 type State = { readonly messages: readonly ChartMessage[] } & (

@@ -1,3 +1,8 @@
+/**
+ * The chart of chart.ts in XState 5, as its documentation writes such machines: context by assign,
+ * actions as emitted events.
+ */
+
 import {
   assign,
   createActor,
@@ -8,8 +13,6 @@ import {
   transition,
 } from 'xstate';
 import { type ChartEvent, type ChartMessage, type PlayTurn, retriesMax } from './chart.js';
-
-/** The chart in XState 5, as its documentation writes such machines: context by assign, wishes as emitted events. */
 
 type Done = { readonly callId: string; readonly text: string };
 type Context = {

@@ -1,9 +1,12 @@
+/**
+ * Correct edits of blocks of lines in real packages, drawn at random. The mistakes of models are
+ * made in them afterwards (mistakes.ts).
+ */
+
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Random } from './random.js';
-
-/** Correct edits of blocks of lines in real packages. */
 
 export type TrueEdit = {
   readonly file: string;
@@ -71,7 +74,7 @@ export const corpusFiles = (): readonly string[] =>
 const IDENTIFIER = /[A-Za-z_]{3,}/g;
 const FRESH = ['renamed', 'replacement', 'altered', 'updated', 'otherName'];
 
-const indentOf = (line: string): string => /^[ \t]*/.exec(line)?.[0] ?? '';
+const getIndent = (line: string): string => /^[ \t]*/.exec(line)?.[0] ?? '';
 
 /** The block with one thing changed, as people change code. */
 const change = (lines: readonly string[], at: number, random: Random): readonly string[] => {
@@ -81,7 +84,7 @@ const change = (lines: readonly string[], at: number, random: Random): readonly 
   if (kind === 0)
     return [
       ...lines.slice(0, at + 1),
-      `${indentOf(line)}added${random.below(1_000)}();`,
+      `${getIndent(line)}added${random.below(1_000)}();`,
       ...lines.slice(at + 1),
     ];
   if (kind === 1 && lines.length > 2) return [...lines.slice(0, at), ...lines.slice(at + 1)];
@@ -97,7 +100,10 @@ const occursOnce = (text: string, sought: string): boolean => {
   return first >= 0 && text.indexOf(sought, first + 1) < 0;
 };
 
-/** An edit of a block that stands once in its file; null where the dice fell badly. `lines`: how many the block has. */
+/**
+ * An edit of a block that stands once in its file; null where the dice fell badly. `lines`: how
+ * many the block has.
+ */
 export const drawEdit = (
   files: readonly string[],
   lines: readonly [number, number],

@@ -1,10 +1,14 @@
+/**
+ * Draws edits, makes the mistakes of models in them, tries them with the tool `edit`, and sorts
+ * the results by their fate. An edit that is refused is repaired once, as a model would do it
+ * (repair.ts).
+ */
+
 import { planEdits } from '../../packages/agent/src/tools/edit/plan-edits.js';
 import { corpusFiles, drawEdit, type TrueEdit } from './corpus.js';
 import { KINDS, MIXTURES, type Mistake, type Texts } from './mistakes.js';
 import { createRandom, type Random } from './random.js';
 import { repair } from './repair.js';
-
-/** Generates edits with the mistakes of models and measures their results. */
 
 export type Fate =
   /** The edit was applied as intended. */
@@ -20,7 +24,7 @@ export type Fate =
   /** Something other than the block was changed. */
   | 'wrongPlace';
 
-export type Tried = {
+export type TriedEdit = {
   readonly kind: string;
   readonly fate: Fate;
   /** Details of a wrong result. */
@@ -89,7 +93,7 @@ const namedIn = (
   };
 };
 
-const tryEdit = (edit: TrueEdit, texts: Texts, kind: string, closed: boolean): Tried => {
+const tryEdit = (edit: TrueEdit, texts: Texts, kind: string, closed: boolean): TriedEdit => {
   const joinAll = (lines: readonly string[], joined: string): string =>
     lines.join(joined) + (closed ? joined : '');
   const attempt = {
@@ -122,7 +126,9 @@ const tryEdit = (edit: TrueEdit, texts: Texts, kind: string, closed: boolean): T
   return { kind, fate: isAsAsked ? 'askedOtherwise' : fate, story: after, named };
 };
 
-/** A text with a mistake that stands exactly in another place is no mistake that anybody could see. */
+/**
+ * A text with a mistake that stands exactly in another place is no mistake that anybody could see.
+ */
 const standsElsewhere = (
   { text, first, ending }: TrueEdit,
   { oldLines, joined }: Texts,
@@ -132,7 +138,7 @@ const standsElsewhere = (
   return at >= 0 && text.slice(0, at).split(ending).length - 1 !== first;
 };
 
-const draw = (files: readonly string[], kind: Kind, random: Random): Tried => {
+const draw = (files: readonly string[], kind: Kind, random: Random): TriedEdit => {
   for (;;) {
     const edit = drawEdit(files, kind.lines, random);
     if (edit === null) continue;
@@ -149,11 +155,18 @@ const draw = (files: readonly string[], kind: Kind, random: Random): Tried => {
   }
 };
 
-/** So many edits of each of the twelve kinds, and so many of each mixture; the same for the same seed. */
-export const measureEdits = (ofKind: number, ofMixture: number, seed: number): readonly Tried[] => {
+/**
+ * So many edits of each of the twelve kinds, and so many of each mixture; the same for the same
+ * seed.
+ */
+export const measureEdits = (
+  ofKind: number,
+  ofMixture: number,
+  seed: number,
+): readonly TriedEdit[] => {
   const random = createRandom(seed);
   const files = corpusFiles();
-  const tried: Tried[] = [];
+  const tried: TriedEdit[] = [];
   for (const kind of kinds)
     for (let at = 0; at < ofKind; at++) tried.push(draw(files, kind, random));
   for (const kind of mixtures)

@@ -1,7 +1,7 @@
+/** The mistakes that models make when they repeat a file's text. */
+
 import type { TrueEdit } from './corpus.js';
 import type { Random } from './random.js';
-
-/** The mistakes that models make when they repeat a file's text. */
 
 /** Both texts as lines; a mistake changes both in the same way, or the old one only. */
 export type Texts = {

@@ -1,6 +1,7 @@
 /**
- * A scripted model that was refused. It reads the refusal and nothing else: the file it does not see again. It makes
- * the change that it meant, as its two texts tell it, on the lines that the refusal shows.
+ * A scripted model that was refused. It reads the refusal and nothing else: the file it does not
+ * see again. It makes the change that it meant, as its two texts tell it, on the lines that the
+ * refusal shows.
  */
 
 export type Attempt = { readonly oldText: string; readonly newText: string };
@@ -10,7 +11,7 @@ type ShownLine = { readonly number: number; readonly text: string };
 const NUMBERED = /^(\d+)\t(.*)$/;
 
 /** The lines that a refusal shows, in groups that stand together. */
-const groupsOf = (refusal: string): readonly (readonly ShownLine[])[] => {
+const findGroups = (refusal: string): readonly (readonly ShownLine[])[] => {
   const groups: ShownLine[][] = [];
   for (const line of refusal.split('\n')) {
     const [, digits, text] = NUMBERED.exec(line) ?? [];
@@ -23,17 +24,20 @@ const groupsOf = (refusal: string): readonly (readonly ShownLine[])[] => {
   return groups;
 };
 
-const indentOf = (line: string): string => /^[ \t]*/.exec(line)?.[0] ?? '';
-const plain = (text: string): string =>
+const getIndent = (line: string): string => /^[ \t]*/.exec(line)?.[0] ?? '';
+const toPlain = (text: string): string =>
   text
     .replace(/[\u2018\u2019]/g, "'")
     .replace(/[\u201c\u201d]/g, '"')
     .replace(/\r/g, '');
 
-/** Its own text as it meant it: without the numbers, the escapes and the quotes that it sees are not in the file. */
-const meant = (text: string): readonly string[] => {
+/**
+ * Its own text as it meant it: without the numbers, the escapes and the quotes that it sees are not
+ * in the file.
+ */
+const readMeaning = (text: string): readonly string[] => {
   const unescaped = !text.includes('\n') && text.includes('\\n') ? unescapeText(text) : text;
-  const lines = plain(unescaped).split('\n');
+  const lines = toPlain(unescaped).split('\n');
   const numbered = lines.every((line) => line === '' || /^ *\d+[\t\u2192]/.test(line));
   return numbered ? lines.map((line) => line.replace(/^ *\d+[\t\u2192]/, '')) : lines;
 };
@@ -100,7 +104,7 @@ const pairGaps = (
 };
 
 /** Applies the change of one line to the real line. */
-const applyToLine = (oldLine: string, newLine: string, there: string): string => {
+const applyToLine = (oldLine: string, newLine: string, fileLine: string): string => {
   const most = Math.min(oldLine.length, newLine.length);
   let before = 0;
   while (before < most && oldLine[before] === newLine[before]) before += 1;
@@ -110,7 +114,7 @@ const applyToLine = (oldLine: string, newLine: string, there: string): string =>
     oldLine.slice(before, oldLine.length - after),
     newLine.slice(before, newLine.length - after),
   ];
-  const [indent, body] = [indentOf(there), there.slice(indentOf(there).length)];
+  const [indent, body] = [getIndent(fileLine), fileLine.slice(getIndent(fileLine).length)];
   const shift = body.length - oldLine.length;
   const at = [before, before + shift].find((one) => one >= 0 && body.startsWith(gone, one));
   return (
@@ -119,19 +123,23 @@ const applyToLine = (oldLine: string, newLine: string, there: string): string =>
   );
 };
 
-const moved = (line: string, oldLine: string | undefined, there: string | undefined): string => {
-  if (oldLine === undefined || there === undefined || line.trim() === '') return line;
-  return indentOf(line) === indentOf(oldLine) ? indentOf(there) + line.trimStart() : line;
+const moveIndent = (
+  line: string,
+  oldLine: string | undefined,
+  fileLine: string | undefined,
+): string => {
+  if (oldLine === undefined || fileLine === undefined || line.trim() === '') return line;
+  return getIndent(line) === getIndent(oldLine) ? getIndent(fileLine) + line.trimStart() : line;
 };
 
 /** The change from one text to the other, made on the lines that are there. */
 const applyChange = (
   oldLines: readonly string[],
   newLines: readonly string[],
-  there: readonly string[],
+  fileLines: readonly string[],
 ): readonly string[] => {
   const trimmed = (lines: readonly string[]): readonly string[] => lines.map((line) => line.trim());
-  const inFile = pairGaps(align(trimmed(oldLines), trimmed(there)), there.length);
+  const inFile = pairGaps(align(trimmed(oldLines), trimmed(fileLines)), fileLines.length);
   const kept = pairGaps(align(trimmed(newLines), trimmed(oldLines)), oldLines.length);
   const result: string[] = [];
   let next = 0;
@@ -139,7 +147,7 @@ const applyChange = (
   for (const index of kept) if (index !== null) gone.delete(index);
   const goneThere = new Set([...gone].map((index) => inFile[index]));
   const passUntil = (at: number): void => {
-    for (; next < at; next++) if (!goneThere.has(next)) result.push(there[next] ?? '');
+    for (; next < at; next++) if (!goneThere.has(next)) result.push(fileLines[next] ?? '');
   };
   let last: number | null = null;
   for (const [index, line] of newLines.entries()) {
@@ -147,19 +155,20 @@ const applyChange = (
     const place = old === null ? null : (inFile[old] ?? null);
     if (old !== null && place !== null) {
       passUntil(place);
-      result.push(applyToLine((oldLines[old] ?? '').trim(), line.trim(), there[place] ?? ''));
+      result.push(applyToLine((oldLines[old] ?? '').trim(), line.trim(), fileLines[place] ?? ''));
       next = place + 1;
       last = old;
-    } else if (last !== null) result.push(moved(line, oldLines[last], there[inFile[last] ?? -1]));
-    else result.push(moved(line, oldLines[0], there[inFile[0] ?? -1]));
+    } else if (last !== null)
+      result.push(moveIndent(line, oldLines[last], fileLines[inFile[last] ?? -1]));
+    else result.push(moveIndent(line, oldLines[0], fileLines[inFile[0] ?? -1]));
   }
-  passUntil(there.length);
+  passUntil(fileLines.length);
   return result;
 };
 
 /** Lines without the empty one behind the last line break. */
-const bodyOf = (text: string): readonly string[] => {
-  const lines = meant(text);
+const readBody = (text: string): readonly string[] => {
+  const lines = readMeaning(text);
   return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
 };
 
@@ -171,11 +180,11 @@ const isMarker = (line: string): boolean => MARKER.test(line);
 const writeOut = (
   oldLines: readonly string[],
   newLines: readonly string[],
-  there: readonly string[],
+  fileLines: readonly string[],
 ): readonly [readonly string[], readonly string[]] => {
   const mark = oldLines.findIndex(isMarker);
   if (mark < 0) return [oldLines, newLines];
-  const meantLines = there.slice(mark, there.length - (oldLines.length - mark - 1));
+  const meantLines = fileLines.slice(mark, fileLines.length - (oldLines.length - mark - 1));
   const expand = (lines: readonly string[]): readonly string[] =>
     lines.flatMap((line) => (line.trim() === oldLines[mark]?.trim() ? meantLines : [line]));
   return [expand(oldLines), expand(newLines)];
@@ -190,20 +199,20 @@ export const repair = (
   refusal: string,
   { line, count }: Read,
 ): Attempt | null => {
-  const groups = groupsOf(refusal);
+  const groups = findGroups(refusal);
   const distance = (group: readonly ShownLine[]): number =>
     Math.min(...group.map(({ number }) => Math.abs(number - line)));
   const [group] = [...groups].sort((a, b) => distance(a) - distance(b));
   if (group === undefined) return null;
-  const oldLines = bodyOf(oldText);
+  const oldLines = readBody(oldText);
   const marked = oldLines.some(isMarker);
   const shown = marked
     ? group.filter(({ number }) => number >= line && number < line + count)
     : group;
-  const there = shown.map(({ text }) => text);
+  const fileLines = shown.map(({ text }) => text);
   const [before, after] = marked
-    ? writeOut(oldLines, bodyOf(newText), there)
-    : [oldLines, bodyOf(newText)];
-  const changed = applyChange(before, after, there);
-  return { oldText: there.join('\n'), newText: changed.join('\n') };
+    ? writeOut(oldLines, readBody(newText), fileLines)
+    : [oldLines, readBody(newText)];
+  const changed = applyChange(before, after, fileLines);
+  return { oldText: fileLines.join('\n'), newText: changed.join('\n') };
 };

@@ -1,3 +1,8 @@
+/**
+ * Asks one question about one file, in a process of its own, and measures time, memory and
+ * requests. Its program prints the measurements as JSON for shapes.ts.
+ */
+
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -50,7 +55,10 @@ const watchProcesses = (): (() => number) => {
   };
 };
 
-/** Asks about a file with journals on disk, models that are scripted, and an environment that is real. */
+/**
+ * Asks about a file with journals on disk, models that are scripted, and an environment that is
+ * real.
+ */
 export const askAbout = async (
   file: string,
   question: string,

@@ -1,21 +1,28 @@
+/**
+ * The scripted models of the benchmark `shapes`. They do their work: they know the words of their
+ * request, and nothing of the answer. The root writes programs for the question of a task
+ * (tasks.ts); the reader answers the prompts that these programs send.
+ */
+
 import { messageText, scriptedModel } from '../../packages/agent/src/models/scripted-model.js';
 import type { Model, ModelRequest } from '../../packages/agent/src/ports/model.js';
 import { programsFor } from './programs.js';
 import type { TaskName } from './tasks.js';
 
-/** Models that are scripted but do their work: they know the words of their request, and nothing of the answer. */
-
 /** Size of the requests and number of calls. */
 export type Sent = { calls: number; characters: number; longest: number };
 
-const allOf = (request: ModelRequest): string =>
+const joinTexts = (request: ModelRequest): string =>
   [request.instructions, ...request.messages.map((message) => messageText(message))].join('\n');
 
-/** A model that replies with what a function makes of the request, and adds what it was sent to `sent`. */
-const modelOf = (id: string, sent: Sent, reply: (request: ModelRequest) => string): Model => {
+/**
+ * A model that replies with what a function makes of the request, and adds what it was sent to
+ * `sent`.
+ */
+const createModel = (id: string, sent: Sent, reply: (request: ModelRequest) => string): Model => {
   const { facts } = scriptedModel({ replies: [] });
   const stream: Model['stream'] = async function* (request) {
-    const { length } = allOf(request);
+    const { length } = joinTexts(request);
     sent.calls += 1;
     sent.characters += length;
     sent.longest = Math.max(sent.longest, length);
@@ -32,18 +39,18 @@ const modelOf = (id: string, sent: Sent, reply: (request: ModelRequest) => strin
   return { id, facts, canAbort: 'yes', stream };
 };
 
-const taskOf = (question: string): TaskName => {
+const recognizeTask = (question: string): TaskName => {
   if (question.includes('secret number')) return 'find';
   return question.includes('pairs of users') ? 'pairs' : 'aggregate';
 };
 
 /** Writes the next program for the question that its first message holds. */
 export const rootModel = (sent: Sent): Model =>
-  modelOf('scripted/root', sent, ({ instructions, messages }) => {
+  createModel('scripted/root', sent, ({ instructions, messages }) => {
     const question = messageText(messages[0]);
     const language = instructions.includes('Python environment') ? 'python' : 'javascript';
     const harbour = /harbour of (\w+)/.exec(question)?.[1] ?? '';
-    const programs = programsFor(taskOf(question), language, harbour);
+    const programs = programsFor(recognizeTask(question), language, harbour);
     const program = programs[messages.filter(({ role }) => role === 'assistant').length];
     return program === undefined ? 'My last program failed.' : `\`\`\`repl\n${program}\n\`\`\``;
   });
@@ -58,19 +65,22 @@ const signs: readonly (readonly [RegExp, string])[] = [
   [/\bhow\b|\bmeans\b/i, 'manner'],
 ];
 
-const classOf = (text: string): string => signs.find(([sign]) => sign.test(text))?.[1] ?? 'unknown';
+const classify = (text: string): string =>
+  signs.find(([sign]) => sign.test(text))?.[1] ?? 'unknown';
 
-const read = (prompt: string): string => {
+const answerPrompt = (prompt: string): string => {
   const harbour = /for the harbour of (\w+)\?/.exec(prompt)?.[1];
   if (harbour !== undefined) {
     const line = new RegExp(`harbour of ${harbour} is (\\d+)`).exec(prompt);
     return line?.[1] ?? 'none of them';
   }
   return [...prompt.matchAll(/^(\d+)\. (.*)$/gm)]
-    .map(([, number, text = '']) => `${number} ${classOf(text)}`)
+    .map(([, number, text = '']) => `${number} ${classify(text)}`)
     .join('\n');
 };
 
 /** Reads what it is given: classifies numbered questions, or finds a number among lines. */
 export const readerModel = (sent: Sent): Model =>
-  modelOf('scripted/reader', sent, ({ messages }) => read(messageText(messages.at(-1))));
+  createModel('scripted/reader', sent, ({ messages }) =>
+    answerPrompt(messageText(messages.at(-1))),
+  );

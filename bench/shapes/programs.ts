@@ -1,12 +1,16 @@
-import { classNames, type TaskName } from './tasks.js';
+/**
+ * Programs of the scripted root model, one per reply: inspect, group, ask about distinct items,
+ * combine, submit. They do the tasks of tasks.ts. A program binds names that the next one uses.
+ */
 
-/** Programs of the scripted root model, one per reply: inspect, group, ask about distinct items, combine, submit. */
+import { classNames, type TaskName } from './tasks.js';
 
 export type Language = 'javascript' | 'python';
 
 const NEEDLE_ASKED = 'Which number does one of these lines give for the harbour of';
 const CLASSIFY = `Classify each question by what it asks for: ${classNames.join(', ')}. Reply with one line for each: its number and the class.`;
 
+/** The programs of one language, as texts. */
 type Programs = {
   readonly find: (harbour: string) => readonly string[];
   /** Binds `classes`, the class of each distinct question. */

@@ -1,14 +1,16 @@
-import { closeSync, openSync, writeSync } from 'node:fs';
-import { seeded, shuffle, uniform } from './seeded.js';
-
 /**
- * Tasks with known answers, in the style of S-NIAH (find), OOLONG (aggregate over all lines) and OOLONG-Pairs (compare
- * all pairs). An input is lines of `day | user | question`; nothing in a line names the class of its question.
+ * Tasks with known answers, in the style of S-NIAH (find), OOLONG (aggregate over all lines) and
+ * OOLONG-Pairs (compare all pairs). An input is lines of `day | user | question`; nothing in a line
+ * names the class of its question.
  *
  * 1. The same task, size and seed give the same bytes and the same answer.
  * 2. The answer is known from how the lines were drawn: nothing here reads a question.
- * 3. There are 48 questions, and all of them stand in every input of 8 thousand characters and more.
+ * 3. There are 48 questions, and all of them stand in every input of 8 thousand characters and
+ *    more.
  */
+
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { seeded, shuffle, uniform } from './seeded.js';
 
 export const taskNames = ['find', 'aggregate', 'pairs'] as const;
 export type TaskName = (typeof taskNames)[number];
@@ -89,7 +91,10 @@ const questions: Readonly<Record<TaskName, string>> = {
   pairs: `How many pairs of users share a class (${classNames.join(', ')}) on the same day?`,
 };
 
-/** Writes an input of about `characters` characters and gives what is asked about it, with the answer. */
+/**
+ * Writes an input of about `characters` characters and gives what is asked about it, with the
+ * answer.
+ */
 export const writeTask = (
   name: TaskName,
   characters: number,

@@ -1,7 +1,9 @@
 /**
- * Bundles the tests of the machine, with the machine as it stands beside them, into one file that `runner.ts` loads anew
- * for each mutant. Tables and rules first, random walks last: what is caught early costs little.
+ * Bundles the tests of the machine, with the machine as it stands beside them, into one file that
+ * `runner.ts` loads anew for each mutant, a change in one place of the machine. Tables and rules
+ * first, random walks last: what is caught early costs little.
  */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -35,7 +37,10 @@ const ordered = [
 ];
 const standIn = path.join(root, 'scripts/mutation/one-by-one.ts');
 
-/** Each file keeps its own address, for the golden files that lie beside it; test files say when they are loaded. */
+/**
+ * Each file keeps its own address, for the golden files that lie beside it; test files say when
+ * they are loaded.
+ */
 const ownPlaces: Plugin = {
   name: 'own places',
   setup: ({ onLoad }) => {

@@ -1,6 +1,9 @@
-import { PluginKind } from '@stryker-mutator/api/plugin';
+/**
+ * A plugin of Stryker that makes no mutants of code which the compiler proves unreachable: the
+ * default case of a switch with `satisfies never`.
+ */
 
-/** Ignores code that the compiler proves unreachable: the default case of a switch with `satisfies never`. */
+import { PluginKind } from '@stryker-mutator/api/plugin';
 
 /** The used part of a node of the syntax tree. */
 type Node = {

@@ -1,4 +1,12 @@
-/** Stands in for `node:test` while mutants are tested: keeps the tests for `runner.ts`, which runs them one by one. */
+/**
+ * Stands in for `node:test` while mutants (changes in single places of the sources) are tested:
+ * keeps the tests for `runner.ts`, which runs them one by one.
+ */
+
+/**
+ * Stands in for `node:test` while mutants are tested: keeps the tests for `runner.ts`, which runs
+ * them one by one.
+ */
 
 type Context = {
   readonly name: string;
@@ -7,7 +15,9 @@ type Context = {
 };
 type Body = (context: Context) => unknown;
 
-/** The test file that is being loaded, '' between two: told by the bundle, kept by whoever runs it. */
+/**
+ * The test file that is being loaded, '' between two: told by the bundle, kept by whoever runs it.
+ */
 export type Place = { file: string };
 declare const placeOnTest: Place;
 

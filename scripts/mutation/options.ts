@@ -1,6 +1,10 @@
+/**
+ * Options of Stryker, which makes mutants (changes in single places of the sources) and runs tests
+ * on each: mutated files, test runner, output folder.
+ */
+
 import type { PartialStrykerOptions } from '@stryker-mutator/api/core';
 
-/** Options of Stryker: mutated files, test runner, output folder. */
 export const options: PartialStrykerOptions = {
   mutate: [
     'packages/machine/src/**/*.ts',
@@ -16,7 +20,8 @@ export const options: PartialStrykerOptions = {
   buildCommand: 'node --import tsx scripts/mutation/build.ts',
   coverageAnalysis: 'perTest',
   concurrency: 2,
-  // What does not end is counted by its hits; time is for what hangs elsewhere than in its own place.
+  // What does not end is counted by its hits; time is for what hangs elsewhere than in its own
+  // place.
   timeoutMS: 10_000,
   timeoutFactor: 2,
   reporters: ['progress-append-only', 'event-recorder'],

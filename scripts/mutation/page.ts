@@ -1,8 +1,8 @@
+/** docs/mutation.md: the results of the last whole run. */
+
 import { cpus } from 'node:os';
 import { type Mutation, percent, type Score, totalOf } from './score.js';
 import type { Survivor } from './survivors/survivor.js';
-
-/** docs/mutation.md: the results of the last whole run. */
 
 export type Run = {
   readonly at: Date;

@@ -1,3 +1,18 @@
+/**
+ * Runs the suite that `build.ts` bundled, for Stryker, which tries mutants: changed places of the
+ * machine.
+ *
+ * 1. Each mutant meets a fresh suite: the whole bundle is evaluated again, machine and tests, with
+ *    the mutant in it from the first line on. A suite that does not load has caught its mutant.
+ * 2. A mutant meets the tests that reach its place, those that caught others before it first, and
+ *    no test after the one that fails. What a test file does while it loads counts for all its
+ *    tests; what the machine does while it loads counts for every test there is.
+ * 3. A mutant of the machine does not meet the tests that explore the machine: they are about the
+ *    exploring, and slow.
+ * 4. A mutant that runs a hundred times as often as its place did in the dry run hangs; so says
+ *    Stryker.
+ */
+
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -16,18 +31,6 @@ import {
 } from '@stryker-mutator/api/test-runner';
 import type { Place, Test } from './one-by-one.js';
 
-/**
- * Stryker's way to the suite that `build.ts` bundled.
- *
- * 1. Each mutant meets a fresh suite: the whole bundle is evaluated again, machine and tests, with the mutant in it from
- *    the first line on. A suite that does not load has caught its mutant.
- * 2. A mutant meets the tests that reach its place, those that caught others before it first, and no test after the one
- *    that fails. What a test file does while it loads counts for all its tests; what the machine does while it loads
- *    counts for every test there is.
- * 3. A mutant of the machine does not meet the tests that explore the machine: they are about the exploring, and slow.
- * 4. A mutant that runs a hundred times as often as its place did in the dry run hangs; so says Stryker.
- */
-
 type Suite = (
   exports: object,
   load: NodeJS.Require,
@@ -43,11 +46,14 @@ type Instruments = { currentTestId?: string | undefined; mutantCoverage?: Mutant
 const LOADS = 'the suite loads';
 const EXPLORING = /agent\/exploration\//;
 const NONE = -1;
-const idOf = ({ file, title }: Test, index: number): string => `${index} ${file}: ${title}`;
+const getTestId = ({ file, title }: Test, index: number): string => `${index} ${file}: ${title}`;
 const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Stryker counts in every expression; while a mutant runs, its instruments need only tell which one is on. */
-const quickly = (instrumented: string): string =>
+/**
+ * Stryker counts in every expression; while a mutant runs, its instruments need only tell which one
+ * is on.
+ */
+const withoutCounts = (instrumented: string): string =>
   instrumented
     .replace(/\bstryCov_9fa48\d*\((?:"\d+"(?:, )?)+\)/g, '0')
     .replace(/\bstryMutAct_9fa48\d*\("(\d+)"\)/g, '(mutantOnTest===$1&&hitOnTest())');
@@ -65,18 +71,18 @@ const compile = (text: string): Suite =>
 
 const load = createRequire(path.resolve('test/suite.cjs'));
 
-const testsOf = (suite: Suite, place: Place, mutant: number, hit: () => true): Tests => {
+const loadTests = (suite: Suite, place: Place, mutant: number, hit: () => true): Tests => {
   const module = { exports: { tests: [] as readonly Test[] } };
   suite(module.exports, load, module, place, mutant, hit);
-  return new Map(module.exports.tests.map((test, index) => [idOf(test, index), test]));
+  return new Map(module.exports.tests.map((test, index) => [getTestId(test, index), test]));
 };
 
 /** Null of a test that passes, or why it fails. */
-const failureOf = (test: Test): Promise<string | null> => test.run().then(() => null, why);
+const findFailure = (test: Test): Promise<string | null> => test.run().then(() => null, why);
 
 const measure = async (id: string, test: Test): Promise<TestResult> => {
   const startedAtMs = performance.now();
-  const failureMessage = await failureOf(test);
+  const failureMessage = await findFailure(test);
   const told = { id, name: id, timeSpentMs: performance.now() - startedAtMs };
   return failureMessage === null
     ? { ...told, status: TestStatus.Success }
@@ -93,7 +99,7 @@ const shareOut = ({ static: always, perTest }: MutantCoverage, tests: Tests): Mu
 
 class SuiteRunner implements TestRunner {
   readonly #text = readFileSync('test/suite.cjs', 'utf8');
-  readonly #quick = compile(quickly(this.#text));
+  readonly #quick = compile(withoutCounts(this.#text));
   /** The tests that caught a mutant, the last one first. */
   #catchers: readonly string[] = [];
 
@@ -118,7 +124,7 @@ class SuiteRunner implements TestRunner {
         instruments.currentTestId = name;
       },
     };
-    const tests = testsOf(compile(this.#text), place, NONE, () => true);
+    const tests = loadTests(compile(this.#text), place, NONE, () => true);
     const results: TestResult[] = [
       { id: LOADS, name: LOADS, status: TestStatus.Success, timeSpentMs: 0 },
     ];
@@ -152,7 +158,7 @@ class SuiteRunner implements TestRunner {
         : { status: MutantRunStatus.Killed, killedBy: [id], failureMessage, nrOfTests };
     let tests: Tests;
     try {
-      tests = testsOf(this.#quick, { file: '' }, Number(activeMutant.id), hit);
+      tests = loadTests(this.#quick, { file: '' }, Number(activeMutant.id), hit);
     } catch (error) {
       return caught(LOADS, why(error), 1);
     }
@@ -163,7 +169,7 @@ class SuiteRunner implements TestRunner {
     );
     for (const [index, id] of ordered.entries()) {
       const test = tests.get(id);
-      const failure = test === undefined ? null : await failureOf(test);
+      const failure = test === undefined ? null : await findFailure(test);
       if (failure === null) continue;
       this.#catchers = [id, ...this.#catchers.filter((other) => other !== id)];
       return caught(id, failure, index + 1);

@@ -1,7 +1,10 @@
+/**
+ * Results of mutation testing: figures and survivors. A mutant is a change in one place of the
+ * sources. It is caught if a test fails with it; else it is alive, a survivor.
+ */
+
 import type { MutantResult } from '@stryker-mutator/api/core';
 import type { Survivor } from './survivors/survivor.js';
-
-/** Results of the mutants: figures and survivors. */
 
 /** A mutant by its texts, so that it is known again when lines move. */
 type Change = Omit<Survivor, 'count' | 'because'>;
@@ -87,7 +90,10 @@ const keyOf = ({ file, mutator, was, becomes }: Change): string =>
 const sentence = ({ file, mutator, was, becomes }: Change, said: string): string =>
   `${file}: ${mutator} '${was}' -> '${becomes}' ${said}`;
 
-/** Faults of a run: mutants that could not be tried, survivors without a reason, reasons without a survivor. */
+/**
+ * Faults of a run: mutants that could not be tried, survivors without a reason, reasons without a
+ * survivor.
+ */
 export const faultsOf = (
   mutations: readonly Mutation[],
   listed: readonly Survivor[],

@@ -1,3 +1,7 @@
+/**
+ * Tries every mutant of the machine, or of some of its files (score.ts says what a mutant is).
+ */
+
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Stryker } from '@stryker-mutator/core';
@@ -6,8 +10,6 @@ import { figures, page } from './page.js';
 import { sectionIn, withSection } from './sample/sample-page.js';
 import { faultsOf, type Mutation, mutationOf, percent, scoresOf, totalOf } from './score.js';
 import { survivors } from './survivors.js';
-
-/** Tries every mutant of the machine, or of some of its files. */
 
 const PERCENT_MIN = 90;
 

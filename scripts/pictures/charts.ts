@@ -1,3 +1,9 @@
+/**
+ * The charts of packages/inspector/src/charts/charts.json: what each shows, taken from the tables
+ * and from nothing else. A plan names the boxes and arrows; layout.ts gives them places. In a
+ * resting state the machine waits; `onward` is an arrow on which work goes on.
+ */
+
 import type {
   Chart,
   ChartArrow,
@@ -9,8 +15,6 @@ import { projections } from '../../packages/verify/src/projections/all-projectio
 import type { Projection } from '../../packages/verify/src/projections/projection.js';
 import { type ChartPlan, layOut } from './layout.js';
 import { EARLY_ENDS, type RestingArrow, restingArrows, restingStates } from './resting.js';
-
-/** The charts of packages/inspector/src/charts/charts.json: what each shows, taken from the tables and from nothing else. */
 
 const CAUSES_MAX = 2;
 
@@ -26,7 +30,10 @@ const causeLines = (causes: readonly string[]): readonly LabelLine[] => {
   return words.filter((text) => text !== '').map((text) => ({ text, kind: 'cause' }));
 };
 
-/** Causes, then the states on the way if there is one way. Only arrows on which work goes on have words. */
+/**
+ * Causes, then the states on the way if there is one way. Only arrows on which work goes on have
+ * words.
+ */
 const restingLabel = ({ kind, causes, ways }: RestingArrow): readonly LabelLine[] => {
   if (kind !== 'onward') return [];
   const [way = []] = ways.length === 1 ? ways : [];
@@ -49,7 +56,10 @@ export const restingPlan = (machine: MachineDescription): ChartPlan => ({
 
 type NamedArrow = { readonly from: string; readonly to: string; readonly cause: string };
 
-/** One arrow for each pair of states, in the order of the table. Arrows back to the same state are left out. */
+/**
+ * One arrow for each pair of states, in the order of the table. Arrows back to the same state are
+ * left out.
+ */
 const arrowsBetween = (
   edges: readonly NamedArrow[],
   kindOf: (arrow: NamedArrow) => ChartArrow['kind'],
@@ -75,7 +85,10 @@ const arrowsBetween = (
 
 const causeOf = ({ event, when }: Edge): string => event ?? (when === '' ? '' : `[${when}]`);
 
-/** Every state of the table. Its arrows to the end are left out: they start everywhere and would hide the others. */
+/**
+ * Every state of the table. Its arrows to the end are left out: they start everywhere and would
+ * hide the others.
+ */
 const wholePlan = (machine: MachineDescription): ChartPlan => {
   const edges = machine.edges.filter(({ kind, to }) => kind === 'go' && !machine.ends.includes(to));
   const kindOf = ({ from, to }: NamedArrow) =>

@@ -1,3 +1,7 @@
+/**
+ * Where boxes and arrows of a chart lie: laid out by ELK, which gives the same answer each time.
+ */
+
 import elk, { type ElkNode } from 'elkjs/lib/elk.bundled.js';
 import {
   type Chart,
@@ -8,8 +12,6 @@ import {
   NOTE_LINE_PIXELS,
   NOTE_PIXELS,
 } from '../../packages/inspector/src/model/chart.js';
-
-/** Where boxes and arrows of a chart lie: laid out by ELK, which gives the same answer each time. */
 
 const BOX_EDGE_PIXELS = 14;
 const NAME_LINE_PIXELS = 20;

@@ -1,3 +1,8 @@
+/**
+ * The machine's resting states and the arrows between them, as SVG. Drawn from its chart, which is
+ * laid out from the table.
+ */
+
 import {
   type ArrowKind,
   type Chart,
@@ -13,8 +18,6 @@ import {
 import type { MachineDescription } from '../../packages/machine/src/kernel/table.js';
 import { restingArrows } from './resting.js';
 import { escapeXml, type Theme } from './svg.js';
-
-/** The machine's resting states and the arrows between them, as SVG. Drawn from its chart, which is laid out from the table. */
 
 type Palette = Readonly<Record<'paper' | 'frame' | 'box' | 'ink' | 'muted' | ArrowKind, string>>;
 

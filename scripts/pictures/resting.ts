@@ -1,7 +1,10 @@
+/**
+ * Reduces the machine to the states in which it waits, and the ways between them through transient
+ * states.
+ */
+
 import type { ArrowKind } from '../../packages/inspector/src/model/chart.js';
 import type { Edge, MachineDescription } from '../../packages/machine/src/kernel/table.js';
-
-/** Reduces the machine to the states in which it waits, and the ways between them through transient states. */
 
 export type RestingArrow = {
   readonly from: string;
@@ -23,7 +26,10 @@ export const restingStates = ({ states, transient }: MachineDescription): readon
 
 const causeOf = ({ event, when }: Edge): string => event ?? (when === '' ? '' : `[${when}]`);
 
-/** Every resting state that is reached from `state`, which is one itself or is passed. A path visits a state once. */
+/**
+ * Every resting state that is reached from `state`, which is one itself or is passed. A path visits
+ * a state once.
+ */
 const waysFrom = (
   machine: MachineDescription,
   state: string,
@@ -43,7 +49,10 @@ const kindOf = (machine: MachineDescription, { to, passed }: Way): ArrowKind => 
 
 const unique = (words: readonly string[]): readonly string[] => [...new Set(words)];
 
-/** Every arrow from one resting state to another, in the order of the table; arrows back to the same state are left out. */
+/**
+ * Every arrow from one resting state to another, in the order of the table; arrows back to the same
+ * state are left out.
+ */
 export const restingArrows = (machine: MachineDescription): readonly RestingArrow[] => {
   const found = new Map<string, RestingArrow>();
   for (const from of restingStates(machine)) {

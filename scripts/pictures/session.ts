@@ -1,9 +1,13 @@
+/**
+ * A recorded session (asciicast, version 2) as a moving SVG: what the terminal shows, as it shows
+ * it. From top to bottom: recordings; their screens as frames; rows of cells as SVG; and the
+ * picture, in which all frames lie below each other and move through the window.
+ */
+
 import xterm from '@xterm/headless';
 import { coloursOf, palettes } from '../screens/picture.js';
 import { type Cell, type Output, type Shot, screenOf } from '../screens/window.js';
 import { escapeXml, type Theme } from './svg.js';
-
-/** A recorded session (asciicast, version 2) as a moving SVG: what the terminal shows, as it shows it. */
 
 type Recording = {
   readonly columns: number;

@@ -1,6 +1,11 @@
+/**
+ * Looks whether a faulty copy of the machine is caught: by random walks, by the explorer in one
+ * configuration, or by one test.
+ */
+
 import type { Test } from '../mutation/one-by-one.js';
 import { type Catcher, STATES_MAX } from './fault.js';
-import type { Plant } from './garden.js';
+import type { MachineCopy } from './machine-copies.js';
 
 /** The finding of a test; null if there is none. */
 const foundBy = async (test: Test): Promise<string | null> => {
@@ -13,8 +18,8 @@ const foundBy = async (test: Test): Promise<string | null> => {
 };
 
 /** The finding of a case; null if it passes. Throws if there is no such case. */
-const ask = async (plant: Plant, file: string, title: string): Promise<string | null> => {
-  const found = (await plant.testsOf(file)).filter((test) => test.title === title);
+const ask = async (copy: MachineCopy, file: string, title: string): Promise<string | null> => {
+  const found = (await copy.testsOf(file)).filter((test) => test.title === title);
   const [test] = found;
   if (test === undefined || found.length > 1)
     throw new Error(`${found.length} cases of ${file} have the title '${title}'`);
@@ -22,38 +27,38 @@ const ask = async (plant: Plant, file: string, title: string): Promise<string | 
 };
 
 /** The finding of a catcher; null if there is none. */
-export const caught = async (catcher: Catcher, plant: Plant): Promise<string | null> => {
+export const caught = async (catcher: Catcher, copy: MachineCopy): Promise<string | null> => {
   switch (catcher.kind) {
     case 'walks':
-      return plant.walk();
+      return copy.walk();
     case 'explorer':
-      return plant.explore(catcher.configuration, catcher.statesMax);
+      return copy.explore(catcher.configuration, catcher.statesMax);
     case 'case':
-      return ask(plant, catcher.file, catcher.title);
+      return ask(copy, catcher.file, catcher.title);
     default:
       return catcher satisfies never;
   }
 };
 
 /** Lists everything that catches a fault: the walks, the first configuration, every case. */
-export const allCatchers = async (plant: Plant): Promise<readonly string[]> => {
+export const allCatchers = async (copy: MachineCopy): Promise<readonly string[]> => {
   const found: string[] = [];
-  const walked = plant.walk();
+  const walked = copy.walk();
   if (walked !== null) found.push(`walks: ${walked}`);
-  for (const name of plant.configurations()) {
-    const said = plant.explore(name, STATES_MAX);
+  for (const name of copy.configurations()) {
+    const said = copy.explore(name, STATES_MAX);
     if (said === null) continue;
     found.push(`explorer('${name}'): ${said}`);
     break;
   }
-  for (const file of plant.files) found.push(...(await failing(plant, file)));
+  for (const file of copy.files) found.push(...(await failing(copy, file)));
   return found;
 };
 
-const failing = async (plant: Plant, file: string): Promise<readonly string[]> => {
+const failing = async (copy: MachineCopy, file: string): Promise<readonly string[]> => {
   try {
     const found: string[] = [];
-    for (const test of await plant.testsOf(file)) {
+    for (const test of await copy.testsOf(file)) {
       if ((await foundBy(test)) !== null) found.push(`byCase('${file}', '${test.title}')`);
     }
     return found;

@@ -1,3 +1,5 @@
+/** Checks of a whole machine, bundled with each faulty copy. A finding is a sentence. */
+
 import { AssertionError } from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
@@ -8,20 +10,18 @@ import { exploreOne } from '../../packages/verify/src/exploration/explore.js';
 import { projections } from '../../packages/verify/src/projections/all-projections.js';
 import { forAll, roam } from '../../test/kit/agent/random.js';
 
-/** Checks of a whole machine, bundled with each faulty copy. A finding is a sentence. */
-
 const SEED = 42;
 const WALKS = 80;
 /** The smallest bounds that have everything. */
 const bounds = { ...defaultBounds, retries: 1, followUps: 0 };
 
-/** A shortest walk is not needed: to find none is what takes time. */
+/** A walk that fails is not shortened: looking for a shorter one takes long. */
 fc.configureGlobal({ endOnFailure: true, verbose: 0 });
 
-const quietly = { diagnostic: () => undefined };
+const quietContext = { diagnostic: () => undefined };
 
 /** Runs a check. A machine that throws counts as a finding. */
-const said = (look: () => string | null): string | null => {
+const runCheck = (look: () => string | null): string | null => {
   try {
     return look();
   } catch (error) {
@@ -40,9 +40,9 @@ const sentenceOf = (error: unknown): string => {
 
 /** The finding of random walks; null if there is none. */
 export const walk = (): string | null =>
-  said(() => {
+  runCheck(() => {
     // Of a test's context only the diagnostics are used.
-    forAll(quietly as unknown as TestContext, WALKS, (walked) => void roam(walked), SEED);
+    forAll(quietContext as unknown as TestContext, WALKS, (walked) => void roam(walked), SEED);
     return null;
   });
 
@@ -53,7 +53,7 @@ export const configurations = (): readonly string[] =>
 export const explore = (name: string, statesMax: number): string | null => {
   const configuration = createConfigurations(bounds).find((one) => one.name === name);
   if (configuration === undefined) throw new Error(`there is no configuration '${name}'`);
-  return said(() => {
+  return runCheck(() => {
     const { violation } = exploreOne(configuration, agent, projections, statesMax, () => undefined);
     return violation === null
       ? null

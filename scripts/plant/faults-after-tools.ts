@@ -1,6 +1,8 @@
 import { byCase, explorer, type Fault, walks } from './fault.js';
 
-/** Between the tools and the next call: hooks, summaries; and a session that is opened again. */
+/**
+ * Faults between the tools and the next call: hooks, summaries; and a session that is opened again.
+ */
 export const faultsAfterTools: readonly Fault[] = [
   {
     name: 'a request is not sent',

@@ -1,6 +1,6 @@
-import { explorer, type Fault } from './fault.js';
+/** Faults with money under a limit in dollars: what is set aside, and what takes its place. */
 
-/** Money under a limit in dollars: what is set aside, and what takes its place. */
+import { explorer, type Fault } from './fault.js';
 
 const file = 'packages/agent/src/machine/moves/budget.ts';
 const requests = explorer('reserves');

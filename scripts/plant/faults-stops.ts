@@ -1,6 +1,6 @@
 import { byCase, explorer, type Fault, walks } from './fault.js';
 
-/** Stopping: cancels, time limits, the end of the session. */
+/** Faults in stopping: cancels, time limits, the end of the session. */
 export const faultsInStops: readonly Fault[] = [
   {
     name: 'a cancelled request goes on',

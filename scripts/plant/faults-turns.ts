@@ -1,6 +1,6 @@
 import { byCase, explorer, type Fault, walks } from './fault.js';
 
-/** Turns: the queue, the budget, how a turn begins and why it ended. */
+/** Faults in turns: the queue, the budget, how a turn begins and why it ended. */
 export const faultsInTurns: readonly Fault[] = [
   {
     name: 'a second question loses the queue',

@@ -1,7 +1,7 @@
+/** A screen as a page of HTML, in the colours of a usual dark or light terminal. */
+
 import type { Theme } from '../pictures/svg.js';
 import type { Cell, Colour, Shot } from './window.js';
-
-/** A screen as a page of HTML, in the colours of a usual dark or light terminal. */
 
 export const palettes: Readonly<
   Record<

@@ -1,6 +1,13 @@
-import type { Window } from './window.js';
+/**
+ * Scenes for pictures of the terminal: the replies of the scripted model, the acts of the user,
+ * and the moment of the picture, which is when `play` ends. `window.sees` waits for a text on the
+ * screen.
+ *
+ * From top to bottom: replies that several scenes use; plans and questions; stored and detached
+ * sessions; `scenes`, the list of all; and the scene of README.md.
+ */
 
-/** Scenes: the model's replies, the user's actions, and the moment of the picture. */
+import type { Window } from './window.js';
 
 export type Scene = {
   readonly name: string;
@@ -49,7 +56,7 @@ const newText = [
   '  return Array.from({ length: people }, (_, index) => share + (index < left ? 1 : 0));',
 ].join('\n');
 
-const repair: readonly object[] = [
+const repairReplies: readonly object[] = [
   {
     reasoning:
       'The tests fail because cents get lost. I should look at the split first, then at its tests.',
@@ -78,13 +85,14 @@ const LONG_FILE = Array.from(
   (_, index) => `export const square${index} = ${index} * ${index}; // ${index * index}`,
 ).join('\n');
 
-const REST = /ready ·/;
+/** The status of a session that waits for the user. */
+const READY = /ready ·/;
 
-/** The keys of a question about a call. */
-const ANSWERABLE = /Pawl asks: [\s\S]*(y a |y yes)/;
+/** Shown when a question about a call can be answered: its keys. */
+const APPROVAL_KEYS = /Pawl asks: [\s\S]*(y a |y yes)/;
 
-const say = async (window: Window, text: string): Promise<void> => {
-  await window.sees(REST);
+const prompt = async (window: Window, text: string): Promise<void> => {
+  await window.sees(READY);
   window.press(`${text}\r`);
 };
 
@@ -107,7 +115,8 @@ const PLAN_KEYS = /y e n|y yes/;
 const PAGE_DOWN = '\u001b[6~';
 const DRAWN_MS = 300;
 
-const planned: readonly Scene[] = [
+/** Scenes with a question of the model, or a plan that it proposes. */
+const planScenes: readonly Scene[] = [
   {
     name: '21-question-of-the-model',
     flags: [],
@@ -125,7 +134,7 @@ const planned: readonly Scene[] = [
       },
     ],
     async play(window) {
-      await say(window, 'make the split exact');
+      await prompt(window, 'make the split exact');
       await window.sees(/1 2 t n|t type/);
     },
   },
@@ -134,7 +143,7 @@ const planned: readonly Scene[] = [
     flags: ['--preset', 'plan'],
     replies: [proposePlan],
     async play(window) {
-      await say(window, 'make the split exact');
+      await prompt(window, 'make the split exact');
       await window.sees(PLAN_KEYS);
     },
   },
@@ -143,7 +152,7 @@ const planned: readonly Scene[] = [
     flags: ['--preset', 'plan'],
     replies: [proposePlan, { text: 'I begin with the test.', delayMs: 4_000 }],
     async play(window) {
-      await say(window, 'make the split exact');
+      await prompt(window, 'make the split exact');
       await window.sees(PLAN_KEYS);
       for (const key of [PAGE_DOWN, PAGE_DOWN, 'y']) {
         window.press(key);
@@ -157,7 +166,7 @@ const planned: readonly Scene[] = [
     flags: [],
     replies: [{ calls: [call('bash', { command: 'npm install left-pad && node --test' })] }],
     async play(window) {
-      await say(window, 'add left-pad');
+      await prompt(window, 'add left-pad');
       await window.sees(/Pawl asks:/);
       await pause(DRAWN_MS);
       window.press('n');
@@ -171,7 +180,8 @@ const planned: readonly Scene[] = [
 /** Stops the detached session. */
 const STOP = `pawl stop "$(pawl sessions --live | grep -o '[0-9]\\{8\\}-[0-9a-f-]*' | head -n 1)"`;
 
-const stored: readonly Scene[] = [
+/** Scenes with sessions that were stored, or run detached from a terminal. */
+const sessionScenes: readonly Scene[] = [
   {
     name: '25-list-of-sessions',
     flags: null,
@@ -181,7 +191,7 @@ const stored: readonly Scene[] = [
       window.press(
         "pawl -p 'why is a cent lost when I split a bill?'; pawl -p 'name the tests'; pawl\r",
       );
-      await say(window, '/resume');
+      await prompt(window, '/resume');
       await window.sees(/› \S.*name the tests|› \d/);
     },
   },
@@ -216,14 +226,14 @@ export const scenes: readonly Scene[] = [
     name: '01-greeting',
     flags: [],
     replies: [],
-    play: (window) => window.sees(REST),
+    play: (window) => window.sees(READY),
   },
   {
     name: '02-streaming',
     flags: AUTO,
     replies: [{ text: CODE_ANSWER, delayMs: 60 }],
     async play(window) {
-      await say(window, 'why is a cent lost when I split a bill?');
+      await prompt(window, 'why is a cent lost when I split a bill?');
       await window.sees(/25, 25, 25, 25/);
       await window.sees(/The next step/);
     },
@@ -231,30 +241,30 @@ export const scenes: readonly Scene[] = [
   {
     name: '03-tools-and-diff',
     flags: AUTO,
-    replies: repair,
+    replies: repairReplies,
     async play(window) {
-      await say(window, 'the tests fail: find out why and repair it');
+      await prompt(window, 'the tests fail: find out why and repair it');
       await window.sees(/four\s+tests\s+pass[\s\S]*ready ·/);
     },
   },
   {
     name: '04-question',
     flags: ['--preset', 'careful'],
-    replies: [repair[0] ?? {}, repair[2] ?? {}],
+    replies: [repairReplies[0] ?? {}, repairReplies[2] ?? {}],
     async play(window) {
-      await say(window, 'repair the split');
-      await window.sees(ANSWERABLE);
+      await prompt(window, 'repair the split');
+      await window.sees(APPROVAL_KEYS);
     },
   },
   {
     name: '05-failing-command',
     flags: AUTO,
     replies: [
-      repair[1] ?? {},
+      repairReplies[1] ?? {},
       { text: 'Two of the four tests fail: `splitBill` loses cents.', ...usage(6_000, 30) },
     ],
     async play(window) {
-      await say(window, 'run the tests');
+      await prompt(window, 'run the tests');
       await window.sees(/loses\s+cents[\s\S]*ready ·/);
     },
   },
@@ -269,7 +279,7 @@ export const scenes: readonly Scene[] = [
       { text: 'done' },
     ],
     async play(window) {
-      await say(window, 'explain the split to me');
+      await prompt(window, 'explain the split to me');
       await window.sees(/retrying in 1\d/);
     },
   },
@@ -297,7 +307,7 @@ export const scenes: readonly Scene[] = [
       { text: 'done' },
     ],
     async play(window) {
-      await say(window, 'make the split exact');
+      await prompt(window, 'make the split exact');
       await window.sees('step 1 of 3');
       window.press('and commit it when you are done\r');
       await window.sees(/1 waiting/);
@@ -307,9 +317,9 @@ export const scenes: readonly Scene[] = [
   {
     name: '08-resumed',
     flags: AUTO,
-    replies: repair,
+    replies: repairReplies,
     async play(window) {
-      await say(window, 'the tests fail: find out why and repair it');
+      await prompt(window, 'the tests fail: find out why and repair it');
       await window.sees(/four\s+tests\s+pass[\s\S]*ready ·/);
       window.press('/resume\r');
       await window.sees(/no other session/);
@@ -323,8 +333,8 @@ export const scenes: readonly Scene[] = [
     flags: [],
     replies: [],
     async play(window) {
-      await say(window, '/help');
-      await window.sees(REST);
+      await prompt(window, '/help');
+      await window.sees(READY);
       window.press('/re');
       await window.sees(/› re\w+ /);
     },
@@ -332,9 +342,9 @@ export const scenes: readonly Scene[] = [
   {
     name: '10-end',
     flags: [...AUTO, '--max-rounds', '2'],
-    replies: repair,
+    replies: repairReplies,
     async play(window) {
-      await say(window, 'the tests fail: find out why and repair it');
+      await prompt(window, 'the tests fail: find out why and repair it');
       await window.sees(/limit reached/);
       window.press('/cost\r');
       await window.sees(/cache read/);
@@ -347,8 +357,8 @@ export const scenes: readonly Scene[] = [
     flags: [],
     replies: [{ calls: [call('bash', { command: 'npm install left-pad && node --test' })] }],
     async play(window) {
-      await say(window, 'add left-pad');
-      await window.sees(ANSWERABLE);
+      await prompt(window, 'add left-pad');
+      await window.sees(APPROVAL_KEYS);
     },
   },
   {
@@ -356,7 +366,7 @@ export const scenes: readonly Scene[] = [
     flags: [],
     replies: [{ calls: [call('write', { path: 'src/table.js', content: LONG_FILE })] }],
     async play(window) {
-      await say(window, 'write a table of squares');
+      await prompt(window, 'write a table of squares');
       await window.sees(/more row/);
     },
   },
@@ -365,7 +375,7 @@ export const scenes: readonly Scene[] = [
     flags: [],
     replies: [],
     async play(window) {
-      await say(window, '/model');
+      await prompt(window, '/model');
       await window.sees(/› /);
     },
   },
@@ -374,7 +384,7 @@ export const scenes: readonly Scene[] = [
     flags: [],
     replies: [],
     async play(window) {
-      await window.sees(REST);
+      await window.sees(READY);
       window.press('?');
       await window.sees(/Shift.Tab/);
     },
@@ -391,7 +401,7 @@ export const scenes: readonly Scene[] = [
       },
     ],
     async play(window) {
-      await say(window, 'explain the split to me');
+      await prompt(window, 'explain the split to me');
       await window.sees(/failed/);
     },
   },
@@ -399,11 +409,11 @@ export const scenes: readonly Scene[] = [
     name: '16-compaction',
     flags: AUTO,
     replies: [
-      ...repair,
+      ...repairReplies,
       { text: 'The split was repaired: the cents that are left over go to the first shares.' },
     ],
     async play(window) {
-      await say(window, 'the tests fail: find out why and repair it');
+      await prompt(window, 'the tests fail: find out why and repair it');
       await window.sees(/four\s+tests\s+pass[\s\S]*ready ·/);
       window.press('/compact\r');
       await window.sees(/became/);
@@ -412,9 +422,9 @@ export const scenes: readonly Scene[] = [
   {
     name: '17-rewind',
     flags: AUTO,
-    replies: repair,
+    replies: repairReplies,
     async play(window) {
-      await say(window, 'the tests fail: find out why and repair it');
+      await prompt(window, 'the tests fail: find out why and repair it');
       await window.sees(/four\s+tests\s+pass[\s\S]*ready ·/);
       window.press('/rewind\r');
       await window.sees(/Take back this/);
@@ -423,9 +433,9 @@ export const scenes: readonly Scene[] = [
   {
     name: '18-diff',
     flags: AUTO,
-    replies: repair,
+    replies: repairReplies,
     async play(window) {
-      await say(window, 'the tests fail: find out why and repair it');
+      await prompt(window, 'the tests fail: find out why and repair it');
       await window.sees(/four\s+tests\s+pass[\s\S]*ready ·/);
       window.press('/diff\r');
       await window.sees(/HEAD \(/);
@@ -436,7 +446,7 @@ export const scenes: readonly Scene[] = [
     flags: [],
     replies: [],
     async play(window) {
-      await window.sees(REST);
+      await window.sees(READY);
       window.press('\u001b[Z\u001b[Z');
       await window.sees(/^ *plan/m);
       window.press('look at the split first, then');
@@ -447,7 +457,7 @@ export const scenes: readonly Scene[] = [
     name: '20-two-questions',
     flags: [],
     replies: [
-      repair[0] ?? {},
+      repairReplies[0] ?? {},
       {
         calls: [
           call('edit', { path: 'src/split.js', edits: [{ oldText, newText }] }),
@@ -456,16 +466,16 @@ export const scenes: readonly Scene[] = [
       },
     ],
     async play(window) {
-      await say(window, 'repair the split and note it');
+      await prompt(window, 'repair the split and note it');
       await window.sees(/1 of\s+2/);
     },
   },
-  ...planned,
-  ...stored,
+  ...planScenes,
+  ...sessionScenes,
 ];
 
 const KEY_MS = 60;
-const LOOK_MS = 1_500;
+const READ_MS = 1_500;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms));
 
@@ -502,12 +512,12 @@ export const readmeScene: Scene = {
   async play(window) {
     await window.sees('$ ');
     await typeSlowly(window, 'pawl');
-    await window.sees(REST);
+    await window.sees(READY);
     await typeSlowly(window, 'run the slow check and tell me what it says');
     await window.sees('step 3 of 8');
     window.killProgram();
     await window.sees(/Killed/);
-    await pause(LOOK_MS);
+    await pause(READ_MS);
     await typeSlowly(window, 'pawl --continue');
     await window.sees(/all eight steps passed[\s\S]*ready ·/);
   },

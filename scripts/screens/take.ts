@@ -1,3 +1,8 @@
+/**
+ * Plays a scene with the real program in a pseudo-terminal, and takes its picture: the cells of
+ * the screen at its end, and all output with its times.
+ */
+
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +25,7 @@ type Take = {
   readonly theme: Theme;
 };
 
-type Taken = { readonly shot: Shot; readonly outputs: readonly Output[] };
+type TakeResult = { readonly shot: Shot; readonly outputs: readonly Output[] };
 
 /** A fresh copy of the demo's project, as a repository. */
 const makeProject = (folder: string): string => {
@@ -39,7 +44,7 @@ const makeProject = (folder: string): string => {
 };
 
 /** Plays a scene with the real program in a fresh home and a fresh project. */
-export const take = async ({ scene, columns, rows, theme }: Take): Promise<Taken> => {
+export const take = async ({ scene, columns, rows, theme }: Take): Promise<TakeResult> => {
   const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-screens-')));
   const workspace = makeProject(folder);
   // Within the project, where git does not see it. Its name is the model's name on the screen.

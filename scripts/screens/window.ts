@@ -1,8 +1,8 @@
+/** A program in a real pseudo-terminal, and the cells of its screen. */
+
 import { readFileSync } from 'node:fs';
 import { spawn } from '@lydell/node-pty';
 import xterm from '@xterm/headless';
-
-/** A program in a real pseudo-terminal, and the cells of its screen. */
 
 /** A colour of the palette by number, or a colour as `#rrggbb`; null is the terminal's own. */
 export type Colour = number | string | null;
@@ -135,7 +135,7 @@ export const openWindow = ({
   });
   const [first = '', ...words] = program;
   const child = spawn(first, words, { cols: columns, rows, cwd: folder, env: environment });
-  let living = true;
+  let isRunning = true;
   const isCursorShown = watchCursor(terminal);
   const startedAtMs = performance.now();
   const outputs: Output[] = [];
@@ -145,7 +145,7 @@ export const openWindow = ({
   });
   const ended = new Promise<void>((resolve) => {
     child.onExit(() => {
-      living = false;
+      isRunning = false;
       resolve();
     });
   });
@@ -178,7 +178,7 @@ export const openWindow = ({
     },
     outputs: () => outputs,
     async close() {
-      if (living) child.kill('SIGKILL');
+      if (isRunning) child.kill('SIGKILL');
       await ended;
       terminal.dispose();
     },

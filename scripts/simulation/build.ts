@@ -1,11 +1,14 @@
+/**
+ * Builds the simulator, with the production code as it is or with a planted fault. The checkout is
+ * not touched.
+ */
+
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { replaceSource } from '../plant/fault.js';
 import { workspacePackages } from '../workspace-packages.js';
-
-/** Builds the simulator, with the production code as it is or with a planted fault. The checkout is not touched. */
 
 export type PlantedFault = {
   /** The wrong behaviour, as a sentence. */

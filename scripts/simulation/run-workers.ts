@@ -1,10 +1,17 @@
+/**
+ * Runs simulated sessions in several threads, in parts, and adds up their reports.
+ */
+
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { SimulationReport } from '../../packages/verify/src/simulation/report-types.js';
 import { buildWorker, type PlantedFault } from './build.js';
 
-/** Sessions that a thread runs at once, and until it is replaced: what ended processes leave in memory goes with it. */
+/**
+ * Sessions that a thread runs at once, and until it is replaced: what ended processes leave in
+ * memory goes with it.
+ */
 const PER_PART = 100;
 const PER_THREAD = 50_000;
 

@@ -1,7 +1,14 @@
+/**
+ * The builds and checks of `npm test`, each a program of its own.
+ */
+
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 
-/** A step that is a program: what it prints is shown when it has ended, so that steps can run at the same time. */
+/**
+ * A step that is a program: what it prints is shown when it has ended, so that steps can run at the
+ * same time.
+ */
 export type Check = {
   readonly title: string;
   readonly program: string;

@@ -1,7 +1,7 @@
+/** Which test files `npm test` runs. */
+
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-
-/** Which test files `npm test` runs. */
 
 export type Chosen =
   | { readonly kind: 'files'; readonly files: readonly string[] }

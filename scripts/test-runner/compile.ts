@@ -1,3 +1,19 @@
+/**
+ * Compiles test files and what they import in one go: to compile them in each of their processes
+ * costs more than most of the tests.
+ *
+ * 1. A compiled file believes that it lies where its source lies: `import.meta.url` and
+ *    `import.meta.dirname` name the source.
+ * 2. Code that several files share becomes a file of its own, so that a process loads each module
+ *    once.
+ * 3. Programs of packages/ask/src/environments are those of dist, where the bundle has put them:
+ *    from their sources each thread would begin with a compiler.
+ * 4. Guards and moves keep their names, whichever files are compiled together.
+ * 5. Shell scripts that lie beside a module are part of it: other users, as whom some tests run,
+ *    can't read the sources.
+ * 6. Packages stay outside: they are found through node_modules, in which the folder lies.
+ */
+
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -6,25 +22,15 @@ import { withShellScripts } from '../inline-shell-scripts.js';
 import { workspacePackages } from '../workspace-packages.js';
 import { GUARD, isUnitTest, unitProgram } from './tier.js';
 
-/**
- * Compiles test files and what they import in one go: to compile them in each of their processes costs more than most
- * of the tests.
- *
- * 1. A compiled file believes that it lies where its source lies: `import.meta.url` and `import.meta.dirname` name the source.
- * 2. Code that several files share becomes a file of its own, so that a process loads each module once.
- * 3. Programs of packages/ask/src/environments are those of dist, where the bundle has put them: from their sources each thread would
- *    begin with a compiler.
- * 4. Guards and moves keep their names, whichever files are compiled together.
- * 5. Shell scripts that lie beside a module are part of it: other users, as whom some tests run, can't read the sources.
- * 6. Packages stay outside: they are found through node_modules, in which the folder lies.
- */
-
 export type CompiledTests = {
   /** The compiled file of a test file. */
   readonly programOf: (file: string) => string;
   /** Those that can share a process: see tier.ts. */
   readonly unitTests: readonly string[];
-  /** A program that runs these unit tests, one file after the other; each is a suite with the name of the file. */
+  /**
+   * A program that runs these unit tests, one file after the other; each is a suite with the name
+   * of the file.
+   */
   readonly unitProgramOf: (files: readonly string[]) => string;
   /** The address of the reporter, for --test-reporter. */
   readonly reporter: string;
@@ -41,9 +47,9 @@ const NAMED = /\/(agent\/src\/machine|ask\/src\/run)\/moves\//;
 const EXPORTED = /^export (?:const|function) (\w+)/gm;
 
 /**
- * Gives exported functions their names back: the compiler numbers equal names of modules that come into one file, and
- * which do depends on the files of a run. `keepNames` would cost a call for each closure that is made; this is one call
- * for each function of a module, once.
+ * Gives exported functions their names back: the compiler numbers equal names of modules that come
+ * into one file, and which do depends on the files of a run. `keepNames` would cost a call for each
+ * closure that is made; this is one call for each function of a module, once.
  */
 const withNames = (file: string, text: string): string => {
   if (!NAMED.test(file)) return text;
@@ -104,7 +110,10 @@ const removeAbandoned = (root: string): void => {
   }
 };
 
-/** Compiles these test files, relative to `root`, into a folder of this process. Throws where one does not compile. */
+/**
+ * Compiles these test files, relative to `root`, into a folder of this process. Throws where one
+ * does not compile.
+ */
 export const compileTests = async (
   root: string,
   files: readonly string[],

@@ -1,15 +1,16 @@
+/**
+ * Keeps the temporary files of the tests in memory, where this user may mount: the tests make and
+ * remove many thousands of files, and a disk makes that cost a tenth of all CPU, in some files a
+ * third.
+ *
+ * The run starts itself again in a mount namespace of its own. The memory is free when its last
+ * process has ended, however it ended. Everybody else's tests use the disk.
+ */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
-
-/**
- * Keeps the temporary files of the tests in memory, where this user may mount: the tests make and remove many thousands of
- * files, and a disk makes that cost a tenth of all CPU, in some files a third.
- *
- * The run starts itself again in a mount namespace of its own. The memory is free when its last process has ended, however
- * it ended. Everybody else's tests use the disk.
- */
 
 const MEMORY_MIN_BYTES = 8e9;
 /** Set for the run within. */
@@ -34,7 +35,10 @@ const canMount = (folder: string): boolean =>
   totalmem() >= MEMORY_MIN_BYTES &&
   spawnSync('unshare', mountedAt(folder, ['true']), { stdio: 'ignore' }).status === 0;
 
-/** Runs this program again with its temporary folder in memory, and gives its exit code; null where that can't be. */
+/**
+ * Runs this program again with its temporary folder in memory, and gives its exit code; null where
+ * that can't be.
+ */
 export const runInMemory = async (): Promise<number | null> => {
   if (process.env[WITHIN] === '1') return null;
   const folder = mkdtempSync(path.join(tmpdir(), 't-')); // short: addresses of sockets are below it

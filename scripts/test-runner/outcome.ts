@@ -1,4 +1,7 @@
-/** What the process of a test file tells about its tests, one JSON line each; the last line says that all have ended. */
+/**
+ * What the process of a test file tells about its tests, one JSON line each; the last line says
+ * that all have ended.
+ */
 
 export type TestOutcome = {
   readonly type: 'passed' | 'failed' | 'skipped' | 'todo';

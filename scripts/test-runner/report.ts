@@ -1,7 +1,10 @@
+/**
+ * What `npm test` prints: one line a file, failures in full where they happen and at the end, the
+ * counts.
+ */
+
 import type { Rerun } from './rerun.js';
 import { type FileResult, hasFailed } from './run-file.js';
-
-/** What `npm test` prints: one line a file, failures in full where they happen and at the end, the counts. */
 
 export type Counts = {
   readonly passed: number;
@@ -83,7 +86,10 @@ export const describeFile = (result: FileResult): string => {
   ].join('');
 };
 
-/** Files that ran in one process: what they printed, failures in full, and one line. `whole` is the result of the process. */
+/**
+ * Files that ran in one process: what they printed, failures in full, and one line. `whole` is the
+ * result of the process.
+ */
 export const describeUnits = (results: readonly FileResult[], whole: FileResult): string => {
   const all = [...results, whole];
   const { passed, failed } = addCounts(all);
@@ -99,7 +105,10 @@ export const describeUnits = (results: readonly FileResult[], whole: FileResult)
   ].join('');
 };
 
-/** Failures again at the end, where a long log is read first; then the counts, and as the last line the two that decide. */
+/**
+ * Failures again at the end, where a long log is read first; then the counts, and as the last line
+ * the two that decide.
+ */
 export const describeEnd = (
   { results, unsteady }: Rerun,
   failedChecks: readonly string[],

@@ -1,9 +1,12 @@
+/**
+ * Runs within the process of a test file: writes what came of its tests for the process that runs
+ * them all.
+ */
+
 import type { TestEvent } from 'node:test/reporters';
 import { inspect } from 'node:util';
 import { spentCpuMs } from './cpu-time.js';
 import type { OutcomeLine } from './outcome.js';
-
-/** Runs within the process of a test file: writes what came of its tests for the process that runs them all. */
 
 type Ended = Extract<TestEvent, { type: 'test:pass' | 'test:fail' }>;
 

@@ -1,10 +1,11 @@
-import { type FileResult, hasFailed } from './run-file.js';
-
 /**
- * Runs failed files once more, alone. Tests of whole programs meet time limits of other programs; on a machine that
- * does too much at once such a limit can pass. A fault of the program fails alone as well. The first failure of such a
- * file is printed in full at the end of the run: it is to be repaired.
+ * Runs failed files once more, alone. Tests of whole programs meet time limits of other programs;
+ * on a machine that does too much at once such a limit can pass. A fault of the program fails alone
+ * as well. The first failure of such a file is printed in full at the end of the run: it is to be
+ * repaired.
  */
+
+import { type FileResult, hasFailed } from './run-file.js';
 
 /** More failed files than this are no accident of a busy machine. */
 const UNSTEADY_MAX = 2;

@@ -1,10 +1,10 @@
+/** Runs one test file in a process of its own, or a program of many. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import type { CompiledTests } from './compile.js';
 import type { OutcomeLine, TestOutcome } from './outcome.js';
 import { nameSources } from './source-lines.js';
-
-/** Runs one test file in a process of its own, or a program of many. */
 
 export type FileResult = {
   readonly file: string;
@@ -36,7 +36,7 @@ export type Ending = {
   readonly killedAfterMs: number | null;
 };
 
-const linesOf = (root: string, file: string): readonly OutcomeLine[] => {
+const readOutcomes = (root: string, file: string): readonly OutcomeLine[] => {
   if (!existsSync(file)) return [];
   // Names of sources look the same in JSON.
   return nameSources(root, readFileSync(file, 'utf8'))
@@ -134,7 +134,7 @@ export const runProgram = async (
     });
   }
   const ending = await waitFor(child, timeMaxMs);
-  const lines = linesOf(root, outcomes);
+  const lines = readOutcomes(root, outcomes);
   return {
     lines,
     ending,

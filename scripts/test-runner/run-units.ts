@@ -1,3 +1,5 @@
+/** Runs all unit tests in one process: to start one for each takes longer than most of them. */
+
 import type { CompiledTests } from './compile.js';
 import type { OutcomeLine, TestOutcome } from './outcome.js';
 import {
@@ -8,8 +10,6 @@ import {
   type ProgramResult,
   runProgram,
 } from './run-file.js';
-
-/** Runs all unit tests in one process: to start one for each takes longer than most of them. */
 
 /** The name of a result that is about their common process, not about one file. */
 export const UNIT_TESTS = 'unit tests';
@@ -43,7 +43,10 @@ const resultOf = (file: string, { lines }: ProgramResult): FileResult | null => 
   };
 };
 
-/** One result for each file that ran to its end; and one with the name UNIT_TESTS where the process has a fault. */
+/**
+ * One result for each file that ran to its end; and one with the name UNIT_TESTS where the process
+ * has a fault.
+ */
 export const runUnits = async (
   root: string,
   files: readonly string[],

@@ -1,16 +1,23 @@
+/**
+ * Stacks of compiled files name the lines of their sources. Node can do so itself
+ * (--enable-source-maps), but then it reads the source map of every module that it loads, in every
+ * process; only failures need one.
+ */
+
 import { existsSync, readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import path from 'node:path';
 
 /**
- * Stacks of compiled files name the lines of their sources. Node can do so itself (--enable-source-maps), but then it reads
- * the source map of every module that it loads, in every process; only failures need one.
+ * A place in a compiled file: an address in stacks, a path from the working directory in node's own
+ * words.
  */
-
-/** A place in a compiled file: an address in stacks, a path from the working directory in node's own words. */
 const PLACE = /(?:file:\/\/)?([^\s()"':]+\.mjs):(\d+):(\d+)/g;
 
-/** Replaces places in compiled files, which have a source map beside them, by those in their sources. `root` is where they ran. */
+/**
+ * Replaces places in compiled files, which have a source map beside them, by those in their
+ * sources. `root` is where they ran.
+ */
 export const nameSources = (root: string, text: string): string => {
   const maps = new Map<string, SourceMap | null>();
   const mapOf = (file: string): SourceMap | null => {

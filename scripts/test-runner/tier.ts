@@ -1,12 +1,13 @@
-import type { Metafile } from 'esbuild';
-
 /**
  * Unit tests share one process: to start one costs more than most of them take.
  *
- * A test file shares it unless its own files, the tests and what helps them, reach a module that starts programs or
- * threads, or it imports test/own-process.ts. What it tests may reach such modules: the process forbids their use
- * (test/starts-no-program.ts), so that a test which starts a program fails there and says what to import.
+ * A test file shares it unless its own files, the tests and what helps them, reach a module that
+ * starts programs or threads, or it imports test/own-process.ts. What it tests may reach such
+ * modules: the process forbids their use (test/starts-no-program.ts), so that a test which starts a
+ * program fails there and says what to import.
  */
+
+import type { Metafile } from 'esbuild';
 
 const STARTING: ReadonlySet<string> = new Set([
   'node:child_process',
@@ -21,7 +22,10 @@ const STARTING: ReadonlySet<string> = new Set([
 export const GUARD = 'test/starts-no-program.ts';
 const OWN_PROCESS = 'test/own-process.ts';
 
-/** Unit tests that `npm run check` leaves to `npm test`: each computes for 4 to 24 s, all others together for 20. */
+/**
+ * Unit tests that `npm run check` leaves to `npm test`: each computes for 4 to 24 s, all others
+ * together for 20.
+ */
 export const LONG_UNIT_TESTS: readonly string[] = [
   'packages/verify/test/exploration/state-key.test.ts',
   'packages/verify/test/exploration/promises.test.ts',

@@ -1,3 +1,7 @@
+/**
+ * Rules about names: of files, of exported types, and words that say too little.
+ */
+
 import path from 'node:path';
 import { type Fault, isNode, nameOf, type Source, walk } from './source.js';
 
@@ -11,9 +15,12 @@ export const nameFaults = ({ file }: Source): readonly Fault[] => {
 
 const TYPES = new Set(['TSTypeAliasDeclaration', 'TSInterfaceDeclaration', 'ClassDeclaration']);
 
-/** Each exported type has a name of its own, so that a reader who sees the name knows which is meant. For the sources of packages. */
+/**
+ * Each exported type has a name of its own, so that a reader who sees the name knows which is
+ * meant. For the sources of packages.
+ */
 export const typeNameFaults = (sources: readonly Source[]): readonly Fault[] => {
-  const firstOf = new Map<string, string>();
+  const firstFiles = new Map<string, string>();
   const faults: Fault[] = [];
   for (const { file, program, lineOf } of sources) {
     walk(program, (node) => {
@@ -23,8 +30,8 @@ export const typeNameFaults = (sources: readonly Source[]): readonly Fault[] => 
           : null;
       const name = type !== null && TYPES.has(type.type) ? nameOf(type.id) : undefined;
       if (name === undefined) return;
-      const first = firstOf.get(name);
-      if (first === undefined) firstOf.set(name, file);
+      const first = firstFiles.get(name);
+      if (first === undefined) firstFiles.set(name, file);
       else
         faults.push({
           file,
@@ -49,7 +56,7 @@ const OF_NAMES_MAX = 20;
 
 const isFunctionNode = (node: unknown): boolean => isNode(node) && /Function/.test(node.type);
 
-const ofNames = ({ program }: Source): readonly string[] => {
+const findOfNames = ({ program }: Source): readonly string[] => {
   const names: string[] = [];
   walk(program, (node) => {
     const isFunction =
@@ -65,7 +72,7 @@ const ofNames = ({ program }: Source): readonly string[] => {
 export const vagueWordFaults = (sources: readonly Source[]): readonly Fault[] => {
   const lines = sources.reduce((sum, { text }) => sum + text.split('\n').length, 0);
   const vague = sources.reduce((sum, { text }) => sum + (text.match(VAGUE)?.length ?? 0), 0);
-  const names = sources.flatMap(ofNames);
+  const names = sources.flatMap(findOfNames);
   const fault = (text: string): Fault => ({ file: 'packages', line: 1, text });
   const isVague = vague > VAGUE_FREE && (1000 * vague) / lines > VAGUE_PER_1000_LINES_MAX;
   return [

@@ -1,3 +1,7 @@
+/**
+ * One place that knows a tool's name and the fields of its input; one place that retries.
+ */
+
 import {
   childrenOf,
   type Fault,
@@ -21,7 +25,10 @@ const TOOL_NAMES = new Set([
   'todo',
   'fetch',
 ]);
-/** Fields of the tools' inputs. A tool gives its title, summary and preview itself, so that nobody else reads them. */
+/**
+ * Fields of the tools' inputs. A tool gives its title, summary and preview itself, so that nobody
+ * else reads them.
+ */
 const INPUT_FIELDS = new Set([
   ...['path', 'edits', 'content', 'oldText', 'newText', 'glob', 'pattern', 'url', 'items'],
   ...['command', 'timeoutMs', 'background', 'jobAction', 'jobId'],
@@ -43,8 +50,9 @@ const startsProgram = (parent: Node): boolean =>
   parent.type === 'CallExpression' && /^(spawn|exec|find)/.test(lastName(parent.callee));
 
 /**
- * Whether a string stands where a tool is meant: compared with something named tool, a field `tool`, a case of a
- * switch over a tool, an entry of a list named tools. `read` and `write` are words of everyday life elsewhere.
+ * Whether a string stands where a tool is meant: compared with something named tool, a field
+ * `tool`, a case of a switch over a tool, an entry of a list named tools. `read` and `write` are
+ * words of everyday life elsewhere.
  */
 const meansTool = (literal: Node, parent: Node | null, ancestors: readonly Node[]): boolean => {
   if (parent === null) return false;
@@ -92,7 +100,10 @@ const inputFieldFault = (node: Node, file: string): string | null => {
 
 const retries = (name: string): boolean => /retr(y|ies)/i.test(name) && !/retryAfter/i.test(name);
 
-/** The edges to the world, where trying again would be easy. The runtime performs the machine's retry, the cli shows it. */
+/**
+ * The edges to the world, where trying again would be easy. The runtime performs the machine's
+ * retry, the cli shows it.
+ */
 const isEdge = (file: string): boolean =>
   /^packages\/agent\/src\/(models|tools|journal|session\/prompt|command\/sandbox|workspace)\//.test(
     file,

@@ -1,3 +1,8 @@
+/**
+ * Nothing writes to a terminal but packages/terminal/src/write.ts, which makes texts safe. This
+ * file finds the ways around it.
+ */
+
 import {
   childrenOf,
   type Fault,
@@ -9,7 +14,10 @@ import {
   walk,
 } from './source.js';
 
-/** The only files that may write to the descriptors 1 and 2, and the only ones that may compose control sequences. */
+/**
+ * The only files that may write to the descriptors 1 and 2, and the only ones that may compose
+ * control sequences.
+ */
 const WRITERS = new Set(['packages/terminal/src/write.ts']);
 const COMPOSERS = new Set([
   'packages/terminal/src/paint.ts',
@@ -119,7 +127,9 @@ const consoleFault = (node: Node, parent: Node | null, field: string): string | 
     ? 'console'
     : null;
 
-/** Nothing writes to a terminal but the one module that makes it safe. For the sources of packages. */
+/**
+ * Nothing writes to a terminal but the one module that makes it safe. For the sources of packages.
+ */
 export const outputFaults = (source: Source): readonly Fault[] => {
   const { file } = source;
   const faults: Fault[] = [];

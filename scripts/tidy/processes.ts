@@ -1,3 +1,7 @@
+/**
+ * Processes are started in one place, with programs that were judged to be safe to start.
+ */
+
 import { type Fault, isNode, type Node, nameOf, type Source, stringOf, walk } from './source.js';
 
 /** The one file that starts processes, and the files that judge programs. */
@@ -5,7 +9,10 @@ const STARTER = 'packages/agent/src/platform/start-program.ts';
 const JUDGES: readonly string[] = ['packages/agent/src/platform/find-program.ts', STARTER];
 const MODULE = /^(node:)?child_process$/;
 const JUDGED = 'ProgramPath';
-/** They start what the sandbox for commands has prepared: bubblewrap, or a program that they have found themselves. */
+/**
+ * They start what the sandbox for commands has prepared: bubblewrap, or a program that they have
+ * found themselves.
+ */
 const PASSING_ON = new Set([
   'packages/agent/src/extensions/mcp/stdio-server.ts',
   'packages/agent/src/extensions/hooks/session-hooks.ts',

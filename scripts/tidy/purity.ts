@@ -1,3 +1,8 @@
+/**
+ * The machines, the policy and the projections are pure: they know no time, no chance and no
+ * world.
+ */
+
 import { type Fault, type Node, nameOf, type Source, walk } from './source.js';
 
 /** Names that bring time, chance or the world into the pure core. */
@@ -51,7 +56,10 @@ const impureWord = (node: Node, parent: Node | null, field: string): string | nu
   return name !== undefined && IMPURE.has(name) && isReference(parent, field) ? name : null;
 };
 
-/** The machines, the policy and the projections know no time, no chance, no world, and throw nothing. */
+/**
+ * The machines, the policy and the projections know no time, no chance, no world, and throw
+ * nothing.
+ */
 export const purityFaults = (source: Source): readonly Fault[] => {
   if (!isPure(source.file)) return [];
   const faults: Fault[] = [];

@@ -1,8 +1,14 @@
+/**
+ * Sizes of files, functions and lines, and features of the language that we don't use.
+ */
+
 import { childrenOf, type Fault, isNode, type Node, nameOf, type Source, walk } from './source.js';
 import { isTest } from './walls.js';
 
 const EXAMPLE_LINES_MAX = 46;
-/** The agent's table must be readable from top to bottom: docs/decisions/0027-one-row-a-state.md. */
+/**
+ * The agent's table must be readable from top to bottom: docs/decisions/0027-one-row-a-state.md.
+ */
 const TABLE_LINES_MAX = 525;
 const FUNCTION_LINES_MAX = 70;
 const COLUMNS_MAX = 100;
@@ -38,7 +44,8 @@ const isConst = (annotation: unknown): boolean =>
   nameOf(annotation.typeName) === 'const';
 
 /**
- * `as` says more than the compiler knows: a comment in its statement or right above it says why that is safe.
+ * `as` says more than the compiler knows: a comment in its statement or right above it says why
+ * that is safe.
  */
 const castFaults = (source: Source): readonly Fault[] => {
   const explained = new Set(

@@ -1,3 +1,7 @@
+/**
+ * Parsed sources, as the rules of tidy look at them: files, syntax trees, and walks through them.
+ */
+
 import { parseSync } from 'oxc-parser';
 
 /** A broken rule: where (`file:line`) and what to do about it. */
@@ -110,7 +114,8 @@ export const parse = (file: string, text: string): Source => {
   const { program, comments, errors } = parseSync(file, text);
   const [first] = errors;
   if (first) throw new Error(`${file}: ${first.message}`);
-  // The parser's own types name each node; the rules here look at fields only, with a check at each.
+  // The parser's own types name each node; the rules here look at fields only, with a check at
+  // each.
   const tree = program as unknown as Node;
   return {
     file,

@@ -1,3 +1,7 @@
+/**
+ * Rules about texts of any kind, and about the files that comments and strings name.
+ */
+
 import type { Fault, Source } from './source.js';
 
 /** Texts that belong to one machine only, such as absolute paths. */
@@ -45,7 +49,10 @@ export const textFaults = (file: string, text: string): readonly Fault[] => {
   return faults;
 };
 
-/** A name of several words, as our source files have: a name of one word may be of somebody else's file. */
+/**
+ * A name of several words, as our source files have: a name of one word may be of somebody else's
+ * file.
+ */
 const SOURCE_NAME = /(?<![\w./-])[a-z\d]+(?:-[a-z\d]+)+\.ts\b/g;
 
 /** A comment that sends its reader to a source file names one that is there. */

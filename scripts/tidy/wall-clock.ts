@@ -1,6 +1,12 @@
+/**
+ * Nothing waits or ends by the time of day, since it is set while sessions run.
+ */
+
 import { type Fault, isNode, type Node, nameOf, type Source, walk } from './source.js';
 
-/** The files that may ask for the time of day. None of them measures a wait or a deadline with it. */
+/**
+ * The files that may ask for the time of day. None of them measures a wait or a deadline with it.
+ */
 const ALLOWED: ReadonlySet<string> = new Set([
   'packages/agent/src/platform/clock.ts', // the clock of sessions, which is steady while a timer runs
   'packages/verify/src/simulation/simulate.ts', // replaces the clock of simulated processes
@@ -12,7 +18,6 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'packages/agent/src/command/earlier-processes.ts',
   'packages/agent/src/workspace/git.ts',
   'packages/agent/src/workspace/repository-snapshot.ts',
-  'packages/agent/src/workspace/git.ts',
   'packages/agent/src/workspace/checkpoints/scan.ts',
   'packages/agent/src/workspace/checkpoints/session-checkpoints.ts',
   'packages/agent/src/workspace/checkpoints/store.ts',
@@ -28,7 +33,10 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'packages/agent/src/extensions/trust.ts',
 ]);
 
-/** `Date` in `new Date(time)`, `Date.parse(text)`, `Date.UTC(…)` and `value instanceof Date` asks no clock. */
+/**
+ * `Date` in `new Date(time)`, `Date.parse(text)`, `Date.UTC(…)` and `value instanceof Date` asks no
+ * clock.
+ */
 const asksNoClock = (node: Node, parent: Node, field: string): boolean => {
   if (parent.type === 'NewExpression')
     return field === 'callee' && Array.isArray(parent.arguments) && parent.arguments.length > 0;
@@ -53,8 +61,8 @@ const isClock = (node: Node, parent: Node | null, field: string): boolean => {
 };
 
 /**
- * The clock of the wall is set while sessions run, so nothing waits or ends by it: waits are counted by
- * `performance.now()` or the session's clock. For the sources of packages.
+ * The clock of the wall is set while sessions run, so nothing waits or ends by it: waits are
+ * counted by `performance.now()` or the session's clock. For the sources of packages.
  */
 export const wallClockFaults = (source: Source): readonly Fault[] => {
   if (ALLOWED.has(source.file)) return [];

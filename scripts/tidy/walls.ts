@@ -1,12 +1,12 @@
+/**
+ * The walls between packages: a package imports another one through its `exports`, and only if its
+ * package.json names it. Packages, folders beside each other and files have no circle; type imports
+ * count. Tests of a package import what the package may import, its own files by their paths, and
+ * what all tests share: test/ and scripts/. What they share knows no tests of a package.
+ */
+
 import path from 'node:path';
 import type { Fault, Source } from './source.js';
-
-/**
- * The walls between packages: a package imports another one through its `exports`, and only if its package.json names
- * it. Packages, folders beside each other and files have no circle; type imports count.
- * Tests of a package import what the package may import, its own files by their paths, and what all tests share: test/
- * and scripts/. What they share knows no tests of a package.
- */
 
 /** What a package.json says about the package in whose folder it lies. */
 export type Manifest = {
@@ -94,7 +94,7 @@ const importFault = (file: string, specifier: string, manifests: Manifests): str
 };
 
 /** Groups of nodes that reach each other, each in the order in which its nodes were met. */
-const circlesOf = (
+const findCircles = (
   edges: ReadonlyMap<string, ReadonlySet<string>>,
 ): readonly (readonly string[])[] => {
   const low = new Map<string, number>();
@@ -153,7 +153,10 @@ const parentFolders = (sources: readonly Source[]): readonly string[] => [
   ...new Set(sources.flatMap(({ file }) => foldersAbove(file))),
 ];
 
-/** Of files below `parent` the folder in it; null of a file that lies in `parent` itself, or elsewhere. */
+/**
+ * Of files below `parent` the folder in it; null of a file that lies in `parent` itself, or
+ * elsewhere.
+ */
 const folderWithin =
   (parent: string) =>
   (file: string): string | null => {
@@ -169,13 +172,13 @@ const circleFaults = (sources: readonly Source[], manifests: Manifests): readonl
     text: `circle of ${what}: ${circle.join(', ')}`,
   });
   return [
-    ...circlesOf(edgesBetween(sources, manifests, (file) => file)).map((circle) =>
+    ...findCircles(edgesBetween(sources, manifests, (file) => file)).map((circle) =>
       faultOf('files', circle, circle[0] ?? ''),
     ),
     ...parentFolders(sources)
-      .flatMap((parent) => circlesOf(edgesBetween(sources, manifests, folderWithin(parent))))
+      .flatMap((parent) => findCircles(edgesBetween(sources, manifests, folderWithin(parent))))
       .map((circle) => faultOf('folders', circle, circle[0] ?? '')),
-    ...circlesOf(edgesBetween(sources, manifests, packageOf)).map((circle) =>
+    ...findCircles(edgesBetween(sources, manifests, packageOf)).map((circle) =>
       faultOf('packages', circle, `packages/${circle[0]}/package.json`),
     ),
   ];
@@ -187,8 +190,8 @@ const SMALL_LINES = 60;
 const isLate = (source: Source, start: number): boolean => source.text.startsWith('import(', start);
 
 /**
- * A small file that one other file imports belongs below its user there. What is loaded late stands apart, and so do faces
- * and programs, which nobody imports.
+ * A small file that one other file imports belongs below its user there. What is loaded late stands
+ * apart, and so do faces and programs, which nobody imports.
  */
 const smallFileFaults = (sources: readonly Source[], manifests: Manifests): readonly Fault[] => {
   const importers = new Map<string, Set<string>>();

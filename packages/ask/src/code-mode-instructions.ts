@@ -1,3 +1,9 @@
+/**
+ * System instructions for models in code mode, in which a model answers by writing programs
+ * (cells). A cell may call models itself: a sub-call, plain or (if `recursive`) a run with cells
+ * of its own.
+ */
+
 /** System instructions for models in code mode. */
 
 type CodeModeFacts = {
@@ -14,6 +20,7 @@ type CodeModeFacts = {
   readonly finalForms: 'on' | 'off';
 };
 
+/** What the languages say differently. */
 type Words = {
   readonly name: string;
   readonly look: string;
@@ -49,15 +56,15 @@ const recursion: Readonly<Record<CodeModeFacts['recursive'], string>> = {
 const modelWords = ({ models }: CodeModeFacts): string =>
   models.length < 2 ? '' : `\n- All of them take a model as last argument: ${models.join(', ')}.`;
 
-type Answering = { readonly how: string; readonly where: string; readonly example: string };
+type AnswerWords = { readonly how: string; readonly where: string; readonly example: string };
 
-const recordAnswer = (submit: string): Answering => ({
+const recordAnswer = (submit: string): AnswerWords => ({
   how: '- answer: your answer. Set its content, then set ready; the run ends with that cell.',
   where: 'Submit it in the next program:',
   example: fenced(submit),
 });
 
-const finalAnswer: Answering = {
+const finalAnswer: AnswerWords = {
   how:
     '- Your answer is no variable: FINAL(text) in your reply, at the start of a line and ' +
     'outside of a fence, is the answer; FINAL_VAR(name) answers with a variable. The run ends ' +
@@ -69,7 +76,7 @@ const finalAnswer: Answering = {
 /** Instructions for the root run, and for each child run with an environment. At most 4 kB. */
 export const codeModeInstructions = (facts: CodeModeFacts): string => {
   const { name, look, named, submit } = words[facts.language];
-  const answering = facts.finalForms === 'on' ? finalAnswer : recordAnswer(submit);
+  const answerWords = facts.finalForms === 'on' ? finalAnswer : recordAnswer(submit);
   return `You answer a question about material that is too large to be read at once. It lies in the variable \`context\` of a ${name} environment; you never see it whole. You direct the work, you do not do it yourself: programs search and count, other models read, you decide what comes next.
 
 # The environment
@@ -83,7 +90,7 @@ It runs, and the next message says what it printed and which variables there are
 ${recursion[facts.recursive]}${modelWords(facts)}
 - A call that fails returns a text that begins with "Error: ". Look for it before you use a reply.
 - show_vars(): the variables you have made.
-${answering.how}
+${answerWords.how}
 
 # How to work
 1. Look before anything else: size, beginning, end, samples from the middle, the shape of a line. Don't answer before you have looked.
@@ -92,8 +99,8 @@ ${answering.how}
 4. Where meaning must be judged (classify, compare, extract, summarise, verify), let other models read. Keep to two limits: about 100,000 characters in a prompt, and about 20 prompts in a batch. A few full prompts are better than many small ones. Give each a clean piece, say what to do with it, and ask for a short answer in a fixed form, one line for each item, so that a program can read it. Cut pieces where lines or records end, and let programs put the results together.
 5. Keep your own window small: print counts, samples and results, not material.
 6. Check: every piece answered, no errors among the replies, numbers that add up.
-7. Print the candidate for the answer and look at it. ${answering.where}
-${answering.example}
+7. Print the candidate for the answer and look at it. ${answerWords.where}
+${answerWords.example}
 If iterations run out, submit the best that you have.
 `;
 };

@@ -1,4 +1,12 @@
-/** Code mode as a library: questions about inputs that are too large for a model's window. */
+/**
+ * Code mode as a library: questions about inputs that are too large for a model's window. A run is
+ * one conversation about a question; in it the model writes programs, which an environment
+ * executes.
+ *
+ * From top to bottom: the types; `createAsker`; `JournaledAsker`, which starts and resumes runs;
+ * what its settings need; the costs of calls, estimated in advance; and the choice of the
+ * environment.
+ */
 
 import { realpath } from 'node:fs/promises';
 import {
@@ -38,245 +46,9 @@ import type { AskEquipment, StopPolicy } from './runtime/model-calls.js';
 import { canGoOn } from './tree/raise-limits.js';
 import { initialTree, type Pieces, piecesOf, type Tree } from './tree/tree-state.js';
 
-/** The built-in environments, imported when the first run begins. */
-const loadEnvironments = async (): Promise<EnvironmentKinds> => {
-  const [{ javascript }, { quickjs }, { python }] = await Promise.all([
-    import('./environments/sandboxed-node.js'),
-    import('./environments/quickjs/quickjs.js'),
-    import('./environments/python.js'),
-  ]);
-  return { javascript, quickjs, python };
-};
+// ---- The types ----
 
-type Chosen = { readonly kind: EnvironmentKind; readonly note: string | null };
-
-const refuseUnpriced = (
-  models: readonly Model[],
-  { limits }: Pick<CodeSettings, 'limits'>,
-): void => {
-  const unknown = models.find(({ facts }) => facts.prices === null);
-  if (unknown === undefined || !isLimited(limits.usd)) return;
-  throw new Error(
-    `a limit in dollars can't be kept: the price of ${unknown.id} is not known. Set a limit ` +
-      'in tokens, iterations or minutes instead.',
-  );
-};
-
-const defaults: Pick<AskSettings, 'memoryMax' | 'firstByteMs' | 'silenceMs'> = {
-  memoryMax: 512 * 1024 * 1024,
-  firstByteMs: 120_000,
-  silenceMs: 90_000,
-};
-
-/** The system instructions of runs with an environment. */
-const instructionsFor = (
-  settings: CodeSettings,
-  { language }: Pick<EnvironmentKind, 'language'>,
-): string => {
-  const { cellDeadlineMs, outputMax, depthMax } = settings;
-  return codeModeInstructions({
-    language,
-    recursive: depthMax > 1 ? 'yes' : 'no',
-    cellDeadlineMs,
-    outputMax,
-    finalForms: settings.parity.finalForms,
-    models: allowedModels(settings),
-  });
-};
-
-class Askers implements Asker {
-  readonly #options: AskerOptions;
-  readonly #models: readonly Model[];
-  readonly #clock: Clock;
-
-  constructor(options: AskerOptions) {
-    this.#options = options;
-    this.#models = [options.model, options.subModel ?? options.model, ...(options.models ?? [])];
-    for (const model of this.#models) checkModel(model);
-    this.#clock = options.clock ?? systemClock;
-  }
-
-  async ask(options: AskOptions): Promise<AskRun> {
-    const { journals } = this.#options;
-    const chosen = await this.#choose(options.environment ?? null);
-    const settings = await this.#settingsFor(options, chosen.kind);
-    const instructions = instructionsFor(settings, chosen.kind);
-    // Blobs come before the header, so that a stored header never names a missing blob.
-    const [instructionsHash, tools] = await Promise.all([
-      journals.blobs.put(instructions),
-      journals.blobs.put('[]'),
-    ]);
-    const journal = await journals.create({
-      version: 1,
-      kind: 'ask',
-      sessionId: newSessionId(this.#clock),
-      createdAt: this.#clock.now(),
-      workspace: await realpath(options.workspace),
-      parent: null,
-      machine: askMachine.fingerprint,
-      settings,
-      instructions: instructionsHash,
-      tools,
-      prices: this.#options.model.facts.prices,
-    });
-    const opened = { journal, state: initialTree(settings), tornTail: null };
-    return this.#start(opened, chosen, instructions, options);
-  }
-
-  async resume(
-    sessionId: string,
-    watcherOrOptions: Watcher<AskTypes> | ResumeOptions = {},
-  ): Promise<AskRun> {
-    const options: ResumeOptions =
-      typeof watcherOrOptions === 'function' ? { watcher: watcherOrOptions } : watcherOrOptions;
-    const { watcher, limits } = options;
-    const opened = await this.#options.journals.open(sessionId, options);
-    const { journal, state } = opened;
-    const goesOn = state.name !== 'Ended' || (limits !== undefined && canGoOn(state));
-    const started = await attempt(async () => {
-      const { settings } = journal.header;
-      refuseUnpriced(this.#models, { limits: readRunLimits({ ...settings.limits, ...limits }) });
-      if (goesOn) await verifyInputs(settings.files, this.#options.journals.blobs);
-      const chosen = await this.#chooseAgain(settings, goesOn);
-      const instructions = (await journal.frozen()).instructions;
-      return this.#start(opened, chosen, instructions, {
-        watcher,
-        limits: goesOn ? limits : undefined,
-      });
-    });
-    if (started.kind === 'done') return started.value;
-    // Report the first failure; a second one, from closing the journal, is ignored.
-    await attempt(() => journal.close());
-    throw started.fault;
-  }
-
-  async #environments(): Promise<EnvironmentKinds> {
-    return this.#options.environments ?? loadEnvironments();
-  }
-
-  async #choose(name: EnvironmentName | null): Promise<Chosen> {
-    const choice = await chooseEnvironment(name, await this.#environments());
-    if (choice.status === 'chosen') return choice;
-    throw new EnvironmentUnavailable(
-      `There is no environment for the model's programs. ${choice.why}`,
-    );
-  }
-
-  /**
-   * A resumed run keeps its environment: another one can't rebuild its variables. A finished run
-   * needs no probe.
-   */
-  async #chooseAgain({ environment }: AskSettings, goesOn: boolean): Promise<Chosen> {
-    if (goesOn) return this.#choose(environment);
-    return { kind: (await this.#environments())[environment], note: null };
-  }
-
-  async #settingsFor(options: AskOptions, kind: EnvironmentKind): Promise<AskSettings> {
-    const { model, subModel = model, policy } = this.#options;
-    const { workspace } = options;
-    const inputs = await measureInputs(options.contexts, {
-      workspace,
-      blobs: this.#options.journals.blobs,
-    });
-    const chosen: AskSettings = {
-      ...defaultCodeSettings,
-      ...defaults,
-      subcallInstructions,
-      userPolicy: policy === undefined ? 'no' : 'yes',
-      ...options.settings,
-      reserve: options.settings?.reserve ?? estimateReserve(this.#models),
-      limits: readRunLimits(options.settings?.limits ?? {}),
-      childLimits: readRunLimits(options.settings?.childLimits ?? {}),
-      model: model.id,
-      subModel: subModel.id,
-      models: (this.#options.models ?? []).map(({ id }) => id),
-      question: options.question,
-      inputs: inputs.map(({ facts }) => facts),
-      files: inputs.map(({ file }) => file),
-      environment: kind.name,
-      language: kind.language,
-    };
-    const bounds = boundCalls(this.#models, {
-      run: instructionsFor(chosen, kind),
-      plain: chosen.subcallInstructions,
-    });
-    const settings = { ...chosen, reserve: { ...chosen.reserve, bounds } };
-    refuseUnpriced(this.#models, settings);
-    return settings;
-  }
-
-  async #start(
-    { journal, state, tornTail, past }: OpenJournal<AskTypes>,
-    { kind, note }: Chosen,
-    instructions: string,
-    {
-      watcher,
-      limits,
-    }: {
-      readonly watcher?: Watcher<AskTypes> | undefined;
-      readonly limits?: ChangedLimits | undefined;
-    },
-  ): Promise<AskRun> {
-    const report = reportThrough(this.#options.report ?? ((fault) => process.emitWarning(fault)));
-    const tree = new LiveTree(
-      journal,
-      state,
-      this.#equip(kind, instructions),
-      report,
-      limits ?? null,
-    );
-    if (watcher !== undefined) tree.watch(watcher);
-    await tree.start(past?.lastAt ?? null);
-    const outcome = tree.outcome.then((ended) => ({
-      ...ended,
-      pieces: piecesOf(tree.state.pieces),
-    }));
-    // Avoids an unhandled rejection, which would end the process; awaiting `outcome` still rejects.
-    outcome.catch(() => undefined);
-    return {
-      id: journal.header.sessionId,
-      settings: journal.header.settings,
-      note,
-      tornTail,
-      outcome,
-      state: () => tree.state,
-      watch: (later) => tree.watch(later),
-      cancel: () => tree.cancel(),
-      close: () => tree.close(),
-    };
-  }
-
-  #equip(environment: EnvironmentKind, instructions: string): AskEquipment {
-    const model = (modelId: string): Model => {
-      const match = this.#models.find(({ id }) => id === modelId);
-      if (match !== undefined) return match;
-      throw new Error(
-        `the model ${modelId} is not connected: this run was opened with ${this.#options.model.id}`,
-      );
-    };
-    const { effort = 'auto', policy = null, journals, secrets = {} } = this.#options;
-    return {
-      model,
-      environment,
-      instructions,
-      policy,
-      blobs: journals.blobs,
-      effort: effort === 'auto' ? {} : { effort },
-      redactor: createRedactor(findSecrets(process.env, secrets)),
-      clock: this.#clock,
-      random: Math.random,
-    };
-  }
-}
-
-/**
- * Creates an asker, which answers questions about large inputs: one model, one journal store, any
- * number of runs.
- */
-export const createAsker = (options: AskerOptions): Asker => new Askers(options);
-
-/** The types of code mode as a library. */
-
+/** The environments by their names. */
 type EnvironmentKinds = Readonly<Record<EnvironmentName, EnvironmentKind>>;
 
 export type AskerOptions = {
@@ -376,7 +148,249 @@ export type ResumeOptions = {
   readonly takeOver?: boolean;
 };
 
-/** Estimates the cost of model calls in advance, from prices and output limits of the models. */
+/**
+ * Creates an asker, which answers questions about large inputs: one model, one journal store, any
+ * number of runs.
+ */
+export const createAsker = (options: AskerOptions): Asker => new JournaledAsker(options);
+
+/** One journal per run. An interrupted run is resumed from its journal. */
+class JournaledAsker implements Asker {
+  readonly #options: AskerOptions;
+  readonly #models: readonly Model[];
+  readonly #clock: Clock;
+
+  constructor(options: AskerOptions) {
+    this.#options = options;
+    this.#models = [options.model, options.subModel ?? options.model, ...(options.models ?? [])];
+    for (const model of this.#models) checkModel(model);
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  async ask(options: AskOptions): Promise<AskRun> {
+    const { journals } = this.#options;
+    const chosen = await this.#choose(options.environment ?? null);
+    const settings = await this.#settingsFor(options, chosen.kind);
+    const instructions = instructionsFor(settings, chosen.kind);
+    // Blobs (texts stored by their hash) come before the header, so that a stored header never
+    // names
+    // a missing blob. The list of tools is empty: code mode offers none.
+    const [instructionsHash, tools] = await Promise.all([
+      journals.blobs.put(instructions),
+      journals.blobs.put('[]'),
+    ]);
+    const journal = await journals.create({
+      version: 1,
+      kind: 'ask',
+      sessionId: newSessionId(this.#clock),
+      createdAt: this.#clock.now(),
+      workspace: await realpath(options.workspace),
+      parent: null,
+      machine: askMachine.fingerprint,
+      settings,
+      instructions: instructionsHash,
+      tools,
+      prices: this.#options.model.facts.prices,
+    });
+    const opened = { journal, state: initialTree(settings), tornTail: null };
+    return this.#start(opened, chosen, instructions, options);
+  }
+
+  async resume(
+    sessionId: string,
+    watcherOrOptions: Watcher<AskTypes> | ResumeOptions = {},
+  ): Promise<AskRun> {
+    const options: ResumeOptions =
+      typeof watcherOrOptions === 'function' ? { watcher: watcherOrOptions } : watcherOrOptions;
+    const { watcher, limits } = options;
+    const opened = await this.#options.journals.open(sessionId, options);
+    const { journal, state } = opened;
+    const goesOn = state.name !== 'Ended' || (limits !== undefined && canGoOn(state));
+    const started = await attempt(async () => {
+      const { settings } = journal.header;
+      refuseUnpriced(this.#models, { limits: readRunLimits({ ...settings.limits, ...limits }) });
+      if (goesOn) await verifyInputs(settings.files, this.#options.journals.blobs);
+      const chosen = await this.#chooseAgain(settings, goesOn);
+      // As they were when the run began, whatever this version of the program would write.
+      const instructions = (await journal.frozen()).instructions;
+      return this.#start(opened, chosen, instructions, {
+        watcher,
+        limits: goesOn ? limits : undefined,
+      });
+    });
+    if (started.kind === 'done') return started.value;
+    // Report the first failure; a second one, from closing the journal, is ignored.
+    await attempt(() => journal.close());
+    throw started.fault;
+  }
+
+  async #environments(): Promise<EnvironmentKinds> {
+    return this.#options.environments ?? loadEnvironments();
+  }
+
+  async #choose(name: EnvironmentName | null): Promise<ChosenEnvironment> {
+    const choice = await chooseEnvironment(name, await this.#environments());
+    if (choice.status === 'chosen') return choice;
+    throw new EnvironmentUnavailable(
+      `There is no environment for the model's programs. ${choice.why}`,
+    );
+  }
+
+  /**
+   * A resumed run keeps its environment: another one can't rebuild its variables. A finished run
+   * needs no probe.
+   */
+  async #chooseAgain({ environment }: AskSettings, goesOn: boolean): Promise<ChosenEnvironment> {
+    if (goesOn) return this.#choose(environment);
+    return { kind: (await this.#environments())[environment], note: null };
+  }
+
+  async #settingsFor(options: AskOptions, kind: EnvironmentKind): Promise<AskSettings> {
+    const { model, subModel = model, policy } = this.#options;
+    const { workspace } = options;
+    const inputs = await measureInputs(options.contexts, {
+      workspace,
+      blobs: this.#options.journals.blobs,
+    });
+    const chosen: AskSettings = {
+      ...defaultCodeSettings,
+      ...defaults,
+      subcallInstructions,
+      userPolicy: policy === undefined ? 'no' : 'yes',
+      ...options.settings,
+      reserve: options.settings?.reserve ?? estimateReserve(this.#models),
+      limits: readRunLimits(options.settings?.limits ?? {}),
+      childLimits: readRunLimits(options.settings?.childLimits ?? {}),
+      model: model.id,
+      subModel: subModel.id,
+      models: (this.#options.models ?? []).map(({ id }) => id),
+      question: options.question,
+      inputs: inputs.map(({ facts }) => facts),
+      files: inputs.map(({ file }) => file),
+      environment: kind.name,
+      language: kind.language,
+    };
+    const bounds = boundCalls(this.#models, {
+      run: instructionsFor(chosen, kind),
+      plain: chosen.subcallInstructions,
+    });
+    const settings = { ...chosen, reserve: { ...chosen.reserve, bounds } };
+    refuseUnpriced(this.#models, settings);
+    return settings;
+  }
+
+  async #start(
+    { journal, state, tornTail, past }: OpenJournal<AskTypes>,
+    { kind, note }: ChosenEnvironment,
+    instructions: string,
+    {
+      watcher,
+      limits,
+    }: {
+      readonly watcher?: Watcher<AskTypes> | undefined;
+      readonly limits?: ChangedLimits | undefined;
+    },
+  ): Promise<AskRun> {
+    const report = reportThrough(this.#options.report ?? ((fault) => process.emitWarning(fault)));
+    const tree = new LiveTree(
+      journal,
+      state,
+      this.#equip(kind, instructions),
+      report,
+      limits ?? null,
+    );
+    if (watcher !== undefined) tree.watch(watcher);
+    await tree.start(past?.lastAt ?? null);
+    const outcome = tree.outcome.then((ended) => ({
+      ...ended,
+      pieces: piecesOf(tree.state.pieces),
+    }));
+    // Avoids an unhandled rejection, which would end the process; awaiting `outcome` still rejects.
+    outcome.catch(() => undefined);
+    return {
+      id: journal.header.sessionId,
+      settings: journal.header.settings,
+      note,
+      tornTail,
+      outcome,
+      state: () => tree.state,
+      watch: (later) => tree.watch(later),
+      cancel: () => tree.cancel(),
+      close: () => tree.close(),
+    };
+  }
+
+  #equip(environment: EnvironmentKind, instructions: string): AskEquipment {
+    const model = (modelId: string): Model => {
+      const match = this.#models.find(({ id }) => id === modelId);
+      if (match !== undefined) return match;
+      throw new Error(
+        `the model ${modelId} is not connected: this run was opened with ${this.#options.model.id}`,
+      );
+    };
+    const { effort = 'auto', policy = null, journals, secrets = {} } = this.#options;
+    return {
+      model,
+      environment,
+      instructions,
+      policy,
+      blobs: journals.blobs,
+      effort: effort === 'auto' ? {} : { effort },
+      redactor: createRedactor(findSecrets(process.env, secrets)),
+      clock: this.#clock,
+      random: Math.random,
+    };
+  }
+}
+
+/** The built-in environments, imported when the first run begins. */
+const loadEnvironments = async (): Promise<EnvironmentKinds> => {
+  const [{ javascript }, { quickjs }, { python }] = await Promise.all([
+    import('./environments/sandboxed-node.js'),
+    import('./environments/quickjs/quickjs.js'),
+    import('./environments/python.js'),
+  ]);
+  return { javascript, quickjs, python };
+};
+
+type ChosenEnvironment = { readonly kind: EnvironmentKind; readonly note: string | null };
+
+/** Throws if a limit in dollars is set and the price of a model is unknown. */
+const refuseUnpriced = (
+  models: readonly Model[],
+  { limits }: Pick<CodeSettings, 'limits'>,
+): void => {
+  const unknown = models.find(({ facts }) => facts.prices === null);
+  if (unknown === undefined || !isLimited(limits.usd)) return;
+  throw new Error(
+    `a limit in dollars can't be kept: the price of ${unknown.id} is not known. Set a limit ` +
+      'in tokens, iterations or minutes instead.',
+  );
+};
+
+const defaults: Pick<AskSettings, 'memoryMax' | 'firstByteMs' | 'silenceMs'> = {
+  memoryMax: 512 * 1024 * 1024,
+  firstByteMs: 120_000,
+  silenceMs: 90_000,
+};
+
+/** The system instructions of runs with an environment. */
+const instructionsFor = (
+  settings: CodeSettings,
+  { language }: Pick<EnvironmentKind, 'language'>,
+): string => {
+  const { cellDeadlineMs, outputMax, depthMax } = settings;
+  return codeModeInstructions({
+    language,
+    recursive: depthMax > 1 ? 'yes' : 'no',
+    cellDeadlineMs,
+    outputMax,
+    finalForms: settings.parity.finalForms,
+    models: allowedModels(settings),
+  });
+};
+
+// ---- Costs of calls, estimated from prices and output limits of the models ----
 
 const CHARACTERS_PER_TOKEN = 4;
 /** Tokens of a typical reply. */
@@ -453,6 +467,8 @@ const estimateReserve = (models: readonly Model[]): Reserve => {
     basis: 'estimated',
   };
 };
+
+// ---- The choice of the environment ----
 
 type EnvironmentChoice =
   | {

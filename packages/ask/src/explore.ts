@@ -1,11 +1,15 @@
 /**
- * Runs a call of the tool `explore`: code mode for inputs that do not fit into the agent's window.
+ * Runs a call of the tool `explore`: a question about inputs that do not fit into the agent's
+ * window. A run answers it in code mode: its model writes programs that read the inputs.
  *
  * 1. Each run has a separate journal. A repeated call (the runtime repeats one after a crash)
  *    resumes the unfinished run of the same question about the same files, so nothing is paid for
  *    twice.
  * 2. A run spends at most the session's remaining budget. Every outcome carries the run's usage,
  *    and that of earlier runs of the same call: the session was never told of it.
+ *
+ * From top to bottom: `explore`; earlier runs; limits of the run; its start; its usage and
+ * outcome.
  */
 
 import {
@@ -29,7 +33,7 @@ import { countedUsd, outcomeOf, spentBy, type Tree } from './tree/tree-state.js'
 export type ExploreInput = { readonly paths: readonly string[]; readonly question: string };
 
 /** `caller`: the call of the tool; null if it belongs to no session. */
-type Asking = ExploreInput & { readonly caller: string | null };
+type ExploreCall = ExploreInput & { readonly caller: string | null };
 
 const NOTHING_LEFT = 'not run: the limit of the session is used up';
 
@@ -39,7 +43,45 @@ export type ExploreNeeds = {
   readonly journals: JournalStore<AskTypes>;
 };
 
-/** A run of before, its limits and its usage so far. */
+/** Answers the question with a new or resumed run. */
+export const explore = async (
+  needs: ExploreNeeds,
+  input: ExploreInput,
+  context: ToolContext,
+): Promise<ToolOutcome> => {
+  for (const path of input.paths) {
+    const allowed = await findAllowed(path, context);
+    if (allowed.kind === 'elsewhere') return { status: 'failed', text: allowed.why };
+  }
+  const limits = limitsFrom(context.left());
+  if (limits === null) return { status: 'failed', text: NOTHING_LEFT };
+  const { sessionId, batchId, callId } = context;
+  const caller = sessionId === undefined ? null : `${sessionId}/${batchId}/${callId}`;
+  const { run, lostUsage, usageBefore } = await begin(needs, { ...input, caller }, context, limits);
+  if (run === null)
+    return {
+      status: 'failed',
+      text: NOTHING_LEFT,
+      ...(lostUsage === null ? {} : { usage: lostUsage }),
+    };
+  const unwatch = reportProgress(run, context);
+  const cancel = (): void => void attempt(() => run.cancel());
+  context.signal.addEventListener('abort', cancel, { once: true });
+  if (context.signal.aborted) cancel();
+  const ended = await attempt(() => run.outcome);
+  unwatch();
+  context.signal.removeEventListener('abort', cancel);
+  // Calls that were aborted say what they cost before the run is closed.
+  await attempt(() => run.close());
+  const usage = sumUsage(lostUsage, usageSince(usageBefore, getUsage(run.state())));
+  if (ended.kind === 'fault') return { status: 'failed', text: ended.fault.message, usage };
+  const outcome = toToolOutcome(ended.value, usage);
+  return outcome.status === 'cancelled' && context.signal.reason === 'timedOut'
+    ? { ...outcome, status: 'timedOut' }
+    : outcome;
+};
+
+/** An earlier run of the same question about the same files. */
 type EarlierRun = {
   readonly id: string;
   readonly limits: RunLimits;
@@ -55,7 +97,7 @@ type EarlierRun = {
 /** The earlier runs of the same question about the same files: those of the same call first. */
 const findEarlier = async (
   { journals }: ExploreNeeds,
-  { question, caller }: Asking,
+  { question, caller }: ExploreCall,
   files: readonly string[],
 ): Promise<readonly EarlierRun[]> => {
   const found: EarlierRun[] = [];
@@ -114,71 +156,75 @@ const fitsInto = (
 };
 
 /** The limits without what earlier runs of the same call have spent; null if nothing is left. */
-const lower = ({ usd, tokens, timeMs }: RunLimits, lost: Usage | null): RunLimits | null => {
+const subtractUsage = (
+  { usd, tokens, timeMs }: RunLimits,
+  lostUsage: Usage | null,
+): RunLimits | null => {
   const rest = (limit: Limit, spent: number): Limit =>
     limit === 'unlimited' ? limit : limit - spent;
   const lowered = {
-    usd: rest(usd, lost?.costUsd ?? 0),
-    tokens: rest(tokens, lost === null ? 0 : totalTokens(lost)),
+    usd: rest(usd, lostUsage?.costUsd ?? 0),
+    tokens: rest(tokens, lostUsage === null ? 0 : totalTokens(lostUsage)),
     timeMs,
   };
   const isSpent = [lowered.usd, lowered.tokens].some((one) => one !== 'unlimited' && one <= 0);
   return isSpent ? null : lowered;
 };
 
-type Begun = {
-  /** null: nothing is left for a run. */
+type StartedRun = {
+  /** Null if no budget is left for a run. */
   readonly run: AskRun | null;
-  /** What earlier runs of the same call have spent that do not go on. */
-  readonly lost: Usage | null;
+  /** What earlier runs of the same call have spent, without a resumed one. */
+  readonly lostUsage: Usage | null;
   /** What the run had spent before, if another call began it. */
-  readonly before: Usage | null;
+  readonly usageBefore: Usage | null;
 };
 
+/** Resumes the first earlier run that can go on and fits into the budget, or starts a new one. */
 const begin = async (
   needs: ExploreNeeds,
-  asking: Asking,
+  call: ExploreCall,
   context: ToolContext,
   limits: RunLimits,
-): Promise<Begun> => {
-  const { question, caller } = asking;
+): Promise<StartedRun> => {
+  const { question, caller } = call;
   const files = context.paths;
-  const earlier = await findEarlier(needs, asking, files);
+  const earlier = await findEarlier(needs, call, files);
   const lostWithout = (taken: EarlierRun | null): Usage | null =>
     earlier
       .filter((one) => one.isOwn && one !== taken)
       .reduce<Usage | null>((sum, { usage }) => sumUsage(sum, usage), null);
   const [first = null] = earlier.filter(({ goesOn }) => goesOn);
-  const left = lower(limits, lostWithout(first));
+  const left = subtractUsage(limits, lostWithout(first));
   if (first !== null && left !== null && fitsInto(first, left)) {
     const resumed = await attempt(() => needs.asker.resume(first.id));
     // Another program has it open, or its files have changed: start a new run instead.
     if (resumed.kind === 'done') {
-      const before = first.isOwn ? null : first.usage;
-      return { run: resumed.value, lost: lostWithout(first), before };
+      const usageBefore = first.isOwn ? null : first.usage;
+      return { run: resumed.value, lostUsage: lostWithout(first), usageBefore };
     }
   }
-  const lost = lostWithout(null);
-  const rest = lower(limits, lost);
-  if (rest === null) return { run: null, lost, before: null };
+  const lostUsage = lostWithout(null);
+  const rest = subtractUsage(limits, lostUsage);
+  if (rest === null) return { run: null, lostUsage, usageBefore: null };
   const run = await needs.asker.ask({
     question,
     contexts: files.map((path) => ({ path })),
     workspace: context.workspace,
     settings: { limits: rest, ...(caller === null ? {} : { caller }) },
   });
-  return { run, lost, before: null };
+  return { run, lostUsage, usageBefore: null };
 };
 
 /** The usage without what it was before. */
-const since = (before: Usage | null, now: Usage): Usage => {
-  if (before === null) return now;
+const usageSince = (usageBefore: Usage | null, now: Usage): Usage => {
+  if (usageBefore === null) return now;
   return {
-    inputTokens: now.inputTokens - before.inputTokens,
-    outputTokens: now.outputTokens - before.outputTokens,
-    cacheReadTokens: now.cacheReadTokens - before.cacheReadTokens,
-    cacheWriteTokens: now.cacheWriteTokens - before.cacheWriteTokens,
-    costUsd: now.costUsd === null ? null : Math.max(0, now.costUsd - (before.costUsd ?? 0)),
+    inputTokens: now.inputTokens - usageBefore.inputTokens,
+    outputTokens: now.outputTokens - usageBefore.outputTokens,
+    cacheReadTokens: now.cacheReadTokens - usageBefore.cacheReadTokens,
+    cacheWriteTokens: now.cacheWriteTokens - usageBefore.cacheWriteTokens,
+    costUsd: now.costUsd === null ? null : Math.max(0, now.costUsd - (usageBefore.costUsd ?? 0)),
   };
 };
 
@@ -215,7 +261,7 @@ const toToolOutcome = (outcome: Outcome, usage: Usage): ToolOutcome => {
 };
 
 /** Reports progress after each step; the returned function stops that. */
-const tell = (run: AskRun, context: ToolContext): (() => void) => {
+const reportProgress = (run: AskRun, context: ToolContext): (() => void) => {
   let lastLine = '';
   return run.watch(({ state }) => {
     const root = state.nodes[ROOT]?.run;
@@ -225,38 +271,4 @@ const tell = (run: AskRun, context: ToolContext): (() => void) => {
     if (line !== lastLine) context.progress(line);
     lastLine = line;
   });
-};
-
-/** Answers the question with a new or resumed run. */
-export const explore = async (
-  needs: ExploreNeeds,
-  input: ExploreInput,
-  context: ToolContext,
-): Promise<ToolOutcome> => {
-  for (const path of input.paths) {
-    const allowed = await findAllowed(path, context);
-    if (allowed.kind === 'elsewhere') return { status: 'failed', text: allowed.why };
-  }
-  const limits = limitsFrom(context.left());
-  if (limits === null) return { status: 'failed', text: NOTHING_LEFT };
-  const { sessionId, batchId, callId } = context;
-  const caller = sessionId === undefined ? null : `${sessionId}/${batchId}/${callId}`;
-  const { run, lost, before } = await begin(needs, { ...input, caller }, context, limits);
-  if (run === null)
-    return { status: 'failed', text: NOTHING_LEFT, ...(lost === null ? {} : { usage: lost }) };
-  const unwatch = tell(run, context);
-  const cancel = (): void => void attempt(() => run.cancel());
-  context.signal.addEventListener('abort', cancel, { once: true });
-  if (context.signal.aborted) cancel();
-  const ended = await attempt(() => run.outcome);
-  unwatch();
-  context.signal.removeEventListener('abort', cancel);
-  // Calls that were aborted say what they cost before the run is closed.
-  await attempt(() => run.close());
-  const usage = sumUsage(lost, since(before, getUsage(run.state())));
-  if (ended.kind === 'fault') return { status: 'failed', text: ended.fault.message, usage };
-  const outcome = toToolOutcome(ended.value, usage);
-  return outcome.status === 'cancelled' && context.signal.reason === 'timedOut'
-    ? { ...outcome, status: 'timedOut' }
-    : outcome;
 };

@@ -14,7 +14,7 @@ import { codeMode } from './run/table.js';
 import { stepTreeUnchecked } from './tree/step-tree.js';
 import { initialTree, type Tree } from './tree/tree-state.js';
 
-/** A resumed run needs only the time of its last event. */
+/** What a resumed run needs of the past: only the time of its last event. */
 const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles } => {
   let lastAt: number | null = null;
   return {
@@ -26,35 +26,43 @@ const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles
 };
 
 /**
- * As MACHINE_VERSION of the agent. Runs of an earlier version go on; their recorded hashes are not
- * compared.
+ * To be raised when the machine computes other states from the same events. Runs of an earlier
+ * version go on; their recorded hashes are not compared.
  */
 const ASK_VERSION = 1;
 
+/** Objects with a longer serialization are represented by their hash. */
+const HASH_FROM = 512;
+
 /**
- * Returns a hash function for the states of one tree; it caches the serialization of shared
- * objects.
+ * Returns a function that hashes the states of one tree, incrementally.
+ *
+ * 1. A state shares nearly all of its objects with the one before, and objects never change: each
+ *    is serialized once.
+ * 2. An object with a long serialization is represented by its hash in its parent, so no text is
+ *    hashed twice.
+ * 3. Keys are sorted, so the insertion order of fields does not matter.
  */
 export const createTreeCheck = (): ((tree: Tree) => string) => {
-  const written = new WeakMap<object, string>();
-  const write = (value: unknown): string => {
+  const serialized = new WeakMap<object, string>();
+  const serialize = (value: unknown): string => {
     if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-    const known = written.get(value);
+    const known = serialized.get(value);
     if (known !== undefined) return known;
     const text = compose(value);
-    const short = text.length > SUMMED_FROM ? `#${sha256(text)}` : text;
-    written.set(value, short);
+    const short = text.length > HASH_FROM ? `#${sha256(text)}` : text;
+    serialized.set(value, short);
     return short;
   };
   const compose = (value: object): string => {
-    if (value instanceof AppendList) return `[${value.toArray().map(write).join(',')}]`;
-    if (Array.isArray(value)) return `[${value.map(write).join(',')}]`;
+    if (value instanceof AppendList) return `[${value.toArray().map(serialize).join(',')}]`;
+    if (Array.isArray(value)) return `[${value.map(serialize).join(',')}]`;
     const fields = Object.entries(value)
       .filter(([, field]) => field !== undefined)
       .sort(([left], [right]) => (left < right ? -1 : 1));
-    return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${write(field)}`).join(',')}}`;
+    return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${serialize(field)}`).join(',')}}`;
   };
-  return (tree) => sha256(write(tree));
+  return (tree) => sha256(serialize(tree));
 };
 
 /** The code mode machine for the journal: one journal holds a whole tree of runs. */
@@ -76,14 +84,3 @@ export const askMachine: JournaledMachine<AskTypes> = {
  */
 export const fileAskJournals = (options: FileJournalOptions): InspectableStore<AskTypes> =>
   machineFileJournals(askMachine, options);
-
-/**
- * Hashes the states of a tree of runs, incrementally.
- *
- * 1. A state shares nearly all of its objects with the one before, and objects never change: each
- *    is serialized once.
- * 2. An object with a long serialization is represented by its hash in its parent, so no text is
- *    hashed twice.
- * 3. Keys are sorted, so the insertion order of fields does not matter.
- */
-const SUMMED_FROM = 512;

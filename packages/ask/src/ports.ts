@@ -1,6 +1,6 @@
 /**
- * The ports of a recursive run: environments for the model's code, and the types of its journal.
- * Types only.
+ * What runs need from outside: environments for the model's programs (cells). And the types of
+ * their journal. Types only.
  */
 
 import type { TreeAction } from './run/action.js';

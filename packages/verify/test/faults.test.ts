@@ -4,12 +4,13 @@ import { after, describe, test } from 'node:test';
 import { caught } from '../../../scripts/plant/catch.js';
 import { type Catcher, type Fault, walks, wordsOf } from '../../../scripts/plant/fault.js';
 import { faults } from '../../../scripts/plant/faults.js';
-import { openGarden, planted } from '../../../scripts/plant/garden.js';
+import { openMachineCopies, planted } from '../../../scripts/plant/machine-copies.js';
 
-// Whether what looks at the machine sees when it is wrong: each fault is planted in a copy, and has to be found.
+// Whether what looks at the machine sees when it is wrong: each fault is planted in a copy, and has
+// to be found.
 
-const garden = await openGarden();
-after(garden.close);
+const copies = await openMachineCopies();
+after(copies.close);
 
 /** Every catcher that is used, once. */
 const catchers: readonly Catcher[] = [
@@ -22,7 +23,8 @@ describe('the list', () => {
     assert.equal(new Set(faults.map(({ name }) => name)).size, faults.length);
   });
 
-  // What is wrong with these is what they follow from: no state that they lead to is wrong by itself.
+  // What is wrong with these is what they follow from: no state that they lead to is wrong by
+  // itself.
   for (const name of [
     'an old timer starts the next attempt',
     'a second outcome overwrites the first',
@@ -65,7 +67,7 @@ describe('the list', () => {
 });
 
 describe('the machine as it is', async () => {
-  const healthy = await garden.grow(null);
+  const healthy = await copies.build(null);
   for (const catcher of catchers) {
     test(`is not complained of by ${wordsOf(catcher)}`, async () =>
       assert.equal(await caught(catcher, healthy), null));
@@ -83,7 +85,10 @@ describe('the machine as it is', async () => {
   });
 });
 
-/** `npm test` plants every second fault, PAWL_ALL_FAULTS=1 all of them. That each fits its file is checked for all. */
+/**
+ * `npm test` plants every second fault, PAWL_ALL_FAULTS=1 all of them. That each fits its file is
+ * checked for all.
+ */
 const plantedHere =
   process.env.PAWL_ALL_FAULTS === '1' ? faults : faults.filter((_fault, index) => index % 2 === 0);
 
@@ -97,7 +102,7 @@ test('every fault fits the file that it is planted in', () => {
 describe('found:', () => {
   for (const fault of plantedHere) {
     test(fault.name, async () => {
-      const said = await caught(fault.caughtBy, await garden.grow(fault));
+      const said = await caught(fault.caughtBy, await copies.build(fault));
       assert.notEqual(said, null, `${wordsOf(fault.caughtBy)} found nothing; ${fault.why}`);
     });
   }

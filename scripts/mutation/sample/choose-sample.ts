@@ -1,14 +1,15 @@
-import { createHash } from 'node:crypto';
-import type { Mutation } from '../score.js';
-
 /**
  * A random sample of mutants, spread over the files in proportion to their mutants.
  *
- * 1. Within a file mutants come in a random order, and the k-th of m has the rank (k + r) / m, where r < 1 is random and
- *    belongs to the file. The sample is the `count` lowest ranks: each file gives its share, rounded at random.
- * 2. Random numbers are hashes of the seed and the texts: the sample stays the same when lines move, and a larger one
- *    with the same seed contains it.
+ * 1. Within a file mutants come in a random order, and the k-th of m has the rank (k + r) / m,
+ *    where r < 1 is random and belongs to the file. The sample is the `count` lowest ranks: each
+ *    file gives its share, rounded at random.
+ * 2. Random numbers are hashes of the seed and the texts: the sample stays the same when lines
+ *    move, and a larger one with the same seed contains it.
  */
+
+import { createHash } from 'node:crypto';
+import type { Mutation } from '../score.js';
 
 /** From 0 to 1. */
 const randomOf = (...words: readonly (string | number)[]): number =>
@@ -58,7 +59,10 @@ export const chooseSample = <M extends Mutation>(
     .map(({ mutation }) => mutation);
 };
 
-/** Pairs mutants with mutants of another time, by their texts and lines; each is in at most one pair. */
+/**
+ * Pairs mutants with mutants of another time, by their texts and lines; each is in at most one
+ * pair.
+ */
 export const pairMutants = <M extends Mutation, O extends Mutation>(
   mutants: readonly M[],
   others: readonly O[],

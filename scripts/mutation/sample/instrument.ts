@@ -1,17 +1,24 @@
+/**
+ * All mutants of some folders (changes in single places of the sources), and the sources with
+ * switches for those that are tried: one build holds many mutants, and a file says which of them
+ * is on.
+ */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type File, Instrumenter } from '@stryker-mutator/instrumenter';
 import { strykerPlugins } from '../ignorer.js';
 import { type Mutation, mutationOf } from '../score.js';
 
-/** All mutants of some folders, and the sources with switches for those that are tried. */
-
 /** A mutant by the number that its switch has. */
 export type SwitchedMutant = Mutation & { readonly id: string };
 
 export type Instrumented = {
   readonly mutants: readonly SwitchedMutant[];
-  /** Sources whose mutants a process chooses by `switchModule`; other mutants are gone. Paths relative to the root. */
+  /**
+   * Sources whose mutants a process chooses by `switchModule`; other mutants are gone. Paths
+   * relative to the root.
+   */
   readonly sourcesWith: (ids: ReadonlySet<string>) => readonly File[];
 };
 

@@ -1,11 +1,11 @@
+/**
+ * Runs a compiled test file in a sandbox: a mutant of code that removes files or kills processes
+ * reaches nothing else. It sees the file system read-only, but for a `/tmp` of its own and the
+ * folder of the switches; its own processes, and no network but its own.
+ */
+
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-
-/**
- * Runs a compiled test file in a sandbox: a mutant of code that removes files or kills processes reaches nothing else. It
- * sees the file system read-only, but for a `/tmp` of its own and the folder of the switches; its own processes, and no
- * network but its own.
- */
 
 export type SandboxedRun = {
   /** Names of the tests that failed. Only the first one where the run ends with it. */

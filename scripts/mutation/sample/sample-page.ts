@@ -1,8 +1,8 @@
+/** The section of docs/mutation.md about folders of which only a sample is tried. */
+
 import { code, figures } from '../page.js';
 import { type Mutation, percent, scoresOf, totalOf } from '../score.js';
 import type { Survivor } from '../survivors/survivor.js';
-
-/** The section of docs/mutation.md about folders of which only a sample is tried. */
 
 export type SampledFolder = {
   /** When it was tried, as an ISO date. */
@@ -35,7 +35,10 @@ const isOf = (survivor: Survivor, mutation: Mutation): boolean =>
 const sentence = ({ file, line, mutator, was, becomes }: Mutation, said: string): string =>
   `${file}:${line}: ${mutator} '${was}' -> '${becomes}' ${said}`;
 
-/** Survivors without a reason, and reasons whose mutants are caught. A reason may be of a mutant outside the sample. */
+/**
+ * Survivors without a reason, and reasons whose mutants are caught. A reason may be of a mutant
+ * outside the sample.
+ */
 export const sampleFaults = (samples: Samples, listed: readonly Survivor[]): readonly string[] => {
   const mutations = Object.values(samples).flatMap((sample) => sample.mutations);
   const unlisted = mutations
@@ -51,7 +54,10 @@ export const sampleFaults = (samples: Samples, listed: readonly Survivor[]): rea
   return [...unlisted, ...gone];
 };
 
-/** Bounds in percent within which the share of all mutants lies, with 95 % probability (Wilson's interval). */
+/**
+ * Bounds in percent within which the share of all mutants lies, with 95 % probability (Wilson's
+ * interval).
+ */
 const boundsOf = (caught: number, tried: number): readonly [number, number] => {
   const z = 1.96;
   const share = caught / tried;

@@ -1,3 +1,9 @@
+/**
+ * `npm run mutate -- --sample [FOLDER…]`: tries a random sample of the mutants of folders whose
+ * tests take too long to try them all, and writes its section of docs/mutation.md. A mutant is a
+ * change in one place of the sources; one that no test catches is alive.
+ */
+
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,11 +22,6 @@ import {
 } from './sample-page.js';
 import { openTestCopy } from './test-copy.js';
 import { reachAll, trySample } from './try-sample.js';
-
-/**
- * `npm run mutate -- --sample [FOLDER…]`: tries a random sample of the mutants of folders whose tests take too long to try
- * them all, and writes its section of docs/mutation.md.
- */
 
 const SAMPLED_FOLDERS = [
   'packages/agent/src/journal',
@@ -50,7 +51,7 @@ const folderOf = ({ file }: Mutation, folders: readonly string[]): string =>
 
 const isAlive = ({ status }: Mutation): boolean => status === 'Survived' || status === 'NoCoverage';
 
-type Wish = {
+type SampleOptions = {
   readonly folders: readonly string[];
   readonly tests: readonly string[];
   readonly seed: number;
@@ -62,7 +63,7 @@ type Wish = {
   readonly onlyPage: boolean;
 };
 
-const wishOf = (words: readonly string[]): Wish => {
+const readOptions = (words: readonly string[]): SampleOptions => {
   const { values, positionals } = parseArgs({
     args: [...words],
     allowPositionals: true,
@@ -88,7 +89,7 @@ const wishOf = (words: readonly string[]): Wish => {
 };
 
 /** Pairs mutants with outcomes of the last run. */
-const lastOf = (
+const pairWithLast = (
   mutants: readonly SwitchedMutant[],
   results: Results,
   folders: readonly string[],
@@ -98,7 +99,10 @@ const lastOf = (
     folders.flatMap((folder) => results[folder]?.mutations ?? []),
   );
 
-/** The outcome now: mutants that were not tried again, or that no test reaches this time, keep the old one. */
+/**
+ * The outcome now: mutants that were not tried again, or that no test reaches this time, keep the
+ * old one.
+ */
 const outcomeOf = (
   tried: Mutation | undefined,
   last: Mutation | undefined,
@@ -109,11 +113,11 @@ const outcomeOf = (
 
 const tryAll = async (
   root: string,
-  wish: Wish,
+  sampleOptions: SampleOptions,
   sample: readonly SwitchedMutant[],
   sourcesWith: Instrumented['sourcesWith'],
 ): Promise<readonly Mutation[]> => {
-  const chosen = chooseTests(root, wish.tests);
+  const chosen = chooseTests(root, sampleOptions.tests);
   if (chosen.kind === 'faults') throw new Error(chosen.faults.join('\n'));
   const copy = await openTestCopy(
     root,
@@ -123,14 +127,14 @@ const tryAll = async (
   try {
     const { testFiles, faults } = await reachAll(copy, chosen.files);
     for (const fault of faults) console.log(fault);
-    return await trySample(copy, testFiles, sample, wish.minutesMax * 60_000);
+    return await trySample(copy, testFiles, sample, sampleOptions.minutesMax * 60_000);
   } finally {
     copy.remove();
   }
 };
 
 /** Writes what is known; whether all that live have a reason. */
-const tell = (results: Results): boolean => {
+const writeResults = (results: Results): boolean => {
   mkdirSync(path.dirname(RESULTS), { recursive: true });
   writeFileSync(RESULTS, JSON.stringify(results));
   console.log(`\n${sampleFigures(results)}\n`);
@@ -163,38 +167,38 @@ const timesOf = (
 
 /** Whether all that live have a reason. */
 export const mutateSample = async (root: string, words: readonly string[]): Promise<boolean> => {
-  const wish = wishOf(words);
-  const { folders, seed, count } = wish;
+  const sampleOptions = readOptions(words);
+  const { folders, seed, count } = sampleOptions;
   const startedAt = new Date();
   const results = readResults();
-  if (wish.onlyPage) return tell(results);
+  if (sampleOptions.onlyPage) return writeResults(results);
   const { mutants, sourcesWith } = await instrument(root, folders);
-  const lasts = wish.onlyAlive
-    ? lastOf(mutants, results, folders)
+  const lastOutcomes = sampleOptions.onlyAlive
+    ? pairWithLast(mutants, results, folders)
     : new Map<SwitchedMutant, Mutation>();
   const sampleOf = (folder: string): readonly SwitchedMutant[] => {
     const own = mutants.filter((mutant) => folderOf(mutant, folders) === folder);
-    return wish.onlyAlive
-      ? own.filter((mutant) => lasts.has(mutant))
+    return sampleOptions.onlyAlive
+      ? own.filter((mutant) => lastOutcomes.has(mutant))
       : chooseSample(own, { seed, count });
   };
   const untried = folders.flatMap(sampleOf).filter((mutant) => {
-    const last = lasts.get(mutant);
+    const last = lastOutcomes.get(mutant);
     return last === undefined || isAlive(last);
   });
   console.log(`${untried.length} of ${mutants.length} mutants, seed ${seed}`);
-  const tried = await tryAll(root, wish, untried, sourcesWith);
+  const tried = await tryAll(root, sampleOptions, untried, sourcesWith);
   // Trying ends early when the time is over, but keeps the order.
   const triedOf = (mutant: SwitchedMutant): Mutation | undefined => tried[untried.indexOf(mutant)];
   const outcomeOfMutant = (mutant: SwitchedMutant): readonly Mutation[] =>
-    outcomeOf(triedOf(mutant), lasts.get(mutant));
+    outcomeOf(triedOf(mutant), lastOutcomes.get(mutant));
   const fresh = folders.map((folder): readonly [string, SampledFolder] => [
     folder,
     {
       ...timesOf(
         results[folder],
         startedAt,
-        wish.onlyAlive,
+        sampleOptions.onlyAlive,
         sampleOf(folder).flatMap((mutant) => triedOf(mutant) ?? []),
       ),
       seed,
@@ -202,5 +206,5 @@ export const mutateSample = async (root: string, words: readonly string[]): Prom
       mutations: sampleOf(folder).flatMap(outcomeOfMutant),
     },
   ]);
-  return tell({ ...results, ...Object.fromEntries(fresh) });
+  return writeResults({ ...results, ...Object.fromEntries(fresh) });
 };

@@ -1,3 +1,8 @@
+/**
+ * A copy of the tree with mutants in it (changes in single places of the sources), built, and its
+ * tests compiled. Switches in the sources say which mutant is on (instrument.ts).
+ */
+
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,

@@ -1,15 +1,17 @@
+/**
+ * Tries mutants against the test files that reach their places, the quickest first, until one
+ * fails.
+ *
+ * 1. Each test file runs once without a mutant: how long it takes, what it reaches, which of its
+ *    tests fail in the sandbox. These never count.
+ * 2. A file that takes three times as long as without the mutant, and ten seconds more, hangs: the
+ *    mutant is caught.
+ * 3. A failure counts if it comes again: a test that is unsteady catches nothing.
+ */
+
 import type { Mutation } from '../score.js';
 import type { SwitchedMutant } from './instrument.js';
 import type { TestCopy } from './test-copy.js';
-
-/**
- * Tries mutants against the test files that reach their places, the quickest first, until one fails.
- *
- * 1. Each test file runs once without a mutant: how long it takes, what it reaches, which of its tests fail in the sandbox.
- *    These never count.
- * 2. A file that takes three times as long as without the mutant, and ten seconds more, hangs: the mutant is caught.
- * 3. A failure counts if it comes again: a test that is unsteady catches nothing.
- */
 
 type TestFile = {
   readonly file: string;

@@ -8,7 +8,10 @@ import {
   type Survivor,
 } from './survivor.js';
 
-/** In the exploration of the agent machine. */
+/**
+ * Mutants that no test catches, each with its reason (survivor.ts): in the exploration of the agent
+ * machine.
+ */
 export const exploration: readonly Survivor[] = [
   ...aliveIn('packages/verify/src/exploration/explore.ts', [
     [NOBODYS, [LIST, '[]', '["Stryker was here"]']],

@@ -1,6 +1,9 @@
 import { aliveIn, CONDITION, EQUALITY, LIST, type Survivor } from './survivor.js';
 
-/** In the kernel: tables, steps, searches, lists. */
+/**
+ * Mutants that no test catches, each with its reason (survivor.ts): in the kernel: tables, steps,
+ * searches, lists.
+ */
 export const kernel: readonly Survivor[] = [
   ...aliveIn('packages/machine/src/explorer/explore.ts', [
     [

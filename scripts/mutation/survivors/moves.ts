@@ -12,7 +12,10 @@ import {
   type Survivor,
 } from './survivor.js';
 
-/** In the moves of the agent machine. */
+/**
+ * Mutants that no test catches, each with its reason (survivor.ts): in the moves of the agent
+ * machine.
+ */
 export const moves: readonly Survivor[] = [
   ...aliveIn('packages/agent/src/machine/moves/tool-batch.ts', [
     [

@@ -9,7 +9,10 @@ import {
   type Survivor,
 } from './survivor.js';
 
-/** In the rules of the agent machine and the functions that its moves use. */
+/**
+ * Mutants that no test catches, each with its reason (survivor.ts): in the rules of the agent
+ * machine and the functions that its moves use.
+ */
 export const rules: readonly Survivor[] = [
   ...aliveIn('packages/agent/src/machine/conversation.ts', [
     [KIND, [CONDITION, "part.type === 'text'", 'true']],

@@ -1,6 +1,9 @@
 import { aliveIn, CHAIN, CONDITION, LIST, LOGIC, type Survivor } from './survivor.js';
 
-/** In the samples of the journal, the tools, the runtime and the workspace. */
+/**
+ * Mutants that no test catches, each with its reason (survivor.ts): in the samples of the journal,
+ * the tools, the runtime and the workspace.
+ */
 export const samples: readonly Survivor[] = [
   ...aliveIn('packages/agent/src/journal/file-store.ts', [
     [

@@ -1,4 +1,7 @@
-/** A mutant that no test catches, and why none can or should. It is known by its texts, wherever its line moves. */
+/**
+ * A mutant that no test catches, and why none can or should. It is known by its texts, wherever its
+ * line moves.
+ */
 export type Survivor = {
   readonly file: string;
   readonly mutator: string;

@@ -11,7 +11,10 @@ import {
   type Survivor,
 } from './survivor.js';
 
-/** In the tables of the seeds and in the check that our steps are steps of theirs. */
+/**
+ * Mutants that no test catches, each with its reason (survivor.ts): in the tables of the seeds and
+ * in the check that our steps are steps of theirs.
+ */
 export const views: readonly Survivor[] = [
   ...aliveIn('packages/verify/src/projections/projection.ts', [
     [NOBODYS, [LIST, '[]', '["Stryker was here"]']],
@@ -74,7 +77,7 @@ export const views: readonly Survivor[] = [
       [CONDITION, "step.state.name === 'WaitingForUserInput'", 'true'],
       [CONDITION, "step.state.reason.kind === 'budget'", 'true'],
     ],
-    [ASKED, [CONDITION, "seen.before.name === 'CallingLlm'", 'true']],
+    [ASKED, [CONDITION, "ours.before.name === 'CallingLlm'", 'true']],
     [
       'A matter of speed: where the seed stays its place is the same object, or one that is equal.',
       [CONDITION, 'run.at === cursor.state', 'false'],

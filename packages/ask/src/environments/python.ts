@@ -27,13 +27,13 @@ const PROGRAM = 'python-program.py';
 const FLAGS = ['-I', '-S', '-B', '-X', 'utf8'];
 
 const NAME = 'python3';
-/** Tried before the PATH, which may lead to a shim. */
+/** Tried before the PATH, which may lead to a version manager's wrapper. */
 const SYSTEM_PATH = '/usr/bin';
 /**
  * Asks the interpreter for its real path: `python3` may be a wrapper script, or part of a virtual
  * environment.
  */
-const WHERE =
+const PRINT_PATHS =
   'import sys, json; print(json.dumps([getattr(sys, "_base_executable", sys.executable), ' +
   'sys.path]))';
 const INSTALL = 'Install it: apt-get install python3, or your system’s package of it';
@@ -48,9 +48,9 @@ const candidates = (): readonly ProgramPath[] => {
 
 const askPython = async (candidate: ProgramPath): Promise<Python | null> => {
   const options = { environment: process.env, searchPath: ownPrograms().folders };
-  const answer = await askProgram(candidate, [...FLAGS, '-c', WHERE], options);
+  const answer = await askProgram(candidate, [...FLAGS, '-c', PRINT_PATHS], options);
   if (answer === null || answer.code !== 0) return null;
-  // Printed by WHERE.
+  // Printed by PRINT_PATHS.
   const [program, library] = JSON.parse(answer.output) as readonly [string, readonly string[]];
   return { program: realpathSync(program), library: library.filter((place) => existsSync(place)) };
 };
@@ -66,9 +66,10 @@ const systemFolders = (libraries: readonly string[]): readonly string[] =>
     .flatMap((folder) => [folder, path.join('/usr', folder)])
     .filter((folder) => existsSync(folder));
 
-type Base = Omit<SandboxedProgram, 'words' | 'memoryMax'>;
+/** How to start Python in the sandbox, without the arguments of a run. */
+type PythonProgram = Omit<SandboxedProgram, 'words' | 'memoryMax'>;
 
-const findPython = async (): Promise<Base> => {
+const findPython = async (): Promise<PythonProgram> => {
   for (const candidate of candidates()) {
     const python = await askPython(candidate);
     if (python === null) continue;
@@ -88,15 +89,15 @@ const findPython = async (): Promise<Base> => {
   throw new Error(`python3 does not work here. ${INSTALL}`);
 };
 
-let known: Promise<Base> | null = null;
+let cachedPython: Promise<PythonProgram> | null = null;
 
 /** Finds Python once and caches the result; a failed search is repeated at the next call. */
-const knownPython = async (): Promise<Base> => {
-  known ??= findPython();
+const getPython = async (): Promise<PythonProgram> => {
+  cachedPython ??= findPython();
   try {
-    return await known;
+    return await cachedPython;
   } catch (error) {
-    known = null;
+    cachedPython = null;
     throw error;
   }
 };
@@ -104,7 +105,7 @@ const knownPython = async (): Promise<Base> => {
 type Launch = { readonly program: SandboxedProgram; readonly inputs: Inputs };
 
 const prepareLaunch = async (options: EnvironmentOptions): Promise<Launch> => {
-  const base = await knownPython();
+  const base = await getPython();
   const { settings, inputs, readable, contextBytes } = programInput(options);
   const inside = `/program/${PROGRAM}`;
   const program = {
@@ -122,7 +123,7 @@ export const python: EnvironmentKind = {
   async probe() {
     try {
       return await probeProgramSandbox({
-        ...(await knownPython()),
+        ...(await getPython()),
         words: [...FLAGS, '-c', 'pass'],
         memoryMax: 2 * PYTHON_BYTES,
       });

@@ -1,8 +1,11 @@
 /**
  * An environment that replaces its process when it ends.
  *
- * 1. It runs one cell, or reads one variable, at a time.
+ * 1. It runs one cell (a program of the model), or reads one variable, at a time.
  * 2. The variables are lost with the process. One report says so, and a new process is started.
+ *
+ * From top to bottom: the types; the answers of sub-calls; `createEnvironment`; and a timer for
+ * cells, which pauses while a cell waits for models.
  */
 
 import type { Cell, Environment, Subcall, SubcallAnswerer } from '../ports.js';
@@ -48,7 +51,10 @@ export const answerTexts = async (
   }
 };
 
-const died = (what: string, end: Extract<CellEnd, { readonly type: 'gone' }>): CellReport => ({
+const createLossReport = (
+  what: string,
+  end: Extract<CellEnd, { readonly type: 'gone' }>,
+): CellReport => ({
   status: 'died',
   stdout: end.stdout,
   stderr: `${end.stderr}${what} was replaced by a fresh one: ${end.why}. All variables are lost.\n`,
@@ -73,7 +79,7 @@ export const createEnvironment = async (
     // close() was called meanwhile, but could end only the previous process.
     if (use === 'closed') await process.end('it was closed');
   };
-  const using = async <T>(work: () => Promise<T>): Promise<T> => {
+  const whileFree = async <T>(work: () => Promise<T>): Promise<T> => {
     if (use === 'closed') throw new Error('this environment is closed: start another one');
     if (use === 'busy')
       throw new Error('this environment runs one cell at a time: wait for the one before');
@@ -89,15 +95,15 @@ export const createEnvironment = async (
     number += 1;
     const end = await process.run(number, cell, answer);
     if (end.type === 'gone' && use === 'busy') await replace();
-    const report = end.type === 'gone' ? died(what, end) : end.report;
+    const report = end.type === 'gone' ? createLossReport(what, end) : end.report;
     const lost = variablesLost;
     variablesLost = 'no';
     return lost === 'no' ? report : { ...report, variablesLost: lost };
   };
 
   return {
-    run: (cell, answer) => using(() => runCell(cell, answer)),
-    read: (name) => using(() => process.read(name)),
+    run: (cell, answer) => whileFree(() => runCell(cell, answer)),
+    read: (name) => whileFree(() => process.read(name)),
     async close() {
       use = 'closed';
       await process.end('it was closed');

@@ -1,52 +1,17 @@
 /**
- * Rewrites a cell so that later cells can declare the same names again, as in a REPL: `let`,
- * `const` and `class` at the top level become `var`. `Promise.all` over model calls becomes a
- * batch. Lines keep their numbers.
+ * Rewrites a cell, a program of the model, so that later cells can declare the same names again,
+ * as in a REPL: `let`, `const` and `class` at the top level become `var`. `Promise.all` over model
+ * calls becomes a batch, one call with several prompts. Lines keep their numbers.
  */
 
 import { type AnyNode, type CallExpression, type Expression, type Program, parse } from 'acorn';
 
-type Redeclared =
+type RewrittenCell =
   | { readonly status: 'ok'; readonly code: string }
   | { readonly status: 'failed'; readonly message: string; readonly line: number | null };
 
-const insert = (at: number, text: string): SourceEdit => ({ start: at, end: at, text });
-
-const editDeclaration = (statement: AnyNode): readonly SourceEdit[] => {
-  if (statement.type === 'ClassDeclaration' && statement.id) {
-    // Without the semicolon, a bracket on the next line would continue this statement.
-    return [insert(statement.start, `var ${statement.id.name} = `), insert(statement.end, ';')];
-  }
-  if (statement.type !== 'VariableDeclaration') return [];
-  if (statement.kind !== 'let' && statement.kind !== 'const') return [];
-  const { start, kind, declarations } = statement;
-  const keyword = { start, end: start + kind.length, text: 'var' };
-  const bare = declarations.filter((one) => !one.init).map((one) => insert(one.end, ' = void 0'));
-  return [keyword, ...bare];
-};
-
-const applyEdits = (code: string, edits: readonly SourceEdit[]): string => {
-  const pieces: string[] = [];
-  let at = 0;
-  for (const { start, end, text } of edits) {
-    pieces.push(code.slice(at, start), text);
-    at = end;
-  }
-  return [...pieces, code.slice(at)].join('');
-};
-
-/** acorn throws a SyntaxError that ends with line and column: `Unexpected token (3:5)`. */
-const describeSyntaxError = (thrown: unknown): Redeclared => {
-  const text = thrown instanceof Error ? thrown.message : String(thrown);
-  const [, message = text, line] = /^(.*) \((\d+):\d+\)$/s.exec(text) ?? [];
-  return { status: 'failed', message, line: line === undefined ? null : Number(line) };
-};
-
-const parseCell = (code: string): Program =>
-  parse(code, { ecmaVersion: 'latest', sourceType: 'script', allowAwaitOutsideFunction: true });
-
-/** Makes the top-level declarations of a cell repeatable, or returns its syntax error. */
-export const redeclare = (code: string): Redeclared => {
+/** The rewritten cell, or its syntax error. */
+export const rewriteCell = (code: string): RewrittenCell => {
   try {
     const cell = parseCell(code);
     const edits = [...cell.body.flatMap(editDeclaration), ...parallelEdits(cell)];
@@ -63,13 +28,53 @@ export const redeclare = (code: string): Redeclared => {
   }
 };
 
+const insert = (at: number, text: string): SourceEdit => ({ start: at, end: at, text });
+
 /**
- * Rewrites `Promise.all` over model calls into one batch, whose calls run in parallel. A single
- * model call blocks the program, so without the rewrite the calls would run one after the other.
- *
- * Only two simple forms are rewritten: a list of calls, and `list.map(…)` with a function that only
- * makes the call. All other code stays as it is, and runs correctly, but sequentially.
+ * The edits that make a declaration repeatable; without a value a variable begins undefined anew.
  */
+const editDeclaration = (statement: AnyNode): readonly SourceEdit[] => {
+  if (statement.type === 'ClassDeclaration' && statement.id) {
+    // Without the semicolon, a bracket on the next line would continue this statement.
+    return [insert(statement.start, `var ${statement.id.name} = `), insert(statement.end, ';')];
+  }
+  if (statement.type !== 'VariableDeclaration') return [];
+  if (statement.kind !== 'let' && statement.kind !== 'const') return [];
+  const { start, kind, declarations } = statement;
+  const keyword = { start, end: start + kind.length, text: 'var' };
+  const initializers = declarations
+    .filter((one) => !one.init)
+    .map((one) => insert(one.end, ' = void 0'));
+  return [keyword, ...initializers];
+};
+
+const applyEdits = (code: string, edits: readonly SourceEdit[]): string => {
+  const pieces: string[] = [];
+  let at = 0;
+  for (const { start, end, text } of edits) {
+    pieces.push(code.slice(at, start), text);
+    at = end;
+  }
+  return [...pieces, code.slice(at)].join('');
+};
+
+/** acorn throws a SyntaxError that ends with line and column: `Unexpected token (3:5)`. */
+const describeSyntaxError = (thrown: unknown): RewrittenCell => {
+  const text = thrown instanceof Error ? thrown.message : String(thrown);
+  const [, message = text, line] = /^(.*) \((\d+):\d+\)$/s.exec(text) ?? [];
+  return { status: 'failed', message, line: line === undefined ? null : Number(line) };
+};
+
+const parseCell = (code: string): Program =>
+  parse(code, { ecmaVersion: 'latest', sourceType: 'script', allowAwaitOutsideFunction: true });
+
+// ---- Batches ----
+//
+// `Promise.all` over model calls becomes one batch, whose calls run in parallel. A single
+// model call blocks the program, so without the rewrite the calls would run one after the other.
+//
+// Only two simple forms are rewritten: a list of calls, and `list.map(…)` with a function that only
+// makes the call. All other code stays as it is, and runs correctly, but sequentially.
 
 type SourceEdit = { readonly start: number; readonly end: number; readonly text: string };
 
@@ -102,13 +107,14 @@ const readQuery = (node: AnyNode | null | undefined): Query | null => {
 };
 
 /** The returned expression of a function that does nothing else; null for other functions. */
-const returned = (body: AnyNode): AnyNode | null => {
+const getReturned = (body: AnyNode): AnyNode | null => {
   if (body.type !== 'BlockStatement') return body;
   const [only, ...others] = body.body;
   return only?.type === 'ReturnStatement' && others.length === 0 ? (only.argument ?? null) : null;
 };
 
-const promptOnly = (outer: AnyNode, { prompt }: Query): readonly SourceEdit[] => [
+/** Replaces `outer`, which only makes the call, by the prompt in parentheses. */
+const keepPrompt = (outer: AnyNode, { prompt }: Query): readonly SourceEdit[] => [
   { start: outer.start, end: prompt.start, text: '(' },
   { start: prompt.end, end: outer.end, text: ')' },
 ];
@@ -123,7 +129,7 @@ const listBatch = (node: AnyNode): Batch | null => {
   const fits =
     queries.length === node.elements.length && queries.every(({ name }) => name === first?.name);
   if (first === undefined || !fits) return null;
-  return { name: first.name, edits: queries.flatMap((query) => promptOnly(query.call, query)) };
+  return { name: first.name, edits: queries.flatMap((query) => keepPrompt(query.call, query)) };
 };
 
 /** `list.map((x) => llm_query(x))` as `list.map((x) => (x))`. */
@@ -134,13 +140,13 @@ const mapBatch = (node: AnyNode): Batch | null => {
   const isMap =
     !computed && property.type === 'Identifier' && property.name === 'map' && others.length === 0;
   if (!isMap || visit?.type !== 'ArrowFunctionExpression') return null;
-  const outer = returned(visit.body);
+  const outer = getReturned(visit.body);
   const query = readQuery(outer?.type === 'AwaitExpression' ? outer.argument : outer);
   if (outer === null || query === null) return null;
-  const plain = visit.async
+  const withoutAsync = visit.async
     ? [{ start: visit.start, end: visit.start + 'async'.length, text: '' }]
     : [];
-  return { name: query.name, edits: [...plain, ...promptOnly(outer, query)] };
+  return { name: query.name, edits: [...withoutAsync, ...keepPrompt(outer, query)] };
 };
 
 const batchEdits = (node: AnyNode): readonly SourceEdit[] | null => {

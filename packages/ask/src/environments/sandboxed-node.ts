@@ -10,7 +10,7 @@ import {
 import type { EnvironmentKind, EnvironmentOptions } from '../ports.js';
 import { programFile } from './bundled-program-file.js';
 import { createEnvironment } from './restartable-environment.js';
-import { redeclare } from './rewrite-cell.js';
+import { rewriteCell } from './rewrite-cell.js';
 import { type Inputs, programInput, startProcess } from './sandboxed-repl.js';
 
 const MEGABYTE = 1024 * 1024;
@@ -61,12 +61,9 @@ const prepareLaunch = async (options: EnvironmentOptions): Promise<Launch> => {
   return { program, inputs };
 };
 
-/**
- * Makes top-level declarations repeatable. Code with a syntax error stays unchanged, so that V8
- * reports the error.
- */
+/** Rewrites a cell. Code with a syntax error stays unchanged, so that V8 reports the error. */
 const prepare = (code: string): string => {
-  const written = redeclare(code);
+  const written = rewriteCell(code);
   return written.status === 'ok' ? written.code : code;
 };
 

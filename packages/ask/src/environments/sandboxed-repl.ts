@@ -1,10 +1,13 @@
 /**
- * Runs cells in a sandboxed program.
+ * Runs cells (programs of the model) in a sandboxed program, which keeps their variables.
  *
- * 1. The time of open sub-calls does not count.
- * 2. To stop a cell, its open call is answered with null, and the program is interrupted repeatedly
- *    until it reports. If it does not report within GRACE_MS, it is killed.
+ * 1. The time of open sub-calls (calls of the cell to models) does not count.
+ * 2. To stop a cell, its open call is answered with null, and the program is interrupted
+ *    repeatedly until it reports. If it does not report within GRACE_MS, it is killed.
  * 3. An answer belongs to one call of one cell; a late answer is dropped.
+ *
+ * From top to bottom: `startProcess`; cells and variables; the connection to the program;
+ * messages; and the data that a program starts with.
  */
 
 import { realpathSync, statSync } from 'node:fs';
@@ -27,9 +30,34 @@ import {
 } from './restartable-environment.js';
 
 const GRACE_MS = 2_000;
-const AGAIN_MS = 100;
+const INTERRUPT_EVERY_MS = 100;
 const READ_MS = 10_000;
-const NEVER = new AbortController().signal;
+const NEVER_ABORTED = new AbortController().signal;
+
+/**
+ * Starts a new program; `prepare` rewrites the code of each cell. Rejects if the program does not
+ * start.
+ */
+export const startProcess = async (
+  program: SandboxedProgram,
+  inputs: Inputs,
+  { memoryMax, outputMax }: EnvironmentOptions,
+  prepare: (code: string) => string,
+): Promise<EnvironmentProcess> => {
+  const repl = await startRepl(program, inputs, memoryMax);
+  return {
+    run(number, { code, deadlineMs, signal }, answer) {
+      const request = { number, code: prepare(code), deadlineMs, signal, outputMax };
+      return signal.aborted ? runNothing(repl, request) : runCell(repl, request, answer);
+    },
+    read: (name) => readVariable(repl, name),
+    hasEnded: () => repl.hasEnded(),
+    async end(why) {
+      repl.kill(why);
+      await repl.ended;
+    },
+  };
+};
 
 type Finished = Extract<FromProgram, { readonly type: 'finished' }>;
 type Called = Extract<FromProgram, { readonly type: 'subcall' }>;
@@ -52,25 +80,25 @@ const toReport = ({ status, stdout, stderr, variables, answer }: Finished): Cell
  * Interrupts repeatedly until the returned function is called, because a single interrupt can be
  * lost.
  */
-const interruptUntil = (live: LiveRepl): (() => void) => {
-  live.interrupt();
-  const again = setInterval(() => live.interrupt(), AGAIN_MS);
-  const patience = setTimeout(() => live.kill('the cell could not be interrupted'), GRACE_MS);
+const interruptUntil = (repl: LiveRepl): (() => void) => {
+  repl.interrupt();
+  const interrupts = setInterval(() => repl.interrupt(), INTERRUPT_EVERY_MS);
+  const timeout = setTimeout(() => repl.kill('the cell could not be interrupted'), GRACE_MS);
   return () => {
-    clearInterval(again);
-    clearTimeout(patience);
+    clearInterval(interrupts);
+    clearTimeout(timeout);
   };
 };
 
 /** Answers the sub-calls of one cell, which has at most one open at a time. */
-const answerCalls = (live: LiveRepl, number: number, answer: SubcallAnswerer) => {
+const answerCalls = (repl: LiveRepl, number: number, answer: SubcallAnswerer) => {
   let open: Subcall | null = null;
   let last = 0;
   let isStopped = false;
-  const give = (subcall: Subcall, texts: readonly string[] | null): void => {
+  const sendTexts = (subcall: Subcall, texts: readonly string[] | null): void => {
     if (open !== subcall) return;
     open = null;
-    live.tell({ type: 'texts', number, ordinal: subcall.ordinal, texts });
+    repl.tell({ type: 'texts', number, ordinal: subcall.ordinal, texts });
   };
   return {
     /**
@@ -83,13 +111,14 @@ const answerCalls = (live: LiveRepl, number: number, answer: SubcallAnswerer) =>
       const { kind, ordinal, prompts, model } = called;
       const subcall: Subcall = { kind, ordinal, prompts, ...(model === null ? {} : { model }) };
       open = subcall;
-      if (!isStopped) return answerTexts(subcall, answer).then((texts) => give(subcall, texts));
-      give(subcall, null);
+      if (!isStopped)
+        return answerTexts(subcall, answer).then((texts) => sendTexts(subcall, texts));
+      sendTexts(subcall, null);
       return Promise.resolve();
     },
     stop(): void {
       isStopped = true;
-      if (open !== null) give(open, null);
+      if (open !== null) sendTexts(open, null);
     },
   };
 };
@@ -109,11 +138,12 @@ const collectPrinted = (outputMax: number) => {
   };
 };
 
-const runIn = (live: LiveRepl, request: CellRequest, answer: SubcallAnswerer): Promise<CellEnd> =>
+/** Runs a cell until the program reports or ends. */
+const runCell = (repl: LiveRepl, request: CellRequest, answer: SubcallAnswerer): Promise<CellEnd> =>
   new Promise((resolve) => {
     const { number, code, deadlineMs, signal, outputMax } = request;
     const printed = collectPrinted(outputMax);
-    const calls = answerCalls(live, number, answer);
+    const calls = answerCalls(repl, number, answer);
     let isStopping = false;
     let release = (): void => undefined;
     const stop = (): void => {
@@ -121,94 +151,67 @@ const runIn = (live: LiveRepl, request: CellRequest, answer: SubcallAnswerer): P
       isStopping = true;
       countdown.cancel();
       calls.stop();
-      release = interruptUntil(live);
+      release = interruptUntil(repl);
     };
     const countdown = startPausableTimer(deadlineMs, stop);
     const finish = (end: CellEnd): void => {
       countdown.cancel();
       release();
       signal.removeEventListener('abort', stop);
-      live.listen(null);
+      repl.listen(null);
       resolve(end);
     };
     const call = (answered: Promise<void> | null): void => {
-      if (answered === null) live.kill(CHANNEL_MISUSED);
+      if (answered === null) repl.kill(CHANNEL_MISUSED);
       if (answered === null || isStopping) return;
       countdown.pause();
       void answered.then(() => countdown.resume());
     };
     signal.addEventListener('abort', stop, { once: true });
-    live.listen({
+    repl.listen({
       hear(message) {
         if (message.type === 'subcall') call(calls.take(message));
         else if (message.type === 'finished' && message.number === number) {
           finish({ type: 'finished', report: toReport(message) });
-        } else if (message.type !== 'printed' || !printed.add(message)) live.kill(CHANNEL_MISUSED);
+        } else if (message.type !== 'printed' || !printed.add(message)) repl.kill(CHANNEL_MISUSED);
       },
       gone: (why) => finish({ type: 'gone', why, ...printed.known(), answer: null }),
     });
-    live.tell({ type: 'run', number, code });
+    repl.tell({ type: 'run', number, code });
   });
 
 /**
  * Reports the variables without running any code, for a cell that was cancelled before it began.
  */
-const runNothing = async (live: LiveRepl, request: CellRequest): Promise<CellEnd> => {
-  const end = await runIn(live, { ...request, code: '', signal: NEVER }, async () => []);
+const runNothing = async (repl: LiveRepl, request: CellRequest): Promise<CellEnd> => {
+  const end = await runCell(repl, { ...request, code: '', signal: NEVER_ABORTED }, async () => []);
   if (end.type === 'gone') return end;
   const stderr = `${end.report.stderr}Stopped: the cell was cancelled before it began.\n`;
   return { ...end, report: { ...end.report, status: 'stopped', stderr } };
 };
 
-const readIn = (live: LiveRepl, name: string): Promise<string | null> =>
+const readVariable = (repl: LiveRepl, name: string): Promise<string | null> =>
   new Promise((resolve) => {
-    const countdown = startPausableTimer(READ_MS, () => live.kill('a variable could not be read'));
+    const countdown = startPausableTimer(READ_MS, () => repl.kill('a variable could not be read'));
     const finish = (text: string | null): void => {
       countdown.cancel();
-      live.listen(null);
+      repl.listen(null);
       resolve(text);
     };
-    live.listen({
+    repl.listen({
       hear: (message) =>
-        message.type === 'value' ? finish(message.text) : live.kill(CHANNEL_MISUSED),
+        message.type === 'value' ? finish(message.text) : repl.kill(CHANNEL_MISUSED),
       gone: () => finish(null),
     });
-    live.tell({ type: 'read', name });
+    repl.tell({ type: 'read', name });
   });
 
-/**
- * Starts a new program; `prepare` rewrites the code of each cell. Rejects if the program does not
- * start.
- */
-export const startProcess = async (
-  program: SandboxedProgram,
-  inputs: Inputs,
-  { memoryMax, outputMax }: EnvironmentOptions,
-  prepare: (code: string) => string,
-): Promise<EnvironmentProcess> => {
-  const live = await startLive(program, inputs, memoryMax);
-  return {
-    run(number, { code, deadlineMs, signal }, answer) {
-      const request = { number, code: prepare(code), deadlineMs, signal, outputMax };
-      return signal.aborted ? runNothing(live, request) : runIn(live, request, answer);
-    },
-    read: (name) => readIn(live, name),
-    hasEnded: () => live.hasEnded(),
-    async end(why) {
-      live.kill(why);
-      await live.ended;
-    },
-  };
-};
-
-/**
- * The connection to a sandboxed program that has reported `ready`.
- *
- * 1. Between two requests the program is paused.
- * 2. An interrupted program must settle before its next request: an interrupt that it notices late
- *    must not stop another cell.
- * 3. An unexpected message kills the program: the model's code must have written to its channel.
- */
+// ---- The connection to a program that has reported `ready` ----
+//
+// 1. Between two requests the program is paused.
+// 2. An interrupted program must settle before its next request: an interrupt that it notices late
+//    must not stop another cell.
+// 3. An unexpected message kills the program: the model's code must have written to its channel.
 
 const LINE_BYTES_MAX = 128 * 1024 * 1024;
 const READY_MS = 60_000;
@@ -281,7 +284,7 @@ const messageWriter = (channel: Duplex) => {
 };
 
 /** Starts the program and waits until it is ready. Rejects with the reason if it does not start. */
-const startLive = async (
+const startRepl = async (
   program: SandboxedProgram,
   inputs: Inputs,
   memoryMax: number,
@@ -308,12 +311,12 @@ const startLive = async (
     else listener.hear(message);
   };
   splitLines(started.channel, hearLine, () => kill(CHANNEL_MISUSED));
-  const patience = setTimeout(() => kill('it took too long'), READY_MS);
+  const timeout = setTimeout(() => kill('it took too long'), READY_MS);
   const answered = new Promise<FromProgram>((resolve) => {
     listener = { hear: resolve, gone: () => undefined };
   });
   const first = await Promise.race([answered, ended]);
-  clearTimeout(patience);
+  clearTimeout(timeout);
   if (!('type' in first)) throw new Error(whyNotStarted(first, program.program));
   if (first.type !== 'ready') {
     kill(CHANNEL_MISUSED);
@@ -340,10 +343,9 @@ const startLive = async (
   };
 };
 
-/**
- * Messages between an environment and its sandboxed program, one line of JSON each. Cells count
- * from 1, calls from 1 in each cell; messages of another cell or call are dropped.
- */
+// ---- Messages, one line of JSON each ----
+//
+// Cells count from 1, calls from 1 in each cell; messages of another cell or call are dropped.
 
 /** Settings of the program, passed as JSON in argv. */
 type ProgramSettings = {
@@ -438,7 +440,7 @@ const readLine = (line: string): FromProgram | null => {
   return read.success ? read.output : null;
 };
 
-/** The launch data of every sandboxed program: its settings, and the inputs as readable files. */
+// ---- The start: settings of the program, and the inputs as readable files ----
 
 const TEXT_MAX = 10_000_000;
 /** `last_output` may take this fraction (1/n) of the code's memory. */

@@ -1,4 +1,9 @@
-/** Actions for the runtime: plain JSON, performed in order. Their results return as events. */
+/**
+ * Actions of a run, a conversation in code mode: what its machine wants done. Plain JSON,
+ * performed by the runtime in order. Results return as events; `->` names the event that answers
+ * an action. A cell is a program that the model wrote; `ordinal` is the number of one of its calls
+ * to models (sub-calls).
+ */
 
 import type { PastCell, SubcallKind } from './cell-types.js';
 import type { Outcome } from './state.js';

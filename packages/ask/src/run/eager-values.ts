@@ -1,11 +1,13 @@
 /**
- * The values of ask that `import 'pawl'` has at once. They stand apart, so that nothing in `ask/`
- * is loaded for them.
+ * The values of ask that `import 'pawl'` needs at once. They have a file of their own, so that
+ * nothing else in `ask/` is loaded with the library.
  */
 
 import type { Parity } from './settings.js';
 
-/** The rules of the seed's program. */
+/**
+ * The settings with which runs behave like the program of seed 004, a published text about them.
+ */
 export const seedParity: Parity = {
   answerRecord: 'off',
   finalForms: 'on',

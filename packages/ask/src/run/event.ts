@@ -1,5 +1,7 @@
 /**
- * Events of one run: past tense, plain JSON, each with its time `at` in milliseconds since 1970.
+ * Events of one run, a conversation in code mode: past tense, plain JSON, each with its time `at`
+ * in milliseconds since 1970. A cell is a program that the model wrote. It may call models itself:
+ * a sub-call, with one prompt for each slot of its answer.
  *
  * 1. Each request action is answered by exactly one event, named at the action (action.ts), with
  *    the id of the request. An event with an outdated id changes only the usage totals.
@@ -160,7 +162,7 @@ export type ChangedLimits = Partial<RunLimits> & { readonly iterations?: number 
 /** A journaled event, with the id of its run. */
 export type TreeEvent = RunEvent | LimitsChanged;
 
-/** Runtime checks for the events of code mode. The machine rejects an event with another shape. */
+// ---- Checks of events: the machine rejects an event with another shape ----
 
 /** A lookup key. Names on Object.prototype are not allowed. */
 const id: Shape<string> = {

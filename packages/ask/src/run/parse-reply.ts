@@ -59,16 +59,15 @@ export const parseReply = (
   return { blocks, final: parity.finalForms === 'on' ? findFinalForm(text, hidden) : null };
 };
 
-/**
- * Parses FINAL(text) and FINAL_VAR(name) at the start of a line, seed 004's forms of an answer.
- *
- * 1. FINAL_VAR wins over FINAL. Of several of one kind, the last complete one counts.
- * 2. It ends at the balancing parenthesis. Parentheses after a backslash or in quotes do not count
- *    (a quote after a letter or digit, as in "it's", opens nothing). If that finds no end, quotes
- *    are ignored.
- * 3. Linear time: only the last `triesMax` of each kind are tried.
- */
+// ---- Final forms: FINAL(text) and FINAL_VAR(name) at the start of a line, as in seed 004 ----
+//
+// 1. FINAL_VAR wins over FINAL. Of several of one kind, the last complete one counts.
+// 2. It ends at the balancing parenthesis. Parentheses after a backslash or in quotes do not count
+//    (a quote after a letter or digit, as in "it's", opens nothing). If that finds no end, quotes
+//    are ignored.
+// 3. Linear time: only the last `triesMax` of each kind are tried.
 
+/** A final answer in a reply: FINAL(text), or FINAL_VAR(name), which names a variable. */
 export type FinalForm =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'variable'; readonly name: string };

@@ -1,5 +1,6 @@
 /**
- * Seed 004's table of code mode, and the projection of our edges onto it.
+ * The table of code mode in seed 004 (a published text about such runs), and the projection of our
+ * edges onto it.
  *
  * 1. An edge with a name of the seed (`as`) is one step of the seed, and the seed's table must
  *    contain it.

@@ -1,4 +1,8 @@
-/** Settings of a tree of runs, fixed when it is created. A maximum of 0 means no limit. */
+/**
+ * Settings of a tree of runs, fixed when it is created. A maximum of 0 means no limit. From top to
+ * bottom: inputs; parity, the differences between seed 004 (a published text about such runs) and
+ * us; limits and costs; `CodeSettings`; models; and the defaults.
+ */
 
 import {
   defaultSettings,

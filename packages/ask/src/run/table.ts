@@ -2,8 +2,11 @@
  * The transition table of code mode: each state and event. The first match wins; a missing cell
  * does not compile.
  *
- * `as` is seed 004's name of an edge. An edge between two states without `as` is not part of the
- * seed, and ends its trace (seed-projection.ts).
+ * `when` is a guard, `then` and `stay` are moves, functions of the files in moves/. `always` holds
+ * the branches that need no event: they are tried after each step. `late` means that the event is
+ * ignored. `as` is the name of an edge in seed 004, a published text about such runs. An edge
+ * between two states without `as` is not part of the seed, and ends its trace
+ * (seed-projection.ts).
  */
 
 import { machine } from '@pawl/machine/kernel/machine';
@@ -259,7 +262,7 @@ const table: CodeTable = {
   defaults: { ShutdownRequested: { stay: end.standDown }, Resumed: { stay: resume.startAgain } },
 };
 
-/** The names of the machine, each with a line of documentation. The table is in table.ts. */
+// ---- The names of the machine, each with a line of documentation ----
 
 type DefaultEvent = 'ShutdownRequested' | 'Resumed';
 type CodeTable = Table<CodeState, CodeEvent, CodeAction, never, DefaultEvent>;

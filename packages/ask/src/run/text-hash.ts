@@ -6,7 +6,7 @@
 
 const mix = (hash: number, code: number, factor: number): number => Math.imul(hash ^ code, factor);
 
-const settled = (one: number, other: number): number =>
+const finishHash = (one: number, other: number): number =>
   Math.imul(one ^ (one >>> 16), 2_246_822_507) ^ Math.imul(other ^ (other >>> 13), 3_266_489_909);
 
 const hex = (value: number): string => (value >>> 0).toString(16).padStart(8, '0');
@@ -39,5 +39,5 @@ export const digestTexts = (texts: readonly string[]): string => {
     second = mix(second, 0x10000 + text.length, 1_597_334_677);
     length += text.length;
   }
-  return `${hex(settled(second, first))}${hex(settled(first, second))}-${length}`;
+  return `${hex(finishHash(second, first))}${hex(finishHash(first, second))}-${length}`;
 };

@@ -1,4 +1,7 @@
-/** All texts that the machine sends to the model. */
+/**
+ * All texts that the machine sends to the model: the task, what cells came to, the answers of
+ * sub-calls; before them, how numbers and cuts look. `…Words` make sentences.
+ */
 
 import type { CellReport, CellVariable } from './cell-types.js';
 import type { InputFacts } from './settings.js';

@@ -64,6 +64,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
     this.outcome.catch(() => undefined);
   }
 
+  /** Nothing has to be prepared for an action. */
   protected prepare(): readonly string[] {
     return [];
   }

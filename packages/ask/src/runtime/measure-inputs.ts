@@ -1,4 +1,7 @@
-/** Finds and measures inputs, and verifies on resume that they are unchanged. */
+/**
+ * Finds and measures inputs, and verifies on resume that they are unchanged. From top to bottom:
+ * faults of inputs; files; texts from memory; names; `measureInputs` and `verifyInputs`.
+ */
 
 import { createHash } from 'node:crypto';
 import { realpath, stat } from 'node:fs/promises';
@@ -24,7 +27,7 @@ export class InputError extends Error {
   }
 }
 
-type RunInput = { readonly file: InputFile; readonly facts: InputFacts };
+type MeasuredInput = { readonly file: InputFile; readonly facts: InputFacts };
 
 /** File types by extension, as the model reads them. */
 const types: Readonly<Record<string, string>> = {
@@ -204,8 +207,8 @@ const freshName = (name: string, taken: ReadonlySet<string>): string => {
 export const measureInputs = async (
   sources: readonly InputSource[],
   place: InputPlace,
-): Promise<readonly RunInput[]> => {
-  const inputs: RunInput[] = [];
+): Promise<readonly MeasuredInput[]> => {
+  const inputs: MeasuredInput[] = [];
   const taken = new Set<string>();
   let sum = 0;
   for (const source of sources) {

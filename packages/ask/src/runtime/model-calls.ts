@@ -1,6 +1,8 @@
 /**
  * The model calls of a tree of runs. Each call ends with exactly one event that reports its usage,
- * also after an abort, so that no money is spent unseen.
+ * also after an abort, so that no money is spent unseen. From top to bottom: messages;
+ * `TreeCalls`; the longest reply that a limit in dollars pays for; and what a tree of runs needs
+ * from outside.
  */
 
 import { requestMessages } from '@pawl/agent/machine/conversation';
@@ -28,8 +30,8 @@ import type { Run } from '../run/state.js';
 import type { StopFacts, StopVerdict } from '../run/stop-policies.js';
 
 type CallAction = Extract<TreeAction, { readonly type: 'CallModel' }>;
-type Completed = Extract<ReplyEnding, { readonly type: 'completed' }>;
-type Broken = Exclude<ReplyEnding, Completed>;
+type CompletedReply = Extract<ReplyEnding, { readonly type: 'completed' }>;
+type BrokenEnding = Exclude<ReplyEnding, CompletedReply>;
 
 const ABORTED = {
   kind: 'unreachable',
@@ -39,7 +41,7 @@ const ABORTED = {
 } as const;
 
 /** The part of a reply to store: no tool calls, since code mode offers no tools. */
-const toMessage = (reply: Completed, model: string): AssistantMessage | null => {
+const toMessage = (reply: CompletedReply, model: string): AssistantMessage | null => {
   const parts = reply.parts.filter(
     (part): part is AssistantPart & typeof part =>
       part.type !== 'call' && (part.text !== '' || part.metadata !== undefined),
@@ -122,9 +124,9 @@ export class TreeCalls {
       messages: messages.map((message) => withoutSecrets(message, redactor)),
       ...effort,
     };
-    const admitted = admit(action, whole, model);
-    if (admitted.kind === 'refused') return this.#refuse(action, admitted.why);
-    const { request, outputUsd } = admitted;
+    const admission = admit(action, whole, model);
+    if (admission.kind === 'refused') return this.#refuse(action, admission.why);
+    const { request, outputUsd } = admission;
     const late: { usage: TokenUsage | null } = { usage: null };
     let firstPiece: FirstPiece = {};
     const reading = readStream({
@@ -144,7 +146,7 @@ export class TreeCalls {
     const ending = await this.#requests.follow(requestId, reading);
     if (ending.type === 'completed') this.#reply(action, ending, model);
     else {
-      const tokens = await this.#lastWord(ending, reading, late);
+      const tokens = await this.#awaitUsage(ending, reading, late);
       this.#fail(action, ending, model, tokens, { ...firstPiece, ...outputUsd });
     }
   }
@@ -163,8 +165,8 @@ export class TreeCalls {
   }
 
   /** The usage of a broken call, which is known only when its stream has ended, if at all. */
-  async #lastWord(
-    ending: Broken,
+  async #awaitUsage(
+    ending: BrokenEnding,
     reading: OpenRequest,
     late: { readonly usage: TokenUsage | null },
   ): Promise<TokenUsage | null> {
@@ -173,7 +175,7 @@ export class TreeCalls {
     return late.usage;
   }
 
-  #reply({ node, requestId }: CallAction, reply: Completed, model: Model): void {
+  #reply({ node, requestId }: CallAction, reply: CompletedReply, model: Model): void {
     const { stopReason } = reply;
     const message = toMessage(reply, model.id);
     const usage =
@@ -183,7 +185,7 @@ export class TreeCalls {
 
   #fail(
     { node, requestId }: CallAction,
-    ending: Broken,
+    ending: BrokenEnding,
     model: Model,
     tokens: TokenUsage | null,
     cost: FirstPiece & OutputCost,
@@ -203,12 +205,12 @@ export class TreeCalls {
 }
 
 type OutputCost = { readonly outputUsd?: number };
-type Admitted =
+type Admission =
   | { readonly kind: 'sent'; readonly request: ModelRequest; readonly outputUsd: OutputCost }
   | { readonly kind: 'refused'; readonly why: string };
 
 /** The request with the longest reply that its cap pays for. Its input is counted from above. */
-const admit = ({ capUsd }: CallAction, request: ModelRequest, { id, facts }: Model): Admitted => {
+const admit = ({ capUsd }: CallAction, request: ModelRequest, { id, facts }: Model): Admission => {
   if (capUsd === undefined) return { kind: 'sent', request, outputUsd: {} };
   const { prices, outputTokensMax } = facts;
   if (prices === null) {

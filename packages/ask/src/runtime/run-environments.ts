@@ -24,7 +24,8 @@ import type { PastCell } from '../run/cell-types.js';
 import { digestCall, digestTexts } from '../run/text-hash.js';
 import type { AskEquipment } from './model-calls.js';
 
-type Held = {
+/** The environment of one run, from its start until it has ended. */
+type RunEnvironment = {
   readonly node: string;
   /** Aborted when the environment must end. */
   readonly closing: AbortController;
@@ -47,7 +48,7 @@ export class Environments {
   readonly #equipment: AskEquipment;
   readonly #settings: AskSettings;
   readonly #post: Post<AskTypes>;
-  readonly #held = new Map<string, Held>();
+  readonly #entries = new Map<string, RunEnvironment>();
   readonly #ending = new Set<Promise<void>>();
 
   constructor(equipment: AskEquipment, settings: AskSettings, post: Post<AskTypes>) {
@@ -58,7 +59,7 @@ export class Environments {
 
   start({ node, material, past }: ActionOf<'StartEnvironment'>): void {
     this.close(node);
-    const held: Held = {
+    const entry: RunEnvironment = {
       node,
       closing: new AbortController(),
       waiting: new Map(),
@@ -66,97 +67,104 @@ export class Environments {
       folder: null,
       last: Promise.resolve(),
     };
-    this.#held.set(node, held);
-    this.#next(held, async () => {
-      const variables = await this.#begin(held, material, past);
-      this.#tell(held, { type: 'EnvironmentStarted', node, variables });
+    this.#entries.set(node, entry);
+    this.#enqueue(entry, async () => {
+      const variables = await this.#begin(entry, material, past);
+      this.#postEvent(entry, { type: 'EnvironmentStarted', node, variables });
     });
   }
 
   run({ node, cellId, code, deadlineMs }: ActionOf<'RunCell'>): void {
-    this.#with(node, async (held, environment) => {
-      const { signal } = held.closing;
+    this.#enqueueIn(node, async (entry, environment) => {
+      const { signal } = entry.closing;
       const report = await environment.run({ cellId, code, deadlineMs, signal }, (subcall) =>
-        this.#ask(held, cellId, subcall),
+        this.#ask(entry, cellId, subcall),
       );
-      held.waiting.clear();
-      this.#tell(held, { type: 'CellFinished', node, cellId, report });
+      entry.waiting.clear();
+      this.#postEvent(entry, { type: 'CellFinished', node, cellId, report });
     });
   }
 
   /** Answers a sub-call. The answer is dropped if the cell has ended or was answered already. */
   answer({ node, cellId, ordinal, texts }: ActionOf<'AnswerSubcall'>): void {
-    this.#held.get(node)?.waiting.get(subcallKey(cellId, ordinal))?.(texts);
+    this.#entries.get(node)?.waiting.get(subcallKey(cellId, ordinal))?.(texts);
   }
 
   read({ node, readId, variable }: ActionOf<'ReadVariable'>): void {
-    this.#with(node, async (held, environment) => {
+    this.#enqueueIn(node, async (entry, environment) => {
       const value = await environment.read(variable);
-      this.#tell(held, { type: 'VariableRead', node, readId, value });
+      this.#postEvent(entry, { type: 'VariableRead', node, readId, value });
     });
   }
 
   /** Closes the environment of a run. */
   close(node: string): void {
-    const held = this.#held.get(node);
-    if (held === undefined) return;
-    this.#held.delete(node);
-    held.closing.abort();
-    const ended: Promise<void> = this.#end(held).then(() => void this.#ending.delete(ended));
+    const entry = this.#entries.get(node);
+    if (entry === undefined) return;
+    this.#entries.delete(node);
+    entry.closing.abort();
+    const ended: Promise<void> = this.#end(entry).then(() => void this.#ending.delete(ended));
     this.#ending.add(ended);
   }
 
   /** Closes all environments; resolves when they have ended. */
   async stopAll(): Promise<void> {
-    for (const node of [...this.#held.keys()]) this.close(node);
+    for (const node of [...this.#entries.keys()]) this.close(node);
     await Promise.all(this.#ending);
   }
 
-  #tell(held: Held, event: Parameters<Post<AskTypes>>[0]): void {
-    if (!held.closing.signal.aborted) this.#post(event);
+  #postEvent(entry: RunEnvironment, event: Parameters<Post<AskTypes>>[0]): void {
+    if (!entry.closing.signal.aborted) this.#post(event);
   }
 
   /** Queues work after earlier actions. A failure of the work fails the environment. */
-  #next(held: Held, work: () => Promise<void>): void {
-    held.last = held.last.then(async () => {
-      if (held.closing.signal.aborted) return;
+  #enqueue(entry: RunEnvironment, work: () => Promise<void>): void {
+    entry.last = entry.last.then(async () => {
+      if (entry.closing.signal.aborted) return;
       const worked = await attempt(work);
       if (worked.kind === 'done') return;
       const { message } = worked.fault;
-      this.#tell(held, { type: 'EnvironmentFailed', node: held.node, message });
+      this.#postEvent(entry, { type: 'EnvironmentFailed', node: entry.node, message });
     });
   }
 
-  #with(node: string, work: (held: Held, environment: Environment) => Promise<void>): void {
-    const held = this.#held.get(node);
-    if (held === undefined) return;
-    this.#next(held, async () => {
-      if (held.environment !== null) await work(held, held.environment);
+  #enqueueIn(
+    node: string,
+    work: (entry: RunEnvironment, environment: Environment) => Promise<void>,
+  ): void {
+    const entry = this.#entries.get(node);
+    if (entry === undefined) return;
+    this.#enqueue(entry, async () => {
+      if (entry.environment !== null) await work(entry, entry.environment);
     });
   }
 
-  async #begin(held: Held, material: Material, past: readonly PastCell[]): Promise<Variables> {
-    const inputs = await this.#prepareInputs(held, material);
-    const environment = await this.#open(held, inputs);
-    const { signal } = held.closing;
+  async #begin(
+    entry: RunEnvironment,
+    material: Material,
+    past: readonly PastCell[],
+  ): Promise<Variables> {
+    const inputs = await this.#prepareInputs(entry, material);
+    const environment = await this.#open(entry, inputs);
+    const { signal } = entry.closing;
     const variables = await restoreVariables(environment, past, {
       deadlineMs: this.#settings.cellDeadlineMs,
       signal,
     });
     if (variables !== 'lost' || signal.aborted) return variables;
     await environment.close();
-    await this.#open(held, inputs);
+    await this.#open(entry, inputs);
     return variables;
   }
 
-  async #open(held: Held, inputs: Inputs): Promise<Environment> {
+  async #open(entry: RunEnvironment, inputs: Inputs): Promise<Environment> {
     const { outputMax, memoryMax } = this.#settings;
     const environment = await this.#equipment.environment.start({
       ...inputs,
       outputMax,
       memoryMax,
     });
-    held.environment = environment;
+    entry.environment = environment;
     return environment;
   }
 
@@ -164,14 +172,14 @@ export class Environments {
    * Paths of the inputs. A text without a file is written to a temporary one, removed with the
    * environment.
    */
-  async #prepareInputs(held: Held, material: Material): Promise<Inputs> {
+  async #prepareInputs(entry: RunEnvironment, material: Material): Promise<Inputs> {
     if (material.kind === 'text') {
-      return { contexts: [await this.#write(held, 0, material.text)], names: ['prompt'] };
+      return { contexts: [await this.#write(entry, 0, material.text)], names: ['prompt'] };
     }
     const { files, inputs } = this.#settings;
     const contexts: string[] = [];
     for (const [index, { path: file, sha256 }] of files.entries()) {
-      contexts.push(file ?? (await this.#write(held, index, await this.#readText(sha256))));
+      contexts.push(file ?? (await this.#write(entry, index, await this.#readText(sha256))));
     }
     return { contexts, names: inputs.map(({ name }) => name) };
   }
@@ -183,28 +191,28 @@ export class Environments {
     return text;
   }
 
-  async #write(held: Held, index: number, text: string): Promise<string> {
-    held.folder ??= await mkdtemp(path.join(tmpdir(), 'pawl-ask-'));
-    const file = path.join(held.folder, `${index}.txt`);
+  async #write(entry: RunEnvironment, index: number, text: string): Promise<string> {
+    entry.folder ??= await mkdtemp(path.join(tmpdir(), 'pawl-ask-'));
+    const file = path.join(entry.folder, `${index}.txt`);
     await writeFile(file, text, { mode: 0o600 });
     return file;
   }
 
-  async #ask(held: Held, cellId: string, subcall: Subcall): Promise<readonly string[]> {
-    if (held.closing.signal.aborted) return [];
+  async #ask(entry: RunEnvironment, cellId: string, subcall: Subcall): Promise<readonly string[]> {
+    if (entry.closing.signal.aborted) return [];
     const { ordinal } = subcall;
     return new Promise((resolve) => {
-      held.waiting.set(subcallKey(cellId, ordinal), resolve);
-      this.#tell(held, { type: 'SubcallAsked', node: held.node, cellId, ...subcall });
+      entry.waiting.set(subcallKey(cellId, ordinal), resolve);
+      this.#postEvent(entry, { type: 'SubcallAsked', node: entry.node, cellId, ...subcall });
     });
   }
 
-  async #end(held: Held): Promise<void> {
-    for (const take of held.waiting.values()) take([]);
-    await held.last;
-    await held.environment?.close();
-    if (held.folder === null) return;
-    const { folder } = held;
+  async #end(entry: RunEnvironment): Promise<void> {
+    for (const take of entry.waiting.values()) take([]);
+    await entry.last;
+    await entry.environment?.close();
+    if (entry.folder === null) return;
+    const { folder } = entry;
     // If the removal fails, the system cleans its temporary files up.
     await attempt(() => rm(folder, { recursive: true, force: true }));
   }
@@ -221,17 +229,17 @@ const runAgain = async (
   { cellId, code, status, printed, subcalls }: PastCell,
   { deadlineMs, signal }: PastLimits,
 ): Promise<Variables> => {
-  const strayed = new AbortController();
+  const differing = new AbortController();
   const answer: SubcallAnswerer = async (subcall) => {
     const { ordinal, kind, prompts } = subcall;
     const known = subcalls.find((past) => past.ordinal === ordinal);
     if (known?.kind === kind && known.prompts === digestCall(subcall)) return known.texts;
-    strayed.abort();
+    differing.abort();
     return prompts.map(() => 'Error: this was not asked before');
   };
-  const either = AbortSignal.any([signal, strayed.signal]);
+  const either = AbortSignal.any([signal, differing.signal]);
   const report = await environment.run({ cellId, code, deadlineMs, signal: either }, answer);
-  if (strayed.signal.aborted || report.status !== status || report.variablesLost === 'yes')
+  if (differing.signal.aborted || report.status !== status || report.variablesLost === 'yes')
     return 'lost';
   return digestTexts([report.stdout, report.stderr]) === printed ? 'kept' : 'changed';
 };
@@ -249,9 +257,9 @@ export const restoreVariables = async (
 ): Promise<Variables> => {
   let variables: Variables = 'kept';
   for (const cell of past) {
-    const came = await runAgain(environment, cell, limits);
-    if (came === 'lost') return 'lost';
-    if (came === 'changed') variables = 'changed';
+    const result = await runAgain(environment, cell, limits);
+    if (result === 'lost') return 'lost';
+    if (result === 'changed') variables = 'changed';
   }
   return variables;
 };

@@ -18,6 +18,10 @@
  *    unknown price counts as unpriced; a limit in dollars then refuses every further call.
  * 5. A call that was open when the process died has an unknown cost. It is counted, and its cap (or
  *    else its expected cost) is no longer available to later calls.
+ *
+ * From top to bottom: the types; remaining amounts (the purse of a run); accounts of runs; calls:
+ * whether they may start, their start and their end; and ids of runs. The lineage of a run is
+ * itself and its ancestors.
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
@@ -263,6 +267,7 @@ const fitsBeside = (account: Account, worst: Amount | null, reserved: Amount): b
 export const atLeast = (amount: Amount, leastUsd: number | null): Amount =>
   leastUsd === null ? amount : { ...amount, usd: Math.max(amount.usd, leastUsd) };
 
+/** Whether all accounts of the lineage can pay for the call now, later, or never. */
 export const permissionFor = (ledger: Ledger, call: PlannedCall): Permission => {
   const needed = atLeast(usualCost(ledger, call), call.leastUsd);
   const worst = estimateWorst(ledger, call);
@@ -278,7 +283,7 @@ export const permissionFor = (ledger: Ledger, call: PlannedCall): Permission => 
   return full.length === 0 ? { kind: 'start' } : { kind: 'wait', accounts: full };
 };
 
-/** What every account of the lineage has free for the call, in dollars. */
+/** The dollars that all accounts of the lineage have free for the call. */
 const freeUsd = (ledger: Ledger, call: PlannedCall): number => {
   let free = Number.POSITIVE_INFINITY;
   for (const [index, id] of getLineage(call.node).entries()) {
@@ -387,11 +392,10 @@ export const forgetCalls = (ledger: Ledger): Ledger => {
   return forgotten;
 };
 
-/**
- * Ids of runs. The root is `n0`. A child is named by its parent, the cell, the sub-call and the
- * slot, counted from 1: `n0.c2.1.3`. An id therefore contains the ids of all ancestors, even of
- * ended runs.
- */
+// ---- Ids of runs ----
+//
+// The root is `n0`. A child is named by its parent, the cell, the sub-call and the slot, counted
+// from 1: `n0.c2.1.3`. An id therefore contains the ids of all ancestors, even of ended runs.
 
 export const ROOT = 'n0';
 

@@ -1,19 +1,20 @@
 /**
  * Changes the limits of a tree that is not running, so that a run that reached a limit can
- * continue.
+ * continue. A piece is one prompt of a sub-call; it is refused if the remaining budget could not
+ * pay for it.
  */
 
-import { tell } from '../run/conversation.js';
+import { addUserText } from '../run/conversation.js';
 import type { ChangedLimits, LimitsChanged } from '../run/event.js';
 import { nextId, withRun } from '../run/move-result.js';
-import { decide } from '../run/moves/model-call.js';
+import { firstDecision } from '../run/moves/model-call.js';
 import { NO_REPLY } from '../run/moves/read-reply.js';
 import { postpone, stoppedMs } from '../run/moves/resume.js';
 import { readRunLimits } from '../run/settings.js';
 import type { CodeState, Living, Run } from '../run/state.js';
 import { raisedWords } from '../run/texts-for-model.js';
 import { limitAccount, ROOT } from './ledger.js';
-import { change, note, setLedger, setNode, type TreeDraft } from './step-draft.js';
+import { addDiagnostic, changeTree, setLedger, setNode, type TreeDraft } from './step-draft.js';
 import { piecesOf, type Tree } from './tree-state.js';
 
 /** Number of refused pieces. A run with refused pieces may still have answered. */
@@ -29,6 +30,26 @@ export const canGoOn = (tree: Tree): boolean => {
   if (root.stoppedIn !== null) return true;
   const { outcome } = root;
   return outcome.status === 'answered' && (outcome.closing === 'iterations' || refusedIn(tree) > 0);
+};
+
+/** Changes the limits and the deadlines. A tree that a limit ended can be resumed afterwards. */
+export const changeLimits = (draft: TreeDraft, event: LimitsChanged): void => {
+  const { tree } = draft;
+  if (tree.nodes[ROOT] === undefined || !canGoOn(tree)) {
+    addDiagnostic(draft, event, tree.name, 'the run is over, and no limit ended it');
+    return;
+  }
+  for (const [node, state] of Object.entries(tree.nodes))
+    setNode(draft, node, postpone(state, stoppedMs(event)));
+  const root = draft.tree.nodes[ROOT];
+  if (root === undefined) return;
+  const living = livingWith(root, tree, (run) =>
+    withDeadline(withSettings(run, event.limits), event.limits, event.at),
+  );
+  setNode(draft, ROOT, living);
+  setLedger(draft, limitAccount(draft.tree.ledger, ROOT, living.run.settings.limits));
+  moveDeadlines(draft, root.run, living.run);
+  if (root.name === 'DONE') changeTree(draft, { name: 'ShutDown' });
 };
 
 const withSettings = (run: Run, limits: ChangedLimits): Run => {
@@ -64,7 +85,7 @@ const withoutOpenWork = (state: Living): Living => {
     case 'retrying':
     case 'asking':
       // In every state that waits for a model call, `work` may be a decision.
-      return { ...state, work: decide } as Living;
+      return { ...state, work: firstDecision } as Living;
     case 'new':
     case 'next':
     case 'reading':
@@ -78,20 +99,24 @@ const withoutOpenWork = (state: Living): Living => {
 /** Reopens a run that has answered, and tells the model that it may continue. */
 const reopen = (run: Run, refused: number): Living => ({
   name: 'EXECUTING',
-  run: tell({ ...run, environment: 'ready', closing: null }, 'note', raisedWords(run, refused)),
+  run: addUserText(
+    { ...run, environment: 'ready', closing: null },
+    'note',
+    raisedWords(run, refused),
+  ),
   reply: NO_REPLY,
   started: 0,
   cells: [],
   answer: null,
-  work: decide,
+  work: firstDecision,
 });
 
 /** The root with a changed run. A root that ended is alive again. */
-const livingWith = (root: CodeState, tree: Tree, change: (run: Run) => Run): Living => {
-  if (root.name !== 'DONE') return withRun(root, change(root.run));
+const livingWith = (root: CodeState, tree: Tree, changeRun: (run: Run) => Run): Living => {
+  if (root.name !== 'DONE') return withRun(root, changeRun(root.run));
   const { stoppedIn } = root;
-  if (stoppedIn === null) return reopen(change(root.run), refusedIn(tree));
-  return withoutOpenWork(withRun(stoppedIn, change(stoppedIn.run)));
+  if (stoppedIn === null) return reopen(changeRun(root.run), refusedIn(tree));
+  return withoutOpenWork(withRun(stoppedIn, changeRun(stoppedIn.run)));
 };
 
 /** Moves the deadlines of children that end together with their parent. */
@@ -105,23 +130,4 @@ const moveDeadlines = (draft: TreeDraft, before: Run, after: Run): void => {
     const moved = now === undefined ? null : { ...deadline, dueAt: now };
     setNode(draft, node, withRun(state, { ...state.run, deadline: moved }));
   }
-};
-
-export const changeLimits = (draft: TreeDraft, event: LimitsChanged): void => {
-  const { tree } = draft;
-  if (tree.nodes[ROOT] === undefined || !canGoOn(tree)) {
-    note(draft, event, tree.name, 'the run is over, and no limit ended it');
-    return;
-  }
-  for (const [node, state] of Object.entries(tree.nodes))
-    setNode(draft, node, postpone(state, stoppedMs(event)));
-  const root = draft.tree.nodes[ROOT];
-  if (root === undefined) return;
-  const living = livingWith(root, tree, (run) =>
-    withDeadline(withSettings(run, event.limits), event.limits, event.at),
-  );
-  setNode(draft, ROOT, living);
-  setLedger(draft, limitAccount(draft.tree.ledger, ROOT, living.run.settings.limits));
-  moveDeadlines(draft, root.run, living.run);
-  if (root.name === 'DONE') change(draft, { name: 'ShutDown' });
 };

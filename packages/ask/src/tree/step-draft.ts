@@ -1,6 +1,7 @@
 /**
- * One step of the tree under construction: moves collect the new tree, the actions and the
- * diagnostics here. The draft is the only thing that changes; the tree in it is replaced.
+ * One step of the tree under construction. The functions of a step collect the new tree, the
+ * actions and the diagnostics in a draft. The draft is the only thing that changes; the tree in it
+ * is replaced.
  */
 
 import type { Diagnostic, Edge } from '@pawl/machine/kernel/table';
@@ -37,20 +38,25 @@ export const toStep = ({ tree, actions, path, diagnostics }: TreeDraft): TreeSte
   diagnostics,
 });
 
-export const change = (draft: TreeDraft, part: Partial<Tree>): void => {
+export const changeTree = (draft: TreeDraft, part: Partial<Tree>): void => {
   draft.tree = { ...draft.tree, ...part };
 };
 
-export const setLedger = (draft: TreeDraft, ledger: Ledger): void => change(draft, { ledger });
+export const setLedger = (draft: TreeDraft, ledger: Ledger): void => changeTree(draft, { ledger });
 
 export const setNode = (draft: TreeDraft, node: string, state: CodeState): void =>
-  change(draft, { nodes: { ...draft.tree.nodes, [node]: state } });
+  changeTree(draft, { nodes: { ...draft.tree.nodes, [node]: state } });
 
-export const act = (draft: TreeDraft, node: string, action: OutsideAction): void => {
+export const addAction = (draft: TreeDraft, node: string, action: OutsideAction): void => {
   draft.actions.push({ ...action, node });
 };
 
 /** Records a diagnostic for an event that changed nothing except usage. */
-export const note = (draft: TreeDraft, event: TreeEvent, state: string, why: string): void => {
+export const addDiagnostic = (
+  draft: TreeDraft,
+  event: TreeEvent,
+  state: string,
+  why: string,
+): void => {
   draft.diagnostics.push({ kind: 'late', state, event: event.type, why, node: event.node });
 };

@@ -2,6 +2,11 @@
  * The step function of a tree of runs. Every run steps the same machine; the tree handles
  * sub-calls, budget and queue.
  *
+ * A run is one conversation, a node its place in the tree. A sub-call of a run has a list of
+ * prompts, its batch; each prompt gets a child run and a slot for its answer. The ledger counts
+ * the costs; the purse of a run is what it may still spend. A draft collects the results of one
+ * step.
+ *
  * 1. At most `openCallsMax` model calls are open in the whole tree. Further calls wait in the
  *    queue.
  * 2. A sub-call is answered once, when every slot has its text, in the order of the prompts. A
@@ -12,8 +17,7 @@
  *    after a crash.
  *
  * From top to bottom: the step; shutdown and resume; sub-calls, as batches of children; and the
- * queue of model calls with their costs. A "slot" is the place of one prompt's answer in its
- * batch.
+ * queue of model calls with their costs.
  */
 
 import { requestMessages } from '@pawl/agent/machine/conversation';
@@ -49,10 +53,10 @@ import {
 } from './ledger.js';
 import { changeLimits } from './raise-limits.js';
 import {
-  act,
-  change,
+  addAction,
+  addDiagnostic,
+  changeTree,
   createDraft,
-  note,
   setLedger,
   setNode,
   type TreeDraft,
@@ -89,10 +93,15 @@ export const stepTreeUnchecked = (tree: Tree, event: TreeEvent): TreeStep => {
   else if (event.type === 'LimitsChanged') changeLimits(draft, event);
   else if (event.type === 'ShutdownRequested') standDown(draft, event);
   else if (isUnsent(tree, event)) {
-    note(draft, event, tree.name, 'this call waits for its turn: nobody can have answered it');
+    addDiagnostic(
+      draft,
+      event,
+      tree.name,
+      'this call waits for its turn: nobody can have answered it',
+    );
   } else if (tree.name === 'ShutDown') {
     bookCall(draft, event, 'reserved');
-    note(draft, event, tree.name, 'everything stands down: only what it cost counts');
+    addDiagnostic(draft, event, tree.name, 'everything stands down: only what it cost counts');
   } else {
     bookCall(draft, event, 'freed');
     draft.pending.push(event);
@@ -116,7 +125,7 @@ const settle = (draft: TreeDraft): void => {
   } while (draft.pending.length > 0);
   const root = draft.tree.nodes[ROOT];
   if (root === undefined) return;
-  if (root.name === 'DONE' && draft.tree.name === 'Running') change(draft, { name: 'Ended' });
+  if (root.name === 'DONE' && draft.tree.name === 'Running') changeTree(draft, { name: 'Ended' });
 };
 
 /** Steps one run and performs its actions. */
@@ -124,7 +133,7 @@ const deliver = (draft: TreeDraft, event: RunEvent): void => {
   const { node, ...codeEvent } = event;
   const before = draft.tree.nodes[node];
   if (before === undefined) {
-    note(draft, event, 'DONE', 'the run is over');
+    addDiagnostic(draft, event, 'DONE', 'the run is over');
     return;
   }
   const purse = getPurse(draft.tree.ledger, node);
@@ -155,7 +164,7 @@ const perform = (draft: TreeDraft, node: string, action: CodeAction): void => {
       stopChildren(draft, node, action.cellId, action.ordinal);
       break;
     default:
-      act(draft, node, action);
+      addAction(draft, node, action);
   }
 };
 
@@ -180,7 +189,7 @@ const deepestFirst = (nodes: readonly string[]): readonly string[] =>
 const standDown = (draft: TreeDraft, event: TreeEvent): void => {
   const { tree } = draft;
   if (tree.name !== 'Running') {
-    note(draft, event, tree.name, 'nothing is under way');
+    addDiagnostic(draft, event, tree.name, 'nothing is under way');
     return;
   }
   for (const node of deepestFirst(Object.keys(tree.nodes))) {
@@ -192,12 +201,12 @@ const standDown = (draft: TreeDraft, event: TreeEvent): void => {
     });
     for (const edge of path) draft.path.push({ ...edge, node });
     for (const action of actions) {
-      const waits = action.type === 'AbortModel' && tree.calls[action.requestId] === undefined;
-      if (action.type !== 'StartSubcall' && action.type !== 'StopSubcalls' && !waits)
-        act(draft, node, action);
+      const isWaiting = action.type === 'AbortModel' && tree.calls[action.requestId] === undefined;
+      if (action.type !== 'StartSubcall' && action.type !== 'StopSubcalls' && !isWaiting)
+        addAction(draft, node, action);
     }
   }
-  change(draft, { name: 'ShutDown' });
+  changeTree(draft, { name: 'ShutDown' });
 };
 
 /** Starts interrupted work again under the same ids. */
@@ -207,10 +216,10 @@ const resume = (
 ): void => {
   const { tree } = draft;
   if (event.epoch <= tree.epoch) {
-    note(draft, event, tree.name, 'stale: the tree was opened since');
+    addDiagnostic(draft, event, tree.name, 'stale: the tree was opened since');
     return;
   }
-  change(draft, { epoch: event.epoch, name: tree.name === 'ShutDown' ? 'Running' : tree.name });
+  changeTree(draft, { epoch: event.epoch, name: tree.name === 'ShutDown' ? 'Running' : tree.name });
   setLedger(draft, forgetCalls(tree.ledger));
   for (const node of Object.keys(tree.nodes)) draft.pending.push({ ...event, node });
   settle(draft);
@@ -227,24 +236,22 @@ export const inFlight = (tree: Tree, at: number): readonly TreeAction[] =>
       .map((action) => ({ ...action, node })),
   );
 
-/**
- * Sub-calls: one child per prompt, a limited number at a time, answers in the order of the prompts.
- */
+// ---- Sub-calls: one child per prompt, a limited number at a time, answers in their order ----
 
 type StartSubcall = Extract<TreeWish, { readonly type: 'StartSubcall' }>;
 
 const setBatch = (draft: TreeDraft, key: string, batch: Batch): void =>
-  change(draft, { batches: { ...draft.tree.batches, [key]: batch } });
+  changeTree(draft, { batches: { ...draft.tree.batches, [key]: batch } });
 
 const dropBatch = (draft: TreeDraft, key: string): void => {
   const { [key]: gone, ...batches } = draft.tree.batches;
-  if (gone !== undefined) change(draft, { batches });
+  if (gone !== undefined) changeTree(draft, { batches });
 };
 
 // ---- A batch begins ----
 
-const count = (draft: TreeDraft, prompt: string, missing: Missing | null): void =>
-  change(draft, { pieces: countPiece(draft.tree.pieces, prompt, missing) });
+const countPrompt = (draft: TreeDraft, prompt: string, missing: Missing | null): void =>
+  changeTree(draft, { pieces: countPiece(draft.tree.pieces, prompt, missing) });
 
 /** Why a prompt is refused at once; null if it is asked. */
 const explainRefusal = (
@@ -278,7 +285,7 @@ const refuseAll = (
   const why =
     `${prompts.length} prompts in one call, and at most ${batchMax} are allowed: send fewer ` +
     'and fuller ones';
-  for (const prompt of prompts) count(draft, prompt, { kind: 'failed', why });
+  for (const prompt of prompts) countPrompt(draft, prompt, { kind: 'failed', why });
   return prompts.map(() => errorText(why));
 };
 
@@ -324,11 +331,12 @@ const startChild = (draft: TreeDraft, key: string, batch: Batch, slot: number): 
   });
   setNode(draft, nodeId, child);
   setLedger(draft, openAccount(draft.tree.ledger, nodeId, settings.childLimits));
-  change(draft, { subcalls: draft.tree.subcalls + 1 });
+  changeTree(draft, { subcalls: draft.tree.subcalls + 1 });
   setBatch(draft, key, { ...batch, next: slot + 1, working: batch.working + 1 });
   draft.pending.push({ type: 'Started', at: draft.at, node: nodeId });
 };
 
+/** How many children of a batch may run at once. */
 const workingMax = (draft: TreeDraft, { kind, node }: Batch): number => {
   const run = draft.tree.nodes[node]?.run;
   if (run === undefined) return 0;
@@ -337,7 +345,7 @@ const workingMax = (draft: TreeDraft, { kind, node }: Batch): number => {
 };
 
 /** Stores the text of a slot. */
-const fill = (draft: TreeDraft, key: string, batch: Batch, slot: number, text: string): void =>
+const fillSlot = (draft: TreeDraft, key: string, batch: Batch, slot: number, text: string): void =>
   setBatch(draft, key, {
     ...batch,
     texts: batch.texts.with(slot, text),
@@ -363,12 +371,13 @@ const advance = (draft: TreeDraft, key: string): void => {
     const refused = explainRefusal(draft, batch, settings, prompt);
     if (refused === null) startChild(draft, key, batch, slot);
     else {
-      count(draft, prompt, refused);
-      fill(draft, key, { ...batch, next: slot + 1 }, slot, errorText(refused.why));
+      countPrompt(draft, prompt, refused);
+      fillSlot(draft, key, { ...batch, next: slot + 1 }, slot, errorText(refused.why));
     }
   }
 };
 
+/** Answers the cell with the texts of its batch. */
 const answer = (draft: TreeDraft, key: string, batch: Batch): void => {
   const { node, cellId, ordinal } = batch;
   dropBatch(draft, key);
@@ -383,14 +392,14 @@ const answer = (draft: TreeDraft, key: string, batch: Batch): void => {
 const endChild = (draft: TreeDraft, child: string, outcome: Outcome): void => {
   const { [child]: gone, ...nodes } = draft.tree.nodes;
   if (gone === undefined) return;
-  change(draft, { nodes, ledger: closeAccount(draft.tree.ledger, child) });
+  changeTree(draft, { nodes, ledger: closeAccount(draft.tree.ledger, child) });
   const end = child.lastIndexOf('.');
   const key = child.slice(0, end);
   const batch = draft.tree.batches[key];
   if (batch === undefined) return;
   const slot = Number(child.slice(end + 1)) - 1;
-  count(draft, batch.prompts[slot] ?? '', explainMissing(outcome));
-  fill(draft, key, { ...batch, working: batch.working - 1 }, slot, outcomeText(outcome));
+  countPrompt(draft, batch.prompts[slot] ?? '', explainMissing(outcome));
+  fillSlot(draft, key, { ...batch, working: batch.working - 1 }, slot, outcomeText(outcome));
   advance(draft, key);
 };
 
@@ -419,14 +428,12 @@ const abandonBatches = (
   );
 };
 
-/**
- * The queue of model calls of the whole tree: which calls wait, which starts next, and their
- * reserved cost.
- */
+// ---- The queue of model calls: which calls wait, which starts next, and their costs ----
 
-type Call = Extract<OutsideAction, { readonly type: 'CallModel' }>;
+type ModelCall = Extract<OutsideAction, { readonly type: 'CallModel' }>;
 
-const callKind = ({ model }: Run, purpose: Call['purpose']): string =>
+/** Calls of one kind cost about the same. */
+const callKind = ({ model }: Run, purpose: ModelCall['purpose']): string =>
   `${model} ${purpose === 'plain' ? 'plain' : 'run'}`;
 
 /** The usual cost of the next call of a run; zero if the run has ended. */
@@ -464,7 +471,7 @@ const boundCall = (
   ledger: Tree['ledger'],
   node: string,
   run: Run,
-  purpose: Call['purpose'],
+  purpose: ModelCall['purpose'],
 ): { readonly leastUsd: number; readonly mostUsd: number } | null => {
   const { bounds } = run.settings.reserve;
   if (bounds === undefined || !hasMoneyLimit(ledger, node)) return null;
@@ -474,7 +481,7 @@ const boundCall = (
 };
 
 /** The ledger's view of a call; null if its run has ended. */
-const planCall = ({ tree }: TreeDraft, node: string, call: Call): PlannedCall | null => {
+const planCall = ({ tree }: TreeDraft, node: string, call: ModelCall): PlannedCall | null => {
   const run = tree.nodes[node]?.run;
   if (run === undefined) return null;
   const { reserve } = run.settings;
@@ -495,12 +502,13 @@ const planCall = ({ tree }: TreeDraft, node: string, call: Call): PlannedCall | 
   };
 };
 
-const send = (draft: TreeDraft, { node, call }: Waiting, planned: PlannedCall): void => {
+/** Opens a call: reserves its cost, and tells the runtime to send it. */
+const startCall = (draft: TreeDraft, { node, call }: Waiting, planned: PlannedCall): void => {
   const ledger = openCall(draft.tree.ledger, call.requestId, planned);
   setLedger(draft, ledger);
-  change(draft, { calls: { ...draft.tree.calls, [call.requestId]: node } });
+  changeTree(draft, { calls: { ...draft.tree.calls, [call.requestId]: node } });
   const { capUsd } = ledger.open[call.requestId] ?? {};
-  act(draft, node, capUsd === undefined ? call : { ...call, capUsd });
+  addAction(draft, node, capUsd === undefined ? call : { ...call, capUsd });
 };
 
 /**
@@ -508,37 +516,40 @@ const send = (draft: TreeDraft, { node, call }: Waiting, planned: PlannedCall): 
  * waiting call keeps waiting. Under a limit in dollars an open call waits again, before all others:
  * what is left may not pay for it any more.
  */
-const queueCall = (draft: TreeDraft, node: string, call: Call): void => {
+const queueCall = (draft: TreeDraft, node: string, call: ModelCall): void => {
   const { calls, waiting } = draft.tree;
   const planned = planCall(draft, node, call);
   if (planned !== null && calls[call.requestId] !== undefined) {
-    if (planned.leastUsd === null) send(draft, { node, call }, planned);
+    if (planned.leastUsd === null) startCall(draft, { node, call }, planned);
     else {
-      leave(draft, call.requestId);
-      change(draft, { waiting: [{ node, call }, ...waiting] });
+      freePlace(draft, call.requestId);
+      changeTree(draft, { waiting: [{ node, call }, ...waiting] });
     }
   } else if (!waiting.some((other) => other.call.requestId === call.requestId)) {
-    change(draft, { waiting: [...waiting, { node, call }] });
+    changeTree(draft, { waiting: [...waiting, { node, call }] });
   }
 };
 
-const leave = (draft: TreeDraft, requestId: string): void => {
+/** Frees the place of an open call. */
+const freePlace = (draft: TreeDraft, requestId: string): void => {
   const { [requestId]: gone, ...calls } = draft.tree.calls;
-  if (gone !== undefined) change(draft, { calls });
+  if (gone !== undefined) changeTree(draft, { calls });
 };
 
 /** Aborts a call, or removes it from the queue. The usage of an aborted call still counts. */
 const abortCall = (draft: TreeDraft, node: string, requestId: string): void => {
   const { calls, waiting } = draft.tree;
   if (calls[requestId] !== undefined) {
-    leave(draft, requestId);
-    act(draft, node, { type: 'AbortModel', requestId });
-  } else change(draft, { waiting: waiting.filter((other) => other.call.requestId !== requestId) });
+    freePlace(draft, requestId);
+    addAction(draft, node, { type: 'AbortModel', requestId });
+  } else
+    changeTree(draft, { waiting: waiting.filter((other) => other.call.requestId !== requestId) });
 };
 
-type Ended = Extract<TreeEvent, { readonly type: 'ModelReplied' | 'ModelFailed' }>;
+type CallEnd = Extract<TreeEvent, { readonly type: 'ModelReplied' | 'ModelFailed' }>;
 
-const readEnd = (event: Ended): KnownCost => {
+/** What is known of the cost of a call at its end. */
+const readEnd = (event: CallEnd): KnownCost => {
   const { usage } = event;
   if (event.type === 'ModelReplied') return { usage, unseenUsd: 0 };
   if (usage === null)
@@ -549,13 +560,13 @@ const readEnd = (event: Ended): KnownCost => {
 const inDollars = (usd: number): string => `$${usd.toFixed(4)}`;
 
 /** Tells of a call that cost more than its cap, and of one whose cost nobody knows. */
-const warnOfCost = (draft: TreeDraft, { node, requestId }: Ended, end: KnownCost): void => {
+const warnOfCost = (draft: TreeDraft, { node, requestId }: CallEnd, end: KnownCost): void => {
   const call = draft.tree.ledger.open[requestId];
   if (call?.capUsd === undefined) return;
   const knownUsd = end.usage?.costUsd ?? 0;
   const countedUsd = settledUsage(call, end)?.costUsd ?? 0;
   const warn = (text: string): void =>
-    act(draft, node, { type: 'DisplayWarning', kind: 'usage', text });
+    addAction(draft, node, { type: 'DisplayWarning', kind: 'usage', text });
   if (knownUsd > call.capUsd)
     warn(
       `the provider charged ${inDollars(knownUsd)} for a request that could cost ` +
@@ -574,7 +585,7 @@ const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'reserved
   const end = readEnd(event);
   warnOfCost(draft, event, end);
   setLedger(draft, closeCall(draft.tree.ledger, event.requestId, end));
-  if (place === 'freed') leave(draft, event.requestId);
+  if (place === 'freed') freePlace(draft, event.requestId);
 };
 
 /** What a call needs that is not sent because of a limit in dollars. */
@@ -597,7 +608,7 @@ const explainShort = (
  * never be paid is refused.
  */
 const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
-  const held = new Set<string>();
+  const blockedAccounts = new Set<string>();
   const stillWaiting: Waiting[] = [];
   const before = draft.tree.waiting;
   let examined = 0;
@@ -606,7 +617,7 @@ const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
     examined += 1;
     const { node, call } = waiting;
     if (draft.tree.nodes[node] === undefined) continue;
-    if (getLineage(node).some((id) => held.has(id))) {
+    if (getLineage(node).some((id) => blockedAccounts.has(id))) {
       stillWaiting.push(waiting);
       continue;
     }
@@ -615,11 +626,11 @@ const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
     const permission = permissionFor(draft.tree.ledger, planned);
     switch (permission.kind) {
       case 'start':
-        send(draft, waiting, planned);
+        startCall(draft, waiting, planned);
         break;
       case 'wait':
         stillWaiting.push(waiting);
-        for (const id of permission.accounts) held.add(id);
+        for (const id of permission.accounts) blockedAccounts.add(id);
         break;
       case 'refuse': {
         const { requestId } = call;
@@ -633,5 +644,5 @@ const fillPlaces = (draft: TreeDraft, openCallsMax: number): void => {
         permission satisfies never;
     }
   }
-  if (examined > 0) change(draft, { waiting: [...stillWaiting, ...before.slice(examined)] });
+  if (examined > 0) changeTree(draft, { waiting: [...stillWaiting, ...before.slice(examined)] });
 };

@@ -1,5 +1,6 @@
 /**
- * State of a tree: unfinished runs, their sub-calls and their budgets. Plain JSON except for
+ * State of a tree: unfinished runs, their sub-calls and their budgets, and counts of its pieces,
+ * the prompts of sub-calls. A slot is the place of one prompt's answer. Plain JSON except for
  * AppendLists.
  */
 
@@ -121,12 +122,10 @@ export const outcomeOf = (tree: Tree): Outcome | null => {
   return root?.name === 'DONE' ? root.outcome : null;
 };
 
-/**
- * Counts the prompts of sub-calls (the pieces of a question) and their results.
- *
- * A piece is missing if its prompt was never answered, however often it was asked. A later answer
- * to the same prompt fills it.
- */
+// ---- Pieces: prompts of sub-calls, and their results ----
+//
+// A piece is missing if its prompt was never answered, however often it was asked. A later answer
+// to the same prompt fills it.
 
 /** `refused`: a limit stopped the call. `failed`: anything else. */
 export type Missing = { readonly kind: 'refused' | 'failed'; readonly why: string };

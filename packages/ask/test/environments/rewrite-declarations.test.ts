@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { redeclare } from '../../src/environments/rewrite-cell.js';
+import { rewriteCell } from '../../src/environments/rewrite-cell.js';
 
 const rows: readonly (readonly [title: string, given: string, then: string])[] = [
   ['let and const become var', 'let a = 1; const b = 2', 'var a = 1; var b = 2'],
@@ -75,11 +75,11 @@ const failing: readonly (readonly [
 
 describe('declaring again', () => {
   for (const [title, given, then] of rows) {
-    it(title, () => assert.deepEqual(redeclare(given), { status: 'ok', code: then }));
+    it(title, () => assert.deepEqual(rewriteCell(given), { status: 'ok', code: then }));
   }
   for (const [title, given, message, line] of failing) {
     it(`is refused: ${title}`, () => {
-      const written = redeclare(given);
+      const written = rewriteCell(given);
       assert.ok(written.status === 'failed');
       assert.match(written.message, message);
       assert.doesNotMatch(written.message, /\(\d+:\d+\)/);

@@ -6,6 +6,9 @@
  * its reply. A request is charged when it leaves, whatever becomes of its reply. At every moment
  * what was charged has to be spent or set aside. Both together stay below the limit
  * (docs/rules.md#reserve-before-request), so no session is charged more than its limit.
+ *
+ * From top to bottom: amounts; responses to work in flight, and late reports; the charges after a
+ * step, and the rules that it breaks; and their part of the key of a node (state-key.ts).
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -35,12 +38,16 @@ import {
 
 export const noCharges: Charges = { open: [], reported: null };
 
+/** What the provider may charge: nothing, or all of the worst case. */
 const chargeShares: readonly ChargeShare[] = ['nothing', 'all'];
 
+/** Tokens that a provider adds by itself to a request. */
 const HIDDEN_TOKENS = 1_000;
-/** With the tokens that a provider adds by itself they cost a dollar. */
+/** The size of each request. With the hidden tokens it costs a dollar. */
 const BYTES = 24;
+/** As many tokens as a dollar buys. */
 const DOLLAR_TOKENS = 1_024;
+/** Dollars for a million tokens. */
 const PRICE = 1e6 / DOLLAR_TOKENS;
 const INPUT_USD = ((HIDDEN_TOKENS + BYTES) * PRICE) / 1e6;
 
@@ -65,7 +72,10 @@ const createUsage = (costUsd: number | null): Usage => ({
 const findOpen = ({ charges }: ExplorationNode, id: string): Charge | undefined =>
   charges.open.find((one) => one.id === id);
 
-/** The runtime measures a request of the state, and sends it if it may. */
+/**
+ * The runtime measures the request that the state wants to send. With this event the machine lets
+ * it go, if the limit allows it; then nothing or all of its worst case is charged.
+ */
 const measure = ({ state, now: at }: ExplorationNode): readonly ExplorationEvent[] => {
   const usageId = measuredId(state);
   if (usageId === null) return [];
@@ -82,12 +92,14 @@ const measure = ({ state, now: at }: ExplorationNode): readonly ExplorationEvent
   return chargeShares.map((charge) => ({ ...world(event), charge }));
 };
 
+/** The connection broke: nobody knows what was charged. */
 const broken: ModelError = {
   kind: 'unreachable',
   message: 'broken',
   retryable: true,
   retryAfterMs: null,
 };
+/** The provider refused the request: nothing was charged. */
 const refused: ModelError = { ...broken, kind: 'overloaded', message: 'busy' };
 
 /** A request is measured, then answered by a reply, or by a failure that fits its cost. */
@@ -191,7 +203,7 @@ const callResponses = (
   });
 };
 
-/** Responses to all work in flight, where requests are measured and charged. */
+/** Responses to all work in flight; null for states whose work costs nothing. */
 export const chargedResponses = (
   node: ExplorationNode,
   context: ExplorationContext,
@@ -205,13 +217,13 @@ export const chargedResponses = (
     case 'PostToolsHook':
       return hookResponses(state, node);
     case 'ExecutingTools':
-      return [...callResponses(state, node), ...graceEnds(state, node.now)];
+      return [...callResponses(state, node), ...graceTimer(state, node.now)];
     default:
       return null;
   }
 };
 
-const graceEnds = ({ phase }: In<'ExecutingTools'>, at: number): readonly ExplorationEvent[] =>
+const graceTimer = ({ phase }: In<'ExecutingTools'>, at: number): readonly ExplorationEvent[] =>
   phase.mode === 'cancelling' && phase.graceTimerId !== null
     ? [world({ type: 'TimerFired', at, timerId: phase.graceTimerId })]
     : [];
@@ -236,29 +248,29 @@ export const chargeReports = (node: ExplorationNode): readonly ExplorationEvent[
   const report = (usageId: string, usd: number | null): ExplorationEvent =>
     fate({ type: 'UsageReported', at, usageId, usage: createUsage(usd) });
   const { reported } = charges;
-  const over = charges.open.filter(({ id }) => !current.includes(id));
+  const ended = charges.open.filter(({ id }) => !current.includes(id));
   const isOver =
     reported !== null && ![...current, ...charges.open.map(({ id }) => id)].includes(reported.id);
   return [
-    ...over.flatMap(({ id, usd, inputUsd }) => [
+    ...ended.flatMap(({ id, usd, inputUsd }) => [
       report(id, usd),
       ...(usd === 0 ? [] : [report(id, inputUsd)]),
       report(id, null),
     ]),
-    ...over.filter(({ id }) => isSpendingId(id)).map((charge) => createLateEnd(charge, at)),
+    ...ended.filter(({ id }) => isSpendingId(id)).map((charge) => createLateEnd(charge, at)),
     ...(isOver ? [report(reported.id, reported.usd)] : []),
   ];
 };
 
 // ---- The charges after a step ----
 
-type Taken = Step<State, Action>;
+type TakenStep = Step<State, Action>;
 
 /** The worst case of what leaves in a step: the request, or all that a call may spend. */
 const worstCase = (
   before: State,
   { event }: ExplorationEvent,
-  { state, diagnostics }: Taken,
+  { state, diagnostics }: TakenStep,
 ): { readonly id: string; readonly usd: number; readonly inputUsd: number } | null => {
   if (diagnostics.length > 0) return null;
   if (event.type === 'ToolStarted') {
@@ -273,7 +285,8 @@ const worstCase = (
   return { id: event.usageId, usd: INPUT_USD + outputUsd, inputUsd: INPUT_USD };
 };
 
-const leave = (
+/** The charges with the one of a request or call that leaves now. */
+const addCharge = (
   charges: Charges,
   label: ExplorationEvent,
   worst: NonNullable<ReturnType<typeof worstCase>>,
@@ -294,7 +307,12 @@ const isFreeEnd = (event: Event, { usd }: Charge): boolean =>
   ((event.type === 'LlmFailed' && event.error.kind === 'overloaded') ||
     (event.type === 'ToolCompleted' && event.outcome.status === 'ok'));
 
-const settle = (charges: Charges, event: Event, { state, diagnostics }: Taken): Charges => {
+/** The charges without the one that the event reports, or that nobody can report any more. */
+const removeReported = (
+  charges: Charges,
+  event: Event,
+  { state, diagnostics }: TakenStep,
+): Charges => {
   if (event.type === 'Resumed' && diagnostics.length === 0) {
     // What was in flight is never reported; a call that goes on is found again.
     const current = spendingIn(state);
@@ -312,11 +330,12 @@ const settle = (charges: Charges, event: Event, { state, diagnostics }: Taken): 
 export const chargeFor = (
   { state: before, charges }: ExplorationNode,
   label: ExplorationEvent,
-  taken: Taken,
+  taken: TakenStep,
 ): { readonly charges: Charges; readonly faults: readonly string[] } => {
   const { event } = label;
   const worst = label.charge === undefined ? null : worstCase(before, label, taken);
-  const after = worst === null ? settle(charges, event, taken) : leave(charges, label, worst);
+  const after =
+    worst === null ? removeReported(charges, event, taken) : addCharge(charges, label, worst);
   const faults = [
     ...uncovered(after, taken.state.session),
     ...uncounted(charges, after, before.session, taken.state.session),
@@ -362,6 +381,7 @@ const uncounted = (
     : [];
 };
 
+/** A report that was counted already counts no second time. */
 const countedTwice = (
   { open }: Charges,
   event: Event,

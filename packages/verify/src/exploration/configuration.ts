@@ -1,4 +1,8 @@
-/** Configurations of an exploration: bounds, settings and possible events. */
+/**
+ * What one exploration does: bounds, settings and possible events, as the type `Configuration`;
+ * below it, the replies of the explored model. The configurations themselves are in
+ * configurations.ts.
+ */
 
 import type { On, StopReason } from '@pawl/agent/machine/event';
 import type { AssistantMessage, AssistantPart } from '@pawl/agent/machine/message';
@@ -16,7 +20,7 @@ export type Bounds = {
   readonly edits: number;
   /** Retries of a model call. */
   readonly retries: number;
-  /** Messages queued at once, by mode. */
+  /** Messages queued at once: for the next round, and for the next turn. */
   readonly steers: number;
   readonly followUps: number;
   /** Replies that cost more than the session's limit. */
@@ -57,12 +61,14 @@ export const defaultBounds: Bounds = {
 };
 
 /**
- * The size and cost that a reply reports: `costly` crosses the session's limit, `dear` comes near
- * to it.
+ * The size and cost that a reply reports. `filling` exceeds the threshold of a compaction,
+ * `overfull` the window; `costly` crosses the session's limit, `dear` comes near to it.
  */
 type Spending = 'small' | 'filling' | 'overfull' | 'dear' | 'costly';
 
-/** A reply of the model. Calls are letters, see below. A null `message` is an unreadable reply. */
+/**
+ * A reply of the model. Calls are letters, see `letters`. A null `message` is an unreadable reply.
+ */
 export type ReplyKind = {
   readonly text?: string;
   readonly calls?: string;
@@ -108,7 +114,7 @@ export type Configuration = {
   readonly misplaced: boolean;
 };
 
-/** Replies of the explored model, built once and shared by all steps. */
+// ---- Replies of the explored model, built once and shared by all steps ----
 
 /** Tokens of the window: so many that texts alone never reach a threshold. */
 export const windowTokens = 1_000_000;

@@ -1,7 +1,13 @@
 /**
- * The configurations of a check. Their combined coverage is its result: one configuration with
- * everything would be far too large and show no more, since settings act independently. The letters
- * of `calls` are explained in configuration.ts.
+ * The configurations of a check: each explores the machine with other settings, bounds and kinds of
+ * replies (the type is in configuration.ts, which also explains the letters of `calls`).
+ *
+ * Their combined coverage is the result of the check. One configuration with everything in full
+ * size would be far too large and show no more, since settings act independently. So one has all
+ * kinds of events in small numbers, and each of the others explores one subject.
+ *
+ * From top to bottom: the list; all kinds of events at once, money, misplaced events; building
+ * blocks of configurations; model calls; tools, approvals and hooks.
  */
 
 import { noLimits } from '@pawl/agent/machine/settings';
@@ -16,6 +22,21 @@ import {
   usdLimit,
   windowTokens,
 } from './configuration.js';
+
+/**
+ * All configurations, the largest first: they run in parallel, and it must not run alone at the
+ * end.
+ */
+export const createConfigurations = (bounds: Bounds): readonly Configuration[] => [
+  everything(bounds),
+  ...smallCallConfigurations(bounds),
+  ...smallToolConfigurations(bounds),
+  budget(bounds),
+  rearming(bounds),
+  reserves(bounds),
+  reservesOfTools(bounds),
+  misplaced(bounds),
+];
 
 /** All kinds of events at once, with default settings. */
 const everything = (bounds: Bounds): Configuration =>
@@ -131,19 +152,7 @@ const misplaced = (bounds: Bounds): Configuration =>
     { ...bounds, followUps: 0, budgetStops: 0 },
   );
 
-/** The largest first, so that it does not run alone at the end. */
-export const createConfigurations = (bounds: Bounds): readonly Configuration[] => [
-  everything(bounds),
-  ...smallCallConfigurations(bounds),
-  ...smallToolConfigurations(bounds),
-  budget(bounds),
-  rearming(bounds),
-  reserves(bounds),
-  reservesOfTools(bounds),
-  misplaced(bounds),
-];
-
-/** Building blocks of configurations. */
+// ---- Building blocks ----
 
 /** Base settings of all configurations, chosen to keep the state small. */
 const base: ExplorationSettings = {
@@ -217,7 +226,7 @@ const smallConfiguration = (
   });
 };
 
-/** Configurations about model calls. */
+// ---- Model calls ----
 
 const unreadable: ReplyKind = { message: null, stop: 'other' };
 
@@ -343,7 +352,7 @@ const policies = (bounds: Bounds): Configuration =>
 const smallCallConfigurations = (bounds: Bounds): readonly Configuration[] =>
   [replies, drain, time, drainOutOfTime, compaction, policies].map((one) => one(bounds));
 
-/** Configurations about tools, their approvals and the hooks after them. */
+// ---- Tools, their approvals and the hooks after them ----
 
 const queueGoesOn = (bounds: Bounds): Configuration =>
   smallConfiguration(
@@ -472,7 +481,7 @@ const outcomes = (bounds: Bounds): Configuration =>
     { ...quietBounds, steers: 0, followUps: 0, crashes: bounds.crashes },
   );
 
-const spendingToolConfigurations = (bounds: Bounds): Configuration =>
+const spendingTools = (bounds: Bounds): Configuration =>
   smallConfiguration(
     bounds,
     {
@@ -503,5 +512,5 @@ const smallToolConfigurations = (bounds: Bounds): readonly Configuration[] =>
     hooks,
     noHooks,
     outcomes,
-    spendingToolConfigurations,
+    spendingTools,
   ].map((one) => one(bounds));

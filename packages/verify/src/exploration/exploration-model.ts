@@ -1,4 +1,7 @@
-/** The agent's machine with its environment, as a model for the explorer. */
+/**
+ * The agent's machine with its environment, as a finite model for the explorer: a first node, the
+ * labels (possible events) of each node, the node after a label, and the faults of each step.
+ */
 
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event } from '@pawl/agent/machine/event';
@@ -99,7 +102,7 @@ export const createModel = (
       },
       {
         name: 'the end of the turn, or a question to the user, by what the world owes alone',
-        holds: ({ state }) => !isBusy(state) || asks(state),
+        holds: ({ state }) => !isBusy(state) || asksUser(state),
         via: ({ by }) => by === 'world',
       },
     ],
@@ -107,10 +110,11 @@ export const createModel = (
   return { model, seen };
 };
 
-const asks = (state: State): boolean =>
+const asksUser = (state: State): boolean =>
   state.name === 'ExecutingTools' &&
   state.calls.some(({ status }) => status === 'awaitingApproval');
 
+/** Steps the machine, and checks the rules of the machine, of the projections and of charges. */
 const take = (
   node: ExplorationNode,
   label: ExplorationEvent,
@@ -176,7 +180,10 @@ export const deepEqual = (one: unknown, other: unknown): boolean => {
   return count === 0;
 };
 
-/** A step adds at most two messages, or makes a list of at most two. */
+/**
+ * Compares only the last two messages, since both lists come from the same list: a step adds at
+ * most two messages, or makes a new list of at most two.
+ */
 const isSameLog = (one: AppendList<unknown>, other: AppendList<unknown>): boolean =>
   one.length === other.length &&
   deepEqual(one.at(one.length - 1), other.at(one.length - 1)) &&

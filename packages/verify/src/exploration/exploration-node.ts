@@ -6,10 +6,10 @@ import type { State } from '@pawl/agent/machine/state';
 import type { ProjectionCursor } from '../projections/projection.js';
 import type { Bounds, Configuration, ModelReply } from './configuration.js';
 
-/** Charged under an id whose usage was not reported yet. */
+/** Money that was charged for a request or call whose usage was not reported yet. */
 export type Charge = {
   readonly id: string;
-  /** All requests of the id together. */
+  /** All that was charged under the id. */
   readonly usd: number;
   /** The part of it that is known before a reply ends. */
   readonly inputUsd: number;
@@ -46,6 +46,7 @@ export type ExplorationNode = {
 export type ExplorationEvent = {
   readonly by: 'world' | 'user' | 'fate';
   readonly event: Event;
+  /** It counts against the bound `budgetStops`. */
   readonly costly: boolean;
   /** Charged if the event lets a request or a call that spends go; absent: nothing is charged. */
   readonly charge?: ChargeShare;

@@ -54,7 +54,7 @@ export const exploreOne = (
   };
 };
 
-/** Results of explorations: plain values, since they may come from other processes. */
+// ---- Results: plain values, since they may come from other processes ----
 
 type CheckViolation = {
   readonly configuration: string;

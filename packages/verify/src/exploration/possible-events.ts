@@ -1,6 +1,11 @@
 /**
  * Every event that can happen in a node of an exploration.
  *
+ * An exploration walks every way through the agent's machine, in a bounded world without a model or
+ * tools: this file stands for both. A node is a state of the machine with the rest of that world
+ * (exploration-node.ts). A configuration says which kinds of replies, failures and outcomes come
+ * (configuration.ts). Each event is tagged with who sends it: `world`, `user` or `fate`.
+ *
  * From top to bottom: responses to all work in flight (model call, tools, hooks, compactions,
  * rewinds); events of the user; and adversarial ones: late, duplicate, or after a crash.
  */
@@ -49,14 +54,15 @@ export const pendingResponses = (
   const fires = world({ type: 'TimerFired', at: dueAt, timerId: limit.timerId });
   if (at >= limit.dueAt) return [...responses, fires];
   // Every response may also come after the timer is due and before it fires.
-  const tardy = responses.map((label) => ({ ...label, event: { ...label.event, at: dueAt } }));
-  return [...responses, ...tardy, fires];
+  const afterDue = responses.map((one) => ({ ...one, event: { ...one.event, at: dueAt } }));
+  return [...responses, ...afterDue, fires];
 };
 
 const createResponses = (
   node: ExplorationNode,
   context: ExplorationContext,
 ): readonly ExplorationEvent[] => {
+  // Where requests cost money, charges.ts makes the responses of most states.
   const charged = context.configuration.charges ? chargedResponses(node, context) : null;
   if (charged !== null) return charged;
   const { state, now: at } = node;
@@ -70,8 +76,8 @@ const createResponses = (
     case 'PostToolsHook':
       return [
         ...(state.prepared === undefined ? [world(createPreparation(state.hookId, at))] : []),
-        ...context.configuration.hooks.map((word) =>
-          world(createHookResponse(state.hookId, at, word)),
+        ...context.configuration.hooks.map((choice) =>
+          world(createHookResponse(state.hookId, at, choice)),
         ),
       ];
     case 'Compacting':
@@ -85,10 +91,8 @@ const createResponses = (
 
 // ---- The model ----
 
-/**
- * The streamed text. It begins every reply with text, so that the reply need not be shown again.
- */
-const streamed = 'y';
+/** Every reply with text begins with it: the machine must not show that text a second time. */
+const streamedText = 'y';
 
 const modelResponses = (
   state: In<'CallingLlm'>,
@@ -97,21 +101,21 @@ const modelResponses = (
 ): readonly ExplorationEvent[] => {
   const { requestId, partial } = state;
   const at = node.now;
-  const labels = replies
+  const events = replies
     .filter(({ costly }) => !costly || node.costlyLeft > 0)
     .map(({ costly, ...reply }) =>
       world({ type: 'LlmCompleted', at, requestId, ...reply }, costly),
     );
-  for (const word of configuration.failures)
-    labels.push(world(createModelFailure(requestId, at, word)));
-  if (!configuration.streams) return labels;
+  for (const choice of configuration.failures)
+    events.push(world(createModelFailure(requestId, at, choice)));
+  if (!configuration.streams) return events;
   // More streamed text would lead to the same node.
-  if (partial === '') labels.push(world({ type: 'TextDelta', at, requestId, text: ' ' }));
+  if (partial === '') events.push(world({ type: 'TextDelta', at, requestId, text: ' ' }));
   if (partial.trim() === '')
-    labels.push(world({ type: 'TextDelta', at, requestId, text: streamed }));
-  labels.push(world({ type: 'ReasoningDelta', at, requestId, text: streamed }));
-  labels.push(world({ type: 'ToolCallDelta', at, requestId, tool: 'grep', text: streamed }));
-  return labels;
+    events.push(world({ type: 'TextDelta', at, requestId, text: streamedText }));
+  events.push(world({ type: 'ReasoningDelta', at, requestId, text: streamedText }));
+  events.push(world({ type: 'ToolCallDelta', at, requestId, tool: 'grep', text: streamedText }));
+  return events;
 };
 
 const waitTooLongMs = 3_600_000;
@@ -128,10 +132,10 @@ const modelErrors: Readonly<Record<Exclude<FailureChoice, 'heldBack'>, ModelErro
   },
 };
 
-const createModelFailure = (requestId: string, at: number, word: FailureChoice): Event =>
-  word === 'heldBack'
+const createModelFailure = (requestId: string, at: number, choice: FailureChoice): Event =>
+  choice === 'heldBack'
     ? { type: 'PolicyStopped', at, requestId, why: 'enough' }
-    : { type: 'LlmFailed', at, requestId, error: modelErrors[word], usage: null, jitter: 0 };
+    : { type: 'LlmFailed', at, requestId, error: modelErrors[choice], usage: null, jitter: 0 };
 
 // ---- Tools ----
 
@@ -159,20 +163,20 @@ const toolResponses = (
   { configuration, settings }: ExplorationContext,
 ): readonly ExplorationEvent[] => {
   const { batchId } = state;
-  const labels: ExplorationEvent[] = [];
+  const events: ExplorationEvent[] = [];
   for (const call of state.calls) {
     const { callId } = call.judged;
     if (call.status === 'previewing')
       for (const preview of previews)
-        labels.push(world({ type: 'CallPreviewed', at, batchId, callId, preview }));
+        events.push(world({ type: 'CallPreviewed', at, batchId, callId, preview }));
     if (!isRunning(call)) continue;
     if (call.status === 'starting')
-      labels.push(world({ type: 'ToolStarted', at, batchId, callId }));
-    for (const word of configuration.outcomes) {
+      events.push(world({ type: 'ToolStarted', at, batchId, callId }));
+    for (const choice of configuration.outcomes) {
       const ended = { type: 'ToolCompleted', at, batchId, callId } as const;
-      if (word !== 'spent') labels.push(world({ ...ended, outcome: outcomes[word] }));
+      if (choice !== 'spent') events.push(world({ ...ended, outcome: outcomes[choice] }));
       else if (isSpending(call.judged) && costlyLeft > 0)
-        labels.push(
+        events.push(
           world(
             { ...ended, outcome: { ...outcomes.ok, usage: usageFor('costly', settings.limits) } },
             true,
@@ -180,11 +184,11 @@ const toolResponses = (
         );
     }
     if (call.graceTimerId !== null)
-      labels.push(world({ type: 'TimerFired', at, timerId: call.graceTimerId }));
+      events.push(world({ type: 'TimerFired', at, timerId: call.graceTimerId }));
   }
   if (state.phase.mode === 'cancelling' && state.phase.graceTimerId !== null)
-    labels.push(world({ type: 'TimerFired', at, timerId: state.phase.graceTimerId }));
-  return labels;
+    events.push(world({ type: 'TimerFired', at, timerId: state.phase.graceTimerId }));
+  return events;
 };
 
 // ---- Hooks, compactions ----
@@ -205,8 +209,8 @@ const createPreparation = (hookId: string, at: number): Event => ({
   effect: { kind: 'file', path: 'a.ts', before: 'rough', after: 'smooth' },
 });
 
-const createHookResponse = (hookId: string, at: number, word: HookChoice): Event =>
-  word === 'failed'
+const createHookResponse = (hookId: string, at: number, choice: HookChoice): Event =>
+  choice === 'failed'
     ? { type: 'HookFailed', at, hookId, message: 'broken' }
     : {
         type: 'HookCompleted',
@@ -219,7 +223,7 @@ const createHookResponse = (hookId: string, at: number, word: HookChoice): Event
         warning: '',
         proceed: true,
         usage: null,
-        ...hookResults[word],
+        ...hookResults[choice],
       };
 
 const compactionResponses = (compactionId: string, at: number): readonly ExplorationEvent[] => {
@@ -267,40 +271,41 @@ const rewinds = (at: number): readonly ExplorationEvent[] => {
   ];
 };
 
-/** Events that the user may send in a node. */
+// ---- Events of the user ----
 
+/** Events that the user may send in a node. */
 export const userEvents = (
   node: ExplorationNode,
   context: ExplorationContext,
 ): readonly ExplorationEvent[] => {
   const { state, now: at } = node;
   const { bounds, configuration } = context;
-  const labels = [
+  const events = [
     ...inputs(state, at, context),
     ...edits(state, at),
     ...limits(state, at, context),
   ];
-  if (bounds.cancels > 0) labels.push(user({ type: 'CancelTurn', at }));
-  if (bounds.rewinds > 0) labels.push(...rewinds(at));
+  if (bounds.cancels > 0) events.push(user({ type: 'CancelTurn', at }));
+  if (bounds.rewinds > 0) events.push(...rewinds(at));
   if (bounds.shutdowns > 0) {
-    labels.push(user({ type: 'ShutdownRequested', at }));
-    if (state.name === 'ShuttingDown') labels.push(user(createResumed(state, at)));
+    events.push(user({ type: 'ShutdownRequested', at }));
+    if (state.name === 'ShuttingDown') events.push(user(createResumed(state, at)));
   }
   for (const patch of configuration.changes)
-    labels.push(user({ type: 'SettingsChanged', at, patch }));
+    events.push(user({ type: 'SettingsChanged', at, patch }));
   switch (state.name) {
     case 'Ready':
-      return [...labels, user({ type: 'Start', at })];
+      return [...events, user({ type: 'Start', at })];
     case 'WaitingForUserInput':
-      labels.push(user({ type: 'RetryLast', at }));
-      if (bounds.compactions > 0) labels.push(user({ type: 'CompactRequested', at }));
-      return labels;
+      events.push(user({ type: 'RetryLast', at }));
+      if (bounds.compactions > 0) events.push(user({ type: 'CompactRequested', at }));
+      return events;
     case 'Error':
-      return [...labels, user({ type: 'RetryNow', at })];
+      return [...events, user({ type: 'RetryNow', at })];
     case 'ExecutingTools':
-      return [...labels, ...callEvents(state, at, context)];
+      return [...events, ...callEvents(state, at, context)];
     default:
-      return labels;
+      return events;
   }
 };
 
@@ -323,16 +328,16 @@ const chooseInputText = (state: State): string => `text ${state.session.counters
 
 const inputs = (state: State, at: number, { bounds }: ExplorationContext): ExplorationEvent[] => {
   const text = chooseInputText(state);
-  const labels = [user({ type: 'UserInput', at, text: ' ', mode: 'steer' })];
+  const events = [user({ type: 'UserInput', at, text: ' ', mode: 'steer' })];
   // Only input begins a turn, so between turns one input is always possible.
   const isIdle =
     state.session.queue.length === 0 &&
     (state.name === 'Ready' || state.name === 'WaitingForUserInput');
   if (isIdle || queued(state, 'steer') < bounds.steers)
-    labels.push(user({ type: 'UserInput', at, text, mode: 'steer' }));
+    events.push(user({ type: 'UserInput', at, text, mode: 'steer' }));
   if (queued(state, 'followUp') < bounds.followUps)
-    labels.push(user({ type: 'UserInput', at, text, mode: 'followUp' }));
-  return labels;
+    events.push(user({ type: 'UserInput', at, text, mode: 'followUp' }));
+  return events;
 };
 
 /** The queue without its first item, and reversed. */
@@ -355,17 +360,17 @@ const limits = (
   const { usd, tokens, timeMs } = settings.limits;
   const raise = (dimension: 'usd' | 'tokens' | 'time', limit: Limit): ExplorationEvent =>
     user({ type: 'ApproveBudget', at, dimension, limit });
-  const labels: ExplorationEvent[] = [];
-  if (usd !== 'unlimited' && !configuration.charges) labels.push(raise('usd', raisedLimit));
+  const events: ExplorationEvent[] = [];
+  if (usd !== 'unlimited' && !configuration.charges) events.push(raise('usd', raisedLimit));
   if (usd !== 'unlimited' && configuration.charges)
-    labels.push(raise('usd', otherLimit(state.session.settings.limits)));
-  if (tokens !== 'unlimited') labels.push(raise('tokens', 0));
+    events.push(raise('usd', otherLimit(state.session.settings.limits)));
+  if (tokens !== 'unlimited') events.push(raise('tokens', 0));
   if (timeMs !== 'unlimited')
-    labels.push(
+    events.push(
       raise('time', state.session.settings.limits.timeMs === timeMs ? timeMs * 2 : timeMs),
     );
-  if (state.name === 'WaitingForUserInput') labels.push(raise('usd', -1));
-  return labels;
+  if (state.name === 'WaitingForUserInput') events.push(raise('usd', -1));
+  return events;
 };
 
 // ---- Calls ----
@@ -377,50 +382,52 @@ const callEvents = (
 ): readonly ExplorationEvent[] => {
   const { batchId, calls } = state;
   const { bounds, configuration } = context;
-  const labels: ExplorationEvent[] = [];
+  const events: ExplorationEvent[] = [];
   for (const call of calls) {
     if (isEnded(call)) continue;
     const { callId } = call.judged;
-    if (bounds.cancels > 0) labels.push(user({ type: 'CancelTool', at, batchId, callId }));
+    if (bounds.cancels > 0) events.push(user({ type: 'CancelTool', at, batchId, callId }));
     if (call.status !== 'awaitingApproval') continue;
     const answer = (
       event: Pick<Extract<Event, { type: 'ApprovalAnswered' }>, 'answer' | 'scope'>,
     ): ExplorationEvent => user({ type: 'ApprovalAnswered', at, batchId, callId, ...event });
     for (const scope of configuration.scopes)
-      labels.push(answer({ answer: { kind: 'allow' }, scope }));
-    labels.push(answer({ answer: { kind: 'deny', reason: 'not this' }, scope: 'once' }));
+      events.push(answer({ answer: { kind: 'allow' }, scope }));
+    events.push(answer({ answer: { kind: 'deny', reason: 'not this' }, scope: 'once' }));
     if (call.judged.traits.asks !== undefined)
-      labels.push(answer({ answer: { kind: 'reply', text: 'this' }, scope: 'once' }));
+      events.push(answer({ answer: { kind: 'reply', text: 'this' }, scope: 'once' }));
   }
-  return labels;
+  return events;
 };
 
-/** A jump of the clock beyond every timer. A jump back goes to the start of the exploration. */
+// ---- Adversarial events ----
+
+/** A jump of the clock beyond every timer. */
 const JUMP_MS = 86_400_000;
 
-/** Adversarial events: late and duplicate responses, runtime faults, crashes. */
-
+/** Late and duplicate responses, runtime faults, crashes. */
 export const adversarialEvents = (
   node: ExplorationNode,
   context: ExplorationContext,
 ): readonly ExplorationEvent[] => {
   const { bounds, configuration } = context;
   const { state, now: at } = node;
-  const labels: ExplorationEvent[] = [];
+  const events: ExplorationEvent[] = [];
   if (bounds.crashes > 0 && state.name !== 'ShuttingDown')
-    labels.push(fate(createResumed(state, at)));
+    events.push(fate(createResumed(state, at)));
   if (bounds.crashes > 0 && configuration.clockJumps && state.name !== 'ShuttingDown')
-    for (const then of [0, at + JUMP_MS]) labels.push(fate(createResumed(state, then)));
-  if (bounds.late > 0) labels.push(...lateResponses(node, context));
+    // Back to the start of the exploration, and forward.
+    for (const then of [0, at + JUMP_MS]) events.push(fate(createResumed(state, then)));
+  if (bounds.late > 0) events.push(...lateResponses(node, context));
   if (bounds.late > 0)
-    labels.push(...(configuration.charges ? chargeReports(node) : usageReports(node, context)));
-  if (bounds.rewinds > 0) labels.push(...checkpoints(at));
-  if (bounds.duplicates > 0) labels.push(...duplicates(state, at));
+    events.push(...(configuration.charges ? chargeReports(node) : usageReports(node, context)));
+  if (bounds.rewinds > 0) events.push(...checkpoints(at));
+  if (bounds.duplicates > 0) events.push(...duplicates(state, at));
   if (state.name === 'WaitingForUserInput')
-    labels.push(fate({ type: 'InputFailed', at, message: 'broken' }));
+    events.push(fate({ type: 'InputFailed', at, message: 'broken' }));
   if (state.name === 'ExecutingTools')
-    labels.push(fate({ type: 'ToolsFailed', at, batchId: state.batchId, message: 'broken' }));
-  return configuration.misplaced ? [...labels, ...misplaced(at)] : labels;
+    events.push(fate({ type: 'ToolsFailed', at, batchId: state.batchId, message: 'broken' }));
+  return configuration.misplaced ? [...events, ...misplaced(at)] : events;
 };
 
 /** The checkpoint of a batch is taken beside what follows; and the end of an old rewind. */
@@ -437,9 +444,9 @@ const checkpoints = (at: number): readonly ExplorationEvent[] => [
   fate(createRewound('rewind-0', at)),
 ];
 
-// ---- Late ----
+// ---- Late events ----
 
-const words = {
+const idPrefixes = {
   request: 'req',
   batch: 'batch',
   timer: 'timer',
@@ -453,11 +460,11 @@ const words = {
  */
 const oldId = (
   { session }: State,
-  kind: keyof typeof words,
+  kind: keyof typeof idPrefixes,
   current: readonly string[],
 ): string => {
   for (let count = session.counters[kind]; ; count--) {
-    const id = `${words[kind]}-${count}`;
+    const id = `${idPrefixes[kind]}-${count}`;
     if (!current.includes(id) && !session.unaccounted.includes(id)) return id;
   }
 };
@@ -465,8 +472,11 @@ const oldId = (
 const currentIds = (state: State): readonly string[] =>
   inFlight(state).flatMap((one) => one.split(' '));
 
-type Old = (kind: keyof typeof words) => string;
-type Late = { readonly [T in EventType]?: (at: number, old: Old, state: State) => On<T> };
+/** Finds an id of a kind that is over: see `oldId`. */
+type FindOldId = (kind: keyof typeof idPrefixes) => string;
+type LateEvents = {
+  readonly [T in EventType]?: (at: number, oldIdFor: FindOldId, state: State) => On<T>;
+};
 
 const noUsage = {
   inputTokens: 0,
@@ -482,76 +492,90 @@ const lateError = {
   retryable: true,
   retryAfterMs: null,
 } as const;
-const lateCall = (at: number, old: Old) => ({ at, batchId: old('batch'), callId: 'c1' });
+const lateCall = (at: number, oldIdFor: FindOldId) => ({
+  at,
+  batchId: oldIdFor('batch'),
+  callId: 'c1',
+});
 
 /** One late response for each kind of event that answers something. */
-const lateEvents: Late = {
-  TextDelta: (at, old) => ({ type: 'TextDelta', at, requestId: old('request'), text: 'y' }),
-  LlmCompleted: (at, old) => ({
+const lateEvents: LateEvents = {
+  TextDelta: (at, oldIdFor) => ({
+    type: 'TextDelta',
+    at,
+    requestId: oldIdFor('request'),
+    text: 'y',
+  }),
+  LlmCompleted: (at, oldIdFor) => ({
     type: 'LlmCompleted',
     at,
-    requestId: old('request'),
+    requestId: oldIdFor('request'),
     usage: noUsage,
     message: lateReply.message,
     calls: [],
     stopReason: 'end',
   }),
-  LlmFailed: (at, old) => ({
+  LlmFailed: (at, oldIdFor) => ({
     type: 'LlmFailed',
     at,
-    requestId: old('request'),
+    requestId: oldIdFor('request'),
     error: lateError,
     usage: null,
     jitter: 0,
   }),
-  ReasoningDelta: (at, old) => ({
+  ReasoningDelta: (at, oldIdFor) => ({
     type: 'ReasoningDelta',
     at,
-    requestId: old('request'),
+    requestId: oldIdFor('request'),
     text: 'y',
   }),
-  ToolCallDelta: (at, old) => ({
+  ToolCallDelta: (at, oldIdFor) => ({
     type: 'ToolCallDelta',
     at,
-    requestId: old('request'),
+    requestId: oldIdFor('request'),
     tool: 'grep',
     text: 'y',
   }),
-  PolicyStopped: (at, old) => ({
+  PolicyStopped: (at, oldIdFor) => ({
     type: 'PolicyStopped',
     at,
-    requestId: old('request'),
+    requestId: oldIdFor('request'),
     why: 'enough',
   }),
-  CallPreviewed: (at, old) => ({
+  CallPreviewed: (at, oldIdFor) => ({
     type: 'CallPreviewed',
-    ...lateCall(at, old),
+    ...lateCall(at, oldIdFor),
     preview: { kind: 'none' },
   }),
-  ToolStarted: (at, old) => ({ type: 'ToolStarted', ...lateCall(at, old) }),
-  ToolCompleted: (at, old) => ({
+  ToolStarted: (at, oldIdFor) => ({ type: 'ToolStarted', ...lateCall(at, oldIdFor) }),
+  ToolCompleted: (at, oldIdFor) => ({
     type: 'ToolCompleted',
-    ...lateCall(at, old),
+    ...lateCall(at, oldIdFor),
     outcome: { status: 'ok', text: 'late' },
   }),
-  ApprovalAnswered: (at, old) => ({
+  ApprovalAnswered: (at, oldIdFor) => ({
     type: 'ApprovalAnswered',
-    ...lateCall(at, old),
+    ...lateCall(at, oldIdFor),
     answer: { kind: 'allow' },
     scope: 'session',
   }),
-  CancelTool: (at, old) => ({ type: 'CancelTool', ...lateCall(at, old) }),
-  ToolsFailed: (at, old) => ({ type: 'ToolsFailed', at, batchId: old('batch'), message: 'broken' }),
-  HookPrepared: (at, old) => ({
+  CancelTool: (at, oldIdFor) => ({ type: 'CancelTool', ...lateCall(at, oldIdFor) }),
+  ToolsFailed: (at, oldIdFor) => ({
+    type: 'ToolsFailed',
+    at,
+    batchId: oldIdFor('batch'),
+    message: 'broken',
+  }),
+  HookPrepared: (at, oldIdFor) => ({
     type: 'HookPrepared',
     at,
-    hookId: old('hook'),
+    hookId: oldIdFor('hook'),
     effect: { kind: 'file', path: 'a.ts', before: 'rough', after: 'smooth' },
   }),
-  HookCompleted: (at, old) => ({
+  HookCompleted: (at, oldIdFor) => ({
     type: 'HookCompleted',
     at,
-    hookId: old('hook'),
+    hookId: oldIdFor('hook'),
     commits: [],
     changedFiles: ['a.ts'],
     dirty: true,
@@ -560,26 +584,31 @@ const lateEvents: Late = {
     proceed: false,
     usage: null,
   }),
-  HookFailed: (at, old) => ({ type: 'HookFailed', at, hookId: old('hook'), message: 'broken' }),
-  TimerFired: (at, old) => ({ type: 'TimerFired', at, timerId: old('timer') }),
-  CompactionCompleted: (at, old) => ({
+  HookFailed: (at, oldIdFor) => ({
+    type: 'HookFailed',
+    at,
+    hookId: oldIdFor('hook'),
+    message: 'broken',
+  }),
+  TimerFired: (at, oldIdFor) => ({ type: 'TimerFired', at, timerId: oldIdFor('timer') }),
+  CompactionCompleted: (at, oldIdFor) => ({
     type: 'CompactionCompleted',
     at,
-    compactionId: old('compaction'),
+    compactionId: oldIdFor('compaction'),
     summary: 'late',
     usage: noUsage,
   }),
-  CompactionFailed: (at, old) => ({
+  CompactionFailed: (at, oldIdFor) => ({
     type: 'CompactionFailed',
     at,
-    compactionId: old('compaction'),
+    compactionId: oldIdFor('compaction'),
     message: 'late',
     usage: null,
   }),
-  RequestMeasured: (at, old) => ({
+  RequestMeasured: (at, oldIdFor) => ({
     type: 'RequestMeasured',
     at,
-    usageId: old('request'),
+    usageId: oldIdFor('request'),
     model: 'scripted/model',
     bytes: 1,
     images: 0,
@@ -589,26 +618,29 @@ const lateEvents: Late = {
   Resumed: (at, _old, { session }) => ({ type: 'Resumed', at, epoch: session.epoch }),
 };
 
-/** Skips pairs without an edge, which give only a diagnostic, unless `misplaced` is set. */
+/**
+ * Skips events for which the state has no edge, unless `misplaced` is set: they give only a
+ * diagnostic.
+ */
 const lateResponses = (
   { state, now: at }: ExplorationNode,
   { ignored, configuration }: ExplorationContext,
 ): readonly ExplorationEvent[] => {
   const current = currentIds(state);
-  const old: Old = (kind) => oldId(state, kind, current);
-  const labels: ExplorationEvent[] = [];
+  const oldIdFor: FindOldId = (kind) => oldId(state, kind, current);
+  const events: ExplorationEvent[] = [];
   for (const [type, make] of Object.entries(lateEvents)) {
     // A call that was charged says late what it cost: see charges.ts.
     if (configuration.charges && type === 'ToolCompleted') continue;
     if (configuration.misplaced || !ignored.has(`${state.name}/${type}`))
-      labels.push(fate(make(at, old, state)));
+      events.push(fate(make(at, oldIdFor, state)));
   }
-  return labels;
+  return events;
 };
 
 /**
- * Late usage reports, also costly ones: for ended requests, alone or with a reply, and for running
- * work.
+ * LateEvents usage reports, also costly ones: for ended requests, alone or with a reply, and for
+ * running work.
  */
 const usageReports = (
   { state, now: at, costlyLeft }: ExplorationNode,
@@ -618,26 +650,26 @@ const usageReports = (
   const current = currentIds(state);
   const isCostly = costlyLeft > 0;
   const usage = isCostly ? usageFor('costly', settings.limits) : noUsage;
-  const labels = [fate({ type: 'UsageReported', at, usageId: 'req-0', usage })];
+  const events = [fate({ type: 'UsageReported', at, usageId: 'req-0', usage })];
   const running = unaccounted.find((id) => current.includes(id));
   if (running !== undefined)
-    labels.push(fate({ type: 'UsageReported', at, usageId: running, usage }, isCostly));
-  const over = unaccounted.find((id) => isRequest(id) && !current.includes(id));
-  if (over === undefined) return labels;
-  labels.push(fate({ type: 'UsageReported', at, usageId: over, usage }, isCostly));
+    events.push(fate({ type: 'UsageReported', at, usageId: running, usage }, isCostly));
+  const ended = unaccounted.find((id) => isRequest(id) && !current.includes(id));
+  if (ended === undefined) return events;
+  events.push(fate({ type: 'UsageReported', at, usageId: ended, usage }, isCostly));
   const { message } = lateReply;
-  labels.push(
+  events.push(
     fate(
-      { type: 'LlmCompleted', at, requestId: over, message, calls: [], stopReason: 'end', usage },
+      { type: 'LlmCompleted', at, requestId: ended, message, calls: [], stopReason: 'end', usage },
       isCostly,
     ),
   );
-  return labels;
+  return events;
 };
 
-export const isRequest = (id: string): boolean => id.startsWith(words.request);
+export const isRequest = (id: string): boolean => id.startsWith(idPrefixes.request);
 
-// ---- Twice ----
+// ---- Duplicates ----
 
 const duplicates = (state: State, at: number): readonly ExplorationEvent[] =>
   state.name === 'ExecutingTools' ? callDuplicates(state, at) : [];
@@ -645,27 +677,27 @@ const duplicates = (state: State, at: number): readonly ExplorationEvent[] =>
 /** Duplicate and premature events about a call. */
 const callDuplicates = (state: In<'ExecutingTools'>, at: number): readonly ExplorationEvent[] => {
   const { batchId, calls } = state;
-  const labels: ExplorationEvent[] = [];
+  const events: ExplorationEvent[] = [];
   for (const call of calls) {
     const about = { at, batchId, callId: call.judged.callId };
-    if (call.status !== 'starting') labels.push(fate({ type: 'ToolStarted', ...about }));
+    if (call.status !== 'starting') events.push(fate({ type: 'ToolStarted', ...about }));
     if (call.status !== 'awaitingApproval')
-      labels.push(
+      events.push(
         fate({ type: 'ApprovalAnswered', ...about, answer: { kind: 'allow' }, scope: 'once' }),
       );
     if (call.status !== 'previewing')
-      labels.push(fate({ type: 'CallPreviewed', ...about, preview: { kind: 'none' } }));
+      events.push(fate({ type: 'CallPreviewed', ...about, preview: { kind: 'none' } }));
     if (!isRunning(call))
-      labels.push(
+      events.push(
         fate({ type: 'ToolCompleted', ...about, outcome: { status: 'failed', text: 'again' } }),
       );
-    labels.push(fate({ type: 'ToolProgress', ...about, text: '…' }));
-    if (isEnded(call)) labels.push(fate({ type: 'CancelTool', ...about }));
+    events.push(fate({ type: 'ToolProgress', ...about, text: '…' }));
+    if (isEnded(call)) events.push(fate({ type: 'CancelTool', ...about }));
   }
-  return labels;
+  return events;
 };
 
-/** Events that most states ignore; the others are among the late ones. */
+/** Events that most states ignore. The other such events are among the late ones. */
 const misplaced = (at: number): readonly ExplorationEvent[] => [
   fate({ type: 'EditQueue', at, items: [] }),
   fate({ type: 'Start', at }),

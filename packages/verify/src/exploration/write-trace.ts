@@ -1,7 +1,9 @@
 /**
- * Writes a path as a trace: the settings and one line per event. Playing the trace gives the same
- * events, as far as explorations make them: calls have a tool and an id, usage has input, output
- * and cost.
+ * Writes a path of an exploration as a trace, the text form of a recorded session: the settings,
+ * and one line per event. Playing the trace gives the same events, as far as explorations make
+ * them: calls have a tool and an id, usage has input, output and cost.
+ *
+ * From top to bottom: `writeTrace`, `eventLine`, and the words of each event.
  */
 
 import type { CallPreview } from '@pawl/agent/machine/call';
@@ -10,83 +12,30 @@ import type { Usage } from '@pawl/agent/machine/settings';
 import type { HookVerdicts, JudgedCall } from '@pawl/agent/policy/judged-call';
 import type { Configuration } from './configuration.js';
 
-const quote = (text: string): string => JSON.stringify(text);
-
-/** `tokens=10+0 cost=0` */
-const usageWords = (usage: Usage | null): readonly string[] =>
-  usage === null
-    ? []
-    : [`tokens=${usage.inputTokens}+${usage.outputTokens}`, `cost=${usage.costUsd ?? '?'}`];
-
-/** `grep(c1)`; `edit!(c1)` has a bad argument. */
-const callWord = ({ tool, callId, verdict }: JudgedCall): string =>
-  `${tool}${verdict.kind === 'invalid' ? '!' : ''}(${callId})`;
-
-const replyWords = ({
-  requestId,
-  message,
-  calls,
-  stopReason,
-  usage,
-}: On<'LlmCompleted'>): readonly string[] => {
-  if (message === null) return [requestId, 'unreadable', ...usageWords(usage)];
-  const text = message.parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
-  const usual = calls.length > 0 ? 'toolUse' : 'end';
-  return [
-    requestId,
-    ...(text === '' ? [] : ['says', quote(text)]),
-    ...(calls.length === 0 ? [] : ['calls', ...calls.map(callWord)]),
-    ...(stopReason === usual ? [] : [`stop=${stopReason}`]),
-    ...usageWords(usage),
+/** A path through a configuration as a trace, beginning with the faults at its end. */
+export const writeTrace = (
+  { name, preset, patch, bounds }: Configuration,
+  faults: readonly string[],
+  events: readonly Event[],
+): string => {
+  const settings = JSON.stringify({ maxRetries: bounds.retries, ...patch });
+  const lines = [
+    `# Found in the configuration '${name}': ${faults.join('; ').replaceAll('\n', ' ')}.`,
+    `! ${preset} ${settings}`,
   ];
-};
-
-const hookWords = (event: On<'HookCompleted'>): readonly string[] => [
-  event.hookId,
-  ...event.commits.map(({ subject }) => `commit=${quote(subject)}`),
-  ...event.changedFiles.map((file) => `file=${file}`),
-  ...(event.dirty ? ['dirty'] : []),
-  ...(event.note === '' ? [] : [`note=${quote(event.note)}`]),
-  ...(event.warning === '' ? [] : [`warning=${quote(event.warning)}`]),
-  ...(event.proceed ? [] : ['veto']),
-  ...usageWords(event.usage),
-];
-
-const answerWords = ({
-  batchId,
-  callId,
-  answer,
-  scope,
-}: On<'ApprovalAnswered'>): readonly string[] => {
-  if (answer.kind === 'deny') return [batchId, callId, 'deny', quote(answer.reason)];
-  if (answer.kind === 'reply') return [batchId, callId, 'reply', quote(answer.text)];
-  return [batchId, callId, 'allow', ...(scope === 'once' ? [] : [scope])];
-};
-
-const previewWords = (preview: CallPreview): readonly string[] => {
-  switch (preview.kind) {
-    case 'change':
-      return ['change', quote(preview.diff)];
-    case 'refused':
-      return ['refused', quote(preview.text)];
-    case 'none':
-      return ['none'];
-    default:
-      return preview satisfies never;
+  let clock = 0;
+  for (const event of events) {
+    lines.push(`> ${eventLine(event, clock)}`, '');
+    clock = event.at;
   }
+  return `${lines.join('\n').trimEnd()}\n`;
 };
 
-const rewindWords = ({
-  rewindId,
-  to,
-  conversation,
-  files,
-}: On<'RewindRequested'>): readonly string[] => [
-  rewindId,
-  String(to),
-  ...(conversation === undefined ? [] : [`kept=${conversation.kept}`]),
-  ...(files === undefined ? [] : [`plan=${files.plan}`]),
-];
+/** One trace line: `@1200 UserInput "text"`. Without the time if it equals `clock`. */
+export const eventLine = (event: Event, clock: number): string =>
+  [...(event.at === clock ? [] : [`@${event.at}`]), event.type, ...eventWords(event)].join(' ');
+
+const quote = (text: string): string => JSON.stringify(text);
 
 /** The arguments of an event in a trace line. */
 const eventWords = (event: Event): readonly string[] => {
@@ -209,25 +158,78 @@ const workWords = (event: WorkEvent): readonly string[] => {
   }
 };
 
-/** One trace line: `@1200 UserInput "text"`. Without the time if it equals `clock`. */
-export const eventLine = (event: Event, clock: number): string =>
-  [...(event.at === clock ? [] : [`@${event.at}`]), event.type, ...eventWords(event)].join(' ');
+/** `tokens=10+0 cost=0` */
+const usageWords = (usage: Usage | null): readonly string[] =>
+  usage === null
+    ? []
+    : [`tokens=${usage.inputTokens}+${usage.outputTokens}`, `cost=${usage.costUsd ?? '?'}`];
 
-/** A path through a configuration as a trace, beginning with the faults at its end. */
-export const writeTrace = (
-  { name, preset, patch, bounds }: Configuration,
-  faults: readonly string[],
-  events: readonly Event[],
-): string => {
-  const settings = JSON.stringify({ maxRetries: bounds.retries, ...patch });
-  const lines = [
-    `# Found in the configuration '${name}': ${faults.join('; ').replaceAll('\n', ' ')}.`,
-    `! ${preset} ${settings}`,
+/** `grep(c1)`; `edit!(c1)` has a bad argument. */
+const callWord = ({ tool, callId, verdict }: JudgedCall): string =>
+  `${tool}${verdict.kind === 'invalid' ? '!' : ''}(${callId})`;
+
+const replyWords = ({
+  requestId,
+  message,
+  calls,
+  stopReason,
+  usage,
+}: On<'LlmCompleted'>): readonly string[] => {
+  if (message === null) return [requestId, 'unreadable', ...usageWords(usage)];
+  const text = message.parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+  const usual = calls.length > 0 ? 'toolUse' : 'end';
+  return [
+    requestId,
+    ...(text === '' ? [] : ['says', quote(text)]),
+    ...(calls.length === 0 ? [] : ['calls', ...calls.map(callWord)]),
+    ...(stopReason === usual ? [] : [`stop=${stopReason}`]),
+    ...usageWords(usage),
   ];
-  let clock = 0;
-  for (const event of events) {
-    lines.push(`> ${eventLine(event, clock)}`, '');
-    clock = event.at;
-  }
-  return `${lines.join('\n').trimEnd()}\n`;
 };
+
+const hookWords = (event: On<'HookCompleted'>): readonly string[] => [
+  event.hookId,
+  ...event.commits.map(({ subject }) => `commit=${quote(subject)}`),
+  ...event.changedFiles.map((file) => `file=${file}`),
+  ...(event.dirty ? ['dirty'] : []),
+  ...(event.note === '' ? [] : [`note=${quote(event.note)}`]),
+  ...(event.warning === '' ? [] : [`warning=${quote(event.warning)}`]),
+  ...(event.proceed ? [] : ['veto']),
+  ...usageWords(event.usage),
+];
+
+const answerWords = ({
+  batchId,
+  callId,
+  answer,
+  scope,
+}: On<'ApprovalAnswered'>): readonly string[] => {
+  if (answer.kind === 'deny') return [batchId, callId, 'deny', quote(answer.reason)];
+  if (answer.kind === 'reply') return [batchId, callId, 'reply', quote(answer.text)];
+  return [batchId, callId, 'allow', ...(scope === 'once' ? [] : [scope])];
+};
+
+const previewWords = (preview: CallPreview): readonly string[] => {
+  switch (preview.kind) {
+    case 'change':
+      return ['change', quote(preview.diff)];
+    case 'refused':
+      return ['refused', quote(preview.text)];
+    case 'none':
+      return ['none'];
+    default:
+      return preview satisfies never;
+  }
+};
+
+const rewindWords = ({
+  rewindId,
+  to,
+  conversation,
+  files,
+}: On<'RewindRequested'>): readonly string[] => [
+  rewindId,
+  String(to),
+  ...(conversation === undefined ? [] : [`kept=${conversation.kept}`]),
+  ...(files === undefined ? [] : [`plan=${files.plan}`]),
+];

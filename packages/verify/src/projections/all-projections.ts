@@ -1,4 +1,7 @@
-/** The list of projections: our steps as steps of other published agents. */
+/**
+ * The list of projections. Each tells our steps as steps of another published agent (a seed). Below
+ * it are the profiles: settings that make our machine behave like one of them.
+ */
 
 import type { Settings } from '@pawl/agent/machine/settings';
 import type { Projection } from './projection.js';
@@ -13,7 +16,7 @@ export const projections: readonly Projection[] = [minimal, minimalHead, loom, s
 export const projectionNamed = (name: string): Projection | undefined =>
   projections.find((view) => view.name === name);
 
-/** Named settings for `--profile`. */
+// ---- Profiles: named settings for `--profile` ----
 
 export type ProfileName = 'minimal' | 'loom' | 'sketch' | 'tools' | 'full';
 

@@ -1,11 +1,15 @@
 /**
- * Projection for seeds with a call, its retry, its tools and at most one hook (000, Loom).
+ * Projects our steps to the machines of seeds 000 and Loom: seeds with a model call, its retry, its
+ * tools and at most one hook. A seed is a published text about an agent, whose table is in
+ * seed-*.ts; `SeedWords` gives the names that it has for events and actions.
  *
  * 1. Each call of a reply is one ToolCompleted. The last of a batch leaves ExecutingTools.
  * 2. Stops that the seed does not know (cancel, budget, veto, a final failure) appear as a call
  *    that fails at its retry limit. `refusals` has the path there from each state.
- * 3. An action counts only if our machine did something of the kind (`witnesses`), or on such a
- *    path.
+ * 3. An action of the seed counts only if our machine did something of the kind in the same step
+ *    (`witnesses`), or on such a path.
+ *
+ * The main function, `projectSeed`, is the last.
  */
 
 import type { Action, ActionType } from '@pawl/agent/machine/action';
@@ -22,7 +26,7 @@ import {
   stepFinder,
 } from './projection.js';
 
-/** `supposed`: a step of the seed without a counterpart in ours. */
+/** `supposed`: a step that the seed must take and that has no counterpart in ours. */
 type SeedStep = ProjectedStep & { readonly supposed?: true };
 
 export type SeedWords = {
@@ -32,6 +36,7 @@ export type SeedWords = {
   readonly waits: string;
   /** The action after a failure that will be retried. */
   readonly schedules: string;
+  /** Its events: a reply came, a call failed, the wait for a retry is over, the hook has ended. */
   readonly completed: string;
   readonly failed: string;
   readonly retried: string;
@@ -54,14 +59,14 @@ export type SeedWords = {
   readonly witnesses: Readonly<Record<string, readonly ActionType[]>>;
 };
 
-/** The only edge of such seeds that no run takes. */
+/** The only edge of such seeds that no run takes, with the reason. */
 export const unreachedArrow = {
   'ProcessingLlmResponse/ShutdownRequested/ShuttingDown':
     'ProcessingLlmResponse never rests, in the program of the seed either: no event can meet it',
 };
 
 /** One of our steps, with the facts that the projection needs. */
-type Seen = {
+type OurStep = {
   readonly before: State;
   readonly event: Event;
   readonly step: Step<State, Action>;
@@ -94,18 +99,19 @@ const countEnded = (before: State, event: Event, step: Step<State, Action>): num
   );
 };
 
-const has = ({ step }: Seen, type: ActionType): boolean =>
+const has = ({ step }: OurStep, type: ActionType): boolean =>
   step.actions.some((action) => action.type === type);
 
 /** Whether the step goes through a stop that the seed does not know. */
-const isUnknownStop = ({ step }: Seen): boolean =>
+const isUnknownStop = ({ step }: OurStep): boolean =>
   step.path.some((edge) => edge.to === 'BudgetExceeded');
 
-const sendRequest = (event: string, seen?: Seen): SeedStep => ({
+/** The seed sends a request. Without a counterpart in ours if a stop came in between. */
+const sendRequest = (event: string, ours?: OurStep): SeedStep => ({
   event,
   to: CALLING,
   action: 'SendLlmRequest',
-  ...(seen !== undefined && isUnknownStop(seen) ? { supposed: true } : {}),
+  ...(ours !== undefined && isUnknownStop(ours) ? { supposed: true } : {}),
 });
 
 const repeatToolCompleted = (seed: SeedWords, count: number): readonly SeedStep[] =>
@@ -116,7 +122,7 @@ const repeatToolCompleted = (seed: SeedWords, count: number): readonly SeedStep[
   }));
 
 /** The turn ends with the reply, whose text was shown now or while it streamed. */
-const projectAnswer = (seed: SeedWords, { before, event }: Seen): SeedStep => {
+const projectAnswer = (seed: SeedWords, { before, event }: OurStep): SeedStep => {
   const parts = event.type === 'LlmCompleted' ? (event.message?.parts ?? []) : [];
   const hasText = parts.some((part) => part.type === 'text' && part.text.trim() !== '');
   const streamed = before.name === CALLING && before.partial !== '';
@@ -125,34 +131,34 @@ const projectAnswer = (seed: SeedWords, { before, event }: Seen): SeedStep => {
 };
 
 /** The hook ended. In seeds with warnings a warning replaces the request. */
-const projectHookEnd = (seed: SeedWords, seen: Seen): SeedStep => {
-  const warned = seen.step.actions.some(
+const projectHookEnd = (seed: SeedWords, ours: OurStep): SeedStep => {
+  const warned = ours.step.actions.some(
     (action) => action.type === 'DisplayWarning' && action.kind === 'hook',
   );
   return warned && seed.warns !== null
     ? { event: seed.hooked, to: CALLING, action: seed.warns }
-    : sendRequest(seed.hooked, seen);
+    : sendRequest(seed.hooked, ours);
 };
 
-const projectHookStart = (seed: SeedWords, { step }: Seen): readonly SeedStep[] => {
+const projectHookStart = (seed: SeedWords, { step }: OurStep): readonly SeedStep[] => {
   const rests = step.state.name === HOOK;
   if (seed.hook === 'hidden' || (seed.hook === 'ifRun' && !rests)) return [];
   const ran: SeedStep = { event: 'ToolCompleted', to: HOOK, action: seed.runs };
   return [rests ? ran : { ...ran, supposed: true }];
 };
 
-const projectToolsEnd = (seed: SeedWords, seen: Seen, state: string): readonly SeedStep[] => {
-  if (state === TOOLS) return [sendRequest('ToolCompleted', seen)];
-  return state === HOOK ? [projectHookEnd(seed, seen)] : [];
+const projectToolsEnd = (seed: SeedWords, ours: OurStep, state: string): readonly SeedStep[] => {
+  if (state === TOOLS) return [sendRequest('ToolCompleted', ours)];
+  return state === HOOK ? [projectHookEnd(seed, ours)] : [];
 };
 
-const projectCall = (seed: SeedWords, seen: Seen, state: string): readonly SeedStep[] => {
-  if (state === WAITING) return [sendRequest('UserInput', seen)];
-  return state === 'Error' ? [sendRequest(seed.retried, seen)] : [];
+const projectCall = (seed: SeedWords, ours: OurStep, state: string): readonly SeedStep[] => {
+  if (state === WAITING) return [sendRequest('UserInput', ours)];
+  return state === 'Error' ? [sendRequest(seed.retried, ours)] : [];
 };
 
 /** A compaction before the user's message is sent counts as the seed's call. */
-const projectCompaction = ({ step: { state } }: Seen, from: string): readonly SeedStep[] => {
+const projectCompaction = ({ step: { state } }: OurStep, from: string): readonly SeedStep[] => {
   const sendsLater =
     state.name === 'Compacting' && state.mode.kind === 'idle' && state.mode.resume !== 'rest';
   return sendsLater && from === WAITING ? [sendRequest('UserInput')] : [];
@@ -160,7 +166,7 @@ const projectCompaction = ({ step: { state } }: Seen, from: string): readonly Se
 
 const projectEdge = (
   seed: SeedWords,
-  seen: Seen,
+  ours: OurStep,
   state: string,
   edge: Edge,
 ): readonly SeedStep[] => {
@@ -168,23 +174,23 @@ const projectEdge = (
     case PROCESSING:
       return [{ event: seed.completed, to: PROCESSING, action: null }];
     case CALLING:
-      return projectCall(seed, seen, state);
+      return projectCall(seed, ours, state);
     case 'Error':
       return [{ event: seed.failed, to: 'Error', action: seed.schedules }];
     case TOOLS:
       return [{ event: null, to: TOOLS, action: 'ExecuteTools' }];
     case HOOK:
-      return edge.from === TOOLS ? projectHookStart(seed, seen) : [];
+      return edge.from === TOOLS ? projectHookStart(seed, ours) : [];
     case 'CheckingBudget':
-      return projectToolsEnd(seed, seen, state);
+      return projectToolsEnd(seed, ours, state);
     case 'Compacting':
-      return projectCompaction(seen, state);
+      return projectCompaction(ours, state);
     case 'Cancelled':
     case 'BudgetExceeded':
     case 'Failed':
       return seed.refusals[state] ?? [];
     case WAITING:
-      return edge.from === 'EndOfTurn' ? [projectAnswer(seed, seen)] : [];
+      return edge.from === 'EndOfTurn' ? [projectAnswer(seed, ours)] : [];
     case 'ShuttingDown':
       return [{ event: 'ShutdownRequested', to: 'ShuttingDown', action: 'Shutdown' }];
     default:
@@ -193,7 +199,7 @@ const projectEdge = (
 };
 
 /** Events that stay in our state but are steps of the seed. */
-const projectStay = (seed: SeedWords, { before, event }: Seen): readonly SeedStep[] => {
+const projectStay = (seed: SeedWords, { before, event }: OurStep): readonly SeedStep[] => {
   if (event.type === 'ShutdownRequested' && before.name === 'ShuttingDown') {
     return [{ event: event.type, to: before.name, action: 'Shutdown' }];
   }
@@ -209,51 +215,51 @@ const projectStay = (seed: SeedWords, { before, event }: Seen): readonly SeedSte
   ];
 };
 
-const isWitnessed = (seed: SeedWords, seen: Seen, { action, supposed }: SeedStep): boolean => {
+const isWitnessed = (seed: SeedWords, ours: OurStep, { action, supposed }: SeedStep): boolean => {
   const witnesses = action === null ? undefined : seed.witnesses[action];
-  return supposed === true || witnesses === undefined || witnesses.some((type) => has(seen, type));
+  return supposed === true || witnesses === undefined || witnesses.some((type) => has(ours, type));
 };
 
 /** The origin of the failure in a step; null if there is none. */
-const getFailureOrigin = ({ step: { state, path } }: Seen): FailureOrigin | null => {
+const getFailureOrigin = ({ step: { state, path } }: OurStep): FailureOrigin | null => {
   if (state.name === WAITING && state.reason.kind === 'error') return state.reason.origin;
   return path.some(({ to }) => to === 'Error') ? 'llm' : null;
 };
 
 /** The seed's machine during one of our steps. */
-type Way = { state: string; readonly steps: ProjectionStep[] };
+type SeedPath = { state: string; readonly steps: ProjectionStep[] };
 
 /** Projects one of our steps to the seed. */
 export const projectSeed = (seed: SeedWords): Projection['project'] => {
   const findStep = stepFinder(seed.edges);
 
-  const addSteps = (way: Way, seen: Seen, steps: readonly SeedStep[]): void => {
+  const addSteps = (seedPath: SeedPath, ours: OurStep, steps: readonly SeedStep[]): void => {
     for (const step of steps) {
-      const action = isWitnessed(seed, seen, step) ? step.action : seed.waits;
-      const projected = findStep(way.state, { ...step, action });
+      const action = isWitnessed(seed, ours, step) ? step.action : seed.waits;
+      const projected = findStep(seedPath.state, { ...step, action });
       const origin =
-        step.event === seed.failed && seed.origins === 'named' ? getFailureOrigin(seen) : null;
-      way.steps.push(origin === null ? projected : { ...projected, origin });
-      way.state = step.to;
+        step.event === seed.failed && seed.origins === 'named' ? getFailureOrigin(ours) : null;
+      seedPath.steps.push(origin === null ? projected : { ...projected, origin });
+      seedPath.state = step.to;
     }
   };
 
-  const followEdge = (way: Way, seen: Seen, edge: Edge): void => {
-    if (edge.from === 'ShuttingDown') way.state = seed.begin.state; // a new trace
+  const followEdge = (seedPath: SeedPath, ours: OurStep, edge: Edge): void => {
+    if (edge.from === 'ShuttingDown') seedPath.state = seed.begin.state; // a new trace
     if (edge.from === TOOLS && edge.to !== 'ShuttingDown')
-      addSteps(way, seen, repeatToolCompleted(seed, seen.ended - 1));
-    addSteps(way, seen, projectEdge(seed, seen, way.state, edge));
+      addSteps(seedPath, ours, repeatToolCompleted(seed, ours.ended - 1));
+    addSteps(seedPath, ours, projectEdge(seed, ours, seedPath.state, edge));
   };
 
   return (cursor, before, event, step) => {
     if (step.path.length === 0) return { cursor, steps: [] };
-    const seen: Seen = { before, event, step, ended: countEnded(before, event, step) };
-    const way: Way = { state: cursor.state, steps: [] };
-    addSteps(way, seen, projectStay(seed, seen));
-    for (const edge of step.path) if (edge.kind === 'go') followEdge(way, seen, edge);
-    if (step.state.name === TOOLS) addSteps(way, seen, repeatToolCompleted(seed, seen.ended));
+    const ours: OurStep = { before, event, step, ended: countEnded(before, event, step) };
+    const seedPath: SeedPath = { state: cursor.state, steps: [] };
+    addSteps(seedPath, ours, projectStay(seed, ours));
+    for (const edge of step.path) if (edge.kind === 'go') followEdge(seedPath, ours, edge);
+    if (step.state.name === TOOLS) addSteps(seedPath, ours, repeatToolCompleted(seed, ours.ended));
     // The compaction was for a message that was removed or is held back by a limit.
-    if (step.state.name === WAITING) addSteps(way, seen, seed.refusals[way.state] ?? []);
-    return { cursor: { state: way.state }, steps: way.steps };
+    if (step.state.name === WAITING) addSteps(seedPath, ours, seed.refusals[seedPath.state] ?? []);
+    return { cursor: { state: seedPath.state }, steps: seedPath.steps };
   };
 };

@@ -1,4 +1,9 @@
-/** Projections: the table of a seed system as data, and our steps as steps of that table. */
+/**
+ * The type of a projection: the table of a seed (another published agent) as data, and a function
+ * that tells our steps as steps of that table.
+ *
+ * From top to bottom: the types; edges, written as rows; the edge of a step; diagrams of a seed.
+ */
 
 import type { Action } from '@pawl/agent/machine/action';
 import type { Event, FailureOrigin } from '@pawl/agent/machine/event';
@@ -80,7 +85,7 @@ export type Projection = {
   ): { readonly cursor: ProjectionCursor; readonly steps: readonly ProjectionStep[] };
 };
 
-/** Edges of a seed's table, written as rows, and the look-up of a step's edge. */
+// ---- Edges of a seed's table, written as rows ----
 
 /** A row of a seed's table: in, event, condition, goes to, action. */
 export type ArrowRow = readonly [
@@ -110,6 +115,8 @@ export const createArrows = (table: readonly Sourced[]): readonly ProjectionEdge
     const id = alike.length === 1 ? rowName(row) : `${rowName(row)}/${before.length}`;
     return { id, from, event, when, to, action, source };
   });
+
+// ---- The edge of a step ----
 
 /** A step of the seed without its source state. */
 export type ProjectedStep = Pick<ProjectionStep, 'event' | 'to' | 'action'>;

@@ -1,8 +1,11 @@
 /**
- * The refinement check: our projected steps must be steps of the seed's machine.
+ * The refinement check: our projected steps must be steps of the seed's machine (projection.ts). An
+ * arrow is an edge of the seed's table.
  *
  * It runs at every step of an exploration, so it makes no strings and no lists unless there is a
  * fault.
+ *
+ * From top to bottom: the check of one projection, of several, and the arrows that no step took.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -19,6 +22,26 @@ type RefinedStep = {
 };
 
 const NONE: readonly string[] = [];
+
+/** Projects one of our steps and checks it: unknown edges, gaps, a wrong final state. */
+export const checkRefinement = (
+  projection: Projection,
+  cursor: ProjectionCursor,
+  before: State,
+  event: Event,
+  step: Step<State, Action>,
+): RefinedStep => {
+  const projected = projection.project(cursor, before, event, step);
+  const broken = isLegal(projection, cursor, projected.steps)
+    ? NONE
+    : stepFaults(projection, cursor, projected.steps);
+  const isAllowed = isAllowedState(projection, step.state, projected.cursor);
+  const lost =
+    `${projection.name}: the seed stands in ${projected.cursor.state} where we rest in ` +
+    `${step.state.name}`;
+  const faults = isAllowed ? broken : [...broken, lost];
+  return { cursor: projected.cursor, steps: projected.steps, faults };
+};
 
 const describeStep = (
   projection: Projection,
@@ -66,30 +89,14 @@ const isLegal = (
   return true;
 };
 
-const standsWell = (projection: Projection, { name }: State, cursor: ProjectionCursor): boolean => {
-  // Transient states have no entry; a machine that is broken on purpose may end a step in one.
+const isAllowedState = (
+  projection: Projection,
+  { name }: State,
+  cursor: ProjectionCursor,
+): boolean => {
+  // Only resting states have an entry. A machine that is broken on purpose may end a step in one.
   const stands: Readonly<Record<string, readonly string[]>> = projection.stands;
   return stands[name]?.includes(cursor.state) === true;
-};
-
-/** Projects one of our steps and checks it: unknown edges, gaps, a wrong final state. */
-export const checkRefinement = (
-  projection: Projection,
-  cursor: ProjectionCursor,
-  before: State,
-  event: Event,
-  step: Step<State, Action>,
-): RefinedStep => {
-  const projected = projection.project(cursor, before, event, step);
-  const broken = isLegal(projection, cursor, projected.steps)
-    ? NONE
-    : stepFaults(projection, cursor, projected.steps);
-  const stands = standsWell(projection, step.state, projected.cursor);
-  const lost =
-    `${projection.name}: the seed stands in ${projected.cursor.state} where we rest in ` +
-    `${step.state.name}`;
-  const faults = stands ? broken : [...broken, lost];
-  return { cursor: projected.cursor, steps: projected.steps, faults };
 };
 
 /** One cursor for each projection. */

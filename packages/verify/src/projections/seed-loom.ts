@@ -1,6 +1,6 @@
 /**
  * Seeds 001 and 002: Loom, row by row. 002 adds the row of ToolCallDelta and the origin of an
- * error.
+ * error. The fields of `SeedWords` are explained in project-seed.ts.
  */
 
 import { noLimits } from '@pawl/agent/machine/settings';
@@ -46,7 +46,7 @@ const refused = { event: 'Error', to: 'WaitingForUserInput', action: 'DisplayErr
 const refusedCall = (event: string) =>
   [{ event, to: 'CallingLlm', action: 'SendLlmRequest', supposed: true }, refused] as const;
 
-const plain: SeedWords = {
+const loomWords: SeedWords = {
   edges,
   begin,
   waits: 'WaitForInput',
@@ -167,5 +167,5 @@ export const loom: Projection = {
     autoCommit: 'on',
   },
   begin,
-  project: projectSeed(plain),
+  project: projectSeed(loomWords),
 };

@@ -1,4 +1,7 @@
-/** Seed 000: a small coding agent, as its text describes it. */
+/**
+ * Seed 000: a small coding agent, as its text describes it (`minimal`), and with the hook that its
+ * program got later (`minimalHead`). The fields of `SeedWords` are explained in project-seed.ts.
+ */
 
 import { noLimits } from '@pawl/agent/machine/settings';
 import { projectSeed, type SeedWords, unreachedArrow } from './project-seed.js';
@@ -46,7 +49,7 @@ const callAndRetry: readonly ArrowRow[] = [
   ['Error', 'RetryTimeout', '', 'CallingLlm', 'SendLlmRequest'],
 ];
 
-/** From any state, one row each. */
+/** The row for *any* state, once per state. */
 const shutdowns = (names: readonly string[]): readonly ArrowRow[] =>
   names.map((name) => [name, 'ShutdownRequested', '', 'ShuttingDown', 'Shutdown']);
 
@@ -95,7 +98,7 @@ const begin = { state: 'WaitingForUserInput' };
 
 const refused = { event: 'LlmError', to: 'WaitingForUserInput', action: 'DisplayError' };
 
-const plain: SeedWords = {
+const minimalWords: SeedWords = {
   edges,
   begin,
   waits: 'WaitForEvent',
@@ -175,13 +178,10 @@ export const minimal: Projection = {
     autoCommit: 'off',
   },
   begin,
-  project: projectSeed(plain),
+  project: projectSeed(minimalWords),
 };
 
-/**
- * Seed 000 with the later hook of its program: it runs after every batch, may warn and may stop the
- * turn.
- */
+// ---- Seed 000 with the later hook: it runs after every batch, may warn, may stop the turn ----
 
 const headStates = { ...states, PostToolsHook: 'Hooks run; the results wait to be added' };
 
@@ -205,13 +205,13 @@ const notProceeded = {
   supposed: true,
 } as const;
 
-const headPlain: SeedWords = {
-  ...plain,
+const headWords: SeedWords = {
+  ...minimalWords,
   edges: headEdges,
   hook: 'always',
   warns: 'DisplayWarning',
   refusals: {
-    ...plain.refusals,
+    ...minimalWords.refusals,
     ExecutingTools: [
       { event: 'ToolCompleted', to: 'PostToolsHook', action: 'RunPostToolsHooks', supposed: true },
       notProceeded,
@@ -250,5 +250,5 @@ export const minimalHead: Projection = {
   },
   stands: { ...minimal.stands, PostToolsHook: ['PostToolsHook'] },
   settings: { ...minimal.settings, hooks: 'always' },
-  project: projectSeed(headPlain),
+  project: projectSeed(headWords),
 };

@@ -1,6 +1,7 @@
 /**
  * Seed 003: Sketch. Its chart has no events and no actions; its program adds Compacting and a
- * forced cancel.
+ * forced cancel. So its projection names only states: `stateAfter` says which one follows each of
+ * our edges.
  */
 
 import { noLimits } from '@pawl/agent/machine/settings';

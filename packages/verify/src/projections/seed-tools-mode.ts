@@ -47,7 +47,8 @@ const find = stepFinder(edges);
 const stopEvent = (dimension: Dimension | 'no'): string =>
   dimension === 'rounds' ? 'MaxIterationsReached' : 'PolicyStop';
 
-class Run {
+/** A run of the seed: its state, and the steps that it makes during one of ours. */
+class SeedRun {
   at: string;
   readonly steps: ProjectionStep[] = [];
 
@@ -55,7 +56,7 @@ class Run {
     this.at = at;
   }
 
-  say(event: string, to: string): void {
+  addStep(event: string, to: string): void {
     this.steps.push(find(this.at, { event, to, action: null }));
     this.at = to;
   }
@@ -65,7 +66,7 @@ class Run {
    * steps.
    */
   stop(event: string): void {
-    if (this.at === EXECUTING) this.say(event, DONE);
+    if (this.at === EXECUTING) this.addStep(event, DONE);
   }
 }
 
@@ -73,42 +74,46 @@ class Run {
  * Whether some call of the reply was not skipped, so that tools ran before the policy stopped the
  * run.
  */
-const someTried = (actions: readonly Action[]): boolean =>
+const someCallRan = (actions: readonly Action[]): boolean =>
   actions.some((action) => action.type === 'DisplayToolResult' && action.status !== 'skipped');
 
-type Seen = { readonly before: State; readonly event: Event; readonly step: Step<State, Action> };
+type OurStep = {
+  readonly before: State;
+  readonly event: Event;
+  readonly step: Step<State, Action>;
+};
 
-const getDimension = ({ step }: Seen): Dimension | 'no' =>
+const getDimension = ({ step }: OurStep): Dimension | 'no' =>
   step.state.name === 'WaitingForUserInput' && step.state.reason.kind === 'budget'
     ? step.state.reason.dimension
     : 'no';
 
-/** The seed makes the next call before it leaves EXECUTING_TOOLS, so a reply changes its state. */
-const takeReply = (run: Run, { before }: Seen): void => {
+/** See 2. at the head of this file. */
+const addReply = (run: SeedRun, { before }: OurStep): void => {
   const { finishing } = before.session.turn;
-  if (run.at === INIT) run.say('LLMResponseReceived', PROMPTING);
-  else if (finishing === 'no') run.say('ToolsExecuted', PROMPTING);
-  else run.say(stopEvent(finishing), DONE);
+  if (run.at === INIT) run.addStep('LLMResponseReceived', PROMPTING);
+  else if (finishing === 'no') run.addStep('ToolsExecuted', PROMPTING);
+  else run.addStep(stopEvent(finishing), DONE);
 };
 
-const takeCalls = (run: Run, { step }: Seen): void => {
+const addCalls = (run: SeedRun, { step }: OurStep): void => {
   if (run.at !== PROMPTING) return;
   const stopped =
-    step.path.some((edge) => edge.to === 'BudgetExceeded') && !someTried(step.actions);
-  if (stopped) run.say('PolicyStop', DONE);
-  else run.say('ToolCallsFound', EXECUTING);
+    step.path.some((edge) => edge.to === 'BudgetExceeded') && !someCallRan(step.actions);
+  if (stopped) run.addStep('PolicyStop', DONE);
+  else run.addStep('ToolCallsFound', EXECUTING);
 };
 
-const takeEdge = (run: Run, edge: Edge, seen: Seen): void => {
+const addEdge = (run: SeedRun, edge: Edge, ours: OurStep): void => {
   if (edge.from === 'WaitingForUserInput' && edge.to === 'CallingLlm') run.at = INIT;
   else if (edge.from === 'ProcessingLlmResponse' && edge.to !== 'Failed') {
     // After a cancel the reply stays in the conversation, but the run has ended.
-    const drained = seen.before.name === 'CallingLlm' && seen.before.call.mode === 'draining';
-    if (!drained) takeReply(run, seen);
-    if (edge.to === 'EndOfTurn' && run.at === PROMPTING) run.say('NoToolCalls', DONE);
-  } else if (edge.to === 'ExecutingTools') takeCalls(run, seen);
-  else if (edge.to === 'BudgetExceeded') run.stop(stopEvent(getDimension(seen)));
-  else if (edge.to === 'Cancelled' && seen.event.type === 'PolicyStopped') run.stop('PolicyStop');
+    const drained = ours.before.name === 'CallingLlm' && ours.before.call.mode === 'draining';
+    if (!drained) addReply(run, ours);
+    if (edge.to === 'EndOfTurn' && run.at === PROMPTING) run.addStep('NoToolCalls', DONE);
+  } else if (edge.to === 'ExecutingTools') addCalls(run, ours);
+  else if (edge.to === 'BudgetExceeded') run.stop(stopEvent(getDimension(ours)));
+  else if (edge.to === 'Cancelled' && ours.event.type === 'PolicyStopped') run.stop('PolicyStop');
   else if (edge.to === 'Cancelled' || edge.to === 'Failed' || edge.to === 'ShuttingDown')
     run.at = INIT;
 };
@@ -119,8 +124,8 @@ const project = (
   event: Event,
   step: Step<State, Action>,
 ) => {
-  const run = new Run(cursor.state);
-  for (const edge of step.path) takeEdge(run, edge, { before, event, step });
+  const run = new SeedRun(cursor.state);
+  for (const edge of step.path) addEdge(run, edge, { before, event, step });
   return { cursor: run.at === cursor.state ? cursor : { state: run.at }, steps: run.steps };
 };
 

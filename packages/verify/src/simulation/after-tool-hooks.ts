@@ -1,4 +1,7 @@
-/** Hooks with durable commits. A second commit for a call is a violation. */
+/**
+ * The hooks that run after the tools of a simulated session. Their commits are durable: they
+ * belong to the world, not to the process. A second commit for a call is a violation.
+ */
 
 import type { HookContext, HookReport, Hooks } from '@pawl/agent/ports/hooks';
 import type { SimulatedProcess } from './simulated-process.js';
@@ -36,7 +39,7 @@ const commit = async (
     before: null,
     commit: name,
   });
-  process.point('before a commit');
+  process.crashPoint('before a commit');
   if (process.isDead || signal.aborted) return EMPTY;
   for (const callId of callIds) {
     const times = (world.commits.get(callId) ?? 0) + 1;
@@ -45,11 +48,12 @@ const commit = async (
       world.violate('commit-once', `the changes of ${callId} were committed ${times} times`);
   }
   world.meet('commit made');
-  world.say(`commit of ${name}`);
-  process.point('after a commit');
+  world.log(`commit of ${name}`);
+  process.crashPoint('after a commit');
   return report(name);
 };
 
+/** Hooks that take time, fail as the plan says, and commit what the calls changed. */
 export const simulatedHooks = (process: SimulatedProcess): Hooks => ({
   before: () => process.pause(0.5),
   after: () => process.pause(0.5),

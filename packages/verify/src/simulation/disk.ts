@@ -1,11 +1,14 @@
 /**
- * A file system in memory that tracks durable data.
+ * A file system in memory that tracks durable data: what would still be there after a power cut.
  *
  * 1. A change of a file is durable after a sync of the file; a change of names after a sync of
  *    their folder.
  * 2. A power cut keeps any number of the first changes since then. It tears the next one: cuts it
  *    anywhere, and may replace sectors by zeros. Files and folders lose independently.
  * 3. A killed process loses none of its writes.
+ *
+ * From top to bottom: files and folders; torn writes; the disk; the process that calls it;
+ * contents of files, which share memory since most of them are zeros; and paths.
  */
 
 import type { Choices } from './random-choices.js';
@@ -41,7 +44,7 @@ export type DiskNode = FileNode | FolderNode;
 
 const SECTOR_BYTES = 512;
 
-/** An error as the operating system gives it. */
+/** An error as Node reports one of the operating system: with a `code`. */
 export const systemError = (code: string, what: string): Error => {
   const error: Error & { code?: string } = new Error(`${code}: simulated, ${what}`);
   error.code = code;
@@ -235,7 +238,7 @@ export class Disk {
   }
 }
 
-/** The calling process. */
+/** The process that calls the disk: it may crash or wait at each call. */
 export type Caller = {
   readonly disk: Disk;
   readonly isDead: boolean;
@@ -250,6 +253,8 @@ export type Caller = {
   /** Wall clock. */
   now(): number;
 };
+
+// ---- Contents of files ----
 
 /** Zeros of any content, shared: space that is only reserved is never copied. */
 const ZEROS = Buffer.alloc(256 * 1024);

@@ -1,9 +1,6 @@
 /**
  * What happens to a simulated process from outside: another program changes its journal, a rival
  * process opens the session, the clock jumps. Crashes are planned in simulated-process.ts.
- *
- * Another program changes the journal of an open session. From then on nothing more may be
- * acknowledged. When the session has ended, the user puts the file back as it was.
  */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
@@ -18,8 +15,8 @@ const FOLDER = ['home', 'state', 'sessions'];
 const NAME = `${SESSION_ID}.jsonl`;
 
 /**
- * Bytes that are overwritten while a write is under way have its time: the next opening finds them,
- * not this process.
+ * While a write is under way only the size changes: a process notices an overwrite by the time of
+ * the file, and this time would be the one of its own write.
  */
 const changeContent = ({ world, isAppending }: SimulatedProcess, file: FileNode): string => {
   const { choices, disk } = world;
@@ -60,7 +57,11 @@ const changeName = (world: World, file: FileNode): string => {
   return `${kind}d`;
 };
 
-/** Changes the journal; the `restoreJournal` of the process undoes it. */
+/**
+ * Another program changes the journal of an open session. From then on nothing more may be
+ * acknowledged. When the session has ended, the user puts the file back as it was: the
+ * `restoreJournal` of the process does it.
+ */
 export const changeJournal = (process: SimulatedProcess): void => {
   const { world } = process;
   const { disk, timeline } = world;
@@ -69,7 +70,7 @@ export const changeJournal = (process: SimulatedProcess): void => {
   timeline.pass(2); // a change within the same millisecond has the same time, and is not to be seen
   const before = Buffer.from(file.content.view());
   const how = world.choices.chance(0.5) ? changeName(world, file) : changeContent(process, file);
-  world.say(`another program has ${how} the journal`);
+  world.log(`another program has ${how} the journal`);
   world.meet('journal changed by another program');
   process.restoreJournal = () => {
     process.restoreJournal = null;
@@ -125,7 +126,7 @@ export const disturbClock = ({ world }: SimulatedProcess, state: State | null): 
   if (!world.plan.clockJumps || world.isHealed || !world.choices.chance(isRetrying ? 0.5 : 0.02))
     return;
   const by = world.choices.pick(7_200_000, -DAY_MS, 3_650 * DAY_MS, -3_650 * DAY_MS);
-  world.say(`the clock is set by ${by / 1000} s`);
+  world.log(`the clock is set by ${by / 1000} s`);
   world.setWallClock(by);
   if (isRetrying)
     world.meet(

@@ -1,6 +1,7 @@
 /**
  * Node's functions on files for a simulated disk, which node-files.ts puts in the place of the
- * real ones.
+ * real ones. From top to bottom: open files and their options; `DiskCalls`, the functions
+ * themselves; and `SimulatedHandle`, a file handle of `fs/promises`.
  */
 
 import { constants } from 'node:fs';

@@ -1,4 +1,11 @@
-/** Looks at the bytes of the journal, without the code that reads it. */
+/**
+ * Checks of a session's journal that look at the bytes of its file, without the code that reads
+ * it.
+ *
+ * Beside the journal lie a mark, which says up to which entry it is acknowledged, and a reserve,
+ * which keeps room for the end of the session on a full disk. `seq` is the number of an entry and
+ * of its line; line 0 is the header.
+ */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { JournalError } from '@pawl/agent/journal/journal-error';
@@ -12,6 +19,7 @@ import type { World } from './world.js';
 
 export const SESSION_ID = 'session';
 
+/** The file of the journal on the simulated disk: lines of JSON. */
 const findJournal = (world: World): FileNode | undefined => {
   const node = world.disk.find(['home', 'state', 'sessions', `${SESSION_ID}.jsonl`]);
   return node?.kind === 'file' ? node : undefined;
@@ -40,13 +48,14 @@ export const reservedBytes = (world: World): number => {
 const NEWLINE = 0x0a;
 
 /** Lines of a file that were counted already. */
-type Counted = { readonly node: FileNode; bytes: number; lines: number };
-const counts = new WeakMap<World, Counted>();
+type LineCount = { readonly node: FileNode; bytes: number; lines: number };
+const lineCounts = new WeakMap<World, LineCount>();
 
+/** Lines that a power cut would leave, counted on from the last time. */
 const durableLines = (world: World): number => {
   const node = findJournal(world);
   if (node === undefined) return 0;
-  const before = counts.get(world);
+  const before = lineCounts.get(world);
   const isSame =
     before !== undefined && before.node === node && before.bytes <= node.durable.length;
   const counted = isSame ? before : { node, bytes: 0, lines: 0 };
@@ -54,7 +63,7 @@ const durableLines = (world: World): number => {
   for (let at = fresh.indexOf(NEWLINE); at >= 0; at = fresh.indexOf(NEWLINE, at + 1))
     counted.lines += 1;
   counted.bytes = node.durable.length;
-  counts.set(world, counted);
+  lineCounts.set(world, counted);
   return counted.lines;
 };
 
@@ -70,14 +79,14 @@ export const checkDurable = (world: World, seq: number): void => {
     );
 };
 
-/** Events as JSON: they are looked for after each crash. */
-const written = new WeakMap<Event, string>();
+/** The JSON of events, kept because each crash looks for all of them. */
+const eventJson = new WeakMap<Event, string>();
 
 const toJson = (event: Event): string => {
-  const known = written.get(event);
+  const known = eventJson.get(event);
   if (known !== undefined) return known;
   const json = JSON.stringify(event);
-  written.set(event, json);
+  eventJson.set(event, json);
   return json;
 };
 
@@ -116,7 +125,7 @@ export const checkReplay = (world: World, seq: number, state: State): void => {
     );
 };
 
-/** Events in the file after the acknowledged ones: a resumed session continues after them. */
+/** Events in the file after the acknowledged ones. A resumed session continues after them, too. */
 export const unacknowledgedIn = (world: World, upTo: number): readonly Event[] => {
   const lines = findJournal(world)?.content.view().toString('utf8').split('\n') ?? [];
   const last = Math.max(0, ...world.acknowledged.keys());
@@ -144,7 +153,7 @@ const endOfLine = ({ content }: FileNode, seq: number): number => {
 };
 
 /** Whether a whole last line misses only its line feed. */
-export const isUnended = (world: World): boolean => {
+export const missesLineFeed = (world: World): boolean => {
   const content = findJournal(world)?.content;
   return (
     content !== undefined &&
@@ -159,8 +168,9 @@ export const tornBytes = (world: World): number => {
 };
 
 /**
- * Zeros that may lie over acknowledged lines, as far as the journal knows: there is no mark, or an
- * old one and lines behind the zeros. All that was acknowledged is good, and can be forked.
+ * Whether a session may refuse to open after a power cut: it left zeros that may lie over
+ * acknowledged lines, as far as the journal knows. For there is no mark, or an old one and lines
+ * behind the zeros. All that was acknowledged is good, and can be forked.
  */
 export const mayBeDamage = (world: World, { kind, place }: JournalError): boolean => {
   const { zeros, acknowledged } = world;

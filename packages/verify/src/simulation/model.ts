@@ -1,4 +1,10 @@
-/** A model that follows the session's plan: replies, and faults of networks and providers. */
+/**
+ * A model that follows the session's plan: replies, and faults of networks and providers. It also
+ * checks the requests that it gets, as a strict provider would.
+ *
+ * From top to bottom: how a reply ends; its parts; the check of a request; the streaming of a
+ * reply; `simulatedModel`; and the faults of messages.
+ */
 
 import type { ModelErrorKind } from '@pawl/agent/machine/event';
 import type { Message } from '@pawl/agent/machine/message';
@@ -18,6 +24,7 @@ const OUTPUT_TOKENS_MAX = 60;
 export const replyCost = (inputTokens: number): number =>
   (inputTokens * PRICES.input + OUTPUT_TOKENS_MAX * PRICES.output) / 1_000_000;
 
+/** A failure of a provider, and the situation that it makes, if that must occur in some session. */
 type Failure = readonly [kind: ModelErrorKind, retryable: boolean, situation: Situation | null];
 
 const FAILURES: readonly Failure[] = [
@@ -30,6 +37,7 @@ const FAILURES: readonly Failure[] = [
   ['badRequest', false, null],
 ];
 
+/** How a reply ends. */
 type End =
   | { readonly kind: 'reply' }
   | { readonly kind: 'failed'; readonly failure: Failure }
@@ -67,6 +75,7 @@ const chooseEnd = ({ world }: SimulatedProcess): End => {
   return { kind, failure: FAILURES[choices.below(FAILURES.length)] ?? ['overloaded', true, null] };
 };
 
+/** The names of all inputs in a conversation: a summary has to keep them (step-checks.ts). */
 const findInputNames = (messages: readonly Message[]): readonly string[] => [
   ...new Set(
     messages.flatMap(({ parts }) =>
@@ -198,7 +207,7 @@ async function* streamReply(
   const { world } = process;
   const { choices } = world;
   const end = chooseEnd(process);
-  world.say(`request of ${request.messages.length} messages: ${end.kind}`);
+  world.log(`request of ${request.messages.length} messages: ${end.kind}`);
   if (await pauseOrAbort(process, choices.pick(200, 20, 5_000), signal)) return;
   if (end.kind === 'silent') {
     world.meet('model fell silent');
@@ -219,7 +228,7 @@ async function* streamReply(
       return;
     }
   }
-  process.point('the end of a reply');
+  process.crashPoint('the end of a reply');
   if (process.isDead) return;
   yield* endReply(process, request, end);
 }
@@ -310,7 +319,7 @@ export const simulatedModel = (process: SimulatedProcess): Model => ({
   },
   canAbort: 'yes',
   async *stream(request, signal) {
-    process.point('a request');
+    process.crashPoint('a request');
     if (process.isDead) await new Promise(() => undefined);
     process.requestsMade += 1;
     const isMain = request.tools.length > 0;
@@ -330,7 +339,7 @@ export const simulatedModel = (process: SimulatedProcess): Model => ({
   },
 });
 
-/** The fault that a strict provider sees in a request. Independent of the machine's rules. */
+/** The fault in a message of the user: it must answer the calls that were asked, and in order. */
 const findUserFault = (
   parts: Extract<Message, { role: 'user' }>['parts'],
   asked: readonly string[],
@@ -349,6 +358,7 @@ const findUserFault = (
     : null;
 };
 
+/** The fault that a strict provider sees in a request. Independent of the machine's rules. */
 const findRequestFault = (messages: readonly Message[]): string | null => {
   let asked: readonly string[] = [];
   for (const [index, message] of messages.entries()) {

@@ -3,6 +3,10 @@
  * production code works on them unchanged. Other paths go to the real system.
  *
  * N is the number of a process. After its end its calls have no effect and never return.
+ *
+ * From top to bottom: mounted disks, and the place of a path on them; operations by the names of
+ * Node's functions; calls of them, at once or later; the replacement of the functions,
+ * `simulateFiles`; and files of the simulated kernel.
  */
 
 import fs from 'node:fs';
@@ -15,19 +19,20 @@ const ROOT = '/@pawl/';
 const FIRST_DESCRIPTOR = 1_000_000;
 
 /** A process, and the file functions on its disk. */
-type Mounted = { readonly caller: Caller; readonly calls: DiskCalls };
-type Open = { readonly descriptor: Descriptor; readonly path: string };
+type Mount = { readonly caller: Caller; readonly calls: DiskCalls };
+type OpenFile = { readonly descriptor: Descriptor; readonly path: string };
 
-const mounted = new Map<number, Mounted>();
-/** The places of open descriptors. */
-const open = new Map<number, Place>();
+const mounts = new Map<number, Mount>();
+/** The places of open files, by their descriptors. */
+const openPlaces = new Map<number, Place>();
 let lastDescriptor = FIRST_DESCRIPTOR;
+/** The process whose disk was mounted last: it reads files of the kernel. */
 let current: Caller | null = null;
 
 /** Mounts the disk of a process. Returns its state folder. */
 export const mountDisk = (processNumber: number, caller: Caller): string => {
-  if (!mounted.has(processNumber))
-    mounted.set(processNumber, { caller, calls: new DiskCalls(caller.disk, () => caller.now()) });
+  if (!mounts.has(processNumber))
+    mounts.set(processNumber, { caller, calls: new DiskCalls(caller.disk, () => caller.now()) });
   current = caller;
   setKernelProcess(processNumber);
   return `${ROOT}${processNumber}/home/state`;
@@ -35,27 +40,27 @@ export const mountDisk = (processNumber: number, caller: Caller): string => {
 
 /** Forgets all processes and descriptors. */
 export const unmountDisks = (): void => {
-  mounted.clear();
-  open.clear();
+  mounts.clear();
+  openPlaces.clear();
   places.clear();
   current = null;
 };
 
 /** The names below the root of a simulated path. */
-type Place = Mounted & { readonly names: readonly string[]; readonly open: Open | null };
+type Place = Mount & { readonly names: readonly string[]; readonly open: OpenFile | null };
 
 const NO_NAMES: readonly string[] = [];
 
 const findOpenFile = (path: string): Place | undefined =>
   path.startsWith('/proc/self/fd/')
-    ? open.get(Number(path.slice('/proc/self/fd/'.length)))
+    ? openPlaces.get(Number(path.slice('/proc/self/fd/'.length)))
     : undefined;
 
 /** A cache of looked-up paths. */
 const places = new Map<string, Place | null>();
 
 const findPlace = (target: unknown): Place | null => {
-  if (typeof target === 'number') return open.get(target) ?? null;
+  if (typeof target === 'number') return openPlaces.get(target) ?? null;
   if (typeof target !== 'string' || !target.startsWith('/')) return null;
   const known = places.get(target);
   if (known !== undefined) return known;
@@ -68,7 +73,7 @@ const findPlace = (target: unknown): Place | null => {
 
 const findMountedPlace = (path: string): Place | null => {
   const end = path.indexOf('/');
-  const mount = mounted.get(Number(end < 0 ? path : path.slice(0, end)));
+  const mount = mounts.get(Number(end < 0 ? path : path.slice(0, end)));
   if (mount === undefined) return null;
   return {
     caller: mount.caller,
@@ -84,10 +89,11 @@ const openFile = (place: Place, path: string, flags: unknown): number => {
   const descriptor =
     place.open === null ? calls.open(place.names, known) : calls.reopen(place.open.descriptor);
   lastDescriptor += 1;
-  open.set(lastDescriptor, { caller, calls, names: NO_NAMES, open: { descriptor, path } });
+  openPlaces.set(lastDescriptor, { caller, calls, names: NO_NAMES, open: { descriptor, path } });
   return lastDescriptor;
 };
 
+/** One of Node's file functions, on a place that is known. */
 type Operation = (place: Place, args: readonly unknown[]) => unknown;
 
 // Production code is type-checked against Node, so the arguments are what Node's functions take.
@@ -98,12 +104,14 @@ const getDescriptor = ({ open: file }: Place): Descriptor => {
   if (file === null) throw systemError('EBADF', 'no open file');
   return file.descriptor;
 };
+/** An operation on the names of a path. */
 const onPath =
   (
     run: (calls: DiskCalls, names: readonly string[], args: readonly unknown[]) => unknown,
   ): Operation =>
   ({ calls, names }, args) =>
     run(calls, names, args);
+/** An operation on an open file. */
 const onFile =
   (
     run: (calls: DiskCalls, descriptor: Descriptor, args: readonly unknown[]) => unknown,
@@ -115,7 +123,7 @@ const stat: Operation = (place, [, options]) =>
     ? place.calls.stat(place.names, options)
     : place.calls.statNode(place.open.descriptor);
 /** Modes, owners and times of files: no simulated session looks at them. */
-const unobserved = ['chmod', 'fchmod', 'utimes', 'futimes', 'chown', 'lchown'];
+const ignoredNames = ['chmod', 'fchmod', 'utimes', 'futimes', 'chown', 'lchown'];
 const nothing: Operation = () => undefined;
 const sync = onFile((calls, descriptor) => calls.sync(descriptor));
 
@@ -127,7 +135,7 @@ const toNumbers = (offset: unknown, length: unknown): [number | undefined, numbe
 /** By their names in `node:fs`. The first argument, a path or descriptor, is already resolved. */
 const operations: Readonly<Record<string, Operation>> = {
   open: (place, [path, flags]) => openFile(place, toText(path), flags),
-  close: (_place, [fd]) => void open.delete(Number(fd)),
+  close: (_place, [fd]) => void openPlaces.delete(Number(fd)),
   stat,
   lstat: stat,
   fstat: stat,
@@ -170,7 +178,7 @@ const operations: Readonly<Record<string, Operation>> = {
     place.open === null
       ? place.calls.appendFile(place.names, toData(written))
       : void place.calls.write(place.open.descriptor, toData(written)),
-  ...Object.fromEntries(unobserved.map((name) => [name, nothing])),
+  ...Object.fromEntries(ignoredNames.map((name) => [name, nothing])),
 };
 
 /** Writes the first half of the bytes; returns their number. */
@@ -233,8 +241,8 @@ const callHandle = (fd: number, name: string, ...args: readonly unknown[]): Prom
 };
 
 type Functions = Record<string, unknown>;
-type Replaced = { readonly owner: Functions; readonly name: string; readonly original: unknown };
-const replaced: Replaced[] = [];
+type Replacement = { readonly owner: Functions; readonly name: string; readonly original: unknown };
+const replacements: Replacement[] = [];
 
 const replace = (
   owner: Functions,
@@ -243,7 +251,7 @@ const replace = (
 ): void => {
   const original = owner[name];
   if (typeof original !== 'function') return;
-  replaced.push({ owner, name, original });
+  replacements.push({ owner, name, original });
   owner[name] = make((...args) => Reflect.apply(original, owner, args));
 };
 
@@ -316,7 +324,7 @@ export const simulateFiles = (): (() => void) => {
   syncBuiltinESMExports();
   return () => {
     useSockets();
-    for (const { owner, name, original } of replaced.splice(0)) owner[name] = original;
+    for (const { owner, name, original } of replacements.splice(0)) owner[name] = original;
     syncBuiltinESMExports();
   };
 };
@@ -348,7 +356,8 @@ const callRealFile = async (
     : original(...args);
 };
 
-/** Facts of the simulated kernel, which the lock of a journal reads. */
+// ---- Files of the simulated kernel, which the lock of a journal reads ----
+
 let boots = 1;
 let started = 0;
 

@@ -7,6 +7,7 @@
  *    number. So a shorter list of smaller draws gives a simpler session (see `shrink` in
  *    simulate.ts).
  */
+
 const RANGE = 2 ** 32;
 
 /** A small generator of 32 random bits (mulberry32). */

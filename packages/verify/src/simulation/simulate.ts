@@ -12,6 +12,33 @@ import { closeSockets } from './sockets.js';
 import { type Situation, situations, type Violation, World } from './world.js';
 
 /**
+ * Runs sessions with seeds from `seed` on, each with different faults and crashes, and checks every
+ * step. Ends with the first session that breaks a promise. Meanwhile this process has simulated
+ * clocks, sockets and files below `/@pawl/`: run nothing else beside it.
+ */
+export const simulate = ({
+  seed,
+  sessions,
+  isShrunk = true,
+}: SimulationOptions): Promise<SimulationReport> =>
+  inSimulation(async () => {
+    const met = new Map<Situation, number>(situations.map((situation) => [situation, 0]));
+    let events = 0;
+    for (let index = 0; index < sessions; index++) {
+      const result = await simulateSession(seed + index);
+      events += result.events;
+      for (const situation of result.situations) met.set(situation, (met.get(situation) ?? 0) + 1);
+      if (index % 64 === 0) await breathe();
+      const [violation] = result.violations;
+      if (violation === undefined) continue;
+      const { trace, drawn } = isShrunk ? await explain(result) : result;
+      const failure = { seed: seed + index, ...violation, trace, drawn };
+      return { sessions: index + 1, events, situations: Object.fromEntries(met), failure };
+    }
+    return { sessions, events, situations: Object.fromEntries(met), failure: null };
+  });
+
+/**
  * Runs `work` with everything simulated that processes share: files, sockets, clocks. Not twice at
  * once.
  */
@@ -57,33 +84,6 @@ const explain = async (result: SessionResult): Promise<SessionResult> => {
   return simulateSession(await shrink(result.drawn, fails), true);
 };
 
-/**
- * Runs sessions with seeds from `seed` on, each with different faults and crashes, and checks every
- * step. Ends with the first session that breaks a promise. Meanwhile this process has simulated
- * clocks, sockets and files below `/@pawl/`: run nothing else beside it.
- */
-export const simulate = ({
-  seed,
-  sessions,
-  isShrunk = true,
-}: SimulationOptions): Promise<SimulationReport> =>
-  inSimulation(async () => {
-    const met = new Map<Situation, number>(situations.map((situation) => [situation, 0]));
-    let events = 0;
-    for (let index = 0; index < sessions; index++) {
-      const result = await simulateSession(seed + index);
-      events += result.events;
-      for (const situation of result.situations) met.set(situation, (met.get(situation) ?? 0) + 1);
-      if (index % 64 === 0) await breathe();
-      const [violation] = result.violations;
-      if (violation === undefined) continue;
-      const { trace, drawn } = isShrunk ? await explain(result) : result;
-      const failure = { seed: seed + index, ...violation, trace, drawn };
-      return { sessions: index + 1, events, situations: Object.fromEntries(met), failure };
-    }
-    return { sessions, events, situations: Object.fromEntries(met), failure: null };
-  });
-
 type SessionResult = {
   readonly violations: readonly Violation[];
   readonly situations: ReadonlySet<Situation>;
@@ -112,12 +112,7 @@ const runSession = async (
   };
 };
 
-/**
- * Makes a list of draws shorter and smaller, as long as the session that comes of it still fails.
- *
- * Pieces are taken out or set to zero, large ones first; see random-choices.ts for why that makes a
- * session simpler.
- */
+/** The random draws of a session, in order. */
 type Draws = readonly number[];
 
 const RUNS_MAX = 400;
@@ -133,6 +128,12 @@ const zeroPiece = (draws: Draws, start: number, length: number): Draws =>
 const withoutLastZeros = (draws: Draws): Draws =>
   draws.slice(0, draws.findLastIndex((draw) => draw !== 0) + 1);
 
+/**
+ * Makes a list of draws shorter and smaller, as long as the session that comes of it still fails.
+ *
+ * Pieces are taken out or set to zero, large ones first; see random-choices.ts for why that makes a
+ * session simpler.
+ */
 const shrink = async (draws: Draws, fails: (draws: Draws) => Promise<boolean>): Promise<Draws> => {
   let best = withoutLastZeros(draws);
   let runs = 0;

@@ -1,6 +1,7 @@
 /**
- * A process of a simulated computer, which can crash at each call of the world, and the plan that
- * says at which.
+ * A process of a simulated computer. It can crash at each call of the world, a crash point; its
+ * `CrashPlan` says at which. The world (world.ts) is what outlives processes: disk, time, the
+ * user.
  */
 
 import type { State, StateName } from '@pawl/agent/machine/state';
@@ -16,11 +17,7 @@ const SYNCS = new Set(['fsync', 'fdatasync']);
 /** The phase of a process. */
 type Phase = 'creating' | 'opening' | 'running';
 
-/**
- * One process. After its end it has no effects: its promises never settle.
- *
- * Each call of the world is a point at which it can crash; the plan says after how many of them.
- */
+/** One process. After its end it has no effects: its promises never settle. */
 export class SimulatedProcess implements Caller {
   readonly world: World;
   readonly number: number;
@@ -70,7 +67,7 @@ export class SimulatedProcess implements Caller {
   }
 
   /** A point at which the process may crash. */
-  point(place: string): void {
+  crashPoint(place: string): void {
     if (this.isDead || this.world.isHealed || this.#crash === null) return;
     if (!this.#counts(this.#crash, place)) return;
     this.#points += 1;
@@ -86,7 +83,7 @@ export class SimulatedProcess implements Caller {
 
   die(place: string): void {
     this.isDead = true;
-    this.world.say(`life ${this.world.processes} ends: ${place}`);
+    this.world.log(`life ${this.world.processes} ends: ${place}`);
   }
 
   after(delayMs: number, run: () => void): () => void {
@@ -100,7 +97,7 @@ export class SimulatedProcess implements Caller {
   }
 
   enter(operation: string, isBlocking: boolean): string | null {
-    this.point(operation);
+    this.crashPoint(operation);
     const { plan, isHealed } = this.world;
     if (!this.isQuiet) this.world.operations += 1;
     if (plan.diskFault === null || isHealed || this.isDead || this.isQuiet) return null;
@@ -115,7 +112,7 @@ export class SimulatedProcess implements Caller {
     if (!fits) return null;
     this.world.diskFaultsLeft -= 1;
     this.hasMetDiskFault = true;
-    this.world.say(`${code} at ${operation}`);
+    this.world.log(`${code} at ${operation}`);
     this.#meetFault(code, operation, isBlocking);
     return code;
   }

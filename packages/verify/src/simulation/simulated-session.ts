@@ -14,8 +14,8 @@ import {
   checkDamage,
   checkKept,
   checkListed,
-  isUnended,
   mayBeDamage,
+  missesLineFeed,
   SESSION_ID,
   tornBytes,
 } from './journal-checks.js';
@@ -26,15 +26,15 @@ import { checkEnd, meetCrash, stepWatcher } from './step-checks.js';
 import { User } from './user.js';
 import type { World } from './world.js';
 
-/** A session that needs more loops forever. */
-const TURNS_MAX = 8_000;
+/** A moment is one planned callback of the simulated time. A session with more loops forever. */
+const MOMENTS_MAX = 8_000;
 let lastProcess = 0;
 
 export class SimulatedSession {
   readonly world: World;
   #process: SimulatedProcess;
   #started: StartedRuntime;
-  #turns = 0;
+  #moments = 0;
   #crashes = 0;
   #isOver = false;
   /** The session refuses to open, and a checker has accepted the reason. */
@@ -59,7 +59,7 @@ export class SimulatedSession {
     await this.#untilSafe();
     if (!this.#canContinue()) return;
     this.world.isHealed = true;
-    this.world.say('the faults end');
+    this.world.log('the faults end');
     await this.#untilSettled();
   }
 
@@ -69,7 +69,7 @@ export class SimulatedSession {
     while (this.#canContinue() && !(this.#isIdle() && this.world.acts >= this.world.plan.acts)) {
       if (this.#isOver && this.world.acts >= this.world.plan.acts) return;
       if (this.#isOver) await this.#openAgain();
-      if (!(await this.#turn())) return; // the session waits, and the user has no more acts
+      if (!(await this.#advance())) return; // the session waits, and the user has no more acts
     }
   }
 
@@ -80,7 +80,7 @@ export class SimulatedSession {
     else this.#user().live();
     while (this.#canContinue() && !(this.#isIdle() && world.isLastTaken())) {
       if (this.#isOver) await this.#openAgain();
-      if (!(await this.#turn()))
+      if (!(await this.#advance()))
         world.violate('settles', `nothing goes on in ${this.#process.state?.name}`);
     }
     if (!this.#canContinue()) return;
@@ -94,10 +94,10 @@ export class SimulatedSession {
   }
 
   #canContinue(): boolean {
-    if (this.#turns > TURNS_MAX)
+    if (this.#moments > MOMENTS_MAX)
       this.world.violate(
         'settles',
-        `${TURNS_MAX} turns, and the session is in ${this.#process.state?.name}`,
+        `${MOMENTS_MAX} moments, and the session is in ${this.#process.state?.name}`,
       );
     return this.world.violations.length === 0 && !this.#isRefused;
   }
@@ -108,19 +108,19 @@ export class SimulatedSession {
   }
 
   /** Advances to the next event, or restarts after a crash. False if nothing is planned. */
-  #turn(): Promise<boolean> | boolean {
-    this.#turns += 1;
+  #advance(): Promise<boolean> | boolean {
+    this.#moments += 1;
     if (this.#process.isDead) {
       this.#crash();
       return true;
     }
-    this.#process.point('a moment');
+    this.#process.crashPoint('a moment');
     disturbClock(this.#process, this.#process.state);
     return this.#mayMeetRival() ? this.#meetRival().then(() => this.#continue()) : this.#continue();
   }
 
   #continue(): Promise<true> | false {
-    if (this.#mayMeetStranger()) changeJournal(this.#process);
+    if (this.#mayChangeJournal()) changeJournal(this.#process);
     return this.world.timeline.advance();
   }
 
@@ -133,7 +133,7 @@ export class SimulatedSession {
     return world.choices.chance(0.003);
   }
 
-  #mayMeetStranger(): boolean {
+  #mayChangeJournal(): boolean {
     const { doing, world } = this.#process;
     if (!world.plan.journalChange || world.situations.has('journal changed by another program'))
       return false;
@@ -150,6 +150,7 @@ export class SimulatedSession {
     mountDisk(holder.number, holder);
   }
 
+  /** The process has crashed; perhaps the power is cut, too. Begins the next process. */
   #crash(): void {
     const { world } = this;
     this.#crashes += 1;
@@ -157,14 +158,14 @@ export class SimulatedSession {
     this.#process.restoreJournal?.();
     if (world.choices.chance(0.5)) {
       if (world.disk.hasPending()) world.meet('power cut with unsynced data');
-      world.say('the power is cut');
+      world.log('the power is cut');
       const zeros = world.disk.cutPower(world.choices, world.plan.holes);
       if (zeros !== 'none') world.meet('zeros after a power cut');
       world.zeros.add(zeros);
-      if (isUnended(world)) world.meet('a line without its line feed');
+      if (missesLineFeed(world)) world.meet('a line without its line feed');
       bootAgain();
     }
-    if (tornBytes(world) > 0) world.say(`the journal is torn: ${tornBytes(world)} bytes`);
+    if (tornBytes(world) > 0) world.log(`the journal is torn: ${tornBytes(world)} bytes`);
     checkKept(world, 'after a crash');
     if (world.choices.chance(0.1)) world.changeFile();
     this.#begin(this.#newProcess());
@@ -239,7 +240,7 @@ export class SimulatedSession {
   #judgeRefusal(process: SimulatedProcess, error: unknown, tries: number): void {
     const { world } = this;
     const kind = error instanceof JournalError ? error.kind : 'other';
-    world.say(`not opened: ${error instanceof Error ? error.message : error}`);
+    world.log(`not opened: ${error instanceof Error ? error.message : error}`);
     // a lock that can't be read counts as held
     const isOfDisk = kind === 'cannotRead' || kind === 'cannotWrite' || kind === 'locked';
     if (isOfDisk && process.hasMetDiskFault && !(world.isHealed && tries > 3)) {
@@ -264,7 +265,7 @@ export class SimulatedSession {
     };
     runtime.ended(SESSION_ID).then(over, (error: unknown) => {
       if (process.isDead) return;
-      world.say(`ended: ${error instanceof Error ? error.message : error}`);
+      world.log(`ended: ${error instanceof Error ? error.message : error}`);
       const isForeign = error instanceof JournalError && error.kind === 'foreignChange';
       if (isForeign && process.restoreJournal !== null) return over();
       // a full disk can keep the lock file: then the error is the one of the system
@@ -287,7 +288,7 @@ export class SimulatedSession {
   #await(promise: Promise<unknown>): Promise<PromiseOutcome> {
     return awaitOutcome(promise, () => {
       if (this.#process.isDead || !this.#canContinue()) return false;
-      this.#turns += 1;
+      this.#moments += 1;
       const moment = this.world.timeline.advance();
       if (moment === false) this.world.violate('settles', 'the session neither opens nor closes');
       return moment;

@@ -1,13 +1,14 @@
-/** Local sockets of simulated processes. Locks prove with them whether their holder lives. */
+/**
+ * Local sockets of simulated processes: as files of a simulated disk, or with abstract names.
+ * Locks prove with them whether their holder lives. The kernel of a simulated computer refuses
+ * connections to the sockets of a process that has ended.
+ */
 
 import { EventEmitter } from 'node:events';
 import net from 'node:net';
 import { type Caller, systemError } from './disk.js';
 
-/**
- * Local sockets of simulated processes: as files of a simulated disk, or with abstract names. The
- * kernel of a simulated computer refuses connections to the sockets of a process that has ended.
- */
+/** What sockets need of the simulated disks, which node-files.ts provides. */
 type SocketFiles = {
   /** The process that uses the path; null if it is not simulated. */
   getCaller(path: string): Caller | null;
@@ -18,6 +19,7 @@ type SocketFiles = {
   exists(path: string): boolean;
 };
 
+/** Processes that listen, by the names of their sockets. */
 const listening = new Map<string, Caller>();
 
 /** Forgets all sockets. */

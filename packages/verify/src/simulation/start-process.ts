@@ -1,4 +1,7 @@
-/** Starts the production runtime on the ports of one simulated process. */
+/**
+ * Starts the production runtime on the ports of one simulated process. From top to bottom:
+ * `startProcess`, its jobs, and its journals, whose openings and writes are checked.
+ */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
 import { errorCode } from '@pawl/agent/journal/journal-error';
@@ -16,6 +19,44 @@ import { recordUnacknowledged } from './step-checks.js';
 import { simulatedTools } from './tools.js';
 import type { World } from './world.js';
 
+export type StartedRuntime = {
+  readonly runtime: LocalRuntime;
+  /** The state of the journal when it was opened; null before. */
+  opened(): State | null;
+};
+
+export const startProcess = (process: SimulatedProcess, folder: string): StartedRuntime => {
+  const { world } = process;
+  let opened: State | null = null;
+  const model = simulatedModel(process);
+  const runtime = createRuntime({
+    journals: watchStore(process, folder, (state) => {
+      opened = state;
+      process.state = null;
+      process.hasFailedToWrite = false;
+      process.hasUsedReserve = false;
+    }),
+    clock: process.clock,
+    machine: agentMachine.fingerprint,
+    equip: async () => ({
+      model: () => model,
+      tools: simulatedTools(process),
+      files: new Map<string, string>(),
+      jobs: jobs(),
+      compactionInstructions: () => SUMMARISE,
+      hooks: simulatedHooks(process),
+    }),
+    newSessionId: () => SESSION_ID,
+    random: () => world.choices.share(),
+    report: (fault) => {
+      if (!process.isDead && !isExpected(fault))
+        world.violate('known-end', `a fault was reported: ${fault.stack ?? fault.message}`);
+    },
+  });
+  return { runtime, opened: () => opened };
+};
+
+/** Commands in the background: only a list. */
 const jobs = (): Jobs => {
   const list: Job[] = [];
   return {
@@ -76,12 +117,6 @@ const checkRefusal = async (
     world.violate('no-effect-after-failed-write', 'the journal takes entries after a failed write');
 };
 
-export type StartedRuntime = {
-  readonly runtime: LocalRuntime;
-  /** The state of the journal when it was opened; null before. */
-  opened(): State | null;
-};
-
 const watchStore = (
   process: SimulatedProcess,
   folder: string,
@@ -110,37 +145,6 @@ const watchStore = (
 
 /** EPIPE is a closed watcher: the session continues without it. */
 const isExpected = (fault: Error): boolean => fault.message.startsWith('EPIPE');
-
-export const startProcess = (process: SimulatedProcess, folder: string): StartedRuntime => {
-  const { world } = process;
-  let opened: State | null = null;
-  const model = simulatedModel(process);
-  const runtime = createRuntime({
-    journals: watchStore(process, folder, (state) => {
-      opened = state;
-      process.state = null;
-      process.hasFailedToWrite = false;
-      process.hasUsedReserve = false;
-    }),
-    clock: process.clock,
-    machine: agentMachine.fingerprint,
-    equip: async () => ({
-      model: () => model,
-      tools: simulatedTools(process),
-      files: new Map<string, string>(),
-      jobs: jobs(),
-      compactionInstructions: () => SUMMARISE,
-      hooks: simulatedHooks(process),
-    }),
-    newSessionId: () => SESSION_ID,
-    random: () => world.choices.share(),
-    report: (fault) => {
-      if (!process.isDead && !isExpected(fault))
-        world.violate('known-end', `a fault was reported: ${fault.stack ?? fault.message}`);
-    },
-  });
-  return { runtime, opened: () => opened };
-};
 
 /** A watcher whose output is closed. */
 export const closedOutput = (world: World) => (): void => {

@@ -1,4 +1,10 @@
-/** Checks every step of a process after its event was acknowledged. */
+/**
+ * Checks every step of a process after its event was acknowledged, and the session at its end.
+ *
+ * From top to bottom: timers; the records of calls and inputs that the checks use; `stepWatcher`,
+ * which runs the checks; checks at the end; and the situations of a crash. `world.meet` counts a
+ * situation that a set of runs must contain.
+ */
 
 import type { Action } from '@pawl/agent/machine/action';
 import { messagesOf } from '@pawl/agent/machine/conversation';
@@ -15,7 +21,8 @@ import type { CallRecord, World } from './world.js';
 /** Delays of timers may be late by what the disk and the queue take. */
 const LATE_MS = 1_000;
 
-const watchTimers = (process: SimulatedProcess, event: Event, actions: readonly Action[]): void => {
+/** A timer fires after its delay, and a resume never makes the delay longer. */
+const checkTimers = (process: SimulatedProcess, event: Event, actions: readonly Action[]): void => {
   const { world, timers } = process;
   for (const action of actions) {
     if (action.type !== 'ScheduleTimer') continue;
@@ -86,6 +93,7 @@ const markCall = (world: World, callId: string, mark: 'isStarted' | 'isCompleted
   if (record !== undefined) record[mark] = true;
 };
 
+/** Records approvals that are asked for, and inputs that go back to the user. */
 const recordActions = (world: World, actions: readonly Action[]): void => {
   for (const action of actions) {
     if (action.type === 'RequestApproval') {
@@ -124,7 +132,7 @@ export const recordUnacknowledged = (world: World, events: readonly Event[]): vo
   }
 };
 
-const meetState = (world: World, state: State): void => {
+const meetStateSituations = (world: World, state: State): void => {
   if (
     state.name === 'ExecutingTools' &&
     state.calls.filter(({ status }) => status === 'running').length > 1
@@ -145,7 +153,7 @@ export const stepWatcher = (
     const { event, state, actions, seq } = stepped;
     const before = process.state ?? opened();
     process.state = state;
-    world.say(`${seq ?? '-'} ${event.type} -> ${state.name}`);
+    world.log(`${seq ?? '-'} ${event.type} -> ${state.name}`);
     if (seq !== null) {
       world.acknowledged.set(seq, { event, state });
       checkDurable(world, seq);
@@ -169,9 +177,9 @@ export const stepWatcher = (
     recordCalls(world, event);
     recordRemoved(world, event, before);
     recordActions(world, actions);
-    watchTimers(process, event, actions);
-    meetState(world, state);
-    process.point(`the step ${event.type}`);
+    checkTimers(process, event, actions);
+    meetStateSituations(world, state);
+    process.crashPoint(`the step ${event.type}`);
   };
 };
 
@@ -238,7 +246,7 @@ export const checkEnd = (world: World, state: State): void => {
 };
 
 /** Records the tool calls that a crash interrupted. */
-const meetCalls = ({ world }: SimulatedProcess): void => {
+const meetCallSituations = ({ world }: SimulatedProcess): void => {
   for (const { isStarted, isCompleted, effects, approval } of world.calls.values()) {
     if (approval === 'asked') world.meet('crash while an approval is open');
     if (!isStarted || isCompleted) continue;
@@ -252,7 +260,7 @@ export const meetCrash = (process: SimulatedProcess): void => {
   const { world, state, doing } = process;
   if (doing === 'creating') world.meet('crash while the session is created');
   if (doing === 'opening') world.meet('crash while the session is opened');
-  meetCalls(process);
+  meetCallSituations(process);
   switch (state?.name) {
     case 'CallingLlm':
       world.meet('crash while the model is called');

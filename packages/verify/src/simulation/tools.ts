@@ -1,8 +1,10 @@
 /**
- * Tools of each class of effects. Their effects last: they belong to the world, not to the process.
+ * Tools of each class of effects. Their effects last: they belong to the world, not to the
+ * process.
  *
- * `look` is pure. `append` is probeable: it adds one line to a file. `command` is opaque. `ask` is
- * opaque and spends.
+ * `look` is pure: it may run again after a crash. `append` is probeable: it adds one line to a
+ * file, whose hash shows whether it ran. `command` is opaque: nobody can know whether it ran.
+ * `ask` is opaque and spends money.
  */
 
 import { hash } from 'node:crypto';
@@ -66,7 +68,7 @@ const takeEffect = (
   { callId }: ToolContext,
   change: () => void,
 ): void => {
-  process.point('before an effect');
+  process.crashPoint('before an effect');
   if (process.isDead) return;
   change();
   const record = process.world.calls.get(callId);
@@ -76,8 +78,8 @@ const takeEffect = (
       'no-second-effect',
       `${record.tool} ${callId} has taken effect ${record.effects} times`,
     );
-  process.world.say(`effect of ${callId}`);
-  process.point('after an effect');
+  process.world.log(`effect of ${callId}`);
+  process.crashPoint('after an effect');
 };
 
 type Behaviour = 'returns' | 'throws' | 'hangs' | 'ignores' | 'fails';
@@ -116,7 +118,7 @@ const endCall = async (
   const { world } = process;
   const behaviour = chooseBehaviour(process);
   const stopped = await work(process, behaviour, context);
-  process.point('the end of a tool');
+  process.crashPoint('the end of a tool');
   if (process.isDead) return new Promise<never>(() => undefined);
   if (stopped === 'timedOut') world.meet('tool out of time');
   if (behaviour === 'ignores') world.meet('tool that ignores its signal');
@@ -154,7 +156,7 @@ const simulatedTool = (
     },
   }),
   run: async (input, context) => {
-    process.point('the start of a tool');
+    process.crashPoint('the start of a tool');
     if (process.isDead) return new Promise<never>(() => undefined);
     checkStart(process, name, input, context);
     return run(input, context);

@@ -1,4 +1,7 @@
-/** A user who types, cancels, edits and approves at any moment, according to the plan. */
+/**
+ * A user who types, cancels, edits and approves at any moment, according to the plan. From top to
+ * bottom: single acts; the choice of the next one; and `User`, who sends them.
+ */
 
 import type { State } from '@pawl/agent/machine/state';
 import type { Input } from '@pawl/agent/ports/session';
@@ -156,7 +159,7 @@ export class User {
   #send(input: Input): void {
     const process = this.#process;
     const { world } = process;
-    world.say(`user: ${input.type}`);
+    world.log(`user: ${input.type}`);
     const record = findInput(world, input);
     this.#runtime.send(this.#sessionId, input).then(
       () => {

@@ -1,6 +1,7 @@
 /**
  * Everything outside of the simulated processes: disk, time, the user, and what has happened to
- * each call. It also lists the checkers and the situations that a set of runs must meet.
+ * each call. From top to bottom: the checkers, whose violations a session collects; `World`;
+ * simulated time; and the situations that a set of runs must meet.
  */
 
 import type { Event } from '@pawl/agent/machine/event';
@@ -65,7 +66,7 @@ type InputRecord = {
   isWithdrawn: boolean;
 };
 
-/** Everything outside of the simulated processes, and the facts that the checkers rely on. */
+/** The world of one session, and the facts that the checkers rely on. */
 export class World {
   readonly choices: Choices;
   readonly plan: SessionPlan;
@@ -143,7 +144,7 @@ export class World {
   }
 
   violate(checker: Checker, text: string): void {
-    this.say(`VIOLATION ${checker}: ${text}`);
+    this.log(`VIOLATION ${checker}: ${text}`);
     this.violations.push({ checker, text });
   }
 
@@ -151,14 +152,12 @@ export class World {
     this.situations.add(situation);
   }
 
-  say(text: string): void {
+  log(text: string): void {
     this.trace?.push(`${(this.timeline.now / 1000).toFixed(3)} s  ${text}`);
   }
 }
 
-/**
- * Simulated time: one heap of planned callbacks, by time. Time jumps from one to the next.
- */
+/** A planned callback. */
 type Planned = {
   readonly at: number;
   readonly index: number;
@@ -179,6 +178,7 @@ const isBefore = (one: Planned, other: Planned): boolean =>
 const promisesSettled = (): Promise<true> =>
   new Promise((resolve) => process.nextTick(resolve, true));
 
+/** Simulated time: one heap of planned callbacks, by time. Time jumps from one to the next. */
 class Timeline {
   /** Milliseconds since the simulation began. Never goes back. */
   now = 0;

@@ -1,12 +1,16 @@
 /**
- * QuickJS with the functions of code mode: one runtime with two realms, one for the cells and one
- * for the prelude.
+ * QuickJS, the engine that runs JavaScript, with the functions of code mode: one runtime with two
+ * realms (global objects of their own). The `guest` runs the cells, the programs of the model. The
+ * `home` runs the prelude, javascript-prelude.js: the functions that cells call.
  *
  * 1. The engine has no access to files, network or processes.
  * 2. The size of the WebAssembly memory limits memory. The engine's limit counts only blocks, not
  *    bytes.
  * 3. A call of the engine throws if our stack overflows or the engine breaks. Then the realm is
  *    unfit for use.
+ *
+ * From top to bottom: the types; inputs in memory; the prelude; `openRealm`; `runCell`, which
+ * makes the report of a cell; and the stopwatch of a cell.
  */
 
 import variant from '@jitl/quickjs-singlefile-mjs-release-sync';
@@ -19,7 +23,7 @@ import {
 } from 'quickjs-emscripten-core';
 import type { CellReport, CellVariable } from '../../run/cell-types.js';
 import { collectOutput, cutOutput, type Output, wellFormed } from '../cell-output.js';
-import { redeclare } from '../rewrite-cell.js';
+import { rewriteCell } from '../rewrite-cell.js';
 
 /** A global of Node. Its types are part of the DOM library, which this project does not load. */
 declare const WebAssembly: {
@@ -27,7 +31,9 @@ declare const WebAssembly: {
 };
 
 const PAGE_BYTES = 65_536;
+/** The largest memory: 2 GB. */
 const PAGES_MAX = 32_768;
+/** Memory of the engine itself. */
 const QUICKJS_BYTES = 16 * 1024 * 1024;
 const STACK_BYTES = 1024 * 1024;
 /** Free memory that a cell must leave for its report and for the next cell. */
@@ -50,7 +56,7 @@ export type RealmRequest = {
   readonly model: string | null;
 };
 
-/** The host functions that the code can reach. */
+/** The functions of the host, our side, that the code can reach. */
 type RealmWorld = {
   print(stream: 'stdout' | 'stderr', text: string): void;
   /** Blocks until the texts are there. Null: no call is possible now. */
@@ -271,17 +277,18 @@ export const openRealm = async (
   };
 };
 
-/** Runs one cell in a QuickJS realm and makes its report. */
+// ---- One cell, and its report ----
 
 const FRAMES_MAX = 6;
 
 export type Outputs = { readonly stdout: Output; readonly stderr: Output };
 /** Maximum characters of `last_output`, which must fit into memory. */
 const KEPT_MAX = 4_000_000;
-const KEPT_PART_OF_MEMORY = 16;
+/** `last_output` may take this fraction (1/n) of the memory. */
+const KEPT_SHARE = 16;
 
 export const newOutputs = (memoryMax: number): Outputs => {
-  const keptMax = Math.min(KEPT_MAX, memoryMax / KEPT_PART_OF_MEMORY);
+  const keptMax = Math.min(KEPT_MAX, memoryMax / KEPT_SHARE);
   return { stdout: collectOutput(keptMax), stderr: collectOutput(keptMax) };
 };
 
@@ -303,7 +310,7 @@ type CellRun = {
 };
 
 /** `unfit`: the reason why the realm must be replaced; null if it can be used again. */
-type Finished = {
+type FinishedRun = {
   readonly report: CellReport;
   readonly unfit: string | null;
   readonly output: string;
@@ -339,7 +346,7 @@ const evaluate = ({
     stderr.add('Stopped: the cell was cancelled before it began.\n');
     return 'stopped';
   }
-  const written = redeclare(code);
+  const written = rewriteCell(code);
   if (written.status === 'failed') {
     const place = written.line === null ? '' : `\n    at line ${written.line}`;
     stderr.add(`SyntaxError: ${written.message}${place}\n`);
@@ -384,7 +391,7 @@ const begin = ({ realm, lastOutput, outputMax }: CellRun): readonly string[] => 
 };
 
 /** Runs a cell. Throws if the engine itself breaks. */
-export const runCell = (run: CellRun): Finished => {
+export const runCell = (run: CellRun): FinishedRun => {
   const { realm, outputs, outputMax } = run;
   const lost = begin(run);
   const status = evaluate(run);

@@ -53,8 +53,8 @@ let current: Running | null = null;
 const isStopAsked = ({ number }: Running): boolean =>
   number !== 0 && Atomics.load(input.control, STOP) === number;
 
-/** The interrupt handler, polled by the engine. Stays true for a run once it was true. */
-const isOver = (): boolean => {
+/** Polled by the engine: whether the run must end. Remembers that it said so. */
+const checkInterrupt = (): boolean => {
   if (current === null) return false;
   current.wasInterrupted ||= isStopAsked(current) || current.watch.usedMs() > current.limitMs;
   return current.wasInterrupted;
@@ -74,7 +74,7 @@ const awaitTexts = (run: Running): readonly string[] | null => {
 
 const ask = ({ kind, prompts, model }: RealmRequest): readonly string[] | null => {
   const run = current;
-  if (run === null || run.number === 0 || isOver()) return null;
+  if (run === null || run.number === 0 || checkInterrupt()) return null;
   run.ordinal += 1;
   const named = model === null ? {} : { model: wellFormed(model) };
   const subcall = { kind, ordinal: run.ordinal, prompts: prompts.map(wellFormed), ...named };
@@ -94,7 +94,7 @@ const realm = await openRealm(
   readFileSync(programFile('javascript-prelude.js'), 'utf8'),
   { contexts: input.contexts.map((file) => readFileSync(file, 'utf8')), names: input.names },
   input.memoryMax,
-  { print, ask, isOver },
+  { print, ask, isOver: checkInterrupt },
 );
 
 /** Starts a run with a new stopwatch and clears the interruption of the previous one. */

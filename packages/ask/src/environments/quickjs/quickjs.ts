@@ -2,10 +2,13 @@
  * JavaScript in QuickJS, compiled to WebAssembly, in a worker thread. Needs no programs of the
  * system.
  *
- * 1. The engine's interrupt stops a cell. If it has no effect within GRACE_MS, the worker is
- *    terminated and replaced.
- * 2. The time of open sub-calls counts neither for the deadline nor for the grace period.
+ * 1. The engine's interrupt stops a cell (a program of the model). If it has no effect within
+ *    GRACE_MS, the worker is terminated and replaced.
+ * 2. The time of open sub-calls (calls of the cell to models) counts neither for the deadline nor
+ *    for the grace period.
  * 3. Both sides drop messages for a cell that has ended.
+ *
+ * From top to bottom: cells and variables; the environment `quickjs`; and the worker.
  */
 
 import { MessageChannel, Worker } from 'node:worker_threads';
@@ -53,7 +56,7 @@ const giveUp = async (live: LiveWorker, why: string, report: CellReport): Promis
 };
 
 /** Runs a cell until the worker reports or ends. */
-const runIn = (
+const runCell = (
   live: LiveWorker,
   number: number,
   cell: Cell,
@@ -78,7 +81,7 @@ const runIn = (
     const call = async (subcall: Subcall): Promise<void> => {
       countdown.pause();
       const texts = await answerTexts(subcall, answer);
-      live.give(number, subcall.ordinal, texts);
+      live.sendTexts(number, subcall.ordinal, texts);
       countdown.resume();
     };
     live.listen((message) => {
@@ -94,7 +97,7 @@ const runIn = (
     live.post({ type: 'run', number, code: cell.code, deadlineMs: cell.deadlineMs });
   });
 
-const readIn = (live: LiveWorker, name: string): Promise<string | null> =>
+const readVariable = (live: LiveWorker, name: string): Promise<string | null> =>
   new Promise((resolve) => {
     const countdown = startPausableTimer(
       READ_MS,
@@ -115,8 +118,8 @@ const readIn = (live: LiveWorker, name: string): Promise<string | null> =>
 const startProcess = async (options: EnvironmentOptions): Promise<EnvironmentProcess> => {
   const live = await startWorker(options);
   return {
-    run: (number, cell, answer) => runIn(live, number, cell, answer),
-    read: (name) => readIn(live, name),
+    run: (number, cell, answer) => runCell(live, number, cell, answer),
+    read: (name) => readVariable(live, name),
     hasEnded: live.hasEnded,
     end: live.kill,
   };
@@ -148,7 +151,7 @@ type LiveWorker = {
   /** Sets the listener for messages; null removes it. */
   listen(hear: ((message: FromWorker) => void) | null): void;
   /** Sends the answer texts of a sub-call and wakes the worker. */
-  give(number: number, ordinal: number, texts: readonly string[]): void;
+  sendTexts(number: number, ordinal: number, texts: readonly string[]): void;
   /** Interrupts the cell, also while it waits for a sub-call. */
   stop(number: number): void;
   /** Terminates the worker; `ended` then resolves with the reason. */
@@ -215,7 +218,7 @@ const startWorker = async (options: EnvironmentOptions): Promise<LiveWorker> => 
     listen(next) {
       hear = next;
     },
-    give(number, ordinal, texts) {
+    sendTexts(number, ordinal, texts) {
       port1.postMessage({ number, ordinal, texts });
       ring();
     },

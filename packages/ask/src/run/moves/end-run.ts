@@ -1,4 +1,7 @@
-/** Ends or suspends a run. Its children end before it, so a tree ends deepest first. */
+/**
+ * Ends or suspends a run. Its children end before it, so a tree ends deepest first. `work` in a
+ * state is what the run is doing; its kinds are listed in state.ts.
+ */
 
 import type { CodeAction, OutsideAction } from '../action.js';
 import type { RunEventOf } from '../event.js';

@@ -1,12 +1,16 @@
 /**
- * One model call: stop policies, the user's policy, the request, retries. Shared by all states that
- * call a model.
+ * One model call: stop policies, the user's policy, the request, retries. Shared by all states
+ * that call a model.
+ *
+ * `work` in a state is what the run is doing. For a call it goes through the phases deciding,
+ * asking (the user's policy), calling and retrying. `closing` is set when the next call asks for
+ * the answer. Guards and moves are named by table.ts.
  */
 
 import { conversationLength } from '@pawl/agent/machine/conversation';
 import { failureText, isRetried, retryDelayMs, retryText } from '@pawl/agent/machine/moves/retry';
 import type { CallPurpose } from '../action.js';
-import { cutOutputs, tell } from '../conversation.js';
+import { addUserText, cutOutputs } from '../conversation.js';
 import type { CodeEvent, RunEventOf } from '../event.js';
 import { go, ignore, type Next, nextId, type Same, withRun } from '../move-result.js';
 import { amountAt } from '../settings.js';
@@ -17,7 +21,7 @@ import { endRun } from './end-run.js';
 
 export type Calling = RunIn<'INIT'> | RunIn<'SHALLOW_CALL'> | RunIn<'EXECUTING'>;
 
-export const decide: CallTurn = { kind: 'deciding', attempt: 1, userPolicy: 'unasked' };
+export const firstDecision: CallTurn = { kind: 'deciding', attempt: 1, userPolicy: 'unasked' };
 
 const withTurn = <S extends Calling>(state: S, run: Run, work: CallTurn): S =>
   // Every calling state takes any turn as its work; the spread keeps the rest of S.
@@ -71,7 +75,7 @@ const closeWith = <S extends Closable>(state: S, verdict: StopVerdict): S =>
   verdict.kind === 'go'
     ? state
     : withRun(state, {
-        ...tell(state.run, 'note', closingWords(verdict.why)),
+        ...addUserText(state.run, 'note', closingWords(verdict.why)),
         closing: { reason: verdict.reason, why: verdict.why },
       });
 
@@ -207,7 +211,7 @@ export const overflowMayBeCut = (
 ): boolean => event.error.kind === 'contextOverflow' && cutOutputs(state.run) !== null;
 /** Cuts the output of earlier iterations and calls again. The values are still in variables. */
 export const cutAndDecide = (state: RunIn<'EXECUTING'>): Next<'EXECUTING'> =>
-  go(withTurn(state, cutOutputs(state.run) ?? state.run, decide));
+  go(withTurn(state, cutOutputs(state.run) ?? state.run, firstDecision));
 
 /** True if the model refused without any text. */
 export const isRefusal = (state: Calling, event: RunEventOf<'ModelReplied'>): boolean =>

@@ -1,8 +1,11 @@
 /**
- * Reads a reply: programs, an answer, or neither. Programs of a reply run before its answer counts.
+ * Reads a reply: programs, an answer, or neither. Programs of a reply run before its answer
+ * counts. Its blocks are its programs; its `final` is an answer in one of the forms FINAL(text)
+ * and FINAL_VAR(name). `parity` are settings in which we differ from seed 004, a published text
+ * about such runs.
  */
 
-import { getText, hear, storable } from '../conversation.js';
+import { getText, storeReply, withoutCalls } from '../conversation.js';
 import type { CodeEvent, RunEventOf } from '../event.js';
 import { go, ignore, type Next, nextId, type Same } from '../move-result.js';
 import { parseReply } from '../parse-reply.js';
@@ -12,16 +15,16 @@ import { endRun } from './end-run.js';
 
 export const NO_REPLY: Reply = { message: null, text: '', blocks: [], final: null };
 
-type Heard = { readonly run: Run; readonly reply: Reply };
+type ReadReply = { readonly run: Run; readonly reply: Reply };
 
 /**
  * Reads a reply once. The reply at the limit may be taken as text alone (parity limitAnswer). Its
  * programs all run, since no other reply follows. Of any other reply the first one runs: the model
  * wrote the rest without having seen what that prints (parity programs).
  */
-const read = (run: Run, event: RunEventOf<'ModelReplied'>): Heard => {
+const parse = (run: Run, event: RunEventOf<'ModelReplied'>): ReadReply => {
   const { parity, language } = run.settings;
-  const message = event.message === null ? null : storable(event.message);
+  const message = event.message === null ? null : withoutCalls(event.message);
   const text = getText(message);
   const parsed = parseReply(text, parity, language);
   const textAlone = run.closing !== null && parity.limitAnswer === 'text';
@@ -43,7 +46,7 @@ export const takeReply = (
   state: RunIn<'INIT'> | RunIn<'EXECUTING'>,
   event: RunEventOf<'ModelReplied'>,
 ): Next<'PROMPTING'> =>
-  go({ name: 'PROMPTING', ...read(state.run, event), work: { kind: 'next' } });
+  go({ name: 'PROMPTING', ...parse(state.run, event), work: { kind: 'next' } });
 
 export const asksForAnswer = ({ run }: RunIn<'EXECUTING'>): boolean => run.closing !== null;
 
@@ -51,11 +54,11 @@ export const asksForAnswer = ({ run }: RunIn<'EXECUTING'>): boolean => run.closi
 export const takeLastReply = (
   state: RunIn<'EXECUTING'>,
   event: RunEventOf<'ModelReplied'>,
-): Same<RunIn<'EXECUTING'>> => go(executing(read(state.run, event)));
+): Same<RunIn<'EXECUTING'>> => go(executing(parse(state.run, event)));
 
-const executing = (heard: Heard): RunIn<'EXECUTING'> => ({
+const executing = (readReply: ReadReply): RunIn<'EXECUTING'> => ({
   name: 'EXECUTING',
-  ...heard,
+  ...readReply,
   started: 0,
   cells: [],
   answer: null,
@@ -67,9 +70,9 @@ export const endPlain = (
   state: RunIn<'SHALLOW_CALL'>,
   event: RunEventOf<'ModelReplied'>,
 ): Next<'DONE'> => {
-  const { run, reply } = read(state.run, event);
+  const { run, reply } = parse(state.run, event);
   const outcome = { status: 'answered', answer: reply.text, by: 'reply', closing: null } as const;
-  return endRun({ ...state, run: hear({ ...run, notes: [] }, reply) }, outcome);
+  return endRun({ ...state, run: storeReply({ ...run, notes: [] }, reply) }, outcome);
 };
 
 // ---- PROMPTING ----
@@ -115,7 +118,7 @@ export const wholeReply = (run: Run, { text }: Reply): Outcome => ({
 export const endWithFinal = (state: Prompting): Next<'DONE'> => {
   const { run, reply } = state;
   return endRun(
-    { ...state, run: hear(run, reply) },
+    { ...state, run: storeReply(run, reply) },
     answerOfReply(run, reply) ?? wholeReply(run, reply),
   );
 };

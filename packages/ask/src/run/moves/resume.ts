@@ -28,7 +28,8 @@ const scheduleAgain = (
   return { type: 'ScheduleTimer', timerId, dueAt: at + delayMs, delayMs };
 };
 
-const moved = <S extends Living>(state: S, byMs: number): S => {
+/** The state with its deadline and its retry later. */
+const moveDueTimes = <S extends Living>(state: S, byMs: number): S => {
   const { run, work } = state;
   const deadline =
     run.deadline === null ? null : { ...run.deadline, dueAt: run.deadline.dueAt + byMs };
@@ -44,8 +45,10 @@ const moved = <S extends Living>(state: S, byMs: number): S => {
 export const postpone = <S extends CodeState>(state: S, byMs: number): S => {
   if (byMs === 0) return state;
   // Still the same state.
-  if (state.name !== 'DONE') return moved(state, byMs) as S;
-  return state.stoppedIn === null ? state : { ...state, stoppedIn: moved(state.stoppedIn, byMs) };
+  if (state.name !== 'DONE') return moveDueTimes(state, byMs) as S;
+  return state.stoppedIn === null
+    ? state
+    : { ...state, stoppedIn: moveDueTimes(state.stoppedIn, byMs) };
 };
 
 /** How long nobody ran before this event, by a clock that may have been set in between. */
@@ -109,14 +112,14 @@ export const startAgain = <S extends CodeState>(
   event: RunEventOf<'Resumed'>,
 ): Same<S> => {
   if (state.name === 'DONE') return ignore(state, 'the run is over');
-  const living = postpone(unawaited(state), stoppedMs(event));
+  const living = postpone(withoutAwaited(state), stoppedMs(event));
   const environment = living.run.environment === 'none' ? 'none' : 'starting';
   const again = withRun(living, { ...living.run, environment });
   return go(again, ...runInFlight(again, event.at));
 };
 
 /** Marks open sub-calls as not awaited, until the restarted cell makes them again. */
-const unawaited = <S extends CodeState>(state: S): S => {
+const withoutAwaited = <S extends CodeState>(state: S): S => {
   if (state.name !== 'EXECUTING' || state.work.kind !== 'running') return state;
   const open = state.work.open.map((subcall) => ({ ...subcall, awaited: 'no' as const }));
   // Still EXECUTING, with the same kind of work.
@@ -146,7 +149,7 @@ export const ignoreEnvironment = <S extends Living>(state: S): Same<S> =>
  * Work that waited for the environment: the interrupted cell, from its beginning, or a variable
  * read.
  */
-const waiting = ({ work, run }: Living): readonly CodeAction[] => {
+const waitingWork = ({ work, run }: Living): readonly CodeAction[] => {
   if (work.kind === 'running') return [runCell(run, work)];
   if (work.kind !== 'reading') return [];
   return [{ type: 'ReadVariable', readId: work.readId, variable: work.variable }];
@@ -158,5 +161,5 @@ export const environmentIsThere = <S extends Living>(
 ): Same<S> =>
   go(
     withRun(state, { ...noteVariables(state.run, event), environment: 'ready' }),
-    ...waiting(state),
+    ...waitingWork(state),
   );

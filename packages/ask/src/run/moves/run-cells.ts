@@ -1,12 +1,13 @@
 /**
- * An iteration: runs the blocks of a reply in order, looks for an answer, and reports the results
- * to the model.
+ * An iteration: runs the blocks (programs) of a reply in order, each as a cell, looks for an
+ * answer, and reports the results to the model. From top to bottom: the next cell; its end; an
+ * answer; the end of the iteration; and sub-calls, with which a cell calls models.
  */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { OutsideAction } from '../action.js';
 import type { AnsweredSubcall, CellReport, OpenSubcall, PastCell } from '../cell-types.js';
-import { hear, tell } from '../conversation.js';
+import { addUserText, storeReply } from '../conversation.js';
 import type { RunEventOf } from '../event.js';
 import { go, ignore, type Next, nextId, type Same } from '../move-result.js';
 import type { FinishedCell, Outcome, Run, RunIn, RunningCell } from '../state.js';
@@ -14,11 +15,12 @@ import { countRepeat, noRepeat } from '../stop-policies.js';
 import { digestCall, digestTexts } from '../text-hash.js';
 import { EMPTY_REPLY, iterationOver } from '../texts-for-model.js';
 import { endRun } from './end-run.js';
-import { decide } from './model-call.js';
+import { firstDecision } from './model-call.js';
 import { answerOfReply, isReady, NO_REPLY, wholeReply } from './read-reply.js';
 
 export type Executing = RunIn<'EXECUTING'>;
 
+/** Whether an answer is set, and no further block of the reply may run. */
 const answerStands = ({ answer, reply, started, run }: Executing): boolean =>
   answer !== null &&
   (run.settings.parity.afterReady === 'skipped' || started === reply.blocks.length);
@@ -99,13 +101,13 @@ export const finishCell = (
   const { work, run } = state;
   if (work.kind !== 'running') return ignoreCell(state);
   const { report, cellId } = event;
-  const recorded = run.settings.parity.answerRecord === 'on' ? report.answer : null;
+  const findRecorded = run.settings.parity.answerRecord === 'on' ? report.answer : null;
   const finished: Executing = {
     ...state,
     run: { ...run, past: remember(run, work, report) },
     cells: [...state.cells, { cellId, report }],
     // The first ready answer counts, even if later cells change the record.
-    answer: state.answer ?? recorded,
+    answer: state.answer ?? findRecorded,
     work: { kind: 'next' },
   };
   return work.open.length === 0
@@ -131,7 +133,10 @@ export const closingIsAnswered = (state: Executing): boolean =>
 /** Ends with the answer, or else with the whole reply. */
 export const endWithAnswer = (state: Executing): Next<'DONE'> => {
   const { run, reply } = state;
-  return endRun({ ...state, run: hear(run, reply) }, findAnswer(state) ?? wholeReply(run, reply));
+  return endRun(
+    { ...state, run: storeReply(run, reply) },
+    findAnswer(state) ?? wholeReply(run, reply),
+  );
 };
 
 // ---- The iteration is over ----
@@ -143,6 +148,7 @@ const digestOutput = (cells: readonly FinishedCell[]): string =>
     cells.flatMap(({ report }) => [report.stdout, report.stderr, JSON.stringify(report.variables)]),
   );
 
+/** Iterations in a row with a failed cell. */
 const errorsAfter = (before: number, cells: readonly FinishedCell[]): number => {
   if (cells.length === 0) return before;
   return cells.some(({ report }) => report.status !== 'ok') ? before + 1 : 0;
@@ -151,7 +157,7 @@ const errorsAfter = (before: number, cells: readonly FinishedCell[]): number => 
 /** Counts the iteration, and sends its results to the model in one message. */
 export const closeIteration = (state: Executing): Next<'EXECUTING'> => {
   const { reply, cells } = state;
-  const heard = hear(state.run, reply);
+  const heard = storeReply(state.run, reply);
   const run: Run = {
     ...heard,
     iterations: heard.iterations + 1,
@@ -160,21 +166,19 @@ export const closeIteration = (state: Executing): Next<'EXECUTING'> => {
     output: countRepeat(heard.output, digestOutput(cells)),
     notes: reply.message === null ? [EMPTY_REPLY, ...heard.notes] : heard.notes,
   };
-  const next = { ...tell(run, 'note', iterationOver(run, cells)), notes: [] };
-  return go({ ...state, run: next, reply: NO_REPLY, started: 0, cells: [], work: decide });
+  const next = { ...addUserText(run, 'note', iterationOver(run, cells)), notes: [] };
+  return go({ ...state, run: next, reply: NO_REPLY, started: 0, cells: [], work: firstDecision });
 };
 
-/**
- * Sub-calls of a cell to models.
- *
- * 1. Each sub-call is answered once while its cell runs, and its answer is recorded.
- * 2. A cell that reruns after a crash repeats its calls. A recorded call is answered from the
- *    record, an open call is awaited, and a call that differs from before starts anew.
- */
+// ---- Sub-calls of a cell to models ----
+//
+// 1. Each sub-call is answered once while its cell runs, and its answer is recorded.
+// 2. A cell that reruns after a crash repeats its calls. A recorded call is answered from the
+//    record, an open call is awaited, and a call that differs from before starts anew.
 
-type Asked = RunEventOf<'SubcallAsked'>;
+type SubcallAsked = RunEventOf<'SubcallAsked'>;
 
-const isSame = (known: OpenSubcall | AnsweredSubcall, event: Asked): boolean =>
+const isSame = (known: OpenSubcall | AnsweredSubcall, event: SubcallAsked): boolean =>
   known.kind === event.kind && known.prompts === digestCall(event);
 
 const answeredBefore = (
@@ -190,36 +194,36 @@ const answeredBefore = (
 const openBefore = ({ open }: RunningCell, ordinal: number): OpenSubcall | undefined =>
   open.find((subcall) => subcall.ordinal === ordinal);
 
-const recorded = ({ work }: Executing, event: Asked): AnsweredSubcall | null => {
+const findRecorded = ({ work }: Executing, event: SubcallAsked): AnsweredSubcall | null => {
   if (work.kind !== 'running' || event.ordinal > work.asked) return null;
   const known = answeredBefore(work, event.ordinal);
   return known !== undefined && isSame(known, event) ? known : null;
 };
 
-export const isRecorded = (state: Executing, event: Asked): boolean =>
-  recorded(state, event) !== null;
+export const isRecorded = (state: Executing, event: SubcallAsked): boolean =>
+  findRecorded(state, event) !== null;
 
-export const answerFromRecord = (state: Executing, event: Asked): Same<Executing> => {
+export const answerFromRecord = (state: Executing, event: SubcallAsked): Same<Executing> => {
   const { cellId, ordinal } = event;
   return go(state, {
     type: 'AnswerSubcall',
     cellId,
     ordinal,
-    texts: recorded(state, event)?.texts ?? [],
+    texts: findRecorded(state, event)?.texts ?? [],
   });
 };
 
-const underWay = ({ work }: Executing, event: Asked): OpenSubcall | null => {
+const findUnderWay = ({ work }: Executing, event: SubcallAsked): OpenSubcall | null => {
   if (work.kind !== 'running' || event.ordinal > work.asked) return null;
   const known = openBefore(work, event.ordinal);
   return known !== undefined && isSame(known, event) ? known : null;
 };
-export const isUnderWay = (state: Executing, event: Asked): boolean =>
-  underWay(state, event) !== null;
+export const isUnderWay = (state: Executing, event: SubcallAsked): boolean =>
+  findUnderWay(state, event) !== null;
 
 /** Marks an open call as awaited again, if the cell was restarted. */
-export const waitForAnswer = (state: Executing, event: Asked): Same<Executing> => {
-  const known = underWay(state, event);
+export const waitForAnswer = (state: Executing, event: SubcallAsked): Same<Executing> => {
+  const known = findUnderWay(state, event);
   const { work } = state;
   if (work.kind !== 'running' || known === null || known.awaited === 'yes') {
     return ignore(state, 'this sub-call is under way: its answer comes when it is there');
@@ -238,7 +242,7 @@ const withoutOrdinal = (cell: RunningCell, ordinal: number): RunningCell => ({
   ),
 });
 
-export const startSubcall = (state: Executing, event: Asked): Same<Executing> => {
+export const startSubcall = (state: Executing, event: SubcallAsked): Same<Executing> => {
   if (state.work.kind !== 'running') return ignoreCell(state);
   const { cellId, ordinal, kind, prompts } = event;
   const isNew = ordinal > state.work.asked;

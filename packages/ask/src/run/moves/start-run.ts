@@ -1,18 +1,22 @@
-/** Starts a run: checks the depth, then starts the environment and the first call in parallel. */
+/**
+ * Starts a run: checks the depth, then starts the environment and the first call in parallel. The
+ * root has depth 0, a child one more than its parent. A run at `depthMax` has no environment: it
+ * is one plain call.
+ */
 
 import { emptyConversation } from '@pawl/agent/machine/conversation';
 import { AppendList } from '@pawl/machine/kernel/append-list';
 import type { OutsideAction } from '../action.js';
-import { tell } from '../conversation.js';
+import { addUserText } from '../conversation.js';
 import type { RunEventOf } from '../event.js';
 import { go, ignore, type Next, nextId } from '../move-result.js';
 import type { CodeSettings } from '../settings.js';
 import type { Run, RunIn, Task } from '../state.js';
 import { noRepeat } from '../stop-policies.js';
 import { plainWords, taskWords } from '../texts-for-model.js';
-import { decide } from './model-call.js';
+import { firstDecision } from './model-call.js';
 
-type Birth = {
+type RunStart = {
   readonly nodeId: string;
   readonly depth: number;
   /** From this depth on a run is a plain call. Equal to `depth` for a run that must be one. */
@@ -33,7 +37,7 @@ export const newRun = ({
   model,
   task,
   deadlineAt,
-}: Birth): RunIn<'INIT'> => ({
+}: RunStart): RunIn<'INIT'> => ({
   name: 'INIT',
   work: { kind: 'new' },
   run: {
@@ -95,7 +99,7 @@ export const startPlain = (
 ): Next<'SHALLOW_CALL'> => {
   const { run, actions } = startClock(state.run, event.at);
   return go(
-    { name: 'SHALLOW_CALL', run: tell(run, 'user', plainWords(run)), work: decide },
+    { name: 'SHALLOW_CALL', run: addUserText(run, 'user', plainWords(run)), work: firstDecision },
     ...actions,
   );
 };
@@ -103,8 +107,12 @@ export const startPlain = (
 /** Starts the environment and the first model call in parallel. */
 export const startRun = (state: RunIn<'INIT'>, event: RunEventOf<'Started'>): Next<'INIT'> => {
   const { run, actions } = startClock(state.run, event.at);
-  const asked: Run = { ...tell(run, 'user', taskWords(run)), environment: 'starting' };
-  return go({ ...state, run: asked, work: decide }, ...actions, startEnvironment(asked));
+  const withTask: Run = { ...addUserText(run, 'user', taskWords(run)), environment: 'starting' };
+  return go(
+    { ...state, run: withTask, work: firstDecision },
+    ...actions,
+    startEnvironment(withTask),
+  );
 };
 
 /** Starts a new environment and reruns the recorded cells in it. */

@@ -1,3 +1,8 @@
+/**
+ * Copies of the machine in memory, each with at most one planted fault, bundled with everything
+ * that checks it: random walks and the explorer (checks.ts), and the tests of the machine.
+ */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -7,8 +12,6 @@ import type { Test } from '../mutation/one-by-one.js';
 import { workspacePackages } from '../workspace-packages.js';
 import type * as checks from './checks.js';
 import { type Fault, replaceSource } from './fault.js';
-
-/** Copies of the machine in memory, each with at most one fault, bundled with everything that looks at it. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const standIn = path.join(root, 'scripts/mutation/one-by-one.ts');
@@ -26,9 +29,11 @@ type Bundle = typeof checks & {
 };
 
 /** The checks of a copy: checks.ts, and the tests of the case files. */
-export type Plant = typeof checks & {
+export type MachineCopy = typeof checks & {
   readonly files: readonly string[];
-  /** The tests of a file. Throws if there is no such file, or it fails already when it is loaded. */
+  /**
+   * The tests of a file. Throws if there is no such file, or it fails already when it is loaded.
+   */
   readonly testsOf: (file: string) => Promise<readonly Test[]>;
 };
 
@@ -36,13 +41,16 @@ export type Plant = typeof checks & {
 export const planted = (text: string, { name, file, edits }: Fault): string =>
   edits.reduce((left, edit) => replaceSource(left, edit, `'${name}' does not fit ${file}`), text);
 
-export type Garden = {
-  /** The machine with a fault, or as it is. Throws if the fault does not apply, or what comes of it does not run. */
-  readonly grow: (fault: Fault | null) => Promise<Plant>;
+export type MachineCopies = {
+  /**
+   * The machine with a fault, or as it is. Throws if the fault does not apply, or what comes of it
+   * does not run.
+   */
+  readonly build: (fault: Fault | null) => Promise<MachineCopy>;
   readonly close: () => Promise<void>;
 };
 
-export const openGarden = async (): Promise<Garden> => {
+export const openMachineCopies = async (): Promise<MachineCopies> => {
   let fault: Fault | null = null;
   const sources: Plugin = {
     name: 'sources',
@@ -78,7 +86,7 @@ export const openGarden = async (): Promise<Garden> => {
     logLevel: 'silent',
   });
   return {
-    grow: async (wanted) => {
+    build: async (wanted) => {
       fault = wanted;
       const { outputFiles } = await building.rebuild();
       return load(outputFiles[0]?.text ?? '');
@@ -88,7 +96,7 @@ export const openGarden = async (): Promise<Garden> => {
 };
 
 /** Runs a bundle as a module of its own. */
-const load = (code: string): Plant => {
+const load = (code: string): MachineCopy => {
   const module = { exports: {} };
   const run = new Function('module', 'exports', 'require', 'placeOnTest', code);
   run(module, module.exports, createRequire(import.meta.url), { file: '' });
