@@ -3,11 +3,6 @@
  * keeps the tests for `runner.ts`, which runs them one by one.
  */
 
-/**
- * Stands in for `node:test` while mutants are tested: keeps the tests for `runner.ts`, which runs
- * them one by one.
- */
-
 type Context = {
   readonly name: string;
   diagnostic(text: string): void;

@@ -44,7 +44,7 @@ type Tests = ReadonlyMap<string, Test>;
 type Instruments = { currentTestId?: string | undefined; mutantCoverage?: MutantCoverage };
 
 const LOADS = 'the suite loads';
-const EXPLORING = /agent\/exploration\//;
+const EXPLORING = /\/exploration\//;
 const NONE = -1;
 const getTestId = ({ file, title }: Test, index: number): string => `${index} ${file}: ${title}`;
 const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));

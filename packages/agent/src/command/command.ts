@@ -37,9 +37,9 @@ import {
   endLeftovers,
   endMarked,
   endTree,
+  killNow,
   type ProcessFamily,
   type ProcessRoot,
-  watchOver,
 } from './end-processes.js';
 import {
   type CommandRecord,
@@ -273,6 +273,28 @@ export class Command {
     return { how, leftovers, notes, durationMs };
   }
 }
+
+/** Commands that run, and what is called before they are killed. */
+const alive = new Map<ProcessRoot, () => void>();
+const killAlive = (): void => {
+  for (const [root, beforeKill] of alive) {
+    beforeKill();
+    killNow(root);
+  }
+};
+
+/**
+ * When Pawl exits by itself, it kills this command too, until the returned function is called.
+ * `beforeKill` is called right before.
+ */
+const watchOver = (root: ProcessRoot, beforeKill: () => void): (() => void) => {
+  if (alive.size === 0) process.once('exit', killAlive);
+  alive.set(root, beforeKill);
+  return () => {
+    alive.delete(root);
+    if (alive.size === 0) process.off('exit', killAlive);
+  };
+};
 
 /** The error of bubblewrap or nsenter if the command never started and printed nothing. */
 const startFault = (output: CommandOutput, how: ProcessEnd, isFenced: boolean): ProcessEnd => {

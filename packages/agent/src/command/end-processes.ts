@@ -190,7 +190,7 @@ export const askFencedToEnd = (root: ProcessRoot, depth: number): ProcessFamily 
 };
 
 /** Kills all processes of the command once. Returns those that were alive. */
-const killNow = (root: ProcessRoot, known: ProcessFamily): readonly Status[] => {
+export const killNow = (root: ProcessRoot, known: ProcessFamily = NOBODY): readonly Status[] => {
   send(-root.pid, 'SIGKILL');
   const family = findFamily(root, known).filter(({ isEnding }) => !isEnding);
   for (const { pid } of family) send(pid, 'SIGKILL');
@@ -256,26 +256,4 @@ export const endMarked = async (marker: string): Promise<boolean> => {
     await sleep(PAUSE_MS);
   }
   return hasKilled;
-};
-
-/** Commands that run, and what is called before they are killed. */
-const alive = new Map<ProcessRoot, () => void>();
-const killAlive = (): void => {
-  for (const [root, beforeKill] of alive) {
-    beforeKill();
-    killNow(root, NOBODY);
-  }
-};
-
-/**
- * When Pawl exits by itself, it kills this command too, until the returned function is called.
- * `beforeKill` is called right before.
- */
-export const watchOver = (root: ProcessRoot, beforeKill: () => void): (() => void) => {
-  if (alive.size === 0) process.once('exit', killAlive);
-  alive.set(root, beforeKill);
-  return () => {
-    alive.delete(root);
-    if (alive.size === 0) process.off('exit', killAlive);
-  };
 };

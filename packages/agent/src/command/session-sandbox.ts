@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../platform/environment.js';
 import { configFolder, stateFolder } from '../platform/environment.js';
+import type { SentCalls } from '../ports/tool.js';
 import type { CommandSandbox, CommandSandboxOptions } from './command-sandbox.js';
 import type { EarlierCommands } from './earlier-processes.js';
 import type { SandboxProbe } from './sandbox/bubblewrap.js';
@@ -40,11 +41,8 @@ export type SessionSandbox = {
    * Records that the session may start commands here. Call it before the start of one is journaled.
    */
   announce(workspace: string): void;
-  /**
-   * Records that a call, as batch and call, is about to leave this process for another program.
-   * Throws if it can't.
-   */
-  recordSent(workspace: string, call: string): void;
+  /** Which calls have left this process for another program. */
+  readonly sentCalls: SentCalls;
   /** Leftovers of earlier processes of the session. Null if the session can't be resumed. */
   earlier(workspace: string): Promise<EarlierCommands | null>;
   /**
@@ -88,6 +86,20 @@ class Sandboxes implements SessionSandbox {
   readonly #recorded = new Set<string>();
   #earlier: Promise<EarlierCommands> | null = null;
   #isClosed = false;
+  /** A call that was not sent before a crash can't have taken effect. */
+  readonly sentCalls: SentCalls = {
+    announce: (workspace) => this.announce(workspace),
+    record: (workspace, call) => {
+      this.announce(workspace);
+      if (this.#options.sessionId !== undefined)
+        recordSent(this.#getOptions(workspace).sessionFolder, call);
+    },
+    find: async (workspace, call) => {
+      const earlier = await this.earlier(workspace);
+      if (earlier?.hasSent(call)) return 'sent';
+      return earlier?.isComplete ? 'notSent' : 'unknown';
+    },
+  };
 
   constructor(options: SessionSandboxOptions) {
     this.#options = options;
@@ -106,12 +118,6 @@ class Sandboxes implements SessionSandbox {
     if (sessionId === undefined || this.#isClosed || this.#recorded.has(sessionFolder)) return;
     this.#recorded.add(sessionFolder);
     recordSession(sessionFolder, sessionId);
-  }
-
-  recordSent(workspace: string, call: string): void {
-    this.announce(workspace);
-    if (this.#options.sessionId !== undefined)
-      recordSent(this.#getOptions(workspace).sessionFolder, call);
   }
 
   async earlier(workspace: string): Promise<EarlierCommands | null> {

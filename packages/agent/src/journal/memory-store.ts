@@ -22,7 +22,6 @@ import { type InspectableStore, readFrozen } from './reader.js';
 import {
   beginFold,
   CHECK_EVERY,
-  dueCheck,
   endReplay,
   type Fold,
   foldOn,
@@ -34,6 +33,7 @@ import {
   upgradeFold,
   visitPast,
 } from './replay.js';
+import { dueCheck } from './writer.js';
 
 /** Stores the agent's sessions in memory. */
 export const memoryJournals = (

@@ -186,28 +186,6 @@ const createFold = <M extends MachineTypes>(
   return { machine, ...start, checks: 0, mismatches: [], earlierChecks: 0, ...hashing };
 };
 
-/**
- * Entries between two state checks of such a state, a multiple of `every`: as many as the state has
- * parts that grow within a turn, since a check hashes them all.
- */
-const checkStride = <M extends MachineTypes>(
-  { growing }: JournaledMachine<M>,
-  state: M['state'],
-  every: number,
-): number => every * Math.max(1, Math.ceil((growing?.(state) ?? 0) / every));
-
-/**
- * The state check of entry `seq`, if it is due: every `every` entries, less often in a large state,
- * and at rest.
- */
-export const dueCheck = <M extends MachineTypes>(
-  { machine, check }: Pick<Fold<M>, 'machine' | 'check'>,
-  seq: number,
-  state: M['state'],
-  every: number,
-): string | null =>
-  seq % checkStride(machine, state, every) === 0 || machine.isAtRest(state) ? check(state) : null;
-
 /** An entry of an earlier machine that this one can't step changes nothing. */
 const stepEarlier = <M extends MachineTypes>(
   { machine, state }: Fold<M>,

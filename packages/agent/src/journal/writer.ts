@@ -37,7 +37,7 @@ import { encodeRecord, type JournalEnd, readBlocks } from './codec.js';
 import { cannotWrite, closed, errorCode, JournalError, resumeCommand } from './journal-error.js';
 import type { Lock } from './lock.js';
 import { JournalScan, readEntries, readFrozen } from './reader.js';
-import { dueCheck, type Fold } from './replay.js';
+import type { Fold, JournaledMachine } from './replay.js';
 import {
   type SnapshotPlan,
   type SnapshotPoint,
@@ -167,6 +167,28 @@ const encodeDrafts = <M extends MachineTypes>(
   }
   return { bytes: joinLines(lines), last: { seq, crc, size, sum }, point };
 };
+
+/**
+ * Entries between two state checks of such a state, a multiple of `every`: as many as the state has
+ * parts that grow within a turn, since a check hashes them all.
+ */
+const checkStride = <M extends MachineTypes>(
+  { growing }: JournaledMachine<M>,
+  state: M['state'],
+  every: number,
+): number => every * Math.max(1, Math.ceil((growing?.(state) ?? 0) / every));
+
+/**
+ * The state check of entry `seq`, if it is due: every `every` entries, less often in a large state,
+ * and at rest.
+ */
+export const dueCheck = <M extends MachineTypes>(
+  { machine, check }: Pick<Fold<M>, 'machine' | 'check'>,
+  seq: number,
+  state: M['state'],
+  every: number,
+): string | null =>
+  seq % checkStride(machine, state, every) === 0 || machine.isAtRest(state) ? check(state) : null;
 
 const openSnapshots = <M extends MachineTypes>(
   { path, handle, header, plan, past, written, fold }: FileJournalParts<M>,

@@ -2,7 +2,8 @@
  * The clock of sessions, its timers, and waits with a limit.
  *
  * From top to bottom: `Clock` and the one of this computer; a wait with a limit; timers by name;
- * and two key presses that belong together.
+ * two key presses that belong together; and
+ * `createJoiner`, which joins streamed text.
  */
 
 /** Source of time and timers. */
@@ -140,3 +141,55 @@ export const createTimers = (clock: Clock, fired: (timerId: string) => void): Ti
  */
 export const isSoonAfter = (earlierAt: number, now: number, withinMs: number): boolean =>
   now >= earlierAt && now - earlierAt < withinMs;
+
+/** Text is emitted at most 25 times a second (docs/rules.md#merged-text). */
+const EVERY_MS = 40;
+
+export type Joiner = {
+  /** Text with the same key keeps its order. Keys are emitted in the order of their first text. */
+  add(key: string, text: string): void;
+  /** Emits the held text now. */
+  flush(): void;
+  /** Drops the held text and stops. */
+  drop(): void;
+};
+
+/**
+ * Joins streamed text: the first piece is emitted at once, the pieces of the following 40 ms
+ * together.
+ */
+export const createJoiner = (clock: Clock, emit: (key: string, text: string) => void): Joiner => {
+  const held = new Map<string, string>();
+  let cancelTimer: (() => void) | null = null;
+  const release = (): void => {
+    const pieces = [...held];
+    held.clear();
+    for (const [key, text] of pieces) emit(key, text);
+  };
+  const ring = (): void => {
+    cancelTimer = null;
+    if (held.size === 0) return;
+    cancelTimer = clock.after(EVERY_MS, ring);
+    release();
+  };
+  const stop = (): void => {
+    cancelTimer?.();
+    cancelTimer = null;
+  };
+  return {
+    add(key, text) {
+      held.set(key, (held.get(key) ?? '') + text);
+      if (cancelTimer !== null) return;
+      cancelTimer = clock.after(EVERY_MS, ring);
+      release();
+    },
+    flush() {
+      stop();
+      release();
+    },
+    drop() {
+      stop();
+      held.clear();
+    },
+  };
+};

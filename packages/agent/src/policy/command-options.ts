@@ -8,7 +8,7 @@
  */
 
 import type { ParsedCommand } from './judged-call.js';
-import { programName } from './patterns.js';
+import { programName } from './paths.js';
 
 /** The words of a command; null is a word that is known only when it runs. */
 type Words = ParsedCommand['words'];

@@ -7,7 +7,8 @@
  */
 
 import type { ParsedCommand } from './judged-call.js';
-import { absolutePath, programName } from './patterns.js';
+import { absolutePath } from './patterns.js';
+import { programName } from './paths.js';
 
 /*
  * ---- Files that a command deletes or overwrites ----

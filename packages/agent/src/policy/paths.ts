@@ -3,7 +3,7 @@
  * credentials.
  *
  * From top to bottom: protected paths with their reasons; paths of credentials; and
- * `markSensitivePaths`, which marks both in the facts of a call.
+ * `markSensitivePaths`, which marks both in the facts of a call; and the name in a program's path.
  */
 
 import type { CallFacts } from './judged-call.js';
@@ -304,3 +304,6 @@ export const markSensitivePaths = (
     ...(secret.length === 0 ? {} : { secret }),
   };
 };
+
+/** The name of a program without its folder. */
+export const programName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);

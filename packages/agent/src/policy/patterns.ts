@@ -1,6 +1,7 @@
 /** Patterns of rules. From top to bottom: hosts, tools of MCP servers, paths, words of commands. */
 
 import type { McpToolName, ParsedCommand } from './judged-call.js';
+import { programName } from './paths.js';
 
 /*
  * ---- Hosts ----
@@ -239,12 +240,6 @@ export const patternFault = (pattern: string): string | null => {
 // ---- Words of commands ----
 
 type Words = ParsedCommand['words'];
-
-/** The set of words that a text lists, with one blank between two. */
-export const wordSet = (text: string): ReadonlySet<string> => new Set(text.split(' '));
-
-/** The name of a program without its folder. */
-export const programName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);
 
 /** A word of a command as an absolute path, if it is one: `./a/../b` in the workspace. */
 export const absolutePath = (word: string, workspace: string): string => {

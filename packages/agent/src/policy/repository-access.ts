@@ -7,7 +7,8 @@
 
 import type { Needs, ParsedCommand, ShellFacts } from './judged-call.js';
 import { findGitLoss, gitCommand } from './losses.js';
-import { programName, wordSet } from './patterns.js';
+import { wordSet } from '../platform/text.js';
+import { programName } from './paths.js';
 
 /**
  * How far a command may change the git folders of the workspace, decided by its words.

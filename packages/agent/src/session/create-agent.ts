@@ -670,16 +670,7 @@ const equip = async (
       const { settleEarlier } = await import('../tools/bash-recovery.js');
       await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);
     },
-    // A call that was not sent before a crash can't have taken effect.
-    sentCalls: {
-      announce: (place) => sandbox.announce(place),
-      record: (place, call) => sandbox.recordSent(place, call),
-      async find(place, call) {
-        const earlier = await sandbox.earlier(place);
-        if (earlier?.hasSent(call)) return 'sent';
-        return earlier?.isComplete ? 'notSent' : 'unknown';
-      },
-    },
+    sentCalls: sandbox.sentCalls,
     close: (isFailed) => sandbox.close(isFailed),
   };
 };

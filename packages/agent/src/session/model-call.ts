@@ -16,7 +16,7 @@ import { findReservation, measuredId } from '../machine/moves/budget.js';
 import type { Prices, Settings, Usage } from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
-import type { Clock } from '../platform/clock.js';
+import { type Clock, createJoiner } from '../platform/clock.js';
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Blobs } from '../ports/journal.js';
 import type { Model, ModelPiece, ModelRequest, RawCall, TokenUsage } from '../ports/model.js';
@@ -25,7 +25,6 @@ import { declare, type Equipment, isOffered, type RunningSession } from './equip
 import { judgeCall } from './judge-call.js';
 import type { Post } from './loop.js';
 import { type CheckedPiece, checkModel, checkPiece, uncountableText } from './outside-values.js';
-import { createJoiner } from './result-text.js';
 
 /** Which request asks for admission; `signal` ends its wait. */
 type Admission = {

@@ -2,15 +2,15 @@
  * Text that tools return and models stream, on its way into the journal.
  *
  * From top to bottom: `redact…`, which replaces secrets by placeholders; `cutText` and the cut of a
- * log, which keeps lines that look like errors; `BatchRoom` and `cutOutcome`, the limit for the
- * results of one reply; and `createJoiner`, which joins streamed pieces.
+ * log, which keeps lines that look like errors; and `BatchRoom` with `cutOutcome`, the limit for
+ * the results of one reply.
  */
 
 import type { JsonObject } from '@pawl/machine/kernel/shape';
 import type { CallOutcome, CallPreview } from '../machine/call.js';
 import { defaultSettings } from '../machine/settings.js';
 import { attempt } from '../platform/attempt.js';
-import type { Clock } from '../platform/clock.js';
+import type { Joiner } from '../platform/clock.js';
 import { groupDigits } from '../platform/text.js';
 import type { HookReport } from '../ports/hooks.js';
 import type { Blobs } from '../ports/journal.js';
@@ -381,56 +381,4 @@ export const cutOutcome = async (
   }
   const text = showCut(cut, `${why}${blobNote(stored.value, droppedBytes)}`);
   return { ...outcome, ...diff, text, blob: stored.value };
-};
-
-/** Text is emitted at most 25 times a second (docs/rules.md#merged-text). */
-const EVERY_MS = 40;
-
-export type Joiner = {
-  /** Text with the same key keeps its order. Keys are emitted in the order of their first text. */
-  add(key: string, text: string): void;
-  /** Emits the held text now. */
-  flush(): void;
-  /** Drops the held text and stops. */
-  drop(): void;
-};
-
-/**
- * Joins streamed text: the first piece is emitted at once, the pieces of the following 40 ms
- * together.
- */
-export const createJoiner = (clock: Clock, emit: (key: string, text: string) => void): Joiner => {
-  const held = new Map<string, string>();
-  let cancelTimer: (() => void) | null = null;
-  const release = (): void => {
-    const pieces = [...held];
-    held.clear();
-    for (const [key, text] of pieces) emit(key, text);
-  };
-  const ring = (): void => {
-    cancelTimer = null;
-    if (held.size === 0) return;
-    cancelTimer = clock.after(EVERY_MS, ring);
-    release();
-  };
-  const stop = (): void => {
-    cancelTimer?.();
-    cancelTimer = null;
-  };
-  return {
-    add(key, text) {
-      held.set(key, (held.get(key) ?? '') + text);
-      if (cancelTimer !== null) return;
-      cancelTimer = clock.after(EVERY_MS, ring);
-      release();
-    },
-    flush() {
-      stop();
-      release();
-    },
-    drop() {
-      stop();
-      held.clear();
-    },
-  };
 };

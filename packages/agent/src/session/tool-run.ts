@@ -26,7 +26,7 @@ import { getAllowance, spendingId } from '../machine/moves/budget.js';
 import type { Settings } from '../machine/settings.js';
 import type { SessionData, State } from '../machine/state.js';
 import { attempt } from '../platform/attempt.js';
-import { type Clock, waitAtMost } from '../platform/clock.js';
+import { type Clock, createJoiner, type Joiner, waitAtMost } from '../platform/clock.js';
 import { decide, levelOfCall } from '../policy/decide.js';
 import type { JudgedCall } from '../policy/judged-call.js';
 import type { Hooks } from '../ports/hooks.js';
@@ -45,9 +45,7 @@ import { UNKNOWN_USAGE } from './model-call.js';
 import { takeHashes, takeOutcome, uncountableText } from './outside-values.js';
 import {
   BatchRoom,
-  createJoiner,
   cutOutcome,
-  type Joiner,
   redactBlobs,
   redactJoined,
   redactOutcome,

@@ -6,10 +6,11 @@
  * our form.
  *
  * From top to bottom: the fields of a schema; faults of an input; the names and forms of other
- * agents, which models have learned; and `defineTool`. session/define-tool.ts has the one for
+ * agents, which models have learned; `defineTool`; and how paths are shown. session/define-tool.ts has the one for
  * users of the library.
  */
 
+import path from 'node:path';
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema';
 import { type BaseIssue, type GenericSchema, type InferOutput, safeParse } from 'valibot';
@@ -26,7 +27,6 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../ports/tool.js';
-import { showPath } from './files.js';
 
 // ---- What a schema says of its fields ----
 
@@ -388,4 +388,11 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     ...(keep === undefined ? {} : { keep: (input, result) => keep(parseChecked(input), result) }),
     run: async (input, context) => parts.run(parseChecked(input), context),
   };
+};
+
+/** A real path for people and models: relative to the workspace if it is inside. */
+export const showPath = (real: string, workspace: string): string => {
+  const relative = path.relative(workspace, real);
+  if (relative === '') return '.';
+  return relative === '..' || relative.startsWith(`..${path.sep}`) ? real : relative;
 };

@@ -34,8 +34,8 @@ import {
   type LoadedFile,
   loadFile,
   replaceFile,
-  showPath,
 } from './files.js';
+import { showPath } from './define-tool.js';
 
 export type FileChange = {
   readonly real: string;

@@ -20,6 +20,7 @@ import {
 } from '../platform/files.js';
 import type { CallFacts } from '../policy/judged-call.js';
 import type { InvalidInput, ToolContext, ToolOutcome } from '../ports/tool.js';
+import { showPath } from './define-tool.js';
 
 // ---- Paths ----
 
@@ -120,13 +121,6 @@ export const noBlob = (name: string): ToolOutcome => ({
 /** The title of a call that searches below a folder. */
 export const titleWithin = (sought: string, [folder = '.']: readonly string[]): string =>
   folder === '.' ? sought : `${sought} in ${folder}`;
-
-/** A real path for people and models: relative to the workspace if it is inside. */
-export const showPath = (real: string, workspace: string): string => {
-  const relative = path.relative(workspace, real);
-  if (relative === '') return '.';
-  return relative === '..' || relative.startsWith(`..${path.sep}`) ? real : relative;
-};
 
 // ---- Bytes with a hash, and text ----
 

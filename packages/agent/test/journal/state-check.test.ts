@@ -8,7 +8,7 @@ import {
   createStateCheck,
   sha256,
 } from '../../src/journal/journaled-agent-machine.js';
-import { dueCheck } from '../../src/journal/replay.js';
+import { dueCheck } from '../../src/journal/writer.js';
 import type { AssistantPart, Message } from '../../src/machine/message.js';
 import type { State } from '../../src/machine/state.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../../../test/fake-clock.js';
-import { createJoiner } from '../../src/session/result-text.js';
+import { createJoiner } from '../../src/platform/clock.js';
 
 const joinInto = () => {
   const clock = fakeClock();

@@ -100,7 +100,11 @@ test('where nothing is known of earlier processes, no job is listed and no comma
   const sandbox: SessionSandbox = {
     of: () => assert.fail('not asked'),
     announce: () => undefined,
-    recordSent: () => undefined,
+    sentCalls: {
+      announce: () => undefined,
+      record: () => undefined,
+      find: async () => 'unknown',
+    },
     earlier: async () => null,
     settle: async () => [],
     guard: async () => undefined,

@@ -7,7 +7,7 @@
  * words are the command; `xargs` and `find`; and the names of bash's builtins.
  */
 
-import { programName } from '../patterns.js';
+import { programName } from '../paths.js';
 
 /** The words of a command, the program first; null is a word that is known only when it runs. */
 export type Words = readonly (string | null)[];
