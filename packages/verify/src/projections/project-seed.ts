@@ -141,6 +141,7 @@ const projectHookEnd = (seed: SeedWords, ours: OurStep): SeedStep => {
 };
 
 const projectHookStart = (seed: SeedWords, { step }: OurStep): readonly SeedStep[] => {
+  // Otherwise our machine had no hook to run.
   const rests = step.state.name === HOOK;
   if (seed.hook === 'hidden' || (seed.hook === 'ifRun' && !rests)) return [];
   const ran: SeedStep = { event: 'ToolCompleted', to: HOOK, action: seed.runs };
@@ -246,6 +247,7 @@ export const projectSeed = (seed: SeedWords): Projection['project'] => {
 
   const followEdge = (seedPath: SeedPath, ours: OurStep, edge: Edge): void => {
     if (edge.from === 'ShuttingDown') seedPath.state = seed.begin.state; // a new trace
+    // The last call that ended leaves the state. A shutdown ends the batch without results.
     if (edge.from === TOOLS && edge.to !== 'ShuttingDown')
       addSteps(seedPath, ours, repeatToolCompleted(seed, ours.ended - 1));
     addSteps(seedPath, ours, projectEdge(seed, ours, seedPath.state, edge));
@@ -256,6 +258,7 @@ export const projectSeed = (seed: SeedWords): Projection['project'] => {
     const ours: OurStep = { before, event, step, ended: countEnded(before, event, step) };
     const seedPath: SeedPath = { state: cursor.state, steps: [] };
     addSteps(seedPath, ours, projectStay(seed, ours));
+    // A step of ours may take several edges. projectStay has seen those that stay.
     for (const edge of step.path) if (edge.kind === 'go') followEdge(seedPath, ours, edge);
     if (step.state.name === TOOLS) addSteps(seedPath, ours, repeatToolCompleted(seed, ours.ended));
     // The compaction was for a message that was removed or is held back by a limit.
