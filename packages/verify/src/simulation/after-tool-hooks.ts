@@ -20,7 +20,10 @@ const report = (name: string): HookReport => ({
   commits: [{ hash: name, subject: 'a commit' }],
 });
 
-/** Commits once: prepares the commit in the journal, and looks for it after an interruption. */
+/**
+ * Commits once: announces the commit in the journal (`prepare`), and after an interruption looks
+ * whether it was made (`interrupted`: what the interrupted run had announced).
+ */
 const commit = async (
   process: SimulatedProcess,
   { calls, interrupted, prepare, signal }: HookContext,
@@ -55,6 +58,7 @@ const commit = async (
 
 /** Hooks that take time, fail as the plan says, and commit what the calls changed. */
 export const simulatedHooks = (process: SimulatedProcess): Hooks => ({
+  // Around each call that changes something: looking at the workspace takes time.
   before: () => process.pause(0.5),
   after: () => process.pause(0.5),
   deadlinesMs: {
@@ -62,6 +66,7 @@ export const simulatedHooks = (process: SimulatedProcess): Hooks => ({
     RunningAutoformatters: 30_000,
     AutoCommitting: 30_000,
   },
+  // Now and then the first phase needs no waiting.
   runNow: (phase) =>
     phase === 'CheckingGitCommits' && !process.isDead && process.world.choices.chance(0.5)
       ? { ...EMPTY, dirty: true }
@@ -80,6 +85,7 @@ export const simulatedHooks = (process: SimulatedProcess): Hooks => ({
     if (phase === 'CheckingGitCommits') return { ...EMPTY, dirty: true };
     if (phase === 'RunningAutoformatters')
       return { ...EMPTY, dirty: true, changedFiles: ['/workspace/a'] };
+    // The model is asked for a text.
     if (choices.chance(0.3)) await context.write('name the commit', 'a change');
     return context.signal.aborted ? EMPTY : commit(process, context);
   },

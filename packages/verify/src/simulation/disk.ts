@@ -101,6 +101,7 @@ export class Disk {
 
   constructor() {
     this.root = this.#newFolder(0);
+    // Synced, so that it is there after any power cut.
     this.createFolder(['home'], 0);
     this.sync(this.root);
   }
@@ -311,6 +312,7 @@ export class GrowingBytes {
 
   write(bytes: Uint8Array, at: number): void {
     const end = at + bytes.length;
+    // Zeros behind all stored bytes need not be stored: a hole reads as zeros.
     const isHole = bytes.buffer === ZEROS.buffer && at >= this.#stored;
     if (!isHole) {
       this.#store(end);

@@ -34,7 +34,7 @@ const changeContent = ({ world, isAppending }: SimulatedProcess, file: FileNode)
     default: {
       const place = choices.below(length);
       const byte = file.content.view(place, place + 1)[0] ?? 0;
-      disk.write(file, Buffer.from([byte ^ 4]), place, at);
+      disk.write(file, Buffer.from([byte ^ 4]), place, at); // one bit
       return 'overwritten';
     }
   }
@@ -91,13 +91,13 @@ export const changeJournal = (process: SimulatedProcess): void => {
 };
 
 /**
- * Another process tries to open the session that `holder` has open. It must be refused, unless the
- * holder ends meanwhile.
+ * Another process tries to open a session that is open. It must be refused, unless its holder has
+ * ended meanwhile (`isHeld`).
  */
 export const tryAsRival = async (
   rival: SimulatedProcess,
   folder: string,
-  holder: () => boolean,
+  isHeld: () => boolean,
 ): Promise<void> => {
   const { world } = rival;
   const refusal: unknown = await fileJournals({ folder })
@@ -106,7 +106,7 @@ export const tryAsRival = async (
       () => null,
       (error: unknown) => error,
     );
-  if (!holder()) return;
+  if (!isHeld()) return;
   const kind = refusal instanceof JournalError ? refusal.kind : String(refusal);
   if (refusal === null)
     world.violate('one-writer', 'a second process has opened the session beside the first one');

@@ -115,7 +115,7 @@ export const checkListed = async (
   world.violate('session-is-listed', 'the session was created, and is not in the list');
 };
 
-/** A journal that is opened leads to the state that the session had. */
+/** A journal that is opened leads to the state that the session had: both have the same hash. */
 export const checkReplay = (world: World, seq: number, state: State): void => {
   const live = world.acknowledged.get(seq)?.state;
   if (live !== undefined && createStateCheck()(state) !== createStateCheck()(live))

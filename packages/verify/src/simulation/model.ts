@@ -2,6 +2,9 @@
  * A model that follows the session's plan: replies, and faults of networks and providers. It also
  * checks the requests that it gets, as a strict provider would.
  *
+ * `world.meet` counts a situation that must occur in some session. `isHealed`: the faults of the
+ * session are over, and it must come to an end. At a `crashPoint` its process may crash.
+ *
  * From top to bottom: how a reply ends; its parts; the check of a request; the streaming of a
  * reply; `simulatedModel`; and the faults of messages.
  */
@@ -56,6 +59,7 @@ type End =
 const chooseEnd = ({ world }: SimulatedProcess): End => {
   const { choices, plan, isHealed } = world;
   if (isHealed) return { kind: 'reply' };
+  // Only failures that are tried again: such a session is about the waits between them.
   if (plan.isAboutRetries) return { kind: choices.pick('reply', 'breaksOff') };
   if (!choices.chance(plan.modelFaults)) return { kind: 'reply' };
   const kind = choices.pick(
@@ -132,6 +136,7 @@ const checkRequest = (process: SimulatedProcess, request: ModelRequest): void =>
   const { world, state } = process;
   const fault = findRequestFault(request.messages);
   if (fault !== null) world.violate('valid-request', fault);
+  // `hasUsedReserve`: the disk is full, and entries are in space that was reserved for the end.
   if (process.hasFailedToWrite || process.hasUsedReserve)
     world.violate('no-effect-after-failed-write', 'a request after the journal has failed');
   if (request.tools.length === 0 || state === null) return; // a side request of a hook

@@ -96,6 +96,7 @@ export class SimulatedProcess implements Caller {
     });
   }
 
+  /** Before each operation of the disk: a crash point, and perhaps an error code as its answer. */
   enter(operation: string, isBlocking: boolean): string | null {
     this.crashPoint(operation);
     const { plan, isHealed } = this.world;
@@ -103,6 +104,8 @@ export class SimulatedProcess implements Caller {
     if (plan.diskFault === null || isHealed || this.isDead || this.isQuiet) return null;
     const { code, at, isAtSync } = plan.diskFault;
     if (this.world.operations < at || this.world.diskFaultsLeft === 0) return null;
+    // Each error comes only where a real system has it: no descriptor is free, no room is left, or
+    // the disk is broken (`isAtSync`: seen at a sync only).
     const fits =
       code === 'EMFILE'
         ? operation === 'open'
@@ -137,10 +140,12 @@ export class SimulatedProcess implements Caller {
     timeline.pass(choices.chance(plan.slowDisk ? 0.5 : 0.1) ? 4 : 0.02);
   }
 
+  /** Whether a write takes only a part of its bytes, as Linux may. */
   writesShort(): boolean {
     return !this.isQuiet && this.world.choices.chance(0.02);
   }
 
+  /** Runs `run` when an operation in another thread has ended. */
   later(run: () => void): void {
     const { choices, plan } = this.world;
     this.world.timeline.plan(0.05 + choices.share() * (plan.slowDisk ? 6 : 0.4), run, this);

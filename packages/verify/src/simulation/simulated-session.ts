@@ -1,9 +1,11 @@
 /**
- * One session, from its creation to its end.
+ * One simulated session, from its creation to its end.
  *
  * 1. Safety: processes follow each other, with faults and crashes. Each opens the files of the one
  *    before.
- * 2. Liveness: then the faults end, a patient user helps, and the session must settle.
+ * 2. Liveness: then the faults end (`isHealed`), a patient user helps, and the session must settle.
+ *
+ * `violate` reports a broken promise, `meet` counts a situation that some session must contain.
  */
 
 import { JournalError } from '@pawl/agent/journal/journal-error';
@@ -36,6 +38,7 @@ export class SimulatedSession {
   #started: StartedRuntime;
   #moments = 0;
   #crashes = 0;
+  /** The session has ended, or its process has crashed: it must be opened again. */
   #isOver = false;
   /** The session refuses to open, and a checker has accepted the reason. */
   #isRefused = false;
@@ -46,6 +49,7 @@ export class SimulatedSession {
     this.#started = startProcess(this.#process, mountDisk(this.#process.number, this.#process));
   }
 
+  /** `isQuiet`: it only looks at the session, and meets no crash. */
   #newProcess(isQuiet = false): SimulatedProcess {
     lastProcess += 1;
     this.world.processes += 1;
@@ -77,7 +81,7 @@ export class SimulatedSession {
     const { world } = this;
     if (this.#process.isDead) this.#crash();
     if (this.#isOver || this.#process.state === null) await this.#openAgain();
-    else this.#user().live();
+    else this.#user().live(); // acts from now on
     while (this.#canContinue() && !(this.#isIdle() && world.isLastTaken())) {
       if (this.#isOver) await this.#openAgain();
       if (!(await this.#advance()))
@@ -143,19 +147,19 @@ export class SimulatedSession {
   /** Another process tries to open the session that this one has open. */
   async #meetRival(): Promise<void> {
     const [holder, rival] = [this.#process, this.#newProcess(true)];
-    rival.isQuiet = true;
+    rival.isQuiet = true; // no faults of the disk either
     const isHeld = (): boolean => !holder.isDead && !this.#isOver && holder.doing === 'running';
     await this.#await(tryAsRival(rival, mountDisk(rival.number, rival), isHeld));
     rival.die('it was refused');
-    mountDisk(holder.number, holder);
+    mountDisk(holder.number, holder); // files of the kernel are again those of the holder
   }
 
   /** The process has crashed; perhaps the power is cut, too. Begins the next process. */
   #crash(): void {
     const { world } = this;
     this.#crashes += 1;
-    meetCrash(this.#process);
-    this.#process.restoreJournal?.();
+    meetCrash(this.#process); // counts the situation
+    this.#process.restoreJournal?.(); // what another program did to it is undone
     if (world.choices.chance(0.5)) {
       if (world.disk.hasPending()) world.meet('power cut with unsynced data');
       world.log('the power is cut');
@@ -167,7 +171,7 @@ export class SimulatedSession {
     }
     if (tornBytes(world) > 0) world.log(`the journal is torn: ${tornBytes(world)} bytes`);
     checkKept(world, 'after a crash');
-    if (world.choices.chance(0.1)) world.changeFile();
+    if (world.choices.chance(0.1)) world.changeFile(); // somebody else edits the workspace
     this.#begin(this.#newProcess());
     this.#isOver = true;
   }
@@ -190,7 +194,7 @@ export class SimulatedSession {
     if (this.#canContinue()) await this.#await(checkDamage(world, folder));
     this.#process.die('it has looked');
     [this.#process, this.#started] = [process, started];
-    mountDisk(process.number, process);
+    mountDisk(process.number, process); // the kernel is again that of the old process
   }
 
   /** Opens the session, or creates it if there is none; tries again after faults. */
@@ -211,6 +215,7 @@ export class SimulatedSession {
   }
 
   async #open(process: SimulatedProcess, runtime: LocalRuntime): Promise<void> {
+    // Checks each step; the first one begins at the state that the journal led to.
     const watcher = stepWatcher(process, () => this.#started.opened());
     process.doing = 'opening';
     try {

@@ -30,6 +30,7 @@ export const startProcess = (process: SimulatedProcess, folder: string): Started
   let opened: State | null = null;
   const model = simulatedModel(process);
   const runtime = createRuntime({
+    // Each opening begins without a step and without failed writes.
     journals: watchStore(process, folder, (state) => {
       opened = state;
       process.state = null;
@@ -122,12 +123,14 @@ const watchStore = (
   folder: string,
   onOpened: (state: State) => void,
 ): JournalStore => {
+  // More often than usual, so that short sessions have snapshots and state checks, too.
   const snapshots = { every: 10, later: (work: () => void) => void process.after(1, work) };
   const store = fileJournals({ folder, checkEvery: 8, snapshots });
   return {
     ...store,
     create: async (header: Header) => watchJournal(process, await store.create(header)),
     open: async (sessionId) => {
+      // The first entry that was read again. Those before it were in a snapshot (a stored state).
       let first = Number.POSITIVE_INFINITY;
       const visit = ({ seq }: { readonly seq: number }): void => {
         first = Math.min(first, seq);

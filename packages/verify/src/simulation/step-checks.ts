@@ -154,6 +154,7 @@ export const stepWatcher = (
     const before = process.state ?? opened();
     process.state = state;
     world.log(`${seq ?? '-'} ${event.type} -> ${state.name}`);
+    // Without a number it is not in the journal: a piece of a reply that streams.
     if (seq !== null) {
       world.acknowledged.set(seq, { event, state });
       checkDurable(world, seq);
@@ -167,6 +168,7 @@ export const stepWatcher = (
         ...requiredRequestFaults(before, event, stepped),
       ])
         world.violate('machine-rules', fault);
+    // There is something to restore once another program has changed the journal.
     if (process.restoreJournal !== null && seq !== null)
       world.violate(
         'own-journal',

@@ -106,6 +106,7 @@ const work = (
     const stop = (): void => resolve(signal.reason as 'timedOut' | 'cancelled');
     process.after(lasts / 2, () => progress('half of it'));
     process.after(lasts, () => resolve(null));
+    // `signal` asks for the end; `force` follows when the time for that is over.
     if (behaviour === 'ignores') force.addEventListener('abort', stop, { once: true });
     else signal.addEventListener('abort', () => process.after(5, stop), { once: true });
   });
@@ -139,6 +140,7 @@ const simulatedTool = (
   name: string,
   traits: CallTraits,
   run: Run,
+  /** The hashes of its file before and after the effect, for a probeable tool. */
   before?: Tool['before'],
 ): Tool => ({
   name,
@@ -171,6 +173,7 @@ const appendLine = (process: SimulatedProcess, input: JsonObject): string =>
 
 const look = (process: SimulatedProcess): Tool =>
   simulatedTool(process, 'look', createTraits({}), (input, context) => {
+    // The session remembers what the model has seen of the file.
     context.files.set(filePath(input), sha256(readContent(process, input)));
     return endCall(
       process,
@@ -225,7 +228,7 @@ const ask = (process: SimulatedProcess): Tool =>
     'ask',
     createTraits({ effect: 'opaque', spends: 'yes' }),
     async (_input, context) => {
-      const { usd } = context.left();
+      const { usd } = context.left(); // of the budget
       takeEffect(process, context, () => undefined);
       const outcome = await endCall(process, context, 'asked');
       const costUsd = usd.type === 'unlimited' ? ASK_USD : Math.min(ASK_USD, usd.amount);
