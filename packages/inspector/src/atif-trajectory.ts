@@ -352,7 +352,9 @@ class TrajectoryBuilder {
 
   /** Adds a step for a reply that the conversation has stored. */
   #addReply({ event, before, state }: JournalStep): void {
+    // Under a new machine the messages are other objects: the step of the resume copies them.
     if (event.type === 'Resumed' && event.upgrade?.session !== undefined) return;
+    // Closed messages are complete: replies, and what was sent before them.
     const { closed } = state.session.conversation;
     if (closed.length <= before.session.conversation.closed.length) return;
     const reply = closed.at(closed.length - 1);
@@ -365,7 +367,7 @@ class TrajectoryBuilder {
     this.#steps.push(step);
   }
 
-  /** The requests since the last reply: the step of this one shows them. */
+  /** Takes the requests since the last reply, for the step that shows them. */
   #takePending(): readonly Attempt[] {
     const attempts = this.#pending;
     this.#pending = [];
@@ -407,6 +409,7 @@ class TrajectoryBuilder {
   /** Adds a step for a rewind that has ended. */
   #rewind({ event, before, state }: JournalStep): void {
     if (state.name !== 'WaitingForUserInput' || state === before) return;
+    // Without files to restore a rewind ends with its request, otherwise with `Rewound`.
     const request =
       event.type === 'RewindRequested' ? event : before.name === 'Rewinding' ? before : null;
     if (request === null) return;
@@ -460,6 +463,7 @@ class TrajectoryBuilder {
     event: Extract<Event, { readonly type: 'Resumed' }>,
   ): void {
     const { parent } = this.#source.header;
+    // The first entry of a fork after those that were copied from its parent.
     const forked = parent !== null && parent.seq === seq - 1;
     const cause = forked ? 'forked' : before.name === 'ShuttingDown' ? 'closed' : 'crashed';
     this.#resumes.push({
@@ -578,6 +582,7 @@ class TrajectoryBuilder {
     const metrics = sumAttempts(attempts);
     const results = calls.flatMap((call) => this.#writeResult(step, call, tasks));
     const sent = attempts.reduce((sum, attempt) => sum + attempt.sent, 0);
+    // If one was sent again after a crash, all of them are listed: the counts differ.
     const failed = attempts.filter(({ failure }) => failure !== null || sent > attempts.length);
     const spending = step.spending?.usage ?? null;
     const extra: JsonObject = {
@@ -608,6 +613,7 @@ class TrajectoryBuilder {
     tasks: Trajectory[],
   ): readonly TrajectoryResult[] {
     const result = results.get(callId);
+    // Only a call that asks models itself reports usage, under an id of its own.
     const record = batch === null ? undefined : this.#records.get(spendingId(batch.id, callId));
     if (record !== undefined) record.placed = true;
     const task =

@@ -1,8 +1,7 @@
 /**
  * What the page looks up by message, call and turn; `seq` is the number of an entry, a line of the
- * journal. `SessionIndex` collects it from the steps, each
- * of which it reads once, so that a session of n entries costs O(n). Before it stand the types of
- * its records.
+ * journal. `SessionIndex` collects it from the steps, each of which it reads once: a session
+ * of n entries costs O(n). Before it stand the types of its records.
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
@@ -127,6 +126,7 @@ export class SessionIndex {
     }
     if (action.type !== 'DisplayToolResult') return;
     const { batchId, callId, tool, status, text, title = '', diff } = action;
+    // Calls that all end at once (denied, invalid) are a batch that no state shows.
     this.#batchId = batchId;
     const key = `${batchId}/${callId}`;
     const call = this.calls.get(key) ?? newRecord(batchId, callId, { tool, title, effect: 'pure' });
@@ -154,7 +154,7 @@ export class SessionIndex {
     const last = this.turns.at(-1);
     if (state.session.counters.turn > before.session.counters.turn) {
       if (last !== undefined) last.endSeq ??= seq - 1;
-      const endSeq = turnRuns(state) ? null : seq;
+      const endSeq = turnRuns(state) ? null : seq; // it may end in the step in which it began
       this.turns.push({ seq, at: event.at, prompt: userTexts(state), endSeq });
     } else if (last !== undefined && turnRuns(before) && !turnRuns(state)) last.endSeq = seq;
   }

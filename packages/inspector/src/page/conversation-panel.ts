@@ -27,6 +27,7 @@ export const conversationPanel = (pageState: PageState): Panel => {
   const nothing = make('p', { class: 'faint' }, 'Nothing has been said yet.');
   let drawn: readonly Message[] = [];
   let drawnKey = '';
+  /** The first message that is drawn. */
   let from = 0;
   /** States share their messages: one that is drawn stays as it is, until more is known of it. */
   let views: ReadonlyMap<Message, DrawnMessage> = new Map();
@@ -73,6 +74,7 @@ export const conversationPanel = (pageState: PageState): Panel => {
       drawnKey = key;
       if (!isSame) from = Math.max(0, messages.length - MESSAGES_AT_ONCE);
       fill(messages);
+      // The newest message stands at the end.
       const scrolled = element.parentElement;
       if (scrolled !== null) scrolled.scrollTop = scrolled.scrollHeight;
     },

@@ -81,7 +81,7 @@ export class SessionPage {
     },
     search: () => {
       this.#pageState.update({ panel: 'events' });
-      this.render();
+      this.render(); // the field must be in the page to get the focus
       this.#events.focusSearch();
     },
     larger: () => this.#zoom(1),
@@ -89,6 +89,7 @@ export class SessionPage {
     help: () => this.#help.showModal(),
   };
   #shownPanel: PanelName | null = null;
+  /** The number of turns for which the title was written: its words are those of the first ones. */
   #titledFor = -1;
   readonly #scrolled = new Map<PanelName, number>();
   readonly #help = keyHelp();
@@ -127,7 +128,7 @@ export class SessionPage {
       this.#timeline.element,
       this.#help,
     );
-    WIDE.addEventListener('change', () => this.#pageState.update());
+    WIDE.addEventListener('change', () => this.#pageState.update()); // draws the page again
     document.addEventListener('keydown', (event) => this.#press(event));
   }
 
@@ -253,6 +254,7 @@ export class SessionPage {
       this.#titledFor = history.index.turns.length;
       this.#title.replaceChildren(visibleText(sessionTitle(history)));
     }
+    // For the tests of the page, and for what depends on following.
     const { dataset } = document.body;
     dataset.seq = String(seq);
     dataset.last = String(history.seq);
