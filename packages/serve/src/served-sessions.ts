@@ -4,7 +4,8 @@
  * A key sees only the sessions that it created; others do not exist for it. If nodes share the
  * sessions, each takes their requests, but only the node with a session's workspace touches it.
  * The record of a session says which key created it, where it works, and whether it is open. `seq`
- * is the number of an entry of its journal.
+ * is the number of an entry of its journal. Nodes share sessions by an engine, a service that runs
+ * them; then `places` of the runtime says which node has which workspace.
  */
 
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -81,7 +82,7 @@ export class ServedSessions {
   /** The sessions of the key, the most recently changed first. */
   async list(key: ServeKey): Promise<readonly object[]> {
     const records = new Map(
-      (await this.#recordsOf(key)).map((record) => [record.sessionId, record]),
+      (await this.#getRecords(key)).map((record) => [record.sessionId, record]),
     );
     const sessions: object[] = [];
     for await (const info of this.#runtime.list()) {
@@ -109,7 +110,9 @@ export class ServedSessions {
     const { settings, usage } = state.session;
     const feed = this.#open.feed(sessionId);
     const approvals = feed?.status.approvals ?? approvalsIn(state, new Map());
+    // Without a feed here, a session of an engine may be at work all the same.
     const runsElsewhere = !this.#runtime.endsWithNode && isBusyIn(state, approvals);
+    // Why it waits for the user; null in any other state.
     const reason = state.name === 'WaitingForUserInput' ? state.reason : null;
     const { places } = this.#runtime;
     const node = places === undefined ? {} : { node: await places.nodeOf(sessionId) };
@@ -158,6 +161,7 @@ export class ServedSessions {
   /** Makes sure that the workspace is there and the session open. */
   async #makeReady(key: ServeKey, sessionId: string): Promise<void> {
     const { isOpen, workspace } = await this.#record(key, sessionId);
+    // In order, and with the record of that time: earlier work may have changed it.
     const open = (): Promise<void> =>
       this.#inOrder(sessionId, workspace, async () => {
         await this.#restoreWorkspace(sessionId, (await this.#record(key, sessionId)).workspace);
@@ -291,12 +295,12 @@ export class ServedSessions {
     throw new ApiFault('notFound', 'There is no such session. GET /v1/sessions lists yours.');
   }
 
-  async #recordsOf(key: ServeKey): Promise<readonly NodeSessionRecord[]> {
+  async #getRecords(key: ServeKey): Promise<readonly NodeSessionRecord[]> {
     return (await this.#records.all()).filter((record) => record.key === key.name);
   }
 
   async #countOpen(key: ServeKey): Promise<number> {
-    return (await this.#recordsOf(key)).filter(({ isOpen }) => isOpen).length;
+    return (await this.#getRecords(key)).filter(({ isOpen }) => isOpen).length;
   }
 
   /** The sessions that work in a folder, open or not. */

@@ -98,6 +98,7 @@ export class NodeWorkspaces {
   /** Removes a worktree if nothing would be lost by it. Never rejects. */
   async release(workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
     if (workspace.kind === 'folder' || workspace.state === 'removed') return { kind: 'untouched' };
+    // Why it was kept; null if it was removed.
     const why = await releaseWorktree(this.#worktreePlace(workspace), workspace.commit);
     return why === null ? { kind: 'removed' } : { kind: 'kept', path: workspace.path, why };
   }
@@ -210,7 +211,7 @@ export const collectPastWork = async (
   entries: AsyncIterable<Entry>,
   last: number,
 ): Promise<PastWork> => {
-  const files = collectPastFiles();
+  const files = collectPastFiles(); // as the journal knows them, by the hashes in its events
   const commits: string[] = [];
   const commands = collectCommands();
   if (last > 0)

@@ -257,6 +257,8 @@ export class ArcList {
         }
       }
     };
+    // Counts the arcs to each target, adds the counts up to the places where those of each target
+    // begin, then fills them in.
     visit((_, target) => {
       firsts[target + 1] = (firsts[target + 1] ?? 0) + 1;
     });

@@ -183,6 +183,7 @@ export const either = <A, B>(one: Shape<A>, other: Shape<B>): Shape<A | B> => ({
   check(value) {
     if (one.check(value) === null) return null;
     const fault = other.check(value);
+    // No shape takes a symbol, so its fault says what the value must be.
     const must = [one, other].map((shape) => shape.check(Symbol('none'))?.must ?? '').join(', or ');
     return fault === null ? null : { ...fault, must };
   },
@@ -238,6 +239,7 @@ const checkRows = (rows: readonly Row[], value: Loose, tag: string | null): Shap
     if (fault !== null) return within(row.key, fault);
   }
   let fieldCount = 0;
+  // Fields that are present and undefined are counted, too: they are refused.
   for (const _ in value) fieldCount += 1;
   return fieldCount === expected ? null : extraField(rows, value, tag);
 };
