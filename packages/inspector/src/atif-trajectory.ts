@@ -224,6 +224,7 @@ class TrajectoryBuilder {
     else this.#addReply(step);
     for (const action of step.actions) this.#readAction(action, step);
     if (state.name === 'ExecutingTools') this.#beginBatch(state.batchId, step.seq);
+    // The open message takes results of tools and texts of the user, until it is sent.
     this.#addResults(openParts(state.session.conversation));
     if (event.type === 'Resumed') this.#resume(step, event);
     if (state.name === 'WaitingForUserInput' && before.name !== 'WaitingForUserInput')

@@ -96,6 +96,7 @@ export class PageState {
     return this.session.header.sessionId;
   }
 
+  /** The other agent as which the chart shows the session; null: the chart is ours. */
   get projection(): Projection | null {
     return projectionNamed(this.chart) ?? null;
   }

@@ -290,7 +290,7 @@ const worstCase = (
   return { id: event.usageId, usd: INPUT_USD + outputUsd, inputUsd: INPUT_USD };
 };
 
-/** The charges with the one of a request or call that leaves now. */
+/** The charges with the one of a request or call that leaves now. A hook may ask more than once. */
 const addCharge = (
   charges: Charges,
   label: ExplorationEvent,
@@ -331,7 +331,7 @@ const removeReported = (
   return { ...charges, open, reported: report?.usage === null ? charges.reported : charge };
 };
 
-/** The charges after a step, and the rules that it breaks. */
+/** The charges after a step, and the rules that it breaks. `label`: the event of the step. */
 export const chargeFor = (
   { state: before, charges }: ExplorationNode,
   label: ExplorationEvent,

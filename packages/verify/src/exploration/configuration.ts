@@ -23,7 +23,7 @@ export type Bounds = {
   /** Messages queued at once: for the next round, and for the next turn. */
   readonly steers: number;
   readonly followUps: number;
-  /** Replies that cost more than the session's limit. */
+  /** Replies that come near to the session's limit, or cost more. */
   readonly budgetStops: number;
   /** Any number: calls that need approval, and answers. */
   readonly approvals: number;

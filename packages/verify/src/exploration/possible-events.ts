@@ -8,7 +8,8 @@
  * flight), `user`, or `fate` (a late, duplicate or misplaced event, a fault, a crash).
  *
  * From top to bottom: responses to all work in flight (model call, tools, hooks, compactions,
- * rewinds); events of the user; and those of `fate`.
+ * rewinds); events of the user; and those of `fate`. `In<N>` is the state of the name N, `On<T>` the
+ * event of the type T.
  */
 
 import type { CallOutcome, CallPreview } from '@pawl/agent/machine/call';
@@ -201,6 +202,7 @@ const toolResponses = (
 
 // ---- Hooks, compactions ----
 
+/** `dirty`: files differ from the last commit. `proceed`: whether the turn may go on. */
 const hookResults: Readonly<Record<Exclude<HookChoice, 'failed'>, Partial<On<'HookCompleted'>>>> = {
   clean: {},
   dirty: { dirty: true },
@@ -209,7 +211,7 @@ const hookResults: Readonly<Record<Exclude<HookChoice, 'failed'>, Partial<On<'Ho
   veto: { proceed: false },
 };
 
-/** Once in a phase: further effects only make the list longer. */
+/** Work after tools announces an effect. Once: further ones only make the list longer. */
 const createPreparation = (hookId: string, at: number): Event => ({
   type: 'HookPrepared',
   at,
@@ -267,7 +269,10 @@ const createRewound = (rewindId: string, at: number): On<'Rewound'> => ({
   note: 'src/a.ts is as it was: read it again before you edit it.',
 });
 
-/** To the beginning, with and without files; and to more messages than there are. */
+/**
+ * To the beginning (`plan` names the stored changes of files), with and without files; and to more
+ * messages than there are.
+ */
 const rewinds = (at: number): readonly ExplorationEvent[] => {
   const request = { type: 'RewindRequested', at, rewindId: 'rewind-1', to: 0 } as const;
   const begin = { kept: 0, messages: [], contextTokens: 10 } as const;

@@ -168,9 +168,9 @@ export const tornBytes = (world: World): number => {
 };
 
 /**
- * Whether a session may refuse to open after a power cut: it left zeros that may lie over
- * acknowledged lines, as far as the journal knows. For there is no mark, or an old one and lines
- * behind the zeros. All that was acknowledged is good, and can be forked.
+ * Whether a session may refuse to open after a power cut. The cut left zeros, and the journal cannot
+ * know whether acknowledged lines lay there: it has no mark, or an old one and lines behind the
+ * zeros. All that was acknowledged is good, and can be forked.
  */
 export const mayBeDamage = (world: World, { kind, place }: JournalError): boolean => {
   const { zeros, acknowledged } = world;

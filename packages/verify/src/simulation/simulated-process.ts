@@ -74,6 +74,7 @@ export class SimulatedProcess implements Caller {
     if (this.#points === this.#crash.points) this.die(place);
   }
 
+  /** The journal makes entries durable by `fdatasync`, new files and their names by `fsync`. */
   #counts({ from }: CrashPlan, place: string): boolean {
     if (from === 'opening') return true;
     if (from === 'syncing') return place === 'fdatasync';

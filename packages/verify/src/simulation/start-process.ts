@@ -75,6 +75,7 @@ const jobs = (): Jobs => {
 /** Records refused writes and used reserved space: afterwards nothing may happen. */
 const watchJournal = (process: SimulatedProcess, journal: Journal): Journal => ({
   ...journal,
+  // The copy above has the values of now; these two change.
   get seq() {
     return journal.seq;
   },
@@ -87,6 +88,7 @@ const watchJournal = (process: SimulatedProcess, journal: Journal): Journal => (
     disturbClock(process, drafts.at(-1)?.state ?? null);
     try {
       await journal.append(drafts);
+      // `full`: the disk is full, and the entries are in the space that was reserved.
       if ((journal.full ?? null) === null) return;
       process.hasUsedReserve = true;
       process.world.meet('entries in reserved space');
