@@ -148,6 +148,7 @@ export class ServedSessions {
         : null;
     const sent = await attempt(() => this.#runtime.send(sessionId, withNotice ?? input));
     if (sent.kind === 'fault') {
+      // An open session, or a known fault: the error itself says enough.
       if (this.#open.feed(sessionId) !== null || toApiFault(sent.fault) !== null) throw sent.fault;
       throw new ApiFault(
         'conflict',
@@ -180,6 +181,7 @@ export class ServedSessions {
   async #restoreWorkspace(sessionId: string, workspace: NodeWorkspace): Promise<void> {
     const otherNode = await this.#otherNode(sessionId);
     if (otherNode !== null && !isRemovedWorktree(workspace)) return;
+    // The same object, if nothing had to be made.
     const present = await this.#workspaces.ensure(workspace);
     if (otherNode !== null) await this.#runtime.places?.moveHere(sessionId);
     if (present !== workspace) await this.#updateWorkspace(present);
@@ -248,6 +250,7 @@ export class ServedSessions {
         );
       const otherNode = await this.#otherNode(sessionId);
       if (await this.#hasWorkspace(record)) throw nothingToMove(gone.path, otherNode);
+      // What runs on another node is ended by `moveHere`.
       if (otherNode === null && record.isOpen) await this.#open.close(sessionId);
       const { seq } = await this.#runtime.state(sessionId);
       const past = await collectPastWork(this.#runtime.read(sessionId, 1), seq);

@@ -154,7 +154,10 @@ export class FigureCollector {
     open.firstPieceMs = Math.max(open.from.atMs, atMs - Math.max(0, event.at - event.firstPieceAt));
   }
 
-  /** The first step of a new process: the time before it belongs to none. */
+  /**
+   * The first step of a new process: the time before it belongs to none. `resumedSeq`: the entry of
+   * `Resumed`, which may be the one after it.
+   */
   #beginProcess(step: FigureStep, resumedSeq: number): void {
     const before = this.#now();
     const state = this.#state.name;

@@ -123,7 +123,7 @@ class Search<N, L> {
       if (step.faults.length > 0)
         return { faults: step.faults, path: [...this.#pathTo(index), label] };
       if (step.node === node) continue;
-      const count = this.states;
+      const count = this.states; // the number that a new node gets
       const target = this.#number(step.node, index, place);
       const faults = target === count ? findFaults(step.node, node, label) : NONE;
       if (faults.length > 0) return { faults, path: [...this.#pathTo(index), label] };

@@ -33,6 +33,7 @@ export type Shape<T> = {
 
 /** A field that may be left out. */
 type Optional<T> = { readonly shape: Shape<T>; readonly optional: 'yes' };
+/** An object without fields fits `Pick<T, K>` only if K may be left out. */
 type Field<T, K extends keyof T> =
   Record<never, never> extends Pick<T, K> ? Optional<Exclude<T[K], undefined>> : Shape<T[K]>;
 /** One shape for each field of T. */

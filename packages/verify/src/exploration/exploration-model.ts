@@ -143,6 +143,7 @@ const take = (
   const charged = hasCharges ? chargeFor(node, label, taken) : null;
   faults.push(...(charged?.faults ?? []));
   const charges = charged?.charges ?? node.charges;
+  // The identical node tells the explorer that nothing has changed.
   const isUnmoved =
     taken.state === before &&
     charges === node.charges &&

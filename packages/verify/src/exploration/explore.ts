@@ -35,6 +35,7 @@ export const exploreOne = (
         : {
             configuration: name,
             faults: violation.faults,
+            // A fault of a projection begins with its name.
             kind: violation.faults.some((fault) =>
               projections.some(({ name }) => fault.startsWith(`${name}: `)),
             )

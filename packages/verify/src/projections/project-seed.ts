@@ -148,11 +148,13 @@ const projectHookStart = (seed: SeedWords, { step }: OurStep): readonly SeedStep
   return [rests ? ran : { ...ran, supposed: true }];
 };
 
+/** Our machine has left tools and hooks (CheckingBudget): the seed sends their results. */
 const projectToolsEnd = (seed: SeedWords, ours: OurStep, state: string): readonly SeedStep[] => {
   if (state === TOOLS) return [sendRequest('ToolCompleted', ours)];
   return state === HOOK ? [projectHookEnd(seed, ours)] : [];
 };
 
+/** A request for a message, or after a wait. One with results goes with the end of the tools. */
 const projectCall = (seed: SeedWords, ours: OurStep, state: string): readonly SeedStep[] => {
   if (state === WAITING) return [sendRequest('UserInput', ours)];
   return state === 'Error' ? [sendRequest(seed.retried, ours)] : [];

@@ -20,6 +20,7 @@ type Change =
 export type FileNode = {
   readonly kind: 'file';
   readonly ino: number;
+  /** What programs read, and what is there after a power cut that loses every change. */
   content: GrowingBytes;
   durable: GrowingBytes;
   pending: Change[];

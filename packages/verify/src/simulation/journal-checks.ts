@@ -168,8 +168,8 @@ export const tornBytes = (world: World): number => {
 };
 
 /**
- * Whether a session may refuse to open after a power cut. The cut left zeros, and the journal cannot
- * know whether acknowledged lines lay there: it has no mark, or an old one and lines behind the
+ * Whether a session may refuse to open after a power cut. The cut left zeros, and nobody can
+ * know whether acknowledged lines lay there: there is no mark, or an old one and lines behind the
  * zeros. All that was acknowledged is good, and can be forked.
  */
 export const mayBeDamage = (world: World, { kind, place }: JournalError): boolean => {

@@ -48,7 +48,7 @@ export const unmountDisks = (): void => {
   current = null;
 };
 
-/** The names below the root of a simulated path. */
+/** A simulated path, as the names below its root; or an open file, by its descriptor (`open`). */
 type Place = Mount & { readonly names: readonly string[]; readonly open: OpenFile | null };
 
 const NO_NAMES: readonly string[] = [];

@@ -58,6 +58,7 @@ const chooseSettings = (choices: Choices): Settings => {
     ...defaultSettings,
     model: 'simulated/model',
     workspace: '/workspace',
+    // The number of retries; null: the usual first delay.
     ...retrySettings(choices.pick(2, 1, 4), null),
     windowTokens: choices.pick(128_000, 4_000),
     compactAtRatio: choices.pick(0.8, 0.3),

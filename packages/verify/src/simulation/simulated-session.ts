@@ -69,9 +69,11 @@ export class SimulatedSession {
 
   /** Runs until the plan's faults and acts are used up. */
   async #untilSafe(): Promise<void> {
+    const { world } = this;
+    const hasNoActs = (): boolean => world.acts >= world.plan.acts;
     await this.#openAgain();
-    while (this.#canContinue() && !(this.#isIdle() && this.world.acts >= this.world.plan.acts)) {
-      if (this.#isOver && this.world.acts >= this.world.plan.acts) return;
+    while (this.#canContinue() && !(this.#isIdle() && hasNoActs())) {
+      if (this.#isOver && hasNoActs()) return;
       if (this.#isOver) await this.#openAgain();
       if (!(await this.#advance())) return; // the session waits, and the user has no more acts
     }
@@ -248,6 +250,7 @@ export class SimulatedSession {
     world.log(`not opened: ${error instanceof Error ? error.message : error}`);
     // a lock that can't be read counts as held
     const isOfDisk = kind === 'cannotRead' || kind === 'cannotWrite' || kind === 'locked';
+    // When the faults have ended, a few tries must be enough.
     if (isOfDisk && process.hasMetDiskFault && !(world.isHealed && tries > 3)) {
       // a lock that could not be removed is free as soon as its process has ended
       if (kind === 'locked') process.die('it could not give back its lock');

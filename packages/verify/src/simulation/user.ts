@@ -138,6 +138,7 @@ export class User {
     const { world } = this.#process;
     if (world.isHealed) this.#help();
     if (world.isHealed || world.acts >= world.plan.acts) return;
+    // Such a session is about the waits before retries: its acts must come within them.
     const pauseMs = world.plan.isAboutRetries
       ? world.choices.pick(300, 1_000)
       : world.choices.pick(300, 5, 4_000, 40_000);
