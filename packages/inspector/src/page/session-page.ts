@@ -1,5 +1,8 @@
 /**
- * The page of one session: the machine at the left, the panels at the right, the timeline below.
+ * The page of one session: the panels, in a wide window the small chart of the machine at their
+ * right, and the timeline below. `seq` is the number of an entry of the journal.
+ *
+ * From top to bottom: `SessionPage`; the strip of all events, and `TimeTravel` around it; the keys.
  */
 
 import { groupDigits } from '@pawl/agent/platform/text';
@@ -263,7 +266,7 @@ export class SessionPage {
   }
 }
 
-/** The strip of all events with its slider, and the buttons that go from place to place. */
+// ---- The strip of all events with its slider, and the buttons that go from place to place ----
 
 const BINS_MAX = 400;
 const STRIP_PIXELS = 26;
@@ -297,7 +300,7 @@ const stripBars = (pageState: PageState): readonly SVGElement[] => {
   return bars;
 };
 
-/** Marks for what can be jumped to, at most one for each kind in a bin. */
+/** Marks for what can be jumped to, but prompts; at most one for each kind in a bin. */
 const stripMarks = (pageState: PageState): readonly SVGElement[] => {
   const { history } = pageState;
   const seen = new Set<string>();
@@ -429,7 +432,7 @@ class TimeTravel implements Panel {
   }
 }
 
-/** The keys of the page. */
+// ---- The keys of the page ----
 
 type KeyCommand =
   | 'first'

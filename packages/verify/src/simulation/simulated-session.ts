@@ -83,7 +83,7 @@ export class SimulatedSession {
     const { world } = this;
     if (this.#process.isDead) this.#crash();
     if (this.#isOver || this.#process.state === null) await this.#openAgain();
-    else this.#user().live(); // acts from now on
+    else this.#user().live(); // from now on it helps
     while (this.#canContinue() && !(this.#isIdle() && world.isLastTaken())) {
       if (this.#isOver) await this.#openAgain();
       if (!(await this.#advance()))
@@ -99,6 +99,7 @@ export class SimulatedSession {
     return new User(this.#process, this.#started.runtime, SESSION_ID);
   }
 
+  /** Whether no promise was broken so far. A session that needs too many moments breaks one. */
   #canContinue(): boolean {
     if (this.#moments > MOMENTS_MAX)
       this.world.violate(
