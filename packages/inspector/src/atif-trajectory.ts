@@ -15,7 +15,7 @@
  * 6. A cost that is not known is left out.
  *
  * From top to bottom: the types of the format; `createTrajectory`; and `TrajectoryBuilder`, which
- * collects drafts of the steps from the journal (`see`), and then writes them (`finish`).
+ * collects drafts of the steps from the journal (`addStep`), and then writes them (`finish`).
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
@@ -146,7 +146,7 @@ export type TrajectorySource = {
 /** The trajectory of a session. It has no step without a system prompt and requests. */
 export const createTrajectory = (source: TrajectorySource): Trajectory => {
   const builder = new TrajectoryBuilder(source);
-  for (const step of source.steps) builder.see(step);
+  for (const step of source.steps) builder.addStep(step);
   return builder.finish();
 };
 
@@ -214,7 +214,7 @@ class TrajectoryBuilder {
   }
 
   /** Adds a step of the journal; call it for all, from the first on. */
-  see(step: JournalStep): void {
+  addStep(step: JournalStep): void {
     const { event, before, state } = step;
     this.#countUsage(step);
     // A policy that stops too late changes nothing: the request was sent.

@@ -211,13 +211,13 @@ export const collectPastWork = async (
   entries: AsyncIterable<Entry>,
   last: number,
 ): Promise<PastWork> => {
-  const files = collectPastFiles(); // as the journal knows them, by the hashes in its events
+  const files = collectPastFiles();
   const commits: string[] = [];
   const commands = collectCommands();
   if (last > 0)
     for await (const { seq, event } of entries) {
-      files.see(event);
-      commands.see(event, commits.length);
+      files.see(event); // notes the hashes of files in it
+      commands.see(event, commits.length); // and the commands
       if (event.type === 'HookCompleted') commits.push(...event.commits.map(({ hash }) => hash));
       if (seq >= last) break;
     }

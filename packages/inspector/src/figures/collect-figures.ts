@@ -256,7 +256,7 @@ export class FigureCollector {
     this.#requests.begin(started, state, event.at, moment);
     for (const { activity } of started)
       if (activity.kind === 'tool') this.#toolNames.set(activity.id, activity.name);
-    this.#tools.see(actions);
+    this.#tools.countEnded(actions);
     if (isCounted(before, state)) this.#count(step);
     return started;
   }
@@ -566,7 +566,8 @@ class ToolLog {
   /** Calls that were counted, as `batch/call`. */
   readonly #ended = new Set<string>();
 
-  see(actions: readonly Action[]): void {
+  /** Counts calls whose results are shown: each call once. */
+  countEnded(actions: readonly Action[]): void {
     for (const action of actions) {
       if (action.type !== 'DisplayToolResult') continue;
       const id = `${action.batchId}/${action.callId}`;

@@ -44,8 +44,8 @@ export class SessionHistory {
       const step = stepEntry({ step: agent.stepUnchecked }, before, entry);
       this.#steps.push(step);
       this.#markers.push(...findMarkers(step));
-      this.#collector.see(step);
-      this.index.see(step);
+      this.#collector.see(step); // counts its time and money
+      this.index.addStep(step);
     }
     this.#figures = null;
   }

@@ -60,7 +60,7 @@ export const callName = ({ tool, title }: Pick<CallLife, 'tool' | 'title'>): str
 /** `from`, `to`: the entries between which the files changed. */
 export type BatchChanges = ChangeSummary & { readonly from: number; readonly to: number };
 
-/** Call `see` for every step, from the first on. */
+/** Call `addStep` for every step, from the first on. */
 export class SessionIndex {
   readonly turns: TurnRecord[] = [];
   readonly messages = new WeakMap<Message, MessageRecord>();
@@ -75,14 +75,14 @@ export class SessionIndex {
   #batchId: string | null = null;
   #batchSeq = 0;
 
-  see(step: JournalStep): void {
+  addStep(step: JournalStep): void {
     this.#clock.advance(step.event.at);
     this.#elapsed.push(this.#clock.elapsed);
-    this.#seeBatch(step);
-    this.#seeEvent(step);
-    for (const action of step.actions) this.#seeAction(action, step);
-    this.#seeMessages(step);
-    this.#seeTurn(step);
+    this.#noteBatch(step);
+    this.#noteEvent(step);
+    for (const action of step.actions) this.#noteAction(action, step);
+    this.#noteMessages(step);
+    this.#noteTurn(step);
   }
 
   /** The place of an entry on the axis of the session, in milliseconds since its first event. */
@@ -94,7 +94,7 @@ export class SessionIndex {
     return this.calls.get(`${batchId}/${callId}`);
   }
 
-  #seeBatch({ seq, state }: JournalStep): void {
+  #noteBatch({ seq, state }: JournalStep): void {
     if (state.name !== 'ExecutingTools' || state.batchId === this.#batchId) return;
     const { batchId, session } = state;
     this.#batchId = batchId;
@@ -107,7 +107,7 @@ export class SessionIndex {
     }
   }
 
-  #seeEvent({ event, seq }: JournalStep): void {
+  #noteEvent({ event, seq }: JournalStep): void {
     const { at } = event;
     if (event.type === 'ToolStarted')
       this.call(event.batchId, event.callId)?.starts.push({ seq, at });
@@ -119,7 +119,7 @@ export class SessionIndex {
       this.changes.set(event.batchId, { ...event.changes, from: this.#batchSeq, to: seq });
   }
 
-  #seeAction(action: Action, { seq, event: { at } }: JournalStep): void {
+  #noteAction(action: Action, { seq, event: { at } }: JournalStep): void {
     if (action.type === 'RequestApproval') {
       const call = this.call(action.batchId, action.call.callId);
       if (call !== undefined) call.askedAt ??= at;
@@ -134,7 +134,7 @@ export class SessionIndex {
     call.end ??= { seq, at, status, text, diff };
   }
 
-  #seeMessages({ event, seq, before, state }: JournalStep): void {
+  #noteMessages({ event, seq, before, state }: JournalStep): void {
     const [old, now] = [before.session.conversation, state.session.conversation];
     if (old === now) return;
     const batchId = this.#batchId;
@@ -150,7 +150,7 @@ export class SessionIndex {
     this.messages.set(open, { seq, at: event.at, batchId: results ? batchId : null });
   }
 
-  #seeTurn({ event, seq, before, state }: JournalStep): void {
+  #noteTurn({ event, seq, before, state }: JournalStep): void {
     const last = this.turns.at(-1);
     if (state.session.counters.turn > before.session.counters.turn) {
       if (last !== undefined) last.endSeq ??= seq - 1;

@@ -50,7 +50,7 @@ const commit = async (
     if (times > 1)
       world.violate('commit-once', `the changes of ${callId} were committed ${times} times`);
   }
-  world.meet('commit made');
+  world.noteSituation('commit made');
   world.log(`commit of ${name}`);
   process.crashPoint('after a commit');
   return report(name);

@@ -71,7 +71,7 @@ export const changeJournal = (process: SimulatedProcess): void => {
   const before = Buffer.from(file.content.view());
   const how = world.choices.chance(0.5) ? changeName(world, file) : changeContent(process, file);
   world.log(`another program has ${how} the journal`);
-  world.meet('journal changed by another program');
+  world.noteSituation('journal changed by another program');
   process.restoreJournal = () => {
     process.restoreJournal = null;
     file.content = new GrowingBytes(before);
@@ -112,7 +112,7 @@ export const tryAsRival = async (
     world.violate('one-writer', 'a second process has opened the session beside the first one');
   else if (kind !== 'locked')
     world.violate('one-writer', `a second process was refused for another reason: ${kind}`);
-  else world.meet('second process refused');
+  else world.noteSituation('second process refused');
 };
 
 const DAY_MS = 86_400_000;
@@ -129,7 +129,7 @@ export const disturbClock = ({ world }: SimulatedProcess, state: State | null): 
   world.log(`the clock is set by ${by / 1000} s`);
   world.setWallClock(by);
   if (isRetrying)
-    world.meet(
+    world.noteSituation(
       by < 0 ? 'clock set back while waiting to retry' : 'clock set forward while waiting to retry',
     );
 };

@@ -222,7 +222,7 @@ export const checkDamage = async (world: World, folder: string): Promise<void> =
   const isUnchanged = now.content.view().equals(damaged);
   now.content = new GrowingBytes(before);
   if (now !== node) now.durable = new GrowingBytes(before);
-  world.meet('acknowledged lines damaged');
+  world.noteSituation('acknowledged lines damaged');
   const kind = error instanceof JournalError ? error.kind : 'opened';
   // damage can make the version greater: like a newer journal, which may have other checksums
   const isRefused =

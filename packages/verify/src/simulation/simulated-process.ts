@@ -117,22 +117,22 @@ export class SimulatedProcess implements Caller {
     this.world.diskFaultsLeft -= 1;
     this.hasMetDiskFault = true;
     this.world.log(`${code} at ${operation}`);
-    this.#meetFault(code, operation, isBlocking);
+    this.#noteFaultSituations(code, operation, isBlocking);
     return code;
   }
 
-  #meetFault(code: string, operation: string, isBlocking: boolean): void {
+  #noteFaultSituations(code: string, operation: string, isBlocking: boolean): void {
     const { world } = this;
-    if (code === 'EMFILE') world.meet('EMFILE at an open');
-    if (code === 'EIO' && SYNCS.has(operation)) world.meet('EIO at a sync');
+    if (code === 'EMFILE') world.noteSituation('EMFILE at an open');
+    if (code === 'EIO' && SYNCS.has(operation)) world.noteSituation('EIO at a sync');
     if (code === 'EIO' && operation === 'fdatasync' && !isBlocking)
-      world.meet('sync failed in another thread');
+      world.noteSituation('sync failed in another thread');
     if (code !== 'ENOSPC') return;
-    if (this.doing === 'opening') world.meet('ENOSPC while opening');
+    if (this.doing === 'opening') world.noteSituation('ENOSPC while opening');
     const hasResult = [...world.calls.values()].some(
       ({ result, isCompleted }) => result !== null && !isCompleted,
     );
-    if (hasResult && operation === 'write') world.meet('ENOSPC at a result');
+    if (hasResult && operation === 'write') world.noteSituation('ENOSPC at a result');
   }
 
   /** Some syncs block for long, so that the journal syncs in another thread. */

@@ -5,7 +5,7 @@
  *    before.
  * 2. Liveness: then the faults end (`isHealed`), a patient user helps, and the session must settle.
  *
- * `violate` reports a broken promise, `meet` counts a situation that some session must contain.
+ * `violate` reports a broken promise, `noteSituation` a situation that some session must have.
  */
 
 import { JournalError } from '@pawl/agent/journal/journal-error';
@@ -24,7 +24,7 @@ import {
 import { bootAgain, mountDisk } from './node-files.js';
 import { planCrash, SimulatedProcess } from './simulated-process.js';
 import { closedOutput, type StartedRuntime, startProcess } from './start-process.js';
-import { checkEnd, meetCrash, stepWatcher } from './step-checks.js';
+import { checkEnd, noteCrashSituations, stepWatcher } from './step-checks.js';
 import { User } from './user.js';
 import type { World } from './world.js';
 
@@ -161,15 +161,15 @@ export class SimulatedSession {
   #crash(): void {
     const { world } = this;
     this.#crashes += 1;
-    meetCrash(this.#process); // counts the situation
+    noteCrashSituations(this.#process);
     this.#process.restoreJournal?.(); // what another program did to it is undone
     if (world.choices.chance(0.5)) {
-      if (world.disk.hasPending()) world.meet('power cut with unsynced data');
+      if (world.disk.hasPending()) world.noteSituation('power cut with unsynced data');
       world.log('the power is cut');
       const zeros = world.disk.cutPower(world.choices, world.plan.holes);
-      if (zeros !== 'none') world.meet('zeros after a power cut');
+      if (zeros !== 'none') world.noteSituation('zeros after a power cut');
       world.zeros.add(zeros);
-      if (missesLineFeed(world)) world.meet('a line without its line feed');
+      if (missesLineFeed(world)) world.noteSituation('a line without its line feed');
       bootAgain();
     }
     if (tornBytes(world) > 0) world.log(`the journal is torn: ${tornBytes(world)} bytes`);
@@ -286,7 +286,7 @@ export class SimulatedSession {
           'known-end',
           `the session ended with ${error instanceof Error ? error.stack : error}`,
         );
-      world.meet('session ended by the disk and opened again');
+      world.noteSituation('session ended by the disk and opened again');
       over();
     });
     this.#user().live();

@@ -91,7 +91,7 @@ const watchJournal = (process: SimulatedProcess, journal: Journal): Journal => (
       // `full`: the disk is full, and the entries are in the space that was reserved.
       if ((journal.full ?? null) === null) return;
       process.hasUsedReserve = true;
-      process.world.meet('entries in reserved space');
+      process.world.noteSituation('entries in reserved space');
     } catch (error) {
       process.hasFailedToWrite = true;
       if (!process.isDead) await checkRefusal(process, journal, drafts, error);
@@ -138,10 +138,10 @@ const watchStore = (
         first = Math.min(first, seq);
       };
       const opened = await store.open(sessionId, { visit, visitLast: 0 });
-      if (opened.journal.seq > 0 && first > 1) process.world.meet('resume from a snapshot');
+      if (opened.journal.seq > 0 && first > 1) process.world.noteSituation('resume from a snapshot');
       checkReplay(process.world, opened.journal.seq, opened.state);
       recordUnacknowledged(process.world, unacknowledgedIn(process.world, opened.journal.seq));
-      if (opened.tornTail !== null) process.world.meet('torn tail');
+      if (opened.tornTail !== null) process.world.noteSituation('torn tail');
       onOpened(opened.state);
       return { ...opened, journal: watchJournal(process, opened.journal) };
     },
@@ -153,6 +153,6 @@ const isExpected = (fault: Error): boolean => fault.message.startsWith('EPIPE');
 
 /** A watcher whose output is closed. */
 export const closedOutput = (world: World) => (): void => {
-  world.meet('EPIPE at a watcher');
+  world.noteSituation('EPIPE at a watcher');
   throw new Error('EPIPE: nobody reads this any more');
 };

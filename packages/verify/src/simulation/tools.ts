@@ -42,9 +42,9 @@ const checkStart = (
     world.violate('intent-before-effect', `${tool} ${callId} runs, and its start is not durable`);
   if (record === undefined) return;
   if (record.ranIn !== 0 && record.ranIn !== process.number && tool === 'look')
-    world.meet('pure call run again');
+    world.noteSituation('pure call run again');
   if (record.ranIn !== 0 && record.ranIn !== process.number && tool === 'append')
-    world.meet('probeable call run again');
+    world.noteSituation('probeable call run again');
   record.ranIn = process.number;
   if (record.input !== JSON.stringify(input))
     world.violate(
@@ -121,10 +121,10 @@ const endCall = async (
   const stopped = await work(process, behaviour, context);
   process.crashPoint('the end of a tool');
   if (process.isDead) return new Promise<never>(() => undefined);
-  if (stopped === 'timedOut') world.meet('tool out of time');
-  if (behaviour === 'ignores') world.meet('tool that ignores its signal');
+  if (stopped === 'timedOut') world.noteSituation('tool out of time');
+  if (behaviour === 'ignores') world.noteSituation('tool that ignores its signal');
   if (behaviour === 'throws') {
-    world.meet('tool that throws');
+    world.noteSituation('tool that throws');
     throw new Error('EPIPE: the tool has failed');
   }
   if (stopped !== null) return { status: stopped, text: 'stopped' };

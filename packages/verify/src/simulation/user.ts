@@ -29,7 +29,7 @@ const answerApproval = (world: World, state: State, isAllowed: boolean): Input |
   const { callId } = call.judged;
   const record = world.calls.get(callId);
   if (record !== undefined && record.askedIn !== world.processes)
-    world.meet('approval answered after a resume');
+    world.noteSituation('approval answered after a resume');
   const answer = isAllowed
     ? ({ kind: 'allow' } as const)
     : ({ kind: 'deny', reason: 'no' } as const);
@@ -59,7 +59,7 @@ const chooseBusyAct = (world: World, state: State): Input => {
     'shutdown',
   );
   if (kind === 'cancel') {
-    if (calls.length > 0) world.meet('turn cancelled while tools ran');
+    if (calls.length > 0) world.noteSituation('turn cancelled while tools ran');
     return { type: 'CancelTurn' };
   }
   const [callId] = calls;
@@ -70,7 +70,7 @@ const chooseBusyAct = (world: World, state: State): Input => {
   if (kind === 'settings')
     return { type: 'SettingsChanged', patch: { maxParallel: choices.between(1, 4) } };
   if (kind === 'shutdown' && choices.chance(0.3)) return { type: 'ShutdownRequested' };
-  world.meet('input while busy');
+  world.noteSituation('input while busy');
   return createUserInput(world);
 };
 

@@ -1,7 +1,7 @@
 /**
  * Everything outside of the simulated processes: disk, time, the user, and what has happened to
  * each call. From top to bottom: the checkers, whose violations a session collects; `World`;
- * simulated time; and the situations that a set of runs must meet.
+ * simulated time; and the situations that a set of runs must contain.
  */
 
 import type { Event } from '@pawl/agent/machine/event';
@@ -148,7 +148,8 @@ export class World {
     this.violations.push({ checker, text });
   }
 
-  meet(situation: Situation): void {
+  /** The session has had a situation that a set of runs must contain. */
+  noteSituation(situation: Situation): void {
     this.situations.add(situation);
   }
 
