@@ -1,6 +1,7 @@
 /**
  * The hooks that run after the tools of a simulated session. Their commits are durable: they
- * belong to the world, not to the process. A second commit for a call is a violation.
+ * belong to the world, not to the process. A second commit for a call is a violation. At a
+ * `crashPoint` the process may crash. `isHealed`: the faults of the session are over.
  */
 
 import type { HookContext, HookReport, Hooks } from '@pawl/agent/ports/hooks';

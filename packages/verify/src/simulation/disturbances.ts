@@ -1,6 +1,7 @@
 /**
  * What happens to a simulated process from outside: another program changes its journal, a rival
- * process opens the session, the clock jumps. Crashes are planned in simulated-process.ts.
+ * process opens the session, the clock jumps; not when the faults of the session are over
+ * (`isHealed`). Crashes are planned in simulated-process.ts.
  */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';

@@ -1,7 +1,7 @@
 /**
  * A process of a simulated computer. It can crash at each call of the world, a crash point; its
  * `CrashPlan` says at which. The world (world.ts) is what outlives processes: disk, time, the
- * user.
+ * user. Its `isHealed`: the faults of the session are over.
  */
 
 import type { State, StateName } from '@pawl/agent/machine/state';

@@ -2,8 +2,8 @@
  * Checks every step of a process after its event was acknowledged, and the session at its end.
  *
  * From top to bottom: timers; the records of calls and inputs that the checks use; `stepWatcher`,
- * which runs the checks; checks at the end; and the situations of a crash (`noteSituation`), which a
- * set of runs must contain.
+ * which runs the checks; checks at the end; and the situations of a crash (`noteSituation`), which
+ * a set of runs must contain.
  */
 
 import type { Action } from '@pawl/agent/machine/action';

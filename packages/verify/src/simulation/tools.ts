@@ -5,6 +5,9 @@
  * `look` is pure: it may run again after a crash. `append` is probeable: it adds one line to a
  * file, whose hash shows whether it ran. `command` is opaque: nobody can know whether it ran.
  * `ask` is opaque and spends money.
+ *
+ * `violate` reports a broken promise. At a `crashPoint` the process may crash; then nothing of it
+ * goes on. `isHealed`: the faults of the session are over.
  */
 
 import { hash } from 'node:crypto';

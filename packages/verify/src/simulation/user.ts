@@ -1,6 +1,7 @@
 /**
  * A user who types, cancels, edits and approves at any moment, according to the plan. From top to
- * bottom: single acts; the choice of the next one; and `User`, who sends them.
+ * bottom: single acts; the choice of the next one; and `User`, who sends them. When the faults of
+ * the session are over (`isHealed`), the user only helps it to settle.
  */
 
 import type { State } from '@pawl/agent/machine/state';
