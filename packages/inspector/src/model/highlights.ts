@@ -438,7 +438,7 @@ export const turnFigures = (history: SessionHistory): readonly TurnFigures[] => 
 const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
   const { index, figures, markers } = history;
   const waits = approvalStretches(figures.spans);
-  const { gaps } = figures;
+  const { gaps } = figures; // times in which no process had the session open
   let marked = 0; // markers are ordered: each turn goes on where the one before it stopped
   return index.turns.map(({ seq, at, prompt, endSeq: ended }, place) => {
     const endSeq = ended ?? history.seq;

@@ -1,6 +1,6 @@
 /**
- * The conversation as it was after the selected entry, with the time and cost of each message. The
- * last messages are drawn at once, earlier ones on demand.
+ * The conversation as it was after the selected entry (a line of the journal), with the time and
+ * cost of each message. The last messages are drawn at once, earlier ones on demand.
  *
  * From top to bottom: `conversationPanel`; `MessageView`, one message; and parts of a message.
  */
@@ -280,6 +280,7 @@ const statusSign = (status: string): HTMLElement =>
 const callTime = ({ figures }: SessionHistory, { starts, end }: CallLife): string => {
   const start = starts.at(-1);
   if (start === undefined || end === null) return '';
+  // A gap: no process had the session open, so nobody saw the end.
   const isRecovered = figures.gaps.some(({ seq }) => seq > start.seq && seq <= end.seq);
   return isRecovered
     ? `found at ${clockText(end.at)}, by a later process`

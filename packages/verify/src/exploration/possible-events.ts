@@ -8,8 +8,8 @@
  * flight), `user`, or `fate` (a late, duplicate or misplaced event, a fault, a crash).
  *
  * From top to bottom: responses to all work in flight (model call, tools, hooks, compactions,
- * rewinds); events of the user; and those of `fate`. `In<N>` is the state of the name N, `On<T>` the
- * event of the type T.
+ * rewinds); events of the user; and those of `fate`. `In<N>` is the state of the name N, `On<T>`
+ * the event of the type T.
  */
 
 import type { CallOutcome, CallPreview } from '@pawl/agent/machine/call';

@@ -1,6 +1,8 @@
 /**
- * Starts the production runtime with the disk, clock, model and tools of one simulated process. From
- * top to bottom: `startProcess`, its jobs, and its journals, whose openings and writes are checked.
+ * Starts the production runtime with the disk, clock, model and tools of one simulated process.
+ *
+ * From top to bottom: `startProcess`, its jobs, and its journals, whose openings and writes are
+ * checked.
  */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
