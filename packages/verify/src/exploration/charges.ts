@@ -78,7 +78,7 @@ const findOpen = ({ charges }: ExplorationNode, id: string): Charge | undefined 
  * it go, if the limit allows it; then nothing or all of its worst case is charged.
  */
 const measure = ({ state, now: at }: ExplorationNode): readonly ExplorationEvent[] => {
-  // The id of the request, summary or hook that the state waits for; null: of none.
+  // The id of the request, summary or hook that the state waits for; null: for none.
   const usageId = measuredId(state);
   if (usageId === null) return [];
   const event: Event = {
