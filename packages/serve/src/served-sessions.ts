@@ -5,8 +5,8 @@
  * sessions, each takes their requests, but only the node with a session's workspace touches it.
  * The record of a session says which key created it, where it works, and whether it is open. `seq`
  * is the number of an entry of its journal. Nodes share sessions by an engine, a service that runs
- * them; then `places` of the runtime says which node has which workspace. A feed gives the new entries
- * of an open session to its readers.
+ * them; then `places` of the runtime says which node has which workspace. A feed gives the new
+ * entries of an open session to its readers.
  */
 
 import { attempt } from '@pawl/agent/platform/attempt';
