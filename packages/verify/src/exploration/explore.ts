@@ -99,7 +99,7 @@ export type Coverage = {
   readonly all: number;
   readonly explained: readonly { readonly id: string; readonly why: string }[];
   readonly missing: readonly string[];
-  /** Edges with a reason why they can't be taken that were taken, or do not exist. */
+  /** Edges that have a reason why they can't be taken, and were taken or do not exist. */
   readonly mistaken: readonly string[];
 };
 

@@ -74,7 +74,7 @@ export const stateKeyFor = ({
     key += turnRuns(state) ? `|${turnKey(session, now)}` : `|${betweenTurnsKey(session)}`;
     if (costlyLeft > 0) key += `|${costlyLeft}${billsKey(state, costlyLeft)}`;
     if (charges) key += chargesKey(node);
-    // Where the machines of the projections are that are checked along the way.
+    // The states of the other agents, whose machines are checked along the way.
     for (const { state: place } of cursors) key += `|${place}`;
     return key;
   };

@@ -1,5 +1,5 @@
 /**
- * Writes a path of an exploration as a trace, the text form of a recorded session: the settings,
+ * Writes a path of an exploration as a trace, the text form of a recorded session: the settings
  * (the line with `!`) and one line per event (`>`). Playing the trace gives the same events, as far
  * as explorations make them: calls have a tool and an id, usage has input, output and cost.
  *

@@ -141,7 +141,7 @@ const projectHookEnd = (seed: SeedWords, ours: OurStep): SeedStep => {
 };
 
 const projectHookStart = (seed: SeedWords, { step }: OurStep): readonly SeedStep[] => {
-  // Otherwise our machine had no hook to run.
+  // If it does not rest there, our machine had no hook to run.
   const rests = step.state.name === HOOK;
   if (seed.hook === 'hidden' || (seed.hook === 'ifRun' && !rests)) return [];
   const ran: SeedStep = { event: 'ToolCompleted', to: HOOK, action: seed.runs };
