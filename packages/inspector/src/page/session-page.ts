@@ -92,7 +92,7 @@ export class SessionPage {
     help: () => this.#help.showModal(),
   };
   #shownPanel: PanelName | null = null;
-  /** The number of turns for which the title was written: its words are those of the first ones. */
+  /** The number of turns for which the title was written: a new turn may bring its words. */
   #titledFor = -1;
   readonly #scrolled = new Map<PanelName, number>();
   readonly #help = keyHelp();
