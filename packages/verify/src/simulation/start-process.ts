@@ -140,7 +140,8 @@ const watchStore = (
         first = Math.min(first, seq);
       };
       const opened = await store.open(sessionId, { visit, visitLast: 0 });
-      if (opened.journal.seq > 0 && first > 1) process.world.noteSituation('resume from a snapshot');
+      if (opened.journal.seq > 0 && first > 1)
+        process.world.noteSituation('resume from a snapshot');
       checkReplay(process.world, opened.journal.seq, opened.state);
       recordUnacknowledged(process.world, unacknowledgedIn(process.world, opened.journal.seq));
       if (opened.tornTail !== null) process.world.noteSituation('torn tail');

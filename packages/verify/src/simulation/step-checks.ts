@@ -69,7 +69,9 @@ const recordCalls = (world: World, event: Event): void => {
     markCall(world, event.callId, 'isCompleted');
     const record = world.calls.get(event.callId);
     if (event.outcome.status === 'lost')
-      world.noteSituation(record?.tool === 'append' ? 'probeable call found changed' : 'opaque call lost');
+      world.noteSituation(
+        record?.tool === 'append' ? 'probeable call found changed' : 'opaque call lost',
+      );
     if (event.outcome.text.startsWith('it had taken effect'))
       world.noteSituation('probeable call found done');
     if (
