@@ -308,8 +308,7 @@ const throwNotSimulated = (path: string): never => {
 /** Replaces Node's file functions. Returns a function that puts them back. */
 export const simulateFiles = (): (() => void) => {
   // the objects behind `node:fs` and `node:fs/promises`
-  const functions = fs as unknown as Functions;
-  const promises = fs.promises as unknown as Functions;
+  const [functions, promises] = [fs as unknown as Functions, fs.promises as unknown as Functions];
   for (const name of Object.keys(promises)) replace(promises, name, asPromise(name));
   for (const name of Object.keys(functions)) {
     if (name.endsWith('Sync')) replace(functions, name, asSync(name.slice(0, -'Sync'.length)));
