@@ -85,6 +85,7 @@ const sharedRecords = (runtime: SharedRuntime): RecordStore => ({
   put: (record) => runtime.setMetadata(record.sessionId, record),
 });
 
+/** What the session of a wish is created with: settings and all that the operator chose. */
 type Prepare = (wish: NodeSessionWish) => Promise<NewSession>;
 
 /** The runtime of a node whose sessions go on without it. */

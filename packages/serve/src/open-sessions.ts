@@ -300,12 +300,14 @@ class SessionFeed {
     for (const action of actions)
       if (action.type === 'RequestApproval' && action.diff !== undefined)
         this.#diffs.set(`${action.batchId} ${action.call.callId}`, action.diff);
+    // A delta changes nothing but the text of the reply so far.
     if (state === before || (seq === null && state.name === before.name)) return;
     const approvals = approvalsIn(state, this.#diffs);
     if (approvals.length === 0) this.#diffs.clear();
     const isNew =
       state.name !== before.name || approvalIds(approvals) !== approvalIds(this.#approvals);
     this.#approvals = approvals;
+    // With the entry of this step, which may not have been read from the journal yet.
     if (isNew) this.#offer(otherMessage('state', { ...this.status, seq: seq ?? this.#seq }));
   }
 

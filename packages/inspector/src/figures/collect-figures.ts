@@ -151,6 +151,7 @@ export class FigureCollector {
     if (event.type !== 'LlmCompleted' && event.type !== 'LlmFailed') return;
     const open = this.#findOpenRequest(event.requestId);
     if (open === undefined || event.firstPieceAt === undefined) return;
+    // Counted back from the end: the clock may have been set since the request was sent.
     open.firstPieceMs = Math.max(open.from.atMs, atMs - Math.max(0, event.at - event.firstPieceAt));
   }
 

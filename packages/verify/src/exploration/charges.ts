@@ -126,6 +126,7 @@ const requestResponses = (
     ...answers,
     ...(charge.usd === 0 ? [fails(refused, null)] : []),
     fails(broken, null),
+    // The reply had begun, so the cost of the input is known.
     ...(charge.usd === 0 ? [] : [fails(broken, createUsage(charge.inputUsd))]),
   ];
 };
@@ -198,6 +199,7 @@ const callResponses = (
     const ends = { type: 'ToolCompleted', ...about } as const;
     return [
       world({ ...ends, outcome: { status: 'ok', text: 'done', ...usage } }),
+      // Given up without a word about its cost, which may come late.
       ...(spends ? [world({ ...ends, outcome: { status: 'timedOut', text: '' } })] : []),
       ...(call.graceTimerId === null
         ? []
