@@ -15,7 +15,7 @@
  * 6. A cost that is not known is left out.
  *
  * From top to bottom: the types of the format; `createTrajectory`; and `TrajectoryBuilder`, which
- * collects drafts of the steps from the journal (`see`), and then writes them (`finish`).
+ * collects drafts of the steps from the journal (`addStep`), and then writes them (`finish`).
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
@@ -146,7 +146,7 @@ export type TrajectorySource = {
 /** The trajectory of a session. It has no step without a system prompt and requests. */
 export const createTrajectory = (source: TrajectorySource): Trajectory => {
   const builder = new TrajectoryBuilder(source);
-  for (const step of source.steps) builder.see(step);
+  for (const step of source.steps) builder.addStep(step);
   return builder.finish();
 };
 
@@ -214,7 +214,7 @@ class TrajectoryBuilder {
   }
 
   /** Adds a step of the journal; call it for all, from the first on. */
-  see(step: JournalStep): void {
+  addStep(step: JournalStep): void {
     const { event, before, state } = step;
     this.#countUsage(step);
     // A policy that stops too late changes nothing: the request was sent.
@@ -224,6 +224,7 @@ class TrajectoryBuilder {
     else this.#addReply(step);
     for (const action of step.actions) this.#readAction(action, step);
     if (state.name === 'ExecutingTools') this.#beginBatch(state.batchId, step.seq);
+    // The open message takes results of tools and texts of the user, until it is sent.
     this.#addResults(openParts(state.session.conversation));
     if (event.type === 'Resumed') this.#resume(step, event);
     if (state.name === 'WaitingForUserInput' && before.name !== 'WaitingForUserInput')
@@ -352,7 +353,9 @@ class TrajectoryBuilder {
 
   /** Adds a step for a reply that the conversation has stored. */
   #addReply({ event, before, state }: JournalStep): void {
+    // Under a new machine the messages are other objects: the step of the resume copies them.
     if (event.type === 'Resumed' && event.upgrade?.session !== undefined) return;
+    // Closed messages are complete: replies, and what was sent before them.
     const { closed } = state.session.conversation;
     if (closed.length <= before.session.conversation.closed.length) return;
     const reply = closed.at(closed.length - 1);
@@ -365,7 +368,7 @@ class TrajectoryBuilder {
     this.#steps.push(step);
   }
 
-  /** The requests since the last reply: the step of this one shows them. */
+  /** Takes the requests since the last reply, for the step that shows them. */
   #takePending(): readonly Attempt[] {
     const attempts = this.#pending;
     this.#pending = [];
@@ -407,6 +410,7 @@ class TrajectoryBuilder {
   /** Adds a step for a rewind that has ended. */
   #rewind({ event, before, state }: JournalStep): void {
     if (state.name !== 'WaitingForUserInput' || state === before) return;
+    // Without files to restore a rewind ends with its request, otherwise with `Rewound`.
     const request =
       event.type === 'RewindRequested' ? event : before.name === 'Rewinding' ? before : null;
     if (request === null) return;
@@ -460,6 +464,7 @@ class TrajectoryBuilder {
     event: Extract<Event, { readonly type: 'Resumed' }>,
   ): void {
     const { parent } = this.#source.header;
+    // The first entry of a fork after those that were copied from its parent.
     const forked = parent !== null && parent.seq === seq - 1;
     const cause = forked ? 'forked' : before.name === 'ShuttingDown' ? 'closed' : 'crashed';
     this.#resumes.push({
@@ -578,6 +583,7 @@ class TrajectoryBuilder {
     const metrics = sumAttempts(attempts);
     const results = calls.flatMap((call) => this.#writeResult(step, call, tasks));
     const sent = attempts.reduce((sum, attempt) => sum + attempt.sent, 0);
+    // If one was sent again after a crash, all of them are listed: the counts differ.
     const failed = attempts.filter(({ failure }) => failure !== null || sent > attempts.length);
     const spending = step.spending?.usage ?? null;
     const extra: JsonObject = {
@@ -608,6 +614,7 @@ class TrajectoryBuilder {
     tasks: Trajectory[],
   ): readonly TrajectoryResult[] {
     const result = results.get(callId);
+    // Only a call that asks models itself reports usage, under an id of its own.
     const record = batch === null ? undefined : this.#records.get(spendingId(batch.id, callId));
     if (record !== undefined) record.placed = true;
     const task =

@@ -25,7 +25,7 @@ export type InspectedSession = {
 /** One message of the feed of entries. `caughtUp`: these are the last ones so far. */
 export type FeedPiece =
   | { readonly kind: 'entries'; readonly entries: readonly Entry[]; readonly caughtUp: boolean }
-  /** The journal was replaced by a shorter one: start again from the first entry. */
+  /** The journal was replaced, or is shorter: start again from the first entry. */
   | { readonly kind: 'restart' }
   /** Nothing more will come. */
   | { readonly kind: 'damaged'; readonly why: string };

@@ -74,6 +74,7 @@ export class SessionSpans {
     const { event, state } = step;
     this.#at = Math.max(this.#at, event.at); // a clock may be set back
     if (step.seq === null) return;
+    // A step may end a turn and begin the next one.
     const turnHasEnded =
       this.#turn !== null && (!turnRuns(state) || state.session.turn.turnId !== this.#turn.turnId);
     this.#recordReply(step);
@@ -81,6 +82,7 @@ export class SessionSpans {
     this.#endTools(step);
     if (turnHasEnded) this.#endTurn(state);
     if (this.#turn === null && turnRuns(state)) this.#beginTurn(state);
+    // What goes on in the state: a request, calls of tools, a hook, a wait.
     for (const activity of findActivities(state)) this.#begin(activity, state);
     this.#usage = state.session.usage;
   }
@@ -211,7 +213,7 @@ export class SessionSpans {
   /** A call of the model includes its retries: it ends when the machine leaves them. */
   #chatHasEnded({ state, path, event }: Stepped, { id }: OpenChat): boolean {
     if (state.name === 'Compacting') return state.compactionId !== id;
-    if (event.type === 'Resumed') return false;
+    if (event.type === 'Resumed') return false; // the request, or the wait, goes on
     const hasMovedOn = path.some(
       ({ kind, to }) => kind === 'go' && to !== 'CallingLlm' && to !== 'Error',
     );

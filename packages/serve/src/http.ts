@@ -1,5 +1,5 @@
 /**
- * The HTTP face of a node, a process that serves sessions.
+ * The HTTP interface of a node, a process that serves sessions.
  *
  * From top to bottom: the server and its answers; the routes; bodies of requests; and who is
  * admitted: each request but /health needs the token of a key.
@@ -29,6 +29,7 @@ type HttpOptions = {
   /** Further values of the header Host. */
   readonly names: readonly string[];
   readonly keys: readonly ServeKey[];
+  /** Counts the requests of each key. */
   readonly use: KeyUse;
   readonly routes: RouteParts;
   /** Whether the node shuts down and takes no new work; /health says so. */
@@ -151,6 +152,7 @@ class Answers {
     if (done.kind === 'fault') this.#refuse(incoming, outgoing, done.fault);
     this.active -= 1;
     const seconds = (performance.now() - startedAt) / 1_000;
+    // Without a route the method can be any text: it would be a name of its own among the figures.
     this.#options.ended(route === 'none' ? 'other' : method, route, outgoing.statusCode, seconds);
   }
 
@@ -302,6 +304,7 @@ const tooLarge = (bytesMax: number): ApiFault => {
 const readBytes = async (incoming: IncomingMessage, bytesMax: number): Promise<Buffer> => {
   const pieces: Buffer[] = [];
   let bytes = 0;
+  // Not destroyed when a body is refused in the middle: the client must be able to read why.
   for await (const piece of incoming.iterator({ destroyOnReturn: false })) {
     pieces.push(piece as Buffer); // a stream without an encoding
     bytes += (piece as Buffer).length; // the same

@@ -165,7 +165,7 @@ export class KeyUse {
 
   /** Counts a request. Returns the seconds to wait if there are too many. */
   countRequest(key: ServeKey): number {
-    const use = this.#useOf(key);
+    const use = this.#getUse(key);
     const perMs = key.limits.requestsPerMinute / MINUTE_MS;
     const now = this.#now();
     use.requests = Math.min(key.limits.requestsPerMinute, use.requests + (now - use.at) * perMs);
@@ -180,7 +180,7 @@ export class KeyUse {
    * Sessions that are still being opened count too.
    */
   async withinSessionLimit<T>(key: ServeKey, open: number, work: () => Promise<T>): Promise<T> {
-    const use = this.#useOf(key);
+    const use = this.#getUse(key);
     const { sessions } = key.limits;
     if (open + use.creating >= sessions)
       throw new ApiFault(
@@ -198,7 +198,7 @@ export class KeyUse {
 
   /** Counts a stream until the returned function is called. */
   openStream(key: ServeKey): () => void {
-    const use = this.#useOf(key);
+    const use = this.#getUse(key);
     if (use.streams >= key.limits.streams)
       throw new ApiFault(
         'tooManyStreams',
@@ -213,7 +213,7 @@ export class KeyUse {
     };
   }
 
-  #useOf(key: ServeKey): Use {
+  #getUse(key: ServeKey): Use {
     const use = this.#uses.get(key.name) ?? {
       requests: key.limits.requestsPerMinute,
       at: this.#now(),

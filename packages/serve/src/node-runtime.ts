@@ -85,6 +85,7 @@ const sharedRecords = (runtime: SharedRuntime): RecordStore => ({
   put: (record) => runtime.setMetadata(record.sessionId, record),
 });
 
+/** What the session of a wish is created with: settings and all that the operator chose. */
 type Prepare = (wish: NodeSessionWish) => Promise<NewSession>;
 
 /** The runtime of a node whose sessions go on without it. */
@@ -209,11 +210,11 @@ export class SessionRecords implements RecordStore {
   }
 
   async put(record: NodeSessionRecord): Promise<void> {
-    await writePrivate(this.#fileOf(record.sessionId), `${JSON.stringify(record)}\n`);
+    await writePrivate(this.#getPath(record.sessionId), `${JSON.stringify(record)}\n`);
     this.#all.set(record.sessionId, record);
   }
 
-  #fileOf(sessionId: string): string {
+  #getPath(sessionId: string): string {
     return path.join(this.#folder, `${sessionId}.json`);
   }
 }
@@ -241,7 +242,8 @@ export type EngineNodeOptions = {
   readonly address: string;
   /**
    * The first of three ports: of what any node can do, of what only this one can do, of the live
-   * channel. They stay the same, since the engine continues its calls there.
+   * channel, by which nodes tell each other the steps of sessions. They stay the same, since the
+   * engine continues its calls there.
    */
   readonly firstPort: number;
   /** Reaches the first port of all nodes; null: this is the only node. */
@@ -250,6 +252,7 @@ export type EngineNodeOptions = {
   readonly peers: readonly string[];
   /** The secret of all live channels; null: this is the only node. */
   readonly liveToken: string | null;
+  /** Public keys of the engine: calls that it has not signed are refused. Empty: no check. */
   readonly identityKeys: readonly string[];
   /** The same for all nodes. */
   readonly blobs: BlobPlace;

@@ -33,6 +33,7 @@ export type NodeOptions = {
   readonly socketPath?: string;
   /** A session that is followed from the start, so that a later reader gets a reply's beginning. */
   readonly attended?: string;
+  /** Further values of the header Host. */
   readonly names: readonly string[];
   /** Holds the records of the sessions, unless the runtime keeps them. */
   readonly recordsFolder: string;

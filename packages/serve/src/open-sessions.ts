@@ -1,6 +1,7 @@
 /**
  * The sessions that are open on this node (a process that serves sessions), and how clients read
- * them. An entry is a line of a session's journal: one event, with its number `seq`.
+ * them. An entry is a line of a session's journal: one event, with its number `seq`. Sessions run
+ * in this process and end with it, or on an engine, a service that runs them for several nodes.
  *
  * From top to bottom: `OpenSessions`; `SessionFeed`, the new entries of one session, read from its
  * journal once for all readers; the calls that wait for an approval; and `EventStream`, the HTTP
@@ -42,7 +43,7 @@ export class OpenSessions {
     return this.#feeds.get(sessionId) ?? null;
   }
 
-  /** The feed of a session with which something is done now. */
+  /** The feed of a session with which something is done now, so that it is not quiet. */
   #use(sessionId: string): SessionFeed | null {
     this.#quiet.delete(sessionId);
     return this.feed(sessionId);
@@ -191,6 +192,7 @@ export const isBusyIn = (state: State, approvals: readonly Approval[]): boolean 
  */
 class SessionFeed {
   readonly #readers = new Set<FeedReader>();
+  /** Called with every step. */
   readonly #see: (stepped: Stepped) => void;
   /** The previews of calls that wait for an approval, by batch and call. */
   readonly #diffs = new Map<string, string>();
@@ -206,7 +208,6 @@ class SessionFeed {
   /** Resolves when the session has ended, with the error that stopped it. */
   readonly ended: Promise<Error | null>;
 
-  /** `see`: called with every step. */
   constructor(
     runtime: NodeRuntime,
     sessionId: string,
@@ -262,7 +263,7 @@ class SessionFeed {
   /** Resolves when the session is no longer busy, or has ended. */
   async rest(): Promise<void> {
     if (!this.isBusy) return;
-    let leave = (): void => undefined;
+    let leave = (): void => undefined; // stops listening for messages: each may be the last one
     await Promise.race([
       this.ended,
       new Promise<void>((resolve) => {
@@ -299,12 +300,14 @@ class SessionFeed {
     for (const action of actions)
       if (action.type === 'RequestApproval' && action.diff !== undefined)
         this.#diffs.set(`${action.batchId} ${action.call.callId}`, action.diff);
+    // A delta changes nothing but the text of the reply so far.
     if (state === before || (seq === null && state.name === before.name)) return;
     const approvals = approvalsIn(state, this.#diffs);
     if (approvals.length === 0) this.#diffs.clear();
     const isNew =
       state.name !== before.name || approvalIds(approvals) !== approvalIds(this.#approvals);
     this.#approvals = approvals;
+    // With the entry of this step, which may not have been read from the journal yet.
     if (isNew) this.#offer(otherMessage('state', { ...this.status, seq: seq ?? this.#seq }));
   }
 
@@ -315,6 +318,7 @@ class SessionFeed {
       this.#pending = null;
       return;
     }
+    // Only texts of the reply are joined; other deltas leave what there is.
     const merged = agentAdapter.merge(this.#pending?.event ?? null, event);
     this.#pending = merged === null ? null : { event: merged, seq: this.#lastSeq };
   }
@@ -341,6 +345,7 @@ export const approvalsIn = (
   const { batchId, calls, session } = state;
   return calls.flatMap(({ status, judged: call }) => {
     if (status !== 'awaitingApproval') return [];
+    // The policy again, for what the question has to say: the reason, and the grants to offer.
     const { why, grantable } = decide(session.settings, session.grants, call);
     const diff = diffs.get(`${batchId} ${call.callId}`);
     const description = describeQuestion(

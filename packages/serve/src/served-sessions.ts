@@ -4,7 +4,9 @@
  * A key sees only the sessions that it created; others do not exist for it. If nodes share the
  * sessions, each takes their requests, but only the node with a session's workspace touches it.
  * The record of a session says which key created it, where it works, and whether it is open. `seq`
- * is the number of an entry of its journal.
+ * is the number of an entry of its journal. Nodes share sessions by an engine, a service that runs
+ * them; then `places` of the runtime says which node has which workspace. A feed gives the new
+ * entries of an open session to its readers.
  */
 
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -81,7 +83,7 @@ export class ServedSessions {
   /** The sessions of the key, the most recently changed first. */
   async list(key: ServeKey): Promise<readonly object[]> {
     const records = new Map(
-      (await this.#recordsOf(key)).map((record) => [record.sessionId, record]),
+      (await this.#getRecords(key)).map((record) => [record.sessionId, record]),
     );
     const sessions: object[] = [];
     for await (const info of this.#runtime.list()) {
@@ -109,7 +111,9 @@ export class ServedSessions {
     const { settings, usage } = state.session;
     const feed = this.#open.feed(sessionId);
     const approvals = feed?.status.approvals ?? approvalsIn(state, new Map());
+    // Without a feed here, a session of an engine may be at work all the same.
     const runsElsewhere = !this.#runtime.endsWithNode && isBusyIn(state, approvals);
+    // Why it waits for the user; null in any other state.
     const reason = state.name === 'WaitingForUserInput' ? state.reason : null;
     const { places } = this.#runtime;
     const node = places === undefined ? {} : { node: await places.nodeOf(sessionId) };
@@ -145,6 +149,7 @@ export class ServedSessions {
         : null;
     const sent = await attempt(() => this.#runtime.send(sessionId, withNotice ?? input));
     if (sent.kind === 'fault') {
+      // An open session, or a known fault: the error itself says enough.
       if (this.#open.feed(sessionId) !== null || toApiFault(sent.fault) !== null) throw sent.fault;
       throw new ApiFault(
         'conflict',
@@ -158,6 +163,7 @@ export class ServedSessions {
   /** Makes sure that the workspace is there and the session open. */
   async #makeReady(key: ServeKey, sessionId: string): Promise<void> {
     const { isOpen, workspace } = await this.#record(key, sessionId);
+    // In order, and with the record of that time: earlier work may have changed it.
     const open = (): Promise<void> =>
       this.#inOrder(sessionId, workspace, async () => {
         await this.#restoreWorkspace(sessionId, (await this.#record(key, sessionId)).workspace);
@@ -176,6 +182,7 @@ export class ServedSessions {
   async #restoreWorkspace(sessionId: string, workspace: NodeWorkspace): Promise<void> {
     const otherNode = await this.#otherNode(sessionId);
     if (otherNode !== null && !isRemovedWorktree(workspace)) return;
+    // The same object, if nothing had to be made.
     const present = await this.#workspaces.ensure(workspace);
     if (otherNode !== null) await this.#runtime.places?.moveHere(sessionId);
     if (present !== workspace) await this.#updateWorkspace(present);
@@ -244,6 +251,7 @@ export class ServedSessions {
         );
       const otherNode = await this.#otherNode(sessionId);
       if (await this.#hasWorkspace(record)) throw nothingToMove(gone.path, otherNode);
+      // What runs on another node is ended by `moveHere`.
       if (otherNode === null && record.isOpen) await this.#open.close(sessionId);
       const { seq } = await this.#runtime.state(sessionId);
       const past = await collectPastWork(this.#runtime.read(sessionId, 1), seq);
@@ -291,12 +299,12 @@ export class ServedSessions {
     throw new ApiFault('notFound', 'There is no such session. GET /v1/sessions lists yours.');
   }
 
-  async #recordsOf(key: ServeKey): Promise<readonly NodeSessionRecord[]> {
+  async #getRecords(key: ServeKey): Promise<readonly NodeSessionRecord[]> {
     return (await this.#records.all()).filter((record) => record.key === key.name);
   }
 
   async #countOpen(key: ServeKey): Promise<number> {
-    return (await this.#recordsOf(key)).filter(({ isOpen }) => isOpen).length;
+    return (await this.#getRecords(key)).filter(({ isOpen }) => isOpen).length;
   }
 
   /** The sessions that work in a folder, open or not. */

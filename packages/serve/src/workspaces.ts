@@ -98,6 +98,7 @@ export class NodeWorkspaces {
   /** Removes a worktree if nothing would be lost by it. Never rejects. */
   async release(workspace: NodeWorkspace): Promise<ReleasedWorkspace> {
     if (workspace.kind === 'folder' || workspace.state === 'removed') return { kind: 'untouched' };
+    // Why it was kept; null if it was removed.
     const why = await releaseWorktree(this.#worktreePlace(workspace), workspace.commit);
     return why === null ? { kind: 'removed' } : { kind: 'kept', path: workspace.path, why };
   }
@@ -215,8 +216,8 @@ export const collectPastWork = async (
   const commands = collectCommands();
   if (last > 0)
     for await (const { seq, event } of entries) {
-      files.see(event);
-      commands.see(event, commits.length);
+      files.see(event); // notes the hashes of files in it
+      commands.see(event, commits.length); // and the commands
       if (event.type === 'HookCompleted') commits.push(...event.commits.map(({ hash }) => hash));
       if (seq >= last) break;
     }

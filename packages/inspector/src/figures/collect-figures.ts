@@ -83,6 +83,8 @@ export class FigureCollector {
     }
     const held = this.#held;
     this.#held = null;
+    // A change of settings waits for the next step: made while the session is opened, it belongs to
+    // the new process.
     const isFirst = step.event.type === 'Resumed' && this.#isFirstOfProcess(step);
     if (held !== null && isFirst && step.event.at - held.event.at < SAME_OPENING_MS) {
       this.#beginProcess(held, step.seq);
@@ -149,10 +151,14 @@ export class FigureCollector {
     if (event.type !== 'LlmCompleted' && event.type !== 'LlmFailed') return;
     const open = this.#findOpenRequest(event.requestId);
     if (open === undefined || event.firstPieceAt === undefined) return;
+    // Counted back from the end: the clock may have been set since the request was sent.
     open.firstPieceMs = Math.max(open.from.atMs, atMs - Math.max(0, event.at - event.firstPieceAt));
   }
 
-  /** The first step of a new process: the time before it belongs to none. */
+  /**
+   * The first step of a new process: the time before it belongs to none. `resumedSeq`: the entry of
+   * `Resumed`, which may be the one after it.
+   */
   #beginProcess(step: FigureStep, resumedSeq: number): void {
     const before = this.#now();
     const state = this.#state.name;
@@ -199,7 +205,7 @@ export class FigureCollector {
     this.#startedAt ??= event.at;
     const passedMs = this.#clock.advance(event.at);
     if (passed === 'between') return;
-    this.#visitsOf(this.#state.name).totalMs += passedMs;
+    this.#getVisits(this.#state.name).totalMs += passedMs;
     const doing = this.#batchActivity();
     if (doing !== null) this.#batches[doing] += passedMs;
   }
@@ -221,7 +227,7 @@ export class FigureCollector {
     };
   }
 
-  #visitsOf(state: string): { entered: number; totalMs: number } {
+  #getVisits(state: string): { entered: number; totalMs: number } {
     const known = this.#visits.get(state) ?? { entered: 0, totalMs: 0 };
     this.#visits.set(state, known);
     return known;
@@ -243,14 +249,15 @@ export class FigureCollector {
     const before = this.#state;
     this.#state = state;
     this.#seq = moment.seq;
-    for (const { kind, to } of path) if (kind === 'go') this.#visitsOf(to).entered += 1;
-    this.#activities = findActivities(state);
+    // Other edges stay in their state.
+    for (const { kind, to } of path) if (kind === 'go') this.#getVisits(to).entered += 1;
+    this.#activities = findActivities(state); // what goes on in it: a request, calls, a wait
     const { started, ended } = this.#spans.change(this.#activities, moment);
     this.#requests.end(ended, event, moment);
     this.#requests.begin(started, state, event.at, moment);
     for (const { activity } of started)
       if (activity.kind === 'tool') this.#toolNames.set(activity.id, activity.name);
-    this.#tools.see(actions);
+    this.#tools.countEnded(actions);
     if (isCounted(before, state)) this.#count(step);
     return started;
   }
@@ -560,19 +567,20 @@ class ToolLog {
   /** Calls that were counted, as `batch/call`. */
   readonly #ended = new Set<string>();
 
-  see(actions: readonly Action[]): void {
+  /** Counts calls whose results are shown: each call once. */
+  countEnded(actions: readonly Action[]): void {
     for (const action of actions) {
       if (action.type !== 'DisplayToolResult') continue;
       const id = `${action.batchId}/${action.callId}`;
       if (this.#ended.has(id)) continue;
       this.#ended.add(id);
-      const counted = this.#countsOf(action.tool);
+      const counted = this.#getCounts(action.tool);
       counted.calls += 1;
       counted.endings.set(action.status, (counted.endings.get(action.status) ?? 0) + 1);
     }
   }
 
-  #countsOf(tool: string): Counted {
+  #getCounts(tool: string): Counted {
     const known = this.#tools.get(tool) ?? { calls: 0, endings: new Map<string, number>() };
     this.#tools.set(tool, known);
     return known;

@@ -177,6 +177,7 @@ export class ChartTrace {
   countsAt(seq: number): ReadonlyMap<string, number> {
     const last = Math.min(seq, this.#traced.length);
     const checkpoint = Math.min(Math.floor(last / CHECKPOINT_EVERY), this.#checkpoints.length - 1);
+    // Begins again at a stored count, if that is nearer than what was counted last.
     if (last < this.#countedTo || this.#countedTo < checkpoint * CHECKPOINT_EVERY) {
       this.#counts = new Map(this.#checkpoints[checkpoint]);
       this.#countedTo = checkpoint * CHECKPOINT_EVERY;

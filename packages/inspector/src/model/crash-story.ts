@@ -3,7 +3,8 @@
  * found, and whether anything ran twice. Each sentence follows from entries of the journal.
  *
  * A call has one of three effects: `pure` calls only read, `probeable` ones change a file, which
- * the next process compares; `opaque` ones are commands, which run on without the process.
+ * the next process compares; `opaque` ones are commands, which run on without the process. A gap is
+ * a time in which no process had the session open.
  */
 
 import type { State } from '@pawl/agent/machine/state';

@@ -438,8 +438,8 @@ export const turnFigures = (history: SessionHistory): readonly TurnFigures[] => 
 const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
   const { index, figures, markers } = history;
   const waits = approvalStretches(figures.spans);
-  const { gaps } = figures;
-  let marked = 0;
+  const { gaps } = figures; // times in which no process had the session open
+  let marked = 0; // markers are ordered: each turn goes on where the one before it stopped
   return index.turns.map(({ seq, at, prompt, endSeq: ended }, place) => {
     const endSeq = ended ?? history.seq;
     const nextSeq = index.turns[place + 1]?.seq ?? history.seq + 1;
@@ -450,6 +450,7 @@ const computeTurns = (history: SessionHistory): readonly TurnFigures[] => {
       const { seq: markSeq = 0, kind = 'prompt' } = markers[marked] ?? {};
       if (markSeq >= seq && kind !== 'prompt') marks.set(kind, (marks.get(kind) ?? 0) + 1);
     }
+    // Of the whole session, up to an entry.
     const spentAt = (entry: number): number => history.stateAt(entry).session.usage.costUsd;
     return {
       number: place + 1,

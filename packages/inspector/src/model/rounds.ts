@@ -104,7 +104,7 @@ export const isFailed = (history: SessionHistory, { kind, id, ending }: TimeSpan
   return status !== undefined && status !== 'ok';
 };
 
-/** The time of the gaps that lie within a round. */
+/** The time within a round in which no process had the session open. */
 const gapIn = (
   gaps: readonly ProcessGap[],
   { startMs, endMs }: Pick<TimeSpan, 'startMs' | 'endMs'>,

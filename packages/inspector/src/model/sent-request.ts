@@ -34,6 +34,7 @@ export const requestAt = (
     const sent = step?.actions.findLast(({ type }) => type === 'SendLlmRequest');
     if (step === null || sent?.type !== 'SendLlmRequest') continue;
     const { conversation, settings } = step.state.session;
+    // The action names how many messages of the conversation it sends.
     const messages = requestMessages(conversation, sent.length, settings.model);
     const parts = [
       createPart('tools', toolsAt(history, prompt, at) ?? '(not in this copy)'),

@@ -40,11 +40,12 @@ export class SessionHistory {
       if (entry.seq !== this.seq + 1)
         throw new Error(`entry ${this.seq + 1} is missing before ${entry.seq}`);
       const before = this.stateAt(this.seq);
+      // What the machine did with the entry. It was checked before it was written.
       const step = stepEntry({ step: agent.stepUnchecked }, before, entry);
       this.#steps.push(step);
       this.#markers.push(...findMarkers(step));
-      this.#collector.see(step);
-      this.index.see(step);
+      this.#collector.see(step); // counts its time and money
+      this.index.addStep(step);
     }
     this.#figures = null;
   }

@@ -1,8 +1,7 @@
 /**
  * What the page looks up by message, call and turn; `seq` is the number of an entry, a line of the
- * journal. `SessionIndex` collects it from the steps, each
- * of which it reads once, so that a session of n entries costs O(n). Before it stand the types of
- * its records.
+ * journal. `SessionIndex` collects it from the steps, each of which it reads once: a session
+ * of n entries costs O(n). Before it stand the types of its records.
  */
 
 import type { JournalStep } from '@pawl/agent/journal/steps';
@@ -61,7 +60,7 @@ export const callName = ({ tool, title }: Pick<CallLife, 'tool' | 'title'>): str
 /** `from`, `to`: the entries between which the files changed. */
 export type BatchChanges = ChangeSummary & { readonly from: number; readonly to: number };
 
-/** Call `see` for every step, from the first on. */
+/** Call `addStep` for every step, from the first on. */
 export class SessionIndex {
   readonly turns: TurnRecord[] = [];
   readonly messages = new WeakMap<Message, MessageRecord>();
@@ -76,14 +75,14 @@ export class SessionIndex {
   #batchId: string | null = null;
   #batchSeq = 0;
 
-  see(step: JournalStep): void {
+  addStep(step: JournalStep): void {
     this.#clock.advance(step.event.at);
     this.#elapsed.push(this.#clock.elapsed);
-    this.#seeBatch(step);
-    this.#seeEvent(step);
-    for (const action of step.actions) this.#seeAction(action, step);
-    this.#seeMessages(step);
-    this.#seeTurn(step);
+    this.#noteBatch(step);
+    this.#noteEvent(step);
+    for (const action of step.actions) this.#noteAction(action, step);
+    this.#noteMessages(step);
+    this.#noteTurn(step);
   }
 
   /** The place of an entry on the axis of the session, in milliseconds since its first event. */
@@ -95,7 +94,7 @@ export class SessionIndex {
     return this.calls.get(`${batchId}/${callId}`);
   }
 
-  #seeBatch({ seq, state }: JournalStep): void {
+  #noteBatch({ seq, state }: JournalStep): void {
     if (state.name !== 'ExecutingTools' || state.batchId === this.#batchId) return;
     const { batchId, session } = state;
     this.#batchId = batchId;
@@ -108,7 +107,7 @@ export class SessionIndex {
     }
   }
 
-  #seeEvent({ event, seq }: JournalStep): void {
+  #noteEvent({ event, seq }: JournalStep): void {
     const { at } = event;
     if (event.type === 'ToolStarted')
       this.call(event.batchId, event.callId)?.starts.push({ seq, at });
@@ -120,13 +119,14 @@ export class SessionIndex {
       this.changes.set(event.batchId, { ...event.changes, from: this.#batchSeq, to: seq });
   }
 
-  #seeAction(action: Action, { seq, event: { at } }: JournalStep): void {
+  #noteAction(action: Action, { seq, event: { at } }: JournalStep): void {
     if (action.type === 'RequestApproval') {
       const call = this.call(action.batchId, action.call.callId);
       if (call !== undefined) call.askedAt ??= at;
     }
     if (action.type !== 'DisplayToolResult') return;
     const { batchId, callId, tool, status, text, title = '', diff } = action;
+    // Calls that all end at once (denied, invalid) are a batch that no state shows.
     this.#batchId = batchId;
     const key = `${batchId}/${callId}`;
     const call = this.calls.get(key) ?? newRecord(batchId, callId, { tool, title, effect: 'pure' });
@@ -134,7 +134,7 @@ export class SessionIndex {
     call.end ??= { seq, at, status, text, diff };
   }
 
-  #seeMessages({ event, seq, before, state }: JournalStep): void {
+  #noteMessages({ event, seq, before, state }: JournalStep): void {
     const [old, now] = [before.session.conversation, state.session.conversation];
     if (old === now) return;
     const batchId = this.#batchId;
@@ -150,11 +150,11 @@ export class SessionIndex {
     this.messages.set(open, { seq, at: event.at, batchId: results ? batchId : null });
   }
 
-  #seeTurn({ event, seq, before, state }: JournalStep): void {
+  #noteTurn({ event, seq, before, state }: JournalStep): void {
     const last = this.turns.at(-1);
     if (state.session.counters.turn > before.session.counters.turn) {
       if (last !== undefined) last.endSeq ??= seq - 1;
-      const endSeq = turnRuns(state) ? null : seq;
+      const endSeq = turnRuns(state) ? null : seq; // it may end in the step in which it began
       this.turns.push({ seq, at: event.at, prompt: userTexts(state), endSeq });
     } else if (last !== undefined && turnRuns(before) && !turnRuns(state)) last.endSeq = seq;
   }

@@ -1,6 +1,6 @@
 /**
- * The conversation as it was after the selected entry, with the time and cost of each message. The
- * last messages are drawn at once, earlier ones on demand.
+ * The conversation as it was after the selected entry (a line of the journal), with the time and
+ * cost of each message. The last messages are drawn at once, earlier ones on demand.
  *
  * From top to bottom: `conversationPanel`; `MessageView`, one message; and parts of a message.
  */
@@ -27,6 +27,7 @@ export const conversationPanel = (pageState: PageState): Panel => {
   const nothing = make('p', { class: 'faint' }, 'Nothing has been said yet.');
   let drawn: readonly Message[] = [];
   let drawnKey = '';
+  /** The first message that is drawn. */
   let from = 0;
   /** States share their messages: one that is drawn stays as it is, until more is known of it. */
   let views: ReadonlyMap<Message, DrawnMessage> = new Map();
@@ -73,6 +74,7 @@ export const conversationPanel = (pageState: PageState): Panel => {
       drawnKey = key;
       if (!isSame) from = Math.max(0, messages.length - MESSAGES_AT_ONCE);
       fill(messages);
+      // The newest message stands at the end.
       const scrolled = element.parentElement;
       if (scrolled !== null) scrolled.scrollTop = scrolled.scrollHeight;
     },
@@ -278,6 +280,7 @@ const statusSign = (status: string): HTMLElement =>
 const callTime = ({ figures }: SessionHistory, { starts, end }: CallLife): string => {
   const start = starts.at(-1);
   if (start === undefined || end === null) return '';
+  // A gap: no process had the session open, so nobody saw the end.
   const isRecovered = figures.gaps.some(({ seq }) => seq > start.seq && seq <= end.seq);
   return isRecovered
     ? `found at ${clockText(end.at)}, by a later process`

@@ -123,6 +123,7 @@ const splitBlocks = (text: string): readonly Block[] => {
     }
     const kind = ITEM.test(line) ? 'list' : line.startsWith('|') ? 'table' : 'text';
     const last = blocks.at(-1);
+    // A heading is a block of its own. A blank line begins an empty block, which is left out.
     const isBreak = line.trim() === '' || /^#{1,6} /.test(line);
     if (last === undefined || last.kind !== kind || isBreak || last.lines.length === 0)
       blocks.push({ kind, lines: line.trim() === '' ? [] : [line] });

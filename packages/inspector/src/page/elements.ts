@@ -122,7 +122,7 @@ export class JsonTree {
         ` ${sizeText(value, children.length)}`,
       ),
     );
-    const fill = (): void => {
+    const addChildren = (): void => {
       if (details.childElementCount > 1) return;
       const rest = children.length - CHILDREN_AT_ONCE;
       const shown = children.slice(0, CHILDREN_AT_ONCE);
@@ -132,12 +132,12 @@ export class JsonTree {
     details.addEventListener('toggle', () => {
       if (details.open) {
         this.#open.add(path);
-        fill();
+        addChildren();
       } else this.#open.delete(path);
     });
     if (this.#open.has(path)) {
       details.open = true;
-      fill();
+      addChildren();
     }
     return details;
   }

@@ -34,7 +34,7 @@ export const showLive = async (element: HTMLElement): Promise<void> => {
     seenAt = performance.now();
     trouble.replaceChildren();
   };
-  const tell = (error: unknown): void => {
+  const showTrouble = (error: unknown): void => {
     element.hidden = false;
     const what =
       seenAt === null
@@ -42,8 +42,8 @@ export const showLive = async (element: HTMLElement): Promise<void> => {
         : `This is what was known ${durationText(performance.now() - seenAt)} ago`;
     trouble.replaceChildren(`${what}: ${error instanceof Error ? error.message : String(error)}`);
   };
-  await look().catch(tell);
-  setInterval(() => void (document.hidden || look().catch(tell)), LOOK_MS);
+  await look().catch(showTrouble);
+  setInterval(() => void (document.hidden || look().catch(showTrouble)), LOOK_MS);
 };
 
 /** The elements of a session's row. */

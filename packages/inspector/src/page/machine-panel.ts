@@ -1,6 +1,7 @@
 /**
  * The statechart: where the machine is, the arrows that were taken and how often, and what each of
- * them means.
+ * them means. A hop leads from one state of a chart to another; the trace of a session has all its
+ * hops on a chart, by entry (`seq`).
  *
  * From top to bottom: `machinePanel`, with a chart to choose and an explanation; `smallMachine`,
  * the chart beside other panels; and `drawChart`, a chart as SVG.
@@ -35,7 +36,7 @@ import type { PageState, Panel } from './page-state.js';
 const allCharts = charts as unknown as Readonly<Record<ChartName, Chart>>;
 
 /** The build writes them from docs/rules.md into the page. */
-const rules: readonly MachineRule[] = JSON.parse(
+const machineRules: readonly MachineRule[] = JSON.parse(
   document.getElementById('rules')?.textContent ?? '[]',
 );
 
@@ -249,6 +250,7 @@ class MachinePanel implements Panel {
   }
 
   #explain(): void {
+    // `projection`: the chart shows the session as another agent; null: as ours.
     const { projection, trace, seq } = this.#pageState;
     const pointed = this.#pointed ?? { kind: 'state' as const, name: trace.stateAt(seq) };
     const more = pointed.kind === 'state' ? '' : this.#countTimes(pointed);
@@ -257,8 +259,8 @@ class MachinePanel implements Panel {
     this.#explainedFor = key;
     const nodes =
       pointed.kind === 'state'
-        ? explanationView(explainState(pointed.name, projection, rules), '')
-        : explanationView(explainArrow(pointed, projection, rules), more);
+        ? explanationView(explainState(pointed.name, projection, machineRules), '')
+        : explanationView(explainArrow(pointed, projection, machineRules), more);
     this.#explained.replaceChildren(...nodes);
   }
 }
@@ -300,6 +302,7 @@ const smallChart = (): Chart => {
 /** The small chart: where it is, and the arrows that were taken up to the selected entry. */
 export const smallMachine = (pageState: PageState): Panel => {
   const chart = smallChart();
+  // Nothing is explained here, so what is under the pointer does not matter.
   const { svg, states, others } = drawChart(chart, [], () => undefined);
   const about = make('p', { class: 'faint' });
   const title = make('h2', {});
@@ -319,7 +322,7 @@ export const smallMachine = (pageState: PageState): Panel => {
       if (key === drawnAt) return;
       drawnAt = key;
       title.textContent = current;
-      about.textContent = explainState(current, null, rules).about;
+      about.textContent = explainState(current, null, machineRules).about;
       for (const [name, group] of states) {
         group.classList.toggle('current', name === current);
         group.setAttribute('aria-label', name === current ? `${name}: it is here` : name);
@@ -359,6 +362,7 @@ type OnPoint = (pointed: Pointed | null) => void;
 
 /** `onPoint`: what is under the pointer now, or null. */
 const drawChart = (chart: Chart, transient: readonly string[], onPoint: OnPoint): DrawnChart => {
+  // What is drawn later lies above: the usual way (`onward`) over early ends (`stopped`, `closed`).
   const ordered = [
     ...chart.lines.filter(({ kind }) => kind !== 'onward'),
     ...chart.lines.filter(({ kind }) => kind === 'onward'),

@@ -41,6 +41,7 @@ const scheduled = (draw: () => void): (() => void) => {
   return () => {
     if (waiting) return;
     waiting = true;
+    // A reader who steps through the session sees each step at once.
     const restMs = drawnAt + RENDER_MS - performance.now();
     if (restMs > 0 && document.body.dataset.following === 'yes') setTimeout(run, restMs);
     else run();
@@ -67,7 +68,7 @@ const addressWriter = (): ((pageState: PageState) => void) => {
 
 const openPage = (session: InspectedSession): PageState => {
   let page: SessionPage | null = null;
-  let pendingSeq = seqInAddress();
+  let pendingSeq = seqInAddress(); // selected once that entry has come; then null
   const writeAddress = addressWriter();
   const pageState = new PageState(
     session,

@@ -53,6 +53,7 @@ export class PageState {
   /** Why there are no more entries; empty otherwise. */
   trouble = '';
   readonly #traces = new Map<ChartName, ChartTrace>();
+  /** Has the page drawn again. */
   readonly #changed: () => void;
 
   constructor(session: InspectedSession, changed: () => void) {
@@ -76,7 +77,7 @@ export class PageState {
     this.#changed();
   }
 
-  /** New entries are there. */
+  /** Takes note of new entries, which are in the history already. */
   grown(): void {
     if (this.following) this.seq = this.history.seq;
     this.#changed();
@@ -87,7 +88,7 @@ export class PageState {
     this.history = new SessionHistory(this.session.header);
     this.connection = 'loading';
     this.#traces.clear();
-    this.seq = Math.min(this.seq, 0);
+    this.seq = 0;
     this.following = true;
   }
 
@@ -95,6 +96,7 @@ export class PageState {
     return this.session.header.sessionId;
   }
 
+  /** The other agent as which the chart shows the session; null: the chart is ours. */
   get projection(): Projection | null {
     return projectionNamed(this.chart) ?? null;
   }

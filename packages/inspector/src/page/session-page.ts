@@ -1,5 +1,8 @@
 /**
- * The page of one session: the machine at the left, the panels at the right, the timeline below.
+ * The page of one session: the panels, in a wide window the small chart of the machine at their
+ * right, and the timeline below. `seq` is the number of an entry of the journal.
+ *
+ * From top to bottom: `SessionPage`; the strip of all events, and `TimeTravel` around it; the keys.
  */
 
 import { groupDigits } from '@pawl/agent/platform/text';
@@ -81,7 +84,7 @@ export class SessionPage {
     },
     search: () => {
       this.#pageState.update({ panel: 'events' });
-      this.render();
+      this.render(); // the field must be in the page to get the focus
       this.#events.focusSearch();
     },
     larger: () => this.#zoom(1),
@@ -89,6 +92,7 @@ export class SessionPage {
     help: () => this.#help.showModal(),
   };
   #shownPanel: PanelName | null = null;
+  /** The number of turns for which the title was written: a new turn may bring its words. */
   #titledFor = -1;
   readonly #scrolled = new Map<PanelName, number>();
   readonly #help = keyHelp();
@@ -127,7 +131,7 @@ export class SessionPage {
       this.#timeline.element,
       this.#help,
     );
-    WIDE.addEventListener('change', () => this.#pageState.update());
+    WIDE.addEventListener('change', () => this.#pageState.update()); // draws the page again
     document.addEventListener('keydown', (event) => this.#press(event));
   }
 
@@ -253,6 +257,7 @@ export class SessionPage {
       this.#titledFor = history.index.turns.length;
       this.#title.replaceChildren(visibleText(sessionTitle(history)));
     }
+    // For the tests of the page, and for what depends on following.
     const { dataset } = document.body;
     dataset.seq = String(seq);
     dataset.last = String(history.seq);
@@ -261,7 +266,7 @@ export class SessionPage {
   }
 }
 
-/** The strip of all events with its slider, and the buttons that go from place to place. */
+// ---- The strip of all events with its slider, and the buttons that go from place to place ----
 
 const BINS_MAX = 400;
 const STRIP_PIXELS = 26;
@@ -295,7 +300,7 @@ const stripBars = (pageState: PageState): readonly SVGElement[] => {
   return bars;
 };
 
-/** Marks for what can be jumped to, at most one for each kind in a bin. */
+/** Marks for what can be jumped to, but prompts; at most one for each kind in a bin. */
 const stripMarks = (pageState: PageState): readonly SVGElement[] => {
   const { history } = pageState;
   const seen = new Set<string>();
@@ -427,7 +432,7 @@ class TimeTravel implements Panel {
   }
 }
 
-/** The keys of the page. */
+// ---- The keys of the page ----
 
 type KeyCommand =
   | 'first'

@@ -21,7 +21,7 @@ export const statePanel = (pageState: PageState): Panel => {
       const state = pageState.history.stateAt(pageState.seq);
       const { session, ...fields } = state;
       const { usage } = session;
-      const cache = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+      const input = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
       const calls = callsView(state);
       element.replaceChildren(
         make('h2', {}, state.name, make('span', { class: 'faint' }, ` ${describeReason(state)}`)),
@@ -29,8 +29,8 @@ export const statePanel = (pageState: PageState): Panel => {
         make(
           'p',
           { class: 'faint' },
-          `${groupDigits(cache)} tokens in ` +
-            `(${percentText(cache === 0 ? null : usage.cacheReadTokens / cache)} from the ` +
+          `${groupDigits(input)} tokens in ` +
+            `(${percentText(input === 0 ? null : usage.cacheReadTokens / input)} from the ` +
             `cache), ${groupDigits(usage.outputTokens)} ` +
             `out${usage.unpriced > 0 ? `; ${usage.unpriced} calls without a known price` : ''}`,
         ),

@@ -250,6 +250,7 @@ class TracePanel implements Panel {
     if (this.#drawnFor !== history.figures) {
       this.#drawnFor = history.figures;
       this.#rounds = traceRounds(history);
+      // Long waits take little of it.
       this.#axis = timeAxis(history.figures.spans, history.figures.elapsedMs, 'shortened');
       this.#listRows();
     }

@@ -84,6 +84,7 @@ export class InspectedSessions {
    * The fixed part of a session. Rejects for a session that is not the agent's, or can't be read.
    */
   async session(sessionId: string): Promise<InspectedSession> {
+    // Up to entry 0: only the header is needed, and no event is applied.
     const { header } = await this.#store.replay(sessionId, { at: 0 });
     const later: string[] = [];
     // A fault loses nothing: entries behind damage in the journal are not shown.

@@ -257,6 +257,7 @@ const finish = <S extends string, E extends HasType, C, R>(
       diagnostics: step.diagnostics,
     };
   };
+  // Every state has a cell for this event, which stays. Transitions without an event follow it.
   const settleIn = (name: S, context: C): BuilderStep<S, C> =>
     show(advance({ name, context }, START_EVENT), START_EVENT);
   return Object.freeze({
@@ -390,6 +391,7 @@ const describePlan = <S extends string, C, R>(
 ) => {
   const events = eventNames(plan);
   const edges = Object.freeze(all.filter(isRegistered));
+  // A transition without an event and without a guard leaves the state at once.
   const goesOn = (state: S): boolean =>
     rowsFor(plan, state, null).some(({ guard }) => guard === undefined);
   const transient = names.filter(goesOn);
@@ -461,7 +463,7 @@ const takenBy = <S, C, R>(
   event: HasType,
   callback: string,
 ): Taken => ({
-  event: events && event.type,
+  event: events && event.type, // null for a transition without an event
   label: label || callback,
 });
 

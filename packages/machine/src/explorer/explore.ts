@@ -5,7 +5,7 @@
  *    has everything that decides the node's future.
  * 2. A violation is reported with a shortest path to any violation.
  * 3. Goals are checked when all nodes are known: each node must reach a node where the goal holds.
- * 4. An expanded node is dropped. Only 8 bytes, its fingerprint and its arcs are kept.
+ * 4. An expanded node is dropped. Only 12 bytes, its fingerprint and its arcs are kept.
  *
  * A node is a state of the model; a label names a step from it, such as an event; an arc is a step
  * that was found. From top to bottom: the model; `explore`; the search; its arcs; and the set of
@@ -123,7 +123,7 @@ class Search<N, L> {
       if (step.faults.length > 0)
         return { faults: step.faults, path: [...this.#pathTo(index), label] };
       if (step.node === node) continue;
-      const count = this.states;
+      const count = this.states; // the number that a new node gets
       const target = this.#number(step.node, index, place);
       const faults = target === count ? findFaults(step.node, node, label) : NONE;
       if (faults.length > 0) return { faults, path: [...this.#pathTo(index), label] };
@@ -189,7 +189,7 @@ const markBits = <N, L>(
   goals.reduce((marks, goal, number) => (isMarked(goal) ? marks | (1 << number) : marks), 0);
 
 /**
- * Arcs of a graph with numbered nodes: 9 bytes an arc.
+ * Arcs of a graph with numbered nodes: 5 bytes an arc, and 4 more during `reaching`.
  *
  * Arcs are added node by node, in the order of the numbers. Each has up to eight marks.
  */
@@ -257,6 +257,8 @@ export class ArcList {
         }
       }
     };
+    // Counts the arcs to each target, adds the counts up to the places where those of each target
+    // begin, then fills them in.
     visit((_, target) => {
       firsts[target + 1] = (firsts[target + 1] ?? 0) + 1;
     });
@@ -281,7 +283,7 @@ const doubled = (numbers: Uint32Array): Uint32Array<ArrayBuffer> => {
 };
 
 /**
- * Set of 64-bit fingerprints of texts: 12 bytes a text, whatever its length.
+ * Set of 64-bit fingerprints of texts: 24 to 48 bytes a text, whatever its length.
  *
  * 1. A new text gets the next number, from 0. The same text always gives the same number.
  * 2. Two different texts share a number with a probability of n² / 2⁶⁵ over n texts: for ten

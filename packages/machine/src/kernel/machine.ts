@@ -44,7 +44,7 @@ export const machine =
     // its state and event.
     const loose = table as never;
     const { states, events, initial, transient, ends, shape } = spec;
-    const passed = new Set<string>(transient);
+    const passed = new Set<string>(transient); // left at once, in the step that enters them
     const compiled = compileTable<S, E, A>(Object.keys(states), Object.keys(events), passed, loose);
     const { edges, ignored } = compiled;
     const stepUnchecked = stepper(compiled);

@@ -33,6 +33,7 @@ export type Shape<T> = {
 
 /** A field that may be left out. */
 type Optional<T> = { readonly shape: Shape<T>; readonly optional: 'yes' };
+/** An object without fields fits `Pick<T, K>` only if K may be left out. */
 type Field<T, K extends keyof T> =
   Record<never, never> extends Pick<T, K> ? Optional<Exclude<T[K], undefined>> : Shape<T[K]>;
 /** One shape for each field of T. */
@@ -183,6 +184,7 @@ export const either = <A, B>(one: Shape<A>, other: Shape<B>): Shape<A | B> => ({
   check(value) {
     if (one.check(value) === null) return null;
     const fault = other.check(value);
+    // No shape takes a symbol, so its fault says what the value must be.
     const must = [one, other].map((shape) => shape.check(Symbol('none'))?.must ?? '').join(', or ');
     return fault === null ? null : { ...fault, must };
   },
@@ -238,6 +240,7 @@ const checkRows = (rows: readonly Row[], value: Loose, tag: string | null): Shap
     if (fault !== null) return within(row.key, fault);
   }
   let fieldCount = 0;
+  // Fields that are present and undefined are counted, too: they are refused.
   for (const _ in value) fieldCount += 1;
   return fieldCount === expected ? null : extraField(rows, value, tag);
 };

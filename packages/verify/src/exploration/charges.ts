@@ -4,7 +4,7 @@
  *
  * All amounts are whole dollars, so that there are few of them: 1 for the input of a request, 1 for
  * its reply. A request is charged when it leaves, whatever becomes of its reply. At every moment
- * what was charged has to be spent or set aside. Both together stay below the limit
+ * what was charged has to be spent or set aside (reserved). Both together stay below the limit
  * (docs/rules.md#reserve-before-request), so no session is charged more than its limit.
  *
  * From top to bottom: amounts; responses to work in flight, and late reports; the charges after a
@@ -36,6 +36,7 @@ import {
   world,
 } from './exploration-node.js';
 
+/** `open`: charged, and not reported so far. */
 export const noCharges: Charges = { open: [], reported: null };
 
 /** What the provider may charge: nothing, or all of the worst case. */
@@ -43,7 +44,7 @@ const chargeShares: readonly ChargeShare[] = ['nothing', 'all'];
 
 /** Tokens that a provider adds by itself to a request. */
 const HIDDEN_TOKENS = 1_000;
-/** The size of each request. With the hidden tokens it costs a dollar. */
+/** The size of each request. A byte is at most a token: with the hidden ones it costs a dollar. */
 const BYTES = 24;
 /** As many tokens as a dollar buys. */
 const DOLLAR_TOKENS = 1_024;
@@ -77,6 +78,7 @@ const findOpen = ({ charges }: ExplorationNode, id: string): Charge | undefined 
  * it go, if the limit allows it; then nothing or all of its worst case is charged.
  */
 const measure = ({ state, now: at }: ExplorationNode): readonly ExplorationEvent[] => {
+  // The id of the request, summary or hook that the state waits for; null: for none.
   const usageId = measuredId(state);
   if (usageId === null) return [];
   const event: Event = {
@@ -113,6 +115,7 @@ const requestResponses = (
   const at = node.now;
   const fails = (error: ModelError, usage: Usage | null): ExplorationEvent =>
     world({ type: 'LlmFailed', at, requestId, error, usage, jitter: 0 });
+  // `costly` bounds the replies of explorations without charges: here the limit does.
   const answers = replies.flatMap(({ costly: _, ...reply }) =>
     // What the reply asks for does not depend on what is known of its cost.
     (reply.calls.length > 0 ? [charge.usd] : [charge.usd, null]).map((costUsd) =>
@@ -123,6 +126,7 @@ const requestResponses = (
     ...answers,
     ...(charge.usd === 0 ? [fails(refused, null)] : []),
     fails(broken, null),
+    // The reply had begun, so the cost of the input is known.
     ...(charge.usd === 0 ? [] : [fails(broken, createUsage(charge.inputUsd))]),
   ];
 };
@@ -195,6 +199,7 @@ const callResponses = (
     const ends = { type: 'ToolCompleted', ...about } as const;
     return [
       world({ ...ends, outcome: { status: 'ok', text: 'done', ...usage } }),
+      // Given up without a word about its cost, which may come late.
       ...(spends ? [world({ ...ends, outcome: { status: 'timedOut', text: '' } })] : []),
       ...(call.graceTimerId === null
         ? []
@@ -275,17 +280,19 @@ const worstCase = (
   if (diagnostics.length > 0) return null;
   if (event.type === 'ToolStarted') {
     const id = spendingId(event.batchId, event.callId);
+    // All that the call may spend: what is set aside for it, else what the limit leaves.
     const { usd } = getAllowance(before.session, id);
     return usd.type === 'left' ? { id, usd: usd.amount, inputUsd: 0 } : null;
   }
   if (event.type !== 'RequestMeasured' || measuredId(state) !== event.usageId) return null;
+  // What the machine has set aside for the request: nothing if the limit did not let it go.
   const held = findReservation(state.session, event.usageId);
   if (held === undefined) return null;
   const outputUsd = (held.outputTokens * PRICE) / 1e6;
   return { id: event.usageId, usd: INPUT_USD + outputUsd, inputUsd: INPUT_USD };
 };
 
-/** The charges with the one of a request or call that leaves now. */
+/** The charges with the one of a request or call that leaves now. A hook may ask more than once. */
 const addCharge = (
   charges: Charges,
   label: ExplorationEvent,
@@ -326,7 +333,7 @@ const removeReported = (
   return { ...charges, open, reported: report?.usage === null ? charges.reported : charge };
 };
 
-/** The charges after a step, and the rules that it breaks. */
+/** The charges after a step, and the rules that it breaks. `label`: the event of the step. */
 export const chargeFor = (
   { state: before, charges }: ExplorationNode,
   label: ExplorationEvent,
@@ -364,11 +371,11 @@ const uncovered = ({ open }: Charges, session: SessionData): readonly string[] =
 /** What is reported, or can't be reported any more, counts as spent: no less than was charged. */
 const uncounted = (
   { open }: Charges,
-  { open: left }: Charges,
+  { open: remaining }: Charges,
   before: SessionData,
   after: SessionData,
 ): readonly string[] => {
-  const over = open.filter(({ id }) => !left.some((one) => one.id === id));
+  const over = open.filter(({ id }) => !remaining.some((one) => one.id === id));
   const usd = over.reduce((sum, one) => sum + one.usd, 0);
   const counted = after.usage.costUsd - before.usage.costUsd;
   return isMore(usd, counted)
@@ -406,10 +413,13 @@ export const chargesKey = ({ state, charges }: ExplorationNode): string => {
   const rows = [...ids].map((id) => {
     const held = findReservation(session, id);
     const charge = charges.open.find((one) => one.id === id);
+    // Current, of a call that spends, or of other work that is over.
     const kind = current.includes(id) ? 'c' : isSpendingId(id) ? 's' : 'o';
+    // The machine still waits for its usage.
     const due = unaccounted.includes(id) ? '?' : '';
     return `${kind}${due}${held?.usd}/${held?.outputUsd}=${charge?.usd}/${charge?.inputUsd}`;
   });
+  // From the first measured request on, the machine sets money aside.
   const isMeasured = session.measured === undefined ? '' : 'm';
   return `|${isMeasured}${rows.sort().join()}`;
 };

@@ -23,7 +23,7 @@ export type Bounds = {
   /** Messages queued at once: for the next round, and for the next turn. */
   readonly steers: number;
   readonly followUps: number;
-  /** Replies that cost more than the session's limit. */
+  /** Replies that come near to the session's limit, or cost more. */
   readonly budgetStops: number;
   /** Any number: calls that need approval, and answers. */
   readonly approvals: number;
@@ -77,8 +77,12 @@ export type ReplyKind = {
   readonly message?: null;
 };
 
-/** `heldBack`: the user's stopping policy refused the call. */
+/**
+ * `passing`: a retry may help; `final`: none does. `waitTooLong`: the provider asks for a longer
+ * wait than the settings allow. `heldBack`: the user's stopping policy refused the call.
+ */
 export type FailureChoice = 'passing' | 'final' | 'tooLong' | 'waitTooLong' | 'heldBack';
+/** `dirty`: it leaves changes without a commit. `veto`: it stops the turn. */
 export type HookChoice = 'clean' | 'dirty' | 'changed' | 'committed' | 'veto' | 'failed';
 /** `spent`: a spending call that reports usage beyond the session's limit. */
 export type OutcomeChoice = 'ok' | 'long' | 'failed' | 'timedOut' | 'cancelled' | 'lost' | 'spent';
@@ -100,7 +104,7 @@ export type Configuration = {
   readonly failures: readonly FailureChoice[];
   readonly outcomes: readonly OutcomeChoice[];
   readonly hooks: readonly HookChoice[];
-  /** Scopes of answers to questions. */
+  /** What an approval covers: the call, all calls of the same shape, or the whole session. */
   readonly scopes: readonly ('once' | 'shape' | 'session')[];
   /** Whether text is streamed before a reply. */
   readonly streams: boolean;
@@ -174,6 +178,7 @@ const createCalls = (word: string): readonly JudgedCall[] =>
         input: { path },
         verdict,
         traits: {
+          // After a crash an edit can be looked up in its file, a read just runs again.
           effect: mutating ? ('probeable' as const) : ('pure' as const),
           parallelSafe: !mutating,
           mutating,
@@ -200,18 +205,18 @@ const manyTokens = 100_000;
 
 /** Usage of a reply. With a token limit small replies are free, so that the sums stay finite. */
 export const usageFor = (spending: Spending, limits: Limits): Usage => {
-  const free = limits.tokens !== 'unlimited' ? 0 : smallTokens;
+  const small = limits.tokens !== 'unlimited' ? 0 : smallTokens;
   switch (spending) {
     case 'small':
-      return createUsage(free, 0);
+      return createUsage(small, 0);
     case 'filling':
       return createUsage(windowTokens * 0.95, 0);
     case 'overfull':
       return createUsage(windowTokens * 1.1, 0);
     case 'dear':
-      return createUsage(limits.tokens !== 'unlimited' ? manyTokens * 0.8 : free, usdLimit * 0.8);
+      return createUsage(limits.tokens !== 'unlimited' ? manyTokens * 0.8 : small, usdLimit * 0.8);
     case 'costly':
-      return createUsage(limits.tokens !== 'unlimited' ? manyTokens : free, usdLimit + 1);
+      return createUsage(limits.tokens !== 'unlimited' ? manyTokens : small, usdLimit + 1);
     default:
       return spending satisfies never;
   }

@@ -1,10 +1,16 @@
 /**
  * The configurations of a check: each explores the machine with other settings, bounds and kinds of
- * replies (the type is in configuration.ts, which also explains the letters of `calls`).
+ * replies (the type is in configuration.ts).
  *
  * Their combined coverage is the result of the check. One configuration with everything in full
  * size would be far too large and show no more, since settings act independently. So one has all
  * kinds of events in small numbers, and each of the others explores one subject.
+ *
+ * In a reply each letter of `calls` is a tool call: R reads, T reads under the id of the first
+ * call, E edits, P edits with a preview, S makes model calls itself, Q asks the user, A proposes a
+ * plan, N names an unknown tool, I has invalid arguments. `spending`: `filling` and `overfull`
+ * replies come near to the window of the model or exceed it, `dear` and `costly` ones a limit in
+ * money or tokens.
  *
  * From top to bottom: the list; all kinds of events at once, money, misplaced events; building
  * blocks of configurations; model calls; tools, approvals and hooks.
@@ -75,6 +81,7 @@ const spending: readonly ReplyKind[] = [
   { calls: 'R', spending: 'costly' },
 ];
 
+/** One costly reply more than usual: the first may lead only to the warning. */
 const budget = (bounds: Bounds): Configuration =>
   smallConfiguration(
     bounds,
@@ -83,6 +90,7 @@ const budget = (bounds: Bounds): Configuration =>
     { limits: { usd: usdLimit } },
   );
 
+/** One costly reply more than usual: the limit that has raised itself can be reached again. */
 const rearming = (bounds: Bounds): Configuration =>
   smallConfiguration(
     bounds,
@@ -106,6 +114,7 @@ const chargedBounds = (bounds: Bounds): Partial<Bounds> => ({
   late: bounds.late,
 });
 
+/** `chargedLimit` pays for one request with the longest reply: a second one must wait. */
 const reserves = (bounds: Bounds): Configuration =>
   smallConfiguration(
     bounds,
@@ -174,7 +183,7 @@ const fullAnswer: ReplyKind = { text: 'yes', spending: 'filling' };
 const largestBatch = ({ reads, edits }: Bounds): readonly ReplyKind[] =>
   reads + edits > 0 ? [{ calls: 'R'.repeat(reads) + 'E'.repeat(edits) }] : [];
 
-/** Bounds without events that would only enlarge the exploration. */
+/** No events that would only enlarge an exploration of another subject. 0: none of the kind. */
 const quietBounds = {
   budgetStops: 0,
   compactions: 0,
@@ -184,7 +193,10 @@ const quietBounds = {
   duplicates: 0,
 } satisfies Partial<Bounds>;
 
-/** Removes everything that a bound of 0 rules out. */
+/**
+ * Removes everything that a bound of 0 rules out. Under the preset `auto` no call asks the user;
+ * only full windows and requests that are too long lead to compactions.
+ */
 const withinBounds = (configuration: Configuration): Configuration => {
   const { bounds, preset, replies, failures } = configuration;
   const fills = ({ spending }: ReplyKind): boolean =>
@@ -265,6 +277,7 @@ const drain = (bounds: Bounds): Configuration =>
     {
       name: 'drain',
       about: 'a provider that cannot abort',
+      // Answers, whole and cut; refusals; replies without anything.
       replies: [...everyReply.slice(0, 4), {}, unreadable],
       streams: true,
     },

@@ -1,6 +1,8 @@
 /**
  * The agent's machine with its environment, as a finite model for the explorer: a first node, the
- * labels (possible events) of each node, the node after a label, and the faults of each step.
+ * labels (possible events) of each node, the node after a label, and the faults of each step. A
+ * projection tells the same steps as steps of another agent (a seed); its cursor is the state in
+ * which the machine of that agent then is.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -88,12 +90,14 @@ export const createModel = (
     ],
     next: (node, label) => take(node, label, machine, projections, seen, configuration.charges),
     key: stateKeyFor(configuration),
+    // `from`: the node before the step, which is made once more.
     findFaults: (node, from, { event }) => {
       const again = machine.step(from.state, event);
       return deepEqual(node.state, again.state)
         ? []
         : [brokenRule('deterministic', 'the same step twice gives two answers')];
     },
+    // From every node some path of such labels must lead to each goal.
     goals: [
       {
         name: 'the prompt, by what the world owes and the user may do',
@@ -139,6 +143,7 @@ const take = (
   const charged = hasCharges ? chargeFor(node, label, taken) : null;
   faults.push(...(charged?.faults ?? []));
   const charges = charged?.charges ?? node.charges;
+  // The identical node tells the explorer that nothing has changed.
   const isUnmoved =
     taken.state === before &&
     charges === node.charges &&

@@ -26,8 +26,9 @@ export type Charges = {
 export type ChargeShare = 'nothing' | 'all';
 
 /**
- * A node of an exploration: the machine's state, the cursors of the projections, the rest of the
- * budget stops, the true charges.
+ * A node of an exploration: the machine's state, the states in which the machines of other agents
+ * would now be (cursors of the projections, which follow each step), the costly replies that may
+ * still come, the true charges.
  */
 export type ExplorationNode = {
   readonly state: State;

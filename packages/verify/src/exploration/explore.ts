@@ -1,7 +1,10 @@
 /**
  * Explores one configuration of the machine completely: every event in every state that can be
- * reached within its bounds. From top to bottom: `exploreOne`, the results, and how those of
- * several configurations are combined.
+ * reached within its bounds. A projection tells the same steps as steps of another agent (a seed),
+ * whose table they must obey.
+ *
+ * From top to bottom: `exploreOne`, the results, and how those of several configurations are
+ * combined.
  */
 
 import { explore, type Progress } from '@pawl/machine/explorer/explore';
@@ -32,6 +35,7 @@ export const exploreOne = (
         : {
             configuration: name,
             faults: violation.faults,
+            // A fault of a projection begins with its name.
             kind: violation.faults.some((fault) =>
               projections.some(({ name }) => fault.startsWith(`${name}: `)),
             )
@@ -95,7 +99,7 @@ export type Coverage = {
   readonly all: number;
   readonly explained: readonly { readonly id: string; readonly why: string }[];
   readonly missing: readonly string[];
-  /** Edges that were taken although they have a reason why they can't be. */
+  /** Edges that have a reason why they can't be taken, and were taken or do not exist. */
   readonly mistaken: readonly string[];
 };
 
@@ -131,7 +135,7 @@ export type CheckResult = {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
 
-/** Combines the results of all configurations. */
+/** Combines the results of all configurations. `unreached`: reasons for edges, by id. */
 export const combineResults = (
   explored: readonly ExplorationResult[],
   edges: readonly Edge[],

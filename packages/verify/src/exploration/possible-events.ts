@@ -4,10 +4,12 @@
  * An exploration walks every way through the agent's machine, in a bounded world without a model or
  * tools: this file stands for both. A node is a state of the machine with the rest of that world
  * (exploration-node.ts). A configuration says which kinds of replies, failures and outcomes come
- * (configuration.ts). Each event is tagged with who sends it: `world`, `user` or `fate`.
+ * (configuration.ts). Each event is tagged with who sends it: `world` (a response to work in
+ * flight), `user`, or `fate` (a late, duplicate or misplaced event, a fault, a crash).
  *
  * From top to bottom: responses to all work in flight (model call, tools, hooks, compactions,
- * rewinds); events of the user; and adversarial ones: late, duplicate, or after a crash.
+ * rewinds); events of the user; and those of `fate`. `In<N>` is the state of the name N, `On<T>`
+ * the event of the type T.
  */
 
 import type { CallOutcome, CallPreview } from '@pawl/agent/machine/call';
@@ -74,6 +76,7 @@ const createResponses = (
     case 'ExecutingTools':
       return toolResponses(state, node, context);
     case 'PostToolsHook':
+      // `prepared`: effects that the hook has announced so far. One is enough, see below.
       return [
         ...(state.prepared === undefined ? [world(createPreparation(state.hookId, at))] : []),
         ...context.configuration.hooks.map((choice) =>
@@ -101,6 +104,8 @@ const modelResponses = (
 ): readonly ExplorationEvent[] => {
   const { requestId, partial } = state;
   const at = node.now;
+  // Costly replies come near to the limit in dollars or tokens, or cross it. Only `costlyLeft` more
+  // may come, so that the sums stay finite.
   const events = replies
     .filter(({ costly }) => !costly || node.costlyLeft > 0)
     .map(({ costly, ...reply }) =>
@@ -132,6 +137,7 @@ const modelErrors: Readonly<Record<Exclude<FailureChoice, 'heldBack'>, ModelErro
   },
 };
 
+/** `heldBack`: the user's stopping policy refused the request before it was sent. */
 const createModelFailure = (requestId: string, at: number, choice: FailureChoice): Event =>
   choice === 'heldBack'
     ? { type: 'PolicyStopped', at, requestId, why: 'enough' }
@@ -139,9 +145,10 @@ const createModelFailure = (requestId: string, at: number, choice: FailureChoice
 
 // ---- Tools ----
 
-/** Longer than `resultCutBytes`, see configurations.ts. */
+/** Longer than a result may be when a conversation that is too long is sent again (200 bytes). */
 const longText = 'long '.repeat(100).trim();
 
+/** How calls end. `spent` is made below: its usage depends on the limits. */
 const outcomes: Readonly<Record<Exclude<OutcomeChoice, 'spent'>, CallOutcome>> = {
   ok: { status: 'ok', text: 'done' },
   long: { status: 'ok', text: longText },
@@ -151,7 +158,7 @@ const outcomes: Readonly<Record<Exclude<OutcomeChoice, 'spent'>, CallOutcome>> =
   lost: { status: 'lost', text: '' },
 };
 
-/** The previews of a call. An empty one leads to the same question as one with a change. */
+/** Previews of a call. One of the kind `none` leads to the same question as a change. */
 const previews: readonly CallPreview[] = [
   { kind: 'change', diff: '+y' },
   { kind: 'refused', text: 'it does not fit' },
@@ -175,6 +182,7 @@ const toolResponses = (
     for (const choice of configuration.outcomes) {
       const ended = { type: 'ToolCompleted', at, batchId, callId } as const;
       if (choice !== 'spent') events.push(world({ ...ended, outcome: outcomes[choice] }));
+      // A call that makes model calls itself reports that they crossed the limit.
       else if (isSpending(call.judged) && costlyLeft > 0)
         events.push(
           world(
@@ -183,6 +191,7 @@ const toolResponses = (
           ),
         );
     }
+    // The time in which a cancelled call may end by itself is over. Below: for a cancelled turn.
     if (call.graceTimerId !== null)
       events.push(world({ type: 'TimerFired', at, timerId: call.graceTimerId }));
   }
@@ -193,6 +202,7 @@ const toolResponses = (
 
 // ---- Hooks, compactions ----
 
+/** `dirty`: files differ from the last commit. `proceed`: whether the turn may go on. */
 const hookResults: Readonly<Record<Exclude<HookChoice, 'failed'>, Partial<On<'HookCompleted'>>>> = {
   clean: {},
   dirty: { dirty: true },
@@ -201,7 +211,7 @@ const hookResults: Readonly<Record<Exclude<HookChoice, 'failed'>, Partial<On<'Ho
   veto: { proceed: false },
 };
 
-/** Once in a phase: further effects only make the list longer. */
+/** Work after tools announces an effect. Once: further ones only make the list longer. */
 const createPreparation = (hookId: string, at: number): Event => ({
   type: 'HookPrepared',
   at,
@@ -259,7 +269,10 @@ const createRewound = (rewindId: string, at: number): On<'Rewound'> => ({
   note: 'src/a.ts is as it was: read it again before you edit it.',
 });
 
-/** To the beginning, with and without files; and to more messages than there are. */
+/**
+ * To the beginning (`plan` names the stored changes of files), with and without files; and to more
+ * messages than there are.
+ */
 const rewinds = (at: number): readonly ExplorationEvent[] => {
   const request = { type: 'RewindRequested', at, rewindId: 'rewind-1', to: 0 } as const;
   const begin = { kept: 0, messages: [], contextTokens: 10 } as const;
@@ -285,6 +298,7 @@ export const userEvents = (
     ...edits(state, at),
     ...limits(state, at, context),
   ];
+  // A bound of 0 rules out its kind of events.
   if (bounds.cancels > 0) events.push(user({ type: 'CancelTurn', at }));
   if (bounds.rewinds > 0) events.push(...rewinds(at));
   if (bounds.shutdowns > 0) {
@@ -309,6 +323,7 @@ export const userEvents = (
   }
 };
 
+/** The session is opened again: `epoch` counts the openings. */
 const createResumed = (state: State, at: number): Event => ({
   type: 'Resumed',
   at,
@@ -317,6 +332,7 @@ const createResumed = (state: State, at: number): Event => ({
 
 // ---- Text ----
 
+/** Queued inputs: `steer` goes with the next request, `followUp` begins the next turn. */
 const queued = (state: State, mode: InputMode): number => {
   let count = 0;
   for (const item of state.session.queue) if (item.mode === mode) count += 1;
@@ -328,6 +344,7 @@ const chooseInputText = (state: State): string => `text ${state.session.counters
 
 const inputs = (state: State, at: number, { bounds }: ExplorationContext): ExplorationEvent[] => {
   const text = chooseInputText(state);
+  // The machine refuses a blank text.
   const events = [user({ type: 'UserInput', at, text: ' ', mode: 'steer' })];
   // Only input begins a turn, so between turns one input is always possible.
   const isIdle =
@@ -351,7 +368,7 @@ const edits = (state: State, at: number): readonly ExplorationEvent[] => {
 
 // ---- Limits ----
 
-/** Approvals that lift a limit, and an invalid one. */
+/** New values of the limits that are set, and an invalid one. */
 const limits = (
   state: State,
   at: number,
@@ -362,8 +379,10 @@ const limits = (
     user({ type: 'ApproveBudget', at, dimension, limit });
   const events: ExplorationEvent[] = [];
   if (usd !== 'unlimited' && !configuration.charges) events.push(raise('usd', raisedLimit));
+  // Raises the limit, or takes that back.
   if (usd !== 'unlimited' && configuration.charges)
     events.push(raise('usd', otherLimit(state.session.settings.limits)));
+  // 0 lifts a limit.
   if (tokens !== 'unlimited') events.push(raise('tokens', 0));
   if (timeMs !== 'unlimited')
     events.push(
@@ -430,7 +449,10 @@ export const adversarialEvents = (
   return configuration.misplaced ? [...events, ...misplaced(at)] : events;
 };
 
-/** The checkpoint of a batch is taken beside what follows; and the end of an old rewind. */
+/**
+ * The checkpoint of a batch, which may come in any state: the turn goes on while files are stored.
+ * And the end of a rewind that is long over.
+ */
 const checkpoints = (at: number): readonly ExplorationEvent[] => [
   fate({
     type: 'CheckpointTaken',
@@ -455,8 +477,8 @@ const idPrefixes = {
 } as const;
 
 /**
- * The newest id of a kind that is not in flight and can't report usage any more; `req-0` never
- * existed.
+ * The newest id of a kind that is neither among `current`, the ids in flight, nor waits for its
+ * usage (`unaccounted`). The counters begin with 1, so `req-0` never existed.
  */
 const oldId = (
   { session }: State,
@@ -469,6 +491,7 @@ const oldId = (
   }
 };
 
+/** `inFlight` gives the kind of the work with its ids: `call batch-1 c1`. */
 const currentIds = (state: State): readonly string[] =>
   inFlight(state).flatMap((one) => one.split(' '));
 
@@ -639,7 +662,7 @@ const lateResponses = (
 };
 
 /**
- * LateEvents usage reports, also costly ones: for ended requests, alone or with a reply, and for
+ * Late usage reports, also costly ones: for ended requests, alone or with a reply, and for
  * running work.
  */
 const usageReports = (

@@ -30,7 +30,7 @@ import { isRequest } from './possible-events.js';
  * The key of a node: a text of everything that decides its future. Nodes with the same key are one
  * node.
  *
- * Sound means: from two nodes of the same key the same labels lead, up to the names of ids, to
+ * Sound means: from two nodes of the same key the same labels (events) lead, but for ids, to
  * nodes of the same key, over the same arrows, with the same faults. Reasons for each omission:
  *
  * 1. Ids. The machine compares ids for equality, and creates only fresh ids. Labels name work in
@@ -40,8 +40,8 @@ import { isRequest } from './possible-events.js';
  * 3. Texts. No move reads what a text says. Read are: whether the message at the end holds results,
  *    one that is too long, text of the user (none, one, several: moves treat all texts alike),
  *    anything else; whether streamed text is blank; how many messages could be summarised (0, 1,
- *    enough: the number only grows until a summary makes it 0 or 1). All older messages are closed,
- *    and closed messages are never read again.
+ *    enough: the number only grows until a summary makes it 0 or 1). All older messages are closed
+ *    (nothing is added to them any more), and closed messages are never read again.
  * 4. The size of the conversation. Thresholds are shares of a million tokens, replies report a few
  *    or nearly all of them, and the texts since the last report stay below a thousand, since a
  *    shortest way to a node is short: the last report decides which thresholds are exceeded.
@@ -74,6 +74,7 @@ export const stateKeyFor = ({
     key += turnRuns(state) ? `|${turnKey(session, now)}` : `|${betweenTurnsKey(session)}`;
     if (costlyLeft > 0) key += `|${costlyLeft}${billsKey(state, costlyLeft)}`;
     if (charges) key += chargesKey(node);
+    // The states of the other agents, whose machines are checked along the way.
     for (const { state: place } of cursors) key += `|${place}`;
     return key;
   };
@@ -85,6 +86,8 @@ const limitsKey = (limits: Limits): string => {
 };
 
 // ---- The state without its session ----
+
+// Letters only have to tell nodes apart: nobody reads a key.
 
 const stateKey = (state: State): string => {
   switch (state.name) {
@@ -145,6 +148,7 @@ const callKey = (call: Call, settings: Settings): string => {
   }
 };
 
+/** A character has at most 4 bytes, so most texts need not be counted. */
 const isLong = (text: string, bytes: number): boolean =>
   text.length * 4 > bytes && utf8Bytes(text) > bytes;
 
@@ -163,7 +167,7 @@ const getGrantTarget = (grant: Grant): string => {
   }
 };
 
-/** Whether an abandoned call has not reported its usage. */
+/** Whether a call that was abandoned while it ran has not reported its usage. */
 const hasOpenBill = (state: State): boolean => {
   const running = spendingIn(state);
   return state.session.unaccounted.some((id) => isSpendingId(id) && !running.includes(id));
@@ -178,7 +182,9 @@ const sessionKey = (state: State): string => {
   key += session.mayCompact === 'yes' ? 'y' : 'n';
   key += sizeKey(session);
   if (session.notes.length > 0) key += '!';
+  // Under a limit no call that spends starts before the usage of abandoned ones is known.
   if (hasSessionLimit(session) && hasOpenBill(state)) key += '?';
+  // `slices`: how much a limit grows when it raises itself.
   if (limits.usd !== 'unlimited') key += `$${usage.costUsd}/${slices.usd}`;
   if (limits.tokens !== 'unlimited') key += `#${totalTokens(usage)}/${slices.tokens}`;
   for (const grant of grants)

@@ -1,7 +1,7 @@
 /**
- * Writes a path of an exploration as a trace, the text form of a recorded session: the settings,
- * and one line per event. Playing the trace gives the same events, as far as explorations make
- * them: calls have a tool and an id, usage has input, output and cost.
+ * Writes a path of an exploration as a trace, the text form of a recorded session: the settings
+ * (the line with `!`) and one line per event (`>`). Playing the trace gives the same events, as far
+ * as explorations make them: calls have a tool and an id, usage has input, output and cost.
  *
  * From top to bottom: `writeTrace`, `eventLine`, and the words of each event.
  */

@@ -141,17 +141,20 @@ const projectHookEnd = (seed: SeedWords, ours: OurStep): SeedStep => {
 };
 
 const projectHookStart = (seed: SeedWords, { step }: OurStep): readonly SeedStep[] => {
+  // If it does not rest there, our machine had no hook to run.
   const rests = step.state.name === HOOK;
   if (seed.hook === 'hidden' || (seed.hook === 'ifRun' && !rests)) return [];
   const ran: SeedStep = { event: 'ToolCompleted', to: HOOK, action: seed.runs };
   return [rests ? ran : { ...ran, supposed: true }];
 };
 
+/** Our machine has left tools and hooks (CheckingBudget): the seed sends their results. */
 const projectToolsEnd = (seed: SeedWords, ours: OurStep, state: string): readonly SeedStep[] => {
   if (state === TOOLS) return [sendRequest('ToolCompleted', ours)];
   return state === HOOK ? [projectHookEnd(seed, ours)] : [];
 };
 
+/** A request for a message, or after a wait. One with results goes with the end of the tools. */
 const projectCall = (seed: SeedWords, ours: OurStep, state: string): readonly SeedStep[] => {
   if (state === WAITING) return [sendRequest('UserInput', ours)];
   return state === 'Error' ? [sendRequest(seed.retried, ours)] : [];
@@ -246,6 +249,7 @@ export const projectSeed = (seed: SeedWords): Projection['project'] => {
 
   const followEdge = (seedPath: SeedPath, ours: OurStep, edge: Edge): void => {
     if (edge.from === 'ShuttingDown') seedPath.state = seed.begin.state; // a new trace
+    // The last call that ended leaves the state. A shutdown ends the batch without results.
     if (edge.from === TOOLS && edge.to !== 'ShuttingDown')
       addSteps(seedPath, ours, repeatToolCompleted(seed, ours.ended - 1));
     addSteps(seedPath, ours, projectEdge(seed, ours, seedPath.state, edge));
@@ -256,6 +260,7 @@ export const projectSeed = (seed: SeedWords): Projection['project'] => {
     const ours: OurStep = { before, event, step, ended: countEnded(before, event, step) };
     const seedPath: SeedPath = { state: cursor.state, steps: [] };
     addSteps(seedPath, ours, projectStay(seed, ours));
+    // A step of ours may take several edges. projectStay has seen those that stay.
     for (const edge of step.path) if (edge.kind === 'go') followEdge(seedPath, ours, edge);
     if (step.state.name === TOOLS) addSteps(seedPath, ours, repeatToolCompleted(seed, ours.ended));
     // The compaction was for a message that was removed or is held back by a limit.

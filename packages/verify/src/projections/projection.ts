@@ -71,7 +71,7 @@ export type Projection = {
     readonly events: OurWords;
     readonly actions: OurWords;
   };
-  /** The allowed states of the seed's machine for each of our resting states. */
+  /** For each of our resting states: the states in which the seed's machine may stand meanwhile. */
   readonly stands: Readonly<Record<RestingState['name'], readonly string[]>>;
   /** Settings that make the agent behave like the seed. */
   readonly settings: Partial<Settings>;
@@ -140,6 +140,7 @@ export const stepFinder = (edges: readonly ProjectionEdge[]): FindStep => {
 
 // ---- Diagrams of a seed's machine, in the form of ours ----
 
+/** `as` and `then` are what the diagram shows beside an edge. */
 const toEdge = ({ id, from, event, when, to, action, source }: ProjectionEdge): Edge => ({
   id,
   from,

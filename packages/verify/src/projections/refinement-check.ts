@@ -1,5 +1,6 @@
 /**
- * The refinement check: our projected steps must be steps of the seed's machine (projection.ts). An
+ * The refinement check: the steps of our machine, told as steps of another agent (projected to a
+ * seed), must be steps of its machine (projection.ts). The cursor is the state of that machine. An
  * arrow is an edge of the seed's table.
  *
  * It runs at every step of an exploration, so it makes no strings and no lists unless there is a

@@ -1,6 +1,12 @@
 /**
  * Seeds 001 and 002: Loom, row by row. 002 adds the row of ToolCallDelta and the origin of an
- * error. The fields of `SeedWords` are explained in project-seed.ts.
+ * error. A seed is a published text about another agent; a projection tells our steps as steps of
+ * its table.
+ *
+ * `ours` and `stands` say which of our states, events and actions its own stand for. The fields
+ * of `SeedWords` are explained in project-seed.ts. Of them, `refusals` are the paths for stops that
+ * the seed does not know, `supposed` marks a step without a counterpart in ours, `witnesses` are
+ * our actions of which one must accompany the action of the seed.
  */
 
 import { noLimits } from '@pawl/agent/machine/settings';

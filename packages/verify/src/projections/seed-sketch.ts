@@ -1,7 +1,7 @@
 /**
- * Seed 003: Sketch. Its chart has no events and no actions; its program adds Compacting and a
- * forced cancel. So its projection names only states: `stateAfter` says which one follows each of
- * our edges.
+ * Seed 003: Sketch, another published agent. A projection tells our steps as steps of its machine.
+ * Its chart has no events and no actions; its program adds Compacting and a forced cancel. So its
+ * projection names only states: `stateAfter` says which one follows each of our edges.
  */
 
 import { noLimits } from '@pawl/agent/machine/settings';
@@ -89,7 +89,10 @@ const callIn = (state: string): string => {
   return state === 'WaitingForUserInput' ? 'SendingToLLM' : 'SendingToolResults';
 };
 
-/** The seed's state after one of our edges; unchanged if the seed does not see the edge. */
+/**
+ * The seed's state after one of our edges; unchanged if the seed does not see the edge. `as` tells
+ * edges between the same states apart: by the phase of hooks, by the reason of a compaction.
+ */
 const stateAfter = (state: string, { from, to, as }: Edge): string => {
   switch (to) {
     case 'CallingLlm':
@@ -117,7 +120,8 @@ const stateAfter = (state: string, { from, to, as }: Edge): string => {
 };
 
 const begin = { state: 'Ready' };
-const find = stepFinder(edges);
+// Finds the edge of a step in the table; a step without one is a fault.
+const findStep = stepFinder(edges);
 
 const project: Projection['project'] = (cursor, _before, _event, step) => {
   const steps: ProjectionStep[] = [];
@@ -128,7 +132,7 @@ const project: Projection['project'] = (cursor, _before, _event, step) => {
     if (edge.to === 'ShuttingDown') return { cursor: begin, steps };
     const to = stateAfter(state, edge);
     if (to === state) continue;
-    steps.push(find(state, { event: null, to, action: null }));
+    steps.push(findStep(state, { event: null, to, action: null }));
     state = to;
   }
   return { cursor: { state }, steps };
@@ -147,6 +151,7 @@ export const sketch: Projection = {
   transient: [],
   edges,
   unreached: {},
+  // Our states that each state of the seed stands for.
   ours: {
     states: {
       Ready: 'Ready; ShuttingDown, after which a new trace begins',
@@ -170,6 +175,7 @@ export const sketch: Projection = {
     events: {},
     actions: {},
   },
+  // Our resting states, each with the states in which the seed may be meanwhile.
   stands: {
     Ready: ['Ready'],
     WaitingForUserInput: ['WaitingForUserInput'],

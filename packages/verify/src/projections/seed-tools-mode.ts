@@ -1,5 +1,6 @@
 /**
- * Tools mode of seed 004: one turn of our machine.
+ * Tools mode of seed 004, another published agent: its run is one turn of our machine. A projection
+ * tells our steps as steps of its table.
  *
  * 1. Every turn is a run of the seed. It begins in INIT when its first call is sent.
  * 2. The seed makes the next call before it leaves EXECUTING_TOOLS, so a reply changes its state.
@@ -41,7 +42,8 @@ const edges = createArrows([
   ),
   ...arrowRows('code', [EXECUTING, 'MaxIterationsReached', '', DONE, null]),
 ]);
-const find = stepFinder(edges);
+// Finds the edge of a step in the table; a step without one is a fault.
+const findStep = stepFinder(edges);
 
 /** The name that the seed's policies give to the stop. */
 const stopEvent = (dimension: Dimension | 'no'): string =>
@@ -57,7 +59,7 @@ class SeedRun {
   }
 
   addStep(event: string, to: string): void {
-    this.steps.push(find(this.at, { event, to, action: null }));
+    this.steps.push(findStep(this.at, { event, to, action: null }));
     this.at = to;
   }
 
@@ -88,7 +90,10 @@ const getDimension = ({ step }: OurStep): Dimension | 'no' =>
     ? step.state.reason.dimension
     : 'no';
 
-/** See 2. at the head of this file. */
+/**
+ * The seed calls the model before it leaves EXECUTING_TOOLS, so the reply ends that state.
+ * `finishing`: the limit at which our machine asked for a final answer, or `no`.
+ */
 const addReply = (run: SeedRun, { before }: OurStep): void => {
   const { finishing } = before.session.turn;
   if (run.at === INIT) run.addStep('LLMResponseReceived', PROMPTING);
@@ -154,6 +159,7 @@ export const tools: Projection = {
   transient: [PROMPTING],
   edges,
   unreached: {},
+  // Our states that each state of the seed stands for.
   ours: {
     states: {
       INIT: 'CallingLlm of the user’s message, up to its reply',
@@ -171,6 +177,7 @@ export const tools: Projection = {
     },
     actions: {},
   },
+  // Our resting states, each with the states in which the seed may be meanwhile.
   stands: {
     Ready: [INIT],
     WaitingForUserInput: [INIT, DONE],

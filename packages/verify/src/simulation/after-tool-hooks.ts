@@ -1,6 +1,7 @@
 /**
  * The hooks that run after the tools of a simulated session. Their commits are durable: they
- * belong to the world, not to the process. A second commit for a call is a violation.
+ * belong to the world, not to the process. A second commit for a call is a violation. At a
+ * `crashPoint` the process may crash. `isHealed`: the faults of the session are over.
  */
 
 import type { HookContext, HookReport, Hooks } from '@pawl/agent/ports/hooks';
@@ -20,7 +21,10 @@ const report = (name: string): HookReport => ({
   commits: [{ hash: name, subject: 'a commit' }],
 });
 
-/** Commits once: prepares the commit in the journal, and looks for it after an interruption. */
+/**
+ * Commits once: announces the commit in the journal (`prepare`), and after an interruption looks
+ * whether it was made (`interrupted`: what the interrupted run had announced).
+ */
 const commit = async (
   process: SimulatedProcess,
   { calls, interrupted, prepare, signal }: HookContext,
@@ -47,7 +51,7 @@ const commit = async (
     if (times > 1)
       world.violate('commit-once', `the changes of ${callId} were committed ${times} times`);
   }
-  world.meet('commit made');
+  world.noteSituation('commit made');
   world.log(`commit of ${name}`);
   process.crashPoint('after a commit');
   return report(name);
@@ -55,6 +59,7 @@ const commit = async (
 
 /** Hooks that take time, fail as the plan says, and commit what the calls changed. */
 export const simulatedHooks = (process: SimulatedProcess): Hooks => ({
+  // Around each call that changes something: looking at the workspace takes time.
   before: () => process.pause(0.5),
   after: () => process.pause(0.5),
   deadlinesMs: {
@@ -62,6 +67,7 @@ export const simulatedHooks = (process: SimulatedProcess): Hooks => ({
     RunningAutoformatters: 30_000,
     AutoCommitting: 30_000,
   },
+  // Now and then the first phase needs no waiting.
   runNow: (phase) =>
     phase === 'CheckingGitCommits' && !process.isDead && process.world.choices.chance(0.5)
       ? { ...EMPTY, dirty: true }
@@ -80,6 +86,7 @@ export const simulatedHooks = (process: SimulatedProcess): Hooks => ({
     if (phase === 'CheckingGitCommits') return { ...EMPTY, dirty: true };
     if (phase === 'RunningAutoformatters')
       return { ...EMPTY, dirty: true, changedFiles: ['/workspace/a'] };
+    // The model is asked for a text.
     if (choices.chance(0.3)) await context.write('name the commit', 'a change');
     return context.signal.aborted ? EMPTY : commit(process, context);
   },

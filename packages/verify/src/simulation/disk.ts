@@ -20,6 +20,7 @@ type Change =
 export type FileNode = {
   readonly kind: 'file';
   readonly ino: number;
+  /** What programs read, and what is there after a power cut that loses every change. */
   content: GrowingBytes;
   durable: GrowingBytes;
   pending: Change[];
@@ -101,6 +102,7 @@ export class Disk {
 
   constructor() {
     this.root = this.#newFolder(0);
+    // Synced, so that it is there after any power cut.
     this.createFolder(['home'], 0);
     this.sync(this.root);
   }
@@ -311,6 +313,7 @@ export class GrowingBytes {
 
   write(bytes: Uint8Array, at: number): void {
     const end = at + bytes.length;
+    // Zeros behind all stored bytes need not be stored: a hole reads as zeros.
     const isHole = bytes.buffer === ZEROS.buffer && at >= this.#stored;
     if (!isHole) {
       this.#store(end);

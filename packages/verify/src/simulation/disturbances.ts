@@ -1,6 +1,7 @@
 /**
  * What happens to a simulated process from outside: another program changes its journal, a rival
- * process opens the session, the clock jumps. Crashes are planned in simulated-process.ts.
+ * process opens the session, the clock jumps; not when the faults of the session are over
+ * (`isHealed`). Crashes are planned in simulated-process.ts.
  */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
@@ -34,7 +35,7 @@ const changeContent = ({ world, isAppending }: SimulatedProcess, file: FileNode)
     default: {
       const place = choices.below(length);
       const byte = file.content.view(place, place + 1)[0] ?? 0;
-      disk.write(file, Buffer.from([byte ^ 4]), place, at);
+      disk.write(file, Buffer.from([byte ^ 4]), place, at); // one bit
       return 'overwritten';
     }
   }
@@ -71,7 +72,7 @@ export const changeJournal = (process: SimulatedProcess): void => {
   const before = Buffer.from(file.content.view());
   const how = world.choices.chance(0.5) ? changeName(world, file) : changeContent(process, file);
   world.log(`another program has ${how} the journal`);
-  world.meet('journal changed by another program');
+  world.noteSituation('journal changed by another program');
   process.restoreJournal = () => {
     process.restoreJournal = null;
     file.content = new GrowingBytes(before);
@@ -91,13 +92,13 @@ export const changeJournal = (process: SimulatedProcess): void => {
 };
 
 /**
- * Another process tries to open the session that `holder` has open. It must be refused, unless the
- * holder ends meanwhile.
+ * Another process tries to open a session that is open. It must be refused, unless its holder has
+ * ended meanwhile (`isHeld`).
  */
 export const tryAsRival = async (
   rival: SimulatedProcess,
   folder: string,
-  holder: () => boolean,
+  isHeld: () => boolean,
 ): Promise<void> => {
   const { world } = rival;
   const refusal: unknown = await fileJournals({ folder })
@@ -106,13 +107,13 @@ export const tryAsRival = async (
       () => null,
       (error: unknown) => error,
     );
-  if (!holder()) return;
+  if (!isHeld()) return;
   const kind = refusal instanceof JournalError ? refusal.kind : String(refusal);
   if (refusal === null)
     world.violate('one-writer', 'a second process has opened the session beside the first one');
   else if (kind !== 'locked')
     world.violate('one-writer', `a second process was refused for another reason: ${kind}`);
-  else world.meet('second process refused');
+  else world.noteSituation('second process refused');
 };
 
 const DAY_MS = 86_400_000;
@@ -129,7 +130,7 @@ export const disturbClock = ({ world }: SimulatedProcess, state: State | null): 
   world.log(`the clock is set by ${by / 1000} s`);
   world.setWallClock(by);
   if (isRetrying)
-    world.meet(
+    world.noteSituation(
       by < 0 ? 'clock set back while waiting to retry' : 'clock set forward while waiting to retry',
     );
 };

@@ -43,6 +43,7 @@ const getFlag = (options: unknown): string | undefined =>
     ? options.flag
     : undefined;
 
+/** Whether an option has this value. */
 const isSet = (
   options: unknown,
   name: 'recursive' | 'force' | 'withFileTypes' | 'throwIfNoEntry',
@@ -131,6 +132,7 @@ export class DiskCalls {
     return bytesRead;
   }
 
+  /** `place`: of a text its position; of bytes the offset and length in them, and the position. */
   write(descriptor: Descriptor, written: Data, ...place: readonly unknown[]): number {
     const numbers = place.map((one) => (typeof one === 'number' ? one : undefined));
     const [offset, length, at] =
@@ -181,6 +183,7 @@ export class DiskCalls {
     return this.#disk.find(names) !== undefined;
   }
 
+  /** `recursive`: the missing folders above, too. Unlike in Node an existing one is an error. */
   mkdir(names: Names, options?: unknown): void {
     for (
       let depth = isSet(options, 'recursive') ? 1 : names.length;

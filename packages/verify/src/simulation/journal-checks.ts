@@ -115,7 +115,7 @@ export const checkListed = async (
   world.violate('session-is-listed', 'the session was created, and is not in the list');
 };
 
-/** A journal that is opened leads to the state that the session had. */
+/** A journal that is opened leads to the state that the session had: both have the same hash. */
 export const checkReplay = (world: World, seq: number, state: State): void => {
   const live = world.acknowledged.get(seq)?.state;
   if (live !== undefined && createStateCheck()(state) !== createStateCheck()(live))
@@ -168,9 +168,9 @@ export const tornBytes = (world: World): number => {
 };
 
 /**
- * Whether a session may refuse to open after a power cut: it left zeros that may lie over
- * acknowledged lines, as far as the journal knows. For there is no mark, or an old one and lines
- * behind the zeros. All that was acknowledged is good, and can be forked.
+ * Whether a session may refuse to open after a power cut. The cut left zeros, and nobody can
+ * know whether acknowledged lines lay there: there is no mark, or an old one and lines behind the
+ * zeros. All that was acknowledged is good, and can be forked.
  */
 export const mayBeDamage = (world: World, { kind, place }: JournalError): boolean => {
   const { zeros, acknowledged } = world;
@@ -222,7 +222,7 @@ export const checkDamage = async (world: World, folder: string): Promise<void> =
   const isUnchanged = now.content.view().equals(damaged);
   now.content = new GrowingBytes(before);
   if (now !== node) now.durable = new GrowingBytes(before);
-  world.meet('acknowledged lines damaged');
+  world.noteSituation('acknowledged lines damaged');
   const kind = error instanceof JournalError ? error.kind : 'opened';
   // damage can make the version greater: like a newer journal, which may have other checksums
   const isRefused =

@@ -2,6 +2,9 @@
  * A model that follows the session's plan: replies, and faults of networks and providers. It also
  * checks the requests that it gets, as a strict provider would.
  *
+ * `world.noteSituation`: the session has a situation that some session must have. `isHealed`: its
+ * faults are over, and it must come to an end. At a `crashPoint` its process may crash.
+ *
  * From top to bottom: how a reply ends; its parts; the check of a request; the streaming of a
  * reply; `simulatedModel`; and the faults of messages.
  */
@@ -56,6 +59,7 @@ type End =
 const chooseEnd = ({ world }: SimulatedProcess): End => {
   const { choices, plan, isHealed } = world;
   if (isHealed) return { kind: 'reply' };
+  // Only failures that are tried again: such a session is about the waits between them.
   if (plan.isAboutRetries) return { kind: choices.pick('reply', 'breaksOff') };
   if (!choices.chance(plan.modelFaults)) return { kind: 'reply' };
   const kind = choices.pick(
@@ -132,6 +136,7 @@ const checkRequest = (process: SimulatedProcess, request: ModelRequest): void =>
   const { world, state } = process;
   const fault = findRequestFault(request.messages);
   if (fault !== null) world.violate('valid-request', fault);
+  // `hasUsedReserve`: the disk is full, and entries are in space that was reserved for the end.
   if (process.hasFailedToWrite || process.hasUsedReserve)
     world.violate('no-effect-after-failed-write', 'a request after the journal has failed');
   if (request.tools.length === 0 || state === null) return; // a side request of a hook
@@ -194,7 +199,7 @@ const createFailedPiece = (
   { world }: SimulatedProcess,
   [kind, retryable, situation]: Failure,
 ): ModelPiece => {
-  if (situation !== null) world.meet(situation);
+  if (situation !== null) world.noteSituation(situation);
   const retryAfterMs = kind === 'rateLimited' ? world.choices.pick(null, 3_000, 400_000) : null;
   return { type: 'failed', error: { kind, message: kind, retryable, retryAfterMs }, usage: null };
 };
@@ -210,7 +215,7 @@ async function* streamReply(
   world.log(`request of ${request.messages.length} messages: ${end.kind}`);
   if (await pauseOrAbort(process, choices.pick(200, 20, 5_000), signal)) return;
   if (end.kind === 'silent') {
-    world.meet('model fell silent');
+    world.noteSituation('model fell silent');
     if (await pauseOrAbort(process, HOUR, signal)) return;
     world.violate('settles', 'the model was silent for an hour, and nobody ended the request');
   }
@@ -218,7 +223,7 @@ async function* streamReply(
     yield { type: choices.pick('text', 'reasoning'), text: `piece ${count}; ` };
     if (await pauseOrAbort(process, choices.pick(10, 100), signal)) {
       if (!choices.chance(0.3)) return;
-      world.meet('usage after an abort');
+      world.noteSituation('usage after an abort');
       yield {
         type: 'completed',
         parts: [],
@@ -267,13 +272,13 @@ function* endReply(
       yield createFailedPiece(process, end.failure);
       return;
     case 'breaksOff':
-      world.meet('reply broke off');
+      world.noteSituation('reply broke off');
       checkEndIsNoticed(process);
       return;
     case 'throws':
       throw new Error('EPIPE: the connection is gone');
     case 'malformed':
-      world.meet('malformed reply');
+      world.noteSituation('malformed reply');
       // a careless adapter may yield this
       yield { type: 'completed', parts: 7, stopReason: 'end' } as unknown as ModelPiece;
       return;
@@ -288,7 +293,7 @@ const createCompletedPiece = (
   end: End,
 ): ModelPiece => {
   const { world } = process;
-  if (end.kind === 'badUsage') world.meet('usage that can not be counted');
+  if (end.kind === 'badUsage') world.noteSituation('usage that can not be counted');
   const counted = countUsage(process, request);
   const usage =
     end.kind === 'badUsage'

@@ -2,7 +2,8 @@
  * Makes Node's file functions use simulated disks below `/@pawl/N/` while simulations run, so that
  * production code works on them unchanged. Other paths go to the real system.
  *
- * N is the number of a process. After its end its calls have no effect and never return.
+ * N is the number of a process. After its end its calls have no effect and never return. The caller
+ * of a disk is its process: it decides about crashes, errors and the time that a call takes.
  *
  * From top to bottom: mounted disks, and the place of a path on them; operations by the names of
  * Node's functions; calls of them, at once or later; the replacement of the functions,
@@ -16,6 +17,7 @@ import { type Descriptor, DiskCalls, SimulatedHandle } from './file-operations.j
 import { simulateSockets } from './sockets.js';
 
 const ROOT = '/@pawl/';
+/** Above the descriptors of the real system. */
 const FIRST_DESCRIPTOR = 1_000_000;
 
 /** A process, and the file functions on its disk. */
@@ -46,7 +48,7 @@ export const unmountDisks = (): void => {
   current = null;
 };
 
-/** The names below the root of a simulated path. */
+/** A simulated path, as the names below its root; or an open file, by its descriptor (`open`). */
 type Place = Mount & { readonly names: readonly string[]; readonly open: OpenFile | null };
 
 const NO_NAMES: readonly string[] = [];
@@ -86,6 +88,7 @@ const findMountedPlace = (path: string): Place | null => {
 const openFile = (place: Place, path: string, flags: unknown): number => {
   const { caller, calls } = place;
   const known = typeof flags === 'string' || typeof flags === 'number' ? flags : 'r';
+  // An open file is found by its path below /proc/self/fd.
   const descriptor =
     place.open === null ? calls.open(place.names, known) : calls.reopen(place.open.descriptor);
   lastDescriptor += 1;
@@ -164,6 +167,7 @@ const operations: Readonly<Record<string, Operation>> = {
   unlink: onPath((calls, names) => calls.unlink(names)),
   rm: onPath((calls, names, [, options]) => calls.rm(names, options)),
   readdir: onPath((calls, names, [, options]) => calls.readdir(names, options)),
+  // No disk has symbolic links, but for those below /proc/self/fd.
   realpath: (_place, [path]) => path,
   readlink: ({ open: file }) => file?.path ?? '',
   readFile: (place, [, options]) =>
@@ -212,6 +216,7 @@ const never = (): Promise<never> => new Promise(() => undefined);
 const callLater = (name: string, place: Place, args: readonly unknown[]): Promise<unknown> => {
   const { caller } = place;
   if (caller.isDead) return never();
+  // The process may crash here, or meet an error of the disk, which is its code.
   const code = caller.enter(name, false);
   return new Promise((resolve, reject) => {
     caller.later(() => {
@@ -227,8 +232,9 @@ const callLater = (name: string, place: Place, args: readonly unknown[]): Promis
 const callNow = (name: string, place: Place, args: readonly unknown[]): unknown => {
   const { caller } = place;
   const code = caller.isDead ? 'EIO' : caller.enter(name, true);
+  // It may have crashed just now. What calls synchronously can only be stopped by an error.
   if (caller.isDead) throw systemError('EIO', `${name} of a process that has ended`);
-  caller.block();
+  caller.block(); // time passes
   if (name === 'write' && code === null && caller.writesShort()) return writePart(place, args);
   return perform(name, place, args, code);
 };
@@ -255,6 +261,7 @@ const replace = (
   owner[name] = make((...args) => Reflect.apply(original, owner, args));
 };
 
+/** A function of `fs/promises`. Real files are read without waiting while a process runs. */
 const asPromise =
   (name: string) =>
   (original: AnyFunction): AnyFunction =>
@@ -300,14 +307,15 @@ const throwNotSimulated = (path: string): never => {
 
 /** Replaces Node's file functions. Returns a function that puts them back. */
 export const simulateFiles = (): (() => void) => {
-  // the objects behind `node:fs` and `node:fs/promises`, whose exports follow them
-  const [sync, promises] = [fs as unknown as Functions, fs.promises as unknown as Functions];
+  // the objects behind `node:fs` and `node:fs/promises`
+  const [functions, promises] = [fs as unknown as Functions, fs.promises as unknown as Functions];
   for (const name of Object.keys(promises)) replace(promises, name, asPromise(name));
-  for (const name of Object.keys(sync)) {
-    if (name.endsWith('Sync')) replace(sync, name, asSync(name.slice(0, -'Sync'.length)));
-    else if (name in operations) replace(sync, name, asCallback(name));
+  for (const name of Object.keys(functions)) {
+    if (name.endsWith('Sync')) replace(functions, name, asSync(name.slice(0, -'Sync'.length)));
+    else if (name in operations) replace(functions, name, asCallback(name));
   }
-  const useSockets = simulateSockets({
+  const restoreSockets = simulateSockets({
+    // A name that begins with a zero byte is abstract: no file stands for it.
     getCaller: (path) => (path.startsWith('\0') ? current : (findPlace(path)?.caller ?? null)),
     create: (path) =>
       void callNow('writeFile', findPlace(path) ?? throwNotSimulated(path), [
@@ -321,9 +329,9 @@ export const simulateFiles = (): (() => void) => {
     exists: (path) =>
       callNow('exists', findPlace(path) ?? throwNotSimulated(path), [path]) === true,
   });
-  syncBuiltinESMExports();
+  syncBuiltinESMExports(); // from here on named imports see the replacements
   return () => {
-    useSockets();
+    restoreSockets();
     for (const { owner, name, original } of replacements.splice(0)) owner[name] = original;
     syncBuiltinESMExports();
   };

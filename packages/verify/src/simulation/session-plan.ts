@@ -14,6 +14,7 @@ import type { Choices } from './random-choices.js';
 
 /** The disk fails: once at its n-th operation, or it is full from then on for a while. */
 type DiskFault = {
+  /** No room on the disk, a broken disk, or too many open files. */
   readonly code: 'ENOSPC' | 'EIO' | 'EMFILE';
   readonly at: number;
   /** The number of operations that fail. */
@@ -33,7 +34,7 @@ export type SessionPlan = {
   /** Shares of requests and tool calls that go wrong. */
   readonly modelFaults: number;
   readonly toolFaults: number;
-  /** Calls per reply, at most, and rounds of calls in a row. */
+  /** Calls per reply, at most. */
   readonly callsMax: number;
   /** Whether a power cut may leave holes in unsynced data. */
   readonly holes: boolean;
@@ -57,6 +58,7 @@ const chooseSettings = (choices: Choices): Settings => {
     ...defaultSettings,
     model: 'simulated/model',
     workspace: '/workspace',
+    // The number of retries; null: the usual first delay.
     ...retrySettings(choices.pick(2, 1, 4), null),
     windowTokens: choices.pick(128_000, 4_000),
     compactAtRatio: choices.pick(0.8, 0.3),

@@ -177,6 +177,7 @@ const simulateClocks = (): (() => void) => {
   performance.now = () => clocks?.steadyNow() ?? steady();
   return () => {
     Date.now = now;
+    // The own function hides the one that `performance` inherits.
     Reflect.deleteProperty(performance, 'now');
   };
 };

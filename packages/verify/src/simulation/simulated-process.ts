@@ -1,7 +1,7 @@
 /**
  * A process of a simulated computer. It can crash at each call of the world, a crash point; its
  * `CrashPlan` says at which. The world (world.ts) is what outlives processes: disk, time, the
- * user.
+ * user. Its `isHealed`: the faults of the session are over.
  */
 
 import type { State, StateName } from '@pawl/agent/machine/state';
@@ -74,6 +74,7 @@ export class SimulatedProcess implements Caller {
     if (this.#points === this.#crash.points) this.die(place);
   }
 
+  /** The journal makes entries durable by `fdatasync`, new files and their names by `fsync`. */
   #counts({ from }: CrashPlan, place: string): boolean {
     if (from === 'opening') return true;
     if (from === 'syncing') return place === 'fdatasync';
@@ -96,6 +97,7 @@ export class SimulatedProcess implements Caller {
     });
   }
 
+  /** Before each operation of the disk: a crash point, and perhaps an error code as its answer. */
   enter(operation: string, isBlocking: boolean): string | null {
     this.crashPoint(operation);
     const { plan, isHealed } = this.world;
@@ -103,6 +105,8 @@ export class SimulatedProcess implements Caller {
     if (plan.diskFault === null || isHealed || this.isDead || this.isQuiet) return null;
     const { code, at, isAtSync } = plan.diskFault;
     if (this.world.operations < at || this.world.diskFaultsLeft === 0) return null;
+    // Each error comes only where a real system has it: no descriptor is free, no room is left, or
+    // the disk is broken (`isAtSync`: seen at a sync only).
     const fits =
       code === 'EMFILE'
         ? operation === 'open'
@@ -113,22 +117,22 @@ export class SimulatedProcess implements Caller {
     this.world.diskFaultsLeft -= 1;
     this.hasMetDiskFault = true;
     this.world.log(`${code} at ${operation}`);
-    this.#meetFault(code, operation, isBlocking);
+    this.#noteFaultSituations(code, operation, isBlocking);
     return code;
   }
 
-  #meetFault(code: string, operation: string, isBlocking: boolean): void {
+  #noteFaultSituations(code: string, operation: string, isBlocking: boolean): void {
     const { world } = this;
-    if (code === 'EMFILE') world.meet('EMFILE at an open');
-    if (code === 'EIO' && SYNCS.has(operation)) world.meet('EIO at a sync');
+    if (code === 'EMFILE') world.noteSituation('EMFILE at an open');
+    if (code === 'EIO' && SYNCS.has(operation)) world.noteSituation('EIO at a sync');
     if (code === 'EIO' && operation === 'fdatasync' && !isBlocking)
-      world.meet('sync failed in another thread');
+      world.noteSituation('sync failed in another thread');
     if (code !== 'ENOSPC') return;
-    if (this.doing === 'opening') world.meet('ENOSPC while opening');
+    if (this.doing === 'opening') world.noteSituation('ENOSPC while opening');
     const hasResult = [...world.calls.values()].some(
       ({ result, isCompleted }) => result !== null && !isCompleted,
     );
-    if (hasResult && operation === 'write') world.meet('ENOSPC at a result');
+    if (hasResult && operation === 'write') world.noteSituation('ENOSPC at a result');
   }
 
   /** Some syncs block for long, so that the journal syncs in another thread. */
@@ -137,10 +141,12 @@ export class SimulatedProcess implements Caller {
     timeline.pass(choices.chance(plan.slowDisk ? 0.5 : 0.1) ? 4 : 0.02);
   }
 
+  /** Whether a write takes only a part of its bytes, as Linux may. */
   writesShort(): boolean {
     return !this.isQuiet && this.world.choices.chance(0.02);
   }
 
+  /** Runs `run` when an operation in another thread has ended. */
   later(run: () => void): void {
     const { choices, plan } = this.world;
     this.world.timeline.plan(0.05 + choices.share() * (plan.slowDisk ? 6 : 0.4), run, this);

@@ -1,9 +1,11 @@
 /**
- * One session, from its creation to its end.
+ * One simulated session, from its creation to its end.
  *
  * 1. Safety: processes follow each other, with faults and crashes. Each opens the files of the one
  *    before.
- * 2. Liveness: then the faults end, a patient user helps, and the session must settle.
+ * 2. Liveness: then the faults end (`isHealed`), a patient user helps, and the session must settle.
+ *
+ * `violate` reports a broken promise, `noteSituation` a situation that some session must have.
  */
 
 import { JournalError } from '@pawl/agent/journal/journal-error';
@@ -22,7 +24,7 @@ import {
 import { bootAgain, mountDisk } from './node-files.js';
 import { planCrash, SimulatedProcess } from './simulated-process.js';
 import { closedOutput, type StartedRuntime, startProcess } from './start-process.js';
-import { checkEnd, meetCrash, stepWatcher } from './step-checks.js';
+import { checkEnd, noteCrashSituations, stepWatcher } from './step-checks.js';
 import { User } from './user.js';
 import type { World } from './world.js';
 
@@ -36,6 +38,7 @@ export class SimulatedSession {
   #started: StartedRuntime;
   #moments = 0;
   #crashes = 0;
+  /** The session has ended, or its process has crashed: it must be opened again. */
   #isOver = false;
   /** The session refuses to open, and a checker has accepted the reason. */
   #isRefused = false;
@@ -46,6 +49,7 @@ export class SimulatedSession {
     this.#started = startProcess(this.#process, mountDisk(this.#process.number, this.#process));
   }
 
+  /** `isQuiet`: it only looks at the session, and meets no crash. */
   #newProcess(isQuiet = false): SimulatedProcess {
     lastProcess += 1;
     this.world.processes += 1;
@@ -65,9 +69,11 @@ export class SimulatedSession {
 
   /** Runs until the plan's faults and acts are used up. */
   async #untilSafe(): Promise<void> {
+    const { world } = this;
+    const hasNoActs = (): boolean => world.acts >= world.plan.acts;
     await this.#openAgain();
-    while (this.#canContinue() && !(this.#isIdle() && this.world.acts >= this.world.plan.acts)) {
-      if (this.#isOver && this.world.acts >= this.world.plan.acts) return;
+    while (this.#canContinue() && !(this.#isIdle() && hasNoActs())) {
+      if (this.#isOver && hasNoActs()) return;
       if (this.#isOver) await this.#openAgain();
       if (!(await this.#advance())) return; // the session waits, and the user has no more acts
     }
@@ -77,7 +83,7 @@ export class SimulatedSession {
     const { world } = this;
     if (this.#process.isDead) this.#crash();
     if (this.#isOver || this.#process.state === null) await this.#openAgain();
-    else this.#user().live();
+    else this.#user().live(); // from now on it helps
     while (this.#canContinue() && !(this.#isIdle() && world.isLastTaken())) {
       if (this.#isOver) await this.#openAgain();
       if (!(await this.#advance()))
@@ -93,6 +99,7 @@ export class SimulatedSession {
     return new User(this.#process, this.#started.runtime, SESSION_ID);
   }
 
+  /** Whether no promise was broken so far. A session that needs too many moments breaks one. */
   #canContinue(): boolean {
     if (this.#moments > MOMENTS_MAX)
       this.world.violate(
@@ -143,31 +150,31 @@ export class SimulatedSession {
   /** Another process tries to open the session that this one has open. */
   async #meetRival(): Promise<void> {
     const [holder, rival] = [this.#process, this.#newProcess(true)];
-    rival.isQuiet = true;
+    rival.isQuiet = true; // no faults of the disk either
     const isHeld = (): boolean => !holder.isDead && !this.#isOver && holder.doing === 'running';
     await this.#await(tryAsRival(rival, mountDisk(rival.number, rival), isHeld));
     rival.die('it was refused');
-    mountDisk(holder.number, holder);
+    mountDisk(holder.number, holder); // files of the kernel are again those of the holder
   }
 
   /** The process has crashed; perhaps the power is cut, too. Begins the next process. */
   #crash(): void {
     const { world } = this;
     this.#crashes += 1;
-    meetCrash(this.#process);
-    this.#process.restoreJournal?.();
+    noteCrashSituations(this.#process);
+    this.#process.restoreJournal?.(); // what another program did to it is undone
     if (world.choices.chance(0.5)) {
-      if (world.disk.hasPending()) world.meet('power cut with unsynced data');
+      if (world.disk.hasPending()) world.noteSituation('power cut with unsynced data');
       world.log('the power is cut');
       const zeros = world.disk.cutPower(world.choices, world.plan.holes);
-      if (zeros !== 'none') world.meet('zeros after a power cut');
+      if (zeros !== 'none') world.noteSituation('zeros after a power cut');
       world.zeros.add(zeros);
-      if (missesLineFeed(world)) world.meet('a line without its line feed');
+      if (missesLineFeed(world)) world.noteSituation('a line without its line feed');
       bootAgain();
     }
     if (tornBytes(world) > 0) world.log(`the journal is torn: ${tornBytes(world)} bytes`);
     checkKept(world, 'after a crash');
-    if (world.choices.chance(0.1)) world.changeFile();
+    if (world.choices.chance(0.1)) world.changeFile(); // somebody else edits the workspace
     this.#begin(this.#newProcess());
     this.#isOver = true;
   }
@@ -190,7 +197,7 @@ export class SimulatedSession {
     if (this.#canContinue()) await this.#await(checkDamage(world, folder));
     this.#process.die('it has looked');
     [this.#process, this.#started] = [process, started];
-    mountDisk(process.number, process);
+    mountDisk(process.number, process); // the kernel is again that of the old process
   }
 
   /** Opens the session, or creates it if there is none; tries again after faults. */
@@ -211,6 +218,7 @@ export class SimulatedSession {
   }
 
   async #open(process: SimulatedProcess, runtime: LocalRuntime): Promise<void> {
+    // Checks each step; the first one begins at the state that the journal led to.
     const watcher = stepWatcher(process, () => this.#started.opened());
     process.doing = 'opening';
     try {
@@ -243,6 +251,7 @@ export class SimulatedSession {
     world.log(`not opened: ${error instanceof Error ? error.message : error}`);
     // a lock that can't be read counts as held
     const isOfDisk = kind === 'cannotRead' || kind === 'cannotWrite' || kind === 'locked';
+    // When the faults have ended, a few tries must be enough.
     if (isOfDisk && process.hasMetDiskFault && !(world.isHealed && tries > 3)) {
       // a lock that could not be removed is free as soon as its process has ended
       if (kind === 'locked') process.die('it could not give back its lock');
@@ -277,7 +286,7 @@ export class SimulatedSession {
           'known-end',
           `the session ended with ${error instanceof Error ? error.stack : error}`,
         );
-      world.meet('session ended by the disk and opened again');
+      world.noteSituation('session ended by the disk and opened again');
       over();
     });
     this.#user().live();

@@ -1,6 +1,8 @@
 /**
- * Starts the production runtime on the ports of one simulated process. From top to bottom:
- * `startProcess`, its jobs, and its journals, whose openings and writes are checked.
+ * Starts the production runtime with the disk, clock, model and tools of one simulated process.
+ *
+ * From top to bottom: `startProcess`, its jobs, and its journals, whose openings and writes are
+ * checked.
  */
 
 import { fileJournals } from '@pawl/agent/journal/file-store';
@@ -30,6 +32,7 @@ export const startProcess = (process: SimulatedProcess, folder: string): Started
   let opened: State | null = null;
   const model = simulatedModel(process);
   const runtime = createRuntime({
+    // Each opening begins without a step and without failed writes.
     journals: watchStore(process, folder, (state) => {
       opened = state;
       process.state = null;
@@ -74,6 +77,7 @@ const jobs = (): Jobs => {
 /** Records refused writes and used reserved space: afterwards nothing may happen. */
 const watchJournal = (process: SimulatedProcess, journal: Journal): Journal => ({
   ...journal,
+  // The copy above has the values of now; these two change.
   get seq() {
     return journal.seq;
   },
@@ -86,9 +90,10 @@ const watchJournal = (process: SimulatedProcess, journal: Journal): Journal => (
     disturbClock(process, drafts.at(-1)?.state ?? null);
     try {
       await journal.append(drafts);
+      // `full`: the disk is full, and the entries are in the space that was reserved.
       if ((journal.full ?? null) === null) return;
       process.hasUsedReserve = true;
-      process.world.meet('entries in reserved space');
+      process.world.noteSituation('entries in reserved space');
     } catch (error) {
       process.hasFailedToWrite = true;
       if (!process.isDead) await checkRefusal(process, journal, drafts, error);
@@ -122,21 +127,24 @@ const watchStore = (
   folder: string,
   onOpened: (state: State) => void,
 ): JournalStore => {
+  // More often than usual, so that short sessions have snapshots and state checks, too.
   const snapshots = { every: 10, later: (work: () => void) => void process.after(1, work) };
   const store = fileJournals({ folder, checkEvery: 8, snapshots });
   return {
     ...store,
     create: async (header: Header) => watchJournal(process, await store.create(header)),
     open: async (sessionId) => {
+      // The first entry that was read again. Those before it were in a snapshot (a stored state).
       let first = Number.POSITIVE_INFINITY;
       const visit = ({ seq }: { readonly seq: number }): void => {
         first = Math.min(first, seq);
       };
       const opened = await store.open(sessionId, { visit, visitLast: 0 });
-      if (opened.journal.seq > 0 && first > 1) process.world.meet('resume from a snapshot');
+      if (opened.journal.seq > 0 && first > 1)
+        process.world.noteSituation('resume from a snapshot');
       checkReplay(process.world, opened.journal.seq, opened.state);
       recordUnacknowledged(process.world, unacknowledgedIn(process.world, opened.journal.seq));
-      if (opened.tornTail !== null) process.world.meet('torn tail');
+      if (opened.tornTail !== null) process.world.noteSituation('torn tail');
       onOpened(opened.state);
       return { ...opened, journal: watchJournal(process, opened.journal) };
     },
@@ -148,6 +156,6 @@ const isExpected = (fault: Error): boolean => fault.message.startsWith('EPIPE');
 
 /** A watcher whose output is closed. */
 export const closedOutput = (world: World) => (): void => {
-  world.meet('EPIPE at a watcher');
+  world.noteSituation('EPIPE at a watcher');
   throw new Error('EPIPE: nobody reads this any more');
 };

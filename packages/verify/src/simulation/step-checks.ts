@@ -2,8 +2,8 @@
  * Checks every step of a process after its event was acknowledged, and the session at its end.
  *
  * From top to bottom: timers; the records of calls and inputs that the checks use; `stepWatcher`,
- * which runs the checks; checks at the end; and the situations of a crash. `world.meet` counts a
- * situation that a set of runs must contain.
+ * which runs the checks; checks at the end; and the situations of a crash (`noteSituation`), which
+ * a set of runs must contain.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -69,9 +69,11 @@ const recordCalls = (world: World, event: Event): void => {
     markCall(world, event.callId, 'isCompleted');
     const record = world.calls.get(event.callId);
     if (event.outcome.status === 'lost')
-      world.meet(record?.tool === 'append' ? 'probeable call found changed' : 'opaque call lost');
+      world.noteSituation(
+        record?.tool === 'append' ? 'probeable call found changed' : 'opaque call lost',
+      );
     if (event.outcome.text.startsWith('it had taken effect'))
-      world.meet('probeable call found done');
+      world.noteSituation('probeable call found done');
     if (
       event.outcome.status === 'ok' &&
       record !== undefined &&
@@ -80,7 +82,7 @@ const recordCalls = (world: World, event: Event): void => {
     )
       world.violate('result-is-true', `${event.callId} is said to be done, and has had no effect`);
   }
-  if (event.type === 'CompactionCompleted') world.meet('compaction completed');
+  if (event.type === 'CompactionCompleted') world.noteSituation('compaction completed');
 };
 
 /** The first answer counts. */
@@ -132,14 +134,14 @@ export const recordUnacknowledged = (world: World, events: readonly Event[]): vo
   }
 };
 
-const meetStateSituations = (world: World, state: State): void => {
+const noteStateSituations = (world: World, state: State): void => {
   if (
     state.name === 'ExecutingTools' &&
     state.calls.filter(({ status }) => status === 'running').length > 1
   )
-    world.meet('calls at the same time');
+    world.noteSituation('calls at the same time');
   if (state.name === 'WaitingForUserInput' && state.reason.kind === 'budget')
-    world.meet('limit reached');
+    world.noteSituation('limit reached');
 };
 
 /** Creates the watcher of a session. `opened` returns the state before its first step. */
@@ -154,12 +156,13 @@ export const stepWatcher = (
     const before = process.state ?? opened();
     process.state = state;
     world.log(`${seq ?? '-'} ${event.type} -> ${state.name}`);
+    // Without a number it is not in the journal: a piece of a reply that streams.
     if (seq !== null) {
       world.acknowledged.set(seq, { event, state });
       checkDurable(world, seq);
     }
     if (event.type === 'Resumed' && before?.name === 'ShuttingDown')
-      world.meet('resume after a clean end');
+      world.noteSituation('resume after a clean end');
     if (before !== null)
       for (const fault of [
         ...stateFaults(before, event, stepped),
@@ -167,6 +170,7 @@ export const stepWatcher = (
         ...requiredRequestFaults(before, event, stepped),
       ])
         world.violate('machine-rules', fault);
+    // There is something to restore once another program has changed the journal.
     if (process.restoreJournal !== null && seq !== null)
       world.violate(
         'own-journal',
@@ -178,7 +182,7 @@ export const stepWatcher = (
     recordRemoved(world, event, before);
     recordActions(world, actions);
     checkTimers(process, event, actions);
-    meetStateSituations(world, state);
+    noteStateSituations(world, state);
     process.crashPoint(`the step ${event.type}`);
   };
 };
@@ -246,38 +250,38 @@ export const checkEnd = (world: World, state: State): void => {
 };
 
 /** Records the tool calls that a crash interrupted. */
-const meetCallSituations = ({ world }: SimulatedProcess): void => {
+const noteCallSituations = ({ world }: SimulatedProcess): void => {
   for (const { isStarted, isCompleted, effects, approval } of world.calls.values()) {
-    if (approval === 'asked') world.meet('crash while an approval is open');
+    if (approval === 'asked') world.noteSituation('crash while an approval is open');
     if (!isStarted || isCompleted) continue;
-    world.meet(
+    world.noteSituation(
       effects === 0 ? 'crash between intent and effect' : 'crash between effect and result',
     );
   }
 };
 
-export const meetCrash = (process: SimulatedProcess): void => {
+export const noteCrashSituations = (process: SimulatedProcess): void => {
   const { world, state, doing } = process;
-  if (doing === 'creating') world.meet('crash while the session is created');
-  if (doing === 'opening') world.meet('crash while the session is opened');
-  meetCallSituations(process);
+  if (doing === 'creating') world.noteSituation('crash while the session is created');
+  if (doing === 'opening') world.noteSituation('crash while the session is opened');
+  noteCallSituations(process);
   switch (state?.name) {
     case 'CallingLlm':
-      world.meet('crash while the model is called');
+      world.noteSituation('crash while the model is called');
       break;
     case 'Error':
-      world.meet('crash while waiting to retry');
+      world.noteSituation('crash while waiting to retry');
       break;
     case 'Compacting':
-      world.meet('crash while compacting');
+      world.noteSituation('crash while compacting');
       break;
     case 'PostToolsHook':
-      world.meet(
+      world.noteSituation(
         state.phase === 'AutoCommitting' ? 'crash while committing' : 'crash while a hook runs',
       );
       break;
     case 'WaitingForUserInput':
-      world.meet('crash at rest');
+      world.noteSituation('crash at rest');
       break;
     default:
       break;

@@ -5,6 +5,9 @@
  * `look` is pure: it may run again after a crash. `append` is probeable: it adds one line to a
  * file, whose hash shows whether it ran. `command` is opaque: nobody can know whether it ran.
  * `ask` is opaque and spends money.
+ *
+ * `violate` reports a broken promise. At a `crashPoint` the process may crash; then nothing of it
+ * goes on. `isHealed`: the faults of the session are over.
  */
 
 import { hash } from 'node:crypto';
@@ -42,9 +45,9 @@ const checkStart = (
     world.violate('intent-before-effect', `${tool} ${callId} runs, and its start is not durable`);
   if (record === undefined) return;
   if (record.ranIn !== 0 && record.ranIn !== process.number && tool === 'look')
-    world.meet('pure call run again');
+    world.noteSituation('pure call run again');
   if (record.ranIn !== 0 && record.ranIn !== process.number && tool === 'append')
-    world.meet('probeable call run again');
+    world.noteSituation('probeable call run again');
   record.ranIn = process.number;
   if (record.input !== JSON.stringify(input))
     world.violate(
@@ -106,6 +109,7 @@ const work = (
     const stop = (): void => resolve(signal.reason as 'timedOut' | 'cancelled');
     process.after(lasts / 2, () => progress('half of it'));
     process.after(lasts, () => resolve(null));
+    // `signal` asks for the end; `force` follows when the time for that is over.
     if (behaviour === 'ignores') force.addEventListener('abort', stop, { once: true });
     else signal.addEventListener('abort', () => process.after(5, stop), { once: true });
   });
@@ -120,10 +124,10 @@ const endCall = async (
   const stopped = await work(process, behaviour, context);
   process.crashPoint('the end of a tool');
   if (process.isDead) return new Promise<never>(() => undefined);
-  if (stopped === 'timedOut') world.meet('tool out of time');
-  if (behaviour === 'ignores') world.meet('tool that ignores its signal');
+  if (stopped === 'timedOut') world.noteSituation('tool out of time');
+  if (behaviour === 'ignores') world.noteSituation('tool that ignores its signal');
   if (behaviour === 'throws') {
-    world.meet('tool that throws');
+    world.noteSituation('tool that throws');
     throw new Error('EPIPE: the tool has failed');
   }
   if (stopped !== null) return { status: stopped, text: 'stopped' };
@@ -139,6 +143,7 @@ const simulatedTool = (
   name: string,
   traits: CallTraits,
   run: Run,
+  /** The hashes of its file before and after the effect, for a probeable tool. */
   before?: Tool['before'],
 ): Tool => ({
   name,
@@ -171,6 +176,7 @@ const appendLine = (process: SimulatedProcess, input: JsonObject): string =>
 
 const look = (process: SimulatedProcess): Tool =>
   simulatedTool(process, 'look', createTraits({}), (input, context) => {
+    // The session remembers what the model has seen of the file.
     context.files.set(filePath(input), sha256(readContent(process, input)));
     return endCall(
       process,
@@ -225,7 +231,7 @@ const ask = (process: SimulatedProcess): Tool =>
     'ask',
     createTraits({ effect: 'opaque', spends: 'yes' }),
     async (_input, context) => {
-      const { usd } = context.left();
+      const { usd } = context.left(); // of the budget
       takeEffect(process, context, () => undefined);
       const outcome = await endCall(process, context, 'asked');
       const costUsd = usd.type === 'unlimited' ? ASK_USD : Math.min(ASK_USD, usd.amount);

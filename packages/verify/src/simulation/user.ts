@@ -1,6 +1,7 @@
 /**
  * A user who types, cancels, edits and approves at any moment, according to the plan. From top to
- * bottom: single acts; the choice of the next one; and `User`, who sends them.
+ * bottom: single acts; the choice of the next one; and `User`, who sends them. When the faults of
+ * the session are over (`isHealed`), the user only helps it to settle.
  */
 
 import type { State } from '@pawl/agent/machine/state';
@@ -29,7 +30,7 @@ const answerApproval = (world: World, state: State, isAllowed: boolean): Input |
   const { callId } = call.judged;
   const record = world.calls.get(callId);
   if (record !== undefined && record.askedIn !== world.processes)
-    world.meet('approval answered after a resume');
+    world.noteSituation('approval answered after a resume');
   const answer = isAllowed
     ? ({ kind: 'allow' } as const)
     : ({ kind: 'deny', reason: 'no' } as const);
@@ -59,7 +60,7 @@ const chooseBusyAct = (world: World, state: State): Input => {
     'shutdown',
   );
   if (kind === 'cancel') {
-    if (calls.length > 0) world.meet('turn cancelled while tools ran');
+    if (calls.length > 0) world.noteSituation('turn cancelled while tools ran');
     return { type: 'CancelTurn' };
   }
   const [callId] = calls;
@@ -70,7 +71,7 @@ const chooseBusyAct = (world: World, state: State): Input => {
   if (kind === 'settings')
     return { type: 'SettingsChanged', patch: { maxParallel: choices.between(1, 4) } };
   if (kind === 'shutdown' && choices.chance(0.3)) return { type: 'ShutdownRequested' };
-  world.meet('input while busy');
+  world.noteSituation('input while busy');
   return createUserInput(world);
 };
 
@@ -138,6 +139,7 @@ export class User {
     const { world } = this.#process;
     if (world.isHealed) this.#help();
     if (world.isHealed || world.acts >= world.plan.acts) return;
+    // Such a session is about the waits before retries: its acts must come within them.
     const pauseMs = world.plan.isAboutRetries
       ? world.choices.pick(300, 1_000)
       : world.choices.pick(300, 5, 4_000, 40_000);

@@ -1,7 +1,7 @@
 /**
  * Everything outside of the simulated processes: disk, time, the user, and what has happened to
  * each call. From top to bottom: the checkers, whose violations a session collects; `World`;
- * simulated time; and the situations that a set of runs must meet.
+ * simulated time; and the situations that a set of runs must contain.
  */
 
 import type { Event } from '@pawl/agent/machine/event';
@@ -46,7 +46,7 @@ export type CallRecord = {
   /** JSON of the input that the policy judged. */
   readonly input: string;
   approval: 'none' | 'asked' | 'allowed' | 'denied';
-  /** The process that asked for the approval, and the one that ran it last. */
+  /** Number of the process that asked for the approval, and of the one that ran it last; or 0. */
   askedIn: number;
   ranIn: number;
   /** Its ToolStarted is durable. */
@@ -91,7 +91,7 @@ export class World {
   processes = 0;
   /** Acts of the user so far. */
   acts = 0;
-  /** The user's last input, after the faults have ended. */
+  /** The user has sent the last input, after the faults have ended. */
   hasAskedLast = false;
   isLimitRaised = false;
   /** Tokens of the largest request. */
@@ -148,7 +148,8 @@ export class World {
     this.violations.push({ checker, text });
   }
 
-  meet(situation: Situation): void {
+  /** The session has had a situation that a set of runs must contain. */
+  noteSituation(situation: Situation): void {
     this.situations.add(situation);
   }
 
@@ -160,6 +161,7 @@ export class World {
 /** A planned callback. */
 type Planned = {
   readonly at: number;
+  /** Decides between callbacks of the same time: first planned, first run. */
   readonly index: number;
   run: (() => void) | null;
   /** Its process: after its end nothing runs. */
