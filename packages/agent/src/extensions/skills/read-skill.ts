@@ -226,7 +226,8 @@ const FOLDERS_MAX = 1_000;
 const IGNORED = ['.git', 'node_modules'];
 
 /**
- * Links are followed, but those of a project only inside its repository, or to the user's skills.
+ * Whether a real path is outside of what the place may show. Links are followed, but those of a
+ * project only inside its repository, or to the user's skills.
  * Otherwise a repository could show the model any file.
  */
 const leadsOut = (real: string, { within }: PromptPlace): boolean =>
