@@ -569,7 +569,7 @@ const endProcesses = (alive: Writable): Promise<void> =>
       clearTimeout(timer);
       resolve();
     });
-    if (alive instanceof Duplex) alive.resume();
+    if (alive instanceof Duplex) alive.resume(); // an unread pipe never tells that it is closed
     alive.end('end\n');
   });
 

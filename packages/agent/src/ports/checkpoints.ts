@@ -30,8 +30,8 @@ export type RestoreRequest = {
 export type MovedRef = { readonly name: string; readonly text: string };
 
 /**
- * What a restore would do. `plan`: sha256 of the stored plan; null if nothing is to be done. `left`:
- * files that stay as they are, and why.
+ * What a restore would do. `plan`: sha256 of the stored plan; null if nothing is to be done.
+ * `left`: files that stay as they are, and why.
  */
 export type RestorePlan = {
   readonly plan: string | null;

@@ -73,8 +73,8 @@ export type BatchContext = {
   readonly workspace: string;
   readonly settings: Settings;
   /**
-   * Mutating calls of the batch that ran, in call order, including failed ones. `settings.hooks` says
-   * after which batches there are phases.
+   * Mutating calls of the batch that ran, in call order, including failed ones. The setting `hooks`
+   * says after which batches there are phases.
    */
   readonly calls: readonly JudgedCall[];
 };

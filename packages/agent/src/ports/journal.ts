@@ -91,7 +91,7 @@ export type Journal<M extends MachineTypes = AgentTypes> = {
   readonly full?: Error | null;
   read(from?: number): AsyncIterable<Entry<M>>;
   readonly blobs: Blobs;
-  /** Reads the prompt that the header names by hashes; rejects with `damaged` if a blob is missing. */
+  /** Reads the prompt, whose hashes the header has; rejects with `damaged` if a blob is missing. */
   frozen(): Promise<FrozenPrompt>;
   /** Makes a foreign session one of this store. Absent for a session that was created here. */
   adopt?(): Promise<void>;

@@ -156,7 +156,7 @@ export type LateTools = {
  * `record` throws if it can't: then the call must not leave.
  */
 export type SentCalls = {
-  /** Call it before the start of a call is journaled: then `find` knows of a call that never left. */
+  /** Before the start of a call is journaled: so `find` can tell that a call never left. */
   announce(workspace: string): void;
   record(workspace: string, call: string): void;
   /** Of an earlier process of the session. */
@@ -233,8 +233,8 @@ export type Tool = ToolDeclaration & {
    */
   announce?(workspace: string): void;
   /**
-   * For the effect `opaque`, of which nothing in the workspace shows whether it was had: finds a call
-   * that was running when the session was interrupted.
+   * For the effect `opaque`, of which no file shows whether it was had: finds a call that was running
+   * when the session was interrupted.
    */
   findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
   /**
