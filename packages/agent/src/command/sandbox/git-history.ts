@@ -52,8 +52,8 @@ import type { HistoryPurpose } from '../../policy/repository-access.js';
 import { historyFolder } from './session-folders.js';
 
 /**
- * Of a command whose words change no history on purpose. `takesStash`: it drops stashes;
- * `movesBorder`: it changes where a shallow history ends.
+ * Of a command whose words change no history on purpose. `takesStash`: it ends a stash, whose
+ * changes are back in the files. `movesBorder`: it changes where a shallow clone's history ends.
  */
 export const NO_PURPOSE: HistoryPurpose = { takesStash: false, movesBorder: false };
 

@@ -1,5 +1,6 @@
 /**
- * What fenced commands see of the machine: system folders, the user's tools, sockets, git settings.
+ * What fenced commands, those in the sandbox, see of the machine: system folders, the user's tools,
+ * sockets, git settings.
  *
  * System folders are read-only. Commands see what every user of the machine may read. Files that
  * only this user may read are masked, so that commands of root find neither system passwords nor
