@@ -304,8 +304,8 @@ export const startCommand = (request: CommandRequest): Command => {
 };
 
 /**
- * Follows a command that an earlier process of the session has started. `finish`: called when it has
- * ended; resolves with lines for the model about files that the sandbox has set aside.
+ * Follows a command that an earlier process of the session has started. `finish`: called when it
+ * has ended; resolves with lines for the model about files that the sandbox has set aside.
  */
 export const followFound = (
   foundCommand: FoundCommand,

@@ -11,9 +11,8 @@
  * 3. Its memory is limited. It can't write files, because file names use memory that no limit
  *    counts.
  * 4. All processes of a start are one group, with a guard: a process that kills the group when
- *    Pawl dies.
- *    It is needed while bubblewrap starts: then its inner process is not yet bound to the outer
- *    one, and would wait for ever if only the outer one ended.
+ *    Pawl dies. It is needed while bubblewrap starts: then its inner process is not yet bound to
+ *    the outer one, and would wait for ever if only the outer one ended.
  */
 
 import type { ChildProcess } from 'node:child_process';
@@ -177,8 +176,8 @@ const sendSignal = (pid: number, signal: NodeJS.Signals): void => {
 };
 
 /**
- * What to start: the system's shell, or bash around it, which closes the open files that Pawl itself
- * has inherited. `words`: for the system's shell.
+ * What to start: the system's shell, or bash around it, which closes the open files that Pawl
+ * itself has inherited. `words`: for the system's shell.
  */
 const withoutOthers = (words: readonly string[]): readonly [ProgramPath, readonly string[]] => {
   if (inheritedDescriptors().length === 0) return [SYSTEM_SHELL, words];

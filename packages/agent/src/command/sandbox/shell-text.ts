@@ -1,8 +1,7 @@
 /**
- * Shell text around commands. A fence is the sandbox around one command. From top to bottom: quoting;
- * the parked shell (command-shell.sh), which waits in its fence for a command; the text of that
- * command; and the mark, with which the shell reports at the end of the output that processes outlive
- * the command.
+ * Shell text around commands. From top to bottom: quoting; the parked shell (command-shell.sh),
+ * which waits in its fence, the sandbox around one command; the text of that command; and the mark,
+ * with which the shell reports at the end of the output that processes outlive the command.
  */
 
 import { readFileSync } from 'node:fs';
