@@ -228,7 +228,7 @@ const viewSession = async (options: CommandSandboxOptions): Promise<SessionView>
   });
   const git = findProgram('git', { environment, workspace });
   const gitSettings = await readGitSettings(git, workspace, environment);
-  removeStale(sessionFolder, () => git);
+  removeStale(sessionFolder, () => git); // folders of killed sessions that nobody needs
   const folders = makeFolders(sessionFolder, home, gitSettings);
   return { host, home, folders, gitSettings, secrets, filters: writeFilters(sessionFolder) };
 };

@@ -562,6 +562,7 @@ export class LaunchedCommand {
 
   #facts(): LaunchFacts {
     const facts = this.#spool.facts();
+    // A process that has not shown itself in time is not waited for.
     return this.#process === null ? { ...facts, isAlive: false } : facts;
   }
 

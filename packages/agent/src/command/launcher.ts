@@ -80,7 +80,10 @@ export type Launcher = {
 /** A parked command that belongs to the caller. */
 export type TakenCommand = Launched & {
   readonly process: LaunchedProcess;
-  /** Starts it, once, in this folder; a fence has another one. Records `request` for a recovery. */
+  /**
+   * Starts it, once. `folder`: where it begins if it has no fence; a fence names its own. `request`
+   * is stored, so that a later process finds the command.
+   */
   start(command: CommandLine, folder: string, request: LaunchRequest, to: OutputReceiver): void;
 };
 

@@ -60,6 +60,7 @@ export const mcpFetch = (
       statusText,
       headers,
       url: String(url),
+      // Taken only when the package asks for it: `text` and `json` read the same body.
       get body() {
         return bodyStream(response.body, ending);
       },

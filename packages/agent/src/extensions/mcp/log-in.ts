@@ -321,7 +321,7 @@ export const openRedirectListener = async (
   let expected: { readonly state: string; take(redirect: URLSearchParams): void } | null = null;
   /** The state of the redirect that was taken last: it is taken once. */
   let taken: string | null = null;
-  const take = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+  const handleRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     const url = URL.canParse(incoming.url ?? '', 'http://127.0.0.1')
       ? new URL(incoming.url ?? '', 'http://127.0.0.1')
       : null;
@@ -345,7 +345,7 @@ export const openRedirectListener = async (
       expected = null;
     }
   };
-  const server = createServer(take);
+  const server = createServer(handleRequest);
   const port = earlier !== null && URL.canParse(earlier) ? Number(new URL(earlier).port) : 0;
   if (only !== null && !(await listen(server, only)))
     throw new Error(
@@ -423,6 +423,7 @@ class StoredLoginProvider implements LoginProvider {
 
   async state(): Promise<string> {
     const state = randomBytes(32).toString('base64url');
+    // The package then calls `saveCodeVerifier`.
     await this.#store({ pending: { state, verifier: '', redirectUrl: this.redirectUrl } });
     return state;
   }

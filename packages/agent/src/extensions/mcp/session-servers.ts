@@ -63,6 +63,7 @@ export type SessionServers = {
   /** Ends all connections, and the servers that were started. */
   close(): Promise<void>;
   status(): readonly ServerStatus[];
+  /** The prompts and resources of the servers, for the user to name. */
   readonly offers: SessionOffers;
   /**
    * Sets who asks the user. Until then the questions of servers are declined. `ask` resolves with
@@ -130,15 +131,16 @@ export const openServers = async ({
   phase.isFrozen = true; // what the servers report from now on does not change `tools` below
   const declared = new DeclaredTools(options);
   const tools = declared.declare(all, null);
-  const joining = new JoiningServers(all, options, begin, (joiners, names) =>
+  const lateTools = new JoiningServers(all, options, begin, (joiners, names) =>
     declared.declare(joiners, names),
   );
   return {
     tools,
-    lateTools: joining,
-    waitsFor: () => joining.waited.map(({ connection }) => connection.server.name),
+    lateTools,
+    waitsFor: () => lateTools.waited.map(({ connection }) => connection.server.name),
     answerWith: asker.use,
     connect() {
+      // `off`: no attempt was made so far.
       for (const served of all) if (served.connection.status().kind === 'off') void begin(served);
     },
     async reconnect() {
@@ -227,6 +229,7 @@ const createToolsListener = (
 ): ((remote: readonly RemoteTool[]) => Promise<void>) => {
   const reported = new Set<string>();
   return async (remote) => {
+    // `tools`: safe to declare. `needTasks`: names of those that are left out.
     const { tools, needTasks } = offeredTools(remote);
     const { known, isNew, connection } = served();
     const { server } = connection;
@@ -265,7 +268,7 @@ const openServer = (
     served.learning = learn(tools);
   };
   const onOffers = (remote: RemoteOffers): void => {
-    const offers = safeOffers(remote);
+    const offers = safeOffers(remote); // cut, and without what can't be listed
     if (JSON.stringify(offers) === JSON.stringify(served.offers)) return;
     served.offers = offers;
     // a later session lists them when it is connected
@@ -398,9 +401,10 @@ class JoiningServers implements LateTools {
     await waitAtMost(clock, this.#endsAt - now, Promise.race([ready, untilAborted(signal)]));
     cancelHint();
     const missing = this.waited;
+    // Another request may wait meanwhile, with a list of its own.
     if (this.#waited === waited) this.#waited = [];
     if (signal.aborted || missing.length === 0) return;
-    this.#endsAt = now;
+    this.#endsAt = now; // a repeated request does not wait again
     warn(
       `${serverNames(missing)} did not answer within 5 s: the model works without the tools, ` +
         'and gets them with a later request',
@@ -446,12 +450,13 @@ class DeclaredTools {
         this.#faults.add(fault);
         this.#options.warn(fault);
       }
-    const joining = tools.filter(({ declaredName }) => declared?.has(declaredName) !== true);
+    const added = tools.filter(({ declaredName }) => declared?.has(declaredName) !== true);
     const names = new Set(this.#declared.map(({ declaredName }) => declaredName));
     this.#declared.push(...tools.filter(({ declaredName }) => !names.has(declaredName)));
+    // Their tools have joined the session.
     for (const served of servers) if (served.known !== null) served.isNew = false;
     const byName = new Map(servers.map(({ connection }) => [connection.server.name, connection]));
-    return joining.flatMap((tool) => {
+    return added.flatMap((tool) => {
       const connection = byName.get(tool.server);
       return connection === undefined ? [] : [createMcpTool(tool, connection, this.#options)];
     });
