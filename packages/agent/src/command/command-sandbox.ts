@@ -125,7 +125,7 @@ export type CommandSpec = {
   readonly words: readonly string[];
   /** Variables of this command alone, beside those of the session. */
   readonly environment: ProcessEnvironment;
-  /** For a later process, if this one is killed. Absent or null: nobody will look for the command. */
+  /** For a later process, if this one is killed. Absent or null: nobody will look for it. */
   readonly record?: CommandRecord | null;
   /** When it must end, in ms since boot: also for a later process. */
   readonly due?: number | null;
@@ -300,6 +300,7 @@ class Sandbox implements CommandSandbox {
       interrupted: takeInterruptedGuards(search),
       notes: takeUnreadNotes(search),
     });
+    // Commands of a killed process still run.
     if (this.#protected.isInterrupted()) this.#sweepRegularly();
     const git = (): ProgramPath | null => findFor(options, 'git');
     const history = new GitHistory({ workspace, sessionFolder, git });
@@ -504,7 +505,7 @@ class Sandbox implements CommandSandbox {
 
     const filter = filterFor(view, network && sockets.abstract);
     const isolation = isolationArguments(features, {
-      network: network || entry.length > 0,
+      network: network || entry.length > 0, // in the session's network it makes none of its own
       filtered: filter !== null,
     });
     const fenceWith = (mounts: readonly Mount[], home: SessionFolders): CommandFence => {

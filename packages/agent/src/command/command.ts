@@ -117,8 +117,9 @@ type CommandState = { readonly name: 'parked' } | Running | { readonly name: 'en
 
 /** A command that will be started, or that an earlier process of the session has started. */
 type CommandSource = {
+  /** An earlier process of the session has started it. */
   readonly isFound: boolean;
-  /** In another pid namespace, where we can't signal it: the guard of its launcher ends it. */
+  /** It runs in another pid namespace, where we can't signal it: its launcher's guard ends it. */
   readonly isForeign: boolean;
   readonly isFenced: boolean;
   readonly marker: string;

@@ -247,6 +247,7 @@ class Pool implements Launcher {
 
   /** A slot with a command that is parked behind this fence, perhaps only now. */
   #slotFor(enclosure: Enclosure, key: string): Slot | null {
+    // What runs is followed even if its launcher has ended.
     this.#slots = this.#slots.filter((slot) => slot.launcher.isAlive || slot.key === null);
     const parked = this.#slots.filter((slot) => slot.key !== null);
     const ready = parked

@@ -666,6 +666,7 @@ class HistoryCheck {
 
   run(): Repairs {
     if (!isFolder(this.#copies.gitFolder)) return this.#repairs;
+    // Asked before the folders are made again.
     const hasNoRefs = ['refs', 'refs/heads'].some((name) => !isFolder(this.#at(name)));
     const hasNoLogs = !isFolder(this.#at('logs'));
     for (const name of [

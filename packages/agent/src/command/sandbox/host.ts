@@ -318,6 +318,7 @@ export const viewHome = (place: Place): HomeView => {
       const real = choose(path.join(home, at));
       if (real === null) continue;
       const isFile = statSync(real).isFile();
+      // Under both paths, since programs name either.
       if (!isFile) shown.push(real, path.join(home, at));
       links.push({ at, to: path.join(home, at), isDownload, isFile });
     }

@@ -178,8 +178,8 @@ const openEntry = (place: string): number | null => {
 };
 
 /**
- * Moves one entry. A folder that its owner may not write to can't change its parent as it is (Go's
- * modules).
+ * Moves one entry. The kernel moves no folder that its owner may not write to (Go's modules), so
+ * such a folder is made writable meanwhile.
  */
 const moveEntry = (from: string, to: string): void => {
   try {

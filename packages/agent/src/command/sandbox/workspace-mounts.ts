@@ -125,6 +125,7 @@ const gitFoldersIn = (
     .filter((one) => one.inGit && path.basename(one.path) === 'config' && one.kind === 'file')
     .map((one) => path.dirname(one.path));
   const bare = configured.filter((folder) => !known.some((one) => isWithin(folder, one)));
+  // The git folders of submodules.
   const modules = configured.filter((folder) =>
     known.some((one) => isWithin(folder, path.join(one, 'modules'))),
   );

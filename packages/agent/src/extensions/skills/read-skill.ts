@@ -55,6 +55,7 @@ const LISTED_DEPTH = 3;
 const filesBeside = async (folder: string): Promise<readonly string[]> => {
   const files: string[] = [];
   const waiting = [{ below: '', depth: 1 }];
+  // The list grows while it is walked through.
   for (const { below, depth } of waiting) {
     const entries = await readdir(path.join(folder, below), { withFileTypes: true }).catch(
       () => [],
@@ -295,6 +296,7 @@ export const findPromptFiles = async (place: PromptPlace): Promise<PromptFileSea
     void faults.push({ file, line: null, text, weight: 'skipped' });
   const seen = new Set<string>();
   const waiting = [{ folder: place.folder, depth: 0 }];
+  // The list grows while it is walked through.
   for (const { folder, depth } of waiting) {
     try {
       const real = await realpath(folder);
