@@ -94,7 +94,7 @@ export type Model = {
   /** `provider/name`. */
   readonly id: string;
   readonly facts: ModelFacts;
-  /** Whether an abort ends a call at the provider, too. If not, a cancelled call is read to its end. */
+  /** Whether an abort ends a call at the provider. If not, a cancelled call is read to its end. */
   readonly canAbort: 'yes' | 'no';
   /** Loads code for the first call in the background. That call reports any failure. */
   prepare?(): void;

@@ -233,8 +233,8 @@ export type Tool = ToolDeclaration & {
    */
   announce?(workspace: string): void;
   /**
-   * For the effect `opaque`, of which no file shows whether it was had: finds a call that was running
-   * when the session was interrupted.
+   * For the effect `opaque`, of which no file shows whether it was had: finds a call that was
+   * running when the session was interrupted.
    */
   findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
   /**

@@ -75,9 +75,9 @@ const replaced = (text: string, matches: readonly FoundText[]): string => {
 };
 
 /**
- * Index from which the text must be held back, since a secret may begin there whose end has not come
- * yet. A match that reaches beyond this index is replaced as a whole, so only the text behind it can
- * be held.
+ * Index from which the text must be held back, since a secret may begin there whose end has not
+ * come yet. A match that reaches beyond this index is replaced as a whole, so only the text behind
+ * it can be held.
  */
 const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): number => {
   const from = text.length - finder.pendingAt(text);
@@ -151,7 +151,7 @@ const blockAt = (text: string, end: number): number =>
 type Tables = {
   /** Length of the shortest sought text. */
   readonly shortest: number;
-  /** By block: how far the search may move on; 0 if the block may end the start of a sought text. */
+  /** By block: how far the search may move on; 0 if a sought text may begin just before. */
   readonly shifts: Uint16Array;
   /** The sought texts by the block at which their first `shortest` characters end. */
   readonly ending: Map<number, SearchText[]>;
