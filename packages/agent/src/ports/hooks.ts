@@ -116,6 +116,6 @@ export type HookReport = {
   readonly dirty: boolean;
   readonly note: string;
   readonly warning: string;
-  /** False: the later phases of this batch are skipped. */
+  /** False: the turn ends, without the later phases of this batch. */
   readonly proceed: boolean;
 };

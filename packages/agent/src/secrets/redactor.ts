@@ -151,7 +151,7 @@ const blockAt = (text: string, end: number): number =>
 type Tables = {
   /** Length of the shortest sought text. */
   readonly shortest: number;
-  /** By block: how far the search may move on; 0 if a sought text may begin just before. */
+  /** By block: how far the search may move on; 0: the start of a sought text may end with it. */
   readonly shifts: Uint16Array;
   /** The sought texts by the block at which their first `shortest` characters end. */
   readonly ending: Map<number, SearchText[]>;

@@ -108,7 +108,7 @@ export const createMcpTool = (
     input: JsonObject,
     { signal, force, blobs, progress, sending, whileAsking = (asked) => asked }: ToolContext,
   ): Promise<ToolOutcome> => {
-    await note.store(); // the user has allowed the tool as it is declared now
+    await note.store(); // the call was allowed with the tool as it is declared now
     const either = AbortSignal.any([signal, force]);
     const called = await attempt(() =>
       connection.call(name, input, {
