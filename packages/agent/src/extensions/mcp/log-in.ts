@@ -205,7 +205,7 @@ class ServerLogin {
 
   /** Begins the login. Resolves with `accepted` if the server needs none. */
   async begin(): Promise<'accepted' | 'asked'> {
-    // `wantedScope`: the rights of the last login and those that the server refused a request for.
+    // `wantedScope`: the rights of the last login, and those that a refused request lacked.
     // `connect` would ask for the usual rights only, and such requests would be refused again.
     const { wantedScope, tokens } = readLogin(this.#options.stateFolder, this.#server);
     if (wantedScope === null || tokens === null) return this.connect();
