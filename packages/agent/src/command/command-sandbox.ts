@@ -391,7 +391,7 @@ class Sandbox implements CommandSandbox {
     const launcher = canBeParked(command) ? await this.#getLauncher() : null;
     const taken = (await launcher?.take(plan.fence, plan.next)) ?? null;
     if (taken === null) {
-      await plan.finish();
+      await plan.finish(); // `prepare` plans it anew
       return null;
     }
     const sharesNetwork = 'entry' in plan.fence && plan.fence.entry.length > 0;
@@ -477,7 +477,10 @@ class Sandbox implements CommandSandbox {
     return this.#launcher;
   }
 
-  /** Plans the fence of a command, and lets WorkspaceGuard copy what it keeps. */
+  /**
+   * Plans the fence of a command, and that behind which the next one is parked. WorkspaceGuard copies
+   * what it keeps.
+   */
   async #planFenced(spec: CommandSpec): Promise<Plan<CommandFence>> {
     const { workspace, environment, passEnvironment = [] } = this.#options;
     const { bwrap, features, view } = await this.#inspectMachine();

@@ -442,7 +442,7 @@ const startParked = (
       isKilled = true;
       launched.recordCancellation();
     },
-    close: () => undefined,
+    close: () => undefined, // its reader closes with the command
   };
 };
 
@@ -505,7 +505,7 @@ const startDirect = (
       ...end,
       leftBehind: marks.end(),
     })),
-    announceKill: () => undefined,
+    announceKill: () => undefined, // its end is seen by this process alone
     close() {
       child.stdout.destroy();
       child.stderr.destroy();

@@ -673,6 +673,7 @@ export class FoundCommand {
     const { process } = spool.status();
     const isAlive = this.view === 'own' && spool.isAlive();
     if (this.view === 'own') spool.attach();
+    // It has been started already, so no line is sent to its shell.
     const command = new LaunchedCommand(spool, () => undefined, { drainingMs: FOUND_DRAINING_MS });
     command.attach(to);
     return {

@@ -471,7 +471,7 @@ export class BackgroundWalk {
     this.#goOn();
   }
 
-  /** Ends the walk that is under way, and walks once more. */
+  /** Ends the walk that is under way, and walks once more. `look`: finds where that walk starts. */
   walkAtOnce(look: () => readonly Frontier[], isIdle: boolean): void {
     this.#step(Number.POSITIVE_INFINITY);
     this.#start(look(), true, isIdle);
@@ -483,6 +483,7 @@ export class BackgroundWalk {
     this.#isEndWalk = isEnd;
     this.#hasWalked = true;
     this.#walkSinceMs = this.#sinceMs;
+    // No command runs, so this walk covers all that have run.
     if (isIdle) this.#sinceMs = null;
     this.#startedAt = performance.now();
     this.#walk.start(frontier);

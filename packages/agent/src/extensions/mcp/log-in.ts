@@ -258,6 +258,7 @@ const receive = async (
 ): Promise<URLSearchParams> => {
   const state = provider.stored.pending?.state ?? '';
   const ended = new AbortController();
+  // Without `typed` it never ends, and only the redirect does.
   const byHand = async (): Promise<URLSearchParams> => {
     for (;;) {
       const text = await (typed?.(ended.signal) ?? new Promise<never>(() => undefined));

@@ -81,7 +81,7 @@ export class StdioTransport implements Transport {
     const prepared = await this.#options.prepare();
     if (this.#options.signal.aborted) {
       prepared.started(); // closes the files that the server would have inherited
-      await prepared.finish(() => undefined);
+      await prepared.finish(() => undefined); // it never ran, so there is nothing to tell
       throw new Error('nobody waits for the server any more');
     }
     const { program, words, folder, environment, descriptors, isGuarded } = prepared;
