@@ -478,8 +478,8 @@ class Sandbox implements CommandSandbox {
   }
 
   /**
-   * Plans the fence of a command, and that behind which the next one is parked. WorkspaceGuard copies
-   * what it keeps.
+   * Plans the fence of a command, and that behind which the next one is parked. WorkspaceGuard
+   * copies what it keeps.
    */
   async #planFenced(spec: CommandSpec): Promise<Plan<CommandFence>> {
     const { workspace, environment, passEnvironment = [] } = this.#options;
