@@ -36,6 +36,7 @@ export type WorkspaceMounts = {
   readonly mounts: readonly Mount[];
   /** The same with read-only git folders, as most commands get them. */
   readonly usualMounts: readonly Mount[];
+  /** Paths inside the mounts that the command must not see. */
   readonly masked: readonly string[];
   /** Reasons why git finds no repository inside the sandbox although there is one. */
   readonly refusals: readonly string[];
