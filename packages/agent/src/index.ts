@@ -1,6 +1,6 @@
 /**
- * The agent as a library: agents, their sessions, and tools of your own. Models, journals and ports
- * have files of their own.
+ * The agent as a library: agents, their sessions, and tools of your own. Models, journals and the
+ * interfaces between them (ports) are exported by other files, such as ports/model.ts.
  */
 
 export type { ApprovalQuestion, ApprovalReply, OnApproval } from './session/approvals.js';

@@ -1,5 +1,5 @@
 /**
- * Starts commands in a workspace, fenced or not. There is no other way to start one.
+ * Starts commands in a workspace, fenced (in a sandbox) or not. There is no other way to start one.
  *
  * `prepare` returns what to spawn. The caller spawns it, calls `started`, and calls `finish` when
  * it has ended. The sandbox is never weakened silently: `prepare` fails for a fenced level if
@@ -125,9 +125,9 @@ export type CommandSpec = {
   readonly words: readonly string[];
   /** Variables of this command alone, beside those of the session. */
   readonly environment: ProcessEnvironment;
-  /** For a recovery. Without it nobody will look for it. */
+  /** For a later process, if this one is killed. Absent or null: nobody will look for it. */
   readonly record?: CommandRecord | null;
-  /** When it must end, in ms since boot, for a recovery. */
+  /** When it must end, in ms since boot: also for a later process. */
   readonly due?: number | null;
   /** How far it may change git folders. Default: `approved`, for programs that the user named. */
   readonly repository?: RepositoryAccess;
@@ -166,7 +166,7 @@ export type PreparedCommand = {
 export type ParkedCommand = {
   /** Starts it, once. `to` gets stdout and stderr as one. */
   start(to: OutputReceiver): Launched;
-  /** As in PreparedCommand. */
+  /** Call it after the command has ended. Returns lines for the model about files set aside. */
   finish(): Promise<readonly string[]>;
 };
 
@@ -228,7 +228,7 @@ const viewSession = async (options: CommandSandboxOptions): Promise<SessionView>
   });
   const git = findProgram('git', { environment, workspace });
   const gitSettings = await readGitSettings(git, workspace, environment);
-  removeStale(sessionFolder, () => git);
+  removeStale(sessionFolder, () => git); // folders of killed sessions that nobody needs
   const folders = makeFolders(sessionFolder, home, gitSettings);
   return { host, home, folders, gitSettings, secrets, filters: writeFilters(sessionFolder) };
 };
@@ -290,6 +290,7 @@ class Sandbox implements CommandSandbox {
   constructor(options: CommandSandboxOptions) {
     this.#options = options;
     const { workspace, environment, sessionFolder, sessionId = null } = options;
+    // Takes over what killed processes were guarding, and the lines that they could not report.
     const search = { processFolder: sessionFolder, workspace, sessionId };
     this.#protected = new ProtectedFiles({
       workspace,
@@ -299,6 +300,7 @@ class Sandbox implements CommandSandbox {
       interrupted: takeInterruptedGuards(search),
       notes: takeUnreadNotes(search),
     });
+    // Commands of a killed process still run.
     if (this.#protected.isInterrupted()) this.#sweepRegularly();
     const git = (): ProgramPath | null => findFor(options, 'git');
     const history = new GitHistory({ workspace, sessionFolder, git });
@@ -384,11 +386,12 @@ class Sandbox implements CommandSandbox {
     if (plan === null) return null;
     const { program, words, due = null, record = null } = spec;
     const { workspace, passEnvironment = [] } = this.#options;
+    // `unwritten`: names of variables whose values must not be written to disk.
     const command = { program, words, environment: plan.environment, unwritten: passEnvironment };
     const launcher = canBeParked(command) ? await this.#getLauncher() : null;
     const taken = (await launcher?.take(plan.fence, plan.next)) ?? null;
     if (taken === null) {
-      await plan.finish();
+      await plan.finish(); // `prepare` plans it anew
       return null;
     }
     const sharesNetwork = 'entry' in plan.fence && plan.fence.entry.length > 0;
@@ -474,7 +477,10 @@ class Sandbox implements CommandSandbox {
     return this.#launcher;
   }
 
-  /** Plans the fence of a command, and lets WorkspaceGuard copy what it keeps. */
+  /**
+   * Plans the fence of a command, and that behind which the next one is parked. WorkspaceGuard
+   * copies what it keeps.
+   */
   async #planFenced(spec: CommandSpec): Promise<Plan<CommandFence>> {
     const { workspace, environment, passEnvironment = [] } = this.#options;
     const { bwrap, features, view } = await this.#inspectMachine();
@@ -488,7 +494,10 @@ class Sandbox implements CommandSandbox {
     const sockets = hostSockets();
     const { repository = 'approved', purpose = NO_PURPOSE } = spec;
     const access = { isWritable: spec.level.startsWith('workspace'), repository, purpose };
+    // From here on the command counts as running in the workspace, until `places.end`.
     const places = this.#workspace.mountsFor(access, view, sockets.paths);
+    // Device and inode of the mounts that another command could exchange while this one is set up.
+    // Null: one was exchanged already.
     const expected = mountedIdentities(
       places.exchangeable.filter((place) => entryStatus(place) !== null),
     );
@@ -499,7 +508,7 @@ class Sandbox implements CommandSandbox {
 
     const filter = filterFor(view, network && sockets.abstract);
     const isolation = isolationArguments(features, {
-      network: network || entry.length > 0,
+      network: network || entry.length > 0, // in the session's network it makes none of its own
       filtered: filter !== null,
     });
     const fenceWith = (mounts: readonly Mount[], home: SessionFolders): CommandFence => {
@@ -518,6 +527,7 @@ class Sandbox implements CommandSandbox {
     const inner = { PATH: view.home.searchPath, HOME: INNER_HOME, TMPDIR: '/tmp', PWD: workspace };
     this.#begin();
     return {
+      // The check compares them again, inside the fence.
       fence: { ...fence, check: mountCheck(expected) },
       next: isFresh ? (this.#usualFence ?? next) : next,
       environment: withVariables(
@@ -585,8 +595,8 @@ class Sandbox implements CommandSandbox {
   }
 
   /**
-   * The home and /tmp of a command. Its first command with network ends the session's use of the
-   * user's downloads.
+   * The home and /tmp of a command. The first command with network ends the session's use of the
+   * user's downloads (caches of package managers).
    */
   #foldersFor(view: SessionView, network: boolean, isFresh: boolean): SessionFolders {
     const { home, folders, gitSettings } = view;
@@ -600,6 +610,7 @@ class Sandbox implements CommandSandbox {
         gitSettings,
       );
     }
+    // They get empty folders in the session's home in their place.
     if (network && !this.#isOnline) unlinkDownloads(folders.home, home.links);
     this.#isOnline ||= network;
     return folders;

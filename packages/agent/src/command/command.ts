@@ -3,8 +3,8 @@
  *
  * It starts one process, which leads a group and has no terminal and no input. It ends with
  * the shell: a daemon that holds the output open delays the end only for a moment. After the end no
- * process of its group runs; if it was stopped or fenced, no process of the command runs at all. It
- * runs at the requested sandbox level, or not at all.
+ * process of its group runs; if it was stopped, or fenced (run in a sandbox), no process of the
+ * command runs at all. It runs at the requested sandbox level, or not at all.
  *
  * From top to bottom: the types; `Command`, from start to end; `startCommand`, `followFound` and
  * `prepareCommand`; and its process, which waits parked in the launcher (`startParked`) or is
@@ -117,8 +117,9 @@ type CommandState = { readonly name: 'parked' } | Running | { readonly name: 'en
 
 /** A command that will be started, or that an earlier process of the session has started. */
 type CommandSource = {
+  /** An earlier process of the session has started it. */
   readonly isFound: boolean;
-  /** In another pid namespace, where we can't signal it: the guard of its launcher ends it. */
+  /** It runs in another pid namespace, where we can't signal it: its launcher's guard ends it. */
   readonly isForeign: boolean;
   readonly isFenced: boolean;
   readonly marker: string;
@@ -194,6 +195,7 @@ export class Command {
 
     // It was stopped while it was prepared, so it never starts.
     if (this.#wish !== 'run' && !isFound) {
+      // Closes the files that its process would have inherited.
       if (start.kind === 'direct') start.prepared.started();
       return this.#end({ kind: 'killed', signal: 'SIGTERM' }, 'none', await prepared.finish());
     }
@@ -206,7 +208,8 @@ export class Command {
     const release =
       running.root === null
         ? () => undefined
-        : watchOver(running.root, () => process.announceKill());
+        : // If Pawl exits meanwhile, it kills the command.
+          watchOver(running.root, () => process.announceKill());
     const { how, endedAt = null, ...facts } = await process.ended;
     const leftovers = await this.#clearUp(running, facts);
 
@@ -216,7 +219,7 @@ export class Command {
     const notes = await prepared.finish();
     if (how.kind !== 'again')
       return this.#end(startFault(this.output, how, isFenced), leftovers, notes, endedAt);
-    // The launcher has ended before it could start the command.
+    // `again`: the launcher has ended before it could start the command.
     this.#state = { name: 'parked' };
     return this.#run('direct');
   }
@@ -244,6 +247,7 @@ export class Command {
   ): Promise<CommandEnd['leftovers']> {
     const { isFound, isFenced, marker } = this.#source;
     if (root === null) {
+      // Its processes can't be seen from here. With its fence they have all ended.
       if (!isFound) return 'none';
       return (!isFenced && (await endMarked(marker))) || leftBehind ? 'ended' : 'none';
     }
@@ -323,8 +327,8 @@ export const startCommand = (request: CommandRequest): Command => {
 };
 
 /**
- * Follows a command that an earlier process of the session has started. `finish`: as in
- * PreparedCommand.
+ * Follows a command that an earlier process of the session has started. `finish`: called when it
+ * has ended; resolves with lines for the model about files that the sandbox has set aside.
  */
 export const followFound = (
   foundCommand: FoundCommand,
@@ -368,6 +372,7 @@ export const prepareCommand = async (
       const parked = await sandbox.takeParked({ ...spec, program: shell, words });
       if (parked !== null) return { kind: 'parked', prepared: parked };
     }
+    // In a fence a shell around the command reports the processes that outlive it.
     const start = isFenced ? reportingLeftovers(shell, words) : { program: shell, words };
     return {
       kind: 'direct',
@@ -459,7 +464,7 @@ const startParked = (
       isKilled = true;
       launched.recordCancellation();
     },
-    close: () => undefined,
+    close: () => undefined, // its reader closes with the command
   };
 };
 
@@ -510,8 +515,9 @@ const startDirect = (
     stdio: [...STANDARD, ...descriptors, ...(isGuarded ? (['pipe'] as const) : [])],
     // The first three entries of `stdio` determine the types of the streams.
   }) as Child;
-  prepared.started();
+  prepared.started(); // the process has its own copies of the open files now
   const add = (bytes: Buffer): void => output.add(bytes);
+  // Takes that report off the end of stderr.
   const marks = createMarkReader(add);
   child.stdout.on('data', add);
   child.stderr.on('data', isFenced ? (bytes: Buffer) => marks.add(bytes) : add);
@@ -521,7 +527,7 @@ const startDirect = (
       ...end,
       leftBehind: marks.end(),
     })),
-    announceKill: () => undefined,
+    announceKill: () => undefined, // its end is seen by this process alone
     close() {
       child.stdout.destroy();
       child.stderr.destroy();

@@ -68,10 +68,13 @@ export type EarlierCommands = {
   finishHistory(): readonly string[];
 };
 
-/** See RecordOrigin. */
+/**
+ * `elsewhere`: it ran on another machine, or on this one before its last start. `copy`: its folder
+ * here is a copy of the one that its commands use.
+ */
 export type Unreachable = Extract<RecordOrigin, 'elsewhere' | 'copy'>;
 
-/** The folder of an earlier process. */
+/** The folder of an earlier process. `here`: process numbers mean the same there and now. */
 type Located = { readonly folder: string; readonly origin: RecordOrigin };
 
 const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
@@ -80,7 +83,7 @@ const isUnreachable = (origin: RecordOrigin): origin is Unreachable =>
 const listCommands = ({ folder, origin }: Located): readonly FoundCommand[] =>
   findCommands(commandsFolder(folder), origin === 'here' ? 'own' : 'foreign');
 
-/** See EarlierCommands.finishHistory. */
+/** `EarlierCommands.finishHistory` for one folder. */
 const finishIn = (located: Located, git: FindGit): readonly string[] => {
   const haveAllEnded = !listCommands(located).some(isCommandAlive);
   return finishHistory(located.folder, git, haveAllEnded).map((line) => `[the sandbox: ${line}]`);
@@ -123,6 +126,7 @@ export const findInNetwork = (
   processFolder: string,
   sessionId: string,
 ): readonly LaunchedProcess[] =>
+  // Without git, which only `finishHistory` needs.
   findEarlier(processFolder, sessionId, () => null)
     .commands.filter(({ record }) => record.sharesNetwork === true)
     .flatMap((command) => command.runningProcess() ?? [])
@@ -175,7 +179,7 @@ export const takeInterruptedGuards = (search: GuardSearch): readonly Interrupted
   otherFolders(search.processFolder).flatMap((folder) => {
     const guard = guardIn(folder, search);
     if (guard === null) return [];
-    guardRecordIn(folder).remove();
+    guardRecordIn(folder).remove(); // so no other process takes it over
     return [guard];
   });
 

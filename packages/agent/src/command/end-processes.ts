@@ -114,6 +114,7 @@ const listProcesses = (): Status[] => {
     const startedAt = Number(fields[START_TIME]);
     const identity = `${pid}@${startedAt}`;
     const others = { parent: Number(parent), group: Number(group), session: Number(session) };
+    // It exits, and has given its memory back.
     const isEnding = (Number(fields[FLAGS]) & EXITING) !== 0 && fields[MEMORY] === '0';
     statuses.push({ pid, ...others, startedAt, isEnding, identity });
   }

@@ -1,9 +1,10 @@
 /**
  * The environment variables of commands.
  *
- * A fenced command gets only the variables on the list below and those that the user passes by
- * name. It never gets a secret that was not passed. An unfenced command gets the user's variables
- * without secrets. All commands run without a terminal, questions, a pager or colours.
+ * A fenced command (in the sandbox) gets only the variables on the list below and those that the
+ * user passes by name. It never gets a secret that was not passed. An unfenced command gets the
+ * user's variables without secrets. All commands run without a terminal, questions, a pager or
+ * colours.
  *
  * From top to bottom: the variables that commands share (`fencedEnvironment`, `openEnvironment`);
  * those of one command (`createCommandVariables`); hardened settings of git; and a name for the
@@ -166,6 +167,7 @@ export type CommandVariables = (
 ) => ProcessEnvironment;
 
 export const createCommandVariables = (environment: ProcessEnvironment): CommandVariables => {
+  // Pawl itself may run in a command of another Pawl, whose marker stays.
   const outer = environment[MARKER] === undefined ? '' : `${environment[MARKER]} `;
   const identity = createIdentityFinder(environment);
   return (workspace, command, marker) => ({
@@ -178,9 +180,9 @@ export const createCommandVariables = (environment: ProcessEnvironment): Command
 // ---- Hardened settings of git ----
 
 /**
- * Settings of git for a command that a rule lets out of the sandbox: git runs no hook and no
- * watcher of a repository that a fenced command could have prepared, and enters no submodule.
- * Transports, credentials and signatures stay the user's.
+ * Settings of git for a command that runs outside the sandbox because a rule allows it: git runs no
+ * hook and no watcher of a repository that a fenced command could have prepared, and enters no
+ * submodule. Transports, credentials and signatures stay the user's.
  */
 const HARDENED_GIT = [
   ['core.fsmonitor', 'false'],

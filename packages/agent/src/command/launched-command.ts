@@ -2,6 +2,7 @@
  * A command that launcher.sh starts, seen through its files: by the process that had it started, or
  * by a later one that finds the files after a crash. Both judge it in the same way.
  *
+ * - fence: the sandbox around one command; a command without one is "open".
  * - parked: its shell has been started, in its fence, and waits for the line that lets it go.
  * - claimed: its file `claim` exists. Only one process can create it: the launcher, right before
  *   the command begins, or another one, so that it never begins. So no command runs twice.
@@ -51,7 +52,10 @@ export type CommandStatus = {
   readonly isComplete: boolean;
   /** Output is missing because the disk was full. */
   readonly isCut: boolean;
-  /** Name of the pipe that its runner and its fence hold open; null if there is none. */
+  /**
+   * Name of the pipe that is held open while it runs, by its fence and by the part of launcher.sh
+   * that has started it; null if there is none.
+   */
   readonly alivePipe: string | null;
 };
 
@@ -115,8 +119,9 @@ export const judgeCommand = ({ isClaimed, status, isAlive, why }: LaunchFacts): 
 
 /** What a later process must know of a command. */
 export type CommandRecord = {
-  /** Identifies the call in its session; also in the environment of all its processes. */
+  /** Identifies the call in its session: its batch and its id. */
   readonly call: string;
+  /** A text in the environment of all its processes, by which they are found. */
   readonly marker: string;
   readonly isFenced: boolean;
   /** It runs in the session's network. Default: false, as in records of earlier versions. */
@@ -217,7 +222,7 @@ export class Spool {
     writeFileSync(at('run'), run(at('command')));
     writeFileSync(at('command'), '');
     writeFileSync(at('status'), ' '.repeat(STATUS_BYTES));
-    return new Spool(folder, 'own', false);
+    return new Spool(folder, 'own', false); // no gaps: this process reads all the time
   }
 
   status(): CommandStatus {
@@ -251,7 +256,7 @@ export class Spool {
     writeLaunchRequest(this.folder, request);
   }
 
-  /** As in SpoolReader. */
+  /** Passes on at most `bytesMax` of new output. Returns whether more may be available at once. */
   read(bytesMax: number, to: OutputReceiver): boolean {
     return this.#output.read(bytesMax, to);
   }
@@ -519,7 +524,7 @@ export class LaunchedCommand {
   #run(to: OutputReceiver): void {
     this.#receiver = to;
     this.#state = 'running';
-    this.#lookRegularly().ref();
+    this.#lookRegularly().ref(); // a running command keeps this process alive
   }
 
   /** Reads the status and new output, and moves the state on. */
@@ -557,6 +562,7 @@ export class LaunchedCommand {
 
   #facts(): LaunchFacts {
     const facts = this.#spool.facts();
+    // A process that has not shown itself in time is not waited for.
     return this.#process === null ? { ...facts, isAlive: false } : facts;
   }
 
@@ -667,6 +673,7 @@ export class FoundCommand {
     const { process } = spool.status();
     const isAlive = this.view === 'own' && spool.isAlive();
     if (this.view === 'own') spool.attach();
+    // It has been started already, so no line is sent to its shell.
     const command = new LaunchedCommand(spool, () => undefined, { drainingMs: FOUND_DRAINING_MS });
     command.attach(to);
     return {

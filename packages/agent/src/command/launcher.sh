@@ -12,8 +12,9 @@
 # DD: absolute path of dd. It stands in for cat and head, because it never reads more than it writes.
 # FIRST, MORE: how many reads, of at most 64 kB each, make the first piece of output and each further one.
 # keep: a running command goes on after the agent's death.
-# ALIVE: a pipe that the runner and the first process of a fence hold open while a command runs; `status`
-#   names it. So processes in any pid namespace see whether it runs. The command does not have the pipe.
+# ALIVE: a pipe that the runner and the first process of a fence (the sandbox around one command) hold open
+#   while the command runs; `status` names it. So processes in any pid namespace see whether it runs. The
+#   command does not have the pipe.
 #
 # Times are read from /proc/uptime, because the clock of the wall can jump.
 

@@ -80,7 +80,10 @@ export type Launcher = {
 /** A parked command that belongs to the caller. */
 export type TakenCommand = Launched & {
   readonly process: LaunchedProcess;
-  /** Starts it, once, in this folder; a fence has another one. Records `request` for a recovery. */
+  /**
+   * Starts it, once. `folder`: where it begins if it has no fence; a fence names its own. `request`
+   * is stored, so that a later process finds the command.
+   */
   start(command: CommandLine, folder: string, request: LaunchRequest, to: OutputReceiver): void;
 };
 
@@ -244,6 +247,7 @@ class Pool implements Launcher {
 
   /** A slot with a command that is parked behind this fence, perhaps only now. */
   #slotFor(enclosure: Enclosure, key: string): Slot | null {
+    // What runs is followed even if its launcher has ended.
     this.#slots = this.#slots.filter((slot) => slot.launcher.isAlive || slot.key === null);
     const parked = this.#slots.filter((slot) => slot.key !== null);
     const ready = parked
@@ -569,7 +573,7 @@ const endProcesses = (alive: Writable): Promise<void> =>
       clearTimeout(timer);
       resolve();
     });
-    if (alive instanceof Duplex) alive.resume();
+    if (alive instanceof Duplex) alive.resume(); // an unread pipe never tells that it is closed
     alive.end('end\n');
   });
 

@@ -4,7 +4,8 @@
  * From top to bottom: `createCommandOutput`, which keeps the start and the end in bounded memory;
  * the parts that are probably no text, which are counted and not shown; `createProgress`, what the
  * user sees while the command runs; and `SpoolReader`, which reads the spool: the folder of one
- * command, to which the launcher writes the output in pieces (launched-command.ts).
+ * command, to which its launcher (launcher.sh, the shell that started it) writes the output in
+ * pieces.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -27,18 +28,18 @@ import { groupDigits } from '../platform/text.js';
  * The output of a command, in memory.
  *
  * Memory is bounded: the start and the end stay, and the omitted part in the middle is counted.
- * Output is cut between words: half a word misleads, and the redactor can't recognise half a
- * secret.
+ * Output is cut between words: half a word misleads, and half a secret can't be recognised when
+ * secrets are replaced in the text.
  */
 export type CommandOutput = {
   add(bytes: Buffer): void;
-  /** So many bytes are missing here, between what was added and what will be. */
+  /** So many bytes are missing here: between those that were added and those that will be. */
   skip(count: number): void;
   /** The stored output, without terminal escapes, and with a note in place of binary bytes. */
   text(): string;
   /** Bytes that were dropped. */
   droppedBytes(): number;
-  /** Reports the last progress. Nothing is reported afterwards. */
+  /** Reports the last progress. Nothing is reported afterwards. Bytes can still be added. */
   finish(): void;
 };
 
@@ -53,7 +54,10 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
   let tailBytes = 0;
   let droppedBytes = 0;
   const progress = createProgress(report);
-  /** Keeps exactly so many bytes, however the output came in: another process counts the same. */
+  /**
+   * Keeps exactly TAIL_BYTES, and no whole chunks: a later process may read the same output from
+   * the spool, in other chunks, and must get the same text.
+   */
   const addToTail = (bytes: Buffer): void => {
     tail.push(bytes);
     tailBytes += bytes.length;
@@ -77,6 +81,7 @@ export const createCommandOutput = (report: (text: string) => void): CommandOutp
       progress.add(bytes);
     },
     skip(count) {
+      // What came before a gap is not the end of the output.
       droppedBytes += tailBytes + count;
       tail.length = 0;
       tailBytes = 0;
@@ -192,13 +197,13 @@ const decodeText = (bytes: Buffer): string => {
 /** Longer words are cut in the middle. */
 const WORD_MAX = 4_096;
 
-/** Without a partial word at the start. */
+/** The text without a partial word at its start. */
 const fromWord = (text: string): string => {
   const blank = text.search(/\s/);
   return blank > 0 && blank <= WORD_MAX ? text.slice(blank) : text;
 };
 
-/** Without a partial word at the end. */
+/** The text without a partial word at its end. */
 const toWord = (text: string): string => {
   const half = /\S*$/.exec(text.slice(-WORD_MAX))?.[0].length ?? 0;
   return half < WORD_MAX ? text.slice(0, text.length - half) : text;
@@ -237,36 +242,40 @@ const createProgress = (report: (text: string) => void): Pick<CommandOutput, 'ad
       isFinished = true;
       clearTimeout(timer);
       flush();
-      clearTimeout(timer);
+      clearTimeout(timer); // `flush` may have set another one
     },
   };
 };
 
-/** Gets the output of a command from its start to its end. */
+/** Gets the output of a command from its start to its end: bytes and gaps, in their order. */
 export type OutputReceiver = {
   bytes(bytes: Buffer): void;
-  /** So many bytes are missing here: they were removed before anybody read them. */
+  /** So many bytes are missing here: their pieces were removed before anybody read them. */
   skipped(count: number): void;
 };
 
 export type SpoolReaderOptions = {
-  /** Pieces may be missing, because nobody read them for a while. */
+  /**
+   * Pieces may be missing: when the agent is dead, nobody reads, and the launcher removes pieces
+   * itself, so that the command can go on.
+   */
   readonly hasGaps: boolean;
-  /** No piece is removed: the files belong to somebody else. */
+  /** This reader removes no piece: it only looks at the files of another process. */
   readonly keepsPieces?: boolean;
 };
 
 const READ_BYTES = 65_536;
-/** For all readers: nothing stays in it. Allocated with the first output. */
+/** The buffer of all readers: nothing stays in it. Allocated with the first output. */
 let sharedBlock: Buffer | null = null;
 
 /**
  * Reads the output of a command from the pieces that its launcher writes: `out`, `tail.1`,
  * `tail.2`, …
  *
- * A piece is removed when the one after the next is opened, except the first. So a later reader
- * finds the beginning and the end of the output. The file `removed` says how long each removed
- * piece was: lines of number and bytes.
+ * This reader removes a piece when it opens the one after the next. `out` and the last two pieces
+ * stay, so a later reader finds the beginning and the end of the output. The launcher lets the
+ * command wait while too many pieces are there. Whoever removes a piece adds its number and its
+ * length in bytes to the file `removed`, as one line.
  */
 export class SpoolReader {
   readonly #folder: string;
@@ -330,6 +339,7 @@ export class SpoolReader {
     this.close();
     this.#open = openSync(this.#at(number), 'r');
     if (missing > 0) to.skipped(missing);
+    // The pieces before a gap are gone: the launcher removes the oldest first.
     else if (this.#number > 1 && !this.#options.keepsPieces) this.#remove(this.#number - 1);
     this.#number = number;
     return true;
@@ -351,7 +361,7 @@ export class SpoolReader {
     );
   }
 
-  /** Notes first how long the piece was. */
+  /** Removes a piece. Notes its length first, so that a crash in between loses no count. */
   #remove(number: number): void {
     const file = this.#at(number);
     if (!existsSync(file)) return;

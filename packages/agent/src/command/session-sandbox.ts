@@ -1,7 +1,8 @@
 /**
  * The sandboxes of one session, one for each workspace in which it starts commands. This file is
  * small because each session loads it: command-sandbox.ts, which does the work, is loaded with the
- * first command. `probeSandbox` asks whether this machine can fence commands at all.
+ * first command. `probeSandbox` asks whether this machine can fence commands, which is to run them
+ * in a sandbox.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -24,7 +25,7 @@ export type SessionSandboxOptions = {
   readonly environment: ProcessEnvironment;
   /** Names of variables that the user passes to fenced commands beside the usual ones. */
   readonly passEnvironment?: readonly string[];
-  /** See CommandSandboxOptions. */
+  /** How the machine is inspected. Sandboxes that share a view give the same function. */
   readonly viewHost?: CommandSandboxOptions['viewHost'];
   /**
    * The session, whose running commands go on if this process is killed. Without it they are
@@ -46,7 +47,8 @@ export type SessionSandbox = {
   /** Leftovers of earlier processes of the session. Null if the session can't be resumed. */
   earlier(workspace: string): Promise<EarlierCommands | null>;
   /**
-   * Guards protected paths from commands that a killed process has started here, if there are any.
+   * Guards protected paths (hooks, settings that others obey) from commands that a killed process
+   * has started here, if there are any.
    */
   guard(workspace: string): Promise<void>;
   /** Judges the changes of such commands if they have ended. Returns lines for the model. */

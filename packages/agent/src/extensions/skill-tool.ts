@@ -10,8 +10,9 @@ import type { PromptFile } from './skills/prompt-file.js';
 import { readPromptBlock } from './skills/read-skill.js';
 
 /**
- * Loads a skill: its instructions, its folder, and the names of its files. It is pure, as reading
- * AGENTS.md is; a command that the skill names is judged like any other.
+ * Loads a skill: its instructions, its folder, and the names of its files. Its effect is `pure`: it
+ * changes nothing, so an interrupted call may run again. A command that the skill names is judged
+ * like any other.
  */
 export const createSkillTool = (skills: readonly PromptFile[]): Tool =>
   defineTool({

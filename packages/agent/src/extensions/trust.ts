@@ -172,7 +172,7 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
       const next = change(entries ?? []);
       return next === null ? null : storedText(next);
     });
-  const answer = async (
+  const storeAnswer = async (
     place: string,
     { kind, name, content }: Executable,
     decision: Pick<TrustEntry, 'answer' | 'level'>,
@@ -199,8 +199,8 @@ export const openTrust = (stateFolder: string, warn: (text: string) => void): Tr
       return judgeBy((await read()).find(hasKey({ project, kind, name })), content);
     },
     allow: (place, executable, level = null) =>
-      answer(place, executable, { answer: 'allowed', ...(level === null ? {} : { level }) }),
-    refuse: (place, executable) => answer(place, executable, { answer: 'refused' }),
+      storeAnswer(place, executable, { answer: 'allowed', ...(level === null ? {} : { level }) }),
+    refuse: (place, executable) => storeAnswer(place, executable, { answer: 'refused' }),
     async revoke(place, { kind, name }) {
       const key = { project: await realpath(place).catch(() => place), kind, name };
       let isFound = false;
@@ -308,6 +308,7 @@ const create = async (folder: string, number: number, text: string): Promise<boo
   } finally {
     await rm(draft, { force: true });
   }
+  // The number may have been free because the writer of a newer version had removed its file.
   return highest(await entryNames(folder)) === number;
 };
 

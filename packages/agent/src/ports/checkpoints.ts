@@ -29,7 +29,10 @@ export type RestoreRequest = {
 /** HEAD, a branch or the index. `text`: where it goes, in words. */
 export type MovedRef = { readonly name: string; readonly text: string };
 
-/** What a restore would do. `plan`: sha256 of the stored plan; null if nothing is to be done. */
+/**
+ * What a restore would do. `plan`: sha256 of the stored plan; null if nothing is to be done.
+ * `left`: files that stay as they are, and why.
+ */
 export type RestorePlan = {
   readonly plan: string | null;
   readonly changes: ChangeSummary;
@@ -61,8 +64,9 @@ export type Checkpoints = {
     readonly by: Exclude<ChangedBy, 'rewind'>;
     readonly calls: readonly JudgedCall[];
     /**
-     * `lastCheckpoint`: commands run in the background: all changes are theirs. `crash`: the calls
-     * are those of a killed process, if it left any without a checkpoint.
+     * Since when changes are theirs; absent: since the first of the calls. `lastCheckpoint`:
+     * commands run in the background, so all changes are theirs. `crash`: the calls are those of a
+     * killed process, if it left any without a checkpoint.
      */
     readonly since?: 'lastCheckpoint' | 'crash';
   }): Promise<TakenCheckpoint | null>;

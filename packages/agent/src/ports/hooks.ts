@@ -73,7 +73,8 @@ export type BatchContext = {
   readonly workspace: string;
   readonly settings: Settings;
   /**
-   * Mutating calls of the batch that ran, in call order, including failed ones; see Settings.hooks.
+   * Mutating calls of the batch that ran, in call order, including failed ones. The setting `hooks`
+   * says after which batches there are phases.
    */
   readonly calls: readonly JudgedCall[];
 };
@@ -111,8 +112,10 @@ export type HookContext = BatchContext & {
 export type HookReport = {
   readonly commits: readonly { readonly hash: string; readonly subject: string }[];
   readonly changedFiles: readonly string[];
+  /** Changes that are not committed remain in the workspace. */
   readonly dirty: boolean;
   readonly note: string;
   readonly warning: string;
+  /** False: the turn ends, without the later phases of this batch. */
   readonly proceed: boolean;
 };

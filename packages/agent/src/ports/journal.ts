@@ -36,6 +36,7 @@ export type Header<M extends MachineTypes = AgentTypes> = {
   readonly sessionId: string;
   readonly createdAt: number;
   readonly workspace: string;
+  /** The session that this one is a copy of, up to the entry `seq`. */
   readonly parent: { readonly sessionId: string; readonly seq: number } | null;
   /** The call of another session that started this one; absent for a session of a user. */
   readonly startedBy?: StartedBy;
@@ -90,7 +91,7 @@ export type Journal<M extends MachineTypes = AgentTypes> = {
   readonly full?: Error | null;
   read(from?: number): AsyncIterable<Entry<M>>;
   readonly blobs: Blobs;
-  /** Reads the blobs that the header names; rejects with `damaged` if one is missing. */
+  /** Reads the prompt, whose hashes the header has; rejects with `damaged` if a blob is missing. */
   frozen(): Promise<FrozenPrompt>;
   /** Makes a foreign session one of this store. Absent for a session that was created here. */
   adopt?(): Promise<void>;

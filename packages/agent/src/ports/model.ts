@@ -79,6 +79,7 @@ export type RawCall = {
 export type ModelPiece =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'reasoning'; readonly text: string }
+  /** The next part of the input of a call, as the model writes it; empty when the call begins. */
   | { readonly type: 'toolCall'; readonly tool: string; readonly text: string }
   | {
       readonly type: 'completed';
@@ -93,6 +94,7 @@ export type Model = {
   /** `provider/name`. */
   readonly id: string;
   readonly facts: ModelFacts;
+  /** Whether an abort ends a call at the provider. If not, a cancelled call is read to its end. */
   readonly canAbort: 'yes' | 'no';
   /** Loads code for the first call in the background. That call reports any failure. */
   prepare?(): void;

@@ -38,7 +38,7 @@ export type Runtime = {
    * journaled one by one.
    */
   watch(sessionId: string, watcher: Watcher): () => void;
-  /** The current state, the last seq, and the header, which `steps` needs. */
+  /** The current state, the last seq, and the header, which is needed to replay the journal. */
   state(
     sessionId: string,
   ): Promise<{ readonly header: Header; readonly seq: number; readonly state: State }>;

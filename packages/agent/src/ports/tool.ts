@@ -156,7 +156,7 @@ export type LateTools = {
  * `record` throws if it can't: then the call must not leave.
  */
 export type SentCalls = {
-  /** Before the start of a call is journaled. */
+  /** Before the start of a call is journaled: so `find` can tell that a call never left. */
   announce(workspace: string): void;
   record(workspace: string, call: string): void;
   /** Of an earlier process of the session. */
@@ -223,13 +223,19 @@ export type Tool = ToolDeclaration & {
    */
   preview?(input: JsonObject, context: PreviewContext): Promise<CallPreview>;
   /**
-   * For the effect `probeable`: hashes of the file to be changed, recorded before the call. Changes
-   * nothing.
+   * For the effect `probeable`, of which the file itself shows after a crash whether it was had:
+   * hashes of the file to be changed, recorded before the call. Changes nothing.
    */
   before?(input: JsonObject, context: ToolContext): Promise<FileHashes>;
-  /** Called before the start of a call is journaled. Must be quick, and must not fail. */
+  /**
+   * Called before the start of a call is journaled, so that a later process knows where to look for
+   * the call. Must be quick, and must not fail.
+   */
   announce?(workspace: string): void;
-  /** For the effect `opaque`: finds a call that was running when the session was interrupted. */
+  /**
+   * For the effect `opaque`, of which no file shows whether it was had: finds a call that was
+   * running when the session was interrupted.
+   */
   findInterrupted?(input: JsonObject, context: ToolContext): Promise<InterruptedCall>;
   /**
    * Text of a successful call that is kept verbatim when compaction replaces the messages around

@@ -31,6 +31,7 @@ export type RedactedStream = {
 };
 
 export type Redactor = {
+  /** There are no secrets to replace. */
   readonly isIdle: boolean;
   redact(text: string): Redacted;
   /** Like `redact`, but returns the text only. */
@@ -74,8 +75,9 @@ const replaced = (text: string, matches: readonly FoundText[]): string => {
 };
 
 /**
- * Index from which the text must be held back, since a secret or a longer form of one may begin
- * there.
+ * Index from which the text must be held back, since a secret may begin there whose end has not
+ * come yet. A match that reaches beyond this index is replaced as a whole, so only the text behind
+ * it can be held.
  */
 const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): number => {
   const from = text.length - finder.pendingAt(text);
@@ -83,7 +85,7 @@ const heldFrom = (text: string, matches: readonly FoundText[], finder: Finder): 
   return cut === undefined ? from : text.length - finder.pendingAt(text.slice(cut.end));
 };
 
-/** First character of a piece before which output was left out. */
+/** First character of a piece before which output was left out (progress of a long command). */
 const GAP = '…';
 
 const createStream = (finder: Finder): RedactedStream => {
@@ -147,8 +149,11 @@ const blockAt = (text: string, end: number): number =>
   ((text.charCodeAt(end - 2) * 131) ^ text.charCodeAt(end - 1)) & (BLOCKS - 1);
 
 type Tables = {
+  /** Length of the shortest sought text. */
   readonly shortest: number;
+  /** By block: how far the search may move on; 0: the start of a sought text may end with it. */
   readonly shifts: Uint16Array;
+  /** The sought texts by the block at which their first `shortest` characters end. */
   readonly ending: Map<number, SearchText[]>;
 };
 

@@ -395,6 +395,7 @@ const UNKNOWN_OPTION = /disable-userns|unknown option/i;
 const runProbe = async (options: ProbeOptions, filterFile: string): Promise<Probed> => {
   let stderr = '';
   for (const features of FEATURES) {
+    // One of the two must forbid further namespaces: bubblewrap, or the filter.
     if (!features.disablesNamespaces && options.filter === null) break;
     const words = [
       '-c',

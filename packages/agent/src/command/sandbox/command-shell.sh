@@ -1,4 +1,4 @@
-# The shell around a command.
+# The shell around a command. A fence is the sandbox around one command.
 #
 #   command-shell.sh parked FILE           waits for a line of shell text on stdin, then runs the command in
 #                                          FILE. Both of its outputs are one stream.

@@ -158,6 +158,7 @@ const behindFile = (top: string, file: string): FoundRepository => {
   if (status === null || !isOwnOrSystem(status))
     return refused(`${owner} belongs to somebody else`);
   if (!isGitFolder(owner)) return refused(`${owner} is no repository`);
+  // A folder below `top` shows nothing more of the machine, so it need not name `top`.
   if (common !== null || isModule(folder, top) || isWithin(folder, top)) return owned(owner);
   return refused(`${file} names ${folder}, which does not name this folder in turn`);
 };

@@ -51,7 +51,10 @@ import { plural } from '../../platform/text.js';
 import type { HistoryPurpose } from '../../policy/repository-access.js';
 import { historyFolder } from './session-folders.js';
 
-/** Of a command whose words change no history on purpose. */
+/**
+ * Of a command whose words change no history on purpose. `takesStash`: it ends a stash, whose
+ * changes are back in the files. `movesBorder`: it changes where a shallow clone's history ends.
+ */
 export const NO_PURPOSE: HistoryPurpose = { takesStash: false, movesBorder: false };
 
 /** Finds git, where it is needed. Without git every commit without a name counts as lost. */
@@ -97,6 +100,7 @@ export class GitHistory {
     for (const gitFolder of gitFolders) {
       const count = this.#running.get(gitFolder);
       if (count === undefined) continue;
+      // A command that has deleted history may still be at it.
       if (this.#check(gitFolder, purpose) && count === 1) this.#checkUntilQuiet(gitFolder, purpose);
       if (count === 1) this.#running.delete(gitFolder);
       else {
@@ -134,7 +138,8 @@ export class GitHistory {
   /**
    * What a command leaves behind is killed with its sandbox, but on a busy machine a moment after
    * the command has ended, and may delete until then. Blocks, since nothing else may use the folder
-   * meanwhile.
+   * meanwhile. What is put back here is not reported: the check before has said that history was
+   * deleted.
    */
   #checkUntilQuiet(gitFolder: string, purpose: HistoryPurpose): void {
     for (let count = 0; count < QUIET_CHECKS_MAX; count++) {
@@ -541,6 +546,7 @@ class GitCopies {
       if (isObject && this.#countObject(status.size)) linkSync(from, to);
       else {
         copyFileSync(from, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
+        // Copies of objects are read-only for us, and that is enough: there are thousands.
         if (before !== undefined || !isObject) chmodSync(to, 0o600);
       }
       return copied;
@@ -660,6 +666,7 @@ class HistoryCheck {
 
   run(): Repairs {
     if (!isFolder(this.#copies.gitFolder)) return this.#repairs;
+    // Asked before the folders are made again.
     const hasNoRefs = ['refs', 'refs/heads'].some((name) => !isFolder(this.#at(name)));
     const hasNoLogs = !isFolder(this.#at('logs'));
     for (const name of [
@@ -754,7 +761,7 @@ class HistoryCheck {
   #hasObject(oid: string): boolean {
     if (this.#hasLooseObject(oid)) return true;
     const answer = this.#copies.git(['cat-file', '-t', oid]);
-    return answer === null || answer.code === 0;
+    return answer === null || answer.code === 0; // without git it counts as there
   }
 
   /** Whether there is a loose object with the right content. */
@@ -807,7 +814,10 @@ class HistoryCheck {
     return bytes.equals(readBytes(this.#copies.copy(name)) ?? Buffer.alloc(0));
   }
 
-  /** Files that hide a part of the history, or show another one. */
+  /**
+   * Files that hide a part of the history, or show another one. `shallow` may change if the words
+   * of the command say so, as long as git can still read the whole history.
+   */
   #restoreLimits(): void {
     const { movesBorder } = this.#purpose;
     const { files } = this.#copies;
@@ -873,6 +883,7 @@ class HistoryCheck {
       const isGood =
         isRefText(text) &&
         (!HASH.test(text.trim()) || isManyAndGood || this.#hasObject(text.trim()));
+      // Refs below `replace` make git show other objects than the named ones.
       if (isGood && !name.startsWith('refs/replace/')) continue;
       if (!files.has(name)) this.#moveAway(this.#at(name));
       else if (!this.#copies.isSame(name) && this.#restore(name)) this.#repairs.refs.add(name);
@@ -910,7 +921,9 @@ class HistoryCheck {
    * gets its old name again, or an entry in the reflog of LOST.
    */
   #restoreLost(): void {
+    // Commits that get an entry in the reflog of LOST.
     const unnamed: Suspect[] = [];
+    // Reflogs of which entries are put back, with the commits of the entries.
     const logs = new Map<string, Suspect[]>();
     for (const suspect of this.#lostAmong(this.#suspects())) {
       const { ref, oid, file } = suspect;
@@ -949,6 +962,7 @@ class HistoryCheck {
       const last = logLine(splitLines(readLog(this.#at(file))).at(-1) ?? '');
       return last !== null && this.#writeText(STASH, `${last.oid}\n`);
     }
+    // The log of HEAD, perhaps of a worktree, is there while the folder of HEAD is.
     const isThere =
       fileKind(ref) === 'ref'
         ? this.#refNow(ref) !== null
@@ -1044,7 +1058,7 @@ class HistoryCheck {
       const answer = this.#copies.git(['rev-list', '-n', '1', oid, '--not', '--all', '--reflog']);
       if (answer?.code === 0) return answer.output.trim() !== '';
       // An old entry of a reflog may name an object that was gone before.
-      return this.#copies.git(['cat-file', '-e', oid])?.code !== 1;
+      return this.#copies.git(['cat-file', '-e', oid])?.code !== 1; // 1: there is no such object
     });
   }
 
@@ -1079,6 +1093,7 @@ class HistoryCheck {
     const place = this.#at(name);
     this.#makeFolder(path.dirname(place));
     if (isFolder(place)) this.#moveAway(place);
+    // `below`: the opened folder, which stays the same even if a command exchanges its path.
     const isDone = inFolder(path.dirname(place), (below) => {
       temporaryCount += 1;
       const temporary = `${below}/pawl-${process.pid}-${temporaryCount}`;

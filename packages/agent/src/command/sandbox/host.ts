@@ -1,5 +1,6 @@
 /**
- * What fenced commands see of the machine: system folders, the user's tools, sockets, git settings.
+ * What fenced commands, those in the sandbox, see of the machine: system folders, the user's tools,
+ * sockets, git settings.
  *
  * System folders are read-only. Commands see what every user of the machine may read. Files that
  * only this user may read are masked, so that commands of root find neither system passwords nor
@@ -317,6 +318,7 @@ export const viewHome = (place: Place): HomeView => {
       const real = choose(path.join(home, at));
       if (real === null) continue;
       const isFile = statSync(real).isFile();
+      // Under both paths, since programs name either.
       if (!isFile) shown.push(real, path.join(home, at));
       links.push({ at, to: path.join(home, at), isDownload, isFile });
     }

@@ -1,7 +1,7 @@
 /**
- * Keeps the protected paths of a workspace as they are while fenced commands run. A protected path
- * is one that somebody obeys or runs later without a question, such as a hook of git or the
- * settings of an editor.
+ * Keeps the protected paths of a workspace as they are while fenced commands (those in the sandbox)
+ * run. A protected path is one that somebody obeys or runs later without a question, such as a hook
+ * of git or the settings of an editor.
  *
  * From top to bottom: what is remembered of a path before a command; `ProtectedFiles`, which
  * judges what has changed, and sets aside or restores; and the record of this guard on disk, with
@@ -77,8 +77,9 @@ const COPY_MAX = 1024 * 1024;
 
 /** What is remembered of a path that was there before the running commands. */
 type Known = ProtectedPath & {
-  /** The target of a symlink; `content` of a file with several names. */
+  /** The target of a symlink. */
   readonly target: string | null;
+  /** Of a file that commands may write, perhaps by another of its names (hard links). */
   readonly content: Buffer | null;
   /**
    * A print of what lies in a folder that commands may write: a text that differs after each
@@ -225,6 +226,7 @@ export class ProtectedFiles {
       scan = this.#scan.look(repository);
     }
     this.#foldersBefore = scan.folders;
+    // The frontier: folders that the quick scan does not enter.
     if (this.#isIdle) this.#walk.walkFirst(scan.frontier);
     return scan;
   }
@@ -366,11 +368,13 @@ export class ProtectedFiles {
     return scan;
   }
 
+  /** A path is not what was remembered of it: accepts, restores or sets aside. */
   #judgeChanged(before: Known, now: ProtectedPath, isEnd: boolean): void {
     if (before.content !== null && before.ino === now.ino && before.links > 1) {
       this.#judgeContent(before, now);
       return;
     }
+    // A command could write to it, or could exchange a folder above it.
     const isExposed = [...this.#running].some(
       ({ bound }) => !bound.has(now.path) || (before.ino !== now.ino && !this.#isPinned(now.path)),
     );
@@ -398,6 +402,7 @@ export class ProtectedFiles {
   /** Restores a file that was changed through another of its hard links. */
   #judgeContent(before: Known, now: ProtectedPath): void {
     const content = before.content;
+    // It is read even if its other name is gone: as if it had two.
     if (content === null || readContent({ ...now, links: 2 })?.equals(content) === true) {
       this.#known.set(now.path, { ...now, target: null, content, contentPrint: null });
       return;
@@ -416,7 +421,9 @@ export class ProtectedFiles {
     if (again !== null) this.#known.set(now.path, remember(again));
   }
 
-  /** `before`: what was remembered of another file at this path. */
+  /**
+   * Accepts a new path, or sets it aside. `before`: what was remembered of another file there.
+   */
   #judgeNew(one: ProtectedPath, isEnd: boolean, before: Known | null): void {
     if (this.#mayStay(one, isEnd)) {
       if (one.kind === 'repository' && before === null && isEnd)
@@ -457,7 +464,7 @@ export class ProtectedFiles {
     const top = this.#newRepositoryAround(place);
     const came = isEnd && top !== null && one.namedBy === null && one.kind !== 'link';
     if (!came || !filesIn(one).every((file) => this.#scan.isTracked(top, file))) return false;
-    this.#came.set(place, top);
+    this.#came.set(place, top); // it goes when the repository goes
     return true;
   }
 
@@ -551,6 +558,7 @@ export class ProtectedFiles {
    */
   #isPinned(place: string): boolean {
     const parent = path.dirname(place);
+    // A part of a folder like `.github`, which is a mount itself.
     const isPart =
       path.basename(parent).startsWith('.') && path.dirname(parent) === this.#workspace;
     if (parent === this.#workspace || isPart) return true;
@@ -588,6 +596,7 @@ export class ProtectedFiles {
       if (one !== null) judge(one);
       const isRepository = isBare || (one !== null && one.kind === 'repository' && isFolder(one));
       for (const code of isRepository ? listGitCode(place) : []) judge(code);
+      // From now on the quick scan looks there, too.
       if (entryStatus(place) !== null) this.#scan.follow(place, isBare);
     }
   }
@@ -597,7 +606,7 @@ export class ProtectedFiles {
     const command = { bound: new Set(guard.bound), closed: guard.closed ?? [] };
     this.#running.add(command);
     this.#interrupted = [...this.#interrupted, { command, guard }];
-    this.#walk.cover(guard.sinceMs);
+    this.#walk.cover(guard.sinceMs); // the next walk judges what has changed since then
     for (const one of guard.known)
       this.#known.set(one.path, { ...one, content: null, contentPrint: null });
   }

@@ -40,6 +40,7 @@ export type ProtectedPath = {
   readonly ino: number;
   readonly changedMs: number;
   readonly size: number;
+  /** How many hard links it has: names of the same file. */
   readonly links: number;
   /** Whether it lies in a git folder, as configuration and hooks do. */
   readonly inGit: boolean;
@@ -81,6 +82,7 @@ export const protectedPathAt = (place: string, facts = BY_NAME): ProtectedPath |
   const status = entryStatus(place);
   if (status === null) return null;
   const { dev, ino, ctimeMs, size, nlink } = status;
+  // In a git folder, or if a configuration names it, the name `.git` means nothing.
   const isPlain = facts !== BY_NAME && !status.isSymbolicLink();
   const kind = isPlain ? (status.isDirectory() ? 'folder' : 'file') : getKind(place, status);
   return { path: place, kind, dev, ino, changedMs: ctimeMs, size, links: nlink, ...facts };
@@ -154,7 +156,7 @@ export class ProtectedScan {
     );
   }
 
-  /** `repository`: the git folder of the workspace if it lies outside the scanned folders. */
+  /** Scans. `repository`: the git folder of the workspace if it is outside the scanned folders. */
   look(repository: string | null): Scan {
     const protectedPaths = new Map<string, ProtectedPath>();
     const scan = this.#scanFolders(protectedPaths);
@@ -313,7 +315,10 @@ class FolderWalk {
     this.#open = [...frontier];
   }
 
-  /** Whether an earlier walk than the last one has seen this folder. */
+  /**
+   * Whether an earlier walk than the last one has seen this folder. What only the last one has
+   * seen, a command may have made.
+   */
   has(folder: string): boolean {
     const visit = this.#known.get(folder);
     return visit !== undefined && visit.firstRound < this.#round;
@@ -421,7 +426,10 @@ export class BackgroundWalk {
     return this.#sinceMs !== null || this.#walk.isRunning;
   }
 
-  /** Whether an earlier walk than the last one has seen this folder. */
+  /**
+   * Whether an earlier walk than the last one has seen this folder. What only the last one has
+   * seen, a command may have made.
+   */
   has(folder: string): boolean {
     return this.#walk.has(folder);
   }
@@ -429,6 +437,7 @@ export class BackgroundWalk {
   /** A command starts. */
   begin(): void {
     this.#sinceMs ??= Date.now() - TICK_MS;
+    // A walk that is under way may see what this command makes.
     this.#walkSinceMs = Math.min(this.#walkSinceMs, this.#sinceMs);
     this.#goOn();
   }
@@ -443,7 +452,7 @@ export class BackgroundWalk {
    */
   walkFirst(frontier: readonly Frontier[]): void {
     if (this.#hasWalked) return;
-    // There may be changes of a killed session to judge.
+    // Everything was there before, unless `cover` has named commands of a killed session.
     this.#sinceMs ??= Number.POSITIVE_INFINITY;
     this.#start(frontier, true, true);
     this.#step(FIRST_FOLDERS);
@@ -462,7 +471,7 @@ export class BackgroundWalk {
     this.#goOn();
   }
 
-  /** Ends the walk that is under way, and walks once more. */
+  /** Ends the walk that is under way, and walks once more. `look`: finds where that walk starts. */
   walkAtOnce(look: () => readonly Frontier[], isIdle: boolean): void {
     this.#step(Number.POSITIVE_INFINITY);
     this.#start(look(), true, isIdle);
@@ -474,6 +483,7 @@ export class BackgroundWalk {
     this.#isEndWalk = isEnd;
     this.#hasWalked = true;
     this.#walkSinceMs = this.#sinceMs;
+    // No command runs, so this walk covers all that have run.
     if (isIdle) this.#sinceMs = null;
     this.#startedAt = performance.now();
     this.#walk.start(frontier);

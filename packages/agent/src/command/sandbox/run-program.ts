@@ -1,17 +1,18 @@
 /**
- * Runs a program behind bubblewrap: model code of `pawl ask`. Commands have another fence
- * (bubblewrap.ts), and the programs that Pawl uses have none (platform/run-program.ts).
+ * Runs a program in a sandbox of bubblewrap: the interpreter of the programs that a model writes
+ * in `pawl ask`. Shell commands run in another sandbox (bubblewrap.ts), and the programs that Pawl
+ * itself uses, such as git, in none.
  *
  * 1. The program sees read-only the files that are bound for it, and an empty /tmp. It sees nothing
  *    else of the machine: no home, workspace, /proc, network, environment variables or inherited
  *    open files.
- * 2. It is one process, the first of its namespace. If it or Pawl is killed, all of it ends.
- *    See seccomp.ts.
+ * 2. It is one process, the first of its namespace, and can start no other: the system-call filter
+ *    (seccomp.ts) forbids that. If it or Pawl is killed, all of it ends.
  * 3. Its memory is limited. It can't write files, because file names use memory that no limit
  *    counts.
- * 4. All processes of a start are one group, with a guard that kills the group when Pawl dies.
- *    While bubblewrap starts, its inner process is not yet bound to the outer one, and would wait
- *    for ever if only the outer one ended.
+ * 4. All processes of a start are one group, with a guard: a process that kills the group when
+ *    Pawl dies. It is needed while bubblewrap starts: then its inner process is not yet bound to
+ *    the outer one, and would wait for ever if only the outer one ended.
  */
 
 import type { ChildProcess } from 'node:child_process';
@@ -65,8 +66,10 @@ export type SandboxedProcess = {
   readonly ended: Promise<SandboxedEnd>;
 };
 
+/** Size of a folder that is to be empty. */
 const EMPTY_BYTES = 4_096;
 const OPEN_FILES_MAX = 256;
+/** Characters of stderr that are kept. */
 const STDERR_KEPT = 4_000;
 const DEVICES = ['/dev/null', '/dev/zero', '/dev/random', '/dev/urandom'];
 
@@ -100,6 +103,7 @@ const FENCE = [
   ['--cap-drop', 'ALL', '--clearenv', '--hostname', 'sandbox'],
 ].flat();
 
+/** Arguments of bubblewrap. `filtered`: there is a system-call filter at FILTER_FD. */
 const wordsFor = (options: SandboxedProgram, filtered: boolean): readonly string[] => [
   ...FENCE,
   ...['--info-fd', String(INFORMATION_FD)],
@@ -139,7 +143,9 @@ const ignoreBroken = (stream: Readable | Writable): void => {
   stream.on('error', () => undefined);
 };
 
-/** The program's pid, as bubblewrap reports it. Signals go to the program, not to bubblewrap. */
+/**
+ * The program's pid, once bubblewrap has reported it. Signals go to the program, not to bubblewrap.
+ */
 const listenForPid = (child: ChildProcess): (() => number | null) => {
   let text = '';
   const information = streamAt(child, INFORMATION_FD);
@@ -169,11 +175,15 @@ const sendSignal = (pid: number, signal: NodeJS.Signals): void => {
   }
 };
 
-/** Starts the program through bash if inherited open files have to be closed first. */
+/**
+ * What to start: the system's shell, or bash around it, which closes the open files that Pawl
+ * itself has inherited. `words`: for the system's shell.
+ */
 const withoutOthers = (words: readonly string[]): readonly [ProgramPath, readonly string[]] => {
   if (inheritedDescriptors().length === 0) return [SYSTEM_SHELL, words];
   const closing = systemBash() ?? ownPrograms().find('bash');
   if (closing === null) return [SYSTEM_SHELL, ['-c', CANNOT_CLOSE]];
+  // The script closes all descriptors above the first word, GUARD_FD, which is the last of ours.
   return [closing, ['-c', CLOSING_SCRIPT, String(GUARD_FD), SYSTEM_SHELL, ...words]];
 };
 
@@ -182,6 +192,7 @@ const withoutOthers = (words: readonly string[]): readonly [ProgramPath, readonl
  * thread: the program ends with the thread that started it.
  */
 export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
+  // Null where there is no filter for this architecture.
   const filter = programFilter(process.arch);
   const kilobytes = String(Math.ceil(options.memoryMax / 1024));
   // The shell ends with NOT_FOUND if bwrap is missing, as for any missing program.
@@ -202,7 +213,7 @@ export const startSandboxed = (options: SandboxedProgram): SandboxedProcess => {
   ignoreBroken(guard);
   ignoreBroken(channel);
   ignoreBroken(filterPipe);
-  filterPipe.resume();
+  filterPipe.resume(); // `close` of the child waits until each pipe is read to its end
   filterPipe.end(filter ?? undefined);
   let hasEnded = false;
   const signal = (name: NodeJS.Signals): void => {
@@ -264,7 +275,7 @@ export const whyNotStarted = ({ code, signal, stderr }: SandboxedEnd, program: s
 export const probeProgramSandbox = async (options: SandboxedProgram): Promise<string | null> => {
   if (process.platform !== 'linux') return 'bubblewrap exists for Linux only';
   const started = startSandboxed(options);
-  started.channel.resume();
+  started.channel.resume(); // unread, it would delay `ended`
   const end = await started.ended;
   return end.code === 0 ? null : whyNotStarted(end, options.program);
 };

@@ -2,14 +2,15 @@
  * Filters of system calls (seccomp), which the kernel runs for each call of a process and its
  * children.
  *
- * `commandFilter` is for fenced commands. They may start processes and debug them, but:
+ * `commandFilter` is for fenced commands, those in the sandbox. They may start processes and debug
+ * them, but:
  * - No new namespace, no mount, no administrative kernel interface. Most known escapes began there.
  * - Only sockets of the internet and local families and those of `ip` and `ss`.
  * - No injection of input into a terminal, and no setuid files.
  * - Writes to stdout and stderr wait until there is room: whoever makes them non-blocking, as Node
  *   does, loses what still waits when it exits (docs/decisions/0051).
  *
- * `programFilter` is for model code of `pawl ask`:
+ * `programFilter` is for the interpreter of programs that a model writes in `pawl ask`:
  * - It can start threads but no processes. So its memory limit covers everything, and there is no
  *   fork bomb.
  * - It can't open sockets, make namespaces or read another program's memory. It can't send signals,
@@ -159,7 +160,7 @@ type Architecture = {
   readonly audit: number;
   /** A call that is missing here does not exist on the architecture. */
   readonly calls: CallNumbers;
-  /** From this number on, calls belong to another ABI of the same architecture. */
+  /** From this number on, calls belong to another ABI of the same architecture (x32). */
   readonly foreignFrom: number | null;
 };
 

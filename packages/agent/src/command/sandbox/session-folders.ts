@@ -178,8 +178,8 @@ const openEntry = (place: string): number | null => {
 };
 
 /**
- * Moves one entry. A folder that its owner may not write to can't change its parent as it is (Go's
- * modules).
+ * Moves one entry. The kernel moves no folder that its owner may not write to (Go's modules), so
+ * such a folder is made writable meanwhile.
  */
 const moveEntry = (from: string, to: string): void => {
   try {
@@ -216,21 +216,25 @@ const moveEntries = (from: number, to: number, linkTargets: ReadonlySet<string>)
     const source = `/proc/self/fd/${from}/${entry.name}`;
     const target = `/proc/self/fd/${to}/${entry.name}`;
     if (entry.isSymbolicLink() && isLinkTo(source, linkTargets)) continue;
-    const inner = entry.isDirectory() ? openEntry(source) : null;
-    const outer = inner === null ? null : openEntry(target);
+    const sourceFolder = entry.isDirectory() ? openEntry(source) : null;
+    const targetFolder = sourceFolder === null ? null : openEntry(target);
     try {
-      if (inner !== null && outer !== null) failures += moveEntries(inner, outer, linkTargets);
+      if (sourceFolder !== null && targetFolder !== null)
+        failures += moveEntries(sourceFolder, targetFolder, linkTargets);
       else {
-        const isEmpty = inner !== null && readdirSync(`/proc/self/fd/${inner}`).length === 0;
+        const isEmpty =
+          sourceFolder !== null && readdirSync(`/proc/self/fd/${sourceFolder}`).length === 0;
         // a folder for downloads that got none
         if (isEmpty && entryStatus(target) !== null) continue;
-        if (inner !== null) rmSync(target, { force: true });
+        // A file or link there, which a folder can't replace by itself.
+        if (sourceFolder !== null) rmSync(target, { force: true });
         moveEntry(source, target);
       }
     } catch {
       failures += 1; // for example a file where a folder is
     } finally {
-      for (const descriptor of [inner, outer]) if (descriptor !== null) closeSync(descriptor);
+      for (const descriptor of [sourceFolder, targetFolder])
+        if (descriptor !== null) closeSync(descriptor);
     }
   }
   return failures;
@@ -372,7 +376,7 @@ export const recordSession = (folder: string, sessionId: string): void => {
   }
 };
 
-/** Null if there is none. */
+/** Null if there is none, or only a part of one. */
 export const readSession = (folder: string): SessionRecord | null => {
   try {
     const [sessionId = '', machine = '', place] = readFileSync(sessionFile(folder), 'utf8').split(

@@ -1,7 +1,7 @@
 /**
  * Shell text around commands. From top to bottom: quoting; the parked shell (command-shell.sh),
- * which waits in its fence for a command; the text of that command; and the mark, with which the
- * shell reports at the end of the output that processes outlive the command.
+ * which waits in its fence, the sandbox around one command; the text of that command; and the mark,
+ * with which the shell reports at the end of the output that processes outlive the command.
  */
 
 import { readFileSync } from 'node:fs';
@@ -105,7 +105,7 @@ const RUN_LINE = 'eval "$' + '{go#go}"';
 
 /**
  * The command in a subshell. Both of its outputs go to descriptor 3, the stream that we read.
- * `check`: shell text that runs before it, see `CommandFence`.
+ * `check`: shell text that runs before it, and ends the shell if the command must not start.
  */
 export const fencedCommand = (command: CommandLine, check = ''): ShellText => {
   const { program, words, environment, unwritten } = command;

@@ -2,7 +2,8 @@
  * What one command gets of the workspace and its repository: mounts, and what is checked when it
  * has ended.
  *
- * Protected paths, which somebody obeys or runs later, are mounted read-only (protected-files.ts).
+ * Protected paths, which somebody obeys or runs later (hooks of git, settings of editors), are
+ * mounted read-only (protected-files.ts).
  * A git folder (`.git`, or a bare repository) is read-only as well, unless the words of the command
  * are those of git commands that change it: then its history is copied before (git-history.ts).
  *
@@ -35,6 +36,7 @@ export type WorkspaceMounts = {
   readonly mounts: readonly Mount[];
   /** The same with read-only git folders, as most commands get them. */
   readonly usualMounts: readonly Mount[];
+  /** Paths inside the mounts that the command must not see. */
   readonly masked: readonly string[];
   /** Reasons why git finds no repository inside the sandbox although there is one. */
   readonly refusals: readonly string[];
@@ -124,6 +126,7 @@ const gitFoldersIn = (
     .filter((one) => one.inGit && path.basename(one.path) === 'config' && one.kind === 'file')
     .map((one) => path.dirname(one.path));
   const bare = configured.filter((folder) => !known.some((one) => isWithin(folder, one)));
+  // The git folders of submodules.
   const modules = configured.filter((folder) =>
     known.some((one) => isWithin(folder, path.join(one, 'modules'))),
   );
@@ -150,7 +153,7 @@ const foldersAbove = (gitFolder: string, workspace: string): readonly string[] =
     : parts.map((_, index) => path.join(workspace, ...parts.slice(0, index + 1)));
 };
 
-/** A command could create a missing folder, as a link. */
+/** Makes folders that are missing: a command could create them as links to elsewhere. */
 const makeObjectFolders = (gitFolder: string): void => {
   if (!isFolder(path.join(gitFolder, 'objects'))) return;
   for (const name of ['pack', 'info']) {
@@ -189,7 +192,11 @@ type GitMounts = {
   readonly closed: readonly string[];
 };
 
-/** The mounts of the workspace, with git folders as the command may change them. */
+/**
+ * The mounts of the workspace, with git folders as the command may change them. `access`:
+ * `approved`: the user has allowed words that destroy history, so nothing is kept; `read`: all are
+ * read-only; `write`: the first few can be changed; `writePacks`: also by new packs of objects.
+ */
 const withGitFolders = (
   mounts: readonly Mount[],
   gitFolders: readonly string[],
@@ -197,6 +204,7 @@ const withGitFolders = (
   workspace: string,
 ): GitMounts => {
   if (access === 'approved') return { mounts, changeable: [], closed: [] };
+  /** It lies in another git folder, which is mounted as a whole. */
   const isModule = (one: string): boolean =>
     gitFolders.some((outer) => outer !== one && isWithin(one, outer));
   const first = access === 'read' ? [] : gitFolders.slice(0, CHANGED_MAX);
@@ -218,10 +226,10 @@ const withGitFolders = (
 };
 
 type PlannedMounts = GitMounts & {
-  /** As in ProtectedMounts. */
+  /** Paths that are read-only for the command. */
   readonly bound: ReadonlySet<string>;
   readonly exchangeable: readonly string[];
-  /** As usualMounts in WorkspaceMounts. */
+  /** The same mounts with read-only git folders, as most commands get them. */
   readonly usual: readonly Mount[];
 };
 
@@ -235,7 +243,7 @@ type WritableWorkspace = {
   readonly workspace: string;
   readonly repository: Repository;
   readonly scan: Scan;
-  /** As in ProtectedFiles. */
+  /** Folders with a harmless repository that a command of this session created. */
   readonly createdRepositories: readonly string[];
 };
 
@@ -339,6 +347,7 @@ export class WorkspaceGuard {
 
   /** As in ProtectedFiles: lines about what commands of a killed session changed. */
   judgeInterrupted(): readonly string[] {
+    // No secrets: nothing is mounted, only the place of the git folder is asked for.
     this.#repository = viewRepository(this.#workspace, []);
     return this.#files.judgeInterrupted(this.#repository.elsewhere);
   }
@@ -411,7 +420,7 @@ const protectedMounts = (
     .filter((one) => !isCreated(one))
     .toSorted((one, other) => pathDepth(one.path) - pathDepth(other.path));
   const repositories = all.filter(({ kind }) => kind === 'repository').map((one) => one.path);
-  const closed = repositories.slice(REPOSITORIES_MAX);
+  const closed = repositories.slice(REPOSITORIES_MAX); // entirely read-only
   const mounts = new Map<string, Mount>();
   const bound = new Set<string>();
   for (const one of all) {
@@ -423,6 +432,7 @@ const protectedMounts = (
     }
     if (mounts.size >= MOUNTS_MAX) break;
     for (const mount of protectingMounts(one, workspace)) {
+      // Of two mounts at one path the read-only one counts.
       if (!mounts.has(mount.path) || mount.words[0] === '--ro-bind-try')
         mounts.set(mount.path, mount);
     }

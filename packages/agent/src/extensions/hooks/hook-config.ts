@@ -132,6 +132,7 @@ export const readHookTable = (table: unknown): ReadHooks => {
       const at = fault[0] === null ? keys : [...keys, fault[0]];
       faults.push({
         keys: at,
+        // "Did you mean …?" needs no full stop.
         text: `${at.join('.').slice(0, 80)} ${fault[1]}.`.replace('?.', '?'),
       });
     }

@@ -167,9 +167,9 @@ const runCommand = async (
   if (why !== null) throw new Error(why);
   const { name, command, folder = null } = hook;
   const level = hook.sandbox ?? (folder === null ? 'off' : 'workspace');
-  const started = { name, command, folder, level, timeoutMs: hookDeadline(hook, moment) };
+  const hookCommand = { name, command, folder, level, timeoutMs: hookDeadline(hook, moment) };
   const { code, output, errors } = await runHookProgram(
-    started,
+    hookCommand,
     JSON.stringify(input),
     place,
     signal,
@@ -190,6 +190,7 @@ export const createSessionHooks = (
   hooks: readonly SessionHook[],
   place: SessionHooksPlace,
 ): UserHooks | null => {
+  /** Whether hooks are asked at this moment in this session (rule 3). */
   const isMeant = (moment: HookMoment): boolean =>
     place.startedBy === 'user' || OF_TASKS.has(moment);
   const chosen = (moment: HookMoment, tool: string | undefined): readonly SessionHook[] =>
@@ -276,7 +277,7 @@ const findNamed = (
     if (!path.isAbsolute(whole) && folder === null)
       throw new HookFault(`its program ${word} is a relative path. Write the whole path`);
     const file = path.resolve(folder ?? '/', whole);
-    // The user has named or allowed exactly this program.
+    // The user has named or allowed exactly this program, so no place is refused.
     const named = findRepositoryProgram([path.dirname(file)], path.basename(file));
     if (named !== null) return named;
     throw new HookFault(`there is no program ${file}, or it may not be executed`);
@@ -348,7 +349,7 @@ export const runHookProgram = async (
     deadlineMs: hook.timeoutMs,
     signal,
   });
-  prepared.started();
+  prepared.started(); // closes the files that the program has inherited
   try {
     return await running;
   } finally {

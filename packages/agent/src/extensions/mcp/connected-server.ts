@@ -278,11 +278,13 @@ class StoredSessionLogin implements SessionLogin {
     this.#place = place;
   }
 
+  /** The SDK asks for it before each request. */
   async token(): Promise<string | undefined> {
     this.#used = this.#read().tokens?.access_token;
     return this.#used;
   }
 
+  /** The SDK calls it when the server has refused the token, and then repeats the request. */
   onUnauthorized(): Promise<void> {
     this.#renewing ??= this.#renew(this.#used).finally(() => {
       this.#renewing = null;
@@ -296,6 +298,7 @@ class StoredSessionLogin implements SessionLogin {
       const scope = SCOPE.test(error.requiredScope ?? '') ? (error.requiredScope ?? null) : null;
       const login = this.#read();
       const wantedScope = [login.tokens?.scope, scope].filter(Boolean).join(' ');
+      // The next `pawl mcp login` asks for the old rights and the new one.
       if (scope !== null) await this.#write({ ...login, wantedScope });
       return new Error(
         `it asks for more rights${scope === null ? '' : ` (${scope})`}: pawl mcp login ${name}`,
@@ -318,6 +321,7 @@ class StoredSessionLogin implements SessionLogin {
     if (tokens.access_token !== used) return;
 
     const expired = new Error(`its login has expired: pawl mcp login ${name}`);
+    // Tokens are sent only to the authorization server that has issued them.
     const isOfIssuer = client?.issuer === issuer && tokens.issuer === issuer;
     if (client === null || discovery === null || tokens.refresh_token === undefined || !isOfIssuer)
       throw expired;

@@ -179,6 +179,7 @@ class ServerConnection implements Connection {
     last.questions += 1;
     const signal = AbortSignal.any([asking, last.options.signal, this.#closing.signal]);
     const asked = attempt(() => onQuestion(question, signal));
+    // Their time limits stand still meanwhile.
     for (const { options } of calls) void options.whileAsking?.(asked);
     const answered = await asked;
     return answered.kind === 'done' ? answered.value : { action: 'cancel' };
@@ -199,6 +200,7 @@ class ServerConnection implements Connection {
     const asked = await attempt(() => ask(live));
     if (asked.kind === 'done') return asked.value;
     const { name } = this.server;
+    // Lost: the connection over HTTP ended before the answer came.
     if (isLost(asked.fault) && !signal.aborted) this.#drop(live, asked.fault.message);
     const why = this.#live === live ? null : (live.why() ?? this.#why ?? 'the connection ended');
     throw new Error(

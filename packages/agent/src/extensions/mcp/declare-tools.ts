@@ -79,6 +79,7 @@ export const declareTools = (
   const unsaid = faults.splice(FAULTS_MAX).length;
   if (unsaid > 0)
     faults.push(`${unsaid} more MCP tools are left out, since others have their names`);
+  // Those of `before` are the first of the map.
   const sorted = [...byName.values()]
     .slice(before.length)
     .toSorted((one, next) => (one.declaredName < next.declaredName ? -1 : 1));
@@ -130,6 +131,7 @@ export const offeredTools = (remote: readonly RemoteTool[]): Offered => {
   const named = all.filter((tool) => !needsTask(tool));
   const tools = named.map(
     ({ name, title, description = title ?? '', inputSchema, annotations }) => {
+      // A form that providers accept, if they take definitions in a schema.
       const { schema, note } = safeSchema(inputSchema, 'kept');
       if (note !== null) notes.push(`${name}: ${note}`);
       if (description.length > DESCRIPTION_MAX) notes.push(`${name}: its description is cut`);

@@ -34,6 +34,7 @@ export const mcpFetch = (
     const sent = await attempt(() => sendWith(send, url, init));
     if (sent.kind === 'fault') {
       const { fault } = sent;
+      // Only a fault of the network has a code.
       if (init.signal?.aborted === true || !('code' in fault)) throw fault;
       if (interrupted !== null && streams.giveUpAfter(interrupted, String(fault.code)))
         return lostAnswer(String(url), interrupted.id);
@@ -59,6 +60,7 @@ export const mcpFetch = (
       statusText,
       headers,
       url: String(url),
+      // Taken only when the package asks for it: `text` and `json` read the same body.
       get body() {
         return bodyStream(response.body, ending);
       },
@@ -70,7 +72,7 @@ export const mcpFetch = (
 
 // ---- Bodies and answers ----
 
-/** A body for the package. `ending`: sees its pieces, and may add a last one. */
+/** A body for the package. `ending`: scans its pieces for ids, and may add a last piece. */
 const bodyStream = (
   body: LeanReadable<Uint8Array>,
   ending: EventsEnding | null,
@@ -81,7 +83,7 @@ const bodyStream = (
       const read = await attempt(() => reader.read());
       if (read.kind === 'fault' && ending === null) throw read.fault;
       if (read.kind === 'done' && !read.value.done) {
-        ending?.see(read.value.value);
+        ending?.scan(read.value.value);
         controller.enqueue(read.value.value);
         return;
       }
@@ -207,7 +209,7 @@ class EventStreams {
     let ids: readonly string[] = [];
     this.#failedOnce.delete(id);
     return {
-      see(piece) {
+      scan(piece) {
         const [first = '', ...more] = decoder.decode(piece, { stream: true }).split(/\r\n|\n|\r/);
         for (const next of [line + first, ...more].slice(0, more.length)) {
           const [, eventId] = EVENT_ID.exec(next) ?? [];
@@ -219,6 +221,7 @@ class EventStreams {
       },
       finish: () => {
         for (const eventId of ids) this.#remember(eventId, id);
+        // With an id the package resumes the stream. Without one it would wait for ever.
         return ids.length > 0 ? null : lostEvent(id);
       },
     };
@@ -234,7 +237,8 @@ class EventStreams {
 
 /** What follows the last piece of an answer that is a stream of events. */
 type EventsEnding = {
-  see(piece: Uint8Array): void;
+  /** Remembers the last ids of events in the piece. */
+  scan(piece: Uint8Array): void;
   /** The stream has ended: remembers how to resume it. Returns what to add to it, or null. */
   finish(): Uint8Array | null;
 };

@@ -61,6 +61,7 @@ export type LoginDialogue = {
    * Resolves with an address that the user has copied from the browser, if the redirect did not
    * reach this machine.
    */
+  // Absent: nobody can copy one.
   readonly typed?: (signal: AbortSignal) => Promise<string>;
 };
 
@@ -80,7 +81,7 @@ export const logIn = async (
   );
   try {
     const { redirectUrl } = listener;
-    const provider = createLoginProvider(server, { stateFolder, redirectUrl, resumes: false });
+    const provider = createLoginProvider(server, { stateFolder, redirectUrl, isBegun: false });
     const login = new ServerLogin(server, options, provider);
     let state = await login.begin();
     if (state === 'accepted') return { kind: 'unneeded' };
@@ -107,7 +108,7 @@ export const beginLogin = async (
     port === undefined
       ? (readLogin(stateFolder, server).redirectUrl ?? 'http://127.0.0.1:33418/callback')
       : `http://127.0.0.1:${port}/callback`;
-  const provider = createLoginProvider(server, { stateFolder, redirectUrl, resumes: false });
+  const provider = createLoginProvider(server, { stateFolder, redirectUrl, isBegun: false });
   const state = await new ServerLogin(server, options, provider).begin();
   return state === 'accepted'
     ? { kind: 'unneeded' }
@@ -131,7 +132,7 @@ export const finishLogin = async (
   const provider = createLoginProvider(server, {
     stateFolder,
     redirectUrl: pending.redirectUrl,
-    resumes: true,
+    isBegun: true,
   });
   const login = new ServerLogin(server, options, provider);
   await login.finish(parameters);
@@ -202,8 +203,10 @@ class ServerLogin {
     this.#provider = provider;
   }
 
-  /** Begins the login. Resolves with `accepted` if the server accepts us as we are. */
+  /** Begins the login. Resolves with `accepted` if the server needs none. */
   async begin(): Promise<'accepted' | 'asked'> {
+    // `wantedScope`: the rights of the last login, and those that a refused request lacked.
+    // `connect` would ask for the usual rights only, and such requests would be refused again.
     const { wantedScope, tokens } = readLogin(this.#options.stateFolder, this.#server);
     if (wantedScope === null || tokens === null) return this.connect();
     const outcome = await auth(this.#provider, {
@@ -232,7 +235,7 @@ class ServerLogin {
     throw tried.fault;
   }
 
-  /** Takes what the browser was sent back with. */
+  /** Exchanges what the redirect brought for tokens, which the provider stores. */
   finish(parameters: URLSearchParams): Promise<void> {
     return this.#transport().finishAuth(parameters);
   }
@@ -255,6 +258,7 @@ const receive = async (
 ): Promise<URLSearchParams> => {
   const state = provider.stored.pending?.state ?? '';
   const ended = new AbortController();
+  // Without `typed` it never ends, and only the redirect does.
   const byHand = async (): Promise<URLSearchParams> => {
     for (;;) {
       const text = await (typed?.(ended.signal) ?? new Promise<never>(() => undefined));
@@ -318,7 +322,7 @@ export const openRedirectListener = async (
   let expected: { readonly state: string; take(redirect: URLSearchParams): void } | null = null;
   /** The state of the redirect that was taken last: it is taken once. */
   let taken: string | null = null;
-  const take = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+  const handleRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     const url = URL.canParse(incoming.url ?? '', 'http://127.0.0.1')
       ? new URL(incoming.url ?? '', 'http://127.0.0.1')
       : null;
@@ -342,7 +346,7 @@ export const openRedirectListener = async (
       expected = null;
     }
   };
-  const server = createServer(take);
+  const server = createServer(handleRequest);
   const port = earlier !== null && URL.canParse(earlier) ? Number(new URL(earlier).port) : 0;
   if (only !== null && !(await listen(server, only)))
     throw new Error(
@@ -396,11 +400,11 @@ class StoredLoginProvider implements LoginProvider {
   /** The stored tokens are those of this login. */
   #hasTokens = false;
 
-  constructor(stateFolder: string, server: HttpServer, redirectUrl: string, resumes: boolean) {
+  constructor(stateFolder: string, server: HttpServer, redirectUrl: string, isBegun: boolean) {
     this.#stateFolder = stateFolder;
     this.#server = server;
     this.redirectUrl = redirectUrl;
-    this.#isNew = !resumes;
+    this.#isNew = !isBegun;
     const before = readLogin(stateFolder, server);
     // A registration is bound to its redirect.
     this.stored = before.redirectUrl === redirectUrl ? before : { ...before, client: null };
@@ -420,6 +424,7 @@ class StoredLoginProvider implements LoginProvider {
 
   async state(): Promise<string> {
     const state = randomBytes(32).toString('base64url');
+    // The package then calls `saveCodeVerifier`.
     await this.#store({ pending: { state, verifier: '', redirectUrl: this.redirectUrl } });
     return state;
   }
@@ -514,11 +519,11 @@ class StoredLoginProvider implements LoginProvider {
 type LoginProviderOptions = {
   readonly stateFolder: string;
   readonly redirectUrl: string;
-  /** Whether an earlier login is finished. */
-  readonly resumes: boolean;
+  /** `beginLogin` has begun it, and it is to be finished. False: it is a new one. */
+  readonly isBegun: boolean;
 };
 
 const createLoginProvider = (
   server: HttpServer,
-  { stateFolder, redirectUrl, resumes }: LoginProviderOptions,
-): LoginProvider => new StoredLoginProvider(stateFolder, server, redirectUrl, resumes);
+  { stateFolder, redirectUrl, isBegun }: LoginProviderOptions,
+): LoginProvider => new StoredLoginProvider(stateFolder, server, redirectUrl, isBegun);

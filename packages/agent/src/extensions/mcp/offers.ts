@@ -219,9 +219,10 @@ export const parseArguments = (
     if (name === undefined) plain.push(word);
     else args.set(name, word.text.slice(name.length + 1));
   }
-  const byName = args.size;
+  const namedCount = args.size;
   const open = prompt.arguments.filter(({ name }) => !args.has(name));
-  const takesRest = open.length > 0 && byName === 0;
+  // Beside named arguments it does not, since the rest of the line would hold these too.
+  const takesRest = open.length > 0 && namedCount === 0;
   for (const [index, { name }] of open.entries()) {
     const word = plain[index];
     if (word === undefined) break;

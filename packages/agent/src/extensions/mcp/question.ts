@@ -228,8 +228,8 @@ const fits = (raw: unknown, { type }: QuestionField): raw is FieldValue => {
 };
 
 /**
- * What a form of an editor holds for the server; null if a required field lacks, or has another
- * type.
+ * What a form of an editor holds for the server; null if a required field is missing, or one has
+ * another type.
  */
 export const readContent = (
   raw: Readonly<Record<string, unknown>>,

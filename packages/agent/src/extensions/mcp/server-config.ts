@@ -193,7 +193,7 @@ const readServer = (name: string, raw: ParsedTable): McpServer => {
     name,
     enabled: raw.enabled !== false,
     required: raw.required === true,
-    // Asking costs a stdio server an answer that many never give; over HTTP it is one quick
+    // A stdio server is not asked, since many never answer that; over HTTP it is one quick
     // request.
     protocol: (raw.protocol ?? (isHttp ? 'auto' : 'legacy')) as McpProtocol, // checked by findFault
     tools: (raw.tools ?? null) as readonly string[] | null, // checked by findFault
@@ -238,6 +238,7 @@ export const readServers = (table: unknown, above: readonly string[]): ReadServe
       servers.push(readServer(name, raw as ParsedTable)); // a table, since it has no fault
     else {
       const at = fault[0] === null ? keys : [...keys, fault[0]];
+      // "Did you mean …?" needs no full stop.
       faults.push({ keys: at, text: `${where(at)} ${fault[1]}.`.replace('?.', '?') });
     }
   }

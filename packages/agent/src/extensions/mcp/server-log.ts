@@ -35,7 +35,7 @@ export const openServerLog = (
     file,
     last: () => last.trim().split('\n').at(-1)?.trim().slice(0, LAST_MAX) ?? '',
     add(piece) {
-      const text = redacted.add(piece);
+      const text = redacted.add(piece); // without secrets; the beginning of one is held back
       last = `${last}${text}`.slice(-2 * LAST_MAX);
       remaining -= text.length;
       if (remaining < 0) return;

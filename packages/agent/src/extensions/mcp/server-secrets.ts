@@ -31,7 +31,7 @@ export const serverSecrets = (
   server: McpServer,
   environment: ProcessEnvironment,
 ): readonly SecretValue[] => {
-  const expanded = expandKnown(server, environment);
+  const expanded = expandKnown(server, environment); // unset variables become empty
   const named = (where: string, values: readonly string[]): readonly SecretValue[] =>
     values.map((value) => ({ name: `${server.name}.${where}`, value }));
   if (expanded.kind === 'http') {
@@ -155,6 +155,7 @@ export const shownStart = (server: McpServer): string => {
 /** A pending login, until its redirect comes. */
 type PendingLogin = {
   readonly state: string;
+  /** The secret of PKCE, which proves that the same program began the login. */
   readonly verifier: string;
   readonly redirectUrl: string;
 };
@@ -164,11 +165,16 @@ export type StoredLogin = {
   readonly issuer: string;
   /** The registration of Pawl there, which is bound to an address for the redirect. */
   readonly client: StoredOAuthClientInformation | null;
+  /** The address that the registration is bound to. */
   readonly redirectUrl: string | null;
   readonly tokens: StoredOAuthTokens | null;
+  /** What the server and its authorization server say of themselves. */
   readonly discovery: OAuthDiscoveryState | null;
   readonly pending: PendingLogin | null;
-  /** Scopes that the server has asked for in addition; the next login requests them. */
+  /**
+   * The scopes that the next login requests: those of the last login, and those for whose lack the
+   * server has refused a request since. Null: nothing was refused.
+   */
   readonly wantedScope: string | null;
 };
 

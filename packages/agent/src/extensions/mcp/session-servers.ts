@@ -1,6 +1,7 @@
 /**
- * The MCP servers of one session, for all faces: `openServers` declares their tools, connects
- * them, and tells what has changed. To declare a tool is to name it to the model, with a request.
+ * The MCP servers of one session, in every user interface: `openServers` declares their tools,
+ * connects them, and tells what has changed. To declare a tool is to name it to the model in each
+ * request.
  *
  * From top to bottom: the types; `openServers`; words for changes of tools; `openServer`, one
  * server; `JoiningServers`, which waits a moment for servers whose tools are not known yet;
@@ -62,10 +63,11 @@ export type SessionServers = {
   /** Ends all connections, and the servers that were started. */
   close(): Promise<void>;
   status(): readonly ServerStatus[];
+  /** The prompts and resources of the servers, for the user to name. */
   readonly offers: SessionOffers;
   /**
-   * Gives the servers somebody to ask. Until then their questions are declined. `ask` resolves with
-   * null if it can't.
+   * Sets who asks the user. Until then the questions of servers are declined. `ask` resolves with
+   * null if it can't ask.
    */
   answerWith(ask: AskUserOrNot): void;
 };
@@ -126,18 +128,19 @@ export const openServers = async ({
   await Promise.all(
     all.filter(({ connection, known }) => known === null && connection.server.required).map(begin),
   );
-  phase.isFrozen = true;
+  phase.isFrozen = true; // what the servers report from now on does not change `tools` below
   const declared = new DeclaredTools(options);
-  const tools = declared.add(all, null);
-  const joining = new JoiningServers(all, options, begin, (joiners, names) =>
-    declared.add(joiners, names),
+  const tools = declared.declare(all, null);
+  const lateTools = new JoiningServers(all, options, begin, (joiners, names) =>
+    declared.declare(joiners, names),
   );
   return {
     tools,
-    lateTools: joining,
-    waitsFor: () => joining.waited.map(({ connection }) => connection.server.name),
+    lateTools,
+    waitsFor: () => lateTools.waited.map(({ connection }) => connection.server.name),
     answerWith: asker.use,
     connect() {
+      // `off`: no attempt was made so far.
       for (const served of all) if (served.connection.status().kind === 'off') void begin(served);
     },
     async reconnect() {
@@ -226,19 +229,20 @@ const createToolsListener = (
 ): ((remote: readonly RemoteTool[]) => Promise<void>) => {
   const reported = new Set<string>();
   return async (remote) => {
+    // `tools`: safe to declare. `needTasks`: names of those that are left out.
     const { tools, needTasks } = offeredTools(remote);
     const { known, isNew, connection } = served();
     const { server } = connection;
     const change = describeChange(server.name, known, tools);
     served().known = tools;
     if (change === null) return;
-    // Before the wait below: as it is when the tools come.
-    const isFrozen = phase.isFrozen && !(joining !== undefined && isNew);
+    // Asked before the wait below, since both may change meanwhile. A new server may still join.
+    const isForNextSession = phase.isFrozen && !(joining !== undefined && isNew);
     const stored = await attempt(() => storeTools(stateFolder, server, tools));
     if (stored.kind === 'fault')
       warn(`the tools of the MCP server ${server.name} can't be stored: ${stored.fault.message}`);
     // A server can change its tools all the time. One report of each kind is enough.
-    else if (isFrozen && !reported.has(change)) {
+    else if (isForNextSession && !reported.has(change)) {
       reported.add(change);
       warn(change);
     }
@@ -258,13 +262,13 @@ const openServer = (
   phase: Phase,
   asker: ServerAsker,
 ): OpenServer => {
-  const { stateFolder, warn, joining, ...place } = options;
+  const { stateFolder, warn, joining, ...connecting } = options;
   const learn = createToolsListener(() => served, options, phase);
   const onTools = (tools: readonly RemoteTool[]): void => {
     served.learning = learn(tools);
   };
   const onOffers = (remote: RemoteOffers): void => {
-    const offers = safeOffers(remote);
+    const offers = safeOffers(remote); // cut, and without what can't be listed
     if (JSON.stringify(offers) === JSON.stringify(served.offers)) return;
     served.offers = offers;
     // a later session lists them when it is connected
@@ -292,7 +296,7 @@ const openServer = (
     learning: Promise.resolve(),
     hasFailed: false,
     connection: createConnection(server, {
-      ...place,
+      ...connecting,
       stateFolder,
       onTools,
       onOffers,
@@ -327,8 +331,8 @@ class JoiningServers implements LateTools {
   readonly #options: Pick<ServersOptions, 'warn' | 'joining'>;
   /** Connects a server, once. */
   readonly #begin: (served: OpenServer) => Promise<void>;
-  /** Declares the tools of servers, beside those that are declared already. */
-  readonly #add: (servers: readonly OpenServer[], declared: ReadonlySet<string>) => readonly Tool[];
+  /** Declares the tools of servers (`DeclaredTools.declare`). `declared`: the names so far. */
+  readonly #declare: DeclaredTools['declare'];
   /** Until when the first request waits; null before it. */
   #endsAt: number | null = null;
   /** Late tools have joined, which happens once a session. */
@@ -340,12 +344,12 @@ class JoiningServers implements LateTools {
     servers: readonly OpenServer[],
     options: Pick<ServersOptions, 'warn' | 'joining'>,
     begin: (served: OpenServer) => Promise<void>,
-    add: (servers: readonly OpenServer[], declared: ReadonlySet<string>) => readonly Tool[],
+    declare: DeclaredTools['declare'],
   ) {
     this.#servers = servers;
     this.#options = options;
     this.#begin = begin;
-    this.#add = add;
+    this.#declare = declare;
   }
 
   /** Those of them that have not answered. */
@@ -362,14 +366,15 @@ class JoiningServers implements LateTools {
   }: Parameters<LateTools['before']>[0]): Promise<readonly Tool[]> {
     if (this.#haveJoined) return [];
     const connecting = this.#servers.filter(({ isNew }) => isNew).map(this.#begin);
+    // The model has not replied yet: another list of tools costs no cached prompt.
     if (isFirst) {
       if (this.#expected().length > 0) await this.#wait(clock, signal, Promise.all(connecting));
-      return signal.aborted ? [] : this.#add(this.#servers, declared);
+      return signal.aborted ? [] : this.#declare(this.#servers, declared);
     }
     const late = this.#servers.filter(({ isNew, known }) => isNew && known !== null);
     if (signal.aborted || late.length === 0 || this.#expected().length > 0) return [];
     this.#haveJoined = true;
-    const tools = this.#add(late, declared);
+    const tools = this.#declare(late, declared);
     if (tools.length > 0)
       this.#options.warn(
         `${serverNames(late)} answered: ${plural(tools.length, 'tool')} for the model from ` +
@@ -384,21 +389,22 @@ class JoiningServers implements LateTools {
   async #wait(clock: Clock, signal: AbortSignal, ready: Promise<unknown>): Promise<void> {
     const { warn, joining } = this.#options;
     const now = clock.now();
-    const isTold = this.#endsAt !== null;
+    const hasWaitedBefore = this.#endsAt !== null; // the first request is sent once more
     this.#endsAt ??= now + WAIT_MS;
     if (this.#endsAt <= now) return;
     const waited = this.#expected();
     this.#waited = waited;
     const cancelHint = clock.after(UNTOLD_MS, () => {
-      if (isTold || joining === 'waitQuietly') return;
+      if (hasWaitedBefore || joining === 'waitQuietly') return;
       warn(`waiting at most 5 s for ${serverNames(this.waited)}, whose tools are not known yet`);
     });
     await waitAtMost(clock, this.#endsAt - now, Promise.race([ready, untilAborted(signal)]));
     cancelHint();
     const missing = this.waited;
+    // Another request may wait meanwhile, with a list of its own.
     if (this.#waited === waited) this.#waited = [];
     if (signal.aborted || missing.length === 0) return;
-    this.#endsAt = now;
+    this.#endsAt = now; // a repeated request does not wait again
     warn(
       `${serverNames(missing)} did not answer within 5 s: the model works without the tools, ` +
         'and gets them with a later request',
@@ -427,27 +433,30 @@ class DeclaredTools {
   }
 
   /**
-   * The tools of these servers that the session does not declare, and from now on does. `declared`:
-   * the names that it declares; null for those that were added here.
+   * Declares the tools of these servers. Returns those that the session did not declare before.
+   * `declared`: the names that it declares; null when it opens: then all counts that was declared
+   * here.
    */
-  add(servers: readonly OpenServer[], declared: ReadonlySet<string> | null): readonly Tool[] {
+  declare(servers: readonly OpenServer[], declared: ReadonlySet<string> | null): readonly Tool[] {
     const before = this.#declared.filter(({ declaredName }) => declared?.has(declaredName) ?? true);
-    const offers = servers.map(({ connection, known }) => ({
+    const toolsByServer = servers.map(({ connection, known }) => ({
       server: connection.server.name,
-      tools: selectTools(connection.server, known ?? []),
+      tools: selectTools(connection.server, known ?? []), // those that the settings name
     }));
-    const { tools, faults } = declareTools(offers, before);
+    // Names the tools for the model, and leaves out some beyond the limits: `faults` says which.
+    const { tools, faults } = declareTools(toolsByServer, before);
     for (const fault of faults)
       if (!this.#faults.has(fault)) {
         this.#faults.add(fault);
         this.#options.warn(fault);
       }
-    const joining = tools.filter(({ declaredName }) => declared?.has(declaredName) !== true);
+    const added = tools.filter(({ declaredName }) => declared?.has(declaredName) !== true);
     const names = new Set(this.#declared.map(({ declaredName }) => declaredName));
     this.#declared.push(...tools.filter(({ declaredName }) => !names.has(declaredName)));
+    // Their tools have joined the session.
     for (const served of servers) if (served.known !== null) served.isNew = false;
     const byName = new Map(servers.map(({ connection }) => [connection.server.name, connection]));
-    return joining.flatMap((tool) => {
+    return added.flatMap((tool) => {
       const connection = byName.get(tool.server);
       return connection === undefined ? [] : [createMcpTool(tool, connection, this.#options)];
     });

@@ -80,8 +80,8 @@ export class StdioTransport implements Transport {
     const { log } = this.#options;
     const prepared = await this.#options.prepare();
     if (this.#options.signal.aborted) {
-      prepared.started();
-      await prepared.finish(() => undefined);
+      prepared.started(); // closes the files that the server would have inherited
+      await prepared.finish(() => undefined); // it never ran, so there is nothing to tell
       throw new Error('nobody waits for the server any more');
     }
     const { program, words, folder, environment, descriptors, isGuarded } = prepared;
@@ -91,9 +91,10 @@ export class StdioTransport implements Transport {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe', ...descriptors, ...(isGuarded ? (['pipe'] as const) : [])],
     });
-    guardPipe(child, prepared);
+    guardPipe(child, prepared); // closes when Pawl ends, and then the guard ends the server
     prepared.started();
     this.#child = child;
+    // `forget` takes it back.
     const forget = atExit(() => this.#kill('SIGKILL'));
     const { promise: ended, resolve: end } = withResolver();
     this.#ended = ended;
@@ -136,7 +137,7 @@ export class StdioTransport implements Transport {
     child.stdin?.end();
     if (!(await this.#endsWithin(GRACE_MS))) this.#kill('SIGTERM');
     if (!(await this.#endsWithin(GRACE_MS))) this.#kill('SIGKILL');
-    this.#kill('SIGKILL');
+    this.#kill('SIGKILL'); // the rest of its group
     child.stdout?.destroy();
     child.stderr?.destroy();
   }
@@ -219,9 +220,9 @@ const withResolver = (): { readonly promise: Promise<void>; resolve(): void } =>
 /**
  * What to start.
  *
- * 1. A server of the user runs as the user has set it up, outside the sandbox. A guard ends it if
- *    Pawl is killed; where there is no bash, it has none, and ends when it notices that its stdin
- *    is closed.
+ * 1. A server of the user runs as the user has set it up, outside the sandbox. A guard, a process
+ *    beside it, ends it if Pawl is killed; where there is no bash, it has none, and ends when it
+ *    notices that its stdin is closed.
  * 2. A server of a project runs in a separate sandbox with the level that the user granted. If the
  *    sandbox does not work, it is not started.
  */
@@ -352,6 +353,7 @@ export const findServerProgram = (command: string, place: SearchPlace): ProgramP
     ? path.join(place.environment.HOME || homedir(), command.slice(2))
     : command;
   if (path.isAbsolute(whole)) {
+    // The user has named or allowed exactly this program, so no place is refused.
     const named = findRepositoryProgram([path.dirname(whole)], path.basename(whole));
     if (named !== null) return named;
     throw new Error(`there is no program ${whole}`);

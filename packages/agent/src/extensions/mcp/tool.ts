@@ -108,7 +108,7 @@ export const createMcpTool = (
     input: JsonObject,
     { signal, force, blobs, progress, sending, whileAsking = (asked) => asked }: ToolContext,
   ): Promise<ToolOutcome> => {
-    await note.store();
+    await note.store(); // the call was allowed with the tool as it is declared now
     const either = AbortSignal.any([signal, force]);
     const called = await attempt(() =>
       connection.call(name, input, {
@@ -127,7 +127,7 @@ export const createMcpTool = (
     description,
     inputSchema,
     traits: {
-      effect: 'opaque',
+      effect: 'opaque', // after a crash nothing shows what a call has done
       parallelSafe: false,
       mutating: true,
       deadlineMs: connection.server.timeoutMs,
@@ -139,13 +139,14 @@ export const createMcpTool = (
         argv: [],
         paths: [],
         hosts: [],
-        shape: declaredName,
+        shape: declaredName, // what a grant of the user covers: all calls of the tool
         mcp: note.compare() === 'changed' ? { ...mcp, declaration: 'changed' } : mcp,
       },
       title: callTitle(declared, input),
     }),
     findInterrupted: async (_, context) => {
       const sent = await context.findSent?.();
+      // A call that changes nothing is made again, even if it had begun.
       return isReadOnly || sent === 'notSent'
         ? { kind: 'neverBegan' }
         : interruptedCall(server, sent);
@@ -317,7 +318,7 @@ export const storeTools = async (
 
 /**
  * How a tool's declaration compares with that of its last run. `first`: it never ran. An unreadable
- * file is a change.
+ * file counts as a change: the user is asked once more, rather than a change missed.
  */
 type DeclarationState = 'first' | 'same' | 'changed';
 

@@ -258,6 +258,7 @@ const longestLength = (skills: readonly PromptFile[], budget: number): number =>
 export const offerSkills = (files: readonly PromptFile[]): OfferedSkills => {
   const all = files.filter(({ offered }) => offered === 'toModel');
   if (all.length === 0) return { skills: [], section: null, warning: '' };
+  // The word `project` comes before `user`.
   const byOwner = [...all].sort((one, other) => (one.place.owner < other.place.owner ? -1 : 1));
   const budget = CHARACTERS_MAX - INTRO.length - omission(all.length).length;
   const chosen = new Set(fitting(byOwner.slice(0, OFFERED_MAX), budget));

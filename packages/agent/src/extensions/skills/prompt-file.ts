@@ -90,6 +90,7 @@ export const promptPlaces = (sources: PromptSources): readonly PromptPlace[] => 
   const { folders } = repositoryFolders(workspace);
   const top = folders.at(-1) ?? workspace;
   const ofUser = KINDS.flatMap((kind): PromptPlace[] => {
+    // The first is Pawl's own folder, in whose place the user has `configFolder`.
     const [, ...elsewhere] = folderNames(sources, kind, '');
     const all = [
       path.join(configFolder, `${kind}s`),

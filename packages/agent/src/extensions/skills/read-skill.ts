@@ -55,6 +55,7 @@ const LISTED_DEPTH = 3;
 const filesBeside = async (folder: string): Promise<readonly string[]> => {
   const files: string[] = [];
   const waiting = [{ below: '', depth: 1 }];
+  // The list grows while it is walked through.
   for (const { below, depth } of waiting) {
     const entries = await readdir(path.join(folder, below), { withFileTypes: true }).catch(
       () => [],
@@ -226,7 +227,8 @@ const FOLDERS_MAX = 1_000;
 const IGNORED = ['.git', 'node_modules'];
 
 /**
- * Links are followed, but those of a project only inside its repository, or to the user's skills.
+ * Whether a real path is outside of what the place may show. Links are followed, but those of a
+ * project only inside its repository, or to the user's skills.
  * Otherwise a repository could show the model any file.
  */
 const leadsOut = (real: string, { within }: PromptPlace): boolean =>
@@ -294,6 +296,7 @@ export const findPromptFiles = async (place: PromptPlace): Promise<PromptFileSea
     void faults.push({ file, line: null, text, weight: 'skipped' });
   const seen = new Set<string>();
   const waiting = [{ folder: place.folder, depth: 0 }];
+  // The list grows while it is walked through.
   for (const { folder, depth } of waiting) {
     try {
       const real = await realpath(folder);
