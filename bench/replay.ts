@@ -15,8 +15,8 @@ import {
 import { fileJournals } from '../packages/agent/src/journal/file-store.js';
 import { agentMachine } from '../packages/agent/src/journal/journaled-agent-machine.js';
 import { beginFold, CHECK_EVERY } from '../packages/agent/src/journal/replay.js';
-import { dueCheck } from '../packages/agent/src/journal/writer.js';
 import { journalPath } from '../packages/agent/src/journal/state-folder.js';
+import { dueCheck } from '../packages/agent/src/journal/writer.js';
 import { step } from '../packages/agent/src/machine/machine.js';
 import type { Header } from '../packages/agent/src/ports/journal.js';
 import * as given from '../test/kit/agent/given.js';

@@ -14,9 +14,6 @@ export const plural = (count: number, one: string, many = `${one}s`): string =>
  */
 export const listWords = (text: string): readonly string[] => text.trim().split(/\s+/);
 
-/** The same as a set. */
-export const wordSet = (text: string): ReadonlySet<string> => new Set(listWords(text));
-
 /**
  * A whole number as people read it, 1,234,567. The platform's own formatter takes 16 ms to load at
  * its first use.

@@ -7,8 +7,8 @@
  */
 
 import type { ParsedCommand } from './judged-call.js';
-import { absolutePath } from './patterns.js';
 import { programName } from './paths.js';
+import { absolutePath } from './patterns.js';
 
 /*
  * ---- Files that a command deletes or overwrites ----

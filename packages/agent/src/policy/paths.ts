@@ -2,8 +2,8 @@
  * Paths that need more than a rule: those that other programs run or obey, and those that hold
  * credentials.
  *
- * From top to bottom: protected paths with their reasons; paths of credentials; and
- * `markSensitivePaths`, which marks both in the facts of a call; and the name in a program's path.
+ * From top to bottom: protected paths with their reasons; paths of credentials;
+ * `markSensitivePaths`, which marks both in the facts of a call; and words and names of programs.
  */
 
 import type { CallFacts } from './judged-call.js';
@@ -304,6 +304,11 @@ export const markSensitivePaths = (
     ...(secret.length === 0 ? {} : { secret }),
   };
 };
+
+// ---- Words and names of programs ----
+
+/** The set of words that a text lists, with one blank between two. */
+export const wordSet = (text: string): ReadonlySet<string> => new Set(text.split(' '));
 
 /** The name of a program without its folder. */
 export const programName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);

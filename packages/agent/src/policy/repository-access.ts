@@ -7,8 +7,7 @@
 
 import type { Needs, ParsedCommand, ShellFacts } from './judged-call.js';
 import { findGitLoss, gitCommand } from './losses.js';
-import { wordSet } from '../platform/text.js';
-import { programName } from './paths.js';
+import { programName, wordSet } from './paths.js';
 
 /**
  * How far a command may change the git folders of the workspace, decided by its words.

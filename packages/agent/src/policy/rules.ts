@@ -13,9 +13,19 @@
 
 import { uncoveredWord } from './command-options.js';
 import type { CallFacts, JudgedCall, Needs, ParsedCommand, ToolGroup } from './judged-call.js';
-import { absolutePath, allowsMcpTool, beginsWith, isPrivateHost, matchCommand, matchesHost, matchesMcpTool, matchesPath, type RuleMatch } from './patterns.js';
-import type { CommandPlace, WrittenRule } from './presets.js';
 import { programName } from './paths.js';
+import {
+  absolutePath,
+  allowsMcpTool,
+  beginsWith,
+  isPrivateHost,
+  matchCommand,
+  matchesHost,
+  matchesMcpTool,
+  matchesPath,
+  type RuleMatch,
+} from './patterns.js';
+import type { CommandPlace, WrittenRule } from './presets.js';
 
 /** `sure` is `maybe` if a word that decides is known only when the command runs. */
 export type WrittenDecision =

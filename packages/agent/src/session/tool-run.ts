@@ -43,13 +43,7 @@ import type { Equipment, RunningSession } from './equipment.js';
 import type { OnApplied, Post } from './loop.js';
 import { UNKNOWN_USAGE } from './model-call.js';
 import { takeHashes, takeOutcome, uncountableText } from './outside-values.js';
-import {
-  BatchRoom,
-  cutOutcome,
-  redactBlobs,
-  redactJoined,
-  redactOutcome,
-} from './result-text.js';
+import { BatchRoom, cutOutcome, redactBlobs, redactJoined, redactOutcome } from './result-text.js';
 import type { UserHookRuns } from './user-hooks.js';
 
 /**

@@ -6,8 +6,8 @@
  * our form.
  *
  * From top to bottom: the fields of a schema; faults of an input; the names and forms of other
- * agents, which models have learned; `defineTool`; and how paths are shown. session/define-tool.ts has the one for
- * users of the library.
+ * agents, which models have learned; `defineTool`; and how paths are shown. session/define-tool.ts
+ * defines tools for users of the library.
  */
 
 import path from 'node:path';

@@ -27,6 +27,7 @@ import type {
   ToolContext,
   ToolOutcome,
 } from '../ports/tool.js';
+import { showPath } from './define-tool.js';
 import {
   findAllowed,
   hashBytes,
@@ -35,7 +36,6 @@ import {
   loadFile,
   replaceFile,
 } from './files.js';
-import { showPath } from './define-tool.js';
 
 export type FileChange = {
   readonly real: string;

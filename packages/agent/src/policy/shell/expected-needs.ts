@@ -14,8 +14,7 @@ import path from 'node:path';
 import { readTextOrEmptySync } from '../../platform/files.js';
 import type { CallFacts, ParsedCommand, ShellFacts } from '../judged-call.js';
 import { gitCommand } from '../losses.js';
-import { wordSet } from '../../platform/text.js';
-import { programName } from '../paths.js';
+import { programName, wordSet } from '../paths.js';
 
 type Expected = NonNullable<CallFacts['expects']>;
 type Words = readonly (string | null)[];

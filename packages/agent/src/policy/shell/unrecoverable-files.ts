@@ -25,8 +25,7 @@ import {
   type PathRestore,
   pathRestore,
 } from '../losses.js';
-import { wordSet } from '../../platform/text.js';
-import { programName } from '../paths.js';
+import { programName, wordSet } from '../paths.js';
 
 /** What git says about files that it could not restore. Absolute paths. */
 export type GitLoss = { readonly path: string; readonly kind: 'untracked' | 'ignored' | 'changed' };
