@@ -101,6 +101,7 @@ const checkStep = async (
   manifest: Manifest | null,
 ): Promise<KeptStep> => {
   if (manifest === null) return { ...step, stored: 'removed' };
+  // the hashes of the contents that it names
   const found = await Promise.all(keptObjects(manifest).map((sha256) => store.has(sha256)));
   return { ...step, stored: found.every(Boolean) ? 'whole' : 'inPart' };
 };
@@ -153,6 +154,7 @@ export const findSizes = async (environment: NodeJS.ProcessEnv) => {
 
 // Removing
 
+/** Nothing is removed of an open session. */
 const isOpen = (sessionId: string): Promise<boolean> => isLocked(lockPath(folder(), sessionId));
 
 const tellRemoved = async (

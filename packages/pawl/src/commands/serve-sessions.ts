@@ -31,6 +31,7 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   const journals = storedJournals();
   const remember = ({ session, runtime }: Opened): string => {
     runtimes.set(session.id, runtime);
+    // an ended session is read from its journal again
     const forget = (): void => void runtimes.delete(session.id);
     session.ended.then(forget, forget);
     return session.id;
@@ -45,7 +46,7 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
     remember(await openFromFlags(flagsToReopen(flags), 'node', { warn, resume: sessionId }));
   };
   return {
-    endsWithNode: true,
+    endsWithNode: true, // closed with this process
     create: (wish) =>
       blamingClient(async () =>
         remember(await openFromFlags(await clientSessionFlags(flags, wish), 'node', { warn })),
@@ -60,6 +61,7 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
     fork: async (sessionId, seq) => {
       const runtime = runtimes.get(sessionId);
       if (runtime !== undefined) return runtime.fork(sessionId, seq);
+      // the parent is not open, so its stored journal is copied
       const forked = newSessionId(systemClock);
       await journals.fork(sessionId, seq, forked, systemClock.now());
       return forked;
