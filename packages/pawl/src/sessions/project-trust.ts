@@ -61,6 +61,7 @@ export const judgeExecutables = async (
   const allowed: JudgedExecutables['allowed'][number][] = [];
   const open: OpenQuestion[] = [];
   for (const executable of executables) {
+    // compares its content with the one that the user answered about
     const judgement = await trust.judge(workspace, executable);
     if (judgement.kind === 'trusted') allowed.push({ executable, level: judgement.level ?? null });
     else if (judgement.kind === 'unknown') open.push({ executable, before: null });
@@ -333,6 +334,7 @@ export const allowedServers = async (
   };
 };
 
+/** The MCP servers that the project's `.mcp.json` wants to run. */
 export const serverSource = async (workspace: string): Promise<readonly Executable[]> =>
   (await readProjectServers(workspace)).servers.map(({ executable }) => executable);
 
@@ -464,6 +466,7 @@ export const allowedHooks = async (
   }));
 };
 
+/** The hooks that the project's config.toml wants to run. */
 export const hookSource = async (
   workspace: string,
   environment: ProcessEnvironment = process.env,
@@ -557,10 +560,12 @@ const namedFiles = async (
   if (words === null) return null;
   const byFile = new Map<string, DescribedFile | null>();
   let bytesLeft = WATCHED_BYTES_MAX;
-  const add = async (folder: string, name: string): Promise<void> => {
+  /** Adds the file that the name means in the folder, if there is one. */
+  const addFile = async (folder: string, name: string): Promise<void> => {
     const real = await findReal(folder, name);
     if (real === null) return;
     const written = path.resolve(folder, name);
+    // The key of a file in the project is its real path, of a link out of it also the link's own.
     const key = isWithin(real, top) ? real : `${written} ${real}`;
     if (byFile.has(key) || (key !== real && !isWithin(written, top))) return;
     const file =
@@ -576,7 +581,7 @@ const namedFiles = async (
   };
   const names = words.flatMap(candidateNames);
   for (const folder of await readFolders(words, program, project))
-    for (const name of names) await add(folder, name);
+    for (const name of names) await addFile(folder, name);
   return [...byFile.values()].flatMap((file) => (file === null ? [] : [file.line]));
 };
 

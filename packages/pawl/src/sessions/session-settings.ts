@@ -55,6 +55,7 @@ const isWatched = (place: Place): boolean => place === 'terminal' || place === '
  * it. The thresholds are high because a model that waits for something repeats a call several times
  * and gets the same result.
  */
+/** 0 is no limit. */
 const HEADLESS_LIMITS: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
 
 const readProfile = async (flags: RunFlags): Promise<Partial<Settings>> => {
@@ -144,7 +145,7 @@ export const prepareFromFlags = async (
     before === null
       ? fresh
       : {
-          ...narrowerLimits(fresh, before.limits),
+          ...narrowerLimits(fresh, before.limits), // of each limit the lower one
           ...profileLimits,
           ...readLimits(sessionFlags(typedFlags, place)),
         };
@@ -167,7 +168,7 @@ export const chooseSettings = (
 ): ChosenSettings => {
   const preset =
     readPreset(sessionFlags(typedFlags, place)) ??
-    narrower(
+    narrower( // the stricter of the two
       'preset',
       readPreset(flags) ?? (isWatched(place) ? 'careful' : 'auto'),
       before?.preset,
@@ -224,7 +225,8 @@ const chooseOnAsk = (
 };
 
 /**
- * Queued input goes back into the input line of a terminal. Elsewhere there is no such line, so it
+ * What becomes of queued input when a turn is cancelled. It goes back into the input line of a
+ * terminal. Elsewhere, and in one that shows plain lines (`isBare`), there is no such line, so it
  * is held.
  */
 const chooseQueueOnCancel = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>

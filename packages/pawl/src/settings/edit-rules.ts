@@ -36,13 +36,13 @@ export type FolderRule = {
 export const writableRule = (subject: RuleSubject, folder: string): FolderRule | null => {
   // Such a name is not UTF-8: another folder would be read back.
   if (folder.includes('\ufffd')) return null;
-  if (subject.kind === 'path') return null;
+  if (subject.kind === 'path') return null; // the lists of paths are written by hand alone
   if (subject.kind !== 'command') {
     const table = subject.kind === 'host' ? 'hosts' : 'mcp';
     return { folder, list: [table, 'allow'], text: subject.pattern };
   }
   const { needs, words } = subject;
-  if (needs === 'repository') return null;
+  if (needs === 'repository') return null; // there is no list allow_repository
   return {
     folder,
     list: [needs === undefined ? 'allow' : `allow_${needs}`],
@@ -159,7 +159,7 @@ export const addFolderRule = (text: string, rule: FolderRule, format: TomlFormat
   );
 };
 
-/** The line of the file that has the rule, from 1, and its text. */
+/** The line of the file that has the rule, from 1, and its text. Without the rule it is line 1. */
 export const findRule = (
   text: string,
   rule: FolderRule,

@@ -521,7 +521,7 @@ export const settings: readonly Setting[] = [
 ];
 
 export const findSetting = (key: string): Setting => {
-  const setting = settings.find((setting) => setting.key === key);
+  const setting = settings.find((one) => one.key === key);
   if (setting === undefined) throw new Error(`there is no setting ${key}`);
   return setting;
 };
