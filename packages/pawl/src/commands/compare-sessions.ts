@@ -241,7 +241,7 @@ export const compareSessions = async (
     ),
     headers: headerDifferences(a.header, b.header),
     parting: { a: describeParting(stepA), b: describeParting(stepB) },
-    fields: fields,
+    fields,
     durationsOnly,
     rest: { a: await readers.a.finish(stepA), b: await readers.b.finish(stepB) },
   };
@@ -308,6 +308,7 @@ class ComparableEvents {
     );
   }
 
+  /** The text without the path of the workspace. */
   text(text: string): string {
     return this.#workspace === null ? text : text.replace(this.#workspace, '⟨workspace⟩');
   }

@@ -111,6 +111,7 @@ const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
     terminate: end,
   });
   try {
+    // the mode says what happens to input during a turn, and none runs yet
     await session.send({ type: 'UserInput', text: PROMPT, mode: 'steer' });
     await session.idle();
     const ending = turnEnding(state);

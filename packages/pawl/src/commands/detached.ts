@@ -90,7 +90,7 @@ const refuseElsewhere = (live: LiveSession, advice: string): LiveSession => {
   );
 };
 
-/** One line. Where `columns` has no room for it two, and of the folder the end. */
+/** One line; two where `columns` has no room for it, with the end of the folder if that is long. */
 const listRow = (live: LiveSession, nowMs: number, columns: number): Safe => {
   const { sessionId, activity, workspace, startedAtMs, title } = live.record;
   const join = (...parts: readonly Safe[]): Safe => joinSafe(parts, safe`  `);

@@ -36,6 +36,7 @@ const tellRestOfRewind = (stepped: Stepped): void => {
   const texts = actions.flatMap((action) =>
     event.type === 'Rewound' && action.type === 'DisplayNotice' ? [action.text] : [],
   );
+  // `resumedNote`: which work the resumed session repeats
   for (const text of [resumedNote(stepped), ...texts])
     if (text !== '') writeError(safe`! ${makeSafe(text)}\n`);
 };

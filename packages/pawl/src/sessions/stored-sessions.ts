@@ -89,6 +89,7 @@ export const lastForeign = async (workspace: string): Promise<string | null> =>
   (await userSessions()).find((info) => info.workspace === workspace && info.isForeign === true)
     ?.sessionId ?? null;
 
+/** The last session of the current folder. Tells the user which one it is. */
 const lastInfo = async (all: readonly SessionInfo[]): Promise<SessionInfo> => {
   const workspace = realpathSync(process.cwd());
   const last = all.find((info) => isCandidate(info, 'agent', workspace));

@@ -180,7 +180,7 @@ type ConfigOptions = {
 };
 
 const appliesTo = ({ command, resumed }: ConfigOptions, { setting }: Resolved): boolean => {
-  if (setting.key.startsWith('providers.')) return false;
+  if (setting.key.startsWith('providers.')) return false; // these become variables
   const fits = command === 'ask' || !setting.key.startsWith('ask.');
   return fits && !(resumed && setting.frozen);
 };

@@ -112,16 +112,17 @@ const extendList = (text: string, list: TomlStatement, added: string): string =>
     const open = text.lastIndexOf('[', list.end) + 1;
     return text.slice(0, open) + quote(added) + text.slice(open);
   }
-  const [lineEnd, comma = '', comment = ''] =
+  // The rest of the line behind the last text; undefined if the list goes on there.
+  const [restOfLine, comma = '', comment = ''] =
     /^([ \t]*,)?([ \t]*(?:#[^\r\n]*)?)(?=\r?\n)/.exec(text.slice(at)) ?? [];
-  if (lineEnd === undefined) return `${text.slice(0, at)}, ${quote(added)}${text.slice(at)}`;
+  if (restOfLine === undefined) return `${text.slice(0, at)}, ${quote(added)}${text.slice(at)}`;
   const [indent = ''] = /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', at) + 1)) ?? [];
   const newLine = text.slice(at).includes('\r\n') ? '\r\n' : '\n';
   const row = `${newLine}${indent}${quote(added)}${comma === '' ? '' : ','}`;
-  return `${text.slice(0, at)},${comment}${row}${text.slice(at + lineEnd.length)}`;
+  return `${text.slice(0, at)},${comment}${row}${text.slice(at + restOfLine.length)}`;
 };
 
-/** Adds the list below the header that names the most of its key, or at the end. */
+/** Adds the list below the table header that names the most of its key, or at the end of the text. */
 const addList = (text: string, rule: FolderRule, statements: readonly TomlStatement[]): string => {
   const key = ruleKey(rule);
   const newLine = text.includes('\r\n') ? '\r\n' : '\n';
@@ -187,6 +188,7 @@ const cutFromList = (
     ({ start, end }) => parse(`a = ${text.slice(start, end)}`).a === removed,
   );
   if (cuts.length === entries.length) return null;
+  // from the end, so that the places of the others stay right
   return cuts.reduceRight((cut, { start, end }) => {
     const [before, behind] = [cut.slice(0, start), cut.slice(end)];
     const comma = /^\s*,[ \t]*/.exec(behind)?.[0];
