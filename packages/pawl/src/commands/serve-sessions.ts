@@ -29,6 +29,7 @@ import type { RunFlags } from '../settings/flags.js';
 export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   const runtimes = new Map<string, LocalRuntime>();
   const journals = storedJournals();
+  /** Keeps the session until it has ended. Returns its id. */
   const remember = ({ session, runtime }: Opened): string => {
     runtimes.set(session.id, runtime);
     // an ended session is read from its journal again
@@ -79,6 +80,7 @@ const lowerLimit = (
   if (clientLimit === undefined) return operatorLimit;
   const limit = Number(operatorLimit ?? 0);
   const amount = limit > 0 ? Math.min(limit, clientLimit) : clientLimit;
+  // in the form of a flag: without an exponent, and never 0, which no flag takes
   return Number.isInteger(amount) ? String(amount) : Math.max(amount, 1e-6).toFixed(6);
 };
 

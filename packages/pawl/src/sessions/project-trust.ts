@@ -61,7 +61,7 @@ export const judgeExecutables = async (
   const allowed: JudgedExecutables['allowed'][number][] = [];
   const open: OpenQuestion[] = [];
   for (const executable of executables) {
-    // compares its content with the one that the user answered about
+    // Compares its content with the one that the user answered about. What was refused is left out.
     const judgement = await trust.judge(workspace, executable);
     if (judgement.kind === 'trusted') allowed.push({ executable, level: judgement.level ?? null });
     else if (judgement.kind === 'unknown') open.push({ executable, before: null });
@@ -566,11 +566,13 @@ const namedFiles = async (
     const real = await findReal(folder, name);
     if (real === null) return;
     const written = path.resolve(folder, name);
-    // The key of a file in the project is its real path, of a link out of it also the link's own.
-    const key = isWithin(real, top) ? real : `${written} ${real}`;
-    if (byFile.has(key) || (key !== real && !isWithin(written, top))) return;
+    const isInProject = isWithin(real, top);
+    // neither a file of the project nor a link in it
+    const isElsewhere = !isInProject && !isWithin(written, top);
+    const key = isInProject ? real : `${written} ${real}`;
+    if (byFile.has(key) || isElsewhere) return;
     const file =
-      key === real
+      isInProject
         ? await describeFile(
             real,
             path.relative(workspace, real),

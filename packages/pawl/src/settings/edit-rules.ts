@@ -122,7 +122,7 @@ const extendList = (text: string, list: TomlStatement, added: string): string =>
   return `${text.slice(0, at)},${comment}${row}${text.slice(at + restOfLine.length)}`;
 };
 
-/** Adds the list below the table header that names the most of its key, or at the end of the text. */
+/** Adds the list below the table header that names the most of its key, or at the end. */
 const addList = (text: string, rule: FolderRule, statements: readonly TomlStatement[]): string => {
   const key = ruleKey(rule);
   const newLine = text.includes('\r\n') ? '\r\n' : '\n';
