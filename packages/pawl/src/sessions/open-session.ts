@@ -255,7 +255,7 @@ const openOrRelease = async (
     const flags = held === null || flagsFor === undefined ? typedFlags : await flagsFor(held);
     return await openWithJournal(flags, folder, openOptions, held);
   } catch (error) {
-    // The torn end is cut off by now, and only this opening knows of it.
+    // An incomplete last line, left by a crash, is cut off by now: only this opening knows of it.
     if (held !== null && held.tornTail !== null) openOptions.warn(tornSentence(held.tornTail));
     // The first failure is reported. A session that had begun has closed its journal already.
     await held?.release().catch(() => undefined);
