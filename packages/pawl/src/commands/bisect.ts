@@ -77,6 +77,7 @@ export const searchFirst = async (
   }
   const tries = answers.size;
   for (let index = 0; index < tries; index += 1) {
+    // where nothing is left on one side, the other side is tried
     const count =
       (index % 2 === 0 ? nextUntried(high, total, answers) : nextUntried(0, low, answers)) ??
       nextUntried(0, low, answers) ??
@@ -84,6 +85,7 @@ export const searchFirst = async (
     if (count === null) break;
     answers.set(count, await ask(count));
   }
+  // one change explains that it fails from `high` on, and passes before
   const odd = [...answers]
     .filter(([count, answer]) => (answer === 'fails') !== count >= high)
     .map(([count, answer]) => ({ count, answer }));

@@ -189,6 +189,7 @@ const compareEvents = async (
     readers.b.comparable.isCommandOutput(events.b);
   if (fields.length === 0 || (!isCommand && !isBlobAlone(fields)))
     return { fields, durationsOnly: false };
+  // a long output, of which the event has a part and the hash of the whole
   const isCut = fields.some(({ field }) => field === 'outcome.blob');
   const [wholeA, wholeB] = isCut
     ? [
