@@ -295,8 +295,8 @@ class ComparableEvents {
   /** The next event of the session, comparable. Notes its calls of commands for later events. */
   next(event: Event): JsonObject {
     if (event.type === 'LlmCompleted')
+      // `opaque`: nobody knows what the call did, as with a shell command
       for (const { callId, traits } of event.calls)
-        // `opaque`: nobody knows what the call did, as with a shell command
         if (traits.effect === 'opaque') this.#commands.add(callId);
     return this.#object(event, 0);
   }

@@ -227,7 +227,8 @@ export const nodeKeys = (
     throw keysFault('There are keys in --keys and a token in PAWL_SERVE_TOKEN. Give one of them.');
   if (file !== undefined)
     return { keys: keysOrFault(file, readKeys(readKeyFile(file))), newToken: null };
-  if (token !== '') return { keys: keysOrFault('PAWL_SERVE_TOKEN', keyOfToken(token)), newToken: null };
+  if (token !== '')
+    return { keys: keysOrFault('PAWL_SERVE_TOKEN', keyOfToken(token)), newToken: null };
   const newToken = randomBytes(24).toString('base64url');
   return { keys: keysOrFault('the token', keyOfToken(newToken)), newToken };
 };

@@ -545,12 +545,9 @@ export const optionalTools = async (
       : [];
   // where there is a user, now or later, the model gets tools to ask them
   const { place: userPlace } = place;
-  const hasUser =
-    userPlace === 'terminal' || userPlace === 'editor' || userPlace === 'detached';
+  const hasUser = userPlace === 'terminal' || userPlace === 'editor' || userPlace === 'detached';
   const askTools =
-    isResumed || hasUser
-      ? (await import('@pawl/agent/tools/ask-user')).askingTools
-      : [];
+    isResumed || hasUser ? (await import('@pawl/agent/tools/ask-user')).askingTools : [];
   const { servers, secrets } = await openServers(flags, place);
   return {
     options: {

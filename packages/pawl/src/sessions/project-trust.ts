@@ -571,14 +571,13 @@ const namedFiles = async (
     const isElsewhere = !isInProject && !isWithin(written, top);
     const key = isInProject ? real : `${written} ${real}`;
     if (byFile.has(key) || isElsewhere) return;
-    const file =
-      isInProject
-        ? await describeFile(
-            real,
-            path.relative(workspace, real),
-            Math.min(WATCHED_FILE_BYTES_MAX, bytesLeft),
-          )
-        : await describeLink(real, path.relative(workspace, written));
+    const file = isInProject
+      ? await describeFile(
+          real,
+          path.relative(workspace, real),
+          Math.min(WATCHED_FILE_BYTES_MAX, bytesLeft),
+        )
+      : await describeLink(real, path.relative(workspace, written));
     byFile.set(key, file);
     bytesLeft -= file?.bytes ?? 0;
   };

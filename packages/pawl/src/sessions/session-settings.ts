@@ -167,7 +167,8 @@ export const chooseSettings = (
 ): ChosenSettings => {
   const preset =
     readPreset(sessionFlags(typedFlags, place)) ??
-    narrower( // the stricter of the two
+    narrower(
+      // the stricter of the two
       'preset',
       readPreset(flags) ?? (isWatched(place) ? 'careful' : 'auto'),
       before?.preset,

@@ -305,12 +305,11 @@ export const openSessionPrompts = async (
   // Most folders have none: nothing is loaded then. The tools of a resumed session were settled
   // when it began.
   if (promptPlaces(sources).length === 0 && !isResumed) return NO_PROMPTS;
-  const [{ loadPromptFiles, offerSkills }, { faultText }, { createSkillTool }] =
-    await Promise.all([
-      import('@pawl/agent/extensions/skills/load-skills'),
-      import('@pawl/agent/extensions/skills/prompt-file'),
-      import('@pawl/agent/extensions/skill-tool'),
-    ]);
+  const [{ loadPromptFiles, offerSkills }, { faultText }, { createSkillTool }] = await Promise.all([
+    import('@pawl/agent/extensions/skills/load-skills'),
+    import('@pawl/agent/extensions/skills/prompt-file'),
+    import('@pawl/agent/extensions/skill-tool'),
+  ]);
   const loaded = await loadPromptFiles(sources, builtInNames);
   warnOfFaults(loaded.faults, faultText, warn);
   const { skills, section, warning } = offerSkills(loaded.files);
