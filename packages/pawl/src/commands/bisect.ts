@@ -59,8 +59,8 @@ const nextUntried = (
 
 /**
  * Halves between 0 checkpoints, where the command passes, and `total`, where it fails. `ask` runs
- * it on the files as they were after so many checkpoints. Tries as many again, spread over the rest,
- * by turns above and below the place found.
+ * it on the files as they were after so many checkpoints. Then tries as many again in the rest, by
+ * turns above and below the place found.
  */
 export const searchFirst = async (
   total: number,

@@ -49,7 +49,10 @@ const readHost = ({ host = '127.0.0.1' }: ServeFlags, { newToken }: NodeKeys): s
   );
 };
 
-/** The repositories, by whose names a client asks for a worktree. A flag is `name=path`, or a path whose last part is the name. */
+/**
+ * The repositories, by whose names a client asks for a worktree. A flag is `name=path`, or a path
+ * whose last part is the name.
+ */
 const readRepositories = ({ repository = [] }: ServeFlags): ReadonlyMap<string, string> => {
   const repositories = new Map<string, string>();
   for (const entry of repository) {

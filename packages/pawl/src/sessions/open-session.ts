@@ -1,7 +1,7 @@
 /**
  * Opens a new or resumed session from flags and environment.
  *
- * All that runs sessions (terminal, editor, `pawl -p`, …) calls `openFromFlags`. From top to bottom:
+ * All that runs sessions (terminal, editor, `pawl -p`) calls `openFromFlags`. From top to bottom:
  * opening; a session that is resumed, whose journal is held open (`HeldSession`) until its settings
  * and the turns that are shown again are known; servers and tools that the user wants; hooks; and
  * telemetry.
@@ -194,11 +194,9 @@ const openWithJournal = async (
     ...tools.options,
     moreTools: [...tools.options.moreTools, ...prompts.tools],
     moreInstructions: prompts.section, // the list of skills
-    // to be replaced in all that is stored: API keys, and secrets of servers
-    secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets },
+    secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets }, // replaced in what is stored
     passEnvironment: flags.passEnv?.split(',') ?? [],
-    // the store of a held session hands out the journal that is open already
-    journals: held?.journals ?? fileJournals({ folder: stateFolder }),
+    journals: held?.journals ?? fileJournals({ folder: stateFolder }), // held: open already
     workspace,
     report: (fault: Error) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
     settings: { ...settings, ...rights?.settings },

@@ -51,9 +51,9 @@ export type Place = 'terminal' | 'editor' | 'node' | 'detached' | 'headless';
 const isWatched = (place: Place): boolean => place === 'terminal' || place === 'editor';
 
 /**
- * A headless turn has no limit in rounds (0): money, tokens and time limit it, and loop detection ends
- * it. The thresholds are high because a model that waits for something repeats a call several times
- * and gets the same result.
+ * A headless turn has no limit in rounds (0): money, tokens and time limit it, and loop detection
+ * ends it. The thresholds are high because a model that waits for something repeats a call several
+ * times and gets the same result.
  */
 const HEADLESS_LIMITS: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
 
