@@ -231,6 +231,7 @@ const runOpened = async (
 export const runAsk = async (flags: AskFlags, words: readonly string[]): Promise<number> => {
   const outlet = flags.json ? jsonOutlet : textOutlet(flags.verbose ?? false);
   try {
+    // keeps the steps of the opening until they can be printed
     const steps = createEventBuffer<TreeStepped>();
     const { opened, early } = await openRun(flags, words, steps);
     return await runOpened(opened, early, outlet, steps);
@@ -386,6 +387,7 @@ const refuseUnpriced = (models: readonly Model[], usd: Limit | undefined): void 
   throw new Stop(exitCodes.configuration, 'configuration', message);
 };
 
+/** What opens runs: with the models and keys of flags and configuration. */
 const makeAsker = async (
   flags: AllFlags,
   before: AskSettings | null,
@@ -419,7 +421,7 @@ const openResumed = async (id: string, commandLine: CommandLine, { watcher, warn
     warn,
   });
   const folder = openStateFolder(process.env);
-  const { header } = await fileAskJournals({ folder }).inspect(id);
+  const { header } = await fileAskJournals({ folder }).inspect(id); // opens nothing
   const { settings } = header;
   // as they were at the start, with the limits of the flags
   const before = { ...settings, limits: { ...settings.limits, ...limits } };

@@ -50,6 +50,7 @@ export const runDetached = async (flags: RunFlags, prompt: Prompt): Promise<numb
         `${name} is about the end of a turn, which --detach does not wait for. Leave one of them out.`,
       );
   refuseEmpty(prompt);
+  // starts the process of the session, and waits until it has stored the prompt
   const { sessionId, workspace } = await launchPrompt(flags, prompt);
   writeOut(safe`${makeSafe(sessionId)}\n`);
   writeError(
@@ -94,7 +95,7 @@ const refuseElsewhere = (live: LiveSession, advice: string): LiveSession => {
 const listRow = (live: LiveSession, nowMs: number, columns: number): Safe => {
   const { sessionId, activity, workspace, startedAtMs, title } = live.record;
   const join = (...parts: readonly Safe[]): Safe => joinSafe(parts, safe`  `);
-  const words = statusWords(live, nowMs);
+  const words = statusWords(live, nowMs); // what it does, or why it does nothing
   const spent = join(formatCost(activity.costUsd), makeSafe(plural(activity.rounds, 'round')));
   const since = makeSafe(`since ${formatAge(nowMs - startedAtMs)}`);
   const folder = oneLine(workspace, Number.POSITIVE_INFINITY);

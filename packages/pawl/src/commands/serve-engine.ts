@@ -217,6 +217,7 @@ const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
   };
 };
 
+/** The operator's flags, completed by configuration. */
 type SettledFlags = RunFlags & Configured;
 
 /**

@@ -232,7 +232,7 @@ const chooseOnAsk = (
 const chooseQueueOnCancel = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>
   place === 'terminal' && !isBare(process.env) && plain !== true ? 'restore' : 'hold';
 
-/** Everything of a new session that another part opens. Throws a `Stop`. */
+/** For a caller that opens the new session itself: flags, model and settings. Throws a `Stop`. */
 export const chooseNewSession = async (
   typedFlags: RunFlags,
   folder: string,

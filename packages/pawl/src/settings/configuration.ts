@@ -204,6 +204,7 @@ export const withConfig = async <F extends Flags>(
         ...faults.map(({ where, text }) => `${where}: ${text}`),
       ].join('\n'),
     );
+  // what a project's files must not set is left out, and told
   for (const { key, value, origin, why } of refusedByProject(resolved)) {
     const where = origin.layer === 'project' ? `${origin.file}:${origin.line}` : '';
     options.warn(`${where}: ${key} = ${showValue(value)} is ignored: ${why}.`);
@@ -214,6 +215,7 @@ export const withConfig = async <F extends Flags>(
     options.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
   for (const file of foldersRefused)
     options.warn(`${file}: [folder] is ignored: only your own config.toml has rules for a folder.`);
+  // settings that no flag has set
   const missing = resolved.filter(
     (one) => appliesTo(options, one) && typedFlags[flagAttribute(one.setting)] === undefined,
   );
