@@ -343,7 +343,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
   const tellAction = (action: TreeAction, stepped: TreeStepped): AskLine | null => {
     switch (action.type) {
       case 'StartEnvironment':
-        // `past`: the programs that ran before a resume
+        // `past`: the programs that ran in an earlier environment
         return action.past.length === 0
           ? null
           : plainLine(

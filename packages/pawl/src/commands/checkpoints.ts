@@ -154,7 +154,7 @@ export const findSizes = async (environment: NodeJS.ProcessEnv) => {
 
 // Removing
 
-/** Nothing is removed of an open session. */
+/** Nothing is removed from the store of an open session. */
 const isOpen = (sessionId: string): Promise<boolean> => isLocked(lockPath(folder(), sessionId));
 
 const tellRemoved = async (
@@ -184,6 +184,7 @@ const tellRemoved = async (
 const pruneAll = async (json: boolean): Promise<number> => {
   const { bytes } = await checkpointSizes(folder());
   const known = new Set((await allSessions()).map(({ sessionId }) => sessionId));
+  // removed even if the limits are kept
   const isNeedless = (sessionId: string): boolean => !known.has(sessionId);
   const removed = await pruneStores(folder(), { isOpen, isNeedless });
   return tellRemoved(removed, bytes, json);
@@ -197,6 +198,7 @@ const pruneSession = async ({ sessionId }: FileHistory, json: boolean): Promise<
       `${sessionId} is open in another process. Close it there, then remove its checkpoints.`,
     );
   const { bytes } = await checkpointSizes(folder());
+  // removed even if the limits are kept
   const isNeedless = (id: string): boolean => id === sessionId;
   const removed = await pruneStores(folder(), { isOpen, isNeedless });
   return tellRemoved(removed, bytes, json);

@@ -319,7 +319,7 @@ export const allowedServers = async (
   const { top: folder } = findProject(workspace);
   const allowed = (await chooseAllowed(described, trust, workspace, tellNotRun)).map(
     ({ item, executable, level }) => {
-      // such a server is started in the sandbox of this level, and sees this folder
+      // the sandbox level at which the server is started, and the folder that it sees there
       const project = { folder, level: level ?? COMMAND_LEVELS[0] };
       return { item, executable, started: { ...item, project } };
     },
