@@ -296,6 +296,7 @@ const tellAnswers = (
   stepped: TreeStepped,
 ): AskLine => {
   const { node, texts } = action;
+  // such a text stands for a call without an answer
   const failed = texts.filter((text) => text.startsWith('Error: ')).length;
   const problem = failed === 0 ? safe`` : safe`, ${failed} failed`;
   return plainLine(
@@ -303,6 +304,7 @@ const tellAnswers = (
   );
 };
 
+/** What became of the variables when finished programs ran again in a new environment. */
 const variablesText = {
   kept: null,
   changed: 'the environment was rebuilt, and some programs printed something else this time',
