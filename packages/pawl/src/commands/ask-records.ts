@@ -3,7 +3,8 @@
  * they fit; its lines of progress with their costs; and its exit code.
  *
  * A question is answered by a tree of runs: a run executes programs of the model (cells), which
- * call models or further runs (sub-calls). `node` is the id of a run in the tree.
+ * call models or further runs (sub-calls). `node` is the id of a run in the tree. A piece is one
+ * prompt of a sub-call, usually about a part of the inputs.
  */
 
 import { totalTokens } from '@pawl/agent/machine/settings';
@@ -42,11 +43,12 @@ import { pathsByRun } from '../sessions/session-text.js';
 
 export type TreeStepped = Stepped<AskTypes>;
 
+/** null for an event that the stream does not show. */
 const eventRecord = (event: TreeEvent, seq: TreeStepped['seq']): JsonRecord | null => {
   const { node, at } = event;
   switch (event.type) {
     case 'ModelReplied':
-      return { ...replyRecord(event, seq, []), node };
+      return { ...replyRecord(event, seq, []), node }; // no calls: these models have no tools
     case 'ModelFailed':
       return { ...failureRecord(event, seq), node };
     case 'EnvironmentStarted':
@@ -93,11 +95,13 @@ const outcomeText = (outcome: Outcome): string => {
   return outcome.status === 'cancelled' ? '' : outcome.message;
 };
 
+/** null for an action that the stream does not show. */
 const actionRecord = (action: TreeAction): JsonRecord | null => {
   const { node } = action;
   switch (action.type) {
     case 'CallModel': {
       const { requestId, purpose, length } = action;
+      // the first `length` messages of the conversation are sent
       return { type: 'request', requestId, purpose, messages: length, node };
     }
     case 'StartEnvironment':
@@ -123,6 +127,7 @@ const actionRecord = (action: TreeAction): JsonRecord | null => {
 /** Records of one step, in order: its event, the states that each run went through, its actions. */
 export const createAskRecords = (stepped: TreeStepped): readonly JsonRecord[] => {
   const { event, seq, actions } = stepped;
+  // one step of the tree may change several runs
   const moves = [...pathsByRun(stepped)].map(([node, edges]) => ({
     ...stateRecord(event, seq, edges),
     node,
@@ -221,14 +226,16 @@ type Cost = { readonly tokens: number; readonly usd: number | null };
 const NO_COST: Cost = { tokens: 0, usd: 0 };
 
 /**
- * Keys `cell ordinal` of the sub-calls that a run and its ancestors belong to: of the run
- * `n0.c2.1.3`, the third child of the first sub-call in cell 2 of `n0`, it is `n0.c2 1`.
+ * Keys `cell ordinal` of the sub-calls that a run and its ancestors belong to. The id of a run is
+ * that of its parent, then cell, ordinal of the sub-call, and number within it: of the run
+ * `n0.c2.1.3`, the third child of the first sub-call in cell 2 of `n0`, the key is `n0.c2 1`.
  */
 const findSubcalls = (node: string): readonly string[] =>
   getLineage(node)
     .slice(0, -1)
     .map((child) => {
       const [slot = '', word = '', ...cell] = child.split('.').toReversed();
+      // `1~2` is sub-call 1 again, after its program asked something else than before a resume
       return slot === '' ? '' : `${cell.toReversed().join('.')} ${word.replace(/~.*/, '')}`;
     });
 
@@ -289,6 +296,7 @@ const tellAnswers = (
   stepped: TreeStepped,
 ): AskLine => {
   const { node, texts } = action;
+  // such a text stands for a call without an answer
   const failed = texts.filter((text) => text.startsWith('Error: ')).length;
   const problem = failed === 0 ? safe`` : safe`, ${failed} failed`;
   return plainLine(
@@ -296,6 +304,7 @@ const tellAnswers = (
   );
 };
 
+/** What became of the variables when finished programs ran again in a new environment. */
 const variablesText = {
   kept: null,
   changed: 'the environment was rebuilt, and some programs printed something else this time',
@@ -324,6 +333,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
       }
       case 'SubcallAsked': {
         const { node, prompts, kind } = event;
+        // `rlm`: each prompt gets a run of its own, which can execute programs
         const what = kind === 'rlm' ? safe`sub-runs` : safe`calls of models`;
         return plainLine(safe`${getMargin(node)}  → ${prompts.length} ${what}`);
       }
@@ -335,6 +345,7 @@ export const createAskPrinter = (look: Look): AskPrinter => {
   const tellAction = (action: TreeAction, stepped: TreeStepped): AskLine | null => {
     switch (action.type) {
       case 'StartEnvironment':
+        // `past`: the programs that ran in an earlier environment
         return action.past.length === 0
           ? null
           : plainLine(
@@ -416,11 +427,11 @@ const piecesEnding = (pieces: Pieces): ExitEnding => {
   const { refused, failed, reasons } = pieces;
   const missing = refused + failed;
   if (missing === 0) return { exit: exitCodes.done, reason: 'answer', message: '' };
-  const why = reasons.slice(0, 3).map(({ why, count }) => `${count} × ${why}`);
+  const causes = reasons.slice(0, 3).map(({ why, count }) => `${count} × ${why}`);
   const more = reasons.length > 3 ? ', …' : '';
   const message =
     `the answer lacks ${missing} ${missing === 1 ? 'piece' : 'pieces'} that a program asked ` +
-    `about (${why.join(', ')}${more})`;
+    `about (${causes.join(', ')}${more})`;
   return refused > 0
     ? { exit: exitCodes.budget, reason: 'piecesRefused', message: `${message}. ${MORE_MONEY}` }
     : { exit: exitCodes.taskFailed, reason: 'piecesFailed', message };
@@ -434,6 +445,7 @@ const piecesEnding = (pieces: Pieces): ExitEnding => {
 export const outcomeEnding = (outcome: Outcome, pieces: Pieces): ExitEnding => {
   switch (outcome.status) {
     case 'answered':
+      // `closing`: the limit at which the model was asked for its answer
       if (outcome.by !== 'limit' || outcome.closing === null) return piecesEnding(pieces);
       return {
         exit: stopExits[outcome.closing],

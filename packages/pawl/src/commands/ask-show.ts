@@ -44,6 +44,7 @@ const readInstructions = async (
   header: Header<AskTypes>,
   purpose: CallPurpose,
 ): Promise<string> => {
+  // a call of a model that runs no programs
   if (purpose === 'plain') return header.settings.subcallInstructions;
   const text = await storedBlobs().get(header.instructions);
   if (text !== undefined) return text;
@@ -55,7 +56,7 @@ const readInstructions = async (
 };
 
 const showRequest = async (sessionId: string, at: number | undefined): Promise<Safe> => {
-  const last: SentRequest[] = [];
+  const last: SentRequest[] = []; // at most one: the last so far
   const { header } = await foldRun(sessionId, at, ({ actions, state, seq }) => {
     for (const action of actions) {
       const run = action.type === 'CallModel' ? state.nodes[action.node]?.run : undefined;
@@ -120,13 +121,14 @@ const resultText = (outcome: Outcome | null): string => {
 };
 
 /**
- * A plain call is shown by prompt and reply, a run with an environment by its whole conversation.
+ * A plain call (at the greatest depth, where no programs run) is shown by prompt and reply, a run
+ * with an environment by its whole conversation.
  */
 const belowLines = (look: Look, { node, run, outcome }: RunBelow): Safe => {
   const isPlain = run.depth >= run.depthMax;
   const heading = `${node} · ${isPlain ? 'plain call' : 'run'} · ${outcome?.status ?? 'open'}`;
   const prompt = run.task.kind === 'prompt' ? run.task.prompt : run.task.question;
-  const messages = isPlain ? [] : messagesOf(run.conversation).slice(1);
+  const messages = isPlain ? [] : messagesOf(run.conversation).slice(1); // without the prompt
   const lines = [
     paint(look, 'bold', makeSafe(heading)),
     harmless(cutCharacters(prompt, SHOWN_MAX)),

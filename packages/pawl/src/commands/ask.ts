@@ -68,8 +68,11 @@ import {
 
 /** Output of a run: JSON lines on stdout, or short lines on stderr and the answer on stdout. */
 type Outlet = {
-  openForRun(opened: OpenedRun): void;
+  /** Prints what is known at the start. */
+  begin(opened: OpenedRun): void;
+  /** Prints a step of the run. */
   see(stepped: TreeStepped): void;
+  /** Prints the end; `outcome` is null for a run that can be resumed. */
   end(ending: ExitEnding, outcome: Outcome | null, opened: OpenedRun | null): void;
 };
 
@@ -79,7 +82,7 @@ const TERMINATED: ExitEnding = { exit: exitCodes.terminated, reason: 'terminated
 const writeRecord = (record: JsonRecord): void => writeJson(record);
 
 const jsonOutlet: Outlet = {
-  openForRun(opened) {
+  begin(opened) {
     const { run, journal, workspace, resumed } = opened;
     const { id: sessionId, settings, tornTail } = run;
     const { model } = settings;
@@ -105,7 +108,7 @@ const jsonOutlet: Outlet = {
 
 const printLine = (text: Safe): void => writeError(safe`${text}\n`);
 
-/** Prints the environment, or a warning if it is not the preferred one. */
+/** Prints where programs run, or a warning (`note`) why that is not the preferred place. */
 const tellEnvironment = ({ run: { settings, note } }: OpenedRun, watched: boolean): void => {
   if (note !== null) printLine(warningText(oneLine(note, Number.POSITIVE_INFINITY)));
   else if (watched) printLine(safe`· programs run in ${makeSafe(settings.environment)}`);
@@ -122,7 +125,7 @@ const textOutlet = (verbose: boolean): Outlet => {
   const printSteps = createAskPrinter(detectLook(process.stderr, process.env));
   const watched = process.stderr.isTTY || verbose;
   return {
-    openForRun(opened) {
+    begin(opened) {
       const { tornTail } = opened.run;
       if (tornTail !== null) printLine(tornText(tornTail));
       tellEnvironment(opened, watched);
@@ -164,6 +167,7 @@ const waitForEnd = async ({ run }: OpenedRun, outlet: Outlet, steps: Steps): Pro
     terminate: () => endEarly(TERMINATED),
   });
   const unwatch = steps.subscribe((stepped) => {
+    // nobody reads the output any more
     if (early !== null && early.exit === exitCodes.closedPipe) return;
     try {
       outlet.see(stepped);
@@ -186,7 +190,7 @@ const waitForEnd = async ({ run }: OpenedRun, outlet: Outlet, steps: Steps): Pro
 };
 
 /** Opens the run. A signal that comes meanwhile ends it once it is open. */
-const openForRun = async (flags: AskFlags, words: readonly string[], steps: Steps) => {
+const openRun = async (flags: AskFlags, words: readonly string[], steps: Steps) => {
   const endings: ExitEnding[] = [];
   const stopListening = listenToSignals({
     interrupt: () => void endings.push(INTERRUPTED),
@@ -209,7 +213,7 @@ const runOpened = async (
   steps: Steps,
 ): Promise<number> => {
   try {
-    outlet.openForRun(opened);
+    outlet.begin(opened);
     if (early !== null) await opened.run.close();
     const { ending, outcome } =
       early === null ? await waitForEnd(opened, outlet, steps) : { ending: early, outcome: null };
@@ -227,8 +231,9 @@ const runOpened = async (
 export const runAsk = async (flags: AskFlags, words: readonly string[]): Promise<number> => {
   const outlet = flags.json ? jsonOutlet : textOutlet(flags.verbose ?? false);
   try {
+    // keeps the steps of the opening until they can be printed
     const steps = createEventBuffer<TreeStepped>();
-    const { opened, early } = await openForRun(flags, words, steps);
+    const { opened, early } = await openRun(flags, words, steps);
     return await runOpened(opened, early, outlet, steps);
   } catch (fault) {
     const ending = errorEnding(fault);
@@ -296,6 +301,7 @@ const readStdin = async (): Promise<InputSource> => {
   return { text, name: 'stdin' };
 };
 
+/** Checks all paths first, so that a wrong one is named before stdin is read. */
 const readSources = async (contexts: readonly string[]): Promise<readonly InputSource[]> => {
   await findInputs(contexts.filter((name) => name !== '-'));
   return Promise.all(contexts.map(async (name) => (name === '-' ? readStdin() : { path: name })));
@@ -307,7 +313,7 @@ const readSources = async (contexts: readonly string[]): Promise<readonly InputS
 const findRun = async (flags: AskFlags, workspace: string): Promise<string | null> => {
   if (flags.resume !== undefined) return findSession(flags.resume);
   if (!flags.continue) {
-    refuseTakeOver(flags);
+    refuseTakeOver(flags); // --take-over is for a run to resume
     return null;
   }
   const last = await lastSession('ask', workspace);
@@ -319,6 +325,7 @@ const findRun = async (flags: AskFlags, workspace: string): Promise<string | nul
   );
 };
 
+/** Refuses what a resumed run keeps from its start, such as its question and its inputs. */
 const refuseFrozen = (flags: AskFlags, words: readonly string[]): void => {
   const [flag] = frozenFlags(flags);
   if (flag !== undefined)
@@ -344,6 +351,7 @@ const asStop = (error: unknown): unknown => {
   return error;
 };
 
+/** The flags, completed by configuration: files and variables of the environment. */
 type AllFlags = AskFlags & Configured;
 
 const connect = async (
@@ -359,6 +367,7 @@ const connect = async (
 
 /**
  * The models of a run: of a resumed run those it began with (`before`), else those of the flags.
+ * `subModel` answers the calls that come from its programs.
  */
 const connectBoth = async (flags: AllFlags, before: AskSettings | null, warn: Warn) => {
   const model = await connect(before?.model ?? flags.model, flags, warn);
@@ -378,6 +387,7 @@ const refuseUnpriced = (models: readonly Model[], usd: Limit | undefined): void 
   throw new Stop(exitCodes.configuration, 'configuration', message);
 };
 
+/** What opens runs: with the models and keys of flags and configuration. */
 const makeAsker = async (
   flags: AllFlags,
   before: AskSettings | null,
@@ -390,7 +400,7 @@ const makeAsker = async (
   return createAsker({
     ...models,
     ...(effort === null ? {} : { effort }),
-    secrets: keysIn(flags.variables ?? {}),
+    secrets: keysIn(flags.variables ?? {}), // API keys from the configuration
     journals: fileAskJournals({ folder }),
     report: (fault) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
   });
@@ -411,8 +421,9 @@ const openResumed = async (id: string, commandLine: CommandLine, { watcher, warn
     warn,
   });
   const folder = openStateFolder(process.env);
-  const { header } = await fileAskJournals({ folder }).inspect(id);
+  const { header } = await fileAskJournals({ folder }).inspect(id); // opens nothing
   const { settings } = header;
+  // as they were at the start, with the limits of the flags
   const before = { ...settings, limits: { ...settings.limits, ...limits } };
   const asker = await makeAsker(flags, before, folder, warn);
   const takeOver = commandLine.flags.takeOver === true;
@@ -428,12 +439,13 @@ const openNew = async (
   { watcher, warn }: OpeningRun,
 ) => {
   const { question, contexts } = readQuestion(typed.context ?? [], words);
+  // Only for their errors. The values are read below, together with the configuration.
   for (const read of [readAskSettings, readEnvironment, readEffort]) read(typed);
   const flags = await withConfig(typed, workspace, { command: 'ask', resumed: false, warn });
   const [askSettings, environment] = [readAskSettings(flags), readEnvironment(flags)];
   const folder = openStateFolder(process.env);
   const sources = await readSources(contexts);
-  const { cellMs } = flags;
+  const { cellMs } = flags; // the time limit of one program (a cell)
   const cellDeadline = cellMs === undefined ? {} : { cellDeadlineMs: Number(cellMs) };
   const settings = { ...modelCallSettings(flags), ...askSettings, ...cellDeadline };
   return (await makeAsker(flags, null, folder, warn)).ask({

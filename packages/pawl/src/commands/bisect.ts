@@ -38,7 +38,7 @@ export type Answer = 'passes' | 'fails';
 export type Search = {
   /** The first checkpoint found after which the command fails, from 1 on. */
   readonly first: number;
-  /** Answers that no single change explains: number of checkpoints, and what came of it. */
+  /** Answers that contradict a single change: after `count` checkpoints, and what came of it. */
   readonly odd: readonly { readonly count: number; readonly answer: Answer }[];
 };
 
@@ -58,8 +58,9 @@ const nextUntried = (
 };
 
 /**
- * Halves between 0 checkpoints, where the command passes, and `total`, where it fails. `ask` tells
- * what comes of it after so many checkpoints. Tries as many again, spread over the rest.
+ * Halves between 0 checkpoints, where the command passes, and `total`, where it fails. `ask` runs
+ * it on the files as they were after so many checkpoints. Then tries as many again in the rest, by
+ * turns above and below the place found.
  */
 export const searchFirst = async (
   total: number,
@@ -76,6 +77,7 @@ export const searchFirst = async (
   }
   const tries = answers.size;
   for (let index = 0; index < tries; index += 1) {
+    // where nothing is left on one side, the other side is tried
     const count =
       (index % 2 === 0 ? nextUntried(high, total, answers) : nextUntried(0, low, answers)) ??
       nextUntried(0, low, answers) ??
@@ -83,6 +85,7 @@ export const searchFirst = async (
     if (count === null) break;
     answers.set(count, await ask(count));
   }
+  // one change explains that it fails from `high` on, and passes before
   const odd = [...answers]
     .filter(([count, answer]) => (answer === 'fails') !== count >= high)
     .map(([count, answer]) => ({ count, answer }));
@@ -144,7 +147,7 @@ class Bisector {
 
   async #fill(copy: string, count: number): Promise<void> {
     const { workspace, manifests, store } = this.history;
-    const states = statesAfter(manifests, count);
+    const states = statesAfter(manifests, count); // what stood in the files then, by path
     const { signal } = this.#stop;
     const place = { workspace, target: copy, environment: process.env, signal };
     for (const { path: file, why } of await copyFiles({ ...place, states, store })) {
@@ -157,11 +160,12 @@ class Bisector {
   }
 
   async #run(copy: string): Promise<Trial> {
+    // names the processes of this try, so that they can be ended together
     const marker = `bisect-${process.pid}-${this.#tries}`;
     const command = startCommand({
       sandbox: () => this.#sandboxes.of(copy),
       level: 'workspace',
-      fresh: false,
+      fresh: false, // it reaches no more than the level, so it needs no empty home
       program: SHELL,
       ownEnvironment: process.env,
       command: this.#command,
@@ -285,10 +289,10 @@ export const bisectSession = async (prefix: string, words: readonly string[]): P
   const { steps, sessionId } = history;
   if (steps.length === 0)
     throw usageStop(`${sessionId} has no checkpoints: it has changed no file.`);
-  refusePruned(history);
+  refusePruned(history); // contents that a copy needs may have been removed
   const scratch = realpathSync(mkdtempSync(path.join(tmpdir(), 'pawl-bisect-')));
   const clear = (): void => rmSync(scratch, { recursive: true, force: true });
-  const cancelAtExit = atExit(clear);
+  const cancelAtExit = atExit(clear); // also if a signal ends the program
   const bisector = new Bisector(history, commandLine(words), scratch);
   writeError(
     makeSafe(`${plural(steps.length, 'checkpoint')}; each try runs in a copy, without network.\n`),

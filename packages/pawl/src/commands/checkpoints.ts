@@ -101,6 +101,7 @@ const checkStep = async (
   manifest: Manifest | null,
 ): Promise<KeptStep> => {
   if (manifest === null) return { ...step, stored: 'removed' };
+  // the hashes of the contents that it names
   const found = await Promise.all(keptObjects(manifest).map((sha256) => store.has(sha256)));
   return { ...step, stored: found.every(Boolean) ? 'whole' : 'inPart' };
 };
@@ -153,6 +154,7 @@ export const findSizes = async (environment: NodeJS.ProcessEnv) => {
 
 // Removing
 
+/** Nothing is removed from the store of an open session. */
 const isOpen = (sessionId: string): Promise<boolean> => isLocked(lockPath(folder(), sessionId));
 
 const tellRemoved = async (
@@ -182,6 +184,7 @@ const tellRemoved = async (
 const pruneAll = async (json: boolean): Promise<number> => {
   const { bytes } = await checkpointSizes(folder());
   const known = new Set((await allSessions()).map(({ sessionId }) => sessionId));
+  // removed even if the limits are kept
   const isNeedless = (sessionId: string): boolean => !known.has(sessionId);
   const removed = await pruneStores(folder(), { isOpen, isNeedless });
   return tellRemoved(removed, bytes, json);
@@ -195,6 +198,7 @@ const pruneSession = async ({ sessionId }: FileHistory, json: boolean): Promise<
       `${sessionId} is open in another process. Close it there, then remove its checkpoints.`,
     );
   const { bytes } = await checkpointSizes(folder());
+  // removed even if the limits are kept
   const isNeedless = (id: string): boolean => id === sessionId;
   const removed = await pruneStores(folder(), { isOpen, isNeedless });
   return tellRemoved(removed, bytes, json);

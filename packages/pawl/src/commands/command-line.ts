@@ -21,7 +21,7 @@ import { commands, type Flag, type PawlCommand, runAgent } from './command-list.
 /** Parses the command line, runs its command, and returns the exit code. Never rejects. */
 export const runCommandLine = async (words: readonly string[]): Promise<number> => {
   const exit = await parseAndRun(words);
-  await flushSpans();
+  await flushSpans(); // sends the telemetry that is left
   return exit;
 };
 
@@ -38,9 +38,11 @@ export const reportError = (error: unknown): number => {
 
 const parseAndRun = async (words: readonly string[]): Promise<number> => {
   let exit: number = exitCodes.done;
+  // this process is that of a detached session
   if (words.length === 1 && words[0] === WORKER_WORD)
     return (await import('../detached/worker.js')).runWorker();
   try {
+    // help needs no home
     if (!words.some((word) => word === '-h' || word === '--help')) ensureHome(process.env);
     const program = buildProgram((code) => {
       exit = code;
@@ -131,7 +133,7 @@ const describeStep = (command: string, meaning: string): string =>
 
 const otherKeys = providers
   .filter(({ key, name }) => key === 'required' && name !== defaultProvider.name)
-  .map(({ keyVariables }) => keyVariables.at(-1));
+  .map(({ keyVariables }) => keyVariables.at(-1)); // of several names the shortest comes last
 
 const FIRST_STEPS = `
 First steps:
@@ -175,7 +177,7 @@ const refuseCommand = async ([word, ...more]: readonly string[]): Promise<void> 
   );
 };
 
-/** Sets the exit code of the program. */
+/** Takes the exit code of the command that was run: the parser itself returns nothing. */
 type End = (exit: number) => void;
 
 /** Collects the values of a repeated flag. */

@@ -28,7 +28,7 @@ import type { SessionsFlags } from './sessions.js';
 import type { SkillsFlags } from './skills.js';
 import type { TrustFlags } from './trust.js';
 
-/** A flag in the form of help, and its meaning. */
+/** A flag in the form of help, its meaning, and whether it must be given or may be repeated. */
 export type Flag = readonly [form: string, help: string, count?: 'required' | 'repeated'];
 
 export type PawlCommandContext<Flags> = {
@@ -44,7 +44,10 @@ export type PawlCommandContext<Flags> = {
 
 export type PawlCommand<Flags extends object = object> = {
   readonly name: string;
-  /** Arguments in the form that help shows: `<id>`, `[prompt...]`. */
+  /**
+   * Arguments in the form that help shows: `<id>`, `[prompt...]`. Without an `[id]` most commands
+   * take the last session of this folder.
+   */
   readonly words: string;
   readonly summary: string;
   readonly flags: readonly Flag[];
@@ -67,7 +70,7 @@ const readPrompt = async (
   return (await import('../headless/headless.js')).readPrompt(parts);
 };
 
-/** The flags that say something about a turn without a terminal alone, as they are typed. */
+/** Flags that are only for a turn without a terminal: the attribute, and how it is typed. */
 const HEADLESS_FLAGS = [
   ['json', '--json'],
   ['jsonSchema', '--json-schema FILE'],
@@ -100,6 +103,7 @@ const run: PawlCommand<RunFlags> = {
   words: '[prompt...]',
   summary: 'the same as pawl -p',
   flags: runFlags,
+  // the flag -p TEXT, if given, replaces `true`
   run: ({ flags, words }) => runAgent({ print: true, ...flags }, words),
 };
 
@@ -542,6 +546,7 @@ const trust: PawlCommand<TrustFlags> = {
       import('./trust.js'),
       import('../sessions/project-trust.js'),
     ]);
+    // the two readers of what a project's files want to run
     return runTrust(words, flags, [serverSource, hookSource]);
   },
 };

@@ -86,25 +86,26 @@ class SessionReader {
     this.#figures = new FigureCollector(header);
   }
 
-  /** The next step that is compared; null at the end. Count it with `see`. */
+  /** The next step that is compared; null at the end. It counts only once `count` gets it. */
   async next(): Promise<JournalStep | null> {
     for (;;) {
       const step = await this.#read();
       if (step === null || isCompared(step)) return step;
-      this.see(step);
+      this.count(step);
     }
   }
 
-  see(step: JournalStep): void {
+  /** Adds a step to the figures of the session. */
+  count(step: JournalStep): void {
     this.#figures.see(step);
     this.seq = step.seq;
     this.#noteRest(step.state);
   }
 
-  /** Reads the rest, from `first` on. */
+  /** Reads the rest, from `first` on, which was read but not counted. */
   async finish(first: JournalStep | null): Promise<SessionRest> {
     const before = this.#figures.figures();
-    for (let step = first; step !== null; step = await this.#read()) this.see(step);
+    for (let step = first; step !== null; step = await this.#read()) this.count(step);
     const later = figuresSince(before, this.#figures.figures());
     return { ...later, ended: this.#lastEnding, damage: this.damage };
   }
@@ -137,7 +138,10 @@ const withBlobs = async (event: JsonObject, { blob }: SessionSource): Promise<Js
 const isBlobAlone = (fields: readonly FieldDifference[]): boolean =>
   fields.length > 0 && fields.every(({ field }) => field === 'outcome.blob');
 
-/** Replaces texts in an event's outcome, or in its progress. */
+/**
+ * Replaces texts in an event's outcome, or in its progress. A `diff` stays: it is content of files,
+ * not output.
+ */
 const inOutput = (event: JsonObject, change: (text: string) => string): JsonObject => {
   const { outcome, text } = event;
   if (typeof text === 'string') return { ...event, text: change(text) };
@@ -178,13 +182,16 @@ const compareEvents = async (
   const a = readers.a.comparable.next(events.a);
   const b = readers.b.comparable.next(events.b);
   const fields = fieldDifferences(a, b);
+  // Equal after all may be: long outputs, which are known by the hash of a blob alone, and outputs
+  // of commands that differ in durations only.
   const isCommand =
     readers.a.comparable.isCommandOutput(events.a) &&
     readers.b.comparable.isCommandOutput(events.b);
-  if (!isCommand && !isBlobAlone(fields)) return { fields, durationsOnly: false };
-  if (fields.length === 0) return { fields, durationsOnly: false };
-  const cut = fields.some(({ field }) => field === 'outcome.blob');
-  const [wholeA, wholeB] = cut
+  if (fields.length === 0 || (!isCommand && !isBlobAlone(fields)))
+    return { fields, durationsOnly: false };
+  // a long output, of which the event has a part and the hash of the whole
+  const isCut = fields.some(({ field }) => field === 'outcome.blob');
+  const [wholeA, wholeB] = isCut
     ? [
         inOutput(await withBlobs(a, sources.a), (text) => readers.a.comparable.text(text)),
         inOutput(await withBlobs(b, sources.b), (text) => readers.b.comparable.text(text)),
@@ -222,8 +229,8 @@ export const compareSessions = async (
       break;
     }
     durationsOnly += compared.durationsOnly ? 1 : 0;
-    readers.a.see(stepA);
-    readers.b.see(stepB);
+    readers.a.count(stepA);
+    readers.b.count(stepB);
     [stepA, stepB] = [await readers.a.next(), await readers.b.next()];
   }
   const common = { a: readers.a.seq, b: readers.b.seq };
@@ -235,7 +242,7 @@ export const compareSessions = async (
     ),
     headers: headerDifferences(a.header, b.header),
     parting: { a: describeParting(stepA), b: describeParting(stepB) },
-    fields: fields,
+    fields,
     durationsOnly,
     rest: { a: await readers.a.finish(stepA), b: await readers.b.finish(stepB) },
   };
@@ -267,7 +274,7 @@ const withoutDurations = (output: string): string => output.replace(DURATIONS, '
 const isIgnored = (owner: object, name: string): boolean =>
   IGNORED.has(name) ||
   ('kind' in owner && owner.kind === 'commit' && IGNORED_IN_COMMIT.has(name)) ||
-  ('subject' in owner && name === 'hash');
+  ('subject' in owner && name === 'hash'); // a commit among those that a hook has seen
 
 const escapeForRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
@@ -288,6 +295,7 @@ class ComparableEvents {
   /** The next event of the session, comparable. Notes its calls of commands for later events. */
   next(event: Event): JsonObject {
     if (event.type === 'LlmCompleted')
+      // `opaque`: nobody knows what the call did, as with a shell command
       for (const { callId, traits } of event.calls)
         if (traits.effect === 'opaque') this.#commands.add(callId);
     return this.#object(event, 0);
@@ -301,6 +309,7 @@ class ComparableEvents {
     );
   }
 
+  /** The text without the path of the workspace. */
   text(text: string): string {
     return this.#workspace === null ? text : text.replace(this.#workspace, '⟨workspace⟩');
   }
@@ -309,7 +318,7 @@ class ComparableEvents {
     if (typeof value === 'string') return this.text(value);
     if (typeof value === 'number' || typeof value === 'boolean') return value;
     if (typeof value !== 'object' || value === null) return null;
-    if (depth > DEPTH_MAX) return this.text(deepJson(value));
+    if (depth > DEPTH_MAX) return this.text(deepJson(value)); // writes JSON without recursion
     if (Array.isArray(value))
       return value.map((item: unknown) => this.#value(item, depth + 1, isFreelyNamed));
     return this.#object(value, depth + 1, isFreelyNamed);

@@ -39,6 +39,7 @@ const describeSetting = (
   environment: NodeJS.ProcessEnv,
 ): ShownSetting => {
   const { key, variable } = setting;
+  // The variables of providers, such as keys, are not read with the settings: here they win too.
   const fromProvider = key.startsWith('providers.') && (environment[variable] ?? '') !== '';
   if (!fromProvider) {
     const builtIn = key === 'model' ? DEFAULT_MODEL : setting.builtIn;
@@ -112,6 +113,7 @@ const report = ({ files, faults }: Consulted): number => {
 
 /** Prints every setting. The exit code tells whether the configuration is free of faults. */
 export const showConfig = async (flags: ConfigFlags): Promise<number> => {
+  // Each throws for a flag that it can't read.
   for (const read of [
     readLimits,
     readOnAsk,
@@ -123,6 +125,7 @@ export const showConfig = async (flags: ConfigFlags): Promise<number> => {
   ])
     read(flags);
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
+  // the other flags are settings, whose effect is shown
   const { origin, json, workspace: _, ...tried } = flags;
   const consulted = await consult(workspace, process.env, tried);
   const shown = consulted.resolved.map((one) => describeSetting(one, process.env));

@@ -30,7 +30,7 @@ import {
 } from './demo.js';
 
 const PROMPT = 'Run the slow check and tell me what it says.';
-/** Of the command in demo/crash-script.json. */
+/** Steps of the command in demo/crash-script.json, whose call has the id `slow-check`. */
 const STEPS = 8;
 /** Steps that the command has done when Pawl is killed, and when it is resumed. */
 const KILLED_AFTER = 3;
@@ -222,7 +222,7 @@ const plainEnvironment = (folder: string): NodeJS.ProcessEnv => ({
 const startPawl = (
   folder: string,
   words: readonly string[],
-  see: (record: JsonRecord) => void,
+  tell: (record: JsonRecord) => void,
 ): PawlProcess => {
   const child = startProgram(
     NODE_PROGRAM,
@@ -246,7 +246,7 @@ const startPawl = (
   });
   const lines = createInterface({ input: child.stdout });
   lines.on('line', (line) => {
-    see(parse(recordSchema, JSON.parse(line)));
+    tell(parse(recordSchema, JSON.parse(line)));
   });
   const end = async (): Promise<number | null> => {
     try {

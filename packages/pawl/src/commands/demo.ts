@@ -52,17 +52,18 @@ const findFault = (folder: string): string | null => {
 /** Prints model text as it streams, tool results in full, and each transition. */
 const createPrinter = (look: Look, workspace: string): ((stepped: Stepped) => void) => {
   const printStep = createStepPrinter(look, workspace);
-  let open = false;
+  /** Whether streamed text stands in the last line, without a line end. */
+  let isLineOpen = false;
   const endText = (): void => {
-    if (open) writeOut(safe`\n`);
-    open = false;
+    if (isLineOpen) writeOut(safe`\n`);
+    isLineOpen = false;
   };
   return (stepped) => {
     const pieces = printStep(stepped);
     for (const piece of pieces) {
       if (piece.kind === 'stream') {
-        writeOut(open ? piece.text : safe`\n${piece.text}`);
-        open = true;
+        writeOut(isLineOpen ? piece.text : safe`\n${piece.text}`);
+        isLineOpen = true;
       } else if (piece.kind === 'lines') {
         endText();
         printLine(withDetail(piece));
@@ -110,6 +111,7 @@ const runTurn = async (opened: Opened, tell: (stepped: Stepped) => void) => {
     terminate: end,
   });
   try {
+    // the mode says what happens to input during a turn, and none runs yet
     await session.send({ type: 'UserInput', text: PROMPT, mode: 'steer' });
     await session.idle();
     const ending = turnEnding(state);
@@ -125,7 +127,7 @@ type Demo = {
   readonly look: Look;
   readonly folder: string;
   readonly flags: RunFlags;
-  /** How its commands run. */
+  /** A sentence on how its commands run: in a sandbox, or why in none. */
   readonly why: string;
 };
 
@@ -151,6 +153,7 @@ const openInTerminal = async ({ look, folder, flags, why }: Demo): Promise<numbe
     printLine(paint(look, 'dim', row));
   printLine(safe``);
   const { runTerminal } = await import('../interactive/run-sessions.js');
+  // `false`: without the user's configuration files
   const exit = await runTerminal(flags, PROMPT, false);
   printFacts(look, folder, [[safe`project`, makeSafe(folder)]]);
   return exit;
@@ -159,7 +162,7 @@ const openInTerminal = async ({ look, folder, flags, why }: Demo): Promise<numbe
 const printLog = async ({ look, folder, flags, why }: Demo): Promise<number> => {
   const opened = await openFromFlags(flags, 'headless', {
     warn: (text) => writeError(safe`${warningText(text)}\n`),
-    configured: false,
+    configured: false, // without the user's configuration files
   });
   printLine(
     paint(look, 'dim', safe`Each dim line is a transition: line of the journal, event, states.`),
@@ -232,13 +235,13 @@ export const ownCommand = (): string => {
 export const chooseSandbox = async (
   folder: string,
 ): Promise<{ readonly sandbox: 'workspace' | 'off'; readonly why: string }> => {
-  const { resolved } = await consult(folder, process.env, {});
+  const { resolved } = await consult(folder, process.env, {}); // the user's settings
   if (resolved.find(({ setting }) => setting.key === 'sandbox')?.value === 'off')
     return {
       sandbox: 'off',
       why: 'Its commands run without a sandbox, because your settings turn it off.',
     };
-  const probe = await probeSandbox(process.env, folder, 'kept');
+  const probe = await probeSandbox(process.env, folder, 'kept'); // a stored answer will do
   return probe.kind === 'works'
     ? {
         sandbox: 'workspace',

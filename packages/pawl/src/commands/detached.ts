@@ -50,6 +50,7 @@ export const runDetached = async (flags: RunFlags, prompt: Prompt): Promise<numb
         `${name} is about the end of a turn, which --detach does not wait for. Leave one of them out.`,
       );
   refuseEmpty(prompt);
+  // starts the process of the session, and waits until it has stored the prompt
   const { sessionId, workspace } = await launchPrompt(flags, prompt);
   writeOut(safe`${makeSafe(sessionId)}\n`);
   writeError(
@@ -77,7 +78,10 @@ const findDetached = async (prefix: string): Promise<LiveSession> => {
   return live;
 };
 
-/** The session, unless a process that is not its own has it open. `advice`: what to do instead. */
+/**
+ * The session, unless it is open elsewhere: in a process that is not its own, such as a terminal.
+ * `advice`: what to do instead.
+ */
 const refuseElsewhere = (live: LiveSession, advice: string): LiveSession => {
   if (live.status !== 'elsewhere') return live;
   throw new Stop(
@@ -87,11 +91,11 @@ const refuseElsewhere = (live: LiveSession, advice: string): LiveSession => {
   );
 };
 
-/** One line. Where `columns` has no room for it two, and of the folder the end. */
+/** One line; two where `columns` has no room for it, with the end of the folder if that is long. */
 const listRow = (live: LiveSession, nowMs: number, columns: number): Safe => {
   const { sessionId, activity, workspace, startedAtMs, title } = live.record;
   const join = (...parts: readonly Safe[]): Safe => joinSafe(parts, safe`  `);
-  const words = statusWords(live, nowMs);
+  const words = statusWords(live, nowMs); // what it does, or why it does nothing
   const spent = join(formatCost(activity.costUsd), makeSafe(plural(activity.rounds, 'round')));
   const since = makeSafe(`since ${formatAge(nowMs - startedAtMs)}`);
   const folder = oneLine(workspace, Number.POSITIVE_INFINITY);
@@ -133,12 +137,15 @@ export const listDetached = async (json: boolean): Promise<number> => {
 const END_WAIT_MS = 30_000;
 const LOOK_MS = 50;
 
-/** `pawl stop ID`: cancels the turn, then closes the session in order. */
+/**
+ * `pawl stop ID`: cancels the turn, then closes the session in order. `endWorktree` removes a git
+ * worktree that was made for it, unless work would be lost, and tells how to go on.
+ */
 export const stopDetached = async (prefix: string): Promise<number> => {
   const { record, status } = refuseElsewhere(await findDetached(prefix), 'End it there');
   const { sessionId } = record;
   if (status !== 'runs' && status !== 'starting') {
-    await removeLive(sessionId, 'record');
+    await removeLive(sessionId, 'record'); // it is no detached session any more
     writeError(
       makeSafe(
         `${sessionId} did not run any more. It is not brought back by pawl resume --all now. ` +
@@ -176,6 +183,7 @@ const notRunning = (sessionId: string): Stop =>
     `${sessionId} does not run. pawl attach ${sessionId} brings it back.`,
   );
 
+/** A connection to the process of the session. */
 const connectLive = (sessionId: string): LiveClient => {
   try {
     return new LiveClient(sessionId);
@@ -195,6 +203,7 @@ type AskedQuestion = LiveQuestion & {
 
 const endedText = (call: string): string => `${call} was answered before, or was never asked`;
 
+/** The question that the answer is for: that of the named call, or the only one. */
 const chooseQuestion = (
   sessionId: string,
   questions: readonly AskedQuestion[],
@@ -226,10 +235,14 @@ const answeredWords = ({ title, takesWords }: AskedQuestion, answer: ApprovalAns
 
 type TypedAnswer = { readonly call?: string; readonly answer: ApprovalAnswer };
 
-/** yes, no and a reason, or words, with or without the call in front. */
+/**
+ * Reads `[CALL] yes`, `[CALL] no [REASON]` or `[CALL] WORDS`. Before other words than yes and no a
+ * call counts only if it is one of `waiting`: any word could begin a reply.
+ */
 const readAnswerWords = (words: readonly string[], waiting: readonly string[]): TypedAnswer => {
-  const named = words.findIndex((word, index) => index < 2 && YES_OR_NO.includes(word));
-  const at = named < 0 && waiting.includes(words[0] ?? '') ? 1 : Math.max(named, 0);
+  const yesOrNo = words.findIndex((word, index) => index < 2 && YES_OR_NO.includes(word));
+  // where the answer begins: 1 behind a call, else 0
+  const at = yesOrNo < 0 && waiting.includes(words[0] ?? '') ? 1 : Math.max(yesOrNo, 0);
   const [call] = words;
   const about = at === 1 && call !== undefined ? { call } : {};
   const reason = words.slice(at + 1).join(' ');
@@ -248,8 +261,9 @@ const completeAnswer = (question: AskedQuestion, answer: ApprovalAnswer): Approv
   return { kind: 'reply', text: question.choices.get(answer.text) ?? answer.text };
 };
 
+/** The waiting questions, from the description that the session's process gives. */
 const questionsFrom = (approvals: unknown): readonly AskedQuestion[] =>
-  // described by our own process
+  // unchecked, since it is our own process that describes them
   (Array.isArray(approvals) ? approvals : []).map((one) => ({
     batchId: String(one.batchId),
     callId: String(one.callId),
@@ -290,6 +304,7 @@ const serverAnswer = (
   if (field === undefined) throw usageStop(`${server} takes yes or no.`);
   if (fields.length > 1)
     throw usageStop(`${server} asks for ${fields.length} values: pawl attach ${sessionId}`);
+  // A bare yes is meant as a permission, so it is no value, but for a switch.
   const isWord = field.type.kind !== 'boolean' && typed === 'yes';
   const read = isWord ? null : readTyped(typed, field);
   if (read?.kind === 'value') return { action: 'accept', content: { [field.name]: read.value } };
@@ -304,6 +319,7 @@ const answerServer = async (
   client: LiveClient,
   words: readonly string[],
 ): Promise<string | null> => {
+  // `own` asks the session's process itself, not the machine; after -1: whatever waits now
   const { number, question } = await client.own<ServerQuestionNow>('serverQuestion', { after: -1 });
   if (question === null) return null;
   const answer = serverAnswer(client.sessionId, question, words);
@@ -324,6 +340,7 @@ export const answerDetached = async (prefix: string, words: readonly string[]): 
   const sent = await attempt(async () => {
     const { approvals } = await client.describe();
     const waiting = questionsFrom(approvals);
+    // questions of calls go first
     const serverText = waiting.length === 0 ? await answerServer(client, words) : null;
     if (serverText !== null) return serverText;
     const { call, answer } = readAnswerWords(
@@ -358,8 +375,9 @@ const bringBack = async ({ record, status }: LiveSession): Promise<number> => {
   }
   const started = await attempt(() => relaunch(record));
   if (started.kind === 'done') writeOut(safe`${makeSafe(sessionId)}\n`);
+  // nothing was ever asked in it, so there is nothing to go on with
   else if (started.fault instanceof Stop && started.fault.reason === 'empty') {
-    await removeLive(sessionId, 'record');
+    await removeLive(sessionId, 'record'); // it is no detached session any more
     await endWorktree(record);
   } else {
     writeError(makeSafe(`pawl: ${sessionId} can't go on: ${started.fault.message}\n`));
@@ -379,8 +397,8 @@ export const resumeDetached = async (
         'pawl --resume lists all sessions.',
     );
   const wanted = all ? await listLive() : await Promise.all(prefixes.map(findDetached));
-  const dead = wanted.filter(({ status }) => status === 'died' || status === 'failed' || !all);
-  const waiting = dead.values();
+  const chosen = wanted.filter(({ status }) => !all || status === 'died' || status === 'failed');
+  const waiting = chosen.values(); // one iterator, from which each worker takes the next
   const exits: number[] = [];
   const work = async (): Promise<void> => {
     for (const one of waiting) exits.push(await bringBack(one));
@@ -428,7 +446,7 @@ export const showLogs = async (prefix: string, follows: boolean): Promise<number
     writeOut(safe`${isLineOpen ? safe`\n` : safe``}${lines}`);
     isLineOpen = false;
   };
-  const see = (stepped: Stepped): void => {
+  const printStep = (stepped: Stepped): void => {
     if (stepped.event.type === 'UserInput')
       writeLines(safe`> ${joinSafe(harmless(stepped.event.text).split('\n'), safe`\n  `)}\n`);
     for (const piece of print(stepped))
@@ -438,12 +456,13 @@ export const showLogs = async (prefix: string, follows: boolean): Promise<number
         isLineOpen = !piece.text.endsWith('\n');
       }
   };
-  const { seq, state } = await foldStored(sessionId, undefined, see);
+  const { seq, state } = await foldStored(sessionId, undefined, printStep);
   if (live !== null) {
     const { followStream, RemoteSteps } = await import('../detached/remote-session.js');
-    const steps = new RemoteSteps(state, seq, see);
+    // makes steps from what the process streams, from the last stored one on
+    const steps = new RemoteSteps(state, seq, printStep);
     await followStream(connectLive(sessionId), steps, new AbortController().signal);
   }
-  writeLines(safe``);
+  writeLines(safe``); // ends a reply that has no line end
   return exitCodes.done;
 };

@@ -113,7 +113,8 @@ export const fileDiffText = (look: Look, { path, note, diff }: FileDiff): Safe =
 export const diffFiles = async (prefix: string, at: string, json: boolean): Promise<number> => {
   const history = await readFileHistory(prefix);
   const [from, to] = readRange(at, history);
-  refusePruned(history);
+  refusePruned(history); // contents that are compared may have been removed
+  // how many checkpoints lie before each entry
   const counts = [from, to].map((seq) => stepsUntil(history, seq));
   const changes = changesBetween(history.manifests, counts[0] ?? 0, counts[1] ?? 0);
   const look = detectLook(process.stdout, process.env);

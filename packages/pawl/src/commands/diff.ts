@@ -185,8 +185,9 @@ const openSource = async (id: string): Promise<SessionSource> => {
   if (kind !== 'agent')
     throw usageStop('pawl diff compares sessions of the agent, not runs of pawl ask.');
   const store = fileJournals({ folder: stateFolder(process.env) });
-  const { header } = await store.replay(sessionId, { at: 0 });
+  const { header } = await store.replay(sessionId, { at: 0 }); // reads the header alone
   return {
+    // the name of the file counts: a journal copied by hand has the id of the original inside
     header: { ...header, sessionId },
     entries: store.read(sessionId),
     blob: (sha256) => storedBlobs().get(sha256),
@@ -225,6 +226,7 @@ const sameStart = ({ a, b }: Texts): number => {
   const end = Math.min(a.length, b.length);
   let at = 0;
   while (at < end && a.charCodeAt(at) === b.charCodeAt(at)) at += 1;
+  // the second half of a character of two units
   const isLow = (text: string): boolean => (text.charCodeAt(at) & 0xfc00) === 0xdc00;
   return at > 0 && (isLow(a) || isLow(b)) ? at - 1 : at;
 };
@@ -275,7 +277,8 @@ const differenceLines = (look: Look, { field, a, b }: FieldDifference): readonly
 };
 
 /**
- * The judged calls repeat what the message says: they are left out where the message differs
+ * An event of a reply has its calls twice: in the message, and judged, with facts for permissions.
+ * The latter repeat what the message says: they are left out where the message differs
  * already.
  */
 const isRepeated = ({ field }: FieldDifference): boolean =>

@@ -424,8 +424,9 @@ const settingChecks: readonly Check[] = [
   ),
   note(
     'folderAboveForeign',
+    // a folder of another user above the workspace, at which the search for a repository ended
     ({ workspace }) => existsSync(workspace) && repositoryFolders(realpathSync(workspace)).foreign,
-    (folder) => foreignFolder(folder),
+    (folder) => foreignFolder(folder), // a sentence that it belongs to another user
     (folder) =>
       `If you want to use the repository in ${folder}, have its owner give it to you: chown`,
   ),
@@ -604,6 +605,7 @@ const modelChecks: readonly Check[] = [
       const asked = await askProvider(world);
       const date =
         asked?.answer.kind === 'done' ? Date.parse(asked.answer.value ?? '') : Number.NaN;
+      // without a date it is NaN, which is not greater than the limit
       const apartMs = Math.abs(date - world.now);
       return (
         apartMs > CLOCK_SKEW_MS_MAX && { host: asked?.host, minutes: Math.round(apartMs / 60_000) }
@@ -666,6 +668,7 @@ export const runDoctor = async (flags: DoctorFlags): Promise<number> => {
   });
   const isWell = found.every(({ level }) => level === 'note');
   const { findSizes } = await import('./checkpoints.js');
+  // the size of the stored checkpoints of files, which the report ends with
   const checkpoints = await attempt(() => findSizes(process.env));
   // a state folder that can't be read is a finding of its own
   const { sizes, line } =
@@ -945,6 +948,7 @@ const hasDeadCommit = (gitFolder: string): boolean => {
 /** The real path of the workspace, or its path if it is missing. */
 const realWorkspace = ({ workspace }: DoctorWorld): string => realPath(workspace) ?? workspace;
 
+/** Only looks: a faulty file is named among `faults`, and nothing is thrown. */
 const configuration = (world: DoctorWorld) => consult(realWorkspace(world), world.environment, {});
 
 /** The value of a setting; null if it has none. */
@@ -956,6 +960,7 @@ const settingValue = async (world: DoctorWorld, key: string) => {
 const isSandboxOff = async (world: DoctorWorld): Promise<boolean> =>
   (await settingValue(world, 'sandbox')) === 'off';
 
+/** The preset `full` runs everything unasked and without a sandbox. */
 const choosesFull = async (world: DoctorWorld): Promise<boolean> =>
   (await settingValue(world, 'preset')) === 'full';
 
@@ -989,11 +994,11 @@ const serverFault = async (server: McpServer, world: DoctorWorld): Promise<strin
   const { findServerProgram } = await import('@pawl/agent/extensions/mcp/stdio-server');
   const expanded = expandVariables(server, environment);
   if (expanded.kind === 'missing') return `${expanded.names.join(', ')} is not set`;
-  const { server: started } = expanded;
+  const { server: expandedServer } = expanded;
   // a remote server has no program
-  if (started.kind === 'http') return null;
+  if (expandedServer.kind === 'http') return null;
   const place = { environment, workspace: realWorkspace(world) };
-  const program = attemptNow(() => findServerProgram(started.command, place));
+  const program = attemptNow(() => findServerProgram(expandedServer.command, place));
   return program.kind === 'fault' ? program.fault.message : null;
 };
 
@@ -1015,6 +1020,7 @@ const modelSettings = async (world: DoctorWorld) => ({
   model: world.model ?? String((await settingValue(world, 'model')) ?? DEFAULT_MODEL),
 });
 
+/** Whether windows and prices of the model are in Pawl's catalogue, and not told by a server. */
 const isCatalogued = (model: string): boolean => providerOfModel(model)?.factsFrom === 'catalogue';
 
 /**
@@ -1025,7 +1031,7 @@ const fullEnvironment = async (world: DoctorWorld) => {
   return { ...world.environment, ...providerVariables(resolved, world.environment) };
 };
 
-/** Why the model can't be used, if it is for one of these kinds. */
+/** Why the model can't be used, if the reason is of one of these kinds (of `chooseModel`). */
 const modelProblem = async (
   world: DoctorWorld,
   kinds: readonly string[],
@@ -1048,6 +1054,7 @@ const askProvider = async (world: DoctorWorld) => {
   const { model } = await modelSettings(world);
   const provider = providerOfModel(model);
   const environment = await fullEnvironment(world);
+  // `ownServer`: the users start the server themselves
   if (provider === undefined || provider.ownServer !== null) return null;
   const endpoint = findEndpoint(provider, environment, undefined);
   if (!world.online || endpoint.kind !== 'ok' || endpoint.url === null) return null;

@@ -51,7 +51,7 @@ const journalOwners = (
   return owners;
 };
 
-/** The tools as `freezePrompt` wrote them. */
+/** The tools from the blob that the session wrote at its start. */
 const parseTools = (tools: string | undefined): readonly ToolDeclaration[] | undefined =>
   tools === undefined ? undefined : (JSON.parse(tools) as readonly ToolDeclaration[]);
 
@@ -114,6 +114,7 @@ const findTask = (
   owners: ReturnType<typeof journalOwners>,
   call: TaskCall,
 ): Trajectory | null => {
+  // a call up to `seq` was made in that session, and its task names it
   for (const { sessionId, seq } of owners) {
     const task = call.seq <= seq ? tasks.get(taskKey(sessionId, call)) : undefined;
     if (task !== undefined) return task;
@@ -231,7 +232,7 @@ export const exportTrajectory = async (
   });
   if (trajectory.steps.length === 0)
     throw usageStop(`The session ${sessionId} has sent nothing yet: there is no step to export.`);
-  const redactor = pageRedactor();
+  const redactor = pageRedactor(); // replaces the secrets of this environment
   const redacted = cleanValue(redactor, trajectory);
   if (target === null) writeJson(redacted);
   else await writeTrajectory(target, redacted, pictures);

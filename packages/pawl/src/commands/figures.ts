@@ -4,7 +4,8 @@
  *
  * From top to bottom: sums over all sessions and `showStats`; the blocks of one session, `timeText`
  * and `showTime`; its spans as rows of bars; and figures as text: durations, dollars, tables. The
- * figures of a session are collected from its steps (`FigureCollector`).
+ * figures of a session are collected from its steps (`FigureCollector`). `Safe` is text whose
+ * control characters can't disturb the terminal.
  */
 
 import { addUsage } from '@pawl/agent/machine/moves/budget';
@@ -53,7 +54,8 @@ type Sum = { usage: UsageTotals; requests: number; failed: number };
 const NO_FIGURES = new FigureCollector({ parent: null }).figures();
 
 /**
- * The figures of a session, without the entries that it copied from a parent that counts itself.
+ * The figures of a session. A fork begins with entries copied from its parent: they are left out if
+ * the parent can be read, and so counts them itself.
  */
 const readFigures = async (
   info: SessionInfo,
@@ -66,7 +68,7 @@ const readFigures = async (
   let before = NO_FIGURES;
   const { damage } = await storedJournals().replay(info.sessionId, {
     visit: (step) => {
-      collector.see(step);
+      collector.see(step); // counts the step
       if (step.seq === copiedSeq) before = collector.figures();
     },
   });
@@ -80,6 +82,7 @@ const sumIn = (sums: Map<string, Sum>, key: string): Sum => {
   return sum;
 };
 
+/** `usage`: null if it is not known. */
 const countRequest = (sum: Sum, usage: Usage | null, failed: boolean): void => {
   sum.requests += 1;
   sum.failed += failed ? 1 : 0;
@@ -143,12 +146,14 @@ const sumSessions = (counted: readonly CountedSession[]) => {
         countRequest(sum, request.usage, request.ending === 'failed');
       if (request.usage !== null) sessionUsage = addUsage(sessionUsage, request.usage);
     }
+    // what calls of tools spent on models of their own
     for (const { batchId, callId, tool, usage: spent, at } of figures.spending) {
       if (started.has(`${info.sessionId}/${batchId}/${callId}`)) continue;
       for (const sum of [sumIn(models, `(calls of ${tool})`), sumIn(days, localDay(at))])
         countRequest(sum, spent, false);
       sessionUsage = addUsage(sessionUsage, spent);
     }
+    // `addUsage` adds one call, so the count of calls without a price is added here
     usage = { ...addUsage(usage, sessionUsage), unpriced: usage.unpriced + sessionUsage.unpriced };
     return {
       sessionId: info.sessionId,
@@ -299,10 +304,12 @@ const REQUESTS_MAX = 30;
 type FiguresHeader = Pick<Header, 'sessionId' | 'createdAt' | 'settings' | 'workspace'>;
 type Block = { readonly title: string; readonly lines: readonly Safe[] };
 
+/** The sum of usages of single calls and of sums; null is not known. */
 const sumUsage = (usages: readonly (UsageTotals | RequestFigures['usage'])[]): UsageTotals =>
   usages.reduce<UsageTotals>((sum, usage) => {
     if (usage === null) return sum;
     if (!('unpriced' in usage)) return addUsage(sum, usage);
+    // `addUsage` takes a sum for one call, and does not add its count of unpriced calls
     const added = addUsage(sum, usage);
     return { ...added, unpriced: sum.unpriced + usage.unpriced };
   }, NO_USAGE);
@@ -401,6 +408,7 @@ const toolsBlock = ({ tools }: SessionFigures, columns: number): Block => ({
   ),
 });
 
+/** What was unusual about a request. `sent`: a resumed process sends it again after a crash. */
 const requestNotes = ({ attempt, sent, ending, why, purpose }: RequestFigures): string =>
   [
     purpose === 'compaction' ? 'summary' : '',
@@ -413,7 +421,7 @@ const requestNotes = ({ attempt, sent, ending, why, purpose }: RequestFigures): 
     .replace(/\s+/g, ' ');
 
 /**
- * The order of requests, of which the heaviest are shown: by cost, and by tokens where costs are
+ * Orders requests, of which the dearest are shown: by cost, and by tokens where costs are
  * equal or unknown.
  */
 const requestWeight = ({ usage }: RequestFigures): number =>
@@ -550,6 +558,7 @@ const spanStyles: Readonly<Record<TimeSpanKind, Style>> = {
   between: 'dim',
 };
 
+/** Nobody works: the user is waited for, or no process has the session open (`between`). */
 const isQuiet = ({ kind }: TimeSpan): boolean => kind === 'idle' || kind === 'between';
 
 /**
@@ -562,8 +571,8 @@ const activeAxis = (
   const quiet = spans.filter(isQuiet).toSorted((one, other) => one.startMs - other.startMs);
   const end = spans.reduce((last, { endMs }) => Math.max(last, endMs), 0);
   const starts: number[] = [];
-  const before: number[] = [];
   /** `before[n]`: the sum of the quiet times before `quiet[n]`. */
+  const before: number[] = [];
   let sum = 0;
   for (const { startMs, endMs } of quiet) {
     starts.push(startMs);
@@ -586,6 +595,7 @@ const activeAxis = (
   return { place, length: place(end) };
 };
 
+/** `about`: one line on what it did, such as a command. `open`: it had not ended. */
 const spanLabel = ({ kind, name, about, ending }: TimeSpan): Safe => {
   const what =
     kind === 'tool' || kind === 'approval' || kind === 'retry' ? ` ${name} ${about}` : '';
@@ -680,7 +690,7 @@ const formatUsage = (usage: Omit<Usage, 'costUsd'>): Safe => {
   return safe`${formatTokens(prompt)} in${cached}, ${formatTokens(usage.outputTokens)} out`;
 };
 
-/** A cell that keeps its width, at the left or the right of its column. */
+/** A text that stands at the left or the right of its column. */
 type TableCell = { readonly text: Safe; readonly align: 'left' | 'right' };
 const left = (text: Safe): TableCell => ({ text, align: 'left' });
 const right = (text: Safe): TableCell => ({ text, align: 'right' });

@@ -1,6 +1,6 @@
 /** `pawl fork`: a new session from the beginning of another one, with its files on request. */
 
-import { existsSync, mkdirSync, readdirSync, realpathSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { FileLeft } from '@pawl/agent/machine/event';
 import { attempt } from '@pawl/agent/platform/attempt';
@@ -15,7 +15,7 @@ import { type RunFlags, readSeq, usageStop } from '../settings/flags.js';
 
 type ForkFlags = RunFlags & { readonly at: string; readonly worktree?: string };
 
-/** Where the files of a fork are. */
+/** Where the files of a fork are. `left`: those that could not be copied. */
 type ForkPlace = { readonly folder: string; readonly left: readonly FileLeft[] };
 
 /**
@@ -33,13 +33,14 @@ export const forkSession = async (
     throw usageStop(
       `${sessionId} is a run of pawl ask. It has its own question and takes no prompt.`,
     );
-  // If the turn can't start, fail before the fork is made: an unused fork would remain.
+  // If the turn can't start, fail before the fork is made: an unused fork would remain. The demands
+  // are what the flags ask of the turn, such as a JSON Schema for its answer.
   const demands = prompt === undefined ? undefined : await readDemands(flags);
   if (prompt !== undefined) {
     refuseEmpty(prompt);
     await (await import('../sessions/open-session.js')).checkResumable(flags, sessionId);
   }
-  openStateFolder(process.env);
+  openStateFolder(process.env); // throws if nothing can be written there
   const place = flags.worktree === undefined ? null : await copyWorkspace(sessionId, seq, flags);
   const forkId = await forkStored(sessionId, seq);
   if (place !== null) await moveTo(forkId, place.folder);
@@ -113,6 +114,7 @@ const copyWorkspace = async (
     );
   const folder = checkFolder(flags.worktree ?? '', workspace);
   const signal = new AbortController().signal;
+  // a git worktree without files, or an empty folder where there is no git
   const made = await attempt(() => makeTarget(workspace, folder, process.env, signal));
   if (made.kind === 'fault')
     throw new Stop(
@@ -120,13 +122,16 @@ const copyWorkspace = async (
       'cannotWrite',
       `The folder ${folder} can't be made: ${made.fault.message}`,
     );
-  mkdirSync(folder, { recursive: true });
+  // what stood in the files after the checkpoints up to `seq`
   const states = statesAfter(manifests, stepsUntil(history, seq));
   const request = { workspace, target: folder, states, store, environment: process.env, signal };
   return { folder, left: await copyFiles(request) };
 };
 
-/** The fork works there from now on. */
+/**
+ * The fork works there from now on: opening it with the folder writes that into its journal.
+ * Nothing else is done in it.
+ */
 const moveTo = async (forkId: string, folder: string): Promise<void> => {
   const { useWithoutModel } = await import('../sessions/closed-model.js');
   await useWithoutModel(forkId, async () => undefined, folder);

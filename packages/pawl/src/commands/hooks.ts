@@ -16,6 +16,7 @@ export type HooksFlags = { readonly workspace?: string };
 
 const LINE_MAX = 300;
 
+/** `level`: where a hook runs that names no sandbox. */
 const hookLine = (hook: HookDeclaration, whose: string, level: string): string => {
   const tools = hook.tools === null ? '' : ` (${hook.tools.join(', ')})`;
   const command = typeof hook.command === 'string' ? hook.command : hook.command.join(' ');

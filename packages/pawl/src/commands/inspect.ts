@@ -20,10 +20,7 @@ import { findInfo } from '../sessions/stored-sessions.js';
 import { usageStop } from '../settings/flags.js';
 import { cannotExport } from './export-trajectory.js';
 
-/**
- * The id of the session to show; null for the list. Throws a `Stop` if there is none, or it can't
- * be shown.
- */
+/** The id of the session to show. Throws a `Stop` if there is none, or the page can't show it. */
 export const shownSession = async (id: string): Promise<string> => {
   const { sessionId, kind, unreadable, title } = await findInfo(id);
   if (unreadable !== undefined)
@@ -44,6 +41,7 @@ export const shownSession = async (id: string): Promise<string> => {
 /** `pawl inspect`: serves the page until a signal. */
 export const inspectSessions = async (id: string | undefined): Promise<number> => {
   const sessionId = id === undefined ? null : await shownSession(id);
+  // `livePage` lets the page see and answer detached sessions, which run in other processes
   const inspector = await openInspector(livePage);
   const address = sessionId === null ? inspector.address : inspector.addressOf(sessionId);
   writeError(

@@ -94,7 +94,7 @@ export const checkExit = (check: CheckResult, bounds: Bounds): ExitCode => {
 };
 
 export const checkMachine = async (flags: CheckFlags): Promise<number> => {
-  if (!isMainThread) return serveExplorer();
+  if (!isMainThread) return serveExplorer(); // in a thread that `runThread` has started
   const bounds = readBounds(flags.bounds ?? '');
   const explored = await exploreAll({ bounds, statesMax }, printProgress);
   const check = combineResults(explored, agent.edges, projections, excusedArrows);

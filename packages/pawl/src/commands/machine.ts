@@ -31,6 +31,7 @@ export const showMachine = async ({ view, json, table }: Flags): Promise<number>
     );
   else if (projection !== null)
     text = table ? projectionTable(projection) : projectionDiagram(projection);
+  // `askedActions`: the actions that each arrow leads to
   else text = table ? markdownTable(agent, askedActions) : mermaid(agent);
   if (process.stdout.isTTY && !json && !table)
     writeError(

@@ -54,6 +54,7 @@ const complain = (text: string): void => writeError(safe`${oneLine(text, LINE_CH
 const readContext = async (flags: McpFlags): Promise<McpContext> => {
   const workspace = realWorkspace(flags.workspace ?? process.cwd());
   const warn = (text: string): void => writeError(safe`${makeSafe(text)}\n`);
+  // no flags: the servers of the user's config.toml
   const { mcpServers = [] } = await withConfig({}, workspace, {
     command: 'run',
     resumed: false,
@@ -62,7 +63,7 @@ const readContext = async (flags: McpFlags): Promise<McpContext> => {
   return { workspace, stateFolder: openStateFolder(process.env), servers: mcpServers };
 };
 
-/** With the servers of the project that the user has allowed. */
+/** With the servers of the project that the user has allowed: a login is for those too. */
 const readProjectContext = async (flags: McpFlags): Promise<McpContext> => {
   const context = await readContext(flags);
   if (mcpJsonFiles(context.workspace).length === 0) return context;
@@ -87,11 +88,12 @@ const tellFileFaults = async (workspace: string): Promise<void> => {
 
 const list = async ({ servers, stateFolder, workspace }: McpContext): Promise<number> => {
   for (const server of servers) {
+    // as they were stored when the server was last connected
     const known = readTools(stateFolder, server);
     const tools =
       known === null
         ? `tools not known: a session waits at most 5 s for them, or pawl mcp test ${server.name}`
-        : plural(selectTools(server, known).length, 'tool');
+        : plural(selectTools(server, known).length, 'tool'); // those that its settings choose
     say(`${server.name}  ${shownStart(server)}  ${server.enabled ? tools : 'not enabled'}`);
   }
   if (servers.length === 0)
@@ -103,7 +105,10 @@ const list = async ({ servers, stateFolder, workspace }: McpContext): Promise<nu
   return exitCodes.done;
 };
 
-/** Shows the prompts and the number of resources, and keeps them for the next session. */
+/**
+ * Shows what a server offers beside tools (prompts, and the number of resources), and keeps it for
+ * the next session.
+ */
 const testOffers = async (connection: Connection, stateFolder: string): Promise<void> => {
   const { server } = connection;
   const offers = safeOffers(await connection.listOffers(AbortSignal.timeout(OFFERS_MS)));
@@ -127,6 +132,7 @@ const testServer = async (
     startMs: START_MS,
   });
   try {
+    // in a form that is safe to declare; `notes` name what was changed or left out
     const { tools, notes } = offeredTools(await connection.listTools());
     await storeTools(stateFolder, server, tools);
     const selected = selectTools(server, tools);
@@ -188,7 +194,7 @@ const serve = async ({ http, ...flags }: McpFlags): Promise<number> => {
   return http === undefined ? serveMcp(flags) : serveMcpOverHttp(flags, http);
 };
 
-/** `words`: those behind the name. */
+/** `pawl mcp`: `what` is the subcommand, and `words` are those behind the name of the server. */
 export const runMcp = async (
   what = 'list',
   name: string | undefined,
@@ -263,6 +269,7 @@ const runLoginFlow = async (
   const { beginLogin, finishLogin, logIn } = await import('@pawl/agent/extensions/mcp/log-in');
   const environment = process.env;
   const options = { stateFolder, environment };
+  // nobody is waited for
   const shortly = { ...options, signal: AbortSignal.timeout(ANSWER_MS) };
   if (address !== undefined) return finishLogin(server, address, shortly);
   if (!process.stdin.isTTY || !process.stderr.isTTY) return beginLogin(server, shortly);
@@ -310,7 +317,7 @@ const runLogin = async (
   writeError(
     safe`Open this address in a browser. The browser is then sent to a page that it does not find: finish with the address of that page: pawl mcp login ${makeSafe(name)} 'ADDRESS'\n`,
   );
-  return exitCodes.notPermitted;
+  return exitCodes.notPermitted; // not yet logged in
 };
 
 const runLogout = async (name: string | undefined, context: McpContext): Promise<number> => {
@@ -423,6 +430,7 @@ const serverTable = (
 /** Whether a secret stands in the settings themselves, without a reference to a variable. */
 const holdsSecret = (name: string, table: object): boolean => {
   const [server] = readServers({ [name]: table }, []).servers;
+  // without an environment a reference to a variable is empty
   return server !== undefined && serverSecrets(server, {}).some(({ value }) => value.trim() !== '');
 };
 

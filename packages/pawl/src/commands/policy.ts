@@ -49,6 +49,7 @@ const policySettings = async (
   const sandboxProbe = await probeUnlessOff(chosen, workspace, preset);
   const rules: readonly PolicyRule[] = presetRules[preset];
   const choice = chosen === undefined ? { preset } : { preset, sandbox: chosen };
+  // as for a new session: what was before (the second argument) does not matter
   const { sandbox } = sandboxSettings(
     choice,
     { sandbox: 'off', preset, formatter: 'off' },
@@ -67,15 +68,20 @@ const policySettings = async (
 
 const EVERYTHING = 'everything that you can write';
 
-/** What the command could reach: sandbox level, network, writable paths. */
+/**
+ * What the command could reach: sandbox level, network, writable paths. It runs in the sandbox
+ * unless its place is `unfenced` (the sandbox is off), `missing` (none works here) or `leaving`
+ * (the command needs more than the sandbox gives: the network, or to write outside).
+ */
 const commandReach = (
   place: Explained['place'],
   sandbox: Settings['sandbox'],
   needs: Needs | undefined,
 ) => {
-  const isOpen =
+  const isUnbounded =
     place === 'unfenced' || place === 'missing' || (place === 'leaving' && needs === 'outside');
-  if (isOpen) return { sandbox: sandbox ?? 'off', network: 'yes', writable: EVERYTHING } as const;
+  if (isUnbounded)
+    return { sandbox: sandbox ?? 'off', network: 'yes', writable: EVERYTHING } as const;
   const network = sandbox === 'workspace+net' || needs === 'network' ? 'yes' : 'no';
   const writable =
     sandbox === 'read-only'
@@ -145,8 +151,10 @@ export const explainPolicy = async (
       import('@pawl/agent/workspace/late-hooks'),
     ]);
   const environment = process.env;
+  // what they would keep; there is no session, and nothing is written
   const checkpoints = createLateCheckpoints({ workspace, sessionId: 'none', environment });
   const explained = await explainCommand(text, settings, {
+    // finds the files that neither git nor checkpoints could bring back
     losses: lossesBeside(checkpoints, lossesByGit(environment)),
     ...(needs === undefined ? {} : { needs }),
   });

@@ -50,6 +50,7 @@ const asUsageError = async <T>(work: () => Promise<T>): Promise<T> => {
 
 const CUT_REWIND = safe`! the program ended while files were taken back: the next start takes the rest back first\n`;
 
+/** Reads a session, and warns if its last rewind was cut off. */
 const storedJournal = async (sessionId: string) => {
   const { header, state, seq } = await foldStored(sessionId, undefined);
   const entries = () => storedJournals().read(sessionId);
@@ -123,7 +124,7 @@ const tell = (
   direction: 'back' | 'forward',
   { dryRun = false, json = false }: { readonly dryRun?: boolean; readonly json?: boolean },
 ): number => {
-  const { left } = report;
+  const { left } = report; // files that stay as they are
   if (json) writeJson({ sessionId, direction, dryRun, ...report });
   else {
     writeOut(safe`${makeSafe(dryRun ? `would be: ${report.text}` : report.text)}\n`);
@@ -170,6 +171,7 @@ export const rewindSession = async (prefix: string, flags: RewindFlags): Promise
   }
   const request = readRequest({ ...flags, at });
   const sessionId = await findAgentSession(prefix);
+  // `useWithoutModel` opens the session for work that asks no model
   const report = await asUsageError(() =>
     dryRun
       ? planOnly(sessionId, request)

@@ -57,7 +57,7 @@ import {
 
 /** The port of the engine's admin address, if no flag names another. */
 const ADMIN_PORT = 9070;
-/** Three ports from the first one on. */
+/** A node takes three ports: this is the highest for the first of them. */
 const FIRST_PORT_MAX = 65_533;
 
 /** `restate://HOST:PORT` as the addresses of the engine. */
@@ -136,10 +136,12 @@ const readNodeOptions = (
     ...engineUrls(engine, engineAdmin),
     address: readNodeAddress(flags),
     firstPort: readFirstPort(flags),
+    // an address that reaches all nodes; without it this is the only one
     sharedUrl: nodes === undefined ? null : httpUrl('--nodes', nodes),
+    // the other nodes, for text that is shown while it streams (the live channel), and its secret
     peers: peer.map((url) => httpUrl('--peer', url)),
     liveToken: liveToken === '' ? null : liveToken,
-    identityKeys: engineKey,
+    identityKeys: engineKey, // whose calls the node obeys
     blobs: readBlobPlace(blobs, stateFolder),
   };
 };
@@ -183,6 +185,7 @@ export const engineSessions = async (
   if (started.kind === 'fault') throw toStop(started.fault);
   const { runtime, stop } = started.value;
   return {
+    // `blamingClient` reports what a client's wishes cause as its fault, not as the node's
     runtime: sharedSessions(
       runtime,
       (wish) => blamingClient(() => agent.prepare(wish)),
@@ -214,6 +217,7 @@ const nodeAgent = (flags: RunFlags, tell: Warn): NodeAgent => {
   };
 };
 
+/** The operator's flags, completed by configuration. */
 type SettledFlags = RunFlags & Configured;
 
 /**
@@ -233,6 +237,7 @@ const warnOnce = (tell: Warn): Warn => {
   };
 };
 
+/** No tools that a user has to want: settings and instructions can be made without them. */
 const NO_TOOLS: AgentParts['tools'] = {
   options: { moreTools: [], lateTools: null, tasks: false, hooks: [], checkpoints: true },
   secrets: {},
@@ -353,7 +358,7 @@ const equipSession = async (
         stateFolder: openStateFolder(process.env),
         workspace,
         resume: isNew ? null : sessionId,
-        keepsTools: true, // a node does not wait
+        keepsTools: true, // no tools join later: a node does not wait for a server
         place: 'node',
         warn,
       })
@@ -364,6 +369,7 @@ const equipSession = async (
   const agent = createEngineAgent({ model, settled, prompts, tools, isBound, warn });
   const dependencies = await agent.equip(session);
   if (servers === null) return dependencies;
+  // of a new session only the header is made now, and its servers are closed again
   if (!isNew) setImmediate(() => servers.connect());
   return withServers(dependencies, servers);
 };
@@ -385,7 +391,8 @@ export type EnginePackage = {
   startEngineNode(options: EngineNodeOptions): Promise<StartedEngineNode>;
 };
 
-const stop = (message: string): Stop => new Stop(exitCodes.configuration, 'configuration', message);
+const packageFault = (message: string): Stop =>
+  new Stop(exitCodes.configuration, 'configuration', message);
 
 const isMissing = (fault: Error): boolean =>
   'code' in fault &&
@@ -404,7 +411,7 @@ const loadEnginePackage = async (): Promise<EnginePackage> => {
   const install = `npm install -g pawl@${pawlVersion} ${ENGINE_PACKAGE}@${pawlVersion}`;
   const loaded = await attempt(async (): Promise<Partial<EnginePackage>> => import(ENGINE_PACKAGE));
   if (loaded.kind === 'fault')
-    throw stop(
+    throw packageFault(
       isMissing(loaded.fault)
         ? `--engine needs the package ${ENGINE_PACKAGE}, which is not installed beside Pawl: ${install}`
         : `The package ${ENGINE_PACKAGE} can't be loaded: ${loaded.fault.message}. Install it again: ` +
@@ -412,12 +419,12 @@ const loadEnginePackage = async (): Promise<EnginePackage> => {
     );
   const { version = 'unknown', machineFingerprint = '', startEngineNode } = loaded.value;
   if (version !== pawlVersion || startEngineNode === undefined)
-    throw stop(
+    throw packageFault(
       `The package ${ENGINE_PACKAGE} beside Pawl is version ${version}, and this is Pawl ` +
         `${pawlVersion}. Install the same of both: ${install}`,
     );
   if (machineFingerprint !== agentMachine.fingerprint)
-    throw stop(
+    throw packageFault(
       `The package ${ENGINE_PACKAGE} works with another copy of Pawl, whose machine is different. ` +
         `Install both in one place: ${install}`,
     );

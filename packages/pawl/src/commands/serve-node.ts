@@ -49,7 +49,10 @@ const readHost = ({ host = '127.0.0.1' }: ServeFlags, { newToken }: NodeKeys): s
   );
 };
 
-/** The repositories by name. A flag is `name=path`, or a path whose last part is the name. */
+/**
+ * The repositories, by whose names a client asks for a worktree. A flag is `name=path`, or a path
+ * whose last part is the name.
+ */
 const readRepositories = ({ repository = [] }: ServeFlags): ReadonlyMap<string, string> => {
   const repositories = new Map<string, string>();
   for (const entry of repository) {
@@ -83,7 +86,7 @@ const warn = (text: string): void => writeError(safe`pawl: ${makeSafe(text)}\n`)
 
 /** Finds a missing key or a faulty configuration now rather than with the first session. */
 const checkSurroundings = async (flags: RunFlags): Promise<void> => {
-  refuseBadFlags(flags);
+  refuseBadFlags(flags); // throws for a value that can't be read
   const folder = realWorkspace(process.cwd());
   const configured = await withConfig(flags, folder, { command: 'run', resumed: false, warn });
   await connectModel(configured.model, configured, process.cwd());
@@ -109,7 +112,10 @@ const openSessions = async (flags: ServeFlags, sessions: RunFlags): Promise<Node
   };
 };
 
-/** Ends the node on a signal. A second one interrupts the running turns at once. */
+/**
+ * Ends the node on a signal: it takes no new work, and running turns may end (it drains). A second
+ * signal interrupts them at once.
+ */
 const untilSignal = async (node: ServingNode, drainMs: number): Promise<void> => {
   const hurry = new AbortController();
   let drained: Promise<void> | null = null;
@@ -149,7 +155,7 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
     readAmount('--drain-seconds', flags.drainSeconds ?? String(DEFAULT_DRAIN_SECONDS), 'any');
   const keys = nodeKeys(flags.keys, process.env);
   const host = readHost(flags, keys);
-  const ending = new AbortController();
+  const ending = new AbortController(); // ends work on worktrees that is still under way
   const workspaces = readWorkspaces(flags, ending.signal);
   // Nothing listens yet: a fault in the flags or the surroundings ends the program before.
   const { runtime, recordsFolder, stop } = await openSessions(flags, nodeSessionFlags(flags));
@@ -159,6 +165,7 @@ export const runServe = async (flags: ServeFlags): Promise<number> => {
       keys: keys.keys,
       host,
       port,
+      // further values of the header Host that the node accepts
       names: flags.name ?? [],
       workspaces,
       recordsFolder,
@@ -192,7 +199,7 @@ const FILE_BYTES_MAX = 1024 * 1024;
 const keysFault = (message: string): Stop =>
   new Stop(exitCodes.configuration, 'configuration', message);
 
-const keysIn = (what: string, read: ReadKeys): readonly ServeKey[] => {
+const keysOrFault = (what: string, read: ReadKeys): readonly ServeKey[] => {
   if (read.kind === 'ok') return read.keys;
   throw keysFault(`${what} can't be used: ${read.why}.`);
 };
@@ -222,8 +229,9 @@ export const nodeKeys = (
   if (file !== undefined && token !== '')
     throw keysFault('There are keys in --keys and a token in PAWL_SERVE_TOKEN. Give one of them.');
   if (file !== undefined)
-    return { keys: keysIn(file, readKeys(readKeyFile(file))), newToken: null };
-  if (token !== '') return { keys: keysIn('PAWL_SERVE_TOKEN', keyOfToken(token)), newToken: null };
+    return { keys: keysOrFault(file, readKeys(readKeyFile(file))), newToken: null };
+  if (token !== '')
+    return { keys: keysOrFault('PAWL_SERVE_TOKEN', keyOfToken(token)), newToken: null };
   const newToken = randomBytes(24).toString('base64url');
-  return { keys: keysIn('the token', keyOfToken(newToken)), newToken };
+  return { keys: keysOrFault('the token', keyOfToken(newToken)), newToken };
 };

@@ -29,8 +29,10 @@ import type { RunFlags } from '../settings/flags.js';
 export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
   const runtimes = new Map<string, LocalRuntime>();
   const journals = storedJournals();
+  /** Keeps the session until it has ended. Returns its id. */
   const remember = ({ session, runtime }: Opened): string => {
     runtimes.set(session.id, runtime);
+    // an ended session is read from its journal again
     const forget = (): void => void runtimes.delete(session.id);
     session.ended.then(forget, forget);
     return session.id;
@@ -45,7 +47,7 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
     remember(await openFromFlags(flagsToReopen(flags), 'node', { warn, resume: sessionId }));
   };
   return {
-    endsWithNode: true,
+    endsWithNode: true, // closed with this process
     create: (wish) =>
       blamingClient(async () =>
         remember(await openFromFlags(await clientSessionFlags(flags, wish), 'node', { warn })),
@@ -60,6 +62,7 @@ export const embeddedSessions = (flags: RunFlags, warn: Warn): NodeRuntime => {
     fork: async (sessionId, seq) => {
       const runtime = runtimes.get(sessionId);
       if (runtime !== undefined) return runtime.fork(sessionId, seq);
+      // the parent is not open, so its stored journal is copied
       const forked = newSessionId(systemClock);
       await journals.fork(sessionId, seq, forked, systemClock.now());
       return forked;
@@ -77,6 +80,7 @@ const lowerLimit = (
   if (clientLimit === undefined) return operatorLimit;
   const limit = Number(operatorLimit ?? 0);
   const amount = limit > 0 ? Math.min(limit, clientLimit) : clientLimit;
+  // in the form of a flag: without an exponent, and never 0, which no flag takes
   return Number.isInteger(amount) ? String(amount) : Math.max(amount, 1e-6).toFixed(6);
 };
 

@@ -15,7 +15,8 @@ const NOT_FOR_NODES =
   /^(-\w, )?--(print|json|json-schema|fail-on|workspace|continue|resume|take-over|detach|same-folder|plain|verbose)( |$)/;
 
 /**
- * The flags that count for the sessions of a node. Others, which stand before `serve`, are dropped.
+ * The flags that count for the sessions of a node. Others, which stand before `serve`, are dropped:
+ * those that are named here.
  */
 export const nodeSessionFlags = (allFlags: RunFlags): RunFlags => {
   const {

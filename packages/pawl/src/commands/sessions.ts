@@ -149,6 +149,7 @@ const confirm = async ({ sessionId, changedAt, workspace, title }: SessionInfo):
 const deleteSession = async (id: string, { yes }: { readonly yes?: true }): Promise<number> => {
   const info = await findInfo(id);
   if (yes !== true) await confirm(info);
+  // the ids of what was deleted
   const [sessionId = id, ...tasks] = await storedJournals().delete(info.sessionId);
   const also = tasks.length === 0 ? '' : ` and ${plural(tasks.length, 'task')}`;
   writeError(makeSafe(`Deleted: ${sessionId}${also}.\n`));

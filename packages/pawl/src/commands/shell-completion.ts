@@ -285,6 +285,7 @@ const TAKES_BY_FLAG: Readonly<Record<string, Takes>> = {
   '--view': { kind: 'words', words: ['minimal', 'minimal-head', 'loom', 'sketch', 'tools'] },
 };
 
+/** `required` and `optional` are about the value of the flag. */
 const flagTakes = ({ long, required, optional }: Option): Takes => {
   const known = TAKES_BY_FLAG[long ?? ''];
   if (known !== undefined) return known;

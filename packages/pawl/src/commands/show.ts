@@ -35,13 +35,16 @@ type LastRequest = {
 const showRequest = async (sessionId: string, at: number | undefined): Promise<Safe> => {
   const sent: { last: LastRequest | null } = { last: null };
   let toolsBlob: string | null = null;
+  // Folding computes the states from the journal, and calls this with each step up to line `at`.
   const { header } = await foldStored(sessionId, at, ({ actions, state, seq }) => {
-    // tools join after the action of the request that declares them first
+    // MCP servers may add tools while a request is prepared, after the step with its action: so
+    // the last list of all steps counts. The header has the list at the start.
     toolsBlob = state.session.settings.tools ?? toolsBlob;
     for (const action of actions) {
       if (action.type !== 'SendLlmRequest') continue;
       const { conversation, settings } = state.session;
       const { model } = settings;
+      // the action sends the first `length` messages
       sent.last = { seq, model, messages: requestMessages(conversation, action.length, model) };
     }
   });
@@ -140,6 +143,7 @@ export const showSession = async (id: string, flags: Flags): Promise<number> => 
 
 // `pawl show --view`: a session's path in the states of a seed system.
 
+/** `origin`: where a failure came from, such as the model or a tool. Only some seeds name it. */
 const stepLine = (
   first: string,
   event: string,
@@ -149,8 +153,8 @@ const stepLine = (
   `${to}${action === null ? '' : ` / ${action}`}${origin === undefined ? '' : ` (origin ${origin})`}`;
 
 /**
- * One line for each step of the seed's machine. The first one carries the number of the journal
- * line.
+ * One line for each step of the seed's machine that follows from one step of ours. The first one
+ * carries the number of the journal line.
  */
 const stepLines = (
   view: Projection,
@@ -171,8 +175,10 @@ const showPath = async (
 ): Promise<Safe> => {
   const { checkRefinement } = await import('@pawl/verify/projections/refinement-check');
   const lines: string[] = [];
+  // where the seed's machine stands
   let { begin: cursor } = view;
   await foldStored(sessionId, at, (step) => {
+    // takes the seed's machine along our step, and names what it does not allow
     const followed = checkRefinement(view, cursor, step.before, step.event, step);
     ({ cursor } = followed);
     lines.push(

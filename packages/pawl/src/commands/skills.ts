@@ -17,7 +17,9 @@ export type SkillsFlags = { readonly workspace?: string };
 const LINE_MAX = 200;
 
 const promptLine = ({ kind, name, hint, description, offered, file }: PromptFile): string => {
+  // with the name of a slash command of Pawl it can't be typed
   const typed = builtInNames.includes(name) ? name : `/${name}${hint === '' ? '' : ` ${hint}`}`;
+  // the model is not told of it
   const whose = kind === 'command' || offered === 'toUser' ? ', only for you' : '';
   return `${typed} (${kind}${whose}) ${file}${description === '' ? '' : `: ${description}`}`;
 };

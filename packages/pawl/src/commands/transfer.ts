@@ -31,6 +31,7 @@ export const exportTo = async (
   const { sessionId, workspace } = await findInfo(id);
   const target = path.resolve(file ?? `${sessionId}.pawl`);
   const folder = stateFolder(process.env);
+  // the checkpoints and their contents, without those in which the redactor finds secrets
   const files = withFiles
     ? await collectCarried(
         openStore(folder, workspace),
@@ -47,6 +48,7 @@ export const exportTo = async (
   );
   if (files !== null) {
     const { checkpoints, contents, left } = files;
+    // `.` stands for a whole checkpoint
     for (const { path: name, why } of left)
       writeError(
         safe`! left out: ${name === '.' ? safe`a checkpoint` : oneLine(name, Number.POSITIVE_INFINITY)} (${makeSafe(why)})\n`,
@@ -70,6 +72,7 @@ export const importFrom = async (file: string): Promise<number> => {
     folder,
     path.resolve(file),
     ({ workspace, sessionId }, files) =>
+      // stores the checkpoints that the file brings
       keepCarried(openStore(folder, workspace), sessionId, files),
   );
   const { sessionId, entries, blobs, missing, workspace, checkpoints } = imported;

@@ -69,6 +69,7 @@ const list = async (
   const entries = (await trust.list()).filter(
     ({ project }) => all === true || project === workspace,
   );
+  // `open`: the user has not answered about them, or not about their present form
   const { open } = await judgeExecutables(trust, workspace, sources);
   // An executable that has changed since is no longer allowed: it has a line of its own.
   const isOpen = ({ kind, name, project }: (typeof entries)[number]): boolean =>
@@ -123,6 +124,7 @@ const allow = async (
       'notFound',
       `This project has no ${subject}. pawl trust lists what it wants to run.`,
     );
+  // the strictest level comes first; a hook has none, since its declaration says where it runs
   const [usual = null] = executable.levels ?? [];
   const chosen = level ?? usual;
   if (chosen !== null && executable.levels?.includes(chosen) !== true)
@@ -131,6 +133,7 @@ const allow = async (
     executable,
     before: null,
   };
+  // the text that the question about it would show
   const { content, kind: format } = await trustQuestion(question);
   const rows = contentRows(content, format, detectLook(process.stdout, process.env), EVERY_COLUMN);
   writeOut(safe`${joinSafe(rows, safe`\n`)}\n`);
@@ -158,7 +161,7 @@ const revoke = async (
   return exitCodes.done;
 };
 
-/** `sources` is for tests. */
+/** `sources` read what the project's files want to run; a test passes its own. */
 export const runTrust = async (
   words: readonly string[],
   flags: TrustFlags,

@@ -33,6 +33,7 @@ const faultText = ({
   return `${where}: line ${line}, which begins at byte ${byte}: ${why}. ${good}`;
 };
 
+/** `earlierChecks`: hashes of an earlier version of Pawl, whose states had another form. */
 type Replayed = {
   readonly checks: number;
   readonly earlierChecks: number;

@@ -83,6 +83,7 @@ export const failureExits: Readonly<Record<FailureKind, ExitCode>> = {
   tools: exitCodes.internal,
 };
 
+/** `truncation`: cut replies. `repeats`, `sameResults`: equal calls or results in a row. */
 const limitExits: Readonly<Record<Dimension, ExitCode>> = {
   usd: exitCodes.budget,
   tokens: exitCodes.budget,
@@ -102,6 +103,7 @@ const LIMIT_ADVICE: Readonly<Partial<Record<Dimension, string>>> = {
   rounds: ' Continue with a higher one: pawl --continue --max-rounds N -p "go on".',
 };
 
+/** By what stopped a turn: the user, a hook (`veto`), a missing approval, or a stopping policy. */
 const causeExits: Readonly<Record<StopCause, ExitCode>> = {
   user: exitCodes.interrupted,
   veto: exitCodes.taskFailed,
@@ -119,6 +121,7 @@ export const limitEnding = (
   message: `${message}${LIMIT_ADVICE[dimension] ?? ''}`,
 });
 
+/** `reasonText` says the reason in a sentence, for people. */
 const reasonEnding = (reason: WaitReason): ExitEnding => {
   const message = reasonText(reason);
   switch (reason.kind) {
@@ -153,7 +156,7 @@ const reasonEnding = (reason: WaitReason): ExitEnding => {
  * decides the exit code.
  */
 const restEnding = ({ reason, session }: In<'WaitingForUserInput'>): ExitEnding => {
-  const { finishing } = session.turn;
+  const { finishing } = session.turn; // the limit at which the model was asked to answer, or `no`
   return reason.kind === 'endOfTurn' && reason.cause === 'answer' && finishing !== 'no'
     ? reasonEnding({ kind: 'budget', dimension: finishing })
     : reasonEnding(reason);

@@ -36,6 +36,7 @@ const tellRestOfRewind = (stepped: Stepped): void => {
   const texts = actions.flatMap((action) =>
     event.type === 'Rewound' && action.type === 'DisplayNotice' ? [action.text] : [],
   );
+  // `resumedNote`: which work the resumed session repeats
   for (const text of [resumedNote(stepped), ...texts])
     if (text !== '') writeError(safe`! ${makeSafe(text)}\n`);
 };
@@ -45,22 +46,24 @@ const openWithClosedModel = async (
   folder: string | undefined,
   watcher: Watcher,
 ): Promise<Session> => {
-  openStateFolder(process.env);
+  openStateFolder(process.env); // throws if nothing can be written there
   const { state } = await foldStored(sessionId, undefined);
   const { settings } = state.session;
   const model = closedModel(settings.model, settings.windowTokens);
+  // what the session may do stays as it was
   const { preset, sandbox, ...rest } = liveRights(state).settings;
   const workspace = folder ?? settings.workspace;
   const agent = createAgent({
     model,
     journals: storedJournals(),
-    tasks: true,
+    tasks: true, // a session that has the tool `task` keeps it
     report: (fault) => writeError(safe`! ${makeSafe(fault.message)}\n`),
   });
   return agent.open({
     workspace,
     resume: sessionId,
-    unpriced: 'countAsNothing',
+    unpriced: 'countAsNothing', // no model is asked, so no price is needed
+    // the first steps finish a rewind that was cut off, which the watcher tells
     ...(state.name === 'Rewinding' ? { watcher } : {}),
     settings: rest,
     ...(preset === undefined ? {} : { preset }),
@@ -81,7 +84,7 @@ export const useWithoutModel = async <T>(
   const session = await openWithClosedModel(sessionId, folder, (stepped) => {
     if (isOpening) tellRestOfRewind(stepped);
   });
-  // whoever waits below gets the error
+  // a failure also reaches whoever waits below
   session.ended.catch(() => undefined);
   try {
     const { name } = await session.state();

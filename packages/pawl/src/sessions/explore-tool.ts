@@ -25,6 +25,7 @@ const schema = v.strictObject({
     v.description('What to find out, in full.'),
   ),
 });
+/** The facts of a call from which permissions are decided. */
 type Paths = { readonly kind: 'ok'; readonly facts: CallFacts };
 
 const judgePaths = async ({ paths, question }: ExploreInput, workspace: string) => {
@@ -34,6 +35,7 @@ const judgePaths = async ({ paths, question }: ExploreInput, workspace: string) 
     if (judged.kind === 'invalid') return judged;
     real.push(...judged.facts.paths);
   }
+  // identifies the call: a permission for it holds for the same question and files
   const shape = `${question} ${real.join(' ')}`;
   return { kind: 'ok', facts: { argv: [], paths: real, hosts: [], shape } } satisfies Paths;
 };

@@ -99,6 +99,7 @@ const parentIn = ({ TRACEPARENT = '' }: ProcessEnvironment): Context | undefined
   return isSpanContextValid(parent) ? trace.setSpanContext(ROOT_CONTEXT, parent) : undefined;
 };
 
+/** The address of the provider's server, which spans of model calls name. */
 const serverIn =
   (baseUrl: string | undefined): SpanOptions['serverOf'] =>
   (model) => {
@@ -122,7 +123,7 @@ export const exportSpans = (options: ExportOptions): SpanExport => {
   return {
     watcher: (step) => {
       if (spans === null) early.push(step);
-      else spans.see(step);
+      else spans.see(step); // makes the spans that begin or end with the step
     },
     attend(session) {
       const opened = new SessionSpans({

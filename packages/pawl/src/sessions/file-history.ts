@@ -31,7 +31,7 @@ export type FileStep = {
 export type FileHistory = {
   readonly sessionId: string;
   readonly workspace: string;
-  /** The last entry. */
+  /** The number of the last entry. */
   readonly seq: number;
   /** The oldest first. */
   readonly steps: readonly FileStep[];
@@ -46,11 +46,13 @@ export type FileHistory = {
 class HistoryReader {
   readonly steps: FileStep[] = [];
   readonly leftOut: string[] = [];
+  /** By batch: the entry before its calls began, and what is known when they have ended. */
   readonly #begins = new Map<string, number>();
   readonly #ends = new Map<string, Pick<FileStep, 'from' | 'seq' | 'title'>>();
   #prompt = '';
 
-  see({ seq, event, before, state }: JournalStep): void {
+  /** Takes the next step. The calls of one reply are a batch, and change files together. */
+  read({ seq, event, before, state }: JournalStep): void {
     if (event.type === 'UserInput') this.#prompt = event.text;
     if (state.name === 'ExecutingTools' && !this.#begins.has(state.batchId))
       this.#begins.set(state.batchId, seq - 1);
@@ -67,7 +69,9 @@ class HistoryReader {
       this.leftOut.push(...leftOut);
       const end = batchId === null ? undefined : this.#ends.get(batchId);
       const title = by === 'user' ? 'a command of yours' : 'calls of the agent';
+      // a command of the user belongs to no batch
       const place = end ?? { from: seq - 1, seq, title };
+      // empty: nothing was kept, only left out
       if (checkpoint !== '') this.#add({ checkpoint, by, changes, ...place });
     }
     if (event.type === 'Rewound' && event.checkpoint !== null && before.name === 'Rewinding') {
@@ -89,7 +93,7 @@ export const readFileHistory = async (prefix: string): Promise<FileHistory> => {
       `${sessionId} is a run of pawl ask: it has no files. pawl sessions lists others.`,
     );
   const reader = new HistoryReader();
-  const { state, seq } = await foldStored(sessionId, undefined, (step) => reader.see(step));
+  const { state, seq } = await foldStored(sessionId, undefined, (step) => reader.read(step));
   const { workspace } = state.session.settings;
   const store = new CheckpointStore(storeFolder(stateFolder(process.env), workspace));
   const manifests = await Promise.all(

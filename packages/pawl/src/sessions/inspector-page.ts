@@ -22,6 +22,7 @@ export const readPage = (): string => {
 /** Replaces the secrets of this environment. */
 export const pageRedactor = (): Redactor => createRedactor(findSecrets(process.env, {}));
 
+/** Starts the server of the page. `live`: the sessions that run in other processes. */
 export const openInspector = (live: LiveSessions): Promise<Inspector> =>
   startInspector({
     folder: stateFolder(process.env),

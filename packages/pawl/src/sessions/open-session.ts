@@ -1,9 +1,9 @@
 /**
  * Opens a new or resumed session from flags and environment.
  *
- * All faces (terminal, headless, editor, …) call `openFromFlags`. From top to bottom: opening; a
- * session that is resumed, whose journal is held open (`HeldSession`) until its settings and the
- * turns that a face shows again are known; servers and tools that the user wants; hooks; and
+ * All that runs sessions (terminal, editor, `pawl -p`) calls `openFromFlags`. From top to bottom:
+ * opening; a session that is resumed, whose journal is held open (`HeldSession`) until its settings
+ * and the turns that are shown again are known; servers and tools that the user wants; hooks; and
  * telemetry.
  */
 
@@ -99,8 +99,8 @@ type Resuming = {
   /** The flags for it, given its settings. Throws if it must not be opened. */
   readonly flagsFor?: (recorded: RecordedSettings) => Promise<RunFlags>;
   /**
-   * The rights of the session in this process that this one goes on for, instead of those of a new
-   * one.
+   * What the session of this process may do (settings and grants of its user), for one that goes on
+   * in its place; absent: what configuration and flags give a new one.
    */
   readonly rights?: SessionRights;
   /** Called with every step of the session so far, in order, while its journal is read. */
@@ -122,7 +122,10 @@ type OpenOptions = Resuming & {
   readonly forAgent?: boolean;
 };
 
-/** Throws before the session is opened, so that nothing is written into it. */
+/**
+ * The settings, from the flags as they were typed and from what was prepared with configuration.
+ * Throws before the session is opened, so that nothing is written into it.
+ */
 const settingsFor = (
   typedFlags: RunFlags,
   prepared: Parameters<typeof chooseSettings>[1],
@@ -190,10 +193,10 @@ const openWithJournal = async (
     connect: connectOthers(model, flags, process.cwd(), warn),
     ...tools.options,
     moreTools: [...tools.options.moreTools, ...prompts.tools],
-    moreInstructions: prompts.section,
-    secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets },
+    moreInstructions: prompts.section, // the list of skills
+    secrets: { ...keysIn(flags.variables ?? {}), ...tools.secrets }, // replaced in what is stored
     passEnvironment: flags.passEnv?.split(',') ?? [],
-    journals: held?.journals ?? fileJournals({ folder: stateFolder }),
+    journals: held?.journals ?? fileJournals({ folder: stateFolder }), // held: open already
     workspace,
     report: (fault: Error) => warn(oneLine(fault.message, Number.POSITIVE_INFINITY)),
     settings: { ...settings, ...rights?.settings },
@@ -207,8 +210,8 @@ const openWithJournal = async (
   } satisfies AgentOptions & SessionOptions;
   const agent = createAgent(options);
   const session = await agent.open(options);
-  tools.follow(session);
-  spans.follow(session);
+  tools.follow(session); // connects MCP servers, and closes them with the session
+  spans.follow(session); // telemetry of the session
   setFlagsFromString(KEEP_YOUNG_GENERATION);
   if (held?.origin === 'foreign') warn(foreignText(session.id));
   const state = await session.state();
@@ -225,6 +228,7 @@ const openWithJournal = async (
   };
 };
 
+/** `foreign`: not created in this user's store. */
 const foreignText = (sessionId: string): string =>
   `The session ${sessionId} was not created here: it was imported or copied, or an earlier ` +
   'version wrote it. ' +
@@ -243,13 +247,13 @@ const openOrRelease = async (
     takeOver: typedFlags.takeOver === true,
     ...(visit === undefined ? {} : { visit }),
   };
-  if (resume !== null) openStateFolder(process.env);
+  if (resume !== null) openStateFolder(process.env); // throws if others can write there
   const held = resume === null ? null : await holdSession(resume, options);
   try {
     const flags = held === null || flagsFor === undefined ? typedFlags : await flagsFor(held);
     return await openWithJournal(flags, folder, openOptions, held);
   } catch (error) {
-    // The torn end is cut off by now, and only this opening knows of it.
+    // An incomplete last line, left by a crash, is cut off by now: only this opening knows of it.
     if (held !== null && held.tornTail !== null) openOptions.warn(tornSentence(held.tornTail));
     // The first failure is reported. A session that had begun has closed its journal already.
     await held?.release().catch(() => undefined);
@@ -306,6 +310,7 @@ const STEPS_MAX = 1_000;
 /** Steps at the end that are visited also where a snapshot of the state would save folding them. */
 export const STEPS_MIN = 500;
 
+/** `see` takes the next step; `past` returns the turns so far. */
 type RecentTurnsCollector = { see(stepped: JournalStep): void; past(): RecentTurns | null };
 
 type CollectedTurn = { readonly before: State; readonly steps: JournalStep[] };
@@ -334,7 +339,8 @@ export const collectRecentTurns = (): RecentTurnsCollector => {
   return {
     see(stepped: JournalStep): void {
       const { before, state } = stepped;
-      if (stepped.seq <= seq) turns = []; // the fold has begun again
+      // The fold begins again at the first step if a stored snapshot of the state proves wrong.
+      if (stepped.seq <= seq) turns = [];
       if (seq === 0 || stepped.seq <= seq) earlierTurns = stepped.seq > 1 ? 'some' : 'none';
       ({ seq } = stepped);
       const isNewTurn = turns.length === 0 || state.session.counters.turn !== turn;
@@ -416,6 +422,7 @@ const holdSession = async (
 
 // Servers and tools that the user wants.
 
+/** What a session has, and where its user is (`place`). */
 type SessionPlace = {
   readonly model: Model;
   readonly stateFolder: string;
@@ -497,6 +504,7 @@ const openServers = async (
     warn,
     whyNot,
     redactor,
+    // whether the first request waits for tools that are not known yet
     ...(keepsTools
       ? {}
       : { joining: place.place === 'terminal' ? ('waitQuietly' as const) : ('wait' as const) }),
@@ -528,21 +536,22 @@ export const optionalTools = async (
 ): Promise<OptionalTools> => {
   const { explore, tasks, variables = {} } = flags;
   const { model, stateFolder } = place;
-  const resumes = place.resume !== null;
-  const explores =
-    resumes || explore === true
+  const isResumed = place.resume !== null;
+  const exploreTools =
+    isResumed || explore === true
       ? [(await import('./explore-tool.js')).exploreTool(model, stateFolder, keysIn(variables))]
       : [];
-  const asks =
-    resumes || place.place === 'terminal' || place.place === 'editor' || place.place === 'detached'
-      ? (await import('@pawl/agent/tools/ask-user')).askingTools
-      : [];
+  // where there is a user, now or later, the model gets tools to ask them
+  const { place: userPlace } = place;
+  const hasUser = userPlace === 'terminal' || userPlace === 'editor' || userPlace === 'detached';
+  const askTools =
+    isResumed || hasUser ? (await import('@pawl/agent/tools/ask-user')).askingTools : [];
   const { servers, secrets } = await openServers(flags, place);
   return {
     options: {
-      tasks: resumes || tasks === true,
+      tasks: isResumed || tasks === true,
       checkpoints: flags.checkpoints !== 'off',
-      moreTools: [...explores, ...asks, ...(servers?.tools ?? [])],
+      moreTools: [...exploreTools, ...askTools, ...(servers?.tools ?? [])],
       lateTools: place.keepsTools ? null : (servers?.lateTools ?? null),
       hooks: await openHooks(flags, { ...place, reportNotRun: warnNotRun(place) }),
     },
@@ -570,7 +579,7 @@ const openHooks = async (
   { userHooks = [], projectHooks = [] }: Configured,
   { workspace, stateFolder, warn, reportNotRun }: HooksPlace,
 ): Promise<readonly CommandHook[]> => {
-  // A hook that starts Pawl must not start itself again through it.
+  // The variable is set for hooks: one that starts Pawl must not start itself again through it.
   if ((process.env.PAWL_HOOK ?? '') !== '') return [];
   const ownHooks = userHooks
     .filter(({ enabled }) => enabled)

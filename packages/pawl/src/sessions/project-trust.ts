@@ -61,6 +61,7 @@ export const judgeExecutables = async (
   const allowed: JudgedExecutables['allowed'][number][] = [];
   const open: OpenQuestion[] = [];
   for (const executable of executables) {
+    // Compares its content with the one that the user answered about. What was refused is left out.
     const judgement = await trust.judge(workspace, executable);
     if (judgement.kind === 'trusted') allowed.push({ executable, level: judgement.level ?? null });
     else if (judgement.kind === 'unknown') open.push({ executable, before: null });
@@ -318,6 +319,7 @@ export const allowedServers = async (
   const { top: folder } = findProject(workspace);
   const allowed = (await chooseAllowed(described, trust, workspace, tellNotRun)).map(
     ({ item, executable, level }) => {
+      // the sandbox level at which the server is started, and the folder that it sees there
       const project = { folder, level: level ?? COMMAND_LEVELS[0] };
       return { item, executable, started: { ...item, project } };
     },
@@ -333,6 +335,7 @@ export const allowedServers = async (
   };
 };
 
+/** The MCP servers that the project's `.mcp.json` wants to run. */
 export const serverSource = async (workspace: string): Promise<readonly Executable[]> =>
   (await readProjectServers(workspace)).servers.map(({ executable }) => executable);
 
@@ -464,6 +467,7 @@ export const allowedHooks = async (
   }));
 };
 
+/** The hooks that the project's config.toml wants to run. */
 export const hookSource = async (
   workspace: string,
   environment: ProcessEnvironment = process.env,
@@ -557,26 +561,29 @@ const namedFiles = async (
   if (words === null) return null;
   const byFile = new Map<string, DescribedFile | null>();
   let bytesLeft = WATCHED_BYTES_MAX;
-  const add = async (folder: string, name: string): Promise<void> => {
+  /** Adds the file that the name means in the folder, if there is one. */
+  const addFile = async (folder: string, name: string): Promise<void> => {
     const real = await findReal(folder, name);
     if (real === null) return;
     const written = path.resolve(folder, name);
-    const key = isWithin(real, top) ? real : `${written} ${real}`;
-    if (byFile.has(key) || (key !== real && !isWithin(written, top))) return;
-    const file =
-      key === real
-        ? await describeFile(
-            real,
-            path.relative(workspace, real),
-            Math.min(WATCHED_FILE_BYTES_MAX, bytesLeft),
-          )
-        : await describeLink(real, path.relative(workspace, written));
+    const isInProject = isWithin(real, top);
+    // neither a file of the project nor a link in it
+    const isElsewhere = !isInProject && !isWithin(written, top);
+    const key = isInProject ? real : `${written} ${real}`;
+    if (byFile.has(key) || isElsewhere) return;
+    const file = isInProject
+      ? await describeFile(
+          real,
+          path.relative(workspace, real),
+          Math.min(WATCHED_FILE_BYTES_MAX, bytesLeft),
+        )
+      : await describeLink(real, path.relative(workspace, written));
     byFile.set(key, file);
     bytesLeft -= file?.bytes ?? 0;
   };
   const names = words.flatMap(candidateNames);
   for (const folder of await readFolders(words, program, project))
-    for (const name of names) await add(folder, name);
+    for (const name of names) await addFile(folder, name);
   return [...byFile.values()].flatMap((file) => (file === null ? [] : [file.line]));
 };
 

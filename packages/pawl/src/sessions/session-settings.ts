@@ -51,9 +51,9 @@ export type Place = 'terminal' | 'editor' | 'node' | 'detached' | 'headless';
 const isWatched = (place: Place): boolean => place === 'terminal' || place === 'editor';
 
 /**
- * A headless turn has no limit in rounds: money, tokens and time limit it, and loop detection ends
- * it. The thresholds are high because a model that waits for something repeats a call several times
- * and gets the same result.
+ * A headless turn has no limit in rounds (0): money, tokens and time limit it, and loop detection
+ * ends it. The thresholds are high because a model that waits for something repeats a call several
+ * times and gets the same result.
  */
 const HEADLESS_LIMITS: Partial<Limits> = { rounds: 0, repeats: 20, errors: 20, sameResults: 20 };
 
@@ -144,7 +144,7 @@ export const prepareFromFlags = async (
     before === null
       ? fresh
       : {
-          ...narrowerLimits(fresh, before.limits),
+          ...narrowerLimits(fresh, before.limits), // of each limit the lower one
           ...profileLimits,
           ...readLimits(sessionFlags(typedFlags, place)),
         };
@@ -168,6 +168,7 @@ export const chooseSettings = (
   const preset =
     readPreset(sessionFlags(typedFlags, place)) ??
     narrower(
+      // the stricter of the two
       'preset',
       readPreset(flags) ?? (isWatched(place) ? 'careful' : 'auto'),
       before?.preset,
@@ -224,13 +225,14 @@ const chooseOnAsk = (
 };
 
 /**
- * Queued input goes back into the input line of a terminal. Elsewhere there is no such line, so it
+ * What becomes of queued input when a turn is cancelled. It goes back into the input line of a
+ * terminal. Elsewhere, and in one that shows plain lines (`isBare`), there is no such line, so it
  * is held.
  */
 const chooseQueueOnCancel = (place: Place, { plain }: RunFlags): Settings['queueOnCancel'] =>
   place === 'terminal' && !isBare(process.env) && plain !== true ? 'restore' : 'hold';
 
-/** Everything of a new session that another part opens. Throws a `Stop`. */
+/** For a caller that opens the new session itself: flags, model and settings. Throws a `Stop`. */
 export const chooseNewSession = async (
   typedFlags: RunFlags,
   folder: string,

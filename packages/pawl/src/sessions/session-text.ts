@@ -29,6 +29,7 @@ const partLine = (look: Look, part: MessagePart): Safe => {
     case 'reasoning':
       return paint(look, 'dim', harmless(part.text));
     case 'call':
+      // `rawInput`: text of the model that is no JSON object
       return safe`${paint(look, 'cyan', makeSafe(`→ ${part.tool}`))} ${harmless(part.rawInput ?? JSON.stringify(part.input))}`;
     case 'result':
       return safe`${paint(look, part.failed ? 'red' : 'green', makeSafe(`← ${part.tool}`))} ${harmless(part.text)}${pictureLines(part)}`;

@@ -56,8 +56,8 @@ const unreadableText = (
 };
 
 /**
- * Tasks are gone on with by the session that started them, and sessions from elsewhere only by
- * their id.
+ * Tasks (`startedBy`) are gone on with by the session that started them, and sessions from
+ * elsewhere (`isForeign`: imported or copied) only by their id.
  */
 const isCandidate = (info: SessionInfo, kind: SessionInfo['kind'], workspace: string): boolean =>
   info.kind === kind &&
@@ -89,6 +89,7 @@ export const lastForeign = async (workspace: string): Promise<string | null> =>
   (await userSessions()).find((info) => info.workspace === workspace && info.isForeign === true)
     ?.sessionId ?? null;
 
+/** The last session of the current folder. Tells the user which one it is. */
 const lastInfo = async (all: readonly SessionInfo[]): Promise<SessionInfo> => {
   const workspace = realpathSync(process.cwd());
   const last = all.find((info) => isCandidate(info, 'agent', workspace));
@@ -235,6 +236,7 @@ const refuseShared = (folder: string): void => {
   const status = statSync(folder, { throwIfNoEntry: false });
   if (status === undefined) return;
   const userId = process.geteuid?.() ?? status.uid;
+  // `sticky`: others may add files, and so sessions, though not replace those of the user
   const writers = otherWriters(status);
   const why =
     status.uid !== userId

@@ -108,6 +108,7 @@ export const slashHelp: readonly (readonly [string, string])[] = slashCommands.m
 export const commandChoices: readonly Choice[] = slashCommands.map(([name, words, about]) => ({
   text: name,
   about: words === '' ? about : `${words}  ${about}`,
+  // Enter on it in the list runs it at once
   ...(words === '' || words.startsWith('[') ? { runs: true } : {}),
 }));
 
@@ -165,7 +166,7 @@ const readCommand = (written: string, words: string, prompts: readonly string[])
   if (name === 'later') {
     return words === ''
       ? refused('There is no text: /later TEXT.')
-      : { kind: 'say', text: words, mode: 'followUp' };
+      : { kind: 'say', text: words, mode: 'followUp' }; // sent after the turn
   }
   if (usage === '' && words !== '') return refused(`/${name} takes no arguments.`);
   if (words === '' && usage !== '' && !usage.startsWith('['))
@@ -304,13 +305,11 @@ export const openSessionPrompts = async (
   // Most folders have none: nothing is loaded then. The tools of a resumed session were settled
   // when it began.
   if (promptPlaces(sources).length === 0 && !isResumed) return NO_PROMPTS;
-  const [{ loadPromptFiles }, { faultText }, { offerSkills }, { createSkillTool }] =
-    await Promise.all([
-      import('@pawl/agent/extensions/skills/load-skills'),
-      import('@pawl/agent/extensions/skills/prompt-file'),
-      import('@pawl/agent/extensions/skills/load-skills'),
-      import('@pawl/agent/extensions/skill-tool'),
-    ]);
+  const [{ loadPromptFiles, offerSkills }, { faultText }, { createSkillTool }] = await Promise.all([
+    import('@pawl/agent/extensions/skills/load-skills'),
+    import('@pawl/agent/extensions/skills/prompt-file'),
+    import('@pawl/agent/extensions/skill-tool'),
+  ]);
   const loaded = await loadPromptFiles(sources, builtInNames);
   warnOfFaults(loaded.faults, faultText, warn);
   const { skills, section, warning } = offerSkills(loaded.files);

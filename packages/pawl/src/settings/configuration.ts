@@ -43,8 +43,9 @@ import {
 import { findLines } from './toml-keys.js';
 
 /**
- * What configuration adds to the flags: settings without a flag, values of provider variables from
- * the user's file, rules, MCP servers and hooks.
+ * What configuration adds to the flags: settings without a flag, as texts under the names that
+ * flags would have (setting-table.ts explains each); values of provider variables from the user's
+ * file; rules; MCP servers; and hooks.
  */
 export type Configured = {
   readonly maxRetries?: string;
@@ -91,6 +92,7 @@ const flagValues = (flags: Flags): readonly SourceValue[] =>
  */
 const PROFILE_KEYS = /^(max_|retry_|hooks$|formatter$|auto_commit$)/;
 
+/** Without the values that the profile replaces. Its own are added where settings are chosen. */
 const withProfile = (layers: Layers, flags: Flags): Layers => {
   if (flags.profile === undefined) return layers;
   const without = (list: readonly SourceValue[]): readonly SourceValue[] =>
@@ -171,14 +173,14 @@ const asFlag = ({ setting, value }: Resolved): readonly (readonly [string, unkno
 type ConfigOptions = {
   /** `ask` also takes the settings whose key begins with `ask.`. */
   readonly command: 'run' | 'ask';
-  /** A resumed session keeps its frozen settings. */
+  /** A resumed session keeps its frozen settings: only a flag can change them. */
   readonly resumed: boolean;
-  /** Called for each setting of the project's file that is ignored. */
+  /** Called for each setting and table of the project's files that is ignored. */
   readonly warn: (text: string) => void;
 };
 
 const appliesTo = ({ command, resumed }: ConfigOptions, { setting }: Resolved): boolean => {
-  if (setting.key.startsWith('providers.')) return false;
+  if (setting.key.startsWith('providers.')) return false; // these become variables
   const fits = command === 'ask' || !setting.key.startsWith('ask.');
   return fits && !(resumed && setting.frozen);
 };
@@ -202,6 +204,7 @@ export const withConfig = async <F extends Flags>(
         ...faults.map(({ where, text }) => `${where}: ${text}`),
       ].join('\n'),
     );
+  // what a project's files must not set is left out, and told
   for (const { key, value, origin, why } of refusedByProject(resolved)) {
     const where = origin.layer === 'project' ? `${origin.file}:${origin.line}` : '';
     options.warn(`${where}: ${key} = ${showValue(value)} is ignored: ${why}.`);
@@ -212,6 +215,7 @@ export const withConfig = async <F extends Flags>(
     options.warn(`${file}: [mcp.servers] is ignored: a project names its servers in .mcp.json.`);
   for (const file of foldersRefused)
     options.warn(`${file}: [folder] is ignored: only your own config.toml has rules for a folder.`);
+  // settings that no flag has set
   const missing = resolved.filter(
     (one) => appliesTo(options, one) && typedFlags[flagAttribute(one.setting)] === undefined,
   );
@@ -295,12 +299,14 @@ const refusalReason = (
 ): string | null => {
   const away = outOfRange(setting, value);
   if (away !== null) return away;
+  // words that only the user may choose, such as a preset that asks for nothing
   if ([...setting.ownWords, ...setting.userWords].includes(String(value)))
     return 'a project may not choose it';
   switch (setting.project) {
     case 'no':
       return 'a project may not set it';
     case 'tighten':
+      // without a value so far it is compared with the strictest built-in one
       return compareStrictness(setting, value, current ?? setting.tightest) <= 0
         ? null
         : LOOSER_TEXTS[setting.kind.type];
@@ -310,6 +316,7 @@ const refusalReason = (
         : 'a project may only raise it';
     case 'sameProvider': {
       const provider = providerName(current ?? builtInModel);
+      // a scripted model is a file, so another one could be the project's
       const isSame = providerName(value) === provider && provider !== 'scripted';
       return isSame ? null : LOOSER_TEXTS.model;
     }
@@ -410,6 +417,7 @@ const projectFiles = (workspace: string): readonly string[] =>
     .folders.map((folder) => path.join(folder, '.pawl'))
     .filter((folder) => !isOfOtherUser(folder, workspace))
     .map((folder) => path.join(folder, 'config.toml'))
+    // a file in the workspace itself counts, whoever owns it
     .filter(
       (file) => path.dirname(path.dirname(file)) === workspace || !isOfOtherUser(file, workspace),
     )
@@ -447,12 +455,14 @@ const readContent = async (file: string): Promise<FileContent> => {
 
 type ConfigFile = {
   readonly values: readonly SourceValue[];
-  /** With those of the folder, if it is the user's file. */
+  /** If it is the user's file, also those of `[folder."PATH"]` for the workspace. */
   readonly rules: readonly WrittenRule[];
+  /** Whether it has rules for folders. */
   readonly hasFolders: boolean;
   readonly mcpServers: readonly McpServer[];
   readonly hooks: readonly HookDeclaration[];
   readonly faults: readonly PlacedFault[];
+  /** Whether the file exists. */
   readonly there: boolean;
 };
 

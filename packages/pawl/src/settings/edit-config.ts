@@ -23,6 +23,7 @@ import { decodeFile, hashLoaded, loadFile, replaceFile } from '@pawl/agent/tools
 import { CONFIG_BYTES_MAX } from './configuration.js';
 import type { TomlStatement } from './toml-keys.js';
 
+/** The functions of the TOML parser, which is loaded late. */
 export type TomlFormat = {
   parse(text: string): ParsedTable;
   stringify(table: object): string;
@@ -106,7 +107,7 @@ const changeReal = async (
     ? await realpath(file)
     : join(await realpath(dirname(file)), basename(file));
   const loaded = await loadFile(real);
-  const hash = hashLoaded(loaded);
+  const hash = hashLoaded(loaded); // null for what is there but can't be read as a file
   if (hash === null)
     return refused(loaded.kind === 'unreadable' ? `${loaded.why}.` : 'it is a folder.');
   const decoded = loaded.kind === 'file' ? decodeFile(loaded.bytes) : null;
@@ -118,7 +119,7 @@ const changeReal = async (
   const bytes = Buffer.from(edited.text);
   if (bytes.length > CONFIG_BYTES_MAX)
     return refused(`it would have more than ${CONFIG_BYTES_MAX} bytes.`);
-  const written = await replaceFile(real, bytes, hash);
+  const written = await replaceFile(real, bytes, hash); // only if the file still has this hash
   if (written.kind === 'changedMeanwhile')
     return refused('another program has just changed it. Try again.');
   if (written.kind === 'elsewhere') return refused('its folder has just been moved. Try again.');

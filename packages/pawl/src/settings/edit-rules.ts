@@ -36,13 +36,13 @@ export type FolderRule = {
 export const writableRule = (subject: RuleSubject, folder: string): FolderRule | null => {
   // Such a name is not UTF-8: another folder would be read back.
   if (folder.includes('\ufffd')) return null;
-  if (subject.kind === 'path') return null;
+  if (subject.kind === 'path') return null; // the lists of paths are written by hand alone
   if (subject.kind !== 'command') {
     const table = subject.kind === 'host' ? 'hosts' : 'mcp';
     return { folder, list: [table, 'allow'], text: subject.pattern };
   }
   const { needs, words } = subject;
-  if (needs === 'repository') return null;
+  if (needs === 'repository') return null; // there is no list allow_repository
   return {
     folder,
     list: [needs === undefined ? 'allow' : `allow_${needs}`],
@@ -112,16 +112,17 @@ const extendList = (text: string, list: TomlStatement, added: string): string =>
     const open = text.lastIndexOf('[', list.end) + 1;
     return text.slice(0, open) + quote(added) + text.slice(open);
   }
-  const [lineEnd, comma = '', comment = ''] =
+  // The rest of the line behind the last text; undefined if the list goes on there.
+  const [restOfLine, comma = '', comment = ''] =
     /^([ \t]*,)?([ \t]*(?:#[^\r\n]*)?)(?=\r?\n)/.exec(text.slice(at)) ?? [];
-  if (lineEnd === undefined) return `${text.slice(0, at)}, ${quote(added)}${text.slice(at)}`;
+  if (restOfLine === undefined) return `${text.slice(0, at)}, ${quote(added)}${text.slice(at)}`;
   const [indent = ''] = /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', at) + 1)) ?? [];
   const newLine = text.slice(at).includes('\r\n') ? '\r\n' : '\n';
   const row = `${newLine}${indent}${quote(added)}${comma === '' ? '' : ','}`;
-  return `${text.slice(0, at)},${comment}${row}${text.slice(at + lineEnd.length)}`;
+  return `${text.slice(0, at)},${comment}${row}${text.slice(at + restOfLine.length)}`;
 };
 
-/** Adds the list below the header that names the most of its key, or at the end. */
+/** Adds the list below the table header that names the most of its key, or at the end. */
 const addList = (text: string, rule: FolderRule, statements: readonly TomlStatement[]): string => {
   const key = ruleKey(rule);
   const newLine = text.includes('\r\n') ? '\r\n' : '\n';
@@ -159,7 +160,7 @@ export const addFolderRule = (text: string, rule: FolderRule, format: TomlFormat
   );
 };
 
-/** The line of the file that has the rule, from 1, and its text. */
+/** The line of the file that has the rule, from 1, and its text. Without the rule it is line 1. */
 export const findRule = (
   text: string,
   rule: FolderRule,
@@ -187,6 +188,7 @@ const cutFromList = (
     ({ start, end }) => parse(`a = ${text.slice(start, end)}`).a === removed,
   );
   if (cuts.length === entries.length) return null;
+  // from the end, so that the places of the others stay right
   return cuts.reduceRight((cut, { start, end }) => {
     const [before, behind] = [cut.slice(0, start), cut.slice(end)];
     const comma = /^\s*,[ \t]*/.exec(behind)?.[0];

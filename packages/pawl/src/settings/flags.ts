@@ -136,7 +136,10 @@ export type RunFlags = {
   readonly verbose?: true;
 };
 
-/** The only word of the command line of a detached session's process. It is no command of users. */
+/**
+ * The only word of the command line of a detached session's process, which runs without a terminal.
+ * It is no command of users.
+ */
 export const WORKER_WORD = '__detached';
 
 export const usageStop = (message: string): Stop => new Stop(exitCodes.usage, 'usage', message);
@@ -151,6 +154,7 @@ export const readAmount = (flag: string, text: string, kind: 'whole' | 'any'): n
   return amount;
 };
 
+/** For a start without a session to resume. */
 export const refuseTakeOver = ({ takeOver }: { readonly takeOver?: true }): void => {
   if (takeOver)
     throw usageStop('--take-over needs a session to go on with: --continue or --resume ID.');
@@ -251,10 +255,10 @@ export const readAfterTools = (
     flags.formatter === undefined
       ? null
       : chooseWord<'on' | 'off'>('--formatter', flags.formatter, ['on', 'off']);
-  const needed =
+  const uselessFlag =
     flags.autoCommit === true ? '--auto-commit' : formatter === 'on' ? '--formatter on' : null;
-  if (hooks === 'never' && needed !== null)
-    throw usageStop(`${needed} does nothing with --hooks never.`);
+  if (hooks === 'never' && uselessFlag !== null)
+    throw usageStop(`${uselessFlag} does nothing with --hooks never.`);
   return {
     ...(hooks === null ? {} : { hooks }),
     ...(formatter === null ? {} : { formatter: formatter === 'on' ? 'onChanges' : 'off' }),
@@ -302,7 +306,10 @@ const NOT_FOR_EDITORS =
 /** The flags of `pawl acp`: settings of the sessions that the editor opens. */
 export const acpFlags = runFlags.filter(([flag]) => !NOT_FOR_EDITORS.test(flag));
 
-/** The flags that count for a new session. Others, which stand before `acp`, are dropped. */
+/**
+ * The flags that count for a new session. Others, which stand before `acp`, are dropped: those that
+ * are named here.
+ */
 export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
   const {
     print,
@@ -331,6 +338,7 @@ const modelProvider = (model: string): string => model.slice(0, model.indexOf('/
  */
 export const storedSessionFlags = (allFlags: RunFlags, recordedModel: string): RunFlags => {
   const { model, effort, profile, baseUrl, ...flags } = newSessionFlags(allFlags);
+  // the address is for the model that the flags name
   const isElsewhere = model !== undefined && modelProvider(model) !== modelProvider(recordedModel);
   return baseUrl === undefined || isElsewhere ? flags : { ...flags, baseUrl };
 };

@@ -19,6 +19,7 @@ type ReadRules = {
 };
 
 type ParsedRule = { readonly subject: RuleSubject } | { readonly fault: string };
+/** A list of rules at `keys` below the table `rules`. `make` makes a rule of one of its texts. */
 type List = {
   readonly keys: readonly string[];
   readonly decision: Decision;
@@ -30,6 +31,7 @@ const RULES_MAX = 500;
 /** Words that need no quotes in a shell. A command whose first words need quotes is a mistake. */
 const PLAIN_WORDS = /^[^\s'"\\$`;&|<>(){}*?[\]#~!]+( [^\s'"\\$`;&|<>(){}*?[\]#~!]+)*$/;
 
+/** `needs`: what the rule lets the command leave the sandbox for, such as the network. */
 const command =
   (needs?: Needs) =>
   (text: string): ParsedRule =>
@@ -47,6 +49,7 @@ const command =
             '"npm test"',
         };
 
+/** `touches`: whether the rule is about reading alone, or about changes too. */
 const path =
   (touches: 'reads' | 'anything') =>
   (text: string): ParsedRule => {

@@ -100,6 +100,7 @@ const modelCallSettings: readonly Setting[] = [
     project: 'tighten',
     flag: '--effort <level>',
     builtIn: 'auto',
+    // auto leaves it to the model, so a project's value is compared with this one
     tightest: 'medium',
     help:
       'how much the model should think, if it can be told: low, medium, high, xhigh, max or auto ' +
@@ -521,7 +522,7 @@ export const settings: readonly Setting[] = [
 ];
 
 export const findSetting = (key: string): Setting => {
-  const setting = settings.find((setting) => setting.key === key);
+  const setting = settings.find((one) => one.key === key);
   if (setting === undefined) throw new Error(`there is no setting ${key}`);
   return setting;
 };

@@ -1,4 +1,4 @@
-/** Finds the line numbers of a TOML file's keys, in one pass over valid text. */
+/** Finds headers, keys and strings in the text of a valid TOML file, and the line of each key. */
 
 type Parse = (text: string) => Readonly<Record<string, unknown>>;
 
@@ -15,7 +15,7 @@ type Statement = { readonly text: string; readonly line: number; readonly at: nu
 const splitStatements = (text: string): readonly Statement[] => {
   const statements: Statement[] = [];
   let line = 1;
-  let depth = 0;
+  let depth = 0; // open brackets
   let start: { readonly at: number; readonly line: number } | null = null;
   const end = (at: number): void => {
     if (start !== null) statements.push({ ...start, text: text.slice(start.at, at) });
@@ -38,6 +38,7 @@ const keyNames = (written: string, parse: Parse): readonly string[] => {
   const key = written.trim();
   if (BARE.test(key)) return key.split('.');
   const names: string[] = [];
+  // gives a table in a table for each name
   let at: unknown = parse(`${key} = 0`);
   while (typeof at === 'object' && at !== null) {
     const [entry] = Object.entries(at);
