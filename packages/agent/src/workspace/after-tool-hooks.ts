@@ -66,6 +66,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
     formatters.run(context).finally(() => formatters.forget());
   return {
     before: async (call, settings) => {
+      // signs of formatters are searched beside these files, too
       reach.remember(call.facts.paths);
       const remembered = settings.formatter === 'off' ? undefined : formatters.before(call);
       await Promise.all([watch.before(call, settings), remembered]);
@@ -87,6 +88,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
     run: (phase, context) => {
       switch (phase) {
         case 'CheckingGitCommits':
+          // no formatter phase follows, which would forget
           if (context.settings.formatter === 'off') formatters.forget();
           return watch.check(context);
         case 'RunningAutoformatters':

@@ -66,6 +66,7 @@ export const createLateCheckpoints = (
     return loading;
   };
   return {
+    // without the code loaded there is no checkpoint, so there is nothing to sweep, record or close
     before: async (call) =>
       call !== null && (await onlyReads(call)) ? 'reads' : (await load()).before(call),
     take: async (ended) => (await load()).take(ended),

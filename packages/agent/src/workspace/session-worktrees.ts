@@ -47,6 +47,7 @@ const withRepository = async <T>(
   work: (repository: Repository) => Promise<T>,
 ): Promise<T> => {
   const place = { workspace: folder, environment, signal };
+  // null means that there is no repository, so a result that may be null is wrapped
   const done = await useRepository(place, async (repository) => ({
     result: await work(repository),
   }));
@@ -108,7 +109,10 @@ const addWithIndex = async (
   }
 };
 
-/** Removes the worktree whatever is in it, and git's record of it if only that remains. */
+/**
+ * Removes the worktree whatever is in it, and git's record of it if only that remains. `--force`
+ * twice: also a locked one.
+ */
 export const removeWorktree = (place: WorktreePlace): Promise<void> =>
   withRepository(place.repository, place, (repository) =>
     repository.changeWorktrees(['remove', '--force', '--force', '--', place.path]),
