@@ -160,7 +160,7 @@ export class WorkspaceLooks {
       }
       this.#note(found);
       const listing = await lister.list(false, this.#reported);
-      this.#reported = new Set();
+      this.#reported = new Set(); // the list holds now, so only later reports count
       if (this.#listed?.isFor(listing)) return this.#lookAt(listing, found.changed);
       this.#sendNames(thread, listing);
     }

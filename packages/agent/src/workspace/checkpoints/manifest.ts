@@ -116,6 +116,7 @@ export const composeChanges = <State>(
   for (const { by, changes } of manifests.toReversed())
     for (const { path, before, after } of changes) {
       const later = targets.get(path);
+      // the changes of rewinds count like the agent's
       if (by === 'user') {
         // the user's change stays, and what the agent did before it can't be separated from it
         if (later !== undefined) broken.add(path);
@@ -192,4 +193,4 @@ export const summarise = async (
 };
 
 /** A file that stays as it is, with the reason. */
-export const left = (path: string, why: string): FileLeft => ({ path: showName(path), why });
+export const fileLeft = (path: string, why: string): FileLeft => ({ path: showName(path), why });
