@@ -40,7 +40,7 @@ const INSTALL = 'Install it: apt-get install python3, or your system’s package
 
 type Python = { readonly program: string; readonly library: readonly string[] };
 
-/** The interpreters to try, in order. */
+/** The interpreters to try, in order: the system's, and the one on Pawl's own PATH. */
 const candidates = (): readonly ProgramPath[] => {
   const system = searchPrograms({ environment: { PATH: SYSTEM_PATH }, workspace: null });
   return [system.find(NAME), ownPrograms().find(NAME)].filter((program) => program !== null);
@@ -82,6 +82,7 @@ const findPython = async (): Promise<PythonProgram> => {
     return {
       program: python.program,
       readable: [...readable].map((place) => ({ from: place, to: place })),
+      // installed packages are not visible inside
       hidden: packages.filter((place) => existsSync(place)),
       environment: {},
     };

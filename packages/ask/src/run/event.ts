@@ -172,6 +172,7 @@ const id: Shape<string> = {
       : text.check(value),
 };
 
+// the keys are the allowed values; the numbers mean nothing
 const reason = oneOf<PolicyReason>({
   iterations: 1,
   usd: 1,

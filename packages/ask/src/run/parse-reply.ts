@@ -55,6 +55,7 @@ export const parseReply = (
     code: fence.text,
     closed: fence.closed,
   }));
+  // fences in which FINAL does not count
   const hidden = parity.fences === 'ignored' ? fences : [];
   return { blocks, final: parity.finalForms === 'on' ? findFinalForm(text, hidden) : null };
 };

@@ -86,8 +86,8 @@ export type Reserve = {
   readonly expected: Rate;
   readonly worst: Rate;
   /**
-   * `estimated`: actual costs of earlier calls count, too, and sub-calls leave their run enough for
-   * its answer.
+   * `stated`: the rates are the costs. `estimated`: actual costs of earlier calls count, too, and
+   * sub-calls leave their run enough for its answer.
    */
   readonly basis: 'stated' | 'estimated';
   /** For caps under a limit in dollars. Absent in older journals: calls have none. */
@@ -138,8 +138,11 @@ export type CodeSettings = {
   readonly batchMax: number;
   /** Maximum prompts in the whole tree. */
   readonly subcallsMax: number;
+  /** The run asks for its answer after so many iterations in a row that failed, … */
   readonly errorsMax: number;
+  /** … that wrote the same programs, … */
   readonly repeatedMax: number;
+  /** … that got the same output. */
   readonly sameOutputMax: number;
   /** `yes`: the user's policy is called before every model call, too. */
   readonly userPolicy: 'no' | 'yes';

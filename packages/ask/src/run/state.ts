@@ -50,7 +50,9 @@ export type Run = {
   };
   /** The cells since variables were last lost, from which an environment is rebuilt. */
   readonly past: AppendList<PastCell>;
+  /** Iterations in a row with a failed cell. */
   readonly errors: number;
+  /** How often in a row the model wrote the same programs, and got the same output. */
   readonly code: Repeat;
   readonly output: Repeat;
   /** Text of the last stored reply: the partial answer if the run ends without one. */
