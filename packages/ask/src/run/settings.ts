@@ -138,11 +138,12 @@ export type CodeSettings = {
   readonly batchMax: number;
   /** Maximum prompts in the whole tree. */
   readonly subcallsMax: number;
-  /** The run asks for its answer after so many iterations in a row that failed, … */
+  /**
+   * Maximum iterations in a row that fail, write the same programs, or get the same output: then the
+   * run asks for its answer.
+   */
   readonly errorsMax: number;
-  /** … that wrote the same programs, … */
   readonly repeatedMax: number;
-  /** … that got the same output. */
   readonly sameOutputMax: number;
   /** `yes`: the user's policy is called before every model call, too. */
   readonly userPolicy: 'no' | 'yes';

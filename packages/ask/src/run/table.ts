@@ -1,6 +1,6 @@
 /**
- * The transition table of code mode: each state and event. The first match wins; a missing
- * entry does not compile.
+ * The transition table of code mode: each state and event. The first match wins; a missing entry
+ * does not compile.
  *
  * `when` is a guard, `then` and `stay` are moves, functions of the files in moves/. `always` holds
  * the branches that need no event: they are tried after each step. `late` means that the event is
