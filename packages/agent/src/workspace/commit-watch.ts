@@ -418,7 +418,10 @@ export class CommitWatch {
     if (this.#last !== null) this.#last = { ...this.#last, since: 'unknown' };
   }
 
-  /** Settles the commits of killed sessions, whose locks would stop every git command here. */
+  /**
+   * Settles the commits of killed sessions, whose locks would stop every git command here. A claim is
+   * the mark that such a commit leaves.
+   */
   async #settleClaims(place: GitPlace, view: RepositoryView | null): Promise<readonly string[]> {
     if (view === null || listClaims(view.gitFolder).length === 0) return [];
     return (await useRepository(place, settleAbandoned)) ?? [];
@@ -437,10 +440,11 @@ export class CommitWatch {
     }
     const byCalls = changeByCalls(moves);
     const changed = new Set(await this.#committedFiles(place, view, byCalls.commits));
-    const isOwn = new Set(calls.map(({ callId }) => callId));
+    const ownIds = new Set(calls.map(({ callId }) => callId));
+    // calls of cancelled batches, which got no report of their own
     const earlier = this.#callChanges
       .map(({ call }) => call)
-      .filter(({ callId }) => !isOwn.has(callId));
+      .filter(({ callId }) => !ownIds.has(callId));
     for (const call of [...earlier, ...calls]) {
       const changes = this.#callChanges.find((one) => one.call.callId === call.callId);
       for (const file of filesOfCall(call, changes, view)) {

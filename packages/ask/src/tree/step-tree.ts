@@ -138,6 +138,7 @@ const deliver = (draft: TreeDraft, event: RunEvent): void => {
   }
   // the run must know what it may still spend
   const purse = getPurse(draft.tree.ledger, node);
+  // the event was checked already
   const { state, actions, path, diagnostics } = codeMode.stepUnchecked(
     withRun(before, { ...before.run, purse }),
     codeEvent,

@@ -102,7 +102,7 @@ const node = {
     work = what;
     return `${HOOK}(${value})`;
   },
-  /** Runs ticks and promises until none is left. Undocumented, so tests check that it is there. */
+  /** Runs ticks and promises until none is left. Undocumented, but as old as Node; tests fail if it is gone. */
   runTicks: process._tickCallback,
   onRejection: (hear) => process.on('unhandledRejection', hear),
   post: session.post.bind(session),
