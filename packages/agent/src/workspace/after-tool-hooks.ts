@@ -80,7 +80,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
       return ((await useRepository(place, settleAbandoned)) ?? []).join('\n');
     },
     runNow: (phase, context) => {
-      if (phase !== 'CheckingGitCommits') return null;
+      if (phase !== 'CheckingGitCommits') return null; // null: `run` is needed
       const report = watch.checkNow(context);
       if (report !== null && context.settings.formatter === 'off') formatters.forget();
       return report;

@@ -128,6 +128,7 @@ export class Autoformatters {
     const outcomes: FileOutcome[] = [];
     for (let at = 0; at < files.length; at += PARALLEL_MAX) {
       const wave = files.slice(at, at + PARALLEL_MAX);
+      // like Promise.all, but waits for all even if one rejects
       outcomes.push(...(await settleAll(wave.map((file) => formatFile(batch, file)))));
     }
     return reportOutcomes(outcomes, this.#takeUnreported(batch.faults), isDirty);

@@ -115,6 +115,7 @@ export const takeSnapshot = async (
   refs: Refs | null = null,
 ): Promise<WorktreeSnapshot> => {
   const { top, gitFolder } = repository;
+  // like Promise.all, but waits for both even if one rejects
   const [status, { tips, remoteTips, stash }] = await settleAll([
     repository.ask([...STATUS, '--untracked-files=all', '--ignore-submodules=all']),
     refs === null ? askTips(repository) : Promise.resolve(refs),

@@ -127,6 +127,7 @@ export class TreeCalls {
     const admission = admit(action, whole, model);
     if (admission.kind === 'refused') return this.#refuse(action, admission.why);
     const { request, outputUsd } = admission;
+    // usage that is reported after the end of the call
     const late: { usage: TokenUsage | null } = { usage: null };
     let firstPiece: FirstPiece = {};
     const reading = readStream({

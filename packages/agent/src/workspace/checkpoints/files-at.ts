@@ -195,7 +195,7 @@ const collectContents = async (request: CopyRequest): Promise<Contents> => {
     signal,
     known: new KnownRepository(environment),
   });
-  const listing = await lister.list(false);
+  const listing = await lister.list(false); // not which files equal git's blobs
   if (listing.limit !== null) contents.left.push(fileLeft('.', listing.limit));
   for (const name of listing.names) {
     if (states.has(name)) continue;

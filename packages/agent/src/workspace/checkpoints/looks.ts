@@ -130,7 +130,7 @@ export class WorkspaceLooks {
     const look = thread === null ? null : await this.#lookBy(thread, isWhole);
     if (look !== null) return look;
     const { known, named, lister } = this.#sources;
-    const listing = await lister.list(false);
+    const listing = await lister.list(false); // not which files equal git's blobs
     const entries = await lookAtAll(this.#workspace, [...listing.names, ...named]);
     return { listing, entries, names: [...new Set([...known.keys(), ...entries.keys()])] };
   }

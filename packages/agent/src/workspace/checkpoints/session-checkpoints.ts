@@ -364,6 +364,7 @@ class SessionCheckpoints implements Checkpoints {
       );
     try {
       await pruneStores(stateFolder, {
+        // a process that has a session open holds its lock
         isOpen: (id) => isLocked(lockPath(stateFolder, id)),
         own: { sessionId, keep },
       });
@@ -399,7 +400,7 @@ class SessionCheckpoints implements Checkpoints {
   /** The first scan of the workspace: copies all files that git does not hold. */
   async #scanFirst(): Promise<void> {
     const listedAtMs = Date.now() - TICK_MS;
-    const listing = await this.#lister.list(true);
+    const listing = await this.#lister.list(true); // also which files equal git's blobs
     this.#noteListing(listing);
     const entries = await lookAtAll(this.#place.workspace, listing.names);
     const tooLarge: string[] = [];
