@@ -146,7 +146,8 @@ const resumeCommit = async (
   const snapshot = await takeSnapshot(repository);
   if (settled.kind === 'abandoned') {
     await findCandidates(repository, watch, snapshot, files); // notes the files for the report
-    return createReport(snapshot, watch, `The commit was interrupted and was not made: ${settled.why}.`);
+    const failure = `The commit was interrupted and was not made: ${settled.why}.`;
+    return createReport(snapshot, watch, failure);
   }
   const { before, commit } = intent;
   const change = await countChanges(
@@ -171,8 +172,8 @@ const INTERRUPTED =
   'leaves it alone from now on';
 
 /**
- * The agent's files that can be committed. Its other files are noted with the reason (`exclude`), for
- * the report.
+ * The agent's files that can be committed. Its other files are noted with the reason (`exclude`),
+ * for the report.
  */
 const findCandidates = async (
   repository: Repository,

@@ -419,8 +419,8 @@ export class CommitWatch {
   }
 
   /**
-   * Settles the commits of killed sessions, whose locks would stop every git command here. A claim is
-   * the mark that such a commit leaves.
+   * Settles the commits of killed sessions, whose locks would stop every git command here. A claim
+   * is the mark that such a commit leaves.
    */
   async #settleClaims(place: GitPlace, view: RepositoryView | null): Promise<readonly string[]> {
     if (view === null || listClaims(view.gitFolder).length === 0) return [];

@@ -302,9 +302,9 @@ const openRepository = (
 const SHARED_LINKS = ['objects', 'refs', 'packed-refs', 'info', 'shallow', 'logs', 'reftable'];
 
 /**
- * Makes the folder of links, and returns the variables that make git use it as the common folder: git
- * reads configuration and hooks from there, so it finds only ours. Synchronous, since a dozen small
- * asynchronous calls took twenty times as long.
+ * Makes the folder of links, and returns the variables that make git use it as the common folder:
+ * git reads configuration and hooks from there, so it finds only ours. Synchronous, since a dozen
+ * small asynchronous calls took twenty times as long.
  */
 const makeLinks = (
   { location: { top, gitFolder, shared }, config }: LocatedRepository,

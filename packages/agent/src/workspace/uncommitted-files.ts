@@ -111,7 +111,8 @@ export const lossesBeside =
   async (workspace, paths) => {
     const losses = await findLosses(workspace, paths);
     // without git (null) every path is at risk; an ignored file stays a loss, since few are kept
-    const atRisk = losses?.filter(({ kind }) => kind !== 'ignored').map((loss) => loss.path) ?? paths;
+    const atRisk =
+      losses?.filter(({ kind }) => kind !== 'ignored').map((loss) => loss.path) ?? paths;
     if (atRisk.length === 0) return losses;
     // the files that no checkpoint could give back
     const unkept = new Set(await checkpoints.unkept(atRisk));

@@ -139,8 +139,8 @@ export type CodeSettings = {
   /** Maximum prompts in the whole tree. */
   readonly subcallsMax: number;
   /**
-   * Maximum iterations in a row that fail, write the same programs, or get the same output: then the
-   * run asks for its answer.
+   * Maximum iterations in a row that fail, write the same programs, or get the same output: then
+   * the run asks for its answer.
    */
   readonly errorsMax: number;
   readonly repeatedMax: number;

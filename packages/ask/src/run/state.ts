@@ -117,8 +117,8 @@ export type FinishedCell = { readonly cellId: string; readonly report: CellRepor
 export type Outcome =
   /**
    * `record`: the answer record, a variable of the programs. `final`: FINAL(text) in a reply.
-   * `variable`: FINAL_VAR(name). `limit`: the reply at the limit, as it stands. `reply`: the reply of a
-   * plain call.
+   * `variable`: FINAL_VAR(name). `limit`: the reply at the limit, as it stands. `reply`: the reply
+   * of a plain call.
    */
   | {
       readonly status: 'answered';

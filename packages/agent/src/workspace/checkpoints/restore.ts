@@ -35,7 +35,13 @@ import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import { descriptorPath, hasDescriptorPaths, O_PATH } from '../../platform/files.js';
-import { fileLeft, type FileState, isSameState, type PathChange, type RefChange } from './manifest.js';
+import {
+  type FileState,
+  fileLeft,
+  isSameState,
+  type PathChange,
+  type RefChange,
+} from './manifest.js';
 import { lookAt, placeOf, whyUnknown } from './scan.js';
 import type { CheckpointStore } from './store.js';
 
