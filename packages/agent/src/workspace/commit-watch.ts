@@ -273,7 +273,7 @@ export class CommitWatch {
     this.#last = { ...last, view, at: Number.NEGATIVE_INFINITY };
   }
 
-  /** The text; empty if it equals the text given the last time, so no warning comes twice. */
+  /** The text; empty if it equals the last one, so no warning comes twice in a row. */
   unlessRepeated(text: string): string {
     const isRepeated = text === this.#lastText;
     this.#lastText = text;

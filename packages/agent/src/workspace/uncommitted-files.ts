@@ -103,8 +103,8 @@ export const lossesByGit =
   };
 
 /**
- * Finds the files that neither git could restore nor a rewind take back: what the checkpoints of
- * the session keep is no loss.
+ * Finds the files that neither git could restore nor a rewind (which takes back what a session
+ * changed): what the checkpoints of the session keep is no loss.
  */
 export const lossesBeside =
   (checkpoints: Pick<Checkpoints, 'unkept'>, findLosses: FindLosses): FindLosses =>

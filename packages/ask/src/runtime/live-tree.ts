@@ -82,6 +82,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
    * last event.
    */
   async start(lastAt: number | null): Promise<void> {
+    // `epoch` counts how often the tree was opened again
     const { epoch, nodes } = this.#opened;
     const limits = this.#limits;
     const stopped = lastAt === null ? {} : { stoppedAt: lastAt };

@@ -1,7 +1,7 @@
 /**
  * Changes the limits of a tree that is not running, so that a run that reached a limit can
  * continue. A piece is one prompt of a sub-call; it is refused if the remaining budget could not
- * pay for it.
+ * pay for it. A draft collects the results of one step.
  */
 
 import { addUserText } from '../run/conversation.js';

@@ -1,5 +1,5 @@
 /**
- * Looks at the workspace of a session: which names (manifest.ts) may differ from what is known of
+ * Looks at the workspace of a session: which names (paths in it) may differ from what is known of
  * them. A small workspace is looked at as a whole. In a large one a thread (scan-thread.ts) watches
  * the folders, and only what they reported is looked at.
  */

@@ -1,5 +1,5 @@
 /**
- * Takes changes of files back by a stored plan.
+ * Takes changes of files back by a stored plan: the part of a rewind that concerns files.
  *
  * From top to bottom: the plan and how it is performed; how a path is now; folders, held open; the
  * change of one path; the phases of a plan. A leaf is a file or a link.
