@@ -71,16 +71,16 @@ type PythonProgram = Omit<SandboxedProgram, 'words' | 'memoryMax'>;
 
 const findPython = async (): Promise<PythonProgram> => {
   for (const candidate of candidates()) {
-    const python = await askPython(candidate);
-    if (python === null) continue;
-    const libraries = await listLibraries(python.program);
-    const readable = new Set([...systemFolders(libraries), ...libraries, ...python.library]);
-    const packages = python.library.flatMap((place) => [
+    const found = await askPython(candidate);
+    if (found === null) continue;
+    const libraries = await listLibraries(found.program);
+    const readable = new Set([...systemFolders(libraries), ...libraries, ...found.library]);
+    const packages = found.library.flatMap((place) => [
       path.join(place, 'site-packages'),
       path.join(place, 'dist-packages'),
     ]);
     return {
-      program: python.program,
+      program: found.program,
       readable: [...readable].map((place) => ({ from: place, to: place })),
       // installed packages are not visible inside
       hidden: packages.filter((place) => existsSync(place)),

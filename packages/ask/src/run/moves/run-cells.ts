@@ -102,13 +102,13 @@ export const finishCell = (
   const { work, run } = state;
   if (work.kind !== 'running') return ignoreCell(state);
   const { report, cellId } = event;
-  const findRecorded = run.settings.parity.answerRecord === 'on' ? report.answer : null;
+  const recordAnswer = run.settings.parity.answerRecord === 'on' ? report.answer : null;
   const finished: Executing = {
     ...state,
     run: { ...run, past: remember(run, work, report) },
     cells: [...state.cells, { cellId, report }],
     // The first ready answer counts, even if later cells change the record.
-    answer: state.answer ?? findRecorded,
+    answer: state.answer ?? recordAnswer,
     work: { kind: 'next' },
   };
   return work.open.length === 0
