@@ -325,7 +325,7 @@ export class CommitWatch {
 
   /**
    * Looks at the repository and records the changes since the last time. Includes the tree if it is
-   * needed now or for the last call. `why: 'phase'`: no call follows, so a recent look is enough.
+   * needed now or for the last call. `why: 'phase'`: a look of a moment ago may be used again.
    */
   async #look(
     place: GitPlace,

@@ -90,7 +90,7 @@ export class Autoformatters {
     return this.#earlier.remember(call);
   }
 
-  /** Counts a cancelled call to the next batch, since its own batch gets no report. */
+  /** Counts the call to the next batch, too: if it was cancelled, its own batch gets no report. */
   after(call: JudgedCall): void {
     this.#earlier.carryOver(call);
   }
@@ -562,7 +562,7 @@ class ContentBeforeCalls {
     }
   }
 
-  /** Counts a cancelled call to the next batch, since its own batch gets no report. */
+  /** Counts the call to the next batch, too: if it was cancelled, its own batch gets no report. */
   carryOver({ callId }: JudgedCall): void {
     this.#carriedOver.add(callId);
   }

@@ -8,12 +8,12 @@
  * 3. A change is the calls' if the time of the change lies in theirs. Others are only noted.
  * 4. All work is done one after the other.
  *
- * Words: a checkpoint is what the calls of one batch changed; a rewind takes checkpoints back. A
- * name is a path in the workspace, with each byte as one character (manifest.ts). A look compares
- * files with what is known of them: their state at the last look, and where their content is. To
- * note a name is to take over its present state as known, as somebody else's change. A listing has
- * all names that git knows or could add. A manifest is a checkpoint as it is stored: states before
- * and after.
+ * Words: a checkpoint is what a batch of calls, a command of the user or a rewind changed; a rewind
+ * takes checkpoints back. A name is a path in the workspace, with each byte as one character
+ * (manifest.ts). A look compares files with what is known of them: their state at the last look, and
+ * where their content is. To note a name is to take over its present state as known, as somebody
+ * else's change. A listing has all names that git knows or could add. A manifest is a checkpoint as
+ * it is stored: states before and after.
  *
  * From top to bottom: before and after calls; looks; the copies of contents; going back; the files
  * for the next process of the session.
