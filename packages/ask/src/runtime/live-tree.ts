@@ -31,8 +31,8 @@ const getRunId = (id: string): string => id.slice(0, id.lastIndexOf('.'));
 
 /**
  * A tree of runs that is open in this process, until it is closed or its journal fails. From the
- * base class: `post` queues an event, `submit` also waits until it is durable, and `end` closes the
- * journal.
+ * base class: `post` queues an event, `submit` also waits until it is durable, and `end` ends the
+ * session.
  */
 export class LiveTree extends JournaledSession<AskTypes> {
   readonly #opened: Tree;
