@@ -4,8 +4,6 @@
  * of its own.
  */
 
-/** System instructions for models in code mode. */
-
 type CodeModeFacts = {
   readonly language: 'javascript' | 'python';
   /** `yes`: a sub-call can run in a separate environment. */

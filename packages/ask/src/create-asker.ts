@@ -163,6 +163,7 @@ class JournaledAsker implements Asker {
   constructor(options: AskerOptions) {
     this.#options = options;
     this.#models = [options.model, options.subModel ?? options.model, ...(options.models ?? [])];
+    // throws if the object is no model
     for (const model of this.#models) checkModel(model);
     this.#clock = options.clock ?? systemClock;
   }
@@ -172,8 +173,7 @@ class JournaledAsker implements Asker {
     const chosen = await this.#choose(options.environment ?? null);
     const settings = await this.#settingsFor(options, chosen.kind);
     const instructions = instructionsFor(settings, chosen.kind);
-    // Blobs (texts stored by their hash) come before the header, so that a stored header never
-    // names
+    // Blobs (texts stored by their hash) come before the header, so that no stored header names
     // a missing blob. The list of tools is empty: code mode offers none.
     const [instructionsHash, tools] = await Promise.all([
       journals.blobs.put(instructions),
@@ -291,6 +291,7 @@ class JournaledAsker implements Asker {
       readonly limits?: ChangedLimits | undefined;
     },
   ): Promise<AskRun> {
+    // an error inside the caller's function becomes a process warning
     const report = reportThrough(this.#options.report ?? ((fault) => process.emitWarning(fault)));
     const tree = new LiveTree(
       journal,
@@ -427,10 +428,12 @@ const boundCalls = (
   models: readonly Model[],
   instructions: { readonly run: string; readonly plain: string },
 ): CallBounds => {
+  // the most that a token of the input can cost; a byte is at most a token
   const byteUsd =
     most(models, ({ facts: { prices } }) => (prices === null ? 0 : dearestInput(prices))) / MILLION;
   const output = most(models, ({ facts }) => facts.prices?.output) / MILLION;
   const longest = most(models, ({ facts }) => facts.outputTokensMax);
+  // HIDDEN_TOKENS_MAX: what a provider adds to a request by itself
   const fixedUsd = (text: string): number =>
     (Buffer.byteLength(JSON.stringify(text)) + FRAME_BYTES + HIDDEN_TOKENS_MAX) * byteUsd;
   return {
@@ -450,7 +453,7 @@ const boundCalls = (
 const estimateReserve = (models: readonly Model[]): Reserve => {
   const output = most(models, ({ facts }) => facts.prices?.output);
   const input = most(models, ({ facts }) => facts.prices?.input);
-  const written = Math.max(
+  const cacheWrite = Math.max(
     input,
     most(models, ({ facts }) => facts.prices?.cacheWrite),
   );
@@ -461,7 +464,7 @@ const estimateReserve = (models: readonly Model[]): Reserve => {
       output,
     }),
     worst: estimateRate({ input: INSTRUCTION_TOKENS, output: longest }, 1, {
-      input: written,
+      input: cacheWrite,
       output,
     }),
     basis: 'estimated',

@@ -50,6 +50,7 @@ export const explore = async (
   context: ToolContext,
 ): Promise<ToolOutcome> => {
   for (const path of input.paths) {
+    // whether it is still the file that the policy decided about: a symlink may lie there now
     const allowed = await findAllowed(path, context);
     if (allowed.kind === 'elsewhere') return { status: 'failed', text: allowed.why };
   }
@@ -190,6 +191,7 @@ const begin = async (
   const { question, caller } = call;
   const files = context.paths;
   const earlier = await findEarlier(needs, call, files);
+  /** What earlier runs of the same call have spent, without `taken`. */
   const lostWithout = (taken: EarlierRun | null): Usage | null =>
     earlier
       .filter((one) => one.isOwn && one !== taken)
@@ -231,6 +233,7 @@ const usageSince = (usageBefore: Usage | null, now: Usage): Usage => {
 const getUsage = (tree: Tree): Usage => {
   const { unpriced, costUsd: spentUsd, ...tokens } = spentBy(tree);
   const costUsd = countedUsd(tree);
+  // no price is known at all, so the cost is not known either
   return { ...tokens, costUsd: unpriced > 0 && spentUsd === 0 ? null : costUsd };
 };
 

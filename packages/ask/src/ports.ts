@@ -43,8 +43,8 @@ export type Environment = {
    */
   run(cell: Cell, answer: SubcallAnswerer): Promise<CellReport>;
   /**
-   * The value of a variable as text (a string without quotes), for FINAL_VAR; null if there is no
-   * such variable.
+   * The value of a variable as text (a string without quotes), for an answer that names a variable
+   * (FINAL_VAR); null if there is no such variable.
    */
   read(name: string): Promise<string | null>;
   /** Ends the environment and its process. Never rejects. */

@@ -66,6 +66,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
     formatters.run(context).finally(() => formatters.forget());
   return {
     before: async (call, settings) => {
+      // signs of formatters are searched beside these files, too
       reach.remember(call.facts.paths);
       const remembered = settings.formatter === 'off' ? undefined : formatters.before(call);
       await Promise.all([watch.before(call, settings), remembered]);
@@ -79,7 +80,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
       return ((await useRepository(place, settleAbandoned)) ?? []).join('\n');
     },
     runNow: (phase, context) => {
-      if (phase !== 'CheckingGitCommits') return null;
+      if (phase !== 'CheckingGitCommits') return null; // null: `run` is needed
       const report = watch.checkNow(context);
       if (report !== null && context.settings.formatter === 'off') formatters.forget();
       return report;
@@ -87,6 +88,7 @@ export const createHooks = (options: HooksOptions): Omit<Hooks, 'deadlinesMs'> =
     run: (phase, context) => {
       switch (phase) {
         case 'CheckingGitCommits':
+          // no formatter phase follows, which would forget
           if (context.settings.formatter === 'off') formatters.forget();
           return watch.check(context);
         case 'RunningAutoformatters':

@@ -70,6 +70,7 @@ export const commitTouched = async (
 ): Promise<HookReport> => {
   const { workspace, signal, reports, interrupted } = context;
   const files = { formatted, reported: reports.flatMap(({ changedFiles }) => changedFiles) };
+  // the commit that an interrupted run of this phase wrote to the journal before it was made
   const prepared = interrupted?.findLast((effect) => effect.kind === 'commit');
   const report = await useRepository(watch.place(workspace, signal), async (repository) => {
     if (prepared !== undefined) return resumeCommit(repository, watch, prepared, files);
@@ -77,7 +78,7 @@ export const commitTouched = async (
     const committed = await commitIn(repository, watch, context, files, messageDeadlineMs);
     return { ...committed, warning: [...news, committed.warning].filter(Boolean).join('\n') };
   });
-  watch.save(context.settings);
+  watch.save(context.settings); // records the agent's files for a process after a crash
   if (report !== null || prepared === undefined) return report ?? QUIET;
   return {
     ...QUIET,
@@ -95,9 +96,9 @@ const commitIn = async (
 ): Promise<HookReport> => {
   const snapshot = await takeSnapshot(repository);
   const names = await findCandidates(repository, watch, snapshot, files);
-  if (names.length === 0) return report(snapshot, watch, '');
+  if (names.length === 0) return createReport(snapshot, watch, '');
   const failed = (why: string): HookReport =>
-    report(snapshot, watch, `The changes were not committed: ${why}`);
+    createReport(snapshot, watch, `The changes were not committed: ${why}`);
   const obstacle = findObstacle(repository, snapshot);
   if (obstacle !== null) return failed(`${obstacle}.`);
   if (names.length > FILES_MAX) {
@@ -108,16 +109,17 @@ const commitIn = async (
     failed(`${why}. They are committed with the next changes.`);
   const prepared = await prepareTree(repository, snapshot, names);
   if (prepared.kind === 'lost') return postponed(prepared.why);
-  if (prepared.kind === 'same') return report(snapshot, watch, '');
+  if (prepared.kind === 'same') return createReport(snapshot, watch, '');
   const change = await countChanges(repository, prepared.before, prepared.tree);
   const diff = await showPatch(repository, prepared);
   const message = await writeMessage(context, change.files, diff, deadlineMs);
   const outcome = await commitTree(repository, prepared, message, context.prepare);
   if (outcome.kind === 'lost') return postponed(outcome.why);
+  // these files have no uncommitted changes now, and the next look must not report the commit
   watch.agentChanges.commit(names);
   watch.expectCommit(outcome.hash);
   const [subject = ''] = message.split('\n');
-  return report(
+  return createReport(
     snapshot,
     watch,
     '',
@@ -144,7 +146,8 @@ const resumeCommit = async (
   const snapshot = await takeSnapshot(repository);
   if (settled.kind === 'abandoned') {
     await findCandidates(repository, watch, snapshot, files); // notes the files for the report
-    return report(snapshot, watch, `The commit was interrupted and was not made: ${settled.why}.`);
+    const failure = `The commit was interrupted and was not made: ${settled.why}.`;
+    return createReport(snapshot, watch, failure);
   }
   const { before, commit } = intent;
   const change = await countChanges(
@@ -154,7 +157,7 @@ const resumeCommit = async (
   );
   const subject = await repository.ask(['log', '-1', '--no-show-signature', '--format=%s', commit]);
   const warning = settled.warning === '' ? '' : `Warning: ${settled.warning}.`;
-  return report(
+  return createReport(
     snapshot,
     watch,
     warning,
@@ -169,8 +172,8 @@ const INTERRUPTED =
   'leaves it alone from now on';
 
 /**
- * The agent's files that can be committed. Its other files are noted with the reason, for the
- * report.
+ * The agent's files that can be committed. Its other files are noted with the reason (`exclude`),
+ * for the report.
  */
 const findCandidates = async (
   repository: Repository,
@@ -178,14 +181,16 @@ const findCandidates = async (
   snapshot: WorktreeSnapshot,
   { formatted, reported }: BatchFiles,
 ): Promise<readonly string[]> => {
+  // what the formatters wrote counts as the agent's
   for (const file of formatted) {
     if (isWithin(file, snapshot.top))
       agentChanges.accept(path.relative(snapshot.top, file), snapshot.changed);
   }
+  // drops files that have no changes any more, or that somebody else has changed since
   agentChanges.notice(snapshot.changed);
   for (const file of reported) {
     const name = path.relative(snapshot.top, file);
-    // only after an interruption: otherwise it is known whose each of these changes is
+    // notes a file of which it is not known whose the change is; only after an interruption
     if (snapshot.changed.has(name)) agentChanges.doubt(name, INTERRUPTED);
   }
   const names = agentChanges.ours();
@@ -252,7 +257,7 @@ const describeCommit = (
  * The report. Excluded files are reported to the model and the user; `failure` only to the user,
  * and not twice in a row.
  */
-const report = (
+const createReport = (
   snapshot: WorktreeSnapshot,
   watch: CommitWatch,
   failure: string,

@@ -52,6 +52,7 @@ export class CommitClaim {
   /** `name`: from `newClaimName`. A resumed session has it from the journal. */
   constructor(gitFolder: string, name: string) {
     this.#gitFolder = gitFolder;
+    // another name could lead out of the git folder
     this.folder = path.join(gitFolder, NAME.test(name) ? name : `${PREFIX}unknown`);
   }
 

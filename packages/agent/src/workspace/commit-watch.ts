@@ -5,7 +5,8 @@
  *
  * From top to bottom: `CommitWatch`, which looks and reports; its record beside the journal, for
  * the next process; `AgentChanges`, the files that auto-commit may commit; and the functions that
- * turn two looks into changes of a call.
+ * turn two looks into changes of a call. The facts of a call name the files and folders that it may
+ * change (`facts.paths`).
  */
 
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -58,7 +59,7 @@ export const QUIET: HookReport = {
   dirty: false,
   note: '',
   warning: '',
-  proceed: true,
+  proceed: true, // the turn goes on
 };
 
 export type WatchOptions = {
@@ -148,7 +149,7 @@ export class CommitWatch {
   #settled: readonly string[] | null = null;
   /** Failed looks before calls, without a successful one between them. */
   #failuresInRow = 0;
-  /** For `unlessRepeated`. */
+  /** The text of the last call of `unlessRepeated`. */
   #lastText = '';
   /** Settles when all tasks so far have ended. */
   #queue: Promise<unknown> = Promise.resolve();
@@ -196,7 +197,7 @@ export class CommitWatch {
     return this.#inTurn(settings, async () => {
       const last = this.#last;
       if (typeof last?.since !== 'object' || last.since.call.callId !== call.callId) return;
-      // the runtime knows what became of the call: it ran until now, or its file is as it leaves it
+      // without `cut`: the runtime knows what became of the call, so its changes are its own
       this.#last = { ...last, since: { call: last.since.call, tree: last.since.tree } };
       await this.#tryLook(settings, (place) => this.#look(place, settings, false));
     });
@@ -272,7 +273,7 @@ export class CommitWatch {
     this.#last = { ...last, view, at: Number.NEGATIVE_INFINITY };
   }
 
-  /** The text; empty if it equals the text of the previous call. Remembers it. */
+  /** The text; empty if it equals the last one, so no warning comes twice in a row. */
   unlessRepeated(text: string): string {
     const isRepeated = text === this.#lastText;
     this.#lastText = text;
@@ -324,7 +325,7 @@ export class CommitWatch {
 
   /**
    * Looks at the repository and records the changes since the last time. Includes the tree if it is
-   * needed now or for the last call.
+   * needed now or for the last call. `why: 'phase'`: a look of a moment ago may be used again.
    */
   async #look(
     place: GitPlace,
@@ -363,13 +364,14 @@ export class CommitWatch {
   ): Promise<void> {
     if (now === null) return this.#forget();
     const isOn = settings.autoCommit === 'on';
-    const isOther = before !== null && before.top !== now.top;
+    const isOtherRepository = before !== null && before.top !== now.top;
     const isCut = typeof since === 'object' && since.cut === true;
-    if (isOther) this.#forget();
+    if (isOtherRepository) this.#forget();
     else if (isCut)
       this.#clearEvents(); // who moved HEAD meanwhile is not known
     else this.#addMove(since, before, now);
-    if (typeof since === 'object' && hasTree(before) && hasTree(now) && !isOther) {
+    // a call has run between the two looks
+    if (typeof since === 'object' && hasTree(before) && hasTree(now) && !isOtherRepository) {
       const changes = await callChangesBetween(since.call, before, now, (work) =>
         useRepository(place, work),
       );
@@ -386,8 +388,10 @@ export class CommitWatch {
 
   /** Records a move of HEAD. Successive moves by the same mover become one. */
   #addMove(since: LastLook['since'], before: RepositoryView | null, to: RepositoryView): void {
+    // somebody else has made the repository
     if (before === null && since === 'nothing') return;
     const by = since === 'nothing' ? 'others' : since === 'unknown' ? 'unknown' : 'calls';
+    // without a repository before, the calls made it, with all its commits
     const from = before ?? unborn(to);
     if (isSameHead(from.head, to.head)) return;
     const last = this.#moves.at(-1);
@@ -414,7 +418,10 @@ export class CommitWatch {
     if (this.#last !== null) this.#last = { ...this.#last, since: 'unknown' };
   }
 
-  /** Settles the commits of killed sessions, whose locks would stop every git command here. */
+  /**
+   * Settles the commits of killed sessions, whose locks would stop every git command here. A claim
+   * is the mark that such a commit leaves.
+   */
   async #settleClaims(place: GitPlace, view: RepositoryView | null): Promise<readonly string[]> {
     if (view === null || listClaims(view.gitFolder).length === 0) return [];
     return (await useRepository(place, settleAbandoned)) ?? [];
@@ -433,10 +440,11 @@ export class CommitWatch {
     }
     const byCalls = changeByCalls(moves);
     const changed = new Set(await this.#committedFiles(place, view, byCalls.commits));
-    const isOwn = new Set(calls.map(({ callId }) => callId));
+    const ownIds = new Set(calls.map(({ callId }) => callId));
+    // calls of cancelled batches, which got no report of their own
     const earlier = this.#callChanges
       .map(({ call }) => call)
-      .filter(({ callId }) => !isOwn.has(callId));
+      .filter(({ callId }) => !ownIds.has(callId));
     for (const call of [...earlier, ...calls]) {
       const changes = this.#callChanges.find((one) => one.call.callId === call.callId);
       for (const file of filesOfCall(call, changes, view)) {
@@ -585,7 +593,7 @@ const writeRecord = (file: string, record: WatchRecord | null): void => {
     }
     const { running } = record;
     const saved = running && {
-      call: { ...running.call, input: {} },
+      call: { ...running.call, input: {} }, // only the facts are needed, and input may be large
       before: { ...running.before, changed: [...running.before.changed] },
     };
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });

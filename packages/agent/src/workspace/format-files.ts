@@ -90,7 +90,7 @@ export class Autoformatters {
     return this.#earlier.remember(call);
   }
 
-  /** Counts the call to the next batch, since its own gets no report. */
+  /** Counts the call to the next batch, too: if it was cancelled, its own batch gets no report. */
   after(call: JudgedCall): void {
     this.#earlier.carryOver(call);
   }
@@ -128,6 +128,7 @@ export class Autoformatters {
     const outcomes: FileOutcome[] = [];
     for (let at = 0; at < files.length; at += PARALLEL_MAX) {
       const wave = files.slice(at, at + PARALLEL_MAX);
+      // like Promise.all, but waits for all even if one rejects
       outcomes.push(...(await settleAll(wave.map((file) => formatFile(batch, file)))));
     }
     return reportOutcomes(outcomes, this.#takeUnreported(batch.faults), isDirty);
@@ -152,6 +153,7 @@ export class Autoformatters {
     return {
       environment: Object.fromEntries(variables),
       sandbox: await this.#options.sandbox.of(workspace),
+      // `undefined`: a formatter needs no access outside the sandbox
       level: levelOfCall(settings.sandbox, undefined) === 'off' ? 'off' : 'read-only',
       runMs: this.#options.runMs ?? RUN_MS,
       signal,
@@ -165,7 +167,7 @@ type FormatBatch = {
   readonly context: HookContext;
   readonly choice: FormatterChoice;
   readonly runtime: FormatterRuntime;
-  /** Programs that are no longer used. Failing ones are added. */
+  /** Paths of programs that are no longer used. Failing ones are added. */
   readonly broken: Set<string>;
   /** Failures of the formatters themselves, each reported once. */
   readonly faults: string[];
@@ -203,6 +205,8 @@ const UNTOUCHED: FileOutcome = { kind: 'untouched' };
 const formatFile = async (batch: FormatBatch, file: string): Promise<FileOutcome> => {
   const loaded = await loadText(file);
   if (loaded === null) return UNTOUCHED;
+  // `interrupted`: effects that an interrupted run of this phase had prepared; `files`: the hash
+  // of each file when the model last saw it
   const { interrupted, files, workspace } = batch.context;
   // the hash of new content is in the journal before the file is replaced
   const earlierEffect = interrupted?.find(
@@ -292,8 +296,10 @@ const isSatisfied = async (
 ): Promise<boolean> => {
   const earlier = await batch.earlier(chosen.target.file);
   const isNew = earlier === 'absent';
-  // if several formatters are possible, a new file does not show which one is used
+  // `governs`: the signs are certain. If several formatters are possible, a new file does not show
+  // which one is used
   if (isNew && (chosen.claim !== 'governs' || !chosen.isAlone)) return false;
+  // the formatter rejects the new file, which it would have to format: that is worth a report
   if (isNew && printed === null) return true;
   const text = typeof earlier === 'string' ? null : (decodeText(earlier)?.text ?? null);
   const sample = isNew ? printed : text;
@@ -413,7 +419,7 @@ const runFormatter = async (
     deadlineMs: runtime.runMs,
     signal: runtime.signal,
   });
-  prepared.started();
+  prepared.started(); // closes our copies of `descriptors`, which the formatter has inherited
   try {
     return await running;
   } finally {
@@ -481,13 +487,14 @@ const reportOutcomes = async (
     dirty: wasDirty || rewritten.length + earlier.length > 0,
     note: note.length === 0 ? '' : `[formatters] ${note.join('\n')}`,
     warning: [...warnings, ...refusals, ...failures].join('\n'),
-    proceed: true,
+    proceed: true, // the turn goes on
   };
 };
 
-const WHY_CHARACTERS_MAX = 200;
+const WARNING_CHARACTERS_MAX = 200;
 
-const firstLine = (why: string): string => (why.split('\n')[0] ?? '').slice(0, WHY_CHARACTERS_MAX);
+const firstLine = (why: string): string =>
+  (why.split('\n')[0] ?? '').slice(0, WARNING_CHARACTERS_MAX);
 
 const DIFF_CHARACTERS_MAX = 3_000;
 const DIFFS_CHARACTERS_MAX = 8_000;
@@ -555,7 +562,7 @@ class ContentBeforeCalls {
     }
   }
 
-  /** Counts the call to the next batch, since its own gets no report. */
+  /** Counts the call to the next batch, too: if it was cancelled, its own batch gets no report. */
   carryOver({ callId }: JudgedCall): void {
     this.#carriedOver.add(callId);
   }

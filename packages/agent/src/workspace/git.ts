@@ -78,6 +78,7 @@ export type GitOptions = {
   /** A private index instead of the user's. */
   readonly indexFile?: string;
   readonly bytesMax?: number;
+  /** Whether more output than `bytesMax` fails the call or is cut. Default: it fails. */
   readonly atMax?: ProgramRequest['atMax'];
   /** Default: 10 s. */
   readonly deadlineMs?: number;
@@ -153,6 +154,7 @@ export const workWith = async <T>(
  * process while cached facts are valid. Rejects with a ProgramFailure if git fails.
  */
 export const locateRepository = async (place: GitPlace): Promise<LocatedRepository | null> => {
+  // looks for `.git` in the folders above, without a process
   const top = repositoryFolders(place.workspace).top;
   if (top === null) return null;
   const ask = async (): Promise<LocatedRepository | null> => {
@@ -160,6 +162,7 @@ export const locateRepository = async (place: GitPlace): Promise<LocatedReposito
     if (blocking !== null)
       throw notAsked(`${blocking} is not a regular file, so git would wait for it. Remove it`);
     const run = createRunner(place);
+    // like Promise.all, but waits for both even if one rejects
     const [location, listed] = await settleAll([
       askLocation(run, place.workspace),
       run([...LOCATE_OPTIONS, ...LIST_CONFIG], {}, {}),
@@ -299,8 +302,9 @@ const openRepository = (
 const SHARED_LINKS = ['objects', 'refs', 'packed-refs', 'info', 'shallow', 'logs', 'reftable'];
 
 /**
- * Makes the folder of links, and returns the variables that make git use it. Synchronous, since a
- * dozen small asynchronous calls took twenty times as long.
+ * Makes the folder of links, and returns the variables that make git use it as the common folder:
+ * git reads configuration and hooks from there, so it finds only ours. Synchronous, since a dozen
+ * small asynchronous calls took twenty times as long.
  */
 const makeLinks = (
   { location: { top, gitFolder, shared }, config }: LocatedRepository,
@@ -409,7 +413,10 @@ const patternFile = (
 export const excludesFile = (config: GitConfig, environment: ProcessEnvironment): string | null =>
   patternFile(config, environment, 'core.excludesfile', 'ignore');
 
-/** The text of a configuration file with the adopted settings of `config`, and nothing else. */
+/**
+ * The text of the configuration file in the folder of links: the storage settings of `config` as
+ * they are now, so later changes of the real file have no effect.
+ */
 export const frozenConfig = (config: GitConfig, environment: ProcessEnvironment): string => {
   const lines = STORAGE_SETTINGS.flatMap((name) => {
     const value = config.get(name);
@@ -470,8 +477,8 @@ export const cleanEnvironment = (
 ): Record<string, string> => {
   const clean: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {
-    const foreign = (name.startsWith('GIT_') && !ALLOWED.has(name)) || INTERACTIVE.has(name);
-    if (value !== undefined && !foreign) clean[name] = value;
+    const isDropped = (name.startsWith('GIT_') && !ALLOWED.has(name)) || INTERACTIVE.has(name);
+    if (value !== undefined && !isDropped) clean[name] = value;
   }
   return {
     ...clean,
@@ -544,6 +551,7 @@ const createRunner = (place: GitPlace): RunGit => {
     return runProgram({
       program: git.program,
       words: args,
+      // the first plain word is the subcommand, after options with their values
       title: `git ${args.find((word) => /^[a-z]+(-[a-z]+)*$/.test(word)) ?? ''}`.trim(),
       folder: variables.GIT_WORK_TREE ?? place.workspace,
       environment: withoutUndefined({ ...git.clean, ...variables }),
@@ -687,10 +695,12 @@ const startUpdateRef = (
   return { program, child };
 };
 
+/** What git reads from stdin up to `prepare`, at which it takes its locks and waits. */
 const updateRefInput = ({ ref, from, to }: RefMove): string =>
   [
     'start',
     ...(ref === 'HEAD' ? ['option no-deref'] : []),
+    // for `from: null` a hash of zeros: the ref must not exist
     to === null
       ? `delete ${ref} ${from ?? ''}`
       : `update ${ref} ${to}${from === 'any' ? '' : ` ${from ?? '0'.repeat(to.length)}`}`,
@@ -822,8 +832,9 @@ export class KnownRepository {
       ...configFiles(this.#environment),
     ];
     const included = includedFiles(configs, this.#environment.HOME ?? '');
-    const includes = [...config.keys()].some((name) => name.startsWith('include'));
-    if (included === null || (includes && included.length === 0)) return null;
+    const hasInclude = [...config.keys()].some((name) => name.startsWith('include'));
+    // git names an include that we did not find
+    if (included === null || (hasInclude && included.length === 0)) return null;
     return [
       ...[path.join(folder, '.git'), top, gitFolder, shared],
       ...['commondir', 'gitdir'].map((name) => path.join(gitFolder, name)),
@@ -1058,9 +1069,11 @@ const includedFiles = (configs: readonly string[], home: string): readonly strin
 
 /** Whether a line of a file with includes names a path in a form that is not understood. */
 const isOddPath = (line: string): boolean => {
+  // a section heading that is not just an include with a simple condition
   if (/^\s*\[\s*include/i.test(line))
     return !/^\s*\[\s*include(if\s+"[^"\\]*")?\s*\]\s*$/i.test(line);
   const named = /^\s*path\s*=\s*(.*?)\s*$/i.exec(line)?.[1];
+  // a path elsewhere in the line, or a line that goes on in the next one
   if (named === undefined) return /(^|\])\s*path\b/i.test(line) || line.trimEnd().endsWith('\\');
   return !PLAIN_PATH.test(named);
 };

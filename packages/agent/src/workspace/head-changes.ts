@@ -53,6 +53,7 @@ export const findHeadChange = async (
     return { sentences, commits: [], count: 0, lost: isSameBranch };
   }
   const earlier = old.hash === null ? before.tips : [old.hash, ...before.tips];
+  // like Promise.all, but waits for all even if one rejects
   const [count, commits] = await settleAll([
     countCommits(repository, after.hash, earlier),
     listCommits(repository, after.hash, earlier),

@@ -69,6 +69,7 @@ export const createLateCheckpoints = (
     before: async (call) =>
       call !== null && (await onlyReads(call)) ? 'reads' : (await load()).before(call),
     take: async (ended) => (await load()).take(ended),
+    // without the code loaded there is no checkpoint: nothing to sweep, record or close
     sweep: async (by) => (loading === null ? null : (await load()).sweep(by)),
     recorded: async () => (loading === null ? undefined : (await load()).recorded()),
     unkept: async (paths) => (await load()).unkept(paths),

@@ -72,6 +72,7 @@ export const prepareTree = async (
   const entries = await readIndex(repository, indexFile, names);
   const changes = names.flatMap((name): readonly IndexChange[] => {
     const staged = snapshot.changed.get(name)?.staged;
+    // an entry with mode 0 removes the file from the index
     const { mode, object } = entries.get(name) ?? { mode: '0', object: '0'.repeat(before.length) };
     return staged === undefined ? [] : [{ name, entry: `${mode} ${object} 0\t${name}`, staged }];
   });
@@ -441,6 +442,7 @@ const reapply = async (
     const entry = `${NO_OBJECT.test(now) ? '0' : mode} ${now} 0\t${name}`;
     changes.push({ name, entry, staged: NO_OBJECT.test(old) ? null : old });
   }
+  // `applyCommit` makes it again, with this process as its owner
   claim.remove();
   return applyCommit(repository, { intent, claim, changes, reflog });
 };
@@ -453,6 +455,7 @@ export const settleAbandoned = async (repository: Repository): Promise<readonly 
   const news: string[] = [];
   for (const claim of listClaims(repository.gitFolder)) {
     const record = claim.read();
+    // a claim without a record was just made, or can't be judged
     if (record === null || !hasEnded(record.owner)) continue;
     const settled = await settleCommit(repository, claim, record.intent, 'giveUp');
     const what = `An automatic commit (${shortHash(record.intent.commit)}) was interrupted by a crash`;

@@ -115,6 +115,7 @@ export const takeSnapshot = async (
   refs: Refs | null = null,
 ): Promise<WorktreeSnapshot> => {
   const { top, gitFolder } = repository;
+  // like Promise.all, but waits for both even if one rejects
   const [status, { tips, remoteTips, stash }] = await settleAll([
     repository.ask([...STATUS, '--untracked-files=all', '--ignore-submodules=all']),
     refs === null ? askTips(repository) : Promise.resolve(refs),
@@ -177,6 +178,7 @@ const parseEntry = (record: string): StatusEntry | null => {
   const fields = record.split(' ');
   const rest = (count: number): string => fields.slice(count).join(' ');
   switch (fields[0]) {
+    // `1 XY sub modeHEAD modeIndex modeTree hashHEAD hashIndex PATH`
     case '1': {
       const staged = fields[7] ?? '';
       if (fields[2]?.startsWith('S') || fields.slice(3, 6).includes('160000')) return null;
@@ -205,7 +207,8 @@ export const changedBetween = (
   const moved = before.head.hash !== after.head.hash;
   const changed = [...after.changed].filter(([name, file]) => {
     const earlier = before.changed.get(name);
-    // an undone commit leaves files that differ from HEAD although their content did not change
+    // After a move of HEAD a file may differ from it although its content did not change (an undone
+    // commit). So a new entry counts only if the working tree differs from the index, too.
     return earlier === undefined ? file.inTree || !moved : earlier.stamp !== file.stamp;
   });
   const committedOrUndone = [...before.changed].filter(
@@ -300,15 +303,17 @@ export class RefFiles {
     if (!['refs/heads', 'refs/remotes'].every((folder) => addLooseRefs(shared, folder, names)))
       return null;
     names.push(STASH);
+    // readSmall gives an empty text for an absent file
     const headText = this.#loose.read(path.join(gitFolder, 'HEAD'), readSmall);
     const texts = names.map((name) => this.#loose.read(path.join(shared, name), readSmall));
     const packed = this.#packed.read(path.join(shared, 'packed-refs'), readPackedRefs);
     if (packed === null) return null;
     const refs = new Map(packed);
+    // refs whose files hold no hash: if HEAD is on one, git has to be asked
     const broken = new Set<string>();
     for (const [index, name] of names.entries()) {
       const hash = HASH.exec(texts[index] ?? '')?.[1];
-      // a symbolic ref leads to another ref in this list
+      // others may be broken: a symbolic ref leads to another ref, which is in this list itself
       if (hash !== undefined) refs.set(name, hash);
       else if (name !== STASH || texts[index] !== '') broken.add(name);
     }

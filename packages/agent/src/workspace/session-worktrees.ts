@@ -3,9 +3,9 @@
  * sessions that work on a separate commit. From top to bottom: finding a commit, adding, removing,
  * and removing only if nothing is lost.
  *
- * 1. Nothing that the repository names is executed: files are checked out through our view of the
- *    repository (git.ts), so no filter, hook or fsmonitor runs. Submodules and files of Git LFS
- *    stay as git stores them.
+ * 1. Nothing that the repository names is executed: files are checked out through a folder of
+ *    links with our own configuration (git.ts), so no filter, hook or fsmonitor runs. Submodules and
+ *    files of Git LFS stay as git stores them.
  * 2. A worktree is removed only if nothing in it would be lost: no changed and no new file, and no
  *    commit that no branch or tag has. Ignored files count for nothing.
  */
@@ -47,6 +47,7 @@ const withRepository = async <T>(
   work: (repository: Repository) => Promise<T>,
 ): Promise<T> => {
   const place = { workspace: folder, environment, signal };
+  // null means that there is no repository, so a result that may be null is wrapped
   const done = await useRepository(place, async (repository) => ({
     result: await work(repository),
   }));
@@ -108,7 +109,10 @@ const addWithIndex = async (
   }
 };
 
-/** Removes the worktree whatever is in it, and git's record of it if only that remains. */
+/**
+ * Removes the worktree whatever is in it, and git's record of it if only that remains. `--force`
+ * twice: also a locked one.
+ */
 export const removeWorktree = (place: WorktreePlace): Promise<void> =>
   withRepository(place.repository, place, (repository) =>
     repository.changeWorktrees(['remove', '--force', '--force', '--', place.path]),

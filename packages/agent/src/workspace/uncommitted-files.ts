@@ -103,16 +103,19 @@ export const lossesByGit =
   };
 
 /**
- * Finds the files that neither git could restore nor a rewind take back: what the checkpoints of
- * the session keep is no loss.
+ * Finds the files that neither git could restore nor a rewind (which takes back what a session
+ * changed): what the checkpoints of the session keep is no loss.
  */
 export const lossesBeside =
   (checkpoints: Pick<Checkpoints, 'unkept'>, findLosses: FindLosses): FindLosses =>
   async (workspace, paths) => {
     const losses = await findLosses(workspace, paths);
-    const open = losses?.filter(({ kind }) => kind !== 'ignored').map((loss) => loss.path) ?? paths;
-    if (open.length === 0) return losses;
-    const unkept = new Set(await checkpoints.unkept(open));
+    // without git (null) every path is at risk; an ignored file stays a loss, since few are kept
+    const atRisk =
+      losses?.filter(({ kind }) => kind !== 'ignored').map((loss) => loss.path) ?? paths;
+    if (atRisk.length === 0) return losses;
+    // the files that no checkpoint could give back
+    const unkept = new Set(await checkpoints.unkept(atRisk));
     if (losses === null) return [...unkept].map((file) => ({ path: file, kind: 'untracked' }));
     return losses.filter(({ path: file, kind }) => kind === 'ignored' || unkept.has(file));
   };
@@ -135,6 +138,7 @@ const parseStatus = (output: string): readonly Loss[] =>
 const parseSilentEntries = (output: string): readonly Loss[] =>
   output.split('\0').flatMap((entry): readonly Loss[] => {
     const [, tag, mode, name] = /^(\S) (\d+) \S+ \d\t(.*)$/s.exec(entry) ?? [];
+    // `H`: an ordinary entry; mode 160000: a submodule
     return name === undefined || (tag === 'H' && mode !== '160000')
       ? []
       : [{ name, kind: 'changed' }];
@@ -142,7 +146,8 @@ const parseSilentEntries = (output: string): readonly Loss[] =>
 
 /**
  * Finds the changes that taking paths back would discard: what is neither deleted nor as this
- * session left a file that was clean before. `ownWrite`: by real path.
+ * session left a file that was clean before. `ownWrite`: the hashes of a file before this session
+ * first changed it, and after it last did; by real path.
  */
 export const discardedByGit =
   (
@@ -181,9 +186,12 @@ const findDiscarded = async (
   const isLost = async (entry: RestoredEntry, from: PathRestore['from']): Promise<boolean> => {
     const { name, index, worktree } = entry;
     const isStaged = index !== ' ';
+    // the file is as in the index
     if (worktree === ' ' && from === 'index') return false;
+    // the file is gone: only what stands in its place now would be replaced
     if (worktree === 'D' && (from === 'index' || !isStaged)) return !isFree(top, name);
     if (index === 'D' && worktree === ' ') return !isFree(top, name);
+    // an unstaged change is no loss if the session made it alone
     return worktree !== 'M' || isStaged || !(await isOwn(name));
   };
   const lost = new Set<string>();

@@ -40,7 +40,7 @@ const INSTALL = 'Install it: apt-get install python3, or your system’s package
 
 type Python = { readonly program: string; readonly library: readonly string[] };
 
-/** The interpreters to try, in order. */
+/** The interpreters to try, in order: the system's, and the one on Pawl's own PATH. */
 const candidates = (): readonly ProgramPath[] => {
   const system = searchPrograms({ environment: { PATH: SYSTEM_PATH }, workspace: null });
   return [system.find(NAME), ownPrograms().find(NAME)].filter((program) => program !== null);
@@ -71,17 +71,18 @@ type PythonProgram = Omit<SandboxedProgram, 'words' | 'memoryMax'>;
 
 const findPython = async (): Promise<PythonProgram> => {
   for (const candidate of candidates()) {
-    const python = await askPython(candidate);
-    if (python === null) continue;
-    const libraries = await listLibraries(python.program);
-    const readable = new Set([...systemFolders(libraries), ...libraries, ...python.library]);
-    const packages = python.library.flatMap((place) => [
+    const found = await askPython(candidate);
+    if (found === null) continue;
+    const libraries = await listLibraries(found.program);
+    const readable = new Set([...systemFolders(libraries), ...libraries, ...found.library]);
+    const packages = found.library.flatMap((place) => [
       path.join(place, 'site-packages'),
       path.join(place, 'dist-packages'),
     ]);
     return {
-      program: python.program,
+      program: found.program,
       readable: [...readable].map((place) => ({ from: place, to: place })),
+      // installed packages are not visible inside
       hidden: packages.filter((place) => existsSync(place)),
       environment: {},
     };

@@ -145,18 +145,18 @@ const runCell = (repl: LiveRepl, request: CellRequest, answer: SubcallAnswerer):
     const printed = collectPrinted(outputMax);
     const calls = answerCalls(repl, number, answer);
     let isStopping = false;
-    let release = (): void => undefined;
+    let endInterrupts = (): void => undefined;
     const stop = (): void => {
       if (isStopping) return;
       isStopping = true;
       countdown.cancel();
       calls.stop();
-      release = interruptUntil(repl);
+      endInterrupts = interruptUntil(repl);
     };
     const countdown = startPausableTimer(deadlineMs, stop);
     const finish = (end: CellEnd): void => {
       countdown.cancel();
-      release();
+      endInterrupts();
       signal.removeEventListener('abort', stop);
       repl.listen(null);
       resolve(end);
@@ -317,6 +317,7 @@ const startRepl = async (
   });
   const first = await Promise.race([answered, ended]);
   clearTimeout(timeout);
+  // no message: the program has ended
   if (!('type' in first)) throw new Error(whyNotStarted(first, program.program));
   if (first.type !== 'ready') {
     kill(CHANNEL_MISUSED);
@@ -324,7 +325,7 @@ const startRepl = async (
     throw new Error(first.type === 'refused' ? first.why : CHANNEL_MISUSED);
   }
   listener = null;
-  started.hold();
+  started.hold(); // pauses the program until the first request
   const writer = messageWriter(started.channel);
   return {
     tell: (next) => writer.write(next),

@@ -65,6 +65,7 @@ const countCharacters = (messages: readonly Message[]): number => {
 
 /** Cuts the output of earlier iterations; null if that saves nothing. */
 export const cutOutputs = (run: Run): Run | null => {
+  // `closed`: all messages up to the last reply
   const before = run.conversation.closed.toArray();
   const after = before.map(cutNotes);
   const saved = countCharacters(before) - countCharacters(after);

@@ -46,8 +46,8 @@ export type CodeEvent =
   /** The run begins. Only the root's comes from outside; the tree starts the children. */
   | Of<'Started'>
   /**
-   * A reply is complete (seed 004: LLMResponseReceived). `message` is null if the reply has nothing
-   * to store.
+   * A reply is complete (LLMResponseReceived in seed 004, a published text about such runs).
+   * `message` is null if the reply has nothing to store.
    */
   | Of<
       'ModelReplied',
@@ -172,6 +172,7 @@ const id: Shape<string> = {
       : text.check(value),
 };
 
+// the keys are the allowed values; the numbers mean nothing
 const reason = oneOf<PolicyReason>({
   iterations: 1,
   usd: 1,

@@ -1,7 +1,7 @@
 /**
  * Reads a model's reply in code mode: the programs in it, which are run, and a final answer, which
  * ends the run. From top to bottom: programs in fenced blocks, `parseReply`, and the two final
- * forms.
+ * forms. `parity` are settings in which we differ from seed 004, a published text about such runs.
  */
 
 import { type CodeBlock, findFences, readLines } from '@pawl/agent/platform/text';
@@ -55,6 +55,7 @@ export const parseReply = (
     code: fence.text,
     closed: fence.closed,
   }));
+  // fences in which FINAL does not count
   const hidden = parity.fences === 'ignored' ? fences : [];
   return { blocks, final: parity.finalForms === 'on' ? findFinalForm(text, hidden) : null };
 };

@@ -86,8 +86,8 @@ export type Reserve = {
   readonly expected: Rate;
   readonly worst: Rate;
   /**
-   * `estimated`: actual costs of earlier calls count, too, and sub-calls leave their run enough for
-   * its answer.
+   * `stated`: the rates are the costs. `estimated`: actual costs of earlier calls count, too, and
+   * sub-calls leave their run enough for its answer.
    */
   readonly basis: 'stated' | 'estimated';
   /** For caps under a limit in dollars. Absent in older journals: calls have none. */
@@ -138,6 +138,10 @@ export type CodeSettings = {
   readonly batchMax: number;
   /** Maximum prompts in the whole tree. */
   readonly subcallsMax: number;
+  /**
+   * Maximum iterations in a row that fail, write the same programs, or get the same output: then
+   * the run asks for its answer.
+   */
   readonly errorsMax: number;
   readonly repeatedMax: number;
   readonly sameOutputMax: number;

@@ -18,7 +18,10 @@ export type Task =
   | { readonly kind: 'question'; readonly question: string; readonly inputs: readonly InputFacts[] }
   | { readonly kind: 'prompt'; readonly prompt: string };
 
-/** The remaining budget of the run. The tree sets it before every step. */
+/**
+ * The remaining budget of the run (null: no limit), and the number of calls whose price is unknown.
+ * The tree sets it before every step.
+ */
 export type Purse = {
   readonly left: { readonly usd: number | null; readonly tokens: number | null };
   readonly unpriced: number;
@@ -50,7 +53,9 @@ export type Run = {
   };
   /** The cells since variables were last lost, from which an environment is rebuilt. */
   readonly past: AppendList<PastCell>;
+  /** Iterations in a row with a failed cell. */
   readonly errors: number;
+  /** How often in a row the model wrote the same programs, and got the same output. */
   readonly code: Repeat;
   readonly output: Repeat;
   /** Text of the last stored reply: the partial answer if the run ends without one. */
@@ -110,7 +115,11 @@ type Next = { readonly kind: 'next' };
 export type FinishedCell = { readonly cellId: string; readonly report: CellReport };
 
 export type Outcome =
-  /** `limit`: the reply at the limit, as it stands. `reply`: the reply of a plain call. */
+  /**
+   * `record`: the answer record, a variable of the programs. `final`: FINAL(text) in a reply.
+   * `variable`: FINAL_VAR(name). `limit`: the reply at the limit, as it stands. `reply`: the reply
+   * of a plain call.
+   */
   | {
       readonly status: 'answered';
       readonly answer: string;

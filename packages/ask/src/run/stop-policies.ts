@@ -1,7 +1,7 @@
 /**
  * Decides when a run stops: pure functions, called before every model call, including the first.
  *
- * 1. The functions depend on no machine; code mode and tools mode pass their numbers.
+ * 1. The functions depend on no machine: callers pass their numbers.
  * 2. A maximum of 0 or null means no limit.
  * 3. `stop` ends the run at once, because the budget or the time is used up. `finish` allows one
  *    more call, which asks for the answer. `stop` wins over `finish`; among equals the first in the

@@ -1,5 +1,5 @@
 /**
- * The transition table of code mode: each state and event. The first match wins; a missing cell
+ * The transition table of code mode: each state and event. The first match wins; a missing entry
  * does not compile.
  *
  * `when` is a guard, `then` and `stay` are moves, functions of the files in moves/. `always` holds
@@ -36,7 +36,7 @@ const noTurn = {
   CallRefused: NO_CALL,
   PolicyAnswered: NO_ASKING,
 };
-/** Cells for a state that never has an environment. */
+/** Entries for a state that never has an environment. */
 const noEnvironment = {
   EnvironmentStarted: late('stale: this run has no environment'),
   EnvironmentFailed: late('stale: this run has no environment'),

@@ -29,7 +29,11 @@ import { Environments } from './run-environments.js';
 /** The run of an id, which is its prefix: `n0.c1.1.2.t1` belongs to `n0.c1.1.2`. */
 const getRunId = (id: string): string => id.slice(0, id.lastIndexOf('.'));
 
-/** A tree of runs that is open in this process, until it is closed or its journal fails. */
+/**
+ * A tree of runs that is open in this process, until it is closed or its journal fails. From the
+ * base class: `post` queues an event, `submit` also waits until it is durable, and `end` ends the
+ * session.
+ */
 export class LiveTree extends JournaledSession<AskTypes> {
   readonly #opened: Tree;
   /** New limits for a resumed tree; null: unchanged. */
@@ -78,6 +82,7 @@ export class LiveTree extends JournaledSession<AskTypes> {
    * last event.
    */
   async start(lastAt: number | null): Promise<void> {
+    // `epoch` counts how often the tree was opened again
     const { epoch, nodes } = this.#opened;
     const limits = this.#limits;
     const stopped = lastAt === null ? {} : { stoppedAt: lastAt };

@@ -120,6 +120,7 @@ const measure = async (
   return { bytes, sha256: sum.digest('hex'), characters };
 };
 
+/** `before`: bytes of the inputs before this one. */
 const measureOne = async (file: string, before: number) => {
   try {
     const { real, bytes } = await find(file);
@@ -155,6 +156,7 @@ export const findInputs = async (files: readonly string[]): Promise<void> => {
 
 const nameInput = async (file: string, workspace: string): Promise<string> => {
   const absolute = path.resolve(file);
+  // the workspace may be named through a symlink
   for (const folder of [path.resolve(workspace), await realpath(workspace)]) {
     const relative = path.relative(folder, absolute);
     if (relative !== '' && relative !== '..' && !relative.startsWith(`..${path.sep}`))
@@ -181,6 +183,7 @@ const toJsonText = (json: unknown, name: string): string => {
   );
 };
 
+/** Measures one input. `before`: bytes of the inputs before it. */
 const readSource = async (source: InputSource, place: InputPlace, before: number) => {
   if ('path' in source) {
     const name = source.name ?? (await nameInput(source.path, place.workspace));

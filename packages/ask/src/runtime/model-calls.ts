@@ -100,7 +100,7 @@ export class TreeCalls {
         jitter: this.#equipment.random(),
       });
     });
-    this.#requests.hold(calling);
+    this.#requests.hold(calling); // stopAll waits for it
   }
 
   abort(requestId: string): void {
@@ -127,6 +127,7 @@ export class TreeCalls {
     const admission = admit(action, whole, model);
     if (admission.kind === 'refused') return this.#refuse(action, admission.why);
     const { request, outputUsd } = admission;
+    // usage that is reported after the end of the call
     const late: { usage: TokenUsage | null } = { usage: null };
     let firstPiece: FirstPiece = {};
     const reading = readStream({
@@ -143,6 +144,7 @@ export class TreeCalls {
       },
       onBadUsage: (why) => this.#report(new Error(why)),
     });
+    // from now on `abort` reaches the call by its id
     const ending = await this.#requests.follow(requestId, reading);
     if (ending.type === 'completed') this.#reply(action, ending, model);
     else {
@@ -171,6 +173,7 @@ export class TreeCalls {
     late: { readonly usage: TokenUsage | null },
   ): Promise<TokenUsage | null> {
     if (ending.type === 'failed' && ending.usage !== null) return ending.usage;
+    // `silent`: nothing more can arrive
     await waitAtMost(this.#equipment.clock, GRACE_MS, reading.silent);
     return late.usage;
   }

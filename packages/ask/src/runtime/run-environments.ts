@@ -58,7 +58,7 @@ export class Environments {
   }
 
   start({ node, material, past }: ActionOf<'StartEnvironment'>): void {
-    this.close(node);
+    this.close(node); // an environment of an earlier start, if there is one
     const entry: RunEnvironment = {
       node,
       closing: new AbortController(),
@@ -208,6 +208,7 @@ export class Environments {
   }
 
   async #end(entry: RunEnvironment): Promise<void> {
+    // a cell that waits for an answer must not hold the end
     for (const take of entry.waiting.values()) take([]);
     await entry.last;
     await entry.environment?.close();

@@ -256,6 +256,10 @@ const shortageIn = (account: Account, needed: Amount): Short | null => {
   return isShort(tokens, needed.tokens) ? 'tokens' : null;
 };
 
+/**
+ * Whether the worst case fits beside what open calls and ancestors need. An unknown one (null)
+ * fits only where there is no limit.
+ */
 const fitsBeside = (account: Account, worst: Amount | null, reserved: Amount): boolean =>
   DIMENSIONS.every((dimension) => {
     const remaining = getRemaining(account, dimension);
@@ -375,6 +379,7 @@ export const closeCall = (ledger: Ledger, requestId: string, end: KnownCost): Le
   };
 };
 
+/** What a call of unknown cost takes from later ones: its cap, or else its expected cost. */
 const lostCost = ({ expected, capUsd = expected.usd }: OpenCall): Amount => ({
   ...expected,
   usd: capUsd,

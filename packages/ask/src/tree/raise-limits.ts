@@ -1,7 +1,7 @@
 /**
  * Changes the limits of a tree that is not running, so that a run that reached a limit can
  * continue. A piece is one prompt of a sub-call; it is refused if the remaining budget could not
- * pay for it.
+ * pay for it. A draft collects the results of one step.
  */
 
 import { addUserText } from '../run/conversation.js';
@@ -26,7 +26,9 @@ const refusedIn = ({ pieces }: Tree): number => piecesOf(pieces).refused;
  */
 export const canGoOn = (tree: Tree): boolean => {
   const root = tree.nodes[ROOT];
-  if (root?.name !== 'DONE' || root.run.depth >= root.run.depthMax) return root?.name !== 'DONE';
+  if (root?.name !== 'DONE') return true;
+  // the root was one plain call: it has no iterations to go on with
+  if (root.run.depth >= root.run.depthMax) return false;
   if (root.stoppedIn !== null) return true;
   const { outcome } = root;
   return outcome.status === 'answered' && (outcome.closing === 'iterations' || refusedIn(tree) > 0);
@@ -39,6 +41,7 @@ export const changeLimits = (draft: TreeDraft, event: LimitsChanged): void => {
     addDiagnostic(draft, event, tree.name, 'the run is over, and no limit ended it');
     return;
   }
+  // deadlines and retries move by the time in which nobody ran
   for (const [node, state] of Object.entries(tree.nodes))
     setNode(draft, node, postpone(state, stoppedMs(event)));
   const root = draft.tree.nodes[ROOT];
@@ -49,6 +52,7 @@ export const changeLimits = (draft: TreeDraft, event: LimitsChanged): void => {
   setNode(draft, ROOT, living);
   setLedger(draft, limitAccount(draft.tree.ledger, ROOT, living.run.settings.limits));
   moveDeadlines(draft, root.run, living.run);
+  // so Resumed, which follows, starts it again
   if (root.name === 'DONE') changeTree(draft, { name: 'ShutDown' });
 };
 
@@ -119,7 +123,7 @@ const livingWith = (root: CodeState, tree: Tree, changeRun: (run: Run) => Run): 
   return withoutOpenWork(withRun(stoppedIn, changeRun(stoppedIn.run)));
 };
 
-/** Moves the deadlines of children that end together with their parent. */
+/** Moves the deadlines that children have from the root: those without a timer of their own. */
 const moveDeadlines = (draft: TreeDraft, before: Run, after: Run): void => {
   const [old, now] = [before.deadline?.dueAt, after.deadline?.dueAt];
   if (old === now) return;

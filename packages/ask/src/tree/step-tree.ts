@@ -136,7 +136,9 @@ const deliver = (draft: TreeDraft, event: RunEvent): void => {
     addDiagnostic(draft, event, 'DONE', 'the run is over');
     return;
   }
+  // the run must know what it may still spend
   const purse = getPurse(draft.tree.ledger, node);
+  // the event was checked already
   const { state, actions, path, diagnostics } = codeMode.stepUnchecked(
     withRun(before, { ...before.run, purse }),
     codeEvent,
@@ -201,6 +203,7 @@ const standDown = (draft: TreeDraft, event: TreeEvent): void => {
     });
     for (const edge of path) draft.path.push({ ...edge, node });
     for (const action of actions) {
+      // a call in the queue was never sent, so there is nothing to abort
       const isWaiting = action.type === 'AbortModel' && tree.calls[action.requestId] === undefined;
       if (action.type !== 'StartSubcall' && action.type !== 'StopSubcalls' && !isWaiting)
         addAction(draft, node, action);
@@ -220,6 +223,7 @@ const resume = (
     return;
   }
   changeTree(draft, { epoch: event.epoch, name: tree.name === 'ShutDown' ? 'Running' : tree.name });
+  // what the open calls cost is unknown; the runs send them again
   setLedger(draft, forgetCalls(tree.ledger));
   for (const node of Object.keys(tree.nodes)) draft.pending.push({ ...event, node });
   settle(draft);
@@ -297,6 +301,7 @@ const openBatch = (draft: TreeDraft, node: string, action: StartSubcall): void =
   const isTooLong = settings.batchMax > 0 && prompts.length > settings.batchMax;
   const texts = isTooLong ? refuseAll(draft, action, settings) : prompts.map(() => null);
   const missing = isTooLong ? 0 : prompts.length;
+  // the prefix of the children's ids; `word` is the ordinal, or another word after a rerun
   const key = `${cellId}.${word}`;
   setBatch(draft, key, {
     node,
@@ -320,6 +325,7 @@ const startChild = (draft: TreeDraft, key: string, batch: Batch, slot: number): 
   if (parent === undefined) return;
   const { settings, depth, deadline } = parent;
   const nodeId = `${key}.${slot + 1}`;
+  // at its `depthMax` a run is a plain call, without an environment
   const child = newRun({
     nodeId,
     depth: depth + 1,
@@ -340,8 +346,9 @@ const startChild = (draft: TreeDraft, key: string, batch: Batch, slot: number): 
 const workingMax = (draft: TreeDraft, { kind, node }: Batch): number => {
   const run = draft.tree.nodes[node]?.run;
   if (run === undefined) return 0;
-  const plain = kind === 'llm' || run.depth + 1 >= run.depthMax;
-  return plain ? run.settings.openCallsMax : run.settings.parallelRunsMax;
+  // plain calls only wait in the queue; every other child has an environment of its own
+  const isPlain = kind === 'llm' || run.depth + 1 >= run.depthMax;
+  return isPlain ? run.settings.openCallsMax : run.settings.parallelRunsMax;
 };
 
 /** Stores the text of a slot. */
@@ -436,7 +443,10 @@ type ModelCall = Extract<OutsideAction, { readonly type: 'CallModel' }>;
 const callKind = ({ model }: Run, purpose: ModelCall['purpose']): string =>
   `${model} ${purpose === 'plain' ? 'plain' : 'run'}`;
 
-/** The usual cost of the next call of a run; zero if the run has ended. */
+/**
+ * The usual cost of the next call of a run, which its sub-calls must leave it; zero if the run has
+ * ended, or its costs are stated: only estimates leave something.
+ */
 const nextCost = ({ ledger, nodes }: Tree, node: string): Amount => {
   const run = nodes[node]?.run;
   if (run === undefined || run.settings.reserve.basis === 'stated') return { usd: 0, tokens: 0 };
@@ -451,8 +461,8 @@ const nextCost = ({ ledger, nodes }: Tree, node: string): Amount => {
 };
 
 /**
- * Bytes of the messages of the next request of a run, as JSON in UTF-8. Counted here, since Buffer
- * is none of the language.
+ * Bytes of the messages of the next request of a run, as JSON in UTF-8. Counted by hand, since a
+ * machine uses only the language itself: Buffer belongs to Node.
  */
 const countBytes = ({ conversation, model }: Run): number => {
   const text = JSON.stringify(requestMessages(conversation, Number.POSITIVE_INFINITY, model));
@@ -579,7 +589,10 @@ const warnOfCost = (draft: TreeDraft, { node, requestId }: CallEnd, end: KnownCo
     );
 };
 
-/** Counts the usage of a finished call. `reserved`: a tree that was shut down will repeat it. */
+/**
+ * Counts the usage of a finished call. `reserved`: it keeps its place among the open calls, since a
+ * tree that was shut down sends it again when it is resumed.
+ */
 const bookCall = (draft: TreeDraft, event: TreeEvent, place: 'freed' | 'reserved'): void => {
   if (event.type !== 'ModelReplied' && event.type !== 'ModelFailed') return;
   const end = readEnd(event);

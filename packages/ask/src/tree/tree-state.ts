@@ -43,6 +43,7 @@ export type Waiting = {
 export type Tree = {
   /** `Ended`: the root has ended. `ShutDown`: nothing runs until Resumed. */
   readonly name: 'Running' | 'Ended' | 'ShutDown';
+  /** How often the tree was opened again (Resumed). */
   readonly epoch: number;
   /** The root, and its descendants while they run. The root stays after its end. */
   readonly nodes: Readonly<Record<string, CodeState>>;

@@ -12,7 +12,7 @@ import type { FileLeft } from '../../machine/event.js';
 import type { Redactor } from '../../secrets/redactor.js';
 import {
   type FileState,
-  left,
+  fileLeft,
   listContents,
   type Manifest,
   type PathChange,
@@ -47,7 +47,7 @@ export const collectCarried = async (
     if (target.has(sha256)) return;
     const bytes = await store.get(sha256);
     const why = bytes === null ? 'it is no longer in the store of checkpoints' : refusal(bytes);
-    if (why !== null) leftFiles.set(`${name}\0${why}`, left(name, why));
+    if (why !== null) leftFiles.set(`${name}\0${why}`, fileLeft(name, why));
     if (bytes === null || why !== null) return;
     bytesLeft -= bytes.length;
     target.set(sha256, bytes);
@@ -85,6 +85,7 @@ const isMode = (mode: number, max: number): boolean =>
 
 const isFileState = (state: FileState): boolean => {
   if (state.kind === 'file')
+    // no setuid or setgid bit
     return isHash(state.sha256) && isMode(state.mode, 0o1777) && Number.isSafeInteger(state.bytes);
   if (state.kind === 'folder') return isMode(state.mode, 0o7777);
   if (state.kind === 'link') return typeof state.target === 'string';

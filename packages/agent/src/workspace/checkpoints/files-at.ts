@@ -27,7 +27,7 @@ import {
   ABSENT,
   type FileState,
   isSameState,
-  left,
+  fileLeft,
   type Manifest,
   type PathChange,
 } from './manifest.js';
@@ -43,6 +43,7 @@ export type FileStates = ReadonlyMap<string, FileState>;
  */
 export const statesAfter = (manifests: readonly (Manifest | null)[], count: number): FileStates => {
   const states = new Map<string, FileState>();
+  // from the last to the first, so that the state before a path's first later change remains
   for (const manifest of manifests.slice(count).toReversed())
     for (const { path, before } of manifest?.changes ?? []) states.set(path, before);
   const later = new Set(states.keys());
@@ -65,6 +66,7 @@ export const changesBetween = (
   const changes: PathChange[] = [];
   for (const [path, after] of now) {
     const before = old.get(path) ?? ABSENT;
+    // the same object: no checkpoint between changed it
     const isSame = isSameState(before, after) || (before.kind === 'notKept' && after === before);
     if (!isSame) changes.push({ path, before, after });
   }
@@ -96,7 +98,7 @@ export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft
   for (const [name] of sorted)
     await mkdir(placeOf(target, name), { recursive: true }).catch((error: unknown) => {
       failed.add(name);
-      leftFiles.push(left(name, `it can’t be made (${errorCode(error) || error})`));
+      leftFiles.push(fileLeft(name, `it can’t be made (${errorCode(error) || error})`));
     });
   for (const leaf of [...files, ...links]) {
     signal.throwIfAborted();
@@ -106,7 +108,7 @@ export const copyFiles = async (request: CopyRequest): Promise<readonly FileLeft
   for (const [name, mode] of sorted.toReversed())
     if (mode !== null && !failed.has(name))
       await chmod(placeOf(target, name), mode).catch((error: unknown) => {
-        leftFiles.push(left(name, `its mode can’t be set (${errorCode(error) || error})`));
+        leftFiles.push(fileLeft(name, `its mode can’t be set (${errorCode(error) || error})`));
       });
   return leftFiles;
 };
@@ -167,11 +169,11 @@ const writeLeaf = async (target: string, { name, write }: Leaf): Promise<FileLef
   const place = folder === '' ? Buffer.from(target) : placeOf(target, folder);
   try {
     if (!(await realpath(place, 'buffer')).equals(place))
-      return left(name, 'its folder is a link at that time');
+      return fileLeft(name, 'its folder is a link at that time');
     const why = await write(placeOf(target, name));
-    return why === null ? null : left(name, why);
+    return why === null ? null : fileLeft(name, why);
   } catch (error) {
-    return left(name, `it can’t be copied (${errorCode(error) || error})`);
+    return fileLeft(name, `it can’t be copied (${errorCode(error) || error})`);
   }
 };
 
@@ -193,8 +195,8 @@ const collectContents = async (request: CopyRequest): Promise<Contents> => {
     signal,
     known: new KnownRepository(environment),
   });
-  const listing = await lister.list(false);
-  if (listing.limit !== null) contents.left.push(left('.', listing.limit));
+  const listing = await lister.list(false); // not which files equal git's blobs
+  if (listing.limit !== null) contents.left.push(fileLeft('.', listing.limit));
   for (const name of listing.names) {
     if (states.has(name)) continue;
     const present = await presentLeaf(workspace, name);
@@ -205,7 +207,7 @@ const collectContents = async (request: CopyRequest): Promise<Contents> => {
     if (state.kind === 'link')
       contents.links.push(linkTo(name, Buffer.from(state.target, 'latin1')));
     if (state.kind === 'folder') contents.folders.set(name, state.mode);
-    if (state.kind === 'notKept') contents.left.push(left(name, state.why));
+    if (state.kind === 'notKept') contents.left.push(fileLeft(name, state.why));
   }
   const leaves = [...contents.files, ...contents.links].map(({ name }) => name);
   for (const folder of foldersAround([...leaves, ...contents.folders.keys()]))

@@ -54,6 +54,7 @@ const INDEX_LOCKED =
 const INDEX_GONE = 'what it held is not in the store of checkpoints, or not in the repository';
 const UNREADABLE = 'the refs of this repository can’t be read from its files';
 
+/** Indexes are the same if they list the same (`listed`: a hash of that; empty: not asked yet). */
 export const isSameRef = (one: RefState, other: RefState): boolean =>
   one.kind === 'index' && other.kind === 'index'
     ? one.sha256 === other.sha256 || (one.listed !== '' && one.listed === other.listed)
@@ -132,7 +133,7 @@ export class GitStates {
     const bytes = isShared ? null : await readRegular(indexFile);
     let state: RefState | null = null;
     if (bytes !== null) {
-      // its hash at the end of the file would not be there while git writes it
+      // what it lists is asked of git only once two indexes have to be compared (`#listed`)
       const sha256 = await this.#store.put(bytes);
       state = { kind: 'index', sha256, listed: '' };
     }
@@ -316,6 +317,7 @@ export class GitStates {
     try {
       await link(draft, lock);
       isOurs = true;
+      // a copy, so that the hash and git's list are of the same bytes
       const copy = path.join(repository.scratch, 'index-now');
       await copyFile(indexFile, copy, constants.COPYFILE_FICLONE);
       const sha256 = hashBytes(await readFile(copy));
@@ -389,6 +391,7 @@ const hashListing = async (repository: Repository, indexFile: string): Promise<s
 const isWholeIndex = async (repository: Repository, indexFile: string): Promise<boolean> => {
   const staged = await repository.run(['ls-files', '-s', '-z'], { ...LISTING, indexFile });
   if (staged.code !== 0) return false;
+  // 160000: a submodule, whose commit is in its own repository
   const blobs = staged.output
     .toString('latin1')
     .split('\0')

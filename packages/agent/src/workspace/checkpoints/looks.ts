@@ -1,5 +1,5 @@
 /**
- * Looks at the workspace of a session: which names (manifest.ts) may differ from what is known of
+ * Looks at the workspace of a session: which names (paths in it) may differ from what is known of
  * them. A small workspace is looked at as a whole. In a large one a thread (scan-thread.ts) watches
  * the folders, and only what they reported is looked at.
  */
@@ -130,7 +130,7 @@ export class WorkspaceLooks {
     const look = thread === null ? null : await this.#lookBy(thread, isWhole);
     if (look !== null) return look;
     const { known, named, lister } = this.#sources;
-    const listing = await lister.list(false);
+    const listing = await lister.list(false); // not which files equal git's blobs
     const entries = await lookAtAll(this.#workspace, [...listing.names, ...named]);
     return { listing, entries, names: [...new Set([...known.keys(), ...entries.keys()])] };
   }
@@ -160,7 +160,7 @@ export class WorkspaceLooks {
       }
       this.#note(found);
       const listing = await lister.list(false, this.#reported);
-      this.#reported = new Set();
+      this.#reported = new Set(); // the list holds now, so only later reports count
       if (this.#listed?.isFor(listing)) return this.#lookAt(listing, found.changed);
       this.#sendNames(thread, listing);
     }

@@ -1,7 +1,7 @@
 /**
- * A manifest: what a checkpoint says. It has each path that changed since the checkpoint before,
- * how it was, and how it is. From top to bottom: its types; its form; several manifests as one
- * change; the summary for people.
+ * A manifest: what a checkpoint says, the record of what a batch of calls, the user or a rewind
+ * changed. It has each path that changed since the checkpoint before, how it was, and how it is. From
+ * top to bottom: its types; its form; several manifests as one change; the summary for people.
  *
  * Names: paths in the workspace and link targets are bytes, each as one character (latin1), since
  * they may be no UTF-8.
@@ -116,6 +116,7 @@ export const composeChanges = <State>(
   for (const { by, changes } of manifests.toReversed())
     for (const { path, before, after } of changes) {
       const later = targets.get(path);
+      // the changes of rewinds count like the agent's
       if (by === 'user') {
         // the user's change stays, and what the agent did before it can't be separated from it
         if (later !== undefined) broken.add(path);
@@ -192,4 +193,4 @@ export const summarise = async (
 };
 
 /** A file that stays as it is, with the reason. */
-export const left = (path: string, why: string): FileLeft => ({ path: showName(path), why });
+export const fileLeft = (path: string, why: string): FileLeft => ({ path: showName(path), why });

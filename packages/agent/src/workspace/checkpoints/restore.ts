@@ -1,5 +1,5 @@
 /**
- * Takes changes of files back by a stored plan.
+ * Takes changes of files back by a stored plan: the part of a rewind that concerns files.
  *
  * From top to bottom: the plan and how it is performed; how a path is now; folders, held open; the
  * change of one path; the phases of a plan. A leaf is a file or a link.
@@ -35,7 +35,13 @@ import { errorCode } from '../../journal/journal-error.js';
 import { hashBytes } from '../../journal/state-folder.js';
 import type { FileLeft } from '../../machine/event.js';
 import { descriptorPath, hasDescriptorPaths, O_PATH } from '../../platform/files.js';
-import { type FileState, isSameState, left, type PathChange, type RefChange } from './manifest.js';
+import {
+  type FileState,
+  fileLeft,
+  isSameState,
+  type PathChange,
+  type RefChange,
+} from './manifest.js';
 import { lookAt, placeOf, whyUnknown } from './scan.js';
 import type { CheckpointStore } from './store.js';
 
@@ -62,6 +68,7 @@ export const performPlan = async (
   { workspace, changes, left: leftBefore }: Plan,
 ): Promise<PlanOutcome> => {
   const prefix = `.pawl-rewind-${planId.slice(0, 12)}`;
+  // the index of a change is in its draft's name, so that a later run of the plan finds the draft
   const numbers = new Map(changes.map(({ path }, index) => [path, index]));
   const failed = new Map(clearDrafts(workspace, changes, prefix));
   for (const [index, phase] of PHASES.entries())
@@ -73,7 +80,7 @@ export const performPlan = async (
       if (why !== null) failed.set(change.path, why);
     }
   const done = changes.filter(({ path }) => !failed.has(path));
-  return { done, left: [...leftBefore, ...[...failed].map(([path, why]) => left(path, why))] };
+  return { done, left: [...leftBefore, ...[...failed].map(([path, why]) => fileLeft(path, why))] };
 };
 
 /** Inner folders are removed before those around them, and made after them. */
@@ -92,15 +99,16 @@ const runPhase = async (step: Step, phase: Phase): Promise<string | null> => {
   if (isSameState(now, after)) return null;
   const isExpected =
     isSameState(now, before) || (now.kind === 'absent' && needsTwoPhases(step.change));
-  // the mode of a folder is set when its files are done
+  // a folder is expected whatever its mode: it is opened first, and gets its mode at last
   const isFolder = now.kind === 'folder' && (before.kind === 'folder' || after.kind === 'folder');
   if (!isExpected && !isFolder) return now.kind === 'notKept' ? now.why : CHANGED_SINCE;
   try {
     return await phase.run(step);
   } catch (error) {
+    // ELOOP: a folder that was opened with O_NOFOLLOW is a symlink
     if (error instanceof Elsewhere || errorCode(error) === 'ELOOP') return ELSEWHERE;
     const code = errorCode(error);
-    if (code === '') throw error;
+    if (code === '') throw error; // not from the file system
     if (code === 'ENOENT' || code === 'ENOTDIR') return CHANGED_SINCE;
     return `it can’t be changed (${code})`;
   }
@@ -203,6 +211,7 @@ const holdFolder = (workspace: string, folder: string): HeldFolder => {
   const flags = constants.O_DIRECTORY | constants.O_NOFOLLOW | O_PATH;
   const flagsWithoutPath = constants.O_DIRECTORY | constants.O_NOFOLLOW;
   const descriptor = openSync(place, hasDescriptorPaths() ? flags : flagsWithoutPath);
+  // on Linux /proc/self/fd/N leads into the open folder; elsewhere only its path does
   const reach = hasDescriptorPaths() ? Buffer.from(descriptorPath(descriptor)) : place;
   const held = {
     at: (base: string) => Buffer.concat([reach, Buffer.from('/'), Buffer.from(base, 'latin1')]),
@@ -343,6 +352,7 @@ const settleAside = (target: Buffer, aside: Buffer, { before, after }: Sides): s
   const old = inodeAt(aside);
   if (old === null) return null;
   const now = inodeAt(target);
+  // the same file under two names (nothing was replaced), or the expected one
   if (now === old || hasState(aside, before)) {
     remove(aside);
     return null;

@@ -112,9 +112,10 @@ const note = (folder, name) => {
 const watch = (folder) => {
   const status = lookAt(folder);
   if (!status?.isDirectory()) {
-    gone.add(folder); // whoever lists finds that out
+    gone.add(folder); // git's next list of names shows it, too
     return;
   }
+  // another file system: it may report nothing
   if (status.dev !== fs.lstatSync(workspace, { bigint: true }).dev) return stopWatching();
   try {
     const options = /** @type {const} */ ({ persistent: false, encoding: 'latin1' });

@@ -1,6 +1,7 @@
 /**
  * What is in the workspace: files that git knows or could add, by their stamps. A stamp is a text
- * of a file's times, size, inode and mode. A name is a path in the workspace (manifest.ts).
+ * of a file's times, size, inode and mode. A name is a path in the workspace with each byte as one
+ * character, since it may be no UTF-8; `toName` makes it, and `showName` gives its text.
  *
  * From top to bottom: a look at one name and at many; all names, walked without git; the class
  * `WorkspaceLister`, which lists them with git; what its answers depend on.
@@ -152,6 +153,7 @@ export const lookAtAll = async (
 ): Promise<Map<string, FileEntry>> => {
   const entries = new Map<string, FileEntry>();
   let leftInSlice = SLICE;
+  // first the folders, of which only folders count, then the names, of which all else counts
   for (const list of [foldersAround(names), names])
     for (const name of list) {
       if (leftInSlice-- === 0) {
@@ -160,8 +162,8 @@ export const lookAtAll = async (
       }
       const isInFolder = !name.includes('/') || entries.has(path.posix.dirname(name));
       const entry = isInFolder ? lookInFolder(workspace, name) : null;
-      // in the first list only folders count, in the second all but folders
-      if (entry !== null && (entry.kind === 'folder') === (list !== names))
+      const isOfFolders = list !== names;
+      if (entry !== null && (entry.kind === 'folder') === isOfFolders)
         entries.set(name, entry);
     }
   return entries;
@@ -360,6 +362,7 @@ export class WorkspaceLister {
 
   async #listByGit(repository: Repository, wantsClean: boolean): Promise<Listing> {
     const prefix = toName(path.relative(repository.top, this.#place.workspace));
+    /** The name in the workspace of one that git lists from its top; null: it lies outside. */
     const inside = (name: string): string | null => {
       if (prefix === '') return name;
       return name.startsWith(`${prefix}/`) ? name.slice(prefix.length + 1) : null;
@@ -386,6 +389,7 @@ export class WorkspaceLister {
     inside: (name: string) => string | null,
   ): Promise<ReadonlyMap<string, string>> {
     const conversion = findConversion(repository, this.#place.workspace, names);
+    // git's blobs may then hold other bytes than clean files
     if (conversion === 'any') return new Map();
     const clean = new Map<string, string>();
     const staged = await readGit(repository, ['ls-files', '-z', '-s', '-v', ...scope]);
@@ -399,6 +403,7 @@ export class WorkspaceLister {
     const words = ['status', '--porcelain=v1', '-z', '--no-renames', '--untracked-files=no'];
     for (const line of split(await readGit(repository, [...words, ...scope]))) {
       const name = inside(line.slice(3));
+      // the second letter: how the file differs from the index
       if (name !== null && line[1] !== ' ') clean.delete(name);
     }
     if (conversion === 'lineEnds') await this.#dropConverted(repository, clean);
@@ -462,7 +467,7 @@ const findFolders = async (
     const found: string[] = [];
     for (const [at, folder] of added.entries()) {
       if (at % 100 === 99) await nextTurn();
-      if (toName(showName(folder)) !== folder) return null;
+      if (toName(showName(folder)) !== folder) return null; // no UTF-8
       const entries = readFolderIfThere(placeOf(workspace, folder));
       if (folder !== '' && entries.some(({ name }) => name.toString() === '.git')) continue;
       for (const entry of entries) {

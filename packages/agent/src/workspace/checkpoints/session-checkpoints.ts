@@ -8,9 +8,12 @@
  * 3. A change is the calls' if the time of the change lies in theirs. Others are only noted.
  * 4. All work is done one after the other.
  *
- * Words: a name is a path in the workspace (manifest.ts). A look compares files with what is known
- * of them: their state at the last look, and where their content is. A listing has all names that
- * git knows or could add. A manifest is a checkpoint as it is stored: states before and after.
+ * Words: a checkpoint is what a batch of calls, a command of the user or a rewind changed; a rewind
+ * takes checkpoints back. A name is a path in the workspace, with each byte as one character
+ * (manifest.ts). A look compares files with what is known of them: their state at the last look, and
+ * where their content is. To note a name is to take over its present state as known, as somebody
+ * else's change. A listing has all names that git knows or could add. A manifest is a checkpoint as
+ * it is stored: states before and after.
  *
  * From top to bottom: before and after calls; looks; the copies of contents; going back; the files
  * for the next process of the session.
@@ -43,7 +46,7 @@ import {
   composeChanges,
   type FileState,
   isSameState,
-  left,
+  fileLeft,
   type Manifest,
   type PathChange,
   type RefChange,
@@ -198,8 +201,9 @@ class SessionCheckpoints implements Checkpoints {
       const isFirst = this.#ranFromMs === null;
       if (isFirst) this.#git = await this.#gitStates.read();
       this.#ranFromMs ??= Date.now();
+      const hasNothingNew = !isFirst && named.length === 0;
       // a killed command of the user needs no record: its changes are not taken back anyway
-      if (call === null || (!isFirst && named.length === 0)) return 'kept' as const;
+      if (call === null || hasNothingNew) return 'kept' as const;
       const before = isFirst ? [] : (this.#running?.known ?? []);
       const known = named.map((name) => [name, this.#known.get(name) ?? null] as const);
       await this.#writeRunning({
@@ -217,6 +221,7 @@ class SessionCheckpoints implements Checkpoints {
     return this.#inTurn(async () => {
       await this.#load();
       if (since === 'crash') return this.#takeOfKilled(ranToMs);
+      // 0: all changes since the last checkpoint are those of commands in the background
       const ranFromMs = since === undefined ? (this.#ranFromMs ?? ranToMs) : 0;
       this.#ranFromMs = null;
       const refs = await this.#refsSince(this.#git);
@@ -314,6 +319,7 @@ class SessionCheckpoints implements Checkpoints {
       const { names, entries } = await this.#lookAround(true);
       const isInTime = ({ changedAtMs }: FileEntry): boolean =>
         runs.some(({ fromMs, toMs }) => changedAtMs >= fromMs - TICK_MS && changedAtMs <= toMs);
+      // the removal of a file has no time, so it is nobody's and only noted
       const present = names.filter((name) => entries.has(name));
       const changes = await this.#changesByCalls(present, entries, isInTime);
       for (const name of names) if (!entries.has(name)) await this.#note(name);
@@ -360,6 +366,7 @@ class SessionCheckpoints implements Checkpoints {
       );
     try {
       await pruneStores(stateFolder, {
+        // a process that has a session open holds its lock
         isOpen: (id) => isLocked(lockPath(stateFolder, id)),
         own: { sessionId, keep },
       });
@@ -395,7 +402,7 @@ class SessionCheckpoints implements Checkpoints {
   /** The first scan of the workspace: copies all files that git does not hold. */
   async #scanFirst(): Promise<void> {
     const listedAtMs = Date.now() - TICK_MS;
-    const listing = await this.#lister.list(true);
+    const listing = await this.#lister.list(true); // also which files equal git's blobs
     this.#noteListing(listing);
     const entries = await lookAtAll(this.#place.workspace, listing.names);
     const tooLarge: string[] = [];
@@ -462,6 +469,7 @@ class SessionCheckpoints implements Checkpoints {
     } else if (known === undefined || entry.stamp === '' || entry.stamp !== known.entry.stamp)
       this.#known.set(name, {
         entry,
+        // a link or folder has no content to copy
         content: entry.kind === 'file' ? await this.#copy(name, entry) : { kind: 'git', blob: '' },
       });
   }
@@ -526,6 +534,7 @@ class SessionCheckpoints implements Checkpoints {
       const before = this.#stateBefore(name);
       const after = await readState(workspace, name, put);
       this.#setKnown(name, after);
+      // not `isSameState`: two states that are not kept for the same reason are no change either
       const isSame = before.kind === after.kind && JSON.stringify(before) === JSON.stringify(after);
       if (!isSame) changes.push({ path: name, before, after });
     }
@@ -641,19 +650,21 @@ class SessionCheckpoints implements Checkpoints {
     for (const id of takeBack) {
       const manifest = await this.#store.manifest(id);
       if (manifest !== null) manifests.push(manifest);
-      else leftFiles.push(left('.', NO_MANIFEST));
+      else leftFiles.push(fileLeft('.', NO_MANIFEST));
     }
     const changes: PathChange[] = [];
+    // `why`: the reason why a path does not go back all the way
     for (const { path: name, before, after, left: why } of composeChanges(manifests, isSameState)) {
+      // with `force` the changes of others are taken back, too: their content is stored first
       const keep = force ? (bytes: Buffer) => this.#store.put(bytes) : undefined;
       const now = await readState(this.#place.workspace, name, keep);
       if (isSameState(now, before)) continue;
-      if (before.kind === 'notKept') leftFiles.push(left(name, before.why));
-      else if (now.kind === 'notKept') leftFiles.push(left(name, now.why));
+      if (before.kind === 'notKept') leftFiles.push(fileLeft(name, before.why));
+      else if (now.kind === 'notKept') leftFiles.push(fileLeft(name, now.why));
       else if (!isSameState(now, after) && !force)
-        leftFiles.push(left(name, 'somebody else changed it since'));
+        leftFiles.push(fileLeft(name, 'somebody else changed it since'));
       else changes.push({ path: name, before: now, after: before });
-      if (why !== null) leftFiles.push(left(name, why));
+      if (why !== null) leftFiles.push(fileLeft(name, why));
     }
     const summary = await summarise(this.#store, changes);
     const { workspace } = this.#place;

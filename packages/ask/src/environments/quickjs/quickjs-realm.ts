@@ -372,6 +372,7 @@ const endRealm = (realm: Realm): RealmEnding | null => {
 };
 
 const whyUnfit = (realm: Realm, ending: RealmEnding | null, status: string): string | null => {
+  // a cell that failed may have used up the memory
   if (status !== 'ok' && !realm.hasRoom()) return 'its memory was full';
   if (ending === null) return 'it could not tell what is bound';
   return realm.isBusy() ? 'the code left work behind that never ends' : null;

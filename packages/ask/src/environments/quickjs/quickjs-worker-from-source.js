@@ -1,4 +1,7 @@
-/** The worker straight from its TypeScript, for tests and development: what tsx does for a program it does not for a thread. */
+/**
+ * Starts the worker from its TypeScript source, for tests and development: tsx, which loads
+ * TypeScript, must be registered in each thread.
+ */
 import { register } from 'tsx/esm/api';
 
 register();

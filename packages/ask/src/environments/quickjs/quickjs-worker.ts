@@ -61,33 +61,33 @@ const checkInterrupt = (): boolean => {
 };
 
 /** Blocks until the texts of the current call arrive, or until the cell must stop (null). */
-const awaitTexts = (run: Running): readonly string[] | null => {
+const awaitTexts = (running: Running): readonly string[] | null => {
   for (;;) {
     const bell = Atomics.load(input.control, BELL);
     // Only quickjs.ts has the other end of the port.
     const answer = receiveMessageOnPort(input.texts)?.message as Texts | undefined;
-    if (answer?.number === run.number && answer.ordinal === run.ordinal) return answer.texts;
-    if (isStopAsked(run)) return null;
+    if (answer?.number === running.number && answer.ordinal === running.ordinal) return answer.texts;
+    if (isStopAsked(running)) return null;
     if (answer === undefined) Atomics.wait(input.control, BELL, bell);
   }
 };
 
 const ask = ({ kind, prompts, model }: RealmRequest): readonly string[] | null => {
-  const run = current;
-  if (run === null || run.number === 0 || checkInterrupt()) return null;
-  run.ordinal += 1;
+  const running = current;
+  if (running === null || running.number === 0 || checkInterrupt()) return null;
+  running.ordinal += 1;
   const named = model === null ? {} : { model: wellFormed(model) };
-  const subcall = { kind, ordinal: run.ordinal, prompts: prompts.map(wellFormed), ...named };
-  tell({ type: 'subcall', number: run.number, subcall });
-  return run.watch.wait(() => awaitTexts(run));
+  const subcall = { kind, ordinal: running.ordinal, prompts: prompts.map(wellFormed), ...named };
+  tell({ type: 'subcall', number: running.number, subcall });
+  return running.watch.wait(() => awaitTexts(running));
 };
 
 const print = (stream: 'stdout' | 'stderr', text: string): void => {
-  const run = current;
-  run?.[stream].add(text);
-  if (run === null || run.number === 0 || run.sentCharacters >= input.outputMax / 2) return;
-  run.sentCharacters += text.length;
-  tell({ type: 'printed', number: run.number, stream, text: text.slice(0, input.outputMax) });
+  const running = current;
+  running?.[stream].add(text);
+  if (running === null || running.number === 0 || running.sentCharacters >= input.outputMax / 2) return;
+  running.sentCharacters += text.length;
+  tell({ type: 'printed', number: running.number, stream, text: text.slice(0, input.outputMax) });
 };
 
 const realm = await openRealm(

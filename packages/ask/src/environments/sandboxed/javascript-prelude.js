@@ -1,10 +1,14 @@
 /**
- * What a JavaScript cell finds, in QuickJS and in a sandboxed Node.js: the names of recursive mode, and how values are shown.
+ * The names that a JavaScript cell (a program of the model) finds, in QuickJS and in a sandboxed Node.js: functions that
+ * call models, `print`, the inputs, the answer; and how values are shown as text.
+ *
+ * `guest` is the global object of the cells; `world` has two functions of the host, our side: `print` and `ask`, which
+ * calls models.
  *
  * 1. It runs in a realm of its own beside the one of the cells: whatever a cell does to its prototypes, this code keeps
  *    working. Values for cells are made with functions taken from their realm before any cell ran.
  * 2. Everything that crosses to the host is JSON, so that a NUL or half a surrogate pair arrives as what it is.
- * 3. What a getter, a proxy or toJSON of the cell's does here happens under the cell's own interrupt.
+ * 3. Code of the cell that runs here (a getter, a proxy, toJSON) is interrupted like the cell itself.
  */
 (guest, world) => {
   const { parse } = guest.JSON;
@@ -25,7 +29,7 @@
 
   const isObject = (value) =>
     (typeof value === 'object' && value !== null) || typeof value === 'function';
-  /** The getter of a built-in's field, which also proves what a value is: it throws on any other. */
+  /** The getter of a built-in's field. It also tells the kind of a value: it throws for any other kind. */
   const getterOf = (prototype, name) => Object.getOwnPropertyDescriptor(prototype, name).get;
   const mapSize = getterOf(Map.prototype, 'size');
   const setSize = getterOf(Set.prototype, 'size');
@@ -42,7 +46,7 @@
   };
   const plainField = (object, name) => Object.getOwnPropertyDescriptor(object, name)?.value;
 
-  /** Name of the class of an object, looked up without running code of the cell's, proxies apart. */
+  /** Name of the class of an object, looked up without running code of the cell, except for proxies. */
   const classOf = (value) =>
     tryOr('Object', () => {
       for (let one = value; one !== null; one = Object.getPrototypeOf(one)) {
@@ -58,7 +62,7 @@
     if (value === null) return 'null';
     return typeof value === 'object' ? classOf(value) : typeof value;
   };
-  /** Characters, items, entries or bytes; null of what has no size. */
+  /** Characters, items, entries or bytes; null for a value without a size. */
   const sizeOf = (value, mayCount) => {
     if (typeof value === 'string') return value.length;
     if (typeof value !== 'object' || value === null) return null;
@@ -104,6 +108,7 @@
     }
     return shown.length === 0 ? open + close : `${open} ${shown.join(', ')} ${close}`;
   };
+  /** Functions that show one value each, so that values beyond the room are never shown. */
   const thunks = function* (values, show) {
     for (const value of values) yield () => show(value);
   };
@@ -170,7 +175,7 @@
   };
   const display = (value) => (typeof value === 'string' ? value : inspect(value));
 
-  /** A value as the text that it stands for: JSON of what JSON can say. */
+  /** The text of a value as a prompt or an answer: JSON if possible. */
   const textOf = (value) => {
     if (typeof value === 'string') return value;
     if (!isObject(value)) return String(value);
@@ -182,11 +187,11 @@
 
   // ---- What a cell can call ----
 
-  /** The engine looks at the clock only every some thousand jumps: this makes them. */
+  /** The engine checks for an interrupt only every some thousand jumps: this loop makes them. */
   const waitForInterrupt = () => {
     for (;;);
   };
-  /** Printed, but not yet handed over: that costs much more than to print. */
+  /** Output that is not yet handed over to the host, which costs much more than to print. */
   const printed = { stdout: '', stderr: '' };
   let characters = 0;
   const handOver = (stream) => {
@@ -227,6 +232,7 @@
     return ask(kind, [...indexed(prompts, prompts.length)].map(textOf), model);
   };
 
+  /** The answer record. `taken` is the text of its content at the moment when it became ready. */
   const answer = parse('{}');
   let [content, ready, taken] = ['', false, null];
   Object.defineProperties(answer, {
@@ -285,7 +291,7 @@
     },
     answer,
   };
-  /** Whether the name holds the value again. */
+  /** Binds the name to the value again. False if the cell has made that impossible. */
   const restore = (name, value) => {
     const fresh = { value, writable: true, configurable: true, enumerable: false };
     const held = Object.getOwnPropertyDescriptor(guest, name);
@@ -296,12 +302,13 @@
   for (const [name, value] of Object.entries(reserved)) restore(name, value);
   const builtIn = new Set(Reflect.ownKeys(guest));
 
-  /** The answer where the code has bound the name to an object of its own. */
+  /** The object that the code has bound `answer` to, if it is not our record; otherwise null. */
   const rebound = () => {
     const bound = plainField(guest, 'answer');
     return isObject(bound) && bound !== answer ? bound : null;
   };
 
+  /** The value of `names`, once `offer` has made it. */
   let offered = null;
   /** Inputs by name: fields of an object, which can also be read like a Map. */
   const byName = (json, texts) => {
@@ -350,7 +357,7 @@
       });
       return 'null';
     },
-    /** Before a cell: the reserved names are what they were. JSON of those that are not to be had back. */
+    /** Before a cell: restores the reserved names. Returns JSON of those that can't be restored. */
     begin(lastOutput) {
       const draft = rebound();
       if (draft !== null)
@@ -360,7 +367,7 @@
       const lost = Object.entries(reserved).filter(([name, value]) => !restore(name, value));
       return JSON.stringify(lost.map(([name]) => name));
     },
-    /** After a cell: JSON of the answer and of what is bound. */
+    /** After a cell: JSON of the answer and of the variables. */
     end() {
       handOver('stdout');
       handOver('stderr');
@@ -368,14 +375,14 @@
       const given = taken ?? tryOr(null, () => (bound?.ready ? textOf(bound.content) : null));
       return JSON.stringify({ answer: given, variables: variables() });
     },
-    /** JSON of a variable as text; of null where there is none. */
+    /** JSON of a variable as text; null if there is none. */
     read(json) {
       const name = JSON.parse(json);
-      const isTheirs = !builtIn.has(name) || Object.hasOwn(reserved, name);
-      const held = isTheirs ? Object.getOwnPropertyDescriptor(guest, name) : undefined;
+      const isOfCells = !builtIn.has(name) || Object.hasOwn(reserved, name);
+      const held = isOfCells ? Object.getOwnPropertyDescriptor(guest, name) : undefined;
       return JSON.stringify(held === undefined ? null : textOf(held.value));
     },
-    /** JSON of what was thrown: its text, and the stack to take lines from. */
+    /** JSON of what was thrown: its text, and its stack, from which the caller takes the lines. */
     describe(thrown) {
       if (!isError(thrown))
         return JSON.stringify({ text: `Thrown: ${display(thrown)}`, stack: '' });

@@ -1,12 +1,12 @@
-"""Runs cells of Python in this process, which stands behind the sandbox. Its settings are JSON in argv; it talks in
-lines of JSON over file descriptor 3 (sandboxed-repl.ts).
+"""Runs cells (Python programs of the model) in this process, which is inside the sandbox. Its settings are JSON in
+argv; it talks in lines of JSON over file descriptor 3 (sandboxed-repl.ts).
 
-1. Code of a model may overwrite all that it can name. It finds a module of its own as __main__; what runs here after
+1. A cell may overwrite all that it can name. It finds a module of its own as __main__; what runs here after
    the first cell has its own names for the built-ins, and they are restored after each.
 2. SIGINT ends the code's work and nothing else: it raises only below a frame of a cell, and never in the middle of a
    line on the channel, where it waits for the end of it.
-3. An answer that was cut short is a line that nobody waits for, and is passed over.
-4. Code that has used up its memory leaves enough for this program to say so.
+3. The rest of an answer that was cut short is a line that nobody waits for: it is skipped.
+4. A cell that has used up its memory leaves enough for this program to report it.
 """
 
 import builtins
@@ -23,7 +23,7 @@ from resource import RLIMIT_DATA, getrlimit, setrlimit
 from types import ModuleType
 
 pristine = dict(vars(builtins))
-globals().update(pristine)  # invariant 1
+globals().update(pristine)  # names of our own for the built-ins (rule 1)
 
 CHANNEL = 3
 READ_BYTES = 65_536
@@ -52,7 +52,7 @@ class State:
 
 
 class Held:
-    """Around what an interrupt may not cut in two: it comes afterwards."""
+    """Delays an interrupt until the block has ended."""
 
     def __enter__(self):
         if get_ident() == main_thread:
@@ -111,7 +111,7 @@ def send(**said):
 
 
 def receive():
-    """The next line, or None where it is the rest of something. The end of the channel is the end of this process."""
+    """The next message, or None for the rest of one that was cut short. Ends this process at the end of the channel."""
     global unread
     pieces = []
     while True:
@@ -193,7 +193,7 @@ class Output(TextIOBase):
 stdout, stderr = Output("stdout"), Output("stderr")
 
 
-# ---- Calls into the world ----
+# ---- Calls to models ----
 
 
 class Calls:
@@ -271,7 +271,7 @@ def rlm_query_batched(prompts, model=None):
     return many("rlm", prompts, model)
 
 
-# ---- What a cell finds ----
+# ---- The names that a cell finds ----
 
 
 class Answer(dict):
@@ -306,7 +306,7 @@ class Answer(dict):
 
 
 def rebound():
-    """The code's own dict where it has bound the name to one."""
+    """The dict that the cell has bound `answer` to, if it is not our record; otherwise None."""
     bound = namespace.get("answer")
     return bound if isinstance(bound, dict) and bound is not answer else None
 
@@ -320,7 +320,7 @@ def start_answer():
 
 
 def take_answer():
-    """The answer of this cell, or None. May run code of theirs."""
+    """The answer of this cell, or None. May run code of the cell."""
     bound = rebound()
     text = answer.taken
     if text is None and bound is not None and bound.get("ready"):
@@ -332,7 +332,7 @@ def take_answer():
 
 
 def variables():
-    """Name, type and size of what is bound."""
+    """Name, type and size of the variables."""
     found = []
     for name, value in list(namespace.items()):
         if type(name) is not str or name.startswith("_") or name in reserved or len(name) > NAME_MAX:
@@ -406,7 +406,7 @@ def describe(failure):
 
 
 class Limited:
-    """Around the code's work: what it may not use is this program's, invariant 4."""
+    """Limits the memory of a cell, so that some is left for this program (rule 4)."""
 
     def __enter__(self):
         self.before, hard = getrlimit(RLIMIT_DATA)
@@ -418,7 +418,7 @@ class Limited:
 
 
 def execute(code, name):
-    """Runs the code. Its status; what went wrong is in stderr."""
+    """Runs the code and returns its status. Failures are written to stderr."""
     try:
         program = compile(code, name, "exec", dont_inherit=True)
         with Limited():

@@ -54,6 +54,7 @@ const stopCell = ({ cellId, open }: RunningCell): readonly CodeAction[] =>
     : [
         { type: 'StopSubcalls', cellId, ordinal: null },
         ...open
+          // a restarted cell has not asked for the others yet
           .filter(({ awaited }) => awaited === 'yes')
           .map(({ ordinal, slots }): OutsideAction => {
             const texts = Array.from({ length: slots }, () => errorText('the run has ended'));

@@ -29,6 +29,7 @@ const parse = (run: Run, event: RunEventOf<'ModelReplied'>): ReadReply => {
   const parsed = parseReply(text, parity, language);
   const textAlone = run.closing !== null && parity.limitAnswer === 'text';
   const isCut = event.stopReason === 'maxTokens';
+  // an unclosed block may run, unless the reply was cut off
   const whole = parsed.blocks.filter(({ closed }) => closed === 'yes' || !isCut);
   const final = textAlone && parsed.final?.kind === 'variable' ? null : parsed.final;
   const onlyFirst = parity.programs === 'first' && run.closing === null;

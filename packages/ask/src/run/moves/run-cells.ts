@@ -1,7 +1,8 @@
 /**
  * An iteration: runs the blocks (programs) of a reply in order, each as a cell, looks for an
  * answer, and reports the results to the model. From top to bottom: the next cell; its end; an
- * answer; the end of the iteration; and sub-calls, with which a cell calls models.
+ * answer; the end of the iteration; and sub-calls, with which a cell calls models. `parity` are
+ * settings in which we differ from seed 004, a published text about such runs.
  */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';
@@ -101,13 +102,13 @@ export const finishCell = (
   const { work, run } = state;
   if (work.kind !== 'running') return ignoreCell(state);
   const { report, cellId } = event;
-  const findRecorded = run.settings.parity.answerRecord === 'on' ? report.answer : null;
+  const recordAnswer = run.settings.parity.answerRecord === 'on' ? report.answer : null;
   const finished: Executing = {
     ...state,
     run: { ...run, past: remember(run, work, report) },
     cells: [...state.cells, { cellId, report }],
     // The first ready answer counts, even if later cells change the record.
-    answer: state.answer ?? findRecorded,
+    answer: state.answer ?? recordAnswer,
     work: { kind: 'next' },
   };
   return work.open.length === 0

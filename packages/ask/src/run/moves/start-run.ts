@@ -61,6 +61,7 @@ export const newRun = ({
     notes: [],
     closing: null,
     deadline: deadlineAt === null ? null : { dueAt: deadlineAt, timerId: null },
+    // what the run may still spend; the tree sets it before every step
     purse: { left: { usd: null, tokens: null }, unpriced: 0 },
   },
 });

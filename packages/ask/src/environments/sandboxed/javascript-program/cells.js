@@ -1,17 +1,19 @@
 /**
- * Cells: orders in, reports out, as packages/ask/src/environments/sandboxed-repl.ts describes them.
+ * Runs cells (programs of the model): reads orders from the channel and sends reports. The messages are described in
+ * packages/ask/src/environments/sandboxed-repl.ts.
  *
- * 1. Nothing happens between cells: timers are our own, promises are run to their end inside the cell. So all of the
+ * 1. Nothing runs between cells: timers are our own, promises are run to their end inside the cell. So all of the
  *    code's work runs inside `bounded`, where SIGINT ends it and lets this program go on. Node takes a SIGINT in a thread of
- *    its own, which may notice it late, in a later `bounded`: "settle" waits for that, and our own work is done again.
- * 2. A call into the world writes one line and reads one. Where SIGINT cut it short, what is left of the answer is a line
- *    that nobody waits for: it is passed over, whole or not.
+ *    its own, which may notice it late, in a later `bounded`. The order "settle" waits for that; and work of ours that it
+ *    ended is tried again.
+ * 2. A call to models writes one line and reads one. If SIGINT cut it short, the rest of the answer is a line that
+ *    nobody waits for: it is skipped, whole or not.
  */
 ({ node, guest, settings, createOutput, createTimers, createNames }) => {
   const FRAMES_MAX = 6;
-  /** Exit code where the code has broken what this program stands on. */
+  /** Exit code if the cell has broken what this program needs. */
   const BROKEN = 70;
-  /** How long Node's thread gets to notice a SIGINT; how often our own work is begun that a SIGINT ends. */
+  /** How long Node's thread gets to notice a SIGINT; how often work of ours is tried that a SIGINT ended. */
   const SETTLE_MS = 40;
   const TRIES_MAX = 5;
   const STUCK =
@@ -23,7 +25,7 @@
 
   const traits = guest.Object.prototype;
   const traitNames = new Set(Reflect.ownKeys(traits));
-  /** Takes back what the code let all objects inherit: Node would find it in the objects of its own functions. */
+  /** Removes what the cell added to Object.prototype: Node's own functions would find it in their objects. */
   const clearTraits = () => {
     const found = Reflect.ownKeys(traits);
     if (found.length === traitNames.size) return false;
@@ -41,7 +43,7 @@
       line += piece;
     }
   };
-  /** What comes next, or null where it is the rest of something. */
+  /** The next message; null for the rest of one that was cut short. */
   const receive = () => {
     clearTraits();
     try {
@@ -56,11 +58,11 @@
     node.write(`${JSON.stringify(said)}\n`);
   };
 
-  // ---- What the code finds ----
+  // ---- What cells find ----
 
   /**
-   * The cell that runs. `failed`: something was thrown that nobody caught. `settled`: its code came to its end. `over`:
-   * so did all that follows from it.
+   * The cell that runs. `failed`: something was thrown that nobody caught. `settled`: its code has ended. `over`: so has
+   * all work that it started.
    */
   let cell = { number: 0, ordinal: 0, failed: false, settled: false, over: true };
   const { collect, cut } = createOutput(settings);
@@ -112,12 +114,12 @@
     const note = `Note: input ${index + 1} is not UTF-8: the bytes that are not were replaced.\n`;
     return node.readText(file, () => output.stderr.add(note));
   };
-  /** Read when one of them is first looked at. */
+  /** The texts of the inputs, read at the first use. */
   const getTexts = () => {
     texts ??= listOf(contexts.map(readContext));
     return texts;
   };
-  /** The text, or for several a list of the code's own kind. */
+  /** The text of a single input; otherwise a list of texts, made with the cells' own Array. */
   const getContext = () => (contexts.length === 1 ? getTexts()[0] : getTexts());
   const define = (name, value) =>
     Reflect.defineProperty(guest, name, {
@@ -163,7 +165,7 @@
         const within = name === '' || name === '<anonymous>' ? '' : `${name}, `;
         return `\n    at ${within}line ${line}${Number(number) === cell.number ? '' : ' of an earlier cell'}`;
       });
-  /** `syntaxLine`: where the cell could not be read, if that is it. */
+  /** Reports a failure. `syntaxLine`: the line of a syntax error. */
   const fail = (thrown, syntaxLine = null) => {
     cell.failed = true;
     const { text, stack } = JSON.parse(names.describe(thrown));
@@ -174,7 +176,7 @@
   };
   node.onRejection((reason) => fail(reason));
 
-  /** What was thrown, from what the inspector tells about it. */
+  /** The thrown value. The inspector gives only an id of an object: a function called on it passes the object on. */
   const thrownValue = ({ exception }) => {
     if (exception.objectId === undefined)
       return 'value' in exception ? exception.value : exception.description;
@@ -197,7 +199,7 @@
     const expression = `${code}\n;void 0\n//# sourceURL=cell-${of.number}`;
     const how = { replMode: true, awaitPromise: true, silent: true, objectGroup: 'cell' };
     node.post('Runtime.evaluate', { expression, ...how }, (error, result) => {
-      // A promise of a cell that was stopped, or the end of the code by SIGINT, which newer versions of Node tell here.
+      // a promise of a cell that was stopped; or SIGINT ended the code, which newer versions of Node report here
       if (of !== cell || error?.message.includes('Execution was terminated')) return;
       of.settled = true;
       if (error && !clearTraits()) node.exit(BROKEN);
@@ -210,7 +212,7 @@
     });
   };
 
-  /** Whether it came to an end by itself. */
+  /** Runs the work. False if SIGINT ended it. */
   const runToEnd = (what) => {
     const end = node.bounded(what);
     return (
@@ -218,7 +220,7 @@
       (end !== 'interrupted' && node.bounded(() => fail(end.error)) !== 'interrupted')
     );
   };
-  /** Runs the code and all that follows from it. */
+  /** Runs the code, its promises and its timers. Returns the status of the cell. */
   const finish = (code) => {
     for (let next = () => evaluate(code, cell); next !== null; next = timers.next()) {
       if (runToEnd(next) && runToEnd(node.runTicks)) continue;
@@ -228,7 +230,7 @@
     if (!cell.settled) output.stderr.add(STUCK);
     return cell.settled && !cell.failed ? 'ok' : 'raised';
   };
-  /** What the cell answered and what is bound; to look may run code of theirs, which must not be endless. */
+  /** The cell's answer and variables. Reading them may run code of the cell, so it is bounded. */
   const look = () => {
     let ending = null;
     const take = () => {
@@ -263,7 +265,7 @@
     const report = { stdout: cut(lastOutput, LAST_OUTPUT), stderr: cut(output.stderr.whole(), '') };
     send({ type: 'finished', number, status, ...report, ...ending });
   };
-  /** A SIGINT of the last cell ends this wait, not the next cell. */
+  /** Waits, so that a late SIGINT of the last cell ends this wait and not the next cell. */
   const settle = () => {
     for (let tries = 1; tries <= TRIES_MAX; tries++)
       if (node.bounded(() => timers.sleep(SETTLE_MS)) !== 'interrupted') return;

@@ -1,9 +1,10 @@
 'use strict';
 /**
- * Runs cells of JavaScript in this process, which stands behind the sandbox. Its settings are JSON in argv.
+ * Runs cells (JavaScript programs of the model) in this process, which is inside the sandbox. Its settings are JSON in
+ * argv.
  *
- * Cells run in the realm of this file. Code of a model may break all that it finds there, so our own code runs in a realm
- * beside it, with built-ins of its own; what it needs of Node is taken here, before any cell runs.
+ * Cells run in the realm (the global object) of this file. They may break all that they find there. So our own code runs
+ * in a realm beside it, with built-ins of its own. What it needs of Node is taken here, before any cell runs.
  */
 const { isAscii, isUtf8 } = require('node:buffer');
 const { accessSync, constants, readFileSync, readSync, writeSync } = require('node:fs');
@@ -25,21 +26,25 @@ const exit = process.reallyExit.bind(process);
 const session = new Session();
 session.connect();
 
+/**
+ * The work that `hook` does next. Only a script of Node's `vm` can be ended by SIGINT, and a script can reach us only by a
+ * name: so the script `boundary` calls `hook`, which does the work.
+ */
 let work = () => undefined;
-/** Called by scripts of ours, by name; to whoever else calls it there is nothing to do. */
+/** Called by scripts of ours, by name. A cell that calls it finds no work. */
 const hook = (value) => {
   const what = work;
   work = () => undefined;
   return what(value);
 };
-// A binding of scripts and no property of the global object, where a model would find it among its names.
+// a constant that scripts see, and no property of the global object, where cells would find it
 Object.defineProperty(globalThis, HOOK, { value: hook, configurable: true });
 new Script(`const ${HOOK} = globalThis.${HOOK};`).runInThisContext();
 delete globalThis[HOOK];
 const boundary = new Script(`${HOOK}()`);
 const runBoundary = boundary.runInThisContext.bind(boundary);
 
-/** A signal may come in the middle of a system call, which then says so and has done nothing. */
+/** Repeats a system call that a signal interrupted before it did anything (EINTR). */
 const again = (call) => {
   for (;;) {
     try {
@@ -52,7 +57,7 @@ const again = (call) => {
 
 const node = {
   exit,
-  /** Text of what comes next, in ASCII as the other side writes it. The end of the channel is the end of this process. */
+  /** The next piece of input, in ASCII as the other side writes it. Ends this process at the end of the channel. */
   read() {
     const count = again(() => readSync(CHANNEL, scratch, 0, READ_BYTES, null));
     if (count === 0) exit(0);
@@ -73,7 +78,7 @@ const node = {
       return error.message;
     }
   },
-  /** The text of a file; `note` hears when it is not UTF-8. @type {(file: string, note: () => void) => string} */
+  /** The text of a file; `note` is called if it is not UTF-8. @type {(file: string, note: () => void) => string} */
   readText(file, note) {
     const bytes = readFileSync(file);
     if (isAscii(bytes)) return latin1(bytes);
@@ -82,7 +87,7 @@ const node = {
   },
   /** @type {(bytes: Uint8Array) => string} */
   decode: (bytes) => utf8(bytes),
-  /** Does the work. 'interrupted' where SIGINT ended it, before its end or not; else null, or what it threw. */
+  /** Does the work. Returns 'interrupted' if SIGINT came meanwhile, else null, or what it threw. */
   bounded(what) {
     work = what;
     try {
@@ -92,12 +97,12 @@ const node = {
       return error?.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED' ? 'interrupted' : { error };
     }
   },
-  /** What the next call of the hook does, and the code of such a call. */
+  /** Sets what the next call of the hook does. Returns the code of such a call. */
   onHook(what, value) {
     work = what;
     return `${HOOK}(${value})`;
   },
-  /** Runs ticks and promises until none is left. As old as Node, but undocumented: the tests would miss it. */
+  /** Runs ticks and promises until none is left. Undocumented, but as old as Node; tests fail if it is gone. */
   runTicks: process._tickCallback,
   onRejection: (hear) => process.on('unhandledRejection', hear),
   post: session.post.bind(session),

@@ -1,4 +1,4 @@
-/** What a cell prints: kept whole within limits, and cut to what the model sees. */
+/** What a cell (a program of the model) prints: kept up to a limit, and cut to what the model sees. */
 ({ outputMax, keptMax }) => {
   /** Characters after which pieces of output become one string. */
   const JOIN_AT = 65_536;
@@ -11,7 +11,7 @@
     if (text.length <= outputMax) return text;
     let headEnd = Math.ceil(outputMax / 2);
     let tailStart = text.length - Math.floor(outputMax / 2);
-    // Not into the middle of a pair of surrogates.
+    // do not cut a pair of surrogates
     if ((text.charCodeAt(headEnd - 1) & 0xfc00) === 0xd800) headEnd -= 1;
     if ((text.charCodeAt(tailStart) & 0xfc00) === 0xdc00) tailStart += 1;
     return (
@@ -19,7 +19,7 @@
     );
   };
 
-  /** Keeps `keptMax` characters and the end. `tell` hears the head at once, for the case that this process dies. */
+  /** Keeps `keptMax` characters and the end. `tell` gets the head at once, in case this process dies. */
   const collect = (tell) => {
     let kept = '';
     let piece = '';
@@ -37,7 +37,7 @@
         const room = Math.max(0, keptMax - kept.length - piece.length);
         piece += room < text.length ? text.slice(0, room) : text;
         if (piece.length > JOIN_AT) {
-          piece.charCodeAt(0); // makes one string of all that it was added from
+          piece.charCodeAt(0); // makes the engine join the many small strings of `piece`
           kept += piece;
           piece = '';
         }

@@ -1,4 +1,7 @@
-/** Timers that run while a cell waits for them, and never between cells. */
+/**
+ * Timers for cells (programs of the model): they run while a cell waits for them, and never between cells. They replace
+ * those of `guest`, the global object of the cells.
+ */
 (guest) => {
   const SLEEP_MS = 20;
   const now = () => Date.now();
@@ -30,7 +33,7 @@
   };
   guest.clearTimeout = guest.clearInterval = guest.clearImmediate = remove;
 
-  /** In pieces, between which SIGINT is noticed. */
+  /** Sleeps in pieces, since SIGINT is noticed only between them. */
   const sleepUntil = (dueAtMs) => {
     for (let left = dueAtMs - now(); left > 0; left = dueAtMs - now()) {
       Atomics.wait(nothing, 0, 0, Math.min(SLEEP_MS, left));
@@ -44,7 +47,7 @@
     call(...words);
   };
   return {
-    /** The work of the timer that is due next, which begins with waiting for its time; null if there is none. */
+    /** A function that waits for the next timer and calls it; null if there is none. */
     next() {
       const [timer] = waiting;
       return timer === undefined ? null : () => fire(timer);
