@@ -12,6 +12,7 @@ import {
   acpFlags,
   type ConfigFlags,
   configFlags,
+  nodeFlags,
   type RunFlags,
   runFlags,
   usageStop,
@@ -23,7 +24,7 @@ import type { HooksFlags } from './hooks.js';
 import type { McpFlags } from './mcp.js';
 import type { PolicyFlags } from './policy.js';
 import type { RewindFlags } from './rewind.js';
-import { repeatedFlags, type ServeFlags, sessionFlags, singleFlags } from './serve.js';
+import { repeatedFlags, type ServeFlags, singleFlags } from './serve.js';
 import type { SessionsFlags } from './sessions.js';
 import type { SkillsFlags } from './skills.js';
 import type { TrustFlags } from './trust.js';
@@ -167,7 +168,7 @@ const serve: PawlCommand<ServeFlags> = {
   flags: [
     ...singleFlags,
     ...repeatedFlags.map(([form, help]): Flag => [form, help, 'repeated']),
-    ...sessionFlags,
+    ...nodeFlags,
   ],
   run: async ({ flags }) => (await import('./serve-node.js')).runServe(flags),
 };

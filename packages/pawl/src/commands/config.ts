@@ -18,8 +18,10 @@ import {
   type ConfigFlags,
   readAfterTools,
   readAllowedHosts,
+  readEffort,
   readLimits,
   readOnAsk,
+  readPictures,
   readPreset,
   readProfileName,
   readSandbox,
@@ -115,12 +117,14 @@ const report = ({ files, faults }: Consulted): number => {
 export const showConfig = async (flags: ConfigFlags): Promise<number> => {
   // Each throws for a flag that it can't read.
   for (const read of [
+    readEffort,
     readLimits,
     readOnAsk,
     readPreset,
     readSandbox,
     readAllowedHosts,
     readAfterTools,
+    readPictures,
     readProfileName,
   ])
     read(flags);

@@ -22,14 +22,8 @@ import { refuseBadFlags } from '../sessions/session-settings.js';
 import { openStateFolder } from '../sessions/stored-sessions.js';
 import { withConfig } from '../settings/configuration.js';
 import { connectModel, realWorkspace, sessionWorkspace } from '../settings/connect-model.js';
-import { type RunFlags, readAmount, usageStop } from '../settings/flags.js';
-import {
-  DEFAULT_DRAIN_SECONDS,
-  DEFAULT_PORT,
-  engineFlags,
-  nodeSessionFlags,
-  type ServeFlags,
-} from './serve.js';
+import { nodeSessionFlags, type RunFlags, readAmount, usageStop } from '../settings/flags.js';
+import { DEFAULT_DRAIN_SECONDS, DEFAULT_PORT, engineFlags, type ServeFlags } from './serve.js';
 import { embeddedSessions, type NodeSessions } from './serve-sessions.js';
 
 const PORT_MAX = 65_535;

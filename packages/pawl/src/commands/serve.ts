@@ -5,37 +5,7 @@
  * serve-node.ts reads them.
  */
 
-import { type RunFlags, runFlags } from '../settings/flags.js';
-
-/**
- * Flags that make no sense for a node: its clients decide about folder, prompt and session, and it
- * has no screen.
- */
-const NOT_FOR_NODES =
-  /^(-\w, )?--(print|json|json-schema|fail-on|workspace|continue|resume|take-over|detach|same-folder|plain|verbose)( |$)/;
-
-/**
- * The flags that count for the sessions of a node. Others, which stand before `serve`, are dropped:
- * those that are named here.
- */
-export const nodeSessionFlags = (allFlags: RunFlags): RunFlags => {
-  const {
-    print,
-    json,
-    jsonSchema,
-    failOn,
-    workspace,
-    continue: last,
-    resume,
-    takeOver,
-    detach,
-    sameFolder,
-    plain,
-    verbose,
-    ...flags
-  } = allFlags;
-  return flags;
-};
+import type { RunFlags } from '../settings/flags.js';
 
 export type ServeFlags = RunFlags & {
   readonly port?: string;
@@ -124,6 +94,3 @@ export const repeatedFlags: readonly (readonly [string, string])[] = [
   ],
   ['--name <host>', 'a further value of the header Host, such as a public name; may be repeated'],
 ];
-
-/** The settings of the sessions. */
-export const sessionFlags = runFlags.filter(([flag]) => !NOT_FOR_NODES.test(flag));

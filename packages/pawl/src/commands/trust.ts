@@ -128,7 +128,7 @@ const allow = async (
   const [usual = null] = executable.levels ?? [];
   const chosen = level ?? usual;
   if (chosen !== null && executable.levels?.includes(chosen) !== true)
-    throw usageStop(`The ${subject} runs in no sandbox: leave out --sandbox.`);
+    throw usageStop(`--sandbox is for MCP servers that run here: leave it out for the ${subject}.`);
   const question = open.find((one) => one.executable === executable) ?? {
     executable,
     before: null,

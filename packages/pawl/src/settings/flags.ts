@@ -1,7 +1,7 @@
 /**
  * The flags of commands that run the agent, and how their texts become values. From top to bottom:
  * the list; readers, one a flag or a group, which throw a `Stop` with what to write instead; and
- * the flags of `pawl config` and `pawl acp`.
+ * the flags of `pawl config`, `pawl serve` and `pawl acp`.
  */
 
 import { type Effort, efforts, type Limits, type Settings } from '@pawl/agent/machine/settings';
@@ -297,27 +297,29 @@ export const configFlags: readonly (readonly [string, string])[] = [
 ];
 
 /**
- * Flags that make no sense for `pawl acp`: the editor decides about folder, prompt and session, and
- * there is no screen.
+ * Flags that make no sense where a client decides about folder, prompt and session, and where there
+ * is no screen.
  */
-const NOT_FOR_EDITORS =
-  /^(-\w, )?--(print|json|json-schema|fail-on|workspace|on-ask|continue|resume|take-over|detach|same-folder|plain|verbose)( |$)/;
+const NOT_FOR_CLIENTS =
+  /^(-\w, )?--(print|json|json-schema|fail-on|workspace|continue|resume|take-over|detach|same-folder|plain|verbose)( |$)/;
 
-/** The flags of `pawl acp`: settings of the sessions that the editor opens. */
-export const acpFlags = runFlags.filter(([flag]) => !NOT_FOR_EDITORS.test(flag));
+/** The flags of `pawl serve` that are settings of its sessions. */
+export const nodeFlags = runFlags.filter(([flag]) => !NOT_FOR_CLIENTS.test(flag));
+
+/** The flags of `pawl acp`, whose sessions always ask in the editor. */
+export const acpFlags = nodeFlags.filter(([flag]) => !flag.startsWith('--on-ask '));
 
 /**
- * The flags that count for a new session. Others, which stand before `acp`, are dropped: those that
- * are named here.
+ * The flags that count for the sessions of `pawl serve`. Others, which stand before `serve`, are
+ * dropped: those that are named here.
  */
-export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
+export const nodeSessionFlags = (allFlags: RunFlags): RunFlags => {
   const {
     print,
     json,
     jsonSchema,
     failOn,
     workspace,
-    onAsk,
     continue: last,
     resume,
     takeOver,
@@ -327,6 +329,12 @@ export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
     verbose,
     ...flags
   } = allFlags;
+  return flags;
+};
+
+/** The flags that count for a new session of an editor. */
+export const newSessionFlags = (allFlags: RunFlags): RunFlags => {
+  const { onAsk, ...flags } = nodeSessionFlags(allFlags);
   return flags;
 };
 

@@ -103,7 +103,7 @@ test('the sandbox level is chosen, shown and changed', async (t) => {
   change('https://example.com');
   await assert.rejects(
     runWith({ sandbox: 'off' }, ...words),
-    /runs in no sandbox: leave out --sandbox/,
+    /--sandbox is for MCP servers that run here: leave it out for the MCP server files/,
   );
   assert.match(await run(...words), /^Allowed in .*: MCP server files\. pawl/m);
 });
