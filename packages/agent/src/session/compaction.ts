@@ -3,7 +3,8 @@
  *
  * From top to bottom: `Compactions`, the performer of StartCompaction; the request for the summary
  * and its size; how a conversation is shortened until it fits one request; the texts that stay
- * beside the summary; and the skills in use.
+ * beside the summary; and the skills in use, which are instructions from files that the model loads
+ * or the user names.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
@@ -173,6 +174,7 @@ export class Compactions {
       ...effortOption(settings),
       messages,
     };
+    // The rest of the request is in the provider's cache already.
     const fresh = { freshBytes: askBytes + NOTE_BYTES * messages.length };
     // Usage counts once for the compaction, so reports hold what its first request has cost, too.
     let spent: Usage | null = null;
@@ -209,6 +211,8 @@ export class Compactions {
       }
       const paid = spent === null ? null : withUnknown(spent, settings);
       if (ending.type === 'aborted') {
+        // An aborted second request may still report what both have cost. If it does not, the cost
+        // of the first is reported here.
         if (paid !== null) void reading.silent.then(() => (isReported ? undefined : report(paid)));
         return null;
       }
@@ -224,7 +228,10 @@ type Written = {
   readonly usage: Usage | null;
 };
 
-/** With a request of unknown cost: under a limit in dollars the whole counts at its worst case. */
+/**
+ * The usage of the first request and of a second one that reports none: its cost is unknown. Under
+ * a limit in dollars the whole then counts as unknown, that is, at its worst case.
+ */
 const withUnknown = (usage: Usage, { limits }: Settings): Usage =>
   limits.usd === 'unlimited' ? usage : sumUsage(usage, UNKNOWN_USAGE);
 
@@ -442,7 +449,8 @@ const omitOldest = (messages: readonly Message[], roomTokens: number): readonly 
   const [first, ...rest] = messages;
   if (first === undefined || first.role === 'assistant') return messages;
   const exchanges = groupExchanges(rest);
-  // The first message, the note that is added to it, and the newest exchanges.
+  // Half the room is for the first message and the newest exchanges. The note, which is added to
+  // the first message, needs a quarter at most.
   let remaining = roomTokens / 2 - estimateTokens([first]);
   let from = exchanges.length;
   while (from > 0) {
@@ -498,6 +506,7 @@ type Part = Message['parts'][number];
 const preservedHeading = (name: string): string => `[kept: ${name}]`;
 const NEXT = /\n+\[kept: [^\]\n]+\]\n/;
 
+/** The origin of a text says who wrote it: the user, the model as a summary, or Pawl as a note. */
 const isText =
   (origin: 'user' | 'summary') =>
   (part: Part): boolean =>
@@ -600,6 +609,7 @@ const findSkills = (part: Part): readonly PreservedText[] => {
   }
   return [...part.text.matchAll(SKILL_HEADING)].flatMap(({ index, 0: heading }) => {
     const rest = part.text.slice(index + heading.length);
+    // The text of a skill may itself have a line like a heading: only one after its end tag counts.
     const next = rest.search(/\n<\/skill>\n+\[kept: /);
     const skill = findSkill(next < 0 ? rest : rest.slice(0, next + '\n</skill>'.length));
     return skill === null ? [] : [skill];
