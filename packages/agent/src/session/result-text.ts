@@ -278,6 +278,7 @@ const LINE_CUT_MAX = 2_000;
 const cutLog = (text: string, limitBytes: number): Cut | null => {
   if (isWithin(text, limitBytes)) return null;
   const ends = cutEnds(text, limitBytes * LOG_HEAD_SHARE, limitBytes * LOG_TAIL_SHARE);
+  // Both cuts move to a line break; 0: there is none near, since the line is long.
   const headEnd = ends.head.indexOf('\n', ends.head.length - LINE_CUT_MAX) + 1;
   const tailStart = ends.tail.slice(0, LINE_CUT_MAX).indexOf('\n') + 1;
   const head = headEnd === 0 ? ends.head : ends.head.slice(0, ends.head.lastIndexOf('\n') + 1);
@@ -345,6 +346,8 @@ export class BatchRoom {
       this.#batchId = batchId;
       this.#bytes = ended().reduce((sum, one) => sum + Buffer.byteLength(one), 0);
     }
+    // A limit below the default counts for every tool. Otherwise a tool that bounds its text itself
+    // (`cutBytes`) may have more.
     const usual =
       outputCutBytes < defaultSettings.outputCutBytes
         ? outputCutBytes

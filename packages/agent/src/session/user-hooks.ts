@@ -73,7 +73,7 @@ export class UserHookRuns {
     const starting = this.#run('session-start', { source, model }, this.#closing.signal);
     this.#starting = starting;
     const verdicts = await starting;
-    if (this.#starting !== starting) return;
+    if (this.#starting !== starting) return; // the first request has reported them
     this.#starting = null;
     this.#tell('session-start', null, verdicts);
   }
@@ -143,6 +143,7 @@ export class UserHookRuns {
     const facts = this.#hooks.wants('ask-user') ? questionFacts(action, state) : null;
     if (facts === null) return;
     const verdicts = await this.#run('ask-user', facts, this.#over.signal);
+    // A hook that only allows has nothing to report.
     const remarks = verdicts.filter(
       ({ note, fault, decision }) => note ?? fault ?? decision !== 'allow',
     );
@@ -201,6 +202,7 @@ export class UserHookRuns {
     }));
   }
 
+  /** Reports what hooks say, without waiting for it to be journaled. */
   #tell(moment: ReportedMoment, requestId: string | null, verdicts: HookVerdicts): void {
     if (verdicts.length > 0) this.#post({ type: 'UserHooksRan', moment, requestId, verdicts });
   }
@@ -272,6 +274,7 @@ const requestFacts = (state: State, requestId: string): JsonObject => {
   };
 };
 
+/** `objections`: how many turns in a row began because a hook objected to the end of the last. */
 const turnEndFacts = ({ turn: { objections = 0 } }: SessionData, text: string): JsonObject => ({
   last_assistant_message: text,
   stop_hook_active: objections > 0,
@@ -279,6 +282,7 @@ const turnEndFacts = ({ turn: { objections = 0 } }: SessionData, text: string): 
 });
 
 const compactionFacts = (state: State, { length, instructions }: Compaction): JsonObject => {
+  // After a compaction that the user asked for, the session rests.
   const isAsked =
     state.name === 'Compacting' && state.mode.kind === 'idle' && state.mode.resume === 'rest';
   return {
