@@ -93,7 +93,7 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
 
 type Answer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
 
-/** How far each yes holds. `shape`: for calls with the same key, which are this exact call again. */
+/** How far each yes holds. `shape`: for calls with the same key, so for this exact call. */
 const SCOPES: Readonly<Record<Extract<ApprovalReply, string>, ApprovalScope>> = {
   allow: 'once',
   alwaysThis: 'shape',

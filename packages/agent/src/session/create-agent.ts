@@ -196,7 +196,7 @@ export const createAgent = (options: AgentOptions): Agent => {
     open: async (session) => {
       session.signal?.throwIfAborted();
       refuseUnpriced(model, session.settings?.limits, session.unpriced); // throws
-      model.prepare?.(); // loads the model's code meanwhile
+      model.prepare?.(); // loads the modules for its first call in the background
       const workspace = await realpath(session.workspace);
       const refusal = workspaceRefusal(workspace, process.env);
       if (refusal !== null) throw new Error(refusal);

@@ -128,7 +128,7 @@ export const isOffered = (
   { onAsk, preset }: Pick<Settings, 'onAsk' | 'preset'>,
 ): boolean => asks === undefined || (onAsk === 'ask' && (asks !== 'plan' || preset === 'plan'));
 
-/** The fixed part of every request of the session. */
+/** The part that is the same in every request of the session: the system prompt and the tools. */
 export const freezePrompt = (
   instructions: string,
   tools: readonly Tool[],

@@ -149,6 +149,7 @@ export class ModelCalls {
   async #joinTools(lateTools: LateTools, signal: AbortSignal, before: State): Promise<State> {
     const { clock } = this.#equipment;
     this.#hasReplied ||= hasReplied(before.session);
+    // Before the first reply nothing is cached, so it is worth a wait for all tools.
     const tools = await lateTools.before({
       isFirst: !this.#hasReplied,
       declared: new Set(this.#equipment.declarations().map(({ name }) => name)),

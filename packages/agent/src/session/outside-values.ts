@@ -241,7 +241,7 @@ export const takeJudgement = (raw: unknown): Judgement => {
 
 // ---- Models and tools themselves ----
 
-/** `oneOf` takes the permitted texts as keys, so that the compiler sees if one is missing. */
+// `oneOf` takes the permitted texts as keys, so that the compiler sees if one is missing.
 const modelFactsShape: Shape<ModelFacts> = object<ModelFacts>({
   windowTokens: countFromOne,
   outputTokensMax: countFromOne,

@@ -114,7 +114,7 @@ const lastTime = async (journal: Journal): Promise<number | null> => {
  * then `tools` names the blob with all of them.
  */
 const frozenPrompt = async (journal: Journal, { tools }: Settings): Promise<FrozenPrompt> => {
-  const frozen = await journal.frozen();
+  const frozen = await journal.frozen(); // the system prompt and the tools at the start
   if (tools === undefined) return frozen;
   const joined = await journal.blobs.get(tools);
   if (joined !== undefined) return { ...frozen, tools: joined };
@@ -169,9 +169,10 @@ class OpenSessions implements LocalRuntime {
     stoppingPolicy,
   }: NewSession & StoppingOptions): Promise<string> {
     const { journals, clock, machine, report } = this.#dependencies;
-    checkSettings(settings);
+    checkSettings(settings); // throws
     const sessionId = this.#dependencies.newSessionId();
     const dependencies = await this.#dependencies.equip(settings, sessionId, startedBy ?? null);
+    // What every request of the session begins with: the system prompt and the tools.
     const frozen = freezePrompt(instructions, dependencies.tools, settings);
     const prices = dependencies.model(settings.model).facts.prices;
     const session = { sessionId, createdAt: clock.now(), settings, startedBy, machine, prices };
@@ -179,8 +180,8 @@ class OpenSessions implements LocalRuntime {
     const journal = await journals.create(header);
     const equipment = this.#gather(dependencies, frozen, stoppingPolicy);
     const opened = new AgentSession(journal, initialState(settings), equipment, report);
-    this.#start(opened);
-    opened.begin('startup');
+    this.#register(opened);
+    opened.begin('startup'); // starts the user's hooks about the start
     return sessionId;
   }
 
@@ -208,10 +209,11 @@ class OpenSessions implements LocalRuntime {
     });
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
     const { changes, equipment, state } = prepared.value;
+    // The time from then until now does not count for the turn that goes on.
     const stoppedAt = turnRuns(state) ? (past?.lastAt ?? (await lastTime(journal))) : null;
     const session = new AgentSession(journal, state, equipment, this.#dependencies.report);
     if (watcher !== undefined) session.watch(watcher);
-    this.#start(session);
+    this.#register(session);
     session.begin('resume');
     const upgrade = origin === 'own' ? opened.upgrade : closedUpgrade(opened.upgrade, state);
     await session.resume({ changes, grants }, { past, stoppedAt, upgrade });
@@ -291,7 +293,8 @@ class OpenSessions implements LocalRuntime {
     return open;
   }
 
-  #start(session: AgentSession): void {
+  /** Keeps the session in the list of open ones until it ends. */
+  #register(session: AgentSession): void {
     const { sessionId } = session.header;
     this.#open.set(sessionId, session);
     const forget = (): void => void this.#open.delete(sessionId);
