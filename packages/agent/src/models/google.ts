@@ -73,6 +73,7 @@ const createBody = (
     message.role === 'system' ? { text: message.content } : [],
   );
   const contents = prompt.flatMap((message) => convertMessage(message, options.name));
+  // Gemma has no field for instructions: they begin the first message.
   const takesInstructions = !options.name.toLowerCase().startsWith('gemma-');
   const [first] = contents;
   if (!takesInstructions && first?.role === 'user')

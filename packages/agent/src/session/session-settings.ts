@@ -266,7 +266,7 @@ const presetFormatter: Readonly<Record<Preset, Settings['formatter']>> = {
 /** Result of the sandbox probe on this computer; null if the sandbox is off. */
 export type ProbeResult = SandboxProbe | null;
 
-/** Probes the sandbox, unless it is off. The result is cached on disk. */
+/** Probes the sandbox, unless it is off. `kept`: the result is cached on disk. */
 export const probeUnlessOff = async (
   level: SandboxLevel | undefined,
   workspace: string,

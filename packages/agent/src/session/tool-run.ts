@@ -97,8 +97,8 @@ export class ToolRuns {
     if (this.#runs.has(callKey(batchId, call.callId))) return 'posted';
     const run = this.#add(batchId, call);
     const tool = this.#equipment.tools.get(call.tool);
-    // Both announcements leave a record on disk before the start is journaled: if it is missing
-    // after a crash, nothing was started.
+    // Both record on disk, before the start is journaled, that this process may start calls here.
+    // Only then can a later process conclude from a missing trace that a call never ran.
     tool?.announce?.(this.#settings().workspace);
     if (isRecorded(call)) this.#equipment.sentCalls?.announce(this.#settings().workspace);
     run.observed = observeBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
