@@ -177,6 +177,7 @@ export class Compactions {
     // The rest of the request is in the provider's cache already.
     const fresh = { freshBytes: askBytes + NOTE_BYTES * messages.length };
     // Usage counts once for the compaction, so reports hold what its first request has cost, too.
+    // `spent` is that cost, once there is a second one.
     let spent: Usage | null = null;
     let isReported = false;
     const report = (usage: Usage): void => {
@@ -190,13 +191,14 @@ export class Compactions {
         clock,
         firstByteMs: settings.firstByteMs,
         silenceMs: settings.silenceMs,
-        onPiece: () => undefined,
+        onPiece: () => undefined, // a summary is not shown while it is written
         onLateUsage: (tokens) => report(sumUsage(spent, priceUsage(tokens, prices))),
         onBadUsage: (fault) =>
           post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
       });
     for (const choice of [{}, { toolChoice: 'none' as const }]) {
       const admission = { post, usageId: compactionId, settings, model, signal };
+      // Under a limit in dollars its worst case is set aside. Null: it must not be sent.
       const admitted = admitRequest(admission, { ...draft, ...choice }, fresh);
       const request = admitted instanceof Promise ? await admitted : admitted;
       if (request === null) {
