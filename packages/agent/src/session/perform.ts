@@ -85,7 +85,6 @@ export const perform = (action: Action, state: State, performers: Performers): v
       void performers.checkpoints.restore(
         action.rewindId,
         action.plan,
-        // the conversation stays, only files go back
         state.name === 'Rewinding' && state.conversation === undefined,
       );
       break;
@@ -345,7 +344,7 @@ export class CheckpointRuns {
     });
   }
 
-  /** Performs RestoreFiles. Never rejects; always posts its end. */
+  /** Performs RestoreFiles; `keepsConversation`: only files go back. Always posts its end. */
   async restore(rewindId: string, plan: string, keepsConversation: boolean): Promise<void> {
     const restored = await attempt(async () => {
       if (this.#checkpoints === null) throw new Error('this session keeps no checkpoints');
