@@ -78,6 +78,7 @@ type Checkpoint = { readonly id: string; readonly seq: number };
 /** A rewind from which the session can go forward again. */
 type Undone = {
   readonly seq: number;
+  /** Those that it has taken out of the timeline. */
   readonly points: readonly RewindPoint[];
 };
 

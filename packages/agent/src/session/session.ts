@@ -309,7 +309,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const [done] = await Promise.all([rewound, submitted]);
     if (done === null) return report;
     const stays = new Set(done.left.map(({ path }) => path));
-    // '.': the restore failed as a whole. refs: branches and tags of git.
+    // What stays as it is: files, and HEAD, branches and the index of git (`refs`) by their names.
+    // '.': everything, since the restore failed as a whole.
     const refs = stays.has('.') ? [] : report.refs.filter(({ name }) => !stays.has(name));
     return reportRewind(to, report.messages, { ...done, refs });
   }

@@ -65,8 +65,8 @@ export class UserHookRuns {
   }
 
   /**
-   * The first request waits for the hooks of the start. Their notes are for it, if it is there
-   * before they end. Resolves when they have ended.
+   * Runs the hooks of the start. If the first request comes before they end, it waits for them and
+   * reports what they say. Otherwise this is reported here.
    */
   async begin(source: SessionBegin, model: string): Promise<void> {
     if (!this.#hooks.wants('session-start')) return;
@@ -109,18 +109,18 @@ export class UserHookRuns {
     before: State,
   ): Promise<{ readonly state: State; readonly why: string | null }> {
     let state = before;
-    const tell = async (moment: ReportedMoment, verdicts: HookVerdicts): Promise<void> => {
+    const reportAndWait = async (moment: ReportedMoment, verdicts: HookVerdicts): Promise<void> => {
       if (verdicts.length > 0) state = (await this.#report(moment, requestId, verdicts)) ?? state;
     };
     if (this.#starting !== null) {
       const starting = this.#starting;
       this.#starting = null;
-      await tell('session-start', await starting);
+      await reportAndWait('session-start', await starting);
     }
     const { batch } = before.session.counters;
     if (batch > this.#batch) {
       this.#batch = batch;
-      await tell(
+      await reportAndWait(
         'after-batch',
         await this.#runFor(requestId, 'after-batch', batchFacts(before.session)),
       );
@@ -130,7 +130,7 @@ export class UserHookRuns {
       'before-request',
       requestFacts(state, requestId),
     );
-    await tell('before-request', verdicts);
+    await reportAndWait('before-request', verdicts);
     return { state, why: findDenial(verdicts) };
   }
 
