@@ -322,7 +322,7 @@ class SideRequests {
     const addUsage = (tokens: TokenUsage): void => {
       this.#usage = sumUsage(this.#usage, priceUsage(tokens, model.facts.prices));
     };
-    // Under a limit in dollars its worst case is set aside. Null: it must not be sent.
+    // Under a limit in dollars the request's worst case is set aside. Null: it must not be sent.
     const admitted = admitRequest(
       {
         post: this.#post,

@@ -198,7 +198,7 @@ export class Compactions {
       });
     for (const choice of [{}, { toolChoice: 'none' as const }]) {
       const admission = { post, usageId: compactionId, settings, model, signal };
-      // Under a limit in dollars its worst case is set aside. Null: it must not be sent.
+      // Under a limit in dollars the request's worst case is set aside. Null: it must not be sent.
       const admitted = admitRequest(admission, { ...draft, ...choice }, fresh);
       const request = admitted instanceof Promise ? await admitted : admitted;
       if (request === null) {
