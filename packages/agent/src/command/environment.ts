@@ -1,10 +1,17 @@
 /**
  * The environment variables of commands.
  *
+<<<<<<< HEAD
  * A fenced command (in the sandbox) gets only the variables on the list below and those that the
  * user passes by name. It never gets a secret that was not passed. An unfenced command gets the
  * user's variables without secrets. All commands run without a terminal, questions, a pager or
  * colours.
+=======
+ * A fenced command (one that runs in the sandbox) gets only the variables on the list below and
+ * those that the user passes by name. It never gets a secret that was not passed. An unfenced
+ * command gets the user's variables without secrets. All commands run without a terminal,
+ * questions, a pager or colours.
+>>>>>>> r-session
  *
  * From top to bottom: the variables that commands share (`fencedEnvironment`, `openEnvironment`);
  * those of one command (`createCommandVariables`); hardened settings of git; and a name for the
@@ -26,8 +33,8 @@ import { secretVariables } from '../secrets/redactor.js';
 import { MARKER } from './end-processes.js';
 
 /**
- * Variables that force colours in spite of NO_COLOR, and one that makes a test runner believe it is
- * nested.
+ * Variables that an unfenced command does not get either: they force colours in spite of NO_COLOR,
+ * or make a test runner believe that it is nested.
  */
 const UNFIT: ReadonlySet<string> = new Set(['FORCE_COLOR', 'CLICOLOR_FORCE', 'NODE_TEST_CONTEXT']);
 
@@ -119,7 +126,7 @@ const NO_RETRIES = {
   BUNDLE_RETRY: '0',
 } as const;
 
-/** Those that the user has not set. npm does not care about upper and lower case. */
+/** `NO_RETRIES` without what the user has set, in upper or lower case: npm reads both. */
 const retryVariables = (environment: ProcessEnvironment): ProcessEnvironment => {
   const set = new Set(Object.keys(environment).map((name) => name.toLowerCase()));
   return Object.fromEntries(
@@ -167,7 +174,12 @@ export type CommandVariables = (
 ) => ProcessEnvironment;
 
 export const createCommandVariables = (environment: ProcessEnvironment): CommandVariables => {
+<<<<<<< HEAD
   // Pawl itself may run in a command of another Pawl, whose marker stays.
+=======
+  // This Pawl may itself run in a command of another one, whose marker then stands first: the
+  // outer Pawl still finds all processes of its command.
+>>>>>>> r-session
   const outer = environment[MARKER] === undefined ? '' : `${environment[MARKER]} `;
   const identity = createIdentityFinder(environment);
   return (workspace, command, marker) => ({
@@ -180,9 +192,16 @@ export const createCommandVariables = (environment: ProcessEnvironment): Command
 // ---- Hardened settings of git ----
 
 /**
+<<<<<<< HEAD
  * Settings of git for a command that runs outside the sandbox because a rule allows it: git runs no
  * hook and no watcher of a repository that a fenced command could have prepared, and enters no
  * submodule. Transports, credentials and signatures stay the user's.
+=======
+ * Settings of git for a command that runs without the sandbox because a rule allows it, so that no
+ * user has looked at it. Git then runs no hook and no file watcher, since a fenced command may have
+ * put them into the repository, and enters no submodule.
+ * Transports, credentials and signatures stay the user's.
+>>>>>>> r-session
  */
 const HARDENED_GIT = [
   ['core.fsmonitor', 'false'],
@@ -195,7 +214,7 @@ const HARDENED_GIT = [
   ['status.submoduleSummary', 'false'],
 ] as const;
 
-/** The variables that give git these settings, after those of the user's environment. */
+/** The variables that give git these settings, counted on from those that the user has set so. */
 export const hardenedGit = (environment: ProcessEnvironment): ProcessEnvironment => {
   const before = Number(environment.GIT_CONFIG_COUNT ?? 0) || 0;
   const settings = HARDENED_GIT.flatMap(([key, value], index) => [

@@ -88,7 +88,7 @@ class Sandboxes implements SessionSandbox {
   readonly #recorded = new Set<string>();
   #earlier: Promise<EarlierCommands> | null = null;
   #isClosed = false;
-  /** A call that was not sent before a crash can't have taken effect. */
+  /** After a crash, a call that never left for another program can't have taken effect. */
   readonly sentCalls: SentCalls = {
     announce: (workspace) => this.announce(workspace),
     record: (workspace, call) => {
@@ -99,6 +99,8 @@ class Sandboxes implements SessionSandbox {
     find: async (workspace, call) => {
       const earlier = await this.earlier(workspace);
       if (earlier?.hasSent(call)) return 'sent';
+      // Complete: no record of an earlier process is missing. Only then does a call without a record
+      // count as not sent.
       return earlier?.isComplete ? 'notSent' : 'unknown';
     },
   };

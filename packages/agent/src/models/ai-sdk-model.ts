@@ -54,6 +54,7 @@ export const aiSdkModel = (
   const id = `${family}/${modelId}`;
   const allFacts = { ...catalogueFacts(id), ...facts };
   const model: unknown = languageModel;
+  // The package takes the place of one of Pawl's own adapters, each of which has a `Wire`.
   const wire: Wire = {
     provider: {
       name: family,

@@ -94,6 +94,7 @@ const thinkingFor = (
     summaries === 'on' ? { type: 'adaptive', display: 'summarized' } : { type: 'adaptive' };
   if (effort === undefined) return thinksByItself && summaries === 'on' ? { thinking } : {};
   if (facts.effort !== 'budget') return { thinking, output_config: { effort } };
+  // Thoughts are part of the output: half of it stays for the answer.
   const budget = Math.min(BUDGETS[effort], outputTokensMax >> 1);
   // A smaller one is refused.
   if (budget < THINKING_TOKENS_MIN) return {};

@@ -25,12 +25,13 @@ export const classify = (error: unknown, provider: ErrorSource, now: number): Mo
   const signs = readSigns(error);
   const { kind, retryable } = errorKind(signs);
   const untrusted = signs.code !== null && CERTIFICATE_CODES.test(signs.code);
+  const isUnsent = signs.status === null && NEVER_CONNECTED.has(signs.code ?? '');
   return {
     kind,
     message: describe(kind, signs, provider),
     retryable: retryable && !untrusted,
     retryAfterMs: readRetryAfter(signs, now),
-    ...(signs.status === null && NEVER_CONNECTED.has(signs.code ?? '') ? { sent: 'no' } : {}),
+    ...(isUnsent ? { sent: 'no' } : {}),
   };
 };
 
@@ -357,7 +358,12 @@ const errorKind = (
   };
 };
 
-// ---- The signs of an error, in whatever form a provider sends or its client throws it ----
+/*
+ * ---- The signs of an error, in whatever form a provider sends or its client throws it ----
+ *
+ * The client is one of our adapters, or a package of the AI SDK that a user of the library brings.
+ * "The package" below means such a package.
+ */
 
 /** What an error says of its cause. */
 type ErrorSigns = {

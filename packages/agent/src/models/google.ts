@@ -53,6 +53,7 @@ export const googleModel = (options: AdapterOptions): Model => {
       call: async (request, reply, signal) => {
         const body = createBody(request, options, dialect);
         const { read, continuation } = readReply(reply);
+        // One request, unless the provider hands the reply out in parts: then one for each part.
         for (let more: object | null = {}; more !== null; more = continuation())
           await exchange(fetch, { url, headers, body: { ...body, ...more } }, read, reply, signal);
       },
@@ -72,6 +73,7 @@ const createBody = (
     message.role === 'system' ? { text: message.content } : [],
   );
   const contents = prompt.flatMap((message) => convertMessage(message, options.name));
+  // Gemma has no field for instructions: they begin the first message.
   const takesInstructions = !options.name.toLowerCase().startsWith('gemma-');
   const [first] = contents;
   if (!takesInstructions && first?.role === 'user')
@@ -350,6 +352,7 @@ const readCalls = (
     const isPiece = Array.isArray(call.partialArgs) || (name !== null && willContinue === true);
     if (!isPiece) {
       if (name !== null) return addWholeCall(reply, { call, name, metadata });
+      // A piece that says nothing ends the call.
       return (args ?? willContinue ?? null) === null ? end() : undefined;
     }
     if (name !== null) {
@@ -361,7 +364,7 @@ const readCalls = (
     if (current === undefined || !Array.isArray(call.partialArgs)) return;
     const pieces = listIn(call.partialArgs);
     for (const piece of pieces) addValue(current.args, piece);
-    reply.addInput(current.id, '');
+    reply.addInput(current.id, ''); // shows that the reply goes on
     // should nothing follow, it is half a call
     reply.endCall(current.id, JSON.stringify(current.args).slice(0, -1));
     if (willContinue !== true && pieces.every((piece) => piece.willContinue !== true)) end();

@@ -141,8 +141,8 @@ const convertReply = ({
 
 /**
  * Marks a thought that goes back to the server as `reasoning_content`; other servers would refuse
- * the field. Later requests leave out thoughts without metadata (request.ts), so that the mark need
- * not be read.
+ * the field. Nothing reads the mark: thoughts without any metadata are not sent back, which
+ * wire-model.ts decides.
  */
 const KEEP_THOUGHT = { openaiCompatible: { sentAs: 'reasoning_content' } };
 
@@ -164,6 +164,7 @@ const readReply = (reply: StreamedReply): Reader => {
     reply.add(type, type, text, type === 'reasoning' ? metadata : undefined);
   };
 
+  /** `isLast`: no more text follows, so none waits for a mark of thoughts to become whole. */
   const readDelta = (delta: Loose, isLast: boolean): void => {
     const refusal = asText(delta.refusal);
     if (refusal !== null) reply.refuse(refusal);
@@ -177,6 +178,7 @@ const readReply = (reply: StreamedReply): Reader => {
     for (const part of listIn(delta.content)) readPart(part);
     add('text', text);
     for (const call of listIn(delta.tool_calls)) {
+      // thoughts behind a call are another part than those before it
       if (open === 'reasoning') open = 'none';
       if (hasName(call)) calls.add(call);
     }
@@ -200,6 +202,7 @@ const readReply = (reply: StreamedReply): Reader => {
     const reason = asText(choice?.finish_reason);
     if (reason !== null) reply.stop(convertReason(reason));
     const delta = objectIn(choice, 'delta');
+    // When calls begin, the text is at its end.
     readDelta(delta, reason !== null || listIn(delta.tool_calls).length > 0);
     return 'more';
   };

@@ -92,7 +92,7 @@ const withoutSummaries = new Set<string>();
 
 /** OpenAI refuses `reasoning.summary` to organisations that are not verified. */
 const isSummaryRefused = (thrown: unknown): boolean => {
-  const { statusCode, responseBody } = objectIn({ thrown }, 'thrown');
+  const { statusCode, responseBody } = objectIn({ thrown }, 'thrown'); // none if it is no object
   if (statusCode !== 400 || typeof responseBody !== 'string') return false;
   try {
     return objectIn(JSON.parse(responseBody), 'error').param === 'reasoning.summary';
@@ -175,6 +175,7 @@ const convertReply = (
     } = objectIn(part.providerOptions, 'openai');
     switch (part.type) {
       case 'text': {
+        // A model that thinks takes the id of a message only together with a thought before it.
         const withId = asText(itemId) !== null && (!isReasoning || thoughts.size > 0);
         items.push({
           role: 'assistant',
@@ -353,6 +354,7 @@ const createItemNames = (): ((event: Loose) => string) => {
   };
 };
 
+/** `phase`: the provider's own mark of a message, which goes back with it. */
 const messageMetadata = (itemId: string, { phase }: Loose): ProviderMetadata => ({
   openai: { itemId, ...(typeof phase === 'string' ? { phase } : {}) },
 });

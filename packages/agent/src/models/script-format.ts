@@ -153,6 +153,7 @@ export const parseScript = (json: unknown): ParsedScript => {
   const parsed = v.safeParse(schema, json);
   if (!parsed.success) {
     const [issue] = parsed.issues;
+    // This is how valibot reports a field that the schema does not name.
     const unknownKey = issue.type === 'strict_object' && issue.expected === 'never';
     const why = unknownKey ? 'is no field of a script' : issue.message;
     return { kind: 'invalid', field: issuePath(issue), why };

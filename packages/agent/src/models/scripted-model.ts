@@ -361,6 +361,8 @@ export const createCursor = (replies: readonly ScriptedReply[]): NextReply => {
     const place = findPlace(messages);
     const times = timesAt.get(place) ?? 0;
     timesAt.set(place, times + 1);
+    // Repeated requests at a place go through the replies that leave nothing, up to the next
+    // answer, which is then given each time (rules 2 and 3).
     const answer = findFrom(replies, place, isAnswer);
     const index = answer === -1 ? place + times : Math.min(place + times, answer);
     const reply = replies[index];

@@ -113,13 +113,9 @@ const copyObject = (
 ): Json => {
   const { $ref: reference } = value;
   if (typeof reference === 'string') {
-    const isAlone = Object.keys(value).length === 1;
-    if (
-      walk.definitions !== null &&
-      isAlone &&
-      DEFINITION.test(reference) &&
-      isObject(lookUp(walk.root, reference))
-    ) {
+    const isAlone = Object.keys(value).length === 1; // not every provider takes neighbours of it
+    const namesDefinition = DEFINITION.test(reference) && isObject(lookUp(walk.root, reference));
+    if (walk.definitions !== null && isAlone && namesDefinition) {
       walk.definitions.add(reference);
       return { $ref: reference };
     }
@@ -181,6 +177,7 @@ const fitTop = (copied: JsonObject): SafeSchema => {
   const needed = Array.isArray(required)
     ? required.filter((name) => names.includes(String(name)))
     : [];
+  // The alternatives that were left out may have fields of their own, so others must be allowed.
   const schema: JsonObject = {
     ...others,
     type: 'object',

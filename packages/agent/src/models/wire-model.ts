@@ -45,6 +45,7 @@ import { withoutDefinitions } from './tool-schema.js';
 /** The differences between wires. */
 export type Wire = {
   readonly provider: ErrorSource;
+  /** What it takes in a request, and what it does not. */
   readonly dialect: Dialect;
   /** Sends a request and reads its answer into the reply. Rejects if that fails. */
   call(request: ModelRequest, reply: StreamedReply, signal: AbortSignal): Promise<void>;
@@ -274,7 +275,7 @@ export const textIn = (event: Loose, name: string): string => {
 
 // ---- The reply as it comes ----
 
-/** A part of the reply that is still growing. */
+/** A part of the reply whose end has not come. */
 type Draft = {
   readonly type: 'text' | 'reasoning' | 'call';
   readonly id: string;
@@ -306,12 +307,17 @@ export class StreamedReply {
   usage: TokenUsage | null = null;
   readonly #push: (piece: ModelPiece) => void;
   readonly #drafts: Draft[] = [];
+  /** Why the reply ends, or the error with which it has failed; null: unknown so far. */
   #stopped: StopReason | Error | null = null;
+  /** The model has refused to answer. */
   #isRefused = false;
+  /** `[DONE]` came. */
   #isDone = false;
   /** OpenRouter's `reasoning_details`, which go back in one piece. */
   #details: readonly JsonObject[] = [];
+  /** The text of a line `error: …`; null: none came. */
   #errorLine: string | null = null;
+  /** An event could not be read, or tells an error. */
   #hasFailedEvent = false;
 
   constructor(push: (piece: ModelPiece) => void) {
@@ -623,6 +629,7 @@ const readBody = async (body: LeanReadable<Uint8Array>, sink: EventSink): Promis
   let text = '';
   try {
     for (;;) {
+      // Bytes that have come already are taken without a promise.
       const { done, value } = body.takeNow() ?? (await body.read());
       if (done) return parser.end();
       if (start === 'unknown') {
@@ -893,6 +900,7 @@ const convertMessages = (messages: readonly Message[], dialect: Dialect): Prompt
   const users = messages.flatMap(({ role }, index) => (role === 'user' ? [index] : []));
   const marked = new Set(dialect.marksCache ? users.slice(-2) : []);
   const prompt: PromptMessage[] = [];
+  // The ids of the last reply's calls, where others are sent (rule 5). Its results come next.
   let ids = NO_IDS;
   const findSentId = (callId: string): string => ids.get(callId) ?? callId;
   for (const [index, message] of messages.entries()) {

@@ -15,8 +15,9 @@ export const loopbackHosts = (port: number): readonly string[] =>
   LOOPBACK_NAMES.map((name) => `${name}:${port}`);
 
 /**
- * The header that is not ours; null if the request is answered. `hosts`: the only values of Host,
- * of a server that speaks plain HTTP; null accepts any, for one that a proxy may stand in front of.
+ * The header for which the request is to be refused; null if it is meant for this server. `hosts`:
+ * the only values of Host, of a server that speaks plain HTTP; null accepts any, for a server that
+ * a proxy may stand in front of.
  */
 export const foreignHeader = (
   { host, origin }: Pick<IncomingHttpHeaders, 'host' | 'origin'>,

@@ -263,14 +263,14 @@ const readUpToSync = (descriptor: number, bytesMax: number, size: number): Buffe
 /** Like `readRegular`, for callers that can't wait. */
 export const readRegularSync = (place: string, bytesMax: number): LoadedBytes | Unopened => {
   const descriptors: number[] = [];
-  const hold = (descriptor: number): number => {
+  const closeLater = (descriptor: number): number => {
     descriptors.push(descriptor);
     return descriptor;
   };
   try {
-    const held = hasDescriptorPaths() ? hold(openSync(place, O_PATH)) : null;
+    const held = hasDescriptorPaths() ? closeLater(openSync(place, O_PATH)) : null;
     mustBeFile(held === null ? statSync(place) : fstatSync(held));
-    const file = hold(openSync(held === null ? place : descriptorPath(held), openFlags({})));
+    const file = closeLater(openSync(held === null ? place : descriptorPath(held), openFlags({})));
     const status = fstatSync(file);
     mustBeFile(status);
     if (status.size > bytesMax) return tooLarge(status, bytesMax);
@@ -543,12 +543,13 @@ type Writers = 'none' | 'administrators' | 'sticky' | 'others';
 export const otherWriters = ({ uid, gid, mode }: Owned): Writers => {
   const userId = ownUserId();
   if (userId === null) return 'none';
-  const open = (mode & OTHERS_WRITE) !== 0;
-  const shared =
-    (mode & GROUP_WRITES) !== 0 && gid !== 0 && !(gid === userId && gid === process.getegid?.());
-  if (!open && !shared) return 'none';
+  const isForAll = (mode & OTHERS_WRITE) !== 0;
+  const isOwnGroup = gid === userId && gid === process.getegid?.();
+  // Group 0 is root's, so it is the system.
+  const isForGroup = (mode & GROUP_WRITES) !== 0 && gid !== 0 && !isOwnGroup;
+  if (!isForAll && !isForGroup) return 'none';
   if ((mode & STICKY) !== 0 && isOwnOrSystem({ uid })) return 'sticky';
-  if (open) return 'others';
+  if (isForAll) return 'others';
   const name = groupName(gid);
   const runsMachine = ADMINISTRATORS.has(name) || (name === STAFF && process.platform !== 'darwin');
   return runsMachine ? 'administrators' : 'others';
@@ -566,7 +567,7 @@ export const readNames = (folder: string): readonly string[] | null => {
   try {
     return readdirSync(folder);
   } catch {
-    return null; // so it is to commands as well
+    return null; // what we can't list, commands can't list either
   }
 };
 
@@ -578,7 +579,7 @@ export const entriesIn = (folder: string): readonly Dirent[] => {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {
-    return []; // so it is to commands as well
+    return []; // what we can't list, commands can't list either
   }
 };
 
@@ -592,7 +593,7 @@ const readFile = <T>(file: string, read: (descriptor: number) => T): T | null =>
     descriptor = openSync(file, FILE_ONLY);
     return read(descriptor);
   } catch {
-    return null; // git can't read it either
+    return null; // programs of this user, such as git, can't read it either
   } finally {
     if (descriptor !== null) closeSync(descriptor);
   }
@@ -600,21 +601,22 @@ const readFile = <T>(file: string, read: (descriptor: number) => T): T | null =>
 
 /** The content of a file, without following symlinks; null if there is none. */
 export const readBytes = (file: string): Buffer | null =>
-  readFile(file, (open) => readFileSync(open));
+  readFile(file, (descriptor) => readFileSync(descriptor));
 
 const TEXT_MAX = 64 * 1024;
 
 /** The text of a small regular file, or its first 64 kB; empty for everything else. */
 export const readSmall = (file: string): string =>
-  readFile(file, (open) => {
-    if (!fstatSync(open).isFile()) return null;
+  readFile(file, (descriptor) => {
+    if (!fstatSync(descriptor).isFile()) return null;
     const bytes = Buffer.alloc(TEXT_MAX);
-    return bytes.subarray(0, readSync(open, bytes, 0, TEXT_MAX, 0)).toString('utf8');
+    return bytes.subarray(0, readSync(descriptor, bytes, 0, TEXT_MAX, 0)).toString('utf8');
   }) ?? '';
 
 /**
  * Works in a folder that is opened first, so that nobody can exchange it for a symlink: `below` is
- * a path to the open folder. Null if the folder was exchanged, or the work failed.
+ * a path to the open folder. Null if the folder was exchanged, or the work failed, and always
+ * without /proc.
  */
 export const inFolder = <T>(folder: string, work: (below: string) => T): T | null => {
   let descriptor: number | null = null;
@@ -632,8 +634,8 @@ export const inFolder = <T>(folder: string, work: (below: string) => T): T | nul
 
 /**
  * Moves a file out of the workspace into a folder of the session, so that nothing runs it by
- * accident. Returns the new path; null if the move failed because the file is gone or a folder on
- * the way was exchanged: the next look finds it again.
+ * accident. Returns the new path; null if the move failed, for example because the file is gone or
+ * a folder on the way was exchanged. A file that is still there is found by the caller's next scan.
  */
 export const setAside = (place: string, folder: string): string | null =>
   inFolder(path.dirname(place), (below) => {

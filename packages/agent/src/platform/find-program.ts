@@ -18,7 +18,10 @@ import type { ProcessEnvironment } from './environment.js';
 import { entryStatus, isOwnOrSystem, isWithin, otherWriters } from './files.js';
 import { folderAbove } from './repository-folders.js';
 
-/** Absolute path of a program that may be started; see start-program.ts. */
+/**
+ * Absolute path of a program that may be started. The compiler refuses a plain string: only the
+ * checks of this file and constants of start-program.ts give one this type.
+ */
 export type ProgramPath = string & { readonly isProgramPath: never };
 
 export type SearchPlace = {
@@ -72,7 +75,7 @@ const forbiddenFolders = (workspace: string, home: string): readonly string[] =>
   return top === workspace || isWithin(home, top) ? [workspace] : [top, workspace];
 };
 
-/** Empty if there is no such folder. */
+/** Device and inode of a folder; empty if there is no such folder. */
 const identify = (folder: string): readonly Identity[] => {
   const status = statSync(folder, { throwIfNoEntry: false });
   return status === undefined ? [] : [status];
@@ -162,13 +165,13 @@ const createSearch = ({ environment, workspace }: SearchPlace): ProgramSearch =>
   const usable = judgeFolders(environment.PATH ?? '', forbiddenIn);
   const lookFor = (name: string): Lookup => {
     if (name === '' || name.includes('/') || name.includes('\0')) return { kind: 'none' };
-    let first: Lookup = { kind: 'none' };
+    let firstRefusal: Lookup = { kind: 'none' };
     for (const folder of usable.folders) {
       const one = lookInFolder(folder, name, forbiddenIn(folder));
       if (one.kind === 'found') return one;
-      if (first.kind === 'none') first = one;
+      if (firstRefusal.kind === 'none') firstRefusal = one;
     }
-    return first;
+    return firstRefusal;
   };
   const known = new Map<string, ProgramPath>();
   return {

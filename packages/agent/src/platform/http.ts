@@ -59,6 +59,7 @@ const decode = (incoming: http.IncomingMessage): Readable => {
   const decoder = createDecoder(coding);
   if (decoder === null) {
     incoming.destroy();
+    // models/errors.ts makes a message for the user from the type
     throw Object.assign(
       new Error(`it answered in the compression ${coding}, which was not asked for`),
       {

@@ -39,6 +39,8 @@ export const repositoryFolders = (workspace: string): RepositoryFolders => {
       : null;
     const isForeign =
       folder !== workspace && [own, dotGit].some((status) => status !== null && !trusts(status));
+    // Above a foreign folder no folder counts. The loop goes on only to learn whether a repository
+    // is there: then the user is told why it is not used.
     if (isForeign) foreign ??= folder;
     if (foreign === null) folders.push(folder);
     if (dotGit !== null && foreign === null) return { folders, top: folder, foreign: null };
@@ -89,7 +91,7 @@ export const foreignFolder = (foreign: string): string =>
 export const folderAbove = (folder: string): string | null => {
   const parent = path.dirname(folder);
   if (parent === folder || ceilings().includes(parent)) return null;
-  return isAcross(process.env.GIT_DISCOVERY_ACROSS_FILESYSTEM) || isOneFileSystem(folder, parent)
+  return isYes(process.env.GIT_DISCOVERY_ACROSS_FILESYSTEM) || isOneFileSystem(folder, parent)
     ? parent
     : null;
 };
@@ -100,7 +102,8 @@ const ceilings = (): readonly string[] =>
     .filter((place) => path.isAbsolute(place))
     .map((place) => path.resolve(place));
 
-const isAcross = (value: string | undefined): boolean => /^(true|yes|on|1)$/i.test(value ?? '');
+/** Whether git reads the value as true. */
+const isYes = (value: string | undefined): boolean => /^(true|yes|on|1)$/i.test(value ?? '');
 
 const isOneFileSystem = (folder: string, parent: string): boolean => {
   const [own, above] = [entryStatus(folder), entryStatus(parent)];

@@ -207,7 +207,7 @@ type ProgramStart<P extends string = string> = {
   readonly words: readonly string[];
 };
 
-/** A command can't be fenced. `message` gives the reason, for people and for the model. */
+/** A command can't be confined as it must be. `message` says why, for people and for the model. */
 export class SandboxRefusal extends Error {}
 
 /**
@@ -231,10 +231,10 @@ const silenced = (others: readonly number[]): string =>
   ['>/dev/null 2>/dev/null', ...others.map((descriptor) => `${descriptor}<&-`)].join(' ');
 
 /**
- * The same for bubblewrap, which writes the number of its inner process to descriptor `report`. The
- * guard kills that process too. Between two system calls it has left the group and is not yet bound
- * to the outer process: if that one dies then, the program would run for ever. bubblewrap lets it
- * go on only after the number is written. Needs bash.
+ * The same for bubblewrap, the program that makes the sandbox. It writes the number of its inner
+ * process to descriptor `report`, and only then lets that process go on. The guard kills the inner
+ * process too: for a moment it has left the group and does not yet die with the outer process. If
+ * the outer one were killed in that moment, the inner one would run for ever. Needs bash.
  */
 const fenceGuardScript = (pipe: number, others: readonly number[], report: number): string => `
 exec ${report}> >(
@@ -271,7 +271,7 @@ export const guardPipe = (
   const pipe = isGuarded ? child.stdio[STANDARD_STREAMS + descriptors.length] : null;
   if (!(pipe instanceof Duplex)) return null;
   pipe.on('error', () => undefined); // the guard is gone, and its program with it
-  pipe.resume();
+  pipe.resume(); // nothing comes through it, but a stream that nobody reads never closes
   return pipe;
 };
 
@@ -291,7 +291,7 @@ export const guardedStart = (
 };
 
 /**
- * How to start a command without a fence. A guard needs bash: `isGuarded` in the result says
+ * How to start a command without the sandbox. A guard needs bash: `isGuarded` in the result says
  * whether there is one.
  */
 export const openStart = (
@@ -306,13 +306,16 @@ export const openStart = (
 type FenceStart = {
   readonly bwrap: ProgramPath;
   readonly words: readonly string[];
-  /** A program that starts another one in a network, with its words. */
+  /**
+   * A program with its words that starts bubblewrap inside a network made for the command. Empty:
+   * bubblewrap is started directly.
+   */
   readonly entry: readonly [program: ProgramPath, ...words: string[]] | readonly [];
   /** How many open files it inherits; they stand from descriptor 3 on. */
   readonly descriptors: number;
 };
 
-/** How to start bubblewrap. `isGuarded` as in openStart. */
+/** How to start a command in the sandbox, by bubblewrap. `isGuarded` as in openStart. */
 export const fencedStart = (
   { bwrap, words, entry, descriptors }: FenceStart,
   bash: ProgramPath | null,
@@ -460,5 +463,5 @@ export const hasEnded = ({ pid, started, bootId: boot, pids }: ProcessIdentity):
   if (!isKnown(pid)) return true;
   const now = readProcessStat(pid);
   if (started !== '' && now.started !== '' && now.started !== started) return true;
-  return now.state === 'Z' || now.state === 'X';
+  return now.state === 'Z' || now.state === 'X'; // a zombie, or dead
 };

@@ -1,6 +1,6 @@
 /**
  * Input that others control. From top to bottom: JSON within limits; tables of configuration files;
- * a secret that a request shows; and fields of JSON whose form is not checked.
+ * the comparison with a secret; and fields of JSON whose form is not checked.
  */
 
 import { timingSafeEqual } from 'node:crypto';

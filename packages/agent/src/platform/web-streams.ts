@@ -66,7 +66,7 @@ export class LeanReadable<T> {
     return {
       read: () => this.read(),
       cancel: (reason) => this.cancel(reason),
-      releaseLock: () => undefined,
+      releaseLock: () => undefined, // there is no lock, since there is only one reader
     };
   }
 
@@ -108,6 +108,7 @@ export class LeanReadable<T> {
     return transform.readFrom(this);
   }
 
+  /** Two streams of the same pieces. The one that asks first reads a piece for both. */
   tee(): [LeanReadable<T>, LeanReadable<T>] {
     let reading: Promise<void> | null = null;
     const controllers = new Set<LeanController<T>>();

@@ -7,7 +7,8 @@
  *    reported when it is complete.
  * 3. A phase that only has to read ends before its action is durable, and is not started then
  *    (`Hooks.runNow`).
- * 4. The effect of a phase is durable before the phase has it (`HookContext.prepare`).
+ * 4. A phase journals an effect, such as a commit, before it has it (`HookContext.prepare`), so
+ *    that it can be settled after a crash.
  * 5. A phase that takes too long is aborted and counts as failed. Only the end of the session waits
  *    for its remaining work.
  *
@@ -44,6 +45,7 @@ type RunHook = Extract<Action, { readonly type: 'RunHook' }>;
 /** One phase that runs. */
 type PhaseRun = {
   readonly action: RunHook;
+  /** As it was when the phase started. */
   readonly session: SessionData;
   readonly abortion: AbortController;
   readonly sideRequests: SideRequests;
@@ -230,8 +232,9 @@ export class HookRuns {
   /** If the session was opened again during the batch, the journal has the missing facts. */
   async #batchRecord({ phase, callIds }: RunHook): Promise<BatchRecord> {
     const { calls, reports } = this.#batch;
-    const isFirst = phase === 'CheckingGitCommits';
-    const isKnown = callIds.every((callId) => calls.has(callId)) && (isFirst || reports.length > 0);
+    const hasCalls = callIds.every((callId) => calls.has(callId));
+    const hasReports = phase === 'CheckingGitCommits' || reports.length > 0; // the first has none
+    const isKnown = hasCalls && hasReports;
     if (!isKnown) this.#batch = await readLastBatch(this.#session.journal);
     return this.#batch;
   }
@@ -241,7 +244,7 @@ export class HookRuns {
 type BatchRecord = {
   readonly calls: Map<string, JudgedCall>;
   readonly reports: HookReport[];
-  /** See HookContext. */
+  /** sha256 of the file that a call was about to change, by call id; only from the journal. */
   readonly recorded: Map<string, string>;
 };
 
@@ -319,6 +322,7 @@ class SideRequests {
     const addUsage = (tokens: TokenUsage): void => {
       this.#usage = sumUsage(this.#usage, priceUsage(tokens, model.facts.prices));
     };
+    // Under a limit in dollars the request's worst case is set aside. Null: it must not be sent.
     const admitted = admitRequest(
       {
         post: this.#post,

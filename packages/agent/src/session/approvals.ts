@@ -86,12 +86,14 @@ export const createApprovals = ({ onApproval, send, report }: Answering): Watche
       if (action.type === 'WithdrawApproval') withdraw(action.callId);
       if (action.type === 'RequestApproval') void ask(action, state.session.settings.workspace);
     }
+    // No call waits any more.
     if (state.name !== 'ExecutingTools') for (const callId of open.keys()) withdraw(callId);
   };
 };
 
 type Answer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
 
+/** How far each yes holds. `shape`: for calls with the same key, so for this exact call. */
 const SCOPES: Readonly<Record<Extract<ApprovalReply, string>, ApprovalScope>> = {
   allow: 'once',
   alwaysThis: 'shape',

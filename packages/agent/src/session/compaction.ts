@@ -3,7 +3,8 @@
  *
  * From top to bottom: `Compactions`, the performer of StartCompaction; the request for the summary
  * and its size; how a conversation is shortened until it fits one request; the texts that stay
- * beside the summary; and the skills in use.
+ * beside the summary; and the skills in use, which are instructions from files that the model loads
+ * or the user names.
  */
 
 import type { Json, JsonObject } from '@pawl/machine/kernel/shape';
@@ -173,8 +174,10 @@ export class Compactions {
       ...effortOption(settings),
       messages,
     };
+    // The rest of the request is in the provider's cache already.
     const fresh = { freshBytes: askBytes + NOTE_BYTES * messages.length };
     // Usage counts once for the compaction, so reports hold what its first request has cost, too.
+    // `spent` is that cost, once there is a second one.
     let spent: Usage | null = null;
     let isReported = false;
     const report = (usage: Usage): void => {
@@ -188,13 +191,14 @@ export class Compactions {
         clock,
         firstByteMs: settings.firstByteMs,
         silenceMs: settings.silenceMs,
-        onPiece: () => undefined,
+        onPiece: () => undefined, // a summary is not shown while it is written
         onLateUsage: (tokens) => report(sumUsage(spent, priceUsage(tokens, prices))),
         onBadUsage: (fault) =>
           post({ type: 'UsageReported', usageId: compactionId, usage: UNKNOWN_USAGE, fault }),
       });
     for (const choice of [{}, { toolChoice: 'none' as const }]) {
       const admission = { post, usageId: compactionId, settings, model, signal };
+      // Under a limit in dollars the request's worst case is set aside. Null: it must not be sent.
       const admitted = admitRequest(admission, { ...draft, ...choice }, fresh);
       const request = admitted instanceof Promise ? await admitted : admitted;
       if (request === null) {
@@ -209,6 +213,8 @@ export class Compactions {
       }
       const paid = spent === null ? null : withUnknown(spent, settings);
       if (ending.type === 'aborted') {
+        // An aborted second request may still report what both have cost. If it does not, the cost
+        // of the first is reported here.
         if (paid !== null) void reading.silent.then(() => (isReported ? undefined : report(paid)));
         return null;
       }
@@ -224,7 +230,10 @@ type Written = {
   readonly usage: Usage | null;
 };
 
-/** With a request of unknown cost: under a limit in dollars the whole counts at its worst case. */
+/**
+ * The usage of the first request and of a second one that reports none: its cost is unknown. Under
+ * a limit in dollars the whole then counts as unknown, that is, at its worst case.
+ */
 const withUnknown = (usage: Usage, { limits }: Settings): Usage =>
   limits.usd === 'unlimited' ? usage : sumUsage(usage, UNKNOWN_USAGE);
 
@@ -442,7 +451,8 @@ const omitOldest = (messages: readonly Message[], roomTokens: number): readonly 
   const [first, ...rest] = messages;
   if (first === undefined || first.role === 'assistant') return messages;
   const exchanges = groupExchanges(rest);
-  // The first message, the note that is added to it, and the newest exchanges.
+  // Half the room is for the first message and the newest exchanges. The note, which is added to
+  // the first message, needs a quarter at most.
   let remaining = roomTokens / 2 - estimateTokens([first]);
   let from = exchanges.length;
   while (from > 0) {
@@ -498,6 +508,7 @@ type Part = Message['parts'][number];
 const preservedHeading = (name: string): string => `[kept: ${name}]`;
 const NEXT = /\n+\[kept: [^\]\n]+\]\n/;
 
+/** The origin of a text says who wrote it: the user, the model as a summary, or Pawl as a note. */
 const isText =
   (origin: 'user' | 'summary') =>
   (part: Part): boolean =>
@@ -600,6 +611,7 @@ const findSkills = (part: Part): readonly PreservedText[] => {
   }
   return [...part.text.matchAll(SKILL_HEADING)].flatMap(({ index, 0: heading }) => {
     const rest = part.text.slice(index + heading.length);
+    // The text of a skill may itself have a line like a heading: only one after its end tag counts.
     const next = rest.search(/\n<\/skill>\n+\[kept: /);
     const skill = findSkill(next < 0 ? rest : rest.slice(0, next + '\n</skill>'.length));
     return skill === null ? [] : [skill];

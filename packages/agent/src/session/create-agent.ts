@@ -12,7 +12,7 @@
 import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { createSessionSandbox } from '../command/session-sandbox.js';
+import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
 import type { SessionHook } from '../extensions/hooks/session-hooks.js';
 import { agentMachine } from '../journal/journaled-agent-machine.js';
 import { commitsPath } from '../journal/state-folder.js';
@@ -39,7 +39,14 @@ import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
-import { createJobs, type FileMemory, type Job, type LateTools, type Tool } from '../ports/tool.js';
+import {
+  createJobs,
+  type FileMemory,
+  type Job,
+  type LateTools,
+  type SentCalls,
+  type Tool,
+} from '../ports/tool.js';
 import { createRedactor, findSecrets } from '../secrets/redactor.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';
@@ -72,7 +79,10 @@ export type AgentOptions = {
   readonly tools?: readonly Tool[];
   /** Tools in addition to `tools` or the built-in ones. */
   readonly moreTools?: readonly Tool[];
-  /** Tools that may join a session after its start. Tasks don't get them. Default: none. */
+  /**
+   * Tools that may join a session after its start, for example when their server has connected.
+   * Sessions that the tool `task` starts don't get them. Default: none.
+   */
   readonly lateTools?: LateTools | null;
   /** Hooks at named moments: functions or commands (docs/user-hooks.md). Default: none. */
   readonly hooks?: readonly SessionHook[];
@@ -167,8 +177,10 @@ export const createAgent = (options: AgentOptions): Agent => {
   const runtime = createRuntime({
     journals,
     clock,
-    machine: agentMachine.fingerprint,
+    machine: agentMachine.fingerprint, // new journals name it
+    // `startedBy`: the call of the tool `task` that starts the session; null for one of the user
     equip: async ({ workspace }, sessionId, startedBy) => {
+      // `parts` holds the runtime, so it is set below; no session starts before.
       const taskTools =
         tasks && startedBy === null ? [await createSessionTaskTool(parts, sessionId)] : [];
       const from = startedBy === null ? 'user' : 'task';
@@ -183,8 +195,8 @@ export const createAgent = (options: AgentOptions): Agent => {
     runtime,
     open: async (session) => {
       session.signal?.throwIfAborted();
-      refuseUnpriced(model, session.settings?.limits, session.unpriced);
-      model.prepare?.();
+      refuseUnpriced(model, session.settings?.limits, session.unpriced); // throws
+      model.prepare?.(); // loads the modules for its first call in the background
       const workspace = await realpath(session.workspace);
       const refusal = workspaceRefusal(workspace, process.env);
       if (refusal !== null) throw new Error(refusal);
@@ -364,6 +376,8 @@ const resumeSession = async (
   const probe = await probeUnlessOff(session.sandbox, workspace, session.preset);
   const watcher = sessionWatcher(parts, id, session);
   const { tornTail } = await runtime.open(id, {
+    // `before`: the settings in the journal. `origin`: whether the session was created in this
+    // state folder or brought here, for example by an import.
     patch: (before, origin) => {
       const settings = resumedSettings(
         model,
@@ -594,7 +608,10 @@ type EquippedSession = {
   readonly startedBy: 'user' | 'task';
 };
 
-/** Looks with git which changes of others a restore would discard. Loaded when one is asked for. */
+/**
+ * Looks which changes that this session did not make a command such as `git restore` would discard.
+ * The code for it is loaded at its first use.
+ */
 const createDiscardedFinder =
   (files: FileMemory, environment: ProcessEnvironment): FindDiscarded =>
   async (folder, restores) => {
@@ -602,7 +619,10 @@ const createDiscardedFinder =
     return discardedByGit(environment, (file) => files.ownWrite?.(file))(folder, restores);
   };
 
-/** Looks which files could neither be restored by git nor taken back. Loaded when asked. */
+/**
+ * Looks which files neither git nor a rewind of the session could bring back after a command has
+ * deleted them. The code for it is loaded at its first use.
+ */
 const createLossFinder =
   (checkpoints: Checkpoints | null, environment: ProcessEnvironment): FindLosses =>
   async (folder, paths) => {
@@ -619,6 +639,7 @@ const equip = async (
   taskTools: readonly Tool[] = [],
 ): Promise<SessionDependencies> => {
   const { models, tools, moreTools, lateTools, passEnvironment, redactor, hooks } = parts;
+  // "Late" checkpoints and hooks load their code when a call may first change files.
   const [
     { createFileMemory },
     { compactionInstructions },
@@ -660,12 +681,13 @@ const equip = async (
     hooks: createLateHooks({
       environment,
       sandbox,
-      recordFile: commitsPath(stateFolder(environment), sessionId),
+      recordFile: commitsPath(stateFolder(environment), sessionId), // of auto-commit
     }),
     userHooks,
     redactor,
     checkpoints,
-    // Settles the commands of an earlier process, after a crash.
+    // After a crash, lists the background commands of an earlier process and ends its other
+    // commands. Those of the calls in `waited` go on: these calls are being recovered.
     async takeOver(waited) {
       const { settleEarlier } = await import('../tools/bash-recovery.js');
       await settleEarlier(sandbox, jobs, workspace, environment.HOME ?? '', waited);
@@ -701,6 +723,7 @@ export type EngineAgent = {
   equip(session: {
     readonly settings: Settings;
     readonly sessionId: string;
+    /** Only whether it is there counts: then a task of another session starts this one. */
     readonly startedBy?: unknown;
   }): Promise<SessionDependencies>;
 };
@@ -766,6 +789,8 @@ export const workspaceFault = (folder: string, environment: ProcessEnvironment):
   if (isOfSystem(folder)) return 'it belongs to the system';
   for (const place of [stateFolder(environment), configFolder(environment)])
     if (isWithin(folder, place)) return `Pawl keeps its own files in ${place}`;
+  // `findProtection` looks for a name in the path, such as .git or .vscode, whose files programs
+  // obey.
   if (folder.split(path.sep).some((name) => findProtection(name)?.path === '.git'))
     return 'it lies in .git: git obeys its configuration and runs its hooks';
   const root = repositoryAbove(folder);

@@ -42,6 +42,7 @@ export type ToolDefinition<Schema extends StandardSchema> = {
   readonly effect: 'reads' | 'changes';
   /** A call that takes longer is stopped. Default: 60,000. */
   readonly deadlineMs?: number;
+  /** What policy must know before it allows a call. Default: no path and no host is touched. */
   touches?(input: SchemaOutput<Schema>, workspace: string): Touched;
   /**
    * One line for the user that describes the call. Default: the first string in the input, and the

@@ -35,7 +35,10 @@ export type SessionDependencies = {
    * content.
    */
   compactionInstructions(wish: string | null): string;
-  /** null: no hooks are connected, and a requested phase fails. */
+  /**
+   * The hooks after a batch of tools: the look for commits, formatters, auto-commit. null: none are
+   * connected, and a phase that the machine asks for fails.
+   */
   readonly hooks: Hooks | null;
   /** The user's hooks. Absent or null: there are none. */
   readonly userHooks?: UserHooks | null;
@@ -55,7 +58,7 @@ export type SessionDependencies = {
    * that are being recovered, each as batch and call.
    */
   takeOver?(waited: readonly string[]): Promise<void>;
-  /** What calls change can be taken back. Absent or null: nothing is kept. */
+  /** Keep what calls change in files, so that it can be taken back. Absent or null: it can't. */
   readonly checkpoints?: Checkpoints | null;
   /** Which calls this process has sent. Absent: after a crash that is unknown. */
   readonly sentCalls?: SentCalls;
@@ -103,7 +106,7 @@ export type PerformedSession = {
 export type RunningSession = Pick<PerformedSession, 'journal' | 'state' | 'post'> & {
   /** null: the user has no hooks. */
   readonly userHooks: UserHookRuns | null;
-  /** Before a call takes effect: what it may change in files is kept. */
+  /** `before` is called before a call takes effect: what it may change in files can be restored. */
   readonly checkpoints: {
     before(batchId: string, call: JudgedCall, signal: AbortSignal): Promise<void>;
   };
@@ -125,7 +128,7 @@ export const isOffered = (
   { onAsk, preset }: Pick<Settings, 'onAsk' | 'preset'>,
 ): boolean => asks === undefined || (onAsk === 'ask' && (asks !== 'plan' || preset === 'plan'));
 
-/** The fixed part of every request of the session. */
+/** The part that is the same in every request of the session: the system prompt and the tools. */
 export const freezePrompt = (
   instructions: string,
   tools: readonly Tool[],

@@ -91,15 +91,15 @@ const sandboxes: Readonly<Record<NonNullable<Settings['sandbox']>, string>> = {
     'watches.',
 };
 
-/** What holds for commands without a sandbox, where the preset does not allow them. */
-const unfenced: Readonly<Partial<Record<Preset, string>>> = {
+/** What is written in place of `sandboxes.off`, for presets that treat such commands otherwise. */
+const withoutSandbox: Readonly<Partial<Record<Preset, string>>> = {
   plan: 'There is no sandbox, so commands are denied.',
   careful: 'There is no sandbox: each command is asked for, and runs unconfined, as the user.',
   full: 'Commands run unconfined, as the user.',
 };
 
 const commandsText = ({ preset, sandbox }: InstructionFacts): string =>
-  (sandbox === 'off' ? unfenced[preset] : undefined) ?? sandboxes[sandbox];
+  (sandbox === 'off' ? withoutSandbox[preset] : undefined) ?? sandboxes[sandbox];
 
 /** The text in one line: a name with a line break can't pretend to be an instruction. */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
@@ -278,6 +278,7 @@ export const loadAgentsFiles = async (
 ): Promise<AgentsFiles> => {
   const { folders, foreign } = repositoryFolders(workspace);
   const reader = new Reader({ workspace, top: folders.at(-1) ?? workspace }, mayRead);
+  // a folder of another user above the workspace: a sentence says that it is not read
   if (foreign !== null) reader.warnings.push(foreignFolder(foreign));
   for (const folder of folders) {
     for (const name of NAMES) if (await reader.take(path.join(folder, name))) break;

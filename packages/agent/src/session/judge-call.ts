@@ -63,6 +63,7 @@ export const judgeCall = async (
   const { deadlineMs = tool.traits.deadlineMs, facts, title } = judgement;
   const previews = tool.preview === undefined ? {} : ({ previews: 'yes' } as const);
   const traits = { ...tool.traits, deadlineMs, ...previews };
+  // adds which paths hold credentials, or files that other programs obey
   const markedFacts = markSensitivePaths(facts, workspace, homedir());
   const titled = title === undefined ? {} : { title: shortTitle(title) };
   return {

@@ -226,6 +226,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
   #enqueue(item: Item<M>): void {
     this.#inbox.push(item);
     this.#wake?.();
+    // It begins after the present task, so that events that are posted together form one group.
     this.#draining ??= Promise.resolve().then(() => this.#drain());
   }
 
@@ -242,6 +243,7 @@ export abstract class JournaledSession<M extends MachineTypes> {
     this.#stepQueued(group);
     if (group.starting.size > 0) await this.#awaitStarts(group);
     if (group.drafts.length > 0) await this.#journal.append(group.drafts);
+    // Set once the disk is full (rule 7).
     const full = this.#journal.full ?? null;
     this.#commit(group, full === null ? 'perform' : 'skip');
     if (full !== null) await this.#endOnFullDisk(full);
@@ -277,8 +279,10 @@ export abstract class JournaledSession<M extends MachineTypes> {
       if (text !== null && !this.#adapter.contains(event, text))
         group.drafts.push({ event: text, state: before });
       group.drafts.push({ event, state });
-      // late text is dropped
-    } else if (accepted) this.#pendingText = this.#adapter.merge(this.#pendingText, event);
+    } else if (accepted) {
+      // otherwise it is text of a reply that is over, and is dropped
+      this.#pendingText = this.#adapter.merge(this.#pendingText, event);
+    }
     const seq = isVolatile ? null : this.seq + group.drafts.length;
     group.steps.push({
       item,

@@ -54,8 +54,11 @@ export const admitRequest = (
     signal.addEventListener('abort', () => resolve(null), { once: true });
     post({ type: 'RequestMeasured', usageId, ...measured }, (accepted, state) => {
       const reservation = findReservation(state.session, usageId);
-      const isSent = accepted && reservation !== undefined && measuredId(state) === usageId;
-      resolve(isSent ? { ...request, outputTokensMax: reservation.outputTokens } : null);
+      // `measuredId`: the request for which the machine waits now. It is another one after an
+      // abort.
+      const isAwaited = measuredId(state) === usageId;
+      const mayBeSent = accepted && reservation !== undefined && isAwaited;
+      resolve(mayBeSent ? { ...request, outputTokensMax: reservation.outputTokens } : null);
     });
   });
 };
@@ -78,7 +81,10 @@ export class ModelCalls {
   readonly #equipment: Equipment;
   readonly #session: RunningSession;
   readonly #requests = new OpenRequests();
-  /** Requests that wait for the user's stopping policy or for their pictures. */
+  /**
+   * Requests that wait for tools, hooks, the user's stopping policy or their pictures. An abort
+   * removes the id.
+   */
   readonly #asking = new Set<string>();
   /** Ends the wait of the request with this id, for tools and for its money. */
   readonly #waiting = new Map<string, AbortController>();
@@ -95,6 +101,7 @@ export class ModelCalls {
 
   /**
    * Sends the first `length` messages of the conversation. Results are posted under `requestId`.
+   * `before`: the state in which the machine asked for it.
    */
   send(requestId: string, length: number, before: State): void {
     const conversing = attempt(async () => {
@@ -141,6 +148,7 @@ export class ModelCalls {
   async #joinTools(lateTools: LateTools, signal: AbortSignal, before: State): Promise<State> {
     const { clock } = this.#equipment;
     this.#hasReplied ||= hasReplied(before.session);
+    // Before the first reply nothing is cached, so it is worth a wait for all tools.
     const tools = await lateTools.before({
       isFirst: !this.#hasReplied,
       declared: new Set(this.#equipment.declarations().map(({ name }) => name)),
@@ -173,7 +181,7 @@ export class ModelCalls {
       // The session may end before the event is applied. Then nobody waits for this request.
       signal.addEventListener('abort', () => resolve(before), { once: true });
       this.#session.post({ type: 'SettingsChanged', patch }, (_accepted, state) => {
-        this.#equipment.join(tools);
+        this.#equipment.join(tools); // from now on requests declare them
         resolve(state);
       });
     });
@@ -298,6 +306,7 @@ export class ModelCalls {
     const judged = new Map<RawCall, JudgedCall>();
     for (const part of reply.parts) {
       if (part.type !== 'call') continue;
+      // asks the tool for the facts by which the machine decides whether the call may run
       const call = await judgeCall(part, tools, workspace, redactor);
       judged.set(
         part,
@@ -305,6 +314,7 @@ export class ModelCalls {
       );
     }
     const { stopReason } = reply;
+    // Such a reply was broken off, for example at the output limit.
     const cut = stopReason !== 'end' && stopReason !== 'toolUse';
     const message = {
       role: 'assistant',
@@ -333,6 +343,7 @@ export class ModelCalls {
    */
   async #judgeEnd(requestId: string, reply: Completed): Promise<{ readonly hooks?: HookVerdicts }> {
     const state = this.#session.state();
+    // Mode `open`: the user has not cancelled the request.
     const isOpen =
       state.name === 'CallingLlm' && state.requestId === requestId && state.call.mode === 'open';
     const text = replyText(reply);
@@ -537,6 +548,7 @@ export const readStream = (call: StreamParts): OpenRequest => {
     for await (const raw of call.model.stream(call.request, abortion.signal))
       if (!take(raw)) return;
   };
+  // Nothing more comes. If the reply has ended before, these ends have no effect.
   const silent = attempt(hearAll).then((reading) => {
     if (reading.kind === 'done')
       end(failure('unreachable', true, `the reply of ${call.model.id} broke off`));
@@ -777,5 +789,6 @@ export const modelSettings = ({
 }: Model): Partial<Settings> & { model: string } => ({
   model: id,
   windowTokens: facts.windowTokens,
+  // `drain`: a cancel waits for the end of a reply that can't be aborted
   ...(canAbort === 'no' ? { cancelMode: 'drain' } : {}),
 });

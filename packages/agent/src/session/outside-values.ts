@@ -4,6 +4,8 @@
  * 1. Values are copied first, since the caller may change them later; each getter runs once.
  * 2. Invalid usage does not make the rest invalid: the usage counts as unknown, and this is
  *    reported.
+ * 3. A `Shape` says of which form a value must be. `faultIn` names the fault in a sentence, or is
+ *    null; `trimmed` leaves out fields that the shape does not have.
  *
  * From top to bottom: events of users; usage; pieces of a model's reply; what tools return; models
  * and tools themselves; and the copy that all of them begin with.
@@ -90,6 +92,7 @@ const splitUsage = (raw: unknown): { readonly rest: PlainCopy; readonly usage: P
       usage: { kind: 'ok', value: usage },
     };
   }
+  // The whole can't be copied: either half may still be valid.
   const parted = attemptNow(() => {
     // any value is possible here
     const { usage, ...rest } = Object(raw) as { readonly usage?: unknown };
@@ -238,6 +241,7 @@ export const takeJudgement = (raw: unknown): Judgement => {
 
 // ---- Models and tools themselves ----
 
+// `oneOf` takes the permitted texts as keys, so that the compiler sees if one is missing.
 const modelFactsShape: Shape<ModelFacts> = object<ModelFacts>({
   windowTokens: countFromOne,
   outputTokensMax: countFromOne,

@@ -60,7 +60,7 @@ export const prepare = (
 export const perform = (action: Action, state: State, performers: Performers): void => {
   switch (action.type) {
     case 'SendLlmRequest':
-      void performers.checkpoints.settle(); // beside the request
+      void performers.checkpoints.settle(); // takes the last batch's checkpoint meanwhile
       performers.models.send(action.requestId, action.length, state);
       break;
     case 'AbortLlmRequest':
@@ -101,7 +101,7 @@ export const perform = (action: Action, state: State, performers: Performers): v
       performers.hooks.abort(action.hookId);
       break;
     // Tools start elsewhere: `prepare` has posted ToolStarted, and ToolRuns runs them once it is
-    // durable.
+    // durable. The hooks after tools only remember the calls here.
     case 'ExecuteTools':
       performers.hooks.keep(action.batchId, action.calls);
       break;
@@ -155,7 +155,10 @@ export const createPerformers = (
   };
 };
 
-/** The user's hooks. The batch of a session that was interrupted in its tools has not ended yet. */
+/**
+ * The user's hooks. If the session was interrupted in a batch, the hooks after this batch are still
+ * to run: `ended` is the number of the batch before.
+ */
 export const createUserHookRuns = (
   { userHooks = null, redactor }: Equipment,
   { name, session }: State,
@@ -195,11 +198,16 @@ export class CheckpointRuns {
   readonly #post: Post;
   readonly #hasJobs: () => boolean;
   #ended: Ended | null = null;
-  /** Why more than the noted calls may have changed files; see `Checkpoints.take`. */
+  /**
+   * Why more than the noted calls may have changed files: commands have run in the background since
+   * the last checkpoint, or the calls are those of a killed process. Undefined: nothing more has.
+   */
   #since: 'lastCheckpoint' | 'crash' | undefined;
+  /** A noted call may have started a command in the background. */
   #mayHaveJobs = false;
   /** Ends when all checkpoints are taken, and their events are applied. */
   #settled: Promise<void> = Promise.resolve();
+  /** How many checkpoints are being taken. */
   #taking = 0;
   /** Whose checkpoint was taken last in this turn; null: none. */
   #last: Ended | null = null;
@@ -225,6 +233,7 @@ export class CheckpointRuns {
   ): Promise<void> {
     const checkpoints = this.#checkpoints;
     if (checkpoints === null || (call !== null && !call.traits.mutating)) return;
+    // `reads`: the call changes no file, so it is not noted. A cancelled call counts as one.
     const cancelled = new Promise<'reads'>((resolve) => {
       if (signal?.aborted) resolve('reads');
       signal?.addEventListener('abort', () => resolve('reads'), { once: true });
@@ -302,6 +311,7 @@ export class CheckpointRuns {
     const unkept = this.#unkept;
     this.#unkept = null;
     if (taken.value === null && unkept === null) return;
+    // An empty id: there is no checkpoint, only the sentence about what could not be taken.
     const value = taken.value ?? { checkpoint: '', changes: NOTHING_CHANGED, leftOut: [] };
     const leftOut = unkept === null ? value.leftOut : [...value.leftOut, lostText(unkept)];
     await this.#record(checkpoints, ended, { ...value, leftOut });
@@ -334,7 +344,7 @@ export class CheckpointRuns {
     });
   }
 
-  /** Performs RestoreFiles. Never rejects; always posts its end. */
+  /** Performs RestoreFiles; `keepsConversation`: only files go back. Always posts its end. */
   async restore(rewindId: string, plan: string, keepsConversation: boolean): Promise<void> {
     const restored = await attempt(async () => {
       if (this.#checkpoints === null) throw new Error('this session keeps no checkpoints');

@@ -214,8 +214,12 @@ const looksLikeError = (line: string): boolean =>
 
 /** A place in a source file, such as `src/a.ts:12` or `a.py", line 12`. */
 const PLACE = /[\w)\]-]\.[a-z]\w{0,5}(?::\d|\(\d|", line \d)/i;
+/** In code that is not the project's. */
 const FOREIGN_PLACE = /\bnode:|node_modules|site-packages/;
-/** Below a line that looks like an error, so many lines are looked at, and so many shown. */
+/**
+ * Below a line that looks like an error: how many lines are searched for places, and how many
+ * places are shown.
+ */
 const PLACE_LINES = 12;
 const PLACES_MAX = 2;
 
@@ -225,7 +229,7 @@ type Between = {
   readonly tailLine: number;
   /** Those that look like errors, and the places below them, with their numbers. */
   readonly errors: readonly string[];
-  /** More lines look like errors than were room. */
+  /** How many other lines look like errors: there was no room for them. */
   readonly moreErrors: number;
 };
 
@@ -239,8 +243,8 @@ const findErrors = (
   const alike = new Map<string, number>();
   let bytes = 0;
   let moreErrors = 0;
-  /** Places that still belong to the last error shown, and the line from where on none does. */
-  let places = { left: 0, end: 0 };
+  /** How many places of the last error may still be shown, and the line at which its places end. */
+  let places = { remaining: 0, end: 0 };
   const show = (line: string, start: string, index: number): boolean => {
     const shown = `${firstLine + index}: ${start}${start.length < line.length ? '…' : ''}`;
     const size = Buffer.byteLength(shown) + 1;
@@ -252,10 +256,10 @@ const findErrors = (
   for (const [index, line] of lines.entries()) {
     const start = line.slice(0, ERROR_LINE_CHARACTERS);
     if (!looksLikeError(start)) {
-      if (places.left === 0 || index >= places.end) continue;
-      if (SUCCESS.test(start)) places = { ...places, left: 0 };
+      if (places.remaining === 0 || index >= places.end) continue;
+      if (SUCCESS.test(start)) places = { ...places, remaining: 0 };
       else if (PLACE.test(start) && !FOREIGN_PLACE.test(start) && show(line, start, index))
-        places = { ...places, left: places.left - 1 };
+        places = { ...places, remaining: places.remaining - 1 };
       continue;
     }
     const shape = start.replace(/\d+/g, '0');
@@ -263,7 +267,7 @@ const findErrors = (
     alike.set(shape, times);
     const isShown = times <= ALIKE_MAX && show(line, start, index);
     if (!isShown) moreErrors += 1;
-    places = { left: isShown ? PLACES_MAX : 0, end: index + 1 + PLACE_LINES };
+    places = { remaining: isShown ? PLACES_MAX : 0, end: index + 1 + PLACE_LINES };
   }
   return { errors, moreErrors };
 };
@@ -278,6 +282,7 @@ const LINE_CUT_MAX = 2_000;
 const cutLog = (text: string, limitBytes: number): Cut | null => {
   if (isWithin(text, limitBytes)) return null;
   const ends = cutEnds(text, limitBytes * LOG_HEAD_SHARE, limitBytes * LOG_TAIL_SHARE);
+  // Both cuts move to a line break; 0: there is none near, since the line is long.
   const headEnd = ends.head.indexOf('\n', ends.head.length - LINE_CUT_MAX) + 1;
   const tailStart = ends.tail.slice(0, LINE_CUT_MAX).indexOf('\n') + 1;
   const head = headEnd === 0 ? ends.head : ends.head.slice(0, ends.head.lastIndexOf('\n') + 1);
@@ -345,6 +350,8 @@ export class BatchRoom {
       this.#batchId = batchId;
       this.#bytes = ended().reduce((sum, one) => sum + Buffer.byteLength(one), 0);
     }
+    // A limit below the default counts for every tool. Otherwise a tool that bounds its text itself
+    // (`cutBytes`) may have more.
     const usual =
       outputCutBytes < defaultSettings.outputCutBytes
         ? outputCutBytes

@@ -78,6 +78,7 @@ type Checkpoint = { readonly id: string; readonly seq: number };
 /** A rewind from which the session can go forward again. */
 type Undone = {
   readonly seq: number;
+  /** Those that it has taken out of the timeline. */
   readonly points: readonly RewindPoint[];
 };
 
@@ -104,6 +105,8 @@ export const readTimeline = async (
 ): Promise<{ readonly timeline: Timeline; readonly state: State | null }> => {
   const reader = new TimelineReader();
   let found: State | null = at === 0 ? initialState(header.settings) : null;
+  // `steps` runs the machine over the entries again: each comes with the states before and after
+  // it.
   for await (const { seq, event, before, state } of steps(header, entries())) {
     reader.see(seq, event, before, state);
     if (seq === at) found = withoutWork(state, event.at);
@@ -151,6 +154,7 @@ const addChanges = (one: ChangeSummary | null, other: ChangeSummary): ChangeSumm
 };
 
 type Draft = { -readonly [K in keyof RewindPoint]: RewindPoint[K] } & {
+  /** The batch of the calls; null for a turn. */
   readonly batchId: string | null;
 };
 
@@ -158,16 +162,21 @@ type Draft = { -readonly [K in keyof RewindPoint]: RewindPoint[K] } & {
 class TimelineReader {
   #points: Draft[] = [];
   readonly #checkpoints: Checkpoint[] = [];
+  /** The entry with which a batch ended, by its id. */
   readonly #ends = new Map<string, number>();
   #undone: { seq: number; points: Draft[] }[] = [];
+  /** The user's words that no turn has begun with yet. */
   #inputs: { readonly seq: number; readonly text: string }[] = [];
   #seq = 0;
 
+  /** Takes the next entry, with the states before and after it. */
   see(seq: number, event: Event, before: State, state: State): void {
     if (event.type === 'UserInput') this.#inputs.push({ seq, text: event.text });
     const turn = state.session.turn.turnId;
+    const hasEmptyQueue = state.session.queue.length === 0;
     if (turn !== before.session.turn.turnId) this.#beginTurn(seq, event.at);
-    else if (state.session.queue.length === 0 && event.type !== 'UserInput') this.#inputs = [];
+    // The running turn has taken them, or the user has removed them from the queue.
+    else if (hasEmptyQueue && event.type !== 'UserInput') this.#inputs = [];
     if (
       state.name === 'ExecutingTools' &&
       before.session.counters.batch < state.session.counters.batch
@@ -183,7 +192,7 @@ class TimelineReader {
     const texts = this.#inputs.map(({ text }) => text).join('\n');
     const from = this.#inputs[0]?.seq ?? seq;
     this.#inputs = [];
-    this.#undone = [];
+    this.#undone = []; // after new work there is no way forward any more
     this.#points.push({
       seq: from - 1,
       kind: 'turn',
@@ -218,6 +227,7 @@ class TimelineReader {
       if (event.by === 'agent') this.#addTo(batchId, changes);
     }
     if (event.type === 'RewindRequested' && state !== before) this.#seeDirection(seq, event);
+    // What a rewind changes in files is a checkpoint, too, so it can itself be taken back.
     if (event.type === 'Rewound' && before.name === 'Rewinding' && event.checkpoint !== null)
       this.#checkpoints.push({ id: event.checkpoint, seq });
   }
@@ -261,7 +271,9 @@ const withoutWork = (state: State, at: number): State =>
 export type PlannedRewind = {
   readonly to: number;
   readonly direction: 'back' | 'forward';
+  /** How the conversation changes; null: not at all. */
   readonly conversation: RewoundConversation | null;
+  /** Key of the stored plan by which files are restored; null: none changes. */
   readonly plan: string | null;
   /** For the model, where its files are not what the conversation says. */
   readonly note?: string | null;
@@ -326,6 +338,7 @@ export const planRewind = async (
   const { timeline, state } = await readTimeline(journal, at);
   if (state === null) throw new CannotRewind(`The entry ${at} can’t be read.`);
   const takeBack = timeline.checkpoints.filter(({ seq }) => seq > at).map(({ id }) => id);
+  // Also planned if the files are to stay: the note then tells the model which ones differ.
   const planned =
     checkpoints !== null && takeBack.length > 0
       ? await checkpoints.plan({ takeBack, force, refs: refs && files })
@@ -365,6 +378,8 @@ export const planRedo = async (
       'There is nothing to go forward to: nothing was taken back since the last turn began. ' +
         'Every entry of the journal can still be reached with pawl rewind ID --at SEQ.',
     );
+  // The rewind is taken back: the session goes to the entry before it, with branches and index,
+  // which stay where the rewind has not moved them.
   const request = { at: undone.seq - 1, refs: true };
   return planRewind(journal, present, checkpoints, request, 'forward');
 };
@@ -418,6 +433,7 @@ export const planUndoCompaction = async (
   return {
     to: last,
     direction: 'back',
+    // none of the present messages, then these
     conversation: { kept: 0, messages, contextTokens: tokens },
     plan: null,
     report: reportRewind(last, present.length - messages.length, files),

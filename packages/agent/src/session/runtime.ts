@@ -1,6 +1,7 @@
 /**
  * The sessions that are open in this process: `createRuntime` creates, resumes, forks and closes
- * them. create-agent.ts is its face for users, session.ts is one session, and loop.ts its loop.
+ * them. Users of the library reach it through create-agent.ts; session.ts is one session, and
+ * loop.ts its loop.
  */
 
 import { JournalError } from '../journal/journal-error.js';
@@ -36,7 +37,7 @@ import { AgentSession } from './session.js';
 type RuntimeDependencies = {
   readonly journals: JournalStore;
   readonly clock: Clock;
-  /** Hash of the machine's edges, for the headers of new journals. */
+  /** Hash of the machine's transitions, for the headers of new journals. */
   readonly machine: string;
   /**
    * What a session of these settings works with; called once whenever a session is created or
@@ -67,7 +68,10 @@ type Opening = StoppingOptions & {
   readonly watcher?: Watcher;
   /** Settings that change from now on, computed from those before. */
   readonly patch?: (settings: Settings, origin: SessionOrigin) => Partial<Settings>;
-  /** Grants that hold from now on. Those of the journal never do. Default: none. */
+  /**
+   * What the user has allowed, from now on. What the journal says of it never counts. Default:
+   * nothing.
+   */
   readonly grants?: readonly Grant[];
   /**
    * Open the session even if another process may have it open. That process stops before it writes
@@ -98,15 +102,19 @@ export type LocalRuntime = Omit<Runtime, 'create'> & {
  */
 const lastTime = async (journal: Journal): Promise<number | null> => {
   const read = await attempt(async () => {
+    // The last entry alone is read.
     for await (const { event } of journal.read(journal.seq)) return ranUntil(event);
     return null;
   });
   return read.kind === 'done' ? read.value : null;
 };
 
-/** The fixed part of requests, with the tools that have joined the session. */
+/**
+ * The fixed part of requests. Its tools are those of the session's start, until others have joined:
+ * then `tools` names the blob with all of them.
+ */
 const frozenPrompt = async (journal: Journal, { tools }: Settings): Promise<FrozenPrompt> => {
-  const frozen = await journal.frozen();
+  const frozen = await journal.frozen(); // the system prompt and the tools at the start
   if (tools === undefined) return frozen;
   const joined = await journal.blobs.get(tools);
   if (joined !== undefined) return { ...frozen, tools: joined };
@@ -119,15 +127,19 @@ const frozenPrompt = async (journal: Journal, { tools }: Settings): Promise<Froz
   );
 };
 
-/** Said once, when this version has read a session from its events alone (`MachineUpgrade`). */
-const CARRIED =
+/**
+ * The warning for a session that an earlier machine wrote, so that its entries no longer lead to
+ * the same states: what it holds was collected from its events (`MachineUpgrade.session`).
+ */
+const READ_FROM_EVENTS =
   'An earlier version of Pawl wrote this session in a way that this one reads otherwise: its ' +
   'conversation, usage and ' +
   'running calls were taken over. Approvals that you gave for the session are asked for again.';
 
 /**
- * The take-over of a session from elsewhere, of which nothing pending starts: the session that it
- * carries is the one that was closed.
+ * The upgrade of a foreign session that an earlier machine wrote. What is pending in it was ended
+ * (`#endForeign`), so this machine goes on with the closed session `state`, and not with the work
+ * that the upgrade names.
  */
 const closedUpgrade = (
   upgrade: MachineUpgrade | undefined,
@@ -157,9 +169,10 @@ class OpenSessions implements LocalRuntime {
     stoppingPolicy,
   }: NewSession & StoppingOptions): Promise<string> {
     const { journals, clock, machine, report } = this.#dependencies;
-    checkSettings(settings);
+    checkSettings(settings); // throws
     const sessionId = this.#dependencies.newSessionId();
     const dependencies = await this.#dependencies.equip(settings, sessionId, startedBy ?? null);
+    // What every request of the session begins with: the system prompt and the tools.
     const frozen = freezePrompt(instructions, dependencies.tools, settings);
     const prices = dependencies.model(settings.model).facts.prices;
     const session = { sessionId, createdAt: clock.now(), settings, startedBy, machine, prices };
@@ -167,8 +180,8 @@ class OpenSessions implements LocalRuntime {
     const journal = await journals.create(header);
     const equipment = this.#gather(dependencies, frozen, stoppingPolicy);
     const opened = new AgentSession(journal, initialState(settings), equipment, report);
-    this.#start(opened);
-    opened.begin('startup');
+    this.#register(opened);
+    opened.begin('startup'); // starts the user's hooks about the start
     return sessionId;
   }
 
@@ -196,14 +209,15 @@ class OpenSessions implements LocalRuntime {
     });
     if (prepared.kind === 'fault') return this.#giveUp(journal, prepared.fault);
     const { changes, equipment, state } = prepared.value;
+    // The time from then until now does not count for the turn that goes on.
     const stoppedAt = turnRuns(state) ? (past?.lastAt ?? (await lastTime(journal))) : null;
     const session = new AgentSession(journal, state, equipment, this.#dependencies.report);
     if (watcher !== undefined) session.watch(watcher);
-    this.#start(session);
+    this.#register(session);
     session.begin('resume');
     const upgrade = origin === 'own' ? opened.upgrade : closedUpgrade(opened.upgrade, state);
     await session.resume({ changes, grants }, { past, stoppedAt, upgrade });
-    if (upgrade?.session !== undefined) this.#dependencies.report(new Error(CARRIED));
+    if (upgrade?.session !== undefined) this.#dependencies.report(new Error(READ_FROM_EVENTS));
     return { tornTail };
   }
 
@@ -279,7 +293,8 @@ class OpenSessions implements LocalRuntime {
     return open;
   }
 
-  #start(session: AgentSession): void {
+  /** Keeps the session in the list of open ones until it ends. */
+  #register(session: AgentSession): void {
     const { sessionId } = session.header;
     this.#open.set(sessionId, session);
     const forget = (): void => void this.#open.delete(sessionId);

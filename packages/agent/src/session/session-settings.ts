@@ -61,8 +61,10 @@ export const newSettings = (
  * 1. Rules, preset, sandbox and limits come from the options, as for a new session. Of the journal
  *    only what is narrower counts, so that a session that only read does not begin to write because
  *    it is resumed.
- *    A plan that is accepted later returns to `careful`.
- * 2. Of a foreign session nothing counts.
+ * 2. If the session is making a plan, `presetBefore` is the preset to which the accepted plan
+ *    returns. It becomes `careful`, since what the journal says could be wider.
+ * 3. Of a foreign session (imported or copied here) nothing counts: its settings are those of a new
+ *    one.
  */
 export const resumedSettings = (
   model: Model,
@@ -72,12 +74,13 @@ export const resumedSettings = (
   probe: ProbeResult,
 ): Partial<Settings> => {
   const { writtenRules = [] } = options.settings ?? {};
+  // Also an empty list: it takes the place of the rules in the journal.
   const rules =
     writtenRules.length === 0 && (before.writtenRules ?? []).length === 0 ? {} : { writtenRules };
   const { presetBefore } = before;
-  const returns = presetBefore === undefined ? {} : ({ presetBefore: 'careful' } as const);
+  const afterPlan = presetBefore === undefined ? {} : ({ presetBefore: 'careful' } as const);
   if (origin === 'foreign')
-    return { ...newSettings(model, workspace, options, probe), ...rules, ...returns };
+    return { ...newSettings(model, workspace, options, probe), ...rules, ...afterPlan };
   const preset = options.preset ?? narrower('preset', 'auto', before.preset);
   const sandbox = options.sandbox ?? narrowerLevel(presetSandbox[preset], before.sandbox);
   const fresh = applyOptions(
@@ -90,9 +93,10 @@ export const resumedSettings = (
   const hasSandbox = fresh.sandbox !== 'off' && fresh.sandbox !== 'missing';
   return {
     ...fresh,
+    // A formatter runs code of the repository, so the earlier choice counts only in a sandbox.
     ...(before.preset === preset && hasSandbox ? { formatter: before.formatter } : {}),
-    ...returns,
-    autoRearm: 'off',
+    ...afterPlan,
+    autoRearm: 'off', // whoever wants a reached limit to rise by itself asks for it again
     ...options.settings,
     ...rules,
     limits: {
@@ -145,6 +149,10 @@ export const narrower = <K extends keyof typeof fromNarrow>(
   return rank >= 0 && rank < ranks.indexOf(value) ? (recorded as NonNullable<Settings[K]>) : value;
 };
 
+/**
+ * The narrower sandbox level. `off` and `missing` in the journal don't narrow: whether there is a
+ * sandbox is found out again.
+ */
 const narrowerLevel = (level: SandboxLevel, recorded: Settings['sandbox']): SandboxLevel => {
   if (recorded === 'read-only') return recorded;
   return recorded === 'workspace' && level === 'workspace+net' ? recorded : level;
@@ -258,7 +266,7 @@ const presetFormatter: Readonly<Record<Preset, Settings['formatter']>> = {
 /** Result of the sandbox probe on this computer; null if the sandbox is off. */
 export type ProbeResult = SandboxProbe | null;
 
-/** Probes the sandbox, unless it is off. The result is cached on disk. */
+/** Probes the sandbox, unless it is off. `kept`: the result is cached on disk. */
 export const probeUnlessOff = async (
   level: SandboxLevel | undefined,
   workspace: string,
@@ -294,6 +302,7 @@ const chooseFormatter = (
   before: Before,
 ): Settings['formatter'] => {
   const formatter = preset === undefined ? before.formatter : presetFormatter[preset];
+  // Without a sandbox no preset turns it on, so what was set then is the user's choice.
   const wasUsersChoice = preset === undefined && lacksSandbox(before.sandbox);
   return lacksSandbox(sandbox) && !wasUsersChoice ? 'off' : formatter;
 };

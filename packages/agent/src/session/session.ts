@@ -54,14 +54,15 @@ const mergeText = (pending: Event | null, event: Event): Event | null => {
 };
 
 /**
- * The agent's deltas are volatile. A group waits for the ToolStarted events of the calls that it
- * starts. Events are not checked again: `send` checks those of a user, performers check what
- * models, tools and hooks give.
+ * The agent's deltas are volatile. A group (events that are journaled together) waits for the
+ * ToolStarted events of the calls that it starts. Events are not checked again: `send` checks those
+ * of a user, performers check what models, tools and hooks give.
  */
 export const agentAdapter: MachineAdapter<AgentTypes> = {
   step: agent.stepUnchecked,
   isVolatile,
   merge: mergeText,
+  // a whole reply makes its streamed text superfluous
   contains: (next, pending) =>
     next.type === 'LlmCompleted' &&
     pending.type === 'TextDelta' &&
@@ -70,8 +71,13 @@ export const agentAdapter: MachineAdapter<AgentTypes> = {
 };
 
 /**
- * Facts about the end of the earlier process, read from the journal. `stoppedAt` and `upgrade`: see
- * Resumed.
+ * Facts about the end of the earlier process, read from the journal.
+ *
+ * - `past`: the files that calls have read and written; absent: the journal is read for it later.
+ * - `stoppedAt`: the time of the last event, if a turn runs: the time since then does not count for
+ *   it.
+ * - `upgrade`: set if an earlier version of the machine wrote the last entries. It tells with which
+ *   conversation and work this version goes on.
  */
 type Interruption = {
   readonly past: PastFiles | undefined;
@@ -85,12 +91,14 @@ type Interruption = {
  */
 export class AgentSession extends JournaledSession<AgentTypes> {
   readonly #journal: Journal;
+  /** The state with which the session was opened. */
   readonly #opened: State;
   readonly #equipment: Equipment;
   readonly #report: (fault: Error) => void;
   readonly #performers: Performers;
   /** Whether the next prompt makes a session from elsewhere one of this store. */
   #isForeign: boolean;
+  /** Rewinds so far, for their ids. */
   #rewinds = 0;
 
   constructor(
@@ -101,7 +109,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   ) {
     super({ adapter: agentAdapter, journal, state: opened, clock: equipment.clock, report });
     this.#journal = journal;
-    this.#isForeign = journal.adopt !== undefined;
+    this.#isForeign = journal.adopt !== undefined; // only the journal of a foreign session has it
     this.#opened = opened;
     this.#equipment = equipment;
     this.#report = report;
@@ -119,10 +127,12 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     void this.#performers.userHooks?.begin(source, this.state.session.settings.model);
   }
 
+  /** The loop calls it before the event of the action is durable. */
   protected prepare(action: Action, state: State): readonly string[] {
     return prepare(action, state, this.#performers);
   }
 
+  /** The loop calls it once the event of the action is durable. */
   protected perform(action: Action, state: State): void {
     perform(action, state, this.#performers);
   }
@@ -140,7 +150,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const input = checkInput(value);
     if (input.type === 'ShutdownRequested') return this.#shutDown();
     if (input.type === 'SettingsChanged') {
-      // only the runtime knows them
+      // only the runtime may set these two
       const { stoppedAt: _, ...change } = input;
       const { tools: __, ...patch } = input.patch;
       return this.submit({ ...change, ...this.#changeSettings(patch) });
@@ -161,8 +171,10 @@ export class AgentSession extends JournaledSession<AgentTypes> {
   async #shutDown(): Promise<{ readonly seq: number }> {
     const { tools, checkpoints } = this.#performers;
     const stopped = tools.isIdle ? null : await tools.stopForEnd();
-    // What is sent after the end of a session that has nothing to wait for is too late.
+    // A session with nothing to wait for ends at once, so the event of the last checkpoint must
+    // come before.
     if (!checkpoints.isSettled) await checkpoints.settle();
+    // A rewind is changing files: it comes to its end first.
     if (this.state.name === 'Rewinding') await this.idle();
     const submitted = this.submit({ type: 'ShutdownRequested', ...stoppedOutcomes(stopped) });
     stopped?.reportUsage();
@@ -180,7 +192,7 @@ export class AgentSession extends JournaledSession<AgentTypes> {
    * Resolves when the session waits for the user. Rejects with the error that stopped the session.
    */
   async idle(): Promise<State> {
-    if (this.fault !== null) await this.ended;
+    if (this.fault !== null) await this.ended; // rejects with the fault
     if (isIdle(this.state)) return this.state;
     return new Promise((resolve, reject) => {
       const unwatch = this.watch(({ state }) => {
@@ -271,8 +283,10 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const rewound = new Promise<On<'Rewound'> | null>((resolve, reject) => {
       const unwatch = this.watch(({ event, diagnostics }) => {
         if (!('rewindId' in event) || event.rewindId !== rewindId) return;
-        const [refused] = diagnostics;
-        if (event.type === 'RewindRequested' && refused === undefined && plan !== null) return;
+        const [refused] = diagnostics; // why the machine refuses the event
+        const isAccepted = event.type === 'RewindRequested' && refused === undefined;
+        // Files are being restored: Rewound follows.
+        if (isAccepted && plan !== null) return;
         unwatch();
         if (refused !== undefined)
           reject(new CannotRewind(`Nothing was taken back: ${refused.why}.`));
@@ -295,7 +309,8 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     const [done] = await Promise.all([rewound, submitted]);
     if (done === null) return report;
     const stays = new Set(done.left.map(({ path }) => path));
-    // '.': the restore failed as a whole. refs: branches and tags of git.
+    // What stays as it is: files, and HEAD, branches and the index of git (`refs`) by their names.
+    // '.': everything, since the restore failed as a whole.
     const refs = stays.has('.') ? [] : report.refs.filter(({ name }) => !stays.has(name));
     return reportRewind(to, report.messages, { ...done, refs });
   }
@@ -389,8 +404,9 @@ export class AgentSession extends JournaledSession<AgentTypes> {
     });
     recoverCalls(running, this.#journal, this.#performers.tools, { known: past, takingOver });
     const { workspace } = resumed.session.settings;
-    const commits = resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting';
-    if (!commits) void this.#recoverHooks(workspace);
+    // This phase runs again, and itself settles what is left of its first run.
+    const isCommitting = resumed.name === 'PostToolsHook' && resumed.phase === 'AutoCommitting';
+    if (!isCommitting) void this.#recoverHooks(workspace);
   }
 
   async #recoverHooks(workspace: string): Promise<void> {

@@ -99,6 +99,7 @@ const taskUsage = (session: SessionData): Usage => {
     outputTokens: tokens.outputTokens,
     cacheReadTokens: tokens.cacheReadTokens,
     cacheWriteTokens: tokens.cacheWriteTokens,
+    // Unknown only if no cost at all is known: a sum that lacks calls without a price still counts.
     costUsd: unpriced > 0 && costUsd === 0 ? null : costUsd,
   };
 };
@@ -112,6 +113,7 @@ const lastAnswer = ({ session }: State): string => {
 
 /** Why it has no answer, as sentences; empty if it has one. */
 const missingAnswerText = (state: State, answer: string): string => {
+  // The reason `resumed` says only that the session was opened again, not how its turn ended.
   if (state.name === 'WaitingForUserInput' && state.reason.kind !== 'resumed')
     return reasonText(state.reason);
   return answer === '' ? 'It ended without an answer.' : '';
@@ -175,7 +177,7 @@ const runTask = async (
   { prompt, maxUsd }: TaskInput,
   context: ToolContext,
 ): Promise<ToolOutcome> => {
-  const remaining = context.left();
+  const remaining = context.left(); // what remains of the session's limits
   if (isUsedUp(remaining))
     return { status: 'failed', text: 'not run: the limit of the session is used up' };
   const { batchId, callId } = context;
@@ -248,10 +250,13 @@ export type TaskSessions = {
 };
 
 type TaskDependencies = {
+  /** The session that starts tasks. */
   readonly parentId: string;
   readonly clock: Clock;
   readonly journals: JournalStore;
+  /** The runtime in which the parent is open, and in which its tasks run. */
   runtime(): LocalRuntime;
+  /** The system prompt for the session of a task. */
   instruct(settings: Settings): Promise<string>;
 };
 

@@ -48,7 +48,7 @@ import type { UserHookRuns } from './user-hooks.js';
 
 /**
  * Decides about a call that was running when the session ended: its outcome, or null to run it
- * again.
+ * again. `look` hashes the file that the call was to change.
  */
 type Recover = (
   look: () => Promise<FileHashes | undefined>,
@@ -65,11 +65,13 @@ export class ToolRuns {
   readonly #session: RunningSession;
   readonly #blobs: Blobs;
   readonly #runs = new Map<string, ToolRun>();
+  /** Tools that have not returned, also of calls that were given up. */
   readonly #returning = new Set<Promise<void>>();
   #recalling: Promise<void> | null = null;
   #recall: Recall | null = null;
+  /** The session is ending. */
   #closing = false;
-  /** Of calls that never began, and of those that the end of the session has stopped. */
+  /** Outcomes of calls that never began, and of those that the end of the session has stopped. */
   readonly #stopped = createStoppedCalls();
   readonly #batchRoom = new BatchRoom();
 
@@ -87,6 +89,8 @@ export class ToolRuns {
     if (this.#runs.has(callKey(batchId, call.callId))) return 'posted';
     const run = this.#add(batchId, call);
     const tool = this.#equipment.tools.get(call.tool);
+    // Both record on disk, before the start is journaled, that this process may start calls here.
+    // Only then can a later process conclude from a missing trace that a call never ran.
     tool?.announce?.(this.#settings().workspace);
     if (isRecorded(call)) this.#equipment.sentCalls?.announce(this.#settings().workspace);
     run.observed = observeBefore(this.#equipment.hooks, this.#settings(), call, run.signal.signal);
@@ -216,6 +220,7 @@ export class ToolRuns {
       recordingMemory(this.#equipment.files, run.seen),
     );
     const { hooks } = this.#equipment;
+    // It had its effect before the crash, so the hooks learn of its changes only now.
     if (outcome?.status === 'ok' && isWatched(hooks, this.#settings(), run.call))
       await attempt(() => hooks.after(run.call, this.#settings()));
     if (outcome !== null) return this.#report(run, outcome);
@@ -238,6 +243,7 @@ export class ToolRuns {
         interruptedCall.isRunning === true &&
         isWatched(this.#equipment.hooks, this.#settings(), run.call);
       if (wasObserved) run.observed = Promise.resolve(); // the earlier process has observed it
+      // 0: no deadline
       return this.#finish(run, interruptedCall.finish, interruptedCall.leftMs ?? 0);
     }
     run.observed = observeBefore(
@@ -289,11 +295,13 @@ export class ToolRuns {
       return { status: 'failed', text: `there is no tool ${run.call.tool} any more` };
     const perform = interrupted ?? ((): Promise<ToolOutcome> => this.#runTool(tool, run));
     if (interrupted === undefined && run.signal.signal.aborted) return NEVER_RAN;
+    // At the end of the session no phase of the hooks follows, so they need not look.
     const performed = this.#perform(run, perform).finally(
       () => this.#closing || observeAfter(this.#equipment.hooks, this.#settings(), run),
     );
     this.#awaitAtEnd(performed);
     const first = await Promise.race([performed, run.gaveUp]);
+    // A tool that was given up may still return, and tell what it has spent.
     void performed.then((late) => {
       if (late !== first) this.#countLate(run, late);
     });
@@ -302,6 +310,7 @@ export class ToolRuns {
 
   async #runTool(tool: Tool, run: ToolRun): Promise<ToolOutcome> {
     const context = this.#createContext(run);
+    // Such a tool can't find its interrupted calls: the record tells whether this one was sent.
     if (tool.findInterrupted === undefined && isRecorded(run.call)) context.sending?.();
     return tool.run(run.call.input, context);
   }
@@ -351,6 +360,7 @@ export class ToolRuns {
   ): Promise<CallOutcome> {
     const clean = redactOutcome(this.#equipment.redactor, outcome);
     const { outputCutBytes } = this.#settings();
+    // All results of a batch share a limit: `take` counts this one and returns what it may have.
     const room = this.#batchRoom.take(run.batchId, clean, outputCutBytes, () =>
       endedTexts(this.#session.state()),
     );
@@ -372,7 +382,7 @@ export class ToolRuns {
     const finished = run.isForgotten ? outcome : await this.#finishOutcome(run, outcome, userHooks);
     this.#drop(run);
     if (run.isForgotten) return this.#countLate(run, outcome);
-    run.isForgotten = true;
+    run.isForgotten = true; // nothing more is posted for it
     const seen = [...run.seen].map(([path, sha256]) => ({ path, sha256 }));
     const whole = seen.length === 0 ? finished : { ...finished, seen };
     if (run.isStopped) return this.#stopped.add(run, whole, () => this.#countLate(run, outcome));
@@ -538,9 +548,10 @@ const createContext = (
   const { settings, grants } = session();
   const { workspace, sandbox } = settings;
   const level = levelOfCall(sandbox, facts.needs);
+  const usualLevel = levelOfCall(sandbox, undefined);
   const isUnasked = (): boolean => decide(settings, grants, call).decision === 'allow';
-  const widened =
-    level === levelOfCall(sandbox, undefined) ? null : isUnasked() ? 'unasked' : 'byUser';
+  // Who has allowed more than the usual level: a rule or an earlier answer, or the user just now.
+  const widened = level === usualLevel ? null : isUnasked() ? 'unasked' : 'byUser';
   return {
     workspace,
     batchId,
@@ -590,6 +601,7 @@ export const watchDeadline = (
   graceMs: number,
 ): DeadlineWatch => {
   if (deadlineMs <= 0) return NO_DEADLINE;
+  // The whole limit, although a recovered call has only what remains of it.
   const seconds = `${run.call.traits.deadlineMs / 1000} s`;
   const abandon = (): void =>
     run.giveUp({
@@ -631,7 +643,7 @@ export const watchDeadline = (
   };
 };
 
-/** Whether the hooks need to know about a call: it changes something, and phases may follow. */
+/** Whether the hooks need to know about a call: it changes something, and they may run after it. */
 const isWatched = (hooks: Hooks | null, settings: Settings, call: JudgedCall): hooks is Hooks =>
   hooks !== null && settings.hooks !== 'never' && call.traits.mutating;
 
@@ -654,9 +666,10 @@ const observeBefore = (
 };
 
 /**
- * Lets the hooks read the workspace right after a call, if nothing may read it soon: the turn was
- * cancelled, so no phase follows, or the user may change files while another call waits. Only a
- * cancelled call is not delayed.
+ * Lets the hooks read the workspace right after a call in two cases: the turn was cancelled, so
+ * that no phase of the hooks follows; or auto-commit is on, and the user may change files while
+ * another call waits, which must not be committed as the work of this one. A cancelled call is not
+ * delayed by it.
  */
 const observeAfter = async (
   hooks: Hooks | null,
@@ -712,6 +725,7 @@ const TOOK_EFFECT: ToolOutcome = {
 };
 
 const readPast = async (journal: Pick<Journal, 'read'>, upTo: number): Promise<PastFiles> => {
+  // `see` takes one event after the other; `past` tells what they say of files.
   const { see, past } = collectPastFiles();
   const read = await attempt(async () => {
     for await (const { seq, event } of journal.read()) {
@@ -739,6 +753,7 @@ const decideProbeable = async (
   if (now === recorded.before) return null;
   if (now === undefined || now !== recorded.after) return FILE_CHANGED;
   const [path, ...others] = facts.paths;
+  // The model knows the file as it is now, since its call has made it so.
   if (path !== undefined && others.length === 0) files.set(path, now);
   return TOOK_EFFECT;
 };

@@ -65,15 +65,15 @@ export class UserHookRuns {
   }
 
   /**
-   * The first request waits for the hooks of the start. Their notes are for it, if it is there
-   * before they end. Resolves when they have ended.
+   * Runs the hooks of the start. If the first request comes before they end, it waits for them and
+   * reports what they say. Otherwise this is reported here.
    */
   async begin(source: SessionBegin, model: string): Promise<void> {
     if (!this.#hooks.wants('session-start')) return;
     const starting = this.#run('session-start', { source, model }, this.#closing.signal);
     this.#starting = starting;
     const verdicts = await starting;
-    if (this.#starting !== starting) return;
+    if (this.#starting !== starting) return; // the first request has reported them
     this.#starting = null;
     this.#tell('session-start', null, verdicts);
   }
@@ -109,18 +109,18 @@ export class UserHookRuns {
     before: State,
   ): Promise<{ readonly state: State; readonly why: string | null }> {
     let state = before;
-    const tell = async (moment: ReportedMoment, verdicts: HookVerdicts): Promise<void> => {
+    const reportAndWait = async (moment: ReportedMoment, verdicts: HookVerdicts): Promise<void> => {
       if (verdicts.length > 0) state = (await this.#report(moment, requestId, verdicts)) ?? state;
     };
     if (this.#starting !== null) {
       const starting = this.#starting;
       this.#starting = null;
-      await tell('session-start', await starting);
+      await reportAndWait('session-start', await starting);
     }
     const { batch } = before.session.counters;
     if (batch > this.#batch) {
       this.#batch = batch;
-      await tell(
+      await reportAndWait(
         'after-batch',
         await this.#runFor(requestId, 'after-batch', batchFacts(before.session)),
       );
@@ -130,7 +130,7 @@ export class UserHookRuns {
       'before-request',
       requestFacts(state, requestId),
     );
-    await tell('before-request', verdicts);
+    await reportAndWait('before-request', verdicts);
     return { state, why: findDenial(verdicts) };
   }
 
@@ -143,6 +143,7 @@ export class UserHookRuns {
     const facts = this.#hooks.wants('ask-user') ? questionFacts(action, state) : null;
     if (facts === null) return;
     const verdicts = await this.#run('ask-user', facts, this.#over.signal);
+    // A hook that only allows has nothing to report.
     const remarks = verdicts.filter(
       ({ note, fault, decision }) => note ?? fault ?? decision !== 'allow',
     );
@@ -201,6 +202,7 @@ export class UserHookRuns {
     }));
   }
 
+  /** Reports what hooks say, without waiting for it to be journaled. */
   #tell(moment: ReportedMoment, requestId: string | null, verdicts: HookVerdicts): void {
     if (verdicts.length > 0) this.#post({ type: 'UserHooksRan', moment, requestId, verdicts });
   }
@@ -272,6 +274,7 @@ const requestFacts = (state: State, requestId: string): JsonObject => {
   };
 };
 
+/** `objections`: how many turns in a row began because a hook objected to the end of the last. */
 const turnEndFacts = ({ turn: { objections = 0 } }: SessionData, text: string): JsonObject => ({
   last_assistant_message: text,
   stop_hook_active: objections > 0,
@@ -279,6 +282,7 @@ const turnEndFacts = ({ turn: { objections = 0 } }: SessionData, text: string): 
 });
 
 const compactionFacts = (state: State, { length, instructions }: Compaction): JsonObject => {
+  // After a compaction that the user asked for, the session rests.
   const isAsked =
     state.name === 'Compacting' && state.mode.kind === 'idle' && state.mode.resume === 'rest';
   return {

@@ -51,7 +51,7 @@ const journalOwners = (
   return owners;
 };
 
-/** The tools from the blob that the session wrote at its start. */
+/** The tools that a blob lists; undefined if it is missing. */
 const parseTools = (tools: string | undefined): readonly ToolDeclaration[] | undefined =>
   tools === undefined ? undefined : (JSON.parse(tools) as readonly ToolDeclaration[]);
 
@@ -94,6 +94,7 @@ const readTrajectory = async (
     if (trajectory.steps.length > 0) tasks.set(taskKey(startedBy.sessionId, startedBy), trajectory);
   }
   const { header, steps } = await read(info.sessionId);
+  const lastTools = steps.at(-1)?.state.session.settings.tools;
   const blobs = storedBlobs();
   return createTrajectory({
     header,
@@ -102,7 +103,8 @@ const readTrajectory = async (
     rootId,
     prompt: {
       instructions: await blobs.get(header.instructions),
-      tools: parseTools(await blobs.get(header.tools)),
+      // MCP servers may add tools later: the last list has them, the header's only those at the start
+      tools: parseTools(await blobs.get(lastTools ?? header.tools)),
     },
     picturePath,
     findTask: (call) => findTask(tasks, owners, call),
