@@ -1,17 +1,10 @@
 /**
  * The environment variables of commands.
  *
-<<<<<<< HEAD
- * A fenced command (in the sandbox) gets only the variables on the list below and those that the
- * user passes by name. It never gets a secret that was not passed. An unfenced command gets the
- * user's variables without secrets. All commands run without a terminal, questions, a pager or
- * colours.
-=======
  * A fenced command (one that runs in the sandbox) gets only the variables on the list below and
  * those that the user passes by name. It never gets a secret that was not passed. An unfenced
  * command gets the user's variables without secrets. All commands run without a terminal,
  * questions, a pager or colours.
->>>>>>> r-session
  *
  * From top to bottom: the variables that commands share (`fencedEnvironment`, `openEnvironment`);
  * those of one command (`createCommandVariables`); hardened settings of git; and a name for the
@@ -174,12 +167,8 @@ export type CommandVariables = (
 ) => ProcessEnvironment;
 
 export const createCommandVariables = (environment: ProcessEnvironment): CommandVariables => {
-<<<<<<< HEAD
-  // Pawl itself may run in a command of another Pawl, whose marker stays.
-=======
   // This Pawl may itself run in a command of another one, whose marker then stands first: the
   // outer Pawl still finds all processes of its command.
->>>>>>> r-session
   const outer = environment[MARKER] === undefined ? '' : `${environment[MARKER]} `;
   const identity = createIdentityFinder(environment);
   return (workspace, command, marker) => ({
@@ -192,16 +181,10 @@ export const createCommandVariables = (environment: ProcessEnvironment): Command
 // ---- Hardened settings of git ----
 
 /**
-<<<<<<< HEAD
- * Settings of git for a command that runs outside the sandbox because a rule allows it: git runs no
- * hook and no watcher of a repository that a fenced command could have prepared, and enters no
- * submodule. Transports, credentials and signatures stay the user's.
-=======
  * Settings of git for a command that runs without the sandbox because a rule allows it, so that no
  * user has looked at it. Git then runs no hook and no file watcher, since a fenced command may have
  * put them into the repository, and enters no submodule.
  * Transports, credentials and signatures stay the user's.
->>>>>>> r-session
  */
 const HARDENED_GIT = [
   ['core.fsmonitor', 'false'],

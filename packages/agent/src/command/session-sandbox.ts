@@ -99,8 +99,8 @@ class Sandboxes implements SessionSandbox {
     find: async (workspace, call) => {
       const earlier = await this.earlier(workspace);
       if (earlier?.hasSent(call)) return 'sent';
-      // Complete: no record of an earlier process is missing. Only then does a call without a record
-      // count as not sent.
+      // Complete: no record of an earlier process is missing. Only then does a call without a
+      // record count as not sent.
       return earlier?.isComplete ? 'notSent' : 'unknown';
     },
   };

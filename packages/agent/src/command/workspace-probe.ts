@@ -10,7 +10,7 @@ import type { ProcessEnvironment } from '../platform/environment.js';
 import { stateFolder } from '../platform/environment.js';
 import { isWithin } from '../platform/files.js';
 import { findProgram, searchPrograms } from '../platform/find-program.js';
-import { listWords } from '../platform/text.js';
+import { listWords } from '../policy/paths.js';
 import {
   notInstalled,
   notLinux,

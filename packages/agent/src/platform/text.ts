@@ -1,18 +1,12 @@
 /**
  * Small functions for texts that people and models read. Pure, since pages in a browser use them
- * too. From top to bottom: numbers and words; the nearest name; errors of paths; and the code
- * blocks of a Markdown text.
+ * too. From top to bottom: numbers; the nearest name; errors of paths; and the code blocks of a
+ * Markdown text.
  */
 
 /** `1 line`, `2 lines`; `2 entries` with a plural of its own. */
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
-
-/**
- * The words of a text, separated by blanks and newlines: a list that is easier to read than one of
- * strings.
- */
-export const listWords = (text: string): readonly string[] => text.trim().split(/\s+/);
 
 /**
  * A whole number as people read it, 1,234,567. The platform's own formatter takes 16 ms to load at

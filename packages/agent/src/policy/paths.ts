@@ -307,8 +307,13 @@ export const markSensitivePaths = (
 
 // ---- Words and names of programs ----
 
-/** The set of words that a text lists, with one blank between two. */
-export const wordSet = (text: string): ReadonlySet<string> => new Set(text.split(' '));
+/**
+ * The words of a text, separated by blanks and newlines: a list that is easier to read than one of
+ * strings.
+ */
+export const listWords = (text: string): readonly string[] => text.trim().split(/\s+/);
+
+export const wordSet = (text: string): ReadonlySet<string> => new Set(listWords(text));
 
 /** The name of a program without its folder. */
 export const programName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);

@@ -12,7 +12,7 @@
 import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { createSessionSandbox, type SessionSandbox } from '../command/session-sandbox.js';
+import { createSessionSandbox } from '../command/session-sandbox.js';
 import type { SessionHook } from '../extensions/hooks/session-hooks.js';
 import { agentMachine } from '../journal/journaled-agent-machine.js';
 import { commitsPath } from '../journal/state-folder.js';
@@ -39,14 +39,7 @@ import type { Checkpoints } from '../ports/checkpoints.js';
 import type { Entry, JournalStore, OpenJournal } from '../ports/journal.js';
 import type { Model } from '../ports/model.js';
 import type { Input, NewSession, StoppingPolicy, Watcher } from '../ports/session.js';
-import {
-  createJobs,
-  type FileMemory,
-  type Job,
-  type LateTools,
-  type SentCalls,
-  type Tool,
-} from '../ports/tool.js';
+import { createJobs, type FileMemory, type Job, type LateTools, type Tool } from '../ports/tool.js';
 import { createRedactor, findSecrets } from '../secrets/redactor.js';
 import { combineWatchers, createApprovals, type OnApproval } from './approvals.js';
 import { newSessionId, type SessionDependencies } from './equipment.js';

@@ -103,7 +103,8 @@ const readTrajectory = async (
     rootId,
     prompt: {
       instructions: await blobs.get(header.instructions),
-      // MCP servers may add tools later: the last list has them, the header's only those at the start
+      // MCP servers may add tools later: the last list has them, the header's only those at the
+      // start
       tools: parseTools(await blobs.get(lastTools ?? header.tools)),
     },
     picturePath,

@@ -26,7 +26,7 @@ import {
   realPath,
 } from '../../platform/files.js';
 import { folderAbove } from '../../platform/repository-folders.js';
-import { listWords } from '../../platform/text.js';
+import { listWords } from '../../policy/paths.js';
 
 /**
  * Files of a git folder that git obeys or runs. `commondir` names another folder whose

@@ -25,7 +25,7 @@ import type { ProcessEnvironment } from '../../platform/environment.js';
 import { entriesIn, entryStatus, inFolder, isWithin, realPath } from '../../platform/files.js';
 import type { ProgramPath } from '../../platform/find-program.js';
 import { askProgram } from '../../platform/start-program.js';
-import { listWords } from '../../platform/text.js';
+import { listWords } from '../../policy/paths.js';
 import { shellWords } from './shell-text.js';
 
 /** Folders of the system that commands see. */

@@ -16,8 +16,7 @@ import type { Dirent, Stats } from 'node:fs';
 import path from 'node:path';
 import type { ProcessEnvironment } from '../../platform/environment.js';
 import { entriesIn, entryStatus, isWithin, namesIn } from '../../platform/files.js';
-import { listWords } from '../../platform/text.js';
-import { findProtection, isObeyedOnEntry, mayBeProtected } from '../../policy/paths.js';
+import { findProtection, isObeyedOnEntry, listWords, mayBeProtected } from '../../policy/paths.js';
 import {
   type ConfigPlace,
   codePlaces,
