@@ -182,7 +182,7 @@ export const followSession = (pageState: PageState): void => {
 /** Reads the session with which this one is compared, as it is now. */
 export const readCompared = async (pageState: PageState, id: string): Promise<void> => {
   const { header } = await fetchSession(encodeURIComponent(id));
-  const history = new SessionHistory(header);
+  let history = new SessionHistory(header);
   const feed = new EventSource(apiAddress(`data/${encodeURIComponent(id)}/feed`));
   const end = (trouble: string): void => {
     feed.close();
@@ -192,10 +192,12 @@ export const readCompared = async (pageState: PageState, id: string): Promise<vo
   };
   feed.addEventListener('message', (message: MessageEvent<string>) => {
     const piece = JSON.parse(message.data) as FeedPiece; // Safe: this program's server sent it.
-    if (piece.kind === 'damaged') end(piece.why);
-    if (piece.kind !== 'entries') return;
-    history.add(piece.entries);
-    if (piece.caughtUp) end('');
+    if (piece.kind === 'restart') history = new SessionHistory(header);
+    else if (piece.kind === 'damaged') end(piece.why);
+    else {
+      history.add(piece.entries);
+      if (piece.caughtUp) end('');
+    }
   });
 };
 

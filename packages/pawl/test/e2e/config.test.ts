@@ -75,6 +75,22 @@ test('a project’s file tightens a run, and what it may not have is told and no
   assert.match(JSON.stringify(place.server.requests[1]), /the preset plan only reads/);
 });
 
+test('a flag that no run would take is refused', async (context) => {
+  const place = makePlace(context);
+  for (const [flag, right] of [
+    ['--effort', 'low'],
+    ['--pictures', 'no'],
+    ['--preset', 'auto'],
+    ['--max-usd', '3'],
+  ] as const) {
+    const refused = await runInProcess(place, ['config', flag, 'wrong']);
+    expectCode(refused, 2);
+    assert.ok(refused.stderr.includes(`${flag} needs `), refused.stderr);
+    assert.equal(refused.stdout, '');
+    expectCode(await runInProcess(place, ['config', flag, right]), 0);
+  }
+});
+
 test('a flag wins over every file', async (context) => {
   const place = await makeServed(context, [
     calls('write', { path: 'a.txt', content: 'x' }),

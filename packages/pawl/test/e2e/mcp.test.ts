@@ -72,6 +72,14 @@ protocol = "legacy"
     if (name.endsWith('.jsonl'))
       assert.ok(!readFileSync(join(sessions, name), 'utf8').includes(TOKEN), name);
   assert.match(results, /äöü 42/);
+  const exported = await runPawl(place, ['export', sessionOf(place), '--atif', '-']);
+  expectCode(exported, 0);
+  const { tool_definitions: exportedTools } = JSON.parse(exported.stdout).agent;
+  assert.deepEqual(
+    exportedTools.map((tool: { function: { name: string } }) => tool.function.name),
+    declared,
+    'a trajectory has the tools that the model was told of, also those that came late',
+  );
 
   const tested = await runPawl(place, ['mcp', 'test', 'local']);
   assert.deepEqual(

@@ -84,7 +84,7 @@ export const protectedPathAt = (place: string, facts = BY_NAME): ProtectedPath |
   // In a git folder, or if a configuration names it, the name `.git` means nothing.
   const isPlain = facts !== BY_NAME && !status.isSymbolicLink();
   const kind = isPlain ? (status.isDirectory() ? 'folder' : 'file') : getKind(place, status);
-  return { path: place, kind, dev, ino, changedMs: ctimeMs, size, links: nlink, ...facts };
+  return { ...facts, path: place, kind, dev, ino, changedMs: ctimeMs, size, links: nlink };
 };
 
 /** What git obeys or runs of a git folder. */
