@@ -8,7 +8,8 @@
  * did not run.
  *
  * The result is a "carried" session, which speaks of no machine's states. It is needed when an
- * update has changed the table, so that an old journal no longer leads to the same states.
+ * update has changed the table, so that an old journal no longer leads to the same states. The
+ * event `Resumed` of the later machine holds it (`upgrade`), and that machine goes on from it.
  *
  * From top to bottom: `SessionFromEvents`, which collects; `carrySession` and `stateFrom`, with
  * which a later machine goes on; and the files that the events tell of, which every resumed session
@@ -150,15 +151,19 @@ const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]):
 class SessionFromEvents {
   #conversation: Conversation = emptyConversation;
   #queue: readonly QueuedInput[] = [];
+  /** Number of inputs so far, from which they get their ids. */
   #inputs = 0;
   #batch: Batch | null = null;
   #turn: Turn = 'rests';
+  /** The session was shut down, and not resumed since. */
   #isClosed = false;
   /** Streamed text of the reply that is under way. */
   #partial = '';
   #model: string;
   #usage = noUsage;
+  /** Time of the last event. */
   #at = 0;
+  /** Ids whose usage was counted. */
   readonly #counted = new Set<string>();
   /** The rewind whose files are being taken back. */
   #rewind: On<'RewindRequested'> | null = null;
@@ -318,6 +323,7 @@ class SessionFromEvents {
     return addResults(this.#conversation, results);
   }
 
+  /** Answers the open calls of the batch; the texts are those of `#settledConversation`. */
   #closeBatch(open: string, waiting: string): void {
     this.#conversation = this.#answeredConversation(open, waiting);
     this.#batch = null;
@@ -459,7 +465,7 @@ class SessionFromEvents {
   /** Texts that the user typed meanwhile go with the results. */
   #closeIfEnded(): void {
     if (this.#batch === null || this.#batch.calls.some(({ ended }) => ended === undefined)) return;
-    this.#closeBatch('', '');
+    this.#closeBatch('', ''); // every call has a text of its own
     if (this.#turn === 'stops') {
       this.#endTurn();
       return;
@@ -611,6 +617,7 @@ export const carrySession = (model: string): SessionCarrier => {
   return {
     see(event, taken) {
       session.see(event);
+      // The session that an upgrade carries holds all that was missed before.
       if (event.type === 'Resumed' && event.upgrade?.session !== undefined) hasMissed = false;
       else hasMissed ||= !taken && isNeeded(event);
     },

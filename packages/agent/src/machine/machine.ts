@@ -45,6 +45,7 @@ export const agent: Machine<State, Event, Action> = {
   ...plain,
   step: (state, event) => {
     if (!isState(state)) return refuseEvent(state ?? { name: '' }, event, NO_STATE);
+    // The checked step comes first: only it tells whether the event has the form of one.
     const next = plain.step(state, event);
     const isMalformed = next.diagnostics.some(({ kind }) => kind === 'malformed');
     const before = isMalformed ? state : stateBefore(state, event);

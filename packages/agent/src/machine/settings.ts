@@ -233,13 +233,14 @@ export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
 export const settingsAfterPlan = (settings: Settings): Settings => {
   const { sandbox, rules, onAsk } = settings;
   const preset = presetAfterPlan(settings.presetBefore);
-  const isFenced = sandbox !== undefined && sandbox !== 'off' && sandbox !== 'missing';
+  // Formatter configurations are code of the project, so formatters run only in the sandbox.
+  const isSandboxed = sandbox !== undefined && sandbox !== 'off' && sandbox !== 'missing';
   return {
     ...settings,
     preset,
     rules: allowHosts(presetRules[preset], allowedHosts(rules)),
     onAsk: preset === 'ci' ? 'deny' : onAsk,
-    formatter: isFenced && preset !== 'careful' ? 'onChanges' : 'off',
+    formatter: isSandboxed && preset !== 'careful' ? 'onChanges' : 'off',
     ...(sandbox === 'read-only' ? { sandbox: 'workspace' } : {}),
   };
 };

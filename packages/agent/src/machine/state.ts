@@ -396,7 +396,10 @@ const or = <T>(value: T | undefined, before: T): T => (value === undefined ? bef
 /** The conversation was replaced: nothing is known of it. */
 export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
 
-/** The session with parts changed. `reserved` and `measured` stay absent while they are empty. */
+/**
+ * The session with parts changed. `reserved` and `measured` stay absent while they are empty: in a
+ * session that has measured nothing, the object NOT_MEASURED itself leaves `measured` absent.
+ */
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {
   const changed: SessionData = {
     conversation: or(parts.conversation, session.conversation),

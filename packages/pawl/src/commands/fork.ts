@@ -15,8 +15,8 @@ import { type RunFlags, readSeq, usageStop } from '../settings/flags.js';
 
 type ForkFlags = RunFlags & { readonly at: string; readonly worktree?: string };
 
-/** Where the files of a fork are. */
-type ForkPlace = { readonly folder: string; readonly left: readonly FileLeft[] };
+/** The folder with the files of a fork. `notCopied`: files that are missing there, and why. */
+type ForkPlace = { readonly folder: string; readonly notCopied: readonly FileLeft[] };
 
 /**
  * `pawl fork`: copies a session up to a line of its journal, with `--worktree` also the files as
@@ -33,12 +33,14 @@ export const forkSession = async (
     throw usageStop(
       `${sessionId} is a run of pawl ask. It has its own question and takes no prompt.`,
     );
-  // If the turn can't start, fail before the fork is made: an unused fork would remain.
+  // If the turn can't start, fail before the fork is made: an unused fork would remain. The demands
+  // are what the flags ask of the turn: a form of the answer, and what counts as a failure.
   const demands = prompt === undefined ? undefined : await readDemands(flags);
   if (prompt !== undefined) {
     refuseEmpty(prompt);
     await (await import('../sessions/open-session.js')).checkResumable(flags, sessionId);
   }
+  // throws if nothing can be stored there: before files are copied for a fork that can't be made
   openStateFolder(process.env);
   const place = flags.worktree === undefined ? null : await copyWorkspace(sessionId, seq, flags);
   const forkId = await forkStored(sessionId, seq);
@@ -56,8 +58,9 @@ export const forkSession = async (
 
 const filesText = (place: ForkPlace | null): string => {
   if (place === null) return 'the files of the workspace are as they are now';
-  const { folder, left } = place;
-  return `its files are in ${folder} as they were then${left.length === 0 ? '' : ` · ${leftText(left)}`}`;
+  const { folder, notCopied } = place;
+  const missing = notCopied.length === 0 ? '' : ` · ${leftText(notCopied)}`;
+  return `its files are in ${folder} as they were then${missing}`;
 };
 
 /** The absolute path of a folder that can be made. Throws a `Stop` otherwise. */
@@ -120,14 +123,14 @@ const copyWorkspace = async (
       'cannotWrite',
       `The folder ${folder} can't be made: ${made.fault.message}`,
     );
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(folder, { recursive: true }); // in case git leaves out the folder of an empty worktree
   const states = statesAfter(manifests, stepsUntil(history, seq));
   const request = { workspace, target: folder, states, store, environment: process.env, signal };
-  return { folder, left: await copyFiles(request) };
+  return { folder, notCopied: await copyFiles(request) };
 };
 
-/** The fork works there from now on. */
+/** The fork works in the folder from now on: a session records where it is opened. */
 const moveTo = async (forkId: string, folder: string): Promise<void> => {
   const { useWithoutModel } = await import('../sessions/closed-model.js');
-  await useWithoutModel(forkId, async () => undefined, folder);
+  await useWithoutModel(forkId, async () => undefined, folder); // opening it there is enough
 };

@@ -9,6 +9,9 @@
  * Everything that may cost something has an id: a request to the model, a summary, a hook, and a
  * tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
  * called open, until its usage has been counted.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { Action } from '../action.js';
@@ -88,7 +91,7 @@ const getSpent = (session: SessionData, dimension: Dimension, at: number): numbe
   }
 };
 
-/** The first of these limits that is reached, or null. */
+/** The first of these counted limits that is reached, or null. Time does not matter for them: 0. */
 const reached = <D extends Dimension>(session: SessionData, among: readonly D[]): D | null =>
   among.find((dimension) =>
     isReached(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0)),
@@ -172,9 +175,9 @@ export const setLimit = (session: SessionData, dimension: Dimension, limit: Limi
   const warned = session.turn.warned.filter((other) => other !== dimension);
   const changed = changeSession(session, { settings: { ...session.settings, limits } });
   // A slice is what autoRearm adds at a time: the first limit that is set.
-  const isFirst =
+  const isFirstLimit =
     (dimension === 'usd' || dimension === 'tokens') && session.slices[dimension] === 'unlimited';
-  const slices = isFirst ? { ...session.slices, [dimension]: limit } : session.slices;
+  const slices = isFirstLimit ? { ...session.slices, [dimension]: limit } : session.slices;
   return changeTurn(changeSession(changed, { slices }), { warned });
 };
 
@@ -314,7 +317,7 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
 });
 
 /**
- * How much of a request its usage covers: a broken one may have cost more than was countedLimits.
+ * How much of a request its usage covers: a broken one may have cost more than was counted.
  */
 type Coverage = 'whole' | 'partial';
 
@@ -464,7 +467,7 @@ export const countStale = <S extends State>(state: S, event: Event): Stay<S> => 
     : { ...go(withSession(state, session)), late: why };
 };
 
-/** UsageReported: usage that came late, or a report that could not be countedLimits. */
+/** UsageReported: usage that came late, or a report that could not be counted. */
 export const countReported = <S extends State>(state: S, event: On<'UsageReported'>): Stay<S> => {
   const session = countEvent(state.session, event);
   const { fault } = event;
@@ -483,7 +486,7 @@ export const countReported = <S extends State>(state: S, event: On<'UsageReporte
 
 /*
  * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of it is
- * written to the cache, and the reply is as long as it may be. What the model countedLimits of the
+ * written to the cache, and the reply is as long as it may be. What the model counted of the
  * same conversation replaces its bytes.
  */
 
@@ -520,7 +523,7 @@ const withoutReservation = ({ reserved = [] }: SessionData, id: string): readonl
 type Measured = On<'RequestMeasured'>;
 
 /**
- * Tokens of the request, countedLimits from above. A summary is asked of what the conversation
+ * Tokens of the request, counted from above. A summary is asked of what the conversation
  * holds, so only `freshBytes` are new to the model; another request of the conversation has grown.
  */
 const inputTokensMax = (
@@ -528,6 +531,7 @@ const inputTokensMax = (
   { model, bytes, images, freshBytes }: Measured,
 ): number => {
   const { measured } = session;
+  // Bytes that the measured request did not hold; negative: nothing is known of them.
   const more = freshBytes ?? (name === 'CallingLlm' ? bytes - (measured?.bytes ?? 0) : -1);
   const counted =
     measured !== undefined && measured.model === model && more >= 0
@@ -542,7 +546,7 @@ type Offer = {
   readonly inputUsd: number;
   readonly outputTokens: number;
   readonly outputUsd: number;
-  /** Whether the reply may be as long as it must be able to be. */
+  /** Whether what is left pays for the shortest reply that is worth the request. */
   readonly fits: boolean;
 };
 
@@ -621,6 +625,7 @@ export const reserve = <S extends State>(state: S, event: Measured): Stay<S> => 
     sent: state.name === 'CallingLlm' ? { model, bytes } : null,
   };
   const reserved = [...withoutReservation(session, id), reservation];
+  // A copy, since `changeSession` takes the object NOT_MEASURED itself for "not measuring".
   const { measured = { ...NOT_MEASURED } } = session;
   return go(withSession(state, changeSession(session, { reserved, measured })));
 };

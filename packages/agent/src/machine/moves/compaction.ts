@@ -4,6 +4,9 @@
  *
  * From top to bottom: when it starts; its start; its end, by mode; its failure; and the moves of
  * GatheringAdditionalMessages, which come before the mid one.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { verdictsIn } from '../../policy/judged-call.js';

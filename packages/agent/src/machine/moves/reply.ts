@@ -5,6 +5,9 @@
  * (ProcessingLlmResponse): calls, an answer, a refusal or nothing; and the check for a
  * cancellation. A reply is "drained" if the turn was cancelled and its provider can't abort: it is
  * paid for, so its text stays, and none of its calls runs.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { hookNotes, hookRemarks, objects, verdictsIn } from '../../policy/judged-call.js';

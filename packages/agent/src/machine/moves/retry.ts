@@ -3,6 +3,9 @@
  *
  * From top to bottom: the delay; a conversation that has outgrown the window; whether a failure is
  * tried again, and the words about it; empty replies; and the cut of a long text.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { Action } from '../action.js';

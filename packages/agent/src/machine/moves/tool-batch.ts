@@ -6,6 +6,9 @@
  * a batch; finding calls by id; the texts that tell the model how each call ended, and results with
  * them; streaks of like batches; the start, which lets those calls run that may; and admission,
  * which decides about each call.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { decide, type PolicyDecision, withExpectedNeeds } from '../../policy/decide.js';
@@ -375,6 +378,7 @@ export const startBatch = (
   const { reply } = state;
   const [batchId, session] = nextId(state.session, 'batch');
   const calls: Call[] = [];
+  // An admission has actions that ask the user. `stops`: nobody can be asked, which ends the turn.
   const asks: Action[] = [];
   let stops = false;
   for (const requested of reply.calls) {
@@ -541,6 +545,7 @@ const expectNeeds = ({ settings, grants }: SessionData, judged: JudgedCall): Jud
 const mayChange = (earlier: Call, { facts }: JudgedCall): boolean => {
   if ('completedAt' in earlier || !earlier.judged.traits.mutating) return false;
   const { traits, facts: changed } = earlier.judged;
+  // probeable: a look at the files that the call names shows whether it had its effect
   const changesOnlyFiles = traits.effect === 'probeable' && changed.paths.length > 0;
   return !changesOnlyFiles || changed.paths.some((path) => facts.paths.includes(path));
 };

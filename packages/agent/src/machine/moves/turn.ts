@@ -3,6 +3,9 @@
  *
  * From top to bottom: waiting; a raised limit; the begin of a turn; its end; and the queue of what
  * the user typed meanwhile.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { Event, On, QueuedInput } from '../event.js';
@@ -139,6 +142,7 @@ export const sessionLimitReached = (state: Waiting): boolean =>
 /** A session limit is reached: the input stays queued until the user raises the limit. */
 export const holdForBudget = (state: Waiting, event: Event): MoveTo<'WaitingForUserInput'> => {
   const dimension = sessionLimit(state.session) ?? 'usd';
+  // Raises the limit by itself if the setting autoRearm is on; else there are no actions.
   const { session, actions } = rearm(state.session, dimension);
   const next = actions.length === 0 ? 'raise the limit to go on' : 'it goes with your next message';
   const text = `not sent: ${spentText(state.session, dimension, event.at)}; ${next}`;
@@ -229,6 +233,7 @@ export const endTurnAtLimit = (
 ): MoveTo<'WaitingForUserInput'> => {
   const ended = endTurn(state);
   const dimension = sessionLimit(state.session) ?? 'usd';
+  // raises the limit by itself if the setting autoRearm is on
   const { session, actions } = rearm(state.session, dimension);
   const text = spentText(state.session, dimension, event.at);
   return go(
@@ -264,11 +269,12 @@ export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): S
  */
 export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Stay<S> => {
   const known = new Map(state.session.queue.map((item) => [item.inputId, item]));
-  const isFirst = ({ inputId }: QueuedInput, index: number): boolean =>
+  const isFirstOfId = ({ inputId }: QueuedInput, index: number): boolean =>
     event.items.findIndex((other) => other.inputId === inputId) === index;
   const queue = event.items
     .filter(
-      (item, index) => known.has(item.inputId) && isFirst(item, index) && item.text.trim() !== '',
+      (item, index) =>
+        known.has(item.inputId) && isFirstOfId(item, index) && item.text.trim() !== '',
     )
     .map(({ inputId, text, mode }): QueuedInput => {
       const images = known.get(inputId)?.images; // an edited input keeps them
