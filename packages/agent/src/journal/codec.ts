@@ -249,6 +249,7 @@ const decodeAtOnce = <M extends MachineTypes>(
     const event = findEvent(bytes, begin, seq + checks.length);
     const check = recordedCheck(bytes, end - TRAILER_BYTES);
     if (sum === null || event < 0 || check === undefined) return null;
+    // what stands before the event, and what stands after it: check, trailer and line feed
     blankOut(json, begin - start, event - start);
     blankOut(json, end - TRAILER_BYTES - checkBytes(check) - start, end - start);
     json[end - start] = COMMA;

@@ -509,6 +509,7 @@ const recoverFrom = async <M extends MachineTypes>(
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
   if (isForeign) checkHeader(path, machine, scan.header);
   const fold = start?.fold ?? beginFold(scan.header, machine, path);
+  // `past`: what the entries tell of files
   const { visit, past } = visitPast(machine, visitor, start?.past);
   const lastSnapshot = rememberMessages(loaded, machine);
   for await (const records of scan.records()) {
@@ -521,8 +522,8 @@ const recoverFrom = async <M extends MachineTypes>(
     });
   }
   refuseMismatch(path, fold, scan.header);
-  const upgrade = upgradeFold(fold);
-  scan.compare(await readMark(path));
+  const upgrade = upgradeFold(fold); // may replace the state of the fold
+  scan.compare(await readMark(path)); // acknowledged entries that are missing count as damage
   const repaired = await repairEnd(handle, path, scan);
   const { header } = scan;
   const result = { header, fold, ...repaired, ...past(), written: lastSnapshot.known() };

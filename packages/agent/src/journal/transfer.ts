@@ -194,6 +194,7 @@ type Content = {
   readonly journal: Buffer;
   readonly blobs: readonly Buffer[];
   readonly files: CarriedFiles;
+  /** As the export names it; null for a journal alone. */
   readonly sessionId: string | null;
 };
 

@@ -349,6 +349,7 @@ const staleFaults = (
     diagnostics.length === 0
       ? [brokenRule('stale-events', `a stale ${event.type} left no diagnostic`)]
       : [];
+  // usage counts, however late it comes
   const changed =
     differs(before, state, ['session']) ||
     differs(before.session, state.session, ['usage', 'unaccounted', 'reserved', 'measured']);

@@ -156,8 +156,9 @@ export type Settings = {
   /** A call that needs an answer: the user is asked, it is denied, or that also ends the turn. */
   readonly onAsk: 'ask' | 'deny' | 'stop';
   /**
-   * The batches after which hooks run. `mutating`: those in which a mutating call ran, however it
-   * ended; `mutatingOk`: those in which one ended ok.
+   * The batches after which commits are looked for, formatters run and changes are committed.
+   * `mutating`: those in which a mutating call ran, however it ended; `mutatingOk`: those in which
+   * one ended ok.
    */
   readonly hooks: 'mutating' | 'mutatingOk' | 'always' | 'never';
   /** `onChanges`: after a batch that changed files; `onOneCommit`: only after one new commit. */

@@ -1,8 +1,9 @@
 /**
  * The states of the machine, the results of moves, and copies of states with some parts changed.
  *
- * From top to bottom: what every state carries; the resting and the transient states; why a turn
- * was stopped; the results of moves; and copies with some parts changed.
+ * From top to bottom: what every state carries; the resting states, which wait for an event, and
+ * the transient ones, which are passed within a step; why a turn was stopped; the results of moves;
+ * and copies with some parts changed.
  */
 
 import type { MoveResult } from '@pawl/machine/kernel/table';

@@ -11,7 +11,9 @@
  * A branch: `when` its guard holds, the machine goes `to` a state (to the same one: it is left and
  * entered again; `stay`: it is not), the arrow is called `as`, and the move `then` computes state
  * and actions. `late`: the event came too late and changes nothing; `fault`: the runtime broke the
- * protocol. Cells that several rows share come first; the compiler still counts every cell.
+ * protocol. `cancelled` and `exceeded` make a move to Cancelled or BudgetExceeded of a function
+ * that ends the work of the state. Cells that several rows share come first; the compiler still counts
+ * every cell.
  */
 
 import { fault, late } from '@pawl/machine/kernel/table';

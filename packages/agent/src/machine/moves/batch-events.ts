@@ -6,7 +6,8 @@
  * calls are ended by force; and settling, which makes one message with a result for each call.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { decide } from '../../policy/decide.js';

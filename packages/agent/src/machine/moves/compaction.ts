@@ -6,7 +6,8 @@
  * GatheringAdditionalMessages, which come before the mid one.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`. The rest of a state is the move with which it begins to wait. `In<N>` is
+ * the state N, `On<T>` the event T.
  */
 
 import { verdictsIn } from '../../policy/judged-call.js';

@@ -42,7 +42,8 @@ export const callModel = (
 });
 
 /**
- * Rest of CallingLlm: the only place that sends a request. The request gets a new id; a resumed
+ * Rest of CallingLlm (the move with which the state begins to wait): the only place that sends a
+ * request. The request gets a new id; a resumed
  * session keeps the id it has.
  */
 export const sendCall = (state: In<'CallingLlm'>): MoveTo<'CallingLlm'> => {

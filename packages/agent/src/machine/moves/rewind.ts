@@ -8,7 +8,8 @@
  * checkpoints; and, for the runtime, the conversation to go to.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';

@@ -6,7 +6,8 @@
  * nothing.
  *
  * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
- * `go(state, ...actions)`, or `ignore(state, why)`. `In<N>` is the state N, `On<T>` the event T.
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { JudgedCall } from '../../policy/judged-call.js';
@@ -65,6 +66,7 @@ import { enqueue, isBlank } from './turn.js';
 const leave = (state: RestingState, event: On<'ShutdownRequested'>): SessionUpdate => {
   switch (state.name) {
     case 'CallingLlm': {
+      // stores the text of the reply that has come, or takes blank text off the screen
       const { session, actions } = keepPartial(state, 'shutdown');
       return {
         session,

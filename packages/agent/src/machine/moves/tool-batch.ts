@@ -423,6 +423,7 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
       waiting,
       at,
     );
+    // It ended, the user or its tool is asked, or it must be asked for later.
     if (call.status !== 'queued' || call.allowed === 'notYet') {
       calls[index] = call;
       stops ||= stopsHere;
