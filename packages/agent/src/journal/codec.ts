@@ -23,7 +23,7 @@ const VERSION = 1;
 const OPENING = ',"crc":"';
 const TRAILER_BYTES = OPENING.length + 8 + 2;
 
-/** An entry with its state check, if it has one. */
+/** An entry with its state check (a hash of the state after it), if it has one. */
 export type Recorded<M extends MachineTypes = AgentTypes> = {
   readonly entry: Entry<M>;
   readonly check: string | null;

@@ -366,6 +366,7 @@ const lookAt = async <M extends MachineTypes>(
 ): Promise<Look<M>> => {
   try {
     const mark = await readMark(path); // before the size: a writer may be at work
+    // opens the file; rejects for a pipe or a folder
     return await withRegular(path, async (file, status) => {
       const scan = await JournalScan.beginOf<M>(kind, file, path, status.size);
       const take = await begin(scan.header);

@@ -147,7 +147,8 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
 
 /**
  * The lines of the drafts that follow the last line. `snapshotPoint`: the last draft that got a
- * state check, with its state: a snapshot can be made of it. Null if none got a check.
+ * state check, with its state: a snapshot can be made of it. Null if none got a check. In a line
+ * `crc` continues the checksum of the line before; `sum` is the one of all bytes of the file.
  */
 const encodeDrafts = <M extends MachineTypes>(
   { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
@@ -508,6 +509,7 @@ const COMPARED_BYTES = 4_096;
  * last ones are enough.
  */
 const wasContinued = (handle: FileHandle, path: string, size: number): Promise<boolean> =>
+  // opens the file at the path; rejects for a pipe or a folder
   withRegular(path, async (file, status) => {
     if (status.size <= size) return false;
     const length = Math.min(size, COMPARED_BYTES);

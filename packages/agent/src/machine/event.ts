@@ -316,11 +316,13 @@ export type HookEvent =
         readonly hookId: string;
         readonly commits: readonly { readonly hash: string; readonly subject: string }[];
         readonly changedFiles: readonly string[];
+        /** The working tree has uncommitted changes. */
         readonly dirty: boolean;
         /** Text for the model after the results; may be empty. */
         readonly note: string;
         /** Text for the user; may be empty. */
         readonly warning: string;
+        /** False: the hook stops the turn. */
         readonly proceed: boolean;
         /** Final usage of the phase; null means none. */
         readonly usage: Usage | null;

@@ -171,6 +171,8 @@ export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same 
   }
   const context = { session: state.session, batchId: state.batchId, before };
   const diff = preview.kind === 'change' ? preview.diff : null;
+  // Undefined: the policy decides again. `asks`: the actions that ask the user; `stops`: nobody can
+  // be asked, and that ends the turn.
   const {
     call: next,
     asks,

@@ -58,6 +58,7 @@ export const releaseInput = (
   state: In<'Ready'> | Waiting,
   event: On<'UserInput'>,
 ): MoveTo<'WaitingForUserInput'> => {
+  // Only a new input or a reply allows another automatic compaction.
   const session: SessionData = { ...enqueue(state.session, event), mayCompact: 'yes' };
   // The state does not rest with this reason: the text is sent, or held for another reason.
   return go({ name: 'WaitingForUserInput', session, reason: { kind: 'start' }, next: 'sendQueue' });
