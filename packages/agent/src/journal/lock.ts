@@ -195,17 +195,17 @@ const takeFile = async (
     const plain = formatText(false);
     if (await createFile(path, plain)) return { predecessor: 'gone', ownText: plain };
     const text = await readLockText(path);
-    if (text === null) continue;
+    if (text === null) continue; // it was removed meanwhile
     const holder = parseHolder(text);
     // A lock file is created whole: one that names no holder was cut by a power loss, so the
-    // computer was started again since.
+    // computer was started again since (or another program has made it).
     const check = holder === undefined ? 'restarted' : await checkHolder(path, holder, self);
     if (check === 'unknown' && !takeOver)
       throw locked(path, holder, holder && whereIs(holder, self));
     const isProvedGone = check === 'gone' && !mustRenew(text);
     const predecessor = isProvedGone ? 'gone' : 'unknown';
     const ownText = formatText(predecessor === 'unknown');
-    if (!(await replaceFile(path, text, ownText, refuseLiving))) continue;
+    if (!(await replaceFile(path, text, ownText, refuseLiving))) continue; // another was faster
     const socket = holder === undefined ? null : socketPath(path, holder);
     // a dead process leaves its socket file behind
     if (check === 'gone' && socket !== null) await rm(socket, { force: true });

@@ -244,8 +244,8 @@ const loadFrom = async <M extends MachineTypes>(
   const header = headerIn(journal, request);
   if (header === null) return null;
   const { seq, size, sum, next } = last;
+  // `seen` is empty unless the last snapshot is loaded: then the next one names all files again.
   const written = { seq, size, sum, next, fileSize: end.size, crc: end.crc, seen: new Map() };
-  // The next snapshot names all files again.
   if (chosen === undefined) return { start: null, written };
   if (!isRecorded(journal, chosen)) return null;
   const bodies = readBodies(lines.slice(0, index + 1), journal);

@@ -48,7 +48,7 @@ import type {
 } from './event.js';
 import type { AssistantMessage, Message, ResultPart, UserText } from './message.js';
 import { addUsage, spendingId, timerFrom } from './moves/budget.js';
-import { callModel } from './moves/request.js';
+import { newCallingLlm } from './moves/request.js';
 import { rewoundConversation } from './moves/rewind.js';
 import {
   closedText,
@@ -110,7 +110,7 @@ const endFromReply = (
     : end('skipped', `not run: the reply ended with ${stopReason}`);
 };
 
-/** The end of a call by its outcome. */
+/** The end of a call by its outcome, with what hooks said after it. */
 const endFromOutcome = (outcome: CallOutcome, at: number): CarriedOutcome => {
   const { status, images, ran } = outcome;
   return {
@@ -122,7 +122,10 @@ const endFromOutcome = (outcome: CallOutcome, at: number): CarriedOutcome => {
   };
 };
 
-/** The result of a call; `open`: its text if the call has not ended. */
+/**
+ * The result of a call, with the notes of hooks that saw the call before it ran. `open`: its text
+ * if the call has not ended.
+ */
 const carriedResult = ({ judged, ended }: CarriedCall, open: string): ResultPart => ({
   type: 'result',
   callId: judged.callId,
@@ -224,6 +227,7 @@ class SessionFromEvents {
       case 'LlmFailed':
         this.#countUsage(event.requestId, event.usage);
         this.#partial = '';
+        // A conversation that is too long is summarised or cut, and sent again.
         if (this.#turn === 'runs' && event.error.kind !== 'contextOverflow')
           this.#turn = event.error.retryable ? 'retries' : 'rests';
         return;
@@ -394,6 +398,7 @@ class SessionFromEvents {
     }
     this.#partial = '';
     if (message === null || message.parts.length === 0) {
+      // the model is perhaps asked again, as after a failure
       if (this.#turn === 'runs') this.#turn = 'retries';
       return;
     }
@@ -687,7 +692,7 @@ export const stateFrom = (before: State, carried: CarriedSession): State => {
     case 'closed':
       return { name: 'ShuttingDown', session };
     case 'request':
-      return callModel(session, 'user', 1);
+      return newCallingLlm(session, 'user', 1);
     case 'calls':
       return {
         name: 'ExecutingTools',

@@ -117,6 +117,7 @@ export const sessionIsSpent = ({ session }: State): boolean => sessionLimit(sess
 export const stopBeforeCall = ({
   session,
 }: In<'CallingLlm'> | In<'Compacting'>): MoveTo<'BudgetExceeded'> =>
+  // A guard has found the limit; the default only satisfies the type, here and below.
   go({ name: 'BudgetExceeded', session, dimension: sessionLimit(session) ?? 'usd' });
 
 /** What is left of the session's limits. */
@@ -672,7 +673,7 @@ const moneyText = (session: SessionData): string => {
 /** Sets aside for calls that spend what is left: it is theirs until they say what they spent. */
 export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
   const left = remainingIn(session).usd;
-  const [id] = ids;
+  const [id] = ids; // at most one: under a limit, calls that spend run one at a time
   // Sessions of earlier versions set nothing aside.
   const reservesMoney = session.measured !== undefined;
   if (!reservesMoney || left.type === 'unlimited' || id === undefined) return session;

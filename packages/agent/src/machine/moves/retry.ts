@@ -23,8 +23,8 @@ import {
   type SessionData,
 } from '../state.js';
 import { countFailure, countUsage, schedule, timerFrom } from './budget.js';
-import { compact, mayCompact } from './compaction.js';
-import { callModel, retractPartial } from './request.js';
+import { mayCompact, newCompacting } from './compaction.js';
+import { newCallingLlm, retractPartial } from './request.js';
 import { durationText, modelErrorText, resetText, restore } from './stop.js';
 
 type Calling = In<'CallingLlm'>;
@@ -78,7 +78,7 @@ export const overflowMayCompact = (state: Calling, event: Failure): boolean =>
 export const compactOverflow = (state: Calling, event: Failure): MoveTo<'Compacting'> => {
   const session = countFailure(state.session, event);
   const { purpose, attempt } = state;
-  return go(compact(session, { kind: 'overflow', purpose, attempt }), ...retractText(state));
+  return go(newCompacting(session, { kind: 'overflow', purpose, attempt }), ...retractText(state));
 };
 
 /** Room for the note about the cut, so that a cut result never counts as long again. */
@@ -112,7 +112,7 @@ export const sendCutResults = (state: Calling, event: Failure): MoveTo<'CallingL
     measured: NOT_MEASURED,
   });
   const text = 'the conversation is too long for the model: the last results were cut';
-  return go(callModel(cut, state.purpose, state.attempt), ...retractText(state), {
+  return go(newCallingLlm(cut, state.purpose, state.attempt), ...retractText(state), {
     type: 'DisplayWarning',
     kind: 'compaction',
     text,
@@ -251,7 +251,13 @@ export const isRetryTimer = (state: In<'Error'>, event: On<'TimerFired'>): boole
 
 /** The same messages under a new request id (docs/rules.md#send-again). */
 export const tryAgain = (state: In<'Error'>): MoveTo<'CallingLlm'> =>
-  go(callModel(state.session, state.purpose, state.error.kind === 'empty' ? 1 : state.attempt + 1));
+  go(
+    newCallingLlm(
+      state.session,
+      state.purpose,
+      state.error.kind === 'empty' ? 1 : state.attempt + 1,
+    ),
+  );
 
 // ---- The cut of a long text ----
 

@@ -382,6 +382,7 @@ export const startBatch = (
   const asks: Action[] = [];
   let stops = false;
   for (const requested of reply.calls) {
+    // the call as the policy may trust it, with the rights that it is known to need
     const judged = expectNeeds(session, withoutStaleLookups(requested, calls));
     const admitted = admitRequested({ session, batchId, before: calls }, judged, reply, event.at);
     calls.push(admitted.call);

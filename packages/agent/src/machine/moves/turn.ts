@@ -34,8 +34,8 @@ import {
   spentText,
   startClock,
 } from './budget.js';
-import { compact, enoughToCompact, needsCompaction } from './compaction.js';
-import { appendInputs, appendTexts, callModel } from './request.js';
+import { enoughToCompact, needsCompaction, newCompacting } from './compaction.js';
+import { appendInputs, appendTexts, newCallingLlm } from './request.js';
 import { noStreaks } from './tool-batch.js';
 
 type Waiting = In<'WaitingForUserInput'>;
@@ -161,7 +161,7 @@ export const windowIsFilling = (state: Waiting): boolean =>
   released(state) && needsCompaction(state.session, state.session.settings.compactAtRatio);
 
 export const compactFirst = (state: Waiting): MoveTo<'Compacting'> =>
-  go(compact(state.session, { kind: 'idle', resume: state.next }));
+  go(newCompacting(state.session, { kind: 'idle', resume: state.next }));
 
 export const turnIsReleased = (state: Waiting): boolean => released(state);
 
@@ -194,7 +194,7 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
     changeSession(numbered, { queue: rest, turn, emptyReplies: 0 }),
     event.at,
   );
-  return go(callModel(clock.session, 'user', 1), ...clock.actions);
+  return go(newCallingLlm(clock.session, 'user', 1), ...clock.actions);
 };
 
 /** Rest of WaitingForUserInput: holds the queue and prompts the user. */
