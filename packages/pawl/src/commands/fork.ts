@@ -38,6 +38,7 @@ export const forkSession = async (
   const demands = prompt === undefined ? undefined : await readDemands(flags);
   if (prompt !== undefined) {
     refuseEmpty(prompt);
+    // throws if the session can't be opened with these flags
     await (await import('../sessions/open-session.js')).checkResumable(flags, sessionId);
   }
   // throws if nothing can be stored there: before files are copied for a fork that can't be made
@@ -107,7 +108,7 @@ const copyWorkspace = async (
   const { workspace, store, manifests } = history;
   if (seq > history.seq)
     throw usageStop(`--at ${seq} is after the end: the last entry is ${history.seq}.`);
-  refusePruned(history);
+  refusePruned(history); // throws if a checkpoint is no longer stored
   if (!existsSync(workspace))
     throw new Stop(
       exitCodes.badInput,
@@ -115,7 +116,7 @@ const copyWorkspace = async (
       `The folder of the session, ${workspace}, is gone: its files can't be copied. Leave out --worktree.`,
     );
   const folder = checkFolder(flags.worktree ?? '', workspace);
-  const signal = new AbortController().signal;
+  const signal = new AbortController().signal; // never aborted: Ctrl+C ends the process
   const made = await attempt(() => makeTarget(workspace, folder, process.env, signal));
   if (made.kind === 'fault')
     throw new Stop(
@@ -123,7 +124,8 @@ const copyWorkspace = async (
       'cannotWrite',
       `The folder ${folder} can't be made: ${made.fault.message}`,
     );
-  mkdirSync(folder, { recursive: true }); // in case git leaves out the folder of an empty worktree
+  mkdirSync(folder, { recursive: true }); // only makes sure: makeTarget or git has made it
+  // the changed files as they were after the checkpoints up to `seq`
   const states = statesAfter(manifests, stepsUntil(history, seq));
   const request = { workspace, target: folder, states, store, environment: process.env, signal };
   return { folder, notCopied: await copyFiles(request) };
