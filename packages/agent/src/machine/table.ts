@@ -11,7 +11,7 @@
  * A branch: `when` its guard holds, the machine goes `to` a state (the same one is left and entered
  * again; `stay`: it is not), the arrow is called `as`, the move `then` computes state and actions.
  * `late`: the event came too late and changes nothing; `fault`: the runtime broke the protocol.
- * `cancelled(f)`, `exceeded(f)`: f ends the work of a turn that is stopped. Shared cells come first.
+ * `cancelled(f)`, `exceeded(f)`: f ends the work of a stopped turn. Shared cells come first.
  */
 
 import { fault, late } from '@pawl/machine/kernel/table';
