@@ -253,6 +253,7 @@ export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
   if (event.answer.kind === 'deny') return refuseCall(state, call, event.answer.reason, event.at);
   const { settings } = state.session;
   const { grantable } = decideCall(state.session, call.judged);
+  // null: the answer counts for this call alone
   const grant = createGrant(call.judged, event.scope, settings.workspace, grantable);
   const grants = grant === null ? state.session.grants : [...state.session.grants, grant];
   const session = changeSession(state.session, { grants });

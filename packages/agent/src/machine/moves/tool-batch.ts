@@ -567,8 +567,9 @@ const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
 const isMutating = ({ judged: { traits } }: Call): boolean => traits.mutating;
 
 /**
- * The call as the policy may trust it. Which files git could not restore was looked up before any
- * call of the batch ran: behind one that changes files it counts as not looked up.
+ * The call as the policy may trust it. Which files git could not restore (`unrecoverable`), and
+ * which uncommitted changes a git command would discard, was looked up before any call of the batch
+ * ran: behind one that changes files it counts as not looked up.
  */
 const withoutStaleLookups = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
   const { unrecoverable, discarded, ...facts } = judged.facts;
