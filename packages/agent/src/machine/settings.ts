@@ -1,7 +1,7 @@
 /**
  * The settings of a session, and the usage and limits that they speak of. Where people and old
- * journals write a limit, 0 means `unlimited`; `readLimit` translates it. Everywhere else a limit of
- * 0 leaves nothing.
+ * journals write a limit, 0 means `unlimited`; `readLimit` translates it. Everywhere else a limit
+ * of 0 leaves nothing.
  *
  * From top to bottom: the settings and their defaults; usage; and limits.
  */
