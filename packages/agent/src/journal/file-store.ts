@@ -374,6 +374,7 @@ const openSession = async <M extends MachineTypes>(
   });
 };
 
+/** The current state, read without the lock. Throws if the journal is damaged. */
 const peek = async <M extends MachineTypes>(
   { folder, machine }: Place<M>,
   sessionId: string,
@@ -636,7 +637,7 @@ const cutTail = async (
  * have left.
  */
 
-/** The tasks of a session, and the tasks of these. */
+/** The tasks of a session (sessions that its calls have started), and the tasks of these. */
 const findTasks = async (folder: string, sessionId: string): Promise<readonly string[]> => {
   const all: SessionInfo[] = [];
   for await (const info of readSessions(folder)) all.push(info);

@@ -209,7 +209,7 @@ class Sessions<M extends MachineTypes> {
     this.add(forkHeader(header, seq, newSessionId, createdAt), records.slice(0, seq));
   }
 
-  /** Removes a session and its tasks; the ids of all of them. */
+  /** Removes a session and its tasks (sessions that its calls started); the ids of all of them. */
   delete(sessionId: string): readonly string[] {
     this.find(sessionId);
     const ids = new Set([sessionId]);

@@ -636,6 +636,7 @@ const carriedCall = ({ judged, requestedAt, startedAt, ended }: CarriedCall): Ca
     const outcome = { failed: status !== 'ok', text, ...(images === undefined ? {} : { images }) };
     return { judged, requestedAt, status, ran, startedAt, completedAt: at, outcome };
   }
+  // `byUser`: a call that has started is not decided again, so this value has no effect.
   return startedAt === null
     ? { judged, requestedAt, status: 'queued', allowed: 'notYet' }
     : { judged, requestedAt, status: 'running', allowed: 'byUser', startedAt, graceTimerId: null };
