@@ -23,7 +23,7 @@ const VERSION = 1;
 const OPENING = ',"crc":"';
 const TRAILER_BYTES = OPENING.length + 8 + 2;
 
-/** An entry with its state check, if it has one. */
+/** An entry with its state check (a hash of the state after it), if it has one. */
 export type Recorded<M extends MachineTypes = AgentTypes> = {
   readonly entry: Entry<M>;
   readonly check: string | null;
@@ -249,6 +249,7 @@ const decodeAtOnce = <M extends MachineTypes>(
     const event = findEvent(bytes, begin, seq + checks.length);
     const check = recordedCheck(bytes, end - TRAILER_BYTES);
     if (sum === null || event < 0 || check === undefined) return null;
+    // what stands before the event, and what stands after it: check, trailer and line feed
     blankOut(json, begin - start, event - start);
     blankOut(json, end - TRAILER_BYTES - checkBytes(check) - start, end - start);
     json[end - start] = COMMA;
@@ -450,17 +451,17 @@ const TABLES = buildTables();
 
 /** Looks up a byte that has `after` more bytes behind it in its group of eight. */
 // byte < 256, after < 8
-const look = (after: number, byte: number): number => TABLES[after * 256 + byte] as number;
+const lookUp = (after: number, byte: number): number => TABLES[after * 256 + byte] as number;
 
 /** The byte at `index`; the caller keeps `index` in range. */
 // in range, so not undefined
-const at = (bytes: Uint8Array, index: number): number => bytes[index] as number;
+const byteAt = (bytes: Uint8Array, index: number): number => bytes[index] as number;
 
-const word = (bytes: Uint8Array, index: number): number =>
-  at(bytes, index) |
-  (at(bytes, index + 1) << 8) |
-  (at(bytes, index + 2) << 16) |
-  (at(bytes, index + 3) << 24);
+const wordAt = (bytes: Uint8Array, index: number): number =>
+  byteAt(bytes, index) |
+  (byteAt(bytes, index + 1) << 8) |
+  (byteAt(bytes, index + 2) << 16) |
+  (byteAt(bytes, index + 3) << 24);
 
 /**
  * Checksum of `bytes` from `start` to `end`. `seed` is the checksum of the bytes before them:
@@ -470,18 +471,18 @@ export const crc32c = (bytes: Uint8Array, seed = 0, start = 0, end = bytes.lengt
   let crc = ~seed;
   let index = start;
   for (; index + BYTES_AT_ONCE <= end; index += BYTES_AT_ONCE) {
-    const low = crc ^ word(bytes, index);
-    const high = word(bytes, index + 4);
+    const low = crc ^ wordAt(bytes, index);
+    const high = wordAt(bytes, index + 4);
     crc =
-      look(7, low & 0xff) ^
-      look(6, (low >>> 8) & 0xff) ^
-      look(5, (low >>> 16) & 0xff) ^
-      look(4, low >>> 24) ^
-      look(3, high & 0xff) ^
-      look(2, (high >>> 8) & 0xff) ^
-      look(1, (high >>> 16) & 0xff) ^
-      look(0, high >>> 24);
+      lookUp(7, low & 0xff) ^
+      lookUp(6, (low >>> 8) & 0xff) ^
+      lookUp(5, (low >>> 16) & 0xff) ^
+      lookUp(4, low >>> 24) ^
+      lookUp(3, high & 0xff) ^
+      lookUp(2, (high >>> 8) & 0xff) ^
+      lookUp(1, (high >>> 16) & 0xff) ^
+      lookUp(0, high >>> 24);
   }
-  for (; index < end; index++) crc = (crc >>> 8) ^ look(0, (crc ^ at(bytes, index)) & 0xff);
+  for (; index < end; index++) crc = (crc >>> 8) ^ lookUp(0, (crc ^ byteAt(bytes, index)) & 0xff);
   return ~crc >>> 0;
 };

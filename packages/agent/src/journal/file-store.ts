@@ -6,10 +6,11 @@
  * that is opened, with the repair of its end; and deletion, also of leftovers of killed processes.
  * writer.ts appends to the open journal, reader.ts reads one without the lock.
  *
- * A torn end is a last line that a crash left incomplete. The mark is a small file that names the
- * last acknowledged entry. A foreign session was created in another state folder, for example
- * imported: its snapshots (stored states) are not believed, and its entries are checked. A claim is
- * a file that announces the replacement of a lock file (lock.ts).
+ * To fold is to apply entries to a state, one after the other; a snapshot is a stored state, which
+ * saves that. A torn end is a last line that a crash left incomplete. The mark is a small file that
+ * names the last acknowledged entry. A foreign session was created in another state folder, for
+ * example imported: its snapshots are not believed, and its entries are checked. A claim is a file
+ * that announces the replacement of a lock file (lock.ts).
  */
 
 import {
@@ -169,6 +170,7 @@ export const machineFileJournals = <M extends MachineTypes>(
 type Place<M extends MachineTypes> = {
   readonly folder: string;
   readonly checkEvery: number;
+  /** When snapshots are written. */
   readonly plan: SnapshotPlan;
   readonly machine: JournaledMachine<M>;
 };
@@ -372,6 +374,7 @@ const openSession = async <M extends MachineTypes>(
   });
 };
 
+/** The current state, read without the lock. Throws if the journal is damaged. */
 const peek = async <M extends MachineTypes>(
   { folder, machine }: Place<M>,
   sessionId: string,
@@ -395,6 +398,7 @@ const foldFromSnapshot = async <M extends MachineTypes>(
   const path = await findJournal(folder, sessionId);
   const mark = await readMark(path); // before the size: the writer may be at work
   return withRegular(path, async (handle, { size }) => {
+    // whose snapshots are not believed
     if (await isForeignFile(folder, handle, path)) return null;
     const request = { handle, path, sessionId, machine, entriesToVisit: visitLast };
     const start = (await loadSnapshot(request))?.start ?? null;
@@ -404,7 +408,7 @@ const foldFromSnapshot = async <M extends MachineTypes>(
     const visitor = visit === undefined ? {} : { visit };
     for await (const records of scan.records()) foldOn(fold, records, visitor);
     refuseMismatch(path, fold, scan.header);
-    scan.compare(mark);
+    scan.compare(mark); // acknowledged entries that are missing make the ending `damaged`
     const { header, ending } = scan;
     if (ending.kind === 'damaged') return null;
     const tornBytes = ending.kind === 'torn' ? ending.bytes : 0;
@@ -506,27 +510,31 @@ const recoverFrom = async <M extends MachineTypes>(
   if (scan.header.sessionId !== sessionId) throw misnamed(path, scan.header.sessionId);
   if (isForeign) checkHeader(path, machine, scan.header);
   const fold = start?.fold ?? beginFold(scan.header, machine, path);
+  // `past`: what the entries tell of files
   const { visit, past } = visitPast(machine, visitor, start?.past);
-  const written = rememberMessages(loaded, machine);
+  const lastSnapshot = rememberMessages(loaded, machine);
   for await (const records of scan.records()) {
     if (isForeign) checkRecords(path, machine, records);
     foldOn(fold, records, {
       visit: (step) => {
-        written.see(step.seq, step.state);
+        lastSnapshot.see(step.seq, step.state);
         visit(step);
       },
     });
   }
   refuseMismatch(path, fold, scan.header);
-  const upgrade = upgradeFold(fold);
-  scan.compare(await readMark(path));
+  const upgrade = upgradeFold(fold); // may replace the state of the fold
+  scan.compare(await readMark(path)); // acknowledged entries that are missing count as damage
   const repaired = await repairEnd(handle, path, scan);
   const { header } = scan;
-  const result = { header, fold, ...repaired, ...past(), written: written.known() };
+  const result = { header, fold, ...repaired, ...past(), written: lastSnapshot.known() };
   return upgrade === undefined ? result : { ...result, upgrade };
 };
 
-/** Finds the messages of the last snapshot, which may stand behind the one that was loaded. */
+/**
+ * Finds the messages of the last snapshot, to which the next one is appended. If an earlier one was
+ * loaded, the fold comes to them later.
+ */
 const rememberMessages = <M extends MachineTypes>(
   loaded: LoadedSnapshot<M> | null,
   { snapshots }: JournaledMachine<M>,
@@ -629,7 +637,7 @@ const cutTail = async (
  * have left.
  */
 
-/** The tasks of a session, and the tasks of these. */
+/** The tasks of a session (sessions that its calls have started), and the tasks of these. */
 const findTasks = async (folder: string, sessionId: string): Promise<readonly string[]> => {
   const all: SessionInfo[] = [];
   for await (const info of readSessions(folder)) all.push(info);

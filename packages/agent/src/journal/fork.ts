@@ -10,8 +10,8 @@ import { cannotRead, outOfRange } from './journal-error.js';
 import { JournalScan } from './reader.js';
 
 /**
- * The header of a session that is forked from another one at `seq`. A fork of a task is a session
- * of the user.
+ * The header of a session that is forked from another one at `seq`. A fork of a task (a session
+ * that a call of another one started) is a session of the user.
  */
 export const forkHeader = <M extends MachineTypes>(
   { startedBy: _, ...header }: Header<M>,

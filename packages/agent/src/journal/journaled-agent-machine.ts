@@ -4,7 +4,8 @@
  * From top to bottom: `createStateCheck` and `agentMachine`; `replay`, which folds entries and
  * performs nothing; and `sha256` with its canonical JSON. A state check is the hash of a state; it
  * stands beside entries, so that a replay shows at which entry another machine comes to another
- * state.
+ * state. Closed messages are those up to the last reply: they never change. A carrier reads a
+ * session of an earlier machine from its events alone, since this machine may not accept them all.
  */
 
 import { hash } from 'node:crypto';
@@ -41,25 +42,26 @@ import {
 export const createStateCheck = (
   start: SummedMessages = { messages: AppendList.empty(), chain: '' },
 ): StateCheck => {
-  let { messages: summed, chain } = start;
-  const sumMessages = (messages: AppendList<Message>): string => {
-    const goesOn = messages.continues(summed);
+  let { messages: hashed, chain } = start;
+  const hashMessages = (messages: AppendList<Message>): string => {
+    const goesOn = messages.continues(hashed); // the same messages, perhaps with more behind them
     if (!goesOn) chain = '';
-    for (const message of messages.toArray(goesOn ? summed.length : 0))
+    for (const message of messages.toArray(goesOn ? hashed.length : 0))
       chain = sha256(append(chain, message));
-    summed = messages;
+    hashed = messages;
     return chain;
   };
-  let written: Settings | undefined;
+  let serialized: Settings | undefined;
   let settingsText = '';
   const check = (state: State): string => {
     const { settings, conversation } = state.session;
-    if (settings !== written) settingsText = append('', settings);
-    written = settings;
-    const before = sumMessages(conversation.closed) + settingsText;
-    return sha256(append(before, state, 0, { settings, closed: conversation.closed }));
+    if (settings !== serialized) settingsText = append('', settings);
+    serialized = settings;
+    const prefix = hashMessages(conversation.closed) + settingsText;
+    // the rest of the state: without the two parts that the prefix stands for
+    return sha256(append(prefix, state, 0, { settings, closed: conversation.closed }));
   };
-  return Object.assign(check, { summed: () => ({ messages: summed, chain }) });
+  return Object.assign(check, { summed: () => ({ messages: hashed, chain }) });
 };
 
 export const agentMachine: JournaledMachine = {
@@ -69,11 +71,13 @@ export const agentMachine: JournaledMachine = {
   step: agent.stepUnchecked,
   fingerprint: edgesFingerprint(agent.edges),
   version: MACHINE_VERSION,
+  // the version of the machine that goes on with the session from this event
   upgradeIn: (event) => (event.type === 'Resumed' ? event.upgrade?.to : undefined),
-  carry: ({ model }) => {
+  createCarrier: ({ model }) => {
     const carrier = carrySession(model);
     return {
       see: carrier.see,
+      // the session as its events tell it, and a state for it; null if this machine missed nothing
       missed: (seq, state) => {
         const session = carrier.missed(seq);
         return session === null ? null : { session, state: stateFrom(state, session) };
@@ -81,7 +85,9 @@ export const agentMachine: JournaledMachine = {
     };
   },
   isAtRest: ({ name }) => name === 'WaitingForUserInput' || name === 'ShuttingDown',
-  growing: (state) => (state.name === 'ExecutingTools' ? state.calls.length : 0),
+  // each check hashes all calls of the batch again, and one reply may ask for thousands
+  countGrowingParts: (state) => (state.name === 'ExecutingTools' ? state.calls.length : 0),
+  // what calls did to files, for a session that is resumed
   collectPast: collectPastFiles,
   createCheck: createStateCheck,
   faultIn: {
@@ -89,6 +95,7 @@ export const agentMachine: JournaledMachine = {
       faultIn(recordedSettingsShape, trimmed(recordedSettingsShape, settings), 'they'),
     event: (event) => faultIn(eventShape, trimmed(eventShape, event), 'it'),
   },
+  // a snapshot stores the closed messages apart from the rest of the state
   snapshots: {
     restOf: (state) => ({
       ...state,
@@ -100,6 +107,7 @@ export const agentMachine: JournaledMachine = {
       const conversation = { closed, open: state.session.conversation.open };
       return { ...state, session: { ...state.session, conversation } };
     },
+    // the same function as above: here it may begin with the hashes of a snapshot
     createCheck: createStateCheck,
   },
 };

@@ -39,8 +39,8 @@ export async function* listSessions(stateFolder: string): AsyncGenerator<Session
 }
 
 /**
- * All sessions under a state folder, newest first, also tasks of sessions whose deletion is not
- * finished.
+ * All sessions under a state folder, newest first, also tasks (sessions that a call started) of
+ * sessions whose deletion is not finished.
  */
 export async function* readSessions(stateFolder: string): AsyncGenerator<SessionInfo, undefined> {
   for (const file of await findAll(sessionsFolder(stateFolder))) {

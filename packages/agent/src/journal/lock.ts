@@ -5,6 +5,7 @@
  * one process at a time owns; the holder, whom a lock file names, and whether it still lives; and
  * the socket that proves it. A process number alone proves nothing: numbers are used again, and a
  * container counts anew. So the holder listens on a socket file beside the lock file (Linux only).
+ * A claim is a file that announces the replacement or removal of a lock file.
  */
 
 import { hash, randomUUID } from 'node:crypto';
@@ -40,7 +41,8 @@ export type Lock = {
    */
   loss(): JournalError | null;
   /**
-   * `unknown`: the last holder may be alive, and may write once more to the file that it has open.
+   * `gone`: the death of the last holder is proved. `unknown`: it is not, even if the holder counts
+   * as dead (`restarted`, below); it may write once more to the file that it has open.
    */
   readonly predecessor: 'gone' | 'unknown';
   release(): Promise<void>;
@@ -183,6 +185,7 @@ const takeFile = async (
   formatText: OwnText,
   takeOver: boolean,
 ): Promise<Taken> => {
+  // Throws if the process that a claim names may be alive.
   const refuseLiving = async (text: string): Promise<void> => {
     const rival = parseHolder(text);
     if (rival === undefined || (await checkHolder(path, rival, self)) !== 'unknown') return;
@@ -192,15 +195,19 @@ const takeFile = async (
     const plain = formatText(false);
     if (await createFile(path, plain)) return { predecessor: 'gone', ownText: plain };
     const text = await readLockText(path);
-    if (text === null) continue;
+    if (text === null) continue; // it was removed meanwhile
     const holder = parseHolder(text);
+    // A lock file is created whole: one that names no holder was cut by a power loss, so the
+    // computer was started again since (or another program has made it).
     const check = holder === undefined ? 'restarted' : await checkHolder(path, holder, self);
     if (check === 'unknown' && !takeOver)
       throw locked(path, holder, holder && whereIs(holder, self));
-    const predecessor = check !== 'gone' || mustRenew(text) ? 'unknown' : 'gone';
+    const isProvedGone = check === 'gone' && !mustRenew(text);
+    const predecessor = isProvedGone ? 'gone' : 'unknown';
     const ownText = formatText(predecessor === 'unknown');
-    if (!(await replaceFile(path, text, ownText, refuseLiving))) continue;
+    if (!(await replaceFile(path, text, ownText, refuseLiving))) continue; // another was faster
     const socket = holder === undefined ? null : socketPath(path, holder);
+    // a dead process leaves its socket file behind
     if (check === 'gone' && socket !== null) await rm(socket, { force: true });
     return { predecessor, ownText };
   }
@@ -341,7 +348,10 @@ export type Holder = {
    * Start time of the process in kernel ticks, to tell it from a later process with the same pid.
    */
   readonly started: string;
-  /** Always empty. Earlier versions take the lock of a holder in their own network namespace. */
+  /**
+   * Always empty. Earlier versions looked for the socket of a holder in their own network
+   * namespace, and would take the lock when they find none.
+   */
   readonly network: string;
   /** The pid namespace, within which the pid is valid. */
   readonly pids: string;
@@ -406,7 +416,8 @@ const isRunning = (pid: number): boolean => {
 
 /**
  * What is known of a holder. `gone`: this system proves that it is dead. `restarted`: the computer
- * was started again since. `unknown`: it may be alive.
+ * was started again since, so it counts as dead; no proof, since a computer with a copied disk has
+ * the same names. `unknown`: it may be alive.
  */
 type HolderCheck = 'gone' | 'restarted' | 'unknown';
 
@@ -482,7 +493,7 @@ export const parseHolder = (text: string): Holder | undefined => {
       socket: textIn(value, 'socket'),
     };
   } catch {
-    // A power loss cut the file short, so the holder is unknown, and dead.
+    // A power loss cut the file short. Callers treat such a holder as dead.
     return undefined;
   }
 };

@@ -1,6 +1,9 @@
 /**
  * Sessions in memory, for tests and for programs that keep nothing. It behaves as file-store.ts
  * does, the lock and the checks included.
+ *
+ * To fold is to apply entries to a state, one after the other. A state check is a hash of the state
+ * that some entries record: a fold compares its own states with it.
  */
 
 import { createHash } from 'node:crypto';
@@ -64,6 +67,7 @@ export const machineMemoryJournals = <M extends MachineTypes>(
     open: async (sessionId, options) => {
       const session = sessions.find(sessionId);
       if (session.writer === 'open') throw locked(sessionId);
+      // `past`: what the entries tell of files
       const { visit, past } = visitPast(machine, options?.visit);
       const fold = foldSession(session, machine, { visit });
       const upgrade = upgradeFold(fold);
@@ -141,7 +145,7 @@ async function* entriesFrom<M extends MachineTypes>(
 const openMemoryJournal = <M extends MachineTypes>(
   session: Session<M>,
   blobs: Blobs,
-  checkEvery: number,
+  checkEvery: number, // entries between two state checks
   fold: Fold<M>,
 ): Journal<M> => {
   session.writer = 'open';
@@ -163,6 +167,7 @@ const openMemoryJournal = <M extends MachineTypes>(
     full: null,
     read: (from = 1) => entriesFrom(session.records, from),
     blobs,
+    // system prompt and tool declarations, which stay as they were at the start of the session
     frozen: () => readFrozen(memoryPath(session.header.sessionId), session.header, blobs),
     close: async () => {
       if (isOpen) session.writer = 'none';
@@ -204,7 +209,7 @@ class Sessions<M extends MachineTypes> {
     this.add(forkHeader(header, seq, newSessionId, createdAt), records.slice(0, seq));
   }
 
-  /** Removes a session and its tasks; the ids of all of them. */
+  /** Removes a session and its tasks (sessions that its calls started); the ids of all of them. */
   delete(sessionId: string): readonly string[] {
     this.find(sessionId);
     const ids = new Set([sessionId]);

@@ -5,6 +5,7 @@
  * replaying a file without its lock; the checks of headers and entries of foreign journals, which
  * came from another state folder; and `readFrozen`, the system prompt and tools of a session. The
  * mark is a small file beside the journal that names its last acknowledged entry (state-folder.ts).
+ * To fold is to apply entries to a state, one after the other; a snapshot is a stored state.
  */
 
 import { crc32 } from 'node:zlib';
@@ -135,6 +136,7 @@ export class JournalScan<M extends MachineTypes> {
     { header, crc, seq, sum }: ScanStart<M>,
     first: Lines,
     rest: AsyncGenerator<Lines, undefined>,
+    // The header ends where `first` begins, but for the line feed that a file of one line may lack.
     size = first.start - (first.ended === 'yes' ? 0 : 1),
   ) {
     this.#path = path;
@@ -364,6 +366,7 @@ const lookAt = async <M extends MachineTypes>(
 ): Promise<Look<M>> => {
   try {
     const mark = await readMark(path); // before the size: a writer may be at work
+    // opens the file; rejects for a pipe or a folder
     return await withRegular(path, async (file, status) => {
       const scan = await JournalScan.beginOf<M>(kind, file, path, status.size);
       const take = await begin(scan.header);

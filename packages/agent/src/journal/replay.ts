@@ -31,7 +31,8 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
   /** The version to which an event hands the session over; undefined if it does not. */
   upgradeIn?(event: M['event']): number | undefined;
   /** Reads a session of an earlier version beside this machine, which may come to other states. */
-  carry?(settings: M['settings']): {
+  createCarrier?(settings: M['settings']): {
+    /** Takes the next event. `taken`: this machine found it in its place. */
     see(event: M['event'], taken: boolean): void;
     /**
      * What this machine has missed up to entry `seq`, and the state that has it; null if it has
@@ -48,7 +49,7 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
    * Number of parts of the state that each check hashes again and that one reply of a model can
    * make large. Such states are checked less often, so that checks take linear time.
    */
-  growing?(state: M['state']): number;
+  countGrowingParts?(state: M['state']): number;
   /** Collects what a resumed session must know of files, while its entries are folded. */
   collectPast?(start?: PastFiles): { see(event: M['event']): void; past(): PastFiles };
   /**
@@ -67,7 +68,10 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
   readonly snapshots?: StateParts<M>;
 };
 
-/** A state in two parts: its closed messages, of which there are many, and the rest. */
+/**
+ * A state in two parts: its closed messages (those up to the last reply, which never change), of
+ * which there are many, and the rest.
+ */
 export type StateParts<M extends MachineTypes = AgentTypes> = {
   /** The rest of the state, as JSON stores it. */
   restOf(state: M['state']): unknown;
@@ -80,7 +84,7 @@ export type StateParts<M extends MachineTypes = AgentTypes> = {
   ): ((state: M['state']) => string) & { summed(): SummedMessages };
 };
 
-/** Closed messages that are hashed, and the chain of their hashes. */
+/** Closed messages that are hashed. `chain`: the last hash; each one covers the hash before it. */
 export type SummedMessages = { readonly messages: AppendList<Message>; readonly chain: string };
 
 /** The machine's fingerprint for headers: a hash of its edges. */
@@ -128,12 +132,14 @@ export type Fold<M extends MachineTypes> = {
   /** Reads the session without its machine; null once this machine has written entries. */
   carrier: Carrier<M> | null;
   /** Hashes states incrementally; the journal's writer continues with the same function. */
-  readonly check: (state: M['state']) => string;
-  /** The messages that `check` has hashed, for snapshots. */
-  readonly summed?: () => SummedMessages;
+  readonly hashState: (state: M['state']) => string;
+  /** The messages that `hashState` has hashed, for snapshots. */
+  readonly hashedMessages?: () => SummedMessages;
 };
 
-type Carrier<M extends MachineTypes> = ReturnType<NonNullable<JournaledMachine<M>['carry']>>;
+type Carrier<M extends MachineTypes> = ReturnType<
+  NonNullable<JournaledMachine<M>['createCarrier']>
+>;
 
 /** Throws `newerVersion` if a later machine wrote the entries that follow. */
 export const refuseNewer = <M extends MachineTypes>(
@@ -154,7 +160,8 @@ export const beginFold = <M extends MachineTypes>(
 ): Fold<M> => {
   const version = versionIn(header);
   refuseNewer({ path, machine }, version);
-  const carrier = version < machine.version ? (machine.carry?.(header.settings) ?? null) : null;
+  const isEarlier = version < machine.version;
+  const carrier = isEarlier ? (machine.createCarrier?.(header.settings) ?? null) : null;
   return createFold(machine, {
     path,
     state: machine.initialState(header.settings),
@@ -182,7 +189,9 @@ const createFold = <M extends MachineTypes>(
 ): Fold<M> => {
   const check = machine.snapshots?.createCheck(summed);
   const hashing =
-    check === undefined ? { check: machine.createCheck() } : { check, summed: check.summed };
+    check === undefined
+      ? { hashState: machine.createCheck() }
+      : { hashState: check, hashedMessages: check.summed };
   return { machine, ...start, checks: 0, mismatches: [], earlierChecks: 0, ...hashing };
 };
 
@@ -222,7 +231,7 @@ const foldEntry = <M extends MachineTypes>(
 };
 
 const compareCheck = <M extends MachineTypes>(fold: Fold<M>, recorded: string): void => {
-  const computed = fold.check(fold.state);
+  const computed = fold.hashState(fold.state);
   if (computed !== recorded && fold.version < fold.machine.version) {
     fold.earlierChecks += 1;
     return;
@@ -233,12 +242,13 @@ const compareCheck = <M extends MachineTypes>(fold: Fold<M>, recorded: string): 
 
 /**
  * The upgrade that a session of an earlier machine needs; undefined for one of this machine. If
- * this machine has missed something of the entries, the fold goes on from the session that its
- * events tell.
+ * this machine has missed something of the entries, the state of the fold is replaced: it goes on
+ * from the session that the events tell.
  */
 export const upgradeFold = <M extends MachineTypes>(fold: Fold<M>): MachineUpgrade | undefined => {
   const { version: from, machine, carrier, earlierChecks } = fold;
   if (from === machine.version) return undefined;
+  // If no recorded check differs, this machine comes to the same states and has missed nothing.
   const missed = earlierChecks > 0 ? (carrier?.missed(fold.seq, fold.state) ?? null) : null;
   const upgrade = { from, to: machine.version };
   if (missed === null) return upgrade;
@@ -269,7 +279,7 @@ export const foldOn = <M extends MachineTypes>(
 /** A visitor of the steps of a session that is opened. */
 export type Visit<M extends MachineTypes> = (step: JournalStep<M>) => void;
 
-/** A visitor that also collects what the entries tell of files. */
+/** A visitor that also collects what the entries tell of files: `past` returns it. */
 export const visitPast = <M extends MachineTypes>(
   machine: JournaledMachine<M>,
   visit: Visit<M> = () => undefined,
@@ -326,7 +336,7 @@ export type Replay<M extends MachineTypes> = {
  * The result of a fold. A session of an earlier machine is shown as this one would go on with it.
  */
 export const endReplay = <M extends MachineTypes>(fold: Fold<M>): Replay<M> => {
-  upgradeFold(fold);
+  upgradeFold(fold); // may replace the state
   const { state, seq, checks, mismatches, earlierChecks } = fold;
   return { state, seq, checks, mismatches, earlierChecks };
 };

@@ -5,8 +5,9 @@
  * From top to bottom: the lines of the snapshot file; `loadSnapshot`, which the store calls when
  * it opens a session; the journal's bytes, read in blocks; `writeSnapshots`, which the writer
  * calls; and the form of the values, in which long texts are references into the journal. A state
- * check is a hash of the state that some journal entries record. The past is what the session's
- * calls did to files: which they saw, and the hashes before and after a change.
+ * check is a hash of the state that some journal entries record. Closed messages are those up to
+ * the last reply: they never change. The past is what the session's calls did to files: which they
+ * saw, and the hashes before and after a change.
  */
 
 import {
@@ -173,7 +174,9 @@ export type WrittenSnapshots = Pick<SnapshotLine, 'seq' | 'size' | 'sum' | 'next
   /** Size of the file of snapshots up to it, and its checksum. */
   readonly fileSize: number;
   readonly crc: number;
+  /** The closed messages in the file, up to this snapshot. */
   readonly messages: AppendList<Message>;
+  /** The files that it names: sha256 by path. */
   readonly seen: ReadonlyMap<string, string>;
 };
 
@@ -241,8 +244,8 @@ const loadFrom = async <M extends MachineTypes>(
   const header = headerIn(journal, request);
   if (header === null) return null;
   const { seq, size, sum, next } = last;
+  // `seen` is empty unless the last snapshot is loaded: then the next one names all files again.
   const written = { seq, size, sum, next, fileSize: end.size, crc: end.crc, seen: new Map() };
-  // The next snapshot names all files again.
   if (chosen === undefined) return { start: null, written };
   if (!isRecorded(journal, chosen)) return null;
   const bodies = readBodies(lines.slice(0, index + 1), journal);
@@ -254,7 +257,7 @@ const loadFrom = async <M extends MachineTypes>(
     { state, seq: chosen.seq, path },
     { messages, chain: chosen.chain },
   );
-  if (fold.check(state) !== chosen.check) return null;
+  if (fold.hashState(state) !== chosen.check) return null;
   return {
     start: {
       point: { header, seq: chosen.seq, crc: chosen.line, size: chosen.size, sum: chosen.sum },
@@ -388,6 +391,7 @@ export class JournalBytes {
 export type SnapshotPoint<M extends MachineTypes> = JournalEnd & {
   readonly state: M['state'];
   readonly check: string;
+  /** The closed messages that `check` covers, with their hash. */
   readonly summed: SummedMessages;
 };
 
@@ -400,10 +404,10 @@ export type SnapshotPoint<M extends MachineTypes> = JournalEnd & {
 export type SnapshotWriter<M extends MachineTypes> = {
   /** Whether the state after this entry is wanted. */
   isDue(seq: number): boolean;
-  /** Takes entries that are durable. */
-  see(events: readonly M['event'][]): void;
+  /** Takes the events of entries that are durable, for what they tell of files. */
+  addEvents(events: readonly M['event'][]): void;
   /** Takes a state; it is written later if it is due. */
-  offer(point: SnapshotPoint<M>): void;
+  offerState(point: SnapshotPoint<M>): void;
   /**
    * Writes the last state if enough was added since the last snapshot. The journal's file must
    * still be open.
@@ -502,11 +506,11 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
     return !this.#isOver && !this.#isPlanned && this.#added(seq) >= this.#journal.every;
   }
 
-  see(events: readonly M['event'][]): void {
+  addEvents(events: readonly M['event'][]): void {
     for (const event of events) this.#past?.see(event);
   }
 
-  offer(point: SnapshotPoint<M>): void {
+  offerState(point: SnapshotPoint<M>): void {
     this.#point = point;
     if (!this.isDue(point.seq)) return;
     this.#isPlanned = true;
@@ -550,6 +554,7 @@ class Snapshots<M extends MachineTypes> implements SnapshotWriter<M> {
     const { size: known, sum: knownSum, next, fileSize, crc: seed } = before ?? nothingWritten;
     const goesOn =
       before !== null && before.messages.length > 0 && messages.continues(before.messages);
+    // Texts of the message that was open at the last snapshot lie between `next` and `known`.
     const start = Math.min(known, next);
     const bytes = readRange(this.#journal.fd, start, point.size);
     const sum = crc32(bytes.subarray(known - start), knownSum);

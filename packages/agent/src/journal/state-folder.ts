@@ -21,7 +21,8 @@ import { blobDamaged, cannotRead, cannotWrite, errorCode } from './journal-error
  * sessions/ID.jsonl          a journal
  * sessions/ID.jsonl.torn-N   incomplete lines that were cut off its end
  * sessions/ID.jsonl.import   the journal while it is imported; its lock is held
- * sessions/ID.lock           the process that has it open; ID.lock.* its socket, and claims
+ * sessions/ID.lock           the process that has it open; ID.lock.* its socket, and files that
+ *                            announce the replacement of the lock (lock.ts)
  * sessions/ID.mark           the last entry that was acknowledged
  * sessions/ID.snapshot       states that were folded before; ID.snapshot.new: the first one
  * sessions/ID.commits        with auto-commit: whose the workspace's uncommitted files are

@@ -194,6 +194,7 @@ type Content = {
   readonly journal: Buffer;
   readonly blobs: readonly Buffer[];
   readonly files: CarriedFiles;
+  /** As the export names it; null for a journal alone. */
   readonly sessionId: string | null;
 };
 
@@ -413,14 +414,14 @@ export const verifyStored = async (path: string): Promise<Verification> => {
   if (fault !== null) return { ...verification, blobs: blobs.length, fault: { ...fault, path } };
   if (folder === null || header === null)
     return { ...verification, blobs: blobs.length, fault: null };
-  const missing = [header.instructions, header.tools]
+  const missingBlob = [header.instructions, header.tools]
     .map((sha256) => blobPath(folder, sha256))
     .find((blob) => !existsSync(blob));
-  if (missing !== undefined)
+  if (missingBlob !== undefined)
     return {
       ...verification,
       blobs: 0,
-      fault: blobFault(missing, 'this blob of the header is missing', seq),
+      fault: blobFault(missingBlob, 'this blob of the header is missing', seq),
     };
   let count = 0;
   for await (const blob of namedBlobs(folder, await load())) {

@@ -8,8 +8,10 @@
  * removed or changed.
  *
  * A draft is an entry without its number. The mark is a small file that names the last acknowledged
- * entry. A snapshot is a stored state, which saves folding. A foreign journal came from another
- * state folder; a foreign change is one by another program.
+ * entry. A fold applies entries to a state, one after the other; a snapshot, a stored state, saves
+ * that. A state check is a hash of the state that some lines hold: a replay compares its own
+ * states with it. A foreign journal came from another state folder; a foreign change is one by
+ * another program.
  */
 
 import {
@@ -60,11 +62,15 @@ type FileJournalParts<M extends MachineTypes> = {
   readonly lock: Lock;
   readonly header: Header<M>;
   readonly blobs: Blobs;
+  /** Entries between two state checks. */
   readonly checkEvery: number;
+  /** The last line of the file. */
   readonly end: JournalEnd;
-  /** The fold of the file's entries. */
+  /** The state after the file's entries, and the function that hashes the states that follow. */
   readonly fold: Fold<M>;
+  /** When snapshots are written. */
   readonly plan: SnapshotPlan;
+  /** What the entries tell of files: it is stored in snapshots. */
   readonly past?: PastFiles;
   /** Makes a foreign session one of this folder. */
   readonly adopt?: () => Promise<void>;
@@ -89,19 +95,20 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
   let durable = parts.end.seq;
   const mark = openMark(path, issued);
   const snapshots = openSnapshots(parts, writer, () =>
+    // idle first: only between two writes is the file as long as `size` says
     writer.idle().then(() => ownership.before(writer.size)),
   );
   let closing: Promise<void> | undefined;
 
   const append = async (drafts: readonly EntryDraft<M>[]): Promise<void> => {
     if (drafts.length === 0) return;
-    const { bytes, last, point } = encodeDrafts(parts, issued, drafts, snapshots);
+    const { bytes, last, snapshotPoint } = encodeDrafts(parts, issued, drafts, snapshots);
     issued = last;
     await writer.write(bytes);
     durable = last.seq;
     mark.write(last);
-    snapshots?.see(drafts.map(({ event }) => event));
-    if (point !== null) snapshots?.offer(point);
+    snapshots?.addEvents(drafts.map(({ event }) => event));
+    if (snapshotPoint !== null) snapshots?.offerState(snapshotPoint);
   };
 
   const close = async (): Promise<void> => {
@@ -128,6 +135,7 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
     },
     read: (from = 1) => readEntries<M>(machine.kind, path, from, writer.size),
     blobs,
+    // system prompt and tool declarations, which stay as they were at the start of the session
     frozen: () => readFrozen(path, header, blobs),
     ...(parts.adopt === undefined ? {} : { adopt: parts.adopt }),
     close: () => {
@@ -138,8 +146,9 @@ export const openFileJournal = <M extends MachineTypes>(parts: FileJournalParts<
 };
 
 /**
- * The lines of the drafts that follow the last line. The last one records its state for a snapshot
- * if that is due.
+ * The lines of the drafts that follow the last line. `snapshotPoint`: the last draft that got a
+ * state check, with its state: a snapshot can be made of it. Null if none got a check. In a line
+ * `crc` continues the checksum of the line before; `sum` is the one of all bytes of the file.
  */
 const encodeDrafts = <M extends MachineTypes>(
   { fold, checkEvery }: Pick<FileJournalParts<M>, 'fold' | 'checkEvery'>,
@@ -149,23 +158,27 @@ const encodeDrafts = <M extends MachineTypes>(
 ): {
   readonly bytes: Buffer;
   readonly last: JournalEnd;
-  readonly point: SnapshotPoint<M> | null;
+  readonly snapshotPoint: SnapshotPoint<M> | null;
 } => {
   const lines: Buffer[] = [];
-  let [{ seq, crc, size, sum }, point]: [JournalEnd, SnapshotPoint<M> | null] = [last, null];
+  let { seq, crc, size, sum } = last;
+  let snapshotPoint: SnapshotPoint<M> | null = null;
   for (const [index, { event, state }] of drafts.entries()) {
     seq += 1;
-    const isDue = index === drafts.length - 1 && snapshots?.isDue(seq) === true;
-    const check = dueCheck(fold, seq, state, checkEvery) ?? (isDue ? fold.check(state) : null);
+    const isLast = index === drafts.length - 1;
+    // A snapshot counts only if the entry of its state has a check, so it makes one due.
+    const wantsSnapshot = isLast && snapshots?.isDue(seq) === true;
+    const check =
+      dueCheck(fold, seq, state, checkEvery) ?? (wantsSnapshot ? fold.hashState(state) : null);
     const line = encodeRecord({ entry: { seq, event }, check }, crc);
     lines.push(line.bytes);
     ({ crc } = line);
     size += line.bytes.length;
     sum = crc32(line.bytes, sum);
-    if (check !== null && fold.summed !== undefined)
-      point = { seq, crc, size, sum, state, check, summed: fold.summed() };
+    if (check !== null && fold.hashedMessages !== undefined)
+      snapshotPoint = { seq, crc, size, sum, state, check, summed: fold.hashedMessages() };
   }
-  return { bytes: joinLines(lines), last: { seq, crc, size, sum }, point };
+  return { bytes: joinLines(lines), last: { seq, crc, size, sum }, snapshotPoint };
 };
 
 /**
@@ -173,22 +186,24 @@ const encodeDrafts = <M extends MachineTypes>(
  * parts that grow within a turn, since a check hashes them all.
  */
 const checkStride = <M extends MachineTypes>(
-  { growing }: JournaledMachine<M>,
+  { countGrowingParts }: JournaledMachine<M>,
   state: M['state'],
   every: number,
-): number => every * Math.max(1, Math.ceil((growing?.(state) ?? 0) / every));
+): number => every * Math.max(1, Math.ceil((countGrowingParts?.(state) ?? 0) / every));
 
 /**
  * The state check of entry `seq`, if it is due: every `every` entries, less often in a large state,
  * and at rest.
  */
 export const dueCheck = <M extends MachineTypes>(
-  { machine, check }: Pick<Fold<M>, 'machine' | 'check'>,
+  { machine, hashState }: Pick<Fold<M>, 'machine' | 'hashState'>,
   seq: number,
   state: M['state'],
   every: number,
 ): string | null =>
-  seq % checkStride(machine, state, every) === 0 || machine.isAtRest(state) ? check(state) : null;
+  seq % checkStride(machine, state, every) === 0 || machine.isAtRest(state)
+    ? hashState(state)
+    : null;
 
 const openSnapshots = <M extends MachineTypes>(
   { path, handle, header, plan, past, written, fold }: FileJournalParts<M>,
@@ -518,9 +533,11 @@ const COMPARED_BYTES = 4_096;
  * last ones are enough.
  */
 const wasContinued = (handle: FileHandle, path: string, size: number): Promise<boolean> =>
+  // opens the file at the path; rejects for a pipe or a folder
   withRegular(path, async (file, status) => {
     if (status.size <= size) return false;
     const length = Math.min(size, COMPARED_BYTES);
+    // filled differently: a read that fails to fill both does not make them equal
     const [written, other] = [Buffer.alloc(length), Buffer.alloc(length, 1)];
     await handle.read(written, 0, length, size - length);
     await file.read(other, 0, length, size - length);

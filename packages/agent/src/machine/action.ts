@@ -26,6 +26,7 @@ export type Action =
   | { readonly type: 'AbortLlmRequest'; readonly requestId: string }
   /** Ask the tool what a call would change, before the user is asked. */
   | { readonly type: 'PreviewCall'; readonly batchId: string; readonly call: JudgedCall }
+  /** Ask the user whether a call may run. */
   | ApprovalRequest
   /** Ends a preview or a question to the user. */
   | { readonly type: 'WithdrawApproval'; readonly batchId: string; readonly callId: string }

@@ -1,4 +1,8 @@
-/** One tool call on its way through a batch: as the machine keeps it, and how it ended. */
+/**
+ * One tool call on its way through a batch (the calls of one reply): as the machine keeps it, and
+ * how it ended. A judged call is a call with what its tool says of it: whether it is valid, how it
+ * behaves, what it touches.
+ */
 
 import type { HookVerdicts, JudgedCall } from '../policy/judged-call.js';
 import type { Image } from './message.js';
@@ -57,8 +61,12 @@ export type CallPreview =
 export type Call = {
   readonly judged: JudgedCall;
   readonly requestedAt: number;
-} /** `notYet`: it must be asked for, and what it would change depends on calls before it. */ & (
-  | { readonly status: 'queued'; readonly allowed: 'byPolicy' | 'byUser' | 'notYet' }
+} & (
+  | {
+      readonly status: 'queued';
+      /** `notYet`: it must be asked for, and what it would change depends on calls before it. */
+      readonly allowed: 'byPolicy' | 'byUser' | 'notYet';
+    }
   /** The tool makes the preview for the question to the user. */
   | { readonly status: 'previewing' }
   | { readonly status: 'awaitingApproval' }

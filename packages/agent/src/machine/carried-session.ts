@@ -8,7 +8,8 @@
  * did not run.
  *
  * The result is a "carried" session, which speaks of no machine's states. It is needed when an
- * update has changed the table, so that an old journal no longer leads to the same states.
+ * update has changed the table, so that an old journal no longer leads to the same states. The
+ * event `Resumed` of the later machine holds it (`upgrade`), and that machine goes on from it.
  *
  * From top to bottom: `SessionFromEvents`, which collects; `carrySession` and `stateFrom`, with
  * which a later machine goes on; and the files that the events tell of, which every resumed session
@@ -47,7 +48,7 @@ import type {
 } from './event.js';
 import type { AssistantMessage, Message, ResultPart, UserText } from './message.js';
 import { addUsage, spendingId, timerFrom } from './moves/budget.js';
-import { callModel } from './moves/request.js';
+import { newCallingLlm } from './moves/request.js';
 import { rewoundConversation } from './moves/rewind.js';
 import {
   closedText,
@@ -109,7 +110,7 @@ const endFromReply = (
     : end('skipped', `not run: the reply ended with ${stopReason}`);
 };
 
-/** The end of a call by its outcome. */
+/** The end of a call by its outcome, with what hooks said after it. */
 const endFromOutcome = (outcome: CallOutcome, at: number): CarriedOutcome => {
   const { status, images, ran } = outcome;
   return {
@@ -121,7 +122,10 @@ const endFromOutcome = (outcome: CallOutcome, at: number): CarriedOutcome => {
   };
 };
 
-/** The result of a call; `open`: its text if the call has not ended. */
+/**
+ * The result of a call, with the notes of hooks that saw the call before it ran. `open`: its text
+ * if the call has not ended.
+ */
 const carriedResult = ({ judged, ended }: CarriedCall, open: string): ResultPart => ({
   type: 'result',
   callId: judged.callId,
@@ -150,15 +154,19 @@ const namesItsCalls = (message: AssistantMessage, calls: readonly JudgedCall[]):
 class SessionFromEvents {
   #conversation: Conversation = emptyConversation;
   #queue: readonly QueuedInput[] = [];
+  /** Number of inputs so far, from which they get their ids. */
   #inputs = 0;
   #batch: Batch | null = null;
   #turn: Turn = 'rests';
+  /** The session was shut down, and not resumed since. */
   #isClosed = false;
   /** Streamed text of the reply that is under way. */
   #partial = '';
   #model: string;
   #usage = noUsage;
+  /** Time of the last event. */
   #at = 0;
+  /** Ids whose usage was counted. */
   readonly #counted = new Set<string>();
   /** The rewind whose files are being taken back. */
   #rewind: On<'RewindRequested'> | null = null;
@@ -219,6 +227,7 @@ class SessionFromEvents {
       case 'LlmFailed':
         this.#countUsage(event.requestId, event.usage);
         this.#partial = '';
+        // A conversation that is too long is summarised or cut, and sent again.
         if (this.#turn === 'runs' && event.error.kind !== 'contextOverflow')
           this.#turn = event.error.retryable ? 'retries' : 'rests';
         return;
@@ -318,6 +327,7 @@ class SessionFromEvents {
     return addResults(this.#conversation, results);
   }
 
+  /** Answers the open calls of the batch; the texts are those of `#settledConversation`. */
   #closeBatch(open: string, waiting: string): void {
     this.#conversation = this.#answeredConversation(open, waiting);
     this.#batch = null;
@@ -388,6 +398,7 @@ class SessionFromEvents {
     }
     this.#partial = '';
     if (message === null || message.parts.length === 0) {
+      // the model is perhaps asked again, as after a failure
       if (this.#turn === 'runs') this.#turn = 'retries';
       return;
     }
@@ -459,7 +470,7 @@ class SessionFromEvents {
   /** Texts that the user typed meanwhile go with the results. */
   #closeIfEnded(): void {
     if (this.#batch === null || this.#batch.calls.some(({ ended }) => ended === undefined)) return;
-    this.#closeBatch('', '');
+    this.#closeBatch('', ''); // every call has a text of its own
     if (this.#turn === 'stops') {
       this.#endTurn();
       return;
@@ -611,6 +622,7 @@ export const carrySession = (model: string): SessionCarrier => {
   return {
     see(event, taken) {
       session.see(event);
+      // The session that an upgrade carries holds all that was missed before.
       if (event.type === 'Resumed' && event.upgrade?.session !== undefined) hasMissed = false;
       else hasMissed ||= !taken && isNeeded(event);
     },
@@ -624,6 +636,7 @@ const carriedCall = ({ judged, requestedAt, startedAt, ended }: CarriedCall): Ca
     const outcome = { failed: status !== 'ok', text, ...(images === undefined ? {} : { images }) };
     return { judged, requestedAt, status, ran, startedAt, completedAt: at, outcome };
   }
+  // `byUser`: a call that has started is not decided again, so this value has no effect.
   return startedAt === null
     ? { judged, requestedAt, status: 'queued', allowed: 'notYet' }
     : { judged, requestedAt, status: 'running', allowed: 'byUser', startedAt, graceTimerId: null };
@@ -680,7 +693,7 @@ export const stateFrom = (before: State, carried: CarriedSession): State => {
     case 'closed':
       return { name: 'ShuttingDown', session };
     case 'request':
-      return callModel(session, 'user', 1);
+      return newCallingLlm(session, 'user', 1);
     case 'calls':
       return {
         name: 'ExecutingTools',

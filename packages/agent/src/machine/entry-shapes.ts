@@ -1,6 +1,6 @@
 /**
  * Shapes of what enters in another form than the machine's: events without a time, parts of
- * settings and of calls.
+ * settings and of calls. `partly` makes every field optional.
  */
 
 import { object, partly, type Shape, text, variant } from '@pawl/machine/kernel/shape';

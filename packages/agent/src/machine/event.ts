@@ -5,6 +5,10 @@
  * From top to bottom: the parts of events; events of the user, of the model, of tools, of the work
  * after tools, and others; rewinds; the union `Event`; and makers of events for those who drive
  * the machine themselves. Old journals are replayed by later versions, so a new field is optional.
+ *
+ * A judged call is a tool call with what its tool says of it: whether it is valid, how it behaves,
+ * what it touches. A grant is what the user has allowed for the session. A "carried" session is one
+ * in a form that every version of the machine reads.
  */
 
 import type { Count, JsonObject, Share } from '@pawl/machine/kernel/shape';
@@ -258,8 +262,8 @@ export type ToolEvent =
       { readonly batchId: string; readonly callId: string; readonly preview: CallPreview }
     >
   /**
-   * Durable before the effect. For a probeable call, `before` and `after` are the sha256 of the
-   * file before and after the effect.
+   * Durable before the effect. For a probeable call (its file shows whether it had its effect),
+   * `before` and `after` are the sha256 of the file before and after the effect.
    */
   | Of<
       'ToolStarted',
@@ -312,11 +316,13 @@ export type HookEvent =
         readonly hookId: string;
         readonly commits: readonly { readonly hash: string; readonly subject: string }[];
         readonly changedFiles: readonly string[];
+        /** The working tree has uncommitted changes. */
         readonly dirty: boolean;
         /** Text for the model after the results; may be empty. */
         readonly note: string;
         /** Text for the user; may be empty. */
         readonly warning: string;
+        /** False: the hook stops the turn. */
         readonly proceed: boolean;
         /** Final usage of the phase; null means none. */
         readonly usage: Usage | null;

@@ -5,7 +5,8 @@
  * From top to bottom: rules for a state; rules for a step, each below its anchor; steps that must
  * lead to a request; work in flight (requests, calls, hooks, timers that have not ended), which the
  * state must name so that a resume finds it; and `brokenRule`, which writes the sentences. The
- * explorer, the simulator and tests call these; no session does.
+ * explorer, the simulator and tests call these; no session does. A reservation is money that is set
+ * aside before a request, since its cost is known only afterwards.
  */
 
 import type { Edge, Step } from '@pawl/machine/kernel/table';
@@ -348,6 +349,7 @@ const staleFaults = (
     diagnostics.length === 0
       ? [brokenRule('stale-events', `a stale ${event.type} left no diagnostic`)]
       : [];
+  // usage counts, however late it comes
   const changed =
     differs(before, state, ['session']) ||
     differs(before.session, state.session, ['usage', 'unaccounted', 'reserved', 'measured']);

@@ -20,7 +20,7 @@ type DefaultEvent =
   | 'Resumed';
 export type AgentTable = Table<State, Event, Action, TransientState['name'], DefaultEvent>;
 
-/** Makes the machine from its table. */
+/** Makes the machine from its table: `agentMachine(table)`. The first call only takes the types. */
 export const agentMachine = machine<State, Event, Action>()({
   shape: eventShape,
   initial: 'Ready',

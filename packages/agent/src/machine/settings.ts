@@ -1,7 +1,7 @@
 /**
- * The settings of a session, and the usage and limits that they speak of. 0 means `unlimited` only
- * where people and old journals write a limit; `readLimit` translates it, and inside 0 is nothing
- * left.
+ * The settings of a session, and the usage and limits that they speak of. Where people and old
+ * journals write a limit, 0 means `unlimited`; `readLimit` translates it. Everywhere else a limit
+ * of 0 leaves nothing.
  *
  * From top to bottom: the settings and their defaults; usage; and limits.
  */
@@ -156,8 +156,9 @@ export type Settings = {
   /** A call that needs an answer: the user is asked, it is denied, or that also ends the turn. */
   readonly onAsk: 'ask' | 'deny' | 'stop';
   /**
-   * The batches after which hooks run. `mutating`: those in which a mutating call ran, however it
-   * ended; `mutatingOk`: those in which one ended ok.
+   * The batches after which commits are looked for, formatters run and changes are committed.
+   * `mutating`: those in which a mutating call ran, however it ended; `mutatingOk`: those in which
+   * one ended ok.
    */
   readonly hooks: 'mutating' | 'mutatingOk' | 'always' | 'never';
   /** `onChanges`: after a batch that changed files; `onOneCommit`: only after one new commit. */
@@ -233,13 +234,14 @@ export const defaultSettings: Omit<Settings, 'model' | 'workspace'> = {
 export const settingsAfterPlan = (settings: Settings): Settings => {
   const { sandbox, rules, onAsk } = settings;
   const preset = presetAfterPlan(settings.presetBefore);
-  const isFenced = sandbox !== undefined && sandbox !== 'off' && sandbox !== 'missing';
+  // Formatter configurations are code of the project, so formatters run only in the sandbox.
+  const isSandboxed = sandbox !== undefined && sandbox !== 'off' && sandbox !== 'missing';
   return {
     ...settings,
     preset,
     rules: allowHosts(presetRules[preset], allowedHosts(rules)),
     onAsk: preset === 'ci' ? 'deny' : onAsk,
-    formatter: isFenced && preset !== 'careful' ? 'onChanges' : 'off',
+    formatter: isSandboxed && preset !== 'careful' ? 'onChanges' : 'off',
     ...(sandbox === 'read-only' ? { sandbox: 'workspace' } : {}),
   };
 };

@@ -1,6 +1,7 @@
 /**
  * Shapes of events and settings: checks that unknown JSON, such as a line of a journal, has a type.
- * `npm run update` makes each shape from the type of its name. The parts of a shape come first.
+ * `npm run update` makes each shape from the type of its name. The parts of a shape come first. In
+ * `oneOf` the keys are the allowed words.
  */
 
 import {

@@ -1,8 +1,9 @@
 /**
  * The states of the machine, the results of moves, and copies of states with some parts changed.
  *
- * From top to bottom: what every state carries; the resting and the transient states; why a turn
- * was stopped; the results of moves; and copies with some parts changed.
+ * From top to bottom: what every state carries; the resting states, which wait for an event, and
+ * the transient ones, which are passed within a step; why a turn was stopped; the results of moves;
+ * and copies with some parts changed.
  */
 
 import type { MoveResult } from '@pawl/machine/kernel/table';
@@ -396,7 +397,10 @@ const or = <T>(value: T | undefined, before: T): T => (value === undefined ? bef
 /** The conversation was replaced: nothing is known of it. */
 export const NOT_MEASURED: MeasuredRequest = { model: '', bytes: 0, tokens: 0 };
 
-/** The session with parts changed. `reserved` and `measured` stay absent while they are empty. */
+/**
+ * The session with parts changed. `reserved` and `measured` stay absent while they are empty: in a
+ * session that has measured nothing, the object NOT_MEASURED itself leaves `measured` absent.
+ */
 export const changeSession = (session: SessionData, parts: Partial<SessionData>): SessionData => {
   const changed: SessionData = {
     conversation: or(parts.conversation, session.conversation),

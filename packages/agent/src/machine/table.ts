@@ -8,10 +8,10 @@
  * 4. `on` has a cell for each event (or `defaults` below has it): a missing cell does not compile.
  *    The first branch whose guard holds is taken.
  * 5. `exit` runs when the state is left.
- * A branch: `when` its guard holds, the machine goes `to` a state (to the same one: it is left and
- * entered again; `stay`: it is not), the arrow is called `as`, and the move `then` computes state
- * and actions. `late`: the event came too late and changes nothing; `fault`: the runtime broke the
- * protocol. Cells that several rows share come first; the compiler still counts every cell.
+ * A branch: `when` its guard holds, the machine goes `to` a state (the same one is left and entered
+ * again; `stay`: it is not), the arrow is called `as`, the move `then` computes state and actions.
+ * `late`: the event came too late and changes nothing; `fault`: the runtime broke the protocol.
+ * `cancelled(f)`, `exceeded(f)`: f ends the work of a stopped turn. Shared cells come first.
  */
 
 import { fault, late } from '@pawl/machine/kernel/table';

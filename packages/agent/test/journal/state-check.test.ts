@@ -112,16 +112,18 @@ for (const [seq, name, due] of rows) {
   test(`entry ${seq} in ${name} has ${due ? 'a' : 'no'} check`, () => {
     // Only the name counts here.
     const state = { ...stateAt(1), name } as State;
-    const check = dueCheck({ machine: agentMachine, check: fresh }, seq, state, 64);
+    const check = dueCheck({ machine: agentMachine, hashState: fresh }, seq, state, 64);
     assert.equal(check, due ? fresh(state) : null);
   });
 }
 
 test('the larger a state has grown, the fewer entries have a check', () => {
   const due = (parts: number): readonly number[] => {
-    const machine = { ...agentMachine, isAtRest: () => false, growing: () => parts };
+    const machine = { ...agentMachine, isAtRest: () => false, countGrowingParts: () => parts };
     const seqs = Array.from({ length: 24 }, (_, index) => index + 1);
-    return seqs.filter((seq) => dueCheck({ machine, check: fresh }, seq, stateAt(1), 4) !== null);
+    return seqs.filter(
+      (seq) => dueCheck({ machine, hashState: fresh }, seq, stateAt(1), 4) !== null,
+    );
   };
   assert.deepEqual([due(0), due(4)], [due(3), [4, 8, 12, 16, 20, 24]]);
   assert.deepEqual(

@@ -57,7 +57,7 @@ const runBatch = (
     assert.deepEqual(stepped.diagnostics, []);
     ({ state } = stepped);
     seq += 1;
-    dueCheck({ machine: agentMachine, check }, seq, state, CHECK_EVERY);
+    dueCheck({ machine: agentMachine, hashState: check }, seq, state, CHECK_EVERY);
   };
   take(given.begin);
   take(given.input('go'));
@@ -169,7 +169,7 @@ test('a state with many calls is checked less often; a state with few calls ever
       ({ state } = step(state, given.eventOf(next, state)));
     assert.equal(state.name, 'ExecutingTools');
     return (
-      dueCheck({ machine: agentMachine, check: () => 'sum' }, seq, state, CHECK_EVERY) !== null
+      dueCheck({ machine: agentMachine, hashState: () => 'sum' }, seq, state, CHECK_EVERY) !== null
     );
   };
   assert.deepEqual(

@@ -15,8 +15,8 @@ import { type RunFlags, readSeq, usageStop } from '../settings/flags.js';
 
 type ForkFlags = RunFlags & { readonly at: string; readonly worktree?: string };
 
-/** Where the files of a fork are. `left`: those that could not be copied. */
-type ForkPlace = { readonly folder: string; readonly left: readonly FileLeft[] };
+/** The folder with the files of a fork. `notCopied`: files that are missing there, and why. */
+type ForkPlace = { readonly folder: string; readonly notCopied: readonly FileLeft[] };
 
 /**
  * `pawl fork`: copies a session up to a line of its journal, with `--worktree` also the files as
@@ -38,9 +38,11 @@ export const forkSession = async (
   const demands = prompt === undefined ? undefined : await readDemands(flags);
   if (prompt !== undefined) {
     refuseEmpty(prompt);
+    // throws if the session can't be opened with these flags
     await (await import('../sessions/open-session.js')).checkResumable(flags, sessionId);
   }
-  openStateFolder(process.env); // throws if nothing can be written there
+  // throws if nothing can be stored there: before files are copied for a fork that can't be made
+  openStateFolder(process.env);
   const place = flags.worktree === undefined ? null : await copyWorkspace(sessionId, seq, flags);
   const forkId = await forkStored(sessionId, seq);
   if (place !== null) await moveTo(forkId, place.folder);
@@ -57,8 +59,9 @@ export const forkSession = async (
 
 const filesText = (place: ForkPlace | null): string => {
   if (place === null) return 'the files of the workspace are as they are now';
-  const { folder, left } = place;
-  return `its files are in ${folder} as they were then${left.length === 0 ? '' : ` · ${leftText(left)}`}`;
+  const { folder, notCopied } = place;
+  const missing = notCopied.length === 0 ? '' : ` · ${leftText(notCopied)}`;
+  return `its files are in ${folder} as they were then${missing}`;
 };
 
 /** The absolute path of a folder that can be made. Throws a `Stop` otherwise. */
@@ -105,7 +108,7 @@ const copyWorkspace = async (
   const { workspace, store, manifests } = history;
   if (seq > history.seq)
     throw usageStop(`--at ${seq} is after the end: the last entry is ${history.seq}.`);
-  refusePruned(history);
+  refusePruned(history); // throws if a checkpoint is no longer stored
   if (!existsSync(workspace))
     throw new Stop(
       exitCodes.badInput,
@@ -125,7 +128,7 @@ const copyWorkspace = async (
   // what stood in the files after the checkpoints up to `seq`
   const states = statesAfter(manifests, stepsUntil(history, seq));
   const request = { workspace, target: folder, states, store, environment: process.env, signal };
-  return { folder, left: await copyFiles(request) };
+  return { folder, notCopied: await copyFiles(request) };
 };
 
 /**
@@ -134,5 +137,5 @@ const copyWorkspace = async (
  */
 const moveTo = async (forkId: string, folder: string): Promise<void> => {
   const { useWithoutModel } = await import('../sessions/closed-model.js');
-  await useWithoutModel(forkId, async () => undefined, folder);
+  await useWithoutModel(forkId, async () => undefined, folder); // opening it there is enough
 };

@@ -4,6 +4,10 @@
  * A batch is the tool calls of one reply. tool-batch.ts starts it. From top to bottom: running
  * calls; previews; approvals; cancelling one call; cancelling the turn, with a grace period before
  * calls are ended by force; and settling, which makes one message with a result for each call.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { decide } from '../../policy/decide.js';
@@ -167,6 +171,8 @@ export const takePreview = (state: ToolBatch, event: On<'CallPreviewed'>): Same 
   }
   const context = { session: state.session, batchId: state.batchId, before };
   const diff = preview.kind === 'change' ? preview.diff : null;
+  // Undefined: the policy decides again. `asks`: the actions that ask the user; `stops`: nobody can
+  // be asked, and that ends the turn.
   const {
     call: next,
     asks,
@@ -247,6 +253,7 @@ export const takeAnswer = (state: ToolBatch, event: On<'ApprovalAnswered'>): Sam
   if (event.answer.kind === 'deny') return refuseCall(state, call, event.answer.reason, event.at);
   const { settings } = state.session;
   const { grantable } = decideCall(state.session, call.judged);
+  // null: the answer counts for this call alone
   const grant = createGrant(call.judged, event.scope, settings.workspace, grantable);
   const grants = grant === null ? state.session.grants : [...state.session.grants, grant];
   const session = changeSession(state.session, { grants });
@@ -452,8 +459,8 @@ export const settleUnapproved = (state: ToolBatch): MoveTo<'Cancelled'> =>
 
 /**
  * Whether hooks must look at the effects of a call: a mutating call that ran, however it ended,
- * since a failed command may have written files. With `mutatingOk`, as in the seeds, only if it
- * ended ok.
+ * since a failed command may have written files. With `mutatingOk`, as in other agents' machines,
+ * only if it ended ok.
  */
 export const mayHaveChanged = (call: EndedCall, hooks: Settings['hooks']): boolean =>
   call.judged.traits.mutating && (hooks === 'mutatingOk' ? call.status === 'ok' : call.ran);
@@ -463,7 +470,7 @@ export const settle = (state: ToolBatch): MoveTo<'PostToolsHook'> =>
     name: 'PostToolsHook',
     session: settledSession(state.session, state.calls),
     phase: 'CheckingGitCommits',
-    hookId: '',
+    hookId: '', // the phase gets its id when it starts
     mutated: state.calls
       .filter((call) => isEnded(call) && mayHaveChanged(call, state.session.settings.hooks))
       .map((call) => call.judged.callId),

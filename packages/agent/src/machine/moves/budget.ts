@@ -9,6 +9,10 @@
  * Everything that may cost something has an id: a request to the model, a summary, a hook, and a
  * tool call that asks models itself (a spending call). The id stands in `unaccounted`, and is
  * called open, until its usage has been counted.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { Action } from '../action.js';
@@ -88,7 +92,7 @@ const getSpent = (session: SessionData, dimension: Dimension, at: number): numbe
   }
 };
 
-/** The first of these limits that is reached, or null. */
+/** The first of these counted limits that is reached, or null. Time does not matter for them: 0. */
 const reached = <D extends Dimension>(session: SessionData, among: readonly D[]): D | null =>
   among.find((dimension) =>
     isReached(getLimit(session.settings.limits, dimension), getSpent(session, dimension, 0)),
@@ -113,6 +117,7 @@ export const sessionIsSpent = ({ session }: State): boolean => sessionLimit(sess
 export const stopBeforeCall = ({
   session,
 }: In<'CallingLlm'> | In<'Compacting'>): MoveTo<'BudgetExceeded'> =>
+  // A guard has found the limit; the default only satisfies the type, here and below.
   go({ name: 'BudgetExceeded', session, dimension: sessionLimit(session) ?? 'usd' });
 
 /** What is left of the session's limits. */
@@ -172,9 +177,9 @@ export const setLimit = (session: SessionData, dimension: Dimension, limit: Limi
   const warned = session.turn.warned.filter((other) => other !== dimension);
   const changed = changeSession(session, { settings: { ...session.settings, limits } });
   // A slice is what autoRearm adds at a time: the first limit that is set.
-  const isFirst =
+  const isFirstLimit =
     (dimension === 'usd' || dimension === 'tokens') && session.slices[dimension] === 'unlimited';
-  const slices = isFirst ? { ...session.slices, [dimension]: limit } : session.slices;
+  const slices = isFirstLimit ? { ...session.slices, [dimension]: limit } : session.slices;
   return changeTurn(changeSession(changed, { slices }), { warned });
 };
 
@@ -314,7 +319,7 @@ export const addUsage = (total: UsageTotals, usage: Usage): UsageTotals => ({
 });
 
 /**
- * How much of a request its usage covers: a broken one may have cost more than was countedLimits.
+ * How much of a request its usage covers: a broken one may have cost more than was counted.
  */
 type Coverage = 'whole' | 'partial';
 
@@ -464,7 +469,7 @@ export const countStale = <S extends State>(state: S, event: Event): Stay<S> => 
     : { ...go(withSession(state, session)), late: why };
 };
 
-/** UsageReported: usage that came late, or a report that could not be countedLimits. */
+/** UsageReported: usage that came late, or a report that could not be counted. */
 export const countReported = <S extends State>(state: S, event: On<'UsageReported'>): Stay<S> => {
   const session = countEvent(state.session, event);
   const { fault } = event;
@@ -483,7 +488,7 @@ export const countReported = <S extends State>(state: S, event: On<'UsageReporte
 
 /*
  * The worst case: each byte of its text is a token, each image IMAGE_TOKENS_MAX, all of it is
- * written to the cache, and the reply is as long as it may be. What the model countedLimits of the
+ * written to the cache, and the reply is as long as it may be. What the model counted of the
  * same conversation replaces its bytes.
  */
 
@@ -520,7 +525,7 @@ const withoutReservation = ({ reserved = [] }: SessionData, id: string): readonl
 type Measured = On<'RequestMeasured'>;
 
 /**
- * Tokens of the request, countedLimits from above. A summary is asked of what the conversation
+ * Tokens of the request, counted from above. A summary is asked of what the conversation
  * holds, so only `freshBytes` are new to the model; another request of the conversation has grown.
  */
 const inputTokensMax = (
@@ -528,6 +533,7 @@ const inputTokensMax = (
   { model, bytes, images, freshBytes }: Measured,
 ): number => {
   const { measured } = session;
+  // Bytes that the measured request did not hold; negative: nothing is known of them.
   const more = freshBytes ?? (name === 'CallingLlm' ? bytes - (measured?.bytes ?? 0) : -1);
   const counted =
     measured !== undefined && measured.model === model && more >= 0
@@ -542,7 +548,7 @@ type Offer = {
   readonly inputUsd: number;
   readonly outputTokens: number;
   readonly outputUsd: number;
-  /** Whether the reply may be as long as it must be able to be. */
+  /** Whether what is left pays for the shortest reply that is worth the request. */
   readonly fits: boolean;
 };
 
@@ -621,6 +627,7 @@ export const reserve = <S extends State>(state: S, event: Measured): Stay<S> => 
     sent: state.name === 'CallingLlm' ? { model, bytes } : null,
   };
   const reserved = [...withoutReservation(session, id), reservation];
+  // A copy, since `changeSession` takes the object NOT_MEASURED itself for "not measuring".
   const { measured = { ...NOT_MEASURED } } = session;
   return go(withSession(state, changeSession(session, { reserved, measured })));
 };
@@ -666,7 +673,7 @@ const moneyText = (session: SessionData): string => {
 /** Sets aside for calls that spend what is left: it is theirs until they say what they spent. */
 export const reserveForCalls = (session: SessionData, ids: readonly string[]): SessionData => {
   const left = remainingIn(session).usd;
-  const [id] = ids;
+  const [id] = ids; // at most one: under a limit, calls that spend run one at a time
   // Sessions of earlier versions set nothing aside.
   const reservesMoney = session.measured !== undefined;
   if (!reservesMoney || left.type === 'unlimited' || id === undefined) return session;

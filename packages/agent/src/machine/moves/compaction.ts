@@ -4,6 +4,10 @@
  *
  * From top to bottom: when it starts; its start; its end, by mode; its failure; and the moves of
  * GatheringAdditionalMessages, which come before the mid one.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`. The rest of a state is the move with which it begins to wait. `In<N>` is
+ * the state N, `On<T>` the event T.
  */
 
 import { verdictsIn } from '../../policy/judged-call.js';
@@ -26,7 +30,7 @@ import {
 } from '../state.js';
 import { countUsage } from './budget.js';
 import { showHooks } from './hooks.js';
-import { appendInputs, callModel } from './request.js';
+import { appendInputs, newCallingLlm } from './request.js';
 
 type Mode = In<'Compacting'>['mode'];
 type Compacting = In<'Compacting'>;
@@ -44,10 +48,14 @@ export const needsCompaction = (session: SessionData, ratio: number): boolean =>
   session.contextTokens > ratio * session.settings.windowTokens && mayCompact(session);
 
 /**
- * A compaction of the current conversation. `startCompaction` starts it when the state comes to
- * rest.
+ * The state of a compaction of the current conversation. `startCompaction` starts it when the state
+ * comes to rest.
  */
-export const compact = (session: SessionData, mode: Mode, instructions?: string): Compacting => ({
+export const newCompacting = (
+  session: SessionData,
+  mode: Mode,
+  instructions?: string,
+): Compacting => ({
   name: 'Compacting',
   session,
   compactionId: '',
@@ -75,7 +83,7 @@ export const compactNow = (
   state: In<'WaitingForUserInput'>,
   event: On<'CompactRequested'>,
 ): MoveTo<'Compacting'> =>
-  go(compact(state.session, { kind: 'idle', resume: 'rest' }, event.instructions));
+  go(newCompacting(state.session, { kind: 'idle', resume: 'rest' }, event.instructions));
 
 export const isStaleCompaction = (
   state: Compacting,
@@ -141,7 +149,10 @@ export const sendCompacted = (
 ): MoveTo<'CallingLlm'> => {
   const { purpose, attempt } =
     state.mode.kind === 'overflow' ? state.mode : ({ purpose: 'toolResults', attempt: 1 } as const);
-  return go(callModel(withSummary(state, event), purpose, attempt), ...showSummary(state, event));
+  return go(
+    newCallingLlm(withSummary(state, event), purpose, attempt),
+    ...showSummary(state, event),
+  );
 };
 
 /** Tells the user that there is no summary. */
@@ -182,7 +193,7 @@ export const sendUncompacted = (
   event: On<'CompactionFailed'>,
 ): MoveTo<'CallingLlm'> => {
   const session = countUsage(state.session, event.compactionId, event.usage, 'partial');
-  return go(callModel(session, 'toolResults', 1), ...showFailure(event));
+  return go(newCallingLlm(session, 'toolResults', 1), ...showFailure(event));
 };
 
 export const failCompaction = (
@@ -213,7 +224,7 @@ export const aboveMidThreshold = (state: In<'GatheringAdditionalMessages'>): boo
   needsCompaction(state.session, state.session.settings.compactMidRatio);
 
 export const compactMidTurn = (state: In<'GatheringAdditionalMessages'>): MoveTo<'Compacting'> =>
-  go(compact(state.session, { kind: 'mid' }));
+  go(newCompacting(state.session, { kind: 'mid' }));
 
 export const sendResults = (state: In<'GatheringAdditionalMessages'>): MoveTo<'CallingLlm'> =>
-  go(callModel(state.session, 'toolResults', 1));
+  go(newCallingLlm(state.session, 'toolResults', 1));

@@ -4,6 +4,10 @@
  *
  * From top to bottom: the phases after a batch (commits, formatters, auto-commit), which run only
  * if a call may have changed something; hooks of the user; and what the user sees of both.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import {
@@ -60,7 +64,10 @@ export const hookNotWanted = (state: Hook): boolean => {
 export const skipHook = (state: Hook): MoveTo<'CheckingBudget'> =>
   go({ name: 'CheckingBudget', session: state.session });
 
-/** Rest of PostToolsHook: starts the phase under a new id. */
+/**
+ * Rest of PostToolsHook: starts the phase under a new id. Effects that the phase before was about
+ * to have (`prepared`) are not effects of this one.
+ */
 export const runHook = ({ prepared: _ofEarlier, ...state }: Hook): MoveTo<'PostToolsHook'> => {
   const [hookId, numbered] = nextId(state.session, 'hook');
   const session = changeSession(numbered, { unaccounted: [...numbered.unaccounted, hookId] });
@@ -192,8 +199,8 @@ export const goOnWithoutHook = (state: Hook, event: On<'HookFailed'>): MoveTo<'C
 type Ran = On<'UserHooksRan'>;
 
 /**
- * Texts for the model. Nobody can deny the start of a session, so its objections are for the user
- * alone.
+ * Texts for the model: notes, and after a batch (`hookRemarks`) also objections. Nobody can deny
+ * the start of a session, so its objections are for the user alone.
  */
 const modelTexts = ({ moment, verdicts }: Ran): readonly string[] => {
   switch (moment) {

@@ -5,6 +5,10 @@
  * (ProcessingLlmResponse): calls, an answer, a refusal or nothing; and the check for a
  * cancellation. A reply is "drained" if the turn was cancelled and its provider can't abort: it is
  * paid for, so its text stays, and none of its calls runs.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { hookNotes, hookRemarks, objects, verdictsIn } from '../../policy/judged-call.js';
@@ -279,8 +283,9 @@ export const endWithText = (state: Processing): MoveTo<'EndOfTurn'> => {
 const OBJECTIONS_MAX = 3;
 
 /**
- * What hooks say about the end of the turn. An objection begins another turn with its reason
- * (docs/rules.md#hook-objects-to-end). A turn that was to end at a limit ends.
+ * What hooks say about the end of the turn. An objection (`objects`) begins another turn with its
+ * reason (docs/rules.md#hook-objects-to-end). A turn that was to end at a limit ends. The model
+ * reads the notes of hooks, or their remarks: notes and objections.
  */
 const judgeEnd = (
   session: SessionData,

@@ -1,8 +1,8 @@
 /**
  * The conversation that a model call sends, and the request.
  *
- * From top to bottom: `callModel` and `sendCall`; then what adds to the conversation. Its size is
- * only estimated until a provider has counted.
+ * From top to bottom: `newCallingLlm` and `sendCall`; then what adds to the conversation. Its size
+ * is only estimated until a provider has counted.
  */
 
 import type { Action, RequestPurpose } from '../action.js';
@@ -26,8 +26,11 @@ import {
   type SessionData,
 } from '../state.js';
 
-/** A model call with the current conversation. `sendCall` sends it when the state comes to rest. */
-export const callModel = (
+/**
+ * The state of a model call with the current conversation. `sendCall` sends it when the state comes
+ * to rest.
+ */
+export const newCallingLlm = (
   session: SessionData,
   purpose: RequestPurpose,
   attempt: number,
@@ -42,7 +45,8 @@ export const callModel = (
 });
 
 /**
- * Rest of CallingLlm: the only place that sends a request. The request gets a new id; a resumed
+ * Rest of CallingLlm (the move with which the state begins to wait): the only place that sends a
+ * request. The request gets a new id; a resumed
  * session keeps the id it has.
  */
 export const sendCall = (state: In<'CallingLlm'>): MoveTo<'CallingLlm'> => {

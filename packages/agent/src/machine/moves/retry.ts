@@ -3,6 +3,9 @@
  *
  * From top to bottom: the delay; a conversation that has outgrown the window; whether a failure is
  * tried again, and the words about it; empty replies; and the cut of a long text.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { Action } from '../action.js';
@@ -20,8 +23,8 @@ import {
   type SessionData,
 } from '../state.js';
 import { countFailure, countUsage, schedule, timerFrom } from './budget.js';
-import { compact, mayCompact } from './compaction.js';
-import { callModel, retractPartial } from './request.js';
+import { mayCompact, newCompacting } from './compaction.js';
+import { newCallingLlm, retractPartial } from './request.js';
 import { durationText, modelErrorText, resetText, restore } from './stop.js';
 
 type Calling = In<'CallingLlm'>;
@@ -75,7 +78,7 @@ export const overflowMayCompact = (state: Calling, event: Failure): boolean =>
 export const compactOverflow = (state: Calling, event: Failure): MoveTo<'Compacting'> => {
   const session = countFailure(state.session, event);
   const { purpose, attempt } = state;
-  return go(compact(session, { kind: 'overflow', purpose, attempt }), ...retractText(state));
+  return go(newCompacting(session, { kind: 'overflow', purpose, attempt }), ...retractText(state));
 };
 
 /** Room for the note about the cut, so that a cut result never counts as long again. */
@@ -109,7 +112,7 @@ export const sendCutResults = (state: Calling, event: Failure): MoveTo<'CallingL
     measured: NOT_MEASURED,
   });
   const text = 'the conversation is too long for the model: the last results were cut';
-  return go(callModel(cut, state.purpose, state.attempt), ...retractText(state), {
+  return go(newCallingLlm(cut, state.purpose, state.attempt), ...retractText(state), {
     type: 'DisplayWarning',
     kind: 'compaction',
     text,
@@ -248,7 +251,13 @@ export const isRetryTimer = (state: In<'Error'>, event: On<'TimerFired'>): boole
 
 /** The same messages under a new request id (docs/rules.md#send-again). */
 export const tryAgain = (state: In<'Error'>): MoveTo<'CallingLlm'> =>
-  go(callModel(state.session, state.purpose, state.error.kind === 'empty' ? 1 : state.attempt + 1));
+  go(
+    newCallingLlm(
+      state.session,
+      state.purpose,
+      state.error.kind === 'empty' ? 1 : state.attempt + 1,
+    ),
+  );
 
 // ---- The cut of a long text ----
 

@@ -6,6 +6,10 @@
  *
  * From top to bottom: whether the conversation to go to is whole; the rewind; the texts about it;
  * checkpoints; and, for the runtime, the conversation to go to.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { AppendList } from '@pawl/machine/kernel/append-list';
@@ -250,6 +254,6 @@ export const rewindConversation = (
   return { kept, messages: after.slice(kept) };
 };
 
-/** Messages of two folds of one journal are other objects. */
+/** Two replays of one journal make different objects of the same message. */
 const isSame = (one: Message | undefined, other: Message | undefined): boolean =>
   one === other || JSON.stringify(one) === JSON.stringify(other);

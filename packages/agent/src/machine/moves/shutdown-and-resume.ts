@@ -4,6 +4,10 @@
  * From top to bottom: the shutdown; resuming, by state; and changed settings. An "epoch" is one
  * opening of the session: a `Resumed` with one that is known already is a duplicate and changes
  * nothing.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { JudgedCall } from '../../policy/judged-call.js';
@@ -62,6 +66,7 @@ import { enqueue, isBlank } from './turn.js';
 const leave = (state: RestingState, event: On<'ShutdownRequested'>): SessionUpdate => {
   switch (state.name) {
     case 'CallingLlm': {
+      // stores the text of the reply that has come, or takes blank text off the screen
       const { session, actions } = keepPartial(state, 'shutdown');
       return {
         session,
@@ -116,8 +121,8 @@ export const keepInput = (
 /*
  * ---- Resuming ----
  *
- * The state alone tells what was in flight. The runtime settles calls that were running, each by
- * its effect class, with ordinary events.
+ * The state alone tells what was in flight. The runtime settles calls that were running with
+ * ordinary events: it runs them again, looks whether they had their effect, or reports them lost.
  */
 
 /**
@@ -126,6 +131,7 @@ export const keepInput = (
  */
 const openAnew = (state: RestingState, event: On<'Resumed'>): SessionUpdate => {
   const running = spendingIn(state);
+  // What was reserved for work of the old process counts as spent, since nobody reports its cost.
   const { session, actions: notices } = settleLost(state.session, running);
   const unaccounted = session.unaccounted.filter((id) => !isSpendingId(id) || running.includes(id));
   const renewed = changeSession(session, { epoch: event.epoch, unaccounted });

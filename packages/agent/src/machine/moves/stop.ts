@@ -3,6 +3,10 @@
  *
  * From top to bottom: the cause, of which the first one stands; the move for each state that a
  * stop leaves; the moves of Cancelled and Failed; and the texts.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { Action } from '../action.js';
@@ -77,6 +81,7 @@ export const cancelled = <S extends State, E extends Event>(leave: LeaveState<S,
     const stop = getStopCause(state, event);
     const { session, actions } = leave(state, event, stop);
     const { ends } = stopCauseFacts(stop);
+    // A branch of the table has chosen this move by the same cause, so it always ends in Cancelled.
     const cause = ends.state === 'Cancelled' ? ends.cause : 'user';
     return go({ name: 'Cancelled', session, cause, text: cancelledText(cause) }, ...actions);
   });
@@ -87,6 +92,7 @@ export const exceeded = <S extends State, E extends Event>(leave: LeaveState<S, 
     const stop = getStopCause(state, event);
     const { session, actions } = leave(state, event, stop);
     const { ends } = stopCauseFacts(stop);
+    // As above: the cause always ends in BudgetExceeded.
     const dimension = ends.state === 'BudgetExceeded' ? ends.dimension : 'time';
     return go({ name: 'BudgetExceeded', session, dimension }, ...actions);
   });

@@ -6,6 +6,9 @@
  * a batch; finding calls by id; the texts that tell the model how each call ended, and results with
  * them; streaks of like batches; the start, which lets those calls run that may; and admission,
  * which decides about each call.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import { decide, type PolicyDecision, withExpectedNeeds } from '../../policy/decide.js';
@@ -375,9 +378,11 @@ export const startBatch = (
   const { reply } = state;
   const [batchId, session] = nextId(state.session, 'batch');
   const calls: Call[] = [];
+  // An admission has actions that ask the user. `stops`: nobody can be asked, which ends the turn.
   const asks: Action[] = [];
   let stops = false;
   for (const requested of reply.calls) {
+    // the call as the policy may trust it, with the rights that it is known to need
     const judged = expectNeeds(session, withoutStaleLookups(requested, calls));
     const admitted = admitRequested({ session, batchId, before: calls }, judged, reply, event.at);
     calls.push(admitted.call);
@@ -419,6 +424,7 @@ export const startReadyCalls = (batch: ToolBatch, at: number): Stay<ToolBatch> =
       waiting,
       at,
     );
+    // It ended, the user or its tool is asked, or it must be asked for later.
     if (call.status !== 'queued' || call.allowed === 'notYet') {
       calls[index] = call;
       stops ||= stopsHere;
@@ -541,6 +547,7 @@ const expectNeeds = ({ settings, grants }: SessionData, judged: JudgedCall): Jud
 const mayChange = (earlier: Call, { facts }: JudgedCall): boolean => {
   if ('completedAt' in earlier || !earlier.judged.traits.mutating) return false;
   const { traits, facts: changed } = earlier.judged;
+  // probeable: a look at the files that the call names shows whether it had its effect
   const changesOnlyFiles = traits.effect === 'probeable' && changed.paths.length > 0;
   return !changesOnlyFiles || changed.paths.some((path) => facts.paths.includes(path));
 };
@@ -560,8 +567,9 @@ const mayChangeFiles = ({ judged: { traits, facts } }: Call): boolean => {
 const isMutating = ({ judged: { traits } }: Call): boolean => traits.mutating;
 
 /**
- * The call as the policy may trust it. Which files git could not restore was looked up before any
- * call of the batch ran: behind one that changes files it counts as not looked up.
+ * The call as the policy may trust it. Which files git could not restore (`unrecoverable`), and
+ * which uncommitted changes a git command would discard, was looked up before any call of the batch
+ * ran: behind one that changes files it counts as not looked up.
  */
 const withoutStaleLookups = (judged: JudgedCall, before: readonly Call[]): JudgedCall => {
   const { unrecoverable, discarded, ...facts } = judged.facts;

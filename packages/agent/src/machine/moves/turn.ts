@@ -3,6 +3,10 @@
  *
  * From top to bottom: waiting; a raised limit; the begin of a turn; its end; and the queue of what
  * the user typed meanwhile.
+ *
+ * The table (table.ts) uses guards, which answer whether a branch is taken, and moves: these return
+ * `go(state, ...actions)`, or `ignore(state, why)`. The rest of a state is the move with which it
+ * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
 import type { Event, On, QueuedInput } from '../event.js';
@@ -30,8 +34,8 @@ import {
   spentText,
   startClock,
 } from './budget.js';
-import { compact, enoughToCompact, needsCompaction } from './compaction.js';
-import { appendInputs, appendTexts, callModel } from './request.js';
+import { enoughToCompact, needsCompaction, newCompacting } from './compaction.js';
+import { appendInputs, appendTexts, newCallingLlm } from './request.js';
 import { noStreaks } from './tool-batch.js';
 
 type Waiting = In<'WaitingForUserInput'>;
@@ -54,6 +58,7 @@ export const releaseInput = (
   state: In<'Ready'> | Waiting,
   event: On<'UserInput'>,
 ): MoveTo<'WaitingForUserInput'> => {
+  // Only a new input or a reply allows another automatic compaction.
   const session: SessionData = { ...enqueue(state.session, event), mayCompact: 'yes' };
   // The state does not rest with this reason: the text is sent, or held for another reason.
   return go({ name: 'WaitingForUserInput', session, reason: { kind: 'start' }, next: 'sendQueue' });
@@ -139,6 +144,7 @@ export const sessionLimitReached = (state: Waiting): boolean =>
 /** A session limit is reached: the input stays queued until the user raises the limit. */
 export const holdForBudget = (state: Waiting, event: Event): MoveTo<'WaitingForUserInput'> => {
   const dimension = sessionLimit(state.session) ?? 'usd';
+  // Raises the limit by itself if the setting autoRearm is on; else there are no actions.
   const { session, actions } = rearm(state.session, dimension);
   const next = actions.length === 0 ? 'raise the limit to go on' : 'it goes with your next message';
   const text = `not sent: ${spentText(state.session, dimension, event.at)}; ${next}`;
@@ -155,7 +161,7 @@ export const windowIsFilling = (state: Waiting): boolean =>
   released(state) && needsCompaction(state.session, state.session.settings.compactAtRatio);
 
 export const compactFirst = (state: Waiting): MoveTo<'Compacting'> =>
-  go(compact(state.session, { kind: 'idle', resume: state.next }));
+  go(newCompacting(state.session, { kind: 'idle', resume: state.next }));
 
 export const turnIsReleased = (state: Waiting): boolean => released(state);
 
@@ -188,7 +194,7 @@ export const beginTurn = (state: Waiting, event: Event): MoveTo<'CallingLlm'> =>
     changeSession(numbered, { queue: rest, turn, emptyReplies: 0 }),
     event.at,
   );
-  return go(callModel(clock.session, 'user', 1), ...clock.actions);
+  return go(newCallingLlm(clock.session, 'user', 1), ...clock.actions);
 };
 
 /** Rest of WaitingForUserInput: holds the queue and prompts the user. */
@@ -229,6 +235,7 @@ export const endTurnAtLimit = (
 ): MoveTo<'WaitingForUserInput'> => {
   const ended = endTurn(state);
   const dimension = sessionLimit(state.session) ?? 'usd';
+  // raises the limit by itself if the setting autoRearm is on
   const { session, actions } = rearm(state.session, dimension);
   const text = spentText(state.session, dimension, event.at);
   return go(
@@ -264,11 +271,12 @@ export const queueInput = <S extends State>(state: S, event: On<'UserInput'>): S
  */
 export const editQueue = <S extends State>(state: S, event: On<'EditQueue'>): Stay<S> => {
   const known = new Map(state.session.queue.map((item) => [item.inputId, item]));
-  const isFirst = ({ inputId }: QueuedInput, index: number): boolean =>
+  const isFirstOfId = ({ inputId }: QueuedInput, index: number): boolean =>
     event.items.findIndex((other) => other.inputId === inputId) === index;
   const queue = event.items
     .filter(
-      (item, index) => known.has(item.inputId) && isFirst(item, index) && item.text.trim() !== '',
+      (item, index) =>
+        known.has(item.inputId) && isFirstOfId(item, index) && item.text.trim() !== '',
     )
     .map(({ inputId, text, mode }): QueuedInput => {
       const images = known.get(inputId)?.images; // an edited input keeps them
