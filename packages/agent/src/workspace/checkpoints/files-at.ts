@@ -26,8 +26,8 @@ import { addEmptyWorktree } from '../session-worktrees.js';
 import {
   ABSENT,
   type FileState,
-  isSameState,
   fileLeft,
+  isSameState,
   type Manifest,
   type PathChange,
 } from './manifest.js';

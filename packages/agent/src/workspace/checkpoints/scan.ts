@@ -163,8 +163,7 @@ export const lookAtAll = async (
       const isInFolder = !name.includes('/') || entries.has(path.posix.dirname(name));
       const entry = isInFolder ? lookInFolder(workspace, name) : null;
       const isOfFolders = list !== names;
-      if (entry !== null && (entry.kind === 'folder') === isOfFolders)
-        entries.set(name, entry);
+      if (entry !== null && (entry.kind === 'folder') === isOfFolders) entries.set(name, entry);
     }
   return entries;
 };

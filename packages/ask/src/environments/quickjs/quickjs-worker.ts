@@ -66,7 +66,8 @@ const awaitTexts = (running: Running): readonly string[] | null => {
     const bell = Atomics.load(input.control, BELL);
     // Only quickjs.ts has the other end of the port.
     const answer = receiveMessageOnPort(input.texts)?.message as Texts | undefined;
-    if (answer?.number === running.number && answer.ordinal === running.ordinal) return answer.texts;
+    if (answer?.number === running.number && answer.ordinal === running.ordinal)
+      return answer.texts;
     if (isStopAsked(running)) return null;
     if (answer === undefined) Atomics.wait(input.control, BELL, bell);
   }
@@ -85,7 +86,8 @@ const ask = ({ kind, prompts, model }: RealmRequest): readonly string[] | null =
 const print = (stream: 'stdout' | 'stderr', text: string): void => {
   const running = current;
   running?.[stream].add(text);
-  if (running === null || running.number === 0 || running.sentCharacters >= input.outputMax / 2) return;
+  if (running === null || running.number === 0 || running.sentCharacters >= input.outputMax / 2)
+    return;
   running.sentCharacters += text.length;
   tell({ type: 'printed', number: running.number, stream, text: text.slice(0, input.outputMax) });
 };
