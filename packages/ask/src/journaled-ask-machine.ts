@@ -15,8 +15,8 @@ import { stepTreeUnchecked } from './tree/step-tree.js';
 import { initialTree, type Tree } from './tree/tree-state.js';
 
 /**
- * What a resumed run needs of the past: only the time of its last event. `see` gets each event; what
- * else `past` returns is about files, which only the agent has.
+ * What a resumed run needs of the past: only the time of its last event. `see` gets each event;
+ * what else `past` returns is about files, which only the agent has.
  */
 const collectPast = (): { see(event: AskTypes['event']): void; past(): PastFiles } => {
   let lastAt: number | null = null;

@@ -10,10 +10,10 @@
  *
  * Words: a checkpoint is what a batch of calls, a command of the user or a rewind changed; a rewind
  * takes checkpoints back. A name is a path in the workspace, with each byte as one character
- * (manifest.ts). A look compares files with what is known of them: their state at the last look, and
- * where their content is. To note a name is to take over its present state as known, as somebody
- * else's change. A listing has all names that git knows or could add. A manifest is a checkpoint as
- * it is stored: states before and after.
+ * (manifest.ts). A look compares files with what is known of them: their state at the last look,
+ * and where their content is. To note a name is to take over its present state as known, as
+ * somebody else's change. A listing has all names that git knows or could add. A manifest is a
+ * checkpoint as it is stored: states before and after.
  *
  * From top to bottom: before and after calls; looks; the copies of contents; going back; the files
  * for the next process of the session.
