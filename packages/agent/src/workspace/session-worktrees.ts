@@ -4,8 +4,8 @@
  * and removing only if nothing is lost.
  *
  * 1. Nothing that the repository names is executed: files are checked out through a folder of links
- *    with our own configuration (git.ts), so no filter, hook or fsmonitor runs. Submodules and files
- *    of Git LFS stay as git stores them.
+ *    with our own configuration (git.ts), so no filter, hook or fsmonitor runs. Submodules and
+ *    files of Git LFS stay as git stores them.
  * 2. A worktree is removed only if nothing in it would be lost: no changed and no new file, and no
  *    commit that no branch or tag has. Ignored files count for nothing.
  */
