@@ -46,6 +46,10 @@ const schema = v.strictObject({
 });
 type Input = v.InferOutput<typeof schema>;
 
+/**
+ * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
+ * ignored. `instead`: the advice for any other value.
+ */
 const FOREIGN: ForeignFields = {
   case_sensitive: { same: [true], instead: 'give both letters: [Rr]eadme*' },
   respect_git_ignore: { same: [true], instead: 'use find in bash for ignored files' },

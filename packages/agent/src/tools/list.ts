@@ -47,6 +47,10 @@ const schema = v.strictObject({
 });
 type Input = v.InferOutput<typeof schema>;
 
+/**
+ * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
+ * ignored. `instead`: the advice for any other value.
+ */
 const FOREIGN: ForeignFields = {
   ignore: { same: 'any' },
   ignore_globs: { same: 'any' },
