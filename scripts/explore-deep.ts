@@ -36,6 +36,7 @@ const count = (amount: number): string => amount.toLocaleString('en-US');
 
 /** The section of the document: date, bounds and results. */
 const pageOf = (check: CheckResult, seconds: number): string => {
+  // the bounds that differ from the usual ones
   const larger = Object.entries(bounds)
     .filter(([name, value]) =>
       Object.entries(defaultBounds).every(([other, least]) => other !== name || least !== value),

@@ -143,6 +143,7 @@ const grow = async (
         room -= folder.children.length;
         for (const node of folder.children) {
           if (node.kind !== 'folder') continue;
+          // no file below it was counted
           if (!counts.has(node.place)) node.closed = 'ignored';
           else if (at === depth) node.closed = 'depth';
           else next.push(node);

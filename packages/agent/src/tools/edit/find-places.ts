@@ -85,7 +85,7 @@ const WHOLE_LINES: readonly Comparison[] = [
   { typography: 'folded', indentation: 'exact' },
   { typography: 'folded', indentation: 'ignored' },
 ];
-/** All steps, from strict to tolerant. */
+/** All steps, from strict to tolerant. ViewKind says what the named ones tolerate. */
 const STEPS: readonly Step[] = [
   ...(['exact', 'endings', 'blanks'] as const),
   ...WHOLE_LINES.slice(0, 2),
@@ -228,7 +228,7 @@ const findLines = (
     comparison.indentation === 'ignored',
   );
   if (ways?.length === 0) return { kind: 'missing' };
-  const [only, second] = ways ?? [];
+  const [only, second] = ways ?? []; // null ways are too many, so the text is ambiguous
   if (only !== undefined && second === undefined && candidates.every(({ all }) => all))
     return { kind: 'matched', parts: only };
   const doubtful = candidates.find((one) => one.places.length > 1 || !one.all);
@@ -288,6 +288,7 @@ const findCandidates = (file: SearchedFile, part: Part, comparison: Comparison):
     return { places: starts.map((first) => placeAt(file, part, first, comparison)), all: true };
   const most = Math.max(2, Math.floor(COMPARED_LINES_MAX / part.lines.length));
   const all = starts.slice(0, most).map((first) => placeAt(file, part, first, comparison));
+  // consistent: the lines keep their depth relative to each other
   const places = all.filter((place) => isConsistent(partIndents(place)));
   const found = places.length > 0 ? places : all.flatMap(withDeeperFirstLine);
   return { places: found, all: starts.length <= most };
@@ -522,6 +523,7 @@ const createSequence = (numbers: ArrayLike<number>): Sequence => ({
 const searchLinear = (all: Sequence, sought: Sequence, most: number): readonly number[] => {
   // for each prefix the length of its longest proper prefix that is also a suffix
   const borders = new Int32Array(sought.length);
+  // the length of the longest prefix that ends with `one`, after one of this length
   const grow = (length: number, one: number): number => {
     let matched = length;
     while (matched > 0 && one !== sought.at(matched)) matched = borders[matched - 1] ?? 0;
