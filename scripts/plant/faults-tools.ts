@@ -1,6 +1,6 @@
 /**
  * Each fault changes a text in one file of a copy of the machine. `caughtBy` is what has to notice
- * it: random walks through the machine, the explorer (which visits all states of a configuration),
+ * it: random walks through the machine, the explorer (which visits the states of a configuration),
  * or one test by its file and title.
  */
 

@@ -86,6 +86,7 @@ const finish = async (
     context.signal,
   );
   if (outcome.status === 'lost') return outcome;
+  // the folder by its device and inode, since its path stays the same
   const isReplaced = foundCommand.record.workspace !== identifyFolder(workspace);
   const text = [outcome.text, ...(isReplaced ? [REPLACED] : []), RECOVERED].join('\n');
   return {

@@ -465,6 +465,7 @@ export const createBashTool = (shell: Shell): Tool =>
     aliases: ALIASES,
     foreign: FOREIGN,
     translate,
+    // opaque: after a crash no file shows whether the command took effect
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
     async judge(input, workspace) {
       const request = parseRequest(input);

@@ -295,6 +295,7 @@ type ToolParts<Schema extends GenericSchema> = {
   readonly name: string;
   readonly description: string;
   readonly schema: Schema;
+  /** Its kind of effect, its time limit, and what may run beside it. */
   readonly traits: CallTraits;
   /** Names that other agents use for the fields. */
   readonly aliases?: Aliases;

@@ -229,6 +229,7 @@ const rebaseEdits = async (
   const [before, planned] = [planEdits(earlier, edits), planEdits(now, edits)];
   if (before.kind === 'refused' || planned.kind === 'refused') return refused;
   if (!lines.areSame(before.spans, planned.spans)) return refused;
+  // plans the same edits once more, with the bytes and the result text
   const change = editText(input, loaded, real, shown);
   if (change.kind === 'refused') return change;
   const remark =
@@ -273,7 +274,7 @@ export const editTool: Tool = defineTool({
   foreign: FOREIGN,
   translate,
   traits: {
-    effect: 'probeable',
+    effect: 'probeable', // after a crash the file itself shows whether it was changed
     parallelSafe: false,
     mutating: true,
     deadlineMs: 30_000,

@@ -111,6 +111,7 @@ export const changeFile = async (
       return failed(`${shown} can't be written: ${written.why}. Nothing was changed.`);
     case 'written':
       remember(context.files, planned);
+      // so that the session's own changes can be told from those of others
       context.files.wrote?.(change.real, change.expected, hashBytes(change.bytes));
       return { status: 'ok', text: change.text, diff: shortenPatch(patch, shown, change) };
     default:

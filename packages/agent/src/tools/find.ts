@@ -150,6 +150,7 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
       text: `stopped; ${names.length} files were found so far`,
     };
   }
+  // 2: ripgrep met an error
   if (names.length === 0 && end.code === 2)
     return failed(`No files; some folders could not be read.`);
   if (names.length === 0) return { status: 'ok', text: 'No files.', summary: 'no files' };

@@ -113,7 +113,7 @@ export const writeTool: Tool = defineTool({
     code_edit: { instead: 'use edit for a part of a file, or give the whole text as content' },
   },
   traits: {
-    effect: 'probeable',
+    effect: 'probeable', // after a crash the file itself shows whether it was changed
     parallelSafe: false,
     mutating: true,
     deadlineMs: 30_000,

@@ -414,7 +414,10 @@ type FileView = { readonly text: string; original(offset: number): number };
 /** `endings`: only `\n`. `blanks`: also no trailing spaces. `typography`: also plain characters. */
 type ViewKind = 'endings' | 'blanks' | 'typography';
 
-/** A number for each line; lines with equal keys have equal numbers. */
+/**
+ * A number for each line; lines with equal keys have equal numbers. A key is what a comparison uses
+ * of a line.
+ */
 type LineKeys = { readonly numbers: Int32Array; numberOf(key: string): number | undefined };
 
 /** Each index is built on first use. */
