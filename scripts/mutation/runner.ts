@@ -32,8 +32,8 @@ import {
 import type { Place, Test } from './one-by-one.js';
 
 /**
- * The bundle as a function. `place` takes the name of the test file that is loading; `mutant` is the
- * number of the mutant that is on, or NONE; `hit` is called each time its code runs.
+ * The bundle as a function. `place` takes the name of the test file that is loading; `mutant` is
+ * the number of the mutant that is on, or NONE; `hit` is called each time its code runs.
  */
 type Suite = (
   exports: object,
@@ -54,8 +54,8 @@ const getTestId = ({ file, title }: Test, index: number): string => `${index} ${
 const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
- * `9fa48` ends the names of Stryker's own functions. It counts in every expression; while a mutant runs, its instruments need only tell which one
- * is on.
+ * `9fa48` is part of the names of Stryker's own functions. They count in every expression; while a
+ * mutant runs, they need only tell which one is on.
  */
 const withoutCounts = (instrumented: string): string =>
   instrumented

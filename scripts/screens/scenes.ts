@@ -110,7 +110,7 @@ const PLAN = {
 
 const proposePlan = { text: 'I have read the code.', calls: [call('propose_plan', PLAN)] };
 
-/** Shown when a plan can be answered: the keys, with their names where there is room. */
+/** Shown when a plan can be answered: its keys, with names if no rows explain them. */
 const PLAN_KEYS = /y e n|y yes/;
 const PAGE_DOWN = '\u001b[6~';
 const DRAWN_MS = 300;
