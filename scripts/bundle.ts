@@ -157,7 +157,7 @@ const buildProgram = async (root: string) => {
     entryPoints: [PROGRAM],
     format: 'esm',
     packages: 'external',
-    inject: [],
+    inject: [], // they join with the packages, below
     define: { 'import.meta.url': 'bundleUrl' },
   });
   const ownText = mergeBuiltinImports(own.outputFiles[0]?.text ?? '');

@@ -120,6 +120,7 @@ class SuiteRunner implements TestRunner {
   async dryRun(): Promise<DryRunResult> {
     const instruments: Instruments = {};
     Object.assign(globalThis, { __stryker__: instruments });
+    // Stryker counts what is reached for a test; while a file loads, its name stands for one
     const place: Place = {
       get file() {
         return instruments.currentTestId ?? '';

@@ -225,9 +225,10 @@ export const settleEarlier = async (
   for (const foundCommand of commands) {
     const { job, call } = foundCommand.record;
     const { kind } = foundCommand.verdict();
+    const isReadableJob = job !== null && kind !== 'neverStarted' && kind !== 'direct';
     if (kind === 'unseen') {
       restoreEndedJob(foundCommand, UNSEEN, jobs);
-    } else if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
+    } else if (isReadableJob) {
       restoring.push(
         restoreJob(foundCommand, { sandbox, finishHistory }, { workspace, home }, jobs),
       );

@@ -349,7 +349,10 @@ const runToEnd = async (
 
 // ---- Facts for the policy ----
 
-/** Facts of a call without its command. Reading or ending a job affects nothing outside. */
+/**
+ * Facts of a call without its command. Reading or ending a job affects nothing outside. `shape` is
+ * the key of an answer that is kept for equal calls.
+ */
 const requestFacts = (
   request: Exclude<BashRequest, { kind: 'invalid' }>,
   needs: Needs | undefined,

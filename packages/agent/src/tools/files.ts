@@ -87,7 +87,10 @@ export const findAllowed = async (
 
 type FileFacts = { readonly kind: 'ok'; readonly facts: CallFacts };
 
-/** Facts for the policy about a call with one path. `shape` names the call in a lasting answer. */
+/**
+ * Facts for the policy about a call with one path. `shape` is the key of an answer that is kept for
+ * equal calls.
+ */
 export const judgePath = async (
   name: string,
   workspace: string,

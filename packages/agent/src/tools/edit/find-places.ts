@@ -232,6 +232,7 @@ const findLines = (
   if (only !== undefined && second === undefined && candidates.every(({ all }) => all))
     return { kind: 'matched', parts: only };
   const doubtful = candidates.find((one) => one.places.length > 1 || !one.all);
+  // a part with one place: the message shows the lines from there on
   const index = candidates.findIndex((one) => one.places.length === 1);
   const anchor = candidates[index]?.places[0];
   const known = anchor === undefined ? {} : { anchor: { ...anchor, isFirst: index === 0 } };

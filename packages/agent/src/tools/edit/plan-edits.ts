@@ -551,7 +551,7 @@ const learnCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters']
       const isTelling =
         one !== other || plainCharacter(one) !== null || plainCharacter(other) !== null;
       if (isTelling) seen.set(one, (seen.get(one) ?? new Set()).add(other));
-      else seen.get(one)?.add(other);
+      else seen.get(one)?.add(other); // it changed elsewhere and not here: no single counterpart
     }
   }
   if (seen.size === 0) return (text) => text;
