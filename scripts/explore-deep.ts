@@ -61,6 +61,7 @@ const startedAtMs = Date.now();
 const explored = await exploreAll({ bounds, statesMax: STATES_MAX }, (name, { states, steps }) =>
   console.error(`${name}: ${count(states)} states, ${count(steps)} steps`),
 );
+// every arrow must be taken, but for the excused ones
 const check = combineResults(explored, agent.edges, projections, excusedArrows);
 console.log(reportText(check));
 if (check.violation !== null) console.log(check.violation.trace);

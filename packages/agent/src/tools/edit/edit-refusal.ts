@@ -93,17 +93,17 @@ export const explainAmbiguousPart = (
   file: SearchedFile,
   name: string,
   places: readonly Span[],
-  anchor: Span & { readonly isFirst: boolean },
+  anchor: Span & { readonly isFirstPart: boolean },
 ): string => {
   const [first, last] = lineRange(file, anchor);
-  const [from, to] = anchor.isFirst
+  const [from, to] = anchor.isFirstPart
     ? [first, Math.min(lastIndex(file), first + SHOWN_LINES_MAX - 1)]
     : [Math.max(0, last - SHOWN_LINES_MAX + 1), last];
   return [
     `${name}.oldText can be read in more than one way: a part of it, before or behind a ` +
       `marker, is in the file more than once (${nameLines(file, places)}).`,
     'Add lines to that part until it is unique, or write all lines out. ' +
-      `${anchor.isFirst ? 'It begins at' : 'It goes on to'} ${describeLines(first, last)}:`,
+      `${anchor.isFirstPart ? 'It begins at' : 'It goes on to'} ${describeLines(first, last)}:`,
     showLines(file, from, to, []),
   ].join('\n');
 };

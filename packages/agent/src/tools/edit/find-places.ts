@@ -62,8 +62,8 @@ export type Places =
   | {
       readonly kind: 'ambiguous';
       readonly places: readonly Span[];
-      /** For a text in parts: a part with exactly one place. `isFirst`: it is the first part. */
-      readonly anchor?: Span & { readonly isFirst: boolean };
+      /** For a text in parts: a part with exactly one place. `isFirstPart`: it is the first part. */
+      readonly anchor?: Span & { readonly isFirstPart: boolean };
     };
 
 /** Limit on the places to collect, unless all are requested. */
@@ -229,13 +229,17 @@ const findLines = (
   );
   if (ways?.length === 0) return { kind: 'missing' };
   const [only, second] = ways ?? []; // null ways are too many, so the text is ambiguous
-  if (only !== undefined && second === undefined && candidates.every(({ all }) => all))
+  if (
+    only !== undefined &&
+    second === undefined &&
+    candidates.every(({ isComplete }) => isComplete)
+  )
     return { kind: 'matched', parts: only };
-  const doubtful = candidates.find((one) => one.places.length > 1 || !one.all);
-  // a part with one place: the message shows the lines from there on
+  const doubtful = candidates.find((one) => one.places.length > 1 || !one.isComplete);
+  // a part with one place: the message shows the lines from it on, or up to it
   const index = candidates.findIndex((one) => one.places.length === 1);
   const anchor = candidates[index]?.places[0];
-  const known = anchor === undefined ? {} : { anchor: { ...anchor, isFirst: index === 0 } };
+  const known = anchor === undefined ? {} : { anchor: { ...anchor, isFirstPart: index === 0 } };
   return { kind: 'ambiguous', places: doubtful?.places ?? [], ...known };
 };
 
@@ -280,19 +284,22 @@ const findEndOfBeginning = (
   return one.startsWith(body, indent) && !isSplit ? end : null;
 };
 
-type Candidates = { readonly places: readonly FoundPart[]; readonly all: boolean };
+type Candidates = { readonly places: readonly FoundPart[]; readonly isComplete: boolean };
 
-/** The places of one part. `all` is false if too many lines would have to be compared. */
+/** The places of one part; not complete if too many lines would have to be compared. */
 const findCandidates = (file: SearchedFile, part: Part, comparison: Comparison): Candidates => {
   const starts = findStarts(file, part, comparison);
   if (comparison.indentation === 'exact')
-    return { places: starts.map((first) => placeAt(file, part, first, comparison)), all: true };
+    return {
+      places: starts.map((first) => placeAt(file, part, first, comparison)),
+      isComplete: true,
+    };
   const most = Math.max(2, Math.floor(COMPARED_LINES_MAX / part.lines.length));
   const all = starts.slice(0, most).map((first) => placeAt(file, part, first, comparison));
   // consistent: the lines keep their depth relative to each other
   const places = all.filter((place) => isConsistent(partIndents(place)));
   const found = places.length > 0 ? places : all.flatMap(withDeeperFirstLine);
-  return { places: found, all: starts.length <= most };
+  return { places: found, isComplete: starts.length <= most };
 };
 
 /** Indexes of lines where the part may start, by comparing keys only. */
