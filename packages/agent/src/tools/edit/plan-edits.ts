@@ -407,8 +407,8 @@ const adaptPart = (
     return kind === 'deeper' ? getIndent(pairs[0]?.file ?? '') : indents.adapt(getIndent(line));
   };
   return lines.map((line, index) => {
-    const isFirst = firstLine === 'deeper' && index === 0 && line === pairs[0]?.requested;
-    const same = isFirst ? pairs[0]?.file : unchanged.get(line);
+    const isDeeperLine = firstLine === 'deeper' && index === 0 && line === pairs[0]?.requested;
+    const same = isDeeperLine ? pairs[0]?.file : unchanged.get(line);
     const whole = same ?? (fileLines.has(line) ? line : undefined);
     if (whole !== undefined) return whole;
     if (isEmptyLine(line)) return adaptTail(line);
