@@ -62,7 +62,7 @@ export type Places =
   | {
       readonly kind: 'ambiguous';
       readonly places: readonly Span[];
-      /** For a text in parts: a part with exactly one place. `isFirstPart`: it is the first part. */
+      /** For a text in parts: a part with exactly one place, and whether it is the first part. */
       readonly anchor?: Span & { readonly isFirstPart: boolean };
     };
 
