@@ -1,7 +1,8 @@
 /**
  * What each arrow (edge) of the agent's table asks for: the actions of its move, of the exit and
- * entry of the states, and of the rest that follows, as seen in the golden traces, which walk
- * every arrow. `npm run update` writes it to the file ASKED_ACTIONS.
+ * entry of the states, and of `rest`, which runs when the last state of a step waits. They are seen
+ * in the golden traces, which walk every arrow. `npm run update` writes it to the file
+ * ASKED_ACTIONS.
  */
 
 import { readdirSync, readFileSync } from 'node:fs';

@@ -157,7 +157,7 @@ const buildProgram = async (root: string) => {
     entryPoints: [PROGRAM],
     format: 'esm',
     packages: 'external',
-    inject: [],
+    inject: [], // they join with the packages, below
     define: { 'import.meta.url': 'bundleUrl' },
   });
   const ownText = mergeBuiltinImports(own.outputFiles[0]?.text ?? '');
@@ -169,8 +169,7 @@ const buildProgram = async (root: string) => {
     charset: 'ascii', // bin/code-cache.js reads it as such
     // What is not bundled is required: an import() of a script that is run by hand prints a warning
     // of Node's. Signs of other alphabets can't be escaped in a tagged template: such templates
-    // become calls
-    // with plain strings.
+    // become calls with plain strings.
     supported: { 'dynamic-import': false, 'template-literal': false },
   } satisfies BuildOptions;
   const protocols = await buildProtocols(ownText, joined);
@@ -288,10 +287,11 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
   const { outputFiles, metafile } = await buildLibrary(root);
   const program = await buildProgram(root);
   assertPure(metafile);
-  const programs = await environmentPrograms(root, common(root));
+  // programs that run the code of `pawl ask` in a process or thread of their own
+  const environments = await environmentPrograms(root, common(root));
   const grammar = shellGrammar(root);
   const page = await inspectorPage(root);
-  const files = [...outputFiles, ...program, ...programs.files, ...grammar.files, ...page];
+  const files = [...outputFiles, ...program, ...environments.files, ...grammar.files, ...page];
   for (const { path: file, contents } of files) replaceFile(file, contents);
   const kept = new Set(files.map((file) => file.path));
   removeStale(path.join(root, DIST), kept);
@@ -303,7 +303,7 @@ export const bundle = async (root: string): Promise<readonly string[]> => {
     thirdParty(root, [
       ...Object.keys(metafile.inputs),
       ...program.flatMap(({ metafile: { inputs } }) => Object.keys(inputs)),
-      ...programs.inputs,
+      ...environments.inputs,
       ...grammar.inputs,
     ]),
   );

@@ -1,6 +1,6 @@
 /**
- * The page of seed 004's code mode: its chart from its table, our arrows from ours. The rest is
- * written by hand.
+ * The page of the code mode of seed 004 (a published text that describes an agent as a state
+ * machine): its chart from its table, our arrows from ours. The rest is written by hand.
  */
 
 import { type SeedEdge, seedEdges } from '../packages/ask/src/run/seed-projection.js';

@@ -3,8 +3,7 @@
  * that: the blocks of docs/machine.md.
  */
 
-/** Puts generated content into documents, between markers. */
-
+/** The names that markers have. */
 type Part =
   | 'diagram'
   | 'table'

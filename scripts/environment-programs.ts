@@ -1,6 +1,6 @@
 /**
- * Programs that environments run in a separate process or thread: separate files in
- * dist/environments/.
+ * Programs of the environments in which `pawl ask` runs code that a model has written. They run in
+ * a separate process or thread, so they are separate files in dist/environments/.
  */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';

@@ -36,6 +36,7 @@ const count = (amount: number): string => amount.toLocaleString('en-US');
 
 /** The section of the document: date, bounds and results. */
 const pageOf = (check: CheckResult, seconds: number): string => {
+  // the bounds that differ from the usual ones
   const larger = Object.entries(bounds)
     .filter(([name, value]) =>
       Object.entries(defaultBounds).every(([other, least]) => other !== name || least !== value),
@@ -60,6 +61,7 @@ const startedAtMs = Date.now();
 const explored = await exploreAll({ bounds, statesMax: STATES_MAX }, (name, { states, steps }) =>
   console.error(`${name}: ${count(states)} states, ${count(steps)} steps`),
 );
+// every arrow must be taken, but for the excused ones
 const check = combineResults(explored, agent.edges, projections, excusedArrows);
 console.log(reportText(check));
 if (check.violation !== null) console.log(check.violation.trace);

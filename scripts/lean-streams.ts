@@ -1,6 +1,6 @@
 /**
- * Put in place of the platform's web streams in the bundle: see
- * packages/agent/src/platform/web-streams.ts.
+ * Put in place of the platform's web streams in the bundle, which cost much at each start and for
+ * each piece of a reply: see packages/agent/src/platform/web-streams.ts.
  */
 export {
   LeanReadable as ReadableStream,

@@ -141,6 +141,7 @@ const layOut = (code: Code, indent: number, used: number): string => {
   }
   const last = code.args.at(-1);
   if (typeof last === 'object' && 'fields' in last) {
+    // LINE_MAX as used: the last argument is broken into lines
     const others = code.args.slice(0, -1).map((one) => `${oneLine(one)}, `);
     return `${code.callee}(${others.join('')}${layOut(last, indent, LINE_MAX)})`;
   }
@@ -289,8 +290,10 @@ class ShapeWriter {
     readonly users: readonly (readonly Field[])[];
     readonly others: readonly (readonly Field[])[];
   } {
+    // AT.type has no members, so a type that is not declared gives none
     const members = (name: string) => this.#members(this.#types.get(name)?.type ?? AT.type) ?? [];
     const users = members('UserEvent');
+    // the members of UserEvent are the first ones of Event
     return { users, others: members('Event').slice(users.length) };
   }
 

@@ -69,7 +69,7 @@ const environmentItems = (): readonly string[] => [
 ];
 
 export const manualText = (): string => {
-  const { help, flags, commands } = describeProgram(buildProgram(() => undefined));
+  const { help, flags, commands } = describeProgram(buildProgram(() => undefined)); // none is run
   const known = new Set(flags.map(({ written, help: text }) => `${written} ${text}`));
   return [
     '.\\" Made by npm run update; do not edit.',

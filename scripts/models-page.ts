@@ -15,6 +15,7 @@ const keyOf = ({ key, keyVariables, address }: Provider): string => {
   if (key === 'unused') return 'none';
   const own = keyVariables.map(code).join(' or ');
   if (key === 'required') return own;
+  // servers that are reached as this provider, and whose key has a variable of its own
   const others = Object.entries(serversWithOwnKey).map(
     ([host, { keyVariable }]) => `; at ${host} ${code(keyVariable)}`,
   );

@@ -21,6 +21,7 @@ const tryFault = async (
     console.log(`${fault.name}\n${found.map((line) => `    ${firstLine(line)}`).join('\n')}`);
     return found.length > 0;
   }
+  // runs what has to catch this fault, on the copy
   const finding = await caught(fault.caughtBy, copy);
   console.log(
     `${finding === null ? '✖' : '✔'} ${fault.name}\n    ${wordsOf(fault.caughtBy)}: ${finding === null ? 'nothing' : firstLine(finding)}`,

@@ -1,10 +1,10 @@
 /**
  * `node --import tsx scripts/record-golden-journal.ts NAME`: plays real sessions, and adds their
  * exports to packages/agent/test/journal/golden, with what must be read from them: NAME (calls, a
- * denial, a retry, a cancel, a commit, a resume, a compaction), NAME-fork, NAME-crash (two forks of
- * it in the middle of a turn, resumed), NAME-hooks (hooks, a job, a to-do list) and NAME-mcp (tools
- * of a server, failures, an overflow, a limit). Replaces nothing: a new version of the machine gets
- * a new name. Prints the hashes for golden.test.ts.
+ * denial, a retry, a cancel, a commit, a resume, a compaction), NAME-fork, NAME-crash-in-call and
+ * NAME-crash-in-reply (forks of it in the middle of a turn, resumed), NAME-hooks (hooks, a job, a
+ * to-do list) and NAME-mcp (tools of a server, failures, an overflow, a limit). Replaces nothing: a
+ * new version of the machine gets a new name. Prints the hashes for golden.test.ts.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -200,6 +200,7 @@ for (const [session, file] of [
 ] as const) {
   const { entries } = await exportSession(folder, session, `${file}.pawl`);
   const { state } = await journals.peek(session);
+  // of the state only a hash
   const expected = { sessionId: session, entries, state: createStateCheck()(state) };
   writeFileSync(`${file}.json`, `${JSON.stringify(expected, null, 2)}\n`, { flag: 'wx' });
   console.log(`  '${basename(file)}': '${hashBytes(readFileSync(`${file}.pawl`))}',`);

@@ -1,7 +1,7 @@
 /**
  * `npm run record [-- session] [inspector]`: records the pictures of README.md that need the real
  * program. The session is played, and what it writes is recorded; `npm run update` draws the moving
- * pictures from the recordings. To play one: asciinema play docs/pictures/session-dark.cast The
+ * pictures from the recordings. `asciinema play docs/pictures/session-dark.cast` plays one. The
  * inspector shows the prepared session of a long day, in a real browser.
  */
 import { writeFileSync } from 'node:fs';

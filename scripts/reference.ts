@@ -1,6 +1,7 @@
 /**
- * The reference of the library: every export of the package's three faces with its comment and its
- * declaration, read off the declarations that users get. `npm run update` writes it.
+ * The reference of the library: every export of the package's three faces (entry points) with its
+ * comment and its declaration, read off the declarations that users get. `npm run update` writes
+ * it.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Pictures of twenty screens, made by the real program in a pseudo-terminal: `npm run screens --
- * [FOLDER] [PART OF A NAME…]`.
+ * Pictures of the scenes of screens/scenes.ts, made by the real program in a pseudo-terminal: `npm
+ * run screens -- [FOLDER] [PART OF A NAME…]`.
  *
  * Each is taken in three sizes, on a dark and on a light terminal. HTML is always written; PNG
  * beside it if a Chromium is installed. They are for people to look at; no test compares them.

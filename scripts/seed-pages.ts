@@ -1,6 +1,7 @@
 /**
- * The page of each seed system: its chart, its words beside ours, its arrows. What is said about
- * them is written by hand.
+ * The page of each seed (a published text that describes an agent as a state machine): its chart,
+ * its words beside ours, its arrows. They come from its projection, which maps our states to its
+ * own. What is said about them is written by hand.
  */
 
 import {

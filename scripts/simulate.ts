@@ -1,8 +1,9 @@
 /**
  * `npm run simulate -- --sessions N --seed S --threads T`: runs simulated sessions on all cores,
- * and prints their number, their rate and how often each situation occurred. `--planted` looks
- * instead after how many sessions each planted fault is found. Ends with 1 if a promise was broken,
- * or if a situation never occurred.
+ * and prints their number, their rate and how often each situation occurred that must occur.
+ * `--planted` looks instead after how many sessions each planted fault is found, with `--only TEXT`
+ * for those whose name has this text. Ends with 1 if a promise was broken, or if a situation never
+ * occurred.
  */
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -88,7 +89,7 @@ const findPlanted = async (): Promise<boolean> => {
       sessions,
       threads,
       fault,
-      isShrunk: false,
+      isShrunk: false, // a failing session need not be made short here
     });
     if (failure !== null) found += 1;
     const after = failure === null ? `not found in ${ran}` : `${failure.seed - seed + 1}`;

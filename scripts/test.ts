@@ -113,7 +113,7 @@ type Extent = 'all' | 'fast' | 'chosen';
 
 const planOf = (extent: Extent, files: readonly string[], unitTests: readonly string[]): Plan => {
   const units = unitTests.filter((file) => !LONG_UNIT_TESTS.includes(file));
-  const builds = BUILDS.slice(0, 1);
+  const builds = BUILDS.slice(0, 1); // the bundle, which the tests start; the others are papers
   if (extent === 'chosen') return { builds, checks: [], units: [], files };
   if (extent === 'fast') return { builds: [], checks: CHECKS, units, files: [] };
   const others = files.filter((file) => !units.includes(file));
@@ -128,6 +128,7 @@ const runUnitsOf = async (
   const ofFiles = results.filter(({ file }) => file !== UNIT_TESTS);
   const [whole] = results.filter(({ file }) => file === UNIT_TESTS);
   if (whole !== undefined) process.stdout.write(describeUnits(ofFiles, whole));
+  // the result of the common process counts only if something broke the process itself
   return whole?.fault === null ? ofFiles : results;
 };
 
@@ -243,6 +244,7 @@ const main = async (words: readonly string[]): Promise<void> => {
   if (passed) process.exitCode = 0;
 };
 
+// starts this program again with its temporary files in memory; null where that can't be
 const code = await runInMemory();
 if (code === null) await main(process.argv.slice(2));
 else process.exitCode = code;

@@ -2,9 +2,10 @@
  * `npm run torture`: ends the real program at chosen steps of real sessions, goes on with them, and
  * prints what was found. `npm run build` comes first.
  *
- * npm run torture                       1,000 random kills npm run torture -- 200
- * 200 of them npm run torture -- all                every step of every scenario, before, half-way
- * and after npm run torture -- 200 term,fullDisk  other endings than kill -9
+ * - `npm run torture`: 1,000 random kills
+ * - `npm run torture -- 200`: 200 of them
+ * - `npm run torture -- all`: every step of every scenario, before, half-way and after
+ * - `npm run torture -- 200 term,fullDisk`: other endings than kill -9
  *
  * PAWL_SEED repeats a run; PAWL_TORTURE_ONLY takes only scenarios whose name has this text.
  */
@@ -39,6 +40,7 @@ const counts = new Map<string, number>();
 const add = (name: string, count = 1): void =>
   void counts.set(name, (counts.get(name) ?? 0) + count);
 
+/** Counts what came of a trial, and prints its findings. `reached`: its step, where it is killed. */
 const watch = ({ trial, end }: Outcome): void => {
   add('trials');
   if ((counts.get('trials') ?? 0) % 50 === 0) console.log(`${counts.get('trials')} trials`);

@@ -18,7 +18,7 @@ const ROOMS = [
   'packages/verify/test/exploration',
   'packages/verify/test/projections',
 ];
-/** They are of several machines. */
+/** Tests of the whole repository that are about several machines. */
 const OF_THE_HOUSE = ['test/house/machine-version.test.ts', 'test/house/seed-004.test.ts'];
 /** Whole explorations, and what is asked of the walks themselves. */
 const LEFT_OUT = /walks-reach|exploration\/(?:promises|state-key)\./;

@@ -20,8 +20,8 @@ export const options: PartialStrykerOptions = {
   buildCommand: 'node --import tsx scripts/mutation/build.ts',
   coverageAnalysis: 'perTest',
   concurrency: 2,
-  // What does not end is counted by its hits; time is for what hangs elsewhere than in its own
-  // place.
+  // A mutant that loops is stopped by the number of times that its code runs. The time limit is for
+  // one that makes other code hang.
   timeoutMS: 10_000,
   timeoutFactor: 2,
   reporters: ['progress-append-only', 'event-recorder'],

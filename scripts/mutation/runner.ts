@@ -31,6 +31,10 @@ import {
 } from '@stryker-mutator/api/test-runner';
 import type { Place, Test } from './one-by-one.js';
 
+/**
+ * The bundle as a function. `place` takes the name of the test file that is loading; `mutant` is
+ * the number of the mutant that is on, or NONE; `hit` is called each time its code runs.
+ */
 type Suite = (
   exports: object,
   load: NodeJS.Require,
@@ -50,8 +54,8 @@ const getTestId = ({ file, title }: Test, index: number): string => `${index} ${
 const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
- * Stryker counts in every expression; while a mutant runs, its instruments need only tell which one
- * is on.
+ * `9fa48` is part of the names of Stryker's own functions. They count in every expression; while a
+ * mutant runs, they need only tell which one is on.
  */
 const withoutCounts = (instrumented: string): string =>
   instrumented
@@ -116,6 +120,7 @@ class SuiteRunner implements TestRunner {
   async dryRun(): Promise<DryRunResult> {
     const instruments: Instruments = {};
     Object.assign(globalThis, { __stryker__: instruments });
+    // Stryker counts what is reached for a test; while a file loads, its name stands for one
     const place: Place = {
       get file() {
         return instruments.currentTestId ?? '';

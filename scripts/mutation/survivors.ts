@@ -6,7 +6,7 @@ import { samples } from './survivors/samples.js';
 import type { Survivor } from './survivors/survivor.js';
 import { views } from './survivors/views.js';
 
-/** Mutants that no test catches, each with its reason. */
+/** Mutants (changes in single places of the sources) that no test catches, each with its reason. */
 export const survivors: readonly Survivor[] = [
   ...kernel,
   ...rules,
@@ -15,5 +15,5 @@ export const survivors: readonly Survivor[] = [
   ...exploration,
 ];
 
-/** Those of the samples beyond the machine. */
+/** Those of the random samples, which are taken of the folders beyond the machine. */
 export const sampledSurvivors: readonly Survivor[] = samples;

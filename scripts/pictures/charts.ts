@@ -1,7 +1,8 @@
 /**
  * The charts of packages/inspector/src/charts/charts.json: what each shows, taken from the tables
  * and from nothing else. A plan names the boxes and arrows; layout.ts gives them places. In a
- * resting state the machine waits; `onward` is an arrow on which work goes on.
+ * resting state the machine waits. Kinds of arrows: on `onward` work goes on, `stopped` ends a turn
+ * early, `closed` leads to the end of the session.
  */
 
 import type {

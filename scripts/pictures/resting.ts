@@ -9,6 +9,7 @@ import type { Edge, MachineDescription } from '../../packages/machine/src/kernel
 export type RestingArrow = {
   readonly from: string;
   readonly to: string;
+  /** `onward`: work goes on; `stopped`: a turn ends early; `closed`: the session ends. */
   readonly kind: ArrowKind;
   /** Events that begin it; where none is needed, guards in brackets. */
   readonly causes: readonly string[];

@@ -41,7 +41,8 @@ const sentenceOf = (error: unknown): string => {
 /** The finding of random walks; null if there is none. */
 export const walk = (): string | null =>
   runCheck(() => {
-    // Of a test's context only the diagnostics are used.
+    // `roam` walks at random through the machine and checks each step. Of a test's context only the
+    // diagnostics are used.
     forAll(quietContext as unknown as TestContext, WALKS, (walked) => void roam(walked), SEED);
     return null;
   });

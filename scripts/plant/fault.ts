@@ -11,7 +11,7 @@ export type Catcher =
 export type Fault = {
   /** The wrong behaviour, as a sentence. */
   readonly name: string;
-  /** In packages/agent/src/machine. */
+  /** Path from the root, in packages/agent/src/machine or policy. */
   readonly file: string;
   /** Texts, each of which stands in the file once, whatever its line breaks are. */
   readonly edits: readonly { readonly from: string; readonly to: string }[];

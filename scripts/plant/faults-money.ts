@@ -1,4 +1,8 @@
-/** Faults with money under a limit in dollars: what is set aside, and what takes its place. */
+/**
+ * Faults with money under a limit in dollars: what is set aside, and what takes its place. Each
+ * fault changes a text in one file of a copy of the machine. The explorer, which visits the states
+ * of a configuration, has to notice it.
+ */
 
 import { explorer, type Fault } from './fault.js';
 

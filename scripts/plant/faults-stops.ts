@@ -1,3 +1,9 @@
+/**
+ * Each fault changes a text in one file of a copy of the machine. `caughtBy` is what has to notice
+ * it: random walks through the machine, the explorer (which visits the states of a configuration),
+ * or one test by its file and title. `why` is the harm that it would do.
+ */
+
 import { byCase, explorer, type Fault, walks } from './fault.js';
 
 /** Faults in stopping: cancels, time limits, the end of the session. */

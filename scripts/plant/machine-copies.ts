@@ -14,6 +14,7 @@ import type * as checks from './checks.js';
 import { type Fault, replaceSource } from './fault.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
+/** Takes the place of `node:test`: it only collects the tests, to be run one by one. */
 const standIn = path.join(root, 'scripts/mutation/one-by-one.ts');
 
 /** The tests whose rows have names, as `cases-tools` or `rules-calls`. */
@@ -87,7 +88,7 @@ export const openMachineCopies = async (): Promise<MachineCopies> => {
   });
   return {
     build: async (wanted) => {
-      fault = wanted;
+      fault = wanted; // the plugin plants it during the rebuild
       const { outputFiles } = await building.rebuild();
       return load(outputFiles[0]?.text ?? '');
     },

@@ -43,7 +43,7 @@ const colourAt = (index: number, sixteen: readonly string[]): string => {
 const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-/** Colours and style of a cell. */
+/** The colours of a cell as it is seen: `inverse` has exchanged them. */
 export const coloursOf = (
   cell: Pick<Cell, 'foreground' | 'background' | 'inverse'>,
   theme: Theme,

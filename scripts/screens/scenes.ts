@@ -110,7 +110,7 @@ const PLAN = {
 
 const proposePlan = { text: 'I have read the code.', calls: [call('propose_plan', PLAN)] };
 
-/** The letters, or with their names where the rows that explain them are not seen. */
+/** Shown when a plan can be answered: its keys, with names if no rows explain them. */
 const PLAN_KEYS = /y e n|y yes/;
 const PAGE_DOWN = '\u001b[6~';
 const DRAWN_MS = 300;
@@ -154,6 +154,7 @@ const planScenes: readonly Scene[] = [
     async play(window) {
       await prompt(window, 'make the split exact');
       await window.sees(PLAN_KEYS);
+      // down to the end of the plan, then the yes
       for (const key of [PAGE_DOWN, PAGE_DOWN, 'y']) {
         window.press(key);
         await pause(DRAWN_MS);

@@ -13,7 +13,7 @@ import { workspacePackages } from '../workspace-packages.js';
 export type PlantedFault = {
   /** The wrong behaviour, as a sentence. */
   readonly name: string;
-  /** In packages/. */
+  /** Path of a source, from the root of the repository. */
   readonly file: string;
   /** Texts, each of which stands in the file once, whatever its line breaks are. */
   readonly edits: readonly { readonly from: string; readonly to: string }[];
@@ -26,7 +26,7 @@ const FOLDER = path.join(root, 'node_modules/.cache/pawl-simulation');
 export const planted = (text: string, { name, file, edits }: PlantedFault): string =>
   edits.reduce((left, edit) => replaceSource(left, edit, `'${name}' does not fit ${file}`), text);
 
-/** Writes a program for one worker (see worker.ts); returns its path. */
+/** Writes a program for one worker, the thread that runs sessions (worker.ts); returns its path. */
 export const buildWorker = async (name: string, fault: PlantedFault | null): Promise<string> => {
   const { outputFiles } = await build({
     absWorkingDir: root,

@@ -19,6 +19,7 @@ export type RunOptions = {
   readonly seed: number;
   readonly sessions: number;
   readonly threads: number;
+  /** Whether a session that fails is made as short as possible. Default: yes. */
   readonly isShrunk?: boolean;
   readonly fault?: PlantedFault | null;
   /** Told after each part. */

@@ -123,6 +123,7 @@ export const compileTests = async (
   mkdirSync(folder, { recursive: true });
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   const programOf = (file: string): string => path.join(folder, file.replace(/\.ts$/, '.mjs'));
+  // the file that forbids unit tests to start programs
   const guard = existsSync(path.join(root, GUARD)) ? [GUARD] : [];
   const compiled = async () => {
     const { metafile } = await build({

@@ -13,7 +13,7 @@ import { tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
 
 const MEMORY_MIN_BYTES = 8e9;
-/** Set for the run within. */
+/** Set for the run that this one starts in the new namespace. */
 const WITHIN = 'PAWL_TESTS_IN_MEMORY';
 
 const mount = [
@@ -56,6 +56,7 @@ export const runInMemory = async (): Promise<number | null> => {
       again.once('exit', (code) => resolve(code ?? 1));
     });
   } finally {
+    // empty here: what was mounted on it was seen only by the run within
     rmdirSync(folder);
   }
 };

@@ -127,6 +127,7 @@ export const oneOfEachFaults = (source: Source): readonly Fault[] => {
     const text = inputFieldFault(node, source.file);
     if (text !== null) faults.push({ file: source.file, line: source.lineOf(node.start), text });
   });
+  // the pure parts can't try again themselves, and the machine's own retry is among them
   if (
     /^packages\/(machine\/src|agent\/src\/(machine|policy(?!\/shell))|ask\/src\/(run|tree)|verify\/src\/(exploration|projections))\//.test(
       source.file,

@@ -127,9 +127,7 @@ const consoleFault = (node: Node, parent: Node | null, field: string): string | 
     ? 'console'
     : null;
 
-/**
- * Nothing writes to a terminal but the one module that makes it safe. For the sources of packages.
- */
+/** All ways around the writer in a source of a package. */
 export const outputFaults = (source: Source): readonly Fault[] => {
   const { file } = source;
   const faults: Fault[] = [];

@@ -93,7 +93,10 @@ const importFault = (file: string, specifier: string, manifests: Manifests): str
     : `packages/${here}/package.json does not name ${name}`;
 };
 
-/** Groups of nodes that reach each other, each in the order in which its nodes were met. */
+/**
+ * Groups of nodes that reach each other, each in the order in which its nodes were met: strongly
+ * connected components, by Tarjan's algorithm.
+ */
 const findCircles = (
   edges: ReadonlyMap<string, ReadonlySet<string>>,
 ): readonly (readonly string[])[] => {
@@ -186,7 +189,7 @@ const circleFaults = (sources: readonly Source[], manifests: Manifests): readonl
 
 const SMALL_LINES = 60;
 
-/** Late imports, and files that a package offers to users or starts as a program. */
+/** Whether an import loads its file only when it is reached. */
 const isLate = (source: Source, start: number): boolean => source.text.startsWith('import(', start);
 
 /**

@@ -50,7 +50,7 @@ export const askUserTool: Tool = defineTool({
 
 const STEPS_MAX = 50;
 
-/** The numbered steps of a plan in the form of `planText`. */
+/** The numbered steps of a plan in the form of `planText`, which the user reads and edits. */
 const readSteps = (plan: string): readonly string[] =>
   plan.split('\n').flatMap((line) => {
     const step = /^\s*\d+[.)]\s+(\S.*)$/.exec(line)?.[1];

@@ -10,7 +10,8 @@
  *
  * A verdict says how a command stands, from its files: `neverStarted`, `running`, ended in some
  * way, `direct` (started without such files) or `unseen` (nothing shows it from here). A marker is
- * a text in the environment of the command's processes, by which these are found.
+ * a text in the environment of the command's processes, by which these are found. `isFenced`: the
+ * command runs in the sandbox.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -85,6 +86,7 @@ const finish = async (
     context.signal,
   );
   if (outcome.status === 'lost') return outcome;
+  // the folder by its device and inode, since its path stays the same
   const isReplaced = foundCommand.record.workspace !== identifyFolder(workspace);
   const text = [outcome.text, ...(isReplaced ? [REPLACED] : []), RECOVERED].join('\n');
   return {
@@ -116,12 +118,15 @@ export const findCommand = async (
   context: ToolContext,
 ): Promise<InterruptedCall> => {
   const earlier = await sandbox.earlier(context.workspace);
+  // null: such a session can't be resumed, so it left no records
   if (earlier === null) return { kind: 'unknown', text: UNKNOWN };
   const foundCommand = earlier.commands.findLast(({ record }) => record.call === callKey(context));
   if (foundCommand === undefined) {
+    // every process of the session has left its records here, and none has this call
     if (earlier.isComplete) return { kind: 'neverBegan' };
     return { kind: 'unknown', text: explainUnknown(earlier.hiddenBy) };
   }
+  // `due`: its deadline, on the clock that counts since the start of the machine
   const leftMs = foundCommand.due === null ? null : Math.max(1, foundCommand.due - sinceBoot());
   const { kind } = foundCommand.verdict();
   if (kind === 'direct')
@@ -157,6 +162,7 @@ const restoreJob = async (
   if (job === null) return;
   const hasEnded = foundCommand.verdict().kind !== 'running';
   const command = followCommand(foundCommand, recovery, workspace, () => undefined);
+  // the exact level is not recorded; hints about the sandbox need only this much
   const level = isFenced ? 'workspace' : 'off';
   const place = { command: job.command, level, workspace, home } as const;
   jobs.restore(createJob(job.jobId, command, place));
@@ -189,6 +195,7 @@ const endFound = async (
     async () => finishHistory(),
   );
   command.kill();
+  // in another pid namespace its guard ends it, or nobody can
   const isForeign = foundCommand.view === 'foreign';
   await Promise.race([
     command.ended,
@@ -218,9 +225,10 @@ export const settleEarlier = async (
   for (const foundCommand of commands) {
     const { job, call } = foundCommand.record;
     const { kind } = foundCommand.verdict();
+    const isReadableJob = job !== null && kind !== 'neverStarted' && kind !== 'direct';
     if (kind === 'unseen') {
       restoreEndedJob(foundCommand, UNSEEN, jobs);
-    } else if (job !== null && kind !== 'neverStarted' && kind !== 'direct') {
+    } else if (isReadableJob) {
       restoring.push(
         restoreJob(foundCommand, { sandbox, finishHistory }, { workspace, home }, jobs),
       );
@@ -229,6 +237,8 @@ export const settleEarlier = async (
     }
   }
   await Promise.all(restoring);
-  if (waited.length === 0) finishHistory(); // of commands that had ended before Pawl was killed
+  // of commands that had ended before Pawl was killed; a call that is waited for does it at its end
+  if (waited.length === 0) finishHistory();
+  // protected files (hooks, settings) are watched while restored jobs run
   await sandbox.guard(workspace);
 };

@@ -100,14 +100,20 @@ export const describeEnd = ({
   }
 };
 
-/** Why it was stopped: by us, or before we followed it. Null: it ended by itself. */
+/**
+ * Why it was stopped: by this call, or as an earlier process of the session recorded (`how.why`).
+ * Null: it ended by itself.
+ */
 const whyStopped = ({ how }: CommandEnd, signal: AbortSignal): 'timedOut' | 'cancelled' | null => {
   if (signal.aborted) return signal.reason === 'timedOut' ? 'timedOut' : 'cancelled';
   if (how.kind !== 'killed' || how.why === undefined || how.why === 'lost') return null;
   return how.why === 'deadline' ? 'timedOut' : 'cancelled';
 };
 
-/** The prefix with which Pawl joins stderr; bash repeats it in messages about syntax errors. */
+/**
+ * Pawl puts `exec 2>&1; ` before each command, to join stderr to stdout. bash repeats it in
+ * messages about syntax errors, where it would puzzle the model.
+ */
 const JOINED_IN_MESSAGE = /`exec 2>&1; /g;
 const NO_OUTPUT = '(no output)';
 
@@ -129,9 +135,13 @@ const MAY_LACK_ITS_END =
   '[the end of this output may be missing: Node loses what waits in a pipe when it calls ' +
   'process.exit; in a file (> FILE) it is whole]';
 
-/** Processors with a filter of system calls, which keeps writes whole (sandbox/seccomp.ts). */
+/**
+ * On these processors the sandbox filters system calls, and Node's writes to a pipe are complete
+ * even if it exits at once (sandbox/seccomp.ts).
+ */
 export const FILTERED_ARCHITECTURES: readonly string[] = ['x64', 'arm64'];
 
+/** Whether the output may lack its end, as MAY_LACK_ITS_END says: never if the filter is on. */
 const mayLackItsEnd = (output: CommandOutput, level: CommandLevel): boolean =>
   (level === 'off' || !FILTERED_ARCHITECTURES.includes(process.arch)) &&
   output.text().length + output.droppedBytes() > PIPE_BYTES;
@@ -197,7 +207,7 @@ export const createEndedJob = (
   let loaded: CommandOutput | null = null;
   const load = (): CommandOutput => {
     if (loaded !== null) return loaded;
-    const output = createCommandOutput(() => undefined);
+    const output = createCommandOutput(() => undefined); // nobody watches it
     read({ bytes: (bytes) => output.add(bytes), skipped: (count) => output.skip(count) });
     output.finish();
     loaded = output;
@@ -245,7 +255,10 @@ const NO_PACKAGES = `packages of the system can't be installed in the sandbox: $
 const hasNoNetwork = ({ level }: Pick<RunPlace, 'level'>): boolean =>
   level !== 'off' && !level.endsWith('+net');
 
-/** A program at the start of a command, after options of `sudo` and variables too. */
+/**
+ * A program where a word begins, so also after `sudo` or variables. The same word as an argument
+ * counts too, which gives at most a hint too many.
+ */
 const startsProgram = (words: string): RegExp =>
   new RegExp(`(?:^|[\\s;&|(\`"'/])(?:${words})(?![\\w./-])`, 'm');
 
@@ -387,6 +400,7 @@ const hints: readonly Hint[] = [
     sign: /(~?\/[^\s:'"'(),]+)['"']*:? (?:No such file or directory|Permission denied|not found)|(?:ENOENT|EACCES)[^\n]*? '(\/[^']+)'|No such file or directory: '(\/[^']+)'/,
     when: ({ home, workspace }, match) => {
       const place = match[1] ?? match[2] ?? match[3] ?? '';
+      // INNER_HOME: the path of the private home folder inside of the sandbox
       const isHome = place.startsWith('~') || isIn(place, INNER_HOME) || isIn(place, home);
       return isHome && !isIn(place, workspace);
     },

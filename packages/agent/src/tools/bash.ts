@@ -133,6 +133,10 @@ const readJobId = (jobId: Json): Json => {
 /** The folder in which other agents start a command. Here it is always the workspace. */
 const FOLDERS: readonly string[] = ['workdir', 'cwd', 'working_directory', 'directory', 'dir_path'];
 const NEEDS_OUTSIDE = 'give needs: "outside"';
+/**
+ * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
+ * ignored. `instead`: the advice for any other value.
+ */
 const FOREIGN: ForeignFields = {
   with_escalated_permissions: { same: [false], instead: NEEDS_OUTSIDE },
   sandbox_permissions: { same: ['use_default'], instead: NEEDS_OUTSIDE },
@@ -205,6 +209,7 @@ type BashRequest =
   | { readonly kind: 'show' | 'kill'; readonly jobId: string }
   | { readonly kind: 'invalid'; readonly field: string; readonly why: string };
 
+/** Checks again what `usageFaults` does: `run` may get input that was never translated. */
 const parseRequest = ({ command, background = false, jobAction, jobId }: Input): BashRequest => {
   const invalid = (field: string, why: string): BashRequest => ({ kind: 'invalid', field, why });
   if (command !== undefined) {
@@ -244,6 +249,7 @@ const useJob = async (
 type Shell = {
   /** Pawl's environment; its PATH finds the shell. */
   readonly environment: ProcessEnvironment;
+  /** Gives the environment of one command. */
   readonly variables: CommandVariables;
   readonly sandbox: SessionSandbox;
   /** Finds files that git could not restore. */
@@ -276,7 +282,8 @@ const start = (
   context: ToolContext,
 ): Command => {
   const { workspace, sandbox: level, widened } = context;
-  // a rule let it out of the sandbox, and nobody was asked
+  // it runs without the sandbox by a rule, and nobody was asked: git then runs no hooks, since an
+  // earlier command in the sandbox may have put them there
   const isOpenByRule = widened === 'unasked' && level === 'off';
   const marker = `${shell.sessionMark}:${context.callId}`;
   return startCommand({
@@ -288,7 +295,7 @@ const start = (
     },
     program: PROGRAM,
     level,
-    fresh: widened !== undefined,
+    fresh: widened !== undefined, // it gets an empty home folder and /tmp
     command,
     git,
     workspace,
@@ -298,6 +305,7 @@ const start = (
   });
 };
 
+/** What has run and where, for the hints in its result. */
 const commandPlace = (
   shell: Shell,
   command: string,
@@ -318,6 +326,7 @@ const runInBackground = async (
 ): Promise<ToolOutcome> => {
   const place = commandPlace(shell, text, context);
   let early: Promise<ToolOutcome | null> = Promise.resolve(null);
+  // `add` calls this at once, so `early` is set below
   const { jobId } = context.jobs.add((id) => {
     const command = start(shell, { command: text, git, deadlineMs: null, jobId: id }, context);
     early = command.ended.then((end) => commandOutcome(command, end, place, context.signal));
@@ -340,7 +349,10 @@ const runToEnd = async (
 
 // ---- Facts for the policy ----
 
-/** Facts of a call without its command. Reading or ending a job affects nothing outside. */
+/**
+ * Facts of a call without its command. Reading or ending a job affects nothing outside. `shape` is
+ * the key of an answer that is kept for equal calls.
+ */
 const requestFacts = (
   request: Exclude<BashRequest, { kind: 'invalid' }>,
   needs: Needs | undefined,
@@ -382,7 +394,10 @@ const readFacts = async (
   return shellFacts(command, find, environment.SHELL ?? null);
 };
 
-/** Why a part of a message in the command would run and be lost; null if none would. */
+/**
+ * Why a part of a message in the command, as of `git commit -m`, would run and be lost: bash runs
+ * backticks and `$(...)` in it. Null if none would.
+ */
 const findMessageFault = async (
   command: string,
   workspace: string,
@@ -410,6 +425,7 @@ const commandFacts = async (
   ]);
   const unrecoverable = await unrecoverableFiles(facts, workspace, shell.findLosses);
   const discarded = await discardedFiles(facts, workspace, shell.findDiscarded);
+  // what the command will probably need outside of the sandbox, which the model did not state
   const expects = needs === undefined ? expectedNeeds(command, facts, workspace) : null;
   return {
     shell: facts,
@@ -419,7 +435,10 @@ const commandFacts = async (
   };
 };
 
-/** What the words of a command say about git folders. Only a sandbox has use for it. */
+/**
+ * What the words of a command say about git folders: how far it may change them, and whether it
+ * deletes history on purpose (others are put back). Only a sandbox has use for it.
+ */
 const gitAccess = async (
   shell: Shell,
   command: string,
@@ -449,6 +468,7 @@ export const createBashTool = (shell: Shell): Tool =>
     aliases: ALIASES,
     foreign: FOREIGN,
     translate,
+    // opaque: after a crash no file shows whether the command took effect
     traits: { effect: 'opaque', parallelSafe: false, mutating: true, deadlineMs: DEADLINE_MS },
     async judge(input, workspace) {
       const request = parseRequest(input);

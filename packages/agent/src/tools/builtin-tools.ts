@@ -65,6 +65,7 @@ export const builtinTools = ({
   listTool,
   findTool,
   searchTool,
+  // asks about protected files such as git hooks, and tells the sandbox which ones were allowed
   withAllowedWrites(editTool, sandbox, environment),
   withAllowedWrites(writeTool, sandbox, environment),
   commandTool({ environment, sandbox, findLosses, findDiscarded }),

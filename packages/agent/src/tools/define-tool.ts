@@ -113,6 +113,7 @@ const findFaults = (
   const parsed = safeParse(schema, input);
   const unknown = unknownFields(schemaParts(schema), input, foreign);
   const faults = (parsed.success ? [] : parsed.issues)
+    // valibot's own report of an unknown field, which `unknownFields` words with advice
     .filter((issue) => !(issue.kind === 'schema' && issue.expected === 'never'))
     .map((issue) => ({ field: fieldPath(issue), why: explainIssue(issue) }));
   const byField = new Map<string, InputFault>();
@@ -294,6 +295,7 @@ type ToolParts<Schema extends GenericSchema> = {
   readonly name: string;
   readonly description: string;
   readonly schema: Schema;
+  /** Its kind of effect, its time limit, and what may run beside it. */
   readonly traits: CallTraits;
   /** Names that other agents use for the fields. */
   readonly aliases?: Aliases;
@@ -302,6 +304,7 @@ type ToolParts<Schema extends GenericSchema> = {
   /** Translates values in other forms, after the fields have got our names. */
   translate?(input: JsonObject, workspace: string): TranslatedInput;
   // the rest is as in Tool (ports/tool.ts), with input of the schema
+  /** The facts that the policy needs about a call, or why the input can't be used. */
   judge(
     input: InferOutput<Schema>,
     workspace: string,
@@ -311,10 +314,15 @@ type ToolParts<Schema extends GenericSchema> = {
    * inside.
    */
   title(input: InferOutput<Schema>, paths: readonly string[]): string;
+  /** The planned change, shown in the question to the user. */
   preview?(input: InferOutput<Schema>, context: PreviewContext): Promise<CallPreview>;
+  /** Hashes of the file to be changed, for the journal. */
   before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
+  /** Records where a later process has to look for calls, before the first one starts. */
   announce?(workspace: string): void;
+  /** What became of a call that was running when the session was interrupted. */
   findInterrupted?(input: InferOutput<Schema>, context: ToolContext): Promise<InterruptedCall>;
+  /** What a summary of the conversation keeps of the result. */
   keep?(input: InferOutput<Schema>, result: string): string;
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
@@ -347,6 +355,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
   /** The input in our form; the fields that the tool ignores stay in it. */
   const translateInput = (input: JsonObject, workspace: string): TranslatedInput => {
     const renamed = readFields(input, schema, aliases);
+    // without a translation there are no faults beside those of the names
     const translated = translate?.(renamed.input, workspace) ?? { ...renamed, faults: [] };
     const faults = [...renamed.faults, ...translated.faults];
     return { input: withoutEmpty(translated.input, schemaParts(schema)), faults };

@@ -60,10 +60,15 @@ const ALIASES: Aliases = {
   replaceAll: ['replace_all', 'allow_multiple'],
   ...FILE_NAMES,
 };
+/** Fields of a replacement that explain it. */
 const IGNORED: readonly string[] = ['description', 'explanation'];
 const AS_EDITS = 'give path, and edits: [{oldText, newText}] with the texts before and after';
 const BESIDE_A_TEXT =
   'give as oldText a text beside the place, and as newText that text with the new one';
+/**
+ * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
+ * ignored. `instead`: the advice for any other value.
+ */
 const FOREIGN: ForeignFields = {
   command: { instead: AS_EDITS },
   expected_replacements: { same: [1], instead: 'replaceAll: true replaces every occurrence' },
@@ -120,7 +125,7 @@ const gatherSingle = (input: JsonObject): Reading<JsonObject> => {
   return { value: { ...rest, edits }, faults: [{ field: first[0], why }] };
 };
 
-/** Moves the file that every replacement names beside them. */
+/** Some models name the file in every replacement: moves it beside `edits`. */
 const liftPath = (
   inputPath: Json | undefined,
   value: Json,
@@ -224,6 +229,7 @@ const rebaseEdits = async (
   const [before, planned] = [planEdits(earlier, edits), planEdits(now, edits)];
   if (before.kind === 'refused' || planned.kind === 'refused') return refused;
   if (!lines.areSame(before.spans, planned.spans)) return refused;
+  // plans the same edits once more, with the bytes and the result text
   const change = editText(input, loaded, real, shown);
   if (change.kind === 'refused') return change;
   const remark =
@@ -268,7 +274,7 @@ export const editTool: Tool = defineTool({
   foreign: FOREIGN,
   translate,
   traits: {
-    effect: 'probeable',
+    effect: 'probeable', // after a crash the file itself shows whether it was changed
     parallelSafe: false,
     mutating: true,
     deadlineMs: 30_000,

@@ -190,6 +190,7 @@ export const createFetchTool = (environment: ProcessEnvironment, lookup?: Lookup
       'order to you.',
     schema,
     aliases: { url: ['uri', 'link'] },
+    // fields of other agents: `same` values are ignored, `instead` is the advice for others
     foreign: {
       prompt: { same: 'any' },
       format: { same: 'any' },

@@ -47,10 +47,14 @@ export type FileChange = {
   readonly bytes: Uint8Array;
   /** Result text for the model. */
   readonly text: string;
-  /** What the model knows of the file after the change. Default: all of it. */
+  /**
+   * What the model knows of the file after the change. Default: all of it. Otherwise the text that
+   * it saw before, with its edits.
+   */
   readonly known?: Pick<SeenText, 'sha256' | 'text'>;
 };
 
+/** `extent`: whether the model has seen the whole file or some lines. Default: the whole. */
 export type PlannedChange =
   | { readonly kind: 'change'; readonly change: FileChange; readonly extent?: SeenText['extent'] }
   | { readonly kind: 'refused'; readonly why: string };
@@ -65,10 +69,12 @@ export type PlanChange = {
   rebase?(file: StaleFile): Promise<PlannedChange>;
 };
 
+/** A file that has changed since the model saw it. */
 export type StaleFile = {
   readonly loaded: Extract<LoadedFile, { kind: 'file' }>;
   readonly real: string;
   readonly shown: string;
+  /** The text that the model saw. */
   readonly earlier: string;
 };
 
@@ -105,6 +111,7 @@ export const changeFile = async (
       return failed(`${shown} can't be written: ${written.why}. Nothing was changed.`);
     case 'written':
       remember(context.files, planned);
+      // so that the session's own changes can be told from those of others
       context.files.wrote?.(change.real, change.expected, hashBytes(change.bytes));
       return { status: 'ok', text: change.text, diff: shortenPatch(patch, shown, change) };
     default:
@@ -162,6 +169,7 @@ export const hashChange = async (
   const loaded = await loadFile(allowed.real);
   const before = hashLoaded(loaded);
   if (before === null) throw new Error(`${allowed.shown} can't be read as a file`);
+  // planned without the check of what the model has seen: a call that it refuses leaves `before`
   const planned = plan.plan(loaded, allowed.real, allowed.shown);
   return planned.kind === 'refused'
     ? { before }
@@ -179,10 +187,12 @@ const planSeen = async (
   const { real, shown } = allowed;
   const loaded = await loadFile(real);
   const seen = context.files.get(real);
+  // where no file is, nothing was to be read: `plan` creates one or refuses
   if (loaded.kind !== 'file' || seen === loaded.sha256) return plan.plan(loaded, real, shown);
   const recalled = plan.rebase === undefined ? undefined : context.files.recall?.(real);
   if (plan.rebase !== undefined && recalled !== undefined) {
     const { text: earlier, extent } = recalled;
+    // equal hashes: a search showed lines of this very text
     const planned =
       recalled.sha256 === loaded.sha256
         ? plan.plan(loaded, real, shown)
@@ -213,6 +223,7 @@ const createPatch = async (
 ): Promise<string | undefined> => {
   const { createTwoFilesPatch } = await import('diff');
   const from = before === null ? '/dev/null' : shown;
+  // a new file is one added piece, so its comparison is quick
   const maxEditLength = before === null || before === '' ? Number.MAX_SAFE_INTEGER : DIFF_EDITS_MAX;
   const options = { context, maxEditLength };
   const patch = createTwoFilesPatch(
@@ -224,6 +235,7 @@ const createPatch = async (
     undefined,
     options,
   );
+  // without the heading that the library puts first
   return patch?.replace(/^(Index: .*\n)?=+\n/, '');
 };
 
@@ -271,6 +283,7 @@ export const createFileMemory = (): FileMemory => {
       if (text !== undefined) add(file, { sha256, text, extent: 'whole' });
     },
     wrote: (file, before, after) => {
+      // several changes count as one, unless somebody else changed the file in between
       const earlier = writes.get(file);
       const first = earlier?.after === before ? earlier.before : before;
       writes.set(file, { before: first, after });
@@ -312,8 +325,8 @@ export const withAllowedWrites = (
     for (const place of paths) {
       if (protectionInWorkspace(workspace, place) === null && !(await isNamed(workspace, place)))
         continue;
-      const commands = await sandbox.of(workspace);
-      for (const one of withNewFolders(place, workspace)) commands.allow(one);
+      const workspaceSandbox = await sandbox.of(workspace);
+      for (const one of withNewFolders(place, workspace)) workspaceSandbox.allow(one);
     }
     return tool.run(input, context);
   };

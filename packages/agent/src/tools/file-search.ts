@@ -124,7 +124,9 @@ export const listFiles = (
   request: Pick<RipgrepRequest, 'folder' | 'signal' | 'take'>,
 ): Promise<RipgrepEnd> => runRipgrep({ ...request, words: ['--files', '--null'], end: '\0' });
 
-/** Runs `work` in an allowed folder; null if its path now leads elsewhere or to no folder. */
+/**
+ * Runs `work` in a folder that is held open; null if its path now leads elsewhere or to no folder.
+ */
 export const withFolder = async <T>(
   real: string,
   work: (folder: HeldFolder) => Promise<T>,
@@ -257,6 +259,7 @@ const anchor = (glob: string): string => {
     : `**/${below}`;
 };
 
+/** A name with no other special sign than `*`, and not of stars alone. */
 const PLAIN_NAME = /^(?=.*[\w.-])[\w.*-]+$/;
 
 /**

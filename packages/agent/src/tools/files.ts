@@ -87,7 +87,10 @@ export const findAllowed = async (
 
 type FileFacts = { readonly kind: 'ok'; readonly facts: CallFacts };
 
-/** Facts for the policy about a call with one path. */
+/**
+ * Facts for the policy about a call with one path. `shape` is the key of an answer that is kept for
+ * equal calls.
+ */
 export const judgePath = async (
   name: string,
   workspace: string,
@@ -312,6 +315,7 @@ const fill = async (
   permissions: Permissions | null,
 ): Promise<void> => {
   await unlink(temporary).catch(() => undefined); // usually there is none
+  // until it has the permissions of the old file, nobody else may read it
   const file = await open(temporary, 'wx', permissions === null ? 0o666 : 0o600);
   try {
     await file.writeFile(bytes);

@@ -46,6 +46,10 @@ const schema = v.strictObject({
 });
 type Input = v.InferOutput<typeof schema>;
 
+/**
+ * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
+ * ignored. `instead`: the advice for any other value.
+ */
 const FOREIGN: ForeignFields = {
   case_sensitive: { same: [true], instead: 'give both letters: [Rr]eadme*' },
   respect_git_ignore: { same: [true], instead: 'use find in bash for ignored files' },
@@ -146,6 +150,7 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
       text: `stopped; ${names.length} files were found so far`,
     };
   }
+  // 2: ripgrep met an error
   if (names.length === 0 && end.code === 2)
     return failed(`No files; some folders could not be read.`);
   if (names.length === 0) return { status: 'ok', text: 'No files.', summary: 'no files' };

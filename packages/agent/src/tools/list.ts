@@ -47,6 +47,10 @@ const schema = v.strictObject({
 });
 type Input = v.InferOutput<typeof schema>;
 
+/**
+ * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
+ * ignored. `instead`: the advice for any other value.
+ */
 const FOREIGN: ForeignFields = {
   ignore: { same: 'any' },
   ignore_globs: { same: 'any' },
@@ -139,6 +143,7 @@ const grow = async (
         room -= folder.children.length;
         for (const node of folder.children) {
           if (node.kind !== 'folder') continue;
+          // no file below it was counted
           if (!counts.has(node.place)) node.closed = 'ignored';
           else if (at === depth) node.closed = 'depth';
           else next.push(node);

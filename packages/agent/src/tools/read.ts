@@ -76,6 +76,10 @@ const ALIASES: Aliases = {
 };
 const LAST_LINES: readonly string[] = ['end_line', 'endLine', 'end_line_one_indexed_inclusive'];
 const ONE_FILE = 'give one path a call, and several calls in one reply';
+/**
+ * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
+ * ignored. `instead`: the advice for any other value.
+ */
 const FOREIGN: ForeignFields = {
   command: { same: ['view'], instead: 'files are changed by edit and write' },
   mode: { same: ['slice'], instead: 'give offset and limit' },
@@ -93,8 +97,8 @@ const countUpTo = (last: Json, { offset = 1, limit }: JsonObject): number | stri
   if (typeof last !== 'number' || typeof offset !== 'number') return 'must be a line number';
   const count = last - offset + 1;
   if (count < 1) return `lies before the first line, ${offset}`;
-  const says = limit !== undefined && limit !== null && limit !== count;
-  return says ? `says something else than limit: give limit alone` : count;
+  const contradictsLimit = limit !== undefined && limit !== null && limit !== count;
+  return contradictsLimit ? `says something else than limit: give limit alone` : count;
 };
 
 /** Line 0 is the first line; a last line becomes a limit. */
@@ -255,7 +259,8 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
     case 'absent':
       return failed(`${shown} does not exist.`);
     case 'unreadable': {
-      // only then: a command would wait for a pipe or a device, and may not read what Pawl may not
+      // advice only if it is too large: a command would wait for a pipe or a device, and may not
+      // read what Pawl may not
       const advice = loaded.isTooLarge === true ? ' Look at parts of it with a shell command.' : '';
       return failed(`${shown} can't be read: ${loaded.why}.${advice}`);
     }
@@ -263,6 +268,7 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
       return showFolder(real, shown);
     case 'file': {
       const decoded = decodeFile(loaded.bytes);
+      // remembered as read, so that `edit` and `write` may change it
       context.files.set(real, loaded.sha256, editableText(decoded));
       if (decoded.kind === 'text') {
         const remark = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);

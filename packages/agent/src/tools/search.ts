@@ -120,6 +120,10 @@ const ALIASES: Aliases = {
 };
 const USE_GLOB = 'give glob, such as **/*.js';
 const ONE_PLACE = 'give one path a call, and several calls in one reply';
+/**
+ * Fields that only tools of other agents have. `same`: values that change nothing here, so they are
+ * ignored. `instead`: the advice for any other value.
+ */
 const FOREIGN: ForeignFields = {
   '-n': { same: 'any' },
   '-o': { same: [false] },
@@ -171,10 +175,11 @@ const translate = (written: JsonObject): TranslatedInput => {
 };
 
 /**
- * Limits ripgrep to the file names of a glob, to save time; the glob itself is matched here. By a
- * type of ripgrep, since its globs would override ignore files.
+ * Limits ripgrep to the file names of a glob, to save time; the whole glob is matched by `wants`.
+ * They are given as a file type (`--type`), since ripgrep's own globs would override ignore files.
  */
 const typeFlags = (glob: string | undefined): readonly string[] => {
+  // null: the glob has no simple file names such as `*.ts`
   const names = glob === undefined ? null : plainNames(glob);
   return names === null
     ? []
@@ -216,6 +221,7 @@ type FoundFile = {
   readonly file: string;
   /** Only the first ones: the others are counted. */
   readonly matches: readonly Match[];
+  /** All matching lines of the file. */
   readonly count: number;
 };
 
@@ -233,7 +239,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   const files: (FoundFile & { matches: FoundLine[][]; count: number })[] = [];
   const totals = { lines: 0, files: 0 };
   let bytes = 0;
-  /** Of the first matches of the files. */
+  /** Bytes of the first matches of the files. Each file keeps room for its first one. */
   let firstBytes = 0;
   let current: (typeof files)[number] | undefined;
   /** Lines before the next match. */
@@ -243,7 +249,9 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
 
   const isCollected = (): boolean => {
     if (current === undefined) return false;
-    if (current.count === 1) return files.length < limit && firstBytes <= SHOWN_BYTES;
+    const isFirstOfFile = current.count === 1;
+    if (isFirstOfFile) return files.length < limit && firstBytes <= SHOWN_BYTES;
+    // without its first match a file is not shown, so no other one is collected
     const { length } = current.matches;
     return length > 0 && length < perFile && bytes <= COLLECTED_BYTES_MAX;
   };
@@ -333,6 +341,7 @@ const searchPattern = async (
   if (searched === null || searched.error === '' || searched.totals.lines > 0) return searched;
   const plain = await run([...flags, '--fixed-strings']);
   if (plain === null || plain.error !== '') return searched;
+  // ripgrep's words about the pattern, without its prefix
   const why = /^error: (.*)$/m.exec(searched.error) ?? /^(?:rg: )?(.*)$/m.exec(searched.error);
   return { ...plain, fault: why?.[1] ?? searched.error };
 };
@@ -351,6 +360,7 @@ type Share = { readonly counts: readonly number[]; readonly cut: Cut | null };
  */
 const shareLines = ({ files, totals }: Searched, { limit, perFile }: Bounds): Share => {
   const counts = files.map(() => 0);
+  // the model is not told to raise a limit that is the largest already
   const atLimit: Cut = limit < LINES_MAX ? 'limit' : 'bytes';
   let [lines, bytes] = [0, 0];
   for (let round = 0; round < perFile; round++) {
@@ -373,8 +383,9 @@ const shareLines = ({ files, totals }: Searched, { limit, perFile }: Bounds): Sh
 
 type Shown = {
   readonly lines: readonly string[];
-  /** Matching lines, or files of a search for files, and the number of their files. */
+  /** Matching lines that are shown. With `filesOnly` each file shows one, so it counts files. */
   readonly count: number;
+  /** Files of which something is shown. */
   readonly files: number;
   /** Lines that their file no longer has. */
   readonly changed: number;
@@ -387,7 +398,7 @@ const NEXT: Readonly<Record<Cut, string>> = {
   file: 'for all lines of one file give it as path',
 };
 
-/** `200 of 1,432 lines in 50 files`. */
+/** `200 of 1,432 lines in 50 files`. `linesOfOne`: in one file or blob, so no files are counted. */
 const describeTotals = (
   { count, files }: Pick<Shown, 'count' | 'files'>,
   { totals, more }: Searched,
@@ -473,6 +484,7 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
   const glob = input.glob === undefined || status.isFile() ? null : await readGlob(input.glob);
   if (glob?.kind === 'invalid')
     return failed(`${input.glob} can't be read as a glob: ${glob.why}.`);
+  // ripgrep names files below the workspace, the glob is about names below `path`
   const prefix = `${name}/`;
   const wants = (file: string): boolean =>
     glob === null || glob.fits(file.startsWith(prefix) ? file.slice(prefix.length) : file);
@@ -504,6 +516,7 @@ const searchBlob = async (
   const bounds = boundsFor(input, true);
   try {
     const searched = await searchPattern(input, (flags) =>
+      // ripgrep reads the text from its input, but needs some folder to run in
       withFolder(workspace, (folder) =>
         runSearch({
           ...{ words: [...flags, '--text', '--', '-'], folder, signal, input: text },
@@ -588,6 +601,7 @@ const showFiles = async (
     lines.push(file, ...formatLines(same, present, context));
     rememberLines(memory, real, loaded);
     const rest = count - shownMatches.length;
+    // the search may have stopped within the last file
     const isUncounted = more && index === totals.files - 1;
     if (kind === 'lines' && rest > 0)
       lines.push(`[${isUncounted ? 'at least ' : ''}${groupDigits(rest)} more in this file]`);
@@ -636,8 +650,8 @@ const cutLine = (line: string, { column, text }: FoundLine): string => {
   const end = splitsPair(line, start + COLUMNS_MAX) ? start + COLUMNS_MAX - 1 : start + COLUMNS_MAX;
   const [, , , others = '0'] = PREVIEW.exec(text) ?? [];
   // ripgrep counts the matches after the beginning of the line, this one among them
-  const isFirst = start > 0 && column !== null && column > COLUMNS_MAX;
-  const more = Number(others) - (isFirst ? 1 : 0) > 0 ? ' more matches in this line' : '';
+  const isCounted = start > 0 && column !== null && column > COLUMNS_MAX;
+  const more = Number(others) - (isCounted ? 1 : 0) > 0 ? ' more matches in this line' : '';
   const rest = end < line.length || more !== '' ? ` [...${more}]` : '';
   return `${start > 0 ? '[...] ' : ''}${line.slice(start, end)}${rest}`;
 };

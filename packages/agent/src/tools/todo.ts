@@ -104,6 +104,7 @@ export const todoTool: Tool = defineTool({
     'call replaces it.',
   schema,
   aliases: { items: ['todos', 'plan'] },
+  // fields of other agents: `same` values are ignored, `instead` is the advice for others
   foreign: {
     merge: { same: [false], instead: 'give the whole list: each call replaces it' },
     action: { instead: 'give the whole list: each call replaces it' },

@@ -59,6 +59,7 @@ const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => 
     text: `Replaced ${shown} (${countLines(content)}).`,
   };
   if (decoded.kind === 'binary') {
+    // its bytes make no readable diff, so it shows only the new text
     const bytes = Buffer.from(content);
     return { kind: 'change', change: { ...common, before: '', after: content, bytes } };
   }
@@ -103,6 +104,7 @@ export const writeTool: Tool = defineTool({
     'change a part of a file, edit it instead.',
   schema,
   aliases: { ...FILE_NAMES, content: ['contents', 'file_text', 'text'] },
+  // fields of other agents: `same` values are ignored, `instead` is the advice for others
   foreign: {
     command: { same: ['create'], instead: 'a text in a file is changed by edit' },
     overwrite: { same: [true], instead: 'write replaces the whole file: look whether it is there' },
@@ -111,7 +113,7 @@ export const writeTool: Tool = defineTool({
     code_edit: { instead: 'use edit for a part of a file, or give the whole text as content' },
   },
   traits: {
-    effect: 'probeable',
+    effect: 'probeable', // after a crash the file itself shows whether it was changed
     parallelSafe: false,
     mutating: true,
     deadlineMs: 30_000,

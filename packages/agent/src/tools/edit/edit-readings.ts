@@ -123,7 +123,10 @@ const ESCAPED: Readonly<Record<string, string>> = {
 };
 const BREAKS_AND_TABS = new Set(['n', 'r', 't']);
 
-/** Which escapes to decode: all, or only those of line breaks and tabs. */
+/**
+ * Which escapes to decode: all, or only those of line breaks and tabs, since the others may be
+ * literal, as in a regular expression.
+ */
 type Kinds = 'all' | 'breaks';
 
 /** What follows the backslash; `u` for any number. */
@@ -159,6 +162,7 @@ const decodeSame = (oldText: string, newText: string, kinds: Kinds): string | nu
   const isRaw = (kind: string, raw: string): boolean =>
     oldKinds.has(kind) && !oldText.includes(raw) && newText.includes(raw);
   if (isRaw('n', '\n') || isRaw('"', '"')) return newText;
+  // an escape that oldText does not have may be literal or not
   if (
     [...newKinds].some(
       (kind) => !oldKinds.has(kind) && kind !== '\\' && kind !== '"' && kind !== "'",

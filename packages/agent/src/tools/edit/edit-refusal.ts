@@ -93,17 +93,17 @@ export const explainAmbiguousPart = (
   file: SearchedFile,
   name: string,
   places: readonly Span[],
-  anchor: Span & { readonly isFirst: boolean },
+  anchor: Span & { readonly isFirstPart: boolean },
 ): string => {
   const [first, last] = lineRange(file, anchor);
-  const [from, to] = anchor.isFirst
+  const [from, to] = anchor.isFirstPart
     ? [first, Math.min(lastIndex(file), first + SHOWN_LINES_MAX - 1)]
     : [Math.max(0, last - SHOWN_LINES_MAX + 1), last];
   return [
     `${name}.oldText can be read in more than one way: a part of it, before or behind a ` +
       `marker, is in the file more than once (${nameLines(file, places)}).`,
     'Add lines to that part until it is unique, or write all lines out. ' +
-      `${anchor.isFirst ? 'It begins at' : 'It goes on to'} ${describeLines(first, last)}:`,
+      `${anchor.isFirstPart ? 'It begins at' : 'It goes on to'} ${describeLines(first, last)}:`,
     showLines(file, from, to, []),
   ].join('\n');
 };
@@ -178,7 +178,8 @@ const showLines = (
 };
 
 /**
- * Words at a cut. They are omitted, because the redactor can't recognise part of a key or token.
+ * Words at a cut. They are omitted: the redactor, which hides keys and tokens in what the model
+ * gets, can't recognise a part of one.
  */
 const [OPEN_HEAD, OPEN_TAIL] = [/^[^\s"'`,;(){}<>[\]]+/, /[^\s"'`,;(){}<>[\]]+$/];
 
@@ -227,11 +228,12 @@ const findNearestLines = (file: SearchedFile, text: string): NearestLines | null
   const sought = lineTexts(text.replace(/\n$/, '')).slice(0, SOUGHT_LINES_MAX);
   const wholeLines = collectSightings(sought, file, wholeLine, SOUGHT_LINES_MAX);
   const votes = new Map<number, number>();
-  vote(votes, wholeLines, (line) => Math.min(line.length, 40));
+  vote(votes, wholeLines, (line) => Math.min(line.length, 40)); // a very long line must not decide
   const voteByParts = (split: (line: string) => readonly string[]): void =>
     vote(votes, collectSightings(sought, file, split, SOUGHT_PARTS_MAX), () => PART_WEIGHT);
   voteByParts(wordsIn);
   if (votes.size === 0) voteByParts(triplesIn);
+  // at last also lines that stand in very many places
   if (votes.size === 0) vote(votes, wholeLines, (line) => line.length, Number.POSITIVE_INFINITY);
   let winner: readonly [begin: number, count: number] | null = null;
   for (const [begin, count] of votes) {
@@ -385,6 +387,7 @@ const describeMismatch = (
   const [fileKeys, keys] = [file.map(toleratedKey), requested.map(toleratedKey)];
   const [fileKey = '', key = ''] = [fileKeys[index], keys[index]];
   const next = fileKeys[index + 1];
+  // the next lines are equal: this one was changed, and none was added or removed
   const bothGoOn = next !== undefined && next === keys[index + 1] && next !== '';
   const missing = distanceTo(key, fileKeys, index);
   const added = distanceTo(fileKey, keys, index);

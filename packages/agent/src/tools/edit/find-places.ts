@@ -62,8 +62,8 @@ export type Places =
   | {
       readonly kind: 'ambiguous';
       readonly places: readonly Span[];
-      /** For a text in parts: a part with exactly one place. `isFirst`: it is the first part. */
-      readonly anchor?: Span & { readonly isFirst: boolean };
+      /** For a text in parts: a part with exactly one place, and whether it is the first part. */
+      readonly anchor?: Span & { readonly isFirstPart: boolean };
     };
 
 /** Limit on the places to collect, unless all are requested. */
@@ -85,7 +85,7 @@ const WHOLE_LINES: readonly Comparison[] = [
   { typography: 'folded', indentation: 'exact' },
   { typography: 'folded', indentation: 'ignored' },
 ];
-/** All steps, from strict to tolerant. */
+/** All steps, from strict to tolerant. ViewKind says what the named ones tolerate. */
 const STEPS: readonly Step[] = [
   ...(['exact', 'endings', 'blanks'] as const),
   ...WHOLE_LINES.slice(0, 2),
@@ -228,13 +228,18 @@ const findLines = (
     comparison.indentation === 'ignored',
   );
   if (ways?.length === 0) return { kind: 'missing' };
-  const [only, second] = ways ?? [];
-  if (only !== undefined && second === undefined && candidates.every(({ all }) => all))
+  const [only, second] = ways ?? []; // null ways are too many, so the text is ambiguous
+  if (
+    only !== undefined &&
+    second === undefined &&
+    candidates.every(({ isComplete }) => isComplete)
+  )
     return { kind: 'matched', parts: only };
-  const doubtful = candidates.find((one) => one.places.length > 1 || !one.all);
+  const doubtful = candidates.find((one) => one.places.length > 1 || !one.isComplete);
+  // a part with one place: the message shows the lines from it on, or up to it
   const index = candidates.findIndex((one) => one.places.length === 1);
   const anchor = candidates[index]?.places[0];
-  const known = anchor === undefined ? {} : { anchor: { ...anchor, isFirst: index === 0 } };
+  const known = anchor === undefined ? {} : { anchor: { ...anchor, isFirstPart: index === 0 } };
   return { kind: 'ambiguous', places: doubtful?.places ?? [], ...known };
 };
 
@@ -279,18 +284,22 @@ const findEndOfBeginning = (
   return one.startsWith(body, indent) && !isSplit ? end : null;
 };
 
-type Candidates = { readonly places: readonly FoundPart[]; readonly all: boolean };
+type Candidates = { readonly places: readonly FoundPart[]; readonly isComplete: boolean };
 
-/** The places of one part. `all` is false if too many lines would have to be compared. */
+/** The places of one part; not complete if too many lines would have to be compared. */
 const findCandidates = (file: SearchedFile, part: Part, comparison: Comparison): Candidates => {
   const starts = findStarts(file, part, comparison);
   if (comparison.indentation === 'exact')
-    return { places: starts.map((first) => placeAt(file, part, first, comparison)), all: true };
+    return {
+      places: starts.map((first) => placeAt(file, part, first, comparison)),
+      isComplete: true,
+    };
   const most = Math.max(2, Math.floor(COMPARED_LINES_MAX / part.lines.length));
   const all = starts.slice(0, most).map((first) => placeAt(file, part, first, comparison));
+  // consistent: the lines keep their depth relative to each other
   const places = all.filter((place) => isConsistent(partIndents(place)));
   const found = places.length > 0 ? places : all.flatMap(withDeeperFirstLine);
-  return { places: found, all: starts.length <= most };
+  return { places: found, isComplete: starts.length <= most };
 };
 
 /** Indexes of lines where the part may start, by comparing keys only. */
@@ -413,7 +422,10 @@ type FileView = { readonly text: string; original(offset: number): number };
 /** `endings`: only `\n`. `blanks`: also no trailing spaces. `typography`: also plain characters. */
 type ViewKind = 'endings' | 'blanks' | 'typography';
 
-/** A number for each line; lines with equal keys have equal numbers. */
+/**
+ * A number for each line; lines with equal keys have equal numbers. A key is what a comparison uses
+ * of a line.
+ */
 type LineKeys = { readonly numbers: Int32Array; numberOf(key: string): number | undefined };
 
 /** Each index is built on first use. */
@@ -522,6 +534,7 @@ const createSequence = (numbers: ArrayLike<number>): Sequence => ({
 const searchLinear = (all: Sequence, sought: Sequence, most: number): readonly number[] => {
   // for each prefix the length of its longest proper prefix that is also a suffix
   const borders = new Int32Array(sought.length);
+  // the length of the longest prefix that ends with `one`, after one of this length
   const grow = (length: number, one: number): number => {
     let matched = length;
     while (matched > 0 && one !== sought.at(matched)) matched = borders[matched - 1] ?? 0;

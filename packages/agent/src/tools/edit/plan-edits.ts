@@ -7,7 +7,9 @@
  * From top to bottom: `planEdits`; one edit and its readings, since models write line numbers or
  * escapes into a text, or markers such as `// ... existing code ...` for omitted lines; remarks
  * about tolerated differences; and the new text, adapted to the file's indentation and characters.
- * "Requested" is what oldText says, in contrast to what the file has.
+ * "Requested" is what oldText says, in contrast to what the file has. `firstLine` of a place says
+ * how the first line of oldText is indented: as the others (`asOthers`), not at all while they are
+ * (`bare`), or deeper than in the file while they are as in the file (`deeper`).
  */
 
 import {
@@ -163,6 +165,7 @@ const planEmpty = ({ file, edit, index, name }: Request): PlannedEdit => {
       remarks: [],
     };
   }
+  // the first lines are shown, to give one of them
   const place = { start: 0, end: file.lines[Math.min(2, file.lines.length - 1)]?.end ?? 0 };
   const why =
     `${name}.oldText is empty, which says nothing about where. Give a line to put the new text ` +
@@ -191,6 +194,7 @@ const planReading = (request: Request, reading: EditReading): PlannedEdit | null
   const wholeLines =
     reading.removed === 'lineNumbers' || reading.removed === 'escapesAndLineNumbers';
   const match = findPlaces(file, reading.oldText, wholeLines);
+  // a newText of null is refused there
   const planned = planFound(request, reading, match, [reading.newText ?? '']);
   if (planned?.kind !== 'planned') return planned;
   const stray = findStrayMarker(edit.oldText, edit.newText);
@@ -394,15 +398,17 @@ const adaptPart = (
   { pairs, firstLine }: FoundPart,
   { indents, adaptCharacters, adaptTail }: Pattern,
 ): readonly string[] => {
+  // newText is indented as the file: a line that equals one of oldText may yet be a changed one
   const unchanged = indents.side === 'file' ? new Map<string, string>() : unchangedLines(pairs);
+  // a line that the file has here already stays as it is
   const fileLines = new Set(indents.side === 'same' ? pairs.map(({ file }) => file) : []);
   const adaptIndent = (line: string, kind: FirstLine): string => {
-    if (kind === 'bare') return getLead(line);
+    if (kind === 'bare') return getLead(line); // the file's indentation stands before the place
     return kind === 'deeper' ? getIndent(pairs[0]?.file ?? '') : indents.adapt(getIndent(line));
   };
   return lines.map((line, index) => {
-    const isFirst = firstLine === 'deeper' && index === 0 && line === pairs[0]?.requested;
-    const same = isFirst ? pairs[0]?.file : unchanged.get(line);
+    const isDeeperLine = firstLine === 'deeper' && index === 0 && line === pairs[0]?.requested;
+    const same = isDeeperLine ? pairs[0]?.file : unchanged.get(line);
     const whole = same ?? (fileLines.has(line) ? line : undefined);
     if (whole !== undefined) return whole;
     if (isEmptyLine(line)) return adaptTail(line);
@@ -461,6 +467,7 @@ const learnIndents = (
   if (side === 'unclear') return null;
   if (side === 'file') return { side, adapt: (one) => one };
   const distinct = [...new Set(indents)];
+  // `reindent` moves indentations by the difference between oldText and the file
   const table =
     reindent(indentPairs, distinct) ??
     (staysAtMargin(indentPairs, indents)
@@ -544,7 +551,7 @@ const learnCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters']
       const isTelling =
         one !== other || plainCharacter(one) !== null || plainCharacter(other) !== null;
       if (isTelling) seen.set(one, (seen.get(one) ?? new Set()).add(other));
-      else seen.get(one)?.add(other);
+      else seen.get(one)?.add(other); // it changed elsewhere and not here: no single counterpart
     }
   }
   if (seen.size === 0) return (text) => text;
