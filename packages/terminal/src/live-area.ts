@@ -1030,7 +1030,7 @@ export class Notifier {
     let end = 0;
     for (const { 0: report, 1: letter, index } of input.matchAll(FOCUS)) {
       end = index + report.length;
-      // The report without a letter answers ASK_FOCUS: the user has just started Pawl in this window.
+      // The report without a letter answers ASK_FOCUS: the user has just started Pawl here.
       this.#setFocus(letter === 'O' ? 'out' : 'in');
     }
     // a key: whoever presses it looks here

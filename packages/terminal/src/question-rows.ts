@@ -311,7 +311,7 @@ const PLAIN = /^[!-~]$/;
 /** Letters, numbers, punctuation and symbols: visible, but for those in `UNSEEN`. */
 const SEEN = /^[\p{L}\p{N}\p{P}\p{S}]$/u;
 const COMBINING = /^\p{M}$/u;
-/** Invisible or blank characters, and the signs of our marks: `⟨`, `⟩` and pictures of control characters. */
+/** Invisible and blank characters, and the signs that marks consist of, such as `⟨` and `␛`. */
 const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\u27e8\u27e9\u2400-\u2426\u2800\ufffc]$/u;
 const LETTER = /^[\p{L}\p{M}]$/u;
 
