@@ -120,8 +120,6 @@ type LiveAreaOptions = {
 const FRAME_MS = 33;
 /** How long the window keeps its size before rows are drawn: none are drawn while it is dragged. */
 const SETTLED_MS = 80;
-/** A column that equals no other one, so that the cursor is moved in any case. */
-const NOWHERE = -1;
 const EMPTY: Frame = { rows: [], cursor: null };
 
 /** The rows of a frame that fit: those around the cursor, as near to the end as possible. */
@@ -133,7 +131,7 @@ const fitFrame = ({ rows, cursor }: Frame, room: number): Frame => {
   };
 };
 
-/** Moves the cursor up or down. */
+/** The escapes that move the cursor up or down. */
 const moveToRow = (from: number, to: number): Safe => {
   if (from === to) return safe``;
   return to < from ? moveUp(from - to) : moveDown(to - from);
@@ -205,7 +203,7 @@ const moveEnd = (
     const at = to.length - stay;
     const rows = [...from.rows.slice(0, at), ...from.rows.slice(from.rows.length - stay)];
     const text = safe`${moveToRow(from.row, at)}${deleteRows(-added)}`;
-    return { text, from: { ...from, rows, row: at, column: NOWHERE } };
+    return { text, from: { ...from, rows, row: at } };
   }
   const last = from.rows.length - 1;
   const at = from.rows.length - stay;
@@ -217,7 +215,7 @@ const moveEnd = (
   ]);
   const blank = Array.from({ length: added }, () => safe``);
   const rows = [...from.rows.slice(0, at), ...blank, ...from.rows.slice(at)];
-  return { text, from: { ...from, rows, row: at, column: NOWHERE } };
+  return { text, from: { ...from, rows, row: at } };
 };
 
 /**
@@ -391,6 +389,7 @@ class DrawnArea implements LiveArea {
   #drawRows(size: Size, frame: Frame, above: readonly Safe[]): Safe {
     const before = this.#shown;
     const change = changeRows(before, [...above, ...frame.rows]);
+    // The lines `above` are scroll-back from now on: the area's rows are counted below them.
     const row = change.row - above.length;
     const hidden = frame.cursor === null && frame.rows.length > 0;
     const cursor = frame.cursor ?? { row: Math.max(0, row), column: 0 };
@@ -1048,8 +1047,11 @@ export class Notifier {
     const isCancelled = state.name === 'WaitingForUserInput' && state.reason.kind === 'cancelled';
     if (asking && !this.#wasAsking) this.ask();
     else if (this.#wasAsking && !asking) this.#stopCall();
-    if (this.#wasBusy && !busy && isLong && !isCancelled && this.#focus !== 'in')
-      this.#plan(this.#word);
+    // Nobody is called to an end that was on the screen in front of the user. A question is
+    // different: it waits, even if the user leaves after seeing it.
+    const hasEnded = this.#wasBusy && !busy;
+    if (hasEnded && isLong && !isCancelled && this.#focus !== 'in') this.#plan(this.#word);
+    // a new turn: the user was here to begin it
     if (busy && !this.#wasBusy) this.#stopCall();
     this.#wasAsking = asking;
     this.#wasBusy = busy;

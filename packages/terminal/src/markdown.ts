@@ -170,12 +170,13 @@ const fenceIn = (line: string, list: boolean): Inside | null => {
   return mark === undefined ? null : { kind: 'fence', mark, list };
 };
 
+/** Whether the line has only the fence's character, at least as often as the opening fence. */
 const closesFence = (line: string, mark: string): boolean => {
   const bare = line.trim();
   return bare.length >= mark.length && bare === (mark[0] ?? '').repeat(bare.length);
 };
 
-/** State after a line, and whether a block ends before or after the line. */
+/** What the line after this one stands in, and whether a block ends before or after this one. */
 type Step = { readonly inside: Inside; readonly ends: 'before' | 'after' | 'no' };
 
 /** A line that begins a block. */

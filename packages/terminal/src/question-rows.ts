@@ -166,6 +166,7 @@ const proseRows = (
     return withBars(look, rows.map(style));
   });
 
+/** Only the letters and digits of a text, to compare what is said. */
 const letters = (text: string): string => text.replace(/[^\p{L}\p{M}\p{N}]/gu, '');
 
 /** Most columns that a row without styles takes on any terminal. Lines of tables may be cut. */
@@ -198,6 +199,7 @@ const drawBlock = (
 const planRows = (text: string, rowStyle: RowStyle): readonly Safe[] => {
   const { look, columns } = rowStyle;
   const [title = '', ...lines] = text.split('\n');
+  // Marks are set before the Markdown is drawn, so that the renderer can't drop a character.
   const visible = lines.map((line) =>
     joinSafe(revealLine(line.trimEnd(), Number.MAX_SAFE_INTEGER, (mark) => mark)),
   );
