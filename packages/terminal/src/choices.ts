@@ -1,6 +1,7 @@
 /**
  * Lists of choices in the terminal. From top to bottom: completions of a typed word, `/command` or
- * `@file`; the rows that show them; and `Picker`, a list from which the user picks one.
+ * `@file`; the rows that show them; and `Picker`, a list from which the user picks one. `Safe` is
+ * text that can't control the terminal.
  */
 
 import type { Pressed } from './keys.js';
@@ -9,7 +10,9 @@ import { cutLine } from './paint.js';
 import { makeSafe, type Safe, safe } from './safe-text.js';
 
 export type Choice = {
+  /** A command without its slash, a path, or the name of anything else to choose. */
   readonly text: string;
+  /** A description, shown beside the text. */
   readonly about: string;
   /** A command that needs no more words: Enter on it in the list runs it. */
   readonly runs?: true;
@@ -20,6 +23,7 @@ export type CompletionStem = {
   readonly kind: 'command' | 'file';
   /** Start of the word, including its first character (`/` or `@`). */
   readonly start: number;
+  /** What is typed after the first character, and after the quote. */
   readonly words: string;
   /** Whether the word begins with a quote, as in `@"my file`. Spaces then belong to the word. */
   readonly quoted: boolean;
@@ -49,6 +53,7 @@ const BOUNDARY = /[/\-_. :]/;
 const scoreMatch = (words: string, text: string): number | null => {
   const [pattern, there] = [words.toLowerCase(), text.toLowerCase()];
   const name = there.lastIndexOf('/', there.length - 2) + 1;
+  // All letters in a row beat any other match: most in the file's name, less in its folder.
   const whole = there.indexOf(pattern, name);
   if (whole >= 0) return 1_000 - text.length / 10 + (whole === name ? 100 : 0);
   const anywhere = there.indexOf(pattern);
@@ -102,6 +107,7 @@ export const applyCompletion = (
   const quote =
     stem.kind === 'file' && (stem.quoted || /\s/.test(word)) && !word.includes('"') ? '"' : '';
   const start = (stem.kind === 'command' ? '/' : '@') + quote + word;
+  // a closing quote that is already there is replaced
   const rest = text.slice(cursor).slice(stem.quoted && text[cursor] === '"' ? 1 : 0);
   // After a folder the user types on, inside the quotes; after anything else comes a space.
   const isFolder = word.endsWith('/');
@@ -114,7 +120,7 @@ export const applyCompletion = (
 
 /** Whether the text already equals the selected completion. */
 export const isTyped = (text: string, cursor: number, offer: CompletionList): boolean =>
-  applyCompletion(text, cursor, offer).text.trimEnd() === text.trimEnd() && cursor <= text.length;
+  applyCompletion(text, cursor, offer).text.trimEnd() === text.trimEnd();
 
 const ROWS_MAX = 6;
 
@@ -148,11 +154,13 @@ export const offerRows = (
 export type Picker = {
   readonly title: string;
   readonly all: readonly Choice[];
+  /** Typed letters: only choices that have all of them in this order are shown. */
   readonly words: string;
   /** null if no choice matches. */
   readonly offer: CompletionList | null;
 };
 
+/** The choices that match, as a completion list. Its stem is not used: no text is completed. */
 const listChoices = (all: readonly Choice[], words: string): CompletionList | null => {
   const choices = rankChoices(words, all);
   return choices.length === 0

@@ -3,7 +3,7 @@
  *
  * From top to bottom: `Composer`, which holds the text and offers completions; `History`, the sent
  * texts; `Editor`, the text with its cursor as an immutable value; and the layout of the text in
- * rows.
+ * rows. `Safe` is text that can't control the terminal.
  */
 
 import {
@@ -43,7 +43,7 @@ export type ComposerResult =
     }
   /** Insert the picture from the clipboard. Terminals can't paste pictures. */
   | { readonly kind: 'paste' }
-  /** Go on to the next preset. */
+  /** Change to the next preset (a named set of permissions). */
   | { readonly kind: 'preset' }
   /** Open the list of a command: models, or earlier sessions. */
   | { readonly kind: 'list'; readonly command: 'model' | 'resume' }
@@ -57,7 +57,10 @@ const NONE: ComposerResult = { kind: 'none' };
  */
 export type NamePaste = (pasted: string, before: string) => string | null;
 
-/** A search in the history. `index`: of the text that was found. */
+/**
+ * A search in the history. `index`: of the text that was found. `before`: the editor when the
+ * search began.
+ */
 type Search = { readonly words: string; readonly index: number | null; readonly before: Editor };
 
 /**
@@ -73,6 +76,7 @@ export class Composer {
   readonly #namePaste: NamePaste;
   #editor: Editor = emptyEditor;
   #history: History = createHistory([]);
+  /** The open completion list. */
   #offer: CompletionList | null = null;
   #search: Search | null = null;
   /** The request for a list of files that has not arrived. */
@@ -200,6 +204,7 @@ export class Composer {
     const before = this.#editor;
     this.#editor = applyKey(before, key);
     if (this.#editor.text === before.text) {
+      // the cursor has moved: the list no longer belongs to the word before it
       if (this.#editor !== before) this.#close();
       return;
     }
@@ -209,8 +214,10 @@ export class Composer {
 
   /** Sends the text, or breaks the line. */
   #enter(key: Key): ComposerResult {
+    // A typed backslash asks for a line break on terminals that don't tell Shift+Enter from Enter.
     const behindBackslash = this.#editor.text[this.#editor.cursor - 1] === '\\';
-    if (key.shift || key.control || (behindBackslash && !key.alt)) {
+    const breaks = key.shift || key.control || (behindBackslash && !key.alt);
+    if (breaks) {
       this.#close();
       this.#editor = breakLine(this.#editor);
       return NONE;
@@ -218,19 +225,20 @@ export class Composer {
     this.#close();
     const text = this.text;
     const shown = shownText(this.#editor);
-    const { draft, shown: at, texts } = this.#history;
+    const { draft, shown: place, texts } = this.#history;
+    const isOlder = place < texts.length;
     this.#history = addSent(this.#history, text);
     this.#editor = afterSend(this.#editor);
-    // The user sent an older text: restore the draft that was left for it.
-    if (at < texts.length && draft !== '') this.#editor = withText(this.#editor, draft);
+    // An older text was sent unchanged: restore the draft that was left for it.
+    if (isOlder && draft !== '') this.#editor = withText(this.#editor, draft);
     return { kind: 'submit', text, shown, mode: key.alt ? 'later' : 'now' };
   }
 
   /** Moves a row up or down; from the first or last row, through the history. */
   #move(by: -1 | 1): void {
-    const moved = movedByRow(this.#editor, by, this.#columns);
-    if (moved !== null) {
-      this.#editor = moved;
+    const after = movedByRow(this.#editor, by, this.#columns);
+    if (after !== null) {
+      this.#editor = after;
       return;
     }
     const step = stepThrough(this.#history, by, this.text);
@@ -242,6 +250,7 @@ export class Composer {
   #beginSearch(): void {
     this.#search = { words: '', index: null, before: this.#editor };
     const { shown, texts } = this.#history;
+    // The screen shows the draft, not a sent text: it is kept while found texts replace it.
     if (shown === texts.length) this.#history = { ...this.#history, draft: this.text };
   }
 
@@ -254,12 +263,15 @@ export class Composer {
       return true;
     }
     const takes = key.name === 'tab' || (key.name === 'enter' && !key.alt && !key.shift);
+    // Where the selected word is typed already, Enter sends the text.
     if (!takes || (key.name === 'enter' && isTyped(text, cursor, offer))) return false;
     const completion = applyCompletion(text, cursor, offer);
     this.#close();
     this.#editor = withText(this.#editor, completion.text, completion.cursor);
-    const isWhole = completion.text.slice(completion.cursor).trim() === '';
-    if (key.name === 'enter' && offer.choices[offer.chosen]?.runs && isWhole) return false;
+    // `runs`: a command that needs no more words. Enter then sends it too.
+    const isLastWord = completion.text.slice(completion.cursor).trim() === '';
+    if (key.name === 'enter' && offer.choices[offer.chosen]?.runs && isLastWord) return false;
+    // a folder: its files are offered next
     if (completion.text[completion.cursor - 1] === '/') this.#complete();
     return true;
   }
@@ -272,11 +284,9 @@ export class Composer {
       return false;
     }
     const words = key.name === 'backspace' ? search.words.slice(0, -1) : search.words + key.text;
-    const index = findBefore(
-      this.#history,
-      words,
-      again && search.index !== null ? search.index : undefined,
-    );
+    // Ctrl-R again: searches on before the text that was found, and stays at it if there is none.
+    const below = again && search.index !== null ? search.index : undefined;
+    const index = findBefore(this.#history, words, below);
     const text = index === null ? undefined : this.#history.texts[index];
     this.#search = { ...search, words, index: index ?? (again ? search.index : null) };
     if (index !== null && text !== undefined) {
@@ -342,7 +352,10 @@ const addSent = (history: History, text: string): History =>
     text.trim() === '' || history.texts.at(-1) === text ? history.texts : [...history.texts, text],
   );
 
-/** Adds older texts, such as those of the history file, which arrive late. */
+/**
+ * Adds older texts, such as those of the history file, which arrive late. They stand before all
+ * others, so the position is kept by its distance from the end.
+ */
 const addEarlier = (history: History, texts: readonly string[]): History => {
   const all = createHistory([...texts, ...history.texts]);
   const behind = history.texts.length - history.shown;
@@ -358,8 +371,8 @@ type HistoryStep = { readonly history: History; readonly text: string };
 const stepThrough = (history: History, by: -1 | 1, current: string): HistoryStep | null => {
   const shown = history.shown + by;
   if (shown < 0 || shown > history.texts.length) return null;
-  const leaves = history.shown === history.texts.length;
-  const draft = leaves ? current : history.draft;
+  const leavesDraft = history.shown === history.texts.length;
+  const draft = leavesDraft ? current : history.draft;
   const text = history.texts[shown] ?? draft;
   return { history: { ...history, shown, draft }, text };
 };
@@ -399,7 +412,7 @@ export type Editor = {
   readonly killed: string;
   /** Undo steps, newest last. */
   readonly past: readonly Moment[];
-  /** Letters typed in a row are one undo step. */
+  /** What the last key did. Letters typed in a row are one undo step. */
   readonly doing: 'typing' | 'other';
 };
 
@@ -449,11 +462,13 @@ const isMark = (sign: string): boolean => /^[\ufdd0-\ufdef]$/.test(sign);
 export const shownText = (editor: Editor): string =>
   editor.text.replace(MARK, (mark) => pasteLabel(editor, mark));
 
+/** The undo steps with the present text as the newest one. */
 const remember = (editor: Editor): readonly Moment[] => [
   ...editor.past.slice(-PAST_MAX + 1),
   { text: editor.text, cursor: editor.cursor },
 ];
 
+/** The editor with another text. The present text becomes an undo step. */
 const changed = (editor: Editor, text: string, cursor: number): Editor => ({
   ...editor,
   text,
@@ -478,6 +493,7 @@ const insert = (editor: Editor, text: string): Editor =>
     editor.cursor + text.length,
   );
 
+/** Typed letters continue the last undo step; a space begins a new one. */
 const typeText = (editor: Editor, text: string): Editor => {
   const after = insert(editor, text);
   const goesOn = editor.doing === 'typing' && !/\s/.test(text);
@@ -487,6 +503,7 @@ const typeText = (editor: Editor, text: string): Editor => {
 const cut = (editor: Editor, from: number, to: number): Editor =>
   from === to ? editor : changed(editor, editor.text.slice(0, from) + editor.text.slice(to), from);
 
+/** Like `cut`, and keeps the text for Ctrl-Y. */
 const kill = (editor: Editor, from: number, to: number): Editor =>
   from === to ? editor : { ...cut(editor, from, to), killed: editor.text.slice(from, to) };
 
@@ -573,7 +590,7 @@ const findChange = ({ name, control, alt }: Key): Change | undefined => {
   return alt ? alts[name] : plain[name];
 };
 
-/** Text that may be typed or pasted: no control characters, and no marks of ours. */
+/** Text that may be typed or pasted: no control characters, and no marks of folded pastes. */
 const withoutControls = (text: string): string =>
   text
     .replace(/\r\n?/g, '\n')
@@ -606,7 +623,7 @@ const insertWord = (editor: Editor, word: string): Editor => {
   return changed(editor, start + tail, start.length);
 };
 
-/** Inserts a paste without its control characters; a long one as a mark. */
+/** Inserts a paste without its control characters; a long one as a mark, while there are marks. */
 export const insertPaste = (editor: Editor, pasted: string): Editor => {
   const text = withoutControls(pasted);
   const long = text.length > FOLD_CHARACTERS || text.split('\n').length > FOLD_LINES;
@@ -637,7 +654,10 @@ export const movedByRow = (editor: Editor, by: -1 | 1, columns: number): Editor 
   if (here === undefined || there === undefined) return null;
   const column = findColumn(here, editor.cursor);
   const sign = there.graphemes.find((candidate) => candidate.column >= column);
-  const last = rows[index + by + 1]?.start === there.end ? there.graphemes.at(-1)?.at : there.end;
+  // In the middle of a line the end of a row is the start of the next one: a cursor there would
+  // be drawn in the next row.
+  const isBroken = rows[index + by + 1]?.start === there.end;
+  const last = isBroken ? there.graphemes.at(-1)?.at : there.end;
   return moved(editor, sign?.at ?? last ?? there.end);
 };
 
@@ -702,7 +722,7 @@ const drawGrapheme = (editor: Editor, from: number, until: number, room: number)
   const sign = editor.text.slice(from, until);
   if (sign === '\t') return { text: safe`    `, columns: 4 };
   if (!isMark(sign)) {
-    // Whether a joiner is visible depends on the character after it.
+    // Whether a joiner (an invisible character) gets a mark depends on the character after it.
     const within = makeSafe(
       editor.text.slice(from, /[\u200c\u200d]$/.test(sign) ? until + 2 : until),
     );
@@ -720,7 +740,10 @@ const breakPoint = (text: string, row: OpenRow): number => {
   return space < 0 ? row.graphemes.length : space + 1;
 };
 
-/** The rows of one line of the text. */
+/**
+ * The rows of one line of the text. A full row is broken after its last space: the graphemes behind
+ * the break move to the next row.
+ */
 const layLine = (editor: Editor, start: number, end: number, room: number): readonly Row[] => {
   const rows: Row[] = [];
   let at = start;
@@ -730,11 +753,11 @@ const layLine = (editor: Editor, start: number, end: number, room: number): read
     const piece = drawGrapheme(editor, at, at + sign.length, room);
     while (row.columns + piece.columns > room && row.graphemes.length > 0) {
       const count = breakPoint(editor.text, row);
-      const moved = row.graphemes.slice(count);
-      const [first] = moved;
+      const behind = row.graphemes.slice(count);
+      const [first] = behind;
       const next = openRowAt(first?.at ?? at);
-      for (const [index, { at: from }] of moved.entries()) {
-        const until = moved[index + 1]?.at ?? at;
+      for (const [index, { at: from }] of behind.entries()) {
+        const until = behind[index + 1]?.at ?? at;
         append(next, from, drawGrapheme(editor, from, until, room));
       }
       row = cutAfter(editor, row, count, room);
@@ -757,12 +780,13 @@ const append = (row: OpenRow, at: number, piece: Piece): void => {
 
 /** The row with only its first `count` graphemes. */
 const cutAfter = (editor: Editor, row: OpenRow, count: number, room: number): OpenRow => {
+  if (count === row.graphemes.length) return row;
   const shorter = openRowAt(row.start);
   for (const [index, { at }] of row.graphemes.slice(0, count).entries()) {
     const until = row.graphemes[index + 1]?.at ?? at + 1;
     append(shorter, at, drawGrapheme(editor, at, until, room));
   }
-  return count === row.graphemes.length ? row : shorter;
+  return shorter;
 };
 
 const layOut = (editor: Editor, room: number): readonly Row[] => {
@@ -785,7 +809,8 @@ const findRow = (rows: readonly Row[], cursor: number): number =>
 const findColumn = (row: Row, cursor: number): number =>
   row.graphemes.find(({ at }) => at >= cursor)?.column ?? row.columns;
 
-/** Columns of the prompt and the cursor. */
+/** Columns of the prompt (`> `) before each row. */
 const PROMPT = 2;
 
+/** Columns for the text: one is left for the cursor after it. */
 const roomIn = (columns: number): number => Math.max(4, columns - PROMPT - 1);

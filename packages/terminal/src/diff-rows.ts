@@ -7,7 +7,8 @@
  * 2. Without colours text, numbers and signs are the same.
  *
  * From top to bottom: `diffRows`; reading a unified diff; its colours; a file of `/diff`; and
- * `markWords`, which finds the words that changed.
+ * `markWords`, which finds the words that changed. `Safe` is text that can't control the terminal;
+ * a backdrop is a background colour, which not every terminal gets.
  */
 
 import { type CodeToken, codeTokens } from './markdown.js';
@@ -22,8 +23,12 @@ import {
 } from './paint.js';
 import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
-/** Rows of a diff, the number of its lines in them, and the number of lines left out. */
-type DiffRows = { readonly rows: readonly Safe[]; readonly lines: number; readonly left: number };
+/** Rows of a diff. `lines`: lines of the diff in them; `leftOut`: lines beyond the limit. */
+type DiffRows = {
+  readonly rows: readonly Safe[];
+  readonly lines: number;
+  readonly leftOut: number;
+};
 
 /** How the lines of a diff are laid out. */
 export type DiffLayout = {
@@ -33,12 +38,12 @@ export type DiffLayout = {
   readonly limit: number;
   /**
    * Breaks a line into rows of at most `columns`, without styles. Joined, they are the line as it
-   * is shown.
+   * is shown: with visible marks for characters that nobody would see.
    */
   lay(line: string, columns: number): readonly Safe[];
 };
 
-/** Below a finished edit: rows break where the terminal would break them. */
+/** Of at most `limit` lines, below a finished edit: rows break where a terminal breaks them. */
 export const finishedDiff = (limit: number): DiffLayout => ({
   indent: 4,
   limit,
@@ -51,6 +56,7 @@ export const diffRows = (look: Look, diff: string, layout: DiffLayout): DiffRows
   const digits = String(Math.max(0, ...numbered.map((line) => line?.number ?? 0))).length;
   const room = Math.max(8, look.columns - layout.indent - digits - 5);
   const language = /\.(\w+)"?$/.exec(readFileName(diff))?.[1] ?? 'text';
+  // null: the gap between two hunks
   const laid = numbered.slice(0, layout.limit).map((line): Line | null => {
     if (line === null) return null;
     const rows = layout.lay(line.text, room);
@@ -70,7 +76,7 @@ export const diffRows = (look: Look, diff: string, layout: DiffLayout): DiffRows
       return safe`${before(number)} ${rowBody(look, line, pieces, index, wide)}`.trimEnd();
     });
   });
-  return { rows, lines: laid.length, left: numbered.length - laid.length };
+  return { rows, lines: laid.length, leftOut: numbered.length - laid.length };
 };
 
 // ---- Reading a diff ----
@@ -109,6 +115,7 @@ const numberedLines = (diff: string): readonly (NumberedText | null)[] => {
       before = Number(hunk[1]);
       after = Number(hunk[2]);
     } else if (isHeader) {
+      // a remark of the tool instead of the lines, such as `(the change is too large …)`
       if (line.startsWith('(')) lines.push({ number: null, sign: ' ', text: line });
     } else if (line.startsWith('+'))
       lines.push({ number: after++, sign: '+', text: line.slice(1) });
@@ -199,7 +206,7 @@ const BACKDROPS = {
 /** A piece of a line. `marked`: its words changed. */
 type Piece = CodeToken & { readonly marked: boolean };
 
-/** The signs of safe-text.ts that stand for characters that nobody would see. */
+/** The marks that stand for characters that nobody would see, such as `⟨U+202E⟩` and `␛`. */
 const INVISIBLE_SIGN = /(\u27e8[^\u27e9]*\u27e9|[\u2400-\u2426])/;
 
 /** The pieces in groups of these lengths. A piece is cut where a group ends. */
@@ -227,7 +234,7 @@ const groupPieces = (
 /** The pieces of a text; signs of invisible characters have a colour of their own. */
 const textPieces = (text: Safe, language: string): readonly Piece[] =>
   text
-    .split(INVISIBLE_SIGN)
+    .split(INVISIBLE_SIGN) // each second part is such a mark
     .flatMap((part, index): readonly CodeToken[] =>
       index % 2 === 1 ? [{ style: 'yellow', text: part }] : codeTokens(part, language),
     )
@@ -274,6 +281,7 @@ const paintPiece = (look: Look, sign: Sign, { style, text, marked }: Piece): Saf
   if (sign === ' ') return painted;
   if (hasBackdrops(look))
     return paintOn(look, marked ? BACKDROPS[sign].word : BACKDROPS[sign].line, painted);
+  // yellow: a mark of an invisible character, which must be seen in a changed line too
   const coloured = style === 'yellow' ? painted : paint(look, COLOURS[sign], text);
   return marked ? paint(look, 'underline', coloured) : coloured;
 };
@@ -316,6 +324,8 @@ const fileNotes = (diff: string): readonly string[] => {
 export const fileDiffRows = (look: Look, diff: string, limit: number): DiffRows => {
   const numbered = numberedLines(diff);
   const count = (sign: Sign): number => numbered.filter((line) => line?.sign === sign).length;
+  // A binary or empty file has no hunk (`@@`), where the header would end. Its name stands twice
+  // in the first line: `diff --git NAME NAME`.
   const [, named = ''] = /^diff --git (.*)$/m.exec(diff) ?? [];
   const name = readFileName(`${diff}\n@@ `) || named.slice(0, named.length / 2);
   const counts = numbered.some((line) => line?.number) ? [`+${count('+')} −${count('-')}`] : [];
@@ -367,6 +377,7 @@ export const markWords = (before: string, after: string): MarkedPair | null => {
   const longer = Math.max(before.trim().length, after.trim().length);
   const shared = longer === 0 ? 0 : common / longer;
   if (shared < SHARED_MIN) return null;
+  /** The parts of one line: all but those of the other one. */
   const side = (other: 'added' | 'removed'): readonly MarkedPart[] =>
     parts
       .filter((part) => !part[other])

@@ -165,7 +165,7 @@ export const readSilence = (before: KeyReaderState): KeysRead => {
   const { pending, paste } = before;
   if (pending === ESCAPE)
     return { reading: newKeyReader, presses: [{ kind: 'key', key: namedKey('escape') }] };
-  // Alt with a character that also starts sequences. It is no key of ours.
+  // Alt with a character that also starts sequences, such as `[`. Pawl has no such key.
   return pending.length === 2
     ? { reading: { pending: '', paste }, presses: [] }
     : { reading: before, presses: [] };
@@ -203,7 +203,7 @@ const nextToken = (text: string): TokenResult => {
   return first === ESCAPE ? escapeSequence(text) : done(1, readControl(first, false));
 };
 
-/** ESC alone, with a character (Alt), or at the start of a longer sequence. */
+/** ESC alone, with a character (Alt), before a whole sequence (Alt), or as the start of one. */
 const escapeSequence = (text: string): TokenResult => {
   const second = text[1];
   if (second === undefined) return INCOMPLETE;
@@ -226,7 +226,7 @@ const escapeSequence = (text: string): TokenResult => {
 
 /** `CSI … final`, such as `ESC [ A`: arrows, function keys, Kitty's keys, and replies. */
 const controlSequence = (text: string): TokenResult => {
-  // the first function keys of Linux' console
+  // the first function keys of Linux' console: Pawl uses none of them
   const linux = /^\u001b\[\[([A-E])/.exec(text);
   if (linux !== null) return done(linux[0].length, null);
   if (/^\u001b\[\[?$/.test(text)) return INCOMPLETE;
@@ -236,7 +236,7 @@ const controlSequence = (text: string): TokenResult => {
   return start.length === text.length ? INCOMPLETE : done(start.length, null);
 };
 
-/** `ESC O final`: keys of the number pad, and arrows in application mode. */
+/** `ESC O modifiers final`: keys of the number pad, and arrows in application mode. */
 const shiftedSequence = (text: string): TokenResult => {
   const whole = /^\u001bO(\d*)([A-Za-z])/.exec(text);
   if (whole !== null)
@@ -263,7 +263,7 @@ const withAlt = (key: Key | null): Key | null => (key === null ? null : { ...key
 
 // ---- The key of one control sequence ----
 
-/** By the last letter of a sequence; by the number before `~`; by Kitty's code of a key. */
+/** Names of keys by the last letter of their sequence. */
 const FINALS: Readonly<Record<string, string>> = {
   A: 'up',
   B: 'down',
@@ -277,6 +277,7 @@ const FINALS: Readonly<Record<string, string>> = {
   R: 'f3',
   S: 'f4',
 };
+/** By the number before `~`. */
 const NUMBERS: Readonly<Record<number, string>> = {
   1: 'home',
   2: 'insert',
@@ -288,6 +289,7 @@ const NUMBERS: Readonly<Record<number, string>> = {
   8: 'end',
   13: 'enter',
 };
+/** By the code of a key in the Kitty keyboard protocol. */
 const CODES: Readonly<Record<number, string>> = {
   9: 'tab',
   10: 'enter',
@@ -325,7 +327,7 @@ const readCharacter = (code: number): string =>
     ? String.fromCodePoint(code)
     : '';
 
-/** The key of a Unicode code point, or of one of the codes above. */
+/** The key of a Unicode code point, or of one of the codes above. `shifted`: with Shift, or 0. */
 const readKeyCode = (code: number, shifted: number, modifiers: Modifiers): Key | null => {
   const name = CODES[code];
   if (name !== undefined) return namedKey(name, modifiers);
@@ -359,10 +361,12 @@ const readSequence = (parameters: string, final: string): Key | null => {
   if (happened === RELEASED) return null;
   const modifiers = readModifiers(mask);
   if (final === '~') {
+    // xterm's `CSI 27 ; modifiers ; code ~`
     if (fields[0] === '27') return readKeyCode(Number(fields[2]), 0, modifiers);
     const name = NUMBERS[Number(fields[0])];
     return name === undefined ? null : namedKey(name, modifiers);
   }
+  // Shift+Tab has a sequence of its own.
   if (final === 'Z') return namedKey('tab', { ...modifiers, shift: true });
   // `CSI row ; column R` reports the cursor, `CSI 1 ; modifiers R` is F3.
   if (final === 'R' && fields[0] !== '1') return null;
@@ -377,6 +381,7 @@ const readControl = (character: string, alt: boolean): Key | null => {
   if (code === 9) return namedKey('tab', { ...NO_MODIFIERS, alt });
   if (code === 27) return namedKey('escape');
   if (code === 127 || code === 8) return namedKey('backspace', { ...NO_MODIFIERS, alt });
+  // Alt+Enter on terminals that send LF. A lone LF is Ctrl-J.
   if (code === 10 && alt) return namedKey('enter', { ...NO_MODIFIERS, alt });
   if (code > 31) return null;
   return namedKey(String.fromCharCode(code + 64).toLowerCase(), {

@@ -5,7 +5,8 @@
  * From top to bottom: `LiveArea`, which redraws a frame (rows and a cursor) with as few escapes as
  * possible; `Screen`, which switches the terminal's modes; the status row (what the session does
  * now); the row of settings and the input box; and `Notifier`, which calls a user who looks
- * elsewhere.
+ * elsewhere, with a bell and a notification. `Safe` is text that can't control the terminal: it
+ * consists of Pawl's own words and escapes, and of checked text of others.
  */
 
 import type { HookPhase } from '@pawl/agent/machine/action';
@@ -119,8 +120,6 @@ type LiveAreaOptions = {
 const FRAME_MS = 33;
 /** How long the window keeps its size before rows are drawn: none are drawn while it is dragged. */
 const SETTLED_MS = 80;
-/** A column that equals no other one, so that the cursor is moved in any case. */
-const NOWHERE = -1;
 const EMPTY: Frame = { rows: [], cursor: null };
 
 /** The rows of a frame that fit: those around the cursor, as near to the end as possible. */
@@ -132,7 +131,7 @@ const fitFrame = ({ rows, cursor }: Frame, room: number): Frame => {
   };
 };
 
-/** Moves the cursor up or down. */
+/** The escapes that move the cursor up or down. */
 const moveToRow = (from: number, to: number): Safe => {
   if (from === to) return safe``;
   return to < from ? moveUp(from - to) : moveDown(to - from);
@@ -144,11 +143,12 @@ const closeStyles = (row: Safe): Safe => {
   return safeRow.includes('\u001b') ? safe`${safeRow}${CLOSE_STYLES}` : safeRow;
 };
 
-/** The drawn frame, and the window size at that time. */
+/** The drawn frame, the place of its cursor (`row`, `column`), and the window size at that time. */
 type DrawnFrame = {
   readonly rows: readonly Safe[];
   readonly row: number;
   readonly column: number;
+  /** Whether the cursor is hidden. */
   readonly hidden: boolean;
   readonly size: Size;
 };
@@ -203,7 +203,7 @@ const moveEnd = (
     const at = to.length - stay;
     const rows = [...from.rows.slice(0, at), ...from.rows.slice(from.rows.length - stay)];
     const text = safe`${moveToRow(from.row, at)}${deleteRows(-added)}`;
-    return { text, from: { ...from, rows, row: at, column: NOWHERE } };
+    return { text, from: { ...from, rows, row: at } };
   }
   const last = from.rows.length - 1;
   const at = from.rows.length - stay;
@@ -215,7 +215,7 @@ const moveEnd = (
   ]);
   const blank = Array.from({ length: added }, () => safe``);
   const rows = [...from.rows.slice(0, at), ...blank, ...from.rows.slice(at)];
-  return { text, from: { ...from, rows, row: at, column: NOWHERE } };
+  return { text, from: { ...from, rows, row: at } };
 };
 
 /**
@@ -279,7 +279,7 @@ class DrawnArea implements LiveArea {
 
   print(text: Safe): void {
     this.#lines = [...this.#lines, ...text.split('\n')];
-    this.#soon(); // a frame drawn in the same tick writes them too
+    this.#soon(); // not at once: a frame drawn in the same tick then goes into the same write
   }
 
   draw(frame: Frame | (() => Frame), when: DrawTime = 'nextFrame'): void {
@@ -300,7 +300,10 @@ class DrawnArea implements LiveArea {
     this.#cancelTimer ??= clock.after(waitMs, () => this.#flush());
   }
 
-  /** How long the window must keep its size until the area is drawn. xterm.js itself waits. */
+  /**
+   * How long the window must still keep its size until the area is drawn; not positive: no longer.
+   * xterm.js itself waits for that, and a terminal that rewraps nothing needs no wait.
+   */
   #unsettledMs(size: Size): number {
     const { clock, reflow } = this.#options;
     const { rows, size: drawn } = this.#shown;
@@ -310,7 +313,7 @@ class DrawnArea implements LiveArea {
     return this.#resized === null ? 0 : this.#resized.at + SETTLED_MS - clock.now();
   }
 
-  /** Writes all changes. While the window is dragged it waits, but for `clear`. */
+  /** Writes all changes. While the window is dragged it waits; `clear` never waits. */
   #flush(why?: 'cleared'): void {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
@@ -344,8 +347,9 @@ class DrawnArea implements LiveArea {
   }
 
   /**
-   * Escapes that print the lines. If lines and frame fit into the window, the area stays where it
-   * is, and `above` are lines to draw as rows of it: rows that are already right are not written.
+   * Escapes that print the lines. If lines and frame fit into the window, the area's first row
+   * stays where it is, and `above` are the lines: they are drawn as rows of the area, so that rows
+   * that are already right are not written.
    */
   #printLines(size: Size, frame: Frame): { readonly text: Safe; readonly above: readonly Safe[] } {
     if (this.#lines.length === 0) return { text: safe``, above: [] };
@@ -356,6 +360,7 @@ class DrawnArea implements LiveArea {
       frame.rows.length > 0 &&
       rest.length + frame.rows.length < size.rows &&
       rest.every((line) => fitsRow(line, size.columns));
+    // Without a rest nothing is printed: the shown lines only stop being rows of the area.
     const room = this.#makeRoom(shownLines, areaStays || rest.length === 0);
     if (areaStays && this.#shown.rows.length > 0) return { text: room, above: rest };
     const printed = rest.map((line) => safe`${closeStyles(line)}${NEXT_ROW}`);
@@ -372,6 +377,7 @@ class DrawnArea implements LiveArea {
       this.#shown = { ...this.#shown, rows: rows.slice(shownLines), row: row - shownLines };
       return safe``;
     }
+    // From here on the area is drawn anew, below the printed lines.
     this.#shown = { ...this.#shown, rows: [], row: 0, column: 0 };
     if (rows.length === 0) return ROW_START;
     return shownLines < rows.length
@@ -379,10 +385,11 @@ class DrawnArea implements LiveArea {
       : safe`${moveToRow(row, rows.length - 1)}${NEXT_ROW}`;
   }
 
-  /** Escapes that draw the frame below the lines `above`, and place the cursor. */
+  /** Escapes that draw the frame below the lines `above` it, and place the cursor. */
   #drawRows(size: Size, frame: Frame, above: readonly Safe[]): Safe {
     const before = this.#shown;
     const change = changeRows(before, [...above, ...frame.rows]);
+    // The lines `above` are scroll-back from now on: the area's rows are counted below them.
     const row = change.row - above.length;
     const hidden = frame.cursor === null && frame.rows.length > 0;
     const cursor = frame.cursor ?? { row: Math.max(0, row), column: 0 };
@@ -431,7 +438,7 @@ export const createScreen = (plain: boolean): Screen => {
   const size = () => windowSize(process.stdout.columns, process.stdout.rows);
   let isTaken = false;
   let title: Safe | null = null;
-  const showTitle = (): Safe => (title === null ? safe`` : windowTitle(title, process.env));
+  const titleText = (): Safe => (title === null ? safe`` : windowTitle(title, process.env));
   const switchModes = (take: boolean): void => {
     if (plain || isTaken === take) return;
     isTaken = take;
@@ -440,7 +447,8 @@ export const createScreen = (plain: boolean): Screen => {
     } catch {
       // the terminal is gone: there is no mode to set
     }
-    const calls = take ? safe`${ENABLE_CALLS}${showTitle()}` : RESTORE_CALLS;
+    // ENABLE_CALLS saves the window's title and turns focus reports on; RESTORE_CALLS undoes both.
+    const calls = take ? safe`${ENABLE_CALLS}${titleText()}` : RESTORE_CALLS;
     writeWindow(
       safe`${title === null ? safe`` : calls}${take ? ENABLE_INPUT_MODES : RESTORE_TERMINAL}`,
     );
@@ -462,17 +470,17 @@ export const createScreen = (plain: boolean): Screen => {
     setTitle(next) {
       const begin = title === null ? ENABLE_CALLS : safe``;
       title = next;
-      if (isTaken) writeWindow(safe`${begin}${showTitle()}`);
+      if (isTaken) writeWindow(safe`${begin}${titleText()}`);
     },
   };
 };
 
-/** Longer than a stop signal needs. */
+/** Longer than a stop signal needs to arrive. */
 const STOPPING_MS = 100;
 
 /**
- * Stops the whole job as Ctrl-Z does. The handler of SIGCONT takes the terminal again, and a timer
- * does so if no stop happened.
+ * Stops the whole job as Ctrl-Z does. The caller's handler of SIGCONT takes the terminal again. The
+ * timer does it if no stop happened (a shell without job control); after a stop it changes nothing.
  */
 export const suspend = (screen: Screen, redraw: () => void): void => {
   screen.area.clear();
@@ -509,6 +517,7 @@ export const statusRow = (
 ): Safe => {
   const spinner = isMoving(state) ? safe`${spinnerAt(now)} ` : safe``;
   let parts = statusParts(state, now, seen);
+  // the part with the highest rank is left out until the others fit
   while (parts.length > 1 && countColumns(spinner + joinParts(parts)) > columns) {
     const last = Math.max(...parts.map((part) => part.rank));
     parts = parts.filter((part) => part.rank !== last);
@@ -523,6 +532,7 @@ const stateText = (state: State, now: number): Safe => {
     case 'WaitingForUserInput':
       return waitingText(state);
     case 'CallingLlm':
+      // draining: the turn was cancelled, and the end of its reply is awaited
       return state.call.mode === 'draining'
         ? safe`stopping`
         : callingText(state.partial !== '', state.attempt);
@@ -552,6 +562,7 @@ const phaseWords: Readonly<Record<HookPhase, Safe>> = {
   AutoCommitting: safe`committing`,
 };
 
+/** `streams`: whether a part of the reply has arrived. */
 const callingText = (streams: boolean, attempt: number): Safe => {
   const what = streams ? safe`answering` : safe`thinking`;
   return attempt > 1 ? safe`${what} (attempt ${attempt})` : what;
@@ -559,8 +570,7 @@ const callingText = (streams: boolean, attempt: number): Safe => {
 
 const toolsText = (state: Extract<State, { name: 'ExecutingTools' }>): Safe => {
   if (state.phase.mode === 'cancelling') return safe`stopping what runs`;
-  if (state.calls.some((call) => call.status === 'awaitingApproval'))
-    return safe`needs your answer`;
+  if (isAsking(state)) return safe`needs your answer`;
   const running = state.calls.filter(
     (call) => call.status === 'running' || call.status === 'starting',
   );
@@ -592,7 +602,10 @@ const REPEATED = {
   sameResults: safe`the same results again and again`,
 } as const;
 
-/** A limit in words, and twice as much (`more`) as `/budget` takes it. */
+/**
+ * A limit in words, and twice as much (`more`) in the form that the command `/budget` accepts.
+ * `dimension`: what the limit counts.
+ */
 const limitTexts = ({ session }: State, dimension: Dimension): LimitTexts => {
   const limit = session.settings.limits[dimension === 'time' ? 'timeMs' : dimension];
   const amount = limit === 'unlimited' ? 0 : limit;
@@ -605,6 +618,7 @@ const limitTexts = ({ session }: State, dimension: Dimension): LimitTexts => {
     case 'tokens':
       return {
         limit: safe`${formatTokens(amount)} tokens`,
+        // thousands, rounded up: 2 * amount / 1000
         more: amount < 1_000 ? safe`${2 * amount}` : safe`${Math.ceil(amount / 500)}k`,
       };
     case 'rounds':
@@ -622,16 +636,15 @@ const limitTexts = ({ session }: State, dimension: Dimension): LimitTexts => {
 export const isBusy = (state: State): boolean =>
   state.name !== 'Ready' && state.name !== 'WaitingForUserInput' && state.name !== 'ShuttingDown';
 
-/** Whether time counts on the screen: something runs and doesn't wait for the user. */
-export const isMoving = (state: State): boolean =>
-  isBusy(state) &&
-  !(
-    state.name === 'ExecutingTools' &&
-    state.calls.some((call) => call.status === 'awaitingApproval')
-  );
+const isAsking = (state: State): boolean =>
+  state.name === 'ExecutingTools' &&
+  state.calls.some(({ status }) => status === 'awaitingApproval');
+
+/** Whether the screen changes with time alone: something runs, and the user is asked nothing. */
+export const isMoving = (state: State): boolean => isBusy(state) && !isAsking(state);
 
 const SPINNER = safe`⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏`;
-/** Duration of one picture of the spinner. */
+/** How long the spinner shows one of its signs. */
 export const SPINNER_MS = 120;
 
 const spinnerAt = (now: number): Safe => {
@@ -642,7 +655,7 @@ const spinnerAt = (now: number): Safe => {
 /** Less than a cent is not worth a word. */
 const COLD_USD_MIN = 0.01;
 
-/** A cold cache: the provider no longer has the conversation, and it costs the full price again. */
+/** A cold cache: the provider has forgotten the conversation. Sending it costs the full price. */
 const coldText = (usd: number | null): Safe =>
   usd === null || usd < COLD_USD_MIN ? safe`` : safe`cache may be cold: about ${formatCost(usd)}`;
 
@@ -678,7 +691,7 @@ type Part = {
   readonly text: Safe;
   /** Parts with a low rank stay longest in a narrow window. */
   readonly rank: number;
-  /** Instead of the separator. */
+  /** What stands before the text instead of the separator. */
   readonly before?: Safe;
 };
 
@@ -696,14 +709,14 @@ const statusParts = (
   return [
     { text: servers.length > 0 ? serversText(servers) : stateText(state, now), rank: 0 },
     { text: isBusy(state) ? formatSeconds(now - turn.startedAt) : safe``, rank: 1 },
-    { text: queue.length > 0 ? safe`${queue.length} queued` : safe``, rank: 3 },
+    { text: queue.length > 0 ? safe`${queue.length} queued` : safe``, rank: 4 },
     {
       text: cutLine(oneLine(first?.text ?? '', QUEUED_COLUMNS), QUEUED_COLUMNS),
-      rank: 5,
+      rank: 6,
       before: safe`: `,
     },
-    { text: tokensText(state, streamed), rank: 4 },
-    { text: coldText(coldUsd), rank: 2.5 },
+    { text: tokensText(state, streamed), rank: 5 },
+    { text: coldText(coldUsd), rank: 3 },
     { text: keysText(state, typing), rank: 2 },
   ].filter((part) => part.text !== '');
 };
@@ -718,15 +731,16 @@ const joinParts = (parts: readonly Part[]): Safe =>
 // ---- The input box: the line between its edges; below it the row of settings or the key card ----
 
 /**
- * An edge is short: a terminal that becomes narrower rewraps rows, and moves as many others into
- * scroll-back, where nothing can be erased. Half of a usual window leaves this edge whole.
+ * An edge is short: a terminal that becomes narrower rewraps long rows. The added rows push others
+ * into scroll-back, where nothing can be erased. Half of a usual window does not rewrap this edge.
  */
 const EDGE_COLUMNS = 40;
-/** Lower windows have no lower edge, no upper edge, and at last no row of settings. */
+/** Windows with fewer rows have no lower edge, no upper edge, and at last no row of settings. */
 const BOTH_EDGES_ROWS = 20;
 const UPPER_EDGE_ROWS = 12;
 const SETTINGS_ROWS = 8;
 
+/** Presets are named sets of permissions; red is the one that allows all. */
 const PRESET_STYLES: Readonly<Record<Preset, Style>> = {
   plan: 'blue',
   careful: 'green',
@@ -755,7 +769,10 @@ const EFFORT_RANK = 5;
 /** A shorter piece of a model's name tells nothing. */
 const MODEL_COLUMNS_MIN = 8;
 
-/** The name of a model without its provider, or without the folder of its script. */
+/**
+ * The name of a model without its provider. A scripted model, as tests use it, is named by a path:
+ * its folder is left out.
+ */
 export const modelName = (id: string): string => id.slice(id.lastIndexOf('/') + 1);
 
 const limitText = ({ session }: State): Safe => {
@@ -766,6 +783,7 @@ const limitText = ({ session }: State): Safe => {
 const sandboxPart = ({ session: { settings } }: State): Setting => {
   const { sandbox = 'off' } = settings;
   if (sandbox === 'off') return { text: safe`sandbox off`, rank: 1, style: 'yellow' };
+  // missing: a sandbox is wanted, but does not work on this system
   if (sandbox === 'missing') return { text: safe`no sandbox`, rank: 1, style: 'yellow' };
   const level = sandbox === 'workspace' ? safe`on` : makeSafe(sandbox);
   return { text: safe`sandbox ${level}`, rank: 6, style: 'dim' };
@@ -806,12 +824,13 @@ const measureParts = (parts: readonly Setting[]): number =>
 const withoutLimit = (parts: readonly Setting[]): readonly Setting[] =>
   parts.map(({ text, short = text, ...part }) => ({ ...part, text: short }));
 
+/** Without the part of the highest rank. */
 const withoutLast = (parts: readonly Setting[]): readonly Setting[] => {
   const last = Math.max(...parts.map(({ rank }) => rank));
   return parts.filter(({ rank }) => rank !== last);
 };
 
-/** The model's name is cut by what is too much, if enough of it stays. */
+/** The row with the model's name cut so that all fits; unchanged if too little of it would stay. */
 const withCutModel = (parts: readonly Setting[], columns: number): readonly Setting[] =>
   parts.map((part) => {
     const room = countColumns(part.text) - (measureParts(parts) - columns);
@@ -821,21 +840,22 @@ const withCutModel = (parts: readonly Setting[], columns: number): readonly Sett
 
 /** The parts that fit: at first without effort, sandbox and limit, then without the context. */
 const fittingParts = (all: readonly Setting[], columns: number): readonly Setting[] => {
-  const isWide = (parts: readonly Setting[]): boolean => measureParts(parts) > columns;
+  const isTooWide = (parts: readonly Setting[]): boolean => measureParts(parts) > columns;
   let parts = all;
+  /** Leaves parts with a higher rank out, one by one, until the row fits. */
   const leaveOutAbove = (rank: number): void => {
-    while (isWide(parts) && parts.length > 1 && parts.some((part) => part.rank > rank))
+    while (isTooWide(parts) && parts.length > 1 && parts.some((part) => part.rank > rank))
       parts = withoutLast(parts);
   };
   leaveOutAbove(CONTEXT_RANK);
-  if (isWide(parts)) parts = withoutLimit(parts);
+  if (isTooWide(parts)) parts = withoutLimit(parts);
   leaveOutAbove(MODEL_RANK);
-  if (isWide(parts)) parts = withCutModel(parts, columns);
-  leaveOutAbove(-1);
+  if (isTooWide(parts)) parts = withCutModel(parts, columns);
+  leaveOutAbove(-1); // any part but the first
   return parts;
 };
 
-/** Whether the row names the key that changes the preset: only where that key does so. */
+/** Whether the row names the key that changes the preset: not while the key does something else. */
 type PresetKey = 'named' | 'notNamed';
 
 /** One row of at most `columns`: preset, sandbox, model, effort, money, share of the context. */
@@ -848,6 +868,7 @@ export const settingsRow = (
   const parts = fittingParts(settingsParts(state), columns);
   const [first] = parts;
   const hint = safe` (Shift+Tab)`;
+  // `full` is chosen at the start, and the key can't leave it
   const isNamed = key === 'named' && state.session.settings.preset !== 'full';
   const hasRoom = measureParts(parts) + hint.length <= columns && first?.rank === 0;
   const painted = parts.map(({ text, style }, index) => {
@@ -930,17 +951,13 @@ export const inputBox = (
 
 // ---- Notifications: a user who looks elsewhere is called ----
 
-/** The user looks elsewhere after so long without the focus. */
+/** After so long without the focus the user is taken to look elsewhere. */
 const AWAY_MS = 5_000;
-/** The same without a key, on a terminal that does not report the focus. */
+/** The same after so long without a key, on a terminal that does not report the focus. */
 const QUIET_MS = 30_000;
 /** The end of a shorter turn calls nobody. */
 const LONG_TURN_MS = 20_000;
 const NAME_COLUMNS = 40;
-
-const isAsking = (state: State): boolean =>
-  state.name === 'ExecutingTools' &&
-  state.calls.some(({ status }) => status === 'awaitingApproval');
 
 /** One or two words that change rarely: a title is read in a list of many. */
 const stateWord = (state: State): Safe => {
@@ -957,7 +974,7 @@ type Focus = 'in' | 'out' | 'unknown';
 
 /** A report: the focus came (I) or went (O), or the terminal can report it. */
 const FOCUS = /\u001b\[(?:([IO])|\?1004;[12]\$y)/g;
-/** A report may arrive in pieces. */
+/** A report may arrive in pieces: as many characters at the end of the input are kept. */
 const PENDING_MAX = 16;
 
 type NotifierParts = {
@@ -978,9 +995,12 @@ type NotifierParts = {
  */
 export class Notifier {
   readonly #parts: NotifierParts;
+  /** Name of the folder; null before `start` and after `stop`: nobody is called. */
   #name: Safe | null = null;
+  /** The state of the session, as the title shows it. */
   #word = safe``;
   #focus: Focus = 'unknown';
+  /** The end of the input, which may be the beginning of a report. */
   #pending = '';
   /** Since when the user looks elsewhere, as far as it is known. */
   #awayAt: number;
@@ -988,6 +1008,7 @@ export class Notifier {
   #wasBusy = false;
   /** What the user is to be called for; null if nothing. */
   #wanted: Safe | null = null;
+  /** Cancels the timer of the planned call. */
   #cancel: (() => void) | null = null;
 
   constructor(parts: NotifierParts) {
@@ -1008,6 +1029,7 @@ export class Notifier {
     let end = 0;
     for (const { 0: report, 1: letter, index } of input.matchAll(FOCUS)) {
       end = index + report.length;
+      // The report without a letter answers ASK_FOCUS: the user has just started Pawl here.
       this.#setFocus(letter === 'O' ? 'out' : 'in');
     }
     // a key: whoever presses it looks here
@@ -1025,14 +1047,17 @@ export class Notifier {
     const isCancelled = state.name === 'WaitingForUserInput' && state.reason.kind === 'cancelled';
     if (asking && !this.#wasAsking) this.ask();
     else if (this.#wasAsking && !asking) this.#stopCall();
-    if (this.#wasBusy && !busy && isLong && !isCancelled && this.#focus !== 'in')
-      this.#plan(this.#word);
+    // Nobody is called to an end that was on the screen in front of the user. A question is
+    // different: it waits, even if the user leaves after seeing it.
+    const hasEnded = this.#wasBusy && !busy;
+    if (hasEnded && isLong && !isCancelled && this.#focus !== 'in') this.#plan(this.#word);
+    // a new turn: the user was here to begin it
     if (busy && !this.#wasBusy) this.#stopCall();
     this.#wasAsking = asking;
     this.#wasBusy = busy;
   }
 
-  /** Calls the user to a question. */
+  /** Calls the user to a question. Also for questions that are no part of the session's state. */
   ask(): void {
     if (this.#name !== null) this.#plan(safe`needs your answer`);
   }
@@ -1054,7 +1079,7 @@ export class Notifier {
       return;
     }
     if (!wasOut) this.#awayAt = this.#parts.clock.now();
-    if (wanted !== null) this.#plan(wanted);
+    if (wanted !== null) this.#plan(wanted); // the wait counts from the new time
   }
 
   /** Shows the state in the title of the window. */
@@ -1070,7 +1095,10 @@ export class Notifier {
     this.#cancel = null;
   }
 
-  /** Calls once the user has been away for long enough; not while the window has the focus. */
+  /**
+   * Calls once the user has been away for long enough. While the window has the focus the call is
+   * only remembered (`#wanted`). The timer plans again, since a key may have come meanwhile.
+   */
   #plan(word: Safe): void {
     this.#stopCall();
     this.#wanted = word;

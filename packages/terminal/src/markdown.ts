@@ -2,7 +2,8 @@
  * Markdown as rows of the terminal.
  *
  * From top to bottom: `renderMarkdown`; `createBlocks`, which divides a stream, so that finished
- * blocks are printed while the rest may still change; and colours of code.
+ * blocks are printed while the rest may still change; and colours of code. `Safe` is text that
+ * can't control the terminal.
  */
 
 import { harmless, type Look, paint, type Style, wrapText } from './paint.js';
@@ -43,6 +44,7 @@ export const renderMarkdown = (
   const code = codeRows(look, shown, columns, finished);
   if (code !== null) return code;
   if (component === null) return wrapText(shown, columns);
+  // 0, 0: no padding
   const rows = new component.Markdown(shown, 0, 0, createTheme(look, finished))
     .render(columns)
     .filter((row) => !row.includes(FENCE_ROW))
@@ -52,8 +54,8 @@ export const renderMarkdown = (
 };
 
 /**
- * Stands for a code fence in the renderer's output; such rows are dropped. A private character, so
- * no text contains it.
+ * Stands for a code fence in the renderer's output; such rows are dropped. A private character: in
+ * a text `harmless` has replaced it with a visible mark.
  */
 const FENCE_ROW = '\ue0f1';
 
@@ -114,7 +116,7 @@ const wrapCode = (line: Safe, columns: number): readonly Safe[] => {
   ];
 };
 
-/** Code without its fences, indented. Finished code is coloured. */
+/** Code without its fences, indented; null if the text is more than code. */
 const codeRows = (
   look: Look,
   shown: string,
@@ -155,6 +157,7 @@ type Inside =
   | { readonly kind: 'nothing' }
   /** `list`: the fence belongs to a list item. */
   | { readonly kind: 'fence'; readonly mark: string; readonly list: boolean }
+  /** `blank`: the last line was blank. Any line but an item or an indented one then ends it. */
   | { readonly kind: 'list'; readonly blank: boolean }
   | { readonly kind: 'text' };
 
@@ -167,12 +170,13 @@ const fenceIn = (line: string, list: boolean): Inside | null => {
   return mark === undefined ? null : { kind: 'fence', mark, list };
 };
 
+/** Whether the line has only the fence's character, at least as often as the opening fence. */
 const closesFence = (line: string, mark: string): boolean => {
   const bare = line.trim();
   return bare.length >= mark.length && bare === (mark[0] ?? '').repeat(bare.length);
 };
 
-/** State after a line, and whether a block ends before or after the line. */
+/** What the line after this one stands in, and whether a block ends before or after this one. */
 type Step = { readonly inside: Inside; readonly ends: 'before' | 'after' | 'no' };
 
 /** A line that begins a block. */
@@ -187,13 +191,14 @@ const beginBlock = (line: string): Step => {
 
 const inList = (line: string, blank: boolean): Step => {
   if (line.trim() === '') return { inside: { kind: 'list', blank: true }, ends: 'no' };
-  const fence = fenceIn(line, true);
   if (RULE.test(line) || HEADING.test(line)) return { ...beginBlock(line), ends: 'before' };
-  if (ITEM.test(line) || INDENTED.test(line)) return { inside: fence ?? LIST, ends: 'no' };
+  if (ITEM.test(line) || INDENTED.test(line))
+    return { inside: fenceIn(line, true) ?? LIST, ends: 'no' };
   if (blank || FENCE.test(line)) return { ...beginBlock(line), ends: 'before' };
   return { inside: LIST, ends: 'no' };
 };
 
+/** In text a row of dashes ends nothing: it makes a heading of the line above. */
 const inText = (line: string): Step => {
   if (line.trim() === '') return { inside: NOTHING, ends: 'after' };
   return FENCE.test(line) || HEADING.test(line)
@@ -244,7 +249,7 @@ export const createBlocks = (): Blocks => {
     if (next.ends === 'before') end();
     lines += whole;
     inside = next.inside;
-    // A heading also ends itself at the end of its line.
+    // The line has ended the block before it. If it is a heading, its own block ends with it.
     if (next.ends === 'after' || (next.ends === 'before' && inside.kind === 'nothing')) end();
   };
 
@@ -337,7 +342,7 @@ const KEYWORDS = new Set(
     'char bool boolean float double string unsigned echo set'
   ).split(' '),
 );
-/** Names of variables in other languages. */
+/** Words that are keywords only in SQL: elsewhere they often name variables. */
 const SQL_KEYWORDS = new Set(
   (
     'insert update into values create table alter drop index join left right inner outer on ' +
@@ -351,7 +356,8 @@ const isKeyword = (word: string, family: Family): boolean =>
 
 const scanners = new Map<string, RegExp>();
 
-const createScanner = (family: keyof typeof COMMENTS, language: string): RegExp => {
+/** The expression that finds comments, strings, numbers and words. Each is created only once. */
+const findScanner = (family: keyof typeof COMMENTS, language: string): RegExp => {
   const single = /^(rs|rust|ml|ocaml)$/.test(language) ? CHARACTER : SINGLE;
   const source = `(${COMMENTS[family]})|(${LONG_STRING}|${DOUBLE}|${single}|${BACKTICK})|(${NUMBER})|(${WORD})`;
   const known = scanners.get(source) ?? new RegExp(source, 'g');
@@ -369,7 +375,7 @@ const tokenize = (
 ): readonly CodeToken[] => {
   const tokens: CodeToken[] = [];
   let at = 0;
-  for (const match of code.matchAll(createScanner(family, language))) {
+  for (const match of code.matchAll(findScanner(family, language))) {
     const [{ length }, comment, string, number] = match;
     const text = code.slice(match.index, match.index + length);
     if (match.index > at) tokens.push({ style: null, text: code.slice(at, match.index) });
@@ -391,7 +397,10 @@ const diffLine = (look: Look, line: Safe): Safe => {
 
 type Language = { readonly name: string; readonly family: Family };
 
-/** `language`: as after a code fence, or the ending of a file's name. */
+/**
+ * `language`: as after a code fence, or the ending of a file's name. Most languages have comments
+ * with slashes, so an unknown one is taken for one of them.
+ */
 const findLanguage = (language: string): Language => {
   const name = (/^[\w+#-]+/.exec(language)?.[0] ?? '').toLowerCase();
   return { name, family: name === '' ? 'none' : (FAMILY_BY_NAME.get(name) ?? 'slash') };
@@ -408,7 +417,7 @@ export const codeTokens = (line: Safe, ending: string): readonly CodeToken[] => 
   return tokenize(line, family, name);
 };
 
-/** The coloured lines of `code`; unchanged for an unknown language. */
+/** The coloured lines of `code`; unchanged without a language, and for plain text. */
 export const highlightCode = (look: Look, code: Safe, language: string): readonly Safe[] => {
   const { name, family } = findLanguage(language);
   const lines = code.split('\n');

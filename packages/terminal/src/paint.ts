@@ -4,7 +4,8 @@
  *
  * From top to bottom: `Look` and painted text; numbers and times in words; colour codes and the
  * background of the terminal; control sequences; columns and rows; and graphemes (the characters
- * that a person sees).
+ * that a person sees). `Safe` is text that can't control the terminal: only this file adds control
+ * sequences to it.
  */
 
 import { eastAsianWidth } from 'get-east-asian-width';
@@ -23,7 +24,7 @@ export type Look = {
   readonly colour: 'yes' | 'no';
   readonly columns: number;
   readonly background?: Background;
-  /** Default: `sixteen`. */
+  /** Absent: styles may use 256 colours, and there are no background colours. */
   readonly depth?: Depth;
   /**
    * `yes`: whole lines, no redrawing. For screen readers, and terminals that can't move the cursor.
@@ -41,8 +42,8 @@ export const windowSize = (columns?: number, rows?: number) => ({
 });
 
 /**
- * Whether to print whole lines only. Read from the environment alone: drawing begins before any
- * file is read.
+ * Whether to print whole lines only, without colours. Read from the environment alone: drawing
+ * begins before any settings are read.
  */
 export const isBare = (environment: NodeJS.ProcessEnv): boolean =>
   environment.TERM === 'dumb' || isSet(environment.PAWL_PLAIN);
@@ -95,7 +96,10 @@ export const lineSign = (look: Look, sign: Sign): Safe =>
 /** Untrusted text, made safe. A lone carriage return, as in a progress bar, starts a new line. */
 export const harmless = (text: string): Safe => makeSafe(text.replace(/\r\n?/g, '\n'));
 
-/** Untrusted text as one line, cut to `columns` with an ellipsis. */
+/**
+ * Untrusted text as one line, cut to `columns` characters with an ellipsis. Wide characters take
+ * two columns each; `cutLine` counts columns.
+ */
 export const oneLine = (text: string, columns: number): Safe => {
   const line = makeSafe(text.replace(/\s+/g, ' ').trim());
   return line.length <= columns ? line : safe`${line.slice(0, Math.max(1, columns - 1))}…`;
@@ -120,7 +124,7 @@ export const paintOn = (look: Look, backdrop: Backdrop, text: Safe): Safe => {
 export const padded = (text: Safe, columns: number): Safe =>
   safe`${text}${safe` `.repeat(Math.max(0, columns - countColumns(text)))}`;
 
-/** The user's prompt in the transcript: on a background colour, or bold without one. */
+/** The user's prompt in the transcript: bold, and on a background colour if there is one. */
 export const paintTyped = (look: Look, text: string): Safe => {
   const lines = makeSafe(text.trim()).split('\n');
   const rows = lines.flatMap((line, index) =>
@@ -238,7 +242,8 @@ const LIGHT_CODES: Partial<Record<Style, string>> = {
   code: '38;5;30',
 };
 /**
- * The blue of the sixteen colours is unreadable on black, red and purple on the rows of a change.
+ * The blue of the sixteen colours is unreadable on black; red and purple are so on the background
+ * of a changed line.
  */
 const DARK_CODES: Partial<Record<Style, string>> = {
   blue: '94',
@@ -307,7 +312,7 @@ export const backdropCode = (
 ): string | null =>
   background === 'unknown' || depth === 'sixteen' ? null : BACKDROPS[background][backdrop][depth];
 
-/** The code that ends only the style of `code`. */
+/** The code that ends only the style of `code`: weight, underline and others, or a colour. */
 const endCode = (code: string): string => {
   const first = Number(code.split(';')[0]);
   if (first === 1 || first === 2) return '22';
@@ -420,7 +425,7 @@ export const BELL = safe`\u0007`;
 const stringText = (text: Safe): Safe =>
   makeSafe(text.replace(/\u001b\[[\d;]*m/g, '').replace(/\p{Cc}/gu, ' '));
 
-/** Linux' console prints such strings. */
+/** Whether the terminal understands a title or a notification. Linux' console would print it. */
 const knowsStrings = ({ TERM = '' }: NodeJS.ProcessEnv): boolean => TERM !== 'linux';
 
 export const windowTitle = (title: Safe, environment: NodeJS.ProcessEnv): Safe =>
@@ -444,7 +449,10 @@ export const notification = (text: Safe, environment: NodeJS.ProcessEnv): Safe =
 /** Colours (CSI … m) and hyperlinks (OSC 8): they have no width. */
 const ESCAPE = /\u001b\[[\d;]*m|\u001b\]8;[^\u0007\u001b]*(?:\u0007|\u001b\\)/y;
 const ESCAPES = new RegExp(ESCAPE.source, 'g');
-/** Combining characters. Only text with them needs the slow segmenter. */
+/**
+ * Characters that form one wide grapheme with others: joiners, emoji selectors, flags, skin tones.
+ * Only text with them needs the slow segmenter.
+ */
 const COMPOSED = /[\u200d\ufe0f\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}]/u;
 const ASCII_TEXT = /^[ -~]*$/;
 
@@ -543,6 +551,7 @@ export const wrapWords = (text: Safe, columns: number): readonly Safe[] =>
   text.split('\n').flatMap((line) => {
     const rows: Safe[] = [];
     let row = safe``;
+    // each word with the spaces after it
     for (const word of line.split(/(?<= )(?=[^ ])/)) {
       if (row.trim() !== '' && countColumns((row + word).trimEnd()) > columns) {
         rows.push(row.trimEnd());
@@ -581,6 +590,7 @@ export const splitGraphemes = (text: string): readonly string[] =>
 
 const NO_WIDTH = /^[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Control}]$/u;
 
+/** Columns of a grapheme: 2 for emoji and East Asian letters, 0 for invisible ones, else 1. */
 const graphemeColumns = (sign: string): number => {
   if (sign >= ' ' && sign <= '~' && sign.length === 1) return 1;
   if (COMPOSED.test(sign)) return 2;

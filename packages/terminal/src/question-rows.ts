@@ -4,7 +4,7 @@
  *
  * From top to bottom: the rows of a question; its answers; its subject; its facts; and
  * `revealLine`, which lays out text so that nothing in it can hide: a mark stands for what nobody
- * would see.
+ * would see. `Safe` is text that can't control the terminal.
  */
 
 import type {
@@ -76,7 +76,7 @@ export const contentRows = (
   return kind === 'diff' ? changeRows({ ...look, columns }, content) : textRows(content, rowStyle);
 };
 
-/** Marks in the text of a question. */
+/** The layout of a question: marks (signs for characters that nobody would see) are yellow. */
 const yellowMarks = (look: Look, columns: number): RowStyle => ({
   look,
   columns,
@@ -155,7 +155,7 @@ const textRows = (text: string, { columns, show, look }: RowStyle): readonly Saf
     .split('\n')
     .flatMap((line) => withBars(look, revealLine(line, columns - BAR_COLUMNS - MARGIN, show)));
 
-/** Text for people, broken between words. */
+/** Text for people, broken between words. `style` colours whole rows, so marks have no colour. */
 const proseRows = (
   text: string,
   { columns, look }: RowStyle,
@@ -166,6 +166,7 @@ const proseRows = (
     return withBars(look, rows.map(style));
   });
 
+/** Only the letters and digits of a text, to compare what is said. */
 const letters = (text: string): string => text.replace(/[^\p{L}\p{M}\p{N}]/gu, '');
 
 /** Most columns that a row without styles takes on any terminal. Lines of tables may be cut. */
@@ -187,6 +188,7 @@ const drawBlock = (
 ): readonly Safe[] | null => {
   const rows = renderMarkdown({ ...look, colour: 'no' }, block, room, true);
   const tooWide = Math.max(0, ...rows.map(columnsOnAny)) - columns;
+  // drawn again with as many columns less, down to half of the width
   if (tooWide > 0)
     return room - tooWide < columns / 2 ? null : drawBlock(block, look, columns, room - tooWide);
   const isWhole = letters(rows.join('')) === letters(block.replace(FENCE_LINE, ''));
@@ -197,9 +199,11 @@ const drawBlock = (
 const planRows = (text: string, rowStyle: RowStyle): readonly Safe[] => {
   const { look, columns } = rowStyle;
   const [title = '', ...lines] = text.split('\n');
+  // Marks are set before the Markdown is drawn, so that the renderer can't drop a character.
   const visible = lines.map((line) =>
     joinSafe(revealLine(line.trimEnd(), Number.MAX_SAFE_INTEGER, (mark) => mark)),
   );
+  // `add` returns the finished blocks (paragraphs, lists, code), `take` the last one.
   const blocks = createBlocks();
   const body = [...blocks.add(visible.join('\n')), blocks.take()]
     .map((block) => block.replace(/^\n+|\s+$/g, ''))
@@ -212,7 +216,7 @@ const planRows = (text: string, rowStyle: RowStyle): readonly Safe[] => {
   return [...proseRows(title, rowStyle, (row) => paint(look, 'heading', row)), ...body];
 };
 
-/** A command, in the colours of a shell. */
+/** A command, in the colours of a shell. `commandRows` colours the marks too. */
 const shellRows = (text: string, { columns, look }: RowStyle): readonly Safe[] =>
   text.split('\n').flatMap((line) => {
     const rows = revealLine(line, columns - BAR_COLUMNS - MARGIN, (mark) => mark);
@@ -236,9 +240,10 @@ const oddText = (odd: readonly OddCharacter[]): string =>
     )
     .join(', ');
 
-const minutes = (limitMs: number): string =>
+const durationText = (limitMs: number): string =>
   limitMs < 60_000 ? `${limitMs / 1_000} s` : `${Math.round(limitMs / 6_000) / 10} min`;
 
+/** What a command asks for beyond the sandbox, in words. */
 const NEEDS = {
   repository: 'can change the repository (.git); its history is kept',
   network: 'leaves the sandbox: it can use the network',
@@ -267,9 +272,10 @@ export const callFacts = (description: TerminalQuestion): readonly CallFact[] =>
     ...(isCommand ? [plainFact(`folder: ${folder}`)] : []),
     ...(hosts.length === 0 ? [] : [plainFact(`host: ${hosts.join(', ')}`)]),
     ...(hasTimeLimit && timeLimitMs !== null
-      ? [plainFact(`time limit: ${minutes(timeLimitMs)}`)]
+      ? [plainFact(`time limit: ${durationText(timeLimitMs)}`)]
       : []),
     ...(background ? [warning('keeps running in the background until the session ends')] : []),
+    // a path that the reason names already is not said twice
     ...description.protectedPaths
       .filter((path) => !why.includes(path))
       .map((path) => warning(`protected: ${nearPath(path, folder)}`)),
@@ -302,24 +308,26 @@ const INDENTATION_MAX = 24;
 /** Combining characters on one letter. The ones beyond this number become marks. */
 const COMBINING_MAX = 2;
 
+/** Visible characters of ASCII. */
 const PLAIN = /^[!-~]$/;
+/** Letters, numbers, punctuation and symbols: visible, but for those in `UNSEEN`. */
 const SEEN = /^[\p{L}\p{N}\p{P}\p{S}]$/u;
 const COMBINING = /^\p{M}$/u;
+/** Invisible and blank characters, and the signs that marks consist of, such as `⟨` and `␛`. */
 const UNSEEN = /^[\p{Default_Ignorable_Code_Point}\u27e8\u27e9\u2400-\u2426\u2800\ufffc]$/u;
 const LETTER = /^[\p{L}\p{M}]$/u;
 
 /** A character or a mark, and the most columns it can take. */
-type Piece = { readonly text: string; readonly columns: number; readonly mark: boolean };
+type Piece = { readonly text: string; readonly columns: number; readonly isMark: boolean };
 
-const mark = (text: string): Piece => ({ text, columns: text.length, mark: true });
 const markCharacter = (character: string): Piece => {
   const text = visibleMark(character);
-  // Some terminals draw pictures of control characters two columns wide.
-  return { text, columns: text.length === 1 ? 2 : text.length + 2, mark: true };
+  // Some terminals draw brackets and pictures of control characters two columns wide.
+  return { text, columns: text.length === 1 ? 2 : text.length + 2, isMark: true };
 };
 
 const spaces = (length: number): readonly Piece[] =>
-  Array.from({ length }, () => ({ text: ' ', columns: 1, mark: false }));
+  Array.from({ length }, () => ({ text: ' ', columns: 1, isMark: false }));
 
 /** Spaces at the start of a row hide nothing that stands after them in the same row. */
 const isIndentation = (before: readonly Piece[], length: number, room: number): boolean =>
@@ -330,8 +338,9 @@ const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
   if (length >= BLANKS_MIN || isEnd)
     return [
       {
-        ...mark(`⟨${length} ${length === 1 ? 'blank' : 'blanks'}⟩`),
-        columns: `⟨${length} blanks⟩`.length + 2,
+        text: `⟨${length} ${length === 1 ? 'blank' : 'blanks'}⟩`,
+        columns: `⟨${length} blanks⟩`.length + 2, // the brackets may be wide
+        isMark: true,
       },
     ];
   return spaces(length);
@@ -340,8 +349,11 @@ const blanks = (length: number, isEnd: boolean): readonly Piece[] => {
 /** The characters of a line; those that nobody would see as marks. */
 const splitPieces = (line: string, room: number): readonly Piece[] => {
   const pieces: Piece[] = [];
+  /** Spaces in a row, not yet among the pieces. */
   let run = 0;
+  /** Combining characters in a row. */
   let combined = 0;
+  /** The character before this one; empty if a mark stands for it. */
   let before = '';
   for (const character of line) {
     if (character === ' ') {
@@ -353,29 +365,23 @@ const splitPieces = (line: string, room: number): readonly Piece[] => {
     run = 0;
     const combines = COMBINING.test(character);
     combined = combines ? combined + 1 : 0;
-    if (PLAIN.test(character)) pieces.push({ text: character, columns: 1, mark: false });
-    else if (SEEN.test(character) && !UNSEEN.test(character))
-      pieces.push({ text: character, columns: 2, mark: false });
-    else if (
-      combines &&
-      !UNSEEN.test(character) &&
-      combined <= COMBINING_MAX &&
-      LETTER.test(before)
-    )
-      pieces.push({ text: character, columns: 2, mark: false });
+    const isOnLetter = combines && combined <= COMBINING_MAX && LETTER.test(before);
+    const isVisible = (SEEN.test(character) || isOnLetter) && !UNSEEN.test(character);
+    if (PLAIN.test(character)) pieces.push({ text: character, columns: 1, isMark: false });
+    else if (isVisible) pieces.push({ text: character, columns: 2, isMark: false });
     else pieces.push(markCharacter(character));
-    before = pieces.at(-1)?.mark === true ? '' : character;
+    before = pieces.at(-1)?.isMark === true ? '' : character;
   }
   if (run > 0) pieces.push(...blanks(run, true));
   return pieces;
 };
 
-/** Divides a piece that is wider than a row. */
-const split = ({ text, mark: isMark }: Piece, columns: number): readonly Piece[] => {
+/** Divides a piece that is wider than a row. Each of its characters may take two columns. */
+const split = ({ text, isMark }: Piece, columns: number): readonly Piece[] => {
   const size = Math.max(1, Math.floor(columns / 2));
   const parts: Piece[] = [];
   for (let at = 0; at < text.length; at += size)
-    parts.push({ text: text.slice(at, at + size), columns: size * 2, mark: isMark });
+    parts.push({ text: text.slice(at, at + size), columns: size * 2, isMark });
   return parts;
 };
 
@@ -390,7 +396,7 @@ const drawPieces = (pieces: readonly Piece[], show: ShowMark): Safe => {
     if (plain !== '') parts.push(makeSafe(plain));
     plain = '';
   };
-  for (const { text, mark: isMark } of pieces) {
+  for (const { text, isMark } of pieces) {
     if (isMark) {
       flush();
       parts.push(show(makeSafe(text)));
@@ -422,6 +428,7 @@ const revealLine = (line: string, columns: number, show: ShowMark): readonly Saf
   const rows: Safe[] = [];
   let row: Piece[] = [];
   let used = 0;
+  // Wide enough for the spaces that start a row (fewer than BLANKS_MIN) and a character after them.
   const room = Math.max(BLANKS_MIN + 4, columns);
   for (const whole of splitPieces(line, room)) {
     for (const piece of whole.columns > room ? split(whole, room) : [whole]) {
@@ -430,7 +437,7 @@ const revealLine = (line: string, columns: number, show: ShowMark): readonly Saf
         const end = row.findLastIndex(({ text }) => text !== ' ') + 1;
         rows.push(drawPieces(row.slice(0, end), show));
         row = row.slice(end);
-        used = row.length;
+        used = row.length; // only spaces, of one column each
       }
       row.push(piece);
       used += piece.columns;

@@ -4,7 +4,8 @@
  * From top to bottom: `Questions`, the tool calls that wait for an approval; `questionFrame`, which
  * draws one of them; `ContentQuestion`, about any other text, such as a hook to be trusted;
  * `ArmingDelay`, a pause before keys count, since a key that was typed for the input line must not
- * answer a question; and `ReadingWindow`, how far the user has read.
+ * answer a question; and `ReadingWindow`, how far the user has read. `Safe` is text that can't
+ * control the terminal.
  */
 
 import type { Clock } from '@pawl/agent/platform/clock';
@@ -49,7 +50,7 @@ export type AnsweredQuestion =
   /** The user's words, or the text of the choice. */
   | { readonly question: ApprovalRequest; readonly answer: ReplyAnswer; readonly text: string }
   | { readonly question: ApprovalRequest; readonly answer: 'no'; readonly reason: string }
-  /** `rule`: to be written for this folder. */
+  /** `rule`: a permission rule to be written, which holds for ever in this folder. */
   | { readonly question: ApprovalRequest; readonly answer: 'folder'; readonly rule: RuleSubject };
 
 type QuestionHandlers = {
@@ -65,7 +66,7 @@ type QuestionHandlers = {
   changed(): void;
 };
 
-/** A narrower window could cut rows off. */
+/** No yes counts in a narrower window: it could cut rows off. */
 const COLUMNS_MIN = 20;
 
 type OpenQuestion = {
@@ -86,6 +87,7 @@ const openQuestion = (question: ApprovalRequest, settings: PolicySettings): Open
   const folderRule = createFolderRule(question.call, settings);
   const lasting =
     folderRule === null ? [] : [{ answer: 'folder', allows: describeSubject(folderRule) } as const];
+  // the lasting answer stands before the no
   const choices = described.choices.flatMap((choice) =>
     choice.answer === 'no' ? [...lasting, choice] : [choice],
   );
@@ -121,8 +123,9 @@ export class Questions {
   /** What that text is: the reason of a no, the answer to a question, or an edited plan. */
   #typing: 'no' | 'reply' | 'edit' = 'no';
   #advice = '';
+  /** Size of the window at the last drawing. */
   #drawn: WindowSize | null = null;
-  /** The rows of the last layout, to be used again. */
+  /** The rows of the last layout, kept while `key` (all that they depend on) is the same. */
   #layout: {
     readonly question: OpenQuestion;
     readonly key: string;
@@ -151,7 +154,7 @@ export class Questions {
     return this.#arming.phase === 'hidden' ? null : (this.#current?.description ?? null);
   }
 
-  /** Whether keys go to the question. */
+  /** Whether keys go to the question, and no longer to the input line. */
   get takesKeys(): boolean {
     return this.#arming.phase === 'armed' || this.#arming.phase === 'next';
   }
@@ -181,7 +184,7 @@ export class Questions {
     return this.#reason;
   }
 
-  /** The letter that began the typed text. */
+  /** The letter that began the typed text: `n`, `t` or `e`. */
   get typing(): string {
     return answerLetter(this.#typing);
   }
@@ -191,7 +194,7 @@ export class Questions {
     return this.takesKeys && this.offers('reply');
   }
 
-  /** The same text, with pastes in full. */
+  /** The text that the user types for the question, with pastes in full. */
   get replied(): string {
     return this.#reason === null ? '' : wholeText(this.#reason);
   }
@@ -229,7 +232,7 @@ export class Questions {
         ({ status, judged }) =>
           judged.callId === question.call.callId && status !== 'awaitingApproval',
       );
-    // A call whose preview is still computed may ask before those that already do.
+    // A call whose change is still computed may precede those that already ask.
     const isIncomplete = (state.calls ?? []).some(({ status }) => status === 'previewing');
     this.#setOpen(
       open
@@ -377,7 +380,7 @@ export class Questions {
 
   /** Answers with a letter, begins a text, or says why the letter does nothing. */
   #takeLetter(current: OpenQuestion, letter: string, window: WindowSize): void {
-    // typed so fast that `n` and the reason came together
+    // typed so fast that `n` (or `t`) and the text after it came together
     const [, first = '', quick] = /^([nNt])(.+)$/s.exec(letter) ?? [];
     const isReply = first === 't';
     if (quick !== undefined && (!isReply || this.offers('reply'))) {
@@ -385,21 +388,20 @@ export class Questions {
       this.#reason = insertPaste(emptyEditor, quick);
       return;
     }
-    const { choices } = current.description;
-    const answer = choices.find(
-      (one) => answerLetter(one.answer) === (/^[YN]$/.test(letter) ? letter.toLowerCase() : letter),
-    )?.answer;
     if (letter === 'A' && this.takesAll) {
       this.#takeAll(window);
       return;
     }
+    // `p` and `P` are two answers, so only Y and N may be capitals.
+    const typed = /^[YN]$/.test(letter) ? letter.toLowerCase() : letter;
+    const { choices } = current.description;
+    const answer = choices.find((one) => answerLetter(one.answer) === typed)?.answer;
     if (answer === undefined) {
+      if (letter === '') return; // a key without a character
       const isLetterOfAnswer = 'yapsPAet'.includes(letter);
-      const why =
-        isLetterOfAnswer && letter !== ''
-          ? 'this call does not offer that answer'
-          : `'${letter}' is no answer`;
-      if (letter !== '') this.#advice = why;
+      this.#advice = isLetterOfAnswer
+        ? 'this call does not offer that answer'
+        : `'${letter}' is no answer`;
     } else if (answer === 'no' || answer === 'reply') {
       this.#typing = answer;
       this.#reason = emptyEditor;
@@ -424,15 +426,19 @@ export class Questions {
   /** A key while a text is typed. */
   #takeReason(current: OpenQuestion, reason: Editor, pressed: Pressed): void {
     const { question } = current;
-    if (pressed.kind === 'paste') this.#reason = insertPaste(reason, pressed.text);
-    else if (pressed.key.name === 'enter' && !pressed.key.alt && this.#typing !== 'no')
-      this.#allow(current, this.#typing, wholeText(reason));
-    else if (pressed.key.name === 'enter' && !pressed.key.alt)
-      this.#close([{ question, answer: 'no', reason: wholeText(reason).trim() }]);
-    else if (pressed.key.name === 'backspace' && wholeText(reason) === '') this.#reason = null;
-    else this.#reason = applyKey(reason, pressed.key);
+    if (pressed.kind === 'paste') {
+      this.#reason = insertPaste(reason, pressed.text);
+      return;
+    }
+    const { key } = pressed;
+    const sends = key.name === 'enter' && !key.alt;
+    if (sends && this.#typing !== 'no') this.#allow(current, this.#typing, wholeText(reason));
+    else if (sends) this.#close([{ question, answer: 'no', reason: wholeText(reason).trim() }]);
+    else if (key.name === 'backspace' && wholeText(reason) === '') this.#reason = null;
+    else this.#reason = applyKey(reason, key);
   }
 
+  /** Drops the answered questions, and passes the answers on. */
   #close(answers: readonly AnsweredQuestion[]): void {
     this.#reason = null;
     this.#setOpen(
@@ -479,6 +485,7 @@ export const questionFrame = (
   const list = questionList(questions, look, window);
   const all = layout.asked.length + layout.answers.length;
 
+  // The answers are pinned (always visible below the text) if they fit beside all other rows.
   const seenKeys = questionKeys(questions, window, all, 'seen');
   const pinned = pinnedAnswers(
     questions,
@@ -499,7 +506,8 @@ export const questionFrame = (
       : Math.min(typed.rows.length, room - 1),
   );
 
-  // The head is cut first, the list of other questions is left out next; the text gets the rest.
+  // In a low window the head is cut, and the list of questions is left out if less than three rows
+  // of the text would stay. The text gets the rest.
   const upperHead = head.slice(0, Math.max(0, room - footRows - 1));
   const free = room - footRows - upperHead.length - pinned.length;
   const listed = free - list.length >= 3 ? list : [];
@@ -567,6 +575,7 @@ export const questionHeading = (description: TerminalQuestion): Safe => {
         `run this command${needs === null ? '' : ACCESS[needs]}${background ? ' in the background' : ''}`,
       );
     case 'change': {
+      // the head of the diff: a new file is compared with /dev/null
       const isNew = /^--- \/dev\/null$/m.test(subject.text.slice(0, subject.text.indexOf('\n@@')));
       return asks(`${isNew ? 'create' : 'change'} ${nearPaths(description)}`);
     }
@@ -587,10 +596,10 @@ export const questionHeading = (description: TerminalQuestion): Safe => {
 const RULE_ROWS = 16;
 /** A longer heading is cut. */
 const HEADING_ROWS = 2;
-/** As long as the edges of the input, for the same reason. */
+/** As long as the edges of the input box: so short that a narrower window does not rewrap it. */
 const RULE_COLUMNS = 40;
 
-/** The heading of a question below a coloured rule. `place` is never cut. */
+/** The heading of a question below a coloured rule. `place` ("2 of 3") is never cut. */
 const headRows = (
   text: string,
   place: Safe,
@@ -631,12 +640,16 @@ const keyRows = (keys: readonly Safe[], columns: number): readonly Safe[] => {
 const adviceRow = (advice: string, look: Look, columns: number): Safe =>
   paint(look, 'yellow', cutLine(safe`  ${makeSafe(advice)}`, columns - 1));
 
+/** How many rows are below the window, and the keys that show them; none if all are read. */
 const unreadKeys = (unread: number): readonly Safe[] =>
   unread === 0
     ? []
     : [safe`↓ ${unread} more ${unread === 1 ? safe`row` : safe`rows`} first (PgDn)`];
 
-/** What a letter does, in two or three words: `a` and `A` do not differ by Shift alone. */
+/**
+ * What a letter does, in two or three words, so that nobody confuses `p` with `P`; null if the rows
+ * of the answers alone can say it. `prefix`: first words of the commands that `p` allows.
+ */
 const shortMeaning = (
   answer: TerminalAnswer,
   { subject, tool }: TerminalQuestion,
@@ -720,13 +733,13 @@ const typedFrame = (questions: Questions, columns: number, room: number) => {
   const { reason, typing } = questions;
   if (reason === null) return null;
   const keys = typingKeys(questions, columns);
-  // a plan is edited whole
+  // A plan is edited whole: its text gets all rows but four, for the head and the edges.
   const rowsMax = typing === 'e' ? Math.max(REASON_ROWS, room - 4 - keys.length) : REASON_ROWS;
   const { rows, cursor } = editorFrame(reason, columns, rowsMax, makeSafe(typing));
   return { rows: [...rows, ...keys], cursor };
 };
 
-/** With less room for a long text, its answers are not pinned below it. */
+/** With less room for a long text, its answers are not pinned (always visible) below it. */
 const ASKED_ROWS_MIN = 8;
 
 /**
@@ -760,7 +773,7 @@ export type YesKey = { readonly key: string; readonly means: string };
 
 const ALLOW: readonly YesKey[] = [{ key: 'y', means: 'allow' }];
 
-/** `later`: no answer was given. */
+/** `later`: the user closed the question without an answer. */
 export type ContentAnswer = YesKey | 'no' | 'later';
 
 type ContentHandlers = { answered(answer: ContentAnswer): void; changed(): void };
@@ -931,6 +944,7 @@ class ArmingDelay {
 
   /** Starts the delay of the first question, or of the one after an answer. */
   begin(): void {
+    // A question after an answer is visible at once; the first one only after a quiet moment.
     this.#phase = this.#phase === 'hidden' ? 'hidden' : 'next';
     this.#shownAt = this.#clock.now();
     this.#round += 1;
@@ -948,6 +962,7 @@ class ArmingDelay {
     if (round !== this.#round || this.#phase === 'armed') return;
     const isTyping = this.#phase === 'shown' && this.#handlers.isTyping();
     const quietMs = isTyping ? QUIET_TYPING_MS : QUIET_MS;
+    // Before a question is shown only keys count, so it appears at once if nobody was typing.
     const since =
       this.#phase === 'hidden' ? this.#lastKeyAt : Math.max(this.#shownAt, this.#lastKeyAt);
     const waitMs = since + quietMs - this.#clock.now();
@@ -983,13 +998,14 @@ const isSameSize = (one: WindowSize, other: WindowSize): boolean =>
  */
 class ReadingWindow {
   #window: WindowSize = { columns: 0, rows: 0 };
+  /** Index of the first row on the screen. */
   #top = 0;
   #height = 1;
   #total = 0;
   /** Number of rows that were on the screen, from the first one. */
   #seen = 0;
 
-  /** Draws up to `height` of `total` rows; returns the index of the first one. */
+  /** Marks the next `height` of `total` rows as read; returns the index of the first to draw. */
   show(total: number, height: number, window: WindowSize): number {
     if (!this.#fits(window)) {
       this.#window = window;
@@ -1030,7 +1046,6 @@ class ReadingWindow {
     this.#top = Math.max(0, Math.min(this.#top + by, this.#last, this.#seen));
   }
 
-  /** Unread rows. */
   get unreadRows(): number {
     return Math.max(0, this.#total - this.#seen);
   }
@@ -1040,6 +1055,7 @@ class ReadingWindow {
     return this.#fits(window) && this.#total > 0 && this.unreadRows === 0;
   }
 
+  /** The last row that may be the first one on the screen. */
   get #last(): number {
     return Math.max(0, this.#total - this.#height);
   }

@@ -1,6 +1,7 @@
 /**
  * The list of what a rewind can take back, newest first: arrows move, letters filter, Enter
- * selects. A bar marks what would be taken back with the selected row: all that came later.
+ * selects. A bar marks what would be taken back with the selected row: all that came later. The
+ * same list asks the question after it: what to take back (files, conversation, or both).
  *
  * From top to bottom: the list as an immutable value; what a key does to it; and its rows.
  */
@@ -12,7 +13,8 @@ import { joinSafe, makeSafe, type Safe, safe } from './safe-text.js';
 
 /**
  * A row of the list: a turn (all since an input of the user), the calls of one reply in it, or an
- * answer to choose. `when`: the time of a turn; empty for others. `about`: what it has changed.
+ * answer to that question. `when`: the time of a turn; empty for others. `about`: what a turn or
+ * its calls have changed, or what the answer does.
  */
 export type ListedPoint = {
   readonly kind: 'turn' | 'calls' | 'answer';
@@ -24,7 +26,7 @@ export type ListedPoint = {
 export type PointList = {
   readonly title: string;
   readonly all: readonly ListedPoint[];
-  /** Index in `all`. */
+  /** Index in `all` of the selected row. */
   readonly chosen: number;
   /** Typed letters: only rows that contain them are shown. */
   readonly words: string;
@@ -32,7 +34,7 @@ export type PointList = {
   readonly keys: PointKeys | null;
 };
 
-/** In wide and in narrow windows. */
+/** A sentence about the keys, for wide and for narrow windows. */
 type PointKeys = { readonly wide: string; readonly narrow: string };
 
 /** The selected row, and the key that took it. */
@@ -103,13 +105,15 @@ const padded = (text: Safe, columns: number): Safe =>
 
 type RowLayout = {
   readonly columns: number;
+  /** Whether any row has a time; all rows then leave room for it. */
   readonly times: boolean;
   readonly titleColumns: number;
 };
 
-/** Columns before a title: an answer stands alone; calls are below their turn. */
+/** Spaces before a title: calls are indented, since they belong to a turn. */
 const indentBefore = ({ kind }: ListedPoint): Safe => (kind === 'calls' ? safe`  ` : safe``);
 
+/** The text on one line, not cut. */
 const flat = (text: string): Safe => oneLine(text, Number.POSITIVE_INFINITY);
 
 /** Columns that the titles take, for all rows alike. */
@@ -138,7 +142,8 @@ const pointRows = (
   }
   const when = times ? padded(makeSafe(point.when), TIME_COLUMNS) : safe``;
   const room = columns - countColumns(when) - 2;
-  // A long title takes the room that its changes leave.
+  // A long title takes the room that its changes leave. An answer's title does not: all texts
+  // about answers begin in the same column.
   const rest = point.kind === 'answer' ? 0 : room - countColumns(about);
   const titleRoom = Math.max(titleColumns, rest);
   const title = padded(cutLine(safe`${indent}${flat(point.text)}`, titleRoom), titleColumns);
@@ -150,7 +155,10 @@ const pointRows = (
   );
 };
 
-/** The points around the selected one whose rows fit into `room`. `blocks`: the rows of each. */
+/**
+ * The points around the selected one whose rows fit into `room`. `blocks`: the rows of each.
+ * Points above and below are added in turns, so that the selected one is in the middle.
+ */
 const pointsAround = (
   blocks: readonly (readonly Safe[])[],
   chosen: number,
@@ -168,7 +176,7 @@ const pointsAround = (
   }
 };
 
-/** What Enter does stands in a row of its own where it is more than to choose. */
+/** The rows below the list that name the keys. `keys` of the list get a row of their own. */
 const hintRows = ({ keys }: PointList, columns: number): readonly Safe[] => {
   const isWide = columns >= WIDE_COLUMNS;
   const move = isWide ? safe`↑ ↓ move · type to filter` : safe`↑ ↓`;
@@ -194,21 +202,25 @@ export const pointListFrame = (
     const point = list.all[index];
     return point === undefined ? [] : [pointRows(point, layout).slice(0, room)];
   });
+  // Places count the rows that match the filter; indices count all rows.
   const at = indices.indexOf(list.chosen);
   const [first, end] = at < 0 ? [0, 0] : pointsAround(blocks, at, room);
   const isPart = end - first < indices.length;
-  const place = at >= 0 && isPart ? ` (${at + 1} of ${indices.length})` : '';
-  const typed = makeSafe(`${place} ${list.words}`);
+  const number = at >= 0 && isPart ? ` (${at + 1} of ${indices.length})` : '';
+  const typed = makeSafe(`${number} ${list.words}`);
   const title = cutLine(makeSafe(list.title), Math.max(8, columns - countColumns(typed)));
   const head = safe`${title}${typed}`;
   const rows = blocks.slice(first, end).flatMap((block, offset) => {
-    const index = first + offset;
-    const isLater = index < at && list.all[index]?.kind !== 'answer';
-    const sign = index === at ? safe`› ` : isLater ? safe`│ ` : safe`  `;
+    const place = first + offset;
+    const index = indices[place];
+    const kind = index === undefined ? undefined : list.all[index]?.kind;
+    // Answers are alternatives: choosing one takes back none of those above it.
+    const isLater = place < at && kind !== 'answer';
+    const sign = place === at ? safe`› ` : isLater ? safe`│ ` : safe`  `;
     const signed = block.map((row, line) =>
       joinSafe([line === 0 || isLater ? sign : safe`  `, row]).trimEnd(),
     );
-    return index === at ? signed.map(mark) : signed;
+    return place === at ? signed.map(mark) : signed;
   });
   return {
     rows: [cutLine(head, columns), ...(rows.length === 0 ? [safe`  nothing fits`] : rows), ...hint],

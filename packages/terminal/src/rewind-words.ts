@@ -1,6 +1,6 @@
 /**
- * Rewinds in words, for the terminal and all other faces. A rewind takes back a part of the
- * conversation, of the files, or of both.
+ * Rewinds in words, for the terminal and the editors that Pawl runs in. A rewind takes back a part
+ * of the conversation, of the files, or of both.
  *
  * From top to bottom: changes of files; what a point of the session has changed, before a rewind to
  * it; what a rewind has done; and `RewoundNotes`, which says it for each rewind of a session.
@@ -74,7 +74,10 @@ export const changesText = (changes: ChangeSummary, deletedBy = ''): string =>
 
 // ---- What a point of the session has changed ----
 
-/** A point of a session's timeline: a turn, or the calls of one reply in it. */
+/**
+ * A point that a rewind can go back to: a turn, or the calls of one reply in it. `seq`: its place
+ * in the session. `changes`: null if no file was changed.
+ */
 type ChangePoint = {
   readonly seq: number;
   readonly kind: 'turn' | 'calls';
@@ -82,7 +85,7 @@ type ChangePoint = {
   readonly changes: ChangeSummary | null;
 };
 
-/** The calls of a turn, in a timeline in any order. */
+/** The calls of a turn: those before the next turn. The points may be in any order. */
 const findCalls = <P extends ChangePoint>(turn: P, points: readonly P[]): readonly P[] => {
   const nextTurn = Math.min(
     ...points.filter(({ kind, seq }) => kind === 'turn' && seq > turn.seq).map(({ seq }) => seq),
@@ -107,12 +110,12 @@ const deletingCalls = (turn: ChangePoint, points: readonly ChangePoint[]): strin
     ({ changes }) => changes !== null && changes.deleted > 0,
   );
   const [first, ...more] = deleting;
-  return first === undefined || more.length > 0 || first.changes?.deleted !== turn.changes?.deleted
-    ? ''
-    : shortTitle(first.title);
+  if (first === undefined || more.length > 0) return '';
+  const isAll = first.changes?.deleted === turn.changes?.deleted;
+  return isAll ? shortTitle(first.title) : '';
 };
 
-/** What a point of the timeline has changed; empty if no file. */
+/** What a point has changed; empty if no file. `points`: all points of the session. */
 export const pointText = (point: ChangePoint, points: readonly ChangePoint[]): string => {
   if (point.changes === null) return '';
   return changesText(point.changes, point.kind === 'turn' ? deletingCalls(point, points) : '');
@@ -189,6 +192,7 @@ export const rewoundText = (done: DoneRewind): string => {
 
 /** Follows a session, and says what each of its rewinds has done. */
 export type RewoundNotes = {
+  /** The state before the next step: of a new session, or of a resumed one. */
   startFrom(state: State): void;
   /** The words of the step that ends a rewind; empty for all others. */
   see(stepped: Stepped): string;
@@ -199,18 +203,20 @@ const describeStep = (
   { event, state, diagnostics }: Stepped,
   direction: DoneRewind['direction'],
 ): string => {
-  if (diagnostics.length > 0) return '';
+  if (diagnostics.length > 0) return ''; // the event was refused
   const removed =
     conversationLength(before.session.conversation) -
     conversationLength(state.session.conversation);
   const messages = direction === 'back' ? removed : -removed;
   const none = { direction, changes: null, left: [], note: null };
+  // A rewind of the conversation alone is done in this step; one of files ends with `Rewound`.
   if (event.type === 'RewindRequested' && state.name === 'WaitingForUserInput')
     return rewoundText({ ...none, messages: event.conversation === undefined ? null : messages });
   if (event.type !== 'Rewound' || before.name !== 'Rewinding') return '';
   const { changes, left, note } = event;
   return rewoundText({
     direction,
+    // `conversation`: the messages after the rewind; absent: they stay
     messages: before.conversation === undefined ? null : messages,
     changes,
     left,

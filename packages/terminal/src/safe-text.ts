@@ -77,7 +77,7 @@ export const keepStyles = (text: string): Safe => {
   if (!FOREIGN.test(text)) return asSafe(text);
   const pieces = text
     .split(STYLES)
-    .map((piece, index) => (index % 2 === 1 ? piece : markInvisible(piece)));
+    .map((piece, index) => (index % 2 === 1 ? piece : markInvisible(piece))); // odd: a style
   return asSafe(pieces.join(''));
 };
 
@@ -109,7 +109,8 @@ const markInvisible = (text: string, show?: (mark: string) => string): string =>
 };
 
 /**
- * Characters of both expressions below. `SUSPICIOUS` reads UTF-16 units and so matches all
+ * Characters that may need a mark, for both expressions below: controls, invisible characters,
+ * private ones and noncharacters. `SUSPICIOUS` reads UTF-16 units and so matches all
  * surrogates; `MARKED` reads code points and matches only lone ones.
  */
 const ODD =
@@ -174,6 +175,7 @@ const joins = (text: string, at: number): boolean => {
   const before = signBefore(text, at);
   const after = signAfter(text, at + 1);
   if (joined.test(before) && joined.test(after)) return true;
+  // an emoji of several: U+200D joins them, and no variation selector can begin the second one
   return (
     text[at] === '\u200d' && pictograph.test(before) && pictograph.test(after) && after !== '\ufe0f'
   );
@@ -183,6 +185,7 @@ const joins = (text: string, at: number): boolean => {
 const selectsVariant = (text: string, character: string, at: number): boolean => {
   const { emoji, han } = loadSigns();
   const before = signBefore(text, at);
+  // two selectors choose between emoji and text, all others between forms of a Chinese character
   if (character !== '\ufe0e' && character !== '\ufe0f') return han.test(before);
   // A digit is part of an emoji only in a keycap.
   return emoji.test(before) && (!/^[\d#*]$/.test(before) || text[at + 1] === '\u20e3');
@@ -227,8 +230,8 @@ export const visibleMark = (character: string): string => {
 };
 
 /**
- * Escapes the same characters in JSON as `\uXXXX`. The value stays the same, and no terminal obeys
- * it.
+ * Escapes all characters that may need a mark in JSON as `\uXXXX`. The value stays the same, and no
+ * terminal obeys it.
  */
 export const escapeInJson = (json: string): string => {
   if (!SUSPICIOUS.test(json)) return json;

@@ -2,7 +2,8 @@
  * Steps of a session as printed lines, without redrawing, as headless runs print them.
  *
  * From top to bottom: `createStepPrinter`; its lines for a result, and for other actions;
- * `JudgedCalls`, the calls of the session by their id; and the note of a resumed session.
+ * `JudgedCalls`, the calls of the session by their id; and the note of a resumed session. `Safe` is
+ * text that can't control the terminal.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -46,7 +47,7 @@ export const createStepPrinter = (look: Look, workspace: string): StepPrinter =>
 
   return (stepped) => {
     const { event, actions } = stepped;
-    calls.see(stepped);
+    calls.see(stepped); // remembers the calls of a new reply
     if (event.type === 'LlmCompleted') startedAt.clear();
     if (event.type === 'ToolStarted') startedAt.set(event.callId, event.at);
     const resumed = resumedNote(stepped);
@@ -110,6 +111,7 @@ const printResult = (
   const text = safe`${head} ${paint(look, 'dim', joinSafe(notes, safe` `))}`.trimEnd();
   if (action.diff !== null)
     return { kind: 'lines', text, detail: indent(paintDiff(look, action.diff)), urgent };
+  // the output of a call that only reads is for the model
   const shown = !good || (call?.traits.mutating ?? false) ? action.text : '';
   const detail = shown.trim() === '' ? safe`` : paint(look, 'dim', lastLines(textLines(shown)));
   return { kind: 'lines', text, detail, urgent };
@@ -182,6 +184,7 @@ const printAction = (action: Action, look: Look): PrintedPiece | null => {
   }
 };
 
+/** The action that shows the result of a call. */
 export type ToolResult = Extract<Action, { readonly type: 'DisplayToolResult' }>;
 
 /**

@@ -1,4 +1,6 @@
-/** The rows of an ended tool call, with its diff. */
+/**
+ * The rows of an ended tool call, with its diff. `Safe` is text that can't control the terminal.
+ */
 
 import type { JudgedCall } from '@pawl/agent/policy/judged-call';
 import { diffRows, finishedDiff } from './diff-rows.js';
@@ -26,6 +28,7 @@ type CallRows = { readonly rows: readonly Safe[]; readonly whole: readonly Safe[
 export const callRows = (result: ToolResult, known: KnownCall, look: Look): CallRows => {
   const { call, title, tookMs } = known;
   const good = result.status === 'ok';
+  // no duration: its start was not seen
   if (!good && tookMs === null) return unseenCallRows(result, title, look);
   const notes = [callSummary(result, call), tookMs === null ? safe`` : formatSeconds(tookMs)];
   const note = joinSafe(
@@ -119,14 +122,15 @@ const callSummary = (
   return call?.traits.shown === 'list' ? (outputLines(text)[0] ?? safe``) : countText(text);
 };
 
+/** The output that the user must see: the diff, the end of a failure, the output of a change. */
 const rowsBelow = (
   result: ToolResult,
   call: JudgedCall | undefined,
   look: Look,
 ): readonly Safe[] => {
   if (result.diff !== null) {
-    const { rows, left } = diffRows(look, result.diff, finishedDiff(DIFF_LINES));
-    return left > 0 ? [...rows, ...dimmed(look, [moreLines(left)])] : rows;
+    const { rows, leftOut } = diffRows(look, result.diff, finishedDiff(DIFF_LINES));
+    return leftOut > 0 ? [...rows, ...dimmed(look, [moreLines(leftOut)])] : rows;
   }
   if (result.status !== 'ok') return lastLines(look, outputLines(result.text), FAILED_LINES);
   // For a call that only reads, the summary is enough.

@@ -4,7 +4,8 @@
  *
  * From top to bottom: `Transcript`; hints below an error; a streamed answer, whose finished blocks
  * are printed once; reasoning; running calls; the to-do list; and the line below an ended turn.
- * Printed rows never change, since a terminal keeps them in its history.
+ * Printed rows never change, since a terminal keeps them in its history. `Safe` is text that can't
+ * control the terminal.
  */
 
 import type { Action } from '@pawl/agent/machine/action';
@@ -60,12 +61,13 @@ type EntryKind = 'answer' | 'call' | 'note';
 export class Transcript {
   readonly #look: Look;
   readonly #workspace: string;
+  /** All tool calls of the session by their ids, to name them later. */
   readonly #calls: JudgedCalls;
   readonly #running: RunningCalls;
   readonly #answer: AnswerStream;
   readonly #reasoning: ReasoningRow;
   readonly #turnEnds: TurnSummaries = createTurnSummaries();
-  /** From the first rewind on: the user takes a part of the session back. */
+  /** Words about rewinds (the user takes a part of the session back); null before the first one. */
   #rewinds: RewoundNotes | null = null;
   #state: State | null = null;
   /** The kind of the last printed entry; `end`: an empty line follows it in any case. */
@@ -78,7 +80,7 @@ export class Transcript {
   #streamed = 0;
   /** What `expand` prints. */
   #folded: readonly Safe[] = [];
-  /** The model's to-do list. */
+  /** The model's to-do list; empty if nothing is open. */
   #list: readonly Safe[] = [];
   /** Lines that this step prints. */
   #lines: Safe[] = [];
@@ -113,11 +115,13 @@ export class Transcript {
     this.#count(stepped);
     this.#calls.see(stepped);
     this.#running.see(stepped);
+    // The caller prints the prompt: an empty line separates it from all that follows.
     if (event.type === 'UserInput') this.#last = 'end';
     if (event.type === 'ReasoningDelta') this.#reasoning.add(event.text);
     for (const action of actions) {
       if (action.type === 'DisplayText') this.#stream(action.text);
     }
+    // `path`: the changes of the state in this step
     const leavesModel = path.some((edge) => edge.from === 'CallingLlm' && edge.to !== 'CallingLlm');
     // A reply that was cut off by the end of the program is requested again, not continued.
     if (leavesModel || event.type === 'Resumed') {
@@ -236,6 +240,7 @@ export class Transcript {
     if (event.type !== 'CompactionCompleted') return;
     const [was, is] = [before.session, state.session];
     const tokens = safe`${formatTokens(was.contextTokens)} tokens became ${formatTokens(is.contextTokens)}`;
+    // `unpriced` counts the model calls with an unknown price.
     const price =
       is.usage.unpriced > was.usage.unpriced ? null : is.usage.costUsd - was.usage.costUsd;
     const cost = price === null ? safe`its price is unknown` : safe`it cost ${formatCost(price)}`;
@@ -246,6 +251,7 @@ export class Transcript {
   #putRewind(before: State, stepped: Stepped): void {
     if (stepped.event.type !== 'RewindRequested' && before.name !== 'Rewinding') return;
     if (this.#rewinds === null) this.#rewinds = createRewoundNotes();
+    // it has not seen the steps since the last rewind
     this.#rewinds.startFrom(before);
     const rewound = this.#rewinds.see(stepped);
     if (rewound !== '') this.#putNote('dim', '·', rewound);
@@ -268,6 +274,7 @@ export class Transcript {
     if (this.#batchId !== batchId) this.#folded = [];
     this.#batchId = batchId;
     const call = this.#calls.get(callId);
+    // `list`: the result of the call is a to-do list
     if (call?.traits.shown === 'list' && result.status === 'ok')
       this.#list = openTodos(result.text);
     const title = this.#calls.title(result);
@@ -290,7 +297,7 @@ export class Transcript {
       this.#streamed = 0;
   }
 
-  /** Names the calls that an answer allows from now on. */
+  /** Names the calls that an answer allows from now on: a grant is such a lasting permission. */
   #putGrants(before: State, { event, state: { session } }: Stepped): void {
     if (event.type !== 'ApprovalAnswered') return;
     for (const grant of session.grants.filter((each) => !before.session.grants.includes(each))) {
@@ -355,7 +362,7 @@ const hints: Readonly<Record<FailureKind, string>> = {
   compaction: '/compact tries again.',
 };
 
-/** The variable that holds the key of the model's provider. */
+/** The environment variable that holds the key of the model's provider. */
 const keyName = ({ session }: State): string =>
   providerOfModel(session.settings.model)?.keyVariables[0] ?? 'the key';
 
@@ -402,13 +409,14 @@ const createAnswerStream = (look: Look): AnswerStream => {
   let hasRows = false;
   const renderBlocks = (texts: readonly string[]): readonly Block[] => {
     const rendered = texts
-      .map((text) => renderMarkdown(look, text, look.columns, true))
+      .map((text) => renderMarkdown(look, text, look.columns, true)) // true: finished
       .filter((rows) => rows.length > 0);
     hasRows ||= rendered.length > 0;
     return rendered;
   };
   return {
     add: (text) => renderBlocks(blocks.add(text)),
+    // `clearPart` leaves out a last line whose meaning is still open, such as a single `#`.
     live: (columns) => renderMarkdown(look, clearPart(endOfBlock(blocks.rest())), columns, false),
     finish() {
       const rest = renderBlocks([blocks.take()]);
@@ -436,6 +444,7 @@ type ReasoningRow = {
 
 const REASONING_ROWS = 2;
 
+/** For its length only: the columns before the first words. */
 const TITLE = '· thought: ';
 
 const createReasoningRow = (look: Look): ReasoningRow => {
@@ -496,7 +505,7 @@ const lastLine = (text: string): Safe =>
 const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): RunningCalls => {
   const startedAt = new Map<string, number>();
   const output = new Map<string, string>();
-  /** The call that the model is writing now. */
+  /** The call that the model is writing now, with the number of its characters so far. */
   let written: { readonly tool: string; readonly length: number } | null = null;
 
   const callRows = (callId: string, columns: number, now: number): readonly Safe[] => {
@@ -523,6 +532,7 @@ const createRunningCalls = (look: Look, calls: JudgedCalls, workspace: string): 
         written = { tool: event.tool, length: before + event.text.length };
       }
       if (state.name !== 'CallingLlm') written = null;
+      // A new reply: the calls of the last one have ended.
       if (event.type === 'LlmCompleted') {
         startedAt.clear();
         output.clear();
@@ -627,6 +637,7 @@ const createTurnSummaries = (): TurnSummaries => {
       const ended = path.some(
         ({ from, to }) => to === 'WaitingForUserInput' && ENDS.includes(from),
       );
+      // The time between two runs of the program is no time of the turn: no line says it.
       const line =
         ended && start !== null && event.type !== 'Resumed'
           ? turnSummary(start, stepped, waitedMs)
@@ -656,6 +667,7 @@ const turnSummary = (
 ): Safe => {
   const { usage } = session;
   const tokens = totalTokens(usage) - start.tokens;
+  // 0 if a price is unknown: the line then names no cost
   const costUsd = usage.unpriced > 0 || start.costUsd === null ? 0 : usage.costUsd - start.costUsd;
   const parts = [
     formatSeconds(event.at - start.at - waitedMs),

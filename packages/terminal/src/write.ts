@@ -2,8 +2,8 @@
  * The only code that writes to stdout and stderr. From top to bottom: the functions that write, one
  * for each kind of text; stdout for a protocol; and output of other code.
  *
- * 1. Text for people is `Safe`, on a terminal or not. Apart from the live area, only styles control
- *    the terminal.
+ * 1. Text for people is `Safe` (it can't control the terminal), on a terminal or not. Apart from
+ *    `writeWindow`, only styles (colours) control the terminal.
  * 2. A result for programs is written byte for byte, unless stdout is a terminal.
  * 3. A function returns after all is written, so an exit loses nothing.
  */
@@ -27,6 +27,7 @@ const writeWhole = (descriptor: number, content: string | Buffer): void => {
       rest = rest.subarray(writeSync(descriptor, rest));
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error;
+      // EAGAIN: the reader's buffer is full. This waits without returning to the event loop.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
     }
   }
@@ -68,11 +69,14 @@ export const inLocale = (text: Safe, environment: NodeJS.ProcessEnv = process.en
     ? joinSafe(cutSafe(text, (whole) => [whole.replace(SIGNS, (sign) => ASCII_SIGNS[sign] ?? '*')]))
     : text;
 
-/** A file or another program gets the text unchanged. */
+/** The text for a terminal without UTF-8 has other signs. A file or a pipe gets it unchanged. */
 const forReader = (descriptor: number, text: Safe): Safe =>
   isatty(descriptor) ? inLocale(text) : text;
 
-/** Writes to stdout. Throws EPIPE if the reader is gone. */
+/**
+ * Writes to stdout. Throws EPIPE if the reader is gone. `keepStyles` checks the text once more: the
+ * type `Safe` does not exist at run time.
+ */
 export const writeOut = (text: Safe): void =>
   writeWhole(output, forReader(output, keepStyles(text)));
 
@@ -81,7 +85,7 @@ export const writeError = (text: Safe): void => {
   try {
     writeWhole(STDERR, forReader(STDERR, keepStyles(text)));
   } catch {
-    // nothing is lost: the journal has the events, and the exit code tells the result
+    // Nothing is lost: the session's journal has its events, and the exit code tells the result.
   }
 };
 
@@ -93,7 +97,7 @@ export const writeWindow = (text: Safe): void => {
   try {
     writeWhole(STDOUT, inLocale(text));
   } catch {
-    // nothing is lost: the journal has it
+    // nothing is lost: the session's journal (its file of events) has it
   }
 };
 

@@ -80,6 +80,22 @@ test('the list of a rewind: where nothing fits nothing is taken', () => {
   );
 });
 
+test('the list of a rewind: a filter does not move the bar to other rows', () => {
+  const mixed = openPointList(
+    'Take back:',
+    [
+      { kind: 'answer', when: '', text: 'both', about: '' },
+      { kind: 'turn', when: '14:00', text: 'clean up', about: '' },
+      { kind: 'turn', when: '13:40', text: 'clean again', about: '' },
+    ],
+    2,
+  );
+  const filtered = press(mixed, "'clean'");
+  assert.ok(typeof filtered !== 'number');
+  const { rows } = pointListFrame(filtered, { columns: 80, rows: 24 }, (row) => row);
+  assert.deepEqual(rows.slice(1, 3), ['│ 14:00 clean up', '› 13:40 clean again']);
+});
+
 const answers = openPointList('Take back "clean up the build folder":', [
   {
     kind: 'answer',

@@ -179,7 +179,7 @@ export const diff: SlashCommand = async (context, words) => {
     const drawn = fileDiffRows(look, diff, left);
     rows.push(...drawn.rows);
     left -= drawn.lines;
-    more += drawn.left;
+    more += drawn.leftOut;
   }
   const head = wrapWords(makeSafe(what), look.columns - 3);
   view.print(
