@@ -43,7 +43,7 @@ import { LiveClient, NotReached, Refused, type StreamEvent } from './live-client
 import type { ServerQuestionNow } from './own-requests.js';
 
 /** What a terminal uses of a session. */
-export type FaceSession = Pick<
+export type UiSession = Pick<
   Session,
   | 'id'
   | 'tornTail'
@@ -273,7 +273,7 @@ const listJobs = async (ask: AskProcess): Promise<readonly Job[]> =>
 
 // The session for the terminal
 
-type FaceParts = {
+type RemoteParts = {
   readonly client: LiveClient;
   readonly ask: AskProcess;
   readonly steps: RemoteSteps;
@@ -310,7 +310,7 @@ const createOwnInputs = () => {
   };
 };
 
-const createFace = (parts: FaceParts): FaceSession => {
+const createRemoteSession = (parts: RemoteParts): UiSession => {
   const { client, ask, steps, ended, redact, leave, ownInputs } = parts;
   return {
     id: client.sessionId,
@@ -351,7 +351,7 @@ const createFace = (parts: FaceParts): FaceSession => {
 };
 
 /** The MCP servers of a session in a terminal. Without any the status is null. */
-export type FaceServers = {
+export type UiServers = {
   status(): Promise<readonly ServerStatus[] | null>;
   reconnect(): Promise<void>;
   /** Who asks the user what servers ask. `tell`: an answer did not count, and why. */
@@ -359,15 +359,15 @@ export type FaceServers = {
 };
 
 /** A session in a terminal: open in its process, or in one of its own. */
-export type FaceOpened = Omit<Opened, 'session' | 'runtime'> & {
-  readonly session: FaceSession;
+export type OpenedForUi = Omit<Opened, 'session' | 'runtime'> & {
+  readonly session: UiSession;
   /** null: the session is open in this process, and ends with it. */
   readonly remote: {
     /** Questions that were asked before. */
     readonly questions: readonly Extract<Action, { readonly type: 'RequestApproval' }>[];
     /** Whether a step is a message or an answer that this window has not sent. */
     isFromElsewhere(stepped: Stepped): boolean;
-    readonly servers: FaceServers;
+    readonly servers: UiServers;
   } | null;
 };
 
@@ -399,7 +399,7 @@ export const openRemote = async (
   sessionId: string,
   flags: RunFlags,
   { watcher, warn }: { readonly watcher: Watcher; readonly warn: Warn },
-): Promise<FaceOpened> => {
+): Promise<OpenedForUi> => {
   const client = openClient(sessionId);
   await client.describe();
   const { recent, questions, seq, state } = await foldRecent(sessionId);
@@ -424,7 +424,7 @@ export const openRemote = async (
   const redactor = createRedactor(findSecrets(process.env, keysIn(configured.variables ?? {})));
   const ownInputs = createOwnInputs();
   return {
-    session: createFace({
+    session: createRemoteSession({
       client,
       ask,
       ownInputs,

@@ -252,7 +252,7 @@ export class InteractiveView {
   }
 
   take(pressed: Pressed): void {
-    this.#questions.keyPressed();
+    this.#questions.keyPressed(); // a question appears, and takes keys, only after a pause in typing
     if (pressed.kind !== 'key' || !this.#takeEverywhere(pressed.key)) {
       if (this.#picking !== null) this.#takeAtList(this.#picking, pressed);
       else if (this.#early !== null) this.#early.push(pressed);
@@ -311,7 +311,10 @@ export class InteractiveView {
     this.redraw();
   }
 
-  /** Handles keys that mean the same in the input line, a list and a question. */
+  /**
+   * Handles keys that mean the same in the input line, a list and a question; false for others.
+   * Ctrl-D leaves only where nothing is typed.
+   */
   #takeEverywhere(key: Key): boolean {
     if (key.name === 'escape') this.#escape();
     else if (!key.control || key.alt) return false;
@@ -332,7 +335,9 @@ export class InteractiveView {
     else if (this.#hasCard) this.#composer.setText('');
     else if (this.#handlers.stopUserCommand())
       this.print(paint(this.#look, 'dim', safe`  stopped`));
+    // A reason or an answer that was being typed is dropped; the question stays.
     else if (this.#questions.stopTyping()) return;
+    // A question of the model in words: it can be refused without ending the turn.
     else if (this.#questions.isForWords) this.#questions.answer('no');
     else if (isBusy(this.#state)) this.#handlers.cancel();
     else if (twice && this.#isLineFree()) this.#handlers.openList('rewind');
@@ -343,6 +348,7 @@ export class InteractiveView {
     return this.#composer.isEmpty || this.#composer.text === this.#rewound;
   }
 
+  /** Ctrl-O: prints in full what was last printed shortened. */
   #expand(): void {
     const whole = this.#transcript.expand();
     this.print(whole === '' ? paint(this.#look, 'dim', safe`  nothing is folded`) : whole);
@@ -378,7 +384,10 @@ export class InteractiveView {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
     if (composed.kind === 'preset') this.#handlers.nextPreset();
     if (composed.kind === 'list') this.#handlers.openList(composed.command);
-    if (composed.kind !== 'submit' || this.serverForms.take(composed.text)) return;
+    if (composed.kind !== 'submit') return;
+    // The line may be an answer to an MCP server.
+    if (this.serverForms.take(composed.text)) return;
+    // `steer` joins the running turn, `followUp` begins a turn after it.
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
     this.#enter(readTypedInput(composed.text, mode, this.#composer.commandNames), composed.shown);
   }
@@ -467,6 +476,7 @@ export class InteractiveView {
     const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];
     if (this.#picking === null && this.#questions.current !== null) {
       const line = this.#questions.takesKeys ? null : this.#inputFrame(columns);
+      // Whether the row names the key for the next preset: it works in the input line only.
       const key = this.#questions.takesKeys ? 'notNamed' : 'named';
       const last = settingsRows(this.#state, this.#look, this.#window(), key);
       return questionFrame(this.#questions, this.#look, this.#window(), above, line, last);
@@ -505,9 +515,11 @@ export class InteractiveView {
     const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
     const rowsMax = Math.max(3, Math.floor(this.#rows() / 3));
     const line = this.#composer.frame(columns, rowsMax, mark);
-    const isFirst =
+    const isBeforeFirst =
       this.#composer.isEmpty && conversationLength(this.#state.session.conversation) === 0;
-    return isFirst && !this.#composer.isOpen ? withPlaceholder(line, this.#look, columns) : line;
+    return isBeforeFirst && !this.#composer.isOpen
+      ? withPlaceholder(line, this.#look, columns)
+      : line;
   }
 }
 
@@ -539,6 +551,7 @@ export type ViewHandlers = {
   end(how: 'clean' | 'hard'): void;
 };
 
+/** Events that slash commands send. Others that the machine ignores are not told. */
 const COMMAND_EVENTS: readonly Event['type'][] = [
   'CompactRequested',
   'RetryLast',
@@ -643,6 +656,10 @@ const createPlainQuestions = (
 /** An answer, and for how long it counts. */
 export type ScopedAnswer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
 
+/**
+ * `once`: this call; `always`: this exact call in this session; `prefix`: commands that begin so;
+ * `session`: the tool; `1` to `4`: a choice that the model offers.
+ */
 const ANSWER_WORDS: Readonly<Record<string, TerminalAnswer>> = {
   y: 'once',
   yes: 'once',
@@ -657,7 +674,10 @@ const ANSWER_WORDS: Readonly<Record<string, TerminalAnswer>> = {
 
 type TypedAnswer = { readonly answer: TerminalAnswer; readonly reason: string };
 
-/** Reads `y`, `a`, `p`, `s`, `P`, `1` to `4`, or `n` and a reason, `t` and an answer; or null. */
+/**
+ * Reads `y`, `a`, `p`, `s`, `P` (a rule for this folder), `1` to `4`, or `n` and a reason, `t` and
+ * an answer; null for anything else.
+ */
 export const readAnswer = (typed: string): TypedAnswer | null => {
   const text = typed.trim();
   if (text === 'P') return { answer: 'folder', reason: '' };
