@@ -733,7 +733,7 @@ const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOut
         return view.print(
           paint(look, 'yellow', safe`  Your last command is still running. Escape stops it.`),
         );
-      // What is too long for the window is stored as a blob, without secrets.
+      // What a tool stores holds no secrets.
       const stored = storedBlobs();
       const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
       // Output may arrive in pieces of a line.
