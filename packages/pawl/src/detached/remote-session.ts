@@ -42,7 +42,7 @@ import type { RunFlags } from '../settings/flags.js';
 import { LiveClient, NotReached, Refused, type StreamEvent } from './live-client.js';
 import type { ServerQuestionNow } from './own-requests.js';
 
-/** What a terminal uses of a session. */
+/** What a terminal uses of a session, which is open in this process or runs in one of its own. */
 export type UiSession = Pick<
   Session,
   | 'id'
@@ -99,6 +99,7 @@ export class RemoteSteps {
     return this.#seq;
   }
 
+  /** An entry of the journal: a step follows. */
   entry({ seq, event }: Entry): void {
     if (seq <= this.#seq) return;
     this.#seq = seq;
@@ -115,7 +116,7 @@ export class RemoteSteps {
     }
   }
 
-  /** A piece of a reply or of an output. */
+  /** A piece of a reply or of an output, which has no entry. */
   delta(event: Event): void {
     const before = this.#state;
     this.#step(null, event);
@@ -302,6 +303,7 @@ const createOwnInputs = () => {
     isFromElsewhere({ event, diagnostics }: Stepped): boolean {
       const key = inputKey(event);
       if (key === null) return false;
+      // An answer that came too late changed nothing, so it is not shown.
       const isLate = event.type === 'ApprovalAnswered' && diagnostics.length > 0;
       const at = sent.indexOf(key);
       if (at >= 0) sent.splice(at, 1);
@@ -314,7 +316,7 @@ const createRemoteSession = (parts: RemoteParts): UiSession => {
   const { client, ask, steps, ended, redact, leave, ownInputs } = parts;
   return {
     id: client.sessionId,
-    tornTail: null,
+    tornTail: null, // an unfinished last line was cut off, and told, when its process opened it
     ended,
     redact,
     send(input: Input) {
@@ -358,7 +360,7 @@ export type UiServers = {
   answerWith(ask: AskUserOrNot, tell: (text: string) => void): void;
 };
 
-/** A session in a terminal: open in its process, or in one of its own. */
+/** A session that a terminal shows: open in this process, or in one of its own. */
 export type OpenedForUi = Omit<Opened, 'session' | 'runtime'> & {
   readonly session: UiSession;
   /** null: the session is open in this process, and ends with it. */
@@ -388,6 +390,7 @@ const foldRecent = async (sessionId: string) => {
   };
   const folded = await storedJournals().replay(sessionId, { visit, visitLast: STEPS_MIN });
   if (folded.damage !== null) throw folded.damage;
+  // A question that waits may have been asked before the steps that were read: then all are.
   const { seq, state } = questions.isWhole(folded.state)
     ? folded
     : await foldStored(sessionId, undefined, visit);
@@ -401,7 +404,7 @@ export const openRemote = async (
   { watcher, warn }: { readonly watcher: Watcher; readonly warn: Warn },
 ): Promise<OpenedForUi> => {
   const client = openClient(sessionId);
-  await client.describe();
+  await client.describe(); // throws if the process does not answer
   const { recent, questions, seq, state } = await foldRecent(sessionId);
   const { settings } = state.session;
   const { workspace } = settings;

@@ -34,7 +34,7 @@ export type TrustTerminal = {
   listen(take: (pressed: Pressed) => void): () => void;
 };
 
-/** Asks about the MCP servers and hooks of the project's files that the user has not answered yet. */
+/** Asks about MCP servers and hooks of the project's files that the user has not answered yet. */
 export const askAtStart = async (
   screen: Screen,
   plain: boolean,

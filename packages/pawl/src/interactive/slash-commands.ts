@@ -557,7 +557,7 @@ const cacheText = (state: State, { cacheLifetimeMs, prices }: ModelFacts): reado
   return [`  cache    kept ${cacheLifetimeMs / 60_000} minutes from a request on${price}`];
 };
 
-/** What is set aside for calls under way and free of a limit in dollars, and what the cache saved. */
+/** What of a limit in dollars is set aside for running calls and free; what the cache saved. */
 const moneyText = (session: SessionData, { prices }: ModelFacts): string => {
   const { usage } = session;
   const { usd } = remainingIn(session);

@@ -252,7 +252,7 @@ export class InteractiveView {
   }
 
   take(pressed: Pressed): void {
-    this.#questions.keyPressed(); // a question appears, and takes keys, only after a pause in typing
+    this.#questions.keyPressed(); // a question takes keys only after a pause in typing
     if (pressed.kind !== 'key' || !this.#takeEverywhere(pressed.key)) {
       if (this.#picking !== null) this.#takeAtList(this.#picking, pressed);
       else if (this.#early !== null) this.#early.push(pressed);
