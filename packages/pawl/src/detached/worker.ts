@@ -165,7 +165,7 @@ const ownerKey = (token: string): ServeKey => {
   const [key] = read.kind === 'ok' ? read.keys : [];
   if (key === undefined) throw new Error('the token of the session is no token');
   const limits = { ...key.limits, requestsPerMinute: 1_000_000, streams: 1_000 };
-  return { ...key, name: OWNER, limits, isOwner: 'yes' };
+  return { ...key, name: OWNER, limits, isOwner: 'yes' }; // only an owner may send `own` requests
 };
 
 /** The one record of the node: its session belongs to the user. */

@@ -300,6 +300,7 @@ export class AcpSession {
     const session = await this.#session.current();
     await changeOption(session, id, value);
     const { effort = 'auto' } = (await session.state()).session.settings;
+    // A model may know no effort, or another range of it.
     const note = id === 'mode' ? null : effortNote(await session.model(), effort);
     if (note !== null) this.tell(note);
   }

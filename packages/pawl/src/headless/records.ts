@@ -166,7 +166,7 @@ const actionRecord = (action: Action, workspace: string): JsonRecord | null => {
         type: 'request',
         requestId: action.requestId,
         purpose: action.purpose,
-        messages: action.length,
+        messages: action.length, // so many of the conversation are sent
       };
     case 'RequestApproval': {
       const { callId, input } = action.call;

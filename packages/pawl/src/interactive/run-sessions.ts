@@ -146,7 +146,7 @@ export const runTerminal = async (
   configured = true,
 ): Promise<number> => {
   refuseWithoutTerminal();
-  const chosen = await chooseSession(flags);
+  const chosen = await chooseSession(flags); // for `--resume` without an id, asks which one
   const plain = flags.plain === true || isBare(process.env);
   // Raw mode from the start: without it an Enter that is pressed early would arrive as a line feed.
   if (!plain) process.stdin.setRawMode(true);
@@ -631,7 +631,7 @@ const runSession = async (
   const ticking = createTicker(() => view.redraw());
   const cache = new CacheWatch(opened.session, clock, () => view.redraw());
   if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
-  terminal.offer(opened.prompts.choices, opened.prompts.mentions);
+  terminal.offer(opened.prompts.choices, opened.prompts.mentions); // to complete after / and @
   view.print(banner(look, opened));
   if (draft !== '') composer.setText(draft);
   warnings.subscribe((warning) => view.print(warningRows(look, warning)));
@@ -882,7 +882,10 @@ const headRows = (look: Look, { session, settings }: BannerFacts): readonly Safe
 
 const MAIN_KEYS = safe`Enter sends, also while it works · Escape stops · @ names files · /help`;
 
-/** Banner: model, folder, session id; for a new session also the main keys. */
+/**
+ * Banner: model, folder, session id; for a new session also the main keys. It warns of a journal
+ * whose last line was cut off by a crash (`tornTail`).
+ */
 export const banner = (look: Look, opened: BannerFacts): Safe => {
   const taught = look.plain === 'yes' ? safe`/help lists the commands` : MAIN_KEYS;
   const teaching = opened.resumed ? [] : [dimWords(look, taught)];
@@ -926,6 +929,7 @@ export const lastSessionNote = async (
 ): Promise<Safe> => {
   let remaining = SESSIONS_SEARCHED;
   for await (const info of storedJournals().list()) {
+    // Runs of `pawl ask` are of another kind. Without a title nothing was ever asked.
     const { kind, title, changedAt } = info;
     const isOther = info.sessionId !== sessionId && kind === 'agent' && title !== '';
     if (isOther && info.workspace === workspace)

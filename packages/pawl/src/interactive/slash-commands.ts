@@ -282,8 +282,8 @@ const mcp: SlashCommand = async ({ view, servers }, words) => {
 };
 
 /**
- * One server for all sessions of this process. It ends with the process, and costs nothing while
- * nobody looks.
+ * One server for all sessions of this process, which also lists detached sessions. It ends with the
+ * process, and costs nothing while nobody looks.
  */
 let inspectorServer: Promise<Inspector> | null = null;
 
@@ -520,7 +520,9 @@ export const budgetEvent = (state: State, { amount, unit }: Budget): Input => {
   const stopped = stoppedBy(state);
   const dimension: Dimension = unit ?? stopped ?? 'usd';
   const limit = readLimit(dimension === 'time' ? Math.ceil(amount * 60_000) : amount);
+  // For the turn that it stopped, more is approved.
   if (dimension === stopped && amount > 0) return { type: 'ApproveBudget', dimension, limit };
+  // The dimension of a stop has the name of its limit, but for time.
   const name = unit === null ? (dimension === 'time' ? 'timeMs' : dimension) : LIMIT_NAMES[unit];
   return {
     type: 'SettingsChanged',

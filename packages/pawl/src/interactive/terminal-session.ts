@@ -149,6 +149,7 @@ export const openTerminalSession = (
   plain: boolean,
   workspace: string,
 ): TerminalSession => {
+  // The terminal tells its background colour when it is asked, below.
   const background = watchBackground(process.env, writeWindow);
   const look = currentLook(plain, () => background.known());
   let listener: TerminalListener | null = null;
@@ -389,6 +390,7 @@ const fromWorkspace = (workspace: string, file: string): string => {
 export const namePastesIn = (workspace: string, home: string): NamePaste => {
   const mentionFile = (pasted: string): string | null => {
     const file = pathsMeant(pasted, home).find(
+      // null: not the name of a picture
       (each) => pictureMention(each) !== null && isFile(each),
     );
     return file === undefined ? null : pictureMention(fromWorkspace(workspace, file));

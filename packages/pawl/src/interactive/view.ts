@@ -125,7 +125,10 @@ export class InteractiveView {
   #picking: OpenList | null = null;
   /** Keys for a list that is about to open; null if none is. */
   #early: Pressed[] | null = null;
-  /** The text that a rewind has put into the line. Unchanged, the line counts as free. */
+  /**
+   * The text that a rewind has put into the line. While it is unchanged the line counts as empty:
+   * Escape twice goes further back.
+   */
   #rewound = '';
   /**
    * Texts sent while the session worked. Each is printed when its event arrives, below the output
@@ -375,6 +378,7 @@ export class InteractiveView {
   #sendAnswers(answers: readonly AnsweredQuestion[]): void {
     for (const answered of answers) {
       const { question } = answered;
+      // `folder`: yes, and a rule for this folder
       if (answered.answer === 'folder') this.#handlers.allowInFolder(question, answered.rule);
       else this.#handlers.answer(question.batchId, question.call.callId, scopedAnswer(answered));
     }
