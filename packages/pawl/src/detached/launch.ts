@@ -150,7 +150,7 @@ const launch = async (
     channel.destroy();
     child.unref();
     const { worktree } = wanted;
-    // A worktree was made for a new session only. It goes if no session has begun in it.
+    // Only a new session gets a worktree. It is removed if no session runs in it.
     if (first.kind !== 'line') {
       if (wanted.resume === null && worktree !== undefined) await releaseUnlisted(worktree);
       throw diedEarly(log, first.kind === 'silent' ? silenceText(limitMs) : 'ended');
@@ -169,7 +169,7 @@ const loadWorktrees = () => import('@pawl/agent/workspace/session-worktrees');
 
 const withoutTimeLimit = () => ({ environment: process.env, signal: new AbortController().signal });
 
-/** Removes the worktree, or resolves with why it is kept. */
+/** Removes the worktree, or resolves with why it stays. */
 const releaseIfUnneeded = async ({
   repository,
   path,

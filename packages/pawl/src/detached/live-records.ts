@@ -118,7 +118,7 @@ const recordSchema = v.object({
   flags: v.record(v.string(), v.union([v.string(), v.boolean()])),
   startedAtMs: v.number(),
   worktree: v.exactOptional(ownWorktreeSchema),
-  /** By these it is told from a later process with the same number. */
+  /** By these a later process with the same number is recognised as another one. */
   process: v.object({
     pid: v.number(),
     started: v.string(),

@@ -62,7 +62,7 @@ class UserCommands {
     this.#session = session;
   }
 
-  /** Resolves when the files before the command are kept, so that it can run. */
+  /** Resolves when the files before the command are stored, so that it can run. */
   begin(): Promise<void> {
     return new Promise((resolve, reject) => {
       let end = (): void => undefined;

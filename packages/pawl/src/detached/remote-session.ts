@@ -42,7 +42,7 @@ import type { RunFlags } from '../settings/flags.js';
 import { LiveClient, NotReached, Refused, type StreamEvent } from './live-client.js';
 import type { ServerQuestionNow } from './own-requests.js';
 
-/** What a terminal uses of a session, which is open in this process or runs in one of its own. */
+/** What a terminal uses of a session, which runs in this process or in another one. */
 export type UiSession = Pick<
   Session,
   | 'id'
@@ -316,7 +316,7 @@ const createRemoteSession = (parts: RemoteParts): UiSession => {
   const { client, ask, steps, ended, redact, leave, ownInputs } = parts;
   return {
     id: client.sessionId,
-    tornTail: null, // an unfinished last line was cut off, and told, when its process opened it
+    tornTail: null, // its process warned of an unfinished last line when it opened the journal
     ended,
     redact,
     send(input: Input) {
@@ -360,7 +360,7 @@ export type UiServers = {
   answerWith(ask: AskUserOrNot, tell: (text: string) => void): void;
 };
 
-/** A session that a terminal shows: open in this process, or in one of its own. */
+/** A session that a terminal shows: open in this process, or in another one. */
 export type OpenedForUi = Omit<Opened, 'session' | 'runtime'> & {
   readonly session: UiSession;
   /** null: the session is open in this process, and ends with it. */

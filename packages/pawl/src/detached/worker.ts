@@ -118,7 +118,7 @@ const REFRESH_MS = 200;
 /** Keeps the record of the session up to date. */
 class RecordKeeper {
   #record: LiveRecord;
-  /** Whether the last change was given to be written. */
+  /** Whether the last change is written, or is being written. */
   #isWritten = true;
   #timer: NodeJS.Timeout | null = null;
   #writing: Promise<void> = Promise.resolve();
@@ -165,7 +165,7 @@ const ownerKey = (token: string): ServeKey => {
   const [key] = read.kind === 'ok' ? read.keys : [];
   if (key === undefined) throw new Error('the token of the session is no token');
   const limits = { ...key.limits, requestsPerMinute: 1_000_000, streams: 1_000 };
-  return { ...key, name: OWNER, limits, isOwner: 'yes' }; // only an owner may send `own` requests
+  return { ...key, name: OWNER, limits, isOwner: 'yes' }; // may send all requests
 };
 
 /** The one record of the node: its session belongs to the user. */
@@ -282,7 +282,7 @@ const listen = async (
     host: '127.0.0.1',
     port: 0,
     socketPath: address.path,
-    attended: session.id, // its text is kept for a reader who comes in the middle of a reply
+    attended: session.id, // a reader who comes in the middle of a reply gets its beginning
     names: ['localhost'],
     recordsFolder: '', // not used: the runtime has the record
     // Not used either: the node opens no other session.

@@ -379,7 +379,7 @@ export class AcpSession {
   }
 
   async #runTurn(blocks: readonly ContentBlock[], cancelCount: number): Promise<State> {
-    // Commands of Pawl are run here. Skills and the user's own commands become a prompt.
+    // Commands of Pawl are run here. Skills and commands of the user become a prompt.
     const command = commandIn(blocks);
     const isPrompt = this.#session.prompts.choices.some((choice) => choice.text === command?.name);
     if (command !== null && !isPrompt) return this.#runCommand(command.name, command.words);

@@ -41,8 +41,8 @@ import { type RunFlags, usageStop } from '../settings/flags.js';
 const HARD_END_MS = 2_000;
 
 /**
- * `running`: the sessions that are open. Each prompt names its own session, folder and preset, so
- * the flags for them don't count.
+ * `running`: the sessions that are open. Each prompt names its session, folder and preset, so the
+ * flags for them don't count.
  */
 const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): SessionsHost => {
   const { resume: _, continue: last, workspace: folder, preset: own, ...flags } = allFlags;

@@ -29,7 +29,7 @@ export type AnswerSchema = {
 
 /** A schema is part of the prompt: larger ones would fill the window. */
 const BYTES_MAX = 200_000;
-/** The only version of JSON Schema that is understood: the address of its own schema. */
+/** The only version of JSON Schema that is understood: the address of its schema. */
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema';
 
 type Validator = ReturnType<AjvJsonSchemaValidator['getValidator']>;

@@ -30,7 +30,7 @@ const findCall = (state: State, callId: string): JudgedCall | undefined =>
     ? state.calls.find((call) => call.judged.callId === callId)?.judged
     : undefined;
 
-/** null for events that have no record of their own. */
+/** null for events without a record. */
 const eventRecord = ({ event, seq, state }: Stepped): JsonRecord | null => {
   const at = event.at;
   switch (event.type) {
@@ -158,7 +158,7 @@ const questionRecord = (question: ApprovalRequest, workspace: string) => {
   };
 };
 
-/** null for actions that have no record of their own. */
+/** null for actions without a record. */
 const actionRecord = (action: Action, workspace: string): JsonRecord | null => {
   switch (action.type) {
     case 'SendLlmRequest':

@@ -22,7 +22,7 @@ import { addFolderRule, findRule, removeFolderRule, writableRule } from '../sett
 import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
 import { grantText } from './view.js';
 
-/** Where a call would run (`runs` of a rule). `missing`: a sandbox is wanted, but none works. */
+/** Where a call would run (`runs` of a rule). `missing`: a sandbox is required, but none works. */
 const commandPlaces: Readonly<Record<CommandPlace, string>> = {
   sandboxed: 'commands in the sandbox',
   leaving: 'commands that leave it',

@@ -104,7 +104,7 @@ const rewindTo = async (
   const report = await session.rewind(request);
   const keepsConversation = request.conversation === false;
   // The transcript says what was taken back. Only where no file was, it does not say which files
-  // were left, or that nothing was to be taken back.
+  // stay as they are, or that there was nothing to take back.
   const tookFiles = countFiles(report.changes) > 0;
   const tookMessages = report.messages !== 0 && !keepsConversation;
   if (!tookFiles && (report.left.length > 0 || !tookMessages))
@@ -138,7 +138,7 @@ const chooseRewind = async (
   const [usual] = rewindAnswers(plan, []);
   if (taken?.key === 'enter' && usual !== undefined)
     return rewindTo(context, { ...usual.request, at: point.seq }, points);
-  // A plan of its own: refs that can't go back must not show as left in the other answers.
+  // Another plan: refs that can't go back must not show among the files of the other answers.
   const { refs } = await session.planRewind({ at: point.seq, refs: true });
   const answers = rewindAnswers(plan, refs);
   const question = `Take back "${oneLine(point.title, TITLE_COLUMNS)}":`;

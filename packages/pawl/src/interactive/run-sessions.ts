@@ -88,7 +88,7 @@ const flagsForNext = (flags: RunFlags, next: NextSession): RunFlags => {
 /**
  * Opens a new session, or one to resume, or joins one that runs in a process of its own. Its steps
  * and warnings wait in buffers until the screen shows it. `rights`: of a fork, those of the session
- * that it was made from. `configured`: whether the user's configuration applies.
+ * that it is a copy of. `configured`: whether the user's configuration applies.
  */
 const openNextSession = async (
   flags: RunFlags,
@@ -262,7 +262,7 @@ type ControllerOptions = {
 
 /** Reads the clipboard. A request during a read joins that read. */
 const createPaste = (
-  // A function: the context that uses this paste is made later.
+  // A function: the context, which uses this paste, comes later.
   context: () => SlashCommandContext,
   { composer }: TerminalSession,
   signal: AbortSignal,
@@ -608,7 +608,7 @@ const runSession = async (
     prompts: opened.prompts,
     servers: uiServers(opened),
     get view() {
-      return view; // made below
+      return view; // it exists below
     },
     paste: createPaste(() => context, terminal, leaving.signal),
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
@@ -768,7 +768,7 @@ const lastLine = (text: string): Safe => harmless(text.trimEnd()).split('\n').at
 
 /** The user's own shell command (`!command`). The same code runs it as the model's commands. */
 type UserCommand = {
-  /** The output and how the command ended. A failure is told as output, so this never rejects. */
+  /** The output and how the command ended. A failure is output, too, so this never rejects. */
   readonly ended: Promise<string>;
   stop(): void;
 };

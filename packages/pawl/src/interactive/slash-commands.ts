@@ -155,7 +155,7 @@ const effort: SlashCommand = async (context, words) => {
 const preset: SlashCommand = async (context, words) => {
   const { settings } = context.view.state.session;
   const chosen = await chooseName(context, words, PRESET, settings.preset);
-  // Sessions from before presets have rules of their own.
+  // Sessions from before presets have only rules.
   if (chosen === null || chosen === settings.preset)
     return context.view.print(makeSafe(`  The preset is ${settings.preset ?? 'unnamed'}.`));
   const patch = await presetSettings(settings, chosen);

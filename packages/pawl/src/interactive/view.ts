@@ -555,7 +555,7 @@ export type ViewHandlers = {
   end(how: 'clean' | 'hard'): void;
 };
 
-/** Events that slash commands send. Others that the machine ignores are not told. */
+/** Events that slash commands send. Only of these the user learns that the machine ignored them. */
 const COMMAND_EVENTS: readonly Event['type'][] = [
   'CompactRequested',
   'RetryLast',
