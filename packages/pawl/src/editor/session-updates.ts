@@ -201,7 +201,7 @@ export class SessionUpdates {
         status: 'in_progress',
       });
     for (const action of actions) this.#showAction(action, stepped);
-    const rewound = this.#rewinds.see(stepped);
+    const rewound = this.#rewinds.see(stepped); // what a rewind has done; empty for other steps
     if (rewound !== '') {
       this.#tell(rewound, 'info');
       this.#push(usageUpdate(state));

@@ -579,6 +579,7 @@ export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
  * 2. A denial by a rule, a hook or the preset's own limits does not count: the user decided it.
  */
 type Denials = {
+  /** Collects the denied calls of a step. */
   see(stepped: Stepped): void;
   /** How many calls were denied in this run, for any reason. */
   count(): number;

@@ -254,9 +254,12 @@ const createSessionCloser = (session: UiSession): SessionCloser => {
   };
 };
 
-type ControllerOptions = {
+/** What all sessions of this terminal share. */
+type TerminalParts = {
   readonly terminal: TerminalSession;
+  /** As they were typed. */
   readonly flags: RunFlags;
+  /** Opens the session to which the user changes. */
   openNext(to: NextSession): Promise<StartedSession>;
 };
 
@@ -559,7 +562,7 @@ const watchSteps = (
     view.see(stepped);
     terminal.notifier.see(stepped.state); // calls a user who looks elsewhere
     ticking.set(isMoving(stepped.state));
-    cache.see(stepped);
+    cache.see(stepped); // when the model was last asked
     work.see(stepped); // `/detach` looks whether it can leave now
   });
 
@@ -589,7 +592,7 @@ const detachSession = async (
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
   uncounted: StartedSession,
-  options: ControllerOptions,
+  options: TerminalParts,
 ): Promise<SessionExit> => {
   const work = new UserWork();
   const started = countInputs(uncounted, work);

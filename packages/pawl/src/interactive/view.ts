@@ -254,6 +254,7 @@ export class InteractiveView {
     this.#area.draw(() => this.#frame());
   }
 
+  /** Takes a key or a paste. */
   take(pressed: Pressed): void {
     this.#questions.keyPressed(); // a question takes keys only after a pause in typing
     if (pressed.kind !== 'key' || !this.#takeEverywhere(pressed.key)) {
@@ -299,14 +300,15 @@ export class InteractiveView {
     this.redraw();
   }
 
+  /** Shows a step of the session. */
   see(stepped: Stepped): void {
     this.#state = stepped.state;
     if (stepped.event.type === 'UserInput') this.#printSent();
-    const text = this.#transcript.see(stepped);
+    const text = this.#transcript.see(stepped); // the lines to print
     if (text !== '') this.print(text);
     const refusal = refusalText(stepped, this.#look);
     if (refusal !== '') this.print(refusal);
-    this.#questions.see(stepped);
+    this.#questions.see(stepped); // opens those that it asks, drops those that are over
     for (const action of stepped.actions) {
       if (action.type === 'RestoreQueue')
         this.takeBack(this.#handlers.withoutShellOutput(action.texts));
