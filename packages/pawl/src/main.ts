@@ -7,9 +7,9 @@ import { routeStrayOutput, writeError } from '@pawl/terminal/write';
 import { reportError, runCommandLine } from './commands/command-line.js';
 import { exitCodes, exitOnSignals } from './process/exit-codes.js';
 
-if (isMainThread) hideEnvironment();
-routeStrayOutput();
-exitOnSignals();
+if (isMainThread) hideEnvironment(); // other programs can't read the keys of this process
+routeStrayOutput(); // output of libraries becomes safe for the screen
+exitOnSignals(); // at once, until an open session handles signals
 // Errors outside of any await: in timers, streams, unhandled promises. Those of a worker go to its
 // parent.
 if (isMainThread) process.on('uncaughtException', (error) => process.exit(reportError(error)));

@@ -44,9 +44,9 @@ export const traceSession = (
 };
 
 /**
- * The same for a session of any runtime, such as one on an engine, in the process that watches it.
- * The spans hold nothing of what was said: which values are secret is known only where the session
- * works.
+ * The same for a session of any runtime, such as one that runs in a workflow engine, in the process
+ * that watches it. The spans hold nothing of what was said: which values are secret is known only
+ * where the session works.
  */
 export const traceRuntimeSession = (
   runtime: Pick<Runtime, 'watch'>,

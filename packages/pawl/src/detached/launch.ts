@@ -63,6 +63,7 @@ const diedEarly = (log: string, what: string): Stop => {
 const silenceText = (limitMs: number): string =>
   `said nothing for ${limitMs / 1_000} s and was killed`;
 
+/** The error of this command for a failure that the process reports. */
 const stopFrom = ({ exit, reason, message }: Extract<WorkReport, { kind: 'failed' }>): Stop =>
   new Stop(exitFrom(exit), reason, message);
 
@@ -130,6 +131,7 @@ const start = async (request: WorkRequest, cwd: string, limitMs: number): Promis
   return { child, channel, first };
 };
 
+/** Where the process writes its stderr until it knows the id of its session. */
 const newLog = (): string => join(openLiveFolder(), `start-${randomBytes(6).toString('hex')}.log`);
 
 /**
@@ -144,9 +146,11 @@ const launch = async (
   const log = newLog();
   try {
     const { child, channel, first } = await start({ ...wanted, log }, cwd, limitMs);
+    // It goes on without this process.
     channel.destroy();
     child.unref();
     const { worktree } = wanted;
+    // Only a new session gets a worktree. It is removed if no session runs in it.
     if (first.kind !== 'line') {
       if (wanted.resume === null && worktree !== undefined) await releaseUnlisted(worktree);
       throw diedEarly(log, first.kind === 'silent' ? silenceText(limitMs) : 'ended');
@@ -165,6 +169,7 @@ const loadWorktrees = () => import('@pawl/agent/workspace/session-worktrees');
 
 const withoutTimeLimit = () => ({ environment: process.env, signal: new AbortController().signal });
 
+/** Removes the worktree, or resolves with why it stays. */
 const releaseIfUnneeded = async ({
   repository,
   path,

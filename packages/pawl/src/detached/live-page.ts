@@ -25,10 +25,12 @@ const describeQuestion = (asked: AskedQuestion): LiveQuestionText => {
     tool,
     about: subject.kind === 'question' || subject.kind === 'plan' ? subject.kind : 'call',
     text: joinSafe(rows, safe`\n`),
+    // The choices of a question of the model, 1 to 4. Other answers are yes and no.
     choices: choices.filter(({ answer }) => /^[1-4]$/.test(answer)).map(({ allows }) => allows),
   };
 };
 
+/** The questions of a session that runs. `unread`: why they could not be read, or null. */
 const describeQuestions = async ({
   record,
   status,

@@ -118,14 +118,20 @@ const recordSchema = v.object({
   flags: v.record(v.string(), v.union([v.string(), v.boolean()])),
   startedAtMs: v.number(),
   worktree: v.exactOptional(ownWorktreeSchema),
+  /** By these a later process with the same number is recognised as another one. */
   process: v.object({
     pid: v.number(),
     started: v.string(),
+    /** Changes with each start of the computer. */
     bootId: v.string(),
+    /** The space in which process numbers mean the same, such as a container. */
     pids: v.string(),
   }),
   activity: activitySchema,
-  /** How its process ended by itself; null while it runs, and if it was killed. */
+  /**
+   * How its process ended by itself; null while it runs, and if it was killed. `rested`: nobody
+   * read it for a time after an answer, so it was closed.
+   */
   end: v.nullable(
     v.object({ kind: v.picklist(['rested', 'failed']), words: v.string(), atMs: v.number() }),
   ),
@@ -259,7 +265,7 @@ export const refreshRecord = async (record: LiveRecord): Promise<void> => {
   await rename(`${path}.new`, path);
 };
 
-/** Removes what lies in the folder about a session. `record`: also the record itself. */
+/** Removes what lies in the folder about a session: all, or only what belongs to a process. */
 export const removeLive = async (sessionId: string, what: 'socket' | 'record'): Promise<void> => {
   const { record, socket, token, log } = livePaths(sessionId);
   const files = what === 'record' ? [socket, token, `${record}.new`, log, record] : [socket, token];
@@ -267,8 +273,9 @@ export const removeLive = async (sessionId: string, what: 'socket' | 'record'): 
 };
 
 /**
- * How it is with a session. `died`: its process is gone and had not ended it. `elsewhere`: another
- * process, such as a terminal, has it open. `closed`: it was ended in order since.
+ * How it is with a session. `died`: its process is gone and had not ended it. `rested`, `failed`:
+ * its process ended by itself (`end` of the record). `elsewhere`: another process, such as a
+ * terminal, has it open. `closed`: it was ended in order since.
  */
 export type LiveStatus =
   | 'runs'

@@ -1,5 +1,5 @@
 /**
- * Requests of terminals to the process of a detached session, for what a node has no route for:
+ * Requests of terminals to the process of a detached session, for what its server has no route for:
  * `POST /v1/sessions/ID/own` with `{ "what": … }`. Only the user's own key may send them.
  *
  * From top to bottom: the forms of the requests; commands that users run; the question of an MCP
@@ -62,6 +62,7 @@ class UserCommands {
     this.#session = session;
   }
 
+  /** Resolves when the files before the command are stored, so that it can run. */
   begin(): Promise<void> {
     return new Promise((resolve, reject) => {
       let end = (): void => undefined;
@@ -77,6 +78,7 @@ class UserCommands {
     });
   }
 
+  /** Ends the oldest that runs: the request does not say which one has ended. */
   async end(): Promise<void> {
     const command = this.#running.shift();
     command?.end();
@@ -101,6 +103,7 @@ const NOT_ASKED = 'The question was answered elsewhere, or is not asked any more
 /** The question of an MCP server that waits for the user. Servers ask one after another. */
 export class WaitingServerQuestion {
   #now: ServerQuestionNow = { number: 0, question: null, ended: '' };
+  /** Ends the question that waits; does nothing if none does. */
   #end = (_answer: ServerAnswer, _ended: string): void => undefined;
   readonly #listeners = new Set<() => void>();
   readonly #limitMs: () => number | null;

@@ -42,8 +42,8 @@ import type { RunFlags } from '../settings/flags.js';
 import { LiveClient, NotReached, Refused, type StreamEvent } from './live-client.js';
 import type { ServerQuestionNow } from './own-requests.js';
 
-/** What a terminal uses of a session. */
-export type FaceSession = Pick<
+/** What a terminal uses of a session, which runs in this process or in another one. */
+export type UiSession = Pick<
   Session,
   | 'id'
   | 'tornTail'
@@ -99,6 +99,7 @@ export class RemoteSteps {
     return this.#seq;
   }
 
+  /** An entry of the journal: a step follows. */
   entry({ seq, event }: Entry): void {
     if (seq <= this.#seq) return;
     this.#seq = seq;
@@ -115,7 +116,7 @@ export class RemoteSteps {
     }
   }
 
-  /** A piece of a reply or of an output. */
+  /** A piece of a reply or of an output, which has no entry. */
   delta(event: Event): void {
     const before = this.#state;
     this.#step(null, event);
@@ -273,7 +274,7 @@ const listJobs = async (ask: AskProcess): Promise<readonly Job[]> =>
 
 // The session for the terminal
 
-type FaceParts = {
+type RemoteParts = {
   readonly client: LiveClient;
   readonly ask: AskProcess;
   readonly steps: RemoteSteps;
@@ -302,6 +303,7 @@ const createOwnInputs = () => {
     isFromElsewhere({ event, diagnostics }: Stepped): boolean {
       const key = inputKey(event);
       if (key === null) return false;
+      // An answer that came too late changed nothing, so it is not shown.
       const isLate = event.type === 'ApprovalAnswered' && diagnostics.length > 0;
       const at = sent.indexOf(key);
       if (at >= 0) sent.splice(at, 1);
@@ -310,11 +312,11 @@ const createOwnInputs = () => {
   };
 };
 
-const createFace = (parts: FaceParts): FaceSession => {
+const createRemoteSession = (parts: RemoteParts): UiSession => {
   const { client, ask, steps, ended, redact, leave, ownInputs } = parts;
   return {
     id: client.sessionId,
-    tornTail: null,
+    tornTail: null, // its process warned of an unfinished last line when it opened the journal
     ended,
     redact,
     send(input: Input) {
@@ -351,23 +353,23 @@ const createFace = (parts: FaceParts): FaceSession => {
 };
 
 /** The MCP servers of a session in a terminal. Without any the status is null. */
-export type FaceServers = {
+export type UiServers = {
   status(): Promise<readonly ServerStatus[] | null>;
   reconnect(): Promise<void>;
   /** Who asks the user what servers ask. `tell`: an answer did not count, and why. */
   answerWith(ask: AskUserOrNot, tell: (text: string) => void): void;
 };
 
-/** A session in a terminal: open in its process, or in one of its own. */
-export type FaceOpened = Omit<Opened, 'session' | 'runtime'> & {
-  readonly session: FaceSession;
+/** A session that a terminal shows: open in this process, or in another one. */
+export type OpenedForUi = Omit<Opened, 'session' | 'runtime'> & {
+  readonly session: UiSession;
   /** null: the session is open in this process, and ends with it. */
   readonly remote: {
     /** Questions that were asked before. */
     readonly questions: readonly Extract<Action, { readonly type: 'RequestApproval' }>[];
     /** Whether a step is a message or an answer that this window has not sent. */
     isFromElsewhere(stepped: Stepped): boolean;
-    readonly servers: FaceServers;
+    readonly servers: UiServers;
   } | null;
 };
 
@@ -388,6 +390,7 @@ const foldRecent = async (sessionId: string) => {
   };
   const folded = await storedJournals().replay(sessionId, { visit, visitLast: STEPS_MIN });
   if (folded.damage !== null) throw folded.damage;
+  // A question that waits may have been asked before the steps that were read: then all are.
   const { seq, state } = questions.isWhole(folded.state)
     ? folded
     : await foldStored(sessionId, undefined, visit);
@@ -399,9 +402,9 @@ export const openRemote = async (
   sessionId: string,
   flags: RunFlags,
   { watcher, warn }: { readonly watcher: Watcher; readonly warn: Warn },
-): Promise<FaceOpened> => {
+): Promise<OpenedForUi> => {
   const client = openClient(sessionId);
-  await client.describe();
+  await client.describe(); // throws if the process does not answer
   const { recent, questions, seq, state } = await foldRecent(sessionId);
   const { settings } = state.session;
   const { workspace } = settings;
@@ -424,7 +427,7 @@ export const openRemote = async (
   const redactor = createRedactor(findSecrets(process.env, keysIn(configured.variables ?? {})));
   const ownInputs = createOwnInputs();
   return {
-    session: createFace({
+    session: createRemoteSession({
       client,
       ask,
       ownInputs,

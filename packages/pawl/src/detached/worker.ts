@@ -4,8 +4,8 @@
  * process. A record is the file by which the list finds the session and what it does.
  *
  * From top to bottom: the request of the launcher, and the reports to it; the record; the session
- * as a node, whose only client is the user; its rest, and answers that do not come; and
- * `runWorker`.
+ * as a node (a server like `pawl serve`), whose only client is the user; its rest, and answers that
+ * do not come; and `runWorker`.
  *
  * 1. Whoever holds the session's lock, and nobody else, writes its record and owns its socket.
  * 2. The launcher is told the id when the input is in the journal. It may be gone by then.
@@ -118,6 +118,7 @@ const REFRESH_MS = 200;
 /** Keeps the record of the session up to date. */
 class RecordKeeper {
   #record: LiveRecord;
+  /** Whether the last change is written, or is being written. */
   #isWritten = true;
   #timer: NodeJS.Timeout | null = null;
   #writing: Promise<void> = Promise.resolve();
@@ -126,6 +127,7 @@ class RecordKeeper {
     this.#record = record;
   }
 
+  /** `asked`: what an MCP server asks the user now. */
   see(state: State, asked: ServerQuestion | null): void {
     const { activity } = this.#record;
     const now = describeActivity(state, asked, activity, systemClock.now());
@@ -163,7 +165,7 @@ const ownerKey = (token: string): ServeKey => {
   const [key] = read.kind === 'ok' ? read.keys : [];
   if (key === undefined) throw new Error('the token of the session is no token');
   const limits = { ...key.limits, requestsPerMinute: 1_000_000, streams: 1_000 };
-  return { ...key, name: OWNER, limits, isOwner: 'yes' };
+  return { ...key, name: OWNER, limits, isOwner: 'yes' }; // may send all requests
 };
 
 /** The one record of the node: its session belongs to the user. */
@@ -204,6 +206,7 @@ const ANSWERS_KEPT = 1_000;
  */
 const createAnswerQueue = (runtime: Opened['runtime'], sessionId: string) => {
   let answered = new Set<string>();
+  /** The entry of the last answer that the machine ignored. */
   let unheededSeq: number | null = null;
   let last: Promise<unknown> = Promise.resolve();
   const keyIn = ({ batchId, callId }: Pick<TypedAnswer, 'batchId' | 'callId'>): string =>
@@ -279,9 +282,10 @@ const listen = async (
     host: '127.0.0.1',
     port: 0,
     socketPath: address.path,
-    attended: session.id,
+    attended: session.id, // a reader who comes in the middle of a reply gets its beginning
     names: ['localhost'],
-    recordsFolder: '',
+    recordsFolder: '', // not used: the runtime has the record
+    // Not used either: the node opens no other session.
     workspaces: {
       folders: [opened.settings.workspace],
       repositories: new Map(),
@@ -328,7 +332,10 @@ const COLLECT_AFTER_MS = 2_000;
  */
 const REST_MS_MAX = 10 * 60_000;
 
-/** Collects garbage soon after a turn, and ends a session that has rested, unread, for a time. */
+/**
+ * Collects garbage soon after a turn, and closes a session that rests for `restMs` while nobody
+ * reads it, nothing waits for an answer, and no job runs.
+ */
 const watchRest = (
   opened: Opened,
   node: ServingNode,
@@ -370,6 +377,7 @@ const MINUTE_MS = 60_000;
 
 /** The user's time limit for answers in milliseconds; null: a question waits for ever. */
 const readAnswerLimit = async (flags: RunFlags, workspace: string): Promise<number | null> => {
+  // The configuration adds to the flags what was not typed.
   const { answerMinutes } = await withConfig(flags, workspace, {
     command: 'run',
     resumed: true,
@@ -485,7 +493,7 @@ const follow = async (
   return exitCodes.done;
 };
 
-/** The journal's lock is free a moment after the end of the process that held it. */
+/** The journal's lock is free only a moment after the end of the process that held it. */
 const LOCK_RETRY_MS = 50;
 const LOCK_TRIES_MAX = 200;
 
@@ -506,6 +514,7 @@ const awaitLauncher = async (request: WorkRequest, sessionId: string): Promise<L
   const record = newRecord(request, sessionId, state);
   await storeRecord(record);
   report({ kind: 'waits' });
+  // From here on the socket below owns the descriptor. It closes when the launcher has ended.
   isReportOpen = false;
   const channel = new Socket({ fd: REPORT });
   await new Promise((resolve) =>
@@ -539,6 +548,7 @@ export const runWorker = async (): Promise<number> => {
       waitRecord = await awaitLauncher(request, request.resume);
     const opened = await openRequested(request, steps);
     const { workspace } = opened.settings;
+    // Read below: MCP servers may ask before.
     let limitMs: number | null = null;
     const serverQuestion = new WaitingServerQuestion(() => limitMs);
     opened.servers?.answerWith((question, signal) => serverQuestion.ask(question, signal));

@@ -103,6 +103,7 @@ type ConnectionState = {
   readonly host: AcpHost;
   readonly sessions: AcpSessions;
   features: ClientFeatures;
+  /** Calls `then` after the answer to this request was written. */
   afterAnswer(id: JsonRpcId, then: () => void): void;
 };
 
@@ -205,7 +206,7 @@ const addSessionRequests = (app: AgentApp, { host, sessions }: ConnectionState):
     )
     .onNotification('session/cancel', ({ params }) => sessions.cancel(params.sessionId));
 
-/** Extension: what was done is taken back, and comes again. */
+/** An extension of the protocol: what was done is taken back, and comes again. */
 const addRewindRequests = (app: AgentApp, { host, sessions }: ConnectionState): AgentApp =>
   app
     .onRequest(
@@ -352,7 +353,7 @@ class AcpSessions {
     return this.#begin(AcpSession.open(this.#host, client, { workspace, servers, resume: null }));
   }
 
-  /** Opens a stored session; one that is open here already is the same. */
+  /** Opens a stored session. One that is open for this client already is returned. */
   async find(client: Client, request: Omit<StoredSession, 'workspace'>): Promise<AcpSession> {
     const { sessionId, cwd } = request;
     const workspace = await sessionWorkspace(cwd);
@@ -426,6 +427,7 @@ class AcpSessions {
     client: Client,
     { sessionId, workspace, servers, shows }: StoredSession,
   ): Promise<AcpSession> {
+    // A session goes on in the folder of its journal, which must be the one that the client names.
     const accept = async (recorded: string): Promise<void> => {
       const real = await attempt(() => realpath(recorded));
       if (real.kind === 'fault' || real.value !== workspace)

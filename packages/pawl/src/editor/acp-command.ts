@@ -56,9 +56,10 @@ const untilEnded = async (connection: AcpConnection): Promise<ExitCode> => {
   return exitCodes.badInput;
 };
 
+/** `pawl acp`: serves the editor until it has gone. Returns the exit code. */
 export const runAcp = async (allFlags: RunFlags): Promise<number> => {
-  const flags = newSessionFlags(allFlags);
-  refuseBadFlags(flags);
+  const flags = newSessionFlags(allFlags); // those that count for an editor's sessions
+  refuseBadFlags(flags); // throws a usage error
   if (process.stdin.isTTY)
     writeError(
       safe`pawl acp is started by an editor and speaks with it over stdin and stdout. docs/editors.md says how to set it up. Ctrl-D ends it.\n`,
@@ -108,7 +109,8 @@ export const createHost = (flags: RunFlags): AcpHost => ({
       ...(visit === null ? {} : { visit }),
       ...(rights === undefined ? {} : { rights }),
       async flagsFor({ settings, origin }) {
-        await accept(settings.workspace);
+        await accept(settings.workspace); // throws if it works in another folder
+        // A session of this user keeps its model. One from elsewhere is not believed that far.
         return {
           ...(origin === 'own'
             ? storedSessionFlags(flags, settings.model)

@@ -154,6 +154,7 @@ export class ReopenableSession {
     if (!this.#isClosed) this.#opened = await open();
   }
 
+  /** Also after a reopening that failed: the session is then the closed one, and this ends. */
   #follow(): void {
     const { session, servers } = this.#opened;
     servers?.answerWith(this.#ask);

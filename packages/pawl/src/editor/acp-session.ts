@@ -97,6 +97,7 @@ export class AcpSession {
   readonly #trustGate: TrustGate;
   readonly workspace: string;
   readonly #outbox: Outbox;
+  /** Takes each step: asks the client what it asks, and sends the answer to the session. */
   readonly #approvals: Watcher;
   #updates: SessionUpdates;
   #state: State;
@@ -167,6 +168,7 @@ export class AcpSession {
       });
     const first = await open(collecting.resume);
     const state = await first.session.state();
+    // Open a moment ago: it need not be accepted, and the client has seen it.
     const resumeRequest = { id: first.session.id, visit: null, accept: async () => undefined };
     const openAgain = (): Promise<OpenedSession> =>
       open({ ...resumeRequest, rights: liveRights(acpSession.#state) });
@@ -225,6 +227,7 @@ export class AcpSession {
       this.#showWaiting();
       return this.#outbox.flushed();
     }
+    // The replay ends before the first step that waits and is in the journal.
     const first = this.#waitingSteps?.find(({ seq }) => seq !== null)?.seq ?? null;
     /** The last state that an open session has shown: the end of its replay. */
     const shown = this.#waitingSteps === null ? this.#state : null;
@@ -297,6 +300,7 @@ export class AcpSession {
     const session = await this.#session.current();
     await changeOption(session, id, value);
     const { effort = 'auto' } = (await session.state()).session.settings;
+    // A model may know no effort, or another range of it.
     const note = id === 'mode' ? null : effortNote(await session.model(), effort);
     if (note !== null) this.tell(note);
   }
@@ -331,7 +335,7 @@ export class AcpSession {
   }
 
   async close(): Promise<void> {
-    this.#cancelCount += 1;
+    this.#cancelCount += 1; // a running prompt is answered as cancelled
     this.#trustGate.withdraw();
     this.#updates.stop();
     await this.#session.close();
@@ -375,14 +379,16 @@ export class AcpSession {
   }
 
   async #runTurn(blocks: readonly ContentBlock[], cancelCount: number): Promise<State> {
+    // Commands of Pawl are run here. Skills and commands of the user become a prompt.
     const command = commandIn(blocks);
     const isPrompt = this.#session.prompts.choices.some((choice) => choice.text === command?.name);
     if (command !== null && !isPrompt) return this.#runCommand(command.name, command.words);
     const { text: whole, written, pictures } = readPrompt(blocks, this.workspace);
-    await this.#trustGate.pass(this.#state);
+    await this.#trustGate.pass(this.#state); // asks about programs of the project, once
     if (this.#cancelCount !== cancelCount) return this.#state;
     const expanded = await expandTyped(this.#session.prompts, written);
     if (expanded.fault !== null) this.tell(expanded.fault);
+    // Attached texts follow what the user wrote.
     const text = `${expanded.text}${whole.slice(written.length)}`;
     const session = await this.#session.current();
     const images = await keepPictures(pictures, session.keepPicture);
@@ -422,6 +428,7 @@ export class AcpSession {
     );
     const reply = readApproval(response, question);
     if (reply !== null) return reply;
+    // The client cancelled the turn instead of an answer.
     this.cancel();
     await this.#cancelledTurn;
     return { deny: 'the turn was cancelled' };

@@ -40,14 +40,17 @@ import { type RunFlags, usageStop } from '../settings/flags.js';
 /** Sessions have this long to end after the other agent has gone. */
 const HARD_END_MS = 2_000;
 
-/** `running`: the sessions that are open. */
+/**
+ * `running`: the sessions that are open. Each prompt names its session, folder and preset, so the
+ * flags for them don't count.
+ */
 const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): SessionsHost => {
   const { resume: _, continue: last, workspace: folder, preset: own, ...flags } = allFlags;
   return {
     version: packageVersion(),
     list: userSessions,
     readState: async (sessionId) =>
-      (await foldStored(await findSession(sessionId), undefined)).state,
+      (await foldStored(await findSession(sessionId), undefined)).state, // undefined: to its end
     async open({ workspace, resume, preset, watcher }) {
       if (workspace !== null && !workspace.startsWith('/'))
         throw usageStop(`The workspace ${workspace} is not an absolute path.`);
@@ -61,7 +64,7 @@ const createSessionsHost = (allFlags: RunFlags, running: Set<Session>): Sessions
       const more = {
         watcher,
         warn,
-        forAgent: true,
+        forAgent: true, // it must not get the preset `full`
         ...(resume === null ? {} : { resume: await findSession(resume) }),
       };
       const { session } = await openFromFlags(sessionFlags, 'headless', more);
@@ -84,6 +87,7 @@ export const serveMcp = async (flags: RunFlags): Promise<number> => {
     writeError(
       safe`pawl mcp serve is started by another agent and speaks with it over stdin and stdout: docs/mcp.md. Ctrl-D ends it.\n`,
     );
+  // From now on whatever else is printed goes to stderr.
   const writer = (await reserveStdout()).getWriter();
   const output = new Writable({
     write: (bytes: Buffer, _encoding, done) => void writer.write(bytes).then(() => done(), done),
@@ -405,6 +409,7 @@ export const openLoopbackServer = async ({
 }: LoopbackOptions): Promise<LoopbackServer> => {
   const handler = createMcpHandler(create, { maxRequestBodySize: BODY_BYTES_MAX });
   const respond = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    // `boundPort` is known once the server listens (below), before any request.
     const refusal = findRefusal(incoming, boundPort, token);
     if (refusal !== null) return refuse(outgoing, refusal);
     const body = await readBody(incoming);

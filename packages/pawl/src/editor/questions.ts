@@ -55,6 +55,7 @@ const approvalOption = ({ answer, allows }: ApprovalChoice): PermissionOption =>
   return { optionId: answer, name, kind: 'allow_always' };
 };
 
+/** The language of the Markdown code block that shows what would run or change. */
 const fenceLanguages = {
   command: 'sh',
   address: '',
@@ -119,6 +120,7 @@ export const permissionRequest = async (
     .map(approvalOption),
 });
 
+/** The replies of the library to the answers of the terminal. */
 const replyTexts: Readonly<Record<string, ApprovalReply>> = {
   once: 'allow',
   always: 'alwaysThis',
@@ -279,6 +281,7 @@ const askTrustQuestion = async (
   const optionId = outcome?.outcome === 'selected' ? outcome.optionId : null;
   const answer = choices.find(({ option }) => option.optionId === optionId)?.answer ?? 'later';
   const stored = await attempt(() => question.answer(answer));
+  // An object is one of the question's ways to say yes; `later` and `no` are texts.
   const isAllowed = stored.kind === 'done' && typeof answer === 'object';
   const text =
     stored.kind === 'done'
@@ -295,6 +298,7 @@ const askTrustQuestion = async (
 
 /** Everything that would run, never cut, with invisible characters shown as marks. */
 const trustContent = ({ content, kind, meaning, yes }: TrustQuestion): ToolCallContent[] => {
+  // Several ways to say yes: in the sandbox, with its network, or without a sandbox.
   const levels =
     yes.length === 1
       ? ''

@@ -88,7 +88,7 @@ export const usageUpdate = (state: State): SessionUpdate => {
   };
 };
 
-/** Notices that tell the client what it has just done itself, or that have words of their own. */
+/** Notices of what the client has just done itself, or of what other updates tell it. */
 const KNOWN_TO_CLIENT: ReadonlySet<string> = new Set(['queued', 'cancelled', 'rewound']);
 
 type UpdateParts = {
@@ -123,11 +123,12 @@ export class SessionUpdates {
   /** A step of the running session. */
   see(stepped: Stepped): void {
     const { event } = stepped;
+    // An empty path, here and below: the machine has ignored the event.
     if (event.type === 'ReasoningDelta' && stepped.path.length > 0)
       this.#push(textUpdate('agent_thought_chunk', event.text, event.requestId));
     if (event.type === 'ToolProgress' && stepped.path.length > 0)
       this.#progress.add(event.callId, event.text);
-    const note = resumedNote(stepped);
+    const note = resumedNote(stepped); // which work a resumed session repeats
     if (note !== '') this.#tell(note, 'info');
     this.#showStep(stepped);
   }
@@ -188,7 +189,7 @@ export class SessionUpdates {
 
   #showStep(stepped: Stepped): void {
     const { event, state, actions, path } = stepped;
-    this.#calls.see(stepped);
+    this.#calls.see(stepped); // remembers the calls of a reply by their ids
     if (event.type === 'UserInput') this.#showTitle(event);
     for (const action of actions)
       if (action.type === 'DisplayText') this.#showText(action.text, event);
@@ -200,7 +201,7 @@ export class SessionUpdates {
         status: 'in_progress',
       });
     for (const action of actions) this.#showAction(action, stepped);
-    const rewound = this.#rewinds.see(stepped);
+    const rewound = this.#rewinds.see(stepped); // what a rewind has done; empty for other steps
     if (rewound !== '') {
       this.#tell(rewound, 'info');
       this.#push(usageUpdate(state));
@@ -280,6 +281,7 @@ export class SessionUpdates {
       this.#push({ ...update, content: outputContent(text) });
       return;
     }
+    // The files that the call wrote, with their hashes: the diff fits a file that is still so.
     const seen = event.type === 'ToolCompleted' ? (event.outcome.seen ?? []) : [];
     const sha256 = seen.find((file) => file.path === path)?.sha256 ?? null;
     const shownContent = async (): Promise<ToolCallContent[]> => [

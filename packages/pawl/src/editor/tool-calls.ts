@@ -65,7 +65,10 @@ export const callLocations = (
 /** A call whose result is a list that stays visible: clients show it as the plan. */
 export const showsPlan = (call: JudgedCall | undefined): boolean => call?.traits.shown === 'list';
 
-/** Clients show such a call by its list alone; a question about a call needs the call. */
+/**
+ * Clients show such a call by its list alone. One that asks the user to accept the list is shown as
+ * a call too, since the question is about a call.
+ */
 export const isPlan = (call: JudgedCall | undefined): boolean =>
   showsPlan(call) && call?.traits.asks === undefined;
 

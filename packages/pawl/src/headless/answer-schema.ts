@@ -23,12 +23,13 @@ export type AnswerSchema = {
   /** The prompt with the request for JSON before it. */
   addTo(prompt: string): string;
   check(answer: string): CheckedAnswer;
-  /** The second question. */
+  /** The message that asks for the answer once more; `why` it did not fit. */
   askAgain(why: string): string;
 };
 
 /** A schema is part of the prompt: larger ones would fill the window. */
 const BYTES_MAX = 200_000;
+/** The only version of JSON Schema that is understood: the address of its schema. */
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema';
 
 type Validator = ReturnType<AjvJsonSchemaValidator['getValidator']>;
@@ -51,7 +52,7 @@ const parseSchema = (text: string): JsonSchema => {
   const declared = '$schema' in schema ? String(schema.$schema).replace(/#$/, '') : DRAFT;
   if (declared.replace(/^http:/, 'https:') !== DRAFT)
     throw new Error(`it is of another version (${declared}); write ${DRAFT}, or leave it out`);
-  // A JSON object: its own schema is checked next.
+  // A JSON object. Whether it is a schema is checked next.
   return schema as JsonSchema;
 };
 

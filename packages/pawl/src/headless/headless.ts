@@ -55,6 +55,7 @@ const HARD_END_MS = 2_000;
 /** Output of a turn: JSON lines on stdout, or short lines on stderr and the result on stdout. */
 type Outlet = {
   begin(opened: Opened): void;
+  /** Prints a step. */
   see(stepped: Stepped): void;
   end(turn: EndedTurn, sessionId: string | null): void;
 };
@@ -131,6 +132,7 @@ const textOutlet = (workspace: string, { verbose, plain, jsonSchema }: RunFlags)
     },
     see(stepped) {
       for (const piece of printStep(stepped)) {
+        // Streamed text is not printed: the last reply is the result.
         if (piece.kind !== 'lines') continue;
         if (watched || piece.urgent) printLine(verbose ? withDetail(piece) : piece.text);
       }
@@ -163,7 +165,12 @@ const resultText = (state: State): string => {
 type Turn = EndedTurn & { readonly state: State };
 
 /** What the flags ask of a turn beyond its prompt. */
-type TurnDemands = { readonly schema: AnswerSchema | null; readonly failOn: readonly FailOn[] };
+type TurnDemands = {
+  /** `--json-schema`: what the answer must satisfy. */
+  readonly schema: AnswerSchema | null;
+  /** `--fail-on`: what makes the turn a failure, such as a denied call. */
+  readonly failOn: readonly FailOn[];
+};
 
 type UserInput = Extract<Input, { readonly type: 'UserInput' }>;
 
@@ -201,6 +208,7 @@ const remaining = (limit: Limit, used: number): Limit =>
 const remainingLimits = ({ session }: State, elapsedMs: number): TurnLimits => {
   const { rounds, timeMs } = session.settings.limits;
   return {
+    // A round counts in `turn` once its tools have run. That of the answer has none, hence 1 more.
     rounds: remaining(rounds, session.turn.rounds + 1),
     timeMs: remaining(timeMs, elapsedMs),
   };
@@ -232,7 +240,10 @@ const sendWithin = async (session: Session, limits: TurnLimits, text: string): P
 
 type Answered = Pick<Turn, 'ending' | 'state' | 'json'>;
 
-/** The end of a turn whose answer must satisfy the schema. */
+/**
+ * The end of a turn whose answer must satisfy the schema. `fault`: why it does not; empty if it
+ * does, and if the turn failed, so that there is no answer to ask for again.
+ */
 const judgeAnswer = (state: State, schema: AnswerSchema): Answered & { readonly fault: string } => {
   const ending = turnEnding(state);
   const checked = schema.check(resultText(state));
@@ -272,7 +283,10 @@ const awaitAnswer = async (session: Session, schema: AnswerSchema | null): Promi
   return { ...second, ending: { exit: exitCodes.taskFailed, reason: SCHEMA_UNSATISFIED, message } };
 };
 
-/** The ending of a turn in which calls were denied. Another failure of the turn comes first. */
+/**
+ * The ending of a turn, in which calls may have been denied. Another failure of the turn comes
+ * first.
+ */
 const endingWithDenials = (
   ending: ExitEnding,
   denials: Denials,
@@ -280,7 +294,7 @@ const endingWithDenials = (
   failOn: readonly FailOn[],
 ): ExitEnding => {
   const exit = exitCodes.notPermitted;
-  const goesOn = ending.exit === exitCodes.done;
+  const goesOn = ending.exit === exitCodes.done; // the model went on and answered
   if (ending.exit === exit || (goesOn && denials.lacksPermission()))
     return { exit, reason: NOT_APPROVED, message: denials.advice(sessionId, goesOn) };
   return goesOn && failOn.includes('denied') && denials.count() > 0
@@ -332,7 +346,7 @@ const runTurn = async (
   try {
     await session.send(await inputFrom(opened, prompt, schema));
     settled = await awaitAnswer(session, schema);
-    if (early !== null) await session.ended;
+    if (early !== null) await session.ended; // its last steps are printed
   } catch (fault) {
     if (early === null) throw fault;
   } finally {
@@ -362,6 +376,7 @@ const closeAfter = async (session: Session, { ending, state }: Turn): Promise<Ex
   }
 };
 
+/** Steps wait in it until somebody subscribes. */
 type Steps = EventBuffer<Stepped>;
 
 /** An open session, and the ending that a signal asked for while it was opened. */
@@ -564,6 +579,7 @@ export const readPrompt = async (words: readonly string[]): Promise<Prompt> => {
  * 2. A denial by a rule, a hook or the preset's own limits does not count: the user decided it.
  */
 type Denials = {
+  /** Collects the denied calls of a step. */
   see(stepped: Stepped): void;
   /** How many calls were denied in this run, for any reason. */
   count(): number;
@@ -578,11 +594,15 @@ type Denials = {
   advice(sessionId: string, goesOn: boolean): string;
 };
 
+/** `nobody`: there was nobody to approve the call; `sandbox`: no sandbox works here. */
 type MissingPermission = 'nobody' | 'sandbox';
 
 const TITLES_MAX = 10;
 
-/** What a denied call lacked; null if it was denied for another reason. */
+/**
+ * What a denied call lacked; null if it was denied for another reason. Decides about the call again
+ * under other settings: what it lacked is what would change the decision.
+ */
 const missingPermission = (
   { settings, grants }: SessionData,
   call: JudgedCall,
@@ -590,8 +610,8 @@ const missingPermission = (
   const decisionWith = (change: Partial<typeof settings>) =>
     decide({ ...settings, ...change }, grants, call).decision;
   if (commandPlace(settings, call) === 'missing') {
-    const fenced = settings.preset === 'plan' ? 'read-only' : 'workspace';
-    return decisionWith({ sandbox: fenced, onAsk: 'ask' }) === 'deny' ? null : 'sandbox';
+    const sandbox = settings.preset === 'plan' ? 'read-only' : 'workspace';
+    return decisionWith({ sandbox, onAsk: 'ask' }) === 'deny' ? null : 'sandbox';
   }
   return settings.onAsk !== 'deny' && decisionWith({ onAsk: 'ask' }) === 'ask' ? 'nobody' : null;
 };
@@ -626,7 +646,7 @@ const createDenials = (workspace: string): Denials => {
   return {
     see(stepped) {
       const { event, state, actions } = stepped;
-      calls.see(stepped);
+      calls.see(stepped); // remembers the calls of a reply by their ids
       // What a resumed turn lacked before the prompt came, the prompt's turn need not lack.
       if (event.type === 'UserInput' && !prompted) {
         for (const list of Object.values(denied)) list.length = 0;

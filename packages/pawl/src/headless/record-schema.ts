@@ -63,8 +63,8 @@ const questionFields = {
   timeLimitMs: nullable(number()),
   background: boolean(),
   /**
-   * Why the call must leave the sandbox: for the network, or for paths outside the workspace. null:
-   * it need not.
+   * Why the call must leave the sandbox: for the network, for paths outside the workspace, or for
+   * changes of git folders (`repository`). null: it need not.
    */
   needs: nullable(picklist(['network', 'outside', 'repository'])),
   /** The entries of `paths` that other programs run later without asking, such as git hooks. */
@@ -115,7 +115,9 @@ export const recordSchema = variant('type', [
     messages: count,
     node,
   }),
+  /** A piece of the reply that is streamed. */
   strictObject({ type: literal('text'), text: string() }),
+  /** The text of this reply so far does not count: the reply broke off. */
   strictObject({ type: literal('retracted'), requestId: string() }),
   strictObject({
     type: literal('reply'),
@@ -193,6 +195,7 @@ export const recordSchema = variant('type', [
     batchId: string(),
     callId: string(),
     answer: picklist(['allow', 'deny', 'reply']),
+    /** What it allows: this call once, this exact call, commands that begin so, or the tool. */
     scope: picklist(['once', 'shape', 'prefix', 'session']),
   }),
   strictObject({
@@ -225,6 +228,7 @@ export const recordSchema = variant('type', [
   strictObject({ type: literal('error'), text: string(), origin: picklist(['llm', 'tool', 'io']) }),
   strictObject({ type: literal('warning'), kind: string(), text: string(), node }),
   strictObject({ type: literal('notice'), kind: string(), text: string() }),
+  /** A change of the machine's state; `path`: all states it went through. */
   strictObject({
     type: literal('state'),
     seq,

@@ -24,12 +24,13 @@ const tokenCounts = (usage: Omit<Usage, 'costUsd'>) => ({
   cacheWriteTokens: usage.cacheWriteTokens,
 });
 
-/** The call of a running batch, or undefined. */
+/** The call with this id, if it is one of the batch (the calls of one reply) that runs now. */
 const findCall = (state: State, callId: string): JudgedCall | undefined =>
   state.name === 'ExecutingTools'
     ? state.calls.find((call) => call.judged.callId === callId)?.judged
     : undefined;
 
+/** null for events without a record. */
 const eventRecord = ({ event, seq, state }: Stepped): JsonRecord | null => {
   const at = event.at;
   switch (event.type) {
@@ -157,6 +158,7 @@ const questionRecord = (question: ApprovalRequest, workspace: string) => {
   };
 };
 
+/** null for actions without a record. */
 const actionRecord = (action: Action, workspace: string): JsonRecord | null => {
   switch (action.type) {
     case 'SendLlmRequest':
@@ -164,7 +166,7 @@ const actionRecord = (action: Action, workspace: string): JsonRecord | null => {
         type: 'request',
         requestId: action.requestId,
         purpose: action.purpose,
-        messages: action.length,
+        messages: action.length, // so many of the conversation are sent
       };
     case 'RequestApproval': {
       const { callId, input } = action.call;
@@ -201,6 +203,7 @@ const actionRecord = (action: Action, workspace: string): JsonRecord | null => {
   }
 };
 
+/** A step into the state `Error` begins the wait before a failed model call is repeated. */
 const retryRecords = ({ state, path }: Stepped): readonly JsonRecord[] => {
   if (state.name !== 'Error' || !path.some((edge) => edge.to === 'Error')) return [];
   const { timerId, dueAt, delayMs, attempt, error } = state;
@@ -214,7 +217,7 @@ export const stepRecords = (stepped: Stepped): readonly JsonRecord[] => {
   const { event, seq, state } = stepped;
   const { workspace } = state.session.settings;
   const eventItem = eventRecord(stepped);
-  const edges = transitions(stepped);
+  const edges = transitions(stepped); // the changes of state
   const stateItems = edges.length > 0 ? [stateRecord(event, seq, edges)] : [];
   const actionItems = stepped.actions
     .map((action) => actionRecord(action, workspace))

@@ -34,6 +34,7 @@ export type TrustTerminal = {
   listen(take: (pressed: Pressed) => void): () => void;
 };
 
+/** Asks about MCP servers and hooks of the project's files that the user has not answered yet. */
 export const askAtStart = async (
   screen: Screen,
   plain: boolean,
@@ -43,7 +44,7 @@ export const askAtStart = async (
   const trust = openTrust(stateFolder(process.env), (text) => area.print(warningText(text)));
   const { open } = await judgeExecutables(trust, workspace, [serverSource, hookSource]);
   if (open.length === 0) return;
-  screen.take();
+  screen.take(); // raw mode, and the modes in which keys are read
   await askTrust(trust, workspace, open, {
     area,
     clock: systemClock,
@@ -82,6 +83,7 @@ export const askTrust = async (
   }
 };
 
+/** Says what each yes means, if there are several. */
 const addLevels = (question: TrustQuestion): TrustQuestion =>
   question.yes.length === 1
     ? question
@@ -120,6 +122,7 @@ const EVERY_COLUMN = Number.MAX_SAFE_INTEGER;
 const askInLines = (question: TrustQuestion, terminal: TrustTerminal): Promise<ContentAnswer> =>
   new Promise((resolve) => {
     const { area, clock } = terminal;
+    // Only for its rows: the answers are read here, and nothing is drawn again.
     const handlers = { answered: () => undefined, changed: () => undefined };
     const rows = new ContentQuestion(question, clock, handlers).rows(terminal.look(), EVERY_COLUMN);
     area.print(joinSafe([safe`? ${oneLine(question.title, EVERY_COLUMN)}`, ...rows], safe`\n`));

@@ -27,7 +27,8 @@ const canHandOver = (state: State): boolean => {
     case 'Error':
       return reserved.length === 0;
     case 'ExecutingTools':
-      // a command goes on without us; a question is asked again
+      // A command goes on without this process, unless it is being stopped (its time to end by
+      // itself runs: `graceTimerId`). A question is asked again. Other running calls would be lost.
       return state.calls.every(
         (call) =>
           (call.status !== 'starting' && call.status !== 'running') ||
@@ -78,6 +79,7 @@ export const handOver = async ({
       'Nothing was asked yet. To begin a session that runs alone: pawl -p "PROMPT" --detach',
     );
   const ownFlags = successorFlags(flags, view.state);
+  // It waits for the end of this process.
   const successor = await startSuccessor(session.id, ownFlags, firstText(view.state));
   let isWanted = true;
   const stay = (): void => {

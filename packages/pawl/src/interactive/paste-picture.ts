@@ -43,6 +43,7 @@ const keepClipboard = async (
   if (mention === null)
     throw new Error(`${file} can't be mentioned because its path contains spaces and quotes`);
   await makeFolder(folder);
+  // written under another name, then renamed
   await writeWhole(file, `${file}.${randomUUID()}`, [bytes]);
   return mention;
 };
@@ -70,7 +71,8 @@ export const pastePicture = async (
   view.redraw();
 };
 
-// Reading the clipboard with the first installed program that can.
+// Reading the clipboard with the first program that is installed. If it finds no picture, the
+// others are not tried: they read the same clipboard.
 
 const DEADLINE_MS = 3_000;
 /**

@@ -22,6 +22,7 @@ import { addFolderRule, findRule, removeFolderRule, writableRule } from '../sett
 import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-command.js';
 import { grantText } from './view.js';
 
+/** Where a call would run (`runs` of a rule). `missing`: a sandbox is required, but none works. */
 const commandPlaces: Readonly<Record<CommandPlace, string>> = {
   sandboxed: 'commands in the sandbox',
   leaving: 'commands that leave it',
@@ -51,7 +52,7 @@ const policyRuleText = ({
   return `  ${decision.padEnd(5)}  ${does}${place}${tool === '*' ? '' : ` by ${tool}`}: ${why}`;
 };
 
-/** The places where commands can run at this level. Rules for other places are not listed. */
+/** Where calls can run with this setting of the sandbox. Rules for other places are not listed. */
 const placesWith = (sandbox: NonNullable<Settings['sandbox']>): readonly CommandPlace[] => {
   if (sandbox === 'off') return ['unfenced', 'mcpServer'];
   return sandbox === 'missing' ? ['missing', 'mcpServer'] : ['sandboxed', 'leaving', 'mcpServer'];
@@ -142,7 +143,7 @@ const revoke = async (
   if (revoked === null)
     throw new NotNow(`You have no permission ${words}. /permissions lists them.`);
   const remaining = await removeRules(revoked.rules, workspace);
-  const now = view.state.session;
+  const now = view.state.session; // it may have changed meanwhile
   await session.send({
     type: 'SettingsChanged',
     patch:
@@ -199,7 +200,10 @@ export const permissions: SlashCommand = async (context, words) => {
 
 // The answer `P`: a rule in the user's file, for this folder.
 
-/** What a rule allows for the session, if it can't be written. */
+/**
+ * What is allowed for the session, if a rule can't be written: commands that begin so, this exact
+ * call for a host, or else the whole tool.
+ */
 const sessionScope = ({ kind }: RuleSubject): 'prefix' | 'session' | 'shape' =>
   kind === 'command' ? 'prefix' : kind === 'host' ? 'shape' : 'session';
 

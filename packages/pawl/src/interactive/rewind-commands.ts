@@ -1,9 +1,9 @@
 /**
  * Slash commands that take back what was done, and go forward again.
  *
- * A point is a turn or calls to which the session can go back. Refs are git's: HEAD, branches, and
- * what is staged. From top to bottom: the points as a list; what the user can answer to one; and
- * `/rewind` and `/redo`.
+ * A point is a turn, or a group of tool calls, that can be taken back; its `seq` is the line of the
+ * journal to go back to. Refs are git's: HEAD, branches, and what is staged. From top to bottom:
+ * the points as a list, newest first; what the user can answer to one; and `/rewind` and `/redo`.
  */
 
 import type { RewindPoint, RewindReport, RewindRequest } from '@pawl/agent/session/rewind';
@@ -18,6 +18,7 @@ import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-com
 const PRINTED_MAX = 40;
 const TITLE_COLUMNS = 40;
 
+/** A row of the list. A turn shows its time of day; the calls in a turn don't. */
 const listedPoint = (point: RewindPoint, points: readonly RewindPoint[]): ListedPoint => ({
   kind: point.kind,
   when: point.kind === 'turn' ? formatWhen(point.at).slice(-'00:00'.length) : '',
@@ -48,21 +49,26 @@ const printPoints = ({ view }: SlashCommandContext, points: readonly RewindPoint
   );
 };
 
+/** How much to take back: one of the answers after a point was chosen. */
 type Answer = {
   readonly name: string;
+  /** What this answer would do. */
   readonly about: string;
   readonly request: Omit<RewindRequest, 'at'>;
 };
 
+/** `left`: files that stay as they are, since somebody else changed them after the session did. */
 const forceText = ({ left }: RewindReport): string => {
+  // Without the beginning that `leftText` gives to the list of names.
   const names = leftText(left).replace(/^left as (it is|they are): /, '');
   return `also what would be left: ${names}; its present content is saved first`;
 };
 
-/** What the user can answer to a point, the default first. */
+/** What the user can answer to a point, the default first. `refs`: the refs that would go back. */
 const rewindAnswers = (plan: RewindReport, refs: RewindReport['refs']): readonly Answer[] => {
   const { messages, changes, left } = plan;
   const done = { direction: 'back', messages, changes, left, note: null } as const;
+  // `rewoundText` tells of a rewind as if it were done.
   const describe = (text: string): string => text.replace(/^taken back: /, '');
   const conversation: Answer = {
     name: 'conversation',
@@ -96,13 +102,16 @@ const rewindTo = async (
   points: readonly RewindPoint[],
 ): Promise<void> => {
   const report = await session.rewind(request);
-  // The transcript says the rest: it follows the session.
-  const isSilent =
-    report.left.length > 0 || report.messages === 0 || request.conversation === false;
-  if (countFiles(report.changes) === 0 && isSilent)
+  const keepsConversation = request.conversation === false;
+  // The transcript says what was taken back. Only where no file was, it does not say which files
+  // stay as they are, or that there was nothing to take back.
+  const tookFiles = countFiles(report.changes) > 0;
+  const tookMessages = report.messages !== 0 && !keepsConversation;
+  if (!tookFiles && (report.left.length > 0 || !tookMessages))
     view.print(makeSafe(`  ${leftText(report.left) || report.text}`));
   const text = points.find(({ seq }) => seq === request.at)?.text;
-  if (text !== undefined && request.conversation !== false) view.editAgain(takeBackText(text));
+  // `takeBackText`: without the output of the user's commands, which goes with the next text.
+  if (text !== undefined && !keepsConversation) view.editAgain(takeBackText(text));
 };
 
 const REWIND_KEYS = {
@@ -126,11 +135,12 @@ const chooseRewind = async (
   const point = points[taken?.index ?? -1];
   if (point === undefined) return;
   const plan = await session.planRewind({ at: point.seq });
+  const [usual] = rewindAnswers(plan, []);
+  if (taken?.key === 'enter' && usual !== undefined)
+    return rewindTo(context, { ...usual.request, at: point.seq }, points);
+  // Another plan: refs that can't go back must not show among the files of the other answers.
   const { refs } = await session.planRewind({ at: point.seq, refs: true });
   const answers = rewindAnswers(plan, refs);
-  const [first] = answers;
-  if (taken?.key === 'enter' && first !== undefined)
-    return rewindTo(context, { ...first.request, at: point.seq }, points);
   const question = `Take back "${oneLine(point.title, TITLE_COLUMNS)}":`;
   const rows = answers.map(
     ({ name, about }): ListedPoint => ({ kind: 'answer', when: '', text: name, about }),
@@ -139,6 +149,7 @@ const chooseRewind = async (
   if (answer !== undefined) await rewindTo(context, { ...answer.request, at: point.seq }, points);
 };
 
+/** The words of a typed request, and what each one changes in it. */
 const REWIND_WORDS: Readonly<Record<string, Omit<RewindRequest, 'at'>>> = {
   both: {},
   conversation: { files: false },
@@ -164,8 +175,9 @@ const readRewind = (words: string): RewindRequest => {
 
 /** `/rewind`, and Escape twice: takes back turns and calls, their conversation and their files. */
 export const rewind: SlashCommand = async (context, words) => {
-  requireRest(context);
+  requireRest(context); // throws while a turn runs
   const { session, view, look, typedText } = context;
+  // `typedText`: titles as the user typed them, without the output of `!` commands sent with them.
   const readPoints = async (): Promise<readonly RewindPoint[]> =>
     (await session.timeline())
       .map((point) => ({ ...point, title: typedText(point.title) }))

@@ -46,7 +46,7 @@ import {
 } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import { writeWindow } from '@pawl/terminal/write';
-import type { FaceOpened, FaceServers, FaceSession } from '../detached/remote-session.js';
+import type { OpenedForUi, UiServers, UiSession } from '../detached/remote-session.js';
 import { exitCodes } from '../process/exit-codes.js';
 import { openFromFlags, returnedTexts } from '../sessions/open-session.js';
 import { tornText } from '../sessions/session-text.js';
@@ -75,19 +75,20 @@ export const refuseWithoutTerminal = (): void => {
 };
 
 /**
- * The flags for the next session in the same terminal. A new session takes all but `--resume` and
- * `--continue`; a resumed one also keeps its own model, preset and profile.
+ * The flags for the next session in the same terminal. A new session takes all but those that say
+ * which session to open; a resumed one also keeps its own model, preset and profile.
  */
-const flagsForNext = (flags: RunFlags, { resume: other, model }: NextSession): RunFlags => {
+const flagsForNext = (flags: RunFlags, next: NextSession): RunFlags => {
   const { resume, continue: last, takeOver, ...rest } = flags;
-  if (other === null) return model === undefined ? rest : { ...rest, model };
-  const { model: first, preset, profile, ...others } = rest;
+  if (next.resume === null) return next.model === undefined ? rest : { ...rest, model: next.model };
+  const { model, preset, profile, ...others } = rest;
   return others;
 };
 
 /**
  * Opens a new session, or one to resume, or joins one that runs in a process of its own. Its steps
- * and warnings wait in buffers until the screen shows it.
+ * and warnings wait in buffers until the screen shows it. `rights`: of a fork, those of the session
+ * that it is a copy of. `configured`: whether the user's configuration applies.
  */
 const openNextSession = async (
   flags: RunFlags,
@@ -145,7 +146,7 @@ export const runTerminal = async (
   configured = true,
 ): Promise<number> => {
   refuseWithoutTerminal();
-  const chosen = await chooseSession(flags);
+  const chosen = await chooseSession(flags); // for `--resume` without an id, asks which one
   const plain = flags.plain === true || isBare(process.env);
   // Raw mode from the start: without it an Enter that is pressed early would arrive as a line feed.
   if (!plain) process.stdin.setRawMode(true);
@@ -180,7 +181,7 @@ export const runTerminal = async (
 };
 
 /** How to come back. A session of its own process goes on unless it has ended. */
-const farewell = ({ session, remote }: FaceOpened, { columns }: Look): Safe => {
+const farewell = ({ session, remote }: OpenedForUi, { columns }: Look): Safe => {
   if (remote !== null) return detachedText(session.id);
   const command = safe`pawl --resume ${makeSafe(session.id)}`;
   const row = safe`To continue: ${command}`;
@@ -198,7 +199,7 @@ const detachedText = (sessionId: string): Safe => {
 
 /** An open session, with the steps and warnings that came before the screen showed it. */
 type StartedSession = {
-  readonly opened: FaceOpened;
+  readonly opened: OpenedForUi;
   readonly steps: EventBuffer<Stepped>;
   readonly warnings: EventBuffer<string>;
   /** Why the terminal moved to this session, for the user; empty at the start. */
@@ -209,7 +210,7 @@ type StartedSession = {
   readonly first: string | null;
 };
 
-/** How the user left a session: out of the program, or to another session. */
+/** How the user left a session: out of the program with an exit code, or to another session. */
 type SessionExit =
   | { readonly kind: 'exit'; readonly exit: number }
   | { readonly kind: 'move'; readonly started: StartedSession };
@@ -217,7 +218,7 @@ type SessionExit =
 /** How long a session may take to close. */
 const HARD_END_MS = 2_000;
 
-/** Calls `tick` once per spinner picture while it is on. When off it holds no timer. */
+/** Calls `tick` for each picture of the spinner while it is on. When off it holds no timer. */
 const createTicker = (tick: () => void) => {
   let timer: NodeJS.Timeout | null = null;
   return {
@@ -236,7 +237,7 @@ type SessionCloser = {
 };
 
 /** Closes a session once, within a fixed time even if its tools keep running. */
-const createSessionCloser = (session: FaceSession): SessionCloser => {
+const createSessionCloser = (session: UiSession): SessionCloser => {
   let finish: ((sessionExit: SessionExit) => void) | null = null;
   const finished = new Promise<SessionExit>((resolve) => {
     finish = resolve;
@@ -253,14 +254,18 @@ const createSessionCloser = (session: FaceSession): SessionCloser => {
   };
 };
 
-type ControllerOptions = {
+/** What all sessions of this terminal share. */
+type TerminalParts = {
   readonly terminal: TerminalSession;
+  /** As they were typed. */
   readonly flags: RunFlags;
+  /** Opens the session to which the user changes. */
   openNext(to: NextSession): Promise<StartedSession>;
 };
 
 /** Reads the clipboard. A request during a read joins that read. */
 const createPaste = (
+  // A function: the context, which uses this paste, comes later.
   context: () => SlashCommandContext,
   { composer }: TerminalSession,
   signal: AbortSignal,
@@ -303,6 +308,7 @@ const createViewHandlers = (
     say(text, mode) {
       terminal.history.add(text);
       const names = picturesNamed(text);
+      // Whether it names a skill, or something of an MCP server, whose text is added.
       const isPrompt = prompts.expands(text);
       if (names.length === 0 && !isPrompt && attaching === 0)
         return send({ type: 'UserInput', text: shellOutputs.attach(text), mode });
@@ -371,7 +377,7 @@ const showEarlierTurns = (
 
 /** In a new session, names the last session in this folder once it is found. */
 const hintLastSession = (
-  { session, settings }: FaceOpened,
+  { session, settings }: OpenedForUi,
   view: InteractiveView,
   look: Look,
   signal: AbortSignal,
@@ -385,7 +391,7 @@ const hintLastSession = (
 };
 
 /** The MCP servers of the session, in this process or in the one where it runs. */
-const faceServers = ({ remote, servers }: FaceOpened): FaceServers =>
+const uiServers = ({ remote, servers }: OpenedForUi): UiServers =>
   remote?.servers ?? {
     status: async () => servers?.status() ?? null,
     reconnect: async () => servers?.reconnect(),
@@ -394,7 +400,7 @@ const faceServers = ({ remote, servers }: FaceOpened): FaceServers =>
 
 /** The user answers the servers' questions, and is called for them. */
 const answerServers = (
-  opened: FaceOpened,
+  opened: OpenedForUi,
   view: InteractiveView,
   { notifier }: TerminalSession,
 ): void => {
@@ -402,12 +408,12 @@ const answerServers = (
     notifier.ask();
     return view.serverForms.ask(question, signal);
   };
-  faceServers(opened).answerWith(ask, (text) => view.print(makeSafe(text)));
+  uiServers(opened).answerWith(ask, (text) => view.print(makeSafe(text)));
 };
 
 /** Shows what waits in a session of another process, and leaves when that has ended. */
 const followRemote = (
-  { session, remote }: FaceOpened,
+  { session, remote }: OpenedForUi,
   view: InteractiveView,
   closer: SessionCloser,
 ): void => {
@@ -433,7 +439,7 @@ type SeenStep = {
  * ages too.
  */
 export class CacheWatch {
-  readonly #session: Pick<FaceSession, 'model'>;
+  readonly #session: Pick<UiSession, 'model'>;
   readonly #clock: Clock;
   readonly #redraw: () => void;
   /** The last request: when it was sent, and to which model; null before the first. */
@@ -442,18 +448,19 @@ export class CacheWatch {
   #model: Pick<Model, 'id' | 'facts'> | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(session: Pick<FaceSession, 'model'>, clock: Clock, redraw: () => void) {
+  constructor(session: Pick<UiSession, 'model'>, clock: Clock, redraw: () => void) {
     this.#session = session;
     this.#clock = clock;
     this.#redraw = redraw;
   }
 
+  /** A step of the running session. */
   see(step: SeenStep): void {
     this.note(step);
     this.startTimer(step.state);
   }
 
-  /** Remembers a request. */
+  /** Remembers a request. Alone for steps of a resumed session, which are over. */
   note({ event, state, actions }: SeenStep): void {
     const { model } = state.session.settings;
     if (actions.some(({ type }) => type === 'SendLlmRequest')) this.#last = { at: event.at, model };
@@ -478,7 +485,10 @@ export class CacheWatch {
     this.#timer = setTimeout(this.#redraw, Math.max(0, leftMs)).unref();
   }
 
-  /** null while the cache still holds, while the session works, and where nothing is known. */
+  /**
+   * What the next request costs in dollars without the cache; null while the cache still holds,
+   * while the session works, and where nothing is known.
+   */
   coldUsd(state: State, now: number): number | null {
     const { model } = state.session.settings;
     if (this.#last === null || this.#model?.id !== model || isMoving(state)) return null;
@@ -526,7 +536,7 @@ const beginToWatch = (
 const countInputs = (started: StartedSession, work: UserWork): StartedSession => {
   const { opened } = started;
   const { session } = opened;
-  const counted: FaceSession = {
+  const counted: UiSession = {
     ...session,
     send: (input) => work.during(session.send(input)),
     whileUserRuns: (command) => work.during(session.whileUserRuns(command)),
@@ -550,10 +560,10 @@ const watchSteps = (
   steps.subscribe((stepped) => {
     if (opened.remote?.isFromElsewhere(stepped)) view.showTyped(stepped.event);
     view.see(stepped);
-    terminal.notifier.see(stepped.state);
+    terminal.notifier.see(stepped.state); // calls a user who looks elsewhere
     ticking.set(isMoving(stepped.state));
-    cache.see(stepped);
-    work.see(stepped);
+    cache.see(stepped); // when the model was last asked
+    work.see(stepped); // `/detach` looks whether it can leave now
   });
 
 const HAND_OVER_TEXTS = {
@@ -582,7 +592,7 @@ const detachSession = async (
 /** Runs a session in the terminal until the user leaves it. */
 const runSession = async (
   uncounted: StartedSession,
-  options: ControllerOptions,
+  options: TerminalParts,
 ): Promise<SessionExit> => {
   const work = new UserWork();
   const started = countInputs(uncounted, work);
@@ -599,9 +609,9 @@ const runSession = async (
     flags,
     look,
     prompts: opened.prompts,
-    servers: faceServers(opened),
+    servers: uiServers(opened),
     get view() {
-      return view;
+      return view; // it exists below
     },
     paste: createPaste(() => context, terminal, leaving.signal),
     move: async (to) => closer.exit({ kind: 'move', started: await options.openNext(to) }),
@@ -624,7 +634,7 @@ const runSession = async (
   const ticking = createTicker(() => view.redraw());
   const cache = new CacheWatch(opened.session, clock, () => view.redraw());
   if (notice !== '') view.print(paint(look, 'dim', safe`· ${makeSafe(notice)}`));
-  terminal.offer(opened.prompts.choices, opened.prompts.mentions);
+  terminal.offer(opened.prompts.choices, opened.prompts.mentions); // to complete after / and @
   view.print(banner(look, opened));
   if (draft !== '') composer.setText(draft);
   warnings.subscribe((warning) => view.print(warningRows(look, warning)));
@@ -701,7 +711,7 @@ export class ShellOutputs {
     return this.#sent.find((one) => one.whole === whole)?.text ?? whole;
   }
 
-  /** The same, for a text that comes back: its outputs wait for the next text. */
+  /** As `typedText`, for a text that comes back: its outputs wait for the next text. */
   detach(whole: string): string {
     const sent = this.#sent.find((one) => one.whole === whole);
     if (sent === undefined) return whole;
@@ -726,6 +736,7 @@ const createUserCommands = (context: SlashCommandContext, shellOutputs: ShellOut
         return view.print(
           paint(look, 'yellow', safe`  Your last command is still running. Escape stops it.`),
         );
+      // What a tool stores holds no secrets.
       const stored = storedBlobs();
       const blobs = { ...stored, put: (text: string) => stored.put(session.redact(text)) };
       // Output may arrive in pieces of a line.
@@ -760,7 +771,7 @@ const lastLine = (text: string): Safe => harmless(text.trimEnd()).split('\n').at
 
 /** The user's own shell command (`!command`). The same code runs it as the model's commands. */
 type UserCommand = {
-  /** The output and how the command ended. Never rejects. */
+  /** The output and how the command ended. A failure is output, too, so this never rejects. */
   readonly ended: Promise<string>;
   stop(): void;
 };
@@ -782,7 +793,7 @@ const ownSandbox = (): SessionSandbox => {
 type UserCommandPlace = {
   readonly workspace: string;
   readonly blobs: Blobs;
-  readonly session: Pick<FaceSession, 'whileUserRuns'>;
+  readonly session: Pick<UiSession, 'whileUserRuns'>;
 };
 
 const startUserCommand = (
@@ -796,6 +807,7 @@ const startUserCommand = (
   const callId = `own-${commandCount}`;
   const run = async (): Promise<string> => {
     const { runCommand } = await import('@pawl/agent/tools/builtin-tools');
+    // It is no call of the model: no sandbox, and none of the session's files, jobs or limits.
     const outcome = await runCommand({ environment: process.env, sandbox: ownSandbox() }, command, {
       workspace,
       callId,
@@ -814,6 +826,7 @@ const startUserCommand = (
     return outcome.text;
   };
   return {
+    // The session keeps the files that change meanwhile as the user's changes.
     ended: session
       .whileUserRuns(run)
       .catch((error: unknown) => (error instanceof Error ? error.message : String(error))),
@@ -844,21 +857,22 @@ const shortPath = (path: string, columns: number): Safe => {
 
 const SESSION_LABEL = safe`session `;
 
-type BannerFacts = Omit<FaceOpened, 'remote'>;
+type BannerFacts = Omit<OpenedForUi, 'remote'>;
 
 /** Two rows that fit the window: model; folder and the whole session id. */
 const headRows = (look: Look, { session, settings }: BannerFacts): readonly Safe[] => {
   const sessionId = makeSafe(session.id);
   const columns = look.columns - 1;
-  // Older journals have no preset. It changes: the row of settings tells it, if there is one.
+  // The preset can change, and the row below the input line shows the present one. Only a plain
+  // terminal has no such row, and `full` is a warning. Older journals have no preset.
   const isFull = settings.preset === 'full' && columns >= 60;
   const name = isFull ? 'full: no sandbox, nothing is asked' : settings.preset;
-  const isTold = settings.preset === 'full' || look.plain === 'yes';
-  const preset = name === undefined || !isTold ? safe`` : safe` · ${makeSafe(name)}`;
+  const namesPreset = settings.preset === 'full' || look.plain === 'yes';
+  const preset = name === undefined || !namesPreset ? safe`` : safe` · ${makeSafe(name)}`;
   const [provider = ''] = settings.model.split('/');
-  // The folder of a script is of no use here.
+  // `scripted/PATH` plays a file instead of a model: the file's folder is of no use here.
   const id = provider === 'scripted' ? `scripted/${modelName(settings.model)}` : settings.model;
-  const model = oneLine(id, columns - 7 - preset.length);
+  const model = oneLine(id, columns - 'pawl · '.length - preset.length);
   const room = columns - SESSION_LABEL.length - sessionId.length - 3;
   const place = safe`${shortPath(settings.workspace, Math.max(4, room))} · `;
   return [
@@ -871,7 +885,10 @@ const headRows = (look: Look, { session, settings }: BannerFacts): readonly Safe
 
 const MAIN_KEYS = safe`Enter sends, also while it works · Escape stops · @ names files · /help`;
 
-/** Banner: model, folder, session id; for a new session also the main keys. */
+/**
+ * Banner: model, folder, session id; for a new session also the main keys. It warns of a journal
+ * whose last line was cut off by a crash (`tornTail`).
+ */
 export const banner = (look: Look, opened: BannerFacts): Safe => {
   const taught = look.plain === 'yes' ? safe`/help lists the commands` : MAIN_KEYS;
   const teaching = opened.resumed ? [] : [dimWords(look, taught)];
@@ -915,6 +932,7 @@ export const lastSessionNote = async (
 ): Promise<Safe> => {
   let remaining = SESSIONS_SEARCHED;
   for await (const info of storedJournals().list()) {
+    // Runs of `pawl ask` are of another kind. Without a title nothing was ever asked.
     const { kind, title, changedAt } = info;
     const isOther = info.sessionId !== sessionId && kind === 'agent' && title !== '';
     if (isOther && info.workspace === workspace)

@@ -36,6 +36,7 @@ export const requireRest = ({ view }: SlashCommandContext): void => {
     throw new NotNow('A turn is running. Stop it with Escape, then try again.');
 };
 
+/** The newest sessions of this folder besides the open one. */
 const otherSessionsHere = async ({
   session,
   workspace,
@@ -58,6 +59,7 @@ export const resume: SlashCommand = async (context, words) => {
   const others = await otherSessionsHere(context);
   if (others.length === 0) throw new NotNow('There is no other session in this folder.');
   // Date and id are never cut; the title takes the remaining columns. Narrow windows have no id.
+  // 22: the date, and the spaces between the columns.
   const idColumns = Math.max(...others.map(({ sessionId }) => sessionId.length)) + 2;
   const hasIds = look.columns >= ID_COLUMNS_MIN;
   const titleColumns = Math.min(60, Math.max(8, look.columns - (hasIds ? idColumns : 0) - 22));
@@ -82,7 +84,7 @@ export const fork: SlashCommand = async (context, words) => {
   const id = await forkStored(context.session.id, seq);
   await context.move({
     resume: id,
-    rights: liveRights(context.view.state),
+    rights: liveRights(context.view.state), // as they are now, not as they were at `seq`
     notice: forkText(context.session.id, seq),
   });
 };
@@ -145,6 +147,7 @@ const changesBySession = async (
   before = '',
 ): Promise<ShownDiff> => {
   const written: Written = { diffs: [], hashes: new Map() };
+  // undefined: to the end of the journal
   await foldStored(session.id, undefined, ({ event }) => noteChange(written, event));
   return {
     what: `${before}edits of this session in order, without changes by commands`,
@@ -155,7 +158,7 @@ const changesBySession = async (
 };
 
 const changesSinceHead = async (context: SlashCommandContext): Promise<ShownDiff> => {
-  const { signal } = new AbortController();
+  const { signal } = new AbortController(); // nothing stops it
   const since = await diffSinceHead({
     workspace: context.workspace,
     environment: process.env,
@@ -173,19 +176,19 @@ export const diff: SlashCommand = async (context, words) => {
     words === '' ? await changesSinceHead(context) : await changesBySession(context);
   if (diffs.length === 0) return view.print(safe`  ${makeSafe(nothing)}`);
   const rows: Safe[] = [];
-  let left = LINES_MAX;
-  let more = 0;
-  for (const diff of diffs) {
-    const drawn = fileDiffRows(look, diff, left);
+  let linesFree = LINES_MAX;
+  let hiddenLines = 0;
+  for (const text of diffs) {
+    const drawn = fileDiffRows(look, text, linesFree);
     rows.push(...drawn.rows);
-    left -= drawn.lines;
-    more += drawn.leftOut;
+    linesFree -= drawn.lines;
+    hiddenLines += drawn.leftOut;
   }
   const head = wrapWords(makeSafe(what), look.columns - 3);
   view.print(
     joinSafe([...head.map((row) => safe`  ${paint(look, 'bold', row)}`), ...rows], safe`\n`),
   );
-  if (more > 0) view.print(paint(look, 'dim', safe`  … ${more} more lines`));
+  if (hiddenLines > 0) view.print(paint(look, 'dim', safe`  … ${hiddenLines} more lines`));
   if (notes.length > 0) view.print(paint(look, 'yellow', joinSafe(notes, safe`\n`)));
 };
 
@@ -196,6 +199,7 @@ type Part = Message['parts'][number];
 const partMarkdown = (part: Part): string => {
   switch (part.type) {
     case 'text':
+      // Texts for the model that the user did not write say where they come from.
       return 'origin' in part && part.origin !== 'user'
         ? `*(${part.origin})* ${part.text}`
         : part.text;
@@ -236,9 +240,9 @@ const compactedMessages = (
   before: readonly Message[],
   [first, ...others]: readonly Message[],
 ): readonly Message[] => {
-  const joins =
+  const sharesMessage =
     first?.parts.some((part) => !('origin' in part && part.origin === 'summary')) ?? false;
-  return before.slice(0, before.length - others.length - (joins ? 1 : 0));
+  return before.slice(0, before.length - others.length - (sharesMessage ? 1 : 0));
 };
 
 /** All messages of the session, including those that compactions replaced by summaries. */

@@ -2,7 +2,7 @@
 
 import type { SessionRights } from '@pawl/agent/session/session-settings';
 import type { Look } from '@pawl/terminal/paint';
-import type { FaceServers, FaceSession } from '../detached/remote-session.js';
+import type { UiServers, UiSession } from '../detached/remote-session.js';
 import type { SessionPrompts } from '../sessions/typed-input.js';
 import type { RunFlags } from '../settings/flags.js';
 import type { InteractiveView } from './view.js';
@@ -29,14 +29,14 @@ export type CommandView = Pick<
 
 /** The session, the view and the operations that a slash command can use. */
 export type SlashCommandContext = {
-  readonly session: FaceSession;
+  readonly session: UiSession;
   /** Real absolute path. */
   readonly workspace: string;
   readonly flags: RunFlags;
   readonly look: Look;
   readonly view: CommandView;
   readonly prompts: SessionPrompts;
-  readonly servers: Pick<FaceServers, 'status' | 'reconnect'>;
+  readonly servers: Pick<UiServers, 'status' | 'reconnect'>;
   /**
    * Opens the other session, then leaves this one. If it can't be opened, rejects and changes
    * nothing.

@@ -55,7 +55,7 @@ import { NotNow, type SlashCommand, type SlashCommandContext } from './slash-com
 /** Characters that /help shows of the description of a skill. */
 const SKILL_ABOUT_CHARACTERS_MAX = 100;
 
-/** Columns of the names; what belongs to a longer one stands below it. */
+/** Columns of the names; the description of a longer one stands below it. */
 const NAME_COLUMNS_MAX = 26;
 
 /** A heading, then names with their descriptions beside them, or below them in a narrow window. */
@@ -155,6 +155,7 @@ const effort: SlashCommand = async (context, words) => {
 const preset: SlashCommand = async (context, words) => {
   const { settings } = context.view.state.session;
   const chosen = await chooseName(context, words, PRESET, settings.preset);
+  // Sessions from before presets have only rules.
   if (chosen === null || chosen === settings.preset)
     return context.view.print(makeSafe(`  The preset is ${settings.preset ?? 'unnamed'}.`));
   const patch = await presetSettings(settings, chosen);
@@ -216,15 +217,16 @@ const budget: SlashCommand = async ({ view, session, flags }, words) => {
         'rounds or 10 minutes.',
     );
   const event = budgetEvent(state, read);
-  const dollars = event.type === 'SettingsChanged' && isLimited(event.patch.limits?.usd);
+  const limitsDollars = event.type === 'SettingsChanged' && isLimited(event.patch.limits?.usd);
   const { model } = state.session.settings;
-  if (dollars && facts.prices === null && !flags.allowUnknownPrice)
+  if (limitsDollars && facts.prices === null && !flags.allowUnknownPrice)
     throw new NotNow(
       `The price of ${model} is unknown, so a limit in dollars has no effect. Limit tokens: ` +
         '/budget 200k tokens',
     );
   await session.send(event);
   const goesOn = event.type === 'ApproveBudget' ? '\n  /retry goes on.' : '';
+  // The last row says how to set a limit.
   const text = budgetText(view.state, facts).split('\n').slice(0, -1).join('\n');
   view.print(makeSafe(text + goesOn));
 };
@@ -280,8 +282,8 @@ const mcp: SlashCommand = async ({ view, servers }, words) => {
 };
 
 /**
- * One server for all sessions of this process. It ends with the process, and costs nothing while
- * nobody looks.
+ * One server for all sessions of this process, which also lists detached sessions. It ends with the
+ * process, and costs nothing while nobody looks.
  */
 let inspectorServer: Promise<Inspector> | null = null;
 
@@ -331,7 +333,7 @@ const commands: Readonly<Record<CommandName, SlashCommand>> = {
   quit: ({ quit }) => quit(),
 };
 
-/** Runs `work`. A failure is printed, not thrown. */
+/** Runs `work` for the user: a failure is printed, not thrown. */
 export const attemptFor = async (
   { view, look }: SlashCommandContext,
   work: () => void | Promise<void>,
@@ -518,7 +520,9 @@ export const budgetEvent = (state: State, { amount, unit }: Budget): Input => {
   const stopped = stoppedBy(state);
   const dimension: Dimension = unit ?? stopped ?? 'usd';
   const limit = readLimit(dimension === 'time' ? Math.ceil(amount * 60_000) : amount);
+  // For the turn that it stopped, more is approved.
   if (dimension === stopped && amount > 0) return { type: 'ApproveBudget', dimension, limit };
+  // The dimension of a stop has the name of its limit, but for time.
   const name = unit === null ? (dimension === 'time' ? 'timeMs' : dimension) : LIMIT_NAMES[unit];
   return {
     type: 'SettingsChanged',
@@ -547,7 +551,7 @@ const budgetText = (state: State, facts: ModelFacts): string => {
   ].join('\n');
 };
 
-/** How long the provider keeps the conversation, and what a longer pause costs. */
+/** How long the provider's cache keeps the conversation, and what a longer pause costs. */
 const cacheText = (state: State, { cacheLifetimeMs, prices }: ModelFacts): readonly string[] => {
   if (cacheLifetimeMs === undefined) return [];
   const cold = coldUsd(state, prices);
@@ -555,7 +559,7 @@ const cacheText = (state: State, { cacheLifetimeMs, prices }: ModelFacts): reado
   return [`  cache    kept ${cacheLifetimeMs / 60_000} minutes from a request on${price}`];
 };
 
-/** What is set aside and free of a limit in dollars, and what the cache has saved. */
+/** What of a limit in dollars is set aside for running calls and free; what the cache saved. */
 const moneyText = (session: SessionData, { prices }: ModelFacts): string => {
   const { usage } = session;
   const { usd } = remainingIn(session);

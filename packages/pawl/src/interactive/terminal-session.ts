@@ -50,7 +50,7 @@ export type TerminalSession = {
   readonly composer: Composer;
   readonly history: HistoryFile;
   readonly notifier: Notifier;
-  /** Names to complete after `/` in addition to the built-in ones. */
+  /** `choices`: names to complete after `/` besides the built-in ones; `mentioned`: after `@`. */
   offer(choices: readonly Choice[], mentioned: () => readonly Choice[]): void;
   attach(listener: TerminalListener): void;
   detach(): void;
@@ -90,8 +90,10 @@ export class UserWork {
   }
 }
 
+/** A call of one of the listener's methods. It waits while no session listens. */
 type Notification = (listener: TerminalListener) => void;
 
+/** `receive` gets the raw input, which holds the terminal's replies: its background, its focus. */
 const connectTerminal = (
   screen: Screen,
   plain: boolean,
@@ -100,7 +102,7 @@ const connectTerminal = (
 ): (() => void) => {
   const take = (pressed: Pressed): void => notify((listener) => listener.take(pressed));
   const redraw = (): void => notify((listener) => listener.redraw());
-  screen.take();
+  screen.take(); // raw mode, and the modes in which keys are read
   const stopKeys = plain
     ? readLines(process.stdin, { take })
     : readKeyboard(process.stdin, { take, receive });
@@ -147,6 +149,7 @@ export const openTerminalSession = (
   plain: boolean,
   workspace: string,
 ): TerminalSession => {
+  // The terminal tells its background colour when it is asked, below.
   const background = watchBackground(process.env, writeWindow);
   const look = currentLook(plain, () => background.known());
   let listener: TerminalListener | null = null;
@@ -387,6 +390,7 @@ const fromWorkspace = (workspace: string, file: string): string => {
 export const namePastesIn = (workspace: string, home: string): NamePaste => {
   const mentionFile = (pasted: string): string | null => {
     const file = pathsMeant(pasted, home).find(
+      // null: not the name of a picture
       (each) => pictureMention(each) !== null && isFile(each),
     );
     return file === undefined ? null : pictureMention(fromWorkspace(workspace, file));
@@ -398,6 +402,7 @@ export const namePastesIn = (workspace: string, home: string): NamePaste => {
     return names.length === words.length ? names.join(' ') : null;
   };
   return (pasted, before) =>
+    // whether the line up to here would be a message, with a mention in it
     readTypedInput(`${before}@`, 'steer').kind === 'say'
       ? (mentionFile(pasted) ?? mentionFiles(pasted))
       : null;

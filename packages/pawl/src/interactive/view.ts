@@ -125,7 +125,10 @@ export class InteractiveView {
   #picking: OpenList | null = null;
   /** Keys for a list that is about to open; null if none is. */
   #early: Pressed[] | null = null;
-  /** The text that a rewind has put into the line. Unchanged, the line counts as free. */
+  /**
+   * The text that a rewind has put into the line. While it is unchanged the line counts as empty:
+   * Escape twice goes further back.
+   */
   #rewound = '';
   /**
    * Texts sent while the session worked. Each is printed when its event arrives, below the output
@@ -251,8 +254,9 @@ export class InteractiveView {
     this.#area.draw(() => this.#frame());
   }
 
+  /** Takes a key or a paste. */
   take(pressed: Pressed): void {
-    this.#questions.keyPressed();
+    this.#questions.keyPressed(); // a question takes keys only after a pause in typing
     if (pressed.kind !== 'key' || !this.#takeEverywhere(pressed.key)) {
       if (this.#picking !== null) this.#takeAtList(this.#picking, pressed);
       else if (this.#early !== null) this.#early.push(pressed);
@@ -296,14 +300,15 @@ export class InteractiveView {
     this.redraw();
   }
 
+  /** Shows a step of the session. */
   see(stepped: Stepped): void {
     this.#state = stepped.state;
     if (stepped.event.type === 'UserInput') this.#printSent();
-    const text = this.#transcript.see(stepped);
+    const text = this.#transcript.see(stepped); // the lines to print
     if (text !== '') this.print(text);
     const refusal = refusalText(stepped, this.#look);
     if (refusal !== '') this.print(refusal);
-    this.#questions.see(stepped);
+    this.#questions.see(stepped); // opens those that it asks, drops those that are over
     for (const action of stepped.actions) {
       if (action.type === 'RestoreQueue')
         this.takeBack(this.#handlers.withoutShellOutput(action.texts));
@@ -311,7 +316,10 @@ export class InteractiveView {
     this.redraw();
   }
 
-  /** Handles keys that mean the same in the input line, a list and a question. */
+  /**
+   * Handles keys that mean the same in the input line, a list and a question; false for others.
+   * Ctrl-D leaves only where nothing is typed.
+   */
   #takeEverywhere(key: Key): boolean {
     if (key.name === 'escape') this.#escape();
     else if (!key.control || key.alt) return false;
@@ -332,7 +340,9 @@ export class InteractiveView {
     else if (this.#hasCard) this.#composer.setText('');
     else if (this.#handlers.stopUserCommand())
       this.print(paint(this.#look, 'dim', safe`  stopped`));
+    // A reason or an answer that was being typed is dropped; the question stays.
     else if (this.#questions.stopTyping()) return;
+    // A question of the model in words: it can be refused without ending the turn.
     else if (this.#questions.isForWords) this.#questions.answer('no');
     else if (isBusy(this.#state)) this.#handlers.cancel();
     else if (twice && this.#isLineFree()) this.#handlers.openList('rewind');
@@ -343,6 +353,7 @@ export class InteractiveView {
     return this.#composer.isEmpty || this.#composer.text === this.#rewound;
   }
 
+  /** Ctrl-O: prints in full what was last printed shortened. */
   #expand(): void {
     const whole = this.#transcript.expand();
     this.print(whole === '' ? paint(this.#look, 'dim', safe`  nothing is folded`) : whole);
@@ -369,6 +380,7 @@ export class InteractiveView {
   #sendAnswers(answers: readonly AnsweredQuestion[]): void {
     for (const answered of answers) {
       const { question } = answered;
+      // `folder`: yes, and a rule for this folder
       if (answered.answer === 'folder') this.#handlers.allowInFolder(question, answered.rule);
       else this.#handlers.answer(question.batchId, question.call.callId, scopedAnswer(answered));
     }
@@ -378,7 +390,10 @@ export class InteractiveView {
     if (composed.kind === 'paste') this.#handlers.pastePicture();
     if (composed.kind === 'preset') this.#handlers.nextPreset();
     if (composed.kind === 'list') this.#handlers.openList(composed.command);
-    if (composed.kind !== 'submit' || this.serverForms.take(composed.text)) return;
+    if (composed.kind !== 'submit') return;
+    // The line may be an answer to an MCP server.
+    if (this.serverForms.take(composed.text)) return;
+    // `steer` joins the running turn, `followUp` begins a turn after it.
     const mode = composed.mode === 'now' ? 'steer' : 'followUp';
     this.#enter(readTypedInput(composed.text, mode, this.#composer.commandNames), composed.shown);
   }
@@ -467,6 +482,7 @@ export class InteractiveView {
     const above = [...this.#transcript.rows(columns, now), status, ...(row === null ? [] : [row])];
     if (this.#picking === null && this.#questions.current !== null) {
       const line = this.#questions.takesKeys ? null : this.#inputFrame(columns);
+      // Whether the row names the key for the next preset: it works in the input line only.
       const key = this.#questions.takesKeys ? 'notNamed' : 'named';
       const last = settingsRows(this.#state, this.#look, this.#window(), key);
       return questionFrame(this.#questions, this.#look, this.#window(), above, line, last);
@@ -505,9 +521,11 @@ export class InteractiveView {
     const mark = (row: Safe): Safe => paint(this.#look, 'mark', row);
     const rowsMax = Math.max(3, Math.floor(this.#rows() / 3));
     const line = this.#composer.frame(columns, rowsMax, mark);
-    const isFirst =
+    const isBeforeFirst =
       this.#composer.isEmpty && conversationLength(this.#state.session.conversation) === 0;
-    return isFirst && !this.#composer.isOpen ? withPlaceholder(line, this.#look, columns) : line;
+    return isBeforeFirst && !this.#composer.isOpen
+      ? withPlaceholder(line, this.#look, columns)
+      : line;
   }
 }
 
@@ -539,6 +557,7 @@ export type ViewHandlers = {
   end(how: 'clean' | 'hard'): void;
 };
 
+/** Events that slash commands send. Only of these the user learns that the machine ignored them. */
 const COMMAND_EVENTS: readonly Event['type'][] = [
   'CompactRequested',
   'RetryLast',
@@ -643,6 +662,10 @@ const createPlainQuestions = (
 /** An answer, and for how long it counts. */
 export type ScopedAnswer = { readonly answer: ApprovalAnswer; readonly scope: ApprovalScope };
 
+/**
+ * `once`: this call; `always`: this exact call in this session; `prefix`: commands that begin so;
+ * `session`: the tool; `1` to `4`: a choice that the model offers.
+ */
 const ANSWER_WORDS: Readonly<Record<string, TerminalAnswer>> = {
   y: 'once',
   yes: 'once',
@@ -657,7 +680,10 @@ const ANSWER_WORDS: Readonly<Record<string, TerminalAnswer>> = {
 
 type TypedAnswer = { readonly answer: TerminalAnswer; readonly reason: string };
 
-/** Reads `y`, `a`, `p`, `s`, `P`, `1` to `4`, or `n` and a reason, `t` and an answer; or null. */
+/**
+ * Reads `y`, `a`, `p`, `s`, `P` (a rule for this folder), `1` to `4`, or `n` and a reason, `t` and
+ * an answer; null for anything else.
+ */
 export const readAnswer = (typed: string): TypedAnswer | null => {
   const text = typed.trim();
   if (text === 'P') return { answer: 'folder', reason: '' };
