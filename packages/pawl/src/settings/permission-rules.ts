@@ -2,7 +2,8 @@
  * The table `rules` of a configuration file. A rule allows, asks or denies by the words of a
  * command, by path, by host or by the tool of an MCP server.
  *
- * A project's file may only ask and deny. Its `allow` is ignored with a warning.
+ * A project's file may only ask and deny. Its rules are read here as well; configuration.ts then
+ * ignores the allowing ones, with a warning for each.
  */
 
 import { nearestWord } from '@pawl/agent/platform/text';
@@ -11,6 +12,7 @@ import type { Needs } from '@pawl/agent/policy/judged-call';
 import { isHostPattern, isMcpPattern, patternFault } from '@pawl/agent/policy/patterns';
 import type { Decision, RuleSubject } from '@pawl/agent/policy/presets';
 
+/** A rule with the line of the file that its list begins in. */
 export type ReadRule = RuleSubject & { readonly decision: Decision; readonly line: number };
 
 type ReadRules = {
@@ -18,10 +20,14 @@ type ReadRules = {
   readonly faults: readonly { readonly line: number; readonly text: string }[];
 };
 
+/** What a rule is about, or what is wrong with its text. */
 type ParsedRule = { readonly subject: RuleSubject } | { readonly fault: string };
+/** A list of rules in the table. */
 type List = {
+  /** Its key below `rules`: `paths`, `read` for `rules.paths.read`. */
   readonly keys: readonly string[];
   readonly decision: Decision;
+  /** Reads one text of the list. */
   make(text: string): ParsedRule;
 };
 
@@ -30,6 +36,7 @@ const RULES_MAX = 500;
 /** Words that need no quotes in a shell. A command whose first words need quotes is a mistake. */
 const PLAIN_WORDS = /^[^\s'"\\$`;&|<>(){}*?[\]#~!]+( [^\s'"\\$`;&|<>(){}*?[\]#~!]+)*$/;
 
+/** Rules about commands. `needs`: what an allowed one may reach outside the sandbox. */
 const command =
   (needs?: Needs) =>
   (text: string): ParsedRule =>
@@ -47,6 +54,7 @@ const command =
             '"npm test"',
         };
 
+/** Rules about paths. `touches`: only calls that read the path, or those that change it too. */
 const path =
   (touches: 'reads' | 'anything') =>
   (text: string): ParsedRule => {
@@ -68,6 +76,10 @@ const mcp = (text: string): ParsedRule =>
           '"github/get_issue" or "github/get_*"',
       };
 
+/**
+ * All lists. `network` is the network alone; `outside` is everything outside the sandbox, the
+ * network included.
+ */
 const lists: readonly List[] = [
   { keys: ['allow'], decision: 'allow', make: command() },
   { keys: ['allow_network'], decision: 'allow', make: command('network') },
@@ -96,6 +108,7 @@ const unknownListText = (name: string): string => {
   );
 };
 
+/** A list as written: its key below `rules`, and its value, still unchecked. */
 type Entry = readonly [keys: readonly string[], raw: unknown];
 
 const INNER_TABLES = new Set(['paths', 'hosts', 'mcp']);
@@ -107,7 +120,10 @@ const ruleEntries = (table: ParsedTable): readonly Entry[] =>
       : [[[name], raw]],
   );
 
-/** Reads the table. `lineOf` expects the whole key. */
+/**
+ * Reads the table. `lineOf` tells the line of a key in the file; the key begins with `rules`. With
+ * too many rules none counts: the rest could allow what a dropped one denies.
+ */
 export const readRules = (
   table: unknown,
   lineOf: (keys: readonly string[]) => number,
