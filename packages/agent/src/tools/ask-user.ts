@@ -17,7 +17,10 @@ const text = v.pipe(
   v.maxLength(CHARACTERS_MAX, `must be at most ${CHARACTERS_MAX} characters`),
 );
 
-/** `reply`: the words of the user, or of the choice that the user took. */
+/**
+ * Asks a question. The trait `asks` makes the machine wait for the user. The call runs after the
+ * answer: `reply` is the words of the user, or of the choice that the user took.
+ */
 export const askUserTool: Tool = defineTool({
   name: 'ask_user',
   description: 'Asks the user what only the user can decide.',
@@ -60,8 +63,9 @@ const readSteps = (plan: string): readonly string[] =>
 const heading = (steps: readonly string[]): string => `0 of ${steps.length} done`;
 
 /**
- * `reply`: the plan in the words of the user; empty if it is accepted as it is. The result is the
- * to-do list up to the first empty line.
+ * Proposes a plan. `reply`: the plan in the words of the user; empty if it is accepted as it is.
+ * The result is the to-do list up to the first empty line, which stays visible (`shown`). A summary
+ * of the conversation keeps that list (`keep`).
  */
 export const proposePlanTool: Tool = defineTool({
   name: 'propose_plan',

@@ -9,8 +9,9 @@
  * a small shell beside the command that looks after it.
  *
  * A verdict says how a command stands, from its files: `neverStarted`, `running`, ended in some
- * way, `direct` (started without such files) or `unseen` (nothing shows it from here). A marker is
- * a text in the environment of the command's processes, by which these are found.
+ * way, `direct` (started without such files) or `unseen` (nothing shows it from here). Whoever
+ * claims a command first decides: the launcher, and it starts, or Pawl, and it never does. A marker
+ * is a text in the environment of the command's processes, by which these are found.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -116,18 +117,21 @@ export const findCommand = async (
   context: ToolContext,
 ): Promise<InterruptedCall> => {
   const earlier = await sandbox.earlier(context.workspace);
+  // null: the session is not stored, so nothing of an earlier process is known
   if (earlier === null) return { kind: 'unknown', text: UNKNOWN };
   const foundCommand = earlier.commands.findLast(({ record }) => record.call === callKey(context));
   if (foundCommand === undefined) {
+    // isComplete: all processes that may have started commands are known
     if (earlier.isComplete) return { kind: 'neverBegan' };
     return { kind: 'unknown', text: explainUnknown(earlier.hiddenBy) };
   }
+  // due: its deadline, on the clock that counts since the machine started
   const leftMs = foundCommand.due === null ? null : Math.max(1, foundCommand.due - sinceBoot());
   const { kind } = foundCommand.verdict();
   if (kind === 'direct')
     return { kind: 'found', leftMs, finish: () => finishDirect(foundCommand, context) };
   if (kind === 'unseen') return { kind: 'unknown', text: `${UNSEEN}: ${UNKNOWN}` };
-  // once we have claimed its start, it never begins; if another was faster, it runs
+  // if the launcher was faster with its claim, the command runs
   if (kind === 'neverStarted' && foundCommand.claim()) return { kind: 'neverBegan' };
   const { job } = foundCommand.record;
   if (job !== null)
@@ -189,6 +193,7 @@ const endFound = async (
     async () => finishHistory(),
   );
   command.kill();
+  // foreign: in another pid namespace, where only its guard can end it
   const isForeign = foundCommand.view === 'foreign';
   await Promise.race([
     command.ended,
@@ -212,7 +217,8 @@ export const settleEarlier = async (
     elsewhere = [],
     finishHistory = () => [],
   } = (await sandbox.earlier(workspace)) ?? {};
-  // these first: where two processes gave the same number, the job of this machine counts
+  // elsewhere: of processes that can't be reached. These first: where two processes gave the same
+  // number, the job of this machine replaces the other
   for (const { command, why } of elsewhere) restoreEndedJob(command, UNREACHABLE[why], jobs);
   const restoring: Promise<void>[] = [];
   for (const foundCommand of commands) {
@@ -230,5 +236,5 @@ export const settleEarlier = async (
   }
   await Promise.all(restoring);
   if (waited.length === 0) finishHistory(); // of commands that had ended before Pawl was killed
-  await sandbox.guard(workspace);
+  await sandbox.guard(workspace); // protects files from commands that still run
 };

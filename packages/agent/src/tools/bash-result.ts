@@ -100,7 +100,10 @@ export const describeEnd = ({
   }
 };
 
-/** Why it was stopped: by us, or before we followed it. Null: it ended by itself. */
+/**
+ * Why it was stopped: by this process, or by an earlier one of the session. Null: it ended by
+ * itself, or nobody knows.
+ */
 const whyStopped = ({ how }: CommandEnd, signal: AbortSignal): 'timedOut' | 'cancelled' | null => {
   if (signal.aborted) return signal.reason === 'timedOut' ? 'timedOut' : 'cancelled';
   if (how.kind !== 'killed' || how.why === undefined || how.why === 'lost') return null;
@@ -217,15 +220,16 @@ export const createEndedJob = (
 
 // They explain failures that the sandbox probably caused, from a command's output, and say how to
 // avoid them. Programs word these errors differently, and print some of them for other reasons too.
-// So only a failed command in the sandbox gets a hint, and it states what holds inside the sandbox,
-// not that this was the cause.
+// So only a command in the sandbox gets a hint, if it failed or if git could not do all of its work
+// (partialHint). The hint states what holds inside the sandbox, not that this was the cause.
 
-export type FailedCommand = RunPlace & { readonly output: string };
+/** A command that ended by itself, with what it printed. */
+export type EndedCommand = RunPlace & { readonly output: string };
 
 type Hint = {
   readonly sign: RegExp;
   /** An additional check if the pattern alone is ambiguous. */
-  readonly when?: (failed: FailedCommand, match: RegExpExecArray) => boolean;
+  readonly when?: (command: EndedCommand, match: RegExpExecArray) => boolean;
   readonly text: string;
 };
 
@@ -387,6 +391,7 @@ const hints: readonly Hint[] = [
     sign: /(~?\/[^\s:'"'(),]+)['"']*:? (?:No such file or directory|Permission denied|not found)|(?:ENOENT|EACCES)[^\n]*? '(\/[^']+)'|No such file or directory: '(\/[^']+)'/,
     when: ({ home, workspace }, match) => {
       const place = match[1] ?? match[2] ?? match[3] ?? '';
+      // INNER_HOME: where a command in the sandbox has its home
       const isHome = place.startsWith('~') || isIn(place, INNER_HOME) || isIn(place, home);
       return isHome && !isIn(place, workspace);
     },
@@ -415,12 +420,12 @@ const GIT_FAILED = /\.git\/[^\n]*: Read-only file system/;
  * Half a sentence about a command that ended well although git could not do all of it; null if
  * there is none.
  */
-const partialHint = (failed: FailedCommand): string | null => {
-  const { level, output, command } = failed;
+const partialHint = (ended: EndedCommand): string | null => {
+  const { level, output, command } = ended;
   if (level === 'off') return null;
   const end = output.slice(-CHECKED_CHARACTERS);
   // `npm install | tail` ends as `tail` does
-  if (hasNoNetwork(failed) && USES_NETWORK.test(command) && NETWORK_SIGN.test(end))
+  if (hasNoNetwork(ended) && USES_NETWORK.test(command) && NETWORK_SIGN.test(end))
     return NO_NETWORK;
   if (CONFIG_KEPT.test(end))
     return (
@@ -431,16 +436,16 @@ const partialHint = (failed: FailedCommand): string | null => {
 };
 
 /** Half a sentence about a command that failed; null if nothing points to the sandbox. */
-export const sandboxHint = (failed: FailedCommand): string | null => {
-  const { level, command } = failed;
+export const sandboxHint = (ended: EndedCommand): string | null => {
+  const { level, command } = ended;
   if (level === 'off') return null;
   if (INSTALLS_PACKAGES.test(command)) return NO_PACKAGES;
-  const output = failed.output.slice(-CHECKED_CHARACTERS);
+  const output = ended.output.slice(-CHECKED_CHARACTERS);
   for (const { sign, when, text } of hints) {
     const match = sign.exec(output);
-    if (match !== null && (when === undefined || when(failed, match))) return text;
+    if (match !== null && (when === undefined || when(ended, match))) return text;
   }
   const needsNetwork =
     USES_NETWORK.test(command) && !LOCAL_ADDRESS.test(command) && !OTHER_CAUSE.test(output);
-  return needsNetwork && hasNoNetwork(failed) ? NO_NETWORK : null;
+  return needsNetwork && hasNoNetwork(ended) ? NO_NETWORK : null;
 };

@@ -82,7 +82,7 @@ const ALIASES: Aliases = {
   jobId: ['job_id', 'bash_id', 'shell_id'],
 };
 
-/** A value in our form, or why it can't be read. */
+/** A value in the form of our schema, or why it can't be read. */
 type Reading = { readonly value: Json } | { readonly why: string };
 
 const quoteWord = (word: string): string =>
@@ -266,7 +266,7 @@ const runCommand = async (
     : runToEnd(shell, { command, git, deadlineMs: input.timeoutMs ?? DEADLINE_MS }, context);
 };
 
-/** `git`: what the command may do to git folders. `jobId`: null for a foreground command. */
+/** `git`: what the command may do to git folders. `jobId`: null for a command in the foreground. */
 type RunOptions = Pick<CommandRequest, 'command' | 'deadlineMs'> &
   Required<Pick<CommandRequest, 'git'>> & { readonly jobId: string | null };
 
@@ -276,7 +276,7 @@ const start = (
   context: ToolContext,
 ): Command => {
   const { workspace, sandbox: level, widened } = context;
-  // a rule let it out of the sandbox, and nobody was asked
+  // it runs outside the sandbox since a rule allows that, and nobody was asked
   const isOpenByRule = widened === 'unasked' && level === 'off';
   const marker = `${shell.sessionMark}:${context.callId}`;
   return startCommand({
@@ -284,10 +284,12 @@ const start = (
     ownEnvironment: shell.environment,
     environment: {
       ...shell.variables(workspace, command, marker),
+      // git then runs no hook or watcher that a command in the sandbox may have prepared
       ...(isOpenByRule ? hardenedGit(shell.environment) : {}),
     },
     program: PROGRAM,
     level,
+    // an empty home and /tmp: what other commands left there must not get the wider access
     fresh: widened !== undefined,
     command,
     git,
@@ -318,6 +320,7 @@ const runInBackground = async (
 ): Promise<ToolOutcome> => {
   const place = commandPlace(shell, text, context);
   let early: Promise<ToolOutcome | null> = Promise.resolve(null);
+  // `add` calls this at once, with the id of the job
   const { jobId } = context.jobs.add((id) => {
     const command = start(shell, { command: text, git, deadlineMs: null, jobId: id }, context);
     early = command.ended.then((end) => commandOutcome(command, end, place, context.signal));
@@ -419,7 +422,10 @@ const commandFacts = async (
   };
 };
 
-/** What the words of a command say about git folders. Only a sandbox has use for it. */
+/**
+ * What the words of a command say about git folders. Only a sandbox has use for it. The words are
+ * read once more: what was found when the call was judged does not reach its run.
+ */
 const gitAccess = async (
   shell: Shell,
   command: string,
@@ -472,6 +478,7 @@ export const createBashTool = (shell: Shell): Tool =>
       };
     },
     title: (input) => requestTitle(parseRequest(input)),
+    // so that a resumed session knows that commands may have run here
     announce: (workspace) => shell.sandbox.announce(workspace),
     async findInterrupted(input, context) {
       const request = parseRequest(input);

@@ -44,6 +44,7 @@ export const commandTool = ({
     sandbox,
     findLosses,
     findDiscarded,
+    // in the environment of all commands, so that their processes can be found
     sessionMark: randomBytes(6).toString('hex'),
   });
 
@@ -65,6 +66,7 @@ export const builtinTools = ({
   listTool,
   findTool,
   searchTool,
+  // protected files that they write are not set aside by the sandbox: the user allowed that
   withAllowedWrites(editTool, sandbox, environment),
   withAllowedWrites(writeTool, sandbox, environment),
   commandTool({ environment, sandbox, findLosses, findDiscarded }),

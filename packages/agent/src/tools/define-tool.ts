@@ -113,6 +113,7 @@ const findFaults = (
   const parsed = safeParse(schema, input);
   const unknown = unknownFields(schemaParts(schema), input, foreign);
   const faults = (parsed.success ? [] : parsed.issues)
+    // an unknown field: unknownFields names it with advice
     .filter((issue) => !(issue.kind === 'schema' && issue.expected === 'never'))
     .map((issue) => ({ field: fieldPath(issue), why: explainIssue(issue) }));
   const byField = new Map<string, InputFault>();
@@ -161,7 +162,7 @@ export const FOLDER_NAMES: Aliases = {
   path: ['directory', 'dir', 'folder', 'dir_path', 'target_directory', 'file_path'],
 };
 
-/** A field of another agent's tool that ours does not have. */
+/** A field of another agent's tool that ours does not have. With neither part it is a fault. */
 export type ForeignField = {
   /** The values that change nothing here: the field is ignored. */
   readonly same?: 'any' | readonly Json[];
@@ -311,10 +312,15 @@ type ToolParts<Schema extends GenericSchema> = {
    * inside.
    */
   title(input: InferOutput<Schema>, paths: readonly string[]): string;
+  /** The change, for the question to the user. */
   preview?(input: InferOutput<Schema>, context: PreviewContext): Promise<CallPreview>;
+  /** Hashes of the file that the call will change, for the journal. */
   before?(input: InferOutput<Schema>, context: ToolContext): Promise<FileHashes>;
+  /** Called before the start of a call is journaled. */
   announce?(workspace: string): void;
+  /** Finds a call that was running when the session was interrupted. */
   findInterrupted?(input: InferOutput<Schema>, context: ToolContext): Promise<InterruptedCall>;
+  /** What a summary of the conversation keeps of a result, word for word. */
   keep?(input: InferOutput<Schema>, result: string): string;
   run(input: InferOutput<Schema>, context: ToolContext): Promise<ToolOutcome>;
 };
@@ -357,6 +363,7 @@ export const defineTool = <Schema extends GenericSchema>(parts: ToolParts<Schema
     description,
     traits,
     get inputSchema() {
+      // made when a model first needs it
       inputSchema ??= withoutDialect(toJsonSchema(schema, { errorMode: 'throw' }));
       return inputSchema;
     },

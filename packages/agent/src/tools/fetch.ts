@@ -208,6 +208,7 @@ export const createFetchTool = (environment: ProcessEnvironment, lookup?: Lookup
       const url = readAddress(input.url);
       if (typeof url === 'string') return failed(`url ${url}`);
       if (!hosts.includes(url.host)) return failed(`${url.host} is not the host that was allowed.`);
+      // signal: the call shall end; force: it must end at once. A request has nothing to finish.
       const anySignal = AbortSignal.any([signal, force]);
       try {
         const page = await follow(url, hosts, {

@@ -39,7 +39,7 @@ import {
 
 export type FileChange = {
   readonly real: string;
-  /** Hash that the file must have before the change, or ABSENT. */
+  /** Hash that the file must have before the change, or ABSENT for no file. */
   readonly expected: string;
   /** null for a new file. */
   readonly before: string | null;
@@ -51,6 +51,7 @@ export type FileChange = {
   readonly known?: Pick<SeenText, 'sha256' | 'text'>;
 };
 
+/** `extent`: whether the model has seen the whole file or only lines. Default: the whole. */
 export type PlannedChange =
   | { readonly kind: 'change'; readonly change: FileChange; readonly extent?: SeenText['extent'] }
   | { readonly kind: 'refused'; readonly why: string };
@@ -65,6 +66,7 @@ export type PlanChange = {
   rebase?(file: StaleFile): Promise<PlannedChange>;
 };
 
+/** A file that has changed since the model saw it with the text `earlier`. */
 export type StaleFile = {
   readonly loaded: Extract<LoadedFile, { kind: 'file' }>;
   readonly real: string;
@@ -157,11 +159,13 @@ export const hashChange = async (
   plan: PlanChange,
   context: ToolContext,
 ): Promise<FileHashes> => {
+  // since the policy decided, another call may have put a symlink in the path
   const allowed = await findAllowed(name, context);
   if (allowed.kind === 'elsewhere') throw new Error(allowed.why);
   const loaded = await loadFile(allowed.real);
   const before = hashLoaded(loaded);
   if (before === null) throw new Error(`${allowed.shown} can't be read as a file`);
+  // whether the model has seen the file does not matter for the hashes; `changeFile` checks it
   const planned = plan.plan(loaded, allowed.real, allowed.shown);
   return planned.kind === 'refused'
     ? { before }
@@ -272,11 +276,13 @@ export const createFileMemory = (): FileMemory => {
     },
     wrote: (file, before, after) => {
       const earlier = writes.get(file);
+      // if nobody else changed the file in between, both writes are one change
       const first = earlier?.after === before ? earlier.before : before;
       writes.set(file, { before: first, after });
     },
     ownWrite: (file) => writes.get(file),
     addLines: (file, sha256, text) => {
+      // a whole file that the model has seen stays seen when a search shows lines of it
       const extent = hashes.get(file) === sha256 ? 'whole' : 'lines';
       add(file, { sha256, text, extent });
     },
@@ -312,7 +318,7 @@ export const withAllowedWrites = (
     for (const place of paths) {
       if (protectionInWorkspace(workspace, place) === null && !(await isNamed(workspace, place)))
         continue;
-      const commands = await sandbox.of(workspace);
+      const commands = await sandbox.of(workspace); // the sandbox of commands in this workspace
       for (const one of withNewFolders(place, workspace)) commands.allow(one);
     }
     return tool.run(input, context);
@@ -331,6 +337,7 @@ const createNamedCheck = (environment: ProcessEnvironment) => {
   const readers = new Map<string, ReturnType<typeof createNamedPlaces>>();
   return async (workspace: string, place: string): Promise<boolean> => {
     const { createNamedPlaces } = await import('../command/sandbox/git-folders.js');
+    // reads git's configuration whenever it is called, since that may change
     const read = readers.get(workspace) ?? createNamedPlaces(workspace, environment);
     readers.set(workspace, read);
     return read().some((named) => isWithin(place, named.path));

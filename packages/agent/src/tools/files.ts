@@ -34,7 +34,7 @@ const LINKS_MAX = 40;
 const errorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : '';
 
-/** Resolves symlinks up to the first missing part. */
+/** Resolves symlinks, also those on the way to a file that does not exist. */
 const follow = async (absolute: string, links: number): Promise<string> => {
   if (links > LINKS_MAX) throw new Error('it leads through too many symlinks');
   try {
@@ -117,7 +117,7 @@ export const noBlob = (name: string): ToolOutcome => ({
   text: `There is no ${name} in this session.`,
 });
 
-/** The title of a call that searches below a folder. */
+/** The title of a call that searches below a folder. `sought`: the pattern. */
 export const titleWithin = (sought: string, [folder = '.']: readonly string[]): string =>
   folder === '.' ? sought : `${sought} in ${folder}`;
 
@@ -154,7 +154,10 @@ export type LoadedFile =
 /** Environments, memory and open files of processes, including our environment with its keys. */
 const PROCESS_FILES = /^\/proc\/\d+\//;
 
-/** Loads a file in a held folder. Does not follow a symlink. */
+/**
+ * Loads a file in a held folder: one that is open, so that `folder.at` leads to its entries even if
+ * somebody moves it. Does not follow a symlink.
+ */
 const loadIn = async (folder: HeldFolder, name: string): Promise<LoadedFile> => {
   if (PROCESS_FILES.test(path.join(folder.real, name)))
     return { kind: 'unreadable', why: 'it belongs to a process' };
@@ -318,6 +321,7 @@ const fill = async (
   permissions: Permissions | null,
 ): Promise<void> => {
   await unlink(temporary).catch(() => undefined); // usually there is none
+  // nobody else may read it before it has the permissions of the file that it replaces
   const file = await open(temporary, 'wx', permissions === null ? 0o666 : 0o600);
   try {
     await file.writeFile(bytes);

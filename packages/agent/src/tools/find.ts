@@ -131,6 +131,7 @@ const findIn = async (
 };
 
 const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  // since the policy decided, another call may have put a symlink in the path
   const allowed = await findAllowed(input.path ?? '.', context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown } = allowed;
@@ -146,6 +147,7 @@ const find = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
       text: `stopped; ${names.length} files were found so far`,
     };
   }
+  // ripgrep's exit code 2: something failed
   if (names.length === 0 && end.code === 2)
     return failed(`No files; some folders could not be read.`);
   if (names.length === 0) return { status: 'ok', text: 'No files.', summary: 'no files' };

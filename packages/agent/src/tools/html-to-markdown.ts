@@ -105,8 +105,6 @@ const createConverter = async (): Promise<TurndownService> => {
   return converter;
 };
 
-let creating: Promise<TurndownService> | null = null;
-
 /** Makes relative links absolute. */
 const resolveLinks = (html: string, address: string): string =>
   html.replace(
@@ -118,7 +116,10 @@ const resolveLinks = (html: string, address: string): string =>
     },
   );
 
+/** `form`: what it has become, as the rest of a sentence. */
 export type Readable = { readonly text: string; readonly form: 'Markdown' | 'its text alone' };
+
+let creating: Promise<TurndownService> | null = null;
 
 /** The page as Markdown, or as plain text. `address`: where it came from. */
 export const readHtml = async (html: string, address: string): Promise<Readable> => {

@@ -74,7 +74,7 @@ const countFiles = async (folder: HeldFolder, signal: AbortSignal): Promise<File
   return counts;
 };
 
-/** An entry of the tree. */
+/** An entry of the tree; changed until the tree is full. */
 type Node = {
   readonly name: string;
   readonly kind: 'folder' | 'file' | 'link' | 'other';
@@ -120,7 +120,7 @@ const readNodes = async (top: string, node: Node): Promise<readonly Node[] | nul
 };
 
 /** Fills the tree, one level after another. */
-const grow = async (
+const fillTree = async (
   top: string,
   root: Node,
   counts: FileCounts,
@@ -139,6 +139,7 @@ const grow = async (
         room -= folder.children.length;
         for (const node of folder.children) {
           if (node.kind !== 'folder') continue;
+          // files that are ignored were not counted
           if (!counts.has(node.place)) node.closed = 'ignored';
           else if (at === depth) node.closed = 'depth';
           else next.push(node);
@@ -170,6 +171,7 @@ const renderLines = (node: Node, counts: FileCounts, indent: string): readonly s
 ];
 
 const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  // since the policy decided, another call may have put a symlink in the path
   const allowed = await findAllowed(input.path ?? '.', context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown } = allowed;
@@ -192,7 +194,7 @@ const list = async (input: Input, context: ToolContext): Promise<ToolOutcome> =>
     closed: 'no',
   };
   const { depth = DEPTH_DEFAULT, limit = ENTRIES_DEFAULT } = input;
-  await grow(real, root, counts, { depth, limit });
+  await fillTree(real, root, counts, { depth, limit });
   if (root.closed === 'unreadable') return failed(`${shown} can't be read.`);
   const lines = renderLines(root, counts, '');
   return {

@@ -59,6 +59,7 @@ const publicOnly =
     lookup(hostname, options, (error, address, family) => {
       if (error !== null) return callback(error, address, family);
       const all = typeof address === 'string' ? [address] : address.map((each) => each.address);
+      // null, for what is no address, counts as private
       const inside = all.find((each) => isPrivateAddress(each) !== false);
       if (inside === undefined) return callback(null, address, family);
       const why =
@@ -72,6 +73,7 @@ const publicOnly =
 const connect = (options: GetRequest): http.ClientRequest => {
   const { url, headers, environment, signal, lookup: find = dns.lookup } = options;
   const proxy = proxyFor(url, environment);
+  // the policy allowed this private host as such, so its addresses may be private
   const lookup = isPrivateHost(url.host) ? find : publicOnly(find);
   const shared = { method: 'GET', headers, signal };
   if (proxy === null) {

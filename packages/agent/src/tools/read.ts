@@ -195,6 +195,7 @@ const showLines = (
 };
 
 const showFolder = async (real: string, shown: string): Promise<ToolOutcome> => {
+  // held open, so that nobody can put another folder in its place
   const held = await holdFolder(real);
   if (held.kind !== 'held') return failed(`${shown} is no folder any more.`);
   const entries = await readdir(held.folder.reach, { withFileTypes: true }).finally(
@@ -247,6 +248,7 @@ const showBinary = async (
 };
 
 const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  // since the policy decided, another call may have put a symlink in the path
   const allowed = await findAllowed(input.path, context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown } = allowed;
@@ -263,6 +265,7 @@ const showFile = async (input: Input, context: ToolContext): Promise<ToolOutcome
       return showFolder(real, shown);
     case 'file': {
       const decoded = decodeFile(loaded.bytes);
+      // an edit checks by this that the model has seen the file as it is
       context.files.set(real, loaded.sha256, editableText(decoded));
       if (decoded.kind === 'text') {
         const remark = remarks[decoded.encoding] || fileNote(decoded.text, decoded.encoding);

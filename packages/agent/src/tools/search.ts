@@ -216,6 +216,7 @@ type FoundFile = {
   readonly file: string;
   /** Only the first ones: the others are counted. */
   readonly matches: readonly Match[];
+  /** All matching lines. */
   readonly count: number;
 };
 
@@ -233,7 +234,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   const files: (FoundFile & { matches: FoundLine[][]; count: number })[] = [];
   const totals = { lines: 0, files: 0 };
   let bytes = 0;
-  /** Of the first matches of the files. */
+  /** Bytes of the first match of each file: these are collected even if `bytes` is used up. */
   let firstBytes = 0;
   let current: (typeof files)[number] | undefined;
   /** Lines before the next match. */
@@ -241,6 +242,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   /** The last match; `lines` is null if it is only counted. */
   let last: { readonly number: number; readonly lines: FoundLine[] | null } | null = null;
 
+  /** Whether the match that was just counted may be shown, so that its lines are kept. */
   const isCollected = (): boolean => {
     if (current === undefined) return false;
     if (current.count === 1) return files.length < limit && firstBytes <= SHOWN_BYTES;
@@ -295,6 +297,7 @@ type Searched = {
   readonly error: string;
 };
 
+/** A run of ripgrep with these arguments (`words`), in a folder or in a text (`input`). */
 type Search = Pick<RipgrepRequest, 'words' | 'folder' | 'input'> &
   Bounds & {
     readonly signal: AbortSignal;
@@ -331,6 +334,7 @@ const searchPattern = async (
   const flags = ripgrepFlags(input);
   const searched = await run(flags);
   if (searched === null || searched.error === '' || searched.totals.lines > 0) return searched;
+  // an error without a match may be a fault of the pattern, or one that plain text has, too
   const plain = await run([...flags, '--fixed-strings']);
   if (plain === null || plain.error !== '') return searched;
   const why = /^error: (.*)$/m.exec(searched.error) ?? /^(?:rg: )?(.*)$/m.exec(searched.error);
@@ -343,7 +347,12 @@ const searchPattern = async (
 type Cut = 'limit' | 'bytes' | 'file';
 
 /** How many matches of each file are shown. */
-type Share = { readonly counts: readonly number[]; readonly cut: Cut | null };
+type Share = {
+  /** In the order of the files. */
+  readonly counts: readonly number[];
+  /** Null: all are shown. */
+  readonly cut: Cut | null;
+};
 
 /**
  * How many matches of each file to show: one of each in turn, so that no file takes the place of
@@ -351,6 +360,7 @@ type Share = { readonly counts: readonly number[]; readonly cut: Cut | null };
  */
 const shareLines = ({ files, totals }: Searched, { limit, perFile }: Bounds): Share => {
   const counts = files.map(() => 0);
+  // at the highest limit there is no advice to raise it
   const atLimit: Cut = limit < LINES_MAX ? 'limit' : 'bytes';
   let [lines, bytes] = [0, 0];
   for (let round = 0; round < perFile; round++) {
@@ -402,6 +412,7 @@ const describeTotals = (
   return `${lines} in ${part}${total(totals.files, 'file')}`;
 };
 
+/** What is counted: files, lines of several files, or lines of the one file that was named. */
 type Kind = Parameters<typeof describeTotals>[2];
 /** A search with what is shown of it. */
 type Result = {
@@ -460,6 +471,7 @@ const boundsFor = ({ limit = LINES_DEFAULT, context = 0 }: Input, isOneFile: boo
 });
 
 const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> => {
+  // since the policy decided, another call may have put a symlink in the path
   const allowed = await findAllowed(input.path ?? '.', context);
   if (allowed.kind === 'elsewhere') return failed(allowed.why);
   const { real, shown: name } = allowed;
@@ -487,7 +499,7 @@ const search = async (input: Input, context: ToolContext): Promise<ToolOutcome> 
     const { counts, cut } = shareLines(searched, bounds);
     const ofLines = status.isFile() ? 'linesOfOne' : 'lines';
     const kind = input.filesOnly === true ? 'files' : ofLines;
-    const view: View = { workspace, kind, files: context.files, ...bounds };
+    const view: View = { workspace, kind, memory: context.files, ...bounds };
     const shown = await showFiles(searched, counts, view);
     return describe({ searched, shown, cut, kind }, signal);
   } catch (error) {
@@ -554,14 +566,15 @@ type View = {
   readonly workspace: string;
   readonly kind: Kind;
   readonly context: number;
-  readonly files: FileMemory;
+  /** What the model has seen of files: shown lines are added. */
+  readonly memory: FileMemory;
 };
 
 /** The lines of these files that are still there, each file's below its name. */
 const showFiles = async (
   { files, totals, more }: Searched,
   counts: readonly number[],
-  { workspace, kind, context, files: memory }: View,
+  { workspace, kind, context, memory }: View,
 ): Promise<Shown> => {
   const lines: string[] = [];
   const sums = { count: 0, files: 0, changed: 0 };
@@ -588,6 +601,7 @@ const showFiles = async (
     lines.push(file, ...formatLines(same, present, context));
     rememberLines(memory, real, loaded);
     const rest = count - shownMatches.length;
+    // the search stopped in the last file
     const isUncounted = more && index === totals.files - 1;
     if (kind === 'lines' && rest > 0)
       lines.push(`[${isUncounted ? 'at least ' : ''}${groupDigits(rest)} more in this file]`);
@@ -636,8 +650,8 @@ const cutLine = (line: string, { column, text }: FoundLine): string => {
   const end = splitsPair(line, start + COLUMNS_MAX) ? start + COLUMNS_MAX - 1 : start + COLUMNS_MAX;
   const [, , , others = '0'] = PREVIEW.exec(text) ?? [];
   // ripgrep counts the matches after the beginning of the line, this one among them
-  const isFirst = start > 0 && column !== null && column > COLUMNS_MAX;
-  const more = Number(others) - (isFirst ? 1 : 0) > 0 ? ' more matches in this line' : '';
+  const isBehindBeginning = start > 0 && column !== null && column > COLUMNS_MAX;
+  const more = Number(others) - (isBehindBeginning ? 1 : 0) > 0 ? ' more matches in this line' : '';
   const rest = end < line.length || more !== '' ? ` [...${more}]` : '';
   return `${start > 0 ? '[...] ' : ''}${line.slice(start, end)}${rest}`;
 };

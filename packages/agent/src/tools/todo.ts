@@ -109,6 +109,7 @@ export const todoTool: Tool = defineTool({
     action: { instead: 'give the whole list: each call replaces it' },
   },
   translate,
+  // shown: the user sees the list until it is done
   traits: { effect: 'pure', parallelSafe: true, mutating: false, deadlineMs: 5_000, shown: 'list' },
   judge: async () => ({ kind: 'ok', facts: { argv: [], paths: [], hosts: [], shape: 'the list' } }),
   title: ({ items }) => items.find(({ status }) => status === 'inProgress')?.text ?? '',

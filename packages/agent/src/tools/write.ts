@@ -58,6 +58,7 @@ const replace = ({ real, shown, content, loaded }: Replacing): PlannedChange => 
     expected: loaded.sha256,
     text: `Replaced ${shown} (${countLines(content)}).`,
   };
+  // a diff can't show what was there before
   if (decoded.kind === 'binary') {
     const bytes = Buffer.from(content);
     return { kind: 'change', change: { ...common, before: '', after: content, bytes } };

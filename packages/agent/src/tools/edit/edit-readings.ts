@@ -17,7 +17,7 @@ export type EditReading = {
   readonly newText: string | null;
 };
 
-/** All readings of an edit, the literal one first. */
+/** All readings of an edit, the literal one first: an edit is tried in this order. */
 export const readEdit = (oldText: string, newText: string): readonly EditReading[] => {
   const readings: EditReading[] = [{ oldText, newText, removed: 'nothing' }];
   const add = (reading: EditReading): void => {
@@ -145,7 +145,7 @@ const decode = (text: string, kinds: Kinds): string =>
         return String.fromCharCode(Number.parseInt(sequence.slice(1), 16));
       return ESCAPED[sequence] ?? whole;
     })
-    .replace(/\r\n/g, '\n');
+    .replace(/\r\n/g, '\n'); // the line breaks of the file are put in later
 
 /**
  * Decodes in the new text the escapes that the old text turned out to contain. A text with literal
@@ -202,25 +202,33 @@ const isMarker = (line: string): boolean => {
   );
 };
 
-/** The whole lines between markers. `first`, `last`: the text starts or ends with a marker. */
-type Cut = { readonly parts: readonly string[]; readonly first: boolean; readonly last: boolean };
+/** The whole lines between the markers of a text. */
+type Cut = {
+  readonly parts: readonly string[];
+  readonly startsWithMarker: boolean;
+  readonly endsWithMarker: boolean;
+};
 
 const cutAtMarkers = (text: string): Cut => {
   const parts: string[] = [];
   let from = 0;
-  let first = false;
-  let last = false;
+  let startsWithMarker = false;
+  let endsWithMarker = false;
   for (const { text: line, start, next } of splitLines(text)) {
-    last = last && line.trim() === '';
+    endsWithMarker = endsWithMarker && line.trim() === '';
     if (!isMarker(line)) continue;
     const part = text.slice(from, start);
-    if (parts.length === 0 && part.trim() === '') first = true;
+    if (parts.length === 0 && part.trim() === '') startsWithMarker = true;
     parts.push(part);
     from = next;
-    last = true;
+    endsWithMarker = true;
   }
   parts.push(text.slice(from));
-  return { parts: parts.slice(first ? 1 : 0, last ? -1 : undefined), first, last };
+  return {
+    parts: parts.slice(startsWithMarker ? 1 : 0, endsWithMarker ? -1 : undefined),
+    startsWithMarker,
+    endsWithMarker,
+  };
 };
 
 export type SplitTexts =
@@ -237,9 +245,13 @@ export type SplitTexts =
 /** Both texts divided at their markers; `none` if the old text has no marker. */
 export const splitAtMarkers = (oldText: string, newText: string): SplitTexts => {
   const old = cutAtMarkers(oldText);
-  if (old.parts.length === 1 && !old.first && !old.last) return { kind: 'none' };
+  if (old.parts.length === 1 && !old.startsWithMarker && !old.endsWithMarker)
+    return { kind: 'none' };
   const next = cutAtMarkers(newText);
-  if ((next.first && !old.first) || (next.last && !old.last)) {
+  if (
+    (next.startsWithMarker && !old.startsWithMarker) ||
+    (next.endsWithMarker && !old.endsWithMarker)
+  ) {
     return {
       kind: 'refused',
       why: 'begins or ends with a marker for left out lines where oldText does not',

@@ -37,7 +37,7 @@ export const explainMissing = (
   readings: readonly string[],
   newText: string,
 ): string => {
-  // where the new text is in the file already
+  // where the new text is in the file already: perhaps the edit was made before
   const known =
     newText.trim().length >= KNOWN_CHARACTERS_MIN
       ? findOccurrences(file.text, newText, 1)[0]
@@ -150,6 +150,7 @@ const showPlace = (file: SearchedFile, place: Span, lines: number): string => {
   const from = Math.max(0, first - CONTEXT_LINES);
   const to = Math.min(lastIndex(file), last + CONTEXT_LINES);
   if (to - from < lines) return showLines(file, from, to, []);
+  // the head ends with the second line of the place, the tail begins with its last but one
   const [head, tail] = [showLines(file, from, first + 1, []), showLines(file, last - 1, to, [])];
   return `${head}\n[lines ${first + 3}-${last - 1} are not shown]\n${tail}`;
 };
@@ -178,7 +179,8 @@ const showLines = (
 };
 
 /**
- * Words at a cut. They are omitted, because the redactor can't recognise part of a key or token.
+ * Words at a cut. They are omitted: the redactor, which hides secrets in texts for the model, can't
+ * recognise a part of a key or token.
  */
 const [OPEN_HEAD, OPEN_TAIL] = [/^[^\s"'`,;(){}<>[\]]+/, /[^\s"'`,;(){}<>[\]]+$/];
 
@@ -209,7 +211,7 @@ const SOUGHT_PARTS_MAX = 4_000;
 const CHARACTERS_MAX = 4_000;
 /** Distance in lines from the best vote, for omitted or added lines. */
 const DRIFT_MAX = 20;
-/** The vote of a word; a whole line votes with its length. */
+/** The vote of a word, or of three characters; a whole line votes with its length. */
 const PART_WEIGHT = 0.3;
 
 /** Line indexes from 0; `last` is included. */

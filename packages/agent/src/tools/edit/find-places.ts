@@ -202,6 +202,7 @@ const viewLine = (line: string, kind: ViewKind): string => {
   return trimEndBlanks(kind === 'typography' ? foldTypography(line) : line);
 };
 
+/** A place with its lines, each beside the requested one. */
 const describePart = (file: SearchedFile, sought: string, { start, end }: Span): FoundPart => {
   const requested = lineTexts(sought);
   const there = lineTexts(file.text.slice(start, end));
@@ -232,6 +233,7 @@ const findLines = (
   if (only !== undefined && second === undefined && candidates.every(({ all }) => all))
     return { kind: 'matched', parts: only };
   const doubtful = candidates.find((one) => one.places.length > 1 || !one.all);
+  // the first part with a single place, if there is one
   const index = candidates.findIndex((one) => one.places.length === 1);
   const anchor = candidates[index]?.places[0];
   const known = anchor === undefined ? {} : { anchor: { ...anchor, isFirst: index === 0 } };
@@ -243,7 +245,7 @@ type Part = {
   readonly lines: readonly string[];
   /** It ends with a line break. */
   readonly closed: boolean;
-  /** Its last line may be the beginning of a line. */
+  /** Its last line may be only the beginning of a line of the file. */
   readonly open?: true;
 };
 
@@ -279,9 +281,13 @@ const findEndOfBeginning = (
   return one.startsWith(body, indent) && !isSplit ? end : null;
 };
 
-type Candidates = { readonly places: readonly FoundPart[]; readonly all: boolean };
+type Candidates = {
+  readonly places: readonly FoundPart[];
+  /** False: there may be more, since too many lines would have to be compared. */
+  readonly all: boolean;
+};
 
-/** The places of one part. `all` is false if too many lines would have to be compared. */
+/** The places of one part. */
 const findCandidates = (file: SearchedFile, part: Part, comparison: Comparison): Candidates => {
   const starts = findStarts(file, part, comparison);
   if (comparison.indentation === 'exact')
@@ -336,6 +342,7 @@ const placeAt = (
     file: openEnd === null || line !== last ? line.text : line.text.slice(0, openEnd),
   }));
   const bare = beginsBare(pairs);
+  // the text lacks the indentation of its first line, so the place begins after it
   const lead = bare ? getIndent(from.text).length : 0;
   return {
     start: from.start + lead,
@@ -519,20 +526,22 @@ const createSequence = (numbers: ArrayLike<number>): Sequence => ({
   at: (index) => numbers[index] ?? -1,
 });
 
+/** Indexes at which `sought` begins in `all`, overlapping ones included, at most `most`. */
 const searchLinear = (all: Sequence, sought: Sequence, most: number): readonly number[] => {
   // for each prefix the length of its longest proper prefix that is also a suffix
   const borders = new Int32Array(sought.length);
-  const grow = (length: number, one: number): number => {
+  // how much of `sought` fits after one more element
+  const extend = (length: number, one: number): number => {
     let matched = length;
     while (matched > 0 && one !== sought.at(matched)) matched = borders[matched - 1] ?? 0;
     return one === sought.at(matched) ? matched + 1 : matched;
   };
   for (let index = 1; index < sought.length; index++)
-    borders[index] = grow(borders[index - 1] ?? 0, sought.at(index));
+    borders[index] = extend(borders[index - 1] ?? 0, sought.at(index));
   const indexes: number[] = [];
   let length = 0;
   for (let index = 0; index < all.length && indexes.length < most; index++) {
-    length = grow(length, all.at(index));
+    length = extend(length, all.at(index));
     if (length < sought.length) continue;
     indexes.push(index - sought.length + 1);
     length = borders[length - 1] ?? 0;

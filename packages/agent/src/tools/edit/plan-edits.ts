@@ -141,9 +141,11 @@ const planEdit = (request: Request): PlannedEdit => {
   if (LONE_SURROGATE.test(edit.newText))
     return refuse(`${name}.newText has half a character (a lone surrogate).`);
   if (edit.oldText === '') return planEmpty(request);
+  // without an exact place, replaceAll is tried as an edit with one place
   const all = edit.replaceAll === true ? planAll(request) : null;
   if (all !== null) return all;
   const readings = readEdit(edit.oldText, edit.newText).filter(({ oldText }) => oldText !== '');
+  // markers may be meant literally, so all readings are tried in that way first
   for (const plan of [planReading, planMarked]) {
     for (const reading of readings) {
       const planned = plan(request, reading);
@@ -188,6 +190,7 @@ const planAll = (request: Request): PlannedEdit | null => {
 /** Plans one reading; null if it matches nowhere. */
 const planReading = (request: Request, reading: EditReading): PlannedEdit | null => {
   const { file, edit, name } = request;
+  // line numbers stand before whole lines
   const wholeLines =
     reading.removed === 'lineNumbers' || reading.removed === 'escapesAndLineNumbers';
   const match = findPlaces(file, reading.oldText, wholeLines);
@@ -255,6 +258,7 @@ const planFound = (
     return refuse(explainUnclear(file, why, whole));
   }
   const parts = texts.length === match.parts.length ? match.parts : [whole];
+  // what the file has behind oldText on its last line
   const rest = parts.at(-1)?.rest ?? '';
   if (rest !== '' && texts.at(-1)?.trimEnd().endsWith(rest)) {
     const why =
@@ -394,6 +398,7 @@ const adaptPart = (
   { pairs, firstLine }: FoundPart,
   { indents, adaptCharacters, adaptTail }: Pattern,
 ): readonly string[] => {
+  // a new text that is indented as the file keeps its own lines
   const unchanged = indents.side === 'file' ? new Map<string, string>() : unchangedLines(pairs);
   const fileLines = new Set(indents.side === 'same' ? pairs.map(({ file }) => file) : []);
   const adaptIndent = (line: string, kind: FirstLine): string => {
@@ -401,8 +406,8 @@ const adaptPart = (
     return kind === 'deeper' ? getIndent(pairs[0]?.file ?? '') : indents.adapt(getIndent(line));
   };
   return lines.map((line, index) => {
-    const isFirst = firstLine === 'deeper' && index === 0 && line === pairs[0]?.requested;
-    const same = isFirst ? pairs[0]?.file : unchanged.get(line);
+    const isDeeperFirst = firstLine === 'deeper' && index === 0 && line === pairs[0]?.requested;
+    const same = isDeeperFirst ? pairs[0]?.file : unchanged.get(line);
     const whole = same ?? (fileLines.has(line) ? line : undefined);
     if (whole !== undefined) return whole;
     if (isEmptyLine(line)) return adaptTail(line);
@@ -541,6 +546,7 @@ const learnCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters']
     if (requested.length !== file.length) continue;
     for (let at = 0; at < requested.length; at++) {
       const [one = '', other = ''] = [requested[at], file[at]];
+      // equal plain characters tell nothing, unless the character stood for another one elsewhere
       const isTelling =
         one !== other || plainCharacter(one) !== null || plainCharacter(other) !== null;
       if (isTelling) seen.set(one, (seen.get(one) ?? new Set()).add(other));
@@ -560,7 +566,10 @@ const learnCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters']
   return (text) => [...text].map(adapt).join('');
 };
 
-/** Groups of typographic characters in the old text for which the file has plain ones. */
+/**
+ * Groups of typographic characters in the old text for which the file always has plain ones. A
+ * group is named by its plain character.
+ */
 const foldedFamilies = (seen: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> => {
   const folded = new Set<string>();
   const other = new Set<string>();
