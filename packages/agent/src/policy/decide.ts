@@ -58,7 +58,10 @@ export type PolicyDecision = {
   readonly why: string;
   /** The rule that decided: `preset`, `grant`, `built in`, or a written rule with its location. */
   readonly by: string;
-  /** Which answers of the user may count for later calls. */
+  /**
+   * Which answers of the user may count for later calls: any, only one about exactly this call, or
+   * none (`once`).
+   */
   readonly grantable: Grantable;
 };
 
@@ -176,7 +179,11 @@ const fitsHosts = (
   return fitting.length > 0;
 };
 
-/** Where the shell command or MCP tool of a call runs; null for a call without one. */
+/**
+ * Where the shell command or MCP tool of a call runs; null for a call without one. `leaving`:
+ * outside the sandbox, since it needs that; `unfenced`: the user switched the sandbox off;
+ * `missing`: none works here.
+ */
 export const commandPlace = (
   { sandbox = 'off' }: Pick<PolicySettings, 'sandbox'>,
   { facts }: Pick<JudgedCall, 'facts'>,
@@ -267,6 +274,7 @@ const LOST_MAX = 5;
 /** What a git command would destroy. Paths that only the session itself changed are no loss. */
 const lostByGit = (command: ParsedCommand, { discarded }: CallFacts): string | null => {
   const why = findGitLoss(command);
+  // `discarded` is about commands that take paths back from git (pathRestore), and no others
   if (why === null || discarded === undefined || pathRestore(command) === null) return why;
   if (discarded.length === 0) return null;
   const more = discarded.length > LOST_MAX ? ` and ${discarded.length - LOST_MAX} more` : '';
@@ -382,6 +390,7 @@ const presetOpinion = (
   const waitsForName =
     rule.hosts !== undefined || (rule.runs === 'mcpServer' && settings.preset === 'ci');
   const isOpen = decision === 'ask' || (decision === 'deny' && waitsForName);
+  // a rule that an answer wrote does not cover the loss of files
   const isCovered = isByHand(written) || unrecoverableFiles(call).length === 0;
   if (written.decision === 'allow' && isOpen && isCovered) {
     const rules = [...new Set(written.rules.map(describeRule))].join(', ');

@@ -243,7 +243,7 @@ export const verdictsIn = (verdicts: HookVerdicts | undefined): HookVerdicts => 
 export const verdictReason = ({ reason }: HookVerdict): string => reason ?? 'it gave no reason';
 
 /** Whether any hook objects: it denies what it was asked about. */
-export const objects = (verdicts: HookVerdicts): boolean =>
+export const someHookObjects = (verdicts: HookVerdicts): boolean =>
   verdicts.some(({ decision }) => decision === 'deny');
 
 /** Notes for the model. */

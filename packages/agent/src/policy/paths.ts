@@ -14,7 +14,7 @@ import type { CallFacts } from './judged-call.js';
  * Other programs run or obey these files later without a question (git, editors, CI, shells, …).
  *
  * 1. Only the user allows writing them: file tools ask, commands in the sandbox see them read-only,
- *    and one that such a command creates is moved aside after it.
+ *    and one that such a command creates is set aside: moved away, so that nothing obeys it.
  * 2. They are protected at any depth, also before they exist.
  * 3. A name is protected in every spelling that some file system accepts for it: case, Unicode
  *    form, trailing blanks and dots, invisible characters.

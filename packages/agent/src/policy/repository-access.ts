@@ -159,13 +159,15 @@ const EVERYDAY =
 /** Interpreters: the name of the script says what it does. */
 const INTERPRETER =
   /^(?:sh|bash|dash|zsh|node|tsx|ts-node|python[\d.]*|ruby|perl|php|source|\.|npx|uv|poetry)$/;
-/** Names of scripts that work on it. */
+/** Names of scripts that work on the repository. */
 const WORK_ON_REPOSITORY =
   /(?:release|publish|deploy|version|bump|changelog|commit|branch|merge|rebase|backport|cherry|stash|worktree|submodule|tag|git|hook)/i;
 
 const isEveryday = (word: string | null): boolean => word !== null && EVERYDAY.test(word);
 
-/** How far any other program changes it, by its name and the names of scripts and tasks. */
+/**
+ * How far any other program changes the repository, by its name and the names of scripts and tasks.
+ */
 const programAccess = (words: Words): RepositoryAccess => {
   const [program, ...rest] = words;
   const name = programName(program ?? '');

@@ -117,7 +117,7 @@ export const findCommand = async (
   context: ToolContext,
 ): Promise<InterruptedCall> => {
   const earlier = await sandbox.earlier(context.workspace);
-  // null: the session is not stored, so nothing of an earlier process is known
+  // null: the session can't be resumed, so it has no earlier process
   if (earlier === null) return { kind: 'unknown', text: UNKNOWN };
   const foundCommand = earlier.commands.findLast(({ record }) => record.call === callKey(context));
   if (foundCommand === undefined) {
@@ -236,5 +236,5 @@ export const settleEarlier = async (
   }
   await Promise.all(restoring);
   if (waited.length === 0) finishHistory(); // of commands that had ended before Pawl was killed
-  await sandbox.guard(workspace); // protects files from commands that still run
+  await sandbox.guard(workspace); // protects files from those of the commands that still run
 };

@@ -66,7 +66,7 @@ export const builtinTools = ({
   listTool,
   findTool,
   searchTool,
-  // protected files that they write are not set aside by the sandbox: the user allowed that
+  // wrapped: the sandbox does not move away protected files that they write, as the user allowed
   withAllowedWrites(editTool, sandbox, environment),
   withAllowedWrites(writeTool, sandbox, environment),
   commandTool({ environment, sandbox, findLosses, findDiscarded }),

@@ -295,8 +295,8 @@ export const createFileMemory = (): FileMemory => {
 /**
  * Wraps a tool that changes files. Files that git's configuration names, such as hooks, count as
  * protected, so the policy asks about them. And when the tool writes a protected path, the user has
- * allowed that, so the sandbox is told: it sets protected files aside that appear while commands
- * run in the background.
+ * allowed that, so the sandbox is told: it sets protected files aside (moves them away) that appear
+ * while commands run in the background.
  */
 export const withAllowedWrites = (
   tool: Tool,
@@ -337,7 +337,7 @@ const createNamedCheck = (environment: ProcessEnvironment) => {
   const readers = new Map<string, ReturnType<typeof createNamedPlaces>>();
   return async (workspace: string, place: string): Promise<boolean> => {
     const { createNamedPlaces } = await import('../command/sandbox/git-folders.js');
-    // reads git's configuration whenever it is called, since that may change
+    // reads git's configuration again whenever that has changed
     const read = readers.get(workspace) ?? createNamedPlaces(workspace, environment);
     readers.set(workspace, read);
     return read().some((named) => isWithin(place, named.path));

@@ -246,6 +246,7 @@ const collectMatches = ({ limit, perFile, context }: Bounds) => {
   const isCollected = (): boolean => {
     if (current === undefined) return false;
     if (current.count === 1) return files.length < limit && firstBytes <= SHOWN_BYTES;
+    // of later matches only if those before it in the file are kept: they stay in order
     const { length } = current.matches;
     return length > 0 && length < perFile && bytes <= COLLECTED_BYTES_MAX;
   };

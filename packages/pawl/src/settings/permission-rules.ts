@@ -12,7 +12,7 @@ import type { Needs } from '@pawl/agent/policy/judged-call';
 import { isHostPattern, isMcpPattern, patternFault } from '@pawl/agent/policy/patterns';
 import type { Decision, RuleSubject } from '@pawl/agent/policy/presets';
 
-/** A rule with the line of the file that its list begins in. */
+/** A rule, and the line of the file on which its list begins. */
 export type ReadRule = RuleSubject & { readonly decision: Decision; readonly line: number };
 
 type ReadRules = {

@@ -135,7 +135,7 @@ const set = (words: Words): Meaning => {
     const word = words[at];
     if (word === '--' || word === '-') return {};
     if (word == null) return { unclear };
-    if (!/^[-+]/.test(word)) return {};
+    if (!/^[-+]/.test(word)) return {}; // the rest are new arguments of the shell
     if (!/^[-+][abefhmuvxCET]*o?$/.test(word)) return { unclear };
     if (word.endsWith('o') && at + 1 < words.length && !SAFE_OPTIONS.test(words[++at] ?? ''))
       return { unclear };

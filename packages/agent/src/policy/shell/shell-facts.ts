@@ -551,6 +551,7 @@ const forget = ({ known, conditional }: Values, names: Iterable<string>): void =
 const remember = (values: Values, command: SimpleCommand, words: readonly Word[]): void => {
   const { assignments, flow, reads, writes } = command;
   const names = assignments.map(({ name }) => name);
+  // assignments before words hold for that command alone; to be safe, these names are forgotten
   if (words.length > 0) {
     if (leavesVariables(words)) forget(values, names);
     else forget(values, [...values.known.keys()]);
@@ -580,6 +581,7 @@ const expand = (raw: string, known: ReadonlyMap<string, Value>): readonly string
   const isQuoted = raw.startsWith('"');
   const isList = raw.includes('[@]');
   if (typeof value !== 'string') {
+    // without quotes bash may divide an element into words
     const isWhole = isQuoted || value.every((element) => PLAIN_WORD.test(element));
     return isList && isWhole ? value : null;
   }

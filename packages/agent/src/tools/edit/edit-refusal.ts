@@ -388,16 +388,19 @@ const describeMismatch = (
   const [fileKey = '', key = ''] = [fileKeys[index], keys[index]];
   const next = fileKeys[index + 1];
   const bothGoOn = next !== undefined && next === keys[index + 1] && next !== '';
+  // lines of the file before the requested line stands there, and the other way round
   const missing = distanceTo(key, fileKeys, index);
   const added = distanceTo(fileKey, keys, index);
-  if (!bothGoOn && missing < Number.POSITIVE_INFINITY && missing <= added && key !== '') {
+  const oldTextLacksLines = key !== '' && missing < Number.POSITIVE_INFINITY && missing <= added;
+  const oldTextHasMoreLines = fileKey !== '' && added < Number.POSITIVE_INFINITY;
+  if (!bothGoOn && oldTextLacksLines) {
     const lines = describeLines(number - 1, number + missing - 2);
     return (
       `${lines} of the file: oldText does not have ` +
       `${missing === 1 ? quoteLine(there) : `these ${missing} lines`}`
     );
   }
-  if (!bothGoOn && added < Number.POSITIVE_INFINITY && fileKey !== '')
+  if (!bothGoOn && oldTextHasMoreLines)
     return `before line ${number} oldText has ${quoteLine(line)}, which is not there in the file`;
   return describeLine(there, number, line) ?? `line ${number} differs`;
 };
