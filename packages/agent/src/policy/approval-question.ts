@@ -131,7 +131,9 @@ const questionSubject = (call: JudgedCall, diff: string | undefined): QuestionSu
 
 // ---- Answers ----
 
-/** The scope of the grant that an answer makes. */
+/**
+ * The scope of the grant that an answer makes. `shape`: this exact call, by the text that names it.
+ */
 const answerScopes: Readonly<Record<AllowingAnswer, ApprovalScope>> = {
   once: 'once',
   always: 'shape',
@@ -214,11 +216,12 @@ const listChoices = (
       const grant = createGrant(call, answerScopes[answer], workspace, grantable);
       if (grant === null) return [];
       if (grant.scope !== 'shape') return [{ answer, allows: describeGrant(grant, workspace) }];
+      // a shape that is only the tool's name would allow every call, as `session` does
+      if (grant.shape === call.tool) return [];
       const allows =
         call.facts.argv.length > 0
           ? 'this exact command'
           : `every ${call.tool} of ${shortenPath(grant.shape, workspace)}`;
-      if (grant.shape === call.tool) return [];
       return [{ answer, allows: `${allows}${describeNeeds(grant.needs)}` }];
     },
   );

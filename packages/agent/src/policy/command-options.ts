@@ -16,7 +16,7 @@ type Words = ParsedCommand['words'];
 /**
  * The first word that an allowing rule with these words does not cover; null if it covers all.
  * `fenced`: the command stays in the sandbox, and only risky words count. `widened`: the rule lets
- * it reach more, so an option must be known to be harmless.
+ * it reach more than the sandbox does, so an option must be known to be harmless.
  */
 export const uncoveredWord = (
   words: Words,
@@ -27,7 +27,10 @@ export const uncoveredWord = (
 
 // ---- Risky words: a rule that allows the program does not allow them unless it names them ----
 
-/** The first risky word after the words of the rule; null if there is none. */
+/**
+ * The first risky word after the words of the rule; null if there is none. A word that is known
+ * only when it runs is judged elsewhere: no allowing rule covers it.
+ */
 const riskyWord = (words: Words, ruleLength: number): string | null => {
   const name = programName(words[0] ?? '');
   const risk = Object.hasOwn(risks, name) ? risks[name] : undefined;
@@ -65,10 +68,12 @@ const isRiskyInSed = (word: string, words: Words, index: number): boolean => {
   const before = words[index - 1];
   if (before === '-e' || before === '--expression') return !isHarmlessScript(word);
   const hasScriptOption = words.some((one) => one === '-e' || one === '--expression');
-  const isFirst = words.findIndex((one, at) => at > 0 && !isOption(one)) === index;
-  return !hasScriptOption && isFirst && !isHarmlessScript(word);
+  // without such an option the first operand is the script
+  const isFirstOperand = words.findIndex((one, at) => at > 0 && !isOption(one)) === index;
+  return !hasScriptOption && isFirstOperand && !isHarmlessScript(word);
 };
 
+/** Whether a word of a command is risky; `index`: its place among the words. */
 type Risk = (word: string, words: Words, index: number) => boolean;
 
 /**
@@ -100,8 +105,8 @@ const texts =
   (word, words, index) =>
     pattern.test(word) || also(word, words, index);
 
-/** Matches each word from this place on. */
-const any =
+/** Every word from this place on is risky. */
+const anyFrom =
   (from: number): Risk =>
   (_, __, index) =>
     index >= from;
@@ -152,34 +157,28 @@ const git: Risk = (word, words, index) =>
 // The words of several programs are long, or alike: they have names here.
 const compilers = texts(/^@/, options('-wrapper', '-specs', '-fplugin', '-B', '-Xclang', '-load'));
 const jest = options(
-  ...[
-    '-c',
-    '--config',
-    '--globalSetup',
-    '--globalTeardown',
-    '--setupFiles',
-    '--setupFilesAfterEnv',
-    '--runner',
-  ],
-  ...[
-    '--testRunner',
-    '--reporters',
-    '--reporter',
-    '--transform',
-    '--resolver',
-    '--rootDir',
-    '--root',
-    '--dir',
-  ],
-  ...[
-    '--testEnvironment',
-    '--outputFile',
-    '--coverageDirectory',
-    '--cacheDirectory',
-    '--prettierPath',
-    '-u',
-    '--update',
-  ],
+  '-c',
+  '--config',
+  '--globalSetup',
+  '--globalTeardown',
+  '--setupFiles',
+  '--setupFilesAfterEnv',
+  '--runner',
+  '--testRunner',
+  '--reporters',
+  '--reporter',
+  '--transform',
+  '--resolver',
+  '--rootDir',
+  '--root',
+  '--dir',
+  '--testEnvironment',
+  '--outputFile',
+  '--coverageDirectory',
+  '--cacheDirectory',
+  '--prettierPath',
+  '-u',
+  '--update',
 );
 const database = texts(
   /\\|\b(program|system|pager|tee|source|outfile|dumpfile|load_file)\b/i,
@@ -229,6 +228,7 @@ const packages = options(
 );
 const editors = texts(/^[+-]/);
 
+/** What is risky, by the name of the program. */
 const risks: Readonly<Record<string, Risk>> = {
   find: options(
     '-delete',
@@ -259,6 +259,7 @@ const risks: Readonly<Record<string, Risk>> = {
     '--files0-from',
     '--temporary-directory',
   ),
+  // its second operand is a file that it writes
   uniq: (word, words, index) =>
     words.slice(1, index).some((one) => one !== null && !one.startsWith('-')) &&
     !word.startsWith('-'),
@@ -332,15 +333,15 @@ const risks: Readonly<Record<string, Risk>> = {
     '--input-file',
   ),
   man: options('-P', '-H', '-C', '--pager', '--html', '--config-file'),
-  less: any(1),
-  more: any(1),
+  less: anyFrom(1),
+  more: anyFrom(1),
   vi: editors,
   vim: editors,
   view: editors,
   nvim: editors,
-  ex: any(0),
-  ed: any(0),
-  emacs: any(1),
+  ex: anyFrom(0),
+  ed: anyFrom(0),
+  emacs: anyFrom(1),
   nano: editors,
   ssh: options('-o', '-F', '-W', '-L', '-R', '-D', '-J', '-S', '-E', '-I', '-w'),
   scp: options('-o', '-F', '-S', '-J'),
@@ -540,17 +541,17 @@ const risks: Readonly<Record<string, Risk>> = {
     '--config',
     '--entrypoint',
   ),
-  crontab: any(1),
-  xargs: any(1),
-  env: any(1),
+  crontab: anyFrom(1),
+  xargs: anyFrom(1),
+  env: anyFrom(1),
 };
 
 // ---- Harmless options ----
 
-const names = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
+const optionSet = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
 
-/** Programs of which the rows below know every option that runs something or writes a file. */
-const KNOWN_WHOLE = names(`
+/** Programs of which `risks` knows every risky word: all their other options are harmless. */
+const KNOWN_WHOLE = optionSet(`
   ls cat head tail wc grep egrep fgrep rg stat file du df pwd date basename dirname realpath readlink which uname
   whoami id ps pgrep diff cmp comm cut tr nl column sort uniq find fd fdfind sed jq md5sum sha1sum sha256sum cksum od
   hexdump strings tac rev seq sleep true false test printf echo nproc uptime free`);
@@ -560,122 +561,126 @@ const KNOWN_WHOLE = names(`
  * letters.
  */
 const HARMLESS: Readonly<Record<string, ReadonlySet<string>>> = {
-  'git status': names(
+  'git status': optionSet(
     '-s -b -u -uno -uall --short --branch --porcelain --long --ignored --untracked-files',
   ),
-  'git log': names(
+  'git log': optionSet(
     '-n -p -1 --oneline --stat --graph --all --decorate --patch --max-count --since --until ' +
       '--author --grep --name-only --name-status --format --pretty --reverse --no-merges ' +
       '--abbrev-commit --follow --date',
   ),
-  'git diff': names(
+  'git diff': optionSet(
     '-w -b -U --stat --cached --staged --name-only --name-status --numstat --shortstat ' +
       '--word-diff --color --no-color --unified',
   ),
-  'git show': names('-s -p --stat --name-only --name-status --format --pretty --oneline'),
-  'git branch': names('-a -r -v -vv --list --all --remotes --show-current --merged --no-merged'),
-  'git add': names('-A -u -v --all --update --verbose'),
-  'git commit': names(
+  'git show': optionSet('-s -p --stat --name-only --name-status --format --pretty --oneline'),
+  'git branch': optionSet(
+    '-a -r -v -vv --list --all --remotes --show-current --merged --no-merged',
+  ),
+  'git add': optionSet('-A -u -v --all --update --verbose'),
+  'git commit': optionSet(
     '-m -a -s -v -q --message --all --signoff --quiet --verbose --amend --no-edit --allow-empty',
   ),
-  'git fetch': names(
+  'git fetch': optionSet(
     '-p -t -v -q -f --all --prune --tags --no-tags --depth --unshallow --verbose --quiet ' +
       '--force --dry-run --progress',
   ),
-  'git pull': names(
+  'git pull': optionSet(
     '-r -v -q --rebase --ff-only --no-rebase --tags --prune --autostash --verbose --quiet --depth',
   ),
-  'git push': names(
+  'git push': optionSet(
     '-u -v -q -n --set-upstream --tags --follow-tags --dry-run --verbose --quiet --all',
   ),
-  'git clone': names(
+  'git clone': optionSet(
     '-b -q -v --branch --depth --single-branch --no-single-branch --no-tags --no-checkout ' +
       '--quiet --verbose --progress --bare',
   ),
-  'git ls-remote': names('-h -t -q --heads --tags --refs --quiet --symref'),
-  npm: names(
+  'git ls-remote': optionSet('-h -t -q --heads --tags --refs --quiet --symref'),
+  npm: optionSet(
     '-D -E -P -O -f --save --save-dev --save-exact --save-optional --save-peer --no-save ' +
       '--legacy-peer-deps --force --no-audit --no-fund --audit --fund --prefer-offline ' +
       '--prefer-online --offline --omit --include --silent --verbose --loglevel --json --long ' +
       '--depth --production --dry-run --package-lock-only --if-present --workspaces',
   ),
-  pnpm: names(
+  pnpm: optionSet(
     '-D -E -P -O -r --save-dev --save-exact --save-prod --save-optional --frozen-lockfile ' +
       '--no-frozen-lockfile --prefer-offline --offline --prod --dev --silent --recursive ' +
       '--lockfile-only --json',
   ),
-  yarn: names(
+  yarn: optionSet(
     '-D -E -P -O --dev --exact --peer --optional --frozen-lockfile --immutable --production ' +
       '--silent --offline --check-cache --json',
   ),
-  bun: names(
+  bun: optionSet(
     '-d -D -E --dev --exact --optional --frozen-lockfile --production --no-save --silent --verbose',
   ),
-  pip: names(
+  pip: optionSet(
     '-U -q -v -r --upgrade --quiet --verbose --no-cache-dir --no-deps --pre --requirement ' +
       '--user --disable-pip-version-check --no-input --break-system-packages --format ' +
       '--outdated',
   ),
-  uv: names(
+  uv: optionSet(
     '-q -v --upgrade --quiet --verbose --dev --frozen --locked --no-cache --offline --group ' +
       '--extra --all-extras',
   ),
-  poetry: names(
+  poetry: optionSet(
     '-q -v -n -D --quiet --verbose --no-interaction --dev --group --with --without --no-root ' +
       '--sync --dry-run --all-extras',
   ),
-  cargo: names(
+  cargo: optionSet(
     '-q -v -p -r -F --release --all --workspace --features --all-features ' +
       '--no-default-features --all-targets --locked --offline --frozen --quiet --verbose ' +
       '--package --bin --lib --tests --examples --benches --example --test --no-run --jobs -j',
   ),
-  go: names(
+  go: optionSet(
     '-v -u -t -x -n -race -short -count -run -bench -benchmem -timeout -cover -json ' +
       '-failfast -parallel -tags -mod -d',
   ),
-  make: names(
+  make: optionSet(
     '-j -k -s -B -n -i --jobs --keep-going --silent --always-make --dry-run --no-print-directory',
   ),
-  pytest: names(
+  pytest: optionSet(
     '-q -v -vv -x -s -k -m -l --quiet --verbose --exitfirst --lf --ff --tb --maxfail ' +
       '--durations --no-header --collect-only --co',
   ),
-  'docker build': names('-t -q --tag --quiet --no-cache --pull --progress --platform --target'),
-  'docker ps': names(
+  'docker build': optionSet('-t -q --tag --quiet --no-cache --pull --progress --platform --target'),
+  'docker ps': optionSet(
     '-a -q -n -l -s --all --quiet --no-trunc --filter --format --last --latest --size',
   ),
-  'docker logs': names('-f -t -n --follow --timestamps --tail --since --until --details'),
-  'docker images': names('-a -q --all --quiet --no-trunc --filter --format --digests'),
-  'docker compose': names(
+  'docker logs': optionSet('-f -t -n --follow --timestamps --tail --since --until --details'),
+  'docker images': optionSet('-a -q --all --quiet --no-trunc --filter --format --digests'),
+  'docker compose': optionSet(
     '-d -q --detach --build --no-deps --force-recreate --remove-orphans --wait --quiet-pull ' +
       '--follow --tail --all --quiet',
   ),
-  'docker pull': names('-a -q --all-tags --quiet --platform'),
-  gh: names(
+  'docker pull': optionSet('-a -q --all-tags --quiet --platform'),
+  gh: optionSet(
     '-L -R -s -l -t -b -B -H -q -a --limit --repo --state --label --title --body --base ' +
       '--head --json --jq --author --assignee --draft --fill --comments --name-only --log ' +
       '--log-failed --search',
   ),
-  curl: names(
+  curl: optionSet(
     '-s -S -L -f -I -i -v -H -A -X -m -4 -6 --silent --show-error --location --fail --head ' +
       '--include --verbose --header --user-agent --request --max-time --connect-timeout ' +
       '--retry --compressed --http1.1 --http2',
   ),
-  wget: names(
+  wget: optionSet(
     '-q -nv -c -S --quiet --no-verbose --continue --spider --timeout --tries --server-response',
   ),
-  apt: names('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
-  'apt-get': names('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
-  brew: names('-q -v --quiet --verbose --cask --formula'),
-  kubectl: names(
+  apt: optionSet('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
+  'apt-get': optionSet('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
+  brew: optionSet('-q -v --quiet --verbose --cask --formula'),
+  kubectl: optionSet(
     '-n -A -o -l -w -f --namespace --all-namespaces --output --selector --watch --context ' +
       '--tail --since --follow --previous',
   ),
-  tsc: names('--noEmit --pretty --strict --listFiles --version'),
-  eslint: names('--quiet --max-warnings --ext --no-color --color'),
-  prettier: names('--check -c -l --list-different'),
-  ruff: names('-q -v --quiet --verbose --select --ignore'),
-  mypy: names('-p -m --strict --pretty --no-color-output --show-error-codes --package --module'),
+  tsc: optionSet('--noEmit --pretty --strict --listFiles --version'),
+  eslint: optionSet('--quiet --max-warnings --ext --no-color --color'),
+  prettier: optionSet('--check -c -l --list-different'),
+  ruff: optionSet('-q -v --quiet --verbose --select --ignore'),
+  mypy: optionSet(
+    '-p -m --strict --pretty --no-color-output --show-error-codes --package --module',
+  ),
 };
 /** Programs that take the options of another one. */
 const SAME: Readonly<Record<string, string>> = {

@@ -5,7 +5,8 @@
  *    stricter. A written `allow` turns a question into a yes, but never a denial, except for hosts
  *    and, with the preset `ci`, MCP tools: they are denied until they are named.
  * 2. deny > ask > allow. A grant of the session turns a question into a yes.
- * 3. Protected paths and credential paths are allowed only by an answer about exactly this call.
+ * 3. Protected paths (other programs run or obey them later: git hooks, CI) and paths of
+ *    credentials are allowed only by an answer about exactly this call.
  * 4. Unclear shell texts, destructive git commands and the deletion of the whole workspace or its
  *    history ask in every preset. Only a grant for exactly this command covers them, and a written
  *    rule that its user wrote by hand: one that an answer wrote (`from: 'folder'`) does not, nor
@@ -57,18 +58,25 @@ export type PolicyDecision = {
   readonly why: string;
   /** The rule that decided: `preset`, `grant`, `built in`, or a written rule with its location. */
   readonly by: string;
-  /** Which answers of the user may count for later calls. */
+  /**
+   * Which answers of the user may count for later calls: any, only one about exactly this call, or
+   * none (`once`).
+   */
   readonly grantable: Grantable;
 };
 
-/** The settings by which the policy decides. */
+/** The settings by which the policy decides. Sessions of older versions lack optional ones. */
 export type PolicySettings = {
+  /** The rules of the preset. */
   readonly rules: readonly PolicyRule[];
   readonly workspace: string;
   readonly writtenRules?: readonly WrittenRule[];
+  /** `missing`: the user wants a sandbox, and none works here. */
   readonly sandbox?: SandboxLevel | 'missing';
+  /** A call that needs an answer: the user is asked, it is denied, or that also ends the turn. */
   readonly onAsk?: 'ask' | 'deny' | 'stop';
   readonly preset?: Preset;
+  /** The preset before `plan`, to which an accepted plan returns. */
   readonly presetBefore?: Preset;
 };
 
@@ -101,10 +109,12 @@ export const decide = (
   );
   if (strictest.decision !== 'ask') return strictest;
   const { grantable } = strictest;
+  // outside the sandbox a grant for commands with a prefix covers fewer options
   const reach = commandPlace(settings, call) === 'sandboxed' ? 'fenced' : 'widened';
   const isGranted = grants.some(
     (grant) =>
       grantCovers(grant, call, settings.workspace, reach) &&
+      // a grant of the scope `shape` is one for exactly this call
       (grantable === 'any' || (grantable === 'thisCall' && grant.scope === 'shape')),
   );
   if (isGranted)
@@ -118,15 +128,15 @@ export const decide = (
 
 /** A denial is stricter than a question; of two questions, the one whose answer counts for less. */
 const strictness: Readonly<Record<Decision, number>> = { allow: 0, ask: 1, deny: 2 };
-const closeness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, once: 2 };
+const narrowness: Readonly<Record<Grantable, number>> = { any: 0, thisCall: 1, once: 2 };
 const rank = ({ decision, grantable }: Opinion): number =>
-  3 * strictness[decision] + closeness[grantable];
+  3 * strictness[decision] + narrowness[grantable];
 
 /** The written rules that count: with `full` a project's do not. */
 const countingRules = ({ writtenRules = [], preset }: PolicySettings): readonly WrittenRule[] =>
   preset === 'full' ? writtenRules.filter(({ from }) => from !== 'project') : writtenRules;
 
-/** What no preset but `full` goes without. */
+/** Questions and denials that every preset but `full` has. */
 const builtInOpinions = (
   settings: PolicySettings,
   call: JudgedCall,
@@ -169,7 +179,11 @@ const fitsHosts = (
   return fitting.length > 0;
 };
 
-/** Where the shell command or MCP tool of a call runs; null for a call without one. */
+/**
+ * Where the shell command or MCP tool of a call runs; null for a call without one. `leaving`:
+ * outside the sandbox, since it needs that; `unfenced`: the user switched the sandbox off;
+ * `missing`: none works here.
+ */
 export const commandPlace = (
   { sandbox = 'off' }: Pick<PolicySettings, 'sandbox'>,
   { facts }: Pick<JudgedCall, 'facts'>,
@@ -177,6 +191,7 @@ export const commandPlace = (
   const { shell, needs, mcp } = facts;
   if (mcp !== undefined) return 'mcpServer';
   if (shell === undefined) return null;
+  // such a text has no command that could leave the sandbox
   const runsNothing =
     shell.commands.length === 0 && shell.unclear === null && shell.indirect === undefined;
   if (runsNothing) return 'sandboxed';
@@ -259,13 +274,14 @@ const LOST_MAX = 5;
 /** What a git command would destroy. Paths that only the session itself changed are no loss. */
 const lostByGit = (command: ParsedCommand, { discarded }: CallFacts): string | null => {
   const why = findGitLoss(command);
+  // `discarded` is about commands that take paths back from git (pathRestore), and no others
   if (why === null || discarded === undefined || pathRestore(command) === null) return why;
   if (discarded.length === 0) return null;
   const more = discarded.length > LOST_MAX ? ` and ${discarded.length - LOST_MAX} more` : '';
   return `${why}: ${discarded.slice(0, LOST_MAX).join(', ')}${more}`;
 };
 
-/** Whether all rules that allow were written by hand for all folders, not by an answer. */
+/** Whether the user wrote all rules that allow by hand. `folder`: an answer wrote the rule. */
 const isByHand = (written: WrittenDecision): boolean =>
   written.decision === 'allow' && written.rules.every(({ from }) => from !== 'folder');
 
@@ -374,6 +390,7 @@ const presetOpinion = (
   const waitsForName =
     rule.hosts !== undefined || (rule.runs === 'mcpServer' && settings.preset === 'ci');
   const isOpen = decision === 'ask' || (decision === 'deny' && waitsForName);
+  // a rule that an answer wrote does not cover the loss of files
   const isCovered = isByHand(written) || unrecoverableFiles(call).length === 0;
   if (written.decision === 'allow' && isOpen && isCovered) {
     const rules = [...new Set(written.rules.map(describeRule))].join(', ');
@@ -461,7 +478,7 @@ const questionOpinion = (
   { traits, reply }: JudgedCall,
 ): Opinion => {
   if (traits.asks !== 'plan') return QUESTION;
-  // an accepted one has left the preset
+  // an accepted plan has a reply, and has left the preset already
   if (preset !== 'plan' && reply === undefined) return PLAN_ELSEWHERE;
   return {
     ...QUESTION,
@@ -472,7 +489,10 @@ const questionOpinion = (
 
 // ---- Access that a command is known to need ----
 
-/** The call without needs that it did not name itself. */
+/**
+ * The call without needs that it did not name itself, but got because its words are known to need
+ * them (`expects`).
+ */
 const asWritten = (call: JudgedCall): JudgedCall => {
   const { expects, needs, ...facts } = call.facts;
   if (expects === undefined || needs !== expects.needs) return call;
@@ -497,7 +517,7 @@ export const withExpectedNeeds = (
   const widened = { ...written, facts: { ...written.facts, needs, shape } };
   if (commandPlace(settings, widened) !== 'leaving') return written;
   const { decision, why } = decide(settings, grants, widened);
-  // a question of its own comes first: the one about the network would not say what it says
+  // another question about the call comes first: the one about access would not mention its reason
   const inside = decide(settings, grants, written);
   if (inside.decision === 'ask' && inside.why !== why) return written;
   const isAnswered = decision === 'ask' && (settings.onAsk ?? 'ask') === 'ask';

@@ -16,10 +16,10 @@ import type { Count, JsonObject } from '@pawl/machine/kernel/shape';
  */
 export type CallEffect = 'pure' | 'probeable' | 'opaque';
 
-/** Tools that one grant may cover. */
+/** Tools that one grant may cover: `fileChanges` are those that write files. */
 export type ToolGroup = 'fileChanges';
 
-/** How the calls of a tool behave. */
+/** How the calls of a tool behave, the same for each of them. */
 export type CallTraits = {
   readonly effect: CallEffect;
   /** Other calls may run beside it. */
@@ -162,6 +162,7 @@ export type JudgedCall = {
   readonly callId: string;
   readonly tool: string;
   readonly input: JsonObject;
+  /** The arguments as the model wrote them, if they are no JSON object; `input` is then empty. */
   readonly rawInput?: string;
   readonly verdict: CallVerdict;
   readonly traits: CallTraits;
@@ -223,8 +224,8 @@ export type HookVerdict = {
 };
 
 /**
- * Moments without an event of their own. The verdicts of the others are part of the event that they
- * belong to.
+ * Moments at which hooks run, and whose verdicts stand in an event of their own. At other moments
+ * hooks run beside something that has an event, such as a call: their verdicts are part of that.
  */
 export type ReportedMoment =
   | 'session-start'
@@ -236,12 +237,13 @@ export type ReportedMoment =
 export type HookVerdicts = readonly HookVerdict[];
 
 const NONE: HookVerdicts = [];
+/** The verdicts, or an empty list: a journal leaves the field out if no hook ran. */
 export const verdictsIn = (verdicts: HookVerdicts | undefined): HookVerdicts => verdicts ?? NONE;
 
 export const verdictReason = ({ reason }: HookVerdict): string => reason ?? 'it gave no reason';
 
-/** Whether a hook denies what it was asked about. */
-export const objects = (verdicts: HookVerdicts): boolean =>
+/** Whether any hook objects: it denies what it was asked about. */
+export const someHookObjects = (verdicts: HookVerdicts): boolean =>
   verdicts.some(({ decision }) => decision === 'deny');
 
 /** Notes for the model. */

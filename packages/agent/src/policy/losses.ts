@@ -57,7 +57,7 @@ const fromWords = (words: readonly FileWord[]): readonly FileLoss[] => {
   const [program, ...rest] = words;
   if (program?.kind !== 'path') return [];
   const name = withoutPrefix(programName(program.text));
-  if (name === 'shx') return fromWords(rest);
+  if (name === 'shx') return fromWords(rest); // `shx rm FILE` runs its own `rm`
   return Object.hasOwn(judges, name) ? (judges[name]?.(rest) ?? []) : [];
 };
 
@@ -129,6 +129,7 @@ const readArguments = (words: readonly FileWord[], valued: readonly string[] = [
     const [long = '', value] = /^(--[^=]+)=(.*)$/s.exec(word.text)?.slice(1) ?? [];
     const option = valueOption(word.text, valued);
     const short = valued.find((name) => /^-[^-]$/.test(name) && word.text.startsWith(name));
+    // GNU programs accept a beginning of a long option: `--suf=x` for `--suffix`
     const named = valued.find((name) => name.startsWith('--') && name.startsWith(long)) ?? long;
     if (value !== undefined) addValue(values, named, { kind: 'path', text: value });
     else if (option !== undefined) addValue(values, option, words[++at] ?? UNKNOWN);
@@ -174,6 +175,7 @@ const copy =
     // One word that becomes several: `mv notes.txt{,.old}`.
     if (to !== undefined && to.kind !== 'path' && sources.length === 0) return fileLosses([to]);
     if (to === undefined || sources.length === 0) return [];
+    // `--parents` makes the folders of each source below `to`, so its place is not looked up
     return [
       { kind: 'copy', sources: hasOption(args, '', '--parents') ? [UNKNOWN] : sources, to, moves },
     ];
@@ -191,40 +193,36 @@ const link: Judge = (words) => {
   const args = readArguments(words, ['-t', '--target-directory', '-S', '--suffix']);
   if (!hasOption(args, 'f', '--force')) return [];
   const [only, ...others] = args.operands;
+  // `ln -sf FILE` puts the link into the folder in which it runs
   const isShort = only !== undefined && others.length === 0 && args.values.size === 0;
   return isShort ? [{ kind: 'copy', sources: [only], to: HERE, moves: false }] : copy(false)(words);
 };
 
+/** Options of rsync that take a value. */
 const RSYNC_VALUED = [
-  ...[
-    '-e',
-    '--rsh',
-    '-f',
-    '--filter',
-    '--exclude',
-    '--include',
-    '--exclude-from',
-    '--include-from',
-  ],
-  ...[
-    '--files-from',
-    '--log-file',
-    '--partial-dir',
-    '--backup-dir',
-    '--compare-dest',
-    '--link-dest',
-    '-B',
-  ],
-  ...[
-    '-T',
-    '--temp-dir',
-    '--max-size',
-    '--min-size',
-    '--bwlimit',
-    '--timeout',
-    '--chmod',
-    '--rsync-path',
-  ],
+  '-e',
+  '--rsh',
+  '-f',
+  '--filter',
+  '--exclude',
+  '--include',
+  '--exclude-from',
+  '--include-from',
+  '--files-from',
+  '--log-file',
+  '--partial-dir',
+  '--backup-dir',
+  '--compare-dest',
+  '--link-dest',
+  '-B',
+  '-T',
+  '--temp-dir',
+  '--max-size',
+  '--min-size',
+  '--bwlimit',
+  '--timeout',
+  '--chmod',
+  '--rsync-path',
 ];
 const rsync: Judge = (words) => {
   const args = readArguments(words, RSYNC_VALUED);
@@ -308,19 +306,16 @@ const find: Judge = (words) => {
     text !== null && /^-f(print0?|printf|ls)$/.test(text) ? [words[index + 1] ?? UNKNOWN] : [],
   );
   if (!texts.includes('-delete')) return fileLosses(written);
-  const named = texts[texts.findIndex((text) => text === '-name' || text === '-iname') + 1];
-  const pattern = words[texts.findIndex((text) => text === '-name' || text === '-iname') + 1];
+  const nameAt = texts.findIndex((text) => text === '-name' || text === '-iname') + 1;
+  const pattern = nameAt > 0 ? words[nameAt] : undefined;
   const isAlternative = texts.some(
     (text) => text === '-o' || text === '-or' || text === '!' || text === '-not',
   );
-  const isNarrow = typeof named === 'string' && texts.some((text) => /^-i?name$/.test(text ?? ''));
-  if (
-    isNarrow &&
-    pattern?.kind === 'path' &&
-    !isAlternative &&
-    isGenerated(named.replace(/^\*/, 'x'))
-  )
-    return fileLosses(written);
+  // `-name '*.pyc'`: a star stands for any text, and all that is deleted is made again
+  const deletesGenerated =
+    pattern?.kind === 'path' && !isAlternative && isGenerated(pattern.text.replace(/^\*/, 'x'));
+  if (deletesGenerated) return fileLosses(written);
+  // the folders stand before the first test or action
   const end = texts.findIndex(
     (text) => text !== null && /^([-(!]|,$)/.test(text) && !/^-[HLP]$/.test(text),
   );
@@ -330,7 +325,7 @@ const find: Judge = (words) => {
   return fileLosses([...written, ...(roots.length === 0 ? [HERE] : roots)]);
 };
 
-/** The rest of git's words that destroy are asked about in every preset (gitJudges). */
+/** Here only what git moves or writes as a file. `gitJudges` below has what else it destroys. */
 const git: Judge = (words) => {
   const at = words.findIndex((word) => word.kind === 'path' && word.text === 'mv');
   return at < 0 ? output('-o', '--output')(words) : copy(true)(words.slice(at + 1));
@@ -434,7 +429,7 @@ export const findGitLoss = ({
   undoes,
 }: Pick<ParsedCommand, 'words' | 'undoes'>): string | null => {
   const [first] = words;
-  // It takes back what the command before it has made, so nothing is lost.
+  // it deletes only what the command before it has made, so nothing is lost
   if (undoes === 'previous') return null;
   if (first == null || programName(first) !== 'git') return null;
   const [command, ...rest] = gitCommand(words);
@@ -466,7 +461,10 @@ export const gitCommand = (words: Words): Words => {
   return words.slice(at);
 };
 
-/** Whether the words have an option. A word computed at run time may be it. */
+/**
+ * Whether the words have an option. `''`: it has no such form. A word computed at run time counts
+ * as none.
+ */
 const hasGitOption = (words: Words, short: string, ...long: readonly string[]): boolean =>
   words.some((word) => {
     if (word === null || word === undefined) return false;
@@ -485,6 +483,7 @@ const operandsBeforeDashes = (words: Words): Words => {
   );
 };
 
+/** Whether words of `git checkout` surely name files: something after `--`, `.` or `:/`. */
 const hasPaths = (words: Words): boolean => {
   const end = words.indexOf('--');
   return (end >= 0 && end < words.length - 1) || words.includes('.') || words.includes(':/');
@@ -502,6 +501,7 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
   checkout: (words) =>
     hasGitOption(words, 'f', '--force') ||
     hasPaths(words) ||
+    // of two operands one names files, unless they make a branch from a commit
     (operandsBeforeDashes(words).length > 1 &&
       !hasGitOption(words, 'b', '--orphan') &&
       !hasGitOption(words, 'B', '--track'))
@@ -529,6 +529,7 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
       '--delete',
     ) ||
     hasGitOption(words, 'd', '') ||
+    // `+BRANCH` forces, `:BRANCH` deletes
     words.some((word) => word !== null && /^(\+|:.)/.test(word))
       ? 'commits of others could be lost'
       : null,

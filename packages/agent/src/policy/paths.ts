@@ -13,8 +13,8 @@ import type { CallFacts } from './judged-call.js';
  *
  * Other programs run or obey these files later without a question (git, editors, CI, shells, …).
  *
- * 1. Only the user allows writing them: file tools ask, fenced commands see them read-only, and a
- *    newly created one is set aside.
+ * 1. Only the user allows writing them: file tools ask, commands in the sandbox see them read-only,
+ *    and one that such a command creates is set aside: moved away, so that nothing obeys it.
  * 2. They are protected at any depth, also before they exist.
  * 3. A name is protected in every spelling that some file system accepts for it: case, Unicode
  *    form, trailing blanks and dots, invisible characters.
@@ -212,7 +212,7 @@ const findFileProtection = (path: string): Protection | null =>
     ? { path: 'HEAD', why: 'git takes a folder that holds it for a repository' }
     : null);
 
-/** Reasons that hold as soon as somebody is in the folder. */
+/** Reasons that hold as soon as a person or a program enters the folder. */
 const ON_ENTRY: ReadonlySet<string> = new Set([GIT, ENTERED]);
 
 /** Whether git or a shell obeys an entry as soon as it is in the folder. */
@@ -280,8 +280,9 @@ export const protectionInWorkspace = (workspace: string, path: string): Protecti
 };
 
 /**
- * Adds protected, secret and outside paths to the facts of a call. The workspace's own path does
- * not count. Paths that the tool has found to be protected stay so.
+ * Adds to the facts of a call which of its paths are protected or secret, and whether one lies
+ * outside the workspace. The workspace's own path does not count. Paths that the tool has found to
+ * be protected stay so.
  */
 export const markSensitivePaths = (
   facts: CallFacts,
@@ -295,11 +296,11 @@ export const markSensitivePaths = (
   const secret = facts.paths.filter(
     (path) => relativeTo(workspace, path) === null && isSecretPath(path, home),
   );
-  const leaves =
+  const leavesWorkspace =
     facts.needs === undefined && facts.paths.some((path) => relativeTo(workspace, path) === null);
   return {
     ...facts,
-    ...(leaves ? ({ needs: 'outside' } as const) : {}),
+    ...(leavesWorkspace ? ({ needs: 'outside' } as const) : {}),
     ...(protectedPaths.length === 0 ? {} : { protected: protectedPaths }),
     ...(secret.length === 0 ? {} : { secret }),
   };

@@ -14,6 +14,7 @@ import { programName } from './paths.js';
 
 const PORT = /:\d+$/;
 
+/** Addresses that are private, local, reserved or multicast. */
 const privateV4 = ([a = 0, b = 0, c = 0]: readonly number[]): boolean =>
   a === 0 ||
   a === 10 ||
@@ -179,6 +180,8 @@ const expandBraces = (pattern: string): readonly string[] | null => {
 
 /** Whether a name matches a segment with `*` and `?`. Backtracks only to the last star. */
 const fitsName = (pattern: string, name: string): boolean => {
+  // `at`, `seen`: how far pattern and name fit. `star`: index of the last star in the pattern.
+  // `mark`: where in the name its text ends; it grows by one whenever the rest does not fit.
   let [at, seen, star, mark] = [0, 0, -1, 0];
   while (seen < name.length) {
     if (pattern[at] === '*') {
@@ -304,6 +307,7 @@ export const matchCommand = (
 ): RuleMatch => {
   const isWrapper = runs !== undefined || mayRun !== undefined;
   const places = isWrapper ? words.map((_, index) => words.slice(index)) : [words];
+  // an unknown argument is not taken for a wrapped program: it would match every rule
   const matches = places.map((place, index) =>
     index > 0 && place[0] === null ? 'no' : matchWords(place, rule),
   );

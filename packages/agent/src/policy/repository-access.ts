@@ -1,8 +1,8 @@
 /**
  * What a command may do to git folders, decided by its words alone before it runs.
- * `repositoryAccess` says how far its fence opens them, `historyPurpose` what it does to the
- * history on purpose. The tool bash asks; the sandbox mounts accordingly, and git-history.ts puts
- * back what was lost by accident.
+ * `repositoryAccess` says how far the sandbox opens them to it, `historyPurpose` what it does to
+ * the history on purpose. The tool bash asks for both; the sandbox mounts accordingly, and
+ * git-history.ts puts back what was lost by accident.
  */
 
 import type { Needs, ParsedCommand, ShellFacts } from './judged-call.js';
@@ -45,7 +45,7 @@ export const repositoryAccess = (shell: ShellFacts, needs: Needs | undefined): R
 
 /** What the words of a command do to the history on purpose. */
 export type HistoryPurpose = {
-  /** They end a stash: its changes are back in the files. */
+  /** They end a stash, so that it is not put back: its changes are back in the files. */
   readonly takesStash: boolean;
   /** They change where the history of a shallow clone ends. */
   readonly movesBorder: boolean;
@@ -159,13 +159,15 @@ const EVERYDAY =
 /** Interpreters: the name of the script says what it does. */
 const INTERPRETER =
   /^(?:sh|bash|dash|zsh|node|tsx|ts-node|python[\d.]*|ruby|perl|php|source|\.|npx|uv|poetry)$/;
-/** Names of scripts that work on it. */
+/** Names of scripts that work on the repository. */
 const WORK_ON_REPOSITORY =
   /(?:release|publish|deploy|version|bump|changelog|commit|branch|merge|rebase|backport|cherry|stash|worktree|submodule|tag|git|hook)/i;
 
 const isEveryday = (word: string | null): boolean => word !== null && EVERYDAY.test(word);
 
-/** How far any other program does, by its name and the names of scripts and tasks. */
+/**
+ * How far any other program changes the repository, by its name and the names of scripts and tasks.
+ */
 const programAccess = (words: Words): RepositoryAccess => {
   const [program, ...rest] = words;
   const name = programName(program ?? '');

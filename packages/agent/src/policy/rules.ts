@@ -62,7 +62,7 @@ export const decideByWrittenRules = (
 
 /** A rule in words, for users and models. */
 export const describeRule = (rule: WrittenRule): string => {
-  const { decision, origin } = rule;
+  const { decision, origin } = rule; // origin: its file and line
   const about = rule.kind === 'command' ? rule.words.join(' ') : rule.pattern;
   const kind = rule.kind === 'command' ? '' : `${rule.kind} `;
   const where = rule.from === 'folder' ? `${origin}, in this folder` : origin;
@@ -130,7 +130,7 @@ const isHarmless = ({ words, program }: ParsedCommand): boolean => {
   );
 };
 
-/** Targets of redirections that lose nothing. */
+/** Targets of redirections to which a command may write without a rule: nothing is lost there. */
 const DISCARDS = new Set(['/dev/null', '/dev/stdout', '/dev/stderr']);
 
 /** `movesFolder`: the text has a `cd`, so relative paths may mean another folder. */
@@ -141,9 +141,9 @@ type CommandContext = {
 };
 
 /**
- * Whether a rule allows a command. It must name what a wrapper runs (`timeout 5 npm test`), a
- * relative path counts only without `cd`, and a program of the workspace only by its path: a
- * project can give its program any name.
+ * Whether a rule allows a command. It must name what a wrapper runs (`timeout 5 npm test`; `runs`
+ * is the index of `npm`), a relative path counts only without `cd`, and a program of the workspace
+ * only by its path: a project can give its program any name.
  */
 const coversCommand = (
   rule: RuleOf<'command'>,
@@ -154,6 +154,7 @@ const coversCommand = (
   const ruleLength = rule.words.length;
   const [first = ''] = rule.words;
   if (!beginsWith(words, rule.words) || (runs !== undefined && runs >= ruleLength)) return false;
+  // without a sandbox a command needs no access beside it
   if (place !== 'unfenced' && !coversNeeds(rule.needs, call.facts.needs)) return false;
   const isPath = first.includes('/');
   if (isPath && movesFolder && !first.startsWith('/')) return false;
@@ -173,6 +174,7 @@ const coverCommands = (
   workspace: string,
 ): readonly WrittenRule[] | null => {
   const { shell } = call.facts;
+  // `unclear`, `indirect`: it may run other commands than the known ones
   if (shell === undefined || shell.unclear !== null || shell.indirect !== undefined) return null;
   const movesFolder = shell.commands.some(({ words }) => /^(cd|pushd|popd)$/.test(words[0] ?? ''));
   const used: WrittenRule[] = [];
@@ -245,7 +247,10 @@ const coverCall = (
  */
 export type ApprovalScope = 'once' | 'shape' | 'prefix' | 'session';
 
-/** The calls that a grant covers: one shape, commands with a prefix, or every call of the tool. */
+/**
+ * The calls that a grant covers: one shape (the text of exactly this call), commands with a prefix,
+ * or every call of the tool.
+ */
 type GrantScope =
   | { readonly scope: 'shape'; readonly shape: string }
   | { readonly scope: 'prefix'; readonly words: readonly string[] }
@@ -312,8 +317,9 @@ const isAbout = (grant: Grant, call: JudgedCall, reach: 'fenced' | 'widened'): b
 };
 
 /**
- * Whether a grant allows a call that would be asked about. `widened`: the command runs with more
- * than its sandbox allows, so that a prefix covers no unknown options.
+ * Whether a grant allows a call that would be asked about. `fenced`: a command stays in the
+ * sandbox. `widened`: it runs with more than that allows, so that a prefix covers no unknown
+ * options.
  */
 export const grantCovers = (
   grant: Grant,
@@ -327,19 +333,19 @@ export const grantCovers = (
 const grantFor = (call: JudgedCall, scope: ApprovalScope, workspace: string): Grant | null => {
   const { tool, facts, traits } = call;
   const needs = callNeeds(facts, workspace);
-  const leaves = needs === undefined ? {} : { needs };
+  const access = needs === undefined ? {} : { needs };
   switch (scope) {
     case 'once':
       return null;
     case 'shape':
-      return { scope: 'shape', tool, shape: facts.shape, ...leaves };
+      return { scope: 'shape', tool, shape: facts.shape, ...access };
     case 'prefix': {
       const words = grantablePrefix(facts);
-      return words === null ? null : { scope: 'prefix', tool, words, ...leaves };
+      return words === null ? null : { scope: 'prefix', tool, words, ...access };
     }
     case 'session': {
       const group = traits.group === undefined ? {} : { group: traits.group };
-      return { scope: 'session', tool, ...group, ...leaves };
+      return { scope: 'session', tool, ...group, ...access };
     }
     default:
       return scope satisfies never;

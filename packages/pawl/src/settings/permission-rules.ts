@@ -2,7 +2,8 @@
  * The table `rules` of a configuration file. A rule allows, asks or denies by the words of a
  * command, by path, by host or by the tool of an MCP server.
  *
- * A project's file may only ask and deny. Its `allow` is ignored with a warning.
+ * A project's file may only ask and deny. Its rules are read here as well; configuration.ts then
+ * ignores the allowing ones, with a warning for each.
  */
 
 import { nearestWord } from '@pawl/agent/platform/text';
@@ -11,6 +12,7 @@ import type { Needs } from '@pawl/agent/policy/judged-call';
 import { isHostPattern, isMcpPattern, patternFault } from '@pawl/agent/policy/patterns';
 import type { Decision, RuleSubject } from '@pawl/agent/policy/presets';
 
+/** A rule, and the line of the file on which its list begins. */
 export type ReadRule = RuleSubject & { readonly decision: Decision; readonly line: number };
 
 type ReadRules = {
@@ -18,11 +20,15 @@ type ReadRules = {
   readonly faults: readonly { readonly line: number; readonly text: string }[];
 };
 
+/** What a rule is about, or what is wrong with its text. */
 type ParsedRule = { readonly subject: RuleSubject } | { readonly fault: string };
+
 /** A list of rules at `keys` below the table `rules`. `make` makes a rule of one of its texts. */
 type List = {
+  /** Its key below `rules`: `paths`, `read` for `rules.paths.read`. */
   readonly keys: readonly string[];
   readonly decision: Decision;
+  /** Reads one text of the list. */
   make(text: string): ParsedRule;
 };
 
@@ -71,6 +77,10 @@ const mcp = (text: string): ParsedRule =>
           '"github/get_issue" or "github/get_*"',
       };
 
+/**
+ * All lists. `network` is the network alone; `outside` is everything outside the sandbox, the
+ * network included.
+ */
 const lists: readonly List[] = [
   { keys: ['allow'], decision: 'allow', make: command() },
   { keys: ['allow_network'], decision: 'allow', make: command('network') },
@@ -99,6 +109,7 @@ const unknownListText = (name: string): string => {
   );
 };
 
+/** A list as written: its key below `rules`, and its value, still unchecked. */
 type Entry = readonly [keys: readonly string[], raw: unknown];
 
 const INNER_TABLES = new Set(['paths', 'hosts', 'mcp']);
@@ -110,7 +121,10 @@ const ruleEntries = (table: ParsedTable): readonly Entry[] =>
       : [[[name], raw]],
   );
 
-/** Reads the table. `lineOf` expects the whole key. */
+/**
+ * Reads the table. `lineOf` tells the line of a key in the file; the key begins with `rules`. With
+ * too many rules none counts: the rest could allow what a dropped one denies.
+ */
 export const readRules = (
   table: unknown,
   lineOf: (keys: readonly string[]) => number,

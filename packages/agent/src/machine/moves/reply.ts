@@ -11,7 +11,7 @@
  * begins to wait. `In<N>` is the state N, `On<T>` the event T.
  */
 
-import { hookNotes, hookRemarks, objects, verdictsIn } from '../../policy/judged-call.js';
+import { hookNotes, hookRemarks, someHookObjects, verdictsIn } from '../../policy/judged-call.js';
 import type { Action } from '../action.js';
 import type { Event, On } from '../event.js';
 import type { AssistantMessage } from '../message.js';
@@ -295,7 +295,7 @@ const judgeEnd = (
   const addNotes = (texts: readonly string[]): SessionData =>
     changeSession(session, { notes: [...session.notes, ...texts] });
   const shown = showObjections(hooks);
-  if (!objects(hooks)) return { session: addNotes(hookNotes(hooks)), actions: shown };
+  if (!someHookObjects(hooks)) return { session: addNotes(hookNotes(hooks)), actions: shown };
   const { objections = 0, finishing } = session.turn;
   if (finishing === 'no' && objections < OBJECTIONS_MAX) {
     const counted = changeTurn(addNotes(hookRemarks(hooks)), { objections: objections + 1 });

@@ -40,6 +40,7 @@ export const commandMeaning = (words: Words): Meaning => {
   if (name === 'command' && /^-[pvV]*[vV]/.test(words[1] ?? '')) return {};
   if (name === 'xargs') {
     const inner = xargsCommand(words);
+    // a null at the end of `inner` stands for its input, and is none of `words`
     return {
       commands: [inner],
       runs: Math.max(1, words.length - inner.length + (inner.at(-1) === null ? 1 : 0)),
@@ -72,7 +73,9 @@ const NOT_KNOWN = 'made when it runs';
 
 // ---- Shells, builtins and programs that take a shell text ----
 
-/** `bash -c text`. A shell that reads its input, or a file named at run time, can't be judged. */
+/**
+ * `bash -c TEXT`. What a shell reads from its input, or from a file named at run time, is unclear.
+ */
 const shell = (words: Words): Meaning => {
   const name = programName(words[0] ?? '');
   let at = 1;
@@ -132,7 +135,7 @@ const set = (words: Words): Meaning => {
     const word = words[at];
     if (word === '--' || word === '-') return {};
     if (word == null) return { unclear };
-    if (!/^[-+]/.test(word)) return {};
+    if (!/^[-+]/.test(word)) return {}; // the rest are new arguments of the shell
     if (!/^[-+][abefhmuvxCET]*o?$/.test(word)) return { unclear };
     if (word.endsWith('o') && at + 1 < words.length && !SAFE_OPTIONS.test(words[++at] ?? ''))
       return { unclear };
@@ -162,12 +165,12 @@ const unclearWithOption =
  * evaluated.
  */
 const namesVariables = (words: Words): Meaning => {
-  const odd = words
+  const mayHoldSubscript = words
     .slice(1)
     .some((word) => word === null || /\[/.test(word) || /^-[a-zA-Z]*[in]/.test(word));
   const names = words.slice(1).some((word) => word !== null && SHELL_VARIABLE.test(word));
   return {
-    ...(odd || names ? { evaluates: true as const } : {}),
+    ...(mayHoldSubscript || names ? { evaluates: true as const } : {}),
     ...(words.slice(1).includes(null)
       ? { indirect: `${words[0]} sets a variable that is named at run time` }
       : {}),
@@ -251,7 +254,7 @@ const shellPrograms: Readonly<Record<string, (words: Words) => Meaning>> = {
 
 const literalText = (words: Words): string | null => literal(words)?.join(' ') ?? null;
 
-/** The words as one shell text. */
+/** The words from `runs` on as one shell text. */
 const asText = (words: Words, runs: number, name: string): Meaning => {
   const rest = words.slice(runs);
   if (rest.length === 0) return {};
@@ -297,7 +300,10 @@ const readGitOptions = (words: Words): GitWords => {
   return { settings, at };
 };
 
-/** The value of an option that takes a command: `-x TEXT`, `-xTEXT`, `--exec=TEXT`. */
+/**
+ * The values of an option that takes a command: `-x TEXT`, `-xTEXT`, `--exec=TEXT`. `from`: index
+ * of the first word that may be it.
+ */
 const optionTexts = (
   words: Words,
   from: number,
@@ -430,13 +436,14 @@ const container = (words: Words): Meaning => {
     (word, index) => index > 0 && word !== null && CONTAINER_RUNS.test(word),
   );
   if (at < 0) return {};
+  // an argument with blanks reaches the program in the container as one word: it is no shell text
   const { texts: _, ...meaning } = commandBehind(words, at + 1);
   return meaning;
 };
 
 /** `--run TEXT`, `--command WORDS…` */
 const nix = (words: Words): Meaning => {
-  const text = optionTexts(words, 1, '--run', '--run');
+  const text = optionTexts(words, 1, '--run', '--run'); // it has no short form
   if (text.length > 0) return { ...textsMeaning(text, 'nix-shell'), runs: words.length - 1 };
   const at = words.findIndex((word) => word === '--command' || word === '-c') + 1;
   if (at === 0) return {};

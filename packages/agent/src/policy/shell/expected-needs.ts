@@ -16,6 +16,7 @@ import type { CallFacts, ParsedCommand, ShellFacts } from '../judged-call.js';
 import { gitCommand } from '../losses.js';
 import { programName, wordSet } from '../paths.js';
 
+/** What a command is known to need, and the words that show it. */
 type Expected = NonNullable<CallFacts['expects']>;
 type Words = readonly (string | null)[];
 
@@ -134,6 +135,7 @@ const gitByNetwork = (words: Words, workspace: string): string | null => {
     return rest.includes('update') && remoteAddresses(workspace).some(isRemoteAddress)
       ? 'git submodule update'
       : null;
+  // options before the subcommand may name another repository
   if (!gitRemoteWords.has(command) || words[1] !== command) return null;
   const [remote] = operands(rest);
   const isAddress = remote !== undefined && /[/:]/.test(remote);
@@ -142,8 +144,9 @@ const gitByNetwork = (words: Words, workspace: string): string | null => {
 };
 
 /**
- * What removes or moves a worktree that is there, in words. The sandbox holds those of its files
- * that git obeys, so git would stop halfway. One that the same command makes is not there yet.
+ * What removes or moves a worktree that is there, in words. The sandbox makes those of its files
+ * read-only that git obeys, so git would stop halfway. One that the same command makes is not there
+ * yet.
  */
 const whatEndsWorktree = (words: Words, workspace: string): string | null => {
   const [, command, verb, ...rest] = words;
@@ -163,6 +166,7 @@ const isInstalled = (name: string, folder: string): boolean =>
 const runnerByNetwork = (name: string, words: Words, workspace: string): string | null => {
   if (words.includes('--no') || words.includes('--no-install')) return null;
   const [program] = operands(words.slice(1));
+  // an option before the program may say where it comes from
   if (program === undefined || words[1] !== program) return null;
   return /^[@\w][\w@./-]*$/.test(program) && !isInstalled(program, workspace)
     ? `${name} ${program}`

@@ -28,8 +28,11 @@ export type Explained = PolicyDecision & {
 /** The facts of a text. */
 type LookedUp = {
   readonly shell: ShellFacts;
+  /** The access outside the sandbox that the call asks for itself. */
   readonly needs: Needs | undefined;
+  /** Null: nobody looked, or none is lost. */
   readonly unrecoverable: readonly string[] | null;
+  /** The access that the words are known to need, although the call does not ask for it. */
   readonly expects: CallFacts['expects'] | null;
 };
 
@@ -57,6 +60,7 @@ const shellCall = (
 });
 
 type ExplainOptions = {
+  /** What the call says that it needs outside the sandbox. */
   readonly needs?: Needs;
   readonly find?: FindProgram;
   /**
@@ -81,6 +85,7 @@ export const explainCommand = async (
   const { workspace } = settings;
   const expects = needs === undefined ? expectedNeeds(text, facts, workspace) : null;
   const written = shellCall(text, { shell: facts, needs, unrecoverable, expects }, workspace);
+  // with the access that the words need, if it would be allowed or asked about
   const call = withExpectedNeeds(settings, [], written);
   return {
     ...decide(settings, [], call),

@@ -4,7 +4,7 @@
  *
  * 1. Only the value of an option that takes a message counts, in double quotes, and what `echo`
  *    prints, if one word stands in backticks.
- * 2. So does `$5` in such a value: a command has no arguments, so it is empty.
+ * 2. `$5` in such a value is refused, too: the shell of a command has no arguments, so it is empty.
  * 3. A text that can make commands known by itself (functions, `source`, `PATH=`) is not looked at.
  */
 
@@ -36,6 +36,7 @@ export const messageFault = (text: string, find: FindProgram): string | null => 
   if (!MAY_HOLD.test(text) || MAKES_COMMANDS.test(text)) return null;
   const reading = readCommands(text);
   if (reading.kind === 'unclear') {
+    // a message often can't be read to its end: words in backticks are seldom good shell syntax
     const { within } = reading;
     const isText = within !== undefined && BEFORE_MESSAGE.test(text.slice(0, within.quote));
     return isText ? advice(text, within.quote) : null;

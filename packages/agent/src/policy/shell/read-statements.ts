@@ -106,9 +106,11 @@ const readPattern = (cursor: Cursor): void => {
 const readTest = (cursor: Cursor): void => {
   for (;;) {
     skipLines(cursor);
+    // a meta character ends a word
     if (isAt(cursor, ']]') && isMeta(peek(cursor, 2))) break;
     const two = cursor.text.slice(cursor.at, Math.min(cursor.limit, cursor.at + 2));
     if (two === '&&' || two === '||') cursor.at += 2;
+    // `<(` begins a substitution, `<` alone compares
     else if (!two.endsWith('(') && /^[<>]/.test(two)) cursor.at++;
     else if (/^[()]/.test(two)) cursor.at++;
     else readOperand(cursor);
@@ -162,6 +164,7 @@ const readList = (cursor: Cursor, ends: readonly string[]): void => {
     readAndOr(cursor);
     skipBlanks(cursor);
     const isBackground = peek(cursor) === '&' && peek(cursor, 1) !== '&';
+    // apart: in a process of its own, so that it changes no variable of the shell
     if (isBackground) markFlow(cursor, before, 'apart');
     if (peek(cursor) === '\n') readNewline(cursor);
     else if (
@@ -195,7 +198,7 @@ const readPipeline = (cursor: Cursor): void => {
   }
   const before = cursor.findings.commands.length;
   for (let parts = 1; ; parts++) {
-    deeper(cursor, () => readCommand(cursor));
+    deeper(cursor, () => readCommand(cursor)); // refuses a text that is nested too deeply
     if (parts > 1) markFlow(cursor, before, 'apart');
     skipBlanks(cursor);
     if (peek(cursor) !== '|' || peek(cursor, 1) === '|') return;
@@ -310,21 +313,8 @@ const compounds: readonly (readonly [word: string, read: (cursor: Cursor) => voi
   ['function', readFunction],
   ['[[', readTest],
 ];
-/** Words that bash treats as syntax at the start of a command. */
-const RESERVED = [
-  'then',
-  'elif',
-  'else',
-  'fi',
-  'do',
-  'done',
-  'esac',
-  'in',
-  '}',
-  ']]',
-  'coproc',
-  '!',
-];
+/** Words that bash treats as syntax, and with which no command begins here. */
+const RESERVED = ['then', 'elif', 'else', 'fi', 'do', 'done', 'esac', '}', ']]', 'coproc', '!'];
 
 /** Reads `(list)` or `((arithmetic))`. */
 const readParenthesis = (cursor: Cursor): void => {
@@ -351,12 +341,12 @@ function readCommand(cursor: Cursor): void {
     compound[1](cursor);
   } else {
     const reserved = RESERVED.find((one) => isWord(cursor, one));
-    if (reserved !== undefined && reserved !== 'in')
-      throw unclear(`'${reserved}' stands where a command begins`);
+    if (reserved !== undefined) throw unclear(`'${reserved}' stands where a command begins`);
     const read = readSimpleCommand(cursor);
     if (read.kind === 'function') defineFunction(cursor, read.name);
     return;
   }
+  // the body of a function is read as a command, with its redirections
   if (word !== 'function') readRedirections(cursor);
 }
 
@@ -375,6 +365,7 @@ type Redirections = {
   readonly writes: (string | null)[];
   /** Indexes of `writes` that only append. */
   readonly appends: number[];
+  /** The command reads a file or a text in place of its own input. */
   takesInput: boolean;
 };
 
@@ -414,6 +405,7 @@ const readRedirection = (cursor: Cursor, redirections: Redirections): boolean =>
     (operator === '>&' || operator === '<&') && text !== null && /^(\d+-?|-)$/.test(text);
   if (operator.startsWith('<') && operator !== '<>') redirections.takesInput = true;
   if (isCopy || operator === '<<<') return true;
+  // a read that may open a connection counts as a write, so that the policy sees its target
   if ((operator !== '<' && operator !== '<&') || maybeSocket(cursor.text.slice(start, end), text)) {
     if (operator.endsWith('>>')) redirections.appends.push(redirections.writes.length);
     redirections.writes.push(text);
@@ -442,13 +434,14 @@ const readRedirections = (cursor: Cursor): void => {
 const readArray = (cursor: Cursor): readonly string[] | null => {
   cursor.at++;
   const elements: (string | null)[] = [];
+  // nested: commands in it are substitutions, and a here-document that begins in it ends in it
   nested(cursor, () => {
     for (;;) {
       skipLines(cursor);
       if (peek(cursor) === ')') break;
       const { text, shape, start, end } = readWord(cursor);
       if (start === end) throw unclear('a list is not closed');
-      elements.push(shape.startsWith('[') ? null : text);
+      elements.push(shape.startsWith('[') ? null : text); // `[2]=c` sets the element at an index
     }
   });
   cursor.at++;
@@ -484,9 +477,16 @@ type CommandHead =
   | { readonly kind: 'command' }
   | { readonly kind: 'function'; readonly name: string };
 
-/** The function's name if the words begin a definition, `name ()`; otherwise null. */
-const definedName = (cursor: Cursor, words: readonly Word[], isFirst: boolean): string | null => {
-  if (!isFirst || peek(cursor) !== '(') return null;
+/**
+ * The function's name if the words begin a definition, `name ()`; otherwise null. `standsAlone`:
+ * nothing stands before the last of the words.
+ */
+const definedName = (
+  cursor: Cursor,
+  words: readonly Word[],
+  standsAlone: boolean,
+): string | null => {
+  if (!standsAlone || peek(cursor) !== '(') return null;
   const name = words[0]?.text;
   const parens = /^\([ \t]*\)/.exec(cursor.text.slice(cursor.at, cursor.limit));
   if (name == null || parens === null || words.length !== 1)
@@ -506,9 +506,10 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
     skipComment(cursor);
     if (endsCommand(cursor)) break;
     if (readRedirection(cursor, redirections)) continue;
-    const isPlain =
+    const standsAlone =
       words.length === 0 && assignments.length === 0 && redirections.writes.length === 0;
     const word = readWord(cursor);
+    // the shape has blanks for quoted parts: `"a=b"` assigns nothing
     const assigned = ASSIGNMENT.exec(word.shape);
     const takesList = words.length === 0 || DECLARING.has(words[0]?.text ?? '');
     const isList =
@@ -525,7 +526,7 @@ const readSimpleCommand = (cursor: Cursor): CommandHead => {
       throw unclear(`the character ${JSON.stringify(peek(cursor))} stands where none can`);
     words.push(isList ? { ...word, text: null, end: cursor.at } : word);
     skipBlanks(cursor);
-    const name = definedName(cursor, words, isPlain);
+    const name = definedName(cursor, words, standsAlone);
     if (name !== null) return { kind: 'function', name };
   }
   const isNothing =

@@ -39,17 +39,22 @@ export type SimpleCommand = {
   readonly writes: readonly (string | null)[];
   /** Indexes of `writes` that only append. */
   readonly appends: readonly number[];
+  /** What it has as its input: a redirection or here-document may replace its own. */
   readonly reads: 'own input' | 'a text or file';
 };
 
 export type Assignment = {
   readonly name: string;
+  /** As it is written: `name=value`. */
   readonly raw: string;
   /** The text, or the elements of a list; null if it is known only at run time, or adds. */
   readonly value: string | readonly string[] | null;
 };
 
-/** Offsets: of the quote, and of the text between the marks of the substitution. */
+/**
+ * Offsets: of the quote, and of the text between the marks of the substitution. `end` is null until
+ * it is read to its end.
+ */
 export type QuotedSubstitution = {
   readonly quote: number;
   readonly start: number;
@@ -58,7 +63,9 @@ export type QuotedSubstitution = {
 
 type HereDocument = {
   readonly delimiter: string;
+  /** The delimiter is quoted, so that nothing in the body is substituted. */
   readonly quoted: boolean;
+  /** `<<-`: tabs at the beginning of a line do not count. */
   readonly stripTabs: boolean;
 };
 
@@ -89,7 +96,10 @@ export type Cursor = {
   /** Here-documents whose bodies follow after this line. */
   pending: HereDocument[];
   readonly findings: Findings;
-  /** Reads a list of commands up to one of `ends`, which it does not consume. */
+  /**
+   * Reads a list of commands up to one of `ends`, which it does not consume. It comes along with
+   * the cursor, since it is defined in read-statements.ts, which imports this file.
+   */
   readonly readList: (cursor: Cursor, ends: readonly string[]) => void;
 };
 
@@ -399,6 +409,7 @@ const readDouble = (cursor: Cursor): string | null => {
       if (next !== '\n') value += '$`"\\'.includes(next) ? next : `\\${next}`;
       cursor.at += 2;
     } else if (char === '$' || char === '`') {
+      // how long the mark is that opens a command substitution; 0 for another expansion
       const opener = char === '`' ? 1 : isAt(cursor, '$(') && !isAt(cursor, '$((') ? 2 : 0;
       const at = { quote: start - 1, start: cursor.at + opener };
       const index = opener === 0 ? null : quoted.push({ ...at, end: null }) - 1;

@@ -54,7 +54,7 @@ type Collected = {
   indirect: string | null;
   /** It evaluates arithmetic or names, which runs substitutions in the values of variables. */
   evaluates: boolean;
-  /** It holds the text of a substitution that is not run where it stands. */
+  /** It holds the text of a substitution in quotes, which runs only if the text is evaluated. */
   quotesSubstitution: boolean;
 };
 
@@ -94,7 +94,7 @@ const markUnclear = (into: Collected, why: string): void => {
   into.unclear ??= why;
 };
 
-/** Adds the commands of a shell text, also of one within another. */
+/** Adds the commands of a shell text, also of one within another. `depth`: 0 for the outermost. */
 const addText = async (text: string, into: Collected, depth: number): Promise<void> => {
   if (depth > TEXTS_DEEP_MAX || ++into.texts > TEXTS_MAX)
     return markUnclear(into, 'it holds texts within texts too deeply');
@@ -105,6 +105,10 @@ const addText = async (text: string, into: Collected, depth: number): Promise<vo
   await addReading(reading, text, into, depth);
 };
 
+/**
+ * Adds what our reading of a text has found. Words whose value stands in the text are completed
+ * first, but not if it defines functions: a function can change any variable.
+ */
 const addReading = async (
   reading: Extract<ShellReading, { kind: 'read' }>,
   text: string,
@@ -114,6 +118,7 @@ const addReading = async (
   for (const name of reading.functions) into.functions.add(name);
   into.evaluates ||= reading.evaluates;
   into.quotesSubstitution ||= reading.quotesSubstitution;
+  // a text within another one may run after that has changed SHELL
   const environment = depth === 0 && into.shell !== null ? { SHELL: into.shell } : {};
   const commands = into.functions.size === 0 ? completeCommands(reading, text, environment) : null;
   for (const [index, command] of (commands ?? reading.commands).entries()) {
@@ -207,7 +212,10 @@ const placesIn = ({ runs, mayRun }: Meaning): Pick<ParsedCommand, 'runs' | 'mayR
 /** For each word the file pattern that it is, or null. */
 type Patterns = readonly (string | null)[];
 
-/** The patterns of a wrapped command's words, if these are the wrapper's words from `runs` on. */
+/**
+ * The patterns of a wrapped command's words, if these are the wrapper's words from `runs` on. The
+ * commands of `find` and `fd` are not: they end before the last word.
+ */
 const innerPatterns = (
   words: Words,
   inner: Words,
@@ -226,6 +234,7 @@ const withPatterns = (patterns: Patterns): Pick<ParsedCommand, 'patterns'> =>
  * commit is lost.
  */
 const deletesNewBranch = (one: SimpleCommand, other: SimpleCommand): boolean => {
+  // `flow`: `and` runs only if the command before it ended well, `always` runs in any case
   if (other.flow !== 'and' || (one.flow !== 'always' && one.flow !== 'and')) return false;
   const [create, remove] = [one, other].map(({ words }) => words.map(({ text }) => text));
   const [git, branch, name, ...more] = create ?? [];
@@ -388,7 +397,10 @@ const locateFiles = (): readonly string[] => {
     : FILES.map((name) => path.join(folder, name));
 };
 
-/** Older versions of V8 keep, for each module, the flags with which it was compiled. */
+/**
+ * Newer versions of V8 look at its flags again while a module runs. Older ones keep, for each
+ * module, the flags with which it was compiled.
+ */
 const ASKS_FLAGS_LATER = Number.parseInt(process.versions.v8, 10) >= 13;
 
 /**
@@ -424,8 +436,8 @@ const loadParser = async (): Promise<Parser> => {
 
 let parserLoad: Promise<Parser> | undefined;
 
-/** Nodes beside `command_name` that run a builtin. `[` is a command, `[[` is not. */
-const isCommand = ({ type, firstChild }: Node): boolean =>
+/** Nodes beside `command_name` that run a builtin. `[` is a builtin, `[[` is syntax. */
+const runsBuiltin = ({ type, firstChild }: Node): boolean =>
   type === 'declaration_command' ||
   type === 'unset_command' ||
   (type === 'test_command' && firstChild?.type === '[');
@@ -455,7 +467,7 @@ const collectStarts = (root: Node): ReadonlySet<number> => {
   const starts = new Set<number>();
   const open = [root];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (node.type === 'command_name' || isCommand(node)) starts.add(node.startIndex);
+    if (node.type === 'command_name' || runsBuiltin(node)) starts.add(node.startIndex);
     for (const child of node.children) if (child !== null) open.push(child);
   }
   return starts;
@@ -491,6 +503,7 @@ export const commandStarts = async (text: string): Promise<CommandStarts> => {
  * 3. A value that the shell would treat further (patterns, backslashes) does not count.
  */
 
+/** The value of a variable: a text, or the elements of a list. */
 type Value = string | readonly string[];
 type Reading = Extract<ShellReading, { kind: 'read' }>;
 
@@ -512,6 +525,7 @@ const HARMLESS = new Set([':', 'true', 'false', 'echo', 'pwd', 'cd', 'exit']);
 const leavesVariables = (words: readonly Word[]): boolean => {
   const texts = words.map(({ text }) => text);
   const [name, option] = texts;
+  // `time` may run a builtin that sets variables
   if (name == null || name === 'time') return false;
   if (!isBuiltin(name) || HARMLESS.has(name)) return true;
   if (name === 'printf') return option != null && !option.startsWith('-');
@@ -537,14 +551,16 @@ const forget = ({ known, conditional }: Values, names: Iterable<string>): void =
 const remember = (values: Values, command: SimpleCommand, words: readonly Word[]): void => {
   const { assignments, flow, reads, writes } = command;
   const names = assignments.map(({ name }) => name);
+  // assignments before words hold for that command alone; to be safe, these names are forgotten
   if (words.length > 0) {
     if (leavesVariables(words)) forget(values, names);
     else forget(values, [...values.known.keys()]);
     return;
   }
   forget(values, names);
-  const isPlain = writes.length === 0 && reads === 'own input';
-  if (!isPlain || (flow !== 'always' && flow !== 'and')) return;
+  // with a redirection, which may fail, the assignment does not surely run
+  const hasNoRedirection = writes.length === 0 && reads === 'own input';
+  if (!hasNoRedirection || (flow !== 'always' && flow !== 'and')) return;
   for (const { name, value } of assignments) {
     if (value === null || value.length === 0 || RESERVED_NAMES.test(name)) forget(values, [name]);
     else {
@@ -565,6 +581,7 @@ const expand = (raw: string, known: ReadonlyMap<string, Value>): readonly string
   const isQuoted = raw.startsWith('"');
   const isList = raw.includes('[@]');
   if (typeof value !== 'string') {
+    // without quotes bash may divide an element into words
     const isWhole = isQuoted || value.every((element) => PLAIN_WORD.test(element));
     return isList && isWhole ? value : null;
   }
@@ -632,8 +649,9 @@ const completeCommands = (
   return commands.map((command) => {
     if (command.flow !== 'and') forget(values, [...values.conditional]);
     const completed = withEchoedText(completeCommand(command, text, values.known), text);
-    const isSubstituted = command.flow === 'apart' && command.words.length === 0;
-    if (!isSubstituted) remember(values, command, completed.words);
+    // an assignment in another process (`apart`) leaves the variables of this shell alone
+    const isOfOtherProcess = command.flow === 'apart' && command.words.length === 0;
+    if (!isOfOtherProcess) remember(values, command, completed.words);
     return completed;
   });
 };

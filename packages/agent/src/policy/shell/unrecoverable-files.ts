@@ -54,7 +54,9 @@ export const unrecoverableFiles = async (
   if (all.length === 0) return null;
   const folders = commandFolders(commands, workspace);
   if (folders === null) return [UNKNOWN];
+  // bash's option dotglob: `*` matches hidden files too
   const withHidden = commands.some(({ words }) => words.includes('dotglob'));
+  // a file that one command moves may be deleted by another
   const countsMoves = losses.filter((one) => one.length > 0).length > 1 || all.length > 1;
   const paths = folders.flatMap((folder) =>
     all.map((loss) => {
@@ -201,9 +203,10 @@ const copyPaths = (
   const named = sources.map((source) => wordPaths(source, glob));
   const known = named.filter((one) => one !== null).flat();
   const isComplete = !named.includes(null);
-  const leaves = !isWithin(workspace, target);
-  if (moves && (leaves || countsMoves) && !isComplete) return null;
-  const gone = moves && (leaves || countsMoves) ? known : [];
+  // a file that stays in the workspace, and that nothing else touches, is only moved
+  const losesSources = moves && (countsMoves || !isWithin(workspace, target));
+  if (losesSources && !isComplete) return null;
+  const gone = losesSources ? known : [];
   if (!isFolder(target)) return [target, ...gone];
   // `cp -r from/. to` puts what is in the folder beside what is in the other.
   const spreads = sources.some(
@@ -285,6 +288,7 @@ const findLostFiles = async (
   const changes = await findLosses(workspace, others);
   if (changes === null) return files;
   const lost = changes.filter(
+    // isGenerated: by its name, builds or package managers make it again
     ({ path: file, kind }) => kind !== 'ignored' || !isGenerated(path.relative(workspace, file)),
   );
   return [...repositories, ...lost.map((change) => change.path)];
