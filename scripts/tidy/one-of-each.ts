@@ -79,7 +79,7 @@ const toolNameFaults = (source: Source): readonly Fault[] => {
     const name = stringOf(node) ?? '';
     const elsewhere = TOOL_NAMES.has(name) && file !== `packages/agent/src/tools/${name}.ts`;
     if (elsewhere && meansTool(node, ancestors.at(-1) ?? null, ancestors)) {
-      const text = `the tool name '${name}' belongs into packages/agent/src/tools/${name}.ts and builtin.ts: ask for a trait`;
+      const text = `the tool name '${name}' belongs into packages/agent/src/tools/${name}.ts and builtin-tools.ts: ask for a trait`;
       faults.push({ file, line: source.lineOf(node.start), text });
     }
     ancestors.push(node);

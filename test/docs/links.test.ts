@@ -77,6 +77,10 @@ const packagePathFaults = (document: string, text: string): readonly string[] =>
     .map((name) => `${document}: there is no ${name}`);
 };
 
+/** A merge that was not ended leaves its marks. */
+const mergeFaults = (document: string, text: string): readonly string[] =>
+  /^(?:<{7}|>{7})(?: |$)/m.test(text) ? [`${document}: a mark of a merge`] : [];
+
 const flagsOf = (help: string): readonly string[] =>
   [...help.matchAll(/(?<![\w-])--?[a-zA-Z][\w-]*/g)].map(([flag]) => flag);
 
@@ -137,7 +141,7 @@ describe('documents', () => {
   for (const document of documents) {
     const text = read(document);
     it(`${document} links and names only files that are there`, () => {
-      const faults = [linkFaults, pathFaults, packagePathFaults].flatMap((check) =>
+      const faults = [linkFaults, pathFaults, packagePathFaults, mergeFaults].flatMap((check) =>
         check(document, text),
       );
       assert.deepEqual(faults, []);
@@ -160,12 +164,13 @@ describe('the check of documents', () => {
     { text: '```sh\npawl sesions\n```\n', fault: /no command 'pawl sesions'/ },
     { text: '```sh\ngit diff | pawl -p - --pre plan\n```\n', fault: /no flag --pre$/ },
     { text: 'Say `pawl replay ID --request`.', fault: /no flag --request$/ },
+    { text: `One.\n${'<'.repeat(7)} HEAD\nTwo.`, fault: /a mark of a merge/ },
     { text: 'Say `--max-money 3`.', fault: /no command has the flag --max-money/ },
   ];
   for (const { text, fault } of rows) {
     it(`finds the fault in ${JSON.stringify(text)}`, () => {
-      const faults = [linkFaults, pathFaults, commandFaults, flagFaults].flatMap((check) =>
-        check('README.md', text),
+      const faults = [linkFaults, pathFaults, commandFaults, flagFaults, mergeFaults].flatMap(
+        (check) => check('README.md', text),
       );
       assert.equal(faults.length, 1, faults.join('\n'));
       assert.match(faults[0] ?? '', fault);

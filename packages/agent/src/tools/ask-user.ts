@@ -23,7 +23,7 @@ export const askUserTool: Tool = defineTool({
   description: 'Asks the user what only the user can decide.',
   schema: v.strictObject({
     question: text,
-    choices: v.optional(
+    choices: v.exactOptional(
       v.pipe(v.array(text), v.maxLength(CHOICES_MAX, `must be at most ${CHOICES_MAX}`)),
     ),
   }),
@@ -75,7 +75,7 @@ export const proposePlanTool: Tool = defineTool({
       v.minLength(1, 'must not be empty'),
       v.maxLength(STEPS_MAX, `must be at most ${STEPS_MAX}`),
     ),
-    text: v.optional(v.pipe(v.string(), v.description('Markdown.'))),
+    text: v.exactOptional(v.pipe(v.string(), v.description('Markdown.'))),
   }),
   aliases: { text: ['plan', 'details'] },
   traits: {

@@ -222,7 +222,7 @@ const rebaseEdits = async (
   const lines = now === undefined ? null : compareLines(earlier, now);
   const where = lines === null || lines.places === '' ? '' : ` (${lines.places})`;
   const refused = refuseChange(
-    `${shown} has changed since it was last read${where}. Reading it again and adapt. Nothing was ` +
+    `${shown} has changed since it was last read${where}. Read it again and adapt. Nothing was ` +
       'changed.',
   );
   if (now === undefined || lines === null) return refused;
@@ -234,7 +234,7 @@ const rebaseEdits = async (
   if (change.kind === 'refused') return change;
   const remark =
     `${shown} has changed since it was last read${where}, but not at the place of this edit. ` +
-    'Reading it again before you rely on the rest.';
+    'Read it again before you rely on the rest.';
   const encoding = decoded.kind === 'text' && decoded.encoding === 'utf8-bom' ? 'utf8-bom' : 'utf8';
   const known = { sha256: hashBytes(encodeText(before.text, encoding)), text: before.text };
   return {

@@ -28,7 +28,7 @@ const COUNTED_MAX = 200_000;
 const numberUpTo = (most: number, usual: number) =>
   v.pipe(
     v.number(),
-    v.integer('must be a numberUpTo number'),
+    v.integer('must be a whole number'),
     v.minValue(1, 'must be at least 1'),
     v.maxValue(most, `must be at most ${most}`),
     v.description(`Default ${usual}.`),

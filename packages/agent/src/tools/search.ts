@@ -68,7 +68,7 @@ const COUNTING_MS = 2_000;
 const wholeNumber = (most: number) =>
   v.pipe(
     v.number(),
-    v.integer('must be a wholeNumber number'),
+    v.integer('must be a whole number'),
     v.minValue(0, 'must not be negative'),
     v.maxValue(most, `must be at most ${most}`),
   );

@@ -23,6 +23,10 @@ test('the words of the user are the result of a question', async () => {
   assert.equal(plain.text, 'The user answered yes.');
   const judged = await askUserTool.judge({ question: ' ' }, '/w');
   assert.ok(judged.kind === 'invalid' && judged.field === 'question');
+  const withoutChoices = await askUserTool.judge({ question: 'Why?', choices: null }, '/w');
+  assert.deepEqual(withoutChoices.kind === 'ok' && withoutChoices.input, { question: 'Why?' });
+  const withoutText = await proposePlanTool.judge({ title: 'A', steps: ['b'], text: null }, '/w');
+  assert.equal(withoutText.kind, 'ok', 'null is no text');
 });
 
 test('an accepted plan is a list, and with its changes the changed list and text', async () => {

@@ -310,6 +310,7 @@ test('edit: a file that has changed elsewhere since it was read is edited, and t
   const outcome = await place.run('edit', edited('line 20\n', 'twenty\n'));
   assert.equal(outcome.status, 'ok', outcome.text);
   assert.match(outcome.text, /file has changed since it was last read \(lines 3-4\), but not at/);
+  assert.match(outcome.text, /\. Read it again before you rely on the rest\.$/);
   assert.match(await readFile(place.path('file'), 'utf8'), /^line 1\nline 2\nnew\nnew\nline 4\n/);
   const again = await place.run('edit', edited('twenty\n', 'XX\n'));
   assert.equal(again.status, 'ok', 'its own text is known');
@@ -335,6 +336,7 @@ for (const [title, before, after, from] of elsewhere) {
     const place = await changed(t, before, after);
     const outcome = await place.run('edit', edited(from, 'other'));
     assert.match(outcome.text, /^file has changed since it was last read \(line/);
+    assert.match(outcome.text, /\)\. Read it again and adapt\. Nothing was changed\.$/);
     assert.equal(await readFile(place.path('file'), 'utf8'), after);
   });
 }

@@ -29,6 +29,13 @@ const refused: readonly Refused[] = [
   { tool: 'read', input: { path: 'a\0b' }, field: 'path', why: /NUL/ },
   { tool: 'read', input: { path: 'a', offset: -1 }, field: 'offset', why: /counts from 1/ },
   { tool: 'read', input: { path: 'a', limit: 1.5 }, field: 'limit', why: /whole number/ },
+  { tool: 'list', input: { depth: 1.5 }, field: 'depth', why: /^must be a whole number/ },
+  {
+    tool: 'search',
+    input: { pattern: 'a', context: 1.5 },
+    field: 'context',
+    why: /^must be a whole number/,
+  },
   {
     tool: 'read',
     input: { path: 'a', files: 'b' },
