@@ -28,7 +28,7 @@ type Fold = {
   /** Version of the machine that wrote the entries so far. */
   version: number;
   /** Reads a session of an earlier machine beside this one; null for one of this machine. */
-  carrier: ReturnType<NonNullable<typeof agentMachine.createCarrier>> | null;
+  carrier: ReturnType<NonNullable<typeof agentMachine.carry>> | null;
   usedAt: number;
 };
 
@@ -149,9 +149,7 @@ export class SessionStates {
     const version = versionIn(header);
     refuseNewer(sessionId, version);
     const carrier =
-      version < agentMachine.version
-        ? (agentMachine.createCarrier?.(header.settings) ?? null)
-        : null;
+      version < agentMachine.version ? (agentMachine.carry?.(header.settings) ?? null) : null;
     return { header, seq: 0, state, before: null, past, version, carrier, usedAt: Date.now() };
   }
 

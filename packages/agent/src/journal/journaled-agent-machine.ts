@@ -73,7 +73,7 @@ export const agentMachine: JournaledMachine = {
   version: MACHINE_VERSION,
   // the version of the machine that goes on with the session from this event
   upgradeIn: (event) => (event.type === 'Resumed' ? event.upgrade?.to : undefined),
-  createCarrier: ({ model }) => {
+  carry: ({ model }) => {
     const carrier = carrySession(model);
     return {
       see: carrier.see,
@@ -86,7 +86,7 @@ export const agentMachine: JournaledMachine = {
   },
   isAtRest: ({ name }) => name === 'WaitingForUserInput' || name === 'ShuttingDown',
   // each check hashes all calls of the batch again, and one reply may ask for thousands
-  countGrowingParts: (state) => (state.name === 'ExecutingTools' ? state.calls.length : 0),
+  growing: (state) => (state.name === 'ExecutingTools' ? state.calls.length : 0),
   // what calls did to files, for a session that is resumed
   collectPast: collectPastFiles,
   createCheck: createStateCheck,

@@ -31,7 +31,7 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
   /** The version to which an event hands the session over; undefined if it does not. */
   upgradeIn?(event: M['event']): number | undefined;
   /** Reads a session of an earlier version beside this machine, which may come to other states. */
-  createCarrier?(settings: M['settings']): {
+  carry?(settings: M['settings']): {
     /** Takes the next event. `taken`: this machine found it in its place. */
     see(event: M['event'], taken: boolean): void;
     /**
@@ -49,7 +49,7 @@ export type JournaledMachine<M extends MachineTypes = AgentTypes> = SteppedMachi
    * Number of parts of the state that each check hashes again and that one reply of a model can
    * make large. Such states are checked less often, so that checks take linear time.
    */
-  countGrowingParts?(state: M['state']): number;
+  growing?(state: M['state']): number;
   /** Collects what a resumed session must know of files, while its entries are folded. */
   collectPast?(start?: PastFiles): { see(event: M['event']): void; past(): PastFiles };
   /**
@@ -137,9 +137,7 @@ export type Fold<M extends MachineTypes> = {
   readonly hashedMessages?: () => SummedMessages;
 };
 
-type Carrier<M extends MachineTypes> = ReturnType<
-  NonNullable<JournaledMachine<M>['createCarrier']>
->;
+type Carrier<M extends MachineTypes> = ReturnType<NonNullable<JournaledMachine<M>['carry']>>;
 
 /** Throws `newerVersion` if a later machine wrote the entries that follow. */
 export const refuseNewer = <M extends MachineTypes>(
@@ -161,7 +159,7 @@ export const beginFold = <M extends MachineTypes>(
   const version = versionIn(header);
   refuseNewer({ path, machine }, version);
   const isEarlier = version < machine.version;
-  const carrier = isEarlier ? (machine.createCarrier?.(header.settings) ?? null) : null;
+  const carrier = isEarlier ? (machine.carry?.(header.settings) ?? null) : null;
   return createFold(machine, {
     path,
     state: machine.initialState(header.settings),

@@ -186,10 +186,10 @@ const encodeDrafts = <M extends MachineTypes>(
  * parts that grow within a turn, since a check hashes them all.
  */
 const checkStride = <M extends MachineTypes>(
-  { countGrowingParts }: JournaledMachine<M>,
+  { growing }: JournaledMachine<M>,
   state: M['state'],
   every: number,
-): number => every * Math.max(1, Math.ceil((countGrowingParts?.(state) ?? 0) / every));
+): number => every * Math.max(1, Math.ceil((growing?.(state) ?? 0) / every));
 
 /**
  * The state check of entry `seq`, if it is due: every `every` entries, less often in a large state,

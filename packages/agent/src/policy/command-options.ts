@@ -8,7 +8,7 @@
  */
 
 import type { ParsedCommand } from './judged-call.js';
-import { programName } from './paths.js';
+import { programName, wordSet } from './paths.js';
 
 /** The words of a command; null is a word that is known only when it runs. */
 type Words = ParsedCommand['words'];
@@ -548,10 +548,8 @@ const risks: Readonly<Record<string, Risk>> = {
 
 // ---- Harmless options ----
 
-const optionSet = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
-
 /** Programs of which `risks` knows every risky word: all their other options are harmless. */
-const KNOWN_WHOLE = optionSet(`
+const KNOWN_WHOLE = wordSet(`
   ls cat head tail wc grep egrep fgrep rg stat file du df pwd date basename dirname realpath readlink which uname
   whoami id ps pgrep diff cmp comm cut tr nl column sort uniq find fd fdfind sed jq md5sum sha1sum sha256sum cksum od
   hexdump strings tac rev seq sleep true false test printf echo nproc uptime free`);
@@ -561,126 +559,122 @@ const KNOWN_WHOLE = optionSet(`
  * letters.
  */
 const HARMLESS: Readonly<Record<string, ReadonlySet<string>>> = {
-  'git status': optionSet(
+  'git status': wordSet(
     '-s -b -u -uno -uall --short --branch --porcelain --long --ignored --untracked-files',
   ),
-  'git log': optionSet(
+  'git log': wordSet(
     '-n -p -1 --oneline --stat --graph --all --decorate --patch --max-count --since --until ' +
       '--author --grep --name-only --name-status --format --pretty --reverse --no-merges ' +
       '--abbrev-commit --follow --date',
   ),
-  'git diff': optionSet(
+  'git diff': wordSet(
     '-w -b -U --stat --cached --staged --name-only --name-status --numstat --shortstat ' +
       '--word-diff --color --no-color --unified',
   ),
-  'git show': optionSet('-s -p --stat --name-only --name-status --format --pretty --oneline'),
-  'git branch': optionSet(
-    '-a -r -v -vv --list --all --remotes --show-current --merged --no-merged',
-  ),
-  'git add': optionSet('-A -u -v --all --update --verbose'),
-  'git commit': optionSet(
+  'git show': wordSet('-s -p --stat --name-only --name-status --format --pretty --oneline'),
+  'git branch': wordSet('-a -r -v -vv --list --all --remotes --show-current --merged --no-merged'),
+  'git add': wordSet('-A -u -v --all --update --verbose'),
+  'git commit': wordSet(
     '-m -a -s -v -q --message --all --signoff --quiet --verbose --amend --no-edit --allow-empty',
   ),
-  'git fetch': optionSet(
+  'git fetch': wordSet(
     '-p -t -v -q -f --all --prune --tags --no-tags --depth --unshallow --verbose --quiet ' +
       '--force --dry-run --progress',
   ),
-  'git pull': optionSet(
+  'git pull': wordSet(
     '-r -v -q --rebase --ff-only --no-rebase --tags --prune --autostash --verbose --quiet --depth',
   ),
-  'git push': optionSet(
+  'git push': wordSet(
     '-u -v -q -n --set-upstream --tags --follow-tags --dry-run --verbose --quiet --all',
   ),
-  'git clone': optionSet(
+  'git clone': wordSet(
     '-b -q -v --branch --depth --single-branch --no-single-branch --no-tags --no-checkout ' +
       '--quiet --verbose --progress --bare',
   ),
-  'git ls-remote': optionSet('-h -t -q --heads --tags --refs --quiet --symref'),
-  npm: optionSet(
+  'git ls-remote': wordSet('-h -t -q --heads --tags --refs --quiet --symref'),
+  npm: wordSet(
     '-D -E -P -O -f --save --save-dev --save-exact --save-optional --save-peer --no-save ' +
       '--legacy-peer-deps --force --no-audit --no-fund --audit --fund --prefer-offline ' +
       '--prefer-online --offline --omit --include --silent --verbose --loglevel --json --long ' +
       '--depth --production --dry-run --package-lock-only --if-present --workspaces',
   ),
-  pnpm: optionSet(
+  pnpm: wordSet(
     '-D -E -P -O -r --save-dev --save-exact --save-prod --save-optional --frozen-lockfile ' +
       '--no-frozen-lockfile --prefer-offline --offline --prod --dev --silent --recursive ' +
       '--lockfile-only --json',
   ),
-  yarn: optionSet(
+  yarn: wordSet(
     '-D -E -P -O --dev --exact --peer --optional --frozen-lockfile --immutable --production ' +
       '--silent --offline --check-cache --json',
   ),
-  bun: optionSet(
+  bun: wordSet(
     '-d -D -E --dev --exact --optional --frozen-lockfile --production --no-save --silent --verbose',
   ),
-  pip: optionSet(
+  pip: wordSet(
     '-U -q -v -r --upgrade --quiet --verbose --no-cache-dir --no-deps --pre --requirement ' +
       '--user --disable-pip-version-check --no-input --break-system-packages --format ' +
       '--outdated',
   ),
-  uv: optionSet(
+  uv: wordSet(
     '-q -v --upgrade --quiet --verbose --dev --frozen --locked --no-cache --offline --group ' +
       '--extra --all-extras',
   ),
-  poetry: optionSet(
+  poetry: wordSet(
     '-q -v -n -D --quiet --verbose --no-interaction --dev --group --with --without --no-root ' +
       '--sync --dry-run --all-extras',
   ),
-  cargo: optionSet(
+  cargo: wordSet(
     '-q -v -p -r -F --release --all --workspace --features --all-features ' +
       '--no-default-features --all-targets --locked --offline --frozen --quiet --verbose ' +
       '--package --bin --lib --tests --examples --benches --example --test --no-run --jobs -j',
   ),
-  go: optionSet(
+  go: wordSet(
     '-v -u -t -x -n -race -short -count -run -bench -benchmem -timeout -cover -json ' +
       '-failfast -parallel -tags -mod -d',
   ),
-  make: optionSet(
+  make: wordSet(
     '-j -k -s -B -n -i --jobs --keep-going --silent --always-make --dry-run --no-print-directory',
   ),
-  pytest: optionSet(
+  pytest: wordSet(
     '-q -v -vv -x -s -k -m -l --quiet --verbose --exitfirst --lf --ff --tb --maxfail ' +
       '--durations --no-header --collect-only --co',
   ),
-  'docker build': optionSet('-t -q --tag --quiet --no-cache --pull --progress --platform --target'),
-  'docker ps': optionSet(
+  'docker build': wordSet('-t -q --tag --quiet --no-cache --pull --progress --platform --target'),
+  'docker ps': wordSet(
     '-a -q -n -l -s --all --quiet --no-trunc --filter --format --last --latest --size',
   ),
-  'docker logs': optionSet('-f -t -n --follow --timestamps --tail --since --until --details'),
-  'docker images': optionSet('-a -q --all --quiet --no-trunc --filter --format --digests'),
-  'docker compose': optionSet(
+  'docker logs': wordSet('-f -t -n --follow --timestamps --tail --since --until --details'),
+  'docker images': wordSet('-a -q --all --quiet --no-trunc --filter --format --digests'),
+  'docker compose': wordSet(
     '-d -q --detach --build --no-deps --force-recreate --remove-orphans --wait --quiet-pull ' +
       '--follow --tail --all --quiet',
   ),
-  'docker pull': optionSet('-a -q --all-tags --quiet --platform'),
-  gh: optionSet(
+  'docker pull': wordSet('-a -q --all-tags --quiet --platform'),
+  gh: wordSet(
     '-L -R -s -l -t -b -B -H -q -a --limit --repo --state --label --title --body --base ' +
       '--head --json --jq --author --assignee --draft --fill --comments --name-only --log ' +
       '--log-failed --search',
   ),
-  curl: optionSet(
+  curl: wordSet(
     '-s -S -L -f -I -i -v -H -A -X -m -4 -6 --silent --show-error --location --fail --head ' +
       '--include --verbose --header --user-agent --request --max-time --connect-timeout ' +
       '--retry --compressed --http1.1 --http2',
   ),
-  wget: optionSet(
+  wget: wordSet(
     '-q -nv -c -S --quiet --no-verbose --continue --spider --timeout --tries --server-response',
   ),
-  apt: optionSet('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
-  'apt-get': optionSet('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
-  brew: optionSet('-q -v --quiet --verbose --cask --formula'),
-  kubectl: optionSet(
+  apt: wordSet('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
+  'apt-get': wordSet('-y -q --yes --quiet --no-install-recommends --only-upgrade'),
+  brew: wordSet('-q -v --quiet --verbose --cask --formula'),
+  kubectl: wordSet(
     '-n -A -o -l -w -f --namespace --all-namespaces --output --selector --watch --context ' +
       '--tail --since --follow --previous',
   ),
-  tsc: optionSet('--noEmit --pretty --strict --listFiles --version'),
-  eslint: optionSet('--quiet --max-warnings --ext --no-color --color'),
-  prettier: optionSet('--check -c -l --list-different'),
-  ruff: optionSet('-q -v --quiet --verbose --select --ignore'),
-  mypy: optionSet(
-    '-p -m --strict --pretty --no-color-output --show-error-codes --package --module',
-  ),
+  tsc: wordSet('--noEmit --pretty --strict --listFiles --version'),
+  eslint: wordSet('--quiet --max-warnings --ext --no-color --color'),
+  prettier: wordSet('--check -c -l --list-different'),
+  ruff: wordSet('-q -v --quiet --verbose --select --ignore'),
+  mypy: wordSet('-p -m --strict --pretty --no-color-output --show-error-codes --package --module'),
 };
 /** Programs that take the options of another one. */
 const SAME: Readonly<Record<string, string>> = {

@@ -306,11 +306,11 @@ const find: Judge = (words) => {
     text !== null && /^-f(print0?|printf|ls)$/.test(text) ? [words[index + 1] ?? UNKNOWN] : [],
   );
   if (!texts.includes('-delete')) return fileLosses(written);
-  const nameAt = texts.findIndex((text) => text === '-name' || text === '-iname') + 1;
-  const pattern = nameAt > 0 ? words[nameAt] : undefined;
-  const isAlternative = texts.some(
-    (text) => text === '-o' || text === '-or' || text === '!' || text === '-not',
-  );
+  const nameAt = texts.findIndex((text) => text === '-name' || text === '-iname');
+  // `find` goes from left to right: a name behind `-delete` spares nothing
+  const isNarrow = nameAt >= 0 && nameAt < texts.indexOf('-delete');
+  const pattern = isNarrow ? words[nameAt + 1] : undefined;
+  const isAlternative = texts.some((text) => text !== null && /^(-or?|,|!|-not)$/.test(text));
   // `-name '*.pyc'`: a star stands for any text, and all that is deleted is made again
   const deletesGenerated =
     pattern?.kind === 'path' && !isAlternative && isGenerated(pattern.text.replace(/^\*/, 'x'));
@@ -463,15 +463,15 @@ export const gitCommand = (words: Words): Words => {
 
 /**
  * Whether the words have an option. `''`: it has no such form. A word computed at run time counts
- * as none.
+ * as none. Git accepts any beginning of a long option that fits no other one.
  */
 const hasGitOption = (words: Words, short: string, ...long: readonly string[]): boolean =>
   words.some((word) => {
     if (word === null || word === undefined) return false;
-    if (word.startsWith('--'))
-      return long.some(
-        (option) => word.length > 4 && option.startsWith(word.split('=')[0] ?? word),
-      );
+    if (word.startsWith('--')) {
+      const [name = ''] = word.split('=');
+      return name.length > 2 && long.some((option) => option.startsWith(name));
+    }
     return short !== '' && /^-[a-zA-Z]+$/.test(word) && word.includes(short);
   });
 
@@ -540,7 +540,7 @@ const gitJudges: Readonly<Record<string, (words: Words) => string | null>> = {
       ? 'the way back to earlier commits would be lost'
       : null,
   gc: (words) =>
-    words.some((word) => word?.startsWith('--prune')) && !words.includes('--prune=never')
+    hasGitOption(words, '', '--prune') && !words.includes('--prune=never')
       ? 'commits that nothing names would be lost'
       : null,
   prune: () => 'commits that nothing names would be lost',

@@ -2,11 +2,20 @@
  * Paths that need more than a rule: those that other programs run or obey, and those that hold
  * credentials.
  *
- * From top to bottom: protected paths with their reasons; paths of credentials;
- * `markSensitivePaths`, which marks both in the facts of a call; and words and names of programs.
+ * From top to bottom: lists of words, as the policy writes them; protected paths with their
+ * reasons; paths of credentials; `markSensitivePaths`, which marks both in the facts of a call; and
+ * the name in a program's path.
  */
 
 import type { CallFacts } from './judged-call.js';
+
+/**
+ * The words of a text, separated by blanks and newlines: a list that is easier to read than one of
+ * strings.
+ */
+export const listWords = (text: string): readonly string[] => text.trim().split(/\s+/);
+
+export const wordSet = (text: string): ReadonlySet<string> => new Set(listWords(text));
 
 /*
  * ---- Protected paths ----
@@ -125,10 +134,7 @@ const GROUPS: readonly { readonly why: string; readonly paths: string }[] = [
 
 /** Each protected path and its reason. */
 export const PROTECTED_PATHS: readonly Protection[] = GROUPS.flatMap(({ why, paths }) =>
-  paths
-    .trim()
-    .split(/\s+/)
-    .map((path) => ({ path, why })),
+  listWords(paths).map((path) => ({ path, why })),
 );
 
 /** Invisible characters that HFS+ ignores in names. */
@@ -305,16 +311,6 @@ export const markSensitivePaths = (
     ...(secret.length === 0 ? {} : { secret }),
   };
 };
-
-// ---- Words and names of programs ----
-
-/**
- * The words of a text, separated by blanks and newlines: a list that is easier to read than one of
- * strings.
- */
-export const listWords = (text: string): readonly string[] => text.trim().split(/\s+/);
-
-export const wordSet = (text: string): ReadonlySet<string> => new Set(listWords(text));
 
 /** The name of a program without its folder. */
 export const programName = (word: string): string => word.slice(word.lastIndexOf('/') + 1);

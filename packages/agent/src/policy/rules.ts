@@ -13,7 +13,7 @@
 
 import { uncoveredWord } from './command-options.js';
 import type { CallFacts, JudgedCall, Needs, ParsedCommand, ToolGroup } from './judged-call.js';
-import { programName } from './paths.js';
+import { programName, wordSet } from './paths.js';
 import {
   absolutePath,
   allowsMcpTool,
@@ -373,26 +373,20 @@ export const createGrant = (
  */
 
 /** Programs that run their arguments or have irreversible effects. */
-const NEVER = new Set(
+const NEVER = wordSet(
   `bash sh dash zsh ksh fish csh tcsh ash busybox env sudo doas su pkexec runuser setsid nohup nice ionice time timeout stdbuf
   xargs parallel watch find fd exec eval command builtin source . trap script expect unshare chroot nsenter bwrap flock strace gdb ltrace
   python python2 python3 pypy pypy3 node nodejs deno bun tsx ts-node ruby perl php lua luajit awk gawk mawk nawk sed ed ex vi vim nvim emacs
   R Rscript julia osascript java groovy scala kotlin ghc runghc swift tclsh wish
   npx pnpx bunx uvx pipx dlx corepack ssh scp sftp rsync nc ncat netcat socat telnet ftp curl wget http https aria2c openssl
   rm rmdir shred dd truncate mkfs mount umount chmod chown chgrp kill killall pkill mv cp ln tee install tar unzip
-  docker podman nerdctl kubectl helm systemctl crontab at batch screen tmux make ninja cmake gradle`
-    .split(/\s+/)
-    .filter((name) => name !== ''),
+  docker podman nerdctl kubectl helm systemctl crontab at batch screen tmux make ninja cmake gradle`,
 );
 
 /** Programs with subcommands: a prefix must include the subcommand. */
-const WITH_COMMANDS = new Set(
-  (
-    'git npm pnpm yarn cargo go pip pip3 uv poetry gh glab dotnet mvn bundle gem composer mix ' +
-    'rustup brew apt apt-get dnf yum apk conda terraform'
-  )
-    .split(/\s+/)
-    .filter((name) => name !== ''),
+const WITH_COMMANDS = wordSet(
+  'git npm pnpm yarn cargo go pip pip3 uv poetry gh glab dotnet mvn bundle gem composer mix ' +
+    'rustup brew apt apt-get dnf yum apk conda terraform',
 );
 /** Subcommands whose next word names what runs: `npm run lint`. */
 const NAMING = new Set(['run', 'run-script', 'exec', 'x', 'tool']);

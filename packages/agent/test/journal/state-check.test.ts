@@ -119,7 +119,7 @@ for (const [seq, name, due] of rows) {
 
 test('the larger a state has grown, the fewer entries have a check', () => {
   const due = (parts: number): readonly number[] => {
-    const machine = { ...agentMachine, isAtRest: () => false, countGrowingParts: () => parts };
+    const machine = { ...agentMachine, isAtRest: () => false, growing: () => parts };
     const seqs = Array.from({ length: 24 }, (_, index) => index + 1);
     return seqs.filter(
       (seq) => dueCheck({ machine, hashState: fresh }, seq, stateAt(1), 4) !== null,

@@ -60,7 +60,10 @@ test('a rule lets a command leave only for what it names', async () => {
 test('git commands that destroy work ask in every preset, unless a rule allows them', async () => {
   const lossy = [
     'git reset --hard',
+    'git reset --ha',
     'git clean -fd',
+    'git clean --fo -d',
+    'git gc --pru=now',
     'git checkout -- a.ts',
     'git checkout .',
     'git checkout HEAD a.ts',

@@ -113,6 +113,8 @@ const LOSE_NOTES = [
   'rsync -a src/clean.ts notes.txt',
   'find . -maxdepth 1 -name "*.txt" -delete',
   'find notes.txt -delete',
+  "find . -delete -name '*.pyc'",
+  "find . -name '*.pyc' , -delete",
 ];
 
 const LOSE_OTHERS: readonly (readonly [command: string, lost: string])[] = [

@@ -283,9 +283,9 @@ export const endWithText = (state: Processing): MoveTo<'EndOfTurn'> => {
 const OBJECTIONS_MAX = 3;
 
 /**
- * What hooks say about the end of the turn. An objection (`objects`) begins another turn with its
- * reason (docs/rules.md#hook-objects-to-end). A turn that was to end at a limit ends. The model
- * reads the notes of hooks, or their remarks: notes and objections.
+ * What hooks say about the end of the turn. An objection (`someHookObjects`) begins another turn
+ * with its reason (docs/rules.md#hook-objects-to-end). A turn that was to end at a limit ends. The
+ * model reads the notes of hooks, or their remarks: notes and objections.
  */
 const judgeEnd = (
   session: SessionData,
