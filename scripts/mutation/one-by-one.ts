@@ -5,6 +5,8 @@
 
 type Context = {
   readonly name: string;
+  readonly mock: typeof import('node:test').mock;
+  after(clean: () => unknown): void;
   diagnostic(text: string): void;
   test(title: string, body: Body): Promise<void>;
 };
@@ -24,8 +26,16 @@ export type Test = {
 
 export const tests: Test[] = [];
 
+const { mock } = process.getBuiltinModule('node:test');
+
 const run = async (name: string, body: Body): Promise<void> => {
-  await body({ name, diagnostic: () => undefined, test: run });
+  const cleaners: (() => unknown)[] = [() => mock.reset()];
+  try {
+    const after = (clean: () => unknown): void => void cleaners.push(clean);
+    await body({ name, mock, after, diagnostic: () => undefined, test: run });
+  } finally {
+    for (const clean of cleaners) await clean();
+  }
 };
 
 const trail: string[] = [];
