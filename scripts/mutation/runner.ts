@@ -4,8 +4,8 @@
  *
  * 1. Each mutant meets a fresh suite: the whole bundle is evaluated again, machine and tests, with
  *    the mutant in it from the first line on. A suite that does not load has caught its mutant.
- * 2. A mutant meets the tests that reach its place, those that caught others before it first, and
- *    no test after the one that fails. What a test file does while it loads counts for all its
+ * 2. A mutant meets the tests that reach its place, those that caught others before it first and
+ *    those that take long last, and no test after the one that fails. What a test file does while it loads counts for all its
  *    tests; what the machine does while it loads counts for every test there is.
  * 3. A mutant of the machine does not meet the tests that explore the machine: they are about the
  *    exploring, and slow.
@@ -49,6 +49,8 @@ type Instruments = { currentTestId?: string | undefined; mutantCoverage?: Mutant
 
 const LOADS = 'the suite loads';
 const EXPLORING = /\/exploration\//;
+/** A test that takes longer comes after all that don't. */
+const LONG_MS = 50;
 const NONE = -1;
 const getTestId = ({ file, title }: Test, index: number): string => `${index} ${file}: ${title}`;
 const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -81,16 +83,20 @@ const loadTests = (suite: Suite, place: Place, mutant: number, hit: () => true):
   return new Map(module.exports.tests.map((test, index) => [getTestId(test, index), test]));
 };
 
-/** Null of a test that passes, or why it fails. */
-const findFailure = (test: Test): Promise<string | null> => test.run().then(() => null, why);
+type Ran = { readonly failure: string | null; readonly timeMs: number };
 
-const measure = async (id: string, test: Test): Promise<TestResult> => {
+/** `failure`: null of a test that passes, or why it fails. */
+const runTest = async (test: Test): Promise<Ran> => {
   const startedAtMs = performance.now();
-  const failureMessage = await findFailure(test);
-  const told = { id, name: id, timeSpentMs: performance.now() - startedAtMs };
-  return failureMessage === null
+  const failure = await test.run().then(() => null, why);
+  return { failure, timeMs: performance.now() - startedAtMs };
+};
+
+const dryResult = (id: string, { failure, timeMs }: Ran): TestResult => {
+  const told = { id, name: id, timeSpentMs: timeMs };
+  return failure === null
     ? { ...told, status: TestStatus.Success }
-    : { ...told, status: TestStatus.Failed, failureMessage };
+    : { ...told, status: TestStatus.Failed, failureMessage: failure };
 };
 
 /** Gives each test what its file reached while it loaded. */
@@ -106,6 +112,8 @@ class SuiteRunner implements TestRunner {
   readonly #quick = compile(withoutCounts(this.#text));
   /** The tests that caught a mutant, the last one first. */
   #catchers: readonly string[] = [];
+  /** How long each test took when it last passed; 0 of one that this process has not run. */
+  readonly #timesMs = new Map<string, number>();
 
   capabilities() {
     return { reloadEnvironment: true };
@@ -135,7 +143,7 @@ class SuiteRunner implements TestRunner {
     ];
     for (const [id, test] of tests) {
       instruments.currentTestId = id;
-      results.push(await measure(id, test));
+      results.push(dryResult(id, await runTest(test)));
     }
     const { mutantCoverage = { static: {}, perTest: {} } } = instruments;
     return {
@@ -169,13 +177,21 @@ class SuiteRunner implements TestRunner {
     }
     const wanted = new Set(testFilter ?? tests.keys());
     const explores = EXPLORING.test(activeMutant.fileName.replaceAll(path.sep, '/'));
-    const ordered = [...new Set([...this.#catchers, ...tests.keys()])].filter(
-      (id) => wanted.has(id) && (explores || !EXPLORING.test(id)),
-    );
+    const longMs = (id: string): number => {
+      const timeMs = this.#timesMs.get(id) ?? 0;
+      return timeMs < LONG_MS ? 0 : timeMs;
+    };
+    const ordered = [...new Set([...this.#catchers, ...tests.keys()])]
+      .filter((id) => wanted.has(id) && (explores || !EXPLORING.test(id)))
+      .sort((one, other) => longMs(one) - longMs(other));
     for (const [index, id] of ordered.entries()) {
       const test = tests.get(id);
-      const failure = test === undefined ? null : await findFailure(test);
-      if (failure === null) continue;
+      if (test === undefined) continue;
+      const { failure, timeMs } = await runTest(test);
+      if (failure === null) {
+        this.#timesMs.set(id, timeMs);
+        continue;
+      }
       this.#catchers = [id, ...this.#catchers.filter((other) => other !== id)];
       return caught(id, failure, index + 1);
     }
