@@ -325,7 +325,7 @@ export const rewound = (rewindId = 'rewind-1'): On<'Rewound'> => ({
   left: [],
   note: 'a.ts is as it was',
 });
-export const checkpoint: Event = {
+export const checkpoint: On<'CheckpointTaken'> = {
   type: 'CheckpointTaken',
   at: NOW,
   checkpoint: 'checkpoint-1',

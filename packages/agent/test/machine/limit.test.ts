@@ -10,6 +10,7 @@ import {
   readLimit,
   readLimits,
   remainingLimit,
+  retrySettings,
 } from '../../src/machine/settings.js';
 
 test('a limit of 0 as people write it is none; what is left of a limit is 0 and stays 0', () => {
@@ -47,4 +48,13 @@ test('settings hold no limit of 0, whoever wrote them', () => {
     patch: { limits: { ...settings.limits, rounds: 0 } },
   });
   assert.equal(walker.state().session.settings.limits.rounds, 'unlimited');
+});
+
+test('another number of retries leaves the schedule, another first delay the number', () => {
+  assert.deepEqual(retrySettings(null, null), {});
+  assert.deepEqual(retrySettings(0, null), { maxRetries: 0 });
+  const { retrySchedule } = settingsOf();
+  assert.deepEqual(retrySettings(null, 250), {
+    retrySchedule: { ...retrySchedule, baseMs: 250 },
+  });
 });

@@ -1,17 +1,27 @@
 import { ok, strictEqual } from 'node:assert';
 import { deepStrictEqual } from 'node:assert/strict';
 import { test } from 'node:test';
+import {
+  calling,
+  asked as question,
+  reply,
+  result,
+  text,
+  user,
+} from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
-import { bring } from '../../../../test/kit/agent/walker.js';
+import { bring, type Step } from '../../../../test/kit/agent/walker.js';
 import {
   addReply,
   addTexts,
   emptyConversation,
   messagesOf,
 } from '../../src/machine/conversation.js';
+import type { ChangeSummary, On } from '../../src/machine/event.js';
 import { modelReply, toolCall, userInput } from '../../src/machine/event.js';
 import { initialState, settledConversation, step } from '../../src/machine/machine.js';
-import { rewindConversation } from '../../src/machine/moves/rewind.js';
+import type { Message } from '../../src/machine/message.js';
+import { rewindConversation, rewoundConversation } from '../../src/machine/moves/rewind.js';
 import { defaultSettings } from '../../src/machine/settings.js';
 
 const asked = addTexts(emptyConversation, 'user', ['hello']);
@@ -84,4 +94,84 @@ test('what is typed meanwhile is queued; usage, settings and grants stay', () =>
   );
   deepStrictEqual([session.usage, session.settings, session.grants], [usage, settings, grants]);
   deepStrictEqual(session.notes, ['a.ts is as it was']);
+});
+
+test('a conversation to go to has calls with their results, turn by turn, and says something', () => {
+  const leadsTo = (...messages: readonly Message[]): boolean =>
+    rewoundConversation(emptyConversation, { kept: 0, messages, contextTokens: 0 }) !== null;
+  const answers = user(result('1'), result('2'), text('user', 'and this'));
+  ok(leadsTo(question(), calling('1', '2'), answers, reply()));
+  ok(leadsTo(question(), calling('1', '2'), answers));
+  ok(leadsTo());
+  const wrong: readonly (readonly Message[])[] = [
+    [question(), calling('1', '2'), user(result('1')), reply()],
+    [question(), calling('1', '2'), user(result('2'), result('1')), reply()],
+    [question(), calling('1'), user(text('user', 'first'), result('1')), reply()],
+    [question(), calling('1')],
+    [question(), reply(), user(result('1'))],
+    [reply()],
+    [question(), question()],
+    [question(), user()],
+    [user()],
+    [question(' ')],
+  ];
+  for (const messages of wrong) ok(!leadsTo(...messages), JSON.stringify(messages));
+});
+
+const changes = (deleted: number): ChangeSummary => ({
+  created: 0,
+  changed: 1,
+  deleted,
+  files: [
+    { path: 'kept.ts', change: 'changed' },
+    ...Array.from({ length: deleted }, (_, index) => ({
+      path: `${index}.ts`,
+      change: 'deleted' as const,
+    })),
+  ],
+});
+
+const noticesOf = ({ actions }: Step): readonly string[] =>
+  actions.flatMap((action) => (action.type === 'DisplayNotice' ? [action.text] : []));
+
+const checkpointTexts = (part: Partial<On<'CheckpointTaken'>>): readonly string[] =>
+  noticesOf(bring('W').send({ ...g.checkpoint, leftOut: [], ...part }));
+
+test('the user hears which files the agent deleted, the first ten by name, and what is not kept', () => {
+  deepStrictEqual(checkpointTexts({ changes: changes(1) }), [
+    '1 file deleted (0.ts): a rewind takes it back',
+  ]);
+  deepStrictEqual(checkpointTexts({ changes: changes(12), leftOut: ['b.iso has 30 MB'] }), [
+    '12 files deleted (0.ts, 1.ts, 2.ts, 3.ts, 4.ts, 5.ts, 6.ts, 7.ts, 8.ts, 9.ts and 2 more): ' +
+      'a rewind takes it back',
+    'b.iso has 30 MB',
+  ]);
+  deepStrictEqual(checkpointTexts({ changes: changes(0) }), []);
+  deepStrictEqual(checkpointTexts({ by: 'user', changes: changes(1) }), []);
+});
+
+test('a rewind says how many files went back, which it left, and why if there is none of both', () => {
+  const said = (
+    part: Partial<On<'Rewound'>>,
+    plan: g.Given = g.rewind('plan-1'),
+  ): readonly string[] => {
+    const walker = bring('W long');
+    walker.send(plan);
+    return noticesOf(walker.send({ ...g.rewound(), ...part }));
+  };
+  const there = 'the conversation is as it was at 0; ';
+  deepStrictEqual(said({ changes: { ...changes(2), created: 3 } }), [
+    `${there}6 files changed back`,
+  ]);
+  const left = [{ path: 'a.ts', why: 'somebody else changed it' }];
+  deepStrictEqual(said({ changes: changes(0), left }), [
+    `${there}1 file changed back; left as they are: a.ts (somebody else changed it)`,
+  ]);
+  deepStrictEqual(said({ left }), [
+    `${there}0 files changed back; left as they are: a.ts (somebody else changed it)`,
+  ]);
+  deepStrictEqual(said({ note: 'nothing is known of them' }), [`${there}nothing is known of them`]);
+  deepStrictEqual(said({ note: null }), [`${there}no file had to be changed`]);
+  const { conversation: _, ...filesOnly } = g.rewind('plan-1');
+  deepStrictEqual(said({ note: null }, filesOnly), ['no file had to be changed']);
 });

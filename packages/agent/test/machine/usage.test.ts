@@ -9,9 +9,15 @@ import {
   countStale,
   countToolUsage,
   countUsage,
+  getAllowance,
+  hasMoneyLimit,
+  isPaid,
+  rearm,
   remainingIn,
+  reserve,
+  settleLost,
 } from '../../src/machine/moves/budget.js';
-import type { Limits, Usage, UsageTotals } from '../../src/machine/settings.js';
+import { type Limits, sumUsage, type Usage, type UsageTotals } from '../../src/machine/settings.js';
 import type { SessionData } from '../../src/machine/state.js';
 
 // Sums by themselves: what is added up, and what is left of a limit.
@@ -103,4 +109,86 @@ test('the rest of a session’s limits: nothing for a reached limit, unlimited f
     usd: { type: 'left', amount: 0 },
     tokens: { type: 'left', amount: 0 },
   });
+});
+
+test('two usages are added kind by kind; a cost that nobody knows makes the sum unknown', () => {
+  const other = { ...call, inputTokens: 1, outputTokens: 2, cacheReadTokens: 3, costUsd: 0.5 };
+  assert.deepEqual(sumUsage(call, other), {
+    inputTokens: 10_001,
+    outputTokens: 2_002,
+    cacheReadTokens: 503,
+    cacheWriteTokens: 120,
+    costUsd: 0.75,
+  });
+  assert.equal(sumUsage(null, call), call);
+  const unknown = { ...call, costUsd: null };
+  assert.equal(sumUsage(call, unknown).costUsd, null);
+  assert.equal(sumUsage(unknown, call).costUsd, null);
+});
+
+const reservation = (id: string, usd: number) => ({
+  id,
+  usd,
+  outputUsd: 0,
+  outputTokens: 0,
+  sent: null,
+});
+
+test('a call that spends may spend what was set aside for it, any other what is left', () => {
+  const one = session({ usd: 2 }, { usage: totals, reserved: [reservation('batch-1/1', 1.25)] });
+  assert.deepEqual(getAllowance(one, 'batch-1/1').usd, { type: 'left', amount: 1.25 });
+  assert.deepEqual(getAllowance(one, 'batch-1/2').usd, { type: 'left', amount: 0.25 });
+  assert.deepEqual(getAllowance(one, 'batch-1/1').tokens, { type: 'unlimited' });
+});
+
+test('only a limit in dollars is one of money', () => {
+  assert.ok(hasMoneyLimit(session({ usd: 0.01 })));
+  assert.ok(!hasMoneyLimit(session({ tokens: 5 })));
+});
+
+test('a limit that has no slice does not raise itself', () => {
+  const before = { ...session({}), slices: { usd: 'unlimited', tokens: 50 } as const };
+  assert.deepEqual(rearm(before, 'usd'), { session: before, actions: [] });
+  assert.equal(rearm(before, 'tokens').actions.length, 1);
+});
+
+test('where nobody knows the price, or no limit is set, a request is paid and takes nothing', () => {
+  const measured = {
+    type: 'RequestMeasured',
+    at: g.NOW,
+    usageId: 'req-1',
+    model: 'test/model',
+    bytes: 9_000,
+    images: 0,
+    outputTokensMax: 4_000,
+  } as const;
+  const prices = { input: 10, output: 10, cacheRead: 10, cacheWrite: 10 };
+  for (const [limits, known] of [
+    [{ usd: 0.0001 }, null],
+    [{}, prices],
+  ] as const) {
+    const state = waiting(session(limits));
+    assert.ok(isPaid(state, { ...measured, prices: known }));
+    const { reserved } = reserve(state, { ...measured, prices: known }).state.session;
+    assert.deepEqual(reserved, [
+      { id: 'req-1', usd: 0, outputUsd: 0, outputTokens: 4_000, sent: null },
+    ]);
+  }
+  assert.ok(!isPaid(waiting(session({ usd: 0.0001 })), { ...measured, prices }));
+});
+
+test('a lost request that could cost nothing is settled without a word', () => {
+  const reserved = [reservation('req-1', 0), reservation('req-2', 0.5)];
+  const measured = { model: 'test/model', bytes: 9_000, tokens: 3_000 };
+  const before = session({}, { reserved, measured });
+  const { session: settled, actions } = settleLost(before, ['req-2']);
+  assert.deepEqual(settled.reserved, [reservation('req-2', 0.5)]);
+  assert.deepEqual([settled.usage.costUsd, actions], [0, []]);
+  assert.equal(settleLost(settled, ['req-2']).session, settled);
+  const lost = settleLost(before, []);
+  assert.equal(lost.session.usage.costUsd, 0.5);
+  assert.match(
+    JSON.stringify(lost.actions),
+    /the cost of 2 requests is unknown: \$0\.5000, the most/,
+  );
 });
