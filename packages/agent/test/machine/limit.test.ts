@@ -58,3 +58,17 @@ test('another number of retries leaves the schedule, another first delay the num
     retrySchedule: { ...retrySchedule, baseMs: 250 },
   });
 });
+
+test('the word unlimited lifts a limit, as 0 does; what is no limit is refused', () => {
+  const lifted = (limit: number | 'unlimited') => {
+    const walker = walk(initialState(settingsOf({ limits: { usd: 1 } })));
+    walker.send(g.begin, { type: 'ApproveBudget', at: g.NOW, dimension: 'usd', limit });
+    const { state, diagnostics } = walker.last();
+    return [state.session.settings.limits.usd, diagnostics.length];
+  };
+  assert.deepEqual(lifted('unlimited'), ['unlimited', 0]);
+  assert.deepEqual(lifted(0), ['unlimited', 0]);
+  for (const wrong of [-1, Number.POSITIVE_INFINITY, Number.NaN]) {
+    assert.deepEqual(lifted(wrong), [1, 1]);
+  }
+});

@@ -15,6 +15,7 @@ import {
   rearm,
   remainingIn,
   reserve,
+  settledUsage,
   settleLost,
 } from '../../src/machine/moves/budget.js';
 import { type Limits, sumUsage, type Usage, type UsageTotals } from '../../src/machine/settings.js';
@@ -126,6 +127,7 @@ test('two usages are added kind by kind; a cost that nobody knows makes the sum 
   assert.equal(sumUsage(unknown, call).costUsd, null);
 });
 
+const measured = { model: 'test/model', bytes: 9_000, tokens: 3_000 };
 const reservation = (id: string, usd: number) => ({
   id,
   usd,
@@ -146,14 +148,39 @@ test('only a limit in dollars is one of money', () => {
   assert.ok(!hasMoneyLimit(session({ tokens: 5 })));
 });
 
-test('a limit that has no slice does not raise itself', () => {
-  const before = { ...session({}), slices: { usd: 'unlimited', tokens: 50 } as const };
+test('a limit raises itself by its slice above what was spent, and not without a slice', () => {
+  const slices = { usd: 'unlimited', tokens: 50 } as const;
+  const before = { ...session({ usd: 0.25 }, { usage: totals }), slices };
   assert.deepEqual(rearm(before, 'usd'), { session: before, actions: [] });
-  assert.equal(rearm(before, 'tokens').actions.length, 1);
+  assert.equal(rearm(before, 'tokens').session.settings.limits.tokens, 4_321 + 50);
+});
+
+test('what is not known of a usage counts as what was set aside for it, if that is anything', () => {
+  const one = session(
+    {},
+    { reserved: [reservation('req-1', 0.5), reservation('req-2', 0)], measured },
+  );
+  const unknown = { ...call, costUsd: null };
+  assert.equal(settledUsage(one, 'req-1', unknown, 'whole').costUsd, 0.5);
+  assert.equal(settledUsage(one, 'req-2', unknown, 'whole'), unknown);
+  assert.equal(settledUsage(one, 'req-3', unknown, 'partial'), unknown);
+  assert.equal(settledUsage(one, 'req-1', call, 'whole'), call);
+});
+
+test('the size of a request is known from a whole usage with a price alone', () => {
+  const sent = { model: 'test/model', bytes: 12_000 };
+  const one = session(
+    {},
+    { unaccounted: ['req-1'], reserved: [{ ...reservation('req-1', 0.5), sent }], measured },
+  );
+  const known = { ...sent, tokens: 12_560 };
+  assert.deepEqual(countUsage(one, 'req-1', call).measured, known);
+  assert.equal(countUsage(one, 'req-1', call, 'partial').measured, measured);
+  assert.equal(countUsage(one, 'req-1', { ...call, costUsd: null }).measured, measured);
 });
 
 test('where nobody knows the price, or no limit is set, a request is paid and takes nothing', () => {
-  const measured = {
+  const request = {
     type: 'RequestMeasured',
     at: g.NOW,
     usageId: 'req-1',
@@ -168,18 +195,17 @@ test('where nobody knows the price, or no limit is set, a request is paid and ta
     [{}, prices],
   ] as const) {
     const state = waiting(session(limits));
-    assert.ok(isPaid(state, { ...measured, prices: known }));
-    const { reserved } = reserve(state, { ...measured, prices: known }).state.session;
+    assert.ok(isPaid(state, { ...request, prices: known }));
+    const { reserved } = reserve(state, { ...request, prices: known }).state.session;
     assert.deepEqual(reserved, [
       { id: 'req-1', usd: 0, outputUsd: 0, outputTokens: 4_000, sent: null },
     ]);
   }
-  assert.ok(!isPaid(waiting(session({ usd: 0.0001 })), { ...measured, prices }));
+  assert.ok(!isPaid(waiting(session({ usd: 0.0001 })), { ...request, prices }));
 });
 
 test('a lost request that could cost nothing is settled without a word', () => {
   const reserved = [reservation('req-1', 0), reservation('req-2', 0.5)];
-  const measured = { model: 'test/model', bytes: 9_000, tokens: 3_000 };
   const before = session({}, { reserved, measured });
   const { session: settled, actions } = settleLost(before, ['req-2']);
   assert.deepEqual(settled.reserved, [reservation('req-2', 0.5)]);
