@@ -3,23 +3,29 @@ import { test } from 'node:test';
 import { waiting } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { begun } from '../../../../test/kit/agent/random.js';
+import type { Event, On } from '../../src/machine/event.js';
 import {
   addUsage,
+  costsNothing,
   countHookUsage,
+  countReported,
   countStale,
   countToolUsage,
   countUsage,
   getAllowance,
   hasMoneyLimit,
   isPaid,
+  measuredId,
+  offerWithin,
   rearm,
   remainingIn,
   reserve,
   settledUsage,
   settleLost,
+  surplusWarnings,
 } from '../../src/machine/moves/budget.js';
 import { type Limits, sumUsage, type Usage, type UsageTotals } from '../../src/machine/settings.js';
-import type { SessionData } from '../../src/machine/state.js';
+import { changeSession, type SessionData } from '../../src/machine/state.js';
 
 // Sums by themselves: what is added up, and what is left of a limit.
 
@@ -179,29 +185,158 @@ test('the size of a request is known from a whole usage with a price alone', () 
   assert.equal(countUsage(one, 'req-1', { ...call, costUsd: null }).measured, measured);
 });
 
-test('where nobody knows the price, or no limit is set, a request is paid and takes nothing', () => {
-  const request = {
-    type: 'RequestMeasured',
+/** A session in which `req-1` and the call `batch-1/1` are open, with what is set aside for them. */
+const spending = (limits: Partial<Limits> = {}): SessionData =>
+  session(limits, {
+    unaccounted: ['req-1', 'batch-1/1'],
+    reserved: [{ ...reservation('req-1', 0.5), outputUsd: 0.4 }, reservation('batch-1/1', 0.5)],
+    measured,
+  });
+
+test('only an answer that refuses a request, or a request that was not sent, costs nothing', () => {
+  const fails = (part: object, firstPieceAt?: number) =>
+    costsNothing({
+      error: { kind: 'unreachable', message: '', retryable: true, retryAfterMs: null, ...part },
+      ...(firstPieceAt === undefined ? {} : { firstPieceAt }),
+    });
+  assert.ok(fails({ kind: 'rateLimited' }));
+  assert.ok(fails({ sent: 'no' }));
+  assert.ok(!fails({}));
+  assert.ok(!fails({ sent: 'yes' }));
+  assert.ok(!fails({ kind: 'rateLimited' }, g.NOW));
+  assert.ok(!fails({ sent: 'no' }, g.NOW));
+});
+
+test('a provider is told of that charges more than a request could cost, once', () => {
+  const warned = (costUsd: number | null, id = 'req-1') =>
+    surplusWarnings(spending(), id, { ...call, costUsd }).length;
+  assert.deepEqual([warned(0.51), warned(0.5), warned(null)], [1, 0, 0]);
+  assert.deepEqual([warned(9, 'req-2'), surplusWarnings(spending(), 'req-1', null).length], [0, 0]);
+  const closed = changeSession(spending(), { unaccounted: [] });
+  assert.deepEqual(surplusWarnings(closed, 'req-1', { ...call, costUsd: 9 }), []);
+});
+
+test('a call that was stopped or lost, and did not say what it cost, keeps what was set aside', () => {
+  type Outcome = On<'ToolCompleted'>['outcome'];
+  const keeps = (outcome: Omit<Outcome, 'text'>, callId = '1'): boolean => {
+    const before = changeSession(spending(), { unaccounted: ['batch-1/1', 'batch-1/2'] });
+    const event = { type: 'ToolCompleted', at: g.NOW, batchId: 'batch-1', callId } as const;
+    const after = countToolUsage(before, { ...event, outcome: { text: '', ...outcome } });
+    return after.unaccounted.length === 2;
+  };
+  assert.ok(keeps({ status: 'cancelled' }));
+  assert.ok(keeps({ status: 'lost' }));
+  assert.ok(!keeps({ status: 'cancelled', usage: call }));
+  assert.ok(!keeps({ status: 'cancelled', ran: 'no' }));
+  assert.ok(!keeps({ status: 'ok' }));
+  assert.ok(!keeps({ status: 'failed' }));
+  assert.ok(!keeps({ status: 'cancelled' }, '2'));
+});
+
+test('a whole reply or summary that comes late counts what it says, and no worst case', () => {
+  const message = { role: 'assistant', model: 'm', cut: false, parts: [] } as const;
+  const reply: Event = {
+    type: 'LlmCompleted',
     at: g.NOW,
-    usageId: 'req-1',
-    model: 'test/model',
-    bytes: 9_000,
-    images: 0,
-    outputTokensMax: 4_000,
-  } as const;
-  const prices = { input: 10, output: 10, cacheRead: 10, cacheWrite: 10 };
-  for (const [limits, known] of [
+    requestId: 'req-1',
+    message,
+    calls: [],
+    stopReason: 'end',
+    usage: call,
+  };
+  const summary: Event = {
+    type: 'CompactionCompleted',
+    at: g.NOW,
+    compactionId: 'req-1',
+    summary: 'short',
+    usage: call,
+  };
+  for (const event of [reply, summary]) {
+    const { state } = countStale(waiting(spending()), event);
+    assert.equal(state.session.usage.costUsd, 0.25, event.type);
+  }
+});
+
+test('a report of usage that could not be counted is said, whether it counts or not', () => {
+  const reported = (part: object) =>
+    countReported(waiting(spending()), {
+      type: 'UsageReported',
+      at: g.NOW,
+      usageId: 'req-1',
+      usage: call,
+      ...part,
+    });
+  const fault = 'the provider sent no figures';
+  const warning = { type: 'DisplayWarning', kind: 'usage', text: fault };
+  for (const usageId of ['req-1', 'req-2']) {
+    const { actions, late } = reported({ fault, usageId });
+    assert.deepEqual([actions, late], [[warning], undefined]);
+  }
+  assert.deepEqual(reported({}).actions, []);
+  assert.equal(typeof reported({ usageId: 'req-2' }).late, 'string');
+});
+
+const PRICES = { input: 50, output: 500, cacheRead: 5, cacheWrite: 50 };
+const request = {
+  type: 'RequestMeasured',
+  at: g.NOW,
+  usageId: 'req-1',
+  model: 'test/model',
+  bytes: 9_000,
+  images: 0,
+  outputTokensMax: 1_000,
+} as const;
+
+test('where nobody knows the price, or no limit is set, a request is paid and takes nothing', () => {
+  for (const [limits, prices] of [
     [{ usd: 0.0001 }, null],
-    [{}, prices],
+    [{}, PRICES],
   ] as const) {
     const state = waiting(session(limits));
-    assert.ok(isPaid(state, { ...request, prices: known }));
-    const { reserved } = reserve(state, { ...request, prices: known }).state.session;
+    assert.ok(isPaid(state, { ...request, prices }));
+    const { reserved } = reserve(state, { ...request, prices }).state.session;
     assert.deepEqual(reserved, [
-      { id: 'req-1', usd: 0, outputUsd: 0, outputTokens: 4_000, sent: null },
+      { id: 'req-1', usd: 0, outputUsd: 0, outputTokens: 1_000, sent: null },
     ]);
   }
-  assert.ok(!isPaid(waiting(session({ usd: 0.0001 })), { ...request, prices }));
+});
+
+test('a request that could cost all that is left is not paid: sums of prices are not exact', () => {
+  const paid = (usd: number): boolean =>
+    isPaid(waiting(session({ usd })), { ...request, prices: PRICES });
+  assert.deepEqual([paid(1), paid(1.000_001)], [false, true]);
+});
+
+test('a request counts by its bytes and pictures, and by what the model counted of the same bytes', () => {
+  const tokens = (part: object, model = 'test/model'): number => {
+    const state = waiting(session({ usd: 100 }, { measured: { ...measured, model } }));
+    const event = { ...request, freshBytes: 0, prices: PRICES, ...part };
+    const [held] = reserve(state, event).state.session.reserved ?? [];
+    assert.ok(held !== undefined);
+    return Math.round(((held.usd - held.outputUsd) / PRICES.input) * 1_000_000);
+  };
+  assert.equal(tokens({}), 3_000 + 1_000);
+  assert.equal(tokens({ freshBytes: 500 }), 3_500 + 1_000);
+  assert.equal(tokens({}, 'test/other'), 9_000 + 1_000);
+  assert.equal(tokens({ images: 2 }), 3_000 + 1_000 + 12_000);
+});
+
+test('a reply may be as long as what is left pays for, and what costs nothing as long as any', () => {
+  const offered = (left: number, output: number, outputTokensMax = 64_000) =>
+    offerWithin(left, {
+      inputTokens: 10_000,
+      prices: { ...PRICES, output },
+      outputTokensMax,
+    });
+  assert.equal(offered(1, 50).outputTokens, 10_000);
+  assert.equal(offered(9, 5).outputTokens, 32_000);
+  const exact = offered(1, 500, 1_000);
+  assert.deepEqual([exact.fits, exact.inputUsd, exact.outputUsd], [true, 0.5, 0.5]);
+  assert.deepEqual([offered(0.1, 0).outputTokens, offered(0.1, 0).fits], [32_000, false]);
+});
+
+test('where no request is open, none is measured', () => {
+  assert.equal(measuredId(waiting()), null);
 });
 
 test('a lost request that could cost nothing is settled without a word', () => {
