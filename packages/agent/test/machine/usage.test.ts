@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { waiting } from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import { begun } from '../../../../test/kit/agent/random.js';
+import { bring } from '../../../../test/kit/agent/walker.js';
 import type { Event, On } from '../../src/machine/event.js';
 import {
   addUsage,
@@ -20,12 +21,14 @@ import {
   rearm,
   remainingIn,
   reserve,
+  reserveForCalls,
   settledUsage,
   settleLost,
+  stopUnpaid,
   surplusWarnings,
 } from '../../src/machine/moves/budget.js';
 import { type Limits, sumUsage, type Usage, type UsageTotals } from '../../src/machine/settings.js';
-import { changeSession, type SessionData } from '../../src/machine/state.js';
+import { changeSession, type In, type SessionData } from '../../src/machine/state.js';
 
 // Sums by themselves: what is added up, and what is left of a limit.
 
@@ -294,10 +297,11 @@ test('where nobody knows the price, or no limit is set, a request is paid and ta
   ] as const) {
     const state = waiting(session(limits));
     assert.ok(isPaid(state, { ...request, prices }));
-    const { reserved } = reserve(state, { ...request, prices }).state.session;
-    assert.deepEqual(reserved, [
+    const after = reserve(state, { ...request, prices }).state.session;
+    assert.deepEqual(after.reserved, [
       { id: 'req-1', usd: 0, outputUsd: 0, outputTokens: 1_000, sent: null },
     ]);
+    assert.deepEqual(after.measured, { model: '', bytes: 0, tokens: 0 });
   }
 });
 
@@ -337,6 +341,40 @@ test('a reply may be as long as what is left pays for, and what costs nothing as
 
 test('where no request is open, none is measured', () => {
   assert.equal(measuredId(waiting()), null);
+});
+
+test('what is left of a limit in dollars is set aside for a call that spends', () => {
+  const before = session({ usd: 2 }, { usage: totals, measured });
+  const held = { id: 'batch-1/1', usd: 1.5, outputUsd: 1.5, outputTokens: 0, sent: null };
+  assert.deepEqual(reserveForCalls(before, ['batch-1/1']).reserved, [held]);
+  assert.equal(reserveForCalls(before, []), before);
+  const free = session({}, { measured });
+  assert.equal(reserveForCalls(free, ['batch-1/1']), free);
+  const earlier = session({ usd: 2 });
+  assert.equal(reserveForCalls(earlier, ['batch-1/1']), earlier);
+});
+
+test('a request that is not paid is not sent, costs nothing, and says what could be spent', () => {
+  const walker = bring('C[u]', { autoRearm: 'off', limits: { usd: 1 } });
+  const { session: own } = walker.state();
+  const open = changeSession(own, { unaccounted: ['req-0', 'req-1'] });
+  const stopped = (part: Partial<SessionData>) => {
+    const state = { ...walker.state(), session: changeSession(open, part) } as In<'CallingLlm'>;
+    return stopUnpaid(state, { ...request, prices: PRICES }).state;
+  };
+  const unpaid = stopped({});
+  assert.deepEqual(unpaid.session.unaccounted, ['req-0']);
+  assert.equal(
+    unpaid.unpaid,
+    'the next request could cost $1.00 (up to 10000 tokens in, 1000 out), ' +
+      'and $0.0000 of $1.00 is used: raise the limit with /budget DOLLARS, or with --max-usd',
+  );
+  const held = stopped({ reserved: [reservation('req-1', 0.25)], measured, usage: totals });
+  assert.deepEqual(held.session.unaccounted, ['req-0', 'req-1']);
+  assert.match(
+    held.unpaid ?? '',
+    /and \$0\.7500 of \$1\.00 is used, \$0\.2500 of it reserved until its cost is known: raise/,
+  );
 });
 
 test('a lost request that could cost nothing is settled without a word', () => {
