@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import * as g from '../../../../test/kit/agent/given.js';
 import { check } from '../../../../test/kit/agent/rows.js';
 import type { SettingsPatch } from '../../../../test/kit/agent/settings.js';
 import { a, bad, good, u, use } from '../../../../test/kit/agent/shown.js';
+import { bring } from '../../../../test/kit/agent/walker.js';
+import type { Call } from '../../src/machine/call.js';
+import { callWithId, endInvalid } from '../../src/machine/moves/tool-batch.js';
+import type { State } from '../../src/machine/state.js';
 import type { JudgedCall } from '../../src/policy/judged-call.js';
 import { presetRules } from '../../src/policy/presets.js';
 
@@ -340,3 +345,93 @@ check([
     quiet: true,
   },
 ]);
+
+const callsIn = (state: State): readonly Call[] =>
+  state.name === 'ExecutingTools' ? state.calls : [];
+
+const looked = (callId: string, facts: Partial<JudgedCall['facts']>): JudgedCall => {
+  const call = commandCall(callId, ['rm', 'a']);
+  return { ...call, facts: { ...call.facts, ...facts } };
+};
+
+test('what was looked up before the batch is not trusted behind a call that may change it', () => {
+  const trusted = (
+    before: readonly JudgedCall[],
+    facts: Partial<JudgedCall['facts']>,
+  ): Partial<JudgedCall['facts']> => {
+    const walker = bring('C[u]', fencedCareful);
+    const { state } = walker.send(g.wants(...before, looked('last', facts)));
+    assert.equal(state.name, 'ExecutingTools');
+    const { unrecoverable, discarded, ...others } = callsIn(state).at(-1)?.judged.facts ?? {};
+    assert.deepEqual(others, commandCall('last', ['rm', 'a']).facts);
+    return {
+      ...(unrecoverable === undefined ? {} : { unrecoverable }),
+      ...(discarded === undefined ? {} : { discarded }),
+    };
+  };
+  const both = { unrecoverable: ['b'], discarded: 3 };
+  const command = commandCall('2', ['npm', 'test']);
+  const appends: JudgedCall = {
+    ...command,
+    facts: {
+      ...command.facts,
+      shell: {
+        commands: [{ words: ['echo'], assignments: [], writes: [], appends: ['a'], program: null }],
+        unclear: null,
+      },
+    },
+  };
+  assert.deepEqual(trusted([], both), both);
+  assert.deepEqual(trusted([grep('1')], both), both);
+  assert.deepEqual(trusted([grep('1'), edit('2')], both), {});
+  assert.deepEqual(trusted([grep('1'), command], both), { unrecoverable: ['b'] });
+  assert.deepEqual(trusted([grep('1'), command], { discarded: 3 }), {});
+  assert.deepEqual(trusted([edit('1')], { discarded: 3 }), {});
+  assert.deepEqual(trusted([edit('1')], { unrecoverable: ['b'] }), {});
+  assert.deepEqual(trusted([appends], both), {});
+  assert.deepEqual(trusted([commandCall('1', ['rm', 'b'])], both), {});
+});
+
+test('a call that is not valid ends with the reason; a valid one goes on', () => {
+  assert.equal(endInvalid(grep('1'), 1, 2), null);
+  const unknown = endInvalid(g.unknownTool('1'), 1, 2);
+  assert.deepEqual(
+    [unknown?.status, unknown?.ran, unknown?.requestedAt, unknown?.completedAt],
+    ['noSuchTool', false, 1, 2],
+  );
+  assert.match(unknown?.outcome.text ?? '', /teleport/);
+  const wrong = endInvalid(g.wrongField('1'), 1, 2);
+  assert.equal(wrong?.status, 'invalid');
+  assert.match(wrong?.outcome.text ?? '', /path/);
+});
+
+test('in a large batch too a call is found by its id, and no other', () => {
+  const calls = Array.from({ length: 9 }, (_, index) => grep(String(index)));
+  const walker = bring('C[u]');
+  const { state } = walker.send(g.wants(...calls));
+  const found = (callId: string) => callWithId(callsIn(state), callId)?.judged.callId;
+  assert.deepEqual([found('0'), found('8'), found('9')], ['0', '8', undefined]);
+});
+
+test('the end of a call is shown with its title and its summary, if it has them', () => {
+  const shown = (judged: JudgedCall, summary?: string) => {
+    const walker = bring('C[u]');
+    const { actions } = walker.send(g.wants(judged), {
+      type: 'ToolCompleted',
+      at: g.NOW,
+      batchId: 'batch-1',
+      callId: '1',
+      outcome: { status: 'ok', text: 'done', ...(summary === undefined ? {} : { summary }) },
+    });
+    return actions.find(({ type }) => type === 'DisplayToolResult');
+  };
+  const plain = { type: 'DisplayToolResult', batchId: 'batch-1', callId: '1', tool: 'grep' };
+  const end = { status: 'ok', text: 'done', diff: null };
+  assert.deepEqual(shown(grep('1')), { ...plain, ...end });
+  assert.deepEqual(shown({ ...grep('1'), title: 'search' }, '3 hits'), {
+    ...plain,
+    title: 'search',
+    summary: '3 hits',
+    ...end,
+  });
+});
