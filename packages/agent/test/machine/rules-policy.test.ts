@@ -369,14 +369,16 @@ test('what was looked up before the batch is not trusted behind a call that may 
       ...(discarded === undefined ? {} : { discarded }),
     };
   };
-  const both = { unrecoverable: ['b'], discarded: 3 };
+  const both = { unrecoverable: ['b'], discarded: ['c'] };
   const command = commandCall('2', ['npm', 'test']);
   const appends: JudgedCall = {
     ...command,
     facts: {
       ...command.facts,
       shell: {
-        commands: [{ words: ['echo'], assignments: [], writes: [], appends: ['a'], program: null }],
+        commands: [
+          { words: ['echo'], assignments: [], writes: ['a'], appends: [0], program: null },
+        ],
         unclear: null,
       },
     },
@@ -385,8 +387,8 @@ test('what was looked up before the batch is not trusted behind a call that may 
   assert.deepEqual(trusted([grep('1')], both), both);
   assert.deepEqual(trusted([grep('1'), edit('2')], both), {});
   assert.deepEqual(trusted([grep('1'), command], both), { unrecoverable: ['b'] });
-  assert.deepEqual(trusted([grep('1'), command], { discarded: 3 }), {});
-  assert.deepEqual(trusted([edit('1')], { discarded: 3 }), {});
+  assert.deepEqual(trusted([grep('1'), command], { discarded: ['c'] }), {});
+  assert.deepEqual(trusted([edit('1')], { discarded: ['c'] }), {});
   assert.deepEqual(trusted([edit('1')], { unrecoverable: ['b'] }), {});
   assert.deepEqual(trusted([appends], both), {});
   assert.deepEqual(trusted([commandCall('1', ['rm', 'b'])], both), {});
