@@ -119,7 +119,7 @@ const openCalls = (history: SessionHistory, state: State, seq: number): readonly
 /** Endings of which nobody knows whether the effect happened. */
 const UNKNOWN = ['lost', 'interrupted'];
 
-/** Whether a command ran on without the process, and its real result was found. */
+/** Whether a command ran on without the process, and its real result is known. */
 const hasGoneOn = ({ record: { end, effect }, before, after }: OpenCall): boolean =>
   effect === 'opaque' && end !== null && !UNKNOWN.includes(end.status) && before > 0 && after === 0;
 

@@ -288,7 +288,7 @@ export type LiveStatus =
 
 export type LiveSession = { readonly record: LiveRecord; readonly status: LiveStatus };
 
-/** More than the outcomes take that cancelled calls add to a journal after its end was requested. */
+/** More than the outcomes of cancelled calls, which follow the request to end in a journal. */
 const TAIL_BYTES = 4 * 1024 * 1024;
 
 /** Whether the journal's last lines say that the session was ended in order, or that it is gone. */

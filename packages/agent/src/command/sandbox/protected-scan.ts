@@ -237,7 +237,7 @@ export class ProtectedScan {
     return true;
   }
 
-  /** Places of `.git` in the folders that git's index takes for repositories, such as submodules. */
+  /** Places of `.git` in folders that git's index takes for repositories, such as submodules. */
   #gitlinks(repository: string | null): readonly string[] {
     const gitFolders = gitFoldersAt(path.join(this.#workspace, '.git'));
     const folder = gitFolders?.folder ?? repository;

@@ -1,12 +1,12 @@
 /**
  * The folder of one process of a session: the home and /tmp of its commands, copies of git's
  * history, files that were set aside, and records for later processes. To set a file aside is to
- * move it away, so that nothing obeys it: a command had made it at a protected path.
+ * move it away, so that nothing obeys it: a command created it at a protected path.
  *
- * A session that is resumed has a further process, which gets a folder of its own. In this file
- * "the session's" home and /tmp are those of this process, which its commands share. Only a command
- * with a higher sandbox level (what a command may change and reach, policy/decide.ts) than the
- * session's gets a home and a /tmp of its own: the fresh ones.
+ * A session that is resumed has a further process, with another such folder. In this file "the
+ * session's" home and /tmp are those of this process, which its commands share. Only a command with
+ * a higher sandbox level (what a command may change and reach, policy/decide.ts) than the session's
+ * gets fresh ones, for itself alone.
  *
  * Commands write to home and /tmp. So symlinks are not followed there, and nothing is mounted there
  * that commands could exchange.
