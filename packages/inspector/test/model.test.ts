@@ -10,6 +10,7 @@ import { machineRules } from '../../../scripts/machine-rules.js';
 import { settingsFrom } from '../../../test/kit/agent/trace-player.js';
 import { eventsOf, STORY } from '../../../test/kit/inspector/stored-session.js';
 import { ChartTrace } from '../src/model/chart.js';
+import { crashStories } from '../src/model/crash-story.js';
 import { explainArrow, explainState } from '../src/model/explain-state-and-arrow.js';
 import { requestAt, sharedPrefix } from '../src/model/sent-request.js';
 import {
@@ -43,7 +44,50 @@ const historyOf = (trace: string): SessionHistory => {
 
 const PROMPT = { instructions: 'Be brief — ja.', tools: '[]' };
 
+/** A command that ran when the process died, and how the next process found that it had ended. */
+const crashedCommand = (end: string): SessionHistory => {
+  const events = eventsOf(`! auto
+> @0 Start
+> @1000 UserInput "go"
+> @2000 LlmCompleted req-1 calls bash(c1 npm test)
+> @2010 ToolStarted batch-1 c1
+> @9000 Resumed 2
+> @9900 ToolCompleted batch-1 c1 ${end}
+`);
+  const history = new SessionHistory(headerOf('! auto\n'));
+  history.add(
+    events.map((event, index) => ({
+      seq: index + 1,
+      event:
+        event.type === 'LlmCompleted'
+          ? {
+              ...event,
+              calls: event.calls.map((call) => ({
+                ...call,
+                traits: { ...call.traits, effect: 'opaque' as const },
+              })),
+            }
+          : event,
+    })),
+  );
+  return history;
+};
+
 describe('what the inspector computes', () => {
+  for (const [end, label, text] of [
+    ['ok "passed"', 'Went on', /real result was found: ok/],
+    ['lost "unknown"', 'Found', /could not be followed/],
+  ] as const) {
+    it(`labels a command that ended ${end} after a crash: ${label}`, () => {
+      const sentences = crashStories(crashedCommand(end)).flatMap((story) => story.sentences);
+      const found = sentences.filter((sentence) => text.test(sentence.text.join('')));
+      assert.deepEqual(
+        found.map((sentence) => sentence.label),
+        [label],
+      );
+    });
+  }
+
   const story = historyOf(STORY);
 
   it('finds every place to jump to, in both directions', () => {

@@ -3,7 +3,8 @@
  *
  * From top to bottom: `Composer`, which holds the text and offers completions; `History`, the sent
  * texts; `Editor`, the text with its cursor as an immutable value; and the layout of the text in
- * rows. `Safe` is text that can't control the terminal.
+ * rows. `Safe` is text that can't control the terminal. A mark is the one character that stands in
+ * the text for a long paste; on the screen it is a label, such as `[paste #1 +30 lines]`.
  */
 
 import {
@@ -150,8 +151,8 @@ export class Composer {
     return this.#takeKey(key);
   }
 
-  /** The rows to draw. `mark` highlights the selected completion. */
-  frame(columns: number, rowsMax: number, mark: (row: Safe) => Safe): Frame {
+  /** The rows to draw. `highlight` styles the selected completion. */
+  frame(columns: number, rowsMax: number, highlight: (row: Safe) => Safe): Frame {
     this.#columns = columns;
     const drawn = editorFrame(this.#editor, columns, rowsMax);
     if (this.#search !== null) {
@@ -162,7 +163,7 @@ export class Composer {
         cursor: drawn.cursor,
       };
     }
-    const offered = this.#offer === null ? [] : offerRows(this.#offer, columns, mark);
+    const offered = this.#offer === null ? [] : offerRows(this.#offer, columns, highlight);
     return { rows: [...drawn.rows, ...offered], cursor: drawn.cursor };
   }
 
@@ -225,8 +226,8 @@ export class Composer {
     this.#close();
     const text = this.text;
     const shown = shownText(this.#editor);
-    const { draft, shown: place, texts } = this.#history;
-    const isOlder = place < texts.length;
+    const { draft, position, texts } = this.#history;
+    const isOlder = position < texts.length;
     this.#history = addSent(this.#history, text);
     this.#editor = afterSend(this.#editor);
     // An older text was sent unchanged: restore the draft that was left for it.
@@ -249,9 +250,9 @@ export class Composer {
 
   #beginSearch(): void {
     this.#search = { words: '', index: null, before: this.#editor };
-    const { shown, texts } = this.#history;
+    const { position, texts } = this.#history;
     // The screen shows the draft, not a sent text: it is kept while found texts replace it.
-    if (shown === texts.length) this.#history = { ...this.#history, draft: this.text };
+    if (position === texts.length) this.#history = { ...this.#history, draft: this.text };
   }
 
   /** A key while a completion list is open. Returns whether nothing else is to be done for it. */
@@ -290,7 +291,7 @@ export class Composer {
     const text = index === null ? undefined : this.#history.texts[index];
     this.#search = { ...search, words, index: index ?? (again ? search.index : null) };
     if (index !== null && text !== undefined) {
-      this.#history = { ...this.#history, shown: index };
+      this.#history = { ...this.#history, position: index };
       this.#editor = withText(this.#editor, text);
     }
     return true;
@@ -313,13 +314,13 @@ export class Composer {
   #askFiles(stem: CompletionStem): void {
     const asking = new AbortController();
     this.#asking = asking;
-    const shown = (choices: readonly Choice[]): void => {
+    const offer = (choices: readonly Choice[]): void => {
       if (asking.signal.aborted) return;
       this.#show(stem, choices);
       this.#changed();
     };
     // Without a list of files the typed word simply stays as it is.
-    this.#completer.files(stem.words, asking.signal).then(shown, () => shown([]));
+    this.#completer.files(stem.words, asking.signal).then(offer, () => offer([]));
   }
 
   #show(stem: CompletionStem, choices: readonly Choice[]): void {
@@ -334,7 +335,7 @@ type History = {
   /** Oldest first. */
   readonly texts: readonly string[];
   /** Index in `texts` of the text on the screen; the length of `texts` for the draft. */
-  readonly shown: number;
+  readonly position: number;
   /** The text that the user was typing before going back in the history. */
   readonly draft: string;
 };
@@ -343,7 +344,7 @@ const TEXTS_MAX = 1_000;
 
 const createHistory = (texts: readonly string[]): History => {
   const newest = texts.slice(-TEXTS_MAX);
-  return { texts: newest, shown: newest.length, draft: '' };
+  return { texts: newest, position: newest.length, draft: '' };
 };
 
 /** Adds a sent text, unless it repeats the last one. */
@@ -358,8 +359,8 @@ const addSent = (history: History, text: string): History =>
  */
 const addEarlier = (history: History, texts: readonly string[]): History => {
   const all = createHistory([...texts, ...history.texts]);
-  const behind = history.texts.length - history.shown;
-  return { ...all, shown: all.texts.length - behind, draft: history.draft };
+  const behind = history.texts.length - history.position;
+  return { ...all, position: all.texts.length - behind, draft: history.draft };
 };
 
 type HistoryStep = { readonly history: History; readonly text: string };
@@ -369,16 +370,19 @@ type HistoryStep = { readonly history: History; readonly text: string };
  * comes the draft.
  */
 const stepThrough = (history: History, by: -1 | 1, current: string): HistoryStep | null => {
-  const shown = history.shown + by;
-  if (shown < 0 || shown > history.texts.length) return null;
-  const leavesDraft = history.shown === history.texts.length;
+  const position = history.position + by;
+  if (position < 0 || position > history.texts.length) return null;
+  const leavesDraft = history.position === history.texts.length;
   const draft = leavesDraft ? current : history.draft;
-  const text = history.texts[shown] ?? draft;
-  return { history: { ...history, shown, draft }, text };
+  const text = history.texts[position] ?? draft;
+  return { history: { ...history, position, draft }, text };
 };
 
 /** Leaves the history: the text on the screen becomes the draft. */
-const leaveHistory = (history: History): History => ({ ...history, shown: history.texts.length });
+const leaveHistory = (history: History): History => ({
+  ...history,
+  position: history.texts.length,
+});
 
 /** Index of the newest text before `below` that contains `words`, or null. */
 const findBefore = (
@@ -671,15 +675,15 @@ export const editorFrame = (
   const rows = layOut(editor, roomIn(columns));
   const at = findRow(rows, editor.cursor);
   const first = Math.max(0, Math.min(at - Math.floor(rowsMax / 2), rows.length - rowsMax));
-  const shown = rows.slice(first, first + rowsMax);
+  const visible = rows.slice(first, first + rowsMax);
   const firstSign = (index: number): Safe => {
     if (index === 0 && first > 0) return safe`↑`;
-    if (index === shown.length - 1 && first + rowsMax < rows.length) return safe`↓`;
+    if (index === visible.length - 1 && first + rowsMax < rows.length) return safe`↓`;
     return first + index === 0 ? prompt : safe` `;
   };
   const row = rows[at];
   return {
-    rows: shown.map((each, index) => safe`${firstSign(index)} ${each.shown}`),
+    rows: visible.map((each, index) => safe`${firstSign(index)} ${each.shown}`),
     cursor: {
       row: at - first,
       column: PROMPT + (row === undefined ? 0 : findColumn(row, editor.cursor)),
@@ -687,7 +691,7 @@ export const editorFrame = (
   };
 };
 
-/** One row, and the range of text in it. */
+/** One row, and the range of text in it. `shown`: as it is drawn. */
 type Row = {
   readonly shown: Safe;
   readonly start: number;
@@ -716,13 +720,14 @@ const openRowAt = (start: number): OpenRow => ({
 type Piece = { readonly text: Safe; readonly columns: number };
 
 /**
- * One grapheme as it is displayed: an invisible character as its mark, a folded paste as its label.
+ * One grapheme as it is drawn: an invisible character as a visible sign (safe-text.ts), a folded
+ * paste as its label.
  */
 const drawGrapheme = (editor: Editor, from: number, until: number, room: number): Piece => {
   const sign = editor.text.slice(from, until);
   if (sign === '\t') return { text: safe`    `, columns: 4 };
   if (!isMark(sign)) {
-    // Whether a joiner (an invisible character) gets a mark depends on the character after it.
+    // Whether a joiner (an invisible character) gets such a sign depends on the character after it.
     const within = makeSafe(
       editor.text.slice(from, /[\u200c\u200d]$/.test(sign) ? until + 2 : until),
     );

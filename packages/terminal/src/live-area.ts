@@ -711,7 +711,7 @@ const statusParts = (
     { text: isBusy(state) ? formatSeconds(now - turn.startedAt) : safe``, rank: 1 },
     { text: queue.length > 0 ? safe`${queue.length} queued` : safe``, rank: 4 },
     {
-      text: cutLine(oneLine(first?.text ?? '', QUEUED_COLUMNS), QUEUED_COLUMNS),
+      text: oneLine(first?.text ?? '', QUEUED_COLUMNS),
       rank: 6,
       before: safe`: `,
     },

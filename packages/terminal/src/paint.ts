@@ -96,14 +96,9 @@ export const lineSign = (look: Look, sign: Sign): Safe =>
 /** Untrusted text, made safe. A lone carriage return, as in a progress bar, starts a new line. */
 export const harmless = (text: string): Safe => makeSafe(text.replace(/\r\n?/g, '\n'));
 
-/**
- * Untrusted text as one line, cut to `columns` characters with an ellipsis. Wide characters take
- * two columns each; `cutLine` counts columns.
- */
-export const oneLine = (text: string, columns: number): Safe => {
-  const line = makeSafe(text.replace(/\s+/g, ' ').trim());
-  return line.length <= columns ? line : safe`${line.slice(0, Math.max(1, columns - 1))}…`;
-};
+/** Untrusted text as one line, cut to `columns` with an ellipsis. */
+export const oneLine = (text: string, columns: number): Safe =>
+  cutLine(makeSafe(text.replace(/\s+/g, ' ').trim()), columns);
 
 /** Whether text gets background colours (backdrops): never on an unknown background. */
 export const hasBackdrops = ({
@@ -579,7 +574,30 @@ let segmenter: Intl.Segmenter | null = null;
  */
 const graphemesBeyondAscii = (text: string): readonly string[] => {
   segmenter ??= new Intl.Segmenter(undefined, { granularity: 'grapheme' });
-  return Array.from(segmenter.segment(text), ({ segment }) => segment);
+  const graphemes: string[] = [];
+  let units = BLOCK_UNITS;
+  for (let at = 0; at < text.length; ) {
+    const block = Array.from(segmenter.segment(cutBlock(text, at, units)), getSegment);
+    const isLast = at + units >= text.length;
+    if (!isLast) block.pop(); // it may go on in the next block
+    if (block.length === 0) units *= 2;
+    for (const grapheme of block) {
+      graphemes.push(grapheme);
+      at += grapheme.length;
+    }
+  }
+  return graphemes;
+};
+
+/** The segmenter takes time with the square of a text's length, so it gets blocks. */
+const BLOCK_UNITS = 512;
+
+const getSegment = ({ segment }: Intl.SegmentData): string => segment;
+
+/** The text from `at` on, about `units` long. Never cuts a surrogate pair. */
+const cutBlock = (text: string, at: number, units: number): string => {
+  const isInPair = (text.codePointAt(at + units - 1) ?? 0) > 0xffff;
+  return text.slice(at, at + units + (isInPair ? 1 : 0));
 };
 
 const ASCII = /^[\u0000-\u007f]*$/;

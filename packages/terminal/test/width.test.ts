@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { watchCpu } from '../../../test/cpu-watch.js';
 import * as width from '../src/paint.js';
 import { keepStyles } from '../src/safe-text.js';
 
@@ -43,6 +44,21 @@ for (const [text, columns, then] of cuts) {
   });
 }
 
+const lines: readonly (readonly [string, number, string])[] = [
+  ['one\n  two', 7, 'one two'],
+  ['one\n  two', 5, 'one …'],
+  ['日本語日本語', 6, '日本…'],
+  ['日本語', 6, '日本語'],
+  ['\u{1f389}\u{1f389}', 3, '\u{1f389}…'],
+  ['\u{1f389}\u{1f389}', 2, '…'],
+];
+
+for (const [text, columns, then] of lines) {
+  test(`${JSON.stringify(text)} as one line of ${columns} columns is ${JSON.stringify(then)}`, () => {
+    assert.equal(width.oneLine(text, columns), then);
+  });
+}
+
 test('a colour goes on in the next row, and is closed in each', () => {
   assert.deepEqual(wrapText('\u001b[1m\u001b[31mabcd\u001b[39mef\u001b[22mgh', 3), [
     '\u001b[1m\u001b[31mabc\u001b[0m',
@@ -58,6 +74,31 @@ test('a reset code ends all colours', () => {
 test('words stay whole where they fit', () => {
   assert.deepEqual(wrapWords('one two three', 8), ['one two', 'three']);
   assert.deepEqual(wrapWords('  abcdefghij k', 6), ['  abcd', 'efghij', 'k']);
+});
+
+test('a long text has the same graphemes as in one piece, and takes time with its length only', () => {
+  const units = [
+    'a',
+    '日',
+    '\u{1f469}\u200d\u{1f4bb}',
+    '\u{1f1e9}\u{1f1ea}',
+    'e\u0301',
+    '\u{1f389}',
+  ];
+  const whole = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+  const anyLong = fc.string({ unit: fc.constantFrom(...units), minLength: 300, maxLength: 900 });
+  const oneGrapheme = `a${'\u0301'.repeat(2_000)}\u{1f389}`;
+  fc.assert(
+    fc.property(fc.oneof(anyLong, fc.constant(oneGrapheme)), (text) => {
+      const graphemes = Array.from(whole.segment(text), ({ segment }) => segment);
+      assert.deepEqual(width.splitGraphemes(text), graphemes);
+    }),
+    { numRuns: 50 },
+  );
+  const long = '\u{1f469}\u200d\u{1f4bb}'.repeat(20_000); // ten seconds in one piece
+  const cpuMs = watchCpu();
+  assert.equal(columnsOf(long), 40_000);
+  assert.ok(cpuMs() < 5_000);
 });
 
 const anyText = fc.string({

@@ -9,9 +9,11 @@
  * One that reaches more than the session's level starts with fresh ones, which earlier commands
  * could not prepare; what it leaves there is moved to those of the session at its end.
  *
- * Words: a fence is bubblewrap around one command. The launcher (launcher.ts) has the next command
- * parked behind its fence before it is asked for; other commands are started directly.
- * `WorkspaceGuard` (workspace-mounts.ts) keeps protected files and git's history.
+ * Words: a fence is bubblewrap around one command. Its level says what the command may change and
+ * reach (`CommandLevel` in policy/decide.ts); `off` is no fence. A file that a command created at a
+ * protected path is set aside: moved away, so that nothing obeys it. The launcher (launcher.ts) has
+ * the next command parked behind its fence before it is asked for; other commands are started
+ * directly. `WorkspaceGuard` (workspace-mounts.ts) keeps protected files and git's history.
  *
  * From top to bottom: the types of a request and its answer; what commands see of the machine; and
  * `Sandbox`, which plans a fence, starts it in one of the two ways, and cleans up.

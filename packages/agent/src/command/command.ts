@@ -4,7 +4,8 @@
  * It starts one process, which leads a group and has no terminal and no input. It ends with
  * the shell: a daemon that holds the output open delays the end only for a moment. After the end no
  * process of its group runs; if it was stopped, or fenced (run in a sandbox), no process of the
- * command runs at all. It runs at the requested sandbox level, or not at all.
+ * command runs at all. It runs at the requested sandbox level (what it may change and reach), or
+ * not at all.
  *
  * From top to bottom: the types; `Command`, from start to end; `startCommand`, `followFound` and
  * `prepareCommand`; and its process, which waits parked in the launcher (`startParked`) or is

@@ -4,6 +4,10 @@
  * A process belongs to a command if it is in its group or session, descends from it, or has its
  * marker in the environment. A process without all four (a new session, a gone parent, an empty
  * environment) escapes. Without /proc only the group is known.
+ *
+ * A fence is the sandbox around a command: a chain of processes, each started by the one before,
+ * and the command inside the last one. A guard is a process of ours beside a command, which takes
+ * over when Pawl is killed: it ends the command at once, or at its deadline.
  */
 
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
@@ -135,10 +139,10 @@ const findFamily = (root: ProcessRoot, known: ProcessFamily): readonly Status[] 
   const family = new Map<number, Status>();
   for (const status of all) {
     const { pid, group, session, startedAt, identity } = status;
-    const near =
+    const isNear =
       pid === root.pid || group === root.pid || session === root.pid || known.has(identity);
     // To read the environment of each process of the machine takes longer than all else.
-    if (near || (startedAt >= root.startedAt && hasMarker(pid, root.marker)))
+    if (isNear || (startedAt >= root.startedAt && hasMarker(pid, root.marker)))
       family.set(pid, status);
   }
   for (let before = -1; before !== family.size; ) {
@@ -179,11 +183,11 @@ export const askFencedToEnd = (root: ProcessRoot, depth: number): ProcessFamily 
   const all = findFamily(root, NOBODY);
   const fence = new Set<number>();
   let next: number | undefined = root.pid;
-  for (let level = 0; level < depth && next !== undefined; level++) {
+  for (let count = 0; count < depth && next !== undefined; count++) {
     fence.add(next);
     next = oldestChild(all, next)?.pid;
   }
-  // In the group of the fence stands only what is the fence's own, such as its guard.
+  // The group of the fence's first process holds only parts of the sandbox, such as the guard.
   const commands = all.filter(({ pid, group }) => !fence.has(pid) && group !== root.pid);
   if (commands.length === 0) send(-root.pid, 'SIGTERM');
   for (const { pid } of commands) send(pid, 'SIGTERM');

@@ -4,8 +4,9 @@
  *
  * - fence: the sandbox around one command; a command without one is "open".
  * - parked: its shell has been started, in its fence, and waits for the line that lets it go.
- * - claimed: its file `claim` exists. Only one process can create it: the launcher, right before
- *   the command begins, or another one, so that it never begins. So no command runs twice.
+ * - claim: the file that decides whether a parked command begins. Only one process can create it:
+ *   the launcher, which then lets the command begin, or a process of Pawl, so that the command
+ *   never begins. So no command runs twice. A command is claimed once the file exists.
  * - spool: the folder of one command, with its output and its status.
  * - guard: the part of launcher.sh that outlives Pawl, and then ends commands at their deadlines.
  *

@@ -19,7 +19,8 @@ export type NewSession = {
 };
 
 /**
- * Runs many sessions, in this process (`createAgent(…).runtime`) or in an engine on many computers.
+ * Runs many sessions, in this process (`createAgent(…).runtime`) or on an engine, a service that
+ * keeps the journals of sessions for several computers.
  * Sessions are addressed by their ids; every promise rejects if the session can't be reached.
  */
 export type Runtime = {

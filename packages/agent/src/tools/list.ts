@@ -22,16 +22,16 @@ const ENTRIES_DEFAULT = 300;
 const ENTRIES_MAX = 1_000;
 /** Entries shown per folder, so that a large folder leaves room for its neighbours. */
 const PER_FOLDER_MAX = 100;
-/** Limit on the counted files. */
+/** After so many files counting stops, and the counts are too low. */
 const COUNTED_MAX = 200_000;
 
-const numberUpTo = (most: number, usual: number) =>
+const numberUpTo = (max: number, byDefault: number) =>
   v.pipe(
     v.number(),
     v.integer('must be a whole number'),
     v.minValue(1, 'must be at least 1'),
-    v.maxValue(most, `must be at most ${most}`),
-    v.description(`Default ${usual}.`),
+    v.maxValue(max, `must be at most ${max}`),
+    v.description(`Default ${byDefault}.`),
   );
 
 const schema = v.strictObject({
@@ -62,15 +62,19 @@ const FOREIGN: ForeignFields = {
   offset: { same: [0, 1], instead: 'list a folder below, or raise limit' },
 };
 
-/** Number of files in a folder and below that are not ignored, by relative path; 1 for a file. */
+/**
+ * By path relative to the listed folder: for a folder the number of files in it and below that git
+ * does not ignore, for such a file 1.
+ */
 type FileCounts = ReadonlyMap<string, number>;
 
 const countFiles = async (folder: HeldFolder, signal: AbortSignal): Promise<FileCounts> => {
   const counts = new Map<string, number>();
   let files = 0;
-  const take = (line: string): 'more' | 'enough' => {
-    for (let name = line; name !== '.'; name = path.dirname(name))
-      counts.set(name, (counts.get(name) ?? 0) + 1);
+  const take = (file: string): 'more' | 'enough' => {
+    // the file itself, and each folder that it is in
+    for (let place = file; place !== '.'; place = path.dirname(place))
+      counts.set(place, (counts.get(place) ?? 0) + 1);
     files += 1;
     return files < COUNTED_MAX ? 'more' : 'enough';
   };
@@ -87,7 +91,7 @@ type Node = {
   children: Node[];
   /** Number of entries that are not among the children. */
   omitted: number;
-  /** Why a folder is shown without its entries. */
+  /** Why a folder is shown without its entries; `no`: they are shown. */
   closed: 'no' | 'depth' | 'ignored' | 'unreadable';
 };
 

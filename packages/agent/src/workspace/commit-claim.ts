@@ -21,7 +21,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { readTextOrEmptySync } from '../platform/files.js';
+import { systemClock } from '../platform/clock.js';
+import { entryStatus, namesIn, readTextOrEmptySync } from '../platform/files.js';
 import { identifyProcess, type ProcessIdentity } from '../platform/start-program.js';
 
 /**
@@ -42,6 +43,8 @@ const RECORD = 'intent.json';
 /** Says which process of git moves the branch. */
 const MOVER = 'update-ref.json';
 const BYTES_MAX = 16 * 1024;
+/** A process that lives has written the record of its claim long before this age. */
+const UNRECORDED_MS = 60_000;
 
 export const newClaimName = (): string => `${PREFIX}${randomUUID()}`;
 
@@ -113,6 +116,17 @@ export class CommitClaim {
 
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /**
+   * Removes a claim without a record whose process was killed before it took a lock. A claim that
+   * holds links to locks, or was just made, stays.
+   */
+  removeUnrecorded(): void {
+    const status = entryStatus(this.folder);
+    if (status === null) return; // its commit has ended just now
+    const hasLinks = namesIn(this.folder).some((name) => name !== RECORD);
+    if (!hasLinks && systemClock.now() - status.mtimeMs > UNRECORDED_MS) this.remove();
   }
 
   #at(name: string): string {

@@ -176,8 +176,8 @@ const applyCommit = async (
   application: Application,
 ): Promise<CommitOutcome> => {
   const { claim, intent, changes, reflog } = application;
-  claim.make(intent);
   try {
+    claim.make(intent);
     const lock = lockIndex(repository.indexFile, claim);
     if (lock === null) return lost(describeHeldLock('the index', `${repository.indexFile}.lock`));
     try {
@@ -455,7 +455,7 @@ export const settleAbandoned = async (repository: Repository): Promise<readonly 
   const news: string[] = [];
   for (const claim of listClaims(repository.gitFolder)) {
     const record = claim.read();
-    // a claim without a record was just made, or can't be judged
+    if (record === null) claim.removeUnrecorded();
     if (record === null || !hasEnded(record.owner)) continue;
     const settled = await settleCommit(repository, claim, record.intent, 'giveUp');
     const what = `An automatic commit (${shortHash(record.intent.commit)}) was interrupted by a crash`;

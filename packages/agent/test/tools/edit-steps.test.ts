@@ -20,6 +20,19 @@ const CURLY = lines('# Say', '', 'Don\u2019t say \u201cno\u201d \u2013 ever.', '
 
 const rows: readonly Row[] = [
   {
+    title: 'plain quotes of which the file has typographic ones after a plain one: new quotes stay',
+    file: "say('x'); // it\u2019s\n",
+    edit: edit("say('x'); // it's\n", "say('x', 'y'); // is it's\n"),
+    becomes: "say('x', 'y'); // is it\u2019s\n",
+  },
+  {
+    title:
+      'plain quotes of which the file has typographic ones before a plain one: new quotes stay',
+    file: "// it\u2019s\nsay('x');\n",
+    edit: edit("// it's\nsay('x');\n", "// is it's\nsay('x', 'y');\n"),
+    becomes: "// is it\u2019s\nsay('x', 'y');\n",
+  },
+  {
     title: 'indented otherwise, and only an empty line is left',
     file: INNER,
     edit: edit(lines('      if (a) {', '        b();', '      }'), '\n'),

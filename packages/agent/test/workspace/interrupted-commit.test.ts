@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { createHooks } from '../../src/workspace/after-tool-hooks.js';
@@ -260,4 +260,21 @@ test('a lock of the user stays, and a claim that somebody forged moves nothing',
     '',
   );
   assert.ok(leftovers(place).includes('index.lock'));
+});
+
+test('a claim whose process was killed before it wrote the record is removed, but not a new one, nor one with a lock', async (t) => {
+  const place = await makeRepository(t);
+  const makeClaim = (made: 'earlier' | 'now', ...files: readonly string[]): string => {
+    const { folder } = new CommitClaim(place.path('.git'), newClaimName());
+    mkdirSync(folder);
+    for (const file of files) writeFileSync(path.join(folder, file), '');
+    if (made === 'earlier') utimesSync(folder, 1_000_000_000, 1_000_000_000);
+    return folder;
+  };
+  const left = [makeClaim('earlier'), makeClaim('earlier', 'intent.json')];
+  const controls = [makeClaim('now'), makeClaim('earlier', 'intent.json', '0123456789abcdef')];
+  const { recover } = createLateHooks({ environment: place.environment });
+  assert.equal(await recover?.(place.workspace), '');
+  assert.deepEqual(left.map(existsSync), [false, false]);
+  assert.deepEqual(controls.map(existsSync), [true, true]);
 });

@@ -58,9 +58,8 @@ const tellStory = (history: SessionHistory, gap: ProcessGap, request: string): C
   const running = doing.length === 0 ? 'nothing was running' : `${doing.join(', ')} was running`;
   const gapMs = { ms: endMs - startMs };
   const found = calls.map((call): StorySentence => {
-    const isFound = call.record.end !== null && call.before > 0 && call.after === 0;
     return {
-      label: isFound && call.record.effect === 'opaque' ? 'Went on' : 'Found',
+      label: hasGoneOn(call) ? 'Went on' : 'Found',
       seq: call.record.end?.seq ?? null,
       at: call.record.end?.at ?? null,
       text: [callName(call.record), ' ', ...describeFate(call), '.'],
@@ -120,9 +119,14 @@ const openCalls = (history: SessionHistory, state: State, seq: number): readonly
 /** Endings of which nobody knows whether the effect happened. */
 const UNKNOWN = ['lost', 'interrupted'];
 
+/** Whether a command ran on without the process, and its real result is known. */
+const hasGoneOn = ({ record: { end, effect }, before, after }: OpenCall): boolean =>
+  effect === 'opaque' && end !== null && !UNKNOWN.includes(end.status) && before > 0 && after === 0;
+
 /** What became of a call, without its name. */
-const describeFate = ({ record, before, after }: OpenCall): readonly SentencePart[] => {
-  const { end, effect } = record;
+const describeFate = (call: OpenCall): readonly SentencePart[] => {
+  const { before, after } = call;
+  const { end } = call.record;
   if (end === null) return [after > 0 ? 'was started again, and still runs' : 'is still open'];
   const when: readonly SentencePart[] = [` at `, { clock: end.at }];
   if (UNKNOWN.includes(end.status) && after === 0)
@@ -132,7 +136,7 @@ const describeFate = ({ record, before, after }: OpenCall): readonly SentencePar
       ? [`had not begun; it was started then, and ended ${end.status}`, ...when]
       : [`was started again, and ended ${end.status}`, ...when];
   if (before === 0) return [`had not begun, and was not started: ${end.status}`, ...when];
-  if (effect === 'opaque')
+  if (hasGoneOn(call))
     return [`went on without the process; its real result was found: ${end.status}`, ...when];
   return [`had its effect checked: ${end.status}`, ...when];
 };

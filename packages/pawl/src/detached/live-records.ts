@@ -288,7 +288,8 @@ export type LiveStatus =
 
 export type LiveSession = { readonly record: LiveRecord; readonly status: LiveStatus };
 
-const TAIL_BYTES = 16 * 1024;
+/** More than the outcomes of cancelled calls, which follow the request to end in a journal. */
+const TAIL_BYTES = 4 * 1024 * 1024;
 
 /** Whether the journal's last lines say that the session was ended in order, or that it is gone. */
 const isClosed = async (sessionId: string): Promise<boolean> => {

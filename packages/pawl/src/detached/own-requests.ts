@@ -78,7 +78,10 @@ class UserCommands {
     });
   }
 
-  /** Ends the oldest that runs: the request does not say which one has ended. */
+  /**
+   * Ends the oldest one, also if another window's has ended: the request does not say which. The
+   * session stores files after each end, for all commands together, so they differ in nothing.
+   */
   async end(): Promise<void> {
     const command = this.#running.shift();
     command?.end();

@@ -16,7 +16,7 @@ import { hashLoaded, loadFile } from '@pawl/agent/tools/files';
 import { diffSinceHead } from '@pawl/agent/workspace/uncommitted-files';
 import { fileDiffRows } from '@pawl/terminal/diff-rows';
 import { isBusy } from '@pawl/terminal/live-area';
-import { cutLine, formatWhen, oneLine, paint, wrapWords } from '@pawl/terminal/paint';
+import { formatWhen, oneLine, paint, wrapWords } from '@pawl/terminal/paint';
 import { joinSafe, makeSafe, type Safe, safe } from '@pawl/terminal/safe-text';
 import {
   findSession,
@@ -64,9 +64,7 @@ export const resume: SlashCommand = async (context, words) => {
   const hasIds = look.columns >= ID_COLUMNS_MIN;
   const titleColumns = Math.min(60, Math.max(8, look.columns - (hasIds ? idColumns : 0) - 22));
   const choices = others.map(({ sessionId, changedAt, title }) => ({
-    text:
-      `${formatWhen(changedAt)}  ` +
-      `${cutLine(oneLine(title, Number.POSITIVE_INFINITY), titleColumns) || '(nothing was said)'}`,
+    text: `${formatWhen(changedAt)}  ` + `${oneLine(title, titleColumns) || '(nothing was said)'}`,
     about: hasIds ? sessionId : '',
   }));
   const chosen = others[(await context.view.pick('Go on with:', choices)) ?? -1];

@@ -30,10 +30,12 @@ import {
   bin,
   expectCode,
   type Place,
+  processesWith,
   runPawl,
   sessionOf,
   start,
   startPawl,
+  uniqueSleep,
   until,
 } from './pawl.js';
 import { openWindow, type Window } from './window.js';
@@ -72,6 +74,24 @@ test('a detached session waits for an answer, which lands once, goes on, and is 
   assert.match((await runPawl(place, ['stop', id])).stderr, /or was ended by pawl stop/);
   assert.deepEqual(await listLive(place), []);
   assert.match((await runPawl(place, ['show', id])).stdout, /publish it/);
+});
+
+test('a session that another process ended in order while a command ran is not listed as died, however much the command had printed', async (context) => {
+  const mark = uniqueSleep(context);
+  const prints = call('c2', 'bash', { command: `seq 1 9000; sleep ${mark}` });
+  const place = await makeAsking(context, [asks, message(prints), done]);
+  const id = await detach(context, place, ['publish it']);
+  await untilState(place, id, /waits for your answer/);
+  killSession(place, id);
+  await untilState(place, id, /died/);
+  const resumed = startPawl(place, ['-p', 'print', '--resume', id, '--preset', 'full']);
+  await until('the command runs', () => processesWith(mark).length > 0);
+  resumed.child.kill('SIGTERM');
+  expectCode(await resumed.ended, 143);
+  const entries = readFileSync(join(place.state, 'pawl', 'sessions', `${id}.jsonl`), 'utf8');
+  const afterEnd = entries.length - entries.lastIndexOf('"type":"ShutdownRequested"');
+  assert.ok(afterEnd > 16_000, 'control: the output is in the journal after the end');
+  assert.deepEqual(await listLive(place), []);
 });
 
 test('a question that nobody answers within the limit is refused, with the reason', async (context) => {

@@ -23,6 +23,10 @@ const states = {
   ShuttingDown: 'Terminal state',
 };
 
+/**
+ * The rows of the seed's table: in this state, with this event (null: without one), under this
+ * condition, it goes to that state with this action (null: with none).
+ */
 const table: readonly ArrowRow[] = [
   ['WaitingForUserInput', 'UserInput', '', 'CallingLlm', 'SendLlmRequest'],
   ['CallingLlm', 'TextDelta', '', 'CallingLlm', 'DisplayMessage'],
@@ -44,11 +48,14 @@ const shutdowns = Object.keys(states).map(
   (name): ArrowRow => [name, 'ShutdownRequested', '', 'ShuttingDown', 'Shutdown'],
 );
 
+// 'text': each row stands in the seed's text
 const edges = createArrows(arrowRows('text', ...table, ...shutdowns));
 
 const begin = { state: 'WaitingForUserInput' };
 
+/** How a stop that the seed does not know ends a turn there: as an error after the last retry. */
 const refused = { event: 'Error', to: 'WaitingForUserInput', action: 'DisplayError' };
+/** The same in a state that the seed leaves with `event`: first it sends one more request. */
 const refusedCall = (event: string) =>
   [{ event, to: 'CallingLlm', action: 'SendLlmRequest', supposed: true }, refused] as const;
 

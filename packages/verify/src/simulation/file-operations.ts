@@ -183,16 +183,14 @@ export class DiskCalls {
     return this.#disk.find(names) !== undefined;
   }
 
-  /** `recursive`: the missing folders above, too. Unlike in Node an existing one is an error. */
+  /** `recursive`: the missing folders above, too; an existing folder is no error then. */
   mkdir(names: Names, options?: unknown): void {
-    for (
-      let depth = isSet(options, 'recursive') ? 1 : names.length;
-      depth <= names.length;
-      depth++
-    ) {
-      const above = names.slice(0, depth);
-      if (depth === names.length || !this.exists(above))
-        this.#disk.createFolder(above, this.#now());
+    const isRecursive = isSet(options, 'recursive');
+    for (let depth = isRecursive ? 1 : names.length; depth <= names.length; depth++) {
+      const folder = names.slice(0, depth);
+      const node = isRecursive ? this.#disk.find(folder) : undefined;
+      const isThere = node !== undefined && (node.kind === 'folder' || depth < names.length);
+      if (!isThere) this.#disk.createFolder(folder, this.#now());
     }
   }
 

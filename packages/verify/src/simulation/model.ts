@@ -2,8 +2,12 @@
  * A model that follows the session's plan: replies, and faults of networks and providers. It also
  * checks the requests that it gets, as a strict provider would.
  *
- * `world.noteSituation`: the session has a situation that some session must have. `isHealed`: its
- * faults are over, and it must come to an end. At a `crashPoint` its process may crash.
+ * The `world` is all that surrounds the processes of one simulated session. Its `plan` says how
+ * often which faults come, its `choices` are random ones that repeat with the seed. `violate`
+ * reports a broken rule. `noteSituation` notes a case that must occur somewhere in a set of
+ * sessions, so that it is known to be tested. `isHealed`: the faults are over, and the session must
+ * come to an end. At a `crashPoint` the process may crash. A side request is one without tools, for
+ * a commit message; all others are main requests.
  *
  * From top to bottom: how a reply ends; its parts; the check of a request; the streaming of a
  * reply; `simulatedModel`; and the faults of messages.
@@ -92,8 +96,8 @@ const asksForSummary = ({ messages }: ModelRequest): boolean =>
   messages.at(-1)?.parts.some((part) => part.type === 'text' && part.text.includes(SUMMARISE)) ===
   true;
 
-/** Rounds of calls since the last text of the user. */
-const countRounds = (messages: readonly Message[]): number => {
+/** Messages since the last text of the user: two for each round of calls and results. */
+const countSinceInput = (messages: readonly Message[]): number => {
   const last = messages.findLastIndex(
     ({ role, parts }) =>
       role === 'user' && parts.some((part) => part.type === 'text' && part.origin === 'user'),
@@ -125,7 +129,7 @@ const createParts = (
   if (asksForSummary(request))
     return [{ type: 'text', text: `so far: ${findInputNames(request.messages).join(' ')}` }];
   const mayCall =
-    request.toolChoice !== 'none' && countRounds(request.messages) < (isHealed ? 2 : 8);
+    request.toolChoice !== 'none' && countSinceInput(request.messages) < (isHealed ? 2 : 8);
   if (!mayCall || !choices.chance(0.6)) return [{ type: 'text', text: 'done' }];
   const calls = Array.from({ length: choices.between(1, plan.callsMax) }, () => pickCall(process));
   return choices.chance(0.3) ? [{ type: 'text', text: 'I look' }, ...calls] : calls;
@@ -139,14 +143,15 @@ const checkRequest = (process: SimulatedProcess, request: ModelRequest): void =>
   // `hasUsedReserve`: the disk is full, and entries are in space that was reserved for the end.
   if (process.hasFailedToWrite || process.hasUsedReserve)
     world.violate('no-effect-after-failed-write', 'a request after the journal has failed');
-  if (request.tools.length === 0 || state === null) return; // a side request of a hook
+  if (request.tools.length === 0 || state === null) return; // a side request
   if (process.requests > 1)
     world.violate('one-request-at-once', `${process.requests} requests are open`);
+  // `unaccounted`: requests whose usage is not reported yet; one of them is this request
   const { unaccounted, settings } = state.session;
   world.uncountedRequests = Math.max(
     0,
     unaccounted.filter((id) => id.startsWith('req-')).length - 1,
-  ); // one is this request
+  );
   const { limits } = settings;
   if (limits.usd !== 'unlimited' && state.session.usage.costUsd >= limits.usd)
     world.violate(

@@ -127,13 +127,13 @@ const isSame = (
   one.ino === other.ino &&
   one.dev === other.dev &&
   (isFolder(other)
-    ? (one.contentPrint ?? null) === null || one.contentPrint === readInside(other.path).print
+    ? (one.contentPrint ?? null) === null || one.contentPrint === readInside(other.path).fingerprint
     : one.changedMs === other.changedMs && one.size === other.size);
 
 /** Remembers also what a folder or small file holds, if a command may write to it. */
 const withContents = (one: Known): Known => {
   if (one.kind === 'folder')
-    return { ...one, contentPrint: one.contentPrint ?? readInside(one.path).print };
+    return { ...one, contentPrint: one.contentPrint ?? readInside(one.path).fingerprint };
   if (one.kind !== 'file' || one.content !== null || one.links > 1 || one.size > SMALL_MAX)
     return one;
   try {
@@ -389,7 +389,7 @@ export class ProtectedFiles {
     if (!this.#mayStay(now, isEnd)) {
       if (!isEnd && this.#isBeingMade(now)) return;
       const known = new Set(before.contentPrint?.split('\n'));
-      for (const line of readInside(now.path).print.split('\n')) {
+      for (const line of readInside(now.path).fingerprint.split('\n')) {
         const [place = ''] = line.split('\0');
         const status = entryStatus(place);
         if (known.has(line) || status === null || status.isDirectory()) continue;
@@ -717,7 +717,7 @@ const codePrint = (one: ProtectedPath): string =>
 const filesIn = (one: ProtectedPath): readonly string[] =>
   isFolder(one)
     ? readInside(one.path)
-        .print.split('\n')
+        .fingerprint.split('\n')
         .map((line) => line.split('\0')[0] ?? '')
         .filter((place) => entryStatus(place)?.isDirectory() === false)
     : [one.path];

@@ -1,12 +1,18 @@
 /**
- * Finds the protected paths of a workspace: quickly, before and after each command, and completely,
- * by a walk beside other work.
+ * Finds the protected paths of a workspace: those that other programs run or obey later without a
+ * question, such as a hook of git or the settings of an editor. It finds them quickly, before and
+ * after each command, and completely, by a walk beside other work.
  *
  * A folder is read again only if it has changed, so a second scan costs a few microseconds per
  * folder. The scan stops at a depth, at a number of folders, and at folders of packages and
  * results: these are the frontier, where the walk starts. Each scan also looks at the places of the
  * last walk, the folders that git's index takes for repositories, the git folders that `.git` files
  * name, and what git's configuration names, wherever they lie in the workspace.
+ *
+ * A repository is here an entry named `.git`: a folder, or a file that names the git folder. A git
+ * folder is where git keeps history and configuration. Of it only the parts are protected that git
+ * obeys or runs: configuration and hooks. A folder that is closed to us can't be read by commands
+ * either, so it is left out.
  *
  * From top to bottom: one protected path, and what lies in it; `ProtectedScan`, the quick scan;
  * `FolderWalk` and `BackgroundWalk`, the complete one; and reading one folder, for both.
@@ -58,7 +64,7 @@ export type Scan = {
   readonly frontier: readonly Frontier[];
 };
 
-/** Null if it is no folder, or closed to us, so to commands as well. */
+/** Null if it is no folder, or closed to us. */
 const folderStatus = (folder: string): Stats | null => {
   const status = entryStatus(folder);
   return status?.isDirectory() ? status : null;
@@ -81,7 +87,7 @@ export const protectedPathAt = (place: string, facts = BY_NAME): ProtectedPath |
   const status = entryStatus(place);
   if (status === null) return null;
   const { dev, ino, ctimeMs, size, nlink } = status;
-  // In a git folder, or if a configuration names it, the name `.git` means nothing.
+  // In a git folder, or if git's configuration names the path, an entry `.git` is no repository.
   const isPlain = facts !== BY_NAME && !status.isSymbolicLink();
   const kind = isPlain ? (status.isDirectory() ? 'folder' : 'file') : getKind(place, status);
   return { ...facts, path: place, kind, dev, ino, changedMs: ctimeMs, size, links: nlink };
@@ -94,31 +100,35 @@ export const listGitCode = (gitFolder: string): readonly ProtectedPath[] =>
     .filter((one) => one !== null);
 
 export type Inside = {
-  /** Differs when something in the folder was changed. */
-  readonly print: string;
+  /** A line for each entry. Differs when something in the folder was changed. */
+  readonly fingerprint: string;
   /** When something was changed last, in ms. */
   readonly newestMs: number;
 };
 
 /** What lies in a protected folder, with everything below. */
 export const readInside = (folder: string): Inside => {
-  const prints: string[] = [];
+  const lines: string[] = [];
   let newestMs = 0;
   const open = [folder];
-  for (let next = open.pop(); next !== undefined && prints.length < INSIDE_MAX; next = open.pop()) {
+  for (let next = open.pop(); next !== undefined && lines.length < INSIDE_MAX; next = open.pop()) {
     for (const name of namesIn(next)) {
       const place = path.join(next, name);
       const status = entryStatus(place);
       if (status === null) continue;
       newestMs = Math.max(newestMs, status.ctimeMs);
-      prints.push(`${place}\0${status.dev}:${status.ino}:${status.ctimeMs}`);
+      lines.push(`${place}\0${status.dev}:${status.ino}:${status.ctimeMs}`);
       if (status.isDirectory()) open.push(place);
     }
   }
-  return { print: prints.toSorted().join('\n'), newestMs };
+  return { fingerprint: lines.toSorted().join('\n'), newestMs };
 };
 
-/** Configuration files of a repository, whose programs git runs in the folder with `.git`. */
+/**
+ * Configuration files of a repository. `folder`: its git folder; `common`: the one that it shares
+ * with its other worktrees, or the same; `top`: the folder with `.git`, in which git runs the
+ * programs that the configuration names.
+ */
 const listConfigs = (folder: string, common: string, top: string): readonly ConfigPlace[] =>
   [
     ...new Set([
@@ -131,6 +141,7 @@ const listConfigs = (folder: string, common: string, top: string): readonly Conf
 /** The quick scan. It remembers each folder as it read it last. */
 export class ProtectedScan {
   readonly #workspace: string;
+  /** Finds the places that git's configuration names. */
   readonly #configured;
   readonly #indexes = createIndexReader();
   #known = new Map<string, FolderContents>();
@@ -226,7 +237,7 @@ export class ProtectedScan {
     return true;
   }
 
-  /** Places of `.git` in the folders that the index takes for repositories. */
+  /** Places of `.git` in folders that git's index takes for repositories, such as submodules. */
   #gitlinks(repository: string | null): readonly string[] {
     const gitFolders = gitFoldersAt(path.join(this.#workspace, '.git'));
     const folder = gitFolders?.folder ?? repository;
@@ -290,11 +301,11 @@ class FolderWalk {
   readonly #known = new Map<string, Visit>();
   /** Folders that the present walk has yet to read. */
   #open: Frontier[] = [];
-  /** Protected places that it has seen. */
+  /** Protected places that the present walk has seen. */
   #newPlaces: WalkedPlace[] = [];
   /** Number of the walk. */
   #round = 0;
-  /** Number of folders that it has read. */
+  /** Number of folders that the present walk has read. */
   #count = 0;
   isRunning = false;
   /** Number of folders of the last complete walk. */
@@ -388,7 +399,7 @@ export type WalkEnd = {
   readonly walk: FolderWalk;
   /** What changed before this time, in ms, was there before the commands. */
   readonly sinceMs: number;
-  /** The walk followed the end of a command. */
+  /** Started before the first command or by the end of one, and not while commands just run. */
   readonly isEnd: boolean;
 };
 
@@ -398,14 +409,15 @@ export type WalkEnd = {
 export class BackgroundWalk {
   readonly #walk = new FolderWalk();
   readonly #onEnd: (end: WalkEnd) => void;
+  /** The value of `sinceMs`. */
   #sinceMs: number | null = null;
-  /** The same of the walk that is under way. */
+  /** The value of `sinceMs` at the start of the walk that is under way. */
   #walkSinceMs = 0;
   #hasWalked = false;
   /** When the last walk started, and the pause after it, in ms. */
   #startedAt = 0;
   #pauseMs = 0;
-  /** The walk under way followed the end of a command. */
+  /** The value of `isEnd` of the walk that is under way. */
   #isEndWalk = true;
   #isWaitingForSlice = false;
 
@@ -533,7 +545,7 @@ const RESULTS: ReadonlySet<string> = new Set(
  */
 const TICK_MS = 25;
 
-/** `inPackages`: only what is obeyed on entry. */
+/** `inPackages`: only what git and shells obey as soon as they are in the folder. */
 export type ProtectedNames = 'everywhere' | 'inPackages';
 
 /** All paths are absolute. */

@@ -1,6 +1,12 @@
 /**
  * The folder of one process of a session: the home and /tmp of its commands, copies of git's
- * history, files that were set aside, and records for later processes.
+ * history, files that were set aside, and records for later processes. To set a file aside is to
+ * move it away, so that nothing obeys it: a command created it at a protected path.
+ *
+ * A session that is resumed has a further process, with another such folder. In this file "the
+ * session's" home and /tmp are those of this process, which its commands share. Only a command with
+ * a higher sandbox level (what a command may change and reach, policy/decide.ts) than the session's
+ * gets fresh ones, for itself alone.
  *
  * Commands write to home and /tmp. So symlinks are not followed there, and nothing is mounted there
  * that commands could exchange.
@@ -106,7 +112,7 @@ const makeLinks = (home: string, links: HomeView['links']): void => {
   }
 };
 
-/** Makes the folders; once per session. */
+/** Makes the folders; once per process. */
 export const makeFolders = (
   top: string,
   { links }: Pick<HomeView, 'links'>,
@@ -143,12 +149,12 @@ export const unlinkDownloads = (home: string, links: HomeView['links']): void =>
 
 // ---- A fresh home and /tmp for one command ----
 
-/** Folders of commands that reach more than the session's level, below the session's folder. */
+/** Fresh folders, below the folder of the process. */
 const FRESH = /^fresh-\d+$/;
 
 /**
- * A home and /tmp for one command that reaches more than the session's level. They hold what the
- * session's held before its first command, so nothing that an earlier command prepared there (a
+ * A home and /tmp for one command with a higher sandbox level than the session's. They hold what
+ * the session's held before its first command, so nothing that an earlier command prepared there (a
  * `.gitconfig`, a `.local/bin/git`) is read.
  */
 export const makeFreshFolders = (

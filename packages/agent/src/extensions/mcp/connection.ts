@@ -157,8 +157,9 @@ class ServerConnection implements Connection {
   }
 
   /**
-   * Asks the user what the server wants to know. It may ask only while a call runs, and a few
-   * times: the end of the last call withdraws the question, and while it is open no call times out.
+   * Asks the user what the server wants to know. A server may ask only while a call runs, and at
+   * most QUESTIONS_MAX times during one call. The question belongs to the call that was started
+   * last: the end of that call withdraws it. While it is open, no call times out.
    */
   async #answer(params: ElicitRequestParams, asking: AbortSignal): Promise<ServerAnswer> {
     const { onQuestion, onDeclined } = this.#options;
@@ -179,7 +180,7 @@ class ServerConnection implements Connection {
     last.questions += 1;
     const signal = AbortSignal.any([asking, last.options.signal, this.#closing.signal]);
     const asked = attempt(() => onQuestion(question, signal));
-    // Their time limits stand still meanwhile.
+    // The time limits of all running calls stand still until the answer.
     for (const { options } of calls) void options.whileAsking?.(asked);
     const answered = await asked;
     return answered.kind === 'done' ? answered.value : { action: 'cancel' };

@@ -205,19 +205,22 @@ class EventStreams {
     const id = interrupted?.id ?? (typeof body === 'string' ? parseRequestId(body) : null);
     if (id === null) return null;
     const decoder = new TextDecoder();
-    let line = '';
+    /** The last line so far, which the next piece may go on with. */
+    let unfinished = '';
+    /** The ids of the last two events. */
     let ids: readonly string[] = [];
     this.#failedOnce.delete(id);
     return {
       scan(piece) {
         const [first = '', ...more] = decoder.decode(piece, { stream: true }).split(/\r\n|\n|\r/);
-        for (const next of [line + first, ...more].slice(0, more.length)) {
-          const [, eventId] = EVENT_ID.exec(next) ?? [];
+        const lines = [unfinished + first, ...more];
+        unfinished = lines.pop() ?? '';
+        for (const line of lines) {
+          const [, eventId] = EVENT_ID.exec(line) ?? [];
           // Two are remembered: the last may belong to an event that is cut off, and then the
           // package names the one before.
           if (eventId !== undefined) ids = [...ids.slice(-1), eventId];
         }
-        line = more.at(-1) ?? line + first;
       },
       finish: () => {
         for (const eventId of ids) this.#remember(eventId, id);

@@ -204,8 +204,8 @@ const promptUsage = ({ declaredName, arguments: all }: DeclaredPrompt): string =
  *    remaining words.
  * 2. `name=value` gives an argument by its name.
  *
- * Throws if an argument is missing. Words for none stay in the message, which begins with the typed
- * line.
+ * Throws if a required argument is missing. Words beyond the last argument are ignored here: the
+ * model sees them in the typed line, with which the message begins.
  */
 export const parseArguments = (
   prompt: DeclaredPrompt,
@@ -213,20 +213,19 @@ export const parseArguments = (
 ): Readonly<Record<string, string>> => {
   const typed = words.trim();
   const args = new Map<string, string>();
-  const plain: Word[] = [];
+  const unnamed: Word[] = [];
   for (const word of splitWords(typed)) {
     const name = prompt.arguments.find((one) => word.text.startsWith(`${one.name}=`))?.name;
-    if (name === undefined) plain.push(word);
+    if (name === undefined) unnamed.push(word);
     else args.set(name, word.text.slice(name.length + 1));
   }
-  const namedCount = args.size;
+  const hasNamed = args.size > 0;
   const open = prompt.arguments.filter(({ name }) => !args.has(name));
-  // Beside named arguments it does not, since the rest of the line would hold these too.
-  const takesRest = open.length > 0 && namedCount === 0;
   for (const [index, { name }] of open.entries()) {
-    const word = plain[index];
+    const word = unnamed[index];
     if (word === undefined) break;
-    const isRest = takesRest && index === open.length - 1 && plain.length > open.length;
+    // The last argument takes the rest of the line, unless `name=value` may stand in that rest.
+    const isRest = !hasNamed && index === open.length - 1 && unnamed.length > open.length;
     args.set(name, isRest ? typed.slice(word.at) : word.text);
   }
   const missing = prompt.arguments.filter(({ name, required }) => required && !args.has(name));

@@ -62,12 +62,15 @@ const interruptedCall = (server: string, sent: SentState | undefined): Interrupt
 type ToolPlace = { readonly stateFolder: string; readonly warn: (text: string) => void };
 
 /**
- * Remembers how a tool was declared (its name, description and schema) when it ran: a tool whose
- * declaration has changed runs only after the user's yes. Compared once, at the first call, so
- * sessions that declare a tool differently don't ask in turns. A call that an earlier process
- * judged, which runs before the first call here, notes nothing.
+ * Remembers a tool's declaration (its name, description and schema) in the state folder when the
+ * tool runs. If the declaration differs from the remembered one, the call needs the user's yes.
+ *
+ * 1. `compare` reads the remembered one once, when the first call is judged. Otherwise two sessions
+ *    whose servers declare the tool differently would overwrite it in turns, and ask each time.
+ * 2. `store` writes nothing before `compare`: then the call that runs was judged by an earlier
+ *    process of the session, with a declaration that is not known here.
  */
-const createDeclarationNote = (
+const createDeclarationMemory = (
   declared: DeclaredTool,
   { server }: Connection,
   { stateFolder, warn }: ToolPlace,
@@ -103,12 +106,12 @@ export const createMcpTool = (
     tool: name,
     ...(connection.server.project === undefined ? {} : { from: 'project' }),
   };
-  const note = createDeclarationNote(declared, connection, place);
+  const declaration = createDeclarationMemory(declared, connection, place);
   const run = async (
     input: JsonObject,
     { signal, force, blobs, progress, sending, whileAsking = (asked) => asked }: ToolContext,
   ): Promise<ToolOutcome> => {
-    await note.store(); // the call was allowed with the tool as it is declared now
+    await declaration.store(); // the call was allowed with the tool as it is declared now
     const either = AbortSignal.any([signal, force]);
     const called = await attempt(() =>
       connection.call(name, input, {
@@ -140,7 +143,7 @@ export const createMcpTool = (
         paths: [],
         hosts: [],
         shape: declaredName, // what a grant of the user covers: all calls of the tool
-        mcp: note.compare() === 'changed' ? { ...mcp, declaration: 'changed' } : mcp,
+        mcp: declaration.compare() === 'changed' ? { ...mcp, declaration: 'changed' } : mcp,
       },
       title: callTitle(declared, input),
     }),

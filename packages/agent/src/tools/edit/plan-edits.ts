@@ -542,18 +542,18 @@ const sideByIndents = (
 
 /** The file's character for each character of the old text, if it is always the same. */
 const learnCharacters = (pairs: readonly LinePair[]): Pattern['adaptCharacters'] => {
-  const seen = new Map<string, Set<string>>();
+  const counterparts = new Map<string, Set<string>>();
   for (const pair of pairs) {
     const [requested, file] = [getBody(pair.requested), getBody(pair.file)];
     if (requested.length !== file.length) continue;
     for (let at = 0; at < requested.length; at++) {
       const [one = '', other = ''] = [requested[at], file[at]];
-      const isTelling =
-        one !== other || plainCharacter(one) !== null || plainCharacter(other) !== null;
-      if (isTelling) seen.set(one, (seen.get(one) ?? new Set()).add(other));
-      else seen.get(one)?.add(other); // it changed elsewhere and not here: no single counterpart
+      counterparts.set(one, (counterparts.get(one) ?? new Set()).add(other));
     }
   }
+  const isTelling = ([one, files]: readonly [string, ReadonlySet<string>]): boolean =>
+    plainCharacter(one) !== null || files.size > 1 || !files.has(one);
+  const seen = new Map([...counterparts].filter(isTelling));
   if (seen.size === 0) return (text) => text;
   const families = foldedFamilies(seen);
   const adapt = (one: string): string => {
