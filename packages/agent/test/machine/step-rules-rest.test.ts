@@ -1,7 +1,20 @@
-import { llm, PROMPT, session, waiting } from '../../../../test/kit/agent/by-hand.js';
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  asked,
+  failed,
+  llm,
+  PROMPT,
+  send,
+  session,
+  typed,
+  waiting,
+  withTalk,
+} from '../../../../test/kit/agent/by-hand.js';
 import * as g from '../../../../test/kit/agent/given.js';
 import {
   checkRests,
+  checkSteps,
   NOTICE,
   path,
   rests,
@@ -10,6 +23,8 @@ import {
   wrong,
 } from '../../../../test/kit/agent/step-rows.js';
 import type { Action } from '../../src/machine/action.js';
+import type { Event } from '../../src/machine/event.js';
+import { requiredRequestFaults } from '../../src/machine/invariants.js';
 import type { State, WaitReason } from '../../src/machine/state.js';
 
 // docs/rules.md#back-to-the-user, each way of breaking it by hand: how the machine comes to wait for the user, and what
@@ -181,5 +196,120 @@ checkRests([
     title: 'after a compaction',
     after: rests(BROKEN),
     says: [wrong('error', 'compacted')],
+  },
+]);
+
+// ---- Steps that must lead to a request ----
+
+type Due = {
+  readonly before?: State;
+  readonly event?: g.Given;
+  readonly path?: ReturnType<typeof path>;
+  readonly after?: State;
+  readonly actions?: readonly Action[];
+};
+
+/** Why a request was due and none came; '' where none was. */
+const missed = ({ before = waiting(), event = g.cancel, ...step }: Due): string => {
+  const { after = before, actions = [], path: taken = [] } = step;
+  const given: Event = g.eventOf(event, before);
+  const stepped = { state: after, actions, path: taken, diagnostics: [] };
+  return requiredRequestFaults(before, given, stepped).join();
+};
+const due = (why: string): string => `never-stuck: ${why} leads to no request`;
+
+test('never-stuck: what a user asks for leads to a request', () => {
+  const text = due('a text of the user');
+  const retry = due('a retry that was asked for');
+  assert.equal(missed({ event: typed('go on') }), text);
+  assert.equal(missed({ event: typed(' ') }), '');
+  assert.equal(missed({ event: typed('go on'), actions: [send(1)] }), '');
+  const compaction = { type: 'StartCompaction', compactionId: 'compaction-1' } as const;
+  assert.equal(missed({ event: typed('x'), actions: [compaction as unknown as Action] }), '');
+  assert.equal(missed({ event: typed('go on'), actions: [PROMPT] }), text);
+  assert.equal(missed({ event: g.retryLast }), '');
+  assert.equal(missed({ before: waiting(withTalk([], asked())), event: g.retryLast }), retry);
+  assert.equal(missed({ before: failed(session(), 1), event: g.retryNow }), retry);
+});
+
+test('never-stuck: a retry that is due, and a summary that the turn waited for, lead to a request', () => {
+  const error = failed(session(), 1);
+  assert.equal(missed({ before: error, event: g.rings('timer-1') }), due('a retry that is due'));
+  assert.equal(missed({ before: error, event: g.rings('timer-2') }), '');
+  const held = session({ queue: [{ inputId: 'input-1', text: 'more', mode: 'steer' }] });
+  const summarising = (mode: object, own = session()): State =>
+    ({ ...compacting, session: own, mode }) as State;
+  const inTurn = summarising({ kind: 'turn' });
+  assert.equal(missed({ before: inTurn, event: g.compacts() }), due('a summary in a turn'));
+  const other = { ...compacting, compactionId: 'compaction-2' } as State;
+  const late = g.eventOf(g.compacts(), compacting);
+  assert.equal(missed({ before: other, event: late }), '');
+  assert.equal(missed({ before: inTurn, event: g.cancel }), '');
+  const before = due('a summary before a turn');
+  const again = summarising({ kind: 'idle', resume: 'sendAgain' });
+  assert.equal(missed({ before: again, event: g.compacts() }), before);
+  const waits = summarising({ kind: 'idle', resume: 'rest' }, held);
+  assert.equal(missed({ before: waits, event: g.compacts() }), before);
+  assert.equal(missed({ before: compacting, event: g.compacts() }), '');
+});
+
+test('never-stuck: a batch that is over leads to a request, and a queue that is released', () => {
+  const over = path('ExecutingTools', 'GatheringAdditionalMessages', W);
+  assert.equal(missed({ before: llm(), path: over }), due('a batch that is over'));
+  const queue = [{ inputId: 'input-1', text: 'more', mode: 'steer' }] as const;
+  const released = due('a queue that is released');
+  const ended = path('CallingLlm', 'EndOfTurn', W);
+  const stop = path('CallingLlm', 'Cancelled', W);
+  const holds = (queueOnCancel: 'send' | 'hold'): State =>
+    llm(session({ queue }, { queueOnCancel }));
+  assert.equal(missed({ before: holds('hold'), path: ended }), released);
+  assert.equal(missed({ before: llm(), path: ended }), '');
+  assert.equal(missed({ before: holds('send'), path: stop }), released);
+  assert.equal(missed({ before: holds('hold'), path: stop }), '');
+  assert.equal(missed({ before: holds('send'), path: path('CallingLlm', 'Failed', W) }), '');
+});
+
+test('never-stuck: at a limit no request is due, nor where the limit was raised for the next one', () => {
+  const text = { event: typed('go on') };
+  const spent = { ...session().usage, costUsd: 2 };
+  const limit = { limits: { usd: 1 } };
+  assert.equal(missed({ ...text, after: waiting(session({ usage: spent }, limit)) }), '');
+  const raised = (autoRearm: 'on' | 'off', reason: WaitReason): State => ({
+    ...waiting(session({}, { autoRearm })),
+    reason,
+  });
+  assert.equal(missed({ ...text, after: raised('on', BUDGET) }), '');
+  assert.notEqual(missed({ ...text, after: raised('off', BUDGET) }), '');
+  assert.notEqual(missed({ ...text, after: raised('on', START) }), '');
+  assert.notEqual(missed({ ...text, after: llm() }), '');
+});
+
+// ---- docs/rules.md#reserve-before-request ----
+
+const spentOf = (costUsd: number, reservedUsd = 0): State => {
+  const own = session({}, { limits: { usd: 1 } });
+  const reserved = { id: 'req-1', usd: reservedUsd, outputUsd: 0, outputTokens: 0, sent: null };
+  return llm({
+    ...own,
+    unaccounted: ['req-1'],
+    usage: { ...own.usage, costUsd },
+    ...(reservedUsd === 0
+      ? {}
+      : { reserved: [reserved], measured: { model: '', bytes: 0, tokens: 0 } }),
+  });
+};
+
+checkSteps('reserve-before-request', [
+  {
+    title: 'more is set aside than the limit allows',
+    before: spentOf(0.5),
+    after: spentOf(0.5, 0.75),
+    says: ['reserve-before-request: CancelTurn leads to $1.25 spent and reserved of $1'],
+  },
+  { title: 'the whole limit is set aside', before: spentOf(0.5), after: spentOf(0.5, 0.5) },
+  {
+    title: 'what was above the limit stays',
+    before: spentOf(0.5, 0.75),
+    after: spentOf(0.5, 0.75),
   },
 ]);
