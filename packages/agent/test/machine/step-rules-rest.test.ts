@@ -286,18 +286,18 @@ test('never-stuck: at a limit no request is due, nor where the limit was raised 
 
 // ---- docs/rules.md#reserve-before-request ----
 
-const spentOf = (costUsd: number, reservedUsd = 0): State => {
+const spentOf = (costUsd: number, reservedUsd = 0, outputUsd = 0): State => {
   const own = session({}, { limits: { usd: 1 } });
-  const reserved = { id: 'req-1', usd: reservedUsd, outputUsd: 0, outputTokens: 0, sent: null };
-  return llm({
+  const reserved = { id: 'req-1', usd: reservedUsd, outputUsd, outputTokens: 0, sent: null };
+  const measured = { model: '', bytes: 0, tokens: 0 };
+  return waiting({
     ...own,
     unaccounted: ['req-1'],
     usage: { ...own.usage, costUsd },
-    ...(reservedUsd === 0
-      ? {}
-      : { reserved: [reserved], measured: { model: '', bytes: 0, tokens: 0 } }),
+    ...(reservedUsd === 0 ? {} : { reserved: [reserved], measured }),
   });
 };
+const reported = (costUsd: number): Event => g.reports('req-1', g.usage(costUsd, 0));
 
 checkSteps('reserve-before-request', [
   {
@@ -311,5 +311,43 @@ checkSteps('reserve-before-request', [
     title: 'what was above the limit stays',
     before: spentOf(0.5, 0.75),
     after: spentOf(0.5, 0.75),
+  },
+  {
+    title: 'a provider charges more than it was asked for',
+    before: spentOf(1, 0.25),
+    event: reported(0.5),
+    after: spentOf(1.5),
+  },
+  {
+    title: 'what was charged is set aside too',
+    before: spentOf(1, 0.25),
+    event: reported(0.5),
+    after: spentOf(1.5, 0.25),
+    says: ['reserve-before-request: UsageReported leads to $1.75 spent and reserved of $1'],
+  },
+]);
+
+checkSteps('usage-counts-once', [
+  {
+    title: 'a part of a usage counts as the worst case',
+    before: spentOf(0.25, 0.25, 0.125),
+    event: reported(0.0625),
+    after: spentOf(0.4375),
+  },
+  {
+    title: 'a part of a usage counts as the whole',
+    before: spentOf(0.25, 0.25, 0.125),
+    event: reported(0.0625),
+    after: spentOf(0.3125),
+    says: [
+      'usage-counts-once: UsageReported is to count $0.1875 and 0 tokens, ' +
+        'and counted $0.0625 and 0',
+    ],
+  },
+  {
+    title: 'what a crash has lost counts',
+    before: spentOf(0.25, 0.25),
+    event: g.resumed,
+    after: spentOf(0.375, 0.125),
   },
 ]);
