@@ -124,7 +124,7 @@ const endFromOutcome = (outcome: CallOutcome, at: number): CarriedOutcome => {
   };
 };
 
-/** Whether an outcome of the call counts: it has none, or was cancelled before a start was known. */
+/** Whether an outcome counts: the call has none, or was cancelled before a start was known. */
 const isOpen = ({ startedAt, ended }: CarriedCall): boolean =>
   ended === undefined || (ended.status === 'cancelled' && startedAt === null);
 
